@@ -1,0 +1,201 @@
+# One Makefile, non-recursive. `make help` lists what it can do.
+#
+#   build/           the ordinary build: grapevine, gvctl, tests
+#   build/asan/      the same under AddressSanitizer and UndefinedBehaviorSanitizer
+#   build/fuzz/      libFuzzer targets (clang)
+#
+# A new .c file in a known folder is picked up by itself; a new unit test is any
+# tests/unit/*/*_test.c, a new fuzz target any tests/fuzz/*_fuzz.c.
+
+MAKEFLAGS += --no-builtin-rules
+.SUFFIXES:
+.DELETE_ON_ERROR:
+
+VARIANT ?= release
+BUILD_release := build
+BUILD_asan    := build/asan
+BUILD_fuzz    := build/fuzz
+BUILD := $(BUILD_$(VARIANT))
+
+CC_release := gcc
+CC_asan    := gcc
+CC_fuzz    := clang-14
+CC := $(CC_$(VARIANT))
+
+OPT_release := -O2 -g
+OPT_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+OPT_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+
+PACKAGES := build-essential pkg-config libuv1-dev libsodium-dev libmsgpack-dev libxxhash-dev \
+            libcmocka-dev libyaml-dev libjansson-dev python3 curl xz-utils
+PACKAGES_CHECK := clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev
+PACKAGES_BENCH := nginx haproxy
+
+WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
+        -Wpointer-arith -Wwrite-strings -Wno-unused-function
+CPPFLAGS := -I. -D_GNU_SOURCE -D_FORTIFY_SOURCE=2
+ifneq ($(VARIANT),release)
+CPPFLAGS := -I. -D_GNU_SOURCE
+endif
+CFLAGS  := -std=c17 $(OPT_$(VARIANT)) $(WARN) -fstack-protector-strong -ffunction-sections
+LDFLAGS := $(filter -fsanitize%,$(OPT_$(VARIANT))) -Wl,--gc-sections
+CORE_LIBS  := -lsodium -lxxhash -lm
+SHELL_LIBS := -luv -lyaml $(CORE_LIBS)
+TEST_LIBS  := -lcmocka -ljansson $(SHELL_LIBS)
+
+# --- sources ---------------------------------------------------------------------------------
+
+CORE_SRC  := $(wildcard base/*.c crdt/*.c gossip/*.c http/*.c node/core/*.c node/core/*/*.c)
+SHELL_SRC := $(wildcard node/io/*.c)
+DAEMON_SRC := $(wildcard node/daemon/*.c)
+GVCTL_SRC := $(wildcard node/gvctl/*.c)
+SIM_SRC   := $(wildcard tests/engine-sim/*.c)
+REPLAY_SRC := $(wildcard tests/bench/replay/*.c)
+TESTLIB_SRC := $(wildcard tests/lib/*.c)
+UNIT_SRC  := $(wildcard tests/unit/*/*_test.c)
+FUZZ_SRC  := $(wildcard tests/fuzz/*_fuzz.c)
+BENCH_SRC := $(wildcard tests/bench/*_bench.c)
+ALL_SRC := $(CORE_SRC) $(SHELL_SRC) $(DAEMON_SRC) $(GVCTL_SRC) $(SIM_SRC) $(REPLAY_SRC) \
+           $(TESTLIB_SRC) $(UNIT_SRC) $(FUZZ_SRC) $(BENCH_SRC) $(wildcard tests/fuzz/lib/*.c)
+ALL_HDR := $(wildcard */*.h */*/*.h */*/*/*.h)
+
+obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+
+UNIT_BIN  := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SRC))
+FUZZ_BIN  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(FUZZ_SRC))
+BENCH_BIN := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(BENCH_SRC))
+TOOLS := $(if $(SIM_SRC),$(BUILD)/tests/engine-sim) $(if $(REPLAY_SRC),$(BUILD)/tests/replay)
+DAEMONS := $(if $(DAEMON_SRC),$(BUILD)/grapevine) $(if $(GVCTL_SRC),$(BUILD)/gvctl)
+
+# --- building --------------------------------------------------------------------------------
+
+.PHONY: all
+all: $(DAEMONS)
+
+.PHONY: everything
+everything: all $(TOOLS) $(UNIT_BIN) $(FUZZ_BIN) $(BENCH_BIN)
+
+$(BUILD)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/libcore.a: $(call obj,$(CORE_SRC))
+	@rm -f $@
+	ar rcs $@ $^
+
+$(BUILD)/libshell.a: $(call obj,$(SHELL_SRC))
+	@rm -f $@
+	ar rcs $@ $^
+
+$(BUILD)/libtest.a: $(call obj,$(TESTLIB_SRC))
+	@rm -f $@
+	ar rcs $@ $^
+
+$(BUILD)/grapevine: $(call obj,$(DAEMON_SRC)) $(BUILD)/libshell.a $(BUILD)/libcore.a
+	$(CC) $(LDFLAGS) $^ $(SHELL_LIBS) -o $@
+
+$(BUILD)/gvctl: $(call obj,$(GVCTL_SRC)) $(BUILD)/libshell.a $(BUILD)/libcore.a
+	$(CC) $(LDFLAGS) $^ $(SHELL_LIBS) -o $@
+
+$(BUILD)/tests/engine-sim: $(call obj,$(SIM_SRC)) $(BUILD)/libshell.a $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $^ -ljansson $(SHELL_LIBS) -o $@
+
+$(BUILD)/tests/replay: $(call obj,$(REPLAY_SRC)) $(BUILD)/libshell.a $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $^ -ljansson $(SHELL_LIBS) -o $@
+
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libtest.a $(BUILD)/libshell.a $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $^ $(TEST_LIBS) -o $@
+
+$(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libtest.a $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $^ -ljansson $(CORE_LIBS) -o $@
+
+# Under VARIANT=fuzz a target gets libFuzzer; otherwise a main() that replays files.
+ifeq ($(VARIANT),fuzz)
+FUZZ_MAIN :=
+FUZZ_LINK := -fsanitize=fuzzer
+else
+FUZZ_MAIN := $(call obj,tests/fuzz/lib/replay_main.c)
+FUZZ_LINK :=
+endif
+$(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(FUZZ_MAIN) $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $(FUZZ_LINK) $^ $(CORE_LIBS) -o $@
+
+-include $(patsubst %.o,%.d,$(call obj,$(ALL_SRC)))
+.SECONDARY:
+
+# --- what people type ------------------------------------------------------------------------
+
+.PHONY: help
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: deps deps-check deps-bench
+deps: ## install missing Debian packages (as root, or with sudo)
+	@./tests/lib/deps.sh $(PACKAGES)
+deps-check:
+	@./tests/lib/deps.sh $(PACKAGES) $(PACKAGES_CHECK)
+deps-bench:
+	@./tests/lib/deps.sh $(PACKAGES) $(PACKAGES_BENCH)
+
+.PHONY: demo
+demo: deps ## three policies on the same conversations, side by side (KEEP=1 leaves it running)
+	@$(MAKE) --no-print-directory -j2 -s all tools
+	@./tests/bench/demo.sh
+
+.PHONY: tools
+tools: $(TOOLS)
+
+.PHONY: test
+test: deps ## the whole ordinary test suite
+	@$(MAKE) --no-print-directory -j2 -s everything
+	@./tests/run.sh $(BUILD)
+
+.PHONY: check
+check: deps-check ## lints, then the tests under ASan and UBSan
+	@./tests/lint/run.sh
+	@$(MAKE) --no-print-directory -j2 -s VARIANT=asan everything
+	@./tests/run.sh $(BUILD_asan)
+
+.PHONY: bench
+bench: deps-bench ## against nginx and HAProxy, microbenchmarks, routing quality
+	@$(MAKE) --no-print-directory -j2 -s everything
+	@./tests/bench/run.sh
+
+.PHONY: fuzz
+fuzz: deps-check ## every fuzz target for SECONDS each (default 60)
+	@$(MAKE) --no-print-directory -j2 -s VARIANT=fuzz fuzz-targets
+	@./tests/fuzz/run.sh $(BUILD_fuzz) $(or $(SECONDS),60)
+
+.PHONY: fuzz-targets
+fuzz-targets: $(FUZZ_BIN)
+
+.PHONY: test-clients
+test-clients: all tools ## official OpenAI clients against it (needs their registries)
+	@./tests/clients/run.sh
+
+.PHONY: test-vllm
+test-vllm: all tools ## two real vLLM processes on the CPU behind it (needs a Python index)
+	@./tests/vllm/run.sh
+
+.PHONY: format
+format: ## clang-format everything
+	clang-format-14 -i $(ALL_SRC) $(ALL_HDR)
+
+.PHONY: lint
+lint: ## only the lints
+	@./tests/lint/run.sh
+
+.PHONY: print-sources print-headers
+print-sources:
+	@printf '%s\n' $(ALL_SRC)
+print-headers:
+	@printf '%s\n' $(ALL_HDR)
+
+.PHONY: clean
+clean: ## remove the build folder
+	rm -rf build

@@ -1,0 +1,42 @@
+/* struct buf owns bytes that grow, up to a limit that its owner chose.
+ *
+ *      at                         at+len               at+cap
+ *       | bytes in use             | room               |
+ *
+ * Invariants: len <= cap; cap <= max unless max is 0 (no limit); at is NULL only while cap is 0.
+ * An error leaves the buffer as it was. Out of memory is ERR_NOMEM, beyond the limit ERR_LIMIT.
+ */
+#ifndef BASE_BUF_H
+#define BASE_BUF_H
+
+#include "base/slice.h"
+
+struct buf {
+    char *at;
+    size_t len;
+    size_t cap;
+    size_t max; /* bytes; 0 = no limit */
+};
+
+/* Starts empty, owning nothing. A zeroed struct is the same with no limit. */
+void buf_init(struct buf *b, size_t max);
+void buf_free(struct buf *b);
+
+/* Room for `more` bytes behind len. */
+int buf_reserve(struct buf *b, size_t more);
+int buf_append(struct buf *b, const void *bytes, size_t len);
+int buf_append_slice(struct buf *b, struct slice s);
+int buf_append_cstr(struct buf *b, const char *text);
+int buf_append_char(struct buf *b, char c);
+int buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Drops `n` bytes (at most len) from the front. */
+void buf_consume(struct buf *b, size_t n);
+void buf_clear(struct buf *b);
+
+static inline struct slice buf_slice(const struct buf *b)
+{
+    return slice_of(b->at, b->len);
+}
+
+#endif

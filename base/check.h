@@ -1,0 +1,23 @@
+/* CHECK(condition): our own bugs abort loudly, in release builds too.
+ *
+ * It is for what cannot happen. What a client, an engine or a peer can cause is an error (err.h).
+ */
+#ifndef BASE_CHECK_H
+#define BASE_CHECK_H
+
+_Noreturn void check_failed(const char *file, int line, const char *condition);
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (__builtin_expect(!(condition), 0))                                                     \
+            check_failed(__FILE__, __LINE__, #condition);                                          \
+    } while (0)
+
+#define CHECK_UNREACHABLE() check_failed(__FILE__, __LINE__, "unreachable")
+
+#define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
+
+/* The struct that holds `member` at `pointer`. */
+#define CONTAINER_OF(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
+
+#endif

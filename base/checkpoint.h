@@ -1,0 +1,30 @@
+/* Where along a prompt the chained hash is read.
+ *
+ * To choose a replica nobody needs to know a 100,000-token prefix to the last 64 tokens. A prompt
+ * is indexed at checkpoints: every block of 256 bytes (about 64 tokens) at first, then in steps of
+ * about 1/24 to 1/32 of the position. Boundaries depend on the position only, so two prompts that
+ * share a prefix share the checkpoints inside it.
+ *
+ * A checkpoint's weight is the number of blocks back to the checkpoint before it. Weights come
+ * from the set 1, 2, 3, 4, 6, 8, 12, ... (powers of two and one and a half times them), so five
+ * bits hold one: the table of the index keeps this code beside each entry.
+ */
+#ifndef BASE_CHECKPOINT_H
+#define BASE_CHECKPOINT_H
+
+#include <stdint.h>
+
+enum {
+    CHECKPOINT_BLOCK_BYTES = 256, /* 64 tokens at 4 bytes each; a token id counts as 4 bytes */
+    CHECKPOINT_MAX = 320,         /* ordinals: covers prompts of 64 MiB, the rest has none */
+    CHECKPOINT_CODE_MAX = 31,
+};
+
+/* Position of the ordinal (0-based) in blocks from the start of the segment, at least 1. */
+uint32_t checkpoint_blocks(unsigned ordinal);
+
+/* Weight code of the ordinal, and the weight in blocks that a code stands for. */
+uint8_t checkpoint_code(unsigned ordinal);
+uint32_t checkpoint_weight(uint8_t code);
+
+#endif

@@ -1,0 +1,35 @@
+/* Errors of the world: negative numbers, never our own bugs (those abort, see check.h).
+ *
+ * A function that returns one of these has changed nothing but, where its header says so, a
+ * counter. Every result is used.
+ */
+#ifndef BASE_ERR_H
+#define BASE_ERR_H
+
+#define ERR_MAP(X)                                                                                 \
+    X(AGAIN, -1, "more input is needed")                                                           \
+    X(SYNTAX, -2, "the input is malformed")                                                        \
+    X(LIMIT, -3, "the input is larger than its limit")                                             \
+    X(FULL, -4, "no room is left, try later")                                                      \
+    X(NOMEM, -5, "out of memory")                                                                  \
+    X(NOT_FOUND, -6, "not found")                                                                  \
+    X(UNSUPPORTED, -7, "not supported")                                                            \
+    X(EXISTS, -8, "already there")                                                                 \
+    X(RANGE, -9, "the value is out of range")                                                      \
+    X(UNREACHABLE, -10, "the peer cannot be reached")                                              \
+    X(TIMEOUT, -11, "the time limit has passed")                                                   \
+    X(CLOSED, -12, "the peer has closed")                                                          \
+    X(STALE, -13, "the input is too old")                                                          \
+    X(DENIED, -14, "the peer did not prove who it is")
+
+enum err {
+    ERR_OK = 0,
+#define ERR_ENUM(name, value, text) ERR_##name = (value),
+    ERR_MAP(ERR_ENUM)
+#undef ERR_ENUM
+};
+
+/* The text of an error; "ok" for 0, "unknown error" for a number that is none of ours. */
+const char *err_text(int err);
+
+#endif

@@ -1,0 +1,187 @@
+/* The brain of one node: which replica should serve this request?
+ *
+ * It owns the replica table, the prefix index, the bookings and the policies, and it is pure: time
+ * and randomness come in as arguments or from the seed of its configuration. The shell (node/io)
+ * drives it:
+ *
+ *   node_router_choose()        the request is whole: pick a replica, book the work there
+ *   node_router_first_byte()    the replica's answer has begun: prefill is over
+ *   node_router_finish()        end, error or client gone: everything is released, exactly once
+ *
+ *   node_router_probed()        result of an active health check
+ *   node_router_scraped()       what the replica's /metrics said
+ *   node_router_models()        what its /v1/models said
+ *
+ * Invariants (node_router_check):
+ *   1. The load of a replica is the sum of its open bookings; no bookings, no load.
+ *   2. A booking is released exactly once; using a released handle is a bug and aborts.
+ *   3. No policy ever returns an excluded replica, one that is down or draining, or one that does
+ *      not serve the model.
+ *
+ * Times are milliseconds of a monotonic clock, as double where policies do arithmetic in seconds.
+ */
+#ifndef NODE_CORE_ROUTER_H
+#define NODE_CORE_ROUTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/chain.h"
+#include "base/hash.h"
+#include "base/slice.h"
+#include "node/core/scrape.h"
+
+enum {
+    NODE_REPLICAS_MAX = 1024,
+    NODE_NAME_MAX = 256,
+    NODE_BOOKINGS_MAX = 65536,
+};
+
+enum node_engine {
+    NODE_ENGINE_AUTO, /* not known yet: found out by probing */
+    NODE_ENGINE_VLLM,
+    NODE_ENGINE_SGLANG,
+    NODE_ENGINE_OTHER,
+};
+
+enum node_health {
+    NODE_HEALTH_UNKNOWN, /* not probed yet: used only when nothing better is there */
+    NODE_HEALTH_UP,
+    NODE_HEALTH_DOWN,
+    NODE_HEALTH_DRAINING, /* finishes what it has, gets nothing new */
+};
+
+/* Knobs with their defaults in node/core/options.c and their meaning in docs/routing.md. */
+struct node_router_config {
+    const char *policy;          /* a name of node_policy_names() */
+    struct hash_secret secret;   /* keys hashing of session keys and prompts */
+    uint64_t seed;               /* for drawing among near-equal choices */
+    uint64_t index_bytes;        /* memory for the prefix index */
+    uint32_t generation_ms;      /* time slice of last use */
+    uint32_t ttl_ms;             /* an observation older than this is forgotten */
+    double displaced_weight;     /* W */
+    double decode_weight;        /* V */
+    uint32_t reuse_horizon_ms;   /* R */
+    double near_tie;             /* costs within this share (or 1 ms) of the least are equal */
+    uint64_t cache_tokens;       /* believed cache size where the engine does not tell */
+    double prefill_tokens_per_s; /* believed prefill rate until it is learned */
+    double decode_step_ms;       /* believed pace of one decode step until it is learned */
+    double bytes_per_token;      /* until it is learned from usage */
+    double load_bound;           /* prefix_hash: a replica takes at most this times the mean load */
+};
+
+/* What a policy may know of a request. Slices are borrowed for the call. */
+struct node_request {
+    struct slice model;         /* empty: any replica */
+    struct slice session;       /* empty: none (session policy falls back to round robin) */
+    const struct chain *chain;  /* NULL or empty: no prompt was understood, route by load */
+    uint64_t body_bytes;        /* stands in for the prompt's size when there is no chain */
+    uint32_t output_tokens_max; /* 0: the client did not say */
+    int replica_wanted;         /* >= 0: only this one will do (stored responses); -1: any */
+};
+
+struct node_booking {
+    uint32_t slot;
+    uint32_t stamp; /* 0: no booking */
+};
+
+struct node_decision {
+    unsigned replica;
+    struct node_booking booking;
+    double cost_s;             /* estimated cost of the choice, by cache_aware; else 0 */
+    uint64_t prompt_tokens;    /* estimated */
+    uint64_t cached_tokens;    /* predicted on that replica */
+};
+
+enum node_outcome {
+    NODE_OUTCOME_OK,             /* the engine answered, whatever status below 500 */
+    NODE_OUTCOME_CLIENT_GONE,    /* the client disconnected first: says nothing of the replica */
+    NODE_OUTCOME_ENGINE_BUSY,    /* 503 of a healthy engine (queue full): retry elsewhere */
+    NODE_OUTCOME_ENGINE_ERROR,   /* 5xx */
+    NODE_OUTCOME_CONNECT_FAILED, /* refused, unreachable or connect time-out */
+    NODE_OUTCOME_BROKEN,         /* the connection broke or went silent after it was sent */
+};
+
+/* What the answer said of its work; -1 where it did not say. */
+struct node_usage {
+    int64_t prompt_tokens;
+    int64_t cached_tokens;
+    int64_t completion_tokens;
+};
+
+struct node_router;
+
+/* ERR_NOMEM; ERR_NOT_FOUND for an unknown policy. */
+int node_router_create(struct node_router **out, const struct node_router_config *config);
+void node_router_destroy(struct node_router *r);
+void node_router_check(const struct node_router *r);
+
+/* NULL-terminated. */
+const char *const *node_policy_names(void);
+
+/* --- replicas ------------------------------------------------------------------------------- */
+
+/* Adds a replica under a unique name ("host:port"). Returns its index (stable, below
+ * NODE_REPLICAS_MAX), ERR_EXISTS or ERR_FULL. */
+int node_router_replica_add(struct node_router *r, struct slice name, enum node_engine engine);
+unsigned node_router_replica_count(const struct node_router *r);
+struct slice node_router_replica_name(const struct node_router *r, unsigned replica);
+enum node_health node_router_replica_health(const struct node_router *r, unsigned replica);
+enum node_engine node_router_replica_engine(const struct node_router *r, unsigned replica);
+void node_router_replica_engine_set(struct node_router *r, unsigned replica, enum node_engine e);
+/* An operator's wish; draining sticks until it is undone. */
+void node_router_replica_drain(struct node_router *r, unsigned replica, bool draining);
+
+/* One active probe ended. Healthy after one success, down after `probe_failures_max` (3) in a
+ * row, or at once when the port refused (`refused`). */
+void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool refused,
+                        uint64_t now_ms);
+/* The replica's metrics were read. A start time that moved or counters that went back mean a
+ * restarted engine: its entries are forgotten at once. Returns whether that happened. */
+bool node_router_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
+                         uint64_t now_ms);
+/* The models that it serves, base names and adapters; replaces what was known. Until the first
+ * call a replica is believed to serve everything. */
+int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,
+                       unsigned count);
+/* Whether any replica, up or not, is known to serve the model (or none has told yet). */
+bool node_router_model_known(const struct node_router *r, struct slice model);
+/* Whether at least one replica may be chosen now. */
+bool node_router_ready(const struct node_router *r);
+
+/* --- one request ---------------------------------------------------------------------------- */
+
+/* Chooses among the replicas that serve the model, are not down or draining, and are not in
+ * `excluded` (a bitmap of NODE_REPLICAS_MAX bits, or NULL), books the work and records the
+ * prompt's checkpoints there. ERR_NOT_FOUND: no replica serves the model. ERR_UNREACHABLE: some
+ * do, none can be chosen now. ERR_FULL: too many bookings. */
+int node_router_choose(struct node_router *r, const struct node_request *request,
+                       const uint64_t *excluded, uint64_t now_ms, struct node_decision *out);
+/* The same for traffic without a prompt: least requests in flight, nothing recorded. */
+int node_router_choose_by_load(struct node_router *r, const struct node_request *request,
+                               const uint64_t *excluded, uint64_t now_ms,
+                               struct node_decision *out);
+
+/* First byte of the answer's body that carries work (the first token): prefill is released and
+ * its duration is learned from. At most once per booking; later calls do nothing. */
+void node_router_first_byte(struct node_router *r, struct node_booking b, uint64_t now_ms);
+void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
+                        const struct node_usage *usage, uint64_t now_ms);
+
+/* --- seeing why ----------------------------------------------------------------------------- */
+
+/* Cost table of a request as JSON: per replica every term in seconds, what it believes cached,
+ * and which one it would choose. Chooses nothing, books nothing. */
+int node_router_explain(struct node_router *r, const struct node_request *request,
+                        uint64_t now_ms, struct buf *out);
+/* Everything believed of the replicas as a JSON array. */
+int node_router_replicas_json(const struct node_router *r, uint64_t now_ms, struct buf *out);
+/* Prometheus text (gauges and counters of replicas, index, predictions), each metric with HELP
+ * and TYPE. */
+int node_router_metrics(const struct node_router *r, uint64_t now_ms, struct buf *out);
+
+/* Called about once a second: moves the generation, sweeps the index a little, decays. */
+void node_router_tick(struct node_router *r, uint64_t now_ms);
+
+#endif
