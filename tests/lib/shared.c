@@ -1,0 +1,30 @@
+#include "tests/lib/shared.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+
+const char *shared_dir(void)
+{
+    const char *dir = getenv("GRAPEVINE_SHARED");
+    if (dir == NULL)
+        dir = "../shared";
+    struct stat st;
+    return stat(dir, &st) == 0 && S_ISDIR(st.st_mode) ? dir : NULL;
+}
+
+int file_read(const char *path, struct buf *out)
+{
+    FILE *f = fopen(path, "rb");
+    if (f == NULL)
+        return ERR_NOT_FOUND;
+    int err = 0;
+    char chunk[16384];
+    size_t n;
+    while (err == 0 && (n = fread(chunk, 1, sizeof chunk, f)) > 0)
+        err = buf_append(out, chunk, n);
+    (void)fclose(f);
+    return err;
+}

@@ -1,0 +1,24 @@
+/* What every unit test includes: cmocka wants these headers before its own. */
+#ifndef TESTS_LIB_TEST_H
+#define TESTS_LIB_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/slice.h"
+
+/* Fails with both texts where they differ. */
+#define assert_slice_equal(slice, literal)                                                         \
+    do {                                                                                           \
+        struct slice slice_ = (slice);                                                             \
+        char text_[1024];                                                                          \
+        assert_true(slice_to_cstr(slice_, text_, sizeof text_));                                   \
+        assert_string_equal(text_, (literal));                                                     \
+    } while (0)
+
+#endif
