@@ -1,0 +1,23 @@
+/* The YAML adapter: a flat mapping of setting names to scalars or sequences of scalars.
+ *
+ *   listen: 0.0.0.0:8080
+ *   replica: [http://10.0.0.1:8000, http://10.0.0.2:8000]
+ *
+ * The only file that knows libyaml. A key twice, nested mappings, anchors, aliases and a second
+ * document are errors, each told with file and line.
+ */
+#ifndef NODE_IO_CONFIG_YAML_H
+#define NODE_IO_CONFIG_YAML_H
+
+#include "node/core/options.h"
+
+enum { IO_CONFIG_FILE_BYTES_MAX = 1 << 20 };
+
+/* `file` names the origin and must outlive `o`. */
+int io_config_yaml_parse(struct node_options *o, struct slice text, const char *file,
+                         struct node_options_error *error);
+
+/* Reads the file and parses it. */
+int io_config_yaml_load(struct node_options *o, const char *path, struct node_options_error *error);
+
+#endif

@@ -1,0 +1,24 @@
+/* Where log lines go: standard error, text with colour on a terminal, JSON otherwise.
+ *
+ * A line is one write(2). If nobody reads and the pipe is full, lines are dropped and counted
+ * rather than stopping the loop.
+ */
+#ifndef NODE_IO_LOG_SINK_H
+#define NODE_IO_LOG_SINK_H
+
+#include "node/core/log.h"
+#include "node/core/options.h"
+
+struct io_log_sink {
+    struct node_log log; /* what everybody else gets a pointer to */
+    int fd;
+    uint64_t dropped; /* lines that could not be written */
+};
+
+/* Must outlive everybody who logs. Time is the system's wall clock. */
+void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log_format format);
+
+/* One level more verbose, from debug back to error: for SIGUSR1. Logs the new level. */
+void io_log_sink_cycle_level(struct io_log_sink *s);
+
+#endif
