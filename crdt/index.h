@@ -1,0 +1,159 @@
+/* The prefix index: which replica holds which prompt prefix, and when was that last true?
+ *
+ * As a value it is a map
+ *
+ *     (id48, weight code, replica) -> generation
+ *
+ * where the id is a checkpoint of a prompt (base/chain.h) cut to its low 48 bits, and the
+ * generation is a slice of wall-clock time (10 to 15 s). Observing joins: each entry is the maximum
+ * of what was seen, so the order of observations does not matter and repeating one changes nothing.
+ * What is older than the *floor* is absent at once, and the floor only rises. The weight code is
+ * part of the key (honest peers always give the same one for the same id), so no tie is ever
+ * broken.
+ *
+ * As memory it is one preallocated table of 64-byte buckets with 7 entries of 8 bytes each, sets
+ * for ids that many replicas hold, and counters of blocks per replica and generation, which are
+ * derivable from the entries. Nothing grows at run time. crdt/README.md tells how it is built.
+ *
+ * How to drive it: create; crdt_index_advance() when the generation changes; observe and match;
+ * crdt_index_sweep() a few buckets at a time, so that a lap takes less than the TTL;
+ * crdt_index_forget() when a replica has lost its cache.
+ *
+ * Invariants (crdt_index_check):
+ *   1. A live entry has floor <= generation <= now + 1, and the current incarnation of its replica.
+ *      Everything else in the table is dead: never counted, never matched, reclaimed when met.
+ *   2. No (id, code, replica) has two live entries.
+ *   3. Counters equal a recount of the live entries.
+ *   4. The floor and `now` never go back; generations in memory span less than 4,096.
+ *   5. Memory in use never exceeds the budget. When the table is loaded to its limit the floor
+ *      rises, the oldest generations go first, and crdt_index_floor() announces it.
+ */
+#ifndef CRDT_INDEX_H
+#define CRDT_INDEX_H
+
+#include <stdint.h>
+
+#include "base/chain.h"
+
+enum {
+    CRDT_REPLICAS_MAX = 1024,
+    CRDT_TTL_MAX = 3840, /* generations: leaves the sweeper 255 before stamps would wrap */
+};
+
+struct crdt_index_config {
+    uint64_t bytes_max;    /* budget: everything that the index allocates */
+    uint32_t replicas_max; /* replica slots are 0 .. replicas_max - 1; at most CRDT_REPLICAS_MAX */
+    uint32_t ttl_generations; /* 1 .. CRDT_TTL_MAX; the floor follows `now` at this distance */
+    uint32_t generation;      /* `now` at the start */
+};
+
+struct crdt_index;
+
+/* ERR_RANGE: a setting is out of its bounds. ERR_LIMIT: the budget is too small for the counters
+ * and a first few buckets (10 bytes per replica and generation are ample). ERR_NOMEM. */
+int crdt_index_create(struct crdt_index **out, const struct crdt_index_config *config);
+void crdt_index_destroy(struct crdt_index *x);
+/* Walks everything. For tests, fuzzers and the simulator. */
+void crdt_index_check(const struct crdt_index *x);
+
+/* --- learning ------------------------------------------------------------------------------- */
+
+/* Joins one observation. Returns 1 if it strictly inflated the index (new, or newer than known),
+ * 0 if nothing was new; ERR_STALE below the floor; ERR_RANGE beyond now + 1 (never clamped: that
+ * would depend on the receiver's clock); ERR_FULL if there is no room for it. The three errors are
+ * counted and change nothing else, except that making room may have raised the floor. */
+int crdt_index_observe(struct crdt_index *x, uint64_t id, unsigned replica, uint8_t weight_code,
+                       uint32_t generation);
+
+/* Joins all points of a prompt for one replica, several times faster than one by one. Returns how
+ * many strictly inflated the index, or ERR_STALE or ERR_RANGE; points without room are only
+ * counted. `inflated`, if not NULL, has CHAIN_POINTS_MAX bits, which become those points. */
+int crdt_index_observe_chain(struct crdt_index *x, const struct chain *chain, unsigned replica,
+                             uint32_t generation, uint64_t *inflated);
+
+/* Asks the processor for the memory where `id` would be, for callers with a batch of their own:
+ * prefetch some 16 ahead of observing. */
+void crdt_index_prefetch(const struct crdt_index *x, uint64_t id);
+
+/* The replica's cache is empty (it restarted): all its entries are absent at once. */
+void crdt_index_forget(struct crdt_index *x, unsigned replica);
+
+/* --- asking --------------------------------------------------------------------------------- */
+
+/* The longest known prefix of the prompt on every replica below `replicas`, in one pass.
+ * length_out[r] = 1 + the index of the last point that r holds with a generation of at least
+ * floor_by_replica[r] (NULL: any live one); 0 if there is none. generation_out (may be NULL) gets
+ * the generation of that point, or 0. */
+void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
+                      const uint32_t *floor_by_replica, unsigned replicas, uint16_t *length_out,
+                      uint32_t *generation_out);
+
+/* The generation of one entry; ERR_NOT_FOUND. */
+int crdt_index_get(const struct crdt_index *x, uint64_t id, unsigned replica, uint8_t weight_code,
+                   uint32_t *generation_out);
+
+/* Calls `visit` for every live entry, in table order. Ids are exact from a budget of 6 MiB on;
+ * smaller tables (tests) tell ids apart by 32 + log2(buckets) bits only. */
+void crdt_index_each(const struct crdt_index *x,
+                     void (*visit)(void *context, uint64_t id48, uint8_t weight_code,
+                                   unsigned replica, uint32_t generation),
+                     void *context);
+
+/* Blocks (of 256 bytes) that the replica was last seen using in that generation; 0 outside of
+ * floor .. now + 1. */
+uint64_t crdt_index_blocks(const struct crdt_index *x, unsigned replica, uint32_t generation);
+/* The same over all generations. */
+uint64_t crdt_index_blocks_total(const struct crdt_index *x, unsigned replica);
+
+/* The counters of one replica, for walking from `newest` (now + 1) down to `oldest` (the floor),
+ * both included. Borrowed until the next call that is not const. */
+struct crdt_index_ring {
+    const uint32_t *counts;
+    uint32_t mask;
+    uint32_t newest;
+    uint32_t oldest;
+};
+struct crdt_index_ring crdt_index_ring(const struct crdt_index *x, unsigned replica);
+static inline uint32_t crdt_index_ring_at(const struct crdt_index_ring *ring, uint32_t generation)
+{
+    return ring->counts[generation & ring->mask];
+}
+
+/* --- time and memory ------------------------------------------------------------------------ */
+
+/* Moves `now` (never back) and raises the floor to now - ttl. Constant work per generation and
+ * replica; only a jump of thousands of generations without a lap of the sweeper walks the table. */
+void crdt_index_advance(struct crdt_index *x, uint32_t now_generation);
+/* Raises the floor by hand; at most to now + 1. Lower than the present one: nothing happens. */
+void crdt_index_floor_raise(struct crdt_index *x, uint32_t floor);
+uint32_t crdt_index_now(const struct crdt_index *x);
+/* The oldest generation that this index keeps: now - ttl, or later under memory pressure. */
+uint32_t crdt_index_floor(const struct crdt_index *x);
+
+/* Moves the clock hand over the next buckets and reclaims what is dead there. Returns how many
+ * entries it reclaimed. crdt_index_stats.buckets is one lap. */
+uint32_t crdt_index_sweep(struct crdt_index *x, uint32_t buckets);
+
+struct crdt_index_stats {
+    uint64_t bytes_max;   /* the budget */
+    uint64_t bytes;       /* allocated, all of it, at most the budget */
+    uint64_t bytes_used;  /* of these: fixed parts, slots and sets in use */
+    uint64_t buckets;     /* of the table */
+    uint64_t slots;       /* 7 per bucket */
+    uint64_t slots_limit; /* live slots that raise the floor */
+    uint64_t slots_live;  /* entries in the table that are live, or not yet known to be dead */
+    uint64_t entries;     /* live (id, code, replica), those in sets too */
+    uint64_t promoted;    /* ids that have a set of holders */
+    uint64_t inserted;    /* entries ever made; the rest counts since the start too */
+    uint64_t refreshed;   /* entries moved to a newer generation */
+    uint64_t refused;     /* ERR_FULL */
+    uint64_t stale;       /* ERR_STALE */
+    uint64_t future;      /* ERR_RANGE */
+    uint64_t expired;     /* live entries that fell below the floor by age */
+    uint64_t evicted;     /* live entries that fell below a floor raised for memory */
+    uint64_t forgotten;   /* live entries of replicas that lost their cache */
+    uint64_t reclaimed;   /* dead entries whose memory came back */
+};
+void crdt_index_stats(const struct crdt_index *x, struct crdt_index_stats *out);
+
+#endif
