@@ -1,0 +1,59 @@
+/* JSON text written into a struct buf: objects, arrays, strings, numbers, with commas and escapes
+ * in their places.
+ *
+ *     struct json_writer w = json_writer_of(&out);
+ *     json_object_begin(&w);
+ *     json_key(&w, "replicas");
+ *     json_u64(&w, 3);
+ *     json_object_end(&w);
+ *     err = json_writer_finish(&w);
+ *
+ * Errors (ERR_NOMEM, ERR_LIMIT) stick: later calls do nothing, finish returns the first one and
+ * cuts `out` back to where it was. Wrong nesting is our own bug and aborts.
+ */
+#ifndef BASE_JSON_WRITE_H
+#define BASE_JSON_WRITE_H
+
+#include "base/buf.h"
+
+enum { JSON_DEPTH_MAX = 32 };
+
+struct json_writer {
+    struct buf *out;
+    size_t start; /* out->len at the beginning */
+    int err;
+    unsigned depth;
+    uint64_t object;   /* bit d: level d is an object, else an array */
+    uint64_t nonempty; /* bit d: level d has an element, so the next one needs a comma */
+    bool after_key;
+};
+
+struct json_writer json_writer_of(struct buf *out);
+/* 0 or the first error. Every begin must have had its end. */
+int json_writer_finish(struct json_writer *w);
+
+void json_object_begin(struct json_writer *w);
+void json_object_end(struct json_writer *w);
+void json_array_begin(struct json_writer *w);
+void json_array_end(struct json_writer *w);
+
+/* In an object: before each value. */
+void json_key(struct json_writer *w, const char *key);
+void json_key_slice(struct json_writer *w, struct slice key);
+
+/* Any bytes: what is not UTF-8 becomes U+FFFD, so the result is always valid JSON. */
+void json_string(struct json_writer *w, struct slice text);
+void json_cstr(struct json_writer *w, const char *text);
+void json_u64(struct json_writer *w, uint64_t value);
+void json_i64(struct json_writer *w, int64_t value);
+/* NaN and infinities, which JSON does not have, become null. */
+void json_double(struct json_writer *w, double value);
+void json_bool(struct json_writer *w, bool value);
+void json_null(struct json_writer *w);
+/* JSON text that is known to be valid, as one value. */
+void json_raw(struct json_writer *w, struct slice json);
+
+/* Appends the string with its quotes, alone. */
+int json_string_append(struct buf *out, struct slice text);
+
+#endif

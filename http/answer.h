@@ -1,0 +1,44 @@
+/* Answers of the router's own, and error bodies in the form that OpenAI clients understand:
+ * {"error":{"message":...,"type":...,"param":...,"code":...}}.
+ */
+#ifndef HTTP_ANSWER_H
+#define HTTP_ANSWER_H
+
+#include "base/buf.h"
+#include "http/field.h"
+
+struct http_answer {
+    unsigned status;
+    struct slice content_type; /* empty: none is sent */
+    struct slice body;
+    const struct http_line *extra;
+    size_t extra_count;
+    unsigned client_minor; /* of the client's HTTP/1.x */
+    bool close;            /* the connection closes after it */
+    bool head_request;     /* the length is sent, the body is not */
+};
+
+/* Appends head and body. Content-Length is always there, but for 1xx, 204 and 304, which have no
+ * body. ERR_NOMEM, ERR_LIMIT: `out` is unchanged. */
+int http_answer_write(struct buf *out, const struct http_answer *answer);
+
+struct http_error {
+    struct slice message;
+    struct slice type;  /* e.g. "NotFoundError"; empty: what fits the status, as vLLM names them */
+    struct slice param; /* empty: null */
+    unsigned status;    /* is also the "code" */
+};
+
+/* The JSON body alone; message and param are escaped. `out` is unchanged after an error. */
+int http_error_body_write(struct buf *out, const struct http_error *error);
+
+/* answer.status, .content_type and .body are set from the error. */
+int http_answer_error_write(struct buf *out, const struct http_answer *answer,
+                            const struct http_error *error);
+
+/* The reason phrase (RFC 9110, section 15); "Unknown" for a status that has none. */
+const char *http_status_text(unsigned status);
+
+#define HTTP_CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
+
+#endif

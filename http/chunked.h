@@ -1,0 +1,57 @@
+/* Chunked bodies (RFC 9112, section 7.1), decoded from arbitrary pieces and written.
+ *
+ *     http_chunked_init(&c);
+ *     while (in.len > 0 && !c.done) {
+ *         err = http_chunked_next(&c, in, &used, &data);
+ *         if (err != 0)
+ *             refuse and close: where the next message starts is unknown
+ *         use data, a part of `in`;
+ *         in = slice_skip(in, used);
+ *     }
+ *
+ * Strict: sizes are 1 to 16 hex digits and nothing else; every line ends in CRLF; extensions must
+ * be well-formed, are limited and dropped; trailers must be well-formed fields that are allowed
+ * there (never framing, routing or authentication), are limited and dropped.
+ */
+#ifndef HTTP_CHUNKED_H
+#define HTTP_CHUNKED_H
+
+#include "base/slice.h"
+
+enum {
+    HTTP_CHUNK_HEAD_MAX = 18,               /* 16 digits and CRLF */
+    HTTP_CHUNK_EXTENSION_BYTES_MAX = 1024,  /* of one chunk */
+    HTTP_CHUNK_EXTENSIONS_BYTES_MAX = 8192, /* of all chunks of a body together */
+    HTTP_TRAILER_BYTES_MAX = 8192,          /* of the whole trailer section */
+    HTTP_TRAILER_NAME_MAX = 64,             /* of one trailer's name */
+};
+
+struct http_chunked {
+    bool done;     /* the last chunk and the trailers were seen */
+    uint8_t state; /* enum chunked_state, see chunked.c */
+    uint8_t digits;
+    uint8_t name_len;
+    uint64_t left;                    /* of the chunk's data, or its size so far */
+    uint32_t extension;               /* bytes of this chunk's extensions */
+    uint32_t extensions;              /* of all chunks */
+    uint32_t trailer;                 /* bytes of trailers */
+    const char *error;                /* after an error: what was wrong */
+    char name[HTTP_TRAILER_NAME_MAX]; /* of the trailer that is being read */
+};
+
+void http_chunked_init(struct http_chunked *c);
+
+/* Takes bytes off the front of `in`: `*used` of them, with `*data` (maybe empty) the body bytes
+ * among them, which lie in `in`. Ends at the end of a piece of data, at the end of `in`, or with
+ * c->done; what lies behind the body is not touched. After done it uses nothing.
+ * ERR_SYNTAX, or ERR_LIMIT for extensions or trailers that are too long; `c` is then spent. */
+int http_chunked_next(struct http_chunked *c, struct slice in, size_t *used, struct slice *data);
+
+/* The line in front of a chunk of `len` > 0 bytes. Returns its length. Behind the data goes CRLF,
+ * behind the last chunk HTTP_CHUNK_LAST (with no CRLF of its own in front). */
+size_t http_chunk_head_write(char out[HTTP_CHUNK_HEAD_MAX], uint64_t len);
+
+#define HTTP_CHUNK_END  "\r\n"
+#define HTTP_CHUNK_LAST "0\r\n\r\n"
+
+#endif

@@ -1,0 +1,78 @@
+/* The header fields that the router itself cares about: each has a number, so that one bit test
+ * says what to do with a field. All others are HTTP_FIELD_OTHER and pass untouched.
+ */
+#ifndef HTTP_FIELD_H
+#define HTTP_FIELD_H
+
+#include "base/slice.h"
+
+/* X(enumerator without HTTP_, lower-case name) */
+#define HTTP_FIELD_MAP(X)                                                                          \
+    X(HOST, "host")                                                                                \
+    X(CONTENT_LENGTH, "content-length")                                                            \
+    X(TRANSFER_ENCODING, "transfer-encoding")                                                      \
+    X(CONNECTION, "connection")                                                                    \
+    X(CONTENT_TYPE, "content-type")                                                                \
+    X(CONTENT_ENCODING, "content-encoding")                                                        \
+    X(EXPECT, "expect")                                                                            \
+    X(UPGRADE, "upgrade")                                                                          \
+    X(KEEP_ALIVE, "keep-alive")                                                                    \
+    X(TE, "te")                                                                                    \
+    X(TRAILER, "trailer")                                                                          \
+    X(PROXY_CONNECTION, "proxy-connection")                                                        \
+    X(PROXY_AUTHENTICATE, "proxy-authenticate")                                                    \
+    X(PROXY_AUTHENTICATION_INFO, "proxy-authentication-info")                                      \
+    X(PROXY_AUTHORIZATION, "proxy-authorization")                                                  \
+    X(HTTP2_SETTINGS, "http2-settings")                                                            \
+    X(AUTHORIZATION, "authorization")                                                              \
+    X(API_KEY, "api-key")                                                                          \
+    X(X_API_KEY, "x-api-key")                                                                      \
+    X(COOKIE, "cookie")                                                                            \
+    X(SET_COOKIE, "set-cookie")                                                                    \
+    X(CACHE_CONTROL, "cache-control")                                                              \
+    X(ORIGIN, "origin")                                                                            \
+    X(USER_AGENT, "user-agent")                                                                    \
+    X(ACCEPT, "accept")                                                                            \
+    X(ACCEPT_ENCODING, "accept-encoding")                                                          \
+    X(DATE, "date")                                                                                \
+    X(SERVER, "server")                                                                            \
+    X(RETRY_AFTER, "retry-after")                                                                  \
+    X(FORWARDED, "forwarded")                                                                      \
+    X(X_FORWARDED_FOR, "x-forwarded-for")                                                          \
+    X(X_FORWARDED_PROTO, "x-forwarded-proto")                                                      \
+    X(X_FORWARDED_HOST, "x-forwarded-host")                                                        \
+    X(X_REAL_IP, "x-real-ip")                                                                      \
+    X(X_REQUEST_ID, "x-request-id")                                                                \
+    X(X_SESSION_ID, "x-session-id")                                                                \
+    X(TRACEPARENT, "traceparent")                                                                  \
+    X(TRACESTATE, "tracestate")                                                                    \
+    X(X_GRAPEVINE_REPLICA, "x-grapevine-replica")                                                  \
+    X(ENDPOINT_LOAD_METRICS, "endpoint-load-metrics") /* and every longer name that starts so */
+
+enum http_field_id {
+    HTTP_FIELD_OTHER,
+#define HTTP_FIELD_ENUM(id, name) HTTP_##id,
+    HTTP_FIELD_MAP(HTTP_FIELD_ENUM)
+#undef HTTP_FIELD_ENUM
+        HTTP_FIELD_IDS,
+};
+
+_Static_assert(HTTP_FIELD_IDS <= 64, "sets of fields are 64-bit masks");
+
+#define HTTP_FIELD_BIT(id) (UINT64_C(1) << (id))
+
+/* A field that somebody wants written. The caller answers for its syntax (http_field_is_valid). */
+struct http_line {
+    struct slice name, value;
+};
+
+/* `name` must be a token (RFC 9110, section 5.6.2); its case does not matter. */
+enum http_field_id http_field_lookup(struct slice name);
+
+/* The lower-case name; empty for HTTP_FIELD_OTHER. */
+struct slice http_field_name(enum http_field_id id);
+
+/* A token, and a value without control bytes or outer white space. */
+bool http_field_is_valid(struct http_line line);
+
+#endif

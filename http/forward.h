@@ -1,0 +1,66 @@
+/* The heads that go on: a parsed request written for an engine, a parsed response for a client.
+ *
+ * End-to-end fields are copied as they came, in their order, whole runs of lines at once. Dropped
+ * are hop-by-hop fields (RFC 9110, section 7.6.1: Connection, Keep-Alive, Proxy-Connection, TE,
+ * Trailer, Transfer-Encoding, Upgrade, Proxy-Authenticate, Proxy-Authorization,
+ * Proxy-Authentication-Info, HTTP2-Settings), Expect, Content-Length (written anew), ORCA load
+ * reports (endpoint-load-metrics*), and every field that Connection names. Connection cannot name
+ * away a field that field.h knows: a client must not strip X-Forwarded-For or Authorization.
+ *
+ * Both append to `out` after one reservation; an error (ERR_NOMEM, ERR_LIMIT) leaves it unchanged.
+ * The head must still point into its buffer.
+ */
+#ifndef HTTP_FORWARD_H
+#define HTTP_FORWARD_H
+
+#include "base/buf.h"
+#include "http/head.h"
+
+enum http_forwarded_mode {
+    HTTP_FORWARDED_IF_PRESENT, /* Forwarded (RFC 7239) is continued where the client sent one */
+    HTTP_FORWARDED_ALWAYS,
+    HTTP_FORWARDED_NEVER, /* and dropped */
+};
+
+struct http_forward_request {
+    struct slice host;           /* to send as Host; empty: the client's own */
+    struct slice host_fallback;  /* where that is empty as well (HTTP/1.0) */
+    struct slice client_address; /* without port or brackets; empty: no forwarding fields */
+    struct slice proto;          /* that the client used; empty: "http" */
+    struct slice request_id;     /* replaces X-Request-Id; empty: what the client sent */
+    bool distrust_client;        /* forwarding fields of the client are dropped, not continued */
+    enum http_forwarded_mode forwarded;
+    enum http_framing framing; /* of the body as it will be sent: NONE, LENGTH or CHUNKED */
+    uint64_t content_length;
+    const struct http_line *extra; /* fields to add; they replace those of the same known name */
+    size_t extra_count;
+};
+
+/* Always HTTP/1.1, persistent, target in origin form (or "*").
+ * X-Forwarded-For gets the address appended; X-Forwarded-Proto and -Host are set unless the client
+ * (a proxy before us) sent them. */
+int http_forward_request_write(struct buf *out, const struct http_head *head,
+                               const struct http_forward_request *how);
+
+struct http_forward_response {
+    unsigned client_minor;     /* of the client's HTTP/1.x */
+    bool keep_alive;           /* the client's connection persists */
+    enum http_framing framing; /* of the body as it will be sent */
+    uint64_t content_length;
+    const struct http_line
+        *extra; /* e.g. x-request-id; they replace those of the same known name */
+    size_t extra_count;
+};
+
+/* How the body of this response goes to a client of HTTP/1.client_minor: an HTTP/1.0 client cannot
+ * read chunks, so its body ends with the connection (keep_alive must then be false); a body that
+ * ended with the engine's connection is chunked for others, so that the client's persists. */
+enum http_framing http_forward_response_framing(const struct http_head *head,
+                                                unsigned client_minor);
+
+/* Always HTTP/1.1, with "Connection: close", or "keep-alive" for HTTP/1.0, where needed. Without a
+ * body (HEAD, 304) the engine's Content-Length is kept. */
+int http_forward_response_write(struct buf *out, const struct http_head *head,
+                                const struct http_forward_response *how);
+
+#endif

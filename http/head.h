@@ -1,0 +1,133 @@
+/* Heads of HTTP/1.1 messages (RFC 9112), parsed as a proxy must: whatever two parsers could read
+ * in two ways is refused, never forwarded.
+ *
+ * The parser works on one contiguous buffer, allocates nothing and copies nothing: every slice of
+ * struct http_head points into the buffer (or at a literal), and is gone with it.
+ *
+ *     while ((err = http_request_parse(&head, at, len, &limits)) == ERR_AGAIN) {
+ *         do
+ *             read more;
+ *         while (!http_head_progress(&progress, at, len));    // each byte is looked at once
+ *     }
+ *
+ * Refused beside what RFC 9112 refuses anyway: a repeated Host, Content-Length or
+ * Transfer-Encoding, lists of lengths, length together with chunked, any coding but one "chunked",
+ * bare CR or LF, control bytes, folded lines, characters that RFC 3986 does not have, user info,
+ * Content_Length and its like, TRACE, CONNECT and unregistered methods.
+ *
+ * Invariants after 0:
+ *   1. bytes <= head_bytes_max, field_count <= fields_max, every name is a token, no value holds a
+ *      control byte but HTAB or has white space at its ends.
+ *   2. fields[i].name.at is the first byte of line i, which ends right before fields[i +
+ * 1].name.at, the last one 2 bytes before `bytes`. Forwarding copies runs of lines by this.
+ *   3. Exactly one body framing; content_length is 0 unless it is HTTP_BODY_LENGTH or
+ *      length_given.
+ */
+#ifndef HTTP_HEAD_H
+#define HTTP_HEAD_H
+
+#include "base/slice.h"
+#include "http/field.h"
+
+enum { HTTP_FIELDS_MAX = 256 };
+
+struct http_limits {
+    size_t head_bytes_max;   /* beyond: 431 */
+    size_t target_bytes_max; /* beyond: 414 */
+    unsigned fields_max;     /* beyond: 431; at most HTTP_FIELDS_MAX */
+};
+
+/* 32 KiB, 8 KiB, 100. */
+extern const struct http_limits http_limits_default;
+
+enum http_method {
+    HTTP_METHOD_OTHER, /* refused with 501 */
+    HTTP_METHOD_GET,
+    HTTP_METHOD_HEAD,
+    HTTP_METHOD_POST,
+    HTTP_METHOD_PUT,
+    HTTP_METHOD_DELETE,
+    HTTP_METHOD_OPTIONS,
+    HTTP_METHOD_PATCH,
+    HTTP_METHODS,
+};
+
+enum http_framing { HTTP_BODY_NONE, HTTP_BODY_LENGTH, HTTP_BODY_CHUNKED, HTTP_BODY_UNTIL_CLOSE };
+
+struct http_field {
+    struct slice name, value;
+    uint8_t id; /* enum http_field_id */
+};
+
+struct http_head {
+    enum http_method method;
+    struct slice method_text;
+    struct slice target; /* as it was sent */
+    struct slice host;   /* Host, or the authority of an absolute target; empty: none (HTTP/1.0) */
+    struct slice path;   /* "*" for OPTIONS *; "/" where an absolute target has none */
+    struct slice query;  /* without '?' */
+    bool has_query;      /* a '?' was there, maybe with nothing behind it */
+
+    unsigned status; /* of a response; 0 in a request */
+    struct slice reason;
+
+    unsigned minor; /* HTTP/1.minor */
+    enum http_framing framing;
+    uint64_t content_length;
+    bool length_given;     /* Content-Length was there (a HEAD or 304 answer has no body with it) */
+    bool keep_alive;       /* the connection persists after this message */
+    bool expect_continue;  /* the client waits for 100 before it sends the body */
+    bool connection_names; /* Connection lists more than "close" and "keep-alive" */
+
+    unsigned field_count;
+    struct http_field fields[HTTP_FIELDS_MAX];
+    uint16_t first[HTTP_FIELD_IDS]; /* index + 1 of the first field of that id, 0 = absent */
+    const char *at;                 /* the buffer that was parsed */
+    size_t bytes;                   /* of the head, with the blank line */
+
+    unsigned refusal;         /* after an error: the status to answer */
+    const char *refusal_text; /* and a short reason */
+};
+
+/* Both return 0; ERR_AGAIN: the head is incomplete, so far nothing is wrong; or ERR_SYNTAX,
+ * ERR_LIMIT, ERR_UNSUPPORTED with `refusal` (400, 414, 417, 431, 501 or 505 for a request, 502 for
+ * a response) set. After a refusal the connection cannot be used any more: where the next message
+ * would start is unknown. Up to two empty lines before a request are skipped (RFC 9112, 2.2).
+ *
+ * http_response_parse: `head_request` says that the request was HEAD. 1xx heads are returned like
+ * others (no body; parse on behind them); 101 is refused, as no upgrade is ever asked for. */
+int http_request_parse(struct http_head *head, const char *at, size_t len,
+                       const struct http_limits *limits);
+int http_response_parse(struct http_head *head, const char *at, size_t len, bool head_request,
+                        const struct http_limits *limits);
+
+/* How far an incomplete head was looked at. All zero at the start of each message. */
+struct http_progress {
+    size_t searched;    /* bytes that hold no end of the head */
+    size_t line_start;  /* of the line that `searched` is in */
+    size_t parse_again; /* from this length on, parsing is worth another try anyhow */
+};
+
+/* After ERR_AGAIN: whether parsing `len` bytes could end differently now. True where the blank
+ * line or a bare LF has arrived, and each time the length has doubled, so that any error is seen
+ * early while the whole effort stays linear in the length of the head. */
+bool http_head_progress(struct http_progress *progress, const char *at, size_t len);
+
+static inline bool http_head_has(const struct http_head *head, enum http_field_id id)
+{
+    return head->first[id] != 0;
+}
+
+/* Value of the first field of that id, or empty. */
+static inline struct slice http_head_get(const struct http_head *head, enum http_field_id id)
+{
+    return head->first[id] != 0 ? head->fields[head->first[id] - 1].value : slice_of("", 0);
+}
+
+/* Value of the first field of that name (any case), or empty with a NULL `at`. */
+struct slice http_head_find(const struct http_head *head, struct slice name);
+
+/* Whether a field that is a list of tokens (Connection, TE) has this one, in any case. */
+bool http_list_has(struct slice list, struct slice token);
+
+#endif

@@ -1,0 +1,66 @@
+/* What the paths of the client port mean: one table of vLLM's and SGLang's.
+ *
+ * Engine control paths (sleep, flush, LoRA loading, ...) are recognised in every disguise that an
+ * engine, or something between, may undo: percent-encoding (of any depth), dot segments, doubled,
+ * trailing or backward slashes, path parameters, other case, control bytes, a prefix or suffix of
+ * further segments. Whatever could reach one is HTTP_PATH_CONTROL, never HTTP_PATH_OTHER. Nothing
+ * is rewritten: paths go on as they came.
+ */
+#ifndef HTTP_PATH_H
+#define HTTP_PATH_H
+
+#include "base/slice.h"
+#include "http/head.h"
+
+enum http_path_kind {
+    HTTP_PATH_OTHER, /* unknown: refused, or passed by load */
+    HTTP_PATH_CHAT,  /* /v1/chat/completions */
+    HTTP_PATH_COMPLETIONS,
+    HTTP_PATH_RESPONSES,       /* POST /v1/responses */
+    HTTP_PATH_MESSAGES,        /* Anthropic's */
+    HTTP_PATH_GENERATE,        /* SGLang's /generate */
+    HTTP_PATH_TOKENS,          /* /inference/v1/generate: token ids in, token ids out */
+    HTTP_PATH_PROMPT,          /* a JSON body with a prompt in some form, but no generation: render,
+                                  tokenize, count_tokens, embeddings, pooling, score, rerank, ... */
+    HTTP_PATH_MULTIPART,       /* audio */
+    HTTP_PATH_PLAIN,           /* proxied by load, nothing to read in the body */
+    HTTP_PATH_MODELS,          /* merged over the replicas */
+    HTTP_PATH_MODEL_ONE,       /* id: percent-encoded, may hold '/'; answered, never forwarded */
+    HTTP_PATH_RESPONSE_STORED, /* id: plain; the replica that made it */
+    HTTP_PATH_HEALTH,          /* /health, /ping: answered by the router */
+    HTTP_PATH_STATUS,          /* /metrics, /load and such, which speak of one engine: as OTHER */
+    HTTP_PATH_SERVER,          /* OPTIONS *: answered by the router */
+    HTTP_PATH_CONTROL,         /* refused to clients unless configured */
+    HTTP_PATH_KINDS,
+};
+
+struct http_route {
+    enum http_path_kind kind;
+    bool method_allowed; /* false: answer 405 with Allow; the engines' body is
+                            {"detail":"Method Not Allowed"} */
+    unsigned methods;    /* bits 1 << enum http_method that the path takes */
+    struct slice id;     /* of MODEL_ONE and RESPONSE_STORED */
+};
+
+/* `path` without query, as in struct http_head. OPTIONS (CORS preflight) on a path that is
+ * proxied gives HTTP_PATH_PLAIN: the engine answers it. OTHER and CONTROL allow every method. */
+struct http_route http_path_lookup(struct slice path, enum http_method method);
+
+/* No percent-encoding, dot segment, empty segment, backslash, ';', control byte: every parser
+ * reads such a path in the same way. */
+bool http_path_is_plain(struct slice path);
+
+/* "chat", "control", ...: for logs and metrics. */
+const char *http_path_kind_text(enum http_path_kind kind);
+
+/* For an Allow field: "GET, HEAD". Writes at most `size` - 1 bytes and a NUL. */
+void http_methods_text(unsigned methods, char *out, size_t size);
+
+/* Undoes percent-encoding once. ERR_SYNTAX: a '%' without two hex digits; ERR_LIMIT: `size` is too
+ * small. out may be as long as encoded. */
+int http_percent_decode(struct slice encoded, char *out, size_t size, struct slice *decoded);
+
+#define HTTP_BODY_NOT_FOUND          "{\"detail\":\"Not Found\"}"
+#define HTTP_BODY_METHOD_NOT_ALLOWED "{\"detail\":\"Method Not Allowed\"}"
+
+#endif
