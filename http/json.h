@@ -1,0 +1,91 @@
+/* A strict JSON tokenizer (RFC 8259) that is fed bytes in any splits and pulled for tokens.
+ *
+ *     struct slice in = bytes that just arrived;
+ *     while ((token = http_json_next(&json, &in)) > HTTP_JSON_MORE)
+ *         if (token == HTTP_JSON_KEY || token == HTTP_JSON_STRING)
+ *             while (http_json_in_text(&json) && in.len > 0)
+ *                 n = http_json_text(&json, &in, out, room);    (unescaped bytes)
+ *
+ * A string is not held: after KEY or STRING its unescaped bytes are drawn with http_json_text(),
+ * straight into the memory where the caller wants them, until http_json_in_text() is false. When
+ * the input ends inside a string, the caller goes on drawing when more has arrived.
+ *
+ * What is refused: everything that RFC 8259 does not allow (a byte order mark, control bytes in
+ * strings, NUL, bytes after the value), nesting beyond HTTP_JSON_DEPTH_MAX and numbers longer than
+ * HTTP_JSON_NUMBER_MAX. What is left open there: bytes of strings need not be UTF-8 and pass as
+ * they are; a lone surrogate (\ud800) becomes its three-byte form (WTF-8).
+ *
+ * 1. Tokens and text do not depend on how the input was split.
+ * 2. After an error every call answers HTTP_JSON_ERROR, or 0 bytes, and consumes nothing.
+ */
+#ifndef HTTP_JSON_H
+#define HTTP_JSON_H
+
+#include "base/slice.h"
+
+enum {
+    HTTP_JSON_DEPTH_MAX = 256,
+    HTTP_JSON_NUMBER_MAX = 128, /* bytes of one number */
+    HTTP_JSON_SLACK = 32,       /* bytes behind `room` that http_json_text() may scribble on */
+};
+
+enum http_json_token {
+    HTTP_JSON_ERROR,
+    HTTP_JSON_MORE, /* the input is used up */
+    HTTP_JSON_OBJECT_BEGIN,
+    HTTP_JSON_OBJECT_END,
+    HTTP_JSON_ARRAY_BEGIN,
+    HTTP_JSON_ARRAY_END,
+    HTTP_JSON_KEY,    /* text follows */
+    HTTP_JSON_STRING, /* text follows */
+    HTTP_JSON_NUMBER, /* http_json_number() has its text */
+    HTTP_JSON_TRUE,
+    HTTP_JSON_FALSE,
+    HTTP_JSON_NULL,
+};
+
+struct http_json {
+    uint8_t state;        /* what may come next (json.c) */
+    uint8_t escape;       /* where in an escape the string stands, 0 = in none */
+    uint8_t number_state; /* where in the grammar of numbers */
+    uint8_t literal;      /* token of the literal being read */
+    uint8_t matched;      /* bytes of it */
+    uint8_t pending_len;  /* unescaped bytes that found no room yet */
+    bool is_key;          /* the string being read is a key */
+    uint16_t depth;
+    uint16_t unit; /* the \u escape being read */
+    uint16_t high; /* a high surrogate that waits for its low one, or 0 */
+    uint16_t number_len;
+    char pending[8];
+    struct slice number; /* of the last NUMBER: in the input or in number_text */
+    uint64_t is_object[HTTP_JSON_DEPTH_MAX / 64]; /* one bit for each open container */
+    char number_text[HTTP_JSON_NUMBER_MAX];
+};
+
+void http_json_init(struct http_json *j);
+
+/* Takes bytes off the front of `in` up to the end of the next token. Not to be called while
+ * http_json_in_text(). */
+enum http_json_token http_json_next(struct http_json *j, struct slice *in);
+
+/* Whether a KEY or STRING has text left to draw. */
+bool http_json_in_text(const struct http_json *j);
+
+/* Takes bytes off the front of `in` and writes up to `room` unescaped bytes to `out`, which must
+ * have HTTP_JSON_SLACK bytes more. Returns how many. It stops at the end of the string, of the
+ * input or of the room, and at an error. */
+size_t http_json_text(struct http_json *j, struct slice *in, char *out, size_t room);
+
+/* Text of the NUMBER just returned; valid until the next call, while the input lives. */
+static inline struct slice http_json_number(const struct http_json *j)
+{
+    return j->number;
+}
+
+/* After all input: whether it was exactly one JSON value. (A number that only the end of the input
+ * ends counts, though no token was returned for it.) */
+bool http_json_finish(const struct http_json *j);
+
+bool http_json_failed(const struct http_json *j);
+
+#endif

@@ -1,0 +1,148 @@
+/* The skimmer of request bodies: what routing needs of a JSON body, found while it streams by.
+ *
+ *     http_skim_init(&skim, &secret);
+ *     http_skim_feed(&skim, bytes, len);     for each part of the body, in any splits
+ *     http_skim_finish(&skim);               results are valid from here on
+ *
+ * It knows the bodies of OpenAI (chat, completions, responses, embeddings), Anthropic (messages),
+ * vLLM (tokenize, generate) and SGLang (generate) by the names of their members, so one path does
+ * for all. It holds no part of the body, allocates nothing, and never fails the request: a body
+ * that is no JSON object, or beyond a limit (nesting of HTTP_SKIM_DEPTH_MAX inside the prompt,
+ * json.h), is "not understood" and left to the engine.
+ *
+ * The prompt becomes a chain (base/chain.h) by http/prompt.h. Its canonical form:
+ *
+ * 1. Segments: tools (tools, functions), system (system, instructions, documents), prompt
+ *    (input_ids, token_ids, messages, prompt, input, text, query, in this precedence). Members of
+ *    the body may come in any order.
+ * 2. Text streams: string contents, text parts, prompts. Token ids are four bytes each, little
+ *    endian. Everything else (roles, tool calls, tool definitions, names) is an atom: a digest of
+ *    the JSON value that does not depend on the order of members, with the lengths of its strings
+ *    as its weight in bytes.
+ * 3. A message is its content, then one atom of its other members. The role is mixed into every
+ *    point within the message too. Content as a string or as one text part is the same; further
+ *    parts are separated. A string `input` is one user message.
+ * 4. The value of a part that holds an image, audio or a file counts as HTTP_SKIM_MEDIA_BYTES,
+ *    whatever its length. `cache_control` is ignored everywhere in the prompt, and so are members
+ * of messages and parts that are null.
+ * 5. Of repeated members the last one counts, in the body, and for role and content in a message;
+ *    inside atoms all of them count.
+ * 6. Model, LoRA names, cache_salt, extra_key and previous_response_id are the namespace: chains of
+ *    different namespaces share no id.
+ */
+#ifndef HTTP_SKIM_H
+#define HTTP_SKIM_H
+
+#include "base/chain.h"
+#include "base/hash.h"
+#include "base/slice.h"
+#include "http/json.h"
+#include "http/prompt.h"
+
+enum {
+    HTTP_SKIM_FIELD_MAX = 255, /* bytes of a string member that are kept */
+    HTTP_SKIM_DEPTH_MAX = 64,  /* nesting of what is looked into; what is skipped may go deeper */
+    HTTP_SKIM_MEDIA_BYTES = 4096, /* canonical length of an image, a sound, a file */
+    HTTP_SKIM_SCRATCH = 1024,
+};
+
+/* String members of the body. */
+enum http_skim_name {
+    HTTP_SKIM_MODEL, /* SGLang's "base:adapter" stays as it is */
+    HTTP_SKIM_USER,
+    HTTP_SKIM_PROMPT_CACHE_KEY,
+    HTTP_SKIM_SESSION_ID,
+    HTTP_SKIM_METADATA_USER_ID,
+    HTTP_SKIM_CACHE_SALT,
+    HTTP_SKIM_EXTRA_KEY, /* SGLang: another part of the namespace */
+    HTTP_SKIM_LORA,      /* lora_path or lora_name */
+    HTTP_SKIM_PREVIOUS_RESPONSE_ID,
+    HTTP_SKIM_NAMES,
+};
+
+/* Number members of the body. */
+enum http_skim_number {
+    HTTP_SKIM_MAX_COMPLETION_TOKENS,
+    HTTP_SKIM_MAX_OUTPUT_TOKENS,
+    HTTP_SKIM_MAX_TOKENS,
+    HTTP_SKIM_MAX_NEW_TOKENS, /* of sampling_params */
+    HTTP_SKIM_PRIORITY,
+    HTTP_SKIM_N,
+    HTTP_SKIM_NUMBERS,
+};
+
+enum http_skim_flag { HTTP_SKIM_STREAM, HTTP_SKIM_STORE, HTTP_SKIM_INCLUDE_USAGE, HTTP_SKIM_FLAGS };
+
+struct http_skim_field {
+    bool present;
+    bool is_digest; /* longer than HTTP_SKIM_FIELD_MAX: `text` is 32 hex digits of its digest */
+    uint8_t len;
+    char text[HTTP_SKIM_FIELD_MAX + HTTP_JSON_SLACK];
+};
+
+/* One open object or array (skim.c). */
+struct http_skim_frame {
+    uint8_t kind;
+    uint8_t rank;  /* of the member that streamed, where only one may */
+    bool is_first; /* array: no element yet */
+    bool is_media; /* part: the member being read is an image or the like */
+    uint64_t key;  /* hash of the member's name */
+    uint64_t role; /* message: hash of its role */
+    uint64_t weight;
+    struct hash128 sum;
+    struct http_prompt_mark mark; /* where a message or part began */
+};
+
+struct http_skim {
+    /* Results, valid after http_skim_finish(). */
+    bool understood;
+    bool has_prompt;
+    bool flags[HTTP_SKIM_FLAGS];
+    bool has_flag[HTTP_SKIM_FLAGS];
+    bool has_number[HTTP_SKIM_NUMBERS];
+    int64_t numbers[HTTP_SKIM_NUMBERS];
+
+    /* Private to skim.c. */
+    bool failed;
+    bool finished;
+    uint8_t text;        /* where the string being read goes */
+    uint8_t slot;        /* what the next value is for */
+    uint8_t slot_index;  /* which field, number, flag or member it is */
+    bool wrap;           /* a string prompt that is a user message */
+    uint16_t depth;      /* frames in use */
+    uint16_t skip_depth; /* open containers inside a skipped value */
+    uint16_t scratch_len;
+    uint64_t scratch_total; /* bytes of the string, those that left the scratch too */
+    struct hash128 scratch_state;
+    const struct hash_secret *secret;
+    struct http_json json;
+    char scratch[sizeof(struct hash128) + HTTP_SKIM_SCRATCH + HTTP_JSON_SLACK];
+    struct http_prompt prompt; /* its chain is the result, see http_skim_chain() */
+    struct http_skim_frame frames[HTTP_SKIM_DEPTH_MAX];
+    struct http_skim_field fields[HTTP_SKIM_NAMES];
+};
+
+/* `secret` must outlive the skim. The struct is about 25 KB and not to be zeroed first. */
+void http_skim_init(struct http_skim *s, const struct hash_secret *secret);
+
+/* Cheap once the body is known not to be understood. */
+void http_skim_feed(struct http_skim *s, const void *bytes, size_t len);
+
+/* Once, after the whole body. */
+void http_skim_finish(struct http_skim *s);
+
+/* An empty slice where the body has none. The slice points into `s`. */
+struct slice http_skim_field(const struct http_skim *s, enum http_skim_name name);
+bool http_skim_field_is_digest(const struct http_skim *s, enum http_skim_name name);
+
+/* The bound on output tokens that the engine will apply, or -1 without one: max_completion_tokens,
+ * else max_output_tokens, max_tokens, sampling_params.max_new_tokens. */
+int64_t http_skim_output_max(const struct http_skim *s);
+
+/* The prompt. Its length is 0 if the body was not understood, has no prompt or a short one. */
+static inline const struct chain *http_skim_chain(const struct http_skim *s)
+{
+    return &s->prompt.chain;
+}
+
+#endif

@@ -1,0 +1,63 @@
+/* The scanner of answers: what the router learns from an engine's response while it passes by.
+ *
+ *     http_usage_init(&usage, HTTP_USAGE_SSE);
+ *     http_usage_feed(&usage, bytes, len);   for each part of the body, in any splits
+ *     http_usage_finish(&usage);             at the end of the body
+ *
+ * It holds no part of the body and changes none. Server-sent events are framed as the WHATWG
+ * standard says (CR, LF or CRLF, comments, data on several lines); their data, or the whole plain
+ * body, goes through the JSON tokenizer as it comes, so no event is too large. Data that is no JSON
+ * is ignored. Understood are chat, completions and responses of OpenAI, Anthropic's messages,
+ * vLLM's generate and SGLang's native form, single or as an array (figures are added up).
+ *
+ * All results may be read at any time; they grow more complete as the body does.
+ */
+#ifndef HTTP_USAGE_H
+#define HTTP_USAGE_H
+
+#include "base/slice.h"
+#include "http/json.h"
+
+enum http_usage_form { HTTP_USAGE_SSE, HTTP_USAGE_JSON };
+
+enum { HTTP_USAGE_ID_MAX = 127, HTTP_USAGE_LEVELS = 8, HTTP_USAGE_SCRATCH = 128 };
+
+struct http_usage {
+    /* Results. Figures are -1 while unknown. */
+    int64_t prompt_tokens; /* cached ones included, whatever the engine's convention */
+    int64_t cached_tokens;
+    int64_t completion_tokens;
+    bool first_token; /* text, reasoning or a tool call has arrived, not just a role */
+    bool done;        /* [DONE], message_stop, response.completed and its like; JSON: it is whole */
+    bool error;       /* an error object in the stream or in place of the answer */
+    unsigned token_events;                   /* events that carried tokens */
+    char response_id[HTTP_USAGE_ID_MAX + 1]; /* empty while unknown, or too long to be kept */
+
+    /* Private to usage.c. */
+    uint8_t form;
+    uint8_t line;       /* SSE: where in a line */
+    uint8_t name_len;   /* SSE: bytes of the field name */
+    uint8_t done_len;   /* SSE: bytes of the data that match [DONE] */
+    bool after_cr;      /* SSE: a LF belongs to the CR before */
+    bool at_start;      /* SSE: a byte order mark may come */
+    bool has_data;      /* SSE: the event has a data line */
+    bool is_terminal;   /* the event says that the stream ends */
+    bool carries_token; /* the event has content */
+    bool is_list;       /* the JSON value is an array of answers */
+    uint8_t slot;       /* what the next value is for */
+    uint8_t scratch_len;
+    bool scratch_full;
+    uint8_t levels[HTTP_USAGE_LEVELS]; /* what each open container is */
+    int64_t seen[6];                   /* figures of the answer or event being read */
+    char name[8];
+    struct http_json json;
+    char scratch[HTTP_USAGE_SCRATCH + HTTP_JSON_SLACK];
+};
+
+void http_usage_init(struct http_usage *u, enum http_usage_form form);
+void http_usage_feed(struct http_usage *u, const void *bytes, size_t len);
+
+/* Once, at the end of the body. */
+void http_usage_finish(struct http_usage *u);
+
+#endif
