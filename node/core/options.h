@@ -29,6 +29,8 @@
 #include "node/core/log.h"
 #include "node/core/router.h"
 
+#define GRAPEVINE_VERSION "0.1.0"
+
 enum {
     NODE_OPTIONS_MAX = 96,   /* rows of the table */
     NODE_HOST_BYTES = 256,   /* with the NUL; a DNS name has at most 253 */
@@ -181,6 +183,9 @@ struct node_option {
 /* The rows, grouped; `count` of them. */
 const struct node_option *node_option_table(unsigned *count);
 
+/* Index of the row of that name, or ERR_NOT_FOUND. */
+int node_option_find(struct slice name);
+
 /* All defaults. ERR_NOMEM. Free what it owns with node_options_free(), after errors too. */
 int node_options_init(struct node_options *o);
 void node_options_free(struct node_options *o);
@@ -212,6 +217,10 @@ int node_address_parse(struct slice text, struct node_address *out);
 int node_options_help(struct buf *out);
 int node_options_effective(const struct node_options *o, struct buf *out);
 int node_options_markdown(struct buf *out);
+
+/* Where it came from: "flag --listen", "GRAPEVINE_LISTEN", "grapevine.yaml:12", "default". */
+int node_option_origin_format(const struct node_option *row, struct node_option_origin origin,
+                              struct buf *out);
 
 /* The value of a row as text that would set it again ("4s", "64MiB"). */
 int node_option_format(const struct node_options *o, const struct node_option *row,

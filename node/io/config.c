@@ -1,0 +1,49 @@
+#include "node/io/config.h"
+
+#include <stdio.h>
+
+#include "base/err.h"
+#include "node/io/config_yaml.h"
+
+int io_config_load(struct node_options *o, int argc, char *const *argv, char *const *environment,
+                   struct node_options_error *error)
+{
+    int err = node_options_init(o);
+    if (err != 0) {
+        (void)snprintf(error->text, sizeof error->text, "%s", err_text(err));
+        return err;
+    }
+    err = node_options_flags(o, argc, argv, error);
+    bool reads_nothing = o->command != NODE_COMMAND_RUN && o->command != NODE_COMMAND_CHECK_CONFIG;
+    if (err != 0 || reads_nothing)
+        return err;
+    err = node_options_environment(o, environment, error);
+    if (err == 0 && o->config[0] != '\0')
+        err = io_config_yaml_load(o, o->config, error);
+    return err == 0 ? node_options_finish(o, error) : err;
+}
+
+int io_config_command(const struct node_options *o)
+{
+    struct buf text = {0};
+    int err = 0;
+    switch (o->command) {
+    case NODE_COMMAND_RUN:
+        break;
+    case NODE_COMMAND_HELP:
+        err = node_options_help(&text);
+        break;
+    case NODE_COMMAND_VERSION:
+        err = buf_append_cstr(&text, "grapevine " GRAPEVINE_VERSION "\n");
+        break;
+    case NODE_COMMAND_CHECK_CONFIG:
+        err = node_options_effective(o, &text);
+        break;
+    case NODE_COMMAND_PRINT_MARKDOWN:
+        err = node_options_markdown(&text);
+        break;
+    }
+    bool written = err == 0 && fwrite(text.at, 1, text.len, stdout) == text.len;
+    buf_free(&text);
+    return written && fflush(stdout) == 0 ? 0 : 1;
+}

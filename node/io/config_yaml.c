@@ -1,0 +1,210 @@
+#include "node/io/config_yaml.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <yaml.h>
+
+#include "base/err.h"
+
+/* State of one parse. A setting starts with a key; a sequence sets the key once per item. */
+struct reading {
+    yaml_parser_t parser;
+    struct node_options *options;
+    struct node_options_error *error;
+    const char *file;
+    bool seen[NODE_OPTIONS_MAX];
+};
+
+static unsigned line_of(yaml_mark_t mark)
+{
+    return (unsigned)mark.line + 1;
+}
+
+static int fail(struct reading *r, unsigned line, const char *text)
+{
+    (void)snprintf(r->error->text, sizeof r->error->text, "bad file %s:%u: %s", r->file, line,
+                   text);
+    return ERR_SYNTAX;
+}
+
+static int fail_syntax(struct reading *r)
+{
+    const char *problem = r->parser.problem != NULL ? r->parser.problem : "no valid YAML";
+    char text[256];
+    (void)snprintf(text, sizeof text, "not YAML, %s", problem);
+    return fail(r, line_of(r->parser.problem_mark), text);
+}
+
+static struct slice scalar_of(const yaml_event_t *event)
+{
+    return slice_of((const char *)event->data.scalar.value, event->data.scalar.length);
+}
+
+/* A scalar without anchor. `name` and `value` are borrowed for the call. */
+static int set(struct reading *r, struct slice name, const yaml_event_t *value)
+{
+    struct node_option_origin origin = {
+        .source = NODE_SOURCE_FILE,
+        .file = r->file,
+        .line = line_of(value->start_mark),
+    };
+    if (value->data.scalar.anchor != NULL)
+        return fail(r, origin.line, "want no anchors");
+    return node_options_set(r->options, name, scalar_of(value), origin, r->error);
+}
+
+static int next(struct reading *r, yaml_event_t *event)
+{
+    return yaml_parser_parse(&r->parser, event) == 1 ? 0 : fail_syntax(r);
+}
+
+static int read_sequence(struct reading *r, struct slice name, unsigned line)
+{
+    unsigned items = 0;
+    for (;;) {
+        yaml_event_t event;
+        int err = next(r, &event);
+        if (err != 0)
+            return err;
+        bool end = event.type == YAML_SEQUENCE_END_EVENT;
+        if (event.type == YAML_SCALAR_EVENT)
+            err = set(r, name, &event);
+        else if (!end)
+            err = fail(r, line_of(event.start_mark), "want plain values in a sequence");
+        yaml_event_delete(&event);
+        if (err != 0)
+            return err;
+        if (end)
+            return items > 0 ? 0 : fail(r, line, "want at least one value in a sequence");
+        items++;
+    }
+}
+
+/* A key twice is an error: which one counts would be a guess. */
+static int note_key(struct reading *r, struct slice name, unsigned line)
+{
+    int index = node_option_find(name);
+    if (index < 0)
+        return 0; /* node_options_set() tells what is wrong with it */
+    if (r->seen[index]) {
+        char text[128];
+        (void)snprintf(text, sizeof text, "want %.*s only once", SLICE_ARG(name));
+        return fail(r, line, text);
+    }
+    r->seen[index] = true;
+    return 0;
+}
+
+static int is_list(struct slice name)
+{
+    unsigned count;
+    const struct node_option *rows = node_option_table(&count);
+    int index = node_option_find(name);
+    return index >= 0 && rows[index].type == NODE_TYPE_LIST;
+}
+
+static int read_setting(struct reading *r, const yaml_event_t *key)
+{
+    struct slice name = scalar_of(key);
+    yaml_event_t value;
+    int err = note_key(r, name, line_of(key->start_mark));
+    if (err == 0)
+        err = next(r, &value);
+    if (err != 0)
+        return err;
+    unsigned line = line_of(value.start_mark);
+    if (value.type == YAML_SCALAR_EVENT)
+        err = set(r, name, &value);
+    else if (value.type == YAML_SEQUENCE_START_EVENT &&
+             (is_list(name) || node_option_find(name) < 0))
+        err = read_sequence(r, name, line);
+    else
+        err = fail(r, line,
+                   value.type == YAML_SEQUENCE_START_EVENT ? "want one value, not a sequence"
+                                                           : "want name: value, not nested");
+    yaml_event_delete(&value);
+    return err;
+}
+
+static int read_mapping(struct reading *r)
+{
+    for (;;) {
+        yaml_event_t event;
+        int err = next(r, &event);
+        if (err != 0)
+            return err;
+        bool end = event.type == YAML_MAPPING_END_EVENT;
+        if (event.type == YAML_SCALAR_EVENT)
+            err = read_setting(r, &event);
+        else if (!end)
+            err = fail(r, line_of(event.start_mark), "want the name of a setting");
+        yaml_event_delete(&event);
+        if (err != 0 || end)
+            return err;
+    }
+}
+
+/* An empty file and one of comments only set nothing. */
+static int read_stream(struct reading *r)
+{
+    for (unsigned documents = 0;;) {
+        yaml_event_t event;
+        int err = next(r, &event);
+        if (err != 0)
+            return err;
+        bool end = event.type == YAML_STREAM_END_EVENT;
+        if (event.type == YAML_DOCUMENT_START_EVENT && documents++ > 0)
+            err = fail(r, line_of(event.start_mark), "want one document only");
+        else if (event.type == YAML_MAPPING_START_EVENT)
+            err = read_mapping(r);
+        else if (event.type == YAML_SCALAR_EVENT && event.data.scalar.length == 0)
+            err = 0; /* "---" alone */
+        else if (event.type == YAML_SCALAR_EVENT || event.type == YAML_SEQUENCE_START_EVENT ||
+                 event.type == YAML_ALIAS_EVENT)
+            err = fail(r, line_of(event.start_mark), "want lines of name: value");
+        yaml_event_delete(&event);
+        if (err != 0 || end)
+            return err;
+    }
+}
+
+int io_config_yaml_parse(struct node_options *o, struct slice text, const char *file,
+                         struct node_options_error *error)
+{
+    struct reading r = {.options = o, .error = error, .file = file};
+    if (yaml_parser_initialize(&r.parser) == 0) {
+        (void)snprintf(error->text, sizeof error->text, "out of memory while reading %s", file);
+        return ERR_NOMEM;
+    }
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)text.at, text.len);
+    int err = read_stream(&r);
+    yaml_parser_delete(&r.parser);
+    return err;
+}
+
+int io_config_yaml_load(struct node_options *o, const char *path, struct node_options_error *error)
+{
+    struct buf text;
+    buf_init(&text, IO_CONFIG_FILE_BYTES_MAX);
+    FILE *f = fopen(path, "rb");
+    int err = f != NULL ? 0 : ERR_NOT_FOUND;
+    char chunk[4096];
+    size_t n;
+    while (err == 0 && (n = fread(chunk, 1, sizeof chunk, f)) > 0)
+        err = buf_append(&text, chunk, n);
+    if (f != NULL && ferror(f) != 0)
+        err = ERR_NOT_FOUND;
+    if (err == ERR_NOT_FOUND)
+        (void)snprintf(error->text, sizeof error->text, "bad setting config = \"%.200s\": %s", path,
+                       strerror(errno));
+    else if (err != 0)
+        (void)snprintf(error->text, sizeof error->text,
+                       "bad setting config = \"%.200s\": want at most %d bytes", path,
+                       IO_CONFIG_FILE_BYTES_MAX);
+    if (f != NULL)
+        (void)fclose(f);
+    if (err == 0)
+        err = io_config_yaml_parse(o, buf_slice(&text), path, error);
+    buf_free(&text);
+    return err;
+}

@@ -1,0 +1,39 @@
+#include "node/io/log_sink.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+static void sink_write(void *context, struct slice line)
+{
+    struct io_log_sink *s = context;
+    ssize_t n = write(s->fd, line.at, line.len);
+    if (n != (ssize_t)line.len)
+        s->dropped++;
+}
+
+static uint64_t sink_clock_ms(void *context)
+{
+    (void)context;
+    struct timespec now;
+    CHECK(clock_gettime(CLOCK_REALTIME, &now) == 0);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log_format format)
+{
+    *s = (struct io_log_sink){.fd = STDERR_FILENO};
+    log_init(&s->log, sink_write, sink_clock_ms, s);
+    bool terminal = isatty(s->fd) == 1;
+    s->log.level = level;
+    s->log.json = format == NODE_LOG_FORMAT_JSON || (format == NODE_LOG_FORMAT_AUTO && !terminal);
+    s->log.color = terminal && !s->log.json;
+}
+
+void io_log_sink_cycle_level(struct io_log_sink *s)
+{
+    s->log.level = s->log.level == LOG_DEBUG ? LOG_ERROR : (enum log_level)(s->log.level + 1);
+    const struct log_field field = LOG_CSTR("level", log_level_name(s->log.level));
+    log_event_write(&s->log, s->log.level, "log_level_changed", &field, 1);
+}
