@@ -1,0 +1,311 @@
+#include "http/forward.h"
+
+#include "base/check.h"
+#include "base/err.h"
+
+#define BIT(id) HTTP_FIELD_BIT(HTTP_##id)
+
+static const uint64_t hop_by_hop = BIT(CONNECTION) | BIT(KEEP_ALIVE) | BIT(PROXY_CONNECTION) |
+                                   BIT(TE) | BIT(TRAILER) | BIT(TRANSFER_ENCODING) | BIT(UPGRADE) |
+                                   BIT(PROXY_AUTHENTICATE) | BIT(PROXY_AUTHENTICATION_INFO) |
+                                   BIT(PROXY_AUTHORIZATION) | BIT(HTTP2_SETTINGS);
+
+/* ORCA reports are for the router; it asks for them, and takes them off again. */
+static const uint64_t written_anew = BIT(CONTENT_LENGTH) | BIT(EXPECT) | BIT(ENDPOINT_LOAD_METRICS);
+
+/* --- a cursor over reserved room ------------------------------------------------------------ */
+
+struct cursor {
+    char *at;
+    const char *end;
+};
+
+static void put(struct cursor *c, const char *at, size_t len)
+{
+    CHECK(len <= (size_t)(c->end - c->at));
+    memcpy(c->at, at, len);
+    c->at += len;
+}
+
+#define PUT(c, literal) put((c), (literal), sizeof(literal) - 1)
+
+static void put_slice(struct cursor *c, struct slice s)
+{
+    if (s.len > 0)
+        put(c, s.at, s.len);
+}
+
+static void put_u64(struct cursor *c, uint64_t value)
+{
+    char digits[20];
+    size_t i = sizeof digits;
+    do
+        digits[--i] = (char)('0' + value % 10);
+    while ((value /= 10) != 0);
+    put(c, digits + i, sizeof digits - i);
+}
+
+static void put_line(struct cursor *c, struct slice name, struct slice value)
+{
+    put_slice(c, name);
+    PUT(c, ": ");
+    put_slice(c, value);
+    PUT(c, "\r\n");
+}
+
+static void put_framing(struct cursor *c, enum http_framing framing, uint64_t content_length)
+{
+    if (framing == HTTP_BODY_LENGTH) {
+        PUT(c, "Content-Length: ");
+        put_u64(c, content_length);
+        PUT(c, "\r\n");
+    } else if (framing == HTTP_BODY_CHUNKED) {
+        PUT(c, "Transfer-Encoding: chunked\r\n");
+    }
+}
+
+static int cursor_open(struct cursor *c, struct buf *out, size_t room)
+{
+    int err = buf_reserve(out, room);
+    if (err != 0)
+        return err;
+    c->at = out->at + out->len;
+    c->end = c->at + room;
+    return 0;
+}
+
+static void cursor_close(const struct cursor *c, struct buf *out)
+{
+    out->len = (size_t)(c->at - out->at);
+}
+
+/* --- copying fields ------------------------------------------------------------------------- */
+
+static bool connection_lists(const struct http_head *h, struct slice name)
+{
+    for (unsigned i = h->first[HTTP_CONNECTION]; i != 0 && i <= h->field_count; i++) {
+        if (h->fields[i - 1].id == HTTP_CONNECTION && http_list_has(h->fields[i - 1].value, name))
+            return true;
+    }
+    return false;
+}
+
+/* Lines follow each other in the buffer, so kept neighbours are copied together. */
+static void put_fields(struct cursor *c, const struct http_head *h, uint64_t drop)
+{
+    const char *end = h->at + h->bytes - 2;
+    const char *run = NULL;
+    for (unsigned i = 0; i < h->field_count; i++) {
+        const struct http_field *f = &h->fields[i];
+        bool keep = (drop & HTTP_FIELD_BIT(f->id)) == 0;
+        if (keep && h->connection_names && f->id == HTTP_FIELD_OTHER)
+            keep = !connection_lists(h, f->name);
+        if (keep && run == NULL) {
+            run = f->name.at;
+        } else if (!keep && run != NULL) {
+            put(c, run, (size_t)(f->name.at - run));
+            run = NULL;
+        }
+    }
+    if (run != NULL)
+        put(c, run, (size_t)(end - run));
+}
+
+static uint64_t extra_fields(const struct http_line *extra, size_t count)
+{
+    uint64_t fields = 0;
+    for (size_t i = 0; i < count; i++)
+        fields |= HTTP_FIELD_BIT(http_field_lookup(extra[i].name));
+    return fields & ~HTTP_FIELD_BIT(HTTP_FIELD_OTHER);
+}
+
+static size_t extra_room(const struct http_line *extra, size_t count)
+{
+    size_t room = 0;
+    for (size_t i = 0; i < count; i++)
+        room += extra[i].name.len + extra[i].value.len + 4;
+    return room;
+}
+
+static void put_extra(struct cursor *c, const struct http_line *extra, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        put_line(c, extra[i].name, extra[i].value);
+}
+
+/* --- requests ------------------------------------------------------------------------------- */
+
+/* The values of all fields of that id, as the one list that they are. */
+static void put_list_so_far(struct cursor *c, const struct http_head *h, enum http_field_id id)
+{
+    for (unsigned i = h->first[id]; i != 0 && i <= h->field_count; i++) {
+        if (h->fields[i - 1].id != id || h->fields[i - 1].value.len == 0)
+            continue;
+        put_slice(c, h->fields[i - 1].value);
+        PUT(c, ", ");
+    }
+}
+
+/* One element of Forwarded (RFC 7239). An IPv6 address and a port need quotes; neither of them
+ * can hold what would need an escape. */
+static void put_forwarded(struct cursor *c, const struct http_forward_request *how,
+                          struct slice host, struct slice proto)
+{
+    bool ipv6 = slice_find(how->client_address, ':') < how->client_address.len;
+    if (ipv6) {
+        PUT(c, "for=\"[");
+        put_slice(c, how->client_address);
+        PUT(c, "]\"");
+    } else {
+        PUT(c, "for=");
+        put_slice(c, how->client_address);
+    }
+    if (host.len > 0) {
+        PUT(c, ";host=\"");
+        put_slice(c, host);
+        PUT(c, "\"");
+    }
+    PUT(c, ";proto=");
+    put_slice(c, proto);
+    PUT(c, "\r\n");
+}
+
+static bool writes_forwarded(const struct http_head *h, const struct http_forward_request *how)
+{
+    if (how->client_address.len == 0)
+        return false;
+    return how->forwarded == HTTP_FORWARDED_ALWAYS ||
+           (how->forwarded == HTTP_FORWARDED_IF_PRESENT && http_head_has(h, HTTP_FORWARDED));
+}
+
+static void put_forwarding(struct cursor *c, const struct http_head *h,
+                           const struct http_forward_request *how, uint64_t *drop)
+{
+    struct slice proto = how->proto.len > 0 ? how->proto : SLICE("http");
+    bool trust = !how->distrust_client;
+    if (!trust || how->forwarded == HTTP_FORWARDED_NEVER)
+        *drop |= BIT(FORWARDED);
+    if (!trust)
+        *drop |=
+            BIT(X_FORWARDED_FOR) | BIT(X_FORWARDED_PROTO) | BIT(X_FORWARDED_HOST) | BIT(X_REAL_IP);
+    if (how->client_address.len == 0)
+        return;
+
+    *drop |= BIT(X_FORWARDED_FOR);
+    PUT(c, "X-Forwarded-For: ");
+    if (trust)
+        put_list_so_far(c, h, HTTP_X_FORWARDED_FOR);
+    put_slice(c, how->client_address);
+    PUT(c, "\r\n");
+    if (!trust || !http_head_has(h, HTTP_X_FORWARDED_PROTO)) {
+        PUT(c, "X-Forwarded-Proto: ");
+        put_slice(c, proto);
+        PUT(c, "\r\n");
+    }
+    if (h->host.len > 0 && (!trust || !http_head_has(h, HTTP_X_FORWARDED_HOST))) {
+        PUT(c, "X-Forwarded-Host: ");
+        put_slice(c, h->host);
+        PUT(c, "\r\n");
+    }
+    if (writes_forwarded(h, how)) {
+        *drop |= BIT(FORWARDED);
+        PUT(c, "Forwarded: ");
+        if (trust)
+            put_list_so_far(c, h, HTTP_FORWARDED);
+        put_forwarded(c, how, h->host, proto);
+    }
+}
+
+static void put_request_line(struct cursor *c, const struct http_head *h)
+{
+    put_slice(c, h->method_text);
+    PUT(c, " ");
+    put_slice(c, h->path);
+    if (h->has_query) {
+        PUT(c, "?");
+        put_slice(c, h->query);
+    }
+    PUT(c, " HTTP/1.1\r\n");
+}
+
+int http_forward_request_write(struct buf *out, const struct http_head *h,
+                               const struct http_forward_request *how)
+{
+    enum { FIXED_ROOM = 512 }; /* names, separators, a length: what the sums below leave out */
+    struct slice host = how->host.len > 0 ? how->host : h->host;
+    if (host.len == 0)
+        host = how->host_fallback;
+    CHECK(host.len > 0);
+    CHECK(how->framing != HTTP_BODY_UNTIL_CLOSE);
+
+    /* The old head covers its lines, lists included; their separators are under 2 bytes a line
+     * more, and a line has at least 4 bytes that are not in its value. The client's host is written
+     * up to three times, its proto and address up to twice. */
+    struct cursor c;
+    size_t room = h->bytes + FIXED_ROOM + 3 * (host.len + h->host.len) +
+                  2 * (how->client_address.len + how->proto.len) + how->request_id.len +
+                  extra_room(how->extra, how->extra_count);
+    int err = cursor_open(&c, out, room);
+    if (err != 0)
+        return err;
+
+    uint64_t drop = hop_by_hop | written_anew | extra_fields(how->extra, how->extra_count);
+    put_request_line(&c, h);
+    bool own_host = http_head_has(h, HTTP_HOST) && slice_equal(host, h->host);
+    if (!own_host) {
+        drop |= BIT(HOST);
+        put_line(&c, SLICE("Host"), host);
+    }
+    if (how->request_id.len > 0)
+        drop |= BIT(X_REQUEST_ID);
+    put_forwarding(&c, h, how, &drop);
+    put_fields(&c, h, drop);
+    if (how->request_id.len > 0)
+        put_line(&c, SLICE("X-Request-Id"), how->request_id);
+    put_framing(&c, how->framing, how->content_length);
+    put_extra(&c, how->extra, how->extra_count);
+    PUT(&c, "\r\n");
+    cursor_close(&c, out);
+    return 0;
+}
+
+/* --- responses ------------------------------------------------------------------------------ */
+
+enum http_framing http_forward_response_framing(const struct http_head *h, unsigned client_minor)
+{
+    if (h->framing == HTTP_BODY_CHUNKED || h->framing == HTTP_BODY_UNTIL_CLOSE)
+        return client_minor == 0 ? HTTP_BODY_UNTIL_CLOSE : HTTP_BODY_CHUNKED;
+    return h->framing;
+}
+
+int http_forward_response_write(struct buf *out, const struct http_head *h,
+                                const struct http_forward_response *how)
+{
+    enum { FIXED_ROOM = 128 };
+    CHECK(how->client_minor >= 1 || how->framing != HTTP_BODY_CHUNKED);
+    CHECK(!how->keep_alive || how->framing != HTTP_BODY_UNTIL_CLOSE);
+    struct cursor c;
+    int err =
+        cursor_open(&c, out, h->bytes + FIXED_ROOM + extra_room(how->extra, how->extra_count));
+    if (err != 0)
+        return err;
+
+    PUT(&c, "HTTP/1.1 ");
+    put_u64(&c, h->status);
+    PUT(&c, " ");
+    put_slice(&c, h->reason);
+    PUT(&c, "\r\n");
+    put_fields(&c, h, hop_by_hop | written_anew | extra_fields(how->extra, how->extra_count));
+    put_framing(&c, how->framing, how->content_length);
+    /* To HEAD, and with 304, the length is that of the body which was not sent. */
+    if (how->framing == HTTP_BODY_NONE && h->length_given && h->status >= 200 && h->status != 204)
+        put_framing(&c, HTTP_BODY_LENGTH, h->content_length);
+    if (!how->keep_alive)
+        PUT(&c, "Connection: close\r\n");
+    else if (how->client_minor == 0)
+        PUT(&c, "Connection: keep-alive\r\n");
+    put_extra(&c, how->extra, how->extra_count);
+    PUT(&c, "\r\n");
+    cursor_close(&c, out);
+    return 0;
+}

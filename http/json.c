@@ -1,0 +1,528 @@
+#include "http/json.h"
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#include "base/check.h"
+
+/* What may come next. */
+enum state {
+    FAILED,
+    VALUE,
+    VALUE_OR_END, /* after [ */
+    KEY_OR_END,   /* after { */
+    KEY,          /* after a comma in an object */
+    COLON,
+    COMMA_OR_END,
+    DONE,
+    TEXT,
+    NUMBER,
+    LITERAL,
+};
+
+/* Where an escape stands: behind the backslash, or before one of the four hex digits. */
+enum escape { NO_ESCAPE, BACKSLASH, HEX_1, HEX_2, HEX_3, HEX_4 };
+
+enum number_state { N_START, N_MINUS, N_ZERO, N_INT, N_DOT, N_FRACTION, N_E, N_SIGN, N_EXPONENT };
+enum { N_END = 100, N_BAD };
+
+void http_json_init(struct http_json *j)
+{
+    /* The containers' bits and the number text are written before they are read. */
+    j->state = VALUE;
+    j->escape = NO_ESCAPE;
+    j->pending_len = 0;
+    j->is_key = false;
+    j->depth = 0;
+    j->high = 0;
+    j->number_len = 0;
+    j->number_state = N_START;
+    j->number = slice_of(NULL, 0);
+}
+
+bool http_json_failed(const struct http_json *j)
+{
+    return j->state == FAILED;
+}
+
+bool http_json_in_text(const struct http_json *j)
+{
+    return j->state == TEXT;
+}
+
+static enum http_json_token fail(struct http_json *j)
+{
+    j->state = FAILED;
+    return HTTP_JSON_ERROR;
+}
+
+static void after_value(struct http_json *j)
+{
+    j->state = j->depth == 0 ? DONE : COMMA_OR_END;
+}
+
+static bool in_object(const struct http_json *j)
+{
+    unsigned level = j->depth - 1u;
+    return (j->is_object[level / 64] >> (level % 64) & 1) != 0;
+}
+
+static enum http_json_token open_container(struct http_json *j, bool is_object)
+{
+    if (j->depth == HTTP_JSON_DEPTH_MAX)
+        return fail(j);
+    uint64_t bit = (uint64_t)1 << (j->depth % 64);
+    uint64_t *word = &j->is_object[j->depth / 64];
+    *word = is_object ? *word | bit : *word & ~bit;
+    j->depth++;
+    j->state = is_object ? KEY_OR_END : VALUE_OR_END;
+    return is_object ? HTTP_JSON_OBJECT_BEGIN : HTTP_JSON_ARRAY_BEGIN;
+}
+
+static enum http_json_token close_container(struct http_json *j, bool is_object)
+{
+    if (j->depth == 0 || in_object(j) != is_object)
+        return fail(j);
+    j->depth--;
+    after_value(j);
+    return is_object ? HTTP_JSON_OBJECT_END : HTTP_JSON_ARRAY_END;
+}
+
+/* --- numbers and literals ----------------------------------------------------------------------
+ */
+
+static bool number_may_end(unsigned state)
+{
+    return state == N_ZERO || state == N_INT || state == N_FRACTION || state == N_EXPONENT;
+}
+
+static unsigned number_step(unsigned state, char c)
+{
+    bool digit = c >= '0' && c <= '9';
+    switch (state) {
+    case N_START:
+        if (c == '-')
+            return N_MINUS;
+        return c == '0' ? N_ZERO : N_INT;
+    case N_MINUS:
+        if (!digit)
+            return N_BAD;
+        return c == '0' ? N_ZERO : N_INT;
+    case N_INT:
+        if (digit)
+            return N_INT;
+        break;
+    case N_DOT:
+        return digit ? N_FRACTION : N_BAD;
+    case N_FRACTION:
+        if (digit)
+            return N_FRACTION;
+        break;
+    case N_E:
+        if (c == '+' || c == '-')
+            return N_SIGN;
+        return digit ? N_EXPONENT : N_BAD;
+    case N_SIGN:
+        return digit ? N_EXPONENT : N_BAD;
+    case N_EXPONENT:
+        return digit ? N_EXPONENT : N_END;
+    default: /* N_ZERO */
+        break;
+    }
+    if (c == '.' && state != N_FRACTION)
+        return N_DOT;
+    return c == 'e' || c == 'E' ? N_E : N_END;
+}
+
+static enum http_json_token read_number(struct http_json *j, struct slice *in)
+{
+    unsigned state = j->number_state;
+    size_t n = 0;
+    while (n < in->len) {
+        unsigned next = number_step(state, in->at[n]);
+        if (next == N_BAD)
+            return fail(j);
+        if (next == N_END)
+            break;
+        state = next;
+        n++;
+    }
+    if (j->number_len + n > HTTP_JSON_NUMBER_MAX)
+        return fail(j);
+    j->number_state = (uint8_t)state;
+    struct slice part = slice_of(in->at, n);
+    bool ended = n < in->len;
+    *in = slice_skip(*in, n);
+    if (ended && j->number_len == 0) {
+        j->number = part; /* whole in the input: the usual case, no copy */
+    } else {
+        memcpy(j->number_text + j->number_len, part.at, part.len);
+        j->number_len = (uint16_t)(j->number_len + part.len);
+        j->number = slice_of(j->number_text, j->number_len);
+    }
+    if (!ended)
+        return HTTP_JSON_MORE;
+    after_value(j);
+    return HTTP_JSON_NUMBER;
+}
+
+static enum http_json_token read_literal(struct http_json *j, struct slice *in)
+{
+    static const char *const names[] = {"true", "false", "null"};
+    const char *name = names[j->literal - HTTP_JSON_TRUE];
+    while (name[j->matched] != '\0') {
+        if (in->len == 0)
+            return HTTP_JSON_MORE;
+        if (in->at[0] != name[j->matched])
+            return fail(j);
+        j->matched++;
+        in->at++;
+        in->len--;
+    }
+    after_value(j);
+    return (enum http_json_token)j->literal;
+}
+
+/* --- structure ---------------------------------------------------------------------------------
+ */
+
+static enum http_json_token open_text(struct http_json *j, bool is_key)
+{
+    j->state = TEXT;
+    j->is_key = is_key;
+    return is_key ? HTTP_JSON_KEY : HTTP_JSON_STRING;
+}
+
+/* `c` was taken off the input, but for numbers, whose first byte read_number() takes. */
+static enum http_json_token open_value(struct http_json *j, char c, struct slice *in)
+{
+    switch (c) {
+    case '"':
+        return open_text(j, false);
+    case '{':
+        return open_container(j, true);
+    case '[':
+        return open_container(j, false);
+    case 't':
+        j->literal = HTTP_JSON_TRUE;
+        break;
+    case 'f':
+        j->literal = HTTP_JSON_FALSE;
+        break;
+    case 'n':
+        j->literal = HTTP_JSON_NULL;
+        break;
+    default:
+        if (c != '-' && (c < '0' || c > '9'))
+            return fail(j);
+        in->at--;
+        in->len++;
+        j->state = NUMBER;
+        j->number_state = N_START;
+        j->number_len = 0;
+        return read_number(j, in);
+    }
+    j->state = LITERAL;
+    j->matched = 1;
+    return read_literal(j, in);
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+enum http_json_token http_json_next(struct http_json *j, struct slice *in)
+{
+    if (j->state == NUMBER && in->len > 0)
+        return read_number(j, in);
+    if (j->state == LITERAL)
+        return read_literal(j, in);
+    CHECK(j->state != TEXT);
+    while (in->len > 0) {
+        if (j->state == FAILED)
+            return HTTP_JSON_ERROR;
+        char c = in->at[0];
+        if (is_space(c)) {
+            in->at++;
+            in->len--;
+            continue;
+        }
+        in->at++;
+        in->len--;
+        switch (j->state) {
+        case COMMA_OR_END:
+            if (c == ',') {
+                j->state = in_object(j) ? KEY : VALUE;
+                continue;
+            }
+            return c == '}' || c == ']' ? close_container(j, c == '}') : fail(j);
+        case COLON:
+            if (c != ':')
+                return fail(j);
+            j->state = VALUE;
+            continue;
+        case KEY_OR_END:
+            if (c == '}')
+                return close_container(j, true);
+            return c == '"' ? open_text(j, true) : fail(j);
+        case KEY:
+            return c == '"' ? open_text(j, true) : fail(j);
+        case VALUE_OR_END:
+            if (c == ']')
+                return close_container(j, false);
+            return open_value(j, c, in);
+        case VALUE:
+            return open_value(j, c, in);
+        default: /* DONE */
+            return fail(j);
+        }
+    }
+    return j->state == FAILED ? HTTP_JSON_ERROR : HTTP_JSON_MORE;
+}
+
+bool http_json_finish(const struct http_json *j)
+{
+    return j->state == DONE ||
+           (j->state == NUMBER && j->depth == 0 && number_may_end(j->number_state));
+}
+
+/* --- text --------------------------------------------------------------------------------------
+ */
+
+/* Copies a block of WIDTH bytes and returns how many of them, from the front, are plain: no quote,
+ * no backslash, no control byte. What lies behind those in `out` is not to be used. */
+#ifdef __SSE2__
+enum { WIDTH = 32 };
+
+static inline unsigned special_mask(__m128i v)
+{
+    __m128i quote = _mm_cmpeq_epi8(v, _mm_set1_epi8('"'));
+    __m128i backslash = _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'));
+    __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(v, _mm_set1_epi8(0x1f)), v);
+    return (unsigned)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, backslash), control));
+}
+
+static inline unsigned copy_plain(unsigned char *out, const unsigned char *src)
+{
+    __m128i low = _mm_loadu_si128((const __m128i *)(const void *)src);
+    __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(src + 16));
+    _mm_storeu_si128((__m128i *)(void *)out, low);
+    _mm_storeu_si128((__m128i *)(void *)(out + 16), high);
+    uint64_t mask = special_mask(low) | (uint64_t)special_mask(high) << 16;
+    return (unsigned)__builtin_ctzll(mask | (uint64_t)1 << WIDTH);
+}
+#else
+enum { WIDTH = 8 };
+
+static inline unsigned copy_plain(unsigned char *out, const unsigned char *src)
+{
+    memcpy(out, src, WIDTH);
+    unsigned n = 0;
+    while (n < WIDTH && src[n] >= 0x20 && src[n] != '"' && src[n] != '\\')
+        n++;
+    return n;
+}
+#endif
+_Static_assert((unsigned)WIDTH <= HTTP_JSON_SLACK, "a block may be written when one byte has room");
+
+/* The byte that a short escape stands for, or 0. */
+static const unsigned char short_escape[256] = {
+    ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+    ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
+};
+
+static int hex_digit(unsigned char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The value of four hex digits, or negative. */
+static int hex_unit(const unsigned char *at)
+{
+    return hex_digit(at[0]) * 4096 | hex_digit(at[1]) * 256 | hex_digit(at[2]) * 16 |
+           hex_digit(at[3]);
+}
+
+static bool is_high(unsigned unit)
+{
+    return unit >= 0xd800 && unit <= 0xdbff;
+}
+
+static bool is_low(unsigned unit)
+{
+    return unit >= 0xdc00 && unit <= 0xdfff;
+}
+
+static unsigned utf8_put(unsigned char *out, uint32_t code)
+{
+    if (code < 0x80) {
+        out[0] = (unsigned char)code;
+        return 1;
+    }
+    if (code < 0x800) {
+        out[0] = (unsigned char)(0xc0 | code >> 6);
+        out[1] = (unsigned char)(0x80 | (code & 0x3f));
+        return 2;
+    }
+    if (code < 0x10000) {
+        out[0] = (unsigned char)(0xe0 | code >> 12);
+        out[1] = (unsigned char)(0x80 | (code >> 6 & 0x3f));
+        out[2] = (unsigned char)(0x80 | (code & 0x3f));
+        return 3;
+    }
+    out[0] = (unsigned char)(0xf0 | code >> 18);
+    out[1] = (unsigned char)(0x80 | (code >> 12 & 0x3f));
+    out[2] = (unsigned char)(0x80 | (code >> 6 & 0x3f));
+    out[3] = (unsigned char)(0x80 | (code & 0x3f));
+    return 4;
+}
+
+/* Copies plain runs and the escapes that are whole in the input. Stops before a byte that needs a
+ * closer look (a quote, a control byte, a surrogate, an escape cut by the end), or at the end of
+ * input or room. */
+static void copy_text(const unsigned char **src_at, const unsigned char *end,
+                      unsigned char **out_at, const unsigned char *limit)
+{
+    const unsigned char *src = *src_at;
+    unsigned char *out = *out_at;
+    while (src < end && out < limit) {
+        size_t n = 0;
+        if (end - src >= WIDTH) {
+            n = copy_plain(out, src);
+            size_t room = (size_t)(limit - out);
+            n = n < room ? n : room;
+            src += n;
+            out += n;
+            if (n == WIDTH || out == limit)
+                continue;
+        } else if (*src >= 0x20 && *src != '"' && *src != '\\') {
+            *out++ = *src++;
+            continue;
+        }
+        if (*src != '\\' || end - src < 2)
+            break;
+        unsigned char plain = short_escape[src[1]];
+        if (plain != 0) {
+            *out++ = plain;
+            src += 2;
+            continue;
+        }
+        if (src[1] != 'u' || end - src < 6 || limit - out < 3)
+            break;
+        int unit = hex_unit(src + 2);
+        if (unit < 0 || (unit & 0xf800) == 0xd800)
+            break;
+        out += utf8_put(out, (uint32_t)unit);
+        src += 6;
+    }
+    *src_at = src;
+    *out_at = out;
+}
+
+static void pend(struct http_json *j, uint32_t code)
+{
+    j->pending_len =
+        (uint8_t)(j->pending_len + utf8_put((unsigned char *)j->pending + j->pending_len, code));
+}
+
+/* The \u escape is complete in j->unit. */
+static void end_unit(struct http_json *j)
+{
+    j->escape = NO_ESCAPE;
+    if (j->high != 0 && is_low(j->unit)) {
+        pend(j, 0x10000 + ((j->high - 0xd800u) << 10) + (j->unit - 0xdc00u));
+        j->high = 0;
+        return;
+    }
+    if (j->high != 0)
+        pend(j, j->high);
+    j->high = is_high(j->unit) ? j->unit : 0;
+    if (j->high == 0)
+        pend(j, j->unit);
+}
+
+/* One byte, with all the care that split input and surrogates need. What it yields is pending. */
+static void step_text(struct http_json *j, unsigned char c)
+{
+    if (j->escape == NO_ESCAPE && c == '\\') {
+        j->escape = BACKSLASH;
+        return;
+    }
+    if (j->escape == BACKSLASH && c == 'u') {
+        j->escape = HEX_1;
+        j->unit = 0;
+        return;
+    }
+    if (j->escape >= HEX_1) {
+        int digit = hex_digit(c);
+        if (digit < 0) {
+            (void)fail(j);
+            return;
+        }
+        j->unit = (uint16_t)(j->unit << 4 | digit);
+        if (j->escape++ == HEX_4)
+            end_unit(j);
+        return;
+    }
+    if (j->high != 0) { /* no second half follows */
+        pend(j, j->high);
+        j->high = 0;
+    }
+    if (j->escape == BACKSLASH) {
+        j->escape = NO_ESCAPE;
+        if (short_escape[c] == 0)
+            (void)fail(j);
+        else
+            j->pending[j->pending_len++] = (char)short_escape[c];
+        return;
+    }
+    if (c == '"') {
+        if (j->is_key)
+            j->state = COLON;
+        else
+            after_value(j);
+        return;
+    }
+    if (c < 0x20)
+        (void)fail(j);
+    else
+        j->pending[j->pending_len++] = (char)c;
+}
+
+size_t http_json_text(struct http_json *j, struct slice *in, char *to, size_t room)
+{
+    const unsigned char *src = (const unsigned char *)in->at;
+    const unsigned char *end = src + in->len;
+    unsigned char *out = (unsigned char *)to;
+    const unsigned char *limit = out + room;
+    while (j->state == TEXT) {
+        if (j->pending_len > 0) {
+            size_t n = j->pending_len;
+            n = n < (size_t)(limit - out) ? n : (size_t)(limit - out);
+            memcpy(out, j->pending, n);
+            out += n;
+            j->pending_len = (uint8_t)(j->pending_len - n);
+            memmove(j->pending, j->pending + n, j->pending_len);
+            if (j->pending_len > 0)
+                break;
+        }
+        if (j->escape == NO_ESCAPE && j->high == 0)
+            copy_text(&src, end, &out, limit);
+        if (src == end || out == limit)
+            break;
+        if (*src == '"' && j->escape == NO_ESCAPE && j->high != 0) {
+            pend(j, j->high); /* goes out before the quote ends the string */
+            j->high = 0;
+            continue;
+        }
+        step_text(j, *src++);
+    }
+    in->len = (size_t)(end - src);
+    in->at = (const char *)src;
+    return (size_t)(out - (unsigned char *)to);
+}
