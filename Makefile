@@ -105,6 +105,26 @@ $(BUILD)/tests/replay: $(call obj,$(REPLAY_SRC)) $(BUILD)/libshell.a $(BUILD)/li
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ -ljansson $(SHELL_LIBS) -o $@
 
+# All of a tool but its main(), for the tests of its parts.
+$(BUILD)/libsim.a: $(filter-out %/main.o,$(call obj,$(SIM_SRC)))
+	@rm -f $@
+	ar rcs $@ $^
+
+$(BUILD)/libreplay.a: $(filter-out %/main.o,$(call obj,$(REPLAY_SRC)))
+	@rm -f $@
+	ar rcs $@ $^
+
+TEST_ARCHIVES := $(BUILD)/libtest.a $(if $(SIM_SRC),$(BUILD)/libsim.a) $(if $(REPLAY_SRC),$(BUILD)/libreplay.a) \
+                 $(BUILD)/libshell.a $(BUILD)/libcore.a
+
+$(BUILD)/tests/unit/sim/%: $(BUILD)/obj/tests/unit/sim/%.o $(TEST_ARCHIVES)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $^ $(TEST_LIBS) -o $@
+
+$(BUILD)/tests/unit/replay/%: $(BUILD)/obj/tests/unit/replay/%.o $(TEST_ARCHIVES)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $^ $(TEST_LIBS) -o $@
+
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libtest.a $(BUILD)/libshell.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(TEST_LIBS) -o $@
@@ -121,9 +141,9 @@ else
 FUZZ_MAIN := $(call obj,tests/fuzz/lib/replay_main.c)
 FUZZ_LINK :=
 endif
-$(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(FUZZ_MAIN) $(BUILD)/libcore.a
+$(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(FUZZ_MAIN) $(BUILD)/libshell.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) $(FUZZ_LINK) $^ $(CORE_LIBS) -o $@
+	$(CC) $(LDFLAGS) $(FUZZ_LINK) $^ $(SHELL_LIBS) -o $@
 
 -include $(patsubst %.o,%.d,$(call obj,$(ALL_SRC)))
 .SECONDARY:
@@ -151,15 +171,20 @@ demo: deps ## three policies on the same conversations, side by side (KEEP=1 lea
 tools: $(TOOLS)
 
 .PHONY: test
-test: deps ## the whole ordinary test suite
+test: deps ## the whole ordinary test suite (FILTER=name for a part of it)
+	@echo "building $(BUILD)"
 	@$(MAKE) --no-print-directory -j2 -s everything
 	@./tests/run.sh $(BUILD)
 
 .PHONY: check
-check: deps-check ## lints, then the tests under ASan and UBSan
-	@./tests/lint/run.sh
-	@$(MAKE) --no-print-directory -j2 -s VARIANT=asan everything
-	@./tests/run.sh $(BUILD_asan)
+check: deps-check ## lints, then the tests under ASan and UBSan; both run even if one fails
+	@status=0; \
+	./tests/lint/run.sh || status=1; \
+	echo "building $(BUILD_asan)"; \
+	if $(MAKE) --no-print-directory -j2 -s VARIANT=asan everything; \
+	then ./tests/run.sh $(BUILD_asan) || status=1; \
+	else status=1; fi; \
+	exit $$status
 
 .PHONY: bench
 bench: deps-bench ## against nginx and HAProxy, microbenchmarks, routing quality
@@ -186,8 +211,12 @@ test-vllm: all tools ## two real vLLM processes on the CPU behind it (needs a Py
 format: ## clang-format everything
 	clang-format-14 -i $(ALL_SRC) $(ALL_HDR)
 
+.PHONY: docs
+docs: all ## docs/options.md anew from the option table
+	$(BUILD)/grapevine --print-options-markdown > docs/options.md
+
 .PHONY: lint
-lint: ## only the lints
+lint: deps-check ## only the lints
 	@./tests/lint/run.sh
 
 .PHONY: print-sources print-headers

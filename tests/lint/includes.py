@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Fails on an include outside the dependency table of CONTRIBUTING.md.
+
+usage: includes.py ROOT    (checks every .c and .h below ROOT's source folders)
+"""
+import os
+import re
+import sys
+
+# Folder -> folders that it may include besides itself. The same table as in CONTRIBUTING.md.
+ALL = ["base", "crdt", "gossip", "http", "node/core", "node/io"]
+MAY = {
+    "base": [],
+    "crdt": ["base"],
+    "gossip": ["base"],
+    "http": ["base"],
+    "node/core": ["base", "crdt", "gossip", "http"],
+    "node/io": ALL,
+    "node/daemon": ALL,
+    "node/gvctl": ALL,
+    "tests": ALL + ["node/daemon", "node/gvctl"],
+}
+PURE = ["base", "crdt", "gossip", "http", "node/core"]
+
+# A third-party header -> where it may stand (a folder with "/", or a file; "" as all of tests/).
+THIRD_PARTY = {
+    "uv.h": ["node/io/", "node/daemon/", "node/gvctl/"],
+    "yaml.h": ["node/io/config_yaml.c"],
+    "sodium.h": ["gossip/", "node/io/random.c"],
+    "xxhash.h": ["base/"],
+    "msgpack.h": ["gossip/"],
+    "jansson.h": [],
+    "cmocka.h": [],
+}
+
+# What pure code may use of libc and the compiler: computing, formatting, memory.
+PURE_LIBC = {
+    "assert.h", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdalign.h",
+    "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
+    "stdnoreturn.h", "string.h", "time.h", "emmintrin.h", "immintrin.h", "arm_neon.h",
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def folder_of(path):
+    """The folder of the table that a path belongs to, None if none."""
+    fits = [f for f in MAY if path.startswith(f + "/")]
+    return max(fits, key=len) if fits else None
+
+
+def wrong(root, path, folder, quote, header):
+    """Says what is wrong with one include, or None."""
+    if quote == '"':
+        target = folder_of(header)
+        if target is None or not os.path.isfile(os.path.join(root, header)):
+            return "no such header from the root of the tree"
+        if target != folder and target not in MAY[folder]:
+            return f"{folder} may not include {target}"
+        return None
+    if header in THIRD_PARTY:
+        places = THIRD_PARTY[header]
+        if folder == "tests":
+            return None
+        if any(path.startswith(p) if p.endswith("/") else path == p for p in places):
+            return None
+        return f"<{header}> belongs in {', '.join(places) or 'tests/'} only"
+    if folder in PURE and header not in PURE_LIBC:
+        return f"{folder} is pure: <{header}> is not for it"
+    return None
+
+
+def main():
+    root = sys.argv[1]
+    failures = 0
+    files = 0
+    for top in sorted({f.split("/")[0] for f in MAY}):
+        for where, _, names in os.walk(os.path.join(root, top)):
+            for name in sorted(n for n in names if n.endswith((".c", ".h"))):
+                full = os.path.join(where, name)
+                path = os.path.relpath(full, root)
+                folder = folder_of(path)
+                if folder is None:
+                    print(f"{path}: stands in no folder of the table")
+                    failures += 1
+                    continue
+                files += 1
+                with open(full, encoding="utf-8") as f:
+                    for number, line in enumerate(f, 1):
+                        match = INCLUDE.match(line)
+                        problem = match and wrong(root, path, folder, *match.groups())
+                        if problem:
+                            print(f"{path}:{number}: {problem}")
+                            failures += 1
+    if files == 0:
+        print("no source files found")
+    sys.exit(1 if failures or files == 0 else 0)
+
+
+main()

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Fails if an object file of a pure folder needs a symbol that could break purity.
+
+usage: purity.py OBJ_DIR    (OBJ_DIR/base/*.o, OBJ_DIR/crdt/*.o, ...)
+
+It is an allow list: what is neither defined by pure code nor known to be harmless fails, so clocks,
+sockets, files, threads, randomness, the environment and printing all do.
+"""
+import os
+import re
+import subprocess
+import sys
+
+PURE = ["base", "crdt", "gossip", "http", "node/core"]
+
+HARMLESS = re.compile(
+    r"""^(
+      mem(chr|cmp|cpy|mem|move|set|rchr) | str(chr|rchr|cmp|ncmp|len|nlen|spn|cspn|pbrk|str|chrnul)
+    | malloc | calloc | realloc | reallocarray | free | aligned_alloc | posix_memalign
+    | v?snprintf | strto(d|l|ul|ll|ull) | qsort | bsearch | abort
+    | gmtime_r | strftime                       # of a time that came in as an argument
+    | (exp|exp2|expm1|log|log2|log10|log1p|pow|sqrt|floor|ceil|round|lround|llround|trunc|fabs
+       |fmin|fmax|fmod|ldexp|frexp|isnan|nextafter)f?
+    | __\w+_chk | __stack_chk_fail | _GLOBAL_OFFSET_TABLE_ | __isoc\w+ | __errno_location
+    | __(u|)(div|mod|mul|float|fix)\w*[0-9]     # arithmetic helpers of the compiler
+    )$""",
+    re.VERBOSE,
+)
+
+# Symbols that one place needs: our own bugs print before they abort; gossip seals with libsodium.
+EXCEPTIONS = [
+    ("base/check.o", re.compile(r"^(stderr|fprintf|fflush|fputs|fwrite|__fprintf_chk)$")),
+    ("gossip/", re.compile(r"^(crypto_(?!.*keygen|.*_keypair$|box_seal$)\w+|sodium_mem(cmp|zero))$")),
+]
+
+# Harmless by pattern, harmful by nature.
+HARMFUL = re.compile(r"^(__(v)?printf_chk|__(v)?fprintf_chk|__read_chk|__p?poll_chk|__recv\w*_chk|"
+                     r"__gethostname_chk|__fread_chk|__fgets_chk|__longjmp_chk|__pread\w*_chk)$")
+
+
+def symbols(path, *flags):
+    text = subprocess.run(["nm", "-P", *flags, path], check=True, capture_output=True, text=True)
+    return [line.split()[0] for line in text.stdout.splitlines() if line.strip()]
+
+
+def allowed(path, symbol):
+    if any(path.startswith(place) and rule.match(symbol) for place, rule in EXCEPTIONS):
+        return True
+    return HARMLESS.match(symbol) is not None and not HARMFUL.match(symbol)
+
+
+def main():
+    root = sys.argv[1]
+    objects = []
+    for folder in PURE:
+        for where, _, names in os.walk(os.path.join(root, folder)):
+            objects += [os.path.relpath(os.path.join(where, n), root)
+                        for n in sorted(names) if n.endswith(".o")]
+    defined = set()
+    for path in objects:
+        defined.update(symbols(os.path.join(root, path), "-g", "--defined-only"))
+    failures = 0
+    for path in objects:
+        for symbol in symbols(os.path.join(root, path), "-u"):
+            if symbol not in defined and not allowed(path, symbol):
+                print(f"{path[:-2]}.c: needs {symbol}(), which pure code must not")
+                failures += 1
+    if not objects:
+        print(f"no object files below {root}")
+    sys.exit(1 if failures or not objects else 0)
+
+
+main()

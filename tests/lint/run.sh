@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Every lint, one line each; what a failing one has to say stands below its line.
+# The last line is `N passed, M failed`.
+#
+#   tests/lint/run.sh [BUILD_DIR]
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+build=${1:-build}
+cache=$build/lint
+mkdir -p "$cache"
+passed=0 failed=0
+
+lint() { # lint NAME COMMAND...
+    local name=$1 start=$SECONDS log
+    shift
+    if log=$("$@" 2>&1); then
+        passed=$((passed + 1))
+        printf 'ok   lint %-12s %3d s\n' "$name" $((SECONDS - start))
+        grep '^warning:' <<<"$log" | sed 's/^/    | /'
+    else
+        failed=$((failed + 1))
+        printf 'FAIL lint %-12s %3d s\n' "$name" $((SECONDS - start))
+        sed 's/^/    | /' <<<"$log" | head -n 100
+    fi
+}
+
+tracked() {
+    git ls-files -co --exclude-standard 2>/dev/null || find . -path ./build -prune -o -type f -print | sed 's|^\./||'
+}
+
+purity() {
+    make -s --no-print-directory -j2 "BUILD_release=$build" "$build/libcore.a" && tests/lint/purity.py "$build/obj"
+}
+
+format() {
+    make -s --no-print-directory print-sources print-headers | xargs -r clang-format-14 --dry-run -Werror
+}
+
+tidy() {
+    make -s --no-print-directory print-sources | xargs -r -n1 -P2 tests/lint/tidy_one.sh "$cache"
+}
+
+text() {
+    tracked | xargs -r -d '\n' tests/lint/text.py
+}
+
+options_page() {
+    make -s --no-print-directory -j2 "BUILD_release=$build" "$build/grapevine" || return 1
+    "$build/grapevine" --print-options-markdown | diff docs/options.md - ||
+        { echo "docs/options.md is stale: make docs"; return 1; }
+}
+
+lint self-test tests/lint/self_test.sh
+lint includes tests/lint/includes.py .
+lint purity purity
+lint text text
+lint format format
+lint options options_page
+lint tidy tidy
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

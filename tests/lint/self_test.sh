@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# Plants a violation of each kind that the include and purity lints are for, and sees them fail.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+bad=0
+
+fresh() { # a tree of one clean file a folder
+    rm -rf "${tree:?}"/*
+    local folder
+    for folder in base crdt gossip http node/core node/io node/daemon node/gvctl tests; do
+        mkdir -p "$tree/$folder"
+        local name=${folder//\//_}
+        printf '#include <stdint.h>\nint %s_x(int a);\n' "$name" >"$tree/$folder/x.h"
+        printf '#include "%s/x.h"\nint %s_x(int a)\n{\n    return a;\n}\n' "$folder" "$name" >"$tree/$folder/x.c"
+    done
+}
+
+want() { # want STATUS WHAT COMMAND...
+    local status=$1 what=$2
+    shift 2
+    if "$@" >"$tree.log" 2>&1; then got=0; else got=1; fi
+    rm -f "$tree.log"
+    if [ "$got" -ne "$status" ]; then
+        echo "self test: $what: the lint $([ "$got" -eq 0 ] && echo passed || echo failed), and should not have"
+        bad=1
+    fi
+}
+
+plant_include() { # plant_include FILE INCLUDE
+    fresh
+    echo "#include $2" >>"$tree/$1"
+    want 1 "$1 includes $2" "$here/includes.py" "$tree"
+}
+
+may_include() {
+    fresh
+    echo "#include $2" >>"$tree/$1"
+    want 0 "$1 includes $2" "$here/includes.py" "$tree"
+}
+
+plant_symbol() { # plant_symbol FOLDER HEADER STATEMENT
+    fresh
+    printf '#include <%s>\nvoid planted(void);\nvoid planted(void)\n{\n    %s;\n}\n' "$2" "$3" >>"$tree/$1/x.c"
+    (cd "$tree" && gcc -std=c17 -D_GNU_SOURCE -O2 -w -I. -c "$1/x.c" -o "$1/x.o") ||
+        { echo "self test: cannot compile: $3"; bad=1; return; }
+    want 1 "$1 does $3" "$here/purity.py" "$tree"
+}
+
+fresh
+want 0 "a clean tree" "$here/includes.py" "$tree"
+plant_include base/x.c '"crdt/x.h"'
+plant_include base/x.h '"http/x.h"'
+plant_include crdt/x.c '"http/x.h"'
+plant_include crdt/x.c '"gossip/x.h"'
+plant_include gossip/x.c '"crdt/x.h"'
+plant_include http/x.c '"node/core/x.h"'
+plant_include node/core/x.c '"node/io/x.h"'
+plant_include node/io/x.c '"node/daemon/x.h"'
+plant_include node/io/x.c '"tests/x.h"'
+plant_include node/daemon/x.c '"node/gvctl/x.h"'
+plant_include http/x.c '"x.h"'
+plant_include http/x.c '<sys/socket.h>'
+plant_include crdt/x.c '<pthread.h>'
+plant_include node/core/x.c '<unistd.h>'
+plant_include node/core/x.c '<uv.h>'
+plant_include node/io/x.c '<yaml.h>'
+plant_include node/io/x.c '<sodium.h>'
+plant_include crdt/x.c '<xxhash.h>'
+plant_include node/io/x.c '<jansson.h>'
+may_include http/x.c '"base/x.h"'
+may_include node/core/x.c '"crdt/x.h"'
+may_include node/io/x.c '<uv.h>'
+may_include gossip/x.c '<sodium.h>'
+may_include tests/x.c '<cmocka.h>'
+
+fresh
+(cd "$tree" && gcc -std=c17 -I. -c base/x.c -o base/x.o)
+want 0 "a clean object" "$here/purity.py" "$tree"
+plant_symbol base time.h 'struct timespec t; clock_gettime(CLOCK_REALTIME, &t)'
+plant_symbol crdt time.h '(void)time(0)'
+plant_symbol http sys/time.h 'struct timeval t; gettimeofday(&t, 0)'
+plant_symbol http sys/socket.h 'socket(AF_INET, SOCK_STREAM, 0)'
+plant_symbol http sys/socket.h 'send(0, "x", 1, 0)'
+plant_symbol gossip sys/random.h 'char c; getrandom(&c, 1, 0)'
+plant_symbol node/core stdlib.h 'getenv("HOME")'
+plant_symbol node/core stdlib.h 'rand()'
+plant_symbol node/core stdio.h 'printf("x%d", 1)'
+plant_symbol node/core stdio.h 'fopen("x", "r")'
+plant_symbol node/core unistd.h 'usleep(1)'
+plant_symbol crdt pthread.h 'pthread_t t; pthread_create(&t, 0, 0, 0)'
+plant_symbol base fcntl.h 'open("x", 0)'
+plant_symbol http unistd.h 'char b[4]; read(0, b, 4)'
+
+[ "$bad" -eq 0 ]
