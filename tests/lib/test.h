@@ -13,9 +13,9 @@
 #include "base/slice.h"
 
 /* Fails with both texts where they differ. */
-#define assert_slice_equal(slice, literal)                                                         \
+#define assert_slice_equal(actual, literal)                                                        \
     do {                                                                                           \
-        struct slice slice_ = (slice);                                                             \
+        struct slice slice_ = (actual);                                                            \
         char text_[1024];                                                                          \
         assert_true(slice_to_cstr(slice_, text_, sizeof text_));                                   \
         assert_string_equal(text_, (literal));                                                     \

@@ -1,0 +1,212 @@
+#include "tests/engine-sim/cache.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "base/hash.h"
+
+#define NONE UINT32_MAX
+
+struct block {
+    uint64_t name;
+    bool named;
+    uint32_t holders;
+    uint32_t older; /* neighbours in the free list */
+    uint32_t newer;
+    uint32_t next; /* in the chain of its bucket */
+};
+
+struct sim_cache {
+    uint32_t count;
+    uint32_t used;
+    uint32_t named;
+    uint32_t oldest;
+    uint32_t newest;
+    uint32_t bucket_mask;
+    uint32_t *buckets;
+    struct block *blocks;
+};
+
+static uint32_t *bucket_of(const struct sim_cache *c, uint64_t name)
+{
+    return &c->buckets[hash_mix(name) & c->bucket_mask];
+}
+
+static uint32_t find(const struct sim_cache *c, uint64_t name)
+{
+    uint32_t i = *bucket_of(c, name);
+    while (i != NONE && c->blocks[i].name != name)
+        i = c->blocks[i].next;
+    return i;
+}
+
+static void unname(struct sim_cache *c, uint32_t i)
+{
+    struct block *b = &c->blocks[i];
+    if (!b->named)
+        return;
+    uint32_t *at = bucket_of(c, b->name);
+    while (*at != i)
+        at = &c->blocks[*at].next;
+    *at = b->next;
+    b->named = false;
+    c->named--;
+}
+
+static void free_list_remove(struct sim_cache *c, uint32_t i)
+{
+    struct block *b = &c->blocks[i];
+    *(b->older == NONE ? &c->oldest : &c->blocks[b->older].newer) = b->newer;
+    *(b->newer == NONE ? &c->newest : &c->blocks[b->newer].older) = b->older;
+}
+
+static void free_list_add_newest(struct sim_cache *c, uint32_t i)
+{
+    c->blocks[i].older = c->newest;
+    c->blocks[i].newer = NONE;
+    *(c->newest == NONE ? &c->oldest : &c->blocks[c->newest].newer) = i;
+    c->newest = i;
+}
+
+static void free_list_add_oldest(struct sim_cache *c, uint32_t i)
+{
+    c->blocks[i].newer = c->oldest;
+    c->blocks[i].older = NONE;
+    *(c->oldest == NONE ? &c->newest : &c->blocks[c->oldest].older) = i;
+    c->oldest = i;
+}
+
+struct sim_cache *sim_cache_create(uint32_t blocks)
+{
+    struct sim_cache *c = calloc(1, sizeof *c);
+    CHECK(c != NULL && blocks > 0 && blocks < NONE / 4);
+    uint32_t buckets = 16;
+    while (buckets < blocks)
+        buckets *= 2;
+    *c = (struct sim_cache){
+        .count = blocks, .oldest = NONE, .newest = NONE, .bucket_mask = buckets - 1};
+    c->blocks = calloc(blocks, sizeof *c->blocks);
+    c->buckets = malloc(buckets * sizeof *c->buckets);
+    CHECK(c->blocks != NULL && c->buckets != NULL);
+    for (uint32_t i = 0; i < buckets; i++)
+        c->buckets[i] = NONE;
+    for (uint32_t i = 0; i < blocks; i++)
+        free_list_add_newest(c, i);
+    return c;
+}
+
+void sim_cache_destroy(struct sim_cache *c)
+{
+    if (c == NULL)
+        return;
+    free(c->blocks);
+    free(c->buckets);
+    free(c);
+}
+
+uint32_t sim_cache_blocks(const struct sim_cache *c)
+{
+    return c->count;
+}
+
+uint32_t sim_cache_used(const struct sim_cache *c)
+{
+    return c->used;
+}
+
+uint32_t sim_cache_named(const struct sim_cache *c)
+{
+    return c->named;
+}
+
+size_t sim_cache_match(const struct sim_cache *c, const uint64_t *names, size_t count)
+{
+    size_t n = 0;
+    while (n < count && find(c, names[n]) != NONE)
+        n++;
+    return n;
+}
+
+static void hold(struct sim_cache *c, uint32_t i)
+{
+    if (c->blocks[i].holders++ == 0) {
+        free_list_remove(c, i);
+        c->used++;
+    }
+}
+
+int sim_cache_take(struct sim_cache *c, const uint64_t *names, size_t hits, size_t fresh,
+                   uint32_t *blocks)
+{
+    size_t wanted = fresh;
+    for (size_t i = 0; i < hits; i++) {
+        blocks[i] = find(c, names[i]);
+        CHECK(blocks[i] != NONE);
+        wanted += c->blocks[blocks[i]].holders == 0;
+    }
+    if (wanted > c->count - c->used)
+        return ERR_FULL;
+    for (size_t i = 0; i < hits; i++)
+        hold(c, blocks[i]);
+    for (size_t i = hits; i < hits + fresh; i++) {
+        blocks[i] = c->oldest;
+        unname(c, blocks[i]);
+        hold(c, blocks[i]);
+    }
+    return 0;
+}
+
+void sim_cache_name(struct sim_cache *c, uint32_t block, uint64_t name)
+{
+    struct block *b = &c->blocks[block];
+    CHECK(b->holders > 0);
+    if (b->named || find(c, name) != NONE)
+        return;
+    uint32_t *bucket = bucket_of(c, name);
+    b->name = name;
+    b->named = true;
+    b->next = *bucket;
+    *bucket = block;
+    c->named++;
+}
+
+void sim_cache_release(struct sim_cache *c, const uint32_t *blocks, size_t count)
+{
+    for (size_t i = count; i-- > 0;) {
+        struct block *b = &c->blocks[blocks[i]];
+        CHECK(b->holders > 0);
+        if (--b->holders > 0)
+            continue;
+        c->used--;
+        if (b->named)
+            free_list_add_newest(c, blocks[i]);
+        else
+            free_list_add_oldest(c, blocks[i]);
+    }
+}
+
+void sim_cache_reset(struct sim_cache *c)
+{
+    for (uint32_t i = 0; i < c->count; i++)
+        unname(c, i);
+}
+
+void sim_cache_check(const struct sim_cache *c)
+{
+    uint32_t free_blocks = 0;
+    uint32_t older = NONE;
+    for (uint32_t i = c->oldest; i != NONE; i = c->blocks[i].newer) {
+        CHECK(c->blocks[i].holders == 0 && c->blocks[i].older == older);
+        older = i;
+        free_blocks++;
+    }
+    CHECK(c->newest == older && free_blocks + c->used == c->count);
+    uint32_t named = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        named += c->blocks[i].named;
+        CHECK(!c->blocks[i].named || find(c, c->blocks[i].name) == i);
+    }
+    CHECK(named == c->named);
+}

@@ -1,0 +1,46 @@
+/* A prefix cache of blocks, as vLLM keeps one: exact LRU, blocks of running requests pinned. Pure.
+ *
+ * A block is free (in the free list, oldest first) or held by one or more requests. A block that
+ * was filled has a name, the chained hash of everything up to its end; a free block keeps its name
+ * and can be found by it until it is handed out again.
+ *
+ * Invariants (sim_cache_check):
+ *   1. A block is in the free list exactly while nobody holds it.
+ *   2. A name stands in the table once, at a block that carries it.
+ *   3. used + free = all.
+ */
+#ifndef TESTS_ENGINE_SIM_CACHE_H
+#define TESTS_ENGINE_SIM_CACHE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct sim_cache;
+
+struct sim_cache *sim_cache_create(uint32_t blocks);
+void sim_cache_destroy(struct sim_cache *c);
+void sim_cache_check(const struct sim_cache *c);
+
+uint32_t sim_cache_blocks(const struct sim_cache *c);
+uint32_t sim_cache_used(const struct sim_cache *c);  /* held by somebody */
+uint32_t sim_cache_named(const struct sim_cache *c); /* findable */
+
+/* How many of the leading `names` are there. */
+size_t sim_cache_match(const struct sim_cache *c, const uint64_t *names, size_t count);
+
+/* Holds the first `hits` named blocks (which must be there) and `fresh` nameless ones behind them,
+ * evicting the oldest free blocks. Writes hits + fresh block numbers. ERR_FULL changes nothing. */
+int sim_cache_take(struct sim_cache *c, const uint64_t *names, size_t hits, size_t fresh,
+                   uint32_t *blocks);
+
+/* A held block is full now. If another block carries the name already, this one stays nameless. */
+void sim_cache_name(struct sim_cache *c, uint32_t block, uint64_t name);
+
+/* Lets go of blocks, the last one first, so that tails are evicted before heads. Nameless blocks
+ * are worth nothing and go to the front of the free list. */
+void sim_cache_release(struct sim_cache *c, const uint32_t *blocks, size_t count);
+
+/* Forgets all names; what is held stays held. */
+void sim_cache_reset(struct sim_cache *c);
+
+#endif

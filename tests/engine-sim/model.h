@@ -1,0 +1,104 @@
+/* How long an engine takes: the timing model of one replica. Pure: time comes in as simulated ns.
+ *
+ *   waiting (FIFO) --> prefill (one at a time) --> decode (all together) --> done
+ *
+ * - Prefill takes the uncached tokens over the prefill rate. What is cached is looked up when the
+ *   prefill begins; the prompt's full blocks can be found by others when it ends. Its end is the
+ *   first output token.
+ * - A decode step gives each decoding request one token. It takes
+ *   base + per_context_token * (tokens in all decoding contexts), and one chunk of prefill more
+ *   while a prefill is going on.
+ * - At most `running_max` requests are in prefill and decode; a request whose prompt finds no
+ *   blocks waits at the head of the queue. When decode runs out of blocks the request that was
+ *   admitted last is preempted: it gives back its blocks and is computed again.
+ *
+ * The owner drives it: submit, abort, advance(now) at or after next_event(), and then takes the
+ * requests that moved from changed(). A request is the owner's memory; the model holds a pointer
+ * to it from submit until it is done or aborted.
+ */
+#ifndef TESTS_ENGINE_SIM_MODEL_H
+#define TESTS_ENGINE_SIM_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tests/engine-sim/cache.h"
+#include "tests/engine-sim/text.h"
+
+#define SIM_NEVER UINT64_MAX
+
+struct sim_model_config {
+    double prefill_tokens_per_s;
+    double decode_base_ns;
+    double decode_context_token_ns;
+    uint32_t prefill_chunk; /* tokens; 0: prefill does not slow decoding */
+    uint32_t running_max;
+    uint32_t queued_max; /* waiting and running together; 0 = no limit */
+    uint32_t block_tokens;
+    uint32_t cache_blocks;
+};
+
+enum sim_state { SIM_NEW, SIM_WAITING, SIM_PREFILL, SIM_DECODE, SIM_DONE };
+
+struct sim_request {
+    /* Set by the owner before submit. The chain holds the prompt and grows by the output. */
+    struct sim_chain chain;
+    uint64_t output_seed;
+    uint32_t output_tokens; /* how many will be made, > 0 */
+
+    /* Set by the model. */
+    enum sim_state state;
+    uint64_t prompt_tokens;
+    uint64_t cached_tokens;  /* of the prompt, when it was first looked up */
+    uint64_t created_tokens; /* of the prompt, in blocks that it newly stored */
+    uint32_t generated;
+
+    /* The model's own. */
+    bool looked_up;
+    bool is_changed;
+    uint64_t prefill_from_ns;
+    uint64_t first_step;
+    size_t hits;
+    uint32_t *blocks;
+    size_t block_count;
+    size_t block_cap;
+    struct sim_request *prev;
+    struct sim_request *next;
+    struct sim_request *changed_next;
+};
+
+struct sim_counters {
+    uint64_t prefix_queries;
+    uint64_t prefix_hits;
+    uint64_t prompt_tokens;
+    uint64_t generation_tokens;
+    uint64_t preemptions;
+    uint64_t aborted;
+    uint64_t rejected;
+};
+
+struct sim_model;
+
+struct sim_model *sim_model_create(const struct sim_model_config *config);
+/* All requests must be done or aborted. */
+void sim_model_destroy(struct sim_model *m);
+void sim_model_check(const struct sim_model *m);
+
+/* ERR_FULL: the queue limit; ERR_LIMIT: prompt and output can never fit the cache. */
+int sim_model_submit(struct sim_model *m, struct sim_request *r, uint64_t now_ns);
+/* Any state but NEW; of a done request it does nothing. */
+void sim_model_abort(struct sim_model *m, struct sim_request *r, uint64_t now_ns);
+void sim_model_advance(struct sim_model *m, uint64_t now_ns);
+uint64_t sim_model_next_event_ns(const struct sim_model *m);
+
+/* A request that has more output (or is done) since it was last handed out; NULL: no more. */
+struct sim_request *sim_model_changed(struct sim_model *m);
+
+uint32_t sim_model_running(const struct sim_model *m);
+uint32_t sim_model_waiting(const struct sim_model *m);
+const struct sim_cache *sim_model_cache(const struct sim_model *m);
+const struct sim_counters *sim_model_counters(const struct sim_model *m);
+/* As after a restart: names forgotten, counters zero. Running requests must be gone. */
+void sim_model_reset(struct sim_model *m);
+
+#endif

@@ -1,0 +1,46 @@
+/* The simulator's tokenizer and the chained hash of a token sequence. Pure.
+ *
+ * Words are cut somewhat like a byte-pair tokenizer would, 3.5 to 5 bytes a token:
+ *
+ *   up to 12 letters or underscores, 3 digits or 4 signs, each with the one space before them;
+ *   up to 16 blanks and line ends
+ *
+ * A token's id is a hash of its bytes, so that all simulators agree on it. Blocks are named by a
+ * hash over the ids from the start of the prompt to the block's end, as prefix caches do.
+ */
+#ifndef TESTS_ENGINE_SIM_TEXT_H
+#define TESTS_ENGINE_SIM_TEXT_H
+
+#include "base/slice.h"
+
+enum { SIM_VOCABULARY = 1 << 20, SIM_TOKEN_BYTES_MAX = 16 };
+
+/* Cuts the next token off the front of `text`, which must not be empty. */
+struct slice sim_token_cut(struct slice *text);
+uint32_t sim_token_id(struct slice token);
+
+struct sim_chain {
+    uint32_t block_tokens;
+    uint32_t block_left; /* tokens until the next block is full */
+    uint64_t tokens;
+    uint64_t hash;    /* of all tokens so far */
+    uint64_t *blocks; /* one name per full block; owned */
+    size_t block_count;
+    size_t block_cap;
+};
+
+/* `salt` separates namespaces: equal prompts with another salt share nothing. */
+void sim_chain_init(struct sim_chain *c, uint32_t block_tokens, uint64_t salt);
+void sim_chain_free(struct sim_chain *c);
+void sim_chain_copy(struct sim_chain *to, const struct sim_chain *from);
+void sim_chain_add(struct sim_chain *c, uint32_t id);
+void sim_chain_add_text(struct sim_chain *c, struct slice text);
+
+/* How many tokens a text has. */
+uint64_t sim_text_tokens(struct slice text);
+
+/* The answer's words: token `index` of the output that `seed` stands for, as one token. The first
+ * is without the space before it. */
+struct slice sim_output_token(uint64_t seed, uint64_t index);
+
+#endif
