@@ -79,6 +79,8 @@ struct node_request {
     uint64_t body_bytes;        /* stands in for the prompt's size when there is no chain */
     uint32_t output_tokens_max; /* 0: the client did not say */
     int replica_wanted;         /* >= 0: only this one will do (stored responses); -1: any */
+    bool answer_whole;          /* not streamed: the first byte comes with the end, and so does
+                                   not tell when prefill was over */
 };
 
 struct node_booking {
@@ -89,9 +91,9 @@ struct node_booking {
 struct node_decision {
     unsigned replica;
     struct node_booking booking;
-    double cost_s;             /* estimated cost of the choice, by cache_aware; else 0 */
-    uint64_t prompt_tokens;    /* estimated */
-    uint64_t cached_tokens;    /* predicted on that replica */
+    double cost_s;          /* estimated cost of the choice, by cache_aware; else 0 */
+    uint64_t prompt_tokens; /* estimated */
+    uint64_t cached_tokens; /* predicted on that replica */
 };
 
 enum node_outcome {
@@ -103,7 +105,8 @@ enum node_outcome {
     NODE_OUTCOME_BROKEN,         /* the connection broke or went silent after it was sent */
 };
 
-/* What the answer said of its work; -1 where it did not say. */
+/* What the answer said of its work; -1 where it did not say. Where a stream does not tell its
+ * completion_tokens, the number of its content events stands in well. */
 struct node_usage {
     int64_t prompt_tokens;
     int64_t cached_tokens;
@@ -112,7 +115,8 @@ struct node_usage {
 
 struct node_router;
 
-/* ERR_NOMEM; ERR_NOT_FOUND for an unknown policy. */
+/* ERR_NOMEM; ERR_NOT_FOUND for an unknown policy; ERR_RANGE or ERR_LIMIT for index settings that
+ * crdt/index.h refuses. */
 int node_router_create(struct node_router **out, const struct node_router_config *config);
 void node_router_destroy(struct node_router *r);
 void node_router_check(const struct node_router *r);
@@ -123,7 +127,8 @@ const char *const *node_policy_names(void);
 /* --- replicas ------------------------------------------------------------------------------- */
 
 /* Adds a replica under a unique name ("host:port"). Returns its index (stable, below
- * NODE_REPLICAS_MAX), ERR_EXISTS or ERR_FULL. */
+ * NODE_REPLICAS_MAX), ERR_EXISTS, ERR_FULL, or ERR_RANGE for a name that is empty or longer than
+ * NODE_NAME_MAX. */
 int node_router_replica_add(struct node_router *r, struct slice name, enum node_engine engine);
 unsigned node_router_replica_count(const struct node_router *r);
 struct slice node_router_replica_name(const struct node_router *r, unsigned replica);
@@ -152,10 +157,15 @@ bool node_router_ready(const struct node_router *r);
 
 /* --- one request ---------------------------------------------------------------------------- */
 
-/* Chooses among the replicas that serve the model, are not down or draining, and are not in
+/* Chooses among the replicas that serve the model, are not down, draining or asleep, and are not in
  * `excluded` (a bitmap of NODE_REPLICAS_MAX bits, or NULL), books the work and records the
- * prompt's checkpoints there. ERR_NOT_FOUND: no replica serves the model. ERR_UNREACHABLE: some
- * do, none can be chosen now. ERR_FULL: too many bookings. */
+ * prompt's checkpoints there. Those not probed yet are used only when no healthy one is left, those
+ * that said "busy" within the last second only when no other is. ERR_NOT_FOUND: no replica serves
+ * the model. ERR_UNREACHABLE: some do, none can be chosen now. ERR_FULL: too many bookings.
+ *
+ * The checkpoints stay recorded if the request then fails to reach the engine: it is a small lie,
+ * the next predictions correct what it does to the belief, and a replica that is gone is forgotten
+ * by the probe that finds its port refused. */
 int node_router_choose(struct node_router *r, const struct node_request *request,
                        const uint64_t *excluded, uint64_t now_ms, struct node_decision *out);
 /* The same for traffic without a prompt: least requests in flight, nothing recorded. */
@@ -166,6 +176,8 @@ int node_router_choose_by_load(struct node_router *r, const struct node_request 
 /* First byte of the answer's body that carries work (the first token): prefill is released and
  * its duration is learned from. At most once per booking; later calls do nothing. */
 void node_router_first_byte(struct node_router *r, struct node_booking b, uint64_t now_ms);
+/* `usage` is NULL if the engine computed nothing (it refused, or was not reached): then nothing is
+ * learned from the timing. An answer with a body of work has one, with -1 for what was not told. */
 void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
                         const struct node_usage *usage, uint64_t now_ms);
 
@@ -173,8 +185,8 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
 
 /* Cost table of a request as JSON: per replica every term in seconds, what it believes cached,
  * and which one it would choose. Chooses nothing, books nothing. */
-int node_router_explain(struct node_router *r, const struct node_request *request,
-                        uint64_t now_ms, struct buf *out);
+int node_router_explain(struct node_router *r, const struct node_request *request, uint64_t now_ms,
+                        struct buf *out);
 /* Everything believed of the replicas as a JSON array. */
 int node_router_replicas_json(const struct node_router *r, uint64_t now_ms, struct buf *out);
 /* Prometheus text (gauges and counters of replicas, index, predictions), each metric with HELP

@@ -1,0 +1,85 @@
+#include "node/core/belief.h"
+
+#include <math.h>
+
+static const double factor_min = 0.25, factor_max = 1.5;
+static const double correction_gain = 0.25; /* of the error, in units of the cache */
+static const double correction_grain = 1.0 / 16;
+static const double recovery_s = 1800;
+
+void node_decay_fill(struct node_decay *d, uint32_t generation_ms, uint32_t horizon_ms)
+{
+    for (unsigned age = 0; age < NODE_DECAY_MAX; age++)
+        d->by_age[age] = (float)exp(-(double)age * generation_ms / horizon_ms);
+}
+
+void node_belief_init(struct node_belief *b)
+{
+    *b = (struct node_belief){.factor = 1, .stale = true};
+}
+
+void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ring,
+                         double size_blocks)
+{
+    b->size_blocks = size_blocks * b->factor;
+    double sum = 0;
+    uint32_t generation = ring->newest;
+    for (;;) {
+        double count = crdt_index_ring_at(ring, generation);
+        /* Of the generation at the boundary a part is present: rounded to all or nothing. */
+        if (sum + count / 2 > b->size_blocks) {
+            generation++;
+            break;
+        }
+        sum += count;
+        if (generation == ring->oldest || sum >= b->size_blocks)
+            break;
+        generation--;
+    }
+    b->floor = generation;
+    b->present_blocks = sum < b->size_blocks ? sum : b->size_blocks;
+    b->stale = false;
+}
+
+double node_belief_displaced(const struct node_belief *b, const struct crdt_index_ring *ring,
+                             const struct node_decay *decay, double new_blocks, double held_blocks,
+                             uint32_t held_generation)
+{
+    double need = new_blocks - (b->size_blocks - b->present_blocks);
+    double wanted = 0;
+    for (uint32_t g = b->floor; need > 0 && g <= ring->newest; g++) {
+        double count = crdt_index_ring_at(ring, g);
+        if (g == held_generation)
+            count = count > held_blocks ? count - held_blocks : 0;
+        double go = count < need ? count : need;
+        uint32_t age = ring->newest - g;
+        wanted += go * (double)decay->by_age[age < NODE_DECAY_MAX ? age : NODE_DECAY_MAX - 1];
+        need -= go;
+    }
+    return wanted;
+}
+
+static double clamp(double x, double low, double high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+void node_belief_correct(struct node_belief *b, double prompt, double predicted, double actual,
+                         double size_tokens)
+{
+    double error = actual - predicted;
+    double grain = prompt * correction_grain;
+    if (!(size_tokens > 0) || fabs(error) <= grain)
+        return;
+    error -= error > 0 ? grain : -grain;
+    if (error > 0 && b->present_blocks < 0.95 * b->size_blocks)
+        return;
+    double step = clamp(correction_gain * error / size_tokens, -0.2, 0.2);
+    b->factor = clamp(b->factor * exp(step), factor_min, factor_max);
+    b->stale = true;
+}
+
+void node_belief_recover(struct node_belief *b, double seconds)
+{
+    b->factor = exp(log(b->factor) * exp(-seconds / recovery_s));
+}

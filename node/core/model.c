@@ -1,0 +1,189 @@
+#include "node/core/model.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+
+enum {
+    SLOTS = NODE_MODELS_MAX * 2,
+    ROW_COMMON = NODE_MODELS_MAX, /* learns for names without a row */
+    ROW_NONE = 0xffff,
+};
+
+/* How fast what is learned fades: tokens for the ratio, answers for their length. */
+static const double ratio_weight = 2000, ratio_horizon = 1e6;
+static const double output_weight = 4, output_horizon = 200;
+
+struct node_models {
+    struct hash_secret secret;
+    struct node_replica_set told; /* replicas that listed their models */
+    double bytes_per_token, output_tokens;
+    uint16_t slots[SLOTS]; /* row + 1, open addressing, linear probing; 0 = empty */
+    struct node_model rows[NODE_MODELS_MAX + 1];
+};
+
+static void row_learn_afresh(const struct node_models *m, struct node_model *row)
+{
+    row->bytes_per_token = node_ratio_of(m->bytes_per_token, ratio_weight, ratio_horizon);
+    row->output_tokens = node_ratio_of(m->output_tokens, output_weight, output_horizon);
+}
+
+int node_models_create(struct node_models **out, const struct hash_secret *secret,
+                       double bytes_per_token, double output_tokens)
+{
+    struct node_models *m = calloc(1, sizeof *m);
+    if (!m)
+        return ERR_NOMEM;
+    m->secret = *secret;
+    m->bytes_per_token = bytes_per_token;
+    m->output_tokens = output_tokens;
+    row_learn_afresh(m, &m->rows[ROW_COMMON]);
+    *out = m;
+    return ERR_OK;
+}
+
+void node_models_destroy(struct node_models *m)
+{
+    free(m);
+}
+
+static struct slice row_name(const struct node_model *row)
+{
+    return slice_of(row->name, row->name_len);
+}
+
+/* The slot that holds the name, or the empty one where it would go. */
+static unsigned slot_of(const struct node_models *m, struct slice name)
+{
+    unsigned at = (unsigned)(hash64(&m->secret, name.at, name.len) % SLOTS);
+    while (m->slots[at] != 0 && !slice_equal(row_name(&m->rows[m->slots[at] - 1]), name))
+        at = (at + 1) % SLOTS;
+    return at;
+}
+
+static unsigned row_find(const struct node_models *m, struct slice name)
+{
+    if (name.len == 0 || name.len > NODE_MODEL_NAME_MAX)
+        return ROW_NONE;
+    uint16_t slot = m->slots[slot_of(m, name)];
+    return slot == 0 ? ROW_NONE : slot - 1u;
+}
+
+static bool set_is_empty(const struct node_replica_set *s)
+{
+    for (unsigned i = 0; i < NODE_REPLICA_WORDS; i++) {
+        if (s->words[i] != 0)
+            return false;
+    }
+    return true;
+}
+
+static void slots_rebuild(struct node_models *m)
+{
+    memset(m->slots, 0, sizeof m->slots);
+    for (unsigned i = 0; i < NODE_MODELS_MAX; i++) {
+        if (m->rows[i].name_len > 0)
+            m->slots[slot_of(m, row_name(&m->rows[i]))] = (uint16_t)(i + 1);
+    }
+}
+
+/* An unused row, else one that nobody serves. */
+static unsigned row_take(struct node_models *m)
+{
+    unsigned spare = ROW_NONE;
+    for (unsigned i = 0; i < NODE_MODELS_MAX; i++) {
+        if (m->rows[i].name_len == 0)
+            return i;
+        if (spare == ROW_NONE && set_is_empty(&m->rows[i].serving))
+            spare = i;
+    }
+    if (spare != ROW_NONE) {
+        m->rows[spare].name_len = 0;
+        slots_rebuild(m);
+    }
+    return spare;
+}
+
+static unsigned row_add(struct node_models *m, struct slice name)
+{
+    unsigned number = row_take(m);
+    if (number == ROW_NONE)
+        return ROW_NONE;
+    struct node_model *row = &m->rows[number];
+    memset(row, 0, sizeof *row);
+    memcpy(row->name, name.at, name.len);
+    row->name_len = (uint16_t)name.len;
+    row_learn_afresh(m, row);
+    m->slots[slot_of(m, name)] = (uint16_t)(number + 1);
+    return number;
+}
+
+int node_models_set(struct node_models *m, unsigned replica, const struct slice *ids,
+                    unsigned count)
+{
+    CHECK(replica < NODE_REPLICAS_MAX);
+    for (unsigned i = 0; i < NODE_MODELS_MAX; i++)
+        node_replica_set_remove(&m->rows[i].serving, replica);
+    node_replica_set_add(&m->told, replica);
+    int result = ERR_OK;
+    for (unsigned i = 0; i < count; i++) {
+        if (ids[i].len == 0 || ids[i].len > NODE_MODEL_NAME_MAX)
+            continue;
+        unsigned number = row_find(m, ids[i]);
+        if (number == ROW_NONE)
+            number = row_add(m, ids[i]);
+        if (number == ROW_NONE)
+            result = ERR_FULL;
+        else
+            node_replica_set_add(&m->rows[number].serving, replica);
+    }
+    return result;
+}
+
+void node_models_serving(const struct node_models *m, struct slice name,
+                         struct node_replica_set *out)
+{
+    unsigned number = row_find(m, name);
+    for (unsigned i = 0; i < NODE_REPLICA_WORDS; i++) {
+        uint64_t serving = number == ROW_NONE ? 0 : m->rows[number].serving.words[i];
+        out->words[i] = name.len == 0 ? UINT64_MAX : serving | ~m->told.words[i];
+    }
+}
+
+bool node_models_known(const struct node_models *m, struct slice name)
+{
+    unsigned number = row_find(m, name);
+    return number != ROW_NONE && !set_is_empty(&m->rows[number].serving);
+}
+
+struct node_model *node_models_row(struct node_models *m, struct slice name)
+{
+    unsigned number = row_find(m, name);
+    return &m->rows[number == ROW_NONE ? ROW_COMMON : number];
+}
+
+unsigned node_models_row_number(const struct node_models *m, const struct node_model *row)
+{
+    return (unsigned)(row - m->rows);
+}
+
+struct node_model *node_models_row_at(struct node_models *m, unsigned number)
+{
+    CHECK(number <= NODE_MODELS_MAX);
+    return &m->rows[number];
+}
+
+void node_models_check(const struct node_models *m)
+{
+    for (unsigned i = 0; i < NODE_MODELS_MAX; i++) {
+        const struct node_model *row = &m->rows[i];
+        if (row->name_len == 0) {
+            CHECK(set_is_empty(&row->serving));
+            continue;
+        }
+        CHECK(row_find(m, row_name(row)) == i);
+        for (unsigned w = 0; w < NODE_REPLICA_WORDS; w++)
+            CHECK((row->serving.words[w] & ~m->told.words[w]) == 0);
+    }
+}

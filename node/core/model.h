@@ -1,0 +1,78 @@
+/* Which replica serves which model, and what is learned of a model.
+ *
+ * A replica that has not told yet is believed to serve everything. Rows are made from what engines
+ * list (never from what clients ask for), so the table is bounded by the engines; a row that no
+ * replica serves any more is kept, with what was learned, until its place is needed.
+ *
+ * Invariants (node_models_check): every named row is found under its name; a bit is set only for
+ * replicas that have told.
+ */
+#ifndef NODE_CORE_MODEL_H
+#define NODE_CORE_MODEL_H
+
+#include "base/hash.h"
+#include "base/slice.h"
+#include "node/core/learn.h"
+#include "node/core/router.h"
+
+enum {
+    NODE_MODELS_MAX = 1024,
+    NODE_MODEL_NAME_MAX = 256,
+    NODE_REPLICA_WORDS = NODE_REPLICAS_MAX / 64,
+};
+
+/* A set of replicas. */
+struct node_replica_set {
+    uint64_t words[NODE_REPLICA_WORDS];
+};
+
+static inline bool node_replica_set_has(const struct node_replica_set *s, unsigned replica)
+{
+    return s->words[replica / 64] >> (replica % 64) & 1;
+}
+
+static inline void node_replica_set_add(struct node_replica_set *s, unsigned replica)
+{
+    s->words[replica / 64] |= UINT64_C(1) << (replica % 64);
+}
+
+static inline void node_replica_set_remove(struct node_replica_set *s, unsigned replica)
+{
+    s->words[replica / 64] &= ~(UINT64_C(1) << (replica % 64));
+}
+
+struct node_model {
+    struct node_replica_set serving;
+    struct node_ratio bytes_per_token; /* of prompts, as the chain counts bytes */
+    struct node_ratio output_tokens;   /* per answer */
+    uint16_t name_len;                 /* 0: an unused row */
+    char name[NODE_MODEL_NAME_MAX];
+};
+
+struct node_models;
+
+/* ERR_NOMEM. `bytes_per_token` and `output_tokens` are believed until they are learned. */
+int node_models_create(struct node_models **out, const struct hash_secret *secret,
+                       double bytes_per_token, double output_tokens);
+void node_models_destroy(struct node_models *m);
+void node_models_check(const struct node_models *m);
+
+/* Replaces what the replica serves. Names that are empty or too long are passed over. ERR_FULL if
+ * the table has no place for all of them: those that fitted are known. */
+int node_models_set(struct node_models *m, unsigned replica, const struct slice *ids,
+                    unsigned count);
+
+/* The replicas that may be asked for the model; an empty name is served by all. */
+void node_models_serving(const struct node_models *m, struct slice name,
+                         struct node_replica_set *out);
+bool node_models_known(const struct node_models *m, struct slice name);
+
+/* The row of a name, or the one that learns for all names without a row. The pointer is good until
+ * the next node_models_set. */
+struct node_model *node_models_row(struct node_models *m, struct slice name);
+/* The same by number, which a booking keeps: a row may have changed its name in between, then a
+ * sample goes to the wrong model, which does no harm. */
+unsigned node_models_row_number(const struct node_models *m, const struct node_model *row);
+struct node_model *node_models_row_at(struct node_models *m, unsigned number);
+
+#endif

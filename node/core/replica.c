@@ -1,0 +1,186 @@
+#include "node/core/replica.h"
+
+#include <math.h>
+
+#include "base/check.h"
+
+/* What is learned fades: seconds of prefill, and streams. */
+static const double rate_weight_s = 0.5, rate_horizon_s = 20;
+static const double pace_horizon = 200;
+static const double context_typical = 100000; /* tokens */
+static const double step_context_believed_s = 30e-9, step_context_max_s = 1e-5;
+
+/* A scrape interval teaches only if it saw enough, and mostly our own requests. */
+static const double window_tokens_min = 4096, window_share_min = 0.7, window_share_max = 1.4;
+
+void node_replica_init(struct node_replica *k, struct slice name, enum node_engine engine,
+                       uint64_t name_hash, const struct node_router_config *config)
+{
+    *k = (struct node_replica){
+        .engine = engine,
+        .name_hash = name_hash,
+        .rate = node_ratio_of(config->prefill_tokens_per_s, rate_weight_s, rate_horizon_s),
+        .pace = node_line_of(config->decode_step_ms / 1000, step_context_believed_s,
+                             context_typical, pace_horizon),
+        .step_base_s = config->decode_step_ms / 1000,
+        .step_context_s = step_context_believed_s,
+        .window = {.queries = -1, .hits = -1},
+        .name_len = (uint16_t)name.len,
+    };
+    CHECK(name.len <= NODE_NAME_MAX);
+    memcpy(k->name, name.at, name.len);
+    node_load_init(&k->load);
+    node_belief_init(&k->belief);
+}
+
+struct slice node_replica_name(const struct node_replica *k)
+{
+    return slice_of(k->name, k->name_len);
+}
+
+enum node_health node_replica_health(const struct node_replica *k)
+{
+    return k->draining && k->health != NODE_HEALTH_DOWN ? NODE_HEALTH_DRAINING : k->health;
+}
+
+bool node_replica_probed(struct node_replica *k, bool ok, bool refused)
+{
+    if (ok) {
+        k->probe_failures = 0;
+        k->answer_failures = 0;
+        k->gone = false;
+        k->health = NODE_HEALTH_UP;
+        return false;
+    }
+    if (++k->probe_failures >= NODE_PROBE_FAILURES_MAX || refused)
+        k->health = NODE_HEALTH_DOWN;
+    bool gone_now = refused && !k->gone;
+    k->gone = k->gone || refused;
+    return gone_now;
+}
+
+void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms)
+{
+    k->outcomes[outcome]++;
+    switch (outcome) {
+    case NODE_OUTCOME_OK:
+        k->answer_failures = 0;
+        break;
+    case NODE_OUTCOME_CLIENT_GONE:
+        break;
+    case NODE_OUTCOME_ENGINE_BUSY:
+        k->busy_until_ms = now_ms + NODE_BUSY_AVOID_MS;
+        break;
+    case NODE_OUTCOME_ENGINE_ERROR:
+    case NODE_OUTCOME_CONNECT_FAILED:
+    case NODE_OUTCOME_BROKEN:
+        if (++k->answer_failures >= NODE_ANSWER_FAILURES_MAX)
+            k->health = NODE_HEALTH_DOWN;
+        break;
+    }
+}
+
+double node_replica_cache_tokens(const struct node_replica *k, double configured)
+{
+    return k->cache_tokens > 0 ? (double)k->cache_tokens : configured;
+}
+
+static bool went_back(double before, double now)
+{
+    return before >= 0 && now >= 0 && now < before;
+}
+
+static bool has_restarted(const struct node_scrape *before, const struct node_scrape *now)
+{
+    /* The start time is computed from a clock that may be adjusted: small moves are no restart. */
+    bool moved = before->start_time_s >= 0 && now->start_time_s >= 0 &&
+                 fabs(now->start_time_s - before->start_time_s) > 2;
+    return moved || went_back(before->prefix_queries, now->prefix_queries) ||
+           went_back(before->prompt_tokens, now->prompt_tokens) ||
+           went_back(before->generation_tokens, now->generation_tokens);
+}
+
+static void keep_if_missing(double *now, double before)
+{
+    if (*now < 0)
+        *now = before;
+}
+
+static void window_begin(struct node_scrape_window *w, const struct node_scrape *s)
+{
+    *w = (struct node_scrape_window){.queries = s->prefix_queries, .hits = s->prefix_hits};
+}
+
+/* The engine's own counters against what was predicted for the requests that began there. */
+static void window_compare(struct node_replica *k, double size_tokens)
+{
+    const struct node_scrape_window *w = &k->window;
+    double queries = k->scrape.prefix_queries - w->queries;
+    double hits = k->scrape.prefix_hits - w->hits;
+    double prompt = (double)w->prompt_tokens;
+    if (w->queries < 0 || w->hits < 0 || k->scrape.prefix_queries < 0 ||
+        k->scrape.prefix_hits < 0) {
+        window_begin(&k->window, &k->scrape);
+        return;
+    }
+    if (queries < window_tokens_min)
+        return; /* goes on until the next scrape */
+    bool ours = prompt >= queries * window_share_min && prompt <= queries * window_share_max;
+    if (ours && hits >= 0 && hits <= queries) {
+        double predicted = (double)w->predicted_tokens;
+        double actual = hits / queries * prompt;
+        k->by_scrape.predicted += (uint64_t)predicted;
+        k->by_scrape.actual += (uint64_t)actual;
+        k->by_scrape.off += (uint64_t)fabs(predicted - actual);
+        if (w->told == 0)
+            node_belief_correct(&k->belief, prompt, predicted, actual, size_tokens);
+    }
+    window_begin(&k->window, &k->scrape);
+}
+
+bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
+                          double cache_tokens_configured, uint64_t now_ms)
+{
+    struct node_scrape now = *s;
+    bool was_asleep = k->asleep;
+    bool restarted = k->scraped_ms != 0 && has_restarted(&k->scrape, &now);
+    if (k->scraped_ms != 0 && !restarted) {
+        keep_if_missing(&now.start_time_s, k->scrape.start_time_s);
+        keep_if_missing(&now.prefix_queries, k->scrape.prefix_queries);
+        keep_if_missing(&now.prefix_hits, k->scrape.prefix_hits);
+        keep_if_missing(&now.prompt_tokens, k->scrape.prompt_tokens);
+        keep_if_missing(&now.generation_tokens, k->scrape.generation_tokens);
+    }
+    if (now.cache_tokens > 0 && (uint64_t)now.cache_tokens != k->cache_tokens) {
+        k->cache_tokens = (uint64_t)now.cache_tokens;
+        k->belief.stale = true;
+    }
+    k->scrape = now;
+    k->scraped_ms = now_ms > 0 ? now_ms : 1;
+    k->asleep = now.sleeping > 0;
+    if (restarted || k->window.queries < 0)
+        window_begin(&k->window, &k->scrape);
+    else
+        window_compare(k, node_replica_cache_tokens(k, cache_tokens_configured));
+    if (restarted)
+        k->restarts++;
+    /* An engine that goes to sleep gives its cache away (vLLM, level 1 and 2). */
+    return restarted || (k->asleep && !was_asleep);
+}
+
+void node_replica_cached_told(struct node_replica *k, uint64_t prompt, uint64_t predicted,
+                              uint64_t actual, double cache_tokens_configured)
+{
+    k->by_usage.predicted += predicted;
+    k->by_usage.actual += actual;
+    k->by_usage.off += predicted > actual ? predicted - actual : actual - predicted;
+    k->window.told++;
+    node_belief_correct(&k->belief, (double)prompt, (double)predicted, (double)actual,
+                        node_replica_cache_tokens(k, cache_tokens_configured));
+}
+
+void node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s)
+{
+    node_line_add(&k->pace, context_tokens, step_s);
+    node_line_fit(&k->pace, step_context_max_s, &k->step_base_s, &k->step_context_s);
+}

@@ -1,0 +1,117 @@
+/* One replica as the router sees it: whether it may be used, what it is doing, what was learned of
+ * it. Its health is a small state machine:
+ *
+ *            probe ok                     3 probes failed, port refused, or
+ *   UNKNOWN -----------> UP <----------.  5 answers in a row broken or 5xx
+ *      |                  |             \
+ *      '---------------> DOWN ----------- probe ok
+ *
+ * Draining and asleep are flags beside it: an operator's wish, and what the engine says of itself.
+ * An answer below 500 is a success, a full queue (503 of a healthy engine) is no failure: the
+ * replica is only avoided for a second where others can do it.
+ */
+#ifndef NODE_CORE_REPLICA_H
+#define NODE_CORE_REPLICA_H
+
+#include "node/core/belief.h"
+#include "node/core/booking.h"
+#include "node/core/learn.h"
+#include "node/core/router.h"
+
+enum {
+    NODE_PROBE_FAILURES_MAX = 3,
+    NODE_ANSWER_FAILURES_MAX = 5,
+    NODE_BUSY_AVOID_MS = 1000,
+    NODE_OUTCOMES = NODE_OUTCOME_BROKEN + 1,
+};
+
+/* What others have in flight there: other nodes' gauges are added here, and only here. */
+struct node_remote_load {
+    uint64_t requests;
+    uint64_t prefill_tokens;
+    uint64_t context_tokens;
+};
+
+/* Predictions against what turned out, since the start. */
+struct node_prediction_sums {
+    uint64_t predicted;
+    uint64_t actual;
+    uint64_t off; /* sum of absolute differences, per answer or per scrape */
+};
+
+/* Since the scrape that the counters are compared with. */
+struct node_scrape_window {
+    double queries, hits; /* the engine's counters then; -1: not known */
+    uint64_t prompt_tokens, predicted_tokens;
+    uint64_t told; /* answers that told their cached tokens themselves */
+};
+
+struct node_replica {
+    /* Read at each decision. */
+    enum node_health health; /* UNKNOWN, UP or DOWN; draining is a flag */
+    bool draining;
+    bool asleep;
+    uint64_t busy_until_ms;
+    uint64_t name_hash;
+    struct node_load load;
+    struct node_remote_load remote;
+    struct node_belief belief;
+    struct node_ratio rate; /* prefill tokens per second of prefill */
+    double step_base_s;     /* fit of `pace` */
+    double step_context_s;
+
+    struct node_line pace; /* seconds of a decode step by tokens in the running contexts */
+    enum node_engine engine;
+    unsigned probe_failures; /* in a row */
+    unsigned answer_failures;
+    bool gone;             /* its port refused, and no probe succeeded since */
+    uint64_t cache_tokens; /* told by the engine; 0: not told */
+    struct node_scrape scrape;
+    uint64_t scraped_ms; /* 0: never */
+    struct node_scrape_window window;
+
+    uint64_t chosen;
+    uint64_t outcomes[NODE_OUTCOMES];
+    uint64_t restarts;
+    uint64_t prompt_tokens, cached_tokens; /* chosen: estimated, predicted */
+    struct node_prediction_sums by_usage, by_scrape;
+    double ttft_predicted_s, ttft_actual_s, ttft_off_s;
+    uint64_t ttft_count;
+
+    uint16_t name_len;
+    char name[NODE_NAME_MAX];
+};
+
+/* `name` has at most NODE_NAME_MAX bytes. */
+void node_replica_init(struct node_replica *k, struct slice name, enum node_engine engine,
+                       uint64_t name_hash, const struct node_router_config *config);
+struct slice node_replica_name(const struct node_replica *k);
+
+/* As an operator sees it: a draining replica that is not down is DRAINING. */
+enum node_health node_replica_health(const struct node_replica *k);
+
+/* May get new requests while in this health (UP or UNKNOWN). */
+static inline bool node_replica_usable(const struct node_replica *k, enum node_health health)
+{
+    return k->health == health && !k->draining && !k->asleep;
+}
+
+/* One active probe. Returns true if the engine must have lost its cache: its port refused, so the
+ * process is gone. It is told once, not at each probe while it stays away. */
+bool node_replica_probed(struct node_replica *k, bool ok, bool refused);
+/* One answer ended. */
+void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms);
+/* New metrics. Returns true if the engine has lost its cache since the last ones. */
+bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
+                          double cache_tokens_configured, uint64_t now_ms);
+
+/* Size of the cache as told or configured, without the learned factor. */
+double node_replica_cache_tokens(const struct node_replica *k, double configured);
+
+/* A finished answer taught something: the sums, and the belief in the cache's size. */
+void node_replica_cached_told(struct node_replica *k, uint64_t prompt, uint64_t predicted,
+                              uint64_t actual, double cache_tokens_configured);
+/* The fit of `pace` after a new sample. */
+void node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s);
+
+#endif

@@ -1,0 +1,98 @@
+/* What answers teach: prefill rate, decode pace, bytes per token, length of answers, and how much
+ * of a prompt really was in the cache. */
+#include <math.h>
+
+#include "base/check.h"
+#include "node/core/router_internal.h"
+
+/* Samples that are too small say more about overheads than about what is to be learned. */
+static const double rate_tokens_min = 512, rate_s_min = 1e-4;
+static const int64_t pace_tokens_min = 16, ratio_tokens_min = 64;
+static const double step_min_s = 1e-4, step_max_s = 2;
+
+/* How far from the present value one sample is believed (node_ratio_add). */
+static const double trust_rate = 4, trust_ratio = 2, trust_output = 16;
+
+/* How much of a stream's time may be other prompts' prefill before it says nothing of its pace. */
+static const double pace_prefill_share_max = 0.5;
+
+static void learn_rate(struct node_replica *replica, const struct node_booking_entry *e,
+                       const struct node_usage *usage)
+{
+    if (e->prefill_s < rate_s_min || e->remote_seen)
+        return;
+    double tokens = e->work.prefill_tokens;
+    if (usage->prompt_tokens > 0 && usage->cached_tokens >= 0)
+        tokens = (double)(usage->prompt_tokens - usage->cached_tokens);
+    if (tokens < rate_tokens_min)
+        return;
+    node_ratio_add(&replica->rate, tokens, e->prefill_s, trust_rate);
+}
+
+static void learn_pace(struct node_replica *replica, const struct node_booking_entry *e,
+                       const struct node_usage *usage, uint64_t now_ms)
+{
+    if (e->work.answer_whole || !e->first_byte_seen || e->remote_seen ||
+        usage->completion_tokens < pace_tokens_min || now_ms <= e->first_byte_ms)
+        return;
+    double duration_s = (double)(now_ms - e->first_byte_ms) / 1000;
+    double prefill_s = (replica->load.prefilled_tokens - e->prefilled_at_first_byte) /
+                       node_ratio_value(&replica->rate);
+    if (prefill_s > pace_prefill_share_max * duration_s)
+        return;
+    double step_s = (duration_s - prefill_s) / (double)(usage->completion_tokens - 1);
+    double context = (replica->load.decoding_area - e->area_at_first_byte) / duration_s;
+    if (step_s >= step_min_s && step_s <= step_max_s)
+        node_replica_pace_add(replica, context, step_s);
+}
+
+void node_router_learn(struct node_router *r, const struct node_booking_entry *e,
+                       const struct node_usage *usage, bool complete, uint64_t now_ms)
+{
+    struct node_replica *replica = &r->replicas[e->work.replica];
+    struct node_model *model = node_models_row_at(r->models, e->work.model);
+    if (e->work.prompt_tokens == 0)
+        return; /* booked by load: nothing was predicted */
+    learn_rate(replica, e, usage);
+    learn_pace(replica, e, usage, now_ms);
+    if (complete && usage->completion_tokens >= 0)
+        node_ratio_add(&model->output_tokens, (double)usage->completion_tokens, 1, trust_output);
+    if (usage->prompt_tokens >= ratio_tokens_min && e->work.prompt_bytes > 0)
+        node_ratio_add(&model->bytes_per_token, (double)e->work.prompt_bytes,
+                       (double)usage->prompt_tokens, trust_ratio);
+    if (usage->cached_tokens >= 0 && usage->prompt_tokens > 0) {
+        /* Compared as shares of the prompt, so that the bytes per token do not matter. */
+        double share = (double)e->work.cached_tokens / e->work.prompt_tokens;
+        uint64_t predicted = (uint64_t)llround(share * (double)usage->prompt_tokens);
+        node_replica_cached_told(replica, (uint64_t)usage->prompt_tokens, predicted,
+                                 (uint64_t)usage->cached_tokens, (double)r->config.cache_tokens);
+    }
+}
+
+void node_router_first_byte(struct node_router *r, struct node_booking b, uint64_t now_ms)
+{
+    struct node_booking_entry *e = node_bookings_get(r->bookings, b);
+    struct node_replica *replica = &r->replicas[e->work.replica];
+    if (!node_bookings_first_byte(r->bookings, &replica->load, b, now_ms))
+        return;
+    replica->window.prompt_tokens += e->work.prompt_tokens;
+    replica->window.predicted_tokens += e->work.cached_tokens;
+    if (!e->work.answer_whole && e->work.prompt_tokens > 0) {
+        double actual_s = (double)(now_ms - e->chosen_ms) / 1000;
+        replica->ttft_predicted_s += e->work.ttft_s;
+        replica->ttft_actual_s += actual_s;
+        replica->ttft_off_s += fabs(actual_s - e->work.ttft_s);
+        replica->ttft_count++;
+    }
+}
+
+void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
+                        const struct node_usage *usage, uint64_t now_ms)
+{
+    struct node_replica *replica = &r->replicas[node_bookings_get(r->bookings, b)->work.replica];
+    const struct node_booking_entry *e =
+        node_bookings_close(r->bookings, &replica->load, b, now_ms);
+    node_replica_answered(replica, outcome, now_ms);
+    if (usage && (outcome == NODE_OUTCOME_OK || outcome == NODE_OUTCOME_CLIENT_GONE))
+        node_router_learn(r, e, usage, outcome == NODE_OUTCOME_OK, now_ms);
+}

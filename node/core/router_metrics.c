@@ -1,0 +1,240 @@
+/* Prometheus text (exposition format 0.0.4). Labels are names of configured replicas and words of
+ * this file, so the number of series is bounded. One table row per metric. */
+#include <inttypes.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/core/router_internal.h"
+
+/* A name is `[...]host:port` or whatever the operator wrote: escaped as label values must be. */
+static int put_label_value(struct buf *out, struct slice text)
+{
+    int err = ERR_OK;
+    for (size_t i = 0; i < text.len && err == ERR_OK; i++) {
+        switch (text.at[i]) {
+        case '"':
+            err = buf_append_cstr(out, "\\\"");
+            break;
+        case '\\':
+            err = buf_append_cstr(out, "\\\\");
+            break;
+        case '\n':
+            err = buf_append_cstr(out, "\\n");
+            break;
+        default:
+            err = buf_append_char(out, text.at[i]);
+        }
+    }
+    return err;
+}
+
+static int put_head(struct buf *out, const char *name, const char *type, const char *help)
+{
+    return buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static int put_series(struct buf *out, const char *name, const struct node_replica *k,
+                      const char *more, double value)
+{
+    int err = buf_printf(out, "%s{replica=\"", name);
+    if (err == ERR_OK)
+        err = put_label_value(out, node_replica_name(k));
+    if (err == ERR_OK)
+        err = buf_printf(out, "\"%s} %.17g\n", more, value);
+    return err;
+}
+
+/* --- one series per replica ----------------------------------------------------------------- */
+
+struct context {
+    const struct node_router *r;
+    uint64_t now_ms;
+};
+
+#define REPLICA_METRICS(X)                                                                         \
+    X(up, "gauge", "1 if the replica gets new requests.", node_replica_usable(k, NODE_HEALTH_UP))  \
+    X(requests, "gauge", "Requests in flight.", k->load.requests)                                  \
+    X(prefill_tokens, "gauge", "Uncached prompt tokens booked and not computed yet.",              \
+      (double)k->load.prefill_tokens)                                                              \
+    X(context_tokens, "gauge", "Tokens of context of the requests in flight.",                     \
+      (double)k->load.context_tokens)                                                              \
+    X(queue_seconds, "gauge", "Estimated time until the booked prefill is computed.",              \
+      node_load_queue_s(c->r->bookings, &k->load, node_ratio_value(&k->rate), c->now_ms))          \
+    X(prefill_tokens_per_second, "gauge", "Learned prefill rate.", node_ratio_value(&k->rate))     \
+    X(decode_step_seconds, "gauge", "Learned time of a decode step without context.",              \
+      k->step_base_s)                                                                              \
+    X(decode_step_context_seconds, "gauge",                                                        \
+      "Learned time that a token of running context adds to a decode step.", k->step_context_s)    \
+    X(cache_tokens, "gauge", "Size of the cache as told by the engine or configured.",             \
+      node_replica_cache_tokens(k, (double)c->r->config.cache_tokens))                             \
+    X(cache_size_factor, "gauge", "Learned correction of the cache size.", k->belief.factor)       \
+    X(engine_running, "gauge", "Requests running, as the engine tells; -1 if it does not.",        \
+      k->scraped_ms ? k->scrape.running : -1)                                                      \
+    X(engine_waiting, "gauge", "Requests waiting, as the engine tells; -1 if it does not.",        \
+      k->scraped_ms ? k->scrape.waiting : -1)                                                      \
+    X(chosen_total, "counter", "Requests sent to the replica.", (double)k->chosen)                 \
+    X(restarts_total, "counter", "Restarts of the engine that were noticed.", (double)k->restarts) \
+    X(prompt_tokens_total, "counter", "Estimated prompt tokens sent to the replica.",              \
+      (double)k->prompt_tokens)
+
+#define REPLICA_VALUE(name, type, help, value)                                                     \
+    static double value_##name(const struct context *c, const struct node_replica *k)              \
+    {                                                                                              \
+        (void)c;                                                                                   \
+        return (value);                                                                            \
+    }
+REPLICA_METRICS(REPLICA_VALUE)
+
+static const struct {
+    const char *name, *type, *help;
+    double (*value)(const struct context *c, const struct node_replica *k);
+} replica_metrics[] = {
+#define REPLICA_ROW(name, type, help, value) {"grapevine_replica_" #name, type, help, value_##name},
+    REPLICA_METRICS(REPLICA_ROW)};
+
+static int put_replicas(const struct context *c, struct buf *out)
+{
+    int err = ERR_OK;
+    for (unsigned i = 0; i < ARRAY_LEN(replica_metrics) && err == ERR_OK; i++) {
+        const char *name = replica_metrics[i].name;
+        err = put_head(out, name, replica_metrics[i].type, replica_metrics[i].help);
+        for (unsigned k = 0; k < c->r->replica_count && err == ERR_OK; k++)
+            err = put_series(out, name, &c->r->replicas[k], "",
+                             replica_metrics[i].value(c, &c->r->replicas[k]));
+    }
+    return err;
+}
+
+/* --- series with a second label ------------------------------------------------------------- */
+
+struct labelled {
+    const char *more;
+    double (*value)(const struct node_replica *k);
+};
+
+#define VALUE(name, value)                                                                         \
+    static double name(const struct node_replica *k)                                               \
+    {                                                                                              \
+        return (value);                                                                            \
+    }
+VALUE(usage_predicted, (double)k->by_usage.predicted)
+VALUE(usage_actual, (double)k->by_usage.actual)
+VALUE(usage_off, (double)k->by_usage.off)
+VALUE(scrape_predicted, (double)k->by_scrape.predicted)
+VALUE(scrape_actual, (double)k->by_scrape.actual)
+VALUE(scrape_off, (double)k->by_scrape.off)
+VALUE(ttft_predicted, k->ttft_predicted_s)
+VALUE(ttft_actual, k->ttft_actual_s)
+VALUE(ttft_off, k->ttft_off_s)
+VALUE(ttft_count, (double)k->ttft_count)
+VALUE(outcome_ok, (double)k->outcomes[NODE_OUTCOME_OK])
+VALUE(outcome_gone, (double)k->outcomes[NODE_OUTCOME_CLIENT_GONE])
+VALUE(outcome_busy, (double)k->outcomes[NODE_OUTCOME_ENGINE_BUSY])
+VALUE(outcome_error, (double)k->outcomes[NODE_OUTCOME_ENGINE_ERROR])
+VALUE(outcome_connect, (double)k->outcomes[NODE_OUTCOME_CONNECT_FAILED])
+VALUE(outcome_broken, (double)k->outcomes[NODE_OUTCOME_BROKEN])
+
+static const struct {
+    const char *name, *help;
+    struct labelled rows[6];
+} labelled_metrics[] = {
+    {"grapevine_prediction_cached_tokens_total",
+     "Cached prompt tokens, predicted and told by the engine, in answers and in scraped counters.",
+     {{",source=\"usage\",kind=\"predicted\"", usage_predicted},
+      {",source=\"usage\",kind=\"actual\"", usage_actual},
+      {",source=\"scrape\",kind=\"predicted\"", scrape_predicted},
+      {",source=\"scrape\",kind=\"actual\"", scrape_actual}}},
+    {"grapevine_prediction_cached_tokens_off_total",
+     "Sum of the absolute errors of predicted cached tokens.",
+     {{",source=\"usage\"", usage_off}, {",source=\"scrape\"", scrape_off}}},
+    {"grapevine_prediction_ttft_seconds_total",
+     "Time to first token of streams, predicted and measured.",
+     {{",kind=\"predicted\"", ttft_predicted}, {",kind=\"actual\"", ttft_actual}}},
+    {"grapevine_prediction_ttft_off_seconds_total",
+     "Sum of the absolute errors of the predicted time to first token.",
+     {{"", ttft_off}}},
+    {"grapevine_prediction_ttft_count_total",
+     "Streams whose time to first token was compared.",
+     {{"", ttft_count}}},
+    {"grapevine_replica_answers_total",
+     "Requests that ended, by outcome.",
+     {{",outcome=\"ok\"", outcome_ok},
+      {",outcome=\"client_gone\"", outcome_gone},
+      {",outcome=\"engine_busy\"", outcome_busy},
+      {",outcome=\"engine_error\"", outcome_error},
+      {",outcome=\"connect_failed\"", outcome_connect},
+      {",outcome=\"broken\"", outcome_broken}}},
+};
+
+static int put_labelled(const struct context *c, struct buf *out)
+{
+    int err = ERR_OK;
+    for (unsigned i = 0; i < ARRAY_LEN(labelled_metrics) && err == ERR_OK; i++) {
+        const char *name = labelled_metrics[i].name;
+        err = put_head(out, name, "counter", labelled_metrics[i].help);
+        for (unsigned k = 0; k < c->r->replica_count && err == ERR_OK; k++) {
+            for (unsigned j = 0; j < ARRAY_LEN(labelled_metrics[i].rows) && err == ERR_OK; j++) {
+                const struct labelled *row = &labelled_metrics[i].rows[j];
+                if (row->value)
+                    err = put_series(out, name, &c->r->replicas[k], row->more,
+                                     row->value(&c->r->replicas[k]));
+            }
+        }
+    }
+    return err;
+}
+
+/* --- the whole node ------------------------------------------------------------------------- */
+
+static int put_number(struct buf *out, const char *name, const char *type, const char *help,
+                      uint64_t value)
+{
+    int err = put_head(out, name, type, help);
+    return err == ERR_OK ? buf_printf(out, "%s %" PRIu64 "\n", name, value) : err;
+}
+
+static int put_index(const struct node_router *r, struct buf *out)
+{
+    struct crdt_index_stats s;
+    crdt_index_stats(r->index, &s);
+    const struct {
+        const char *name, *type, *help;
+        uint64_t value;
+    } rows[] = {
+        {"grapevine_bookings", "gauge", "Requests in flight.",
+         node_bookings_open_count(r->bookings)},
+        {"grapevine_unroutable_total", "counter", "Decisions that found no replica.",
+         r->unroutable},
+        {"grapevine_index_entries", "gauge", "Observations in the prefix index.", s.entries},
+        {"grapevine_index_bytes", "gauge", "Memory that the index has allocated.", s.bytes},
+        {"grapevine_index_bytes_used", "gauge", "Memory of it that is in use.", s.bytes_used},
+        {"grapevine_index_bytes_max", "gauge", "Memory that the index may use.", s.bytes_max},
+        {"grapevine_index_inserted_total", "counter", "Observations made.", s.inserted},
+        {"grapevine_index_refreshed_total", "counter", "Observations made again, later.",
+         s.refreshed},
+        {"grapevine_index_expired_total", "counter", "Observations that grew too old.", s.expired},
+        {"grapevine_index_evicted_total", "counter",
+         "Observations dropped early because the memory was full.", s.evicted},
+        {"grapevine_index_refused_total", "counter", "Observations without room.", s.refused},
+        {"grapevine_index_forgotten_total", "counter",
+         "Observations of replicas that lost their cache.", s.forgotten},
+    };
+    int err = ERR_OK;
+    for (unsigned i = 0; i < ARRAY_LEN(rows) && err == ERR_OK; i++)
+        err = put_number(out, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
+    return err;
+}
+
+int node_router_metrics(const struct node_router *r, uint64_t now_ms, struct buf *out)
+{
+    struct context c = {.r = r, .now_ms = now_ms};
+    size_t start = out->len;
+    int err = put_replicas(&c, out);
+    if (err == ERR_OK)
+        err = put_labelled(&c, out);
+    if (err == ERR_OK)
+        err = put_index(r, out);
+    if (err != ERR_OK)
+        out->len = start;
+    return err;
+}
