@@ -51,11 +51,12 @@ DAEMON_SRC := $(wildcard node/daemon/*.c)
 GVCTL_SRC := $(wildcard node/gvctl/*.c)
 SIM_SRC   := $(wildcard tests/engine-sim/*.c)
 REPLAY_SRC := $(wildcard tests/bench/replay/*.c)
+BACKEND_SRC := $(wildcard tests/bench/backend.c)
 TESTLIB_SRC := $(wildcard tests/lib/*.c)
 UNIT_SRC  := $(wildcard tests/unit/*/*_test.c)
 FUZZ_SRC  := $(wildcard tests/fuzz/*_fuzz.c)
 BENCH_SRC := $(wildcard tests/bench/*_bench.c)
-ALL_SRC := $(CORE_SRC) $(SHELL_SRC) $(DAEMON_SRC) $(GVCTL_SRC) $(SIM_SRC) $(REPLAY_SRC) \
+ALL_SRC := $(CORE_SRC) $(SHELL_SRC) $(DAEMON_SRC) $(GVCTL_SRC) $(SIM_SRC) $(REPLAY_SRC) $(BACKEND_SRC) \
            $(TESTLIB_SRC) $(UNIT_SRC) $(FUZZ_SRC) $(BENCH_SRC) $(wildcard tests/fuzz/lib/*.c)
 ALL_HDR := $(wildcard */*.h */*/*.h */*/*/*.h)
 
@@ -64,7 +65,8 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 UNIT_BIN  := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SRC))
 FUZZ_BIN  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(FUZZ_SRC))
 BENCH_BIN := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(BENCH_SRC))
-TOOLS := $(if $(SIM_SRC),$(BUILD)/tests/engine-sim) $(if $(REPLAY_SRC),$(BUILD)/tests/replay)
+TOOLS := $(if $(SIM_SRC),$(BUILD)/tests/engine-sim) $(if $(REPLAY_SRC),$(BUILD)/tests/replay) \
+         $(if $(BACKEND_SRC),$(BUILD)/tests/bench/backend)
 DAEMONS := $(if $(DAEMON_SRC),$(BUILD)/grapevine) $(if $(GVCTL_SRC),$(BUILD)/gvctl)
 
 # --- building --------------------------------------------------------------------------------
