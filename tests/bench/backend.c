@@ -268,8 +268,8 @@ static void watch(int fd, bool listener)
     p->fd = fd;
     p->listener = listener;
     struct epoll_event e = {.events = EPOLLIN, .data.ptr = p};
-    CHECK(epoll_ctl(poller, EPOLL_CTL_ADD, fd, &e) == 0);
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): epoll holds the peer now */
+    CHECK(epoll_ctl(poller, EPOLL_CTL_ADD, fd, &e) == 0);
 }
 
 static void listen_on(const char *where)
