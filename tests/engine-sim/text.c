@@ -82,7 +82,7 @@ void sim_chain_init(struct sim_chain *c, uint32_t block_tokens, uint64_t salt)
 void sim_chain_free(struct sim_chain *c)
 {
     free(c->blocks);
-    sim_chain_init(c, c->block_tokens, 0);
+    *c = (struct sim_chain){.block_tokens = 0};
 }
 
 static void chain_close_block(struct sim_chain *c)
