@@ -1,0 +1,150 @@
+#include "http/answer.h"
+
+#include "base/err.h"
+#include "base/json_write.h"
+
+#define STATUS_MAP(X)                                                                              \
+    X(100, "Continue")                                                                             \
+    X(101, "Switching Protocols")                                                                  \
+    X(200, "OK")                                                                                   \
+    X(201, "Created")                                                                              \
+    X(202, "Accepted")                                                                             \
+    X(204, "No Content")                                                                           \
+    X(206, "Partial Content")                                                                      \
+    X(301, "Moved Permanently")                                                                    \
+    X(302, "Found")                                                                                \
+    X(303, "See Other")                                                                            \
+    X(304, "Not Modified")                                                                         \
+    X(307, "Temporary Redirect")                                                                   \
+    X(308, "Permanent Redirect")                                                                   \
+    X(400, "Bad Request")                                                                          \
+    X(401, "Unauthorized")                                                                         \
+    X(403, "Forbidden")                                                                            \
+    X(404, "Not Found")                                                                            \
+    X(405, "Method Not Allowed")                                                                   \
+    X(406, "Not Acceptable")                                                                       \
+    X(408, "Request Timeout")                                                                      \
+    X(409, "Conflict")                                                                             \
+    X(410, "Gone")                                                                                 \
+    X(411, "Length Required")                                                                      \
+    X(413, "Content Too Large")                                                                    \
+    X(414, "URI Too Long")                                                                         \
+    X(415, "Unsupported Media Type")                                                               \
+    X(417, "Expectation Failed")                                                                   \
+    X(421, "Misdirected Request")                                                                  \
+    X(422, "Unprocessable Content")                                                                \
+    X(426, "Upgrade Required")                                                                     \
+    X(429, "Too Many Requests")                                                                    \
+    X(431, "Request Header Fields Too Large")                                                      \
+    X(499, "Client Closed Request")                                                                \
+    X(500, "Internal Server Error")                                                                \
+    X(501, "Not Implemented")                                                                      \
+    X(502, "Bad Gateway")                                                                          \
+    X(503, "Service Unavailable")                                                                  \
+    X(504, "Gateway Timeout")                                                                      \
+    X(505, "HTTP Version Not Supported")
+
+const char *http_status_text(unsigned status)
+{
+    switch (status) {
+#define STATUS_CASE(number, text)                                                                  \
+    case number:                                                                                   \
+        return text;
+        STATUS_MAP(STATUS_CASE)
+#undef STATUS_CASE
+    default:
+        return "Unknown";
+    }
+}
+
+static int head_write(struct buf *out, const struct http_answer *a, bool has_length)
+{
+    int err = buf_printf(out, "HTTP/1.1 %u %s\r\n", a->status, http_status_text(a->status));
+    if (err == 0 && a->content_type.len > 0)
+        err = buf_printf(out, "Content-Type: %.*s\r\n", SLICE_ARG(a->content_type));
+    if (err == 0 && has_length)
+        err = buf_printf(out, "Content-Length: %zu\r\n", a->body.len);
+    for (size_t i = 0; err == 0 && i < a->extra_count; i++)
+        err = buf_printf(out, "%.*s: %.*s\r\n", SLICE_ARG(a->extra[i].name),
+                         SLICE_ARG(a->extra[i].value));
+    if (err == 0 && a->close)
+        err = buf_append_cstr(out, "Connection: close\r\n");
+    else if (err == 0 && a->client_minor == 0)
+        err = buf_append_cstr(out, "Connection: keep-alive\r\n");
+    return err != 0 ? err : buf_append_cstr(out, "\r\n");
+}
+
+int http_answer_write(struct buf *out, const struct http_answer *a)
+{
+    size_t start = out->len;
+    bool has_body = a->status >= 200 && a->status != 204 && a->status != 304;
+    int err = head_write(out, a, has_body);
+    if (err == 0 && has_body && !a->head_request)
+        err = buf_append_slice(out, a->body);
+    if (err != 0)
+        out->len = start;
+    return err;
+}
+
+/* As vLLM and OpenAI name them. */
+static const char *error_type(unsigned status)
+{
+    switch (status) {
+    case 400:
+        return "BadRequestError";
+    case 401:
+        return "AuthenticationError";
+    case 403:
+        return "PermissionDeniedError";
+    case 404:
+        return "NotFoundError";
+    case 422:
+        return "UnprocessableEntityError";
+    case 429:
+        return "RateLimitError";
+    case 500:
+        return "InternalServerError";
+    case 501:
+        return "NotImplementedError";
+    default:
+        return http_status_text(status);
+    }
+}
+
+int http_error_body_write(struct buf *out, const struct http_error *error)
+{
+    struct json_writer w = json_writer_of(out);
+    json_object_begin(&w);
+    json_key(&w, "error");
+    json_object_begin(&w);
+    json_key(&w, "message");
+    json_string(&w, error->message);
+    json_key(&w, "type");
+    json_string(&w, error->type.len > 0 ? error->type : slice_of_cstr(error_type(error->status)));
+    json_key(&w, "param");
+    if (error->param.len > 0)
+        json_string(&w, error->param);
+    else
+        json_null(&w);
+    json_key(&w, "code");
+    json_u64(&w, error->status);
+    json_object_end(&w);
+    json_object_end(&w);
+    return json_writer_finish(&w);
+}
+
+int http_answer_error_write(struct buf *out, const struct http_answer *answer,
+                            const struct http_error *error)
+{
+    struct buf body = {0};
+    int err = http_error_body_write(&body, error);
+    if (err == 0) {
+        struct http_answer full = *answer;
+        full.status = error->status;
+        full.content_type = SLICE("application/json");
+        full.body = buf_slice(&body);
+        err = http_answer_write(out, &full);
+    }
+    buf_free(&body);
+    return err;
+}

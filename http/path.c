@@ -1,0 +1,313 @@
+#include "http/path.h"
+
+#include "base/check.h"
+#include "base/err.h"
+#include "http/chars.h"
+
+#define M(name) (1u << HTTP_METHOD_##name)
+
+enum {
+    GET = M(GET), /* the engines refuse HEAD */
+    GET_HEAD = M(GET) | M(HEAD),
+    POST = M(POST),
+    ANY = (1u << HTTP_METHODS) - 1,
+    SEGMENT_BYTES_MAX = 128, /* far more than the longest name below */
+};
+
+/* --- the paths that clients use ------------------------------------------------------------- */
+
+struct known {
+    struct slice path;
+    enum http_path_kind kind;
+    unsigned methods;
+};
+
+#define PATH(text, kind, methods)                                                                  \
+    {                                                                                              \
+        {(text), sizeof(text) - 1}, HTTP_PATH_##kind, (methods)                                    \
+    }
+
+/* The busiest first: they are found first. */
+static const struct known known_paths[] = {
+    PATH("/v1/chat/completions", CHAT, POST),
+    PATH("/v1/completions", COMPLETIONS, POST),
+    PATH("/v1/messages", MESSAGES, POST),
+    PATH("/v1/responses", RESPONSES, POST),
+    PATH("/generate", GENERATE, POST),
+    PATH("/inference/v1/generate", TOKENS, POST),
+    PATH("/v1/embeddings", PROMPT, POST),
+    PATH("/v1/models", MODELS, GET_HEAD),
+    PATH("/health", HEALTH, GET_HEAD),
+    PATH("/ping", HEALTH, GET_HEAD | POST),
+
+    PATH("/v1/messages/count_tokens", PROMPT, POST),
+    PATH("/tokenize", PROMPT, POST),
+    PATH("/v1/tokenize", PROMPT, POST),
+    PATH("/v1/chat/completions/render", PROMPT, POST),
+    PATH("/v1/completions/render", PROMPT, POST),
+    PATH("/v1/messages/render", PROMPT, POST),
+    PATH("/v1/responses/render", PROMPT, POST),
+    PATH("/v1/chat/completions/batch", PROMPT, POST),
+    PATH("/invocations", PROMPT, POST),
+    PATH("/v2/embed", PROMPT, POST),
+    PATH("/pooling", PROMPT, POST),
+    PATH("/classify", PROMPT, POST),
+    PATH("/v1/classify", PROMPT, POST),
+    PATH("/encode", PROMPT, POST),
+    PATH("/score", PROMPT, POST),
+    PATH("/v1/score", PROMPT, POST),
+    PATH("/rerank", PROMPT, POST),
+    PATH("/v1/rerank", PROMPT, POST),
+    PATH("/v2/rerank", PROMPT, POST),
+    PATH("/api/chat", PROMPT, POST),
+    PATH("/api/generate", PROMPT, POST),
+
+    PATH("/v1/audio/transcriptions", MULTIPART, POST),
+    PATH("/v1/audio/translations", MULTIPART, POST),
+
+    PATH("/detokenize", PLAIN, POST),
+    PATH("/v1/detokenize", PLAIN, POST),
+    PATH("/v1/chat/completions/derender", PLAIN, POST),
+    PATH("/v1/completions/derender", PLAIN, POST),
+    PATH("/api/tags", PLAIN, GET),
+    PATH("/api/show", PLAIN, POST),
+    PATH("/api/version", PLAIN, GET),
+    PATH("/version", PLAIN, GET),
+    PATH("/model_info", PLAIN, GET),
+    PATH("/get_model_info", PLAIN, GET),
+
+    PATH("/metrics", STATUS, GET),
+    PATH("/load", STATUS, GET),
+    PATH("/v1/loads", STATUS, GET),
+    PATH("/get_load", STATUS, GET),
+    PATH("/health_generate", STATUS, GET),
+};
+
+static bool is_id(struct slice s)
+{
+    bool only_dots = true;
+    for (size_t i = 0; i < s.len; i++) {
+        char c = s.at[i];
+        if (!http_char_is(c, HTTP_CHAR_TOKEN) || c == '%')
+            return false;
+        only_dots = only_dots && c == '.';
+    }
+    return !only_dots;
+}
+
+/* /v1/models/{id}, /v1/responses/{id}, /v1/responses/{id}/cancel and /input_items. */
+static struct http_route lookup_with_id(struct slice path)
+{
+    struct http_route route = {.kind = HTTP_PATH_OTHER, .methods = ANY};
+    if (slice_starts_with(path, SLICE("/v1/models/"))) {
+        struct slice id = slice_skip(path, sizeof "/v1/models/" - 1);
+        if (id.len > 0)
+            route = (struct http_route){.kind = HTTP_PATH_MODEL_ONE, .methods = GET_HEAD, .id = id};
+    } else if (slice_starts_with(path, SLICE("/v1/responses/"))) {
+        struct slice rest = slice_skip(path, sizeof "/v1/responses/" - 1);
+        struct slice id = slice_cut(&rest, '/');
+        bool alone = id.at + id.len == path.at + path.len;
+        unsigned methods = alone                                     ? M(GET) | M(DELETE)
+                           : slice_equal(rest, SLICE("cancel"))      ? POST
+                           : slice_equal(rest, SLICE("input_items")) ? GET
+                                                                     : 0;
+        if (methods != 0 && is_id(id))
+            route = (struct http_route){
+                .kind = HTTP_PATH_RESPONSE_STORED, .methods = methods, .id = id};
+    }
+    return route;
+}
+
+static struct http_route lookup_known(struct slice path)
+{
+    for (size_t i = 0; i < ARRAY_LEN(known_paths); i++) {
+        const struct known *known = &known_paths[i];
+        if (slice_equal(known->path, path))
+            return (struct http_route){.kind = known->kind, .methods = known->methods};
+    }
+    return lookup_with_id(path);
+}
+
+/* --- the paths that steer an engine --------------------------------------------------------- */
+
+/* In lower case. A segment that is one of these, anywhere in a path (an engine may sit behind a
+ * root path), makes it a control path; so does one that begins with a prefix of the next table. */
+static const char *const control_names[] = {
+    /* vLLM */
+    "sleep", "wake_up", "is_sleeping", "pause", "resume", "is_paused", "abort_requests",
+    "reset_prefix_cache", "reset_mm_cache", "reset_encoder_cache", "server_info", "collective_rpc",
+    "scale_elastic_ep", "is_scaling_elastic_ep", "start_profile", "stop_profile",
+    "load_lora_adapter", "unload_lora_adapter", "get_world_size", "kv_event_sources",
+    /* SGLang */
+    "get_server_info", "flush_cache", "abort_request", "open_session", "close_session",
+    "pause_generation", "continue_generation", "release_memory_occupation",
+    "resume_memory_occupation", "freeze_gc", "slow_down", "weights_checker", "configure_logging",
+    "set_internal_state", "hicache", "dumper", "clear_hicache_storage_backend",
+    "dump_expert_distribution_record", "start_expert_distribution_record",
+    "stop_expert_distribution_record"};
+
+/* Families that grow with every release of an engine. */
+static const char *const control_prefixes[] = {
+    "update_weight",       "init_weight",         "send_weight",     "destroy_weight",
+    "get_weight",          "start_weight",        "finish_weight",   "load_lora_adapter",
+    "unload_lora_adapter", "get_remote_instance", "remote_instance", "reset_",
+    "attach_hicache",      "detach_hicache"};
+
+static bool segment_is_control(struct slice segment)
+{
+    segment.len = slice_find(segment, ';');
+    segment.len = slice_find(segment, '?');
+    segment.len = slice_find(segment, '#');
+    for (size_t i = 0; i < ARRAY_LEN(control_names); i++) {
+        if (slice_equal(segment, slice_of_cstr(control_names[i])))
+            return true;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(control_prefixes); i++) {
+        if (slice_starts_with(segment, slice_of_cstr(control_prefixes[i])))
+            return true;
+    }
+    return false;
+}
+
+static char fold(char c)
+{
+    return c == '\\' ? '/' : http_lower(c);
+}
+
+/* Looks at each segment with percent-encoding undone until none is left, backslashes as slashes,
+ * in lower case, without control bytes and spaces ("/sleep%0a" matches a Python "^/sleep$").
+ * As any segment counts, wherever it stands, dot segments need no resolving. */
+static bool is_control(struct slice path)
+{
+    char segment[SEGMENT_BYTES_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i <= path.len; i++) {
+        if (n == sizeof segment) { /* its start, for prefixes, and what may be half a %XX, stay */
+            memmove(segment + n - 16, segment + n - 2, 2);
+            n -= 14;
+        }
+        segment[n++] = i < path.len ? fold(path.at[i]) : '/';
+        /* A decoded byte may complete another code: %2573 is %73 is s. */
+        while (n >= 3 && segment[n - 3] == '%' && http_char_is(segment[n - 2], HTTP_CHAR_HEX) &&
+               http_char_is(segment[n - 1], HTTP_CHAR_HEX)) {
+            segment[n - 3] =
+                fold((char)(http_hex_value(segment[n - 2]) << 4 | http_hex_value(segment[n - 1])));
+            n -= 2;
+        }
+        unsigned char last = (unsigned char)segment[n - 1];
+        if (last == '/') {
+            if (segment_is_control(slice_of(segment, n - 1)))
+                return true;
+            n = 0;
+        } else if (last <= ' ' || last == 0x7f) {
+            n--;
+        }
+    }
+    return false;
+}
+
+/* --- together ------------------------------------------------------------------------------- */
+
+struct http_route http_path_lookup(struct slice path, enum http_method method)
+{
+    struct http_route route;
+    if (slice_equal(path, SLICE("*")))
+        route = (struct http_route){.kind = HTTP_PATH_SERVER, .methods = M(OPTIONS)};
+    else
+        route = lookup_known(path);
+    if (route.kind == HTTP_PATH_OTHER && is_control(path))
+        route.kind = HTTP_PATH_CONTROL;
+
+    bool preflight = method == HTTP_METHOD_OPTIONS && route.kind >= HTTP_PATH_CHAT &&
+                     route.kind <= HTTP_PATH_RESPONSE_STORED;
+    if (preflight)
+        route = (struct http_route){.kind = HTTP_PATH_PLAIN, .methods = route.methods | M(OPTIONS)};
+    route.method_allowed = (route.methods & (1u << method)) != 0;
+    return route;
+}
+
+bool http_path_is_plain(struct slice path)
+{
+    if (path.len == 0 || path.at[0] != '/')
+        return false;
+    struct slice rest = slice_skip(path, 1);
+    for (size_t i = 0; i < rest.len; i++) {
+        char c = rest.at[i];
+        if (!http_char_is(c, HTTP_CHAR_TARGET) || c == '%' || c == ';' || c == '?')
+            return false;
+    }
+    while (rest.len > 0) {
+        struct slice segment = slice_cut(&rest, '/');
+        if (segment.len == 0 || slice_equal(segment, SLICE(".")) ||
+            slice_equal(segment, SLICE("..")))
+            return false;
+    }
+    return path.len == 1 || path.at[path.len - 1] != '/';
+}
+
+const char *http_path_kind_text(enum http_path_kind kind)
+{
+    static const char *const texts[HTTP_PATH_KINDS] = {
+        [HTTP_PATH_OTHER] = "other",
+        [HTTP_PATH_CHAT] = "chat",
+        [HTTP_PATH_COMPLETIONS] = "completions",
+        [HTTP_PATH_RESPONSES] = "responses",
+        [HTTP_PATH_MESSAGES] = "messages",
+        [HTTP_PATH_GENERATE] = "generate",
+        [HTTP_PATH_TOKENS] = "tokens",
+        [HTTP_PATH_PROMPT] = "prompt",
+        [HTTP_PATH_MULTIPART] = "multipart",
+        [HTTP_PATH_PLAIN] = "plain",
+        [HTTP_PATH_MODELS] = "models",
+        [HTTP_PATH_MODEL_ONE] = "model",
+        [HTTP_PATH_RESPONSE_STORED] = "response_stored",
+        [HTTP_PATH_HEALTH] = "health",
+        [HTTP_PATH_STATUS] = "status",
+        [HTTP_PATH_SERVER] = "server",
+        [HTTP_PATH_CONTROL] = "control",
+    };
+    return kind < HTTP_PATH_KINDS ? texts[kind] : "other";
+}
+
+void http_methods_text(unsigned methods, char *out, size_t size)
+{
+    static const char *const names[HTTP_METHODS] = {
+        [HTTP_METHOD_GET] = "GET",       [HTTP_METHOD_HEAD] = "HEAD",
+        [HTTP_METHOD_POST] = "POST",     [HTTP_METHOD_PUT] = "PUT",
+        [HTTP_METHOD_DELETE] = "DELETE", [HTTP_METHOD_OPTIONS] = "OPTIONS",
+        [HTTP_METHOD_PATCH] = "PATCH",
+    };
+    size_t n = 0;
+    out[0] = '\0';
+    for (unsigned m = 0; m < HTTP_METHODS; m++) {
+        if ((methods & (1u << m)) == 0 || names[m] == NULL)
+            continue;
+        size_t len = strlen(names[m]) + (n > 0 ? 2 : 0);
+        if (n + len >= size)
+            return;
+        if (n > 0)
+            memcpy(out + n, ", ", 2);
+        memcpy(out + n + len - strlen(names[m]), names[m], strlen(names[m]) + 1);
+        n += len;
+    }
+}
+
+int http_percent_decode(struct slice encoded, char *out, size_t size, struct slice *decoded)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < encoded.len; i++) {
+        char c = encoded.at[i];
+        if (c == '%') {
+            if (encoded.len - i < 3 || !http_char_is(encoded.at[i + 1], HTTP_CHAR_HEX) ||
+                !http_char_is(encoded.at[i + 2], HTTP_CHAR_HEX))
+                return ERR_SYNTAX;
+            c = (char)(http_hex_value(encoded.at[i + 1]) << 4 | http_hex_value(encoded.at[i + 2]));
+            i += 2;
+        }
+        if (n == size)
+            return ERR_LIMIT;
+        out[n++] = c;
+    }
+    *decoded = slice_of(out, n);
+    return 0;
+}
