@@ -92,7 +92,7 @@ void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
 int crdt_index_get(const struct crdt_index *x, uint64_t id, unsigned replica, uint8_t weight_code,
                    uint32_t *generation_out);
 
-/* Calls `visit` for every live entry, in table order. Ids are exact from a budget of 6 MiB on;
+/* Calls `visit` for every live entry, in table order. Ids are exact from 65,536 buckets (4 MiB) on;
  * smaller tables (tests) tell ids apart by 32 + log2(buckets) bits only. */
 void crdt_index_each(const struct crdt_index *x,
                      void (*visit)(void *context, uint64_t id48, uint8_t weight_code,

@@ -1,0 +1,51 @@
+/* A buddy allocator over one preallocated run of 64-byte units, for the holder sets.
+ *
+ * Blocks are 64 << order bytes, order up to the `top` given at the start, aligned to their size.
+ * They are named by the number of their first unit. Memory that was never handed out is never
+ * touched. (Knuth, The Art of Computer Programming, volume 1, section 2.5.)
+ */
+#ifndef CRDT_ARENA_H
+#define CRDT_ARENA_H
+
+#include <stdint.h>
+
+enum {
+    CRDT_UNIT_BYTES = 64,
+    CRDT_ORDERS_MAX = 6, /* 64 bytes to 2 KiB */
+};
+
+#define CRDT_ARENA_NONE UINT32_MAX
+
+struct crdt_arena {
+    void *memory;   /* what to free */
+    uint8_t *base;  /* 64-byte aligned */
+    uint8_t *order; /* per unit, valid at the first unit of each block */
+    uint32_t units;
+    uint32_t fresh; /* units from here on were never handed out */
+    uint32_t used;  /* units in allocated blocks */
+    uint32_t top;
+    uint32_t free[CRDT_ORDERS_MAX]; /* heads of doubly linked lists through the free blocks */
+};
+
+/* Bytes that an arena of so many units allocates. */
+uint64_t crdt_arena_bytes(uint32_t units);
+/* `units` is cut to a multiple of the largest block. */
+int crdt_arena_init(struct crdt_arena *a, uint32_t units, unsigned top);
+void crdt_arena_free(struct crdt_arena *a);
+void crdt_arena_check(const struct crdt_arena *a);
+
+/* The contents are undefined. CRDT_ARENA_NONE: full. */
+uint32_t crdt_arena_take(struct crdt_arena *a, unsigned order);
+void crdt_arena_give_back(struct crdt_arena *a, uint32_t unit);
+
+static inline unsigned crdt_arena_order(const struct crdt_arena *a, uint32_t unit)
+{
+    return a->order[unit];
+}
+
+static inline void *crdt_arena_at(const struct crdt_arena *a, uint32_t unit)
+{
+    return a->base + (uint64_t)unit * CRDT_UNIT_BYTES;
+}
+
+#endif

@@ -1,0 +1,40 @@
+/* How many blocks each replica was last seen using in each generation: what the routing rule walks
+ * to know what a cache still holds and what a prompt would push out of it.
+ *
+ * Derivable from the live entries of the index, kept beside them so that nobody has to walk those.
+ * One ring per replica, long enough for all live generations; places outside of them are 0.
+ */
+#ifndef CRDT_COUNTS_H
+#define CRDT_COUNTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct crdt_counts {
+    uint32_t *blocks;        /* [replica][generation & mask] */
+    uint32_t *entries;       /* the same, counting entries */
+    uint64_t *blocks_total;  /* [replica] */
+    uint64_t *entries_total; /* [replica] */
+    uint64_t *by_generation; /* [generation & mask], entries of all replicas */
+    uint64_t live;           /* entries of all replicas and generations */
+    uint32_t replicas;
+    uint32_t mask;
+};
+
+/* Bytes that crdt_counts_init() will allocate. */
+uint64_t crdt_counts_bytes(uint32_t replicas, uint32_t generations);
+int crdt_counts_init(struct crdt_counts *c, uint32_t replicas, uint32_t generations);
+void crdt_counts_free(struct crdt_counts *c);
+
+/* Whether one more entry of this weight can be counted there. */
+bool crdt_counts_fits(const struct crdt_counts *c, unsigned replica, uint32_t generation,
+                      uint32_t weight);
+void crdt_counts_add(struct crdt_counts *c, unsigned replica, uint32_t generation, uint32_t weight);
+void crdt_counts_subtract(struct crdt_counts *c, unsigned replica, uint32_t generation,
+                          uint32_t weight);
+
+/* Both return how many entries went. */
+uint64_t crdt_counts_drop_generation(struct crdt_counts *c, uint32_t generation);
+uint64_t crdt_counts_drop_replica(struct crdt_counts *c, unsigned replica);
+
+#endif

@@ -1,0 +1,77 @@
+/* Sets of holders, for ids that more replicas hold than the table keeps as single entries (a shared
+ * system prompt is held by all of them).
+ *
+ * A set maps replica -> generation, exactly. Small ones are lists of 4-byte stamps that double as
+ * they grow; from half of the replicas on a set is an array with 2 bytes for every replica, so a
+ * prefix held by 1,000 costs 2 bytes an entry. A place whose stamp is dead is free.
+ *
+ * Sets are named by their first unit in the arena. The name changes when a set grows or shrinks.
+ */
+#ifndef CRDT_HOLDERS_H
+#define CRDT_HOLDERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "crdt/arena.h"
+#include "crdt/window.h"
+
+enum { CRDT_HOLDERS_START = 16 }; /* a new set has room for at least as many */
+
+struct crdt_holders {
+    struct crdt_arena arena;
+    const struct crdt_window *window;
+};
+
+/* Allocates at most `bytes_max` bytes, all at once. */
+int crdt_holders_init(struct crdt_holders *h, const struct crdt_window *window, uint32_t replicas,
+                      uint64_t bytes_max);
+void crdt_holders_free(struct crdt_holders *h);
+
+/* An empty set, or CRDT_ARENA_NONE. */
+uint32_t crdt_holders_create(struct crdt_holders *h);
+void crdt_holders_destroy(struct crdt_holders *h, uint32_t set);
+
+/* Whether the replica is in the set and alive; then its generation. */
+bool crdt_holders_get(const struct crdt_holders *h, uint32_t set, unsigned replica,
+                      uint32_t *generation);
+/* Sets the generation of a replica, new or not. ERR_FULL: the set would have to grow and cannot. */
+int crdt_holders_put(struct crdt_holders *h, uint32_t *set, unsigned replica, uint32_t generation);
+
+/* Live stamps from `*at` on, which starts at 0; returns false at the end. */
+bool crdt_holders_next(const struct crdt_holders *h, uint32_t set, uint32_t *at, uint32_t *stamp);
+
+/* Clears what is dead and moves the set to a smaller block if it would leave room there. Returns
+ * how many are alive; *reclaimed grows by what was not. */
+uint32_t crdt_holders_tidy(struct crdt_holders *h, uint32_t *set, uint64_t *reclaimed);
+
+/* A match in progress (crdt_index_match): resolved replicas have a limit of 0. The arrays have
+ * CRDT_WINDOW_REPLICAS elements, those beyond the replicas asked for are 0. */
+struct crdt_match {
+    uint16_t limit[CRDT_WINDOW_REPLICAS]; /* ages below this count */
+    uint16_t *length_out;
+    uint32_t *generation_out;
+    uint32_t replicas;
+    uint32_t pending; /* not resolved yet */
+};
+
+/* The replica holds the point at `index` at this age: resolved. */
+static inline void crdt_match_resolve(struct crdt_match *m, const struct crdt_window *w,
+                                      unsigned replica, uint16_t age, unsigned index)
+{
+    m->limit[replica] = 0;
+    m->pending--;
+    m->length_out[replica] = (uint16_t)(index + 1);
+    if (m->generation_out != NULL)
+        m->generation_out[replica] = w->now + 1 - age;
+}
+
+void crdt_holders_match(const struct crdt_holders *h, uint32_t set, struct crdt_match *m,
+                        unsigned index);
+
+/* Walks one set, alive or dead: every dead stamp is of a retired incarnation (a bit of
+ * `retired[replica]`) or of an age below `span`. */
+void crdt_holders_check(const struct crdt_holders *h, uint32_t set, const uint16_t *retired,
+                        uint32_t span);
+
+#endif

@@ -1,0 +1,45 @@
+/* The inside of the index, for its own files only: index.c (life, learning, asking), index_upkeep.c
+ * (time, memory, the sweeper) and index_check.c (accounting, invariants). */
+#ifndef CRDT_INDEX_STATE_H
+#define CRDT_INDEX_STATE_H
+
+#include "crdt/counts.h"
+#include "crdt/holders.h"
+#include "crdt/index.h"
+#include "crdt/table.h"
+#include "crdt/window.h"
+
+enum { CRDT_PROMOTE_AT = 6 }; /* holders in the table; the next one makes a set of them */
+
+struct crdt_index {
+    struct crdt_window window;
+    struct crdt_table table;
+    struct crdt_holders holders;
+    struct crdt_counts counts;
+    uint32_t replicas;
+    uint32_t ttl;
+    uint64_t slots_limit;
+    struct crdt_index_stats stats; /* its counters of events; the rest is filled in when asked */
+
+    /* The sweeper. When a lap ends, whatever was dead when it began is gone. */
+    uint32_t hand;
+    uint32_t base;                           /* no stamp in memory is older */
+    uint32_t lap_floor;                      /* the floor when this lap began */
+    uint16_t retired[CRDT_REPLICAS_MAX];     /* incarnations that may still be in memory, as bits */
+    uint16_t lap_retired[CRDT_REPLICAS_MAX]; /* those of them when this lap began */
+};
+
+/* The floor that goes with `now` when memory suffices. */
+static inline uint32_t crdt_index_floor_at(const struct crdt_index *x, uint32_t now)
+{
+    return now > x->ttl ? now - x->ttl : 0;
+}
+
+/* A new lap of the sweeper begins. */
+void crdt_index_lap_begin(struct crdt_index *x);
+
+/* Whether one more slot may be used; raises the floor if need be, but never above the present: what
+ * is being used now is worth more than anything that could take its place. */
+bool crdt_index_make_space(struct crdt_index *x);
+
+#endif

@@ -1,0 +1,155 @@
+#include <string.h>
+
+#include "base/check.h"
+#include "crdt/index_state.h"
+
+enum { DEMOTE_AT = 3 }; /* holders of a set that the sweeper makes single entries again */
+
+/* --- the floor ------------------------------------------------------------------------------ */
+
+static void raise_floor(struct crdt_index *x, uint32_t floor, uint64_t *counter)
+{
+    uint32_t newest = x->window.now + 1;
+    for (uint32_t g = x->window.floor; g < floor && g <= newest; g++) {
+        *counter += crdt_counts_drop_generation(&x->counts, g);
+        crdt_table_drop_generation(&x->table, g);
+    }
+    crdt_window_set(&x->window, x->window.now, floor);
+}
+
+bool crdt_index_make_space(struct crdt_index *x)
+{
+    while (x->table.single + x->table.sets >= x->slots_limit) {
+        if (x->window.floor >= x->window.now)
+            return false;
+        raise_floor(x, x->window.floor + 1, &x->stats.evicted);
+    }
+    return true;
+}
+
+/* --- the sweeper ---------------------------------------------------------------------------- */
+
+void crdt_index_lap_begin(struct crdt_index *x)
+{
+    x->hand = 0;
+    x->lap_floor = x->window.floor;
+    memcpy(x->lap_retired, x->retired, sizeof x->lap_retired);
+}
+
+/* Makes single entries of a set again, if they find room without moving others. */
+static bool demote(struct crdt_index *x, uint32_t bucket, unsigned slot, uint32_t alive)
+{
+    uint64_t entry = x->table.bucket[bucket].slot[slot];
+    uint32_t set = crdt_entry_set(entry);
+    struct crdt_place place = crdt_table_place(&x->table, crdt_table_id(&x->table, bucket, entry));
+    if (crdt_table_room(&x->table, place) + 1 < alive ||
+        x->table.single + x->table.sets + alive > x->slots_limit)
+        return false;
+    crdt_table_remove(&x->table, bucket, slot);
+    uint32_t at = 0;
+    uint32_t stamp = 0;
+    while (crdt_holders_next(&x->holders, set, &at, &stamp))
+        CHECK(crdt_table_insert(&x->table, place,
+                                crdt_entry(place.tag, crdt_entry_code(entry), stamp)) != NULL);
+    crdt_holders_destroy(&x->holders, set);
+    return true;
+}
+
+static void sweep_set(struct crdt_index *x, uint32_t bucket, unsigned slot)
+{
+    uint64_t *entry = &x->table.bucket[bucket].slot[slot];
+    uint32_t set = crdt_entry_set(*entry);
+    uint32_t alive = crdt_holders_tidy(&x->holders, &set, &x->table.reclaimed);
+    *entry = crdt_entry_of_set((uint32_t)(*entry >> 32), crdt_entry_code(*entry), set) |
+             (*entry & CRDT_ENTRY_SECOND);
+    if (alive > 0 && alive <= DEMOTE_AT)
+        (void)demote(x, bucket, slot, alive);
+    if (alive > 0)
+        return;
+    crdt_holders_destroy(&x->holders, set);
+    crdt_table_remove(&x->table, bucket, slot);
+}
+
+static void lap_end(struct crdt_index *x)
+{
+    if (x->base < x->lap_floor)
+        x->base = x->lap_floor;
+    for (unsigned r = 0; r < x->replicas; r++)
+        x->retired[r] &= (uint16_t)~x->lap_retired[r];
+    crdt_index_lap_begin(x);
+}
+
+uint32_t crdt_index_sweep(struct crdt_index *x, uint32_t buckets)
+{
+    uint64_t before = x->table.reclaimed;
+    for (uint32_t n = buckets < x->table.buckets ? buckets : x->table.buckets; n > 0; n--) {
+        const struct crdt_bucket *b = &x->table.bucket[x->hand];
+        for (unsigned used = b->used; used != 0; used &= used - 1) {
+            unsigned slot = (unsigned)__builtin_ctz(used);
+            if (crdt_entry_is_set(b->slot[slot])) {
+                sweep_set(x, x->hand, slot);
+            } else if (crdt_entry_is_dead(&x->window, b->slot[slot])) {
+                crdt_table_remove(&x->table, x->hand, slot);
+                x->table.reclaimed++;
+            }
+        }
+        if (++x->hand == x->table.buckets)
+            lap_end(x);
+    }
+    return (uint32_t)(x->table.reclaimed - before);
+}
+
+static void sweep_all(struct crdt_index *x)
+{
+    crdt_index_lap_begin(x);
+    (void)crdt_index_sweep(x, x->table.buckets);
+}
+
+/* --- events --------------------------------------------------------------------------------- */
+
+void crdt_index_forget(struct crdt_index *x, unsigned replica)
+{
+    CHECK(replica < x->replicas);
+    if (x->counts.entries_total[replica] == 0)
+        return;
+    const uint16_t all = (1u << CRDT_INCARNATIONS) - 1;
+    unsigned present = x->window.incarnation[replica] >> 12;
+    if ((x->retired[replica] | 1u << present) == all)
+        sweep_all(x); /* fifteen restarts within a lap */
+    x->retired[replica] |= (uint16_t)(1u << present);
+    unsigned fresh = (unsigned)__builtin_ctz(~(unsigned)x->retired[replica]);
+    CHECK(fresh < CRDT_INCARNATIONS);
+    x->window.incarnation[replica] = (uint16_t)(fresh << 12);
+    x->stats.forgotten += crdt_counts_drop_replica(&x->counts, replica);
+}
+
+void crdt_index_floor_raise(struct crdt_index *x, uint32_t floor)
+{
+    if (floor > x->window.now + 1)
+        floor = x->window.now + 1;
+    if (floor > x->window.floor)
+        raise_floor(x, floor, &x->stats.evicted);
+}
+
+void crdt_index_advance(struct crdt_index *x, uint32_t now_generation)
+{
+    uint32_t now = now_generation < UINT32_MAX - 1 ? now_generation : UINT32_MAX - 2;
+    if (now <= x->window.now)
+        return;
+    if (crdt_index_floor_at(x, now) > x->window.floor)
+        raise_floor(x, crdt_index_floor_at(x, now), &x->stats.expired);
+    /* Stamps would wrap: nobody swept for thousands of generations, or the clock has jumped. */
+    if (now + 1 - x->base >= CRDT_GENERATIONS)
+        sweep_all(x);
+    crdt_window_set(&x->window, now, x->window.floor);
+}
+
+uint32_t crdt_index_now(const struct crdt_index *x)
+{
+    return x->window.now;
+}
+
+uint32_t crdt_index_floor(const struct crdt_index *x)
+{
+    return x->window.floor;
+}

@@ -1,0 +1,164 @@
+/* The table: buckets of one cache line with seven entries of eight bytes.
+ *
+ * An entry:
+ *
+ *     tag 32 | code 5 | stamp 26 | second 1
+ *
+ * The id (48 bits) is not stored: its upper 16 bits and the tag choose the first bucket, so the
+ * bucket and the tag give the id back. The second bucket is `mirror(tag) - first` modulo the number
+ * of buckets, which is its own inverse: an entry can move without anybody knowing its id. The
+ * lowest bit says that it lies in its second bucket.
+ *
+ * A stamp whose incarnation bits are all ones names a set of holders (crdt/holders.h) by its other
+ * 22 bits.
+ *
+ * Each bucket counts the entries that had to go to their second bucket (overflow), so most misses
+ * look at one cache line only. An insert that finds both buckets full searches breadth first for
+ * the nearest room and moves the few entries on the way there (cuckoo hashing; Li et al.,
+ * "Algorithmic Improvements for Fast Concurrent Cuckoo Hashing", 2014, section 4.3.2).
+ *
+ * Dead entries (crdt/window.h) count as room.
+ */
+#ifndef CRDT_TABLE_H
+#define CRDT_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "crdt/window.h"
+
+enum { CRDT_SLOTS = 7, CRDT_BUCKET_BYTES = 64 };
+
+struct crdt_bucket {
+    uint8_t used; /* bit s: slot s holds an entry, alive or dead */
+    uint8_t spare[3];
+    uint32_t overflow; /* entries in other buckets whose first is this one */
+    uint64_t slot[CRDT_SLOTS];
+};
+
+struct crdt_table {
+    void *memory;
+    struct crdt_bucket *bucket; /* aligned to its size */
+    const struct crdt_window *window;
+    uint32_t buckets;
+    uint64_t used;   /* entries, alive or dead, sets included */
+    uint64_t sets;   /* entries that name a set */
+    uint64_t single; /* entries that do not, with a generation not below the floor */
+    uint64_t reclaimed;
+    /* Entries without a set, alive or dead, by generation modulo 4,096: what a rising floor takes
+     * off `single`. */
+    uint32_t by_generation[CRDT_GENERATIONS];
+};
+
+/* Where an id may be. */
+struct crdt_place {
+    uint32_t tag;
+    uint32_t first;
+    uint32_t second; /* the same as `first` for a few ids */
+};
+
+int crdt_table_init(struct crdt_table *t, const struct crdt_window *window, uint64_t bytes_max);
+void crdt_table_free(struct crdt_table *t);
+/* The table's own invariants; `span` is the greatest age that a stamp may have. */
+void crdt_table_check(const struct crdt_table *t, const uint16_t *retired, uint32_t span);
+
+/* --- entries -------------------------------------------------------------------------------- */
+
+enum { CRDT_ENTRY_SECOND = 1 };
+#define CRDT_ENTRY_STAMP  UINT64_C(0x7fffffe)
+#define CRDT_ENTRY_IS_SET (UINT64_C(15) << 13)
+
+static inline uint64_t crdt_entry(uint32_t tag, uint8_t code, uint32_t stamp)
+{
+    return (uint64_t)tag << 32 | (uint64_t)code << 27 | (uint64_t)stamp << 1;
+}
+
+static inline uint64_t crdt_entry_of_set(uint32_t tag, uint8_t code, uint32_t set)
+{
+    uint32_t stamp = (set >> 12) << 16 | (set & CRDT_GENERATION_MASK);
+    return crdt_entry(tag, code, stamp) | CRDT_ENTRY_IS_SET;
+}
+
+static inline uint32_t crdt_entry_stamp(uint64_t entry)
+{
+    return (uint32_t)(entry & CRDT_ENTRY_STAMP) >> 1;
+}
+
+static inline bool crdt_entry_is_set(uint64_t entry)
+{
+    return (entry & CRDT_ENTRY_IS_SET) == CRDT_ENTRY_IS_SET;
+}
+
+static inline uint32_t crdt_entry_set(uint64_t entry)
+{
+    uint32_t stamp = crdt_entry_stamp(entry);
+    return (stamp >> 16) << 12 | (stamp & CRDT_GENERATION_MASK);
+}
+
+static inline uint8_t crdt_entry_code(uint64_t entry)
+{
+    return (uint8_t)(entry >> 27 & 31);
+}
+
+/* A set is never dead by itself: only a look into it can tell. */
+static inline bool crdt_entry_is_dead(const struct crdt_window *w, uint64_t entry)
+{
+    return !crdt_entry_is_set(entry) && !crdt_stamp_alive(w, crdt_entry_stamp(entry));
+}
+
+/* Slots of the bucket that hold an entry of this tag and code, alive or dead, as bits. */
+static inline unsigned crdt_bucket_find(const struct crdt_bucket *b, uint32_t tag, uint8_t code,
+                                        unsigned second)
+{
+    uint64_t key = crdt_entry(tag, code, 0) | second;
+    unsigned found = 0;
+    for (unsigned s = 0; s < CRDT_SLOTS; s++)
+        found |= (unsigned)(((b->slot[s] ^ key) & ~CRDT_ENTRY_STAMP) == 0) << s;
+    return found & b->used;
+}
+
+/* --- places --------------------------------------------------------------------------------- */
+
+static inline uint32_t crdt_table_other(const struct crdt_table *t, uint32_t tag, uint32_t bucket)
+{
+    uint32_t mirror = (uint32_t)((hash_mix(tag) >> 32) * t->buckets >> 32);
+    return mirror >= bucket ? mirror - bucket : mirror + t->buckets - bucket;
+}
+
+static inline struct crdt_place crdt_table_place(const struct crdt_table *t, uint64_t id)
+{
+    uint64_t high = id >> 32 & 0xffff;
+    uint32_t tag = (uint32_t)id;
+    uint64_t mix = hash_mix(tag);
+    /* The buckets are cut into 65,536 ranges by the upper bits; the tag chooses within one. */
+    uint32_t start = (uint32_t)(high * t->buckets >> 16);
+    uint32_t width = (uint32_t)((high + 1) * t->buckets >> 16) - start;
+    uint32_t first = start + (uint32_t)((uint64_t)(uint32_t)mix * width >> 32);
+    uint32_t mirror = (uint32_t)((mix >> 32) * t->buckets >> 32);
+    uint32_t second = mirror >= first ? mirror - first : mirror + t->buckets - first;
+    return (struct crdt_place){.tag = tag, .first = first, .second = second};
+}
+
+static inline void crdt_table_prefetch(const struct crdt_table *t, struct crdt_place place)
+{
+    __builtin_prefetch(&t->bucket[place.first]);
+}
+
+/* The id of an entry in a bucket. */
+uint64_t crdt_table_id(const struct crdt_table *t, uint32_t bucket, uint64_t entry);
+
+/* --- changing ------------------------------------------------------------------------------- */
+
+/* Inserts (without looking for an equal one). `entry` comes without CRDT_ENTRY_SECOND. Returns the
+ * new entry, valid until the next change, or NULL if there is no room. */
+uint64_t *crdt_table_insert(struct crdt_table *t, struct crdt_place place, uint64_t entry);
+/* How many entries could be inserted there without moving others. */
+unsigned crdt_table_room(const struct crdt_table *t, struct crdt_place place);
+void crdt_table_remove(struct crdt_table *t, uint32_t bucket, unsigned slot);
+/* Gives an entry without a set another generation. */
+void crdt_table_restamp(struct crdt_table *t, uint64_t *entry, uint32_t generation);
+/* The floor is about to rise above this generation. */
+void crdt_table_drop_generation(struct crdt_table *t, uint32_t generation);
+
+#endif

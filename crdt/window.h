@@ -1,0 +1,66 @@
+/* Which entries are alive: the present, the floor, and the incarnation of each replica.
+ *
+ * An entry carries a stamp of 26 bits:
+ *
+ *     replica 10 | incarnation 4 | generation 12
+ *
+ * The generation is kept modulo 4,096 and read back as an age below now + 1, which is exact because
+ * the index never lets stamps in memory span more. The incarnation makes forgetting a replica one
+ * assignment: a stamp of another incarnation than the present one is dead. The value 15 is never
+ * given out, so all-ones is a dead stamp: empty places need no mark of their own.
+ */
+#ifndef CRDT_WINDOW_H
+#define CRDT_WINDOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    CRDT_GENERATIONS = 4096,
+    CRDT_GENERATION_MASK = CRDT_GENERATIONS - 1,
+    CRDT_INCARNATIONS = 15,
+    CRDT_WINDOW_REPLICAS = 1024,
+};
+
+struct crdt_window {
+    uint32_t now;
+    uint32_t floor;  /* at most now + 1, but for the moment in which `now` jumps */
+    uint16_t newest; /* (now + 1) modulo 4,096 */
+    uint16_t limit;  /* a stamp is alive if its age is below this; at most 4,095 */
+    uint16_t incarnation[CRDT_WINDOW_REPLICAS]; /* in the upper four of 16 bits */
+};
+
+void crdt_window_set(struct crdt_window *w, uint32_t now, uint32_t floor);
+
+static inline uint32_t crdt_stamp(const struct crdt_window *w, unsigned replica,
+                                  uint32_t generation)
+{
+    return (uint32_t)replica << 16 | w->incarnation[replica] | (generation & CRDT_GENERATION_MASK);
+}
+
+static inline unsigned crdt_stamp_replica(uint32_t stamp)
+{
+    return stamp >> 16 & (CRDT_WINDOW_REPLICAS - 1u);
+}
+
+/* Age below now + 1 of the lower 16 bits of a stamp (incarnation and generation), if the
+ * incarnation is the present one; otherwise at least 4,096. */
+static inline uint16_t crdt_stamp_age(uint16_t stamp, uint16_t incarnation, uint16_t newest)
+{
+    uint16_t x = stamp ^ incarnation;
+    return (uint16_t)(((newest - x) & CRDT_GENERATION_MASK) | (x & 0xf000));
+}
+
+static inline bool crdt_stamp_alive(const struct crdt_window *w, uint32_t stamp)
+{
+    return crdt_stamp_age((uint16_t)stamp, w->incarnation[crdt_stamp_replica(stamp)], w->newest) <
+           w->limit;
+}
+
+/* Of a stamp whose generation is in memory, alive or dead. */
+static inline uint32_t crdt_stamp_generation(const struct crdt_window *w, uint32_t stamp)
+{
+    return w->now + 1 - ((w->newest - stamp) & CRDT_GENERATION_MASK);
+}
+
+#endif
