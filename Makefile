@@ -97,7 +97,7 @@ $(BUILD)/grapevine: $(call obj,$(DAEMON_SRC)) $(BUILD)/libshell.a $(BUILD)/libco
 	$(CC) $(LDFLAGS) $^ $(SHELL_LIBS) -o $@
 
 $(BUILD)/gvctl: $(call obj,$(GVCTL_SRC)) $(BUILD)/libshell.a $(BUILD)/libcore.a
-	$(CC) $(LDFLAGS) $^ $(SHELL_LIBS) -o $@
+	$(CC) $(LDFLAGS) $^ -ljansson $(SHELL_LIBS) -o $@
 
 $(BUILD)/tests/engine-sim: $(call obj,$(SIM_SRC)) $(BUILD)/libshell.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)

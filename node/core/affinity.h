@@ -1,0 +1,27 @@
+/* Which replica made a stored response (/v1/responses/{id}): stored responses live in one engine's
+ * memory, so reading, cancelling or continuing one must go where it was made.
+ *
+ * A fixed table of the last `capacity` ids; the oldest entry of a set of eight gives way. An id
+ * that is not known is no error: the caller asks the replicas in turn.
+ */
+#ifndef NODE_CORE_AFFINITY_H
+#define NODE_CORE_AFFINITY_H
+
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/slice.h"
+
+struct node_affinity;
+
+/* 16 bytes an entry; capacity is rounded up to a power of two. ERR_NOMEM. */
+int node_affinity_create(struct node_affinity **out, const struct hash_secret *secret,
+                         uint32_t capacity);
+void node_affinity_destroy(struct node_affinity *a);
+
+void node_affinity_put(struct node_affinity *a, struct slice id, unsigned replica);
+
+/* The replica, or -1. */
+int node_affinity_get(const struct node_affinity *a, struct slice id);
+
+#endif

@@ -1,0 +1,115 @@
+/* grapevine: one router node. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "node/io/config.h"
+#include "node/io/log_sink.h"
+#include "node/io/random.h"
+#include "node/io/shell.h"
+
+extern char **environ;
+
+enum { EXIT_CONFIG = 2, STORED_RESPONSES = 65536 };
+
+static struct node_router_config router_config(const struct node_options *o)
+{
+    struct node_router_config c = {
+        .policy = node_policy_names()[o->policy],
+        .seed = o->seed,
+        .index_bytes = o->index_bytes,
+        .generation_ms = (uint32_t)o->generation_ms,
+        .ttl_ms = (uint32_t)o->ttl_ms,
+        .displaced_weight = o->displaced_weight,
+        .decode_weight = o->decode_weight,
+        .reuse_horizon_ms = (uint32_t)o->reuse_horizon_ms,
+        .near_tie = o->near_tie,
+        .cache_tokens = o->cache_tokens,
+        .prefill_tokens_per_s = o->prefill_rate,
+        .decode_step_ms = (double)o->decode_step_ms,
+        .bytes_per_token = o->bytes_per_token,
+        .load_bound = o->load_bound,
+    };
+    if (c.seed == 0)
+        io_random_bytes(&c.seed, sizeof c.seed);
+    io_random_bytes(&c.secret, sizeof c.secret);
+    return c;
+}
+
+/* The first line of the token file. NULL with a message if it cannot be used. */
+static char *read_token(const char *path)
+{
+    char line[1024];
+    FILE *f = fopen(path, "r");
+    if (f == NULL || fgets(line, sizeof line, f) == NULL)
+        line[0] = '\0';
+    if (f != NULL)
+        (void)fclose(f);
+    line[strcspn(line, "\r\n")] = '\0';
+    if (line[0] == '\0') {
+        (void)fprintf(stderr,
+                      "grapevine: admin-token-file: cannot read a token from \"%s\"; it must hold "
+                      "one line of text\n",
+                      path);
+        return NULL;
+    }
+    return strdup(line);
+}
+
+static int run(const struct node_options *options)
+{
+    static struct io_log_sink sink;
+    static struct shell shell;
+    io_log_sink_init(&sink, (enum log_level)options->log_level,
+                     (enum node_log_format)options->log_format);
+    if (options->admin_token_file[0] != '\0') {
+        shell.admin_token = read_token(options->admin_token_file);
+        if (shell.admin_token == NULL)
+            return EXIT_CONFIG;
+    }
+    struct node_router_config config = router_config(options);
+    shell.secret = config.secret;
+    struct node_router *router = NULL;
+    struct node_affinity *affinity = NULL;
+    int err = node_router_create(&router, &config);
+    if (err == 0)
+        err = node_affinity_create(&affinity, &config.secret, STORED_RESPONSES);
+    uv_loop_t loop;
+    if (err != 0 || uv_loop_init(&loop) != 0) {
+        (void)fprintf(stderr, "grapevine: cannot start: %s\n", err_text(err));
+        return EXIT_FAILURE;
+    }
+    err = shell_start(&shell, &loop, options, router, affinity, &sink.log);
+    if (err == 0)
+        (void)uv_run(&loop, UV_RUN_DEFAULT);
+    shell_close(&shell);
+    if (err == 0)
+        log_event(&sink.log, LOG_INFO, "exit", LOG_INT("status", shell.exit_code));
+    log_flush(&sink.log);
+    (void)uv_loop_close(&loop);
+    node_affinity_destroy(affinity);
+    node_router_destroy(router);
+    free(shell.admin_token);
+    return err != 0 ? EXIT_FAILURE : shell.exit_code;
+}
+
+int main(int argc, char **argv)
+{
+    /* A peer that has gone is an error of write(), not the end of the process. */
+    (void)signal(SIGPIPE, SIG_IGN);
+    io_random_init();
+    struct node_options options;
+    struct node_options_error error;
+    int status;
+    if (io_config_load(&options, argc, argv, environ, &error) != 0) {
+        (void)fprintf(stderr, "grapevine: %s\n", error.text);
+        status = EXIT_CONFIG;
+    } else if (options.command != NODE_COMMAND_RUN) {
+        status = io_config_command(&options);
+    } else {
+        status = run(&options);
+    }
+    node_options_free(&options);
+    return status;
+}

@@ -1,0 +1,133 @@
+#include "node/gvctl/call.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "http/chunked.h"
+#include "http/head.h"
+#include "node/core/options.h"
+
+enum { TIMEOUT_S = 60 };
+
+static int open_connection(const char *admin)
+{
+    struct slice text = slice_of_cstr(admin);
+    if (slice_starts_with(text, SLICE("http://")))
+        text = slice_skip(text, 7);
+    if (slice_ends_with(text, SLICE("/")))
+        text.len--;
+    struct node_address address;
+    if (node_address_parse(text, &address) != 0) {
+        (void)fprintf(stderr, "gvctl: --admin \"%s\" is not http://HOST:PORT\n", admin);
+        return -1;
+    }
+    char port[8];
+    (void)snprintf(port, sizeof port, "%u", address.port);
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    int err = getaddrinfo(address.host, port, &hints, &found);
+    if (err != 0) {
+        (void)fprintf(stderr, "gvctl: %s: %s\n", address.host, gai_strerror(err));
+        return -1;
+    }
+    int fd = -1;
+    for (struct addrinfo *a = found; a != NULL && fd < 0; a = a->ai_next) {
+        fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, 0);
+        struct timeval limit = {.tv_sec = TIMEOUT_S};
+        if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0 ||
+                        connect(fd, a->ai_addr, a->ai_addrlen) != 0)) {
+            err = errno;
+            (void)close(fd);
+            fd = -1;
+            errno = err;
+        }
+    }
+    freeaddrinfo(found);
+    if (fd < 0)
+        (void)fprintf(stderr,
+                      "gvctl: no admin port at %s: %s\n"
+                      "       Is grapevine running? --admin names its admin-listen address.\n",
+                      admin, strerror(errno));
+    return fd;
+}
+
+static int write_all(int fd, struct slice bytes)
+{
+    while (bytes.len > 0) {
+        ssize_t n = send(fd, bytes.at, bytes.len, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return ERR_CLOSED;
+        bytes = slice_skip(bytes, (size_t)n);
+    }
+    return 0;
+}
+
+/* Reads to the end of the connection (we asked for it to close). */
+static int read_all(int fd, struct buf *in)
+{
+    for (;;) {
+        int err = buf_reserve(in, 65536);
+        if (err != 0)
+            return err;
+        ssize_t n = recv(fd, in->at + in->len, in->cap - in->len, 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno == EAGAIN ? ERR_TIMEOUT : ERR_CLOSED;
+        if (n == 0)
+            return 0;
+        in->len += (size_t)n;
+    }
+}
+
+static int send_call(int fd, const struct call *call)
+{
+    struct buf head;
+    buf_init(&head, 0);
+    int err = buf_printf(&head,
+                         "%s %s HTTP/1.1\r\nHost: grapevine\r\nConnection: close\r\n"
+                         "Content-Length: %zu\r\n",
+                         call->method, call->target, call->body.len);
+    if (err == 0 && call->token != NULL)
+        err = buf_printf(&head, "Authorization: Bearer %s\r\n", call->token);
+    if (err == 0)
+        err = buf_append_cstr(&head, "\r\n");
+    if (err == 0)
+        err = write_all(fd, buf_slice(&head));
+    if (err == 0)
+        err = write_all(fd, call->body);
+    buf_free(&head);
+    return err;
+}
+
+int call_admin(const char *admin, const struct call *call, struct buf *out)
+{
+    int fd = open_connection(admin);
+    if (fd < 0)
+        return -1;
+    struct buf in;
+    buf_init(&in, 0);
+    int err = send_call(fd, call);
+    int read_err = read_all(fd, &in); /* an early refusal may be there although sending failed */
+    (void)close(fd);
+    static struct http_head head;
+    if (in.len > 0)
+        err = http_response_parse(&head, in.at, in.len, false, &http_limits_default);
+    else if (err == 0)
+        err = read_err != 0 ? read_err : ERR_CLOSED;
+    if (err == 0)
+        err = buf_append_slice(out, slice_skip(buf_slice(&in), head.bytes));
+    buf_free(&in);
+    if (err != 0) {
+        (void)fprintf(stderr, "gvctl: the answer of %s cannot be read: %s\n", admin, err_text(err));
+        return -1;
+    }
+    return (int)head.status;
+}

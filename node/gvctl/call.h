@@ -1,0 +1,18 @@
+/* One blocking HTTP call to an admin port. */
+#ifndef NODE_GVCTL_CALL_H
+#define NODE_GVCTL_CALL_H
+
+#include "base/buf.h"
+
+struct call {
+    const char *method;
+    const char *target;
+    struct slice body;
+    const char *token; /* NULL: none */
+};
+
+/* `admin` is http://HOST:PORT or HOST:PORT. The body of the answer is appended to `out`. Returns
+ * the status, or -1 after printing what went wrong and what to do. */
+int call_admin(const char *admin, const struct call *call, struct buf *out);
+
+#endif

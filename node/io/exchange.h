@@ -1,0 +1,124 @@
+/* One request, from its head to the last byte of its answer.
+ *
+ *   exchange_begin           the head is there: what path is it, does its body matter for routing?
+ *   exchange_on_body*        the body: held as long as a retry could need it, and skimmed
+ *   exchange_on_body_end     prompts are routed now; other requests have been streaming already
+ *   exchange_on_head/data/end  the replica answers: passed on at once
+ *
+ * Until the first byte of an answer went to the client, a replica that fails is replaced by another
+ * (retries-max times). Whatever way it ends, exactly one node_router_finish() follows each booking.
+ */
+#ifndef NODE_IO_EXCHANGE_H
+#define NODE_IO_EXCHANGE_H
+
+#include "http/path.h"
+#include "http/skim.h"
+#include "http/usage.h"
+#include "node/io/client.h"
+#include "node/io/upstream.h"
+
+enum {
+    EXCHANGE_ID_MAX = 128,                 /* bytes of X-Request-Id; a longer one is replaced */
+    EXCHANGE_PATH_MAX = 96,                /* of the path in logs */
+    EXCHANGE_SESSION_MAX = 128,            /* of the session header's value */
+    EXCHANGE_RETRY_BYTES = 256 * 1024,     /* a streamed body beyond this cannot be sent again */
+    EXCHANGE_SEND_BYTES_HIGH = 256 * 1024, /* streamed body waiting for a slow engine */
+};
+
+enum exchange_scan { EXCHANGE_SCAN_NONE, EXCHANGE_SCAN_USAGE };
+
+struct exchange {
+    struct shell *shell;
+    struct client *client;
+    struct exchange *next_free;
+
+    /* The request. */
+    struct buf head; /* as it goes upstream; for local answers, as it came */
+    struct body *body;
+    struct http_route route;
+    enum http_method method;
+    unsigned minor;
+    bool local; /* answered here: admin port, health, models */
+    bool whole; /* the body must be complete before a replica is chosen */
+    bool skimming;
+    bool head_request;
+    bool keep_alive;
+    bool dropping;     /* sent parts of the body are let go: no retry any more */
+    bool chunked_body; /* its length is known only at the end */
+    uint64_t started_ms;
+    struct slice request_id;
+    char request_id_text[EXCHANGE_ID_MAX];
+    char path[EXCHANGE_PATH_MAX];
+    char session[EXCHANGE_SESSION_MAX];
+    uint8_t session_len;
+    uint8_t stored_id_len;
+    char stored_id[HTTP_USAGE_ID_MAX + 1]; /* of /v1/responses/{id} */
+
+    /* The choice. */
+    struct node_decision decision;
+    bool booked;
+    bool asking_around; /* a stored response whose maker is unknown: 404 means the next one */
+    unsigned attempts;
+    uint64_t excluded[NODE_REPLICAS_MAX / 64];
+    struct upstream *upstream;
+
+    /* The answer. */
+    bool answering; /* bytes of it went to the client */
+    bool first_token;
+    enum exchange_scan scan;
+    unsigned status;
+    enum http_framing out_framing;
+    uint64_t bytes_out;
+    uint64_t first_byte_ms;
+    enum node_outcome outcome;
+    struct http_usage usage;
+
+    struct http_skim skim; /* last: 25 KB, touched only by requests with prompts */
+};
+
+/* --- from the client ------------------------------------------------------------------------ */
+
+/* Makes the exchange of a head and hangs it on the client, or refuses. */
+void exchange_begin(struct client *c, const struct http_head *head, bool has_body);
+void exchange_on_body(struct exchange *x, struct slice bytes);
+/* Room to read a body into directly (empty at the memory limit), and how much was read there. */
+struct slice exchange_body_room(struct exchange *x, uint64_t expected);
+void exchange_on_body_read(struct exchange *x, size_t n);
+void exchange_on_body_end(struct exchange *x);
+void exchange_on_client_gone(struct exchange *x);
+void exchange_on_client_drained(struct exchange *x);
+
+/* Answers an error of the router's own and closes the connection; ends the exchange if there is
+ * one. */
+void exchange_refuse(struct client *c, unsigned status, const char *type, const char *text);
+
+/* --- from the replica ----------------------------------------------------------------------- */
+
+void exchange_on_head(struct exchange *x, const struct http_head *head);
+void exchange_on_data(struct exchange *x, struct slice bytes);
+void exchange_on_end(struct exchange *x);
+void exchange_on_failure(struct exchange *x, enum upstream_failure failure);
+void exchange_on_segment_sent(struct exchange *x);
+void exchange_on_request_drained(struct exchange *x);
+/* What exchange_on_data() gathered goes out. Called at the end of each read. */
+void exchange_flush(struct exchange *x);
+
+/* --- for local answers ---------------------------------------------------------------------- */
+
+/* One whole answer; `extra` fields are added. Ends the exchange. */
+void exchange_answer(struct exchange *x, unsigned status, struct slice content_type,
+                     struct slice body, const struct http_line *extra, size_t extra_count);
+/* An OpenAI-style error; the connection stays open. Ends the exchange. */
+void exchange_answer_error(struct exchange *x, unsigned status, const char *type,
+                           struct slice param, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* What a policy may know of the request, from the finished skim. */
+void exchange_describe(const struct exchange *x, struct node_request *out);
+
+/* The whole body as one piece of memory: for local answers that read it. The caller frees. */
+int exchange_body_copy(const struct exchange *x, struct buf *out);
+
+void exchange_pool_free(struct shell *shell);
+
+#endif

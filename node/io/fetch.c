@@ -1,0 +1,237 @@
+#include "node/io/fetch.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/io/upstream.h"
+
+/* Outlives its fetch until libuv has closed it. */
+struct fetch_connection {
+    uv_tcp_t tcp;
+    uv_connect_t connect;
+    uv_write_t write;
+    struct deadline deadline;
+    struct fetch *fetch; /* NULL: closing */
+    struct buf out;
+    struct buf in;   /* the head, then the body */
+    struct buf body; /* unchunked */
+    bool connected;
+    bool reused;
+    bool in_body;
+    bool keep_alive;
+    unsigned status;
+    enum http_framing framing;
+    uint64_t remaining;
+    struct http_chunked chunked;
+    int connect_error;
+};
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct fetch_connection *c = handle->data;
+    buf_free(&c->out);
+    buf_free(&c->in);
+    buf_free(&c->body);
+    free(c);
+}
+
+static void drop(struct fetch_connection *c)
+{
+    c->fetch->connection = NULL;
+    c->fetch = NULL;
+    deadline_clear(&c->deadline);
+    uv_close((uv_handle_t *)&c->tcp, on_closed);
+}
+
+static void fail(struct fetch_connection *c, int err)
+{
+    struct fetch *f = c->fetch;
+    bool refused = c->connect_error == UV_ECONNREFUSED;
+    drop(c);
+    if (!f->busy)
+        return;
+    f->busy = false;
+    f->done(f->context, err, refused, 0, slice_of("", 0));
+}
+
+static void succeed(struct fetch_connection *c, bool leftover)
+{
+    struct fetch *f = c->fetch;
+    struct buf body = c->body;
+    unsigned status = c->status;
+    buf_init(&c->body, FETCH_BODY_MAX);
+    deadline_clear(&c->deadline);
+    c->in.len = 0;
+    c->in_body = false;
+    c->reused = true;
+    f->busy = false;
+    if (!c->keep_alive || leftover || c->framing == HTTP_BODY_UNTIL_CLOSE)
+        drop(c);
+    f->done(f->context, 0, false, status, buf_slice(&body));
+    buf_free(&body);
+}
+
+static void on_deadline(struct deadline *d)
+{
+    struct fetch_connection *c = CONTAINER_OF(d, struct fetch_connection, deadline);
+    fail(c, ERR_TIMEOUT);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
+{
+    (void)suggested;
+    struct fetch_connection *c = handle->data;
+    struct shell *shell = handle->loop->data;
+    (void)c;
+    *out = uv_buf_init(shell->read_buffer, SHELL_READ_BYTES);
+}
+
+/* Returns ERR_AGAIN, 0 when the body is whole (`*leftover`: bytes behind it), or an error. */
+static int feed_body(struct fetch_connection *c, struct slice in, bool *leftover)
+{
+    if (c->framing == HTTP_BODY_CHUNKED) {
+        while (in.len > 0 && !c->chunked.done) {
+            size_t used = 0;
+            struct slice data;
+            int err = http_chunked_next(&c->chunked, in, &used, &data);
+            if (err == 0)
+                err = buf_append_slice(&c->body, data);
+            if (err != 0)
+                return err;
+            in = slice_skip(in, used);
+        }
+        *leftover = in.len > 0;
+        return c->chunked.done ? 0 : ERR_AGAIN;
+    }
+    size_t n = in.len;
+    if (c->framing != HTTP_BODY_UNTIL_CLOSE && n > c->remaining)
+        n = (size_t)c->remaining;
+    int err = buf_append(&c->body, in.at, n);
+    if (err != 0)
+        return err;
+    if (c->framing == HTTP_BODY_UNTIL_CLOSE)
+        return ERR_AGAIN;
+    c->remaining -= n;
+    *leftover = in.len > n;
+    return c->remaining == 0 ? 0 : ERR_AGAIN;
+}
+
+static int feed(struct fetch_connection *c, struct slice bytes, bool *leftover)
+{
+    if (c->in_body)
+        return feed_body(c, bytes, leftover);
+    int err = buf_append_slice(&c->in, bytes);
+    if (err != 0)
+        return err;
+    struct shell *shell = c->fetch->shell;
+    struct http_head *head = &shell->head;
+    err = http_response_parse(head, c->in.at, c->in.len, false, &shell->limits);
+    if (err != 0)
+        return err;
+    c->in_body = true;
+    c->status = head->status;
+    c->framing = head->framing;
+    c->remaining = head->framing == HTTP_BODY_LENGTH ? head->content_length : 0;
+    c->keep_alive = head->keep_alive;
+    http_chunked_init(&c->chunked);
+    return feed_body(c, slice_skip(buf_slice(&c->in), head->bytes), leftover);
+}
+
+static void send_request(struct fetch_connection *c);
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
+{
+    struct fetch_connection *c = stream->data;
+    if (n == 0 || c->fetch == NULL)
+        return;
+    if (n < 0) {
+        if (n == UV_EOF && c->in_body && c->framing == HTTP_BODY_UNTIL_CLOSE) {
+            succeed(c, true);
+            return;
+        }
+        fail(c, ERR_CLOSED);
+        return;
+    }
+    if (!c->fetch->busy) { /* nobody asked */
+        drop(c);
+        return;
+    }
+    bool leftover = false;
+    int err = feed(c, slice_of(bytes->base, (size_t)n), &leftover);
+    if (err == 0)
+        succeed(c, leftover);
+    else if (err != ERR_AGAIN)
+        fail(c, err);
+}
+
+static void on_connect(uv_connect_t *request, int status)
+{
+    struct fetch_connection *c = CONTAINER_OF(request, struct fetch_connection, connect);
+    if (c->fetch == NULL)
+        return;
+    if (status != 0) {
+        c->connect_error = status;
+        fail(c, ERR_UNREACHABLE);
+        return;
+    }
+    c->connected = true;
+    (void)uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read);
+    send_request(c);
+}
+
+static void send_request(struct fetch_connection *c)
+{
+    uv_buf_t iov = uv_buf_init(c->out.at, (unsigned)c->out.len);
+    (void)uv_write(&c->write, (uv_stream_t *)&c->tcp, &iov, 1, NULL); /* failure: EOF follows */
+}
+
+static struct fetch_connection *open_connection(struct fetch *f)
+{
+    struct fetch_connection *c = calloc(1, sizeof *c);
+    CHECK(c != NULL);
+    CHECK(uv_tcp_init(f->shell->loop, &c->tcp) == 0);
+    c->tcp.data = c;
+    c->fetch = f;
+    c->deadline.expired = on_deadline;
+    buf_init(&c->in, FETCH_BODY_MAX);
+    buf_init(&c->body, FETCH_BODY_MAX);
+    f->connection = c;
+    return c;
+}
+
+void fetch_init(struct fetch *f, struct upstream_pool *pool, fetch_done done, void *context)
+{
+    *f = (struct fetch){.shell = pool->shell, .pool = pool, .done = done, .context = context};
+}
+
+void fetch_get(struct fetch *f, const char *path, bool slow)
+{
+    CHECK(!f->busy);
+    f->busy = true;
+    struct fetch_connection *c = f->connection != NULL ? f->connection : open_connection(f);
+    struct slice name = node_router_replica_name(f->shell->router, f->pool->replica);
+    c->out.len = 0;
+    CHECK(buf_printf(&c->out, "GET %s HTTP/1.1\r\nHost: %.*s\r\nUser-Agent: grapevine\r\n\r\n",
+                     path, SLICE_ARG(name)) == 0);
+    deadline_set(slow ? &f->shell->fetch_sglang : &f->shell->fetch, &c->deadline,
+                 shell_now_ms(f->shell));
+    if (c->connected) {
+        send_request(c);
+        return;
+    }
+    int err = f->pool->is_resolved
+                  ? uv_tcp_connect(&c->connect, &c->tcp,
+                                   (const struct sockaddr *)&f->pool->resolved, on_connect)
+                  : UV_EHOSTUNREACH;
+    if (err != 0 &&
+        c->deadline.next != NULL) /* told by the deadline, never from within this call */
+        c->deadline.at_ms = shell_now_ms(f->shell);
+}
+
+void fetch_cancel(struct fetch *f)
+{
+    f->busy = false;
+    if (f->connection != NULL)
+        drop(f->connection);
+}

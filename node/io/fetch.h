@@ -1,0 +1,37 @@
+/* A small HTTP client for probing one replica: GETs, one after the other, on a connection that is
+ * kept while the engine keeps it.
+ */
+#ifndef NODE_IO_FETCH_H
+#define NODE_IO_FETCH_H
+
+#include "http/chunked.h"
+#include "node/io/shell.h"
+
+enum { FETCH_BODY_MAX = 4 * 1024 * 1024 };
+
+/* `err`: 0, ERR_UNREACHABLE (`refused`: nobody listens there), ERR_TIMEOUT, ERR_CLOSED, ERR_SYNTAX,
+ * ERR_LIMIT. The body is borrowed for the call. A new fetch may be begun from within. */
+typedef void (*fetch_done)(void *context, int err, bool refused, unsigned status,
+                           struct slice body);
+
+struct fetch_connection;
+
+struct fetch {
+    struct shell *shell;
+    struct upstream_pool *pool; /* for the address */
+    struct fetch_connection *connection;
+    fetch_done done;
+    void *context;
+    bool busy;
+};
+
+void fetch_init(struct fetch *f, struct upstream_pool *pool, fetch_done done, void *context);
+
+/* Begins; `done` follows, never from within this call. `slow` takes the time limit for health
+ * checks that cost the engine a token. Must not be called while busy. */
+void fetch_get(struct fetch *f, const char *path, bool slow);
+
+/* Closes; `done` is not called any more. */
+void fetch_cancel(struct fetch *f);
+
+#endif

@@ -1,0 +1,92 @@
+#include "node/io/local.h"
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/io/prober.h"
+
+struct slice local_multipart_model(const struct body *body)
+{
+    const struct segment *places[2] = {body->first, body->last};
+    static const char needle[] = "name=\"model\"";
+    for (int i = 0; i < 2; i++) {
+        const struct segment *s = places[i];
+        if (s == NULL || (i == 1 && s == body->first))
+            continue;
+        struct slice text = slice_of(s->data, s->len);
+        const char *at = memmem(text.at, text.len, needle, sizeof needle - 1);
+        if (at == NULL)
+            continue;
+        text = slice_skip(text, (size_t)(at - text.at));
+        at = memmem(text.at, text.len, "\r\n\r\n", 4);
+        if (at == NULL)
+            continue;
+        text = slice_skip(text, (size_t)(at - text.at) + 4);
+        return slice_of(text.at, slice_find(text, '\r'));
+    }
+    return slice_of(NULL, 0);
+}
+
+static void answer_models(struct exchange *x, struct slice encoded_id, bool one)
+{
+    struct buf out;
+    buf_init(&out, 0);
+    char decoded[1024];
+    struct slice id = slice_of("", 0);
+    int err = 0;
+    if (one) {
+        err = http_percent_decode(encoded_id, decoded, sizeof decoded, &id);
+        if (err == 0)
+            err = id.len > 0 ? prober_model_json(x->shell, id, &out) : ERR_NOT_FOUND;
+    } else {
+        err = prober_models_json(x->shell, &out);
+    }
+    if (err == 0)
+        exchange_answer(x, 200, SLICE("application/json"), buf_slice(&out), NULL, 0);
+    else if (one)
+        exchange_answer_error(x, 404, "NotFoundError", SLICE("model"),
+                              "The model `%.*s` does not exist.", id.len > 256 ? 256 : (int)id.len,
+                              id.at);
+    else
+        exchange_answer_error(x, 500, "InternalServerError", slice_of("", 0), "%s", err_text(err));
+    buf_free(&out);
+}
+
+static void answer_health(struct exchange *x)
+{
+    bool ready = node_router_ready(x->shell->router) && !x->shell->draining;
+    if (ready)
+        exchange_answer(x, 200, slice_of("", 0), slice_of("", 0), NULL, 0);
+    else
+        exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0), "%s",
+                              x->shell->draining ? "The router is draining." : "No replica is up.");
+}
+
+void local_handle(struct exchange *x)
+{
+    static struct http_head head; /* not the shell's: answers may be written while it is read */
+    int err = http_request_parse(&head, x->head.at, x->head.len, &x->shell->limits);
+    CHECK(err == 0); /* it was parsed before */
+    if (x->client->port == SHELL_PORT_ADMIN) {
+        admin_handle(x, &head);
+        return;
+    }
+    struct http_route route = http_path_lookup(head.path, head.method);
+    switch (route.kind) {
+    case HTTP_PATH_HEALTH:
+        answer_health(x);
+        return;
+    case HTTP_PATH_MODELS:
+        answer_models(x, slice_of("", 0), false);
+        return;
+    case HTTP_PATH_MODEL_ONE:
+        answer_models(x, route.id, true);
+        return;
+    case HTTP_PATH_SERVER: {
+        struct http_line allow = {SLICE("allow"), SLICE("GET, HEAD, POST, OPTIONS")};
+        exchange_answer(x, 204, slice_of("", 0), slice_of("", 0), &allow, 1);
+        return;
+    }
+    default:
+        CHECK_UNREACHABLE();
+    }
+}

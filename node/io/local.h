@@ -1,0 +1,22 @@
+/* What the router answers itself: health and models on the client port, everything on the admin
+ * port.
+ */
+#ifndef NODE_IO_LOCAL_H
+#define NODE_IO_LOCAL_H
+
+#include "node/io/exchange.h"
+
+/* The request is whole (x->head holds its head as it came): answers it. Ends the exchange. */
+void local_handle(struct exchange *x);
+
+/* Value of the form field `model` of a multipart body, from its first or last segment; or empty.
+ * Points into the body. */
+struct slice local_multipart_model(const struct body *body);
+
+/* The admin port (admin.c). `head` is parsed from x->head. */
+void admin_handle(struct exchange *x, const struct http_head *head);
+
+/* Prometheus text of the whole node (metrics.c). */
+int metrics_write(const struct shell *shell, struct buf *out);
+
+#endif

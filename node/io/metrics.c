@@ -1,0 +1,128 @@
+#include <sys/resource.h>
+
+#include "node/io/local.h"
+#include "node/io/upstream.h"
+#include "node/core/version.h"
+
+/* One family without labels. */
+static int write_one(struct buf *out, const char *name, const char *type, const char *help,
+                     double value)
+{
+    return buf_printf(out, "# HELP grapevine_%s %s\n# TYPE grapevine_%s %s\ngrapevine_%s %.17g\n",
+                      name, help, name, type, name, value);
+}
+
+struct family {
+    const char *name;
+    const char *type;
+    const char *help;
+    double value;
+};
+
+static int write_families(struct buf *out, const struct family *f, size_t count)
+{
+    int err = 0;
+    for (size_t i = 0; i < count && err == 0; i++)
+        err = write_one(out, f[i].name, f[i].type, f[i].help, f[i].value);
+    return err;
+}
+
+static int write_data_path(const struct shell *shell, struct buf *out)
+{
+    const struct shell_stats *s = &shell->stats;
+    const struct family families[] = {
+        {"connections_accepted_total", "counter", "Connections accepted, both ports.",
+         (double)s->connections_accepted},
+        {"connections_open", "gauge", "Connections open now.", (double)s->connections_open},
+        {"connections_refused_total", "counter", "Connections beyond connections-max.",
+         (double)s->connections_refused},
+        {"requests_total", "counter", "Requests begun, both ports.", (double)s->requests},
+        {"requests_open", "gauge", "Requests under way.", (double)s->requests_open},
+        {"client_gone_total", "counter", "Requests whose client disconnected first.",
+         (double)s->client_gone},
+        {"client_timeouts_total", "counter", "Clients that sent or read too slowly.",
+         (double)s->client_timeouts},
+        {"retries_total", "counter", "Requests sent again to another replica.", (double)s->retries},
+        {"upstream_connects_total", "counter", "Connections opened to replicas.",
+         (double)s->upstream_connects},
+        {"upstream_reused_total", "counter", "Requests sent on a kept-alive connection.",
+         (double)s->upstream_reused},
+        {"upstream_connect_failures_total", "counter", "Connections that could not be opened.",
+         (double)s->upstream_connect_failures},
+        {"upstream_timeouts_total", "counter", "Answers that stood still for too long.",
+         (double)s->upstream_timeouts},
+        {"upstream_broken_total", "counter", "Answers that broke off or were malformed.",
+         (double)s->upstream_broken},
+        {"request_body_bytes_total", "counter", "Bytes of request bodies read.",
+         (double)s->bytes_in},
+        {"response_bytes_total", "counter", "Bytes written to clients.", (double)s->bytes_out},
+        {"not_understood_total", "counter", "Prompt bodies routed by load, being no JSON request.",
+         (double)s->not_understood},
+        {"backpressure_total", "counter", "Times an engine was held back for a slow client.",
+         (double)s->backpressure},
+        {"body_bytes_held", "gauge", "Memory that holds bodies on their way.",
+         (double)shell->segments.bytes},
+        {"body_memory_refused_total", "counter", "Allocations beyond buffered-bytes-max.",
+         (double)shell->segments.refused},
+        {"log_lines_suppressed_total", "counter", "Log lines left out by the rate limit.",
+         (double)shell->log->suppressed_total},
+    };
+    return write_families(out, families, sizeof families / sizeof families[0]);
+}
+
+static int write_labelled(const struct shell *shell, struct buf *out)
+{
+    static const char *const reasons[] = {"malformed", "body_limit", "path",
+                                          "model",     "no_replica", "memory"};
+    int err = buf_append_cstr(out, "# HELP grapevine_requests_refused_total Requests that the "
+                                   "router answered with an error of its own.\n"
+                                   "# TYPE grapevine_requests_refused_total counter\n");
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0] && err == 0; i++)
+        err = buf_printf(out, "grapevine_requests_refused_total{reason=\"%s\"} %llu\n", reasons[i],
+                         (unsigned long long)shell->stats.requests_refused[i]);
+    if (err == 0)
+        err = buf_append_cstr(out, "# HELP grapevine_responses_total Answers by status class.\n"
+                                   "# TYPE grapevine_responses_total counter\n");
+    for (unsigned i = 1; i <= 5 && err == 0; i++)
+        err = buf_printf(out, "grapevine_responses_total{class=\"%uxx\"} %llu\n", i,
+                         (unsigned long long)shell->stats.responses[i]);
+    return err;
+}
+
+static int write_process(const struct shell *shell, struct buf *out)
+{
+    struct rusage usage;
+    double cpu = 0;
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        cpu = (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+              1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    size_t rss = 0;
+    (void)uv_resident_set_memory(&rss);
+    const struct family families[] = {
+        {"uptime_seconds", "gauge", "Since the process started.",
+         (double)(shell_now_ms(shell) - shell->started_ms) / 1000},
+        {"process_cpu_seconds_total", "counter", "CPU time, user and system.", cpu},
+        {"process_resident_memory_bytes", "gauge", "Resident memory.", (double)rss},
+        {"draining", "gauge", "1 while the node finishes what is open and takes nothing new.",
+         shell->draining},
+    };
+    int err = write_families(out, families, sizeof families / sizeof families[0]);
+    if (err == 0)
+        err = buf_printf(out,
+                         "# HELP grapevine_build_info Version.\n# TYPE grapevine_build_info gauge\n"
+                         "grapevine_build_info{version=\"%s\"} 1\n",
+                         GRAPEVINE_VERSION);
+    return err;
+}
+
+int metrics_write(const struct shell *shell, struct buf *out)
+{
+    int err = write_process(shell, out);
+    if (err == 0)
+        err = write_data_path(shell, out);
+    if (err == 0)
+        err = write_labelled(shell, out);
+    if (err == 0)
+        err = node_router_metrics(shell->router, shell_now_ms(shell), out);
+    return err;
+}

@@ -1,0 +1,324 @@
+#include "node/io/prober.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/json_write.h"
+#include "node/core/engine_json.h"
+#include "node/io/fetch.h"
+#include "node/io/upstream.h"
+
+enum {
+    MODELS_INTERVAL_MS = 10000,
+    SERVER_INFO_INTERVAL_MS = 60000,
+    RESOLVE_INTERVAL_MS = 30000,
+    SGLANG_HEALTH_FACTOR = 5,
+    SILENT_MS = 5000, /* an answer that stands still this long on a dead replica is dead too */
+    MODELS_MAX = 256, /* models that one replica may tell */
+};
+
+enum probe_kind { PROBE_HEALTH, PROBE_METRICS, PROBE_MODELS, PROBE_SERVER_INFO, PROBE_KINDS };
+
+struct probe {
+    struct fetch fetch;
+    struct prober *prober;
+    unsigned replica;
+    enum probe_kind kind; /* of the one under way */
+    uint64_t due_ms[PROBE_KINDS];
+    bool was_up;
+    bool metrics_missing; /* told once */
+    struct buf models;    /* the last /v1/models that was understood */
+};
+
+struct prober {
+    struct shell *shell;
+    unsigned count;
+    struct probe probes[];
+};
+
+/* --- what came back ------------------------------------------------------------------------- */
+
+static void log_change(struct probe *p, int err, unsigned status)
+{
+    struct shell *shell = p->prober->shell;
+    enum node_health health = node_router_replica_health(shell->router, p->replica);
+    bool up = health == NODE_HEALTH_UP || health == NODE_HEALTH_DRAINING;
+    struct slice name = node_router_replica_name(shell->router, p->replica);
+    if (up && !p->was_up) {
+        p->was_up = true;
+        p->due_ms[PROBE_MODELS] = 0;
+        p->due_ms[PROBE_METRICS] = 0;
+        p->due_ms[PROBE_SERVER_INFO] = 0;
+        log_event(shell->log, LOG_INFO, "replica_up", LOG_STR("replica", name));
+    } else if (health == NODE_HEALTH_DOWN && p->was_up) {
+        p->was_up = false;
+        log_event(shell->log, LOG_WARN, "replica_down", LOG_STR("replica", name),
+                  LOG_CSTR("error", err != 0 ? err_text(err) : "unhealthy"),
+                  LOG_UINT("status", status));
+        upstream_pool_flush(&shell->pools[p->replica]);
+    }
+}
+
+static void health_done(struct probe *p, int err, bool refused, unsigned status)
+{
+    struct shell *shell = p->prober->shell;
+    struct upstream_pool *pool = &shell->pools[p->replica];
+    node_router_probed(shell->router, p->replica, err == 0 && status / 100 == 2, refused,
+                       shell_now_ms(shell));
+    log_change(p, err, status);
+    if (refused) {
+        upstream_pool_flush(pool);
+        upstream_pool_fail_silent(pool, SILENT_MS);
+    }
+    if (err == ERR_UNREACHABLE)
+        upstream_pool_resolve(pool, RESOLVE_INTERVAL_MS / 6);
+}
+
+static void metrics_done(struct probe *p, int err, unsigned status, struct slice body)
+{
+    struct shell *shell = p->prober->shell;
+    if (err != 0)
+        return; /* health says what there is to say */
+    struct node_scrape scrape;
+    err = status == 200 ? node_scrape_parse(body, &scrape) : ERR_NOT_FOUND;
+    struct slice name = node_router_replica_name(shell->router, p->replica);
+    if (err != 0) {
+        if (!p->metrics_missing)
+            log_event(shell->log, LOG_WARN, "replica_metrics_unknown", LOG_STR("replica", name),
+                      LOG_UINT("status", status), LOG_CSTR("error", err_text(err)));
+        p->metrics_missing = true;
+        p->due_ms[PROBE_METRICS] = shell_now_ms(shell) + MODELS_INTERVAL_MS;
+        return;
+    }
+    p->metrics_missing = false;
+    if (node_router_replica_engine(shell->router, p->replica) == NODE_ENGINE_AUTO &&
+        (scrape.vllm || scrape.sglang)) {
+        node_router_replica_engine_set(shell->router, p->replica,
+                                       scrape.vllm ? NODE_ENGINE_VLLM : NODE_ENGINE_SGLANG);
+        log_event(shell->log, LOG_INFO, "replica_engine", LOG_STR("replica", name),
+                  LOG_CSTR("engine", scrape.vllm ? "vllm" : "sglang"));
+    }
+    if (node_router_scraped(shell->router, p->replica, &scrape, shell_now_ms(shell)))
+        log_event(shell->log, LOG_WARN, "replica_restarted", LOG_STR("replica", name),
+                  LOG_CSTR("effect", "its prefixes are forgotten"));
+}
+
+struct model_list {
+    unsigned count;
+    struct slice ids[MODELS_MAX];
+};
+
+static int collect_model(void *context, struct slice id, struct slice object)
+{
+    (void)object;
+    struct model_list *list = context;
+    if (list->count < MODELS_MAX)
+        list->ids[list->count++] = id;
+    return 0;
+}
+
+static void models_done(struct probe *p, int err, unsigned status, struct slice body)
+{
+    struct shell *shell = p->prober->shell;
+    if (err != 0 || status != 200)
+        return;
+    static struct model_list list; /* one loop, one callback at a time */
+    list.count = 0;
+    if (node_models_parse(body, collect_model, &list) != 0) {
+        log_event(shell->log, LOG_WARN, "replica_models_unknown",
+                  LOG_STR("replica", node_router_replica_name(shell->router, p->replica)));
+        return;
+    }
+    if (node_router_models(shell->router, p->replica, list.ids, list.count) != 0)
+        return;
+    buf_clear(&p->models);
+    (void)buf_append_slice(&p->models, body);
+}
+
+static void server_info_done(struct probe *p, int err, unsigned status, struct slice body)
+{
+    struct shell *shell = p->prober->shell;
+    struct node_scrape scrape;
+    if (err != 0 || status != 200 || node_server_info_parse(body, &scrape) != 0)
+        return;
+    (void)node_router_scraped(shell->router, p->replica, &scrape, shell_now_ms(shell));
+}
+
+static void on_done(void *context, int err, bool refused, unsigned status, struct slice body)
+{
+    struct probe *p = context;
+    switch (p->kind) {
+    case PROBE_HEALTH:
+        health_done(p, err, refused, status);
+        break;
+    case PROBE_METRICS:
+        metrics_done(p, err, status, body);
+        break;
+    case PROBE_MODELS:
+        models_done(p, err, status, body);
+        break;
+    case PROBE_SERVER_INFO:
+        server_info_done(p, err, status, body);
+        break;
+    case PROBE_KINDS:
+        break;
+    }
+}
+
+/* --- what is due ---------------------------------------------------------------------------- */
+
+static uint64_t interval(const struct probe *p, enum probe_kind kind)
+{
+    const struct node_options *o = p->prober->shell->options;
+    bool sglang =
+        node_router_replica_engine(p->prober->shell->router, p->replica) == NODE_ENGINE_SGLANG;
+    switch (kind) {
+    case PROBE_HEALTH:
+        return sglang && p->was_up ? o->health_interval_ms * SGLANG_HEALTH_FACTOR
+                                   : o->health_interval_ms;
+    case PROBE_METRICS:
+        return o->scrape_interval_ms;
+    case PROBE_MODELS:
+        return MODELS_INTERVAL_MS;
+    default:
+        return sglang ? SERVER_INFO_INTERVAL_MS : UINT64_MAX / 2;
+    }
+}
+
+static const char *path_of(enum probe_kind kind)
+{
+    switch (kind) {
+    case PROBE_HEALTH:
+        return "/health";
+    case PROBE_METRICS:
+        return "/metrics";
+    case PROBE_MODELS:
+        return "/v1/models";
+    default:
+        return "/server_info";
+    }
+}
+
+static void begin(struct probe *p, enum probe_kind kind, uint64_t now)
+{
+    struct shell *shell = p->prober->shell;
+    p->kind = kind;
+    p->due_ms[kind] = now + interval(p, kind);
+    bool sglang = node_router_replica_engine(shell->router, p->replica) == NODE_ENGINE_SGLANG;
+    fetch_get(&p->fetch, path_of(kind), kind == PROBE_HEALTH && sglang);
+}
+
+void prober_tick(struct shell *shell)
+{
+    struct prober *prober = shell->prober;
+    if (prober == NULL)
+        return;
+    uint64_t now = shell_now_ms(shell);
+    for (unsigned i = 0; i < prober->count; i++) {
+        struct probe *p = &prober->probes[i];
+        upstream_pool_resolve(&shell->pools[i], RESOLVE_INTERVAL_MS);
+        if (p->fetch.busy)
+            continue;
+        for (enum probe_kind kind = PROBE_HEALTH; kind < PROBE_KINDS; kind++) {
+            if (kind == PROBE_SERVER_INFO && interval(p, kind) > SERVER_INFO_INTERVAL_MS)
+                continue;
+            if (p->due_ms[kind] <= now && (kind == PROBE_HEALTH || p->was_up)) {
+                begin(p, kind, now);
+                break;
+            }
+        }
+    }
+}
+
+int prober_start(struct shell *shell)
+{
+    unsigned count = shell->pool_count;
+    struct prober *prober = calloc(1, sizeof *prober + count * sizeof prober->probes[0]);
+    if (prober == NULL)
+        return ERR_NOMEM;
+    prober->shell = shell;
+    prober->count = count;
+    for (unsigned i = 0; i < count; i++) {
+        struct probe *p = &prober->probes[i];
+        p->prober = prober;
+        p->replica = i;
+        buf_init(&p->models, FETCH_BODY_MAX);
+        fetch_init(&p->fetch, &shell->pools[i], on_done, p);
+    }
+    shell->prober = prober;
+    prober_tick(shell);
+    return 0;
+}
+
+void prober_stop(struct shell *shell)
+{
+    struct prober *prober = shell->prober;
+    if (prober == NULL)
+        return;
+    for (unsigned i = 0; i < prober->count; i++) {
+        fetch_cancel(&prober->probes[i].fetch);
+        buf_free(&prober->probes[i].models);
+    }
+    free(prober);
+    shell->prober = NULL;
+}
+
+/* --- models --------------------------------------------------------------------------------- */
+
+struct merge {
+    struct buf *out;
+    struct slice wanted; /* only this one; empty: all */
+    struct slice seen[MODELS_MAX];
+    unsigned count;
+};
+
+static int merge_model(void *context, struct slice id, struct slice object)
+{
+    struct merge *m = context;
+    if (m->wanted.len > 0 && !slice_equal(id, m->wanted))
+        return 0;
+    for (unsigned i = 0; i < m->count; i++) {
+        if (slice_equal(m->seen[i], id))
+            return 0;
+    }
+    if (m->count == MODELS_MAX)
+        return 0;
+    int err = m->count > 0 ? buf_append_char(m->out, ',') : 0;
+    if (err == 0)
+        err = buf_append_slice(m->out, object);
+    m->seen[m->count++] = id;
+    return err;
+}
+
+static int merge_all(const struct shell *shell, struct merge *m)
+{
+    for (unsigned i = 0; i < shell->prober->count; i++) {
+        const struct probe *p = &shell->prober->probes[i];
+        if (p->models.len == 0)
+            continue;
+        int err = node_models_parse(buf_slice(&p->models), merge_model, m);
+        if (err != 0)
+            return err;
+    }
+    return 0;
+}
+
+int prober_models_json(const struct shell *shell, struct buf *out)
+{
+    struct merge m = {.out = out};
+    int err = buf_append_cstr(out, "{\"object\":\"list\",\"data\":[");
+    if (err == 0)
+        err = merge_all(shell, &m);
+    if (err == 0)
+        err = buf_append_cstr(out, "]}");
+    return err;
+}
+
+int prober_model_json(const struct shell *shell, struct slice id, struct buf *out)
+{
+    struct merge m = {.out = out, .wanted = id};
+    int err = merge_all(shell, &m);
+    if (err != 0)
+        return err;
+    return m.count > 0 ? 0 : ERR_NOT_FOUND;
+}

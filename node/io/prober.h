@@ -1,0 +1,24 @@
+/* Watches every replica: is it healthy, what do its metrics say, which models does it serve.
+ *
+ * One probe at a time per replica, on a connection of its own. Health every health-interval
+ * (SGLang's costs the engine a token: every fifth time), metrics every scrape-interval, models when
+ * the replica comes up and every ten seconds. A replica whose port refuses is dead: its open
+ * answers that have been silent for a while are ended, because a killed engine leaves them hanging.
+ */
+#ifndef NODE_IO_PROBER_H
+#define NODE_IO_PROBER_H
+
+#include "node/io/shell.h"
+
+/* Begins to probe all replicas of shell->pools. ERR_NOMEM. */
+int prober_start(struct shell *shell);
+/* Begins what is due. Called by the shell's tick. */
+void prober_tick(struct shell *shell);
+void prober_stop(struct shell *shell);
+
+/* The merged model list of the replicas that told theirs: {"object":"list","data":[...]}. */
+int prober_models_json(const struct shell *shell, struct buf *out);
+/* The object of one model; ERR_NOT_FOUND. */
+int prober_model_json(const struct shell *shell, struct slice id, struct buf *out);
+
+#endif

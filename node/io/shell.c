@@ -1,0 +1,250 @@
+#include "node/io/shell.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/io/client.h"
+#include "node/io/exchange.h"
+#include "node/io/prober.h"
+#include "node/io/random.h"
+#include "node/io/upstream.h"
+
+enum { LISTEN_BACKLOG = 4096, ROUTER_TICK_MS = 1000 };
+
+/* --- time ----------------------------------------------------------------------------------- */
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct shell *shell = timer->data;
+    uint64_t now = shell_now_ms(shell);
+    struct deadline_queue *queues[] = {
+        &shell->client_head,         &shell->client_idle,
+        &shell->client_body,         &shell->client_write,
+        &shell->client_linger,       &shell->upstream_connect,
+        &shell->upstream_first_byte, &shell->upstream_idle,
+        &shell->upstream_keepalive,  &shell->fetch,
+        &shell->fetch_sglang,
+    };
+    for (size_t i = 0; i < ARRAY_LEN(queues); i++)
+        deadline_run(queues[i], now);
+    if (now - shell->router_ticked_ms >= ROUTER_TICK_MS) {
+        shell->router_ticked_ms = now;
+        node_router_tick(shell->router, now);
+    }
+    prober_tick(shell);
+    if (shell->draining && now - shell->drain_started_ms >= shell->options->drain_timeout_ms) {
+        log_event(shell->log, LOG_WARN, "drain_timeout",
+                  LOG_UINT("requests_cut", shell->stats.requests_open));
+        shell->exit_code = 1;
+        uv_stop(shell->loop);
+    }
+}
+
+static void init_queues(struct shell *shell)
+{
+    const struct node_options *o = shell->options;
+    deadline_queue_init(&shell->client_head, o->client_head_timeout_ms);
+    deadline_queue_init(&shell->client_idle, o->client_idle_timeout_ms);
+    deadline_queue_init(&shell->client_body, o->client_body_timeout_ms);
+    deadline_queue_init(&shell->client_write, o->client_write_timeout_ms);
+    deadline_queue_init(&shell->client_linger, SHELL_LINGER_MS);
+    deadline_queue_init(&shell->upstream_connect, o->upstream_connect_timeout_ms);
+    deadline_queue_init(&shell->upstream_first_byte, o->upstream_first_byte_timeout_ms);
+    deadline_queue_init(&shell->upstream_idle, o->upstream_idle_timeout_ms);
+    deadline_queue_init(&shell->upstream_keepalive, o->upstream_keepalive_ms);
+    deadline_queue_init(&shell->fetch, o->health_timeout_ms);
+    deadline_queue_init(&shell->fetch_sglang, o->health_timeout_sglang_ms);
+}
+
+/* --- listening ------------------------------------------------------------------------------ */
+
+static void on_connection(uv_stream_t *stream, int status)
+{
+    struct shell_listener *listener = CONTAINER_OF((uv_tcp_t *)stream, struct shell_listener, tcp);
+    struct shell *shell = stream->data;
+    if (status == 0 && (!shell->draining || listener->port == SHELL_PORT_ADMIN))
+        client_accept(shell, listener);
+}
+
+static int listen_on(struct shell *shell, enum shell_port port, const struct node_address *address)
+{
+    struct shell_listener *l = &shell->listeners[port];
+    l->port = port;
+    l->bound = *address;
+    char number[8];
+    (void)snprintf(number, sizeof number, "%u", address->port);
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    uv_getaddrinfo_t request;
+    int err = uv_getaddrinfo(shell->loop, &request, NULL, address->host, number, &hints);
+    if (err == 0) {
+        err = uv_tcp_init(shell->loop, &l->tcp);
+        CHECK(err == 0);
+        l->tcp.data = shell;
+        err = uv_tcp_bind(&l->tcp, request.addrinfo->ai_addr, 0);
+        uv_freeaddrinfo(request.addrinfo);
+        if (err == 0)
+            err = uv_listen((uv_stream_t *)&l->tcp, LISTEN_BACKLOG, on_connection);
+    }
+    if (err != 0) {
+        log_event(shell->log, LOG_ERROR, "listen_failed",
+                  LOG_CSTR("setting", port == SHELL_PORT_CLIENT ? "listen" : "admin-listen"),
+                  LOG_CSTR("host", address->host), LOG_UINT("port", address->port),
+                  LOG_CSTR("error", uv_strerror(err)));
+        return ERR_UNREACHABLE;
+    }
+    struct sockaddr_storage name;
+    int len = sizeof name;
+    if (uv_tcp_getsockname(&l->tcp, (struct sockaddr *)&name, &len) == 0)
+        l->bound.port = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
+                                                         : ((struct sockaddr_in *)&name)->sin_port);
+    log_event(shell->log, LOG_INFO, "listening",
+              LOG_CSTR("port_of", port == SHELL_PORT_CLIENT ? "clients" : "admin"),
+              LOG_CSTR("host", l->bound.host), LOG_UINT("port", l->bound.port));
+    return 0;
+}
+
+/* --- the end -------------------------------------------------------------------------------- */
+
+void shell_drain_check(struct shell *shell)
+{
+    if (!shell->draining)
+        return;
+    for (const struct client *c = shell->clients; c != NULL; c = c->next) {
+        if (c->port == SHELL_PORT_CLIENT)
+            return;
+    }
+    uv_stop(shell->loop);
+}
+
+void shell_drain(struct shell *shell)
+{
+    if (shell->draining) {
+        log_event(shell->log, LOG_WARN, "stopped",
+                  LOG_UINT("requests_cut", shell->stats.requests_open));
+        shell->exit_code = shell->stats.requests_open > 0;
+        uv_stop(shell->loop);
+        return;
+    }
+    shell->draining = true;
+    shell->drain_started_ms = shell_now_ms(shell);
+    log_event(shell->log, LOG_INFO, "draining",
+              LOG_UINT("requests_open", shell->stats.requests_open),
+              LOG_UINT("limit_ms", shell->options->drain_timeout_ms));
+    uv_close((uv_handle_t *)&shell->listeners[SHELL_PORT_CLIENT].tcp, NULL);
+    for (struct client *c = shell->clients, *next; c != NULL; c = next) {
+        next = c->next;
+        client_drain(c);
+    }
+    shell_drain_check(shell);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct shell *shell = handle->data;
+    if (number == SIGUSR1) {
+        shell->log->level =
+            shell->log->level == LOG_DEBUG ? (enum log_level)shell->options->log_level : LOG_DEBUG;
+        log_event(shell->log, LOG_ERROR, "log_level",
+                  LOG_CSTR("level", log_level_name(shell->log->level)));
+        return;
+    }
+    shell_drain(shell);
+}
+
+static void close_handle(uv_handle_t *handle, void *context)
+{
+    (void)context;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+void shell_close(struct shell *shell)
+{
+    prober_stop(shell);
+    while (true) { /* each close may end an exchange, which may close others */
+        struct client *c = shell->clients;
+        while (c != NULL && c->state == CLIENT_CLOSING)
+            c = c->next;
+        if (c == NULL)
+            break;
+        client_close(c);
+    }
+    for (unsigned i = 0; i < shell->pool_count; i++) {
+        upstream_pool_flush(&shell->pools[i]);
+        if (shell->pools[i].resolving)
+            (void)uv_cancel((uv_req_t *)&shell->pools[i].resolver);
+    }
+    uv_walk(shell->loop, close_handle, NULL);
+    (void)uv_run(shell->loop, UV_RUN_DEFAULT);
+    exchange_pool_free(shell);
+    segment_pool_free(&shell->segments);
+    buf_free(&shell->scratch);
+    free(shell->pools);
+    shell->pools = NULL;
+}
+
+/* --- the beginning -------------------------------------------------------------------------- */
+
+static int open_pools(struct shell *shell)
+{
+    unsigned count = shell->options->replica.count;
+    shell->pools = calloc(count, sizeof shell->pools[0]);
+    if (shell->pools == NULL)
+        return ERR_NOMEM;
+    for (unsigned i = 0; i < count; i++) {
+        struct node_replica_option replica;
+        int err = node_replica_parse(slice_of_cstr(shell->options->replica.at[i]), &replica);
+        CHECK(err == 0);
+        int index =
+            node_router_replica_add(shell->router, slice_of_cstr(replica.name), replica.engine);
+        if (index < 0) {
+            log_event(shell->log, LOG_ERROR, "replica_refused", LOG_CSTR("replica", replica.name),
+                      LOG_CSTR("error", err_text(index)));
+            return index;
+        }
+        CHECK((unsigned)index == i);
+        upstream_pool_init(&shell->pools[i], shell, i, &replica.address);
+    }
+    shell->pool_count = count;
+    return 0;
+}
+
+int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options *options,
+                struct node_router *router, struct node_affinity *affinity, struct node_log *log)
+{
+    shell->loop = loop;
+    loop->data = shell;
+    shell->options = options;
+    shell->router = router;
+    shell->affinity = affinity;
+    shell->log = log;
+    shell->limits = http_limits_default;
+    shell->limits.head_bytes_max = options->head_bytes_max;
+    shell->limits.fields_max = (unsigned)options->headers_max;
+    shell->started_ms = shell_now_ms(shell);
+    io_random_bytes(&shell->request_id_high, sizeof shell->request_id_high);
+    io_random_bytes(&shell->request_id_low, sizeof shell->request_id_low);
+    segment_pool_init(&shell->segments, options->buffered_bytes_max);
+    buf_init(&shell->scratch, 0);
+    init_queues(shell);
+    int err = open_pools(shell);
+    if (err == 0)
+        err = listen_on(shell, SHELL_PORT_CLIENT, &options->listen);
+    if (err == 0)
+        err = listen_on(shell, SHELL_PORT_ADMIN, &options->admin_listen);
+    if (err != 0)
+        return err;
+    static const int numbers[] = {SIGTERM, SIGINT, SIGUSR1};
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        CHECK(uv_signal_init(loop, &shell->signals[i]) == 0);
+        shell->signals[i].data = shell;
+        CHECK(uv_signal_start(&shell->signals[i], on_signal, numbers[i]) == 0);
+    }
+    CHECK(uv_timer_init(loop, &shell->tick) == 0);
+    shell->tick.data = shell;
+    CHECK(uv_timer_start(&shell->tick, on_tick, SHELL_TICK_MS, SHELL_TICK_MS) == 0);
+    return prober_start(shell);
+}

@@ -1,0 +1,146 @@
+/* The libuv shell of one node: one process, one loop, no locks.
+ *
+ *   client.c     connections of clients (and of operators, on the admin port): heads, bodies, order
+ *   exchange.c   one request from its head to its last byte: route, retry, stream back, release
+ *   upstream.c   pooled connections to replicas
+ *   prober.c     health checks, /metrics, /v1/models of every replica
+ *   local.c      what the router answers itself on the client port
+ *   admin.c      the admin port
+ *
+ * struct shell is what they share. It lives as long as the process.
+ */
+#ifndef NODE_IO_SHELL_H
+#define NODE_IO_SHELL_H
+
+#include <uv.h>
+
+#include "http/head.h"
+#include "node/core/affinity.h"
+#include "node/core/log.h"
+#include "node/core/options.h"
+#include "node/core/router.h"
+#include "node/io/deadline.h"
+#include "node/io/segment.h"
+
+enum {
+    SHELL_READ_BYTES = 65536,
+    SHELL_OUT_BYTES_HIGH = 256 * 1024, /* queued towards a slow client: stop reading the engine */
+    SHELL_TICK_MS = 50,
+    SHELL_LINGER_MS = 2000, /* after an error answer: how long a client may still talk */
+};
+
+/* Which side of the daemon a connection came in on. */
+enum shell_port { SHELL_PORT_CLIENT, SHELL_PORT_ADMIN };
+
+struct shell_listener {
+    uv_tcp_t tcp;
+    enum shell_port port;
+    struct node_address bound; /* with the port that the kernel chose */
+};
+
+/* Counters of the data path; gauges are counted as they change. All exported by metrics.c. */
+struct shell_stats {
+    uint64_t connections_accepted;
+    uint64_t connections_open;
+    uint64_t connections_refused; /* beyond connections_max */
+    uint64_t requests;
+    uint64_t requests_open;
+    uint64_t requests_refused[6]; /* by reason: enum shell_refusal */
+    uint64_t responses[6];        /* by class: 1xx..5xx, index 0 unused */
+    uint64_t client_gone;
+    uint64_t client_timeouts; /* slow heads, bodies, readers */
+    uint64_t retries;
+    uint64_t upstream_connects;
+    uint64_t upstream_connect_failures;
+    uint64_t upstream_timeouts;
+    uint64_t upstream_broken; /* connections that broke in the middle of an answer */
+    uint64_t upstream_reused;
+    uint64_t bytes_in;       /* request bodies */
+    uint64_t bytes_out;      /* answers */
+    uint64_t not_understood; /* prompt bodies that the skimmer could not read: routed by load */
+    uint64_t backpressure;   /* times an engine was held back for a slow client */
+};
+
+enum shell_refusal {
+    SHELL_REFUSED_MALFORMED,  /* 400, 414, 431, 501, 505 of the parser */
+    SHELL_REFUSED_BODY_LIMIT, /* 413 */
+    SHELL_REFUSED_PATH,       /* 403, 404, 405 */
+    SHELL_REFUSED_MODEL,      /* 404 of an unknown model */
+    SHELL_REFUSED_NO_REPLICA, /* 503 */
+    SHELL_REFUSED_MEMORY,     /* 503, buffered_bytes_max */
+};
+
+struct prober;
+struct upstream_pool;
+
+struct shell {
+    uv_loop_t *loop;
+    const struct node_options *options;
+    struct node_router *router;
+    struct node_affinity *affinity; /* stored responses -> replica */
+    struct node_log *log;
+    struct segment_pool segments;
+    struct shell_stats stats;
+    struct http_limits limits;
+    struct hash_secret secret; /* of prompts: the same as the router's */
+
+    struct shell_listener listeners[2]; /* by enum shell_port */
+    uv_timer_t tick;
+    uv_signal_t signals[3]; /* TERM, INT, USR1 */
+    bool draining;
+    uint64_t drain_started_ms;
+    uint64_t started_ms;
+    uint64_t router_ticked_ms;
+    int exit_code;
+    char *admin_token; /* NULL: none is asked for */
+
+    /* Time limits, one queue each. */
+    struct deadline_queue client_head;
+    struct deadline_queue client_idle;
+    struct deadline_queue client_body;
+    struct deadline_queue client_write;
+    struct deadline_queue client_linger;
+    struct deadline_queue upstream_connect;
+    struct deadline_queue upstream_first_byte;
+    struct deadline_queue upstream_idle;
+    struct deadline_queue upstream_keepalive;
+    struct deadline_queue fetch;        /* probes of replicas */
+    struct deadline_queue fetch_sglang; /* whose health check costs a token */
+
+    struct client *clients;      /* all open connections */
+    struct upstream_pool *pools; /* by replica */
+    unsigned pool_count;
+    struct exchange *exchange_free;
+    unsigned exchange_free_count;
+    struct prober *prober;
+
+    uint64_t request_id_high; /* random per process; ids are high + counter */
+    uint64_t request_id_low;
+
+    /* Scratch for the duration of one callback. */
+    struct http_head head;
+    struct buf scratch;
+    char read_buffer[SHELL_READ_BYTES];
+};
+
+static inline uint64_t shell_now_ms(const struct shell *shell)
+{
+    return uv_now(shell->loop);
+}
+
+/* Opens both ports, starts probing and the tick. On an error one line is logged and ERR_* returned;
+ * the options, router, affinity and log are borrowed until shell_close() has run. */
+int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options *options,
+                struct node_router *router, struct node_affinity *affinity, struct node_log *log);
+
+/* Stops accepting and finishes what is open; the loop ends when all is done or at the drain limit.
+ * The second call ends at once. */
+void shell_drain(struct shell *shell);
+
+/* After the loop has ended: frees what is left. */
+void shell_close(struct shell *shell);
+
+/* One more request may be the last one that a drain waits for. */
+void shell_drain_check(struct shell *shell);
+
+#endif
