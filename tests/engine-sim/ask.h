@@ -1,0 +1,67 @@
+/* What a client asks for: a request body of any of the APIs, read in one pass. Pure.
+ *
+ * The prompt is rendered as ChatML does it (role markers around each message, tools and system
+ * text in front, wherever in the body they stood) and becomes the chain of the request.
+ */
+#ifndef TESTS_ENGINE_SIM_ASK_H
+#define TESTS_ENGINE_SIM_ASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "tests/engine-sim/text.h"
+
+enum sim_tool_choice { SIM_TOOL_AUTO, SIM_TOOL_NONE, SIM_TOOL_REQUIRED };
+
+struct sim_piece {
+    uint8_t section; /* enum section of ask.c */
+    uint8_t kind;
+    struct slice text;
+    struct slice role; /* of a message */
+    uint32_t id;       /* a token id of the prompt */
+};
+
+struct sim_ask {
+    struct slice model; /* empty: not given; like all slices, in `text` */
+    struct slice request_id;
+    struct slice cache_salt;
+    struct slice previous_response;
+    struct slice tool_name; /* of the tool to call */
+    enum sim_tool_choice tool_choice;
+    bool has_messages;
+    bool has_prompt; /* prompt, input, text or input_ids */
+    bool has_max_tokens;
+    bool has_tools;
+    bool stream;
+    bool include_usage;
+    bool ignore_eos;
+    bool background;
+    bool empty_salt;    /* an error, says vLLM */
+    bool wrong_tokens;  /* a token id beyond the vocabulary */
+    bool store;         /* of responses: true unless told otherwise */
+    int64_t max_tokens; /* -1: not given */
+    int64_t min_tokens;
+    uint64_t seed;
+    size_t error_at; /* of invalid JSON: the byte */
+
+    /* Memory of the slices, owned. */
+    char *text;
+    size_t text_len;
+    struct sim_piece *pieces;
+    size_t piece_count;
+    size_t piece_cap;
+};
+
+/* ERR_SYNTAX: no JSON object; error_at is set. */
+int sim_ask_parse(struct sim_ask *a, struct slice body);
+void sim_ask_free(struct sim_ask *a);
+
+/* Adds the prompt to the chain. `continues`: the chain ends in an answer that this goes on from. */
+void sim_ask_render(const struct sim_ask *a, struct sim_chain *chain, bool continues);
+
+/* The text of the prompt alone, for /tokenize: calls `each` for every token. */
+void sim_ask_tokens(const struct sim_ask *a, void (*each)(void *, uint32_t id, struct slice text),
+                    void *context);
+
+#endif

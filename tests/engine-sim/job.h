@@ -1,0 +1,85 @@
+/* One request for output: read, submitted to the model, worded piece by piece as tokens come. */
+#ifndef TESTS_ENGINE_SIM_JOB_H
+#define TESTS_ENGINE_SIM_JOB_H
+
+#include "tests/engine-sim/engine.h"
+
+enum { SIM_ID_BYTES = 128 };
+
+struct sim_job;
+
+/* How an API words things. Each function appends to `out`, which is sent at once. */
+struct sim_form {
+    const char *name;
+    const char *id_prefix;
+    bool output_bounded_at_16;                           /* of /v1/completions */
+    void (*begin)(struct sim_job *job, struct buf *out); /* before any token */
+    void (*piece)(struct sim_job *job, struct slice text, struct buf *out);
+    void (*end)(struct sim_job *job, struct buf *out);   /* after the last piece */
+    void (*whole)(struct sim_job *job, struct buf *out); /* instead of all these */
+};
+
+extern const struct sim_form sim_form_chat;
+extern const struct sim_form sim_form_completions;
+extern const struct sim_form sim_form_messages;
+extern const struct sim_form sim_form_responses;
+extern const struct sim_form sim_form_generate; /* SGLang's own */
+
+struct sim_job {
+    struct sim_request request; /* first */
+    struct sim_engine *engine;
+    struct sim_conn *conn; /* NULL: in the background */
+    const struct sim_form *form;
+    struct sim_job *prev;
+    struct sim_job *next;
+    char id[SIM_ID_BYTES];
+    char model[256];
+    char tool[128]; /* to be called; empty: plain text */
+    char previous[SIM_ID_BYTES];
+    uint64_t number; /* makes ids of parts */
+    int64_t created_s;
+    int64_t max_tokens; /* -1: not given */
+    uint64_t submitted_ns;
+    uint64_t chunks;
+    uint32_t emitted; /* tokens */
+    unsigned events;  /* of a Responses stream */
+    bool stream;
+    bool include_usage;
+    bool store;
+    bool length_ends_it; /* finish reason `length` */
+    bool submitted;
+    bool silent; /* a failure keeps it from saying anything more */
+    struct sim_fail fail;
+    uv_timer_t delay;
+    bool delayed;
+    struct buf text; /* the output so far */
+};
+
+void sim_job_begin(struct sim_engine *e, struct sim_conn *c, const struct sim_form *form,
+                   struct slice body);
+/* The model made progress. */
+void sim_job_progress(struct sim_job *job);
+/* The client is gone, or nobody wants it any more. */
+void sim_job_abort(struct sim_job *job);
+
+/* What words share. */
+const char *sim_job_finish_reason(const struct sim_job *job);
+uint64_t sim_job_completion_tokens(const struct sim_job *job);
+
+/* --- stored responses (store.c) ----------------------------------------------------------------
+ */
+
+enum { SIM_STORED_MAX = 1000 };
+
+/* Keeps the job's answer (queued or in progress while it has none), to be found by its id. */
+void sim_store_put(struct sim_job *job, const char *status);
+/* Adds what a former answer held to the chain. ERR_NOT_FOUND. */
+int sim_store_chain(struct sim_engine *e, struct slice id, struct sim_chain *chain);
+void sim_store_answer(struct sim_engine *e, struct sim_conn *c, struct slice id);
+void sim_store_cancel(struct sim_engine *e, struct sim_conn *c, struct slice id);
+void sim_store_clear(struct sim_engine *e);
+
+/* The object of the Responses API. */
+void sim_response_write(const struct sim_job *job, const char *status, struct buf *out);
+
+#endif

@@ -1,0 +1,212 @@
+#include "tests/engine-sim/options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/slice.h"
+
+enum kind { WHOLE, REAL, TEXT, FLAG, LISTEN, MODEL, ENGINE, ON_OFF, TERM };
+
+struct option {
+    const char *name;
+    enum kind kind;
+    size_t offset;
+    double least;
+    const char *value; /* how --help names it */
+    const char *help;
+};
+
+#define AT(field) offsetof(struct sim_options, field)
+
+static const struct option table[] = {
+    {"listen", LISTEN, 0, 0, "HOST:PORT",
+     "where to listen; port 0: the kernel picks (127.0.0.1:0)"},
+    {"model", MODEL, 0, 0, "NAME", "a model that it serves; may be repeated (sim)"},
+    {"engine", ENGINE, AT(sglang), 0, "vllm|sglang", "whose surface it has (vllm)"},
+    {"cache-tokens", WHOLE, AT(cache_tokens), 1, "N", "size of the KV cache (400000)"},
+    {"block-tokens", WHOLE, AT(block_tokens), 1, "N", "tokens per block of it (64)"},
+    {"max-model-len", WHOLE, AT(model_len_max), 2, "N", "longest context (131072, or the cache)"},
+    {"prefill-rate", REAL, AT(prefill_rate), 1e-3, "N",
+     "uncached prompt tokens per second (10000)"},
+    {"decode-base-ms", REAL, AT(decode_base_ms), 0, "MS", "a decode step without context (15)"},
+    {"decode-ns-per-context-token", REAL, AT(decode_ns_per_context_token), 0, "NS",
+     "what each token of the running contexts adds to it (30); 0: nothing"},
+    {"prefill-chunk", WHOLE, AT(prefill_chunk), 0, "N",
+     "tokens of a prefill that a step carries with it (2048); 0: prefill does not slow decoding"},
+    {"max-running", WHOLE, AT(running_max), 1, "N", "requests computed at the same time (256)"},
+    {"max-queued", WHOLE, AT(queued_max), 0, "N",
+     "requests inside, waiting or running; one more gets 503 (0: no limit)"},
+    {"output-tokens", WHOLE, AT(output_tokens), 1, "N",
+     "mean length of an answer that nothing else bounds (200)"},
+    {"prompt-tokens-details", ON_OFF, AT(details), 0, "on|off",
+     "whether usage tells cached_tokens (on)"},
+    {"speed-up", REAL, AT(speed_up), 1e-3, "X", "all times of the model are divided by it (1)"},
+    {"start-delay", REAL, AT(start_delay_s), 0, "SECONDS", "refuse connections that long (0)"},
+    {"seed", WHOLE, AT(seed), 0, "N", "another seed gives other answers (0)"},
+    {"api-key", TEXT, AT(api_key), 0, "KEY", "paths under /v1 want it as bearer token"},
+    {"on-term", TERM, AT(on_term), 0, "exit|hang|drain",
+     "SIGTERM: exit at once; keep requests hanging like vLLM; or finish them first (exit)"},
+    {"control", FLAG, AT(control), 0, NULL,
+     "serve POST /sim/fail, POST /sim/restart, GET /sim/stats, GET /sim/last"},
+};
+
+static void help(void)
+{
+    printf("engine-sim: answers like an LLM engine with a prefix cache, without a GPU.\n\n"
+           "Usage: engine-sim [--NAME VALUE]...\n\n");
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        char left[64];
+        (void)snprintf(left, sizeof left, "--%s %s", table[i].name,
+                       table[i].value == NULL ? "" : table[i].value);
+        printf("  %-36s %s\n", left, table[i].help);
+    }
+    printf("\nPOST /sim/fail "
+           "{\"mode\":\"none|refuse|hang|reset_mid_stream|status_500|status_503|slow\","
+           "\n  \"after_chunks\":N, \"count\":N, \"for_ms\":N, \"delay_ms\":N, \"health\":true}\n"
+           "  refuse needs for_ms; hang and reset_mid_stream let after_chunks pieces of a stream "
+           "pass;\n  count bounds the requests that fail; health: probes fail too.\n");
+}
+
+static bool number_of(const char *text, double *out)
+{
+    char *end;
+    errno = 0;
+    *out = strtod(text, &end);
+    return errno == 0 && end != text && *end == '\0' && isfinite(*out);
+}
+
+/* One of the words, in their order; -1: none. */
+static int word_of(const char *text, const char *words)
+{
+    struct slice rest = slice_of_cstr(words);
+    for (int i = 0; rest.len > 0; i++)
+        if (slice_equal(slice_cut(&rest, '|'), slice_of_cstr(text)))
+            return i;
+    return -1;
+}
+
+static bool listen_set(struct sim_options *o, const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    if (colon == NULL || slice_to_u64(slice_of_cstr(colon + 1), &o->port) != 0 || o->port > 65535)
+        return false;
+    return slice_to_cstr(slice_of(text, (size_t)(colon - text)), o->host, sizeof o->host);
+}
+
+static bool option_set(struct sim_options *o, const struct option *option, const char *text)
+{
+    void *at = (char *)o + option->offset;
+    double number = 0;
+    int word = 0;
+    switch (option->kind) {
+    case FLAG:
+        *(bool *)at = true;
+        return true;
+    case WHOLE:
+        return slice_to_u64(slice_of_cstr(text), at) == 0 &&
+               (double)*(uint64_t *)at >= option->least && *(uint64_t *)at < 1ull << 40;
+    case REAL:
+        if (!number_of(text, &number) || number < option->least)
+            return false;
+        *(double *)at = number;
+        return true;
+    case TEXT:
+        *(const char **)at = text;
+        return true;
+    case LISTEN:
+        return listen_set(o, text);
+    case MODEL:
+        if (o->model_count == SIM_MODELS_MAX)
+            return false;
+        o->models[o->model_count++] = text;
+        return *text != '\0';
+    case ENGINE:
+        word = word_of(text, option->value);
+        o->sglang = word == 1;
+        return word >= 0;
+    case ON_OFF:
+        word = word_of(text, option->value);
+        *(bool *)at = word == 0;
+        return word >= 0;
+    default:
+        word = word_of(text, option->value);
+        o->on_term = word < 0 ? SIM_TERM_EXIT : (enum sim_term)word;
+        return word >= 0;
+    }
+}
+
+static const struct option *option_find(const char *name, size_t len)
+{
+    for (size_t i = 0; i < ARRAY_LEN(table); i++)
+        if (slice_equal(slice_of(name, len), slice_of_cstr(table[i].name)))
+            return &table[i];
+    return NULL;
+}
+
+/* What fits only together. */
+static int options_finish(struct sim_options *o)
+{
+    if (o->model_count == 0)
+        o->models[o->model_count++] = "sim";
+    uint64_t blocks = o->cache_tokens / o->block_tokens;
+    if (blocks < 2 || blocks > 1u << 28) {
+        (void)fprintf(stderr, "engine-sim: --cache-tokens must be at least 2 blocks\n");
+        return -1;
+    }
+    uint64_t most = blocks * o->block_tokens;
+    if (o->model_len_max == 0)
+        o->model_len_max = most < 131072 ? most : 131072;
+    if (o->model_len_max > most) {
+        (void)fprintf(stderr, "engine-sim: --max-model-len %llu does not fit the cache of %llu\n",
+                      (unsigned long long)o->model_len_max, (unsigned long long)most);
+        return -1;
+    }
+    return 0;
+}
+
+int sim_options_parse(struct sim_options *o, int argc, char **argv)
+{
+    *o = (struct sim_options){
+        .host = "127.0.0.1",
+        .details = true,
+        .cache_tokens = 400000,
+        .block_tokens = 64,
+        .prefill_chunk = 2048,
+        .running_max = 256,
+        .output_tokens = 200,
+        .prefill_rate = 10000,
+        .decode_base_ms = 15,
+        .decode_ns_per_context_token = 30,
+        .speed_up = 1,
+    };
+    for (int i = 1; i < argc; i++) {
+        const char *name = argv[i];
+        if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+            help();
+            return 1;
+        }
+        const char *equals = strchr(name, '=');
+        size_t len = equals != NULL ? (size_t)(equals - name) : strlen(name);
+        const struct option *option =
+            len > 2 && strncmp(name, "--", 2) == 0 ? option_find(name + 2, len - 2) : NULL;
+        if (option == NULL) {
+            (void)fprintf(stderr, "engine-sim: %s is no option; see --help\n", name);
+            return -1;
+        }
+        const char *value = equals != NULL ? equals + 1 : NULL;
+        if (value == NULL && option->kind != FLAG && i + 1 < argc)
+            value = argv[++i];
+        if ((value == NULL) != (option->kind == FLAG) || !option_set(o, option, value)) {
+            (void)fprintf(stderr, "engine-sim: --%s %s: not a valid %s\n", option->name,
+                          value == NULL ? "" : value,
+                          option->value == NULL ? "flag" : option->value);
+            return -1;
+        }
+    }
+    return options_finish(o);
+}
