@@ -224,7 +224,7 @@ static void put_head(struct line *line, const struct node_log *log, enum log_lev
     put_text(line, name);
     if (log->color)
         put_text(line, "\x1b[0m");
-    put_text(line, "      " + strlen(name)); /* names have at most five letters */
+    put_text(line, &"      "[strlen(name)]); /* names have at most five letters */
     put_text(line, event);
 }
 
@@ -233,7 +233,8 @@ size_t log_format(const struct node_log *log, enum log_level level, const char *
 {
     static const char text_cut[] = " cut=true\n";
     static const char json_cut[] = ",\"cut\":true}\n";
-    struct line line = {.at = out, .tail = sizeof json_cut};
+    struct line line = {.tail = sizeof json_cut};
+    line.at = out;
     put_head(&line, log, level, event, now_ms);
     for (unsigned i = 0; i < count; i++)
         put_field(&line, &fields[i], log->json);

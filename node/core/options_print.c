@@ -105,24 +105,29 @@ int node_options_help(struct buf *out)
 
 /* --- --check-config --------------------------------------------------------------------------- */
 
-/* A YAML scalar in quotes where it would not stand for itself. */
+static bool yaml_plain(struct slice text)
+{
+    static const char safe[] = "./:_-+#|";
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.at[i];
+        bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        bool inside = i > 0 && i + 1 < text.len; /* ":", "-" and "#" mean something at the ends */
+        if (!alnum && !(c == '/' || (inside && c != '\0' && strchr(safe, c) != NULL)))
+            return false;
+    }
+    return text.len > 0;
+}
+
+/* A YAML scalar (without control characters, as all our values), in quotes where it would not stand
+ * for itself. */
 static int append_yaml(struct buf *out, struct slice text)
 {
-    bool plain = text.len > 0;
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.at[i];
-        if (c <= ' ' || c == '"' || c == '\\' || c == 0x7f || strchr("[]{},&*!|>'%@`", c) != NULL)
-            plain = false;
-    }
-    if (plain)
+    if (yaml_plain(text))
         return buf_append_slice(out, text);
     int err = buf_append_char(out, '"');
     for (size_t i = 0; i < text.len && err == 0; i++) {
-        unsigned char c = (unsigned char)text.at[i];
-        if (c < ' ' || c == 0x7f)
-            err = buf_printf(out, "\\x%02x", c);
-        else
-            err = buf_printf(out, "%s%c", c == '"' || c == '\\' ? "\\" : "", c);
+        char c = text.at[i];
+        err = buf_printf(out, "%s%c", c == '"' || c == '\\' ? "\\" : "", c);
     }
     return err == 0 ? buf_append_char(out, '"') : err;
 }
@@ -131,9 +136,13 @@ static int effective_value(const struct node_options *o, const struct node_optio
                            struct buf *out)
 {
     if (row->type == NODE_TYPE_LIST) {
+        const struct node_strings *list = (const void *)((const char *)o + row->offset);
         int err = buf_append_char(out, '[');
-        if (err == 0)
-            err = node_option_format(o, row, out);
+        for (unsigned i = 0; i < list->count && err == 0; i++) {
+            err = buf_append_cstr(out, i == 0 ? "" : ", ");
+            if (err == 0)
+                err = append_yaml(out, slice_of_cstr(list->at[i]));
+        }
         return err == 0 ? buf_append_char(out, ']') : err;
     }
     struct buf text = {0};

@@ -175,6 +175,16 @@ void node_option_list_clear(struct node_strings *list)
     *list = (struct node_strings){0};
 }
 
+static bool has_control(struct slice value)
+{
+    for (size_t i = 0; i < value.len; i++) {
+        unsigned char c = (unsigned char)value.at[i];
+        if (c < 0x20 || c == 0x7f)
+            return true;
+    }
+    return false;
+}
+
 /* A value of any scalar type; strings are not copied but only judged. */
 union scalar {
     struct node_address address;
@@ -204,7 +214,7 @@ static int read_scalar(const struct node_option *row, struct slice value, union 
     case NODE_TYPE_STRING:
     case NODE_TYPE_PATH:
     case NODE_TYPE_LIST:
-        if (slice_find(value, '\0') < value.len)
+        if (has_control(value))
             return ERR_SYNTAX;
         return row->wrong != NULL && row->wrong(value) != NULL ? ERR_SYNTAX : 0;
     }
@@ -342,7 +352,7 @@ int node_option_value_want(const struct node_option *row, struct slice value, st
     case NODE_TYPE_PATH:
     case NODE_TYPE_LIST: {
         const char *wrong = row->wrong != NULL ? row->wrong(value) : NULL;
-        return buf_append_cstr(out, wrong != NULL ? wrong : "want text without NUL bytes");
+        return buf_append_cstr(out, wrong != NULL ? wrong : "want text without control characters");
     }
     }
     CHECK_UNREACHABLE();

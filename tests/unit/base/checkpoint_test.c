@@ -6,10 +6,10 @@ static void test_weights(void **state)
 {
     (void)state;
     static const uint32_t first[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
-    for (uint8_t i = 0; i < sizeof first / sizeof *first; i++)
-        assert_int_equal(checkpoint_weight(i), first[i]);
-    for (uint8_t code = 1; code <= CHECKPOINT_CODE_MAX; code++)
-        assert_true(checkpoint_weight(code) > checkpoint_weight((uint8_t)(code - 1)));
+    for (unsigned i = 0; i < sizeof first / sizeof *first; i++)
+        assert_int_equal(checkpoint_weight((uint8_t)i), first[i]);
+    for (unsigned code = 1; code <= CHECKPOINT_CODE_MAX; code++)
+        assert_true(checkpoint_weight((uint8_t)code) > checkpoint_weight((uint8_t)(code - 1)));
 }
 
 /* A position is the sum of the weights up to it; codes never fall. */

@@ -1,0 +1,183 @@
+#include "tests/lib/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "node/io/config.h"
+#include "node/io/config_yaml.h"
+
+static struct node_options o;
+static struct node_options_error error;
+
+static int parse(const char *text)
+{
+    node_options_free(&o);
+    assert_int_equal(node_options_init(&o), 0);
+    return io_config_yaml_parse(&o, slice_of_cstr(text), "g.yaml", &error);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    node_options_free(&o);
+    return 0;
+}
+
+static void test_settings(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("# a comment\n"
+                           "listen: 0.0.0.0:9000\n"
+                           "admin-listen: \"[::1]:9001\"\n"
+                           "replica:\n"
+                           "  - http://a:1\n"
+                           "  - http://b:2#engine=vllm   # a comment\n"
+                           "ttl: 2h\n"
+                           "replica-header: no\n"
+                           "near-tie: 0.1\n"
+                           "seed: 7\n"),
+                     0);
+    assert_int_equal(o.listen.port, 9000);
+    assert_string_equal(o.admin_listen.host, "::1");
+    assert_int_equal(o.replica.count, 2);
+    assert_string_equal(o.replica.at[1], "http://b:2#engine=vllm");
+    assert_int_equal(o.ttl_ms, 7200000);
+    assert_false(o.replica_header);
+    assert_int_equal(o.seed, 7);
+    assert_int_equal(o.origins[node_option_find(SLICE("ttl"))].line, 7);
+    assert_int_equal(parse("replica: [http://a, http://b]\n"), 0);
+    assert_int_equal(o.replica.count, 2);
+    assert_int_equal(parse("replica: http://a,http://b\n"), 0);
+    assert_int_equal(o.replica.count, 2);
+}
+
+static void test_files_that_set_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(parse(""), 0);
+    assert_int_equal(parse("# nothing\n"), 0);
+    assert_int_equal(parse("---\n"), 0);
+    assert_int_equal(parse("{}\n"), 0);
+}
+
+static void test_errors_name_the_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *line;
+    } bad[] = {
+        {"listen: 0.0.0.0:1\n\nttl: soon\n",
+         "bad setting ttl = \"soon\" (g.yaml:3): want a time with its unit from 1s to 24h, such as "
+         "1h"},
+        {"replica:\n- http://a\n- b\n",
+         "bad setting replica = \"b\" (g.yaml:3): want a URL such as http://10.0.0.1:8000"},
+        {"lisen: a:1\n", "unknown setting \"lisen\" (g.yaml:1): did you mean listen?"},
+        {"lisen: [a:1]\n", "unknown setting \"lisen\" (g.yaml:1): did you mean listen?"},
+        {"ttl: 1h\nttl: 2h\n", "bad file g.yaml:2: want ttl only once"},
+        {"routing:\n  ttl: 1h\n", "bad file g.yaml:2: want name: value, not nested"},
+        {"ttl: [1h]\n", "bad file g.yaml:1: want one value, not a sequence"},
+        {"replica: []\n", "bad file g.yaml:1: want at least one value in a sequence"},
+        {"replica: [[http://a]]\n", "bad file g.yaml:1: want plain values in a sequence"},
+        {"ttl: &x 1h\n", "bad file g.yaml:1: want no anchors"},
+        {"ttl: *x\n", "bad file g.yaml:1: want name: value, not nested"},
+        {"- ttl\n", "bad file g.yaml:1: want lines of name: value"},
+        {"ttl\n", "bad file g.yaml:1: want lines of name: value"},
+        {"? [a]\n: b\n", "bad file g.yaml:1: want the name of a setting"},
+        {"ttl: 1h\n---\nseed: 1\n", "bad file g.yaml:2: want one document only"},
+        {"ttl:\n", "bad setting ttl = \"\" (g.yaml:1): want a time with its unit from 1s to 24h, "
+                   "such as 1h"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_true(parse(bad[i].text) < 0);
+        assert_string_equal(error.text, bad[i].line);
+    }
+    assert_int_equal(parse("ttl: 1h\n\tseed: 1\n"), ERR_SYNTAX);
+    assert_non_null(strstr(error.text, "bad file g.yaml:2: not YAML, "));
+    assert_int_equal(parse("ttl: \"1h\n"), ERR_SYNTAX);
+    assert_int_equal(parse("\xff\xfe\x41"), ERR_SYNTAX);
+}
+
+/* What --check-config prints is a file that gives the same settings. */
+static void test_effective_is_a_file(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("replica: [http://a, 'http://[::1]:2#engine=sglang']\n"
+                           "admin-token-file: \"a: \\\"b\\\" # c\"\nttl: 90m\n"),
+                     0);
+    struct buf first = {0};
+    struct buf second = {0};
+    assert_int_equal(node_options_effective(&o, &first), 0);
+    assert_int_equal(buf_append_char(&first, '\0'), 0);
+    int err = parse(first.at);
+    if (err != 0)
+        fail_msg("%s", error.text);
+    assert_string_equal(o.admin_token_file, "a: \"b\" # c");
+    assert_int_equal(o.ttl_ms, 5400000);
+    assert_int_equal(o.replica.count, 2);
+    assert_int_equal(node_options_effective(&o, &second), 0);
+    buf_free(&first);
+    buf_free(&second);
+}
+
+static int load(int argc, const char *const *argv, const char *variable)
+{
+    static char words[8][256];
+    char text[256];
+    char *copies[8];
+    char *all[] = {text, NULL};
+    node_options_free(&o);
+    assert_true(slice_to_cstr(slice_of_cstr(variable), text, sizeof text));
+    for (int i = 0; i < argc; i++) {
+        assert_true(slice_to_cstr(slice_of_cstr(argv[i]), words[i], sizeof words[0]));
+        copies[i] = words[i];
+    }
+    return io_config_load(&o, argc, copies, all, &error);
+}
+
+static void test_load(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/grapevine-config-test-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    static const char text[] = "replica: http://a\nttl: 2h\nseed: 1\nretries-max: 1\n";
+    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+    (void)close(fd);
+
+    const char *argv[] = {"grapevine", "--config", path, "--seed", "3"};
+    assert_int_equal(load(5, argv, "GRAPEVINE_RETRIES_MAX=2"), 0);
+    assert_int_equal(o.seed, 3);
+    assert_int_equal(o.retries_max, 2);
+    assert_int_equal(o.ttl_ms, 7200000);
+    char variable[64];
+    (void)snprintf(variable, sizeof variable, "GRAPEVINE_CONFIG=%s", path);
+    assert_int_equal(load(1, argv, variable), 0);
+    assert_int_equal(o.seed, 1);
+    (void)unlink(path);
+
+    assert_int_equal(load(3, argv, "A=b"), ERR_NOT_FOUND);
+    assert_non_null(strstr(error.text, "No such file or directory"));
+    const char *folder[] = {"grapevine", "--config=/"};
+    assert_int_equal(load(2, folder, "A=b"), ERR_NOT_FOUND);
+    assert_non_null(strstr(error.text, "Is a directory"));
+    const char *help[] = {"grapevine", "--help"};
+    assert_int_equal(load(2, help, "GRAPEVINE_TTL=nonsense"), 0);
+    assert_int_equal(o.command, NODE_COMMAND_HELP);
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_settings),
+        TEST(test_files_that_set_nothing),
+        TEST(test_errors_name_the_line),
+        TEST(test_effective_is_a_file),
+        TEST(test_load),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
