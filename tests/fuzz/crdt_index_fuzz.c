@@ -1,0 +1,14 @@
+/* Any sequence of operations on the prefix index, against a naive model. */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tests/lib/index_model.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size <= 2048)
+        (void)model_run(data, size);
+    return 0;
+}
