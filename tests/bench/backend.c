@@ -146,9 +146,10 @@ static void pace_later(struct peer *p)
     due_last = p;
 }
 
-/* Writes what is due; returns the milliseconds until the next, -1 if there is none. */
-static int pace(void)
+/* Writes what is due; returns the time until the next, NULL if there is none. */
+static const struct timespec *pace(void)
 {
+    static struct timespec wait;
     uint64_t now = now_ns();
     while (due_first != NULL && due_first->due_ns <= now) {
         struct peer *p = due_first;
@@ -168,8 +169,10 @@ static int pace(void)
             pace_later(p);
     }
     if (due_first == NULL)
-        return -1;
-    return (int)((due_first->due_ns - now + 999999) / 1000000);
+        return NULL;
+    wait.tv_nsec = (long)((due_first->due_ns - now) % 1000000000);
+    wait.tv_sec = (time_t)((due_first->due_ns - now) / 1000000000);
+    return &wait;
 }
 
 static bool respond(struct peer *p)
@@ -315,7 +318,7 @@ int main(int argc, char **argv)
     }
     for (;;) {
         struct epoll_event events[EVENTS];
-        int n = epoll_wait(poller, events, EVENTS, pace());
+        int n = epoll_pwait2(poller, events, EVENTS, pace(), NULL);
         for (int i = 0; i < n; i++) {
             struct peer *p = events[i].data.ptr;
             if (!p->listener) {

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# `make demo`: the same conversations through three policies, side by side.
+#
+# Four simulated engines and one router on free ports of 127.0.0.1, fresh for every policy; the mix
+# of tests/bench/replay/trace_demo.c. KEEP=1 leaves the last set running.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+. tests/bench/lib.sh
+need "$BUILD/grapevine" "$BUILD/tests/engine-sim" "$BUILD/tests/replay"
+
+SPEED=${SPEED:-10}     # simulated seconds per second
+CACHE=${CACHE:-100000} # tokens that one engine can keep
+MODEL=demo-model
+
+step "Grapevine demo: four engines, one router, the same conversations under three policies"
+say "Each engine is simulated (exact LRU prefix cache of $CACHE tokens, 10,000 prefill tokens/s,"
+say "decode that slows with what runs), ${SPEED} times as fast as real. 24 coding agents, 36 chats"
+say "and 60 one-shot prompts: about 490 requests, as real HTTP with streams."
+say
+
+engines_and_router() { # POLICY
+    start_engines 4 --model "$MODEL" --cache-tokens "$CACHE" --prefill-rate 10000 \
+        --decode-base-ms 15 --decode-ns-per-context-token 30 --prefill-chunk 2048 --speed-up "$SPEED"
+    start_router "$1"
+}
+
+results=()
+for policy in round_robin session cache_aware; do
+    engines_and_router "$policy"
+    results+=("$WORK/$policy.json")
+    [ -t 2 ] || say "  $policy ..."
+    "$BUILD/tests/replay" --target "$ROUTER" --pid "$ROUTER_PID" --trace demo --speed-up "$SPEED" \
+        --model "$MODEL" --label "$policy" --json "$WORK/$policy.json" >"$WORK/$policy.txt" ||
+        { cat "$WORK/$policy.txt" "$WORK/router.log" >&2; die "the run failed"; }
+    [ "$policy" = cache_aware ] || stop "${PIDS[@]}"
+done
+
+step "What the clients saw (seconds of the simulated engines)"
+tests/bench/table.py policies "${results[@]}"
+say
+tests/bench/table.py verdict "${results[@]}"
+say
+
+step "Try it by hand"
+keep_curl="curl -N $ROUTER/v1/chat/completions -H 'content-type: application/json' -d '{\"model\":\"$MODEL\",\"stream\":true,\"max_tokens\":20,\"messages\":[{\"role\":\"user\",\"content\":\"Hello, grapevine\"}]}'"
+if [ -n "${KEEP:-}" ]; then
+    say "$keep_curl"
+    say "$BUILD/gvctl --admin ${ADMIN#http://} replicas      what the router knows of its engines"
+    say "$BUILD/gvctl --admin ${ADMIN#http://} explain FILE  what each engine would cost for a request body"
+    say "curl $ADMIN/metrics                            everything it counts"
+    say
+    say "Left running. Stop it with: kill ${PIDS[*]}"
+    trap - EXIT INT TERM
+    exit 0
+fi
+say "make demo KEEP=1 leaves the engines and the router running; then, with its ports:"
+say "  $keep_curl"
+say "  $BUILD/gvctl --admin ${ADMIN#http://} replicas"

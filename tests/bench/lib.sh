@@ -1,0 +1,115 @@
+# Sourced by the demo and the benchmarks: starts engines and routers on free ports of 127.0.0.1 and
+# stops what it started, whatever happens.
+
+BUILD=${BUILD:-build}
+WORK=$(mktemp -d "${TMPDIR:-/tmp}/grapevine-bench.XXXXXX")
+PIDS=()
+ENGINES=()      # URLs
+ENGINE_PIDS=()
+
+if [ -t 1 ] && [ "${TERM:-dumb}" != dumb ]; then
+    BOLD=$'\e[1m' DIM=$'\e[2m' PLAIN=$'\e[0m'
+else
+    BOLD='' DIM='' PLAIN=''
+fi
+
+say() { printf '%s\n' "$*"; }
+step() { printf '%s%s%s\n' "$BOLD" "$*" "$PLAIN"; }
+die() { printf '%s\n' "$*" >&2; exit 1; }
+
+need() {
+    local file
+    for file in "$@"; do
+        [ -x "$file" ] || die "$file is not built; try: make everything"
+    done
+}
+
+# A port that nobody listens on right now.
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# background LOG COMMAND...: starts it and leaves its pid in $STARTED.
+background() {
+    local log=$1
+    shift
+    "$@" >"$log" 2>&1 &
+    STARTED=$!
+    PIDS+=("$STARTED")
+}
+
+# until_true SECONDS COMMAND...
+until_true() {
+    local tries=$(($1 * 20))
+    shift
+    while ! "$@" >/dev/null 2>&1; do
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] || return 1
+        sleep 0.05
+    done
+}
+
+# stop PID...: ends processes that were started here and waits for them.
+stop() {
+    local pid kept=() other
+    for pid in "$@"; do
+        kill "$pid" 2>/dev/null || true
+    done
+    for pid in "$@"; do
+        for _ in $(seq 100); do
+            kill -0 "$pid" 2>/dev/null || break
+            sleep 0.05
+        done
+        kill -KILL "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
+    for other in "${PIDS[@]}"; do
+        [[ " $* " == *" $other "* ]] || kept+=("$other")
+    done
+    PIDS=("${kept[@]}")
+}
+
+stop_all() {
+    local status=$?
+    trap - EXIT INT TERM
+    [ ${#PIDS[@]} -eq 0 ] || stop "${PIDS[@]}"
+    rm -rf "$WORK"
+    exit "$status"
+}
+trap stop_all EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# start_engines COUNT FLAGS...: engine simulators; fills ENGINES and ENGINE_PIDS.
+start_engines() {
+    local count=$1 i log
+    shift
+    ENGINES=() ENGINE_PIDS=()
+    for i in $(seq "$count"); do
+        log=$WORK/engine-$i.log
+        background "$log" "$BUILD/tests/engine-sim" --listen 127.0.0.1:0 "$@"
+        ENGINE_PIDS+=("$STARTED")
+    done
+    for i in $(seq "$count"); do
+        log=$WORK/engine-$i.log
+        until_true 10 grep -q 'listening on http' "$log" || { cat "$log" >&2; die "engine $i did not start"; }
+        ENGINES+=("$(sed -n 's/.*listening on \(http:[^ ]*\).*/\1/p' "$log" | head -n 1)")
+    done
+}
+
+# start_router POLICY FLAGS...: one Grapevine in front of ENGINES; sets ROUTER, ADMIN, ROUTER_PID.
+start_router() {
+    local policy=$1 flags=() engine port admin
+    shift
+    for engine in "${ENGINES[@]}"; do
+        flags+=(--replica "$engine")
+    done
+    port=$(free_port) admin=$(free_port)
+    background "$WORK/router.log" "$BUILD/grapevine" "${flags[@]}" --listen "127.0.0.1:$port" \
+        --admin-listen "127.0.0.1:$admin" --policy "$policy" "$@"
+    ROUTER_PID=$STARTED ROUTER=http://127.0.0.1:$port ADMIN=http://127.0.0.1:$admin
+    if ! until_true 10 curl -fsS -o "$WORK/ready" "$ADMIN/readyz"; then
+        cat "$WORK/router.log" >&2
+        die "the router did not become ready"
+    fi
+}
