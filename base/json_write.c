@@ -178,7 +178,7 @@ void json_key(struct json_writer *w, const char *key)
     json_key_slice(w, slice_of_cstr(key));
 }
 
-void json_string(struct json_writer *w, struct slice text)
+void json_slice(struct json_writer *w, struct slice text)
 {
     separate(w);
     put_string(w, text);
@@ -186,13 +186,13 @@ void json_string(struct json_writer *w, struct slice text)
 
 void json_cstr(struct json_writer *w, const char *text)
 {
-    json_string(w, slice_of_cstr(text));
+    json_slice(w, slice_of_cstr(text));
 }
 
 int json_string_append(struct buf *out, struct slice text)
 {
     struct json_writer w = json_writer_of(out);
-    json_string(&w, text);
+    json_slice(&w, text);
     return json_writer_finish(&w);
 }
 
@@ -224,7 +224,7 @@ void json_i64(struct json_writer *w, int64_t value)
 void json_double(struct json_writer *w, double value)
 {
     if (!isfinite(value)) {
-        json_null(w);
+        json_nil(w);
         return;
     }
     char text[32];
@@ -239,7 +239,7 @@ void json_bool(struct json_writer *w, bool value)
     json_raw(w, value ? SLICE("true") : SLICE("false"));
 }
 
-void json_null(struct json_writer *w)
+void json_nil(struct json_writer *w)
 {
     json_raw(w, SLICE("null"));
 }

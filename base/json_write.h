@@ -41,15 +41,16 @@ void json_array_end(struct json_writer *w);
 void json_key(struct json_writer *w, const char *key);
 void json_key_slice(struct json_writer *w, struct slice key);
 
-/* Any bytes: what is not UTF-8 becomes U+FFFD, so the result is always valid JSON. */
-void json_string(struct json_writer *w, struct slice text);
+/* A string of any bytes: what is not UTF-8 becomes U+FFFD, so the result is always valid JSON.
+ * (jansson, which tests link, has taken the names json_string and json_null.) */
+void json_slice(struct json_writer *w, struct slice text);
 void json_cstr(struct json_writer *w, const char *text);
 void json_u64(struct json_writer *w, uint64_t value);
 void json_i64(struct json_writer *w, int64_t value);
 /* NaN and infinities, which JSON does not have, become null. */
 void json_double(struct json_writer *w, double value);
 void json_bool(struct json_writer *w, bool value);
-void json_null(struct json_writer *w);
+void json_nil(struct json_writer *w);
 /* JSON text that is known to be valid, as one value. */
 void json_raw(struct json_writer *w, struct slice json);
 

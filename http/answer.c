@@ -118,14 +118,14 @@ int http_error_body_write(struct buf *out, const struct http_error *error)
     json_key(&w, "error");
     json_object_begin(&w);
     json_key(&w, "message");
-    json_string(&w, error->message);
+    json_slice(&w, error->message);
     json_key(&w, "type");
-    json_string(&w, error->type.len > 0 ? error->type : slice_of_cstr(error_type(error->status)));
+    json_slice(&w, error->type.len > 0 ? error->type : slice_of_cstr(error_type(error->status)));
     json_key(&w, "param");
     if (error->param.len > 0)
-        json_string(&w, error->param);
+        json_slice(&w, error->param);
     else
-        json_null(&w);
+        json_nil(&w);
     json_key(&w, "code");
     json_u64(&w, error->status);
     json_object_end(&w);

@@ -50,7 +50,7 @@ static void put_double(struct json_writer *w, const char *key, double value)
 static void put_text(struct json_writer *w, const char *key, struct slice text)
 {
     json_key(w, key);
-    json_string(w, text);
+    json_slice(w, text);
 }
 
 static void explain_candidate(struct json_writer *w, const struct node_router *r,
@@ -155,7 +155,7 @@ static void replica_scrape(struct json_writer *w, const struct node_replica *k, 
 {
     json_key(w, "engine_metrics");
     if (k->scraped_ms == 0) {
-        json_null(w);
+        json_nil(w);
         return;
     }
     json_object_begin(w);

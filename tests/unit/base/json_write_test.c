@@ -25,7 +25,7 @@ static void nesting_and_commas(void **state)
     json_double(&w, INFINITY);
     json_double(&w, NAN);
     json_bool(&w, true);
-    json_null(&w);
+    json_nil(&w);
     json_raw(&w, SLICE("[1]"));
     json_array_end(&w);
     json_key_slice(&w, SLICE("c\""));

@@ -1,0 +1,297 @@
+#include "http/forward.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "tests/lib/test.h"
+
+static struct http_head head, again;
+static struct buf out;
+
+static int setup(void **state)
+{
+    (void)state;
+    buf_init(&out, 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    buf_free(&out);
+    return 0;
+}
+
+/* Parses, forwards, compares, and checks that what goes on is itself acceptable. */
+static void check_request(const char *text, const struct http_forward_request *how,
+                          const char *want)
+{
+    assert_int_equal(http_request_parse(&head, text, strlen(text), &http_limits_default), 0);
+    buf_clear(&out);
+    assert_int_equal(http_forward_request_write(&out, &head, how), 0);
+    assert_slice_equal(buf_slice(&out), want);
+    assert_int_equal(http_request_parse(&again, out.at, out.len, &http_limits_default), 0);
+    assert_int_equal(again.framing, how->framing);
+    assert_int_equal(again.content_length, how->content_length);
+}
+
+static void check_response(const char *text, const struct http_forward_response *how,
+                           const char *want)
+{
+    assert_int_equal(http_response_parse(&head, text, strlen(text), false, &http_limits_default),
+                     0);
+    buf_clear(&out);
+    assert_int_equal(http_forward_response_write(&out, &head, how), 0);
+    assert_slice_equal(buf_slice(&out), want);
+    assert_int_equal(http_response_parse(&again, out.at, out.len, false, &http_limits_default), 0);
+}
+
+static const struct http_forward_request as_is = {.framing = HTTP_BODY_NONE};
+
+static void nothing_to_drop(void **state)
+{
+    (void)state;
+    const char *text = "GET /x?y HTTP/1.1\r\nHost: a\r\nX:  two \r\nY:\r\n\r\n";
+    check_request(text, &as_is, text);
+}
+
+static void hop_by_hop_request(void **state)
+{
+    (void)state;
+    check_request("POST / HTTP/1.1\r\nConnection: keep-alive, X-Drop, upgrade\r\nHost: a\r\n"
+                  "A: 1\r\nKeep-Alive: 5\r\nx-drop: y\r\nX-Drop-Not: z\r\nProxy-Connection: x\r\n"
+                  "TE: trailers\r\nTrailer: X\r\nTransfer-Encoding: chunked\r\nUpgrade: h2c\r\n"
+                  "B: 2\r\nHTTP2-Settings: x\r\nProxy-Authorization: x\r\nExpect: 100-continue\r\n"
+                  "Endpoint-Load-Metrics-Format: json\r\nC: 3\r\n\r\n",
+                  &(struct http_forward_request){.framing = HTTP_BODY_CHUNKED},
+                  "POST / HTTP/1.1\r\nHost: a\r\nA: 1\r\nX-Drop-Not: z\r\nB: 2\r\nC: 3\r\n"
+                  "Transfer-Encoding: chunked\r\n\r\n");
+}
+
+static void connection_cannot_strip_what_counts(void **state)
+{
+    (void)state;
+    check_request("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nAuthorization: b\r\n"
+                  "Connection: host, content-length, authorization, x-forwarded-for\r\n"
+                  "X-Forwarded-For: 1.1.1.1\r\nConnection: Content-Type, x-real-ip\r\n"
+                  "Content-Type: c\r\nX-Real-IP: 2.2.2.2\r\n\r\n",
+                  &(struct http_forward_request){.framing = HTTP_BODY_LENGTH, .content_length = 3},
+                  "POST / HTTP/1.1\r\nHost: a\r\nAuthorization: b\r\nX-Forwarded-For: 1.1.1.1\r\n"
+                  "Content-Type: c\r\nX-Real-IP: 2.2.2.2\r\nContent-Length: 3\r\n\r\n");
+}
+
+static void length_instead_of_chunks(void **state)
+{
+    (void)state;
+    check_request(
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+        &(struct http_forward_request){.framing = HTTP_BODY_LENGTH, .content_length = UINT64_MAX},
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 18446744073709551615\r\n\r\n");
+    check_request("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 007\r\n\r\n",
+                  &(struct http_forward_request){.framing = HTTP_BODY_LENGTH, .content_length = 7},
+                  "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\n");
+}
+
+static void hosts(void **state)
+{
+    (void)state;
+    check_request("GET / HTTP/1.1\r\nX: y\r\nHost: a\r\n\r\n",
+                  &(struct http_forward_request){.host = SLICE("engine:8000")},
+                  "GET / HTTP/1.1\r\nHost: engine:8000\r\nX: y\r\n\r\n");
+    check_request("GET / HTTP/1.0\r\nX: y\r\n\r\n",
+                  &(struct http_forward_request){.host_fallback = SLICE("engine")},
+                  "GET / HTTP/1.1\r\nHost: engine\r\nX: y\r\n\r\n");
+    check_request("GET http://a/b?c HTTP/1.1\r\nHost: a\r\n\r\n", &as_is,
+                  "GET /b?c HTTP/1.1\r\nHost: a\r\n\r\n");
+    check_request("GET http://a?c HTTP/1.0\r\n\r\n", &as_is, "GET /?c HTTP/1.1\r\nHost: a\r\n\r\n");
+    check_request("OPTIONS http://a HTTP/1.1\r\nHost: a\r\n\r\n", &as_is,
+                  "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n");
+    check_request("GET /? HTTP/1.1\r\nHost: a\r\n\r\n", &as_is,
+                  "GET /? HTTP/1.1\r\nHost: a\r\n\r\n");
+}
+
+static void forwarding_fields(void **state)
+{
+    (void)state;
+    struct http_forward_request how = {.client_address = SLICE("10.0.0.1")};
+    check_request("GET / HTTP/1.1\r\nHost: a:80\r\nX: y\r\n\r\n", &how,
+                  "GET / HTTP/1.1\r\nX-Forwarded-For: 10.0.0.1\r\nX-Forwarded-Proto: http\r\n"
+                  "X-Forwarded-Host: a:80\r\nHost: a:80\r\nX: y\r\n\r\n");
+    /* A proxy before us: its words are continued. */
+    const char *behind = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.1.1.1\r\n"
+                         "X-Forwarded-Proto: https\r\nX-Forwarded-Host: b\r\nX-Real-IP: 1.1.1.1\r\n"
+                         "Forwarded: for=1.1.1.1\r\nX-Forwarded-For: 2.2.2.2, 3.3.3.3\r\n\r\n";
+    check_request(behind, &how,
+                  "GET / HTTP/1.1\r\nX-Forwarded-For: 1.1.1.1, 2.2.2.2, 3.3.3.3, 10.0.0.1\r\n"
+                  "Forwarded: for=1.1.1.1, for=10.0.0.1;host=\"a\";proto=http\r\n"
+                  "Host: a\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: b\r\n"
+                  "X-Real-IP: 1.1.1.1\r\n\r\n");
+    how.forwarded = HTTP_FORWARDED_NEVER;
+    how.distrust_client = true;
+    check_request(behind, &how,
+                  "GET / HTTP/1.1\r\nX-Forwarded-For: 10.0.0.1\r\nX-Forwarded-Proto: http\r\n"
+                  "X-Forwarded-Host: a\r\nHost: a\r\n\r\n");
+    how = (struct http_forward_request){.client_address = SLICE("2001:db8::1"),
+                                        .proto = SLICE("https"),
+                                        .forwarded = HTTP_FORWARDED_ALWAYS};
+    check_request("GET / HTTP/1.0\r\nHost: a\r\n\r\n", &how,
+                  "GET / HTTP/1.1\r\nX-Forwarded-For: 2001:db8::1\r\nX-Forwarded-Proto: https\r\n"
+                  "X-Forwarded-Host: a\r\n"
+                  "Forwarded: for=\"[2001:db8::1]\";host=\"a\";proto=https\r\nHost: a\r\n\r\n");
+}
+
+static void request_id_and_extra(void **state)
+{
+    (void)state;
+    struct http_line extra[] = {{SLICE("x-session-id"), SLICE("new")}, {SLICE("Z"), SLICE("1")}};
+    struct http_forward_request how = {
+        .request_id = SLICE("id-1"), .extra = extra, .extra_count = ARRAY_LEN(extra)};
+    check_request("GET / HTTP/1.1\r\nHost: a\r\nX-Request-ID: old\r\nX-Session-Id: old\r\n"
+                  "traceparent: 00-1-2-01\r\n\r\n",
+                  &how,
+                  "GET / HTTP/1.1\r\nHost: a\r\ntraceparent: 00-1-2-01\r\nX-Request-Id: id-1\r\n"
+                  "x-session-id: new\r\nZ: 1\r\n\r\n");
+    check_request("GET / HTTP/1.1\r\nHost: a\r\nX-Request-ID: old\r\n\r\n", &as_is,
+                  "GET / HTTP/1.1\r\nHost: a\r\nX-Request-ID: old\r\n\r\n");
+}
+
+static void responses(void **state)
+{
+    (void)state;
+    struct http_line extra[] = {{SLICE("x-grapevine-replica"), SLICE("r1")},
+                                {SLICE("x-request-id"), SLICE("id")}};
+    check_response("HTTP/1.1 200 Fine\r\nDate: now\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\n"
+                   "Content-Length: 5\r\nEndpoint-Load-Metrics: a=b\r\nX-Request-Id: engine\r\n"
+                   "endpoint-load-metrics-json: {}\r\nKeep-Alive: timeout=5\r\nServer: u\r\n"
+                   "X-Grapevine-Replica: forged\r\nProxy-Authenticate: x\r\n\r\n",
+                   &(struct http_forward_response){.client_minor = 1,
+                                                   .keep_alive = true,
+                                                   .framing = HTTP_BODY_LENGTH,
+                                                   .content_length = 5,
+                                                   .extra = extra,
+                                                   .extra_count = 2},
+                   "HTTP/1.1 200 Fine\r\nDate: now\r\nServer: u\r\nContent-Length: 5\r\n"
+                   "x-grapevine-replica: r1\r\nx-request-id: id\r\n\r\n");
+    check_response("HTTP/1.0 404 \r\nA: b\r\n\r\n",
+                   &(struct http_forward_response){
+                       .client_minor = 1, .keep_alive = true, .framing = HTTP_BODY_CHUNKED},
+                   "HTTP/1.1 404 \r\nA: b\r\nTransfer-Encoding: chunked\r\n\r\n");
+    check_response("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+                   &(struct http_forward_response){.framing = HTTP_BODY_UNTIL_CLOSE},
+                   "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+    check_response("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+                   &(struct http_forward_response){.keep_alive = true, .framing = HTTP_BODY_LENGTH},
+                   "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n");
+}
+
+static void responses_without_body(void **state)
+{
+    (void)state;
+    struct http_forward_response how = {.client_minor = 1, .keep_alive = true};
+    check_response("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", &how,
+                   "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n");
+    check_response("HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", &how,
+                   "HTTP/1.1 204 No Content\r\n\r\n");
+    check_response("HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", &how,
+                   "HTTP/1.1 204 No Content\r\n\r\n");
+}
+
+static void framing_for_a_client(void **state)
+{
+    (void)state;
+    static const enum http_framing in[] = {HTTP_BODY_NONE, HTTP_BODY_LENGTH, HTTP_BODY_CHUNKED,
+                                           HTTP_BODY_UNTIL_CLOSE};
+    static const enum http_framing want[2][4] = {
+        {HTTP_BODY_NONE, HTTP_BODY_LENGTH, HTTP_BODY_UNTIL_CLOSE, HTTP_BODY_UNTIL_CLOSE},
+        {HTTP_BODY_NONE, HTTP_BODY_LENGTH, HTTP_BODY_CHUNKED, HTTP_BODY_CHUNKED}};
+    for (unsigned minor = 0; minor < 2; minor++) {
+        for (size_t i = 0; i < 4; i++) {
+            head.framing = in[i];
+            assert_int_equal(http_forward_response_framing(&head, minor), want[minor][i]);
+        }
+    }
+}
+
+static void full_buffer_is_left_alone(void **state)
+{
+    (void)state;
+    const char *text = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    assert_int_equal(http_request_parse(&head, text, strlen(text), &http_limits_default), 0);
+    struct buf small;
+    buf_init(&small, 100);
+    assert_int_equal(buf_append_cstr(&small, "before"), 0);
+    assert_int_equal(http_forward_request_write(&small, &head, &as_is), ERR_LIMIT);
+    assert_slice_equal(buf_slice(&small), "before");
+    buf_free(&small);
+}
+
+static uint64_t draw(uint64_t *seed, uint64_t below)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (*seed >> 33) % below;
+}
+
+/* What goes on holds the same end-to-end fields in the same order, and nothing hop-by-hop. */
+static void random_heads_keep_their_fields(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool kept;
+    } names[] = {{"A", true},           {"x-hop", false},        {"Accept", true},
+                 {"Connection", false}, {"Keep-Alive", false},   {"X-Forwarded-For", true},
+                 {"TE", false},         {"Content-Type", true},  {"X-Very-Long-Name", true},
+                 {"Upgrade", false},    {"Authorization", true}, {"Cookie", true}};
+    uint64_t seed = 7;
+    for (int round = 0; round < 20000; round++) {
+        char text[4096];
+        size_t kept[64];
+        size_t kept_count = 0;
+        size_t count = draw(&seed, 60);
+        int len = snprintf(text, sizeof text,
+                           "GET / HTTP/1.1\r\nHost: a\r\nConnection: x-hop, , cookie\r\n");
+        for (size_t i = 0; i < count; i++) {
+            size_t which = draw(&seed, ARRAY_LEN(names));
+            const char *value = strcmp(names[which].name, "Connection") == 0 ? "keep-alive" : "v";
+            len += snprintf(text + len, sizeof text - (size_t)len, "%s:%*s%s%zu\r\n",
+                            names[which].name, (int)draw(&seed, 3), "", value,
+                            value[0] == 'v' ? i : (size_t)0);
+            if (names[which].kept)
+                kept[kept_count++] = which;
+        }
+        len += snprintf(text + len, sizeof text - (size_t)len, "\r\n");
+        assert_int_equal(http_request_parse(&head, text, (size_t)len, &http_limits_default), 0);
+        buf_clear(&out);
+        assert_int_equal(http_forward_request_write(&out, &head, &as_is), 0);
+        assert_int_equal(http_request_parse(&again, out.at, out.len, &http_limits_default), 0);
+        assert_int_equal(again.field_count, 1 + kept_count);
+        for (size_t i = 0; i < kept_count; i++)
+            assert_slice_equal(again.fields[i + 1].name, names[kept[i]].name);
+        size_t from = 0;
+        for (size_t i = 0; i < again.field_count; i++, from++) {
+            while (!slice_equal(head.fields[from].name, again.fields[i].name) ||
+                   !slice_equal(head.fields[from].value, again.fields[i].value))
+                assert_true(++from < head.field_count);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_to_drop),
+        cmocka_unit_test(hop_by_hop_request),
+        cmocka_unit_test(connection_cannot_strip_what_counts),
+        cmocka_unit_test(length_instead_of_chunks),
+        cmocka_unit_test(hosts),
+        cmocka_unit_test(forwarding_fields),
+        cmocka_unit_test(request_id_and_extra),
+        cmocka_unit_test(responses),
+        cmocka_unit_test(responses_without_body),
+        cmocka_unit_test(framing_for_a_client),
+        cmocka_unit_test(full_buffer_is_left_alone),
+        cmocka_unit_test(random_heads_keep_their_fields),
+    };
+    return cmocka_run_group_tests_name("http/forward", tests, setup, teardown);
+}

@@ -1,0 +1,273 @@
+#include "http/path.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "tests/lib/test.h"
+
+static struct http_route look(const char *path, enum http_method method)
+{
+    return http_path_lookup(slice_of_cstr(path), method);
+}
+
+static enum http_path_kind kind(const char *path)
+{
+    return look(path, HTTP_METHOD_POST).kind;
+}
+
+static void known_paths(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        enum http_method method;
+        enum http_path_kind kind;
+    } cases[] = {
+        {"/v1/chat/completions", HTTP_METHOD_POST, HTTP_PATH_CHAT},
+        {"/v1/completions", HTTP_METHOD_POST, HTTP_PATH_COMPLETIONS},
+        {"/v1/responses", HTTP_METHOD_POST, HTTP_PATH_RESPONSES},
+        {"/v1/messages", HTTP_METHOD_POST, HTTP_PATH_MESSAGES},
+        {"/generate", HTTP_METHOD_POST, HTTP_PATH_GENERATE},
+        {"/inference/v1/generate", HTTP_METHOD_POST, HTTP_PATH_TOKENS},
+        {"/v1/messages/count_tokens", HTTP_METHOD_POST, HTTP_PATH_PROMPT},
+        {"/tokenize", HTTP_METHOD_POST, HTTP_PATH_PROMPT},
+        {"/v1/embeddings", HTTP_METHOD_POST, HTTP_PATH_PROMPT},
+        {"/v2/rerank", HTTP_METHOD_POST, HTTP_PATH_PROMPT},
+        {"/v1/chat/completions/render", HTTP_METHOD_POST, HTTP_PATH_PROMPT},
+        {"/v1/audio/transcriptions", HTTP_METHOD_POST, HTTP_PATH_MULTIPART},
+        {"/detokenize", HTTP_METHOD_POST, HTTP_PATH_PLAIN},
+        {"/version", HTTP_METHOD_GET, HTTP_PATH_PLAIN},
+        {"/v1/models", HTTP_METHOD_GET, HTTP_PATH_MODELS},
+        {"/v1/models/a%2Fb", HTTP_METHOD_GET, HTTP_PATH_MODEL_ONE},
+        {"/health", HTTP_METHOD_HEAD, HTTP_PATH_HEALTH},
+        {"/ping", HTTP_METHOD_POST, HTTP_PATH_HEALTH},
+        {"/metrics", HTTP_METHOD_GET, HTTP_PATH_STATUS},
+        {"/v1/responses/resp_1", HTTP_METHOD_GET, HTTP_PATH_RESPONSE_STORED},
+        {"/v1/responses/resp_1/cancel", HTTP_METHOD_POST, HTTP_PATH_RESPONSE_STORED},
+        {"/v1/responses/resp_1/input_items", HTTP_METHOD_GET, HTTP_PATH_RESPONSE_STORED},
+        {"*", HTTP_METHOD_OPTIONS, HTTP_PATH_SERVER},
+        {"/whatever", HTTP_METHOD_PUT, HTTP_PATH_OTHER},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct http_route r = look(cases[i].path, cases[i].method);
+        assert_int_equal(r.kind, cases[i].kind);
+        assert_true(r.method_allowed);
+    }
+}
+
+static void ids(void **state)
+{
+    (void)state;
+    assert_slice_equal(look("/v1/models/org/m%20x", HTTP_METHOD_GET).id, "org/m%20x");
+    assert_slice_equal(look("/v1/responses/resp_a-1.b/cancel", HTTP_METHOD_POST).id, "resp_a-1.b");
+    static const char *const none[] = {
+        "/v1/models/",         "/v1/responses/",        "/v1/responses/..",
+        "/v1/responses/a%2fb", "/v1/responses/a/b",     "/v1/responses/a/",
+        "/v1/responses/a;b",   "/v1/responses//cancel", "/v1/responses/./cancel"};
+    for (size_t i = 0; i < ARRAY_LEN(none); i++)
+        assert_int_equal(kind(none[i]), HTTP_PATH_OTHER);
+}
+
+static void wrong_methods(void **state)
+{
+    (void)state;
+    struct http_route r = look("/v1/chat/completions", HTTP_METHOD_GET);
+    assert_int_equal(r.kind, HTTP_PATH_CHAT);
+    assert_false(r.method_allowed);
+    char allow[64];
+    http_methods_text(r.methods, allow, sizeof allow);
+    assert_string_equal(allow, "POST");
+    http_methods_text(look("/ping", HTTP_METHOD_PUT).methods, allow, sizeof allow);
+    assert_string_equal(allow, "GET, HEAD, POST");
+    http_methods_text(look("/ping", HTTP_METHOD_PUT).methods, allow, 10);
+    assert_string_equal(allow, "GET, HEAD");
+    assert_false(look("/v1/models", HTTP_METHOD_POST).method_allowed);
+    assert_false(look("/v1/models", HTTP_METHOD_OTHER).method_allowed);
+    /* CORS preflight is the engine's to answer */
+    r = look("/v1/chat/completions", HTTP_METHOD_OPTIONS);
+    assert_int_equal(r.kind, HTTP_PATH_PLAIN);
+    assert_true(r.method_allowed);
+}
+
+static void control_paths(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"/sleep",
+                                        "/wake_up",
+                                        "/is_sleeping",
+                                        "/reset_prefix_cache",
+                                        "/reset_mm_cache",
+                                        "/reset_encoder_cache",
+                                        "/pause",
+                                        "/resume",
+                                        "/is_paused",
+                                        "/abort_requests",
+                                        "/abort_request",
+                                        "/server_info",
+                                        "/get_server_info",
+                                        "/load_lora_adapter",
+                                        "/unload_lora_adapter",
+                                        "/v1/load_lora_adapter",
+                                        "/v1/unload_lora_adapter",
+                                        "/load_lora_adapter_from_tensors",
+                                        "/flush_cache",
+                                        "/open_session",
+                                        "/close_session",
+                                        "/pause_generation",
+                                        "/continue_generation",
+                                        "/release_memory_occupation",
+                                        "/resume_memory_occupation",
+                                        "/collective_rpc",
+                                        "/scale_elastic_ep",
+                                        "/is_scaling_elastic_ep",
+                                        "/start_profile",
+                                        "/stop_profile",
+                                        "/update_weights_from_disk",
+                                        "/update_weights_from_tensor",
+                                        "/init_weights_update_group",
+                                        "/get_weights_by_name",
+                                        "/kv_event_sources",
+                                        "/set_internal_state",
+                                        "/hicache/storage-backend"};
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        for (unsigned m = HTTP_METHOD_GET; m < HTTP_METHODS; m++)
+            assert_int_equal(look(paths[i], (enum http_method)m).kind, HTTP_PATH_CONTROL);
+    }
+}
+
+static void control_paths_in_disguise(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {
+        "/%73leep",
+        "/%73%6c%65%65%70",
+        "/%2573leep",
+        "/%25252573leep",
+        "/%%373leep",
+        "//sleep",
+        "///sleep",
+        "/sleep/",
+        "/sleep//",
+        "/./sleep",
+        "/v1/../sleep",
+        "/v1/%2e%2e/sleep",
+        "/v1/..%2fsleep",
+        "/x/..;/sleep",
+        "/sleep;x=y",
+        "/sleep%3Fx",
+        "/sleep%23",
+        "/SLEEP",
+        "/Sleep",
+        "/%53LEEP",
+        "/sleep%00",
+        "/sleep%0a",
+        "/sleep%20",
+        "/%09sleep",
+        "/sl%00eep",
+        "/sleep/x",
+        "/root/sleep",
+        "\\sleep",
+        "/%5csleep",
+        "/v1%2Fload_lora_adapter",
+        "/V1/Load_LoRA_Adapter",
+        "/v1/chat/completions/../../../sleep",
+        "/v1/chat/completions/%2e%2e/sleep",
+        "/v1/responses/../../sleep",
+        "/v1/responses/..%2f..%2fsleep",
+        "/flush_cache/",
+        "/%66lush_cache",
+        "/.%2fsleep",
+        "/reset%5fprefix_cache",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        if (kind(paths[i]) != HTTP_PATH_CONTROL)
+            fail_msg("%s is %s", paths[i], http_path_kind_text(kind(paths[i])));
+        assert_true(!http_path_is_plain(slice_of_cstr(paths[i])) || strlen(paths[i]) < 12 ||
+                    strstr(paths[i], "oRA") != NULL);
+    }
+    /* Answered by the router, so no engine ever sees it. */
+    assert_int_equal(kind("/v1/models/../../sleep"), HTTP_PATH_MODEL_ONE);
+}
+
+/* Every way to percent-encode the letters of a control path. */
+static void control_paths_encoded_anyhow(void **state)
+{
+    (void)state;
+    static const char name[] = "wake_up";
+    for (unsigned mask = 0; mask < 1u << (sizeof name - 1); mask++) {
+        char path[64] = "/";
+        for (size_t i = 0; i < sizeof name - 1; i++) {
+            size_t n = strlen(path);
+            (void)snprintf(path + n, sizeof path - n, mask >> i & 1 ? "%%%02x" : "%c", name[i]);
+        }
+        assert_int_equal(kind(path), HTTP_PATH_CONTROL);
+    }
+}
+
+static void long_segments_hide_nothing(void **state)
+{
+    (void)state;
+    char path[2048];
+    for (size_t fill = 0; fill < 600; fill++) {
+        memset(path, 'a', sizeof path);
+        path[0] = '/';
+        (void)snprintf(path + 1 + fill, sizeof path - 1 - fill, "%s", "%2Fsleep");
+        assert_int_equal(kind(path), HTTP_PATH_CONTROL);
+        (void)snprintf(path + 1 + fill, sizeof path - 1 - fill, "%s", "/x");
+        assert_int_equal(kind(path), HTTP_PATH_OTHER);
+    }
+}
+
+static void other_paths_stay_other(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"/",           "/sleepy", "/asleep",      "/v2/files",
+                                        "/v1/models2", "/pauses", "/%76%31/chat", "",
+                                        "/a%zzb",      "/docs"};
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+        assert_int_equal(kind(paths[i]), HTTP_PATH_OTHER);
+}
+
+static void plain_paths(void **state)
+{
+    (void)state;
+    static const char *const plain[] = {"/", "/a", "/a/b.c", "/a..b/...", "/a:b@c!d"};
+    static const char *const not_plain[] = {"",       "a",     "//",   "/a/",  "/a//b",
+                                            "/./a",   "/a/..", "/%61", "/a;b", "/a\\b",
+                                            "/a\x01", "/a b",  "/a?b", "*"};
+    for (size_t i = 0; i < ARRAY_LEN(plain); i++)
+        assert_true(http_path_is_plain(slice_of_cstr(plain[i])));
+    for (size_t i = 0; i < ARRAY_LEN(not_plain); i++)
+        assert_false(http_path_is_plain(slice_of_cstr(not_plain[i])));
+}
+
+static void percent_decoding(void **state)
+{
+    (void)state;
+    char out[8];
+    struct slice s;
+    assert_int_equal(http_percent_decode(SLICE("a%2Fb%2f%25"), out, sizeof out, &s), 0);
+    assert_slice_equal(s, "a/b/%");
+    assert_int_equal(http_percent_decode(SLICE("%"), out, sizeof out, &s), ERR_SYNTAX);
+    assert_int_equal(http_percent_decode(SLICE("%2"), out, sizeof out, &s), ERR_SYNTAX);
+    assert_int_equal(http_percent_decode(SLICE("%2g"), out, sizeof out, &s), ERR_SYNTAX);
+    assert_int_equal(http_percent_decode(SLICE("123456789"), out, sizeof out, &s), ERR_LIMIT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(known_paths),
+        cmocka_unit_test(ids),
+        cmocka_unit_test(wrong_methods),
+        cmocka_unit_test(control_paths),
+        cmocka_unit_test(control_paths_in_disguise),
+        cmocka_unit_test(control_paths_encoded_anyhow),
+        cmocka_unit_test(long_segments_hide_nothing),
+        cmocka_unit_test(other_paths_stay_other),
+        cmocka_unit_test(plain_paths),
+        cmocka_unit_test(percent_decoding),
+    };
+    return cmocka_run_group_tests_name("http/path", tests, NULL, NULL);
+}
