@@ -23,11 +23,12 @@ export PYTHONDONTWRITEBYTECODE=1
 passed=0 failed=0 skipped=0
 broken=()
 out=$(mktemp -d)
+running=
 trap 'rm -rf "$out"' EXIT
+trap '[ -z "$running" ] || kill "$running"; echo "interrupted"; exit 130' INT TERM
 
-# first_number PATTERN FILE: the sum of the first number of each matching line
+# sum_of PATTERN FILE: the sum of the first numbers of the lines that match
 sum_of() {
-    grep -aE "$1" "$2" | grep -aoE '[0-9]+' -m1 >/dev/null || { echo 0; return; }
     grep -aE "$1" "$2" | sed -E 's/^[^0-9]*([0-9]+).*/\1/' | awk '{n += $1} END {print n + 0}'
 }
 
@@ -37,8 +38,11 @@ run() {
     shift 2
     [[ $name == *"${FILTER:-}"* ]] || return 0
     start=$(date +%s%N)
-    timeout -k 5 "$limit" "$@" >"$out/log" 2>&1 </dev/null
+    timeout -k 5 "$limit" "$@" >"$out/log" 2>&1 </dev/null &
+    running=$!
+    wait "$running"
     status=$?
+    running=
     end=$(date +%s%N)
     $counter "$out/log"
     [ "$status" -ne 0 ] && [ "$f" -eq 0 ] && f=1
@@ -57,7 +61,7 @@ run() {
     if [ "$f" -ne 0 ] || [ -n "${VERBOSE:-}" ]; then
         sed 's/^/    | /' "$out/log" | tail -n 200
     elif [ "$s" -ne 0 ]; then
-        grep -aiE 'skip' "$out/log" | grep -avE '^\[|^(OK|Ran) ' | sed 's/^/    | /' | head -n 5
+        grep -aiE 'skip' "$out/log" | grep -avE '^\[|^(OK|Ran) |SKIPPED TEST' | sed 's/^/    | /' | head -n 5
     fi
 }
 
@@ -72,10 +76,14 @@ count_replay() {
     grep -aqE '^[1-9][0-9]* inputs replayed' "$1" && p=1
 }
 
-count_unittest() { # one line a test: "test_x (module.Class) ... ok"
-    p=$(grep -acE '\.\.\. (.* )?(ok|expected failure)$|^ok$' "$1")
+count_unittest() { # "Ran 5 tests", "FAILED (failures=1, errors=1, skipped=1)"; lines if it was stopped
+    local ran
+    ran=$(sed -nE 's/^Ran ([0-9]+) tests?.*/\1/p' "$1" | tail -n 1)
     f=$(grep -acE '^(FAIL|ERROR): ' "$1")
-    s=$(grep -acE '\.\.\. (.* )?skipped' "$1")
+    s=$(sed -nE 's/^(OK|FAILED) \(.*skipped=([0-9]+).*/\2/p' "$1" | tail -n 1)
+    s=${s:-0}
+    p=$(grep -acE '\.\.\. (.* )?ok$|^ok$' "$1")
+    [ -z "$ran" ] || p=$((ran > f + s ? ran - f - s : 0))
 }
 
 vectors_for() { # folders of the shared vectors that a fuzz target understands

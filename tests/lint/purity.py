@@ -38,9 +38,13 @@ HARMFUL = re.compile(r"^(__(v)?printf_chk|__(v)?fprintf_chk|__read_chk|__p?poll_
                      r"__gethostname_chk|__fread_chk|__fgets_chk|__longjmp_chk|__pread\w*_chk)$")
 
 
-def symbols(path, *flags):
-    text = subprocess.run(["nm", "-P", *flags, path], check=True, capture_output=True, text=True)
-    return [line.split()[0] for line in text.stdout.splitlines() if line.strip()]
+def symbols(root, paths, *flags):
+    """Pairs of object file and symbol."""
+    text = subprocess.run(["nm", "-A", "-P", *flags, *paths], cwd=root, check=True,
+                          capture_output=True, text=True)
+    for line in text.stdout.splitlines():
+        path, symbol = line.split()[:2]
+        yield path.rstrip(":"), symbol
 
 
 def allowed(path, symbol):
@@ -56,18 +60,16 @@ def main():
         for where, _, names in os.walk(os.path.join(root, folder)):
             objects += [os.path.relpath(os.path.join(where, n), root)
                         for n in sorted(names) if n.endswith(".o")]
-    defined = set()
-    for path in objects:
-        defined.update(symbols(os.path.join(root, path), "-g", "--defined-only"))
-    failures = 0
-    for path in objects:
-        for symbol in symbols(os.path.join(root, path), "-u"):
-            if symbol not in defined and not allowed(path, symbol):
-                print(f"{path[:-2]}.c: needs {symbol}(), which pure code must not")
-                failures += 1
     if not objects:
         print(f"no object files below {root}")
-    sys.exit(1 if failures or not objects else 0)
+        sys.exit(1)
+    defined = {symbol for _, symbol in symbols(root, objects, "-g", "--defined-only")}
+    failures = 0
+    for path, symbol in symbols(root, objects, "-u"):
+        if symbol not in defined and not allowed(path, symbol):
+            print(f"{path[:-2]}.c: needs {symbol}(), which pure code must not")
+            failures += 1
+    sys.exit(1 if failures else 0)
 
 
 main()
