@@ -1,0 +1,108 @@
+#include "tests/lib/test.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "node/io/log_sink.h"
+
+static int pipe_fds[2];
+static struct io_log_sink sink;
+
+static int setup(void **state)
+{
+    (void)state;
+    io_log_sink_init(&sink, LOG_INFO, NODE_LOG_FORMAT_JSON);
+    if (pipe(pipe_fds) != 0)
+        return -1;
+    sink.fd = pipe_fds[1];
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    (void)close(pipe_fds[0]);
+    (void)close(pipe_fds[1]);
+    return 0;
+}
+
+static void test_format(void **state)
+{
+    (void)state;
+    assert_true(sink.log.json);
+    assert_false(sink.log.color);
+    struct io_log_sink text;
+    io_log_sink_init(&text, LOG_WARN, NODE_LOG_FORMAT_TEXT);
+    assert_false(text.log.json);
+    assert_int_equal(text.log.level, LOG_WARN);
+    assert_int_equal(text.fd, STDERR_FILENO);
+}
+
+static void test_writes_the_wall_clock(void **state)
+{
+    (void)state;
+    log_event(&sink.log, LOG_INFO, "hello", LOG_INT("n", 1));
+    char line[LOG_LINE_MAX + 1] = "";
+    assert_true(read(pipe_fds[0], line, LOG_LINE_MAX) > 0);
+    time_t now = time(NULL);
+    struct tm tm;
+    char day[32];
+    assert_non_null(gmtime_r(&now, &tm));
+    assert_true(strftime(day, sizeof day, "{\"time\":\"%Y-%m-", &tm) > 0);
+    assert_memory_equal(line, day, strlen(day));
+    assert_non_null(strstr(line, "\"event\":\"hello\",\"n\":1}\n"));
+}
+
+/* Nobody reads: the process goes on, lines are dropped whole and counted. */
+static void test_a_full_pipe_does_not_block(void **state)
+{
+    (void)state;
+    enum { LINES = 3000 };
+    char value[300];
+    memset(value, 'v', sizeof value);
+    sink.log.burst = 0;
+    for (int i = 0; i < LINES; i++)
+        log_event(&sink.log, LOG_INFO, "x", LOG_STR("v", slice_of(value, sizeof value)));
+    assert_true(sink.dropped > 0 && sink.dropped < LINES);
+    (void)close(pipe_fds[1]);
+    unsigned whole = 0;
+    char chunk[4096];
+    ssize_t n;
+    char last = 0;
+    while ((n = read(pipe_fds[0], chunk, sizeof chunk)) > 0) {
+        for (ssize_t i = 0; i < n; i++)
+            whole += chunk[i] == '\n';
+        last = chunk[n - 1];
+    }
+    assert_int_equal(last, '\n');
+    assert_int_equal(whole + sink.dropped, LINES);
+    pipe_fds[1] = dup(pipe_fds[0]);
+}
+
+static void test_levels_go_round(void **state)
+{
+    (void)state;
+    static const enum log_level after[] = {LOG_DEBUG, LOG_ERROR, LOG_WARN, LOG_INFO};
+    for (unsigned i = 0; i < 4; i++) {
+        io_log_sink_cycle_level(&sink);
+        assert_int_equal(sink.log.level, after[i]);
+    }
+    char text[2000] = "";
+    assert_true(read(pipe_fds[0], text, sizeof text - 1) > 0);
+    assert_non_null(strstr(text, "\"log_level_changed\",\"level\":\"error\""));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_format),
+        TEST(test_writes_the_wall_clock),
+        TEST(test_a_full_pipe_does_not_block),
+        TEST(test_levels_go_round),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
