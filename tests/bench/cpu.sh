@@ -27,6 +27,8 @@ ROUNDS=${ROUNDS:-3}
 CONNECTIONS=${CONNECTIONS:-8}
 scale=$([ -n "${QUICK:-}" ] && echo 10 || echo 1)
 
+backends_listen() { [ "$(grep -c listening "$WORK/backend.log")" -eq 8 ]; }
+
 start_backends() { # PACE_US
     local listen=() i
     for i in 1 2 3 4 5 6 7 8; do
@@ -34,10 +36,8 @@ start_backends() { # PACE_US
     done
     background "$WORK/backend.log" "$BUILD/tests/bench/backend" "${listen[@]}" --pace-us "$1"
     BACKEND_PID=$STARTED
-    until_true 5 test "$(grep -c listening "$WORK/backend.log")" -eq 8 || true
-    sleep 0.2
+    until_true 5 backends_listen || die "the backend did not start"
     mapfile -t ENGINES < <(sed -n 's/.*listening on \(http:[^ ]*\).*/\1/p' "$WORK/backend.log")
-    [ ${#ENGINES[@]} -eq 8 ] || die "the backend did not start"
 }
 
 start_haproxy() { # PORT

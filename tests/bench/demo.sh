@@ -41,18 +41,20 @@ say
 tests/bench/table.py verdict "${results[@]}"
 say
 
-step "Try it by hand"
-keep_curl="curl -N $ROUTER/v1/chat/completions -H 'content-type: application/json' -d '{\"model\":\"$MODEL\",\"stream\":true,\"max_tokens\":20,\"messages\":[{\"role\":\"user\",\"content\":\"Hello, grapevine\"}]}'"
-if [ -n "${KEEP:-}" ]; then
-    say "$keep_curl"
-    say "$BUILD/gvctl --admin ${ADMIN#http://} replicas      what the router knows of its engines"
-    say "$BUILD/gvctl --admin ${ADMIN#http://} explain FILE  what each engine would cost for a request body"
-    say "curl $ADMIN/metrics                            everything it counts"
+if [ -x "$BUILD/gvctl" ]; then
+    step "What the router believes of its engines now ($BUILD/gvctl --admin $ADMIN replicas)"
+    "$BUILD/gvctl" --admin "$ADMIN" replicas || true
     say
-    say "Left running. Stop it with: kill ${PIDS[*]}"
-    trap - EXIT INT TERM
-    exit 0
 fi
-say "make demo KEEP=1 leaves the engines and the router running; then, with its ports:"
-say "  $keep_curl"
-say "  $BUILD/gvctl --admin ${ADMIN#http://} replicas"
+
+step "Try it by hand"
+body='{"model":"'$MODEL'","stream":true,"max_tokens":20,"messages":[{"role":"user","content":"Hello, grapevine"}]}'
+[ -n "${KEEP:-}" ] || say "make demo KEEP=1 leaves engines and router running, for this (with the ports that it prints):"
+say "  curl -iN $ROUTER/v1/chat/completions -H 'content-type: application/json' -d '$body'"
+say "  echo '$body' | $BUILD/gvctl --admin $ADMIN explain    what each engine would cost, term by term"
+say "  curl $ADMIN/metrics    everything it counts"
+if [ -n "${KEEP:-}" ]; then
+    say
+    say "Left running, logs in $WORK. Stop it with: kill ${PIDS[*]}"
+    trap - EXIT INT TERM
+fi

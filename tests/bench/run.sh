@@ -31,7 +31,8 @@ for section in "$@"; do
     virtual)
         [ -x "$BUILD/tests/bench/route_bench" ] || continue
         printf '\nthe routing rule in virtual time\n'
-        "$BUILD/tests/bench/route_bench" | tee "$BUILD/bench/route.txt"
+        tests/bench/traces.sh coding
+        "$BUILD/tests/bench/route_bench" "$BUILD/traces/coding" | tee "$BUILD/bench/route.txt"
         ;;
     *)
         echo "unknown section $section: cpu, micro, quality or virtual" >&2

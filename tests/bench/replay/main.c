@@ -21,6 +21,7 @@ static const char HELP[] =
     "  --speed-up X           time runs X times as fast; engines need the same factor (1)\n"
     "  --spread MS            move timed arrivals by a random part of this (0)\n"
     "  --think-max-s S        cut longer pauses of sessions (60)\n"
+    "  --prompt-max TOKENS    coding sessions: leave out requests of more (128000)\n"
     "  --ramp-s S             the first sessions start within this time (10)\n"
     "  --seed N               order of sessions, text, jitter (1)\n"
     "  --model NAME           (sim)\n"
@@ -43,6 +44,7 @@ enum flag {
     OPTION_SPEED_UP,
     OPTION_SPREAD,
     OPTION_THINK_MAX_S,
+    OPTION_PROMPT_MAX,
     OPTION_RAMP_S,
     OPTION_SEED,
     OPTION_MODEL,
@@ -68,6 +70,7 @@ static const struct option OPTIONS[] = {
     {"speed-up", required_argument, NULL, OPTION_SPEED_UP},
     {"spread", required_argument, NULL, OPTION_SPREAD},
     {"think-max-s", required_argument, NULL, OPTION_THINK_MAX_S},
+    {"prompt-max", required_argument, NULL, OPTION_PROMPT_MAX},
     {"ramp-s", required_argument, NULL, OPTION_RAMP_S},
     {"seed", required_argument, NULL, OPTION_SEED},
     {"model", required_argument, NULL, OPTION_MODEL},
@@ -93,8 +96,11 @@ static double number(const char *name, const char *text, double min)
     char *end;
     errno = 0;
     double value = strtod(text, &end);
-    if (end == text || *end != '\0' || errno != 0 || value < min || value > 1e12)
-        refuse(name, text, min > 0 ? "a number above 0" : "a number from 0 on");
+    if (end == text || *end != '\0' || errno != 0 || value < min || value > 1e9) {
+        char right[48];
+        (void)snprintf(right, sizeof right, "a number from %g to 1e9", min);
+        refuse(name, text, right);
+    }
     return value;
 }
 
@@ -172,6 +178,9 @@ static void settings_read(struct settings *s, int argc, char **argv)
         case OPTION_THINK_MAX_S:
             s->trace_options.think_max_s = number(name, optarg, 0);
             break;
+        case OPTION_PROMPT_MAX:
+            s->trace_options.prompt_max = (uint32_t)number(name, optarg, 1);
+            break;
         case OPTION_RAMP_S:
             s->ramp_s = number(name, optarg, 0);
             break;
@@ -205,15 +214,16 @@ static void on_signal(uv_signal_t *signal, int number_of_signal)
 
 int main(int argc, char **argv)
 {
-    static struct settings s = {.model = "sim",
-                                .label = "replay",
-                                .sessions = 32,
-                                .connections = 8,
-                                .speed_up = 1,
-                                .timeout_s = 600,
-                                .ramp_s = 10,
-                                .session_header = true,
-                                .trace_options = {.seed = 1, .think_max_s = 60}};
+    static struct settings s = {
+        .model = "sim",
+        .label = "replay",
+        .sessions = 32,
+        .connections = 8,
+        .speed_up = 1,
+        .timeout_s = 600,
+        .ramp_s = 10,
+        .session_header = true,
+        .trace_options = {.seed = 1, .think_max_s = 60, .prompt_max = 128000}};
     static struct run r;
     settings_read(&s, argc, argv);
     if (s.target_count == 0)

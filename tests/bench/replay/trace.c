@@ -44,6 +44,12 @@ void trace_add_id(struct trace *t, uint32_t id)
     t->turns[t->turn_count - 1].more++;
 }
 
+void trace_drop_empty(struct trace *t)
+{
+    if (t->session_count > 0 && t->sessions[t->session_count - 1].turn_count == 0)
+        t->session_count--;
+}
+
 void trace_ids_push(struct trace_ids *ids, uint32_t id)
 {
     ids->at = grown(ids->at, ids->count, &ids->cap, sizeof *ids->at);

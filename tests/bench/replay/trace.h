@@ -57,6 +57,7 @@ struct trace_options {
     uint64_t seed;       /* order of the sessions, text, jitter */
     double spread_ms;    /* arrivals are moved by a random part of this, for rounded timestamps */
     double think_max_s;  /* longer pauses are cut: people go home, benchmarks do not */
+    uint32_t prompt_max; /* coding sessions: requests of more tokens are left out */
     size_t requests_max; /* 0: all of the trace; otherwise loading stops when enough is there */
     size_t sessions;     /* of a closed loop; so many are loaded beyond requests_max */
 };
@@ -70,6 +71,9 @@ void trace_free(struct trace *t);
 struct trace_session *trace_add_session(struct trace *t, struct slice name, uint64_t seed);
 struct trace_turn *trace_add_turn(struct trace *t); /* of the newest session */
 void trace_add_id(struct trace *t, uint32_t id);    /* of the newest turn */
+
+/* Takes the newest session back if it got no turn. */
+void trace_drop_empty(struct trace *t);
 
 /* Gives the newest session a turn with these ids, storing only what the turn before lacks.
  * `before` holds that turn's ids and is replaced. */

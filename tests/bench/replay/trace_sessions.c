@@ -100,7 +100,8 @@ static void coding_session(struct trace *t, const char *path, const json_t *doc,
     json_array_foreach(json_object_get(doc, "requests"), i, request)
     {
         json_t *hash_ids = json_object_get(request, "hash_ids");
-        if (hash_ids == NULL) /* the summary of a sub-agent, not a request */
+        uint32_t in = (uint32_t)number(request, "in");
+        if (hash_ids == NULL || in > o->prompt_max) /* without ids: the summary of a sub-agent */
             continue;
         ids.count = 0;
         json_array_foreach(hash_ids, k, id)
@@ -109,12 +110,13 @@ static void coding_session(struct trace *t, const char *path, const json_t *doc,
             trace_ids_push(&ids, v <= common ? v | ID_SHARED | ID_SYSTEM : v);
         }
         struct trace_turn *turn = trace_add_turn_ids(t, &before, &ids);
-        turn->in = (uint32_t)number(request, "in");
+        turn->in = in;
         turn->out = (uint32_t)number(request, "out");
         turn->think_s = think(number(request, "think_time"), o);
     }
     free(before.at);
     free(ids.at);
+    trace_drop_empty(t);
 }
 
 int trace_load_coding(struct trace *t, const char *dir, const struct trace_options *o)
