@@ -120,6 +120,22 @@ static void test_effective_is_a_file(void **state)
     assert_int_equal(node_options_effective(&o, &second), 0);
     buf_free(&first);
     buf_free(&second);
+
+    static const char *const odd[] = {"#x", "-", ":", "x:", "~", "?", "[x", "a\\", "'a'", "%", "@"};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        struct node_option_origin origin = {.source = NODE_SOURCE_FLAG};
+        struct buf text = {0};
+        assert_int_equal(parse("replica: http://a\n"), 0);
+        assert_int_equal(
+            node_options_set(&o, SLICE("admin-token-file"), slice_of_cstr(odd[i]), origin, &error),
+            0);
+        assert_int_equal(node_options_effective(&o, &text), 0);
+        assert_int_equal(buf_append_char(&text, '\0'), 0);
+        if (parse(text.at) != 0)
+            fail_msg("%s", error.text);
+        assert_string_equal(o.admin_token_file, odd[i]);
+        buf_free(&text);
+    }
 }
 
 static int load(int argc, const char *const *argv, const char *variable)
