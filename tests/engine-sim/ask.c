@@ -236,10 +236,10 @@ static bool step(struct reader *r)
         return true;
     case HTTP_JSON_KEY:
         on_key(r, draw_text(r));
-        return true;
+        return !http_json_in_text(&r->json); /* or the body ends inside of it */
     case HTTP_JSON_STRING:
         on_string(r, draw_text(r));
-        return r->depth > 0;
+        return r->depth > 0 && !http_json_in_text(&r->json);
     case HTTP_JSON_NUMBER:
         on_number(r, http_json_number(&r->json));
         return r->depth > 0;

@@ -73,8 +73,7 @@ struct sim_engine {
     uv_timer_t fail_timer;
     uv_timer_t start_timer;
     bool terminating;
-    bool last_health_said; /* after SIGTERM: 503 once */
-    struct buf last_head;  /* of the last request for output, under --control */
+    struct buf last_head; /* of the last request for output, under --control */
     struct buf last_body;
 };
 

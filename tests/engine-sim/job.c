@@ -1,0 +1,440 @@
+#include "tests/engine-sim/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "base/hash.h"
+
+static void job_delete(struct sim_job *job)
+{
+    sim_chain_free(&job->request.chain);
+    free(job->request.blocks);
+    buf_free(&job->text);
+    free(job);
+}
+
+static void on_delay_closed(uv_handle_t *timer)
+{
+    job_delete(timer->data);
+}
+
+static void job_free(struct sim_job *job)
+{
+    struct sim_engine *e = job->engine;
+    *(job->prev == NULL ? &e->jobs : &job->prev->next) = job->next;
+    if (job->next != NULL)
+        job->next->prev = job->prev;
+    if (job->conn != NULL)
+        job->conn->job = NULL;
+    if (job->delayed)
+        uv_close((uv_handle_t *)&job->delay, on_delay_closed);
+    else
+        job_delete(job);
+}
+
+void sim_job_abort(struct sim_job *job)
+{
+    struct sim_engine *e = job->engine;
+    if (job->submitted && job->request.state != SIM_DONE)
+        e->tally.aborted++;
+    if (job->submitted)
+        sim_model_abort(e->model, &job->request, sim_now_ns(e));
+    if (job->store && job->submitted)
+        sim_store_put(job, "cancelled");
+    job_free(job);
+    sim_engine_pump(e);
+}
+
+const char *sim_job_finish_reason(const struct sim_job *job)
+{
+    if (job->tool[0] != '\0')
+        return "tool_calls";
+    return job->length_ends_it ? "length" : "stop";
+}
+
+uint64_t sim_job_completion_tokens(const struct sim_job *job)
+{
+    return job->emitted;
+}
+
+/* --- progress -------------------------------------------------------------------------------- */
+
+static double seconds_since(const struct sim_job *job)
+{
+    const struct sim_engine *e = job->engine;
+    return (double)(sim_now_ns(e) - job->submitted_ns) / 1e9 / e->options.speed_up;
+}
+
+/* Takes the tokens that the model made into the text; returns the new part. */
+static struct slice take_tokens(struct sim_job *job)
+{
+    size_t from = job->text.len;
+    struct sim_tally *tally = &job->engine->tally;
+    if (job->emitted == 0 && job->request.generated > 0) {
+        tally->ttft_s_sum += seconds_since(job);
+        tally->ttft_count++;
+    }
+    for (; job->emitted < job->request.generated; job->emitted++)
+        CHECK(buf_append_slice(&job->text,
+                               sim_output_token(job->request.output_seed, job->emitted)) == 0);
+    return slice_skip(buf_slice(&job->text), from);
+}
+
+/* A failure on demand that hits now. Returns whether the job must not go on. */
+static bool fail_now(struct sim_job *job)
+{
+    bool due = !job->stream || job->chunks >= job->fail.after_chunks;
+    if (job->fail.mode == SIM_FAIL_HANG && due)
+        job->silent = true;
+    if (job->fail.mode == SIM_FAIL_RESET && due && job->conn != NULL) {
+        struct sim_conn *conn = job->conn;
+        sim_job_abort(job);
+        sim_conn_reset(conn);
+        return true;
+    }
+    return job->silent;
+}
+
+static void orca_header(const struct sim_job *job, char *out, size_t size)
+{
+    const struct sim_engine *e = job->engine;
+    const struct sim_cache *cache = sim_model_cache(e->model);
+    double usage = (double)sim_cache_used(cache) / sim_cache_blocks(cache);
+    double waiting = sim_model_waiting(e->model);
+    out[0] = '\0';
+    if (job->orca == 'T')
+        (void)snprintf(out, size,
+                       "endpoint-load-metrics: TEXT named_metrics.kv_cache_usage_perc=%g, "
+                       "named_metrics.num_requests_waiting=%.1f\r\n",
+                       usage, waiting);
+    if (job->orca == 'J')
+        (void)snprintf(out, size,
+                       "endpoint-load-metrics: JSON {\"named_metrics\": {\"num_requests_waiting\": "
+                       "%.1f, \"kv_cache_usage_perc\": %g}}\r\n",
+                       waiting, usage);
+}
+
+static void job_finish(struct sim_job *job, struct buf *out)
+{
+    char orca[256];
+    struct sim_engine *e = job->engine;
+    struct sim_conn *conn = job->conn;
+    bool stream = job->stream;
+    e->tally.finished[job->length_ends_it]++;
+    e->tally.e2e_s_sum += seconds_since(job);
+    e->tally.e2e_count++;
+    if (job->store)
+        sim_store_put(job, job->length_ends_it ? "incomplete" : "completed");
+    orca_header(job, orca, sizeof orca);
+    job_free(job);
+    if (conn == NULL)
+        return;
+    if (stream)
+        sim_http_stream_end(conn);
+    else
+        sim_http_answer(conn, 200, SIM_JSON, buf_slice(out), orca);
+}
+
+void sim_job_progress(struct sim_job *job)
+{
+    struct buf out = {.at = NULL};
+    bool done = job->request.state == SIM_DONE;
+    struct slice text = take_tokens(job);
+    if ((!job->stream && !done) || fail_now(job))
+        return;
+    if (job->stream) {
+        job->form->piece(job, text, &out);
+        job->chunks++;
+        if (done)
+            job->form->end(job, &out);
+        sim_http_stream_write(job->conn, buf_slice(&out));
+    } else {
+        job->form->whole(job, &out);
+    }
+    if (done)
+        job_finish(job, &out);
+    buf_free(&out);
+}
+
+/* --- beginning ------------------------------------------------------------------------------- */
+
+static void answer_busy(struct sim_engine *e, struct sim_conn *c)
+{
+    sim_answer_error(e, c, 503, "Service Unavailable", NULL,
+                     "The engine is currently busy and cannot accept new requests. Please try "
+                     "again later or on a different instance.");
+}
+
+/* Returns false if there was no room. Afterwards the job may be over, and gone. */
+static bool job_submit(struct sim_job *job)
+{
+    struct sim_engine *e = job->engine;
+    struct sim_conn *conn = job->conn;
+    job->submitted_ns = sim_now_ns(e);
+    int err = sim_model_submit(e->model, &job->request, job->submitted_ns);
+    if (err != 0) {
+        job_free(job);
+        if (conn != NULL)
+            answer_busy(e, conn);
+        return false;
+    }
+    job->submitted = true;
+    struct buf out = {.at = NULL};
+    if (job->stream) {
+        sim_http_stream_begin(conn, SIM_SSE);
+        job->form->begin(job, &out);
+        sim_http_stream_write(conn, buf_slice(&out));
+    } else if (conn == NULL) {
+        sim_store_put(job, "queued");
+    }
+    buf_free(&out);
+    sim_engine_pump(e);
+    return true;
+}
+
+static void on_delay(uv_timer_t *timer)
+{
+    (void)job_submit(timer->data);
+}
+
+/* Checks what vLLM checks, in its order. Answers and returns false if something is wrong. */
+static bool ask_check(struct sim_engine *e, struct sim_conn *c, const struct sim_form *form,
+                      const struct sim_ask *a)
+{
+    const char *missing = NULL;
+    if ((form == &sim_form_chat || form == &sim_form_messages) && !a->has_messages)
+        missing = "messages";
+    else if (form == &sim_form_messages && a->max_tokens < 0)
+        missing = "max_tokens";
+    else if (form == &sim_form_responses && !a->has_prompt)
+        missing = "input";
+    else if ((form == &sim_form_completions || form == &sim_form_generate) && !a->has_prompt)
+        missing = "prompt";
+    if (missing != NULL) {
+        char param[64];
+        (void)snprintf(param, sizeof param, "body.%s", missing);
+        sim_answer_error(e, c, 400, "Bad Request", param,
+                         "1 validation error:\n  {'type': 'missing', 'loc': ('body', '%s'), "
+                         "'msg': 'Field required'}",
+                         missing);
+        return false;
+    }
+    if (!sim_model_served(e, c, a->model))
+        return false;
+    if (a->empty_salt || a->max_tokens == 0 || a->wrong_tokens) {
+        sim_answer_error(e, c, 400, NULL, NULL, "%s",
+                         a->empty_salt        ? "cache_salt must be a non-empty string"
+                         : a->max_tokens == 0 ? "max_tokens must be at least 1, got 0."
+                                              : "Token id is out of vocabulary");
+        return false;
+    }
+    return true;
+}
+
+static bool length_check(struct sim_engine *e, struct sim_conn *c, const struct sim_job *job)
+{
+    uint64_t most = e->options.model_len_max;
+    uint64_t prompt = job->request.chain.tokens;
+    uint64_t wanted = job->max_tokens < 0 ? 1 : (uint64_t)job->max_tokens;
+    if (wanted > most)
+        sim_answer_error(e, c, 400, NULL, "max_tokens",
+                         "max_tokens=%lu cannot be greater than max_model_len=%lu.", wanted, most);
+    else if (prompt + wanted > most)
+        sim_answer_error(
+            e, c, 400, NULL, "input_tokens",
+            "This model's maximum context length is %lu tokens. However, your prompt "
+            "contains at least %lu input tokens, and %lu output tokens were requested.",
+            most, prompt, wanted);
+    else if (prompt == 0)
+        sim_answer_error(e, c, 400, NULL, NULL, "The decoder prompt cannot be empty");
+    else
+        return true;
+    return false;
+}
+
+/* How long the answer will be: drawn around the mean from the prompt's hash, so that the same
+ * prompt gets the same answer everywhere, and bounded by what was asked for. */
+static void output_decide(struct sim_job *job, const struct sim_ask *a)
+{
+    const struct sim_options *o = &job->engine->options;
+    uint64_t seed = hash_mix(job->request.chain.hash ^ hash_mix(o->seed) ^ hash_mix(a->seed + 1));
+    double unit = (double)(hash_mix(seed + 1) >> 11) / 9007199254740992.0;
+    uint64_t length = (uint64_t)((double)o->output_tokens * (0.5 + unit));
+    uint64_t bound = o->model_len_max - job->request.chain.tokens;
+    if (job->max_tokens >= 0 && (uint64_t)job->max_tokens < bound)
+        bound = (uint64_t)job->max_tokens;
+    if ((int64_t)length < a->min_tokens)
+        length = (uint64_t)a->min_tokens;
+    if (length == 0)
+        length = 1;
+    job->length_ends_it = a->ignore_eos || length >= bound;
+    job->request.output_seed = seed;
+    job->request.output_tokens = (uint32_t)(job->length_ends_it ? bound : length);
+}
+
+static void id_make(struct sim_job *job, const struct sim_ask *a)
+{
+    char random[20];
+    struct slice given = http_head_find(&job->conn->head, SLICE("x-request-id"));
+    if (given.len == 0)
+        given = a->request_id;
+    job->number = sim_engine_id(job->engine);
+    (void)snprintf(random, sizeof random, "%016lx", job->number);
+    if (given.len == 0 || job->form == &sim_form_responses)
+        given = slice_of_cstr(random);
+    size_t n = strlen(job->form->id_prefix);
+    (void)slice_to_cstr(slice_of_cstr(job->form->id_prefix), job->id, sizeof job->id);
+    (void)slice_to_cstr(given, job->id + n, sizeof job->id - n);
+}
+
+static struct sim_job *job_create(struct sim_engine *e, struct sim_conn *c,
+                                  const struct sim_form *form, const struct sim_ask *a)
+{
+    struct sim_job *job = calloc(1, sizeof *job);
+    CHECK(job != NULL);
+    struct slice orca = http_head_find(&c->head, SLICE("endpoint-load-metrics-format"));
+    *job = (struct sim_job){
+        .engine = e,
+        .conn = c,
+        .form = form,
+        .next = e->jobs,
+        .created_s = (int64_t)e->start_time_s + (int64_t)((uv_hrtime() - e->t0_ns) / 1000000000u),
+        .max_tokens = a->max_tokens < 0 && form->output_bounded_at_16 ? 16 : a->max_tokens,
+        .stream = a->stream,
+        .include_usage = a->include_usage,
+        .store = form == &sim_form_responses && a->store,
+        .orca = orca.len == 0 ? '\0' : orca.at[0],
+    };
+    if (e->jobs != NULL)
+        e->jobs->prev = job;
+    e->jobs = job;
+    c->job = job;
+    id_make(job, a);
+    (void)slice_to_cstr(a->model.len > 0 ? a->model : slice_of_cstr(e->options.models[0]),
+                        job->model, sizeof job->model);
+    (void)slice_to_cstr(a->previous_response, job->previous, sizeof job->previous);
+    if (a->has_tools && a->tool_choice == SIM_TOOL_REQUIRED)
+        (void)slice_to_cstr(a->tool_name, job->tool, sizeof job->tool);
+    return job;
+}
+
+/* What separates prompts of equal text: the salt and the model or adapter. */
+static uint64_t namespace_of(const struct sim_job *job, const struct sim_ask *a)
+{
+    uint64_t name = 0;
+    struct slice parts[] = {slice_of_cstr(job->model), SLICE("\n"), a->cache_salt};
+    for (size_t p = 0; p < ARRAY_LEN(parts); p++)
+        for (size_t i = 0; i < parts[p].len; i++)
+            name = hash_mix(name * 31 + (unsigned char)parts[p].at[i]);
+    return name;
+}
+
+static bool chain_make(struct sim_job *job, const struct sim_ask *a)
+{
+    struct sim_chain *chain = &job->request.chain;
+    struct slice previous = a->previous_response;
+    if (previous.len == 0) {
+        sim_chain_init(chain, (uint32_t)job->engine->options.block_tokens, namespace_of(job, a));
+    } else if (sim_store_chain(job->engine, previous, chain) != 0) {
+        sim_answer_error(job->engine, job->conn, 404, "NotFoundError", "response_id",
+                         "Response with id '%.*s' not found.", SLICE_ARG(previous));
+        return false;
+    }
+    sim_ask_render(a, chain, previous.len > 0);
+    return true;
+}
+
+static void ask_serve(struct sim_engine *e, struct sim_conn *c, const struct sim_form *form,
+                      const struct sim_ask *a)
+{
+    struct sim_fail fail = sim_fail_take(e);
+    if (fail.mode == SIM_FAIL_500 || fail.mode == SIM_FAIL_503) {
+        sim_answer_error(e, c, fail.mode == SIM_FAIL_500 ? 500 : 503, NULL, NULL,
+                         "Injected failure");
+        return;
+    }
+    if (!ask_check(e, c, form, a))
+        return;
+    struct sim_job *job = job_create(e, c, form, a);
+    job->fail = fail;
+    if (!chain_make(job, a) || !length_check(e, c, job)) {
+        job->conn = NULL; /* it was answered */
+        job_free(job);
+        return;
+    }
+    output_decide(job, a);
+    if (fail.mode == SIM_FAIL_HANG && fail.after_chunks == 0) {
+        job->silent = true;
+        return;
+    }
+    if (form == &sim_form_responses && a->background) {
+        struct buf out = {.at = NULL};
+        job->conn = NULL;
+        job->stream = false;
+        job->store = true;
+        c->job = NULL;
+        sim_response_write(job, "queued", &out);
+        if (job_submit(job))
+            sim_answer_json(c, 200, &out);
+        else
+            answer_busy(e, c);
+        buf_free(&out);
+        return;
+    }
+    if (fail.mode == SIM_FAIL_SLOW) {
+        job->delayed = true;
+        CHECK(uv_timer_init(e->loop, &job->delay) == 0);
+        job->delay.data = job;
+        (void)uv_timer_start(&job->delay, on_delay, fail.delay_ms, 0);
+        return;
+    }
+    (void)job_submit(job);
+}
+
+static bool is_json_type(struct slice type)
+{
+    type = slice_trim(slice_cut(&type, ';'));
+    return slice_equal_nocase(type, SLICE("application/json"));
+}
+
+void sim_job_begin(struct sim_engine *e, struct sim_conn *c, const struct sim_form *form,
+                   struct slice body)
+{
+    struct sim_ask a;
+    e->tally.requests++;
+    if (e->options.control) {
+        buf_clear(&e->last_head);
+        buf_clear(&e->last_body);
+        CHECK(buf_append(&e->last_head, c->head.at, c->head.bytes) == 0);
+        CHECK(buf_append_slice(&e->last_body, body) == 0);
+    }
+    if (e->terminating) {
+        sim_answer_error(e, c, 500, NULL, NULL, "cannot schedule new futures after shutdown");
+        return;
+    }
+    if (!is_json_type(http_head_find(&c->head, SLICE("content-type")))) {
+        sim_answer_error(e, c, 400, "Bad Request", NULL,
+                         "Unsupported Media Type: Only 'application/json' is allowed");
+        return;
+    }
+    struct slice rank = http_head_find(&c->head, SLICE("x-data-parallel-rank"));
+    uint64_t number = 0;
+    if (slice_to_u64(rank, &number) == 0 && number > 0) {
+        sim_answer_error(e, c, 400, NULL, NULL, "data_parallel_rank %lu is out of range [0, 1).",
+                         number);
+        return;
+    }
+    if (sim_ask_parse(&a, body) == 0) {
+        ask_serve(e, c, form, &a);
+    } else {
+        char param[64];
+        (void)snprintf(param, sizeof param, "body.%zu", a.error_at);
+        sim_answer_error(e, c, 400, "Bad Request", param,
+                         "1 validation error:\n  {'type': 'json_invalid', 'loc': ('body', %zu), "
+                         "'msg': 'JSON decode error', 'input': {}}",
+                         a.error_at);
+    }
+    sim_ask_free(&a);
+}

@@ -1,0 +1,110 @@
+#include "base/check.h"
+#include "tests/engine-sim/engine.h"
+
+struct writer {
+    const struct sim_engine *engine;
+    struct buf *out;
+};
+
+/* One metric with one series. `labels` come before model_name, as they do alphabetically. */
+static void put_metric(const struct writer *w, const char *name, const char *type,
+                       const char *labels, double value)
+{
+    sim_put(w->out, "# HELP %s %s of the engine simulator.\n# TYPE %s %s\n%s{%smodel_name=", name,
+            name, name, type, name, labels);
+    sim_put_json(w->out, slice_of_cstr(w->engine->options.models[0]));
+    sim_put(w->out, "} %.17g\n", value);
+}
+
+static void put_series(const struct writer *w, const char *name, const char *before,
+                       const char *after, double value)
+{
+    sim_put(w->out, "%s{%smodel_name=", name, before);
+    sim_put_json(w->out, slice_of_cstr(w->engine->options.models[0]));
+    sim_put(w->out, "%s} %.17g\n", after, value);
+}
+
+#define ENGINE "engine=\"0\","
+
+static void vllm_write(const struct writer *w)
+{
+    const struct sim_engine *e = w->engine;
+    const struct sim_cache *cache = sim_model_cache(e->model);
+    const struct sim_counters *n = sim_model_counters(e->model);
+    uint64_t blocks = sim_cache_blocks(cache) + 1; /* the engine never hands out the first one */
+    uint64_t block = e->options.block_tokens;
+
+    put_metric(w, "vllm:num_requests_running", "gauge", ENGINE, sim_model_running(e->model));
+    put_metric(w, "vllm:num_requests_waiting", "gauge", ENGINE, sim_model_waiting(e->model));
+    sim_put(w->out, "# TYPE vllm:engine_sleep_state gauge\n");
+    put_series(w, "vllm:engine_sleep_state", ENGINE, ",sleep_state=\"awake\"", 1);
+    put_series(w, "vllm:engine_sleep_state", ENGINE, ",sleep_state=\"weights_offloaded\"", 0);
+    put_series(w, "vllm:engine_sleep_state", ENGINE, ",sleep_state=\"discard_all\"", 0);
+    put_metric(w, "vllm:kv_cache_usage_perc", "gauge", ENGINE,
+               (double)sim_cache_used(cache) / (double)(blocks - 1));
+    put_metric(w, "vllm:prefix_cache_queries_total", "counter", ENGINE, (double)n->prefix_queries);
+    put_metric(w, "vllm:prefix_cache_hits_total", "counter", ENGINE, (double)n->prefix_hits);
+    put_metric(w, "vllm:num_preemptions_total", "counter", ENGINE, (double)n->preemptions);
+    put_metric(w, "vllm:prompt_tokens_total", "counter", ENGINE, (double)n->prompt_tokens);
+    put_metric(w, "vllm:generation_tokens_total", "counter", ENGINE, (double)n->generation_tokens);
+    sim_put(w->out, "# TYPE vllm:request_success_total counter\n");
+    put_series(w, "vllm:request_success_total", ENGINE "finished_reason=\"stop\",", "",
+               (double)e->tally.finished[0]);
+    put_series(w, "vllm:request_success_total", ENGINE "finished_reason=\"length\",", "",
+               (double)e->tally.finished[1]);
+    put_series(w, "vllm:request_success_total", ENGINE "finished_reason=\"abort\",", "", 0);
+    put_series(w, "vllm:admission_rejections_total", "", ",reason=\"max_num_queued_reqs\"",
+               (double)n->rejected);
+    put_series(w, "vllm:time_to_first_token_seconds_sum", ENGINE, "", e->tally.ttft_s_sum);
+    put_series(w, "vllm:time_to_first_token_seconds_count", ENGINE, "",
+               (double)e->tally.ttft_count);
+    put_series(w, "vllm:e2e_request_latency_seconds_sum", ENGINE, "", e->tally.e2e_s_sum);
+    put_series(w, "vllm:e2e_request_latency_seconds_count", ENGINE, "", (double)e->tally.e2e_count);
+    sim_put(w->out,
+            "# HELP vllm:cache_config_info Information of the LLMEngine CacheConfig\n"
+            "# TYPE vllm:cache_config_info gauge\n"
+            "vllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"%lu\","
+            "cache_dtype=\"auto\",enable_prefix_caching=\"True\",engine=\"0\","
+            "kv_cache_size_tokens=\"%lu\",num_gpu_blocks=\"%lu\",num_gpu_blocks_override=\"None\","
+            "prefix_caching_hash_algo=\"sha256\"} 1.0\n",
+            block, blocks * block, blocks);
+}
+
+#define RANK  "engine_type=\"unified\","
+#define AFTER ",pp_rank=\"0\",tp_rank=\"0\""
+
+static void sglang_write(const struct writer *w)
+{
+    const struct sim_engine *e = w->engine;
+    const struct sim_cache *cache = sim_model_cache(e->model);
+    const struct sim_counters *n = sim_model_counters(e->model);
+    double blocks = sim_cache_blocks(cache);
+    double block = (double)e->options.block_tokens;
+
+    put_series(w, "sglang:num_running_reqs", RANK, AFTER, sim_model_running(e->model));
+    put_series(w, "sglang:num_queue_reqs", RANK, AFTER, sim_model_waiting(e->model));
+    put_series(w, "sglang:token_usage", RANK, AFTER, sim_cache_used(cache) / blocks);
+    put_series(w, "sglang:num_used_tokens", RANK, AFTER, sim_cache_used(cache) * block);
+    put_series(w, "sglang:max_total_num_tokens", RANK, AFTER, blocks * block);
+    put_series(w, "sglang:page_size", RANK, AFTER, block);
+    put_series(w, "sglang:num_pages", RANK, AFTER, blocks);
+    put_series(w, "sglang:prompt_tokens_total", "", "", (double)n->prefix_queries);
+    put_series(w, "sglang:generation_tokens_total", "", "", (double)n->generation_tokens);
+    put_series(w, "sglang:cached_tokens_total", "cache_source=\"device\",", "",
+               (double)n->prefix_hits);
+    put_series(w, "sglang:num_requests_total", "", "", (double)e->tally.requests);
+}
+
+void sim_metrics_write(const struct sim_engine *e, struct buf *out)
+{
+    const struct writer w = {e, out};
+    sim_put(out,
+            "# HELP process_start_time_seconds Start time of the process since unix epoch in "
+            "seconds.\n# TYPE process_start_time_seconds gauge\n"
+            "process_start_time_seconds %.2f\n",
+            e->start_time_s);
+    if (e->options.sglang)
+        sglang_write(&w);
+    else
+        vllm_write(&w);
+}

@@ -1,0 +1,436 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "http/answer.h"
+#include "tests/engine-sim/job.h"
+
+void sim_answer_json(struct sim_conn *c, unsigned status, const struct buf *body)
+{
+    sim_http_answer(c, status, SIM_JSON, buf_slice(body), NULL);
+}
+
+/* What vLLM calls an error of that status. */
+static const char *type_of(unsigned status)
+{
+    switch (status) {
+    case 400:
+        return "BadRequestError";
+    case 404:
+        return "NotFoundError";
+    case 503:
+        return "Service Unavailable";
+    default:
+        return "InternalServerError";
+    }
+}
+
+void sim_answer_error(struct sim_engine *e, struct sim_conn *c, unsigned status, const char *type,
+                      const char *param, const char *format, ...)
+{
+    struct buf message = {.at = NULL};
+    struct buf body = {.at = NULL};
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (type == NULL)
+        type = type_of(status);
+    sim_put_json(&message, slice_of_cstr(text));
+    /* Errors of the body's form are the framework's, the same on all paths. */
+    bool anthropic = slice_equal(c->head.path, SLICE("/v1/messages")) &&
+                     !slice_equal(slice_of_cstr(type), SLICE("Bad Request"));
+    if (anthropic)
+        sim_put(&body, "{\"type\":\"error\",\"error\":{\"type\":\"%s\",\"message\":%.*s}}", type,
+                SLICE_ARG(message));
+    else if (e->options.sglang)
+        sim_put(&body, "{\"object\":\"error\",\"message\":%.*s,\"type\":\"%s\",\"param\":",
+                SLICE_ARG(message), type);
+    else
+        sim_put(&body,
+                "{\"error\":{\"message\":%.*s,\"type\":\"%s\",\"param\":", SLICE_ARG(message),
+                type);
+    if (!anthropic) {
+        sim_put_json(&body, param == NULL ? slice_of(NULL, 0) : slice_of_cstr(param));
+        sim_put(&body, ",\"code\":%u}%s", status, e->options.sglang ? "" : "}");
+    }
+    sim_answer_json(c, status, &body);
+    buf_free(&message);
+    buf_free(&body);
+}
+
+bool sim_model_served(struct sim_engine *e, struct sim_conn *c, struct slice model)
+{
+    if (model.len == 0)
+        return true;
+    for (unsigned i = 0; i < e->options.model_count; i++)
+        if (slice_equal(model, slice_of_cstr(e->options.models[i])))
+            return true;
+    sim_answer_error(e, c, 404, "NotFoundError", "model",
+                     "The model `%.*s` does not exist. Valid aliases: %s.", SLICE_ARG(model),
+                     e->options.models[0]);
+    return false;
+}
+
+/* --- simple answers -------------------------------------------------------------------------- */
+
+typedef void (*handler)(struct sim_engine *e, struct sim_conn *c, struct slice body);
+
+static void health(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    (void)body;
+    if (e->fail.health && e->fail.mode == SIM_FAIL_HANG)
+        return;
+    bool bad = e->fail.health && (e->fail.mode == SIM_FAIL_500 || e->fail.mode == SIM_FAIL_503);
+    bool dying = e->terminating && e->options.on_term == SIM_TERM_HANG;
+    sim_http_answer(c, bad || dying ? 503 : 200, "", SLICE(""), NULL);
+}
+
+static void models(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    struct buf out = {.at = NULL};
+    (void)body;
+    sim_put(&out, "{\"object\":\"list\",\"data\":[");
+    for (unsigned i = 0; i < e->options.model_count; i++) {
+        struct slice name = slice_of_cstr(e->options.models[i]);
+        sim_put(&out, "%s{\"id\":", i == 0 ? "" : ",");
+        sim_put_json(&out, name);
+        sim_put(&out, ",\"object\":\"model\",\"created\":%ld,\"owned_by\":\"%s\",\"root\":",
+                (long)e->start_time_s, e->options.sglang ? "sglang" : "vllm");
+        sim_put_json(&out, name);
+        sim_put(&out, ",\"parent\":null,\"max_model_len\":%lu", e->options.model_len_max);
+        if (!e->options.sglang)
+            sim_put(&out,
+                    ",\"permission\":[{\"id\":\"modelperm-%016lx\",\"object\":"
+                    "\"model_permission\",\"created\":%ld,\"allow_create_engine\":false,"
+                    "\"allow_sampling\":true,\"allow_logprobs\":true,\"allow_search_indices\":"
+                    "false,\"allow_view\":true,\"allow_fine_tuning\":false,\"organization\":\"*\","
+                    "\"group\":null,\"is_blocking\":false}]",
+                    hash_mix(i + 1), (long)e->start_time_s);
+        sim_put(&out, "}");
+    }
+    sim_put(&out, "]}");
+    sim_answer_json(c, 200, &out);
+    buf_free(&out);
+}
+
+static void version(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    (void)e;
+    (void)body;
+    sim_http_answer(c, 200, SIM_JSON, SLICE("{\"version\":\"0.32.0\"}"), NULL);
+}
+
+static void load(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    struct buf out = {.at = NULL};
+    (void)body;
+    sim_put(&out, "{\"server_load\":%u}",
+            sim_model_running(e->model) + sim_model_waiting(e->model));
+    sim_answer_json(c, 200, &out);
+    buf_free(&out);
+}
+
+static void metrics(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    struct buf out = {.at = NULL};
+    (void)body;
+    sim_metrics_write(e, &out);
+    sim_http_answer(c, 200, "text/plain; version=1.0.0; charset=utf-8", buf_slice(&out), NULL);
+    buf_free(&out);
+}
+
+static void model_info(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    struct buf out = {.at = NULL};
+    (void)body;
+    sim_put(&out, "{\"model_path\":");
+    sim_put_json(&out, slice_of_cstr(e->options.models[0]));
+    sim_put(&out, ",\"tokenizer_path\":");
+    sim_put_json(&out, slice_of_cstr(e->options.models[0]));
+    sim_put(&out, ",\"is_generation\":true,\"weight_version\":\"default\"}");
+    sim_answer_json(c, 200, &out);
+    buf_free(&out);
+}
+
+static void server_info(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    struct buf out = {.at = NULL};
+    uint64_t blocks = sim_cache_blocks(sim_model_cache(e->model));
+    (void)body;
+    sim_put(&out, "{\"model_path\":");
+    sim_put_json(&out, slice_of_cstr(e->options.models[0]));
+    sim_put(&out,
+            ",\"tp_size\":1,\"dp_size\":1,\"page_size\":%lu,\"max_running_requests\":%lu,"
+            "\"max_total_num_tokens\":%lu,\"max_req_input_len\":%lu,\"status\":\"ready\","
+            "\"internal_states\":[{\"page_size\":%lu}],\"version\":\"0.5.15\",\"kv_events\":null}",
+            e->options.block_tokens, e->options.running_max, blocks * e->options.block_tokens,
+            e->options.model_len_max - 1, e->options.block_tokens);
+    sim_answer_json(c, 200, &out);
+    buf_free(&out);
+}
+
+/* --- prompts without output ------------------------------------------------------------------ */
+
+static bool body_parse(struct sim_engine *e, struct sim_conn *c, struct slice body,
+                       struct sim_ask *a)
+{
+    if (sim_ask_parse(a, body) == 0 && sim_model_served(e, c, a->model))
+        return true;
+    if (c->serving) {
+        char param[64];
+        (void)snprintf(param, sizeof param, "body.%zu", a->error_at);
+        sim_answer_error(e, c, 400, "Bad Request", param, "1 validation error: invalid JSON");
+    }
+    sim_ask_free(a);
+    return false;
+}
+
+struct ids {
+    struct buf *out;
+    uint64_t count;
+};
+
+static void put_id(void *context, uint32_t id, struct slice text)
+{
+    struct ids *ids = context;
+    (void)text;
+    sim_put(ids->out, "%s%u", ids->count++ == 0 ? "" : ",", id);
+}
+
+static void tokenize(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    struct sim_ask a;
+    struct buf list = {.at = NULL};
+    struct buf out = {.at = NULL};
+    struct ids ids = {&list, 0};
+    if (!body_parse(e, c, body, &a))
+        return;
+    sim_ask_tokens(&a, put_id, &ids);
+    sim_put(&out, "{\"count\":%lu,\"max_model_len\":%lu,\"tokens\":[%.*s],\"token_strs\":null}",
+            ids.count, e->options.model_len_max, SLICE_ARG(list));
+    sim_answer_json(c, 200, &out);
+    sim_ask_free(&a);
+    buf_free(&list);
+    buf_free(&out);
+}
+
+/* An id is a hash, so only the words of the simulator's own answers come back as they were. */
+static void put_word(void *context, uint32_t id, struct slice text)
+{
+    struct ids *ids = context;
+    uint64_t i = 0;
+    (void)text;
+    while (i < 4096 && sim_token_id(sim_output_token(0, i)) != id)
+        i++;
+    struct slice word = i < 4096 ? sim_output_token(0, i) : SLICE(" ?");
+    sim_put_json_inside(ids->out, ids->count++ == 0 && i == 4096 ? SLICE("?") : word);
+}
+
+static void detokenize(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    struct sim_ask a;
+    struct buf out = {.at = NULL};
+    struct ids ids = {&out, 0};
+    if (!body_parse(e, c, body, &a))
+        return;
+    sim_put(&out, e->options.sglang ? "{\"text\":\"" : "{\"prompt\":\"");
+    sim_ask_tokens(&a, put_word, &ids);
+    sim_put(&out, "\"}");
+    sim_answer_json(c, 200, &out);
+    sim_ask_free(&a);
+    buf_free(&out);
+}
+
+static void embeddings(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    enum { DIMENSIONS = 64 };
+    struct sim_ask a;
+    struct sim_chain chain;
+    struct buf out = {.at = NULL};
+    if (!body_parse(e, c, body, &a))
+        return;
+    if (!a.has_prompt) {
+        sim_answer_error(e, c, 400, "Bad Request", "body.input",
+                         "1 validation error:\n  {'type': 'missing', 'loc': ('body', 'input'), "
+                         "'msg': 'Field required'}");
+        sim_ask_free(&a);
+        return;
+    }
+    sim_chain_init(&chain, (uint32_t)e->options.block_tokens, 0);
+    sim_ask_render(&a, &chain, false);
+    sim_put(&out, "{\"id\":\"embd-%016lx\",\"object\":\"list\",\"created\":%ld,\"model\":",
+            sim_engine_id(e), (long)e->start_time_s);
+    sim_put_json(&out, slice_of_cstr(e->options.models[0]));
+    sim_put(&out, ",\"data\":[{\"index\":0,\"object\":\"embedding\",\"embedding\":[");
+    for (unsigned i = 0; i < DIMENSIONS; i++)
+        sim_put(&out, "%s%.6f", i == 0 ? "" : ",",
+                (double)(hash_mix(chain.hash + i) >> 11) / 9007199254740992.0 - 0.5);
+    sim_put(&out,
+            "]}],\"usage\":{\"prompt_tokens\":%lu,\"total_tokens\":%lu,\"completion_tokens\":0,"
+            "\"prompt_tokens_details\":null}}",
+            chain.tokens, chain.tokens);
+    sim_answer_json(c, 200, &out);
+    sim_chain_free(&chain);
+    sim_ask_free(&a);
+    buf_free(&out);
+}
+
+static void count_tokens(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    struct sim_ask a;
+    struct buf list = {.at = NULL};
+    struct buf out = {.at = NULL};
+    struct ids ids = {&list, 0};
+    if (!body_parse(e, c, body, &a))
+        return;
+    sim_ask_tokens(&a, put_id, &ids);
+    sim_put(&out, "{\"input_tokens\":%lu}", ids.count);
+    sim_answer_json(c, 200, &out);
+    sim_ask_free(&a);
+    buf_free(&list);
+    buf_free(&out);
+}
+
+/* --- requests for output --------------------------------------------------------------------- */
+
+static void chat(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    sim_job_begin(e, c, &sim_form_chat, body);
+}
+
+static void completions(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    sim_job_begin(e, c, &sim_form_completions, body);
+}
+
+static void messages(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    sim_job_begin(e, c, &sim_form_messages, body);
+}
+
+static void responses(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    sim_job_begin(e, c, &sim_form_responses, body);
+}
+
+static void generate(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    sim_job_begin(e, c, &sim_form_generate, body);
+}
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+enum whose { BOTH, VLLM, SGLANG, CONTROL };
+
+static const struct route {
+    const char *path;
+    enum http_method method;
+    handler handle;
+    enum whose whose;
+} routes[] = {
+    {"/v1/chat/completions", HTTP_METHOD_POST, chat, BOTH},
+    {"/v1/completions", HTTP_METHOD_POST, completions, BOTH},
+    {"/v1/responses", HTTP_METHOD_POST, responses, BOTH},
+    {"/v1/messages", HTTP_METHOD_POST, messages, BOTH},
+    {"/v1/messages/count_tokens", HTTP_METHOD_POST, count_tokens, BOTH},
+    {"/v1/embeddings", HTTP_METHOD_POST, embeddings, BOTH},
+    {"/tokenize", HTTP_METHOD_POST, tokenize, BOTH},
+    {"/detokenize", HTTP_METHOD_POST, detokenize, BOTH},
+    {"/v1/tokenize", HTTP_METHOD_POST, tokenize, SGLANG},
+    {"/v1/detokenize", HTTP_METHOD_POST, detokenize, SGLANG},
+    {"/generate", HTTP_METHOD_POST, generate, SGLANG},
+    {"/v1/models", HTTP_METHOD_GET, models, BOTH},
+    {"/health", HTTP_METHOD_GET, health, BOTH},
+    {"/health_generate", HTTP_METHOD_GET, health, SGLANG},
+    {"/ping", HTTP_METHOD_GET, health, BOTH},
+    {"/ping", HTTP_METHOD_POST, health, VLLM},
+    {"/version", HTTP_METHOD_GET, version, VLLM},
+    {"/load", HTTP_METHOD_GET, load, VLLM},
+    {"/metrics", HTTP_METHOD_GET, metrics, BOTH},
+    {"/model_info", HTTP_METHOD_GET, model_info, SGLANG},
+    {"/get_model_info", HTTP_METHOD_GET, model_info, SGLANG},
+    {"/server_info", HTTP_METHOD_GET, server_info, SGLANG},
+    {"/get_server_info", HTTP_METHOD_GET, server_info, SGLANG},
+    {"/sim/fail", HTTP_METHOD_POST, sim_control_fail, CONTROL},
+    {"/sim/restart", HTTP_METHOD_POST, sim_control_restart, CONTROL},
+    {"/sim/stats", HTTP_METHOD_GET, sim_control_stats, CONTROL},
+    {"/sim/last", HTTP_METHOD_GET, sim_control_last, CONTROL},
+};
+
+static bool route_is_open(const struct sim_engine *e, const struct route *r)
+{
+    switch (r->whose) {
+    case VLLM:
+        return !e->options.sglang;
+    case SGLANG:
+        return e->options.sglang;
+    case CONTROL:
+        return e->options.control;
+    default:
+        return true;
+    }
+}
+
+static bool authorized(const struct sim_engine *e, const struct sim_conn *c)
+{
+    if (e->options.api_key == NULL || !slice_starts_with(c->head.path, SLICE("/v1")))
+        return true;
+    struct slice given = http_head_find(&c->head, SLICE("authorization"));
+    return slice_starts_with(given, SLICE("Bearer ")) &&
+           slice_equal(slice_skip(given, 7), slice_of_cstr(e->options.api_key));
+}
+
+static void detail(struct sim_conn *c, unsigned status, const char *extra)
+{
+    sim_http_answer(c, status, SIM_JSON,
+                    status == 404 ? SLICE("{\"detail\":\"Not Found\"}")
+                                  : SLICE("{\"detail\":\"Method Not Allowed\"}"),
+                    extra);
+}
+
+/* /v1/responses/{id} and /v1/responses/{id}/cancel. */
+static void stored_response(struct sim_engine *e, struct sim_conn *c, struct slice rest)
+{
+    struct slice id = slice_cut(&rest, '/');
+    bool cancel = slice_equal(rest, SLICE("cancel"));
+    enum http_method wanted = cancel ? HTTP_METHOD_POST : HTTP_METHOD_GET;
+    if (rest.len > 0 && !cancel)
+        detail(c, 404, NULL);
+    else if (c->head.method != wanted)
+        detail(c, 405, cancel ? "allow: POST\r\n" : "allow: GET\r\n");
+    else if (cancel)
+        sim_store_cancel(e, c, id);
+    else
+        sim_store_answer(e, c, id);
+}
+
+void sim_route(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    struct slice path = c->head.path;
+    const struct route *other_method = NULL;
+    if (!authorized(e, c)) {
+        sim_http_answer(c, 401, SIM_JSON, SLICE("{\"error\":\"Unauthorized\"}"), NULL);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
+        const struct route *r = &routes[i];
+        if (!slice_equal(path, slice_of_cstr(r->path)) || !route_is_open(e, r))
+            continue;
+        if (r->method == c->head.method) {
+            r->handle(e, c, body);
+            return;
+        }
+        other_method = r;
+    }
+    if (slice_starts_with(path, SLICE("/v1/responses/")) && path.len > 14)
+        stored_response(e, c, slice_skip(path, 14));
+    else if (other_method != NULL)
+        detail(c, 405,
+               other_method->method == HTTP_METHOD_POST ? "allow: POST\r\n" : "allow: GET\r\n");
+    else
+        detail(c, 404, NULL);
+}
