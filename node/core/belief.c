@@ -24,19 +24,18 @@ void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ri
     b->size_blocks = size_blocks * b->factor;
     double sum = 0;
     uint32_t generation = ring->newest;
-    for (;;) {
+    double share = 1;
+    for (;; generation--) {
         double count = crdt_index_ring_at(ring, generation);
-        /* Of the generation at the boundary a part is present: rounded to all or nothing. */
-        if (sum + count / 2 > b->size_blocks) {
-            generation++;
-            break;
-        }
-        sum += count;
+        double room = b->size_blocks - sum;
+        if (count > room)
+            share = room / count;
+        sum += share * count;
         if (generation == ring->oldest || sum >= b->size_blocks)
             break;
-        generation--;
     }
     b->floor = generation;
+    b->floor_share = share;
     b->present_blocks = sum < b->size_blocks ? sum : b->size_blocks;
     b->stale = false;
 }
@@ -48,7 +47,7 @@ double node_belief_displaced(const struct node_belief *b, const struct crdt_inde
     double need = new_blocks - (b->size_blocks - b->present_blocks);
     double wanted = 0;
     for (uint32_t g = b->floor; need > 0 && g <= ring->newest; g++) {
-        double count = crdt_index_ring_at(ring, g);
+        double count = crdt_index_ring_at(ring, g) * (g == b->floor ? b->floor_share : 1);
         if (g == held_generation)
             count = count > held_blocks ? count - held_blocks : 0;
         double go = count < need ? count : need;

@@ -25,7 +25,8 @@ struct node_belief {
     double factor;         /* 0.25 .. 1.5, 1 at first */
     double size_blocks;    /* believed size, the factor included */
     double present_blocks; /* believed present */
-    uint32_t floor;        /* oldest generation believed present */
+    uint32_t floor;        /* oldest generation believed present, at least in part */
+    double floor_share;    /* how much of that one, 0..1 */
     bool stale;            /* the counters have changed since */
 };
 

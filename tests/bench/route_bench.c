@@ -1,0 +1,736 @@
+/* Routing quality in virtual time: real node_router code, simulated replicas, real sessions.
+ *
+ *     route_bench DIRECTORY [--whole] [--cache TOKENS] [--sessions N] [--policy NAME] ...
+ *
+ * Each replica has an exact LRU cache of 64-token blocks, one prefill server, first come first
+ * served, and decodes all its streams in steps of a + b * (tokens in running contexts), and one
+ * chunk of prefill more while a prefill is going on (part 1 of ../shared/design/routing.md).
+ * Sessions run in a closed loop: answer, think, next turn; a new session starts when one ends. The
+ * router sees what it would see in service: first bytes, ends, usage, scraped counters.
+ *
+ * The row "oracle" is the rule of cache_aware with perfect knowledge: it looks into the caches and
+ * queues. One seed gives the same table every time, but for the column of CPU time.
+ */
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "base/checkpoint.h"
+#include "base/err.h"
+#include "base/prng.h"
+#include "node/core/cost.h"
+#include "node/core/router.h"
+#include "tests/lib/coding_sessions.h"
+
+enum { REPLICAS_MAX = 64, SLOTS_MAX = 1024, CACHE_HASH = 1 << 15, NONE = -1 };
+
+static struct settings {
+    unsigned replicas, sessions_each, files, prompt_max;
+    double cache_tokens, rate, step_base_s, step_context_s, chunk_tokens;
+    double weight_displaced, weight_decode, horizon_s, near_tie, generation_s, think_max_s;
+    double believed_cache, believed_rate; /* times the true one; 0: told by the engine */
+    bool usage_cached;
+    uint64_t seed;
+    const char *policy;
+} set = {
+    .replicas = 8,
+    .sessions_each = 4,
+    .files = 120,
+    .prompt_max = 128000,
+    .cache_tokens = 400000,
+    .rate = 10000,
+    .step_base_s = 0.015,
+    .step_context_s = 30e-9,
+    .chunk_tokens = 2048,
+    .weight_displaced = 2,
+    .weight_decode = 0.5,
+    .horizon_s = 120,
+    .near_tie = 0.02,
+    .generation_s = 15,
+    .believed_rate = 1,
+    .usage_cached = true,
+    .seed = 1,
+};
+
+/* --- an exact LRU cache of blocks ----------------------------------------------------------- */
+
+struct block {
+    uint32_t id;
+    int older, newer, chained;
+    double used_s;
+};
+
+struct cache {
+    int oldest, newest, count, size;
+    int hash[CACHE_HASH];
+    struct block *blocks;
+};
+
+static unsigned cache_bucket(uint32_t id)
+{
+    return (unsigned)hash_mix(id) % CACHE_HASH;
+}
+
+static void cache_init(struct cache *c, int size)
+{
+    *c = (struct cache){.oldest = NONE, .newest = NONE, .size = size};
+    c->blocks = calloc((size_t)size, sizeof *c->blocks);
+    CHECK(c->blocks != NULL);
+    for (unsigned i = 0; i < CACHE_HASH; i++)
+        c->hash[i] = NONE;
+}
+
+static int cache_find(const struct cache *c, uint32_t id)
+{
+    int at = c->hash[cache_bucket(id)];
+    while (at != NONE && c->blocks[at].id != id)
+        at = c->blocks[at].chained;
+    return at;
+}
+
+static void cache_unlink(struct cache *c, int at)
+{
+    struct block *b = &c->blocks[at];
+    *(b->older == NONE ? &c->oldest : &c->blocks[b->older].newer) = b->newer;
+    *(b->newer == NONE ? &c->newest : &c->blocks[b->newer].older) = b->older;
+}
+
+static void cache_link_newest(struct cache *c, int at, double now_s)
+{
+    struct block *b = &c->blocks[at];
+    b->used_s = now_s;
+    b->newer = NONE;
+    b->older = c->newest;
+    *(c->newest == NONE ? &c->oldest : &c->blocks[c->newest].newer) = at;
+    c->newest = at;
+}
+
+static int cache_take(struct cache *c)
+{
+    if (c->count < c->size)
+        return c->count++;
+    int at = c->oldest;
+    cache_unlink(c, at);
+    int *link = &c->hash[cache_bucket(c->blocks[at].id)];
+    while (*link != at)
+        link = &c->blocks[*link].chained;
+    *link = c->blocks[at].chained;
+    return at;
+}
+
+static void cache_use(struct cache *c, uint32_t id, double now_s)
+{
+    int at = cache_find(c, id);
+    if (at == NONE) {
+        at = cache_take(c);
+        c->blocks[at].id = id;
+        c->blocks[at].chained = c->hash[cache_bucket(id)];
+        c->hash[cache_bucket(id)] = at;
+    } else {
+        cache_unlink(c, at);
+    }
+    cache_link_newest(c, at, now_s);
+}
+
+static uint32_t cache_match(const struct cache *c, const struct session_request *q)
+{
+    uint32_t held = 0;
+    while (held < q->block_count && cache_find(c, q->blocks[held]) != NONE)
+        held++;
+    return held;
+}
+
+/* The end of a prompt is evicted before its beginning, as engines do; what it holds already is
+ * touched first, so that its own new blocks do not evict it. */
+static void cache_prompt(struct cache *c, const struct session_request *q, uint32_t held,
+                         double now_s)
+{
+    for (uint32_t i = held; i-- > 0;)
+        cache_use(c, q->blocks[i], now_s);
+    for (uint32_t i = q->block_count; i-- > held;)
+        cache_use(c, q->blocks[i], now_s);
+    for (uint32_t i = held; i-- > 0;)
+        cache_use(c, q->blocks[i], now_s);
+}
+
+/* Tokens that `blocks_new` would push out, by their chance to be wanted again. */
+static double cache_displaced(const struct cache *c, const struct session_request *q, uint32_t held,
+                              double now_s)
+{
+    int need = (int)(q->block_count - held) - (c->size - c->count);
+    uint32_t last_held = held > 0 ? q->blocks[held - 1] : UINT32_MAX;
+    double wanted = 0;
+    bool own = false;
+    for (int at = c->oldest; need > 0 && at != NONE; at = c->blocks[at].newer) {
+        /* Its own blocks stand together in the list, from the last to the first. */
+        own = c->blocks[at].id == last_held || (own && c->blocks[at].id != q->blocks[0]);
+        if (own)
+            continue;
+        wanted += exp((c->blocks[at].used_s - now_s) / set.horizon_s);
+        need--;
+    }
+    return wanted * SESSION_BLOCK_TOKENS;
+}
+
+/* --- replicas, sessions --------------------------------------------------------------------- */
+
+struct slot {    /* one conversation at a time */
+    int session; /* NONE: no more */
+    unsigned turn;
+    double next_s; /* INFINITY while a request is in flight */
+    /* the request in flight */
+    unsigned replica;
+    struct node_booking booking;
+    double sent_s, first_s, step_end;
+    uint32_t held;
+    int next; /* in the line of its replica */
+};
+
+struct replica {
+    struct cache cache;
+    int head, tail; /* line of slots; the head is computed */
+    double prefill_end_s;
+    double steps, at_s; /* decode steps done so far, and when that was */
+    double context;     /* of streams being decoded */
+    unsigned decoding, in_flight;
+    double in_flight_context;
+    double queries, hits, prompts, outputs;
+};
+
+struct result {
+    double *ttft;
+    unsigned count;
+    double prompt, cached, ttft_sum, tpot_sum, end_sum, cpu_s;
+    unsigned streams;
+};
+
+static struct world {
+    const struct coding_sessions *sessions;
+    const unsigned *order;
+    unsigned next_session;
+    double now_s, output_mean;
+    struct replica replicas[REPLICAS_MAX];
+    struct slot slots[SLOTS_MAX];
+    unsigned slot_count;
+    struct node_router *router; /* NULL: oracle */
+    struct prng prng;
+    struct result result;
+    double next_tick_s;
+} * w;
+
+static const struct session_request *slot_request(const struct slot *s)
+{
+    return &w->sessions->sessions[s->session].requests[s->turn];
+}
+
+static uint64_t now_ms(void)
+{
+    return (uint64_t)llround(w->now_s * 1000);
+}
+
+static double step_s(const struct replica *k)
+{
+    double chunk_s = k->head == NONE ? 0 : set.chunk_tokens / set.rate;
+    return set.step_base_s + set.step_context_s * k->context + chunk_s;
+}
+
+/* Brings the count of steps up to now; called before anything that changes their pace. */
+static void steps_advance(struct replica *k)
+{
+    k->steps += (w->now_s - k->at_s) / step_s(k);
+    k->at_s = w->now_s;
+}
+
+static void prefill_begin(struct replica *k)
+{
+    if (k->head == NONE)
+        return;
+    struct slot *s = &w->slots[k->head];
+    const struct session_request *q = slot_request(s);
+    s->held = cache_match(&k->cache, q);
+    cache_prompt(&k->cache, q, s->held, w->now_s);
+    double cached = (double)s->held * SESSION_BLOCK_TOKENS;
+    k->prefill_end_s = w->now_s + (q->prompt_tokens - cached) / set.rate;
+    k->queries += q->prompt_tokens;
+    k->hits += cached;
+    k->prompts += q->prompt_tokens;
+}
+
+/* The chain that the skimmer would make of it: 64 tokens are 256 bytes. */
+static void chain_of(const struct session_request *q, struct chain *chain)
+{
+    chain->bytes = (uint64_t)q->prompt_tokens * 4;
+    chain->length = 0;
+    chain->token_ids = false;
+    for (unsigned i = 0; i < CHECKPOINT_MAX && checkpoint_blocks(i) <= q->block_count; i++) {
+        uint32_t blocks = checkpoint_blocks(i);
+        chain->points[chain->length++] =
+            (struct chain_point){.id = hash_mix((uint64_t)q->blocks[blocks - 1] + 1),
+                                 .blocks = blocks,
+                                 .code = checkpoint_code(i)};
+    }
+}
+
+static double oracle_cost(unsigned r, const struct session_request *q)
+{
+    const struct replica *k = &w->replicas[r];
+    uint32_t held = cache_match(&k->cache, q);
+    /* The line: what is left of the head, and what the others will find uncached. */
+    double queue_s = k->head == NONE ? 0 : k->prefill_end_s - w->now_s;
+    for (int i = k->head == NONE ? NONE : w->slots[k->head].next; i != NONE; i = w->slots[i].next) {
+        const struct session_request *other = slot_request(&w->slots[i]);
+        queue_s +=
+            (other->prompt_tokens - (double)cache_match(&k->cache, other) * SESSION_BLOCK_TOKENS) /
+            set.rate;
+    }
+    struct node_cost_input in = {
+        .queue_s = queue_s,
+        .prompt_tokens = q->prompt_tokens,
+        .cached_tokens = (double)held * SESSION_BLOCK_TOKENS,
+        .output_tokens = w->output_mean,
+        .displaced_tokens = cache_displaced(&k->cache, q, held, w->now_s),
+        .requests = k->in_flight,
+        .context_tokens = k->in_flight_context,
+        .tokens_per_s = set.rate,
+        .step_context_s = set.step_context_s,
+        .displaced_weight = set.weight_displaced,
+        .decode_weight = set.weight_decode,
+    };
+    return node_cost_of(&in).total_s;
+}
+
+static unsigned oracle_choose(const struct session_request *q)
+{
+    double costs[REPLICAS_MAX], least = INFINITY;
+    for (unsigned r = 0; r < set.replicas; r++) {
+        costs[r] = oracle_cost(r, q);
+        least = fmin(least, costs[r]);
+    }
+    unsigned chosen = 0;
+    uint64_t equals = 0;
+    for (unsigned r = 0; r < set.replicas; r++) {
+        if (costs[r] <= least + fmax(0.001, least * set.near_tie) &&
+            prng_below(&w->prng, ++equals) == 0)
+            chosen = r;
+    }
+    return chosen;
+}
+
+static double cpu_now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static unsigned choose(struct slot *s, const struct session_request *q)
+{
+    if (!w->router)
+        return oracle_choose(q);
+    static struct chain chain;
+    chain_of(q, &chain);
+    struct node_request request = {
+        .session = slice_of_cstr(w->sessions->sessions[s->session].id),
+        .chain = &chain,
+        .body_bytes = chain.bytes,
+        .replica_wanted = -1,
+    };
+    struct node_decision decision;
+    double before = cpu_now_s();
+    int err = node_router_choose(w->router, &request, NULL, now_ms(), &decision);
+    w->result.cpu_s += cpu_now_s() - before;
+    CHECK(err == ERR_OK);
+    s->booking = decision.booking;
+    return decision.replica;
+}
+
+static void send(struct slot *s)
+{
+    const struct session_request *q = slot_request(s);
+    s->replica = choose(s, q);
+    s->sent_s = w->now_s;
+    s->next_s = INFINITY;
+    s->next = NONE;
+    struct replica *k = &w->replicas[s->replica];
+    steps_advance(k);
+    k->in_flight++;
+    k->in_flight_context += q->prompt_tokens;
+    int number = (int)(s - w->slots);
+    bool idle = k->head == NONE;
+    *(idle ? &k->head : &w->slots[k->tail].next) = number;
+    k->tail = number;
+    if (idle)
+        prefill_begin(k);
+}
+
+static void turn_next(struct slot *s)
+{
+    s->turn++;
+    while (s->session == NONE || s->turn >= w->sessions->sessions[s->session].count) {
+        s->session = NONE;
+        s->next_s = INFINITY;
+        if (w->next_session == w->sessions->count)
+            return;
+        s->session = (int)w->order[w->next_session++];
+        s->turn = 0;
+    }
+    double think_s = slot_request(s)->think_s;
+    s->next_s = w->now_s + (set.think_max_s > 0 ? fmin(think_s, set.think_max_s) : think_s);
+}
+
+static void finish(struct slot *s)
+{
+    const struct session_request *q = slot_request(s);
+    struct replica *k = &w->replicas[s->replica];
+    k->in_flight--;
+    k->in_flight_context -= q->prompt_tokens;
+    k->outputs += q->output_tokens;
+    struct result *r = &w->result;
+    r->ttft[r->count++] = s->first_s - s->sent_s;
+    r->ttft_sum += s->first_s - s->sent_s;
+    r->end_sum += w->now_s - s->sent_s;
+    r->prompt += q->prompt_tokens;
+    r->cached += (double)s->held * SESSION_BLOCK_TOKENS;
+    if (q->output_tokens > 1) {
+        r->tpot_sum += (w->now_s - s->first_s) / (q->output_tokens - 1);
+        r->streams++;
+    }
+    if (w->router) {
+        struct node_usage usage = {
+            .prompt_tokens = q->prompt_tokens,
+            .cached_tokens = set.usage_cached ? (int64_t)s->held * SESSION_BLOCK_TOKENS : -1,
+            .completion_tokens = q->output_tokens,
+        };
+        node_router_finish(w->router, s->booking, NODE_OUTCOME_OK, &usage, now_ms());
+    }
+    turn_next(s);
+}
+
+static void prefill_done(struct replica *k)
+{
+    struct slot *s = &w->slots[k->head];
+    const struct session_request *q = slot_request(s);
+    steps_advance(k);
+    k->head = s->next;
+    if (k->head == NONE)
+        k->tail = NONE;
+    s->first_s = w->now_s;
+    if (w->router)
+        node_router_first_byte(w->router, s->booking, now_ms());
+    if (q->output_tokens > 1) {
+        s->step_end = k->steps + q->output_tokens - 1;
+        k->context += q->prompt_tokens;
+        k->decoding++;
+    } else {
+        s->step_end = -1;
+        finish(s);
+    }
+    prefill_begin(k);
+}
+
+static void decode_done(struct slot *s)
+{
+    struct replica *k = &w->replicas[s->replica];
+    steps_advance(k);
+    k->context -= slot_request(s)->prompt_tokens;
+    k->decoding--;
+    s->step_end = -1;
+    finish(s);
+}
+
+static void tick(void)
+{
+    w->next_tick_s += 1;
+    if (!w->router)
+        return;
+    node_router_tick(w->router, now_ms());
+    if (fmod(w->next_tick_s, 5) >= 1)
+        return;
+    for (unsigned r = 0; r < set.replicas; r++) {
+        const struct replica *k = &w->replicas[r];
+        struct node_scrape scrape = {.running = k->in_flight,
+                                     .waiting = 0,
+                                     .cache_usage = -1,
+                                     .cache_tokens = set.believed_cache > 0 ? -1 : set.cache_tokens,
+                                     .block_tokens = SESSION_BLOCK_TOKENS,
+                                     .prefix_queries = k->queries,
+                                     .prefix_hits = k->hits,
+                                     .prompt_tokens = k->prompts,
+                                     .generation_tokens = k->outputs,
+                                     .start_time_s = 1,
+                                     .sleeping = -1,
+                                     .vllm = true};
+        CHECK(!node_router_scraped(w->router, r, &scrape, now_ms()));
+    }
+}
+
+/* --- the loop ------------------------------------------------------------------------------- */
+
+static struct node_router *router_make(const char *policy)
+{
+    double believed = set.believed_cache > 0 ? set.believed_cache : 1;
+    struct node_router_config config = {
+        .policy = policy,
+        .seed = set.seed,
+        .index_bytes = 64 << 20,
+        .generation_ms = (uint32_t)(set.generation_s * 1000),
+        .ttl_ms = 3600000,
+        .displaced_weight = set.weight_displaced,
+        .decode_weight = set.weight_decode,
+        .reuse_horizon_ms = (uint32_t)(set.horizon_s * 1000),
+        .near_tie = set.near_tie,
+        .cache_tokens = (uint64_t)(set.cache_tokens * believed),
+        .prefill_tokens_per_s = set.rate * set.believed_rate,
+        .decode_step_ms = 20,
+        .bytes_per_token = 4,
+        .load_bound = 1.25,
+    };
+    hash_secret_from_seed(&config.secret, set.seed);
+    struct node_router *router;
+    CHECK(node_router_create(&router, &config) == ERR_OK);
+    for (unsigned r = 0; r < set.replicas; r++) {
+        char name[32];
+        int len = snprintf(name, sizeof name, "replica-%u:8000", r);
+        CHECK(node_router_replica_add(router, slice_of(name, (size_t)len), NODE_ENGINE_VLLM) >= 0);
+        node_router_probed(router, r, true, false, 0);
+    }
+    return router;
+}
+
+/* Does what comes next. False when nothing is left to do. */
+static bool step(void)
+{
+    double at_s = INFINITY;
+    struct slot *sending = NULL, *ending = NULL;
+    struct replica *prefilled = NULL;
+    for (unsigned i = 0; i < w->slot_count; i++) {
+        struct slot *s = &w->slots[i];
+        if (s->next_s < at_s) {
+            at_s = s->next_s;
+            sending = s;
+        }
+    }
+    for (unsigned r = 0; r < set.replicas; r++) {
+        struct replica *k = &w->replicas[r];
+        if (k->head != NONE && k->prefill_end_s < at_s) {
+            at_s = k->prefill_end_s;
+            prefilled = k;
+        }
+    }
+    for (unsigned i = 0; i < w->slot_count; i++) {
+        struct slot *s = &w->slots[i];
+        if (s->session == NONE || s->step_end < 0)
+            continue;
+        const struct replica *k = &w->replicas[s->replica];
+        double end_s = k->at_s + (s->step_end - k->steps) * step_s(k);
+        if (end_s < at_s) {
+            at_s = end_s;
+            ending = s;
+            prefilled = NULL;
+        }
+    }
+    if (isinf(at_s))
+        return false;
+    if (w->next_tick_s < at_s) {
+        w->now_s = fmax(w->now_s, w->next_tick_s);
+        tick();
+        return true;
+    }
+    w->now_s = fmax(w->now_s, at_s);
+    if (ending)
+        decode_done(ending);
+    else if (prefilled)
+        prefill_done(prefilled);
+    else
+        send(sending);
+    return true;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void print_predictions(void)
+{
+    struct buf text = {0};
+    CHECK(node_router_replicas_json(w->router, now_ms(), &text) == ERR_OK);
+    fprintf(stderr, "%.*s\n", (int)text.len, text.at);
+    buf_free(&text);
+}
+
+static void run(const char *name, const struct coding_sessions *sessions, const unsigned *order,
+                unsigned requests, double output_mean)
+{
+    w = calloc(1, sizeof *w);
+    CHECK(w != NULL);
+    w->sessions = sessions;
+    w->order = order;
+    w->output_mean = output_mean;
+    w->result.ttft = calloc(requests, sizeof(double));
+    CHECK(w->result.ttft != NULL);
+    prng_seed(&w->prng, set.seed);
+    if (strcmp(name, "oracle") != 0)
+        w->router = router_make(name);
+    for (unsigned r = 0; r < set.replicas; r++) {
+        cache_init(&w->replicas[r].cache, (int)(set.cache_tokens / SESSION_BLOCK_TOKENS));
+        w->replicas[r].head = w->replicas[r].tail = NONE;
+    }
+    w->slot_count = set.replicas * set.sessions_each;
+    for (unsigned i = 0; i < w->slot_count; i++) {
+        w->slots[i] = (struct slot){.session = NONE, .step_end = -1};
+        turn_next(&w->slots[i]);
+        w->slots[i].next_s += prng_unit(&w->prng) * 60; /* they do not all begin at once */
+    }
+    while (step())
+        ;
+    struct result *r = &w->result;
+    qsort(r->ttft, r->count, sizeof(double), by_value);
+    printf("| %-12s | %5.1f %% | %6.2f s | %6.2f s | %6.2f s | %5.1f ms | %6.2f s | %5.1f us |\n",
+           name, 100 * r->cached / r->prompt, r->ttft_sum / r->count, r->ttft[r->count / 2],
+           r->ttft[r->count * 99 / 100], 1000 * r->tpot_sum / r->streams, r->end_sum / r->count,
+           1e6 * r->cpu_s / r->count);
+    fflush(stdout);
+    if (w->router) {
+        node_router_check(w->router);
+        if (getenv("ROUTE_BENCH_VERBOSE"))
+            print_predictions();
+    }
+    node_router_destroy(w->router);
+    for (unsigned i = 0; i < set.replicas; i++)
+        free(w->replicas[i].cache.blocks);
+    free(r->ttft);
+    free(w);
+}
+
+static const struct option options[] = {
+    {"whole", no_argument, NULL, 'w'},
+    {"cache", required_argument, NULL, 'c'},
+    {"sessions", required_argument, NULL, 's'},
+    {"policy", required_argument, NULL, 'p'},
+    {"seed", required_argument, NULL, 'S'},
+    {"displaced-weight", required_argument, NULL, 'W'},
+    {"decode-weight", required_argument, NULL, 'V'},
+    {"horizon", required_argument, NULL, 'R'},
+    {"near-tie", required_argument, NULL, 't'},
+    {"generation", required_argument, NULL, 'g'},
+    {"believed-cache", required_argument, NULL, 'b'},
+    {"believed-rate", required_argument, NULL, 'r'},
+    {"no-cached-tokens", no_argument, NULL, 'n'},
+    {"replicas", required_argument, NULL, 'k'},
+    {"files", required_argument, NULL, 'f'},
+    {"think-max", required_argument, NULL, 'T'},
+    {"prompt-max", required_argument, NULL, 'm'},
+    {0},
+};
+
+static bool option_take(int letter)
+{
+    double value = optarg ? strtod(optarg, NULL) : 0;
+    switch (letter) {
+    case 'w':
+        set.files = 0;
+        return true;
+    case 'f':
+        set.files = (unsigned)value;
+        return true;
+    case 'c':
+        set.cache_tokens = value;
+        return value >= SESSION_BLOCK_TOKENS;
+    case 'k':
+        set.replicas = (unsigned)value;
+        return value >= 1 && value <= REPLICAS_MAX;
+    case 's':
+        set.sessions_each = (unsigned)value;
+        return value >= 1;
+    case 'p':
+        set.policy = optarg;
+        return true;
+    case 'S':
+        set.seed = (uint64_t)value;
+        return true;
+    case 'W':
+        set.weight_displaced = value;
+        return true;
+    case 'V':
+        set.weight_decode = value;
+        return true;
+    case 'R':
+        set.horizon_s = value;
+        return value > 0;
+    case 't':
+        set.near_tie = value;
+        return true;
+    case 'g':
+        set.generation_s = value;
+        return value >= 1;
+    case 'b':
+        set.believed_cache = value;
+        return true;
+    case 'r':
+        set.believed_rate = value;
+        return value > 0;
+    case 'n':
+        set.usage_cached = false;
+        return true;
+    case 'T':
+        set.think_max_s = value;
+        return true;
+    case 'm':
+        set.prompt_max = (unsigned)value;
+        return true;
+    default:
+        return false;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int letter;
+    while ((letter = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (!option_take(letter)) {
+            fprintf(stderr, "route_bench: bad option, see the head of tests/bench/route_bench.c\n");
+            return 2;
+        }
+    }
+    struct coding_sessions sessions;
+    if (optind >= argc || set.replicas * set.sessions_each > SLOTS_MAX ||
+        coding_sessions_load(&sessions, argv[optind], set.files, set.prompt_max) != ERR_OK) {
+        fprintf(stderr, "route_bench: needs a directory of coding sessions (tests/bench/route.sh "
+                        "unpacks them)\n");
+        return 2;
+    }
+    unsigned requests = 0;
+    double outputs = 0;
+    unsigned *order = calloc(sessions.count, sizeof *order);
+    CHECK(order != NULL);
+    struct prng prng;
+    prng_seed(&prng, set.seed);
+    for (unsigned i = 0; i < sessions.count; i++) {
+        requests += sessions.sessions[i].count;
+        for (unsigned j = 0; j < sessions.sessions[i].count; j++)
+            outputs += sessions.sessions[i].requests[j].output_tokens;
+        unsigned at = (unsigned)prng_below(&prng, i + 1);
+        order[i] = order[at];
+        order[at] = i;
+    }
+    printf("%u sessions, %u requests; %u replicas of %.0f tokens, %u sessions each, seed %llu\n\n",
+           sessions.count, requests, set.replicas, set.cache_tokens, set.sessions_each,
+           (unsigned long long)set.seed);
+    printf("| policy       | cached  | TTFT mean|   p50    |   p99    | TPOT     | to the end | "
+           "decision |\n|---|---|---|---|---|---|---|---|\n");
+    static const char *const all[] = {"round_robin",  "session",     "prefix_hash",
+                                      "least_tokens", "cache_aware", "oracle"};
+    for (unsigned i = 0; i < ARRAY_LEN(all); i++) {
+        if (!set.policy || strcmp(set.policy, all[i]) == 0)
+            run(all[i], &sessions, order, requests, outputs / requests);
+    }
+    free(order);
+    coding_sessions_free(&sessions);
+    return 0;
+}

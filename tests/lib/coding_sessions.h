@@ -1,0 +1,40 @@
+/* The coding sessions of ../shared/traces (its README.md): one JSON file a session, requests with
+ * their blocks of 64 tokens.
+ *
+ * Block ids of the files are local to a session. Here they are unique over all sessions, but for
+ * the first half of a session's tools and system prompt, which all sessions have in common (the
+ * publisher's own default). Equal ids mean an equal prefix up to and including that block.
+ */
+#ifndef TESTS_LIB_CODING_SESSIONS_H
+#define TESTS_LIB_CODING_SESSIONS_H
+
+#include <stdint.h>
+
+enum { SESSION_BLOCK_TOKENS = 64 };
+
+struct session_request {
+    double think_s; /* pause of the user before it */
+    uint32_t prompt_tokens;
+    uint32_t output_tokens;
+    uint32_t block_count;
+    uint32_t *blocks; /* whole blocks of the prompt */
+};
+
+struct session {
+    char id[64];
+    unsigned count;
+    struct session_request *requests;
+};
+
+struct coding_sessions {
+    unsigned count;
+    struct session *sessions; /* in the order of their file names */
+};
+
+/* Reads up to `files_max` files (0: all) of the directory, without the requests of more than
+ * `prompt_tokens_max` tokens (0: no limit). ERR_NOT_FOUND: no readable session is there. */
+int coding_sessions_load(struct coding_sessions *out, const char *directory, unsigned files_max,
+                         uint32_t prompt_tokens_max);
+void coding_sessions_free(struct coding_sessions *s);
+
+#endif
