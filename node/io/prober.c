@@ -105,15 +105,19 @@ static void metrics_done(struct probe *p, int err, unsigned status, struct slice
 
 struct model_list {
     unsigned count;
-    struct slice ids[MODELS_MAX];
+    struct slice ids[MODELS_MAX]; /* in `text` */
+    char text[MODELS_MAX][NODE_MODEL_ID_MAX];
 };
 
 static int collect_model(void *context, struct slice id, struct slice object)
 {
     (void)object;
     struct model_list *list = context;
-    if (list->count < MODELS_MAX)
-        list->ids[list->count++] = id;
+    if (list->count == MODELS_MAX)
+        return 0;
+    char *text = list->text[list->count];
+    memcpy(text, id.at, id.len);
+    list->ids[list->count++] = slice_of(text, id.len);
     return 0;
 }
 
@@ -268,8 +272,7 @@ void prober_stop(struct shell *shell)
 struct merge {
     struct buf *out;
     struct slice wanted; /* only this one; empty: all */
-    struct slice seen[MODELS_MAX];
-    unsigned count;
+    struct model_list list;
 };
 
 static int merge_model(void *context, struct slice id, struct slice object)
@@ -277,16 +280,16 @@ static int merge_model(void *context, struct slice id, struct slice object)
     struct merge *m = context;
     if (m->wanted.len > 0 && !slice_equal(id, m->wanted))
         return 0;
-    for (unsigned i = 0; i < m->count; i++) {
-        if (slice_equal(m->seen[i], id))
+    for (unsigned i = 0; i < m->list.count; i++) {
+        if (slice_equal(m->list.ids[i], id))
             return 0;
     }
-    if (m->count == MODELS_MAX)
+    if (m->list.count == MODELS_MAX)
         return 0;
-    int err = m->count > 0 ? buf_append_char(m->out, ',') : 0;
+    int err = m->list.count > 0 ? buf_append_char(m->out, ',') : 0;
     if (err == 0)
         err = buf_append_slice(m->out, object);
-    m->seen[m->count++] = id;
+    (void)collect_model(&m->list, id, object);
     return err;
 }
 
@@ -305,7 +308,10 @@ static int merge_all(const struct shell *shell, struct merge *m)
 
 int prober_models_json(const struct shell *shell, struct buf *out)
 {
-    struct merge m = {.out = out};
+    static struct merge m; /* 70 KB; one loop */
+    m.out = out;
+    m.wanted = slice_of("", 0);
+    m.list.count = 0;
     int err = buf_append_cstr(out, "{\"object\":\"list\",\"data\":[");
     if (err == 0)
         err = merge_all(shell, &m);
@@ -316,9 +322,12 @@ int prober_models_json(const struct shell *shell, struct buf *out)
 
 int prober_model_json(const struct shell *shell, struct slice id, struct buf *out)
 {
-    struct merge m = {.out = out, .wanted = id};
+    static struct merge m;
+    m.out = out;
+    m.wanted = id;
+    m.list.count = 0;
     int err = merge_all(shell, &m);
     if (err != 0)
         return err;
-    return m.count > 0 ? 0 : ERR_NOT_FOUND;
+    return m.list.count > 0 ? 0 : ERR_NOT_FOUND;
 }

@@ -1,0 +1,24 @@
+/* What engines answer in JSON to the router's own questions: /v1/models and SGLang's /server_info.
+ */
+#ifndef NODE_CORE_ENGINE_JSON_H
+#define NODE_CORE_ENGINE_JSON_H
+
+#include "base/slice.h"
+#include "node/core/scrape.h"
+
+enum { NODE_MODEL_ID_MAX = 255 };
+
+/* Reads {"object":"list","data":[{"id":...,...},...]} and calls `each` for every model: its id
+ * (unescaped, valid for the call only) and its whole object (points into `json`), so that lists of
+ * several replicas can be merged without knowing what else is in them. Models without an id, or
+ * with a longer one, are passed over. ERR_SYNTAX if it is no such list; else the first non-zero
+ * answer of `each`, which ends the reading. */
+int node_models_parse(struct slice json,
+                      int (*each)(void *context, struct slice id, struct slice object),
+                      void *context);
+
+/* SGLang's /server_info: cache_tokens (max_total_num_tokens) and block_tokens (page_size); all else
+ * of `out` is "not told". ERR_SYNTAX; ERR_NOT_FOUND if neither is there. */
+int node_server_info_parse(struct slice json, struct node_scrape *out);
+
+#endif

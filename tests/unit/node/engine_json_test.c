@@ -1,0 +1,71 @@
+#include "base/err.h"
+#include "node/core/engine_json.h"
+#include "tests/lib/test.h"
+
+struct seen {
+    unsigned count;
+    char ids[8][64];
+    char objects[8][256];
+};
+
+static int see(void *context, struct slice id, struct slice object)
+{
+    struct seen *s = context;
+    assert_true(slice_to_cstr(id, s->ids[s->count], sizeof s->ids[0]));
+    assert_true(slice_to_cstr(object, s->objects[s->count], sizeof s->objects[0]));
+    s->count++;
+    return 0;
+}
+
+static void every_model_with_its_whole_object(void **state)
+{
+    (void)state;
+    struct seen s = {0};
+    struct slice json = SLICE(
+        "{\"object\":\"list\",\"data\":[{\"id\":\"tiny\",\"permission\":[{\"id\":\"modelperm-1\"}],"
+        "\"parent\":null}, {\"owned_by\":\"vllm\",\"id\":\"sql\\u002dlora\"}]}");
+    assert_int_equal(node_models_parse(json, see, &s), 0);
+    assert_int_equal(s.count, 2);
+    assert_string_equal(s.ids[0], "tiny"); /* and not the id of its permission */
+    assert_string_equal(
+        s.objects[0],
+        "{\"id\":\"tiny\",\"permission\":[{\"id\":\"modelperm-1\"}],\"parent\":null}");
+    assert_string_equal(s.ids[1], "sql-lora");
+}
+
+static void what_is_no_list_is_refused(void **state)
+{
+    (void)state;
+    struct seen s = {0};
+    assert_int_equal(node_models_parse(SLICE("{\"data\":{}}"), see, &s), ERR_SYNTAX);
+    assert_int_equal(node_models_parse(SLICE("[]"), see, &s), ERR_SYNTAX);
+    assert_int_equal(node_models_parse(SLICE(""), see, &s), ERR_SYNTAX);
+    assert_int_equal(node_models_parse(SLICE("{\"data\":[{\"id\":\"a\"}]"), see, &s), ERR_SYNTAX);
+    s.count = 0;
+    assert_int_equal(node_models_parse(SLICE("{\"data\":[{\"id\":7},{},1]}"), see, &s), 0);
+    assert_int_equal(s.count, 0);
+}
+
+static void server_info_tells_the_cache(void **state)
+{
+    (void)state;
+    struct node_scrape s;
+    assert_int_equal(
+        node_server_info_parse(SLICE("{\"max_total_num_tokens\":123456,\"page_size\":1,"
+                                     "\"internal_states\":[{\"page_size\":9}]}"),
+                               &s),
+        0);
+    assert_true(s.cache_tokens == 123456 && s.block_tokens == 1 && s.running == -1);
+    assert_int_equal(node_server_info_parse(SLICE("{}"), &s), ERR_NOT_FOUND);
+    assert_int_equal(node_server_info_parse(SLICE("{"), &s), ERR_SYNTAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_model_with_its_whole_object),
+        cmocka_unit_test(what_is_no_list_is_refused),
+        cmocka_unit_test(server_info_tells_the_cache),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
