@@ -40,7 +40,7 @@ struct good {
     const char *name, *in, *out;
 };
 
-static const struct good good[] = {
+static struct good good[] = {
     {"empty body", "0\r\n\r\n", ""},
     {"one chunk", "5\r\nhello\r\n0\r\n\r\n", "hello"},
     {"two chunks", "5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n", "hello world"},
@@ -99,7 +99,7 @@ struct wrong {
         (text), sizeof(text) - 1                                                                   \
     }
 
-static const struct wrong wrong[] = {
+static struct wrong wrong[] = {
     {"no size", S("\r\nhello\r\n0\r\n\r\n")},
     {"only an extension", S(";a\r\n")},
     {"letter", S("g\r\n")},
@@ -232,12 +232,10 @@ int main(void)
     };
     size_t n = 3;
     for (size_t i = 0; i < ARRAY_LEN(good); i++)
-        tests[n++] = (struct CMUnitTest){.name = good[i].name,
-                                         .test_func = accepted,
-                                         .initial_state = (void *)(uintptr_t)&good[i]};
+        tests[n++] = (struct CMUnitTest){
+            .name = good[i].name, .test_func = accepted, .initial_state = &good[i]};
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
-        tests[n++] = (struct CMUnitTest){.name = wrong[i].name,
-                                         .test_func = refused,
-                                         .initial_state = (void *)(uintptr_t)&wrong[i]};
+        tests[n++] = (struct CMUnitTest){
+            .name = wrong[i].name, .test_func = refused, .initial_state = &wrong[i]};
     return _cmocka_run_group_tests("http/chunked", tests, n, NULL, NULL);
 }

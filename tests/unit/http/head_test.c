@@ -34,7 +34,7 @@ struct accepted {
 #define H "Host: a\r\n"
 #define E "\r\n"
 
-static const struct accepted accepted_requests[] = {
+static struct accepted accepted_requests[] = {
     {"plain GET", "GET / HTTP/1.1\r\n" H E, HTTP_BODY_NONE, 0, true},
     {"one empty line in front", "\r\nGET / HTTP/1.1\r\n" H E, HTTP_BODY_NONE, 0, true},
     {"two empty lines in front", "\r\n\r\nGET / HTTP/1.1\r\n" H E, HTTP_BODY_NONE, 0, true},
@@ -77,7 +77,7 @@ static const struct accepted accepted_requests[] = {
      true},
 };
 
-static const struct accepted accepted_responses[] = {
+static struct accepted accepted_responses[] = {
     {"plain", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", HTTP_BODY_LENGTH, 2, true},
     {"empty reason", "HTTP/1.1 200 \r\nContent-Length: 2\r\n\r\n", HTTP_BODY_LENGTH, 2, true},
     {"no reason, no space", "HTTP/1.1 200\r\nContent-Length: 2\r\n\r\n", HTTP_BODY_LENGTH, 2, true},
@@ -140,7 +140,7 @@ struct refused {
 #define G(target)  S("GET " target " HTTP/1.1\r\n" H E)
 #define HOST(host) S("GET / HTTP/1.1\r\nHost:" host "\r\n\r\n")
 
-static const struct refused refused_requests[] = {
+static struct refused refused_requests[] = {
     /* framing */
     {"two lengths that differ", F("Content-Length: 5\r\nContent-Length: 6"), 400},
     {"two lengths that agree", F("Content-Length: 5\r\nContent-Length: 5"), 400},
@@ -295,7 +295,7 @@ static const struct refused refused_requests[] = {
 
 #define R(fields) S("HTTP/1.1 200 OK\r\n" fields "\r\n\r\n")
 
-static const struct refused refused_responses[] = {
+static struct refused refused_responses[] = {
     {"two lengths", R("Content-Length: 5\r\nContent-Length: 5"), 502},
     {"list of lengths", R("Content-Length: 5, 5"), 502},
     {"bad length", R("Content-Length: x"), 502},
@@ -497,6 +497,11 @@ static void every_byte_in_a_value(void **state)
     }
 }
 
+static void overwrite(char *at, struct slice text)
+{
+    memcpy(at, text.at, text.len);
+}
+
 /* --- limits --------------------------------------------------------------------------------- */
 
 static void limits_bite_at_once(void **state)
@@ -505,12 +510,12 @@ static void limits_bite_at_once(void **state)
     struct http_limits limits = {.head_bytes_max = 200, .target_bytes_max = 50, .fields_max = 3};
     char text[512];
     memset(text, 'a', sizeof text);
-    memcpy(text, "GET /", 5);
+    overwrite(text, SLICE("GET /"));
     assert_int_equal(http_request_parse(&head, text, 54, &limits), ERR_AGAIN);
     assert_int_equal(http_request_parse(&head, text, 55, &limits), ERR_LIMIT);
     assert_int_equal(head.refusal, 414);
 
-    memcpy(text, "GET / HTTP/1.1\r\n", 16);
+    overwrite(text, SLICE("GET / HTTP/1.1\r\n"));
     assert_int_equal(http_request_parse(&head, text, 199, &limits), ERR_AGAIN);
     assert_int_equal(http_request_parse(&head, text, 200, &limits), ERR_LIMIT);
     assert_int_equal(head.refusal, 431);
@@ -527,7 +532,7 @@ static void limits_bite_at_once(void **state)
     assert_int_equal(http_request_parse(&head, three.at, three.len, &limits), ERR_LIMIT);
     assert_int_equal(http_request_parse(&head, three.at, three.len - 2, &limits), ERR_AGAIN);
 
-    memcpy(text, "HTTP/1.1 200 OK\r\n", 17);
+    overwrite(text, SLICE("HTTP/1.1 200 OK\r\n"));
     assert_int_equal(http_response_parse(&head, text, sizeof text, false, &limits), ERR_LIMIT);
     assert_int_equal(head.refusal, 502);
 }
@@ -541,7 +546,7 @@ static void progress_is_linear_and_exact(void **state)
     size_t len = strlen(text);
     memset(text + len, 'a', 4000);
     len += 4000;
-    memcpy(text + len, "\r\n\r\n", 4);
+    overwrite(text + len, SLICE("\r\n\r\n"));
     len += 4;
     struct http_progress progress = {0};
     unsigned tries = 0;
@@ -619,9 +624,8 @@ int main(void)
         tests[n++] = single[i];
 #define ADD(table, function)                                                                       \
     for (size_t i = 0; i < ARRAY_LEN(table); i++)                                                  \
-    tests[n++] = (struct CMUnitTest){.name = (table)[i].name,                                      \
-                                     .test_func = (function),                                      \
-                                     .initial_state = (void *)(uintptr_t) & (table)[i]}
+    tests[n++] = (struct CMUnitTest){                                                              \
+        .name = (table)[i].name, .test_func = (function), .initial_state = &(table)[i]}
     ADD(accepted_requests, accepted_request);
     ADD(accepted_responses, accepted_response);
     ADD(refused_requests, refused_request);

@@ -368,25 +368,25 @@ static void run_file(void **state)
 
 int main(void)
 {
-    static const char *const files[] = {"request/connection.md",
-                                        "request/content-length.md",
-                                        "request/invalid.md",
-                                        "request/method.md",
-                                        "request/pausing.md",
-                                        "request/pipelining.md",
-                                        "request/sample.md",
-                                        "request/transfer-encoding.md",
-                                        "request/uri.md",
-                                        "response/connection.md",
-                                        "response/content-length.md",
-                                        "response/invalid.md",
-                                        "response/pausing.md",
-                                        "response/pipelining.md",
-                                        "response/sample.md",
-                                        "response/transfer-encoding.md"};
+    static char files[][40] = {"request/connection.md",
+                               "request/content-length.md",
+                               "request/invalid.md",
+                               "request/method.md",
+                               "request/pausing.md",
+                               "request/pipelining.md",
+                               "request/sample.md",
+                               "request/transfer-encoding.md",
+                               "request/uri.md",
+                               "response/connection.md",
+                               "response/content-length.md",
+                               "response/invalid.md",
+                               "response/pausing.md",
+                               "response/pipelining.md",
+                               "response/sample.md",
+                               "response/transfer-encoding.md"};
     struct CMUnitTest tests[ARRAY_LEN(files)];
     for (size_t i = 0; i < ARRAY_LEN(files); i++)
-        tests[i] = (struct CMUnitTest){
-            .name = files[i], .test_func = run_file, .initial_state = (void *)(uintptr_t)files[i]};
+        tests[i] =
+            (struct CMUnitTest){.name = files[i], .test_func = run_file, .initial_state = files[i]};
     return cmocka_run_group_tests_name("http/llhttp", tests, NULL, NULL);
 }
