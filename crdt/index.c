@@ -9,7 +9,10 @@
 #include "crdt/index_state.h"
 
 enum {
-    AHEAD = 16,        /* points between prefetch and use: about the line fill buffers of a core */
+    /* Points between the prefetch of the first bucket, of the second where it will be needed, and
+     * use. A core has some 12 to 16 line fill buffers. */
+    AHEAD = 16,
+    AHEAD_SECOND = 8,
     HOLDERS_SHARE = 8, /* one part in so many of what the counters leave is for sets */
 };
 
@@ -102,7 +105,8 @@ static struct lookup look_up(const struct crdt_index *x, struct crdt_place place
 {
     struct lookup found = {0};
     look_in(x, place.first, 0, place.tag, code, replica, &found);
-    if (x->table.bucket[place.first].overflow > 0)
+    bool done = found.entry != NULL || found.set != NULL;
+    if (!done && x->table.bucket[place.first].overflow > 0)
         look_in(x, place.second, CRDT_ENTRY_SECOND, place.tag, code, replica, &found);
     return found;
 }
@@ -239,12 +243,12 @@ int crdt_index_observe_chain(struct crdt_index *x, const struct chain *chain, un
     for (unsigned i = 0; i < chain->length + (unsigned)AHEAD; i++) {
         if (i >= AHEAD) {
             unsigned p = i - AHEAD;
-            CHECK(chain->points[p].code <= CHECKPOINT_CODE_MAX);
+            const struct chain_point *point = &chain->points[p];
+            CHECK(point->code <= CHECKPOINT_CODE_MAX);
             /* Making space may have raised the floor meanwhile. */
-            int joined =
-                generation < x->window.floor
-                    ? refuse_generation(x, generation, 1)
-                    : join(x, place[p % AHEAD], chain->points[p].code, replica, generation);
+            int joined = refuse_generation(x, generation, 1);
+            if (joined == 0)
+                joined = join(x, place[p % AHEAD], point->code, replica, generation);
             if (joined == 1) {
                 count++;
                 if (inflated != NULL)
@@ -255,6 +259,8 @@ int crdt_index_observe_chain(struct crdt_index *x, const struct chain *chain, un
             place[i % AHEAD] = crdt_table_place(&x->table, chain->points[i].id);
             crdt_table_prefetch(&x->table, place[i % AHEAD]);
         }
+        if (i >= AHEAD_SECOND && i - AHEAD_SECOND < chain->length)
+            crdt_table_prefetch_second(&x->table, place[(i - AHEAD_SECOND) % AHEAD]);
     }
     return count;
 }
@@ -266,13 +272,12 @@ void crdt_index_prefetch(const struct crdt_index *x, uint64_t id)
 
 /* --- asking --------------------------------------------------------------------------------- */
 
-static void match_in(const struct crdt_index *x, uint32_t bucket, unsigned second,
-                     struct crdt_place place, uint8_t code, struct crdt_match *m, unsigned index)
+static void match_in(const struct crdt_index *x, uint32_t bucket, unsigned second, uint32_t tag,
+                     uint8_t code, struct crdt_match *m, unsigned index)
 {
     const struct crdt_window *w = &x->window;
     const struct crdt_bucket *b = &x->table.bucket[bucket];
-    unsigned found = crdt_bucket_find(b, place.tag, code, second);
-    for (; found != 0; found &= found - 1) {
+    for (unsigned found = crdt_bucket_find(b, tag, code, second); found != 0; found &= found - 1) {
         uint64_t entry = b->slot[__builtin_ctz(found)];
         if (crdt_entry_is_set(entry)) {
             crdt_holders_match(&x->holders, crdt_entry_set(entry), m, index);
@@ -286,6 +291,14 @@ static void match_in(const struct crdt_index *x, uint32_t bucket, unsigned secon
     }
 }
 
+static void match_point(const struct crdt_index *x, const struct crdt_place *place, uint8_t code,
+                        struct crdt_match *m, unsigned index)
+{
+    match_in(x, place->first, 0, place->tag, code, m, index);
+    if (x->table.bucket[place->first].overflow > 0)
+        match_in(x, place->second, CRDT_ENTRY_SECOND, place->tag, code, m, index);
+}
+
 static void match_begin(const struct crdt_index *x, struct crdt_match *m, const uint32_t *floors)
 {
     const struct crdt_window *w = &x->window;
@@ -295,9 +308,6 @@ static void match_begin(const struct crdt_index *x, struct crdt_match *m, const 
         m->limit[r] = possible ? (uint16_t)(w->now + 2 - floor) : 0;
         m->pending += possible;
     }
-    memset(m->length_out, 0, m->replicas * sizeof *m->length_out);
-    if (m->generation_out != NULL)
-        memset(m->generation_out, 0, m->replicas * sizeof *m->generation_out);
 }
 
 void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
@@ -307,23 +317,26 @@ void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
     CHECK(replicas <= x->replicas && chain->length <= CHAIN_POINTS_MAX);
     struct crdt_match m = {
         .length_out = length_out, .generation_out = generation_out, .replicas = replicas};
+    memset(length_out, 0, replicas * sizeof *length_out);
+    if (generation_out != NULL)
+        memset(generation_out, 0, replicas * sizeof *generation_out);
     match_begin(x, &m, floor_by_replica);
     /* From the last point to the first: the first hit of a replica is its longest. */
     struct crdt_place place[AHEAD];
-    unsigned done = chain->length; /* points from here on are matched */
-    unsigned next = chain->length; /* points from here on are on their way from memory */
-    while (done > 0 && m.pending > 0) {
-        for (; next > 0 && next + AHEAD > done; next--) {
-            struct crdt_place *p = &place[(next - 1) % AHEAD];
-            *p = crdt_table_place(&x->table, chain->points[next - 1].id);
-            crdt_table_prefetch(&x->table, *p);
+    const unsigned length = chain->length;
+    for (unsigned step = 0; step < length + (unsigned)AHEAD && m.pending > 0; step++) {
+        if (step >= AHEAD) {
+            unsigned i = length - 1 - (step - AHEAD);
+            match_point(x, &place[i % AHEAD], chain->points[i].code, &m, i);
         }
-        unsigned i = --done;
-        const struct crdt_place *p = &place[i % AHEAD];
-        uint8_t code = chain->points[i].code;
-        match_in(x, p->first, 0, *p, code, &m, i);
-        if (x->table.bucket[p->first].overflow > 0)
-            match_in(x, p->second, CRDT_ENTRY_SECOND, *p, code, &m, i);
+        if (step < length) {
+            unsigned i = length - 1 - step;
+            place[i % AHEAD] = crdt_table_place(&x->table, chain->points[i].id);
+            crdt_table_prefetch(&x->table, place[i % AHEAD]);
+        }
+        if (step >= AHEAD_SECOND && step - AHEAD_SECOND < length)
+            crdt_table_prefetch_second(&x->table,
+                                       place[(length - 1 - (step - AHEAD_SECOND)) % AHEAD]);
     }
 }
 

@@ -145,6 +145,13 @@ static inline void crdt_table_prefetch(const struct crdt_table *t, struct crdt_p
     __builtin_prefetch(&t->bucket[place.first]);
 }
 
+/* To be called when the first bucket has arrived. */
+static inline void crdt_table_prefetch_second(const struct crdt_table *t, struct crdt_place place)
+{
+    if (t->bucket[place.first].overflow > 0)
+        __builtin_prefetch(&t->bucket[place.second]);
+}
+
 /* The id of an entry in a bucket. */
 uint64_t crdt_table_id(const struct crdt_table *t, uint32_t bucket, uint64_t entry);
 

@@ -8,7 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    struct crdt_index_stats stats;
     if (size <= 2048)
-        (void)model_run(data, size);
+        model_run(data, size, &stats);
     return 0;
 }

@@ -233,8 +233,25 @@ static void model_step(struct model *m, struct tape *t, struct crdt_index *x)
     }
 }
 
-/* The whole life of an index, as the tape says. Returns how many ids had a set at the end. */
-static uint64_t model_run(const uint8_t *bytes, size_t size)
+/* The least budget, to 128 bytes, with which an index can be created. */
+static uint64_t model_least_bytes(struct crdt_index_config config)
+{
+    uint64_t below = 0;
+    uint64_t enough = UINT64_C(1) << 23;
+    while (enough - below > 128) {
+        struct crdt_index *x = NULL;
+        config.bytes_max = below + (enough - below) / 2;
+        if (crdt_index_create(&x, &config) == 0)
+            enough = config.bytes_max;
+        else
+            below = config.bytes_max;
+        crdt_index_destroy(x);
+    }
+    return enough;
+}
+
+/* The whole life of an index, as the tape says. Its last figures go to *stats. */
+static void model_run(const uint8_t *bytes, size_t size, struct crdt_index_stats *stats)
 {
     static struct model m;
     static const uint32_t replicas[] = {100, 5, 24, 64};
@@ -249,15 +266,10 @@ static uint64_t model_run(const uint8_t *bytes, size_t size)
     m.floor = m.now > m.ttl ? m.now - m.ttl : 0;
     m.tight = tape_below(&t, 2) == 0;
     struct crdt_index *x = NULL;
-    struct crdt_index_config config = {.replicas_max = m.replicas,
-                                       .ttl_generations = m.ttl,
-                                       .generation = m.now,
-                                       .bytes_max = 1024};
+    struct crdt_index_config config = {
+        .replicas_max = m.replicas, .ttl_generations = m.ttl, .generation = m.now};
     if (m.tight) {
-        while (crdt_index_create(&x, &config) == ERR_LIMIT)
-            config.bytes_max += 1024;
-        crdt_index_destroy(x);
-        config.bytes_max += tape_byte(&t) * 64;
+        config.bytes_max = model_least_bytes(config) + tape_byte(&t) * 64;
     } else {
         config.bytes_max = (UINT64_C(1) << 18) + m.replicas * (m.ttl + 2) * 16;
     }
@@ -269,10 +281,8 @@ static uint64_t model_run(const uint8_t *bytes, size_t size)
             model_compare(&m, x);
     }
     model_compare(&m, x);
-    struct crdt_index_stats stats;
-    crdt_index_stats(x, &stats);
+    crdt_index_stats(x, stats);
     crdt_index_destroy(x);
-    return stats.promoted;
 }
 
 #endif
