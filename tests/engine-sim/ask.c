@@ -142,7 +142,7 @@ static void on_string(struct reader *r, struct slice text)
         if (is(r->key, "name")) {
             r->ask->tool_name = text;
             r->ask->tool_choice = SIM_TOOL_REQUIRED;
-        } else if (is(text, "any") || is(text, "none")) {
+        } else if (is(text, "required") || is(text, "any") || is(text, "none")) {
             field_string(r->ask, r->top, text);
         }
         break;

@@ -105,7 +105,7 @@ static void conn_write(struct sim_conn *c, const uv_buf_t *bufs, unsigned count)
 
 static uv_buf_t buf_of(struct slice s)
 {
-    return (uv_buf_t){.base = (char *)(uintptr_t)s.at, .len = s.len};
+    return (uv_buf_t){.base = (char *)s.at, .len = s.len};
 }
 
 static const char *date_line(void)

@@ -218,6 +218,7 @@ static void token_add(struct sim_model *m, struct sim_request *r)
 static void prefill_end(struct sim_model *m)
 {
     struct sim_request *r = m->prefilling;
+    CHECK(r != NULL);
     m->prefilling = NULL;
     m->prefill_end_ns = SIM_NEVER;
     blocks_name(m, r, r->chain.tokens);

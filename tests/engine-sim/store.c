@@ -44,14 +44,15 @@ void sim_store_put(struct sim_job *job, const char *status)
     struct sim_engine *e = job->engine;
     struct sim_stored *s = find(e, slice_of_cstr(job->id));
     if (s == NULL) {
+        if (e->stored_count == SIM_STORED_MAX)
+            drop_oldest(e);
         s = calloc(1, sizeof *s);
         CHECK(s != NULL);
         (void)slice_to_cstr(slice_of_cstr(job->id), s->id, sizeof s->id);
         s->next = e->stored;
         s->background = job->conn == NULL;
         e->stored = s;
-        if (++e->stored_count > SIM_STORED_MAX)
-            drop_oldest(e);
+        e->stored_count++;
     }
     bool over = job->request.state == SIM_DONE;
     s->job = over ? NULL : job;

@@ -1,7 +1,7 @@
 #include "tests/lib/test.h"
 
 /* The simulator's files are no library: its tests take them in whole. */
-#include "tests/engine-sim/cache.c"
+#include "tests/engine-sim/cache.c" // NOLINT(bugprone-suspicious-include)
 
 #include "base/prng.h"
 
@@ -137,8 +137,8 @@ static void test_tail_goes_first(void **state)
     (void)state;
     struct sim_cache *c = sim_cache_create(4);
     const uint64_t names[] = {11, 12, 13};
-    uint32_t blocks[3];
-    uint32_t other[2];
+    uint32_t blocks[3] = {0};
+    uint32_t other[2] = {0};
     assert_int_equal(sim_cache_take(c, names, 0, 3, blocks), 0);
     for (int i = 0; i < 3; i++)
         sim_cache_name(c, blocks[i], names[i]);

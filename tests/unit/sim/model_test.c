@@ -3,10 +3,10 @@
 #include <stdio.h>
 
 /* The simulator's files are no library: its tests take them in whole. */
-#include "tests/engine-sim/cache.c"
-#include "tests/engine-sim/model.c"
+#include "tests/engine-sim/cache.c" // NOLINT(bugprone-suspicious-include)
+#include "tests/engine-sim/model.c" // NOLINT(bugprone-suspicious-include)
 #undef NONE
-#include "tests/engine-sim/text.c"
+#include "tests/engine-sim/text.c" // NOLINT(bugprone-suspicious-include)
 
 #include "base/prng.h"
 
