@@ -145,6 +145,7 @@ static void control_paths_in_disguise(void **state)
         "/%2573leep",
         "/%25252573leep",
         "/%%373leep",
+        "/%257%33leep",
         "//sleep",
         "///sleep",
         "/sleep/",
