@@ -89,8 +89,7 @@ static enum http_json_token close_container(struct http_json *j, bool is_object)
     return is_object ? HTTP_JSON_OBJECT_END : HTTP_JSON_ARRAY_END;
 }
 
-/* --- numbers and literals ----------------------------------------------------------------------
- */
+/* --- numbers and literals -------------------------------------------------- */
 
 static bool number_may_end(unsigned state)
 {
@@ -184,8 +183,7 @@ static enum http_json_token read_literal(struct http_json *j, struct slice *in)
     return (enum http_json_token)j->literal;
 }
 
-/* --- structure ---------------------------------------------------------------------------------
- */
+/* --- structure ------------------------------------------------------------- */
 
 static enum http_json_token open_text(struct http_json *j, bool is_key)
 {
@@ -288,44 +286,39 @@ bool http_json_finish(const struct http_json *j)
            (j->state == NUMBER && j->depth == 0 && number_may_end(j->number_state));
 }
 
-/* --- text --------------------------------------------------------------------------------------
- */
+/* --- text ------------------------------------------------------------------ */
 
-/* Copies a block of WIDTH bytes and returns how many of them, from the front, are plain: no quote,
- * no backslash, no control byte. What lies behind those in `out` is not to be used. */
+/* Text is looked at in blocks. A bit of the mask stands for a byte that is not plain: a quote, a
+ * backslash, a control byte. Copies are whole blocks too, so they reach beyond what is wanted: in
+ * the output that is what HTTP_JSON_SLACK is for. */
 #ifdef __SSE2__
-enum { WIDTH = 32 };
+enum { BLOCK = 32 };
 
-static inline unsigned special_mask(__m128i v)
+static inline uint32_t special_16(const unsigned char *src)
 {
+    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)src);
     __m128i quote = _mm_cmpeq_epi8(v, _mm_set1_epi8('"'));
     __m128i backslash = _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'));
     __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(v, _mm_set1_epi8(0x1f)), v);
-    return (unsigned)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, backslash), control));
+    return (uint32_t)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, backslash), control));
 }
 
-static inline unsigned copy_plain(unsigned char *out, const unsigned char *src)
+static inline uint32_t special_mask(const unsigned char *src)
 {
-    __m128i low = _mm_loadu_si128((const __m128i *)(const void *)src);
-    __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(src + 16));
-    _mm_storeu_si128((__m128i *)(void *)out, low);
-    _mm_storeu_si128((__m128i *)(void *)(out + 16), high);
-    uint64_t mask = special_mask(low) | (uint64_t)special_mask(high) << 16;
-    return (unsigned)__builtin_ctzll(mask | (uint64_t)1 << WIDTH);
+    return special_16(src) | special_16(src + 16) << 16;
 }
 #else
-enum { WIDTH = 8 };
+enum { BLOCK = 8 };
 
-static inline unsigned copy_plain(unsigned char *out, const unsigned char *src)
+static inline uint32_t special_mask(const unsigned char *src)
 {
-    memcpy(out, src, WIDTH);
-    unsigned n = 0;
-    while (n < WIDTH && src[n] >= 0x20 && src[n] != '"' && src[n] != '\\')
-        n++;
-    return n;
+    uint32_t mask = 0;
+    for (unsigned i = 0; i < BLOCK; i++)
+        mask |= (uint32_t)(src[i] < 0x20 || src[i] == '"' || src[i] == '\\') << i;
+    return mask;
 }
 #endif
-_Static_assert((unsigned)WIDTH <= HTTP_JSON_SLACK, "a block may be written when one byte has room");
+_Static_assert((unsigned)BLOCK <= HTTP_JSON_SLACK, "a block may be written where a byte has room");
 
 /* The byte that a short escape stands for, or 0. */
 static const unsigned char short_escape[256] = {
@@ -382,46 +375,87 @@ static unsigned utf8_put(unsigned char *out, uint32_t code)
     return 4;
 }
 
-/* Copies plain runs and the escapes that are whole in the input. Stops before a byte that needs a
- * closer look (a quote, a control byte, a surrogate, an escape cut by the end), or at the end of
- * input or room. */
-static void copy_text(const unsigned char **src_at, const unsigned char *end,
-                      unsigned char **out_at, const unsigned char *limit)
+struct cursor {
+    const unsigned char *src;
+    const unsigned char *end;
+    unsigned char *out;
+    unsigned char *limit;
+};
+
+/* Copies blocks with their short escapes, as long as they are whole: input and room are for whole
+ * ones, the text does not end in them and no escape is cut by the end of one. So the next block
+ * stands at a constant distance and is loaded before this one is done. Returns how far the last one
+ * went, 0 if no further. */
+static unsigned copy_whole_blocks(struct cursor *c)
 {
-    const unsigned char *src = *src_at;
-    unsigned char *out = *out_at;
-    while (src < end && out < limit) {
-        size_t n = 0;
-        if (end - src >= WIDTH) {
-            n = copy_plain(out, src);
-            size_t room = (size_t)(limit - out);
-            n = n < room ? n : room;
-            src += n;
-            out += n;
-            if (n == WIDTH || out == limit)
-                continue;
-        } else if (*src >= 0x20 && *src != '"' && *src != '\\') {
-            *out++ = *src++;
+    const unsigned char *src = c->src;
+    unsigned char *out = c->out;
+    unsigned from = 0;
+    for (; c->end - src >= 2 * BLOCK && c->limit - out >= BLOCK; src += BLOCK) {
+        uint64_t mask = special_mask(src);
+        from = 0;
+        while (mask != 0) {
+            unsigned at = (unsigned)__builtin_ctzll(mask);
+            memcpy(out, src + from, BLOCK);
+            out += at - from;
+            from = at;
+            unsigned char plain = short_escape[src[at + 1]];
+            if (plain == 0 || src[at] != '\\')
+                goto stop;
+            *out++ = plain;
+            from = at + 2;
+            mask &= ~((uint64_t)3 << at); /* what is escaped may be a quote or a backslash */
+        }
+        if (from > BLOCK)
+            goto stop;
+        memcpy(out, src + from, BLOCK);
+        out += BLOCK - from;
+        from = 0;
+    }
+stop:
+    c->src = src;
+    c->out = out;
+    return from;
+}
+
+static void copy_blocks(struct cursor *c)
+{
+    unsigned more;
+    do {
+        more = copy_whole_blocks(c);
+        c->src += more;
+    } while (more > BLOCK);
+}
+
+/* The same by bytes, and with \u escapes. Stops before a byte that needs a closer look (a quote, a
+ * control byte, a surrogate, an escape cut by the end), or at the end of input or room, or after an
+ * escape, since blocks may be possible again. */
+static void copy_bytes(struct cursor *c)
+{
+    while (c->src < c->end && c->out < c->limit) {
+        const unsigned char *src = c->src;
+        if (*src >= 0x20 && *src != '"' && *src != '\\') {
+            *c->out++ = *c->src++;
             continue;
         }
-        if (*src != '\\' || end - src < 2)
-            break;
+        if (*src != '\\' || c->end - src < 2)
+            return;
         unsigned char plain = short_escape[src[1]];
         if (plain != 0) {
-            *out++ = plain;
-            src += 2;
+            *c->out++ = plain;
+            c->src += 2;
             continue;
         }
-        if (src[1] != 'u' || end - src < 6 || limit - out < 3)
-            break;
+        if (src[1] != 'u' || c->end - src < 6 || c->limit - c->out < 3)
+            return;
         int unit = hex_unit(src + 2);
         if (unit < 0 || (unit & 0xf800) == 0xd800)
-            break;
-        out += utf8_put(out, (uint32_t)unit);
-        src += 6;
+            return;
+        c->out += utf8_put(c->out, (uint32_t)unit);
+        c->src += 6;
+        if (c->end - c->src >= 2 * BLOCK && *c->src != '\\')
+            return;
     }
-    *src_at = src;
-    *out_at = out;
 }
 
 static void pend(struct http_json *j, uint32_t code)
@@ -496,33 +530,32 @@ static void step_text(struct http_json *j, unsigned char c)
 
 size_t http_json_text(struct http_json *j, struct slice *in, char *to, size_t room)
 {
-    const unsigned char *src = (const unsigned char *)in->at;
-    const unsigned char *end = src + in->len;
-    unsigned char *out = (unsigned char *)to;
-    const unsigned char *limit = out + room;
+    struct cursor c = {.src = (const unsigned char *)in->at, .out = (unsigned char *)to};
+    c.end = c.src + in->len;
+    c.limit = c.out + room;
     while (j->state == TEXT) {
         if (j->pending_len > 0) {
             size_t n = j->pending_len;
-            n = n < (size_t)(limit - out) ? n : (size_t)(limit - out);
-            memcpy(out, j->pending, n);
-            out += n;
+            n = n < (size_t)(c.limit - c.out) ? n : (size_t)(c.limit - c.out);
+            memcpy(c.out, j->pending, n);
+            c.out += n;
             j->pending_len = (uint8_t)(j->pending_len - n);
             memmove(j->pending, j->pending + n, j->pending_len);
-            if (j->pending_len > 0)
-                break;
         }
-        if (j->escape == NO_ESCAPE && j->high == 0)
-            copy_text(&src, end, &out, limit);
-        if (src == end || out == limit)
+        if (j->escape == NO_ESCAPE && j->high == 0) {
+            copy_blocks(&c);
+            copy_bytes(&c);
+        }
+        if (c.src == c.end || c.out == c.limit)
             break;
-        if (*src == '"' && j->escape == NO_ESCAPE && j->high != 0) {
+        if (*c.src == '"' && j->escape == NO_ESCAPE && j->high != 0) {
             pend(j, j->high); /* goes out before the quote ends the string */
             j->high = 0;
             continue;
         }
-        step_text(j, *src++);
+        step_text(j, *c.src++);
     }
-    in->len = (size_t)(end - src);
-    in->at = (const char *)src;
-    return (size_t)(out - (unsigned char *)to);
+    in->len = (size_t)(c.end - c.src);
+    in->at = (const char *)c.src;
+    return (size_t)(c.out - (unsigned char *)to);
 }

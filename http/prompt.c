@@ -35,17 +35,6 @@ static uint64_t next_checkpoint(const struct http_prompt *p)
     return (uint64_t)checkpoint_blocks(p->now.points) * CHECKPOINT_BLOCK_BYTES;
 }
 
-static void set_limit(struct http_prompt *p)
-{
-    p->used = 0;
-    p->limit = HTTP_PROMPT_STAGE;
-    if (p->now.points == points_max[p->open])
-        return;
-    uint64_t left = next_checkpoint(p) - p->now.bytes;
-    if (left < HTTP_PROMPT_STAGE)
-        p->limit = (uint32_t)left;
-}
-
 static void add_point(struct http_prompt *p, uint64_t id, uint32_t blocks, uint8_t code)
 {
     CHECK(p->chain.length < CHAIN_POINTS_MAX);
@@ -64,33 +53,64 @@ static void read_points(struct http_prompt *p)
     }
 }
 
-/* Hashes what is staged. */
+/* Bytes that are hashed in one go: up to the next checkpoint, or a stage full. */
+static uint32_t unit_bytes(const struct http_prompt *p)
+{
+    if (p->now.points == points_max[p->open])
+        return HTTP_PROMPT_STAGE;
+    uint64_t left = next_checkpoint(p) - p->now.bytes;
+    return left < HTTP_PROMPT_STAGE ? (uint32_t)left : HTTP_PROMPT_STAGE;
+}
+
+/* Hashes `len` bytes of the stage from `from` on. The state is put before them, over bytes that
+ * were hashed already. */
+static void hash_unit(struct http_prompt *p, uint32_t from, uint32_t len)
+{
+    memcpy(p->stage + from, &p->now.state, sizeof p->now.state);
+    p->now.state = hash128(p->secret, p->stage + from, sizeof p->now.state + len);
+    p->now.bytes += len;
+    read_points(p);
+}
+
+/* Hashes the whole units in the stage and moves the rest to its front. */
+static void drain(struct http_prompt *p)
+{
+    uint32_t from = 0;
+    uint32_t unit;
+    while ((unit = unit_bytes(p)) <= p->used - from) {
+        hash_unit(p, from, unit);
+        from += unit;
+    }
+    p->used -= from;
+    memmove(p->stage + sizeof p->now.state, p->stage + sizeof p->now.state + from, p->used);
+}
+
+/* Hashes all of the stage. */
 static void flush(struct http_prompt *p)
 {
-    if (p->used == 0)
-        return;
-    memcpy(p->stage, &p->now.state, sizeof p->now.state);
-    p->now.state = hash128(p->secret, p->stage, sizeof p->now.state + p->used);
-    p->now.bytes += p->used;
-    read_points(p);
-    set_limit(p);
+    drain(p);
+    if (p->used > 0)
+        hash_unit(p, 0, p->used);
+    p->used = 0;
 }
 
 void http_prompt_open(struct http_prompt *p, enum http_prompt_segment segment)
 {
     CHECK(p->open < 0);
     struct http_prompt_part *part = &p->parts[segment];
-    uint16_t behind = (uint16_t)(part->first + part->count);
-    memmove(&p->chain.points[part->first], &p->chain.points[behind],
-            (size_t)(p->chain.length - behind) * sizeof p->chain.points[0]);
-    p->chain.length = (uint16_t)(p->chain.length - part->count);
-    for (int i = 0; i < HTTP_PROMPT_SEGMENTS; i++)
-        if (p->parts[i].first >= behind && p->parts[i].count > 0)
-            p->parts[i].first = (uint16_t)(p->parts[i].first - part->count);
+    if (part->count > 0) {
+        uint16_t behind = (uint16_t)(part->first + part->count);
+        memmove(&p->chain.points[part->first], &p->chain.points[behind],
+                (size_t)(p->chain.length - behind) * sizeof p->chain.points[0]);
+        p->chain.length = (uint16_t)(p->chain.length - part->count);
+        for (int i = 0; i < HTTP_PROMPT_SEGMENTS; i++)
+            if (p->parts[i].first >= behind)
+                p->parts[i].first = (uint16_t)(p->parts[i].first - part->count);
+    }
+    p->used = 0;
     *part = (struct http_prompt_part){.first = p->chain.length};
     p->open = (int8_t)segment;
     p->now = start_mark;
-    set_limit(p);
 }
 
 /* The largest code whose weight is not above `blocks`, which is at least 1. */
@@ -122,26 +142,22 @@ void http_prompt_close(struct http_prompt *p)
 
 void http_prompt_commit(struct http_prompt *p, size_t len)
 {
-    CHECK(len <= p->limit - p->used);
+    CHECK(len <= http_prompt_room(p));
     p->used += (uint32_t)len;
     p->now.has_other |= len > 0;
-    if (p->used == p->limit)
-        flush(p);
+    if (p->used == HTTP_PROMPT_STAGE)
+        drain(p);
 }
 
 void http_prompt_token_id(struct http_prompt *p, uint32_t id)
 {
-    char bytes[4] = {(char)id, (char)(id >> 8), (char)(id >> 16), (char)(id >> 24)};
+    const unsigned char bytes[sizeof id] = {(unsigned char)id, (unsigned char)(id >> 8),
+                                            (unsigned char)(id >> 16), (unsigned char)(id >> 24)};
     p->now.has_ids = true;
-    for (unsigned i = 0; i < sizeof bytes;) {
-        unsigned n = p->limit - p->used;
-        n = n < sizeof bytes - i ? n : (unsigned)sizeof bytes - i;
-        memcpy(http_prompt_at(p), bytes + i, n);
-        i += n;
-        p->used += n;
-        if (p->used == p->limit)
-            flush(p);
-    }
+    memcpy(http_prompt_at(p), bytes, sizeof bytes); /* may reach into the slack */
+    p->used += (uint32_t)sizeof bytes;
+    if (p->used >= HTTP_PROMPT_STAGE)
+        drain(p);
 }
 
 static void absorb(struct http_prompt *p, uint64_t tag, struct hash128 digest, uint64_t weight)
@@ -154,7 +170,6 @@ static void absorb(struct http_prompt *p, uint64_t tag, struct hash128 digest, u
     p->now.bytes += weight;
     p->now.has_other = true;
     read_points(p);
-    set_limit(p);
 }
 
 void http_prompt_atom(struct http_prompt *p, struct hash128 digest, uint64_t weight)
@@ -179,7 +194,7 @@ void http_prompt_rewind(struct http_prompt *p, const struct http_prompt_mark *ma
 {
     p->chain.length = (uint16_t)(p->chain.length - (p->now.points - mark->points));
     p->now = *mark;
-    set_limit(p);
+    p->used = 0;
 }
 
 void http_prompt_tint(struct http_prompt *p, const struct http_prompt_mark *mark, uint64_t salt)
@@ -191,7 +206,7 @@ void http_prompt_tint(struct http_prompt *p, const struct http_prompt_mark *mark
     }
 }
 
-/* --- the end ----------------------------------------------------------------------------------- */
+/* --- the end --------------------------------------------------------------- */
 
 static void reverse(struct chain_point *points, unsigned from, unsigned to)
 {
@@ -246,8 +261,8 @@ void http_prompt_finish(struct http_prompt *p, struct hash128 namespace_digest)
         if (at > 0)
             blocks_before = p->chain.points[at - 1].blocks;
         const uint64_t words[] = {
-            before.low,         before.high, part->end.state.low, part->end.state.high,
-            part->end.bytes, form,
+            before.low,           before.high,     part->end.state.low,
+            part->end.state.high, part->end.bytes, form,
         };
         before = hash128(p->secret, words, sizeof words);
         p->chain.bytes += part->end.bytes;

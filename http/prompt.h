@@ -64,11 +64,8 @@ struct http_prompt_part {
 struct http_prompt {
     const struct hash_secret *secret;
     struct http_prompt_part parts[HTTP_PROMPT_SEGMENTS];
-    int8_t open;      /* the segment being written, -1 = none */
-    uint16_t ordinal; /* of its next checkpoint */
-    uint16_t ordinal_end;
+    int8_t open;                 /* the segment being written, -1 = none */
     uint32_t used;               /* bytes in the stage */
-    uint32_t limit;              /* bytes at which it is hashed */
     struct http_prompt_mark now; /* state and position without the stage */
     char stage[sizeof(struct hash128) + HTTP_PROMPT_STAGE + HTTP_JSON_SLACK];
     struct chain chain; /* the result */
@@ -88,7 +85,7 @@ static inline char *http_prompt_at(struct http_prompt *p)
 }
 static inline size_t http_prompt_room(const struct http_prompt *p)
 {
-    return p->limit - p->used;
+    return HTTP_PROMPT_STAGE - p->used;
 }
 void http_prompt_commit(struct http_prompt *p, size_t len);
 

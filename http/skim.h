@@ -76,6 +76,7 @@ enum http_skim_flag { HTTP_SKIM_STREAM, HTTP_SKIM_STORE, HTTP_SKIM_INCLUDE_USAGE
 struct http_skim_field {
     bool present;
     bool is_digest; /* longer than HTTP_SKIM_FIELD_MAX: `text` is 32 hex digits of its digest */
+    uint8_t rank;   /* of the member's spelling, where there are several */
     uint8_t len;
     char text[HTTP_SKIM_FIELD_MAX + HTTP_JSON_SLACK];
 };
@@ -88,10 +89,13 @@ struct http_skim_frame {
     bool is_media; /* part: the member being read is an image or the like */
     uint64_t key;  /* hash of the member's name */
     uint64_t role; /* message: hash of its role */
+    uint64_t key_weight;
     uint64_t weight;
     struct hash128 sum;
     struct http_prompt_mark mark; /* where a message or part began */
 };
+
+struct http_member;
 
 struct http_skim {
     /* Results, valid after http_skim_finish(). */
@@ -105,12 +109,12 @@ struct http_skim {
     /* Private to skim.c. */
     bool failed;
     bool finished;
-    uint8_t text;        /* where the string being read goes */
-    uint8_t slot;        /* what the next value is for */
-    uint8_t slot_index;  /* which field, number, flag or member it is */
-    bool wrap;           /* a string prompt that is a user message */
-    uint16_t depth;      /* frames in use */
-    uint16_t skip_depth; /* open containers inside a skipped value */
+    uint8_t text;                        /* where the string being read goes */
+    uint8_t slot;                        /* what the next value is for */
+    const struct http_member *member;    /* and of which member of the body it is */
+    uint8_t ranks[HTTP_PROMPT_SEGMENTS]; /* of the members that the segments came from */
+    uint16_t depth;                      /* frames in use */
+    uint16_t skip_depth;                 /* open containers inside a skipped value */
     uint16_t scratch_len;
     uint64_t scratch_total; /* bytes of the string, those that left the scratch too */
     struct hash128 scratch_state;

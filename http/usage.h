@@ -37,16 +37,19 @@ struct http_usage {
     uint8_t form;
     uint8_t line;       /* SSE: where in a line */
     uint8_t name_len;   /* SSE: bytes of the field name */
-    uint8_t done_len;   /* SSE: bytes of the data that match [DONE] */
+    uint8_t mark_len;   /* SSE: bytes of the byte order mark that are past */
+    uint8_t done_len;   /* SSE: bytes of the data, while they match [DONE] */
     bool after_cr;      /* SSE: a LF belongs to the CR before */
-    bool at_start;      /* SSE: a byte order mark may come */
     bool has_data;      /* SSE: the event has a data line */
     bool is_terminal;   /* the event says that the stream ends */
     bool carries_token; /* the event has content */
+    bool repeats;       /* the event only repeats what came before (response.*.done) */
+    bool watches;       /* what carries tokens, if it is not empty, was just entered */
     bool is_list;       /* the JSON value is an array of answers */
+    bool scratch_full;  /* the string is longer than the scratch */
     uint8_t slot;       /* what the next value is for */
+    uint8_t enters;     /* the level of an object or array in that place */
     uint8_t scratch_len;
-    bool scratch_full;
     uint8_t levels[HTTP_USAGE_LEVELS]; /* what each open container is */
     int64_t seen[6];                   /* figures of the answer or event being read */
     char name[8];

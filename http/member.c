@@ -1,0 +1,73 @@
+#include "http/member.h"
+
+#include "base/check.h"
+#include "http/prompt.h"
+#include "http/skim.h"
+
+#define MEMBER_OF(parent_, name_, slot_, index_)                                                   \
+    .name = {name_, sizeof name_ - 1}, .parent = parent_, .slot = slot_, .index = index_
+
+static const struct http_member members[] = {
+    {MEMBER_OF(HTTP_IN_BODY, "model", HTTP_SLOT_FIELD, HTTP_SKIM_MODEL)},
+    {MEMBER_OF(HTTP_IN_BODY, "user", HTTP_SLOT_FIELD, HTTP_SKIM_USER)},
+    {MEMBER_OF(HTTP_IN_BODY, "prompt_cache_key", HTTP_SLOT_FIELD, HTTP_SKIM_PROMPT_CACHE_KEY)},
+    {MEMBER_OF(HTTP_IN_BODY, "session_id", HTTP_SLOT_FIELD, HTTP_SKIM_SESSION_ID)},
+    {MEMBER_OF(HTTP_IN_BODY, "cache_salt", HTTP_SLOT_FIELD, HTTP_SKIM_CACHE_SALT)},
+    {MEMBER_OF(HTTP_IN_BODY, "extra_key", HTTP_SLOT_FIELD, HTTP_SKIM_EXTRA_KEY)},
+    {MEMBER_OF(HTTP_IN_BODY, "lora_path", HTTP_SLOT_FIELD, HTTP_SKIM_LORA), .rank = 2},
+    {MEMBER_OF(HTTP_IN_BODY, "lora_name", HTTP_SLOT_FIELD, HTTP_SKIM_LORA), .rank = 1},
+    {MEMBER_OF(HTTP_IN_BODY, "previous_response_id", HTTP_SLOT_FIELD,
+               HTTP_SKIM_PREVIOUS_RESPONSE_ID)},
+    {MEMBER_OF(HTTP_IN_BODY, "max_completion_tokens", HTTP_SLOT_INTEGER,
+               HTTP_SKIM_MAX_COMPLETION_TOKENS)},
+    {MEMBER_OF(HTTP_IN_BODY, "max_output_tokens", HTTP_SLOT_INTEGER, HTTP_SKIM_MAX_OUTPUT_TOKENS)},
+    {MEMBER_OF(HTTP_IN_BODY, "max_tokens", HTTP_SLOT_INTEGER, HTTP_SKIM_MAX_TOKENS)},
+    {MEMBER_OF(HTTP_IN_BODY, "priority", HTTP_SLOT_INTEGER, HTTP_SKIM_PRIORITY)},
+    {MEMBER_OF(HTTP_IN_BODY, "n", HTTP_SLOT_INTEGER, HTTP_SKIM_N)},
+    {MEMBER_OF(HTTP_IN_BODY, "stream", HTTP_SLOT_BOOLEAN, HTTP_SKIM_STREAM)},
+    {MEMBER_OF(HTTP_IN_BODY, "store", HTTP_SLOT_BOOLEAN, HTTP_SKIM_STORE)},
+    {MEMBER_OF(HTTP_IN_BODY, "metadata", HTTP_SLOT_OBJECT, HTTP_IN_METADATA)},
+    {MEMBER_OF(HTTP_IN_METADATA, "user_id", HTTP_SLOT_FIELD, HTTP_SKIM_METADATA_USER_ID)},
+    {MEMBER_OF(HTTP_IN_BODY, "stream_options", HTTP_SLOT_OBJECT, HTTP_IN_STREAM_OPTIONS)},
+    {MEMBER_OF(HTTP_IN_STREAM_OPTIONS, "include_usage", HTTP_SLOT_BOOLEAN,
+               HTTP_SKIM_INCLUDE_USAGE)},
+    {MEMBER_OF(HTTP_IN_BODY, "sampling_params", HTTP_SLOT_OBJECT, HTTP_IN_SAMPLING)},
+    {MEMBER_OF(HTTP_IN_SAMPLING, "max_new_tokens", HTTP_SLOT_INTEGER, HTTP_SKIM_MAX_NEW_TOKENS)},
+    {MEMBER_OF(HTTP_IN_SAMPLING, "max_tokens", HTTP_SLOT_INTEGER, HTTP_SKIM_MAX_TOKENS)},
+    {MEMBER_OF(HTTP_IN_SAMPLING, "n", HTTP_SLOT_INTEGER, HTTP_SKIM_N)},
+    {MEMBER_OF(HTTP_IN_BODY, "tools", HTTP_SLOT_LIST, HTTP_PROMPT_TOOLS), .rank = 2},
+    {MEMBER_OF(HTTP_IN_BODY, "functions", HTTP_SLOT_LIST, HTTP_PROMPT_TOOLS), .rank = 1},
+    {MEMBER_OF(HTTP_IN_BODY, "system", HTTP_SLOT_CONTENT, HTTP_PROMPT_SYSTEM), .rank = 3},
+    {MEMBER_OF(HTTP_IN_BODY, "instructions", HTTP_SLOT_CONTENT, HTTP_PROMPT_SYSTEM), .rank = 2},
+    {MEMBER_OF(HTTP_IN_BODY, "documents", HTTP_SLOT_LIST, HTTP_PROMPT_SYSTEM), .rank = 1},
+    {MEMBER_OF(HTTP_IN_BODY, "input_ids", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 7},
+    {MEMBER_OF(HTTP_IN_BODY, "token_ids", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 6},
+    {MEMBER_OF(HTTP_IN_BODY, "messages", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 5},
+    {MEMBER_OF(HTTP_IN_BODY, "prompt", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 4},
+    {MEMBER_OF(HTTP_IN_BODY, "input", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 3,
+     .is_user_message = true},
+    {MEMBER_OF(HTTP_IN_BODY, "text", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 2},
+    {MEMBER_OF(HTTP_IN_BODY, "query", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 1},
+};
+
+const struct http_member *http_member_find(enum http_member_parent parent, struct slice name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(members); i++)
+        if (members[i].parent == parent && slice_equal(members[i].name, name))
+            return &members[i];
+    return NULL;
+}
+
+/* Members of a part whose value is an image, a sound or a file, or names one. */
+bool http_member_is_media(struct slice name)
+{
+    static const struct slice names[] = {
+        {"image_url", 9}, {"video_url", 9}, {"audio_url", 9}, {"input_audio", 11},
+        {"source", 6},    {"image", 5},     {"audio", 5},     {"video", 5},
+        {"file", 4},      {"file_data", 9}, {"file_url", 8},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (slice_equal(names[i], name))
+            return true;
+    return false;
+}

@@ -1,0 +1,49 @@
+/* The members of request bodies that the skimmer knows by name (http/skim.h). */
+#ifndef HTTP_MEMBER_H
+#define HTTP_MEMBER_H
+
+#include "base/slice.h"
+
+/* What a value is for. It follows from the member's name, or from the array that it stands in. */
+enum http_slot {
+    HTTP_SLOT_SKIP,
+    HTTP_SLOT_FIELD,
+    HTTP_SLOT_INTEGER,
+    HTTP_SLOT_BOOLEAN,
+    HTTP_SLOT_OBJECT,  /* holds further members of the body: metadata, ... */
+    HTTP_SLOT_LIST,    /* a segment: messages, tools, texts or token ids */
+    HTTP_SLOT_CONTENT, /* a segment: text or parts */
+    HTTP_SLOT_ELEMENT, /* of a LIST */
+    HTTP_SLOT_PART,    /* of parts */
+    HTTP_SLOT_ROLE,
+    HTTP_SLOT_MESSAGE_CONTENT,
+    HTTP_SLOT_PART_TEXT,
+    HTTP_SLOT_PART_CONTENT,
+    HTTP_SLOT_MEMBER, /* of a message or part: goes into its atom */
+    HTTP_SLOT_ATOM,   /* inside an atom */
+};
+
+/* The objects whose members are known. */
+enum http_member_parent {
+    HTTP_IN_BODY,
+    HTTP_IN_METADATA,
+    HTTP_IN_STREAM_OPTIONS,
+    HTTP_IN_SAMPLING
+};
+
+struct http_member {
+    struct slice name;
+    uint8_t parent;
+    uint8_t slot;
+    uint8_t index;        /* of the field, number, flag, segment or (OBJECT) parent */
+    uint8_t rank;         /* the highest present one fills the segment or field */
+    bool is_user_message; /* if it is a string */
+};
+
+/* NULL for a name that means nothing to routing. */
+const struct http_member *http_member_find(enum http_member_parent parent, struct slice name);
+
+/* Whether a member of a content part is, or names, an image, a sound or a file. */
+bool http_member_is_media(struct slice name);
+
+#endif

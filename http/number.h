@@ -1,0 +1,14 @@
+/* What the text of a JSON number (http/json.h) stands for. */
+#ifndef HTTP_NUMBER_H
+#define HTTP_NUMBER_H
+
+#include "base/slice.h"
+
+/* An integer, 1e3 and 5.0 too, as the engines read them. One beyond the range becomes the border of
+ * the range. False if it is none; `out` is left alone then. */
+bool http_number_to_i64(struct slice number, int64_t *out);
+
+/* Plain digits only: a token id. */
+bool http_number_to_u32(struct slice number, uint32_t *out);
+
+#endif

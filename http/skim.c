@@ -1,0 +1,635 @@
+#include "http/skim.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "http/member.h"
+#include "http/number.h"
+
+/* What an open object or array is. */
+enum kind {
+    IN_BODY,
+    IN_OBJECT, /* an OBJECT slot */
+    IN_LIST,
+    IN_MESSAGE,
+    IN_PARTS,
+    IN_PART,
+    IN_ATOM_ARRAY,
+    IN_ATOM_OBJECT,
+};
+
+/* Where the string being read goes. */
+enum text { TO_NOWHERE, TO_PROMPT, TO_SCRATCH };
+
+enum { MESSAGE_BYTES = 16 }; /* what a chat template adds to a message: about 4 tokens */
+
+/* --- the string being read ------------------------------------------------- */
+
+static void scratch_start(struct http_skim *s)
+{
+    s->text = TO_SCRATCH;
+    s->scratch_len = 0;
+    s->scratch_total = 0;
+    s->scratch_state = (struct hash128){.low = 0};
+}
+
+static void scratch_fold(struct http_skim *s)
+{
+    memcpy(s->scratch, &s->scratch_state, sizeof s->scratch_state);
+    s->scratch_state = hash128(s->secret, s->scratch, sizeof s->scratch_state + s->scratch_len);
+    s->scratch_len = 0;
+}
+
+/* The whole string; empty, and so no known name, if it is longer than the scratch. */
+static struct slice scratch_text(const struct http_skim *s)
+{
+    return slice_of(s->scratch + sizeof s->scratch_state,
+                    s->scratch_total == s->scratch_len ? s->scratch_len : 0);
+}
+
+/* Of the whole string, however long. */
+static struct hash128 scratch_digest(struct http_skim *s)
+{
+    if (s->scratch_total == s->scratch_len)
+        return hash128(s->secret, s->scratch + sizeof s->scratch_state, s->scratch_len);
+    scratch_fold(s);
+    return s->scratch_state;
+}
+
+/* Draws text until the string or the input ends. */
+static void draw_text(struct http_skim *s, struct slice *in)
+{
+    while (http_json_in_text(&s->json) && in->len > 0) {
+        if (s->text == TO_PROMPT) {
+            size_t n = http_json_text(&s->json, in, http_prompt_at(&s->prompt),
+                                      http_prompt_room(&s->prompt));
+            http_prompt_commit(&s->prompt, n);
+            continue;
+        }
+        if (s->scratch_len == HTTP_SKIM_SCRATCH) {
+            if (s->text == TO_SCRATCH)
+                scratch_fold(s);
+            s->scratch_len = 0;
+        }
+        char *at = s->scratch + sizeof s->scratch_state + s->scratch_len;
+        size_t n = http_json_text(&s->json, in, at, HTTP_SKIM_SCRATCH - s->scratch_len);
+        s->scratch_len = (uint16_t)(s->scratch_len + n);
+        s->scratch_total += n;
+    }
+}
+
+/* --- atoms ----------------------------------------------------------------- */
+
+static struct hash128 mix(const struct http_skim *s, uint64_t tag, struct hash128 a,
+                          struct hash128 b)
+{
+    const uint64_t words[] = {tag, a.low, a.high, b.low, b.high};
+    return hash128(s->secret, words, sizeof words);
+}
+
+static const struct hash128 nothing = {.low = 0, .high = 0};
+
+static struct http_skim_frame *frame_top(struct http_skim *s)
+{
+    return &s->frames[s->depth - 1];
+}
+
+static void frame_add(const struct http_skim *s, struct http_skim_frame *f, uint64_t key,
+                      struct hash128 value, uint64_t weight)
+{
+    struct hash128 member = mix(s, key, value, nothing);
+    f->sum.low += member.low;
+    f->sum.high += member.high;
+    f->weight += weight;
+}
+
+/* A value that is no text is complete: it goes into what is around it. */
+static void deliver(struct http_skim *s, struct hash128 value, uint64_t weight)
+{
+    struct http_skim_frame *f = frame_top(s);
+    switch ((enum kind)f->kind) {
+    case IN_PART:
+        frame_add(s, f, f->key, value,
+                  f->is_media ? HTTP_SKIM_MEDIA_BYTES : f->key_weight + weight);
+        break;
+    case IN_MESSAGE:
+    case IN_ATOM_OBJECT:
+        frame_add(s, f, f->key, value, f->key_weight + weight);
+        break;
+    case IN_ATOM_ARRAY:
+        f->sum = mix(s, 0, f->sum, value);
+        f->weight += weight;
+        break;
+    default:
+        http_prompt_atom(&s->prompt, value, weight);
+        break;
+    }
+}
+
+/* --- objects and arrays ---------------------------------------------------- */
+
+static void push(struct http_skim *s, enum kind kind)
+{
+    if (s->depth == HTTP_SKIM_DEPTH_MAX) {
+        s->failed = true;
+        return;
+    }
+    struct http_skim_frame *f = &s->frames[s->depth++];
+    f->kind = (uint8_t)kind;
+    f->rank = 0;
+    f->is_first = true;
+    f->is_media = false;
+    f->role = 0;
+    f->weight = 0;
+    f->sum = nothing;
+    if (kind == IN_MESSAGE || kind == IN_PART)
+        f->mark = http_prompt_mark(&s->prompt);
+}
+
+/* Whether the member of a message or part that comes now is the one that streams. Where there are
+ * two, the higher rank does, or the later one. */
+static bool claim(struct http_skim *s, uint8_t rank)
+{
+    struct http_skim_frame *f = frame_top(s);
+    if (rank < f->rank)
+        return false;
+    if (f->rank != 0)
+        http_prompt_rewind(&s->prompt, &f->mark);
+    f->rank = rank;
+    return true;
+}
+
+/* The same for a member of the body that is a segment. */
+static bool claim_segment(struct http_skim *s)
+{
+    uint8_t segment = s->member->index;
+    if (s->member->rank < s->ranks[segment])
+        return false;
+    s->ranks[segment] = s->member->rank;
+    http_prompt_open(&s->prompt, (enum http_prompt_segment)segment);
+    return true;
+}
+
+/* Texts in an array are set apart. */
+static void next_element(struct http_skim *s, bool stands_apart)
+{
+    struct http_skim_frame *f = frame_top(s);
+    if (!f->is_first && stands_apart)
+        http_prompt_separate(&s->prompt);
+    f->is_first = false;
+}
+
+/* A value in the body itself, a segment, is complete. */
+static void end_segment(struct http_skim *s)
+{
+    if (frame_top(s)->kind == IN_BODY)
+        http_prompt_close(&s->prompt);
+}
+
+static void end_message(struct http_skim *s, struct http_skim_frame *f)
+{
+    if (f->role != 0) {
+        http_prompt_tint(&s->prompt, &f->mark, f->role);
+        frame_add(s, f, 0, (struct hash128){.low = f->role}, 0);
+    }
+    http_prompt_atom(&s->prompt, f->sum, f->weight + MESSAGE_BYTES);
+}
+
+static void end_container(struct http_skim *s)
+{
+    struct http_skim_frame *f = &s->frames[--s->depth];
+    switch ((enum kind)f->kind) {
+    case IN_BODY:
+    case IN_OBJECT:
+        return;
+    case IN_ATOM_ARRAY:
+        deliver(s, mix(s, 'a', f->sum, nothing), f->weight);
+        return;
+    case IN_ATOM_OBJECT:
+        deliver(s, mix(s, 'o', f->sum, nothing), f->weight);
+        return;
+    case IN_MESSAGE:
+        end_message(s, f);
+        break;
+    case IN_PART:
+        if ((f->sum.low | f->sum.high) != 0)
+            http_prompt_atom(&s->prompt, f->sum, f->weight);
+        break;
+    case IN_LIST:
+    case IN_PARTS:
+        break;
+    }
+    end_segment(s);
+}
+
+/* --- members and values ---------------------------------------------------- */
+
+/* What a member of a message or part is for. */
+static enum http_slot prompt_slot(struct http_skim_frame *f, struct slice name)
+{
+    if (slice_equal(name, SLICE("cache_control")))
+        return HTTP_SLOT_SKIP;
+    if (f->kind == IN_ATOM_OBJECT)
+        return HTTP_SLOT_ATOM;
+    if (slice_equal(name, SLICE("content")))
+        return f->kind == IN_MESSAGE ? HTTP_SLOT_MESSAGE_CONTENT : HTTP_SLOT_PART_CONTENT;
+    if (f->kind == IN_MESSAGE)
+        return slice_equal(name, SLICE("role")) ? HTTP_SLOT_ROLE : HTTP_SLOT_MEMBER;
+    f->is_media = http_member_is_media(name);
+    return slice_equal(name, SLICE("text")) ? HTTP_SLOT_PART_TEXT : HTTP_SLOT_MEMBER;
+}
+
+static void end_key(struct http_skim *s)
+{
+    struct http_skim_frame *f = frame_top(s);
+    struct slice name = scratch_text(s);
+    if (f->kind == IN_BODY || f->kind == IN_OBJECT) {
+        s->member = http_member_find((enum http_member_parent)f->rank, name);
+        s->slot = s->member == NULL ? HTTP_SLOT_SKIP : s->member->slot;
+        return;
+    }
+    s->slot = (uint8_t)prompt_slot(f, name);
+    if (s->slot == HTTP_SLOT_SKIP || s->slot == HTTP_SLOT_ROLE)
+        return;
+    f->key = scratch_digest(s).low;
+    f->key_weight = s->scratch_total;
+}
+
+static void begin_string(struct http_skim *s)
+{
+    s->text = TO_PROMPT;
+    switch ((enum http_slot)s->slot) {
+    case HTTP_SLOT_SKIP:
+    case HTTP_SLOT_INTEGER:
+    case HTTP_SLOT_BOOLEAN:
+    case HTTP_SLOT_OBJECT:
+        s->text = TO_NOWHERE;
+        break;
+    case HTTP_SLOT_LIST:
+    case HTTP_SLOT_CONTENT:
+        if (!claim_segment(s))
+            s->text = TO_NOWHERE;
+        break;
+    case HTTP_SLOT_ELEMENT:
+    case HTTP_SLOT_PART:
+        next_element(s, true);
+        break;
+    case HTTP_SLOT_MESSAGE_CONTENT:
+    case HTTP_SLOT_PART_CONTENT:
+        if (!claim(s, 2))
+            s->text = TO_NOWHERE;
+        break;
+    case HTTP_SLOT_PART_TEXT:
+        if (!claim(s, 1))
+            s->text = TO_NOWHERE;
+        break;
+    case HTTP_SLOT_FIELD:
+    case HTTP_SLOT_ROLE:
+    case HTTP_SLOT_MEMBER:
+    case HTTP_SLOT_ATOM:
+        scratch_start(s);
+        break;
+    }
+}
+
+static void store_field(struct http_skim *s)
+{
+    struct http_skim_field *field = &s->fields[s->member->index];
+    if (field->present && field->rank > s->member->rank)
+        return;
+    field->present = true;
+    field->rank = s->member->rank;
+    field->is_digest = s->scratch_total > HTTP_SKIM_FIELD_MAX;
+    if (!field->is_digest) {
+        struct slice text = scratch_text(s);
+        memcpy(field->text, text.at, text.len);
+        field->len = (uint8_t)text.len;
+        return;
+    }
+    struct hash128 digest = scratch_digest(s);
+    const uint64_t words[] = {digest.high, digest.low};
+    for (unsigned i = 0; i < 32; i++)
+        field->text[i] = "0123456789abcdef"[words[i / 16] >> (60 - i % 16 * 4) & 15];
+    field->len = 32;
+}
+
+static void end_string(struct http_skim *s)
+{
+    switch ((enum http_slot)s->slot) {
+    case HTTP_SLOT_FIELD:
+        store_field(s);
+        break;
+    case HTTP_SLOT_ROLE:
+        frame_top(s)->role = scratch_digest(s).low;
+        break;
+    case HTTP_SLOT_MEMBER:
+    case HTTP_SLOT_ATOM:
+        deliver(s, mix(s, 's', scratch_digest(s), nothing), s->scratch_total);
+        break;
+    case HTTP_SLOT_LIST:
+    case HTTP_SLOT_CONTENT:
+        if (s->text == TO_NOWHERE)
+            break;
+        if (s->member->is_user_message) {
+            struct http_skim_frame user = {.role = hash128(s->secret, "user", 4).low};
+            end_message(s, &user);
+        }
+        http_prompt_close(&s->prompt);
+        break;
+    default:
+        break;
+    }
+}
+
+static void begin_container(struct http_skim *s, bool is_object)
+{
+    switch ((enum http_slot)s->slot) {
+    case HTTP_SLOT_SKIP:
+    case HTTP_SLOT_FIELD:
+    case HTTP_SLOT_INTEGER:
+    case HTTP_SLOT_BOOLEAN:
+    case HTTP_SLOT_ROLE:
+        s->skip_depth = 1;
+        break;
+    case HTTP_SLOT_OBJECT:
+        if (!is_object) {
+            s->skip_depth = 1;
+            break;
+        }
+        push(s, IN_OBJECT);
+        frame_top(s)->rank = s->member->index;
+        break;
+    case HTTP_SLOT_LIST:
+    case HTTP_SLOT_CONTENT:
+        if (!claim_segment(s))
+            s->skip_depth = 1;
+        else if (s->slot == HTTP_SLOT_LIST)
+            push(s, is_object ? IN_MESSAGE : IN_LIST);
+        else
+            push(s, is_object ? IN_PART : IN_PARTS);
+        break;
+    case HTTP_SLOT_ELEMENT:
+        next_element(s, !is_object);
+        push(s, is_object ? IN_MESSAGE : IN_LIST);
+        break;
+    case HTTP_SLOT_PART:
+        next_element(s, true);
+        push(s, is_object ? IN_PART : IN_ATOM_ARRAY);
+        break;
+    case HTTP_SLOT_MESSAGE_CONTENT:
+    case HTTP_SLOT_PART_CONTENT:
+        if (!claim(s, 2))
+            s->skip_depth = 1;
+        else
+            push(s, is_object ? IN_PART : IN_PARTS);
+        break;
+    case HTTP_SLOT_PART_TEXT:
+    case HTTP_SLOT_MEMBER:
+    case HTTP_SLOT_ATOM:
+        push(s, is_object ? IN_ATOM_OBJECT : IN_ATOM_ARRAY);
+        break;
+    }
+}
+
+/* --- numbers and literals -------------------------------------------------- */
+
+static void deliver_scalar(struct http_skim *s, char tag, struct slice text)
+{
+    deliver(s, mix(s, (uint64_t)tag, hash128(s->secret, text.at, text.len), nothing), text.len);
+}
+
+/* `tag` is n for numbers, l for literals; null is a literal too. */
+static void on_scalar(struct http_skim *s, char tag, struct slice text)
+{
+    bool is_null = tag == 'l' && text.at[0] == 'n';
+    uint32_t id;
+    switch ((enum http_slot)s->slot) {
+    case HTTP_SLOT_FIELD:
+        if (s->fields[s->member->index].rank <= s->member->rank)
+            s->fields[s->member->index].present = false;
+        break;
+    case HTTP_SLOT_INTEGER:
+        s->has_number[s->member->index] =
+            tag == 'n' && http_number_to_i64(text, &s->numbers[s->member->index]);
+        break;
+    case HTTP_SLOT_BOOLEAN:
+        s->has_flag[s->member->index] = tag == 'l' && !is_null;
+        s->flags[s->member->index] = tag == 'l' && text.at[0] == 't';
+        break;
+    case HTTP_SLOT_LIST:
+    case HTTP_SLOT_CONTENT:
+        if (is_null || !claim_segment(s))
+            break;
+        deliver_scalar(s, tag, text);
+        http_prompt_close(&s->prompt);
+        break;
+    case HTTP_SLOT_ELEMENT:
+        next_element(s, false);
+        if (tag == 'n' && http_number_to_u32(text, &id))
+            http_prompt_token_id(&s->prompt, id);
+        else
+            deliver_scalar(s, tag, text);
+        break;
+    case HTTP_SLOT_PART:
+        next_element(s, false);
+        deliver_scalar(s, tag, text);
+        break;
+    case HTTP_SLOT_MESSAGE_CONTENT:
+    case HTTP_SLOT_PART_TEXT:
+    case HTTP_SLOT_PART_CONTENT:
+    case HTTP_SLOT_MEMBER:
+        if (!is_null)
+            deliver_scalar(s, tag, text);
+        break;
+    case HTTP_SLOT_ATOM:
+        deliver_scalar(s, tag, text);
+        break;
+    case HTTP_SLOT_SKIP:
+    case HTTP_SLOT_OBJECT:
+    case HTTP_SLOT_ROLE:
+        break;
+    }
+}
+
+/* --- driving --------------------------------------------------------------- */
+
+/* Inside a value that nobody wants. */
+static void skip_token(struct http_skim *s, enum http_json_token token)
+{
+    switch (token) {
+    case HTTP_JSON_OBJECT_BEGIN:
+    case HTTP_JSON_ARRAY_BEGIN:
+        s->skip_depth++;
+        break;
+    case HTTP_JSON_OBJECT_END:
+    case HTTP_JSON_ARRAY_END:
+        s->skip_depth--;
+        break;
+    case HTTP_JSON_KEY:
+    case HTTP_JSON_STRING:
+        s->text = TO_NOWHERE;
+        break;
+    default:
+        break;
+    }
+}
+
+/* The element of an array has its slot from the array. */
+static void set_element_slot(struct http_skim *s)
+{
+    switch ((enum kind)frame_top(s)->kind) {
+    case IN_LIST:
+        s->slot = HTTP_SLOT_ELEMENT;
+        break;
+    case IN_PARTS:
+        s->slot = HTTP_SLOT_PART;
+        break;
+    case IN_ATOM_ARRAY:
+        s->slot = HTTP_SLOT_ATOM;
+        break;
+    default:
+        break;
+    }
+}
+
+static void on_token(struct http_skim *s, enum http_json_token token)
+{
+    if (s->depth == 0) { /* the body must be an object */
+        s->failed = token != HTTP_JSON_OBJECT_BEGIN;
+        if (!s->failed)
+            push(s, IN_BODY);
+        return;
+    }
+    if (s->skip_depth > 0) {
+        skip_token(s, token);
+        return;
+    }
+    set_element_slot(s);
+    switch (token) {
+    case HTTP_JSON_OBJECT_BEGIN:
+    case HTTP_JSON_ARRAY_BEGIN:
+        begin_container(s, token == HTTP_JSON_OBJECT_BEGIN);
+        break;
+    case HTTP_JSON_OBJECT_END:
+    case HTTP_JSON_ARRAY_END:
+        end_container(s);
+        break;
+    case HTTP_JSON_KEY:
+        scratch_start(s);
+        break;
+    case HTTP_JSON_STRING:
+        begin_string(s);
+        break;
+    case HTTP_JSON_NUMBER:
+        on_scalar(s, 'n', http_json_number(&s->json));
+        break;
+    case HTTP_JSON_TRUE:
+        on_scalar(s, 'l', SLICE("true"));
+        break;
+    case HTTP_JSON_FALSE:
+        on_scalar(s, 'l', SLICE("false"));
+        break;
+    case HTTP_JSON_NULL:
+        on_scalar(s, 'l', SLICE("null"));
+        break;
+    default:
+        CHECK_UNREACHABLE();
+    }
+}
+
+void http_skim_init(struct http_skim *s, const struct hash_secret *secret)
+{
+    memset(s, 0, offsetof(struct http_skim, json));
+    s->secret = secret;
+    http_json_init(&s->json);
+    http_prompt_init(&s->prompt, secret);
+    for (int i = 0; i < HTTP_SKIM_NAMES; i++) {
+        s->fields[i].present = false;
+        s->fields[i].rank = 0;
+    }
+}
+
+void http_skim_feed(struct http_skim *s, const void *bytes, size_t len)
+{
+    struct slice in = slice_of(bytes, len);
+    CHECK(!s->finished);
+    while (!s->failed && len > 0) {
+        if (http_json_in_text(&s->json)) {
+            bool is_key = s->json.is_key;
+            draw_text(s, &in);
+            if (http_json_in_text(&s->json))
+                return;
+            if (http_json_failed(&s->json))
+                s->failed = true;
+            else if (s->skip_depth == 0 && is_key)
+                end_key(s);
+            else if (s->skip_depth == 0)
+                end_string(s);
+            continue;
+        }
+        enum http_json_token token = http_json_next(&s->json, &in);
+        if (token == HTTP_JSON_MORE)
+            return;
+        if (token == HTTP_JSON_ERROR)
+            s->failed = true;
+        else
+            on_token(s, token);
+    }
+}
+
+/* Everything that keeps two prompts apart though their text is the same. */
+static struct hash128 namespace_digest(const struct http_skim *s)
+{
+    static const uint8_t names[] = {
+        HTTP_SKIM_MODEL,
+        HTTP_SKIM_LORA,
+        HTTP_SKIM_CACHE_SALT,
+        HTTP_SKIM_EXTRA_KEY,
+        HTTP_SKIM_PREVIOUS_RESPONSE_ID,
+    };
+    char bytes[ARRAY_LEN(names) * (HTTP_SKIM_FIELD_MAX + 2)];
+    size_t len = 0;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct http_skim_field *field = &s->fields[names[i]];
+        bytes[len++] = (char)(field->present + field->is_digest);
+        if (!field->present)
+            continue;
+        bytes[len++] = (char)field->len;
+        memcpy(bytes + len, field->text, field->len);
+        len += field->len;
+    }
+    return hash128(s->secret, bytes, len);
+}
+
+void http_skim_finish(struct http_skim *s)
+{
+    CHECK(!s->finished);
+    s->finished = true;
+    s->understood = !s->failed && s->depth == 0 && http_json_finish(&s->json);
+    if (!s->understood) {
+        s->prompt.chain.length = 0;
+        s->prompt.chain.bytes = 0;
+        return;
+    }
+    http_prompt_finish(&s->prompt, namespace_digest(s));
+    s->has_prompt = s->prompt.parts[HTTP_PROMPT_TEXT].end.bytes > 0;
+}
+
+struct slice http_skim_field(const struct http_skim *s, enum http_skim_name name)
+{
+    const struct http_skim_field *field = &s->fields[name];
+    return field->present ? slice_of(field->text, field->len) : slice_of("", 0);
+}
+
+bool http_skim_field_is_digest(const struct http_skim *s, enum http_skim_name name)
+{
+    return s->fields[name].present && s->fields[name].is_digest;
+}
+
+int64_t http_skim_output_max(const struct http_skim *s)
+{
+    for (int i = HTTP_SKIM_MAX_COMPLETION_TOKENS; i <= HTTP_SKIM_MAX_NEW_TOKENS; i++)
+        if (s->has_number[i] && s->numbers[i] >= 0)
+            return s->numbers[i];
+    return -1;
+}

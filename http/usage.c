@@ -1,0 +1,445 @@
+#include "http/usage.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "http/number.h"
+
+/* What an open object or array is, and so what the members in it mean. */
+enum level {
+    NOTHING,
+    ANSWERS,  /* an array of answers */
+    ANSWER,   /* the body or the event */
+    RESPONSE, /* "response" or "message" of it: what an event of a stream is about */
+    CHOICES,  /* array */
+    CHOICE,   /* object */
+    DELTA,    /* what a choice, or a content block, adds */
+    FIGURES,  /* "usage" or "meta_info" */
+    DETAILS,  /* of the prompt's tokens */
+};
+
+/* What the next value is for. */
+enum slot {
+    SKIP,
+    ENTER, /* an object or array with the level in slot_level() */
+    TOKEN, /* carries tokens unless empty */
+    ID,
+    TYPE, /* of the event */
+    OBJECT_NAME,
+    FAILURE,
+    FIGURE, /* FIGURE + n: seen[n] */
+};
+
+enum figure { PROMPT, COMPLETION, CACHED, INPUT, CACHE_READ, CACHE_CREATION, FIGURES_COUNT };
+
+/* Where an SSE line stands. */
+enum line { IN_NAME, AFTER_COLON, IN_DATA, IN_OTHER };
+
+static const char done_mark[] = "[DONE]";
+enum { DONE_LEN = sizeof done_mark - 1, DONE_NOT = 255 };
+
+static const char byte_order_mark[] = "\xef\xbb\xbf";
+enum { MARK_LEN = sizeof byte_order_mark - 1 };
+
+struct known {
+    uint8_t level;
+    uint8_t slot;
+    uint8_t enters; /* the level of ENTER */
+    struct slice name;
+};
+
+#define NAME(text)                                                                                 \
+    {                                                                                              \
+        (text), sizeof(text) - 1                                                                   \
+    }
+
+/* A member that carries tokens may be an object or array too: then it must not be empty. */
+static const struct known known[] = {
+    {ANSWER, ID, 0, NAME("id")},
+    {ANSWER, TYPE, 0, NAME("type")},
+    {ANSWER, OBJECT_NAME, 0, NAME("object")},
+    {ANSWER, FAILURE, 0, NAME("error")},
+    {ANSWER, ENTER, FIGURES, NAME("usage")},
+    {ANSWER, ENTER, FIGURES, NAME("meta_info")},
+    {ANSWER, ENTER, CHOICES, NAME("choices")},
+    {ANSWER, ENTER, RESPONSE, NAME("response")},
+    {ANSWER, ENTER, RESPONSE, NAME("message")},
+    {ANSWER, TOKEN, DELTA, NAME("delta")},
+    {ANSWER, TOKEN, 0, NAME("text")},
+    {ANSWER, TOKEN, 0, NAME("output_ids")},
+    {RESPONSE, ID, 0, NAME("id")},
+    {RESPONSE, FAILURE, 0, NAME("error")},
+    {RESPONSE, ENTER, FIGURES, NAME("usage")},
+    {CHOICE, ENTER, DELTA, NAME("delta")},
+    {CHOICE, ENTER, DELTA, NAME("message")},
+    {CHOICE, TOKEN, 0, NAME("text")},
+    {CHOICE, TOKEN, 0, NAME("token_ids")},
+    {DELTA, TOKEN, 0, NAME("content")},
+    {DELTA, TOKEN, 0, NAME("reasoning_content")},
+    {DELTA, TOKEN, 0, NAME("reasoning")},
+    {DELTA, TOKEN, 0, NAME("refusal")},
+    {DELTA, TOKEN, 0, NAME("tool_calls")},
+    {DELTA, TOKEN, 0, NAME("function_call")},
+    {DELTA, TOKEN, 0, NAME("text")},
+    {DELTA, TOKEN, 0, NAME("thinking")},
+    {DELTA, TOKEN, 0, NAME("partial_json")},
+    {FIGURES, ID, 0, NAME("id")},
+    {FIGURES, FIGURE + PROMPT, 0, NAME("prompt_tokens")},
+    {FIGURES, FIGURE + COMPLETION, 0, NAME("completion_tokens")},
+    {FIGURES, FIGURE + COMPLETION, 0, NAME("output_tokens")},
+    {FIGURES, FIGURE + CACHED, 0, NAME("cached_tokens")},
+    {FIGURES, FIGURE + INPUT, 0, NAME("input_tokens")},
+    {FIGURES, FIGURE + CACHE_READ, 0, NAME("cache_read_input_tokens")},
+    {FIGURES, FIGURE + CACHE_CREATION, 0, NAME("cache_creation_input_tokens")},
+    {FIGURES, ENTER, DETAILS, NAME("prompt_tokens_details")},
+    {FIGURES, ENTER, DETAILS, NAME("input_tokens_details")},
+    {DETAILS, FIGURE + CACHED, 0, NAME("cached_tokens")},
+};
+
+/* --- one answer ------------------------------------------------------------ */
+
+static void answer_start(struct http_usage *u)
+{
+    for (int i = 0; i < FIGURES_COUNT; i++)
+        u->seen[i] = -1;
+}
+
+static void fold(const struct http_usage *u, int64_t *total, int64_t value)
+{
+    if (value < 0)
+        return;
+    bool adds = u->is_list && *total >= 0;
+    *total = adds ? *total + value : value;
+}
+
+/* The figures of an answer are complete. */
+static void answer_end(struct http_usage *u)
+{
+    int64_t *seen = u->seen;
+    if (seen[INPUT] >= 0) { /* Anthropic counts cached tokens apart, OpenAI's responses do not */
+        int64_t read = seen[CACHE_READ] > 0 ? seen[CACHE_READ] : 0;
+        int64_t created = seen[CACHE_CREATION] > 0 ? seen[CACHE_CREATION] : 0;
+        seen[PROMPT] = seen[INPUT] + read + created;
+    }
+    if (seen[CACHE_READ] >= 0)
+        seen[CACHED] = seen[CACHE_READ];
+    fold(u, &u->prompt_tokens, seen[PROMPT]);
+    fold(u, &u->cached_tokens, seen[CACHED]);
+    fold(u, &u->completion_tokens, seen[COMPLETION]);
+    answer_start(u);
+}
+
+static enum level level_now(const struct http_usage *u)
+{
+    unsigned depth = u->json.depth;
+    return depth == 0 || depth > HTTP_USAGE_LEVELS ? NOTHING : (enum level)u->levels[depth - 1];
+}
+
+static struct slice scratch_text(const struct http_usage *u)
+{
+    return slice_of(u->scratch, u->scratch_full ? 0 : u->scratch_len);
+}
+
+static void on_key(struct http_usage *u)
+{
+    enum level level = level_now(u);
+    struct slice name = scratch_text(u);
+    u->slot = SKIP;
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        if (known[i].level == level && slice_equal(known[i].name, name)) {
+            u->slot = known[i].slot;
+            u->enters = known[i].enters;
+            return;
+        }
+    }
+}
+
+static bool text_is(const struct http_usage *u, const char *literal)
+{
+    return slice_equal(scratch_text(u), slice_of_cstr(literal));
+}
+
+static void on_string(struct http_usage *u)
+{
+    switch (u->slot) {
+    case TOKEN:
+        u->carries_token |= u->scratch_len > 0;
+        break;
+    case ID:
+        if (u->response_id[0] == '\0')
+            (void)slice_to_cstr(scratch_text(u), u->response_id, sizeof u->response_id);
+        break;
+    case TYPE:
+        u->is_terminal |= text_is(u, "message_stop") || text_is(u, "response.completed") ||
+                          text_is(u, "response.incomplete") || text_is(u, "response.failed");
+        u->error |= text_is(u, "error") || text_is(u, "response.failed");
+        u->repeats |= slice_ends_with(scratch_text(u), SLICE(".done"));
+        break;
+    case OBJECT_NAME:
+        u->error |= text_is(u, "error");
+        break;
+    case FAILURE:
+        u->error = true;
+        break;
+    default:
+        break;
+    }
+}
+
+static void on_begin(struct http_usage *u, bool is_object)
+{
+    unsigned depth = u->json.depth; /* the new one is counted */
+    enum level outer = depth < 2                       ? NOTHING
+                       : depth - 2 < HTTP_USAGE_LEVELS ? (enum level)u->levels[depth - 2]
+                                                       : NOTHING;
+    enum level level = NOTHING;
+    if (depth == 1)
+        level = is_object ? ANSWER : ANSWERS;
+    else if (outer == ANSWERS && is_object)
+        level = ANSWER;
+    else if (outer == CHOICES && is_object)
+        level = CHOICE;
+    else if (outer != CHOICES && outer != ANSWERS && outer != NOTHING) {
+        if (u->slot == ENTER || (u->slot == TOKEN && u->enters != 0))
+            level = (enum level)u->enters;
+        else if (u->slot == TOKEN)
+            u->watches = true;
+        u->error |= u->slot == FAILURE;
+    }
+    if (level == CHOICES && is_object)
+        level = NOTHING;
+    if (depth == 1)
+        u->is_list = !is_object;
+    if (depth <= HTTP_USAGE_LEVELS)
+        u->levels[depth - 1] = (uint8_t)level;
+    u->slot = SKIP;
+}
+
+static void on_end(struct http_usage *u)
+{
+    unsigned depth = u->json.depth; /* of what is around */
+    if (depth < HTTP_USAGE_LEVELS && u->levels[depth] == ANSWER)
+        answer_end(u);
+    u->slot = SKIP;
+}
+
+static void on_token(struct http_usage *u, enum http_json_token token)
+{
+    switch (token) {
+    case HTTP_JSON_OBJECT_BEGIN:
+    case HTTP_JSON_ARRAY_BEGIN:
+        on_begin(u, token == HTTP_JSON_OBJECT_BEGIN);
+        break;
+    case HTTP_JSON_OBJECT_END:
+    case HTTP_JSON_ARRAY_END:
+        on_end(u);
+        break;
+    case HTTP_JSON_NUMBER:
+        if (u->slot >= FIGURE)
+            (void)http_number_to_i64(http_json_number(&u->json), &u->seen[u->slot - FIGURE]);
+        u->error |= u->slot == FAILURE;
+        break;
+    case HTTP_JSON_TRUE:
+        u->error |= u->slot == FAILURE;
+        break;
+    default:
+        break;
+    }
+}
+
+static void draw_text(struct http_usage *u, struct slice *in)
+{
+    while (http_json_in_text(&u->json) && in->len > 0) {
+        if (u->scratch_len == HTTP_USAGE_SCRATCH) {
+            u->scratch_full = true;
+            u->scratch_len = 1; /* not empty, but no longer whole */
+        }
+        u->scratch_len =
+            (uint8_t)(u->scratch_len + http_json_text(&u->json, in, u->scratch + u->scratch_len,
+                                                      (size_t)HTTP_USAGE_SCRATCH - u->scratch_len));
+    }
+}
+
+static void json_feed(struct http_usage *u, struct slice in)
+{
+    for (;;) {
+        if (http_json_in_text(&u->json)) {
+            bool is_key = u->json.is_key;
+            draw_text(u, &in);
+            if (http_json_in_text(&u->json) || http_json_failed(&u->json))
+                return;
+            if (is_key)
+                on_key(u);
+            else
+                on_string(u);
+            continue;
+        }
+        enum http_json_token token = http_json_next(&u->json, &in);
+        if (token <= HTTP_JSON_MORE)
+            return;
+        if (u->watches) { /* what carries tokens was entered: is anything in it? */
+            u->carries_token |= token != HTTP_JSON_OBJECT_END && token != HTTP_JSON_ARRAY_END;
+            u->watches = false;
+        }
+        if (token == HTTP_JSON_KEY || token == HTTP_JSON_STRING) {
+            u->scratch_len = 0;
+            u->scratch_full = false;
+        } else {
+            on_token(u, token);
+        }
+    }
+}
+
+static void json_start(struct http_usage *u)
+{
+    http_json_init(&u->json);
+    answer_start(u);
+    u->slot = SKIP;
+    u->watches = false;
+    u->repeats = false;
+    u->is_list = false;
+    u->carries_token = false;
+    u->is_terminal = false;
+    u->done_len = 0;
+}
+
+static void count_token(struct http_usage *u)
+{
+    if (!u->carries_token || u->repeats)
+        return;
+    u->first_token = true;
+    u->token_events++;
+}
+
+/* --- server-sent events ---------------------------------------------------- */
+
+/* A blank line: the event is complete (WHATWG HTML, section 9.2.6). */
+static void event_end(struct http_usage *u)
+{
+    if (!u->has_data)
+        return;
+    u->done |= u->is_terminal || u->done_len == DONE_LEN;
+    count_token(u);
+    u->has_data = false;
+    json_start(u);
+}
+
+static void data_feed(struct http_usage *u, struct slice data)
+{
+    for (size_t i = 0; i < data.len && u->done_len != DONE_NOT; i++) {
+        bool matches = u->done_len < DONE_LEN && data.at[i] == done_mark[u->done_len];
+        u->done_len = matches ? (uint8_t)(u->done_len + 1) : (uint8_t)DONE_NOT;
+    }
+    json_feed(u, data);
+}
+
+static bool is_data_name(const struct http_usage *u)
+{
+    return u->name_len == 4 && memcmp(u->name, "data", 4) == 0;
+}
+
+static void data_begin(struct http_usage *u)
+{
+    if (u->has_data)
+        data_feed(u, SLICE("\n"));
+    u->has_data = true;
+}
+
+static void line_end(struct http_usage *u)
+{
+    if (u->line == IN_NAME && u->name_len == 0)
+        event_end(u);
+    else if (u->line == IN_NAME && is_data_name(u))
+        data_begin(u); /* a field without a colon has an empty value */
+    u->line = IN_NAME;
+    u->name_len = 0;
+}
+
+/* One byte of a line up to its value. */
+static void name_step(struct http_usage *u, char c)
+{
+    if (u->mark_len < MARK_LEN) {
+        if (c == byte_order_mark[u->mark_len]) {
+            u->mark_len++;
+            return;
+        }
+        u->mark_len = MARK_LEN;
+    }
+    if (c == ':') {
+        u->line = is_data_name(u) ? AFTER_COLON : IN_OTHER;
+        if (u->line == AFTER_COLON)
+            data_begin(u);
+    } else if (u->name_len < sizeof u->name) {
+        u->name[u->name_len++] = c;
+    }
+}
+
+/* Length of what is left of the line. */
+static size_t line_rest(struct slice in)
+{
+    size_t n = slice_find(in, '\n');
+    return slice_find(slice_of(in.at, n), '\r');
+}
+
+static void sse_feed(struct http_usage *u, struct slice in)
+{
+    while (in.len > 0) {
+        char c = in.at[0];
+        if (u->line == AFTER_COLON) {
+            u->line = IN_DATA;
+            in = slice_skip(in, c == ' ' ? 1 : 0);
+            continue;
+        }
+        size_t n = 1;
+        if (c == '\n' && u->after_cr) {
+            u->after_cr = false;
+        } else if (c == '\n' || c == '\r') {
+            u->after_cr = c == '\r';
+            line_end(u);
+        } else if (u->line == IN_NAME) {
+            u->after_cr = false;
+            name_step(u, c);
+        } else {
+            n = line_rest(in);
+            if (u->line == IN_DATA)
+                data_feed(u, slice_of(in.at, n));
+        }
+        in = slice_skip(in, n);
+    }
+}
+
+/* --- driving --------------------------------------------------------------- */
+
+void http_usage_init(struct http_usage *u, enum http_usage_form form)
+{
+    memset(u, 0, offsetof(struct http_usage, json));
+    u->prompt_tokens = -1;
+    u->cached_tokens = -1;
+    u->completion_tokens = -1;
+    u->form = (uint8_t)form;
+    u->line = IN_NAME;
+    json_start(u);
+}
+
+void http_usage_feed(struct http_usage *u, const void *bytes, size_t len)
+{
+    if (len == 0)
+        return;
+    if (u->form == HTTP_USAGE_JSON)
+        json_feed(u, slice_of(bytes, len));
+    else
+        sse_feed(u, slice_of(bytes, len));
+}
+
+void http_usage_finish(struct http_usage *u)
+{
+    if (u->form == HTTP_USAGE_SSE) {
+        if (u->line != IN_NAME || u->name_len > 0)
+            line_end(u);
+        event_end(u); /* engines may forget the last blank line */
+        return;
+    }
+    u->done = http_json_finish(&u->json);
+    u->carries_token |= u->completion_tokens > 0;
+    count_token(u);
+}
