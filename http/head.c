@@ -538,9 +538,10 @@ int http_response_parse(struct http_head *head, const char *at, size_t len, bool
     return err;
 }
 
-bool http_head_progress(struct http_progress *progress, const char *at, size_t len)
+bool http_head_progress(struct http_progress *progress, const char *at, size_t len,
+                        const struct http_limits *limits)
 {
-    bool worth = len >= progress->parse_again;
+    bool worth = len >= progress->parse_again || len >= limits->head_bytes_max;
     size_t i = progress->searched;
     while (!worth && i < len) {
         const char *lf = memchr(at + i, '\n', len - i);

@@ -7,7 +7,8 @@
  *     while ((err = http_request_parse(&head, at, len, &limits)) == ERR_AGAIN) {
  *         do
  *             read more;
- *         while (!http_head_progress(&progress, at, len));    // each byte is looked at once
+ *         while (!http_head_progress(&progress, at, len, &limits));    // each byte is looked at
+ * once
  *     }
  *
  * Refused beside what RFC 9112 refuses anyway: a repeated Host, Content-Length or
@@ -109,9 +110,10 @@ struct http_progress {
 };
 
 /* After ERR_AGAIN: whether parsing `len` bytes could end differently now. True where the blank
- * line or a bare LF has arrived, and each time the length has doubled, so that any error is seen
- * early while the whole effort stays linear in the length of the head. */
-bool http_head_progress(struct http_progress *progress, const char *at, size_t len);
+ * line or a bare LF has arrived or the limit is reached, and each time the length has doubled, so
+ * that any error is seen early while the whole effort stays linear in the length of the head. */
+bool http_head_progress(struct http_progress *progress, const char *at, size_t len,
+                        const struct http_limits *limits);
 
 static inline bool http_head_has(const struct http_head *head, enum http_field_id id)
 {

@@ -310,7 +310,7 @@ static size_t take_body(struct client *c, struct slice in)
 static size_t take_head(struct client *c, struct slice in)
 {
     struct http_head *head = &c->shell->head;
-    if (c->parsed_once && !http_head_progress(&c->progress, in.at, in.len))
+    if (c->parsed_once && !http_head_progress(&c->progress, in.at, in.len, &c->shell->limits))
         return 0;
     int err = http_request_parse(head, in.at, in.len, &c->shell->limits);
     c->parsed_once = err == ERR_AGAIN;

@@ -25,7 +25,7 @@ static void check_progress(const char *at, size_t len, int err)
 {
     struct http_progress progress = {0};
     for (size_t n = 1; n <= len; n++) {
-        if (!http_head_progress(&progress, at, n))
+        if (!http_head_progress(&progress, at, n, &http_limits_default))
             continue;
         int e = http_request_parse(&part, at, n, &http_limits_default);
         if (e == ERR_AGAIN)

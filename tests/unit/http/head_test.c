@@ -551,7 +551,7 @@ static void progress_is_linear_and_exact(void **state)
     struct http_progress progress = {0};
     unsigned tries = 0;
     for (size_t n = 1; n <= len; n++) {
-        if (!http_head_progress(&progress, text, n)) {
+        if (!http_head_progress(&progress, text, n, &http_limits_default)) {
             assert_true(n < len);
             continue;
         }
@@ -568,10 +568,25 @@ static void progress_sees_a_bare_lf(void **state)
     struct slice text =
         SLICE("GET / HTTP/1.1\r\nHost: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n");
     struct http_progress progress = {0};
-    assert_true(http_head_progress(&progress, text.at, text.len - 8));
+    assert_true(http_head_progress(&progress, text.at, text.len - 8, &http_limits_default));
     for (size_t n = text.len - 7; n < text.len; n++)
-        assert_false(http_head_progress(&progress, text.at, n));
-    assert_true(http_head_progress(&progress, text.at, text.len));
+        assert_false(http_head_progress(&progress, text.at, n, &http_limits_default));
+    assert_true(http_head_progress(&progress, text.at, text.len, &http_limits_default));
+}
+
+/* The caller may have no room for more than the limit: it must not wait for it. */
+static void progress_ends_at_the_limit(void **state)
+{
+    (void)state;
+    struct http_limits limits = {.head_bytes_max = 100, .target_bytes_max = 50, .fields_max = 3};
+    char text[100];
+    memset(text, 'a', sizeof text);
+    overwrite(text, SLICE("GET / HTTP/1.1\r\nX: "));
+    struct http_progress progress = {0};
+    assert_true(http_head_progress(&progress, text, 60, &limits));
+    assert_false(http_head_progress(&progress, text, 99, &limits));
+    assert_true(http_head_progress(&progress, text, 100, &limits));
+    assert_int_equal(http_request_parse(&head, text, 100, &limits), ERR_LIMIT);
 }
 
 static void random_requests_split_anywhere(void **state)
@@ -616,6 +631,7 @@ int main(void)
         cmocka_unit_test(limits_bite_at_once),
         cmocka_unit_test(progress_is_linear_and_exact),
         cmocka_unit_test(progress_sees_a_bare_lf),
+        cmocka_unit_test(progress_ends_at_the_limit),
         cmocka_unit_test(random_requests_split_anywhere),
     };
     static struct CMUnitTest tests[512];
