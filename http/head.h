@@ -7,8 +7,7 @@
  *     while ((err = http_request_parse(&head, at, len, &limits)) == ERR_AGAIN) {
  *         do
  *             read more;
- *         while (!http_head_progress(&progress, at, len, &limits));    // each byte is looked at
- * once
+ *         while (!http_head_progress(&progress, at, len, &limits));
  *     }
  *
  * Refused beside what RFC 9112 refuses anyway: a repeated Host, Content-Length or
