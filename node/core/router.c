@@ -28,10 +28,13 @@ int node_router_create(struct node_router **out, const struct node_router_config
     r->policy = policy;
     prng_seed(&r->prng, config->seed);
     node_decay_fill(&r->decay, config->generation_ms, config->reuse_horizon_ms);
+    uint32_t ttl = (config->ttl_ms + config->generation_ms - 1) / config->generation_ms;
     struct crdt_index_config index = {
         .bytes_max = config->index_bytes,
         .replicas_max = NODE_REPLICAS_MAX,
-        .ttl_generations = (config->ttl_ms + config->generation_ms - 1) / config->generation_ms,
+        .ttl_generations = ttl < 1              ? 1
+                           : ttl > CRDT_TTL_MAX ? CRDT_TTL_MAX
+                                                : ttl,
     };
     r->replicas = calloc(NODE_REPLICAS_MAX, sizeof *r->replicas);
     int err = r->replicas ? ERR_OK : ERR_NOMEM;

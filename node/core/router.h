@@ -59,7 +59,8 @@ struct node_router_config {
     uint64_t seed;               /* for drawing among near-equal choices */
     uint64_t index_bytes;        /* memory for the prefix index */
     uint32_t generation_ms;      /* time slice of last use */
-    uint32_t ttl_ms;             /* an observation older than this is forgotten */
+    uint32_t ttl_ms;             /* an observation older than this is forgotten; at most
+                                    CRDT_TTL_MAX generations, more is cut to that */
     double displaced_weight;     /* W */
     double decode_weight;        /* V */
     uint32_t reuse_horizon_ms;   /* R */

@@ -40,7 +40,7 @@ static int put_series(struct buf *out, const char *name, const struct node_repli
     if (err == ERR_OK)
         err = put_label_value(out, node_replica_name(k));
     if (err == ERR_OK)
-        err = buf_printf(out, "\"%s} %.17g\n", more, value);
+        err = buf_printf(out, "\"%s} %.15g\n", more, value);
     return err;
 }
 

@@ -1,0 +1,119 @@
+#include "node/core/model.h"
+
+#include <stdio.h>
+
+#include "base/err.h"
+#include "tests/lib/test.h"
+
+static struct node_models *make(void)
+{
+    struct hash_secret secret;
+    hash_secret_from_seed(&secret, 1);
+    struct node_models *m;
+    assert_int_equal(node_models_create(&m, &secret, 4, 256), ERR_OK);
+    return m;
+}
+
+static bool serves(const struct node_models *m, const char *name, unsigned replica)
+{
+    struct node_replica_set set;
+    node_models_serving(m, slice_of_cstr(name), &set);
+    return node_replica_set_has(&set, replica);
+}
+
+static void who_has_not_told_serves_everything(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    assert_true(serves(m, "any", 0));
+    struct slice ids[] = {SLICE("a"), SLICE("b")};
+    assert_int_equal(node_models_set(m, 0, ids, 2), ERR_OK);
+    assert_true(serves(m, "a", 0) && serves(m, "b", 0) && !serves(m, "any", 0));
+    assert_true(serves(m, "", 0));
+    assert_true(serves(m, "any", 1));
+    assert_true(node_models_known(m, SLICE("a")) && !node_models_known(m, SLICE("any")));
+    node_models_check(m);
+    node_models_destroy(m);
+}
+
+static void a_new_list_replaces_the_old_one(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    struct slice first[] = {SLICE("a"), SLICE("b")}, second[] = {SLICE("b"), SLICE("c")};
+    assert_int_equal(node_models_set(m, 70, first, 2), ERR_OK);
+    assert_int_equal(node_models_set(m, 3, first, 1), ERR_OK);
+    assert_int_equal(node_models_set(m, 70, second, 2), ERR_OK);
+    assert_true(!serves(m, "a", 70) && serves(m, "b", 70) && serves(m, "c", 70));
+    assert_true(serves(m, "a", 3));
+    assert_int_equal(node_models_set(m, 70, NULL, 0), ERR_OK);
+    assert_true(!serves(m, "b", 70));
+    assert_false(node_models_known(m, SLICE("c")));
+    node_models_check(m);
+    node_models_destroy(m);
+}
+
+static void rows_nobody_serves_make_room(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    char names[NODE_MODELS_MAX + 1][16];
+    struct slice ids[NODE_MODELS_MAX + 1];
+    for (unsigned i = 0; i <= NODE_MODELS_MAX; i++) {
+        int len = snprintf(names[i], sizeof names[i], "model-%u", i);
+        ids[i] = slice_of(names[i], (size_t)len);
+    }
+    assert_int_equal(node_models_set(m, 0, ids, NODE_MODELS_MAX), ERR_OK);
+    assert_int_equal(node_models_set(m, 1, &ids[NODE_MODELS_MAX], 1), ERR_FULL);
+    node_models_check(m);
+    assert_int_equal(node_models_set(m, 0, ids, 1), ERR_OK);
+    assert_int_equal(node_models_set(m, 1, &ids[NODE_MODELS_MAX], 1), ERR_OK);
+    assert_true(serves(m, names[NODE_MODELS_MAX], 1) && serves(m, names[0], 0));
+    node_models_check(m);
+    node_models_destroy(m);
+}
+
+static void absurd_names_are_passed_over(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    char text[NODE_MODEL_NAME_MAX + 1];
+    memset(text, 'x', sizeof text);
+    struct slice ids[] = {slice_of(text, sizeof text), SLICE(""), slice_of(text, sizeof text - 1)};
+    assert_int_equal(node_models_set(m, 0, ids, 3), ERR_OK);
+    struct node_replica_set set;
+    node_models_serving(m, ids[0], &set);
+    assert_false(node_replica_set_has(&set, 0));
+    node_models_serving(m, ids[2], &set);
+    assert_true(node_replica_set_has(&set, 0));
+    node_models_check(m);
+    node_models_destroy(m);
+}
+
+static void what_is_learned_belongs_to_the_model(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    struct slice ids[] = {SLICE("a"), SLICE("b")};
+    assert_int_equal(node_models_set(m, 0, ids, 2), ERR_OK);
+    struct node_model *a = node_models_row(m, ids[0]);
+    node_ratio_add(&a->bytes_per_token, 30000, 10000, 2);
+    assert_true(node_ratio_value(&a->bytes_per_token) < 4);
+    assert_true(node_ratio_value(&node_models_row(m, ids[1])->bytes_per_token) == 4);
+    assert_ptr_equal(node_models_row_at(m, node_models_row_number(m, a)), a);
+    struct node_model *common = node_models_row(m, SLICE("nobody lists this"));
+    assert_ptr_equal(common, node_models_row(m, SLICE("")));
+    node_models_destroy(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_has_not_told_serves_everything),
+        cmocka_unit_test(a_new_list_replaces_the_old_one),
+        cmocka_unit_test(rows_nobody_serves_make_room),
+        cmocka_unit_test(absurd_names_are_passed_over),
+        cmocka_unit_test(what_is_learned_belongs_to_the_model),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,691 @@
+#include "node/core/router.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/checkpoint.h"
+#include "base/err.h"
+#include "base/prng.h"
+#include "tests/lib/test.h"
+
+enum { START_MS = 1000000 };
+
+static struct node_router_config config_of(const char *policy)
+{
+    struct node_router_config config = {
+        .policy = policy,
+        .seed = 1,
+        .index_bytes = 16 << 20,
+        .generation_ms = 15000,
+        .ttl_ms = 3600000,
+        .displaced_weight = 2,
+        .decode_weight = 0.5,
+        .reuse_horizon_ms = 120000,
+        .near_tie = 0.02,
+        .cache_tokens = 100000,
+        .prefill_tokens_per_s = 10000,
+        .decode_step_ms = 20,
+        .bytes_per_token = 4,
+        .load_bound = 1.25,
+    };
+    hash_secret_from_seed(&config.secret, 1);
+    return config;
+}
+
+/* `up` replicas, probed. */
+static struct node_router *make(const char *policy, unsigned up)
+{
+    struct node_router_config config = config_of(policy);
+    struct node_router *r;
+    assert_int_equal(node_router_create(&r, &config), ERR_OK);
+    for (unsigned k = 0; k < up; k++) {
+        char name[32];
+        int len = snprintf(name, sizeof name, "host-%u:8000", k);
+        assert_int_equal(node_router_replica_add(r, slice_of(name, (size_t)len), NODE_ENGINE_VLLM),
+                         k);
+        node_router_probed(r, k, true, false, START_MS);
+    }
+    return r;
+}
+
+/* A prompt of so many tokens; equal seeds share all of their common length. */
+static struct chain *prompt(uint64_t seed, unsigned tokens)
+{
+    static struct chain chain;
+    chain = (struct chain){.bytes = tokens * 4ull};
+    for (unsigned i = 0; i < CHECKPOINT_MAX; i++) {
+        uint32_t blocks = checkpoint_blocks(i);
+        if (blocks * 256ull > chain.bytes)
+            break;
+        chain.points[chain.length++] = (struct chain_point){
+            .id = hash_mix(seed * 1000003 + i), .blocks = blocks, .code = checkpoint_code(i)};
+    }
+    return &chain;
+}
+
+static struct node_request request_of(const struct chain *chain)
+{
+    return (struct node_request){
+        .chain = chain, .body_bytes = chain ? chain->bytes : 4000, .replica_wanted = -1};
+}
+
+static struct node_decision choose(struct node_router *r, const struct chain *chain,
+                                   uint64_t now_ms)
+{
+    struct node_request request = request_of(chain);
+    struct node_decision d;
+    assert_int_equal(node_router_choose(r, &request, NULL, now_ms, &d), ERR_OK);
+    return d;
+}
+
+static const struct node_usage no_usage = {-1, -1, -1};
+
+static void done(struct node_router *r, struct node_decision d, uint64_t now_ms)
+{
+    node_router_first_byte(r, d.booking, now_ms);
+    node_router_finish(r, d.booking, NODE_OUTCOME_OK, &no_usage, now_ms);
+}
+
+static json_t *explain(struct node_router *r, const struct node_request *request, uint64_t now_ms)
+{
+    struct buf text = {0};
+    assert_int_equal(node_router_explain(r, request, now_ms, &text), ERR_OK);
+    json_t *root = json_loadb(text.at, text.len, 0, NULL);
+    assert_non_null(root);
+    buf_free(&text);
+    return root;
+}
+
+static double explained(const json_t *root, unsigned candidate, const char *key)
+{
+    const json_t *row = json_array_get(json_object_get(root, "replicas"), candidate);
+    assert_non_null(row);
+    return json_number_value(json_object_get(row, key));
+}
+
+static void assert_near(double actual, double expected, double share)
+{
+    if (fabs(actual - expected) > share * fabs(expected) + 1e-9)
+        fail_msg("%g is not near %g", actual, expected);
+}
+
+/* --- replicas ------------------------------------------------------------------------------- */
+
+static void replicas_have_unique_names(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 2);
+    assert_int_equal(node_router_replica_add(r, SLICE("host-1:8000"), NODE_ENGINE_VLLM),
+                     ERR_EXISTS);
+    assert_int_equal(node_router_replica_add(r, SLICE(""), NODE_ENGINE_VLLM), ERR_RANGE);
+    char text[NODE_NAME_MAX + 1];
+    memset(text, 'n', sizeof text);
+    assert_int_equal(node_router_replica_add(r, slice_of(text, sizeof text), NODE_ENGINE_VLLM),
+                     ERR_RANGE);
+    assert_int_equal(node_router_replica_add(r, slice_of(text, sizeof text - 1), NODE_ENGINE_AUTO),
+                     2);
+    for (unsigned i = 3; i < NODE_REPLICAS_MAX; i++) {
+        int len = snprintf(text, sizeof text, "more-%u", i);
+        assert_int_equal(node_router_replica_add(r, slice_of(text, (size_t)len), NODE_ENGINE_AUTO),
+                         i);
+    }
+    assert_int_equal(node_router_replica_add(r, SLICE("one too many"), NODE_ENGINE_AUTO), ERR_FULL);
+    assert_slice_equal(node_router_replica_name(r, 1), "host-1:8000");
+    assert_int_equal(node_router_replica_count(r), NODE_REPLICAS_MAX);
+    node_router_replica_engine_set(r, 2, NODE_ENGINE_SGLANG);
+    assert_int_equal(node_router_replica_engine(r, 2), NODE_ENGINE_SGLANG);
+    node_router_destroy(r);
+}
+
+static void an_unknown_policy_is_refused(void **state)
+{
+    (void)state;
+    struct node_router_config config = config_of("nonsense");
+    struct node_router *r;
+    assert_int_equal(node_router_create(&r, &config), ERR_NOT_FOUND);
+}
+
+static void unprobed_replicas_serve_only_when_nothing_better_is_there(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 0);
+    struct node_request request = request_of(NULL);
+    struct node_decision d;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
+    assert_false(node_router_ready(r));
+    assert_int_equal(node_router_replica_add(r, SLICE("a"), NODE_ENGINE_AUTO), 0);
+    assert_int_equal(node_router_replica_add(r, SLICE("b"), NODE_ENGINE_AUTO), 1);
+    assert_true(node_router_ready(r));
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    node_router_probed(r, 1, true, false, START_MS);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+        assert_int_equal(d.replica, 1);
+    }
+    uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1u << 1};
+    assert_int_equal(node_router_choose(r, &request, excluded, START_MS, &d), ERR_OK);
+    assert_int_equal(d.replica, 0);
+    node_router_destroy(r);
+}
+
+static void requests_go_where_their_model_is(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 3);
+    struct slice one[] = {SLICE("llama"), SLICE("llama-lora")}, two[] = {SLICE("qwen")};
+    assert_int_equal(node_router_models(r, 0, one, 2), ERR_OK);
+    assert_int_equal(node_router_models(r, 1, two, 1), ERR_OK);
+    assert_true(node_router_model_known(r, SLICE("nobody knows"))); /* 2 has not told yet */
+    assert_int_equal(node_router_models(r, 2, two, 1), ERR_OK);
+    assert_false(node_router_model_known(r, SLICE("nobody knows")));
+    struct node_request request = request_of(NULL);
+    struct node_decision d;
+    unsigned seen[3] = {0};
+    for (int i = 0; i < 100; i++) {
+        request.model = SLICE("qwen");
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+        seen[d.replica]++;
+        request.model = SLICE("llama-lora");
+        assert_int_equal(node_router_choose_by_load(r, &request, NULL, START_MS, &d), ERR_OK);
+        assert_int_equal(d.replica, 0);
+    }
+    assert_true(seen[0] == 0 && seen[1] > 20 && seen[2] > 20);
+    request.model = SLICE("nobody knows");
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
+    request.model = SLICE("llama");
+    node_router_probed(r, 0, false, true, START_MS);
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
+    node_router_check(r);
+    node_router_destroy(r);
+}
+
+static void a_wanted_replica_is_the_only_one(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 4);
+    struct node_request request = request_of(NULL);
+    struct node_decision d;
+    request.replica_wanted = 2;
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+        assert_int_equal(d.replica, 2);
+    }
+    node_router_replica_drain(r, 2, true);
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
+    request.replica_wanted = 77;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
+    node_router_destroy(r);
+}
+
+static void a_busy_replica_is_avoided_for_a_second(void **state)
+{
+    (void)state;
+    struct node_router *r = make("round_robin", 2);
+    struct node_decision d = choose(r, NULL, START_MS);
+    unsigned busy = d.replica;
+    node_router_finish(r, d.booking, NODE_OUTCOME_ENGINE_BUSY, NULL, START_MS);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(choose(r, NULL, START_MS + 500).replica, 1 - busy);
+    uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1u << (1 - busy)};
+    struct node_request request = request_of(NULL);
+    assert_int_equal(node_router_choose(r, &request, excluded, START_MS + 500, &d), ERR_OK);
+    assert_int_equal(d.replica, busy);
+    unsigned seen = 0;
+    for (int i = 0; i < 10; i++)
+        seen += choose(r, NULL, START_MS + 1500).replica == busy;
+    assert_int_equal(seen, 5);
+    node_router_destroy(r);
+}
+
+/* --- the rule ------------------------------------------------------------------------------- */
+
+static void a_conversation_stays_where_its_cache_is(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 8);
+    for (unsigned c = 0; c < 8; c++) {
+        uint64_t now = START_MS + c * 60000ull;
+        struct node_decision first = choose(r, prompt(c, 8000), now);
+        assert_int_equal(first.cached_tokens, 0);
+        done(r, first, now + 900);
+        for (unsigned turn = 1; turn < 6; turn++) {
+            struct node_decision d = choose(r, prompt(c, 8000 + turn * 500), now + turn * 5000ull);
+            assert_int_equal(d.replica, first.replica);
+            assert_true(d.cached_tokens > 7500 && d.cached_tokens < d.prompt_tokens);
+            done(r, d, now + turn * 5000ull + 100);
+        }
+    }
+    node_router_check(r);
+    node_router_destroy(r);
+}
+
+static void terms_are_what_hand_arithmetic_says(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 2);
+    struct node_decision d = choose(r, prompt(1, 20000), START_MS);
+    struct node_request request = request_of(prompt(2, 4096));
+    json_t *root = explain(r, &request, START_MS + 500);
+    unsigned with = d.replica, without = 1 - d.replica;
+    /* 20,000 tokens at 10,000 a second, half a second of it gone; 4,096 tokens uncached. */
+    assert_near(explained(root, with, "queue_s"), 1.5, 1e-6);
+    assert_near(explained(root, with, "uncached_s"), 0.4096, 1e-6);
+    assert_near(explained(root, with, "displaced_s"), 0, 0);
+    /* o = 256 expected, b = 30 ns, K = 20,000 + 128, n = 1. */
+    assert_near(explained(root, with, "decode_s"),
+                256 * 30e-9 * 20128 + 30e-9 * 4096 * 256 / 2 + 0.4096, 1e-6);
+    assert_near(explained(root, without, "cost_s"), 0.4096, 1e-6);
+    assert_string_equal(json_string_value(json_object_get(root, "choice")),
+                        without ? "host-1:8000" : "host-0:8000");
+    json_decref(root);
+
+    /* Half a minute later it is done: the same prompt is cached up to its last checkpoint. */
+    done(r, d, START_MS + 2000);
+    request = request_of(prompt(1, 20000));
+    root = explain(r, &request, START_MS + 30000);
+    assert_true(explained(root, with, "cached_tokens") > 20000 * 0.95);
+    assert_near(explained(root, without, "cached_tokens"), 0, 0);
+    assert_near(explained(root, with, "uncached_s"),
+                (20000 - explained(root, with, "cached_tokens")) / 10000, 1e-3);
+    json_decref(root);
+    node_router_destroy(r);
+}
+
+/* A full cache costs what would have to go; an empty one does not. */
+static void new_content_goes_where_there_is_room(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 2);
+    struct node_request request = request_of(NULL);
+    request.replica_wanted = 0;
+    for (unsigned i = 0; i < 5; i++) { /* fills the 100,000 tokens of replica 0 */
+        struct node_decision d;
+        request.chain = prompt(100 + i, 20000);
+        request.body_bytes = request.chain->bytes;
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS + i * 3000ull, &d), ERR_OK);
+        done(r, d, START_MS + i * 3000ull + 2000);
+    }
+    request = request_of(prompt(200, 20000));
+    json_t *root = explain(r, &request, START_MS + 15000);
+    assert_true(explained(root, 0, "displaced_s") > 1.5);
+    assert_near(explained(root, 1, "displaced_s"), 0, 0);
+    json_decref(root);
+    for (int i = 0; i < 3; i++) {
+        struct node_decision d = choose(r, prompt(200, 20000), START_MS + 15000);
+        assert_int_equal(d.replica, 1);
+        done(r, d, START_MS + 15000);
+    }
+    /* The oldest is believed gone once others have taken its place. */
+    request.replica_wanted = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        struct node_decision d;
+        request.chain = prompt(300 + i, 20000);
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS + 40000 + i * 3000ull, &d),
+                         ERR_OK);
+        done(r, d, START_MS + 42000 + i * 3000ull);
+    }
+    request = request_of(prompt(303, 20000));
+    root = explain(r, &request, START_MS + 60000);
+    assert_true(explained(root, 0, "cached_tokens") > 19000);
+    json_decref(root);
+    request = request_of(prompt(100, 20000));
+    root = explain(r, &request, START_MS + 60000);
+    assert_true(explained(root, 0, "cached_tokens") < 5000);
+    json_decref(root);
+    node_router_destroy(r);
+}
+
+static void a_restart_forgets(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 2);
+    struct node_decision d = choose(r, prompt(1, 20000), START_MS);
+    done(r, d, START_MS + 1000);
+    struct node_scrape s = {.running = -1,
+                            .waiting = -1,
+                            .cache_usage = -1,
+                            .cache_tokens = -1,
+                            .block_tokens = -1,
+                            .prefix_queries = -1,
+                            .prefix_hits = -1,
+                            .prompt_tokens = -1,
+                            .generation_tokens = -1,
+                            .start_time_s = 1000,
+                            .sleeping = -1};
+    assert_false(node_router_scraped(r, d.replica, &s, START_MS + 2000));
+    struct node_request request = request_of(prompt(1, 20000));
+    json_t *root = explain(r, &request, START_MS + 2000);
+    assert_true(explained(root, d.replica, "cached_tokens") > 19000);
+    json_decref(root);
+    s.start_time_s = 1060;
+    assert_true(node_router_scraped(r, d.replica, &s, START_MS + 3000));
+    root = explain(r, &request, START_MS + 3000);
+    assert_near(explained(root, d.replica, "cached_tokens"), 0, 0);
+    json_decref(root);
+
+    struct node_decision again = choose(r, prompt(1, 20000), START_MS + 4000);
+    done(r, again, START_MS + 5000);
+    node_router_probed(r, again.replica, false, true, START_MS + 6000); /* its port refuses */
+    node_router_probed(r, again.replica, true, false, START_MS + 7000);
+    root = explain(r, &request, START_MS + 7000);
+    assert_near(explained(root, again.replica, "cached_tokens"), 0, 0);
+    json_decref(root);
+    node_router_check(r);
+    node_router_destroy(r);
+}
+
+/* --- learning ------------------------------------------------------------------------------- */
+
+static json_t *replicas_json(const struct node_router *r, uint64_t now_ms)
+{
+    struct buf text = {0};
+    assert_int_equal(node_router_replicas_json(r, now_ms, &text), ERR_OK);
+    json_t *root = json_loadb(text.at, text.len, 0, NULL);
+    assert_non_null(root);
+    buf_free(&text);
+    return root;
+}
+
+static double believed(const json_t *root, unsigned replica, const char *group, const char *key)
+{
+    const json_t *object = json_object_get(json_array_get(root, replica), group);
+    const json_t *value = json_object_get(object, key);
+    assert_true(json_is_number(value));
+    return json_number_value(value);
+}
+
+/* An engine of 2,500 tokens a second, 3 bytes a token, steps of 10 ms + 100 ns a token, that
+ * answers with 300 tokens. The router starts from other beliefs and finds out. */
+static void it_learns_what_the_engine_is_like(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    uint64_t now = START_MS;
+    for (unsigned i = 0; i < 300; i++) {
+        unsigned tokens = 3000 + i % 7 * 20000;
+        struct chain *chain = prompt(1000 + i, tokens * 3 / 4); /* bytes are 3 a token */
+        struct node_decision d = choose(r, chain, now);
+        now += tokens * 1000ull / 2500;
+        node_router_first_byte(r, d.booking, now);
+        double context = tokens + 128.0;
+        now += (uint64_t)(299 * (10 + context * 100e-6));
+        struct node_usage usage = {tokens, 0, 300};
+        node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, now);
+        now += 50;
+    }
+    json_t *root = replicas_json(r, now);
+    assert_near(believed(root, 0, "learned", "prefill_tokens_per_s"), 2500, 0.03);
+    assert_near(believed(root, 0, "learned", "decode_step_ms"), 10, 0.05);
+    assert_near(believed(root, 0, "learned", "decode_step_ns_per_context_token"), 100, 0.05);
+    json_decref(root);
+    struct node_request request = request_of(prompt(9, 7500)); /* 30,000 bytes */
+    root = explain(r, &request, now);
+    assert_near(json_number_value(json_object_get(root, "prompt_tokens")), 10000, 0.03);
+    assert_near(json_number_value(json_object_get(root, "output_tokens")), 300, 0.03);
+    json_decref(root);
+    request.output_tokens_max = 16;
+    struct chain *ids = prompt(9, 7500);
+    ids->token_ids = true;
+    root = explain(r, &request, now);
+    assert_near(json_number_value(json_object_get(root, "prompt_tokens")), 7500, 1e-6);
+    assert_near(json_number_value(json_object_get(root, "output_tokens")), 16, 1e-6);
+    json_decref(root);
+    node_router_destroy(r);
+}
+
+static void refused_requests_teach_nothing(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    for (unsigned i = 0; i < 50; i++) { /* answered 400 within a millisecond */
+        struct node_decision d = choose(r, prompt(i, 20000), START_MS + i);
+        node_router_first_byte(r, d.booking, START_MS + i + 1);
+        node_router_finish(r, d.booking, NODE_OUTCOME_OK, NULL, START_MS + i + 1);
+    }
+    json_t *root = replicas_json(r, START_MS);
+    assert_near(believed(root, 0, "learned", "prefill_tokens_per_s"), 10000, 1e-9);
+    json_decref(root);
+    assert_int_equal(node_router_replica_health(r, 0), NODE_HEALTH_UP);
+    node_router_destroy(r);
+}
+
+static void wrong_predictions_shrink_the_belief(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    for (unsigned i = 0; i < 200; i++) {
+        struct node_decision d = choose(r, prompt(1, 20000), START_MS + i * 1000ull);
+        struct node_usage usage = {20000, 0, 10}; /* never cached, whatever was predicted */
+        node_router_first_byte(r, d.booking, START_MS + i * 1000ull + 1);
+        node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, START_MS + i * 1000ull + 2);
+    }
+    json_t *root = replicas_json(r, START_MS);
+    assert_true(believed(root, 0, "cache", "size_factor") < 0.3);
+    assert_true(believed(root, 0, "cache", "predicted_tokens") > 1e6);
+    assert_near(believed(root, 0, "cache", "actual_tokens"), 0, 0);
+    json_decref(root);
+    node_router_destroy(r);
+}
+
+/* --- invariants under random lives ---------------------------------------------------------- */
+
+enum { REPLICAS = 7, OPEN_MAX = 50 };
+
+/* What the test itself knows of who may be chosen. */
+struct shadow {
+    bool up[REPLICAS], unknown[REPLICAS], draining[REPLICAS];
+    unsigned failures[REPLICAS];
+};
+
+static bool may_serve(const struct shadow *s, unsigned k, const uint64_t *excluded, bool model_b)
+{
+    bool serves = !model_b || k % 2 == 0; /* even ones serve "b" too */
+    return serves && !s->draining[k] && !(excluded[0] >> k & 1) && (s->up[k] || s->unknown[k]);
+}
+
+static void check_choice(const struct shadow *s, int err, unsigned replica,
+                         const uint64_t *excluded, bool model_b)
+{
+    bool any = false, any_up = false;
+    for (unsigned k = 0; k < REPLICAS; k++) {
+        any = any || may_serve(s, k, excluded, model_b);
+        any_up = any_up || (may_serve(s, k, excluded, model_b) && s->up[k]);
+    }
+    assert_int_equal(err, any ? ERR_OK : ERR_UNREACHABLE);
+    if (any) {
+        assert_true(may_serve(s, replica, excluded, model_b));
+        assert_true(s->up[replica] || !any_up);
+    }
+}
+
+static void random_life(const char *policy, uint64_t seed)
+{
+    struct node_router *r = make(policy, REPLICAS);
+    struct shadow s = {0};
+    struct prng prng;
+    struct {
+        struct node_booking b;
+        unsigned replica;
+    } open[OPEN_MAX];
+    unsigned count = 0;
+    uint64_t now = START_MS;
+    prng_seed(&prng, seed);
+    for (unsigned k = 0; k < REPLICAS; k++) {
+        struct slice ids[] = {SLICE("a"), SLICE("b")};
+        assert_int_equal(node_router_models(r, k, ids, k % 2 == 0 ? 2 : 1), ERR_OK);
+        s.up[k] = true;
+    }
+    for (unsigned i = 0; i < 4000 || count > 0; i++) {
+        now += prng_below(&prng, 400);
+        unsigned k = (unsigned)prng_below(&prng, REPLICAS);
+        uint64_t what = prng_below(&prng, 10);
+        if (what < 4 && count < OPEN_MAX && i < 4000) {
+            uint64_t excluded[NODE_REPLICAS_MAX / 64] = {prng_next(&prng) & prng_next(&prng)};
+            bool model_b = prng_below(&prng, 2) != 0;
+            struct node_request request = request_of(
+                prng_below(&prng, 4) ? prompt(prng_below(&prng, 20), 500 << prng_below(&prng, 6))
+                                     : NULL);
+            request.model = model_b ? SLICE("b") : SLICE("a");
+            request.session = prng_below(&prng, 2) ? SLICE("me") : SLICE("");
+            request.answer_whole = prng_below(&prng, 3) == 0;
+            struct node_decision d = {0};
+            int err = prng_below(&prng, 5)
+                          ? node_router_choose(r, &request, excluded, now, &d)
+                          : node_router_choose_by_load(r, &request, excluded, now, &d);
+            check_choice(&s, err, d.replica, excluded, model_b);
+            if (err == ERR_OK) {
+                open[count].b = d.booking;
+                open[count++].replica = d.replica;
+            }
+        } else if (what < 6 && count > 0) {
+            node_router_first_byte(r, open[prng_below(&prng, count)].b, now);
+        } else if (what < 8 && count > 0) {
+            unsigned at = (unsigned)prng_below(&prng, count);
+            enum node_outcome outcome = (enum node_outcome)prng_below(&prng, 6);
+            if (outcome == NODE_OUTCOME_ENGINE_BUSY)
+                outcome = NODE_OUTCOME_OK; /* has a test of its own */
+            struct node_usage usage = {(int64_t)prng_below(&prng, 30000),
+                                       (int64_t)prng_below(&prng, 30000),
+                                       (int64_t)prng_below(&prng, 1000)};
+            node_router_finish(r, open[at].b, outcome, prng_below(&prng, 2) ? &usage : NULL, now);
+            unsigned replica = open[at].replica;
+            if (outcome == NODE_OUTCOME_OK)
+                s.failures[replica] = 0;
+            else if (outcome > NODE_OUTCOME_ENGINE_BUSY && ++s.failures[replica] >= 5)
+                s.up[replica] = s.unknown[replica] = false;
+            open[at] = open[--count];
+        } else if (what == 8) {
+            bool ok = prng_below(&prng, 3) != 0;
+            node_router_probed(r, k, ok, !ok, now);
+            s.up[k] = ok;
+            s.failures[k] = ok ? 0 : s.failures[k];
+        } else if (prng_below(&prng, 2)) {
+            s.draining[k] = prng_below(&prng, 3) == 0;
+            node_router_replica_drain(r, k, s.draining[k]);
+        } else {
+            node_router_tick(r, now);
+        }
+        if (i % 97 == 0)
+            node_router_check(r);
+    }
+    node_router_check(r);
+    json_t *root = replicas_json(r, now);
+    for (unsigned k = 0; k < REPLICAS; k++) {
+        assert_near(believed(root, k, "load", "requests"), 0, 0);
+        assert_near(believed(root, k, "load", "prefill_tokens"), 0, 0);
+        assert_near(believed(root, k, "load", "context_tokens"), 0, 0);
+    }
+    json_decref(root);
+    node_router_destroy(r);
+}
+
+static void no_policy_ever_breaks_the_invariants(void **state)
+{
+    (void)state;
+    for (const char *const *name = node_policy_names(); *name; name++)
+        for (uint64_t seed = 1; seed <= 3; seed++)
+            random_life(*name, seed);
+}
+
+/* --- what operators see --------------------------------------------------------------------- */
+
+static void explaining_changes_nothing(void **state)
+{
+    (void)state;
+    struct node_router *r = make("round_robin", 3);
+    struct node_request request = request_of(prompt(1, 3000));
+    for (unsigned i = 0; i < 6; i++) {
+        json_t *first = explain(r, &request, START_MS), *second = explain(r, &request, START_MS);
+        assert_true(json_equal(first, second));
+        struct node_decision d = choose(r, NULL, START_MS);
+        assert_string_equal(json_string_value(json_object_get(first, "choice")),
+                            d.replica == 0   ? "host-0:8000"
+                            : d.replica == 1 ? "host-1:8000"
+                                             : "host-2:8000");
+        json_decref(first);
+        json_decref(second);
+    }
+    struct slice ids[] = {SLICE("a")};
+    for (unsigned k = 0; k < 3; k++)
+        assert_int_equal(node_router_models(r, k, ids, 1), ERR_OK);
+    request.model = SLICE("\"b\"");
+    json_t *root = explain(r, &request, START_MS);
+    assert_string_equal(json_string_value(json_object_get(root, "error")),
+                        "no replica serves the model");
+    json_decref(root);
+    node_router_destroy(r);
+}
+
+/* Every line is a comment or `name{labels} value`, each name has HELP and TYPE before it. */
+static void metrics_are_well_formed(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 2);
+    assert_int_equal(node_router_replica_add(r, SLICE("a\"b\\c\nd"), NODE_ENGINE_AUTO), 2);
+    done(r, choose(r, prompt(1, 5000), START_MS), START_MS + 700);
+    struct buf text = {0};
+    assert_int_equal(node_router_metrics(r, START_MS, &text), ERR_OK);
+    struct slice rest = buf_slice(&text), name = SLICE("");
+    unsigned series = 0;
+    while (rest.len > 0) {
+        struct slice line = slice_cut(&rest, '\n');
+        assert_true(line.len > 0);
+        if (slice_starts_with(line, SLICE("# HELP "))) {
+            line = slice_skip(line, 7);
+            name = slice_cut(&line, ' ');
+            assert_true(line.len > 0);
+            struct slice type = slice_cut(&rest, '\n');
+            assert_true(slice_starts_with(type, SLICE("# TYPE ")));
+            type = slice_skip(type, 7);
+            assert_true(slice_equal(slice_cut(&type, ' '), name));
+            assert_true(slice_equal(type, SLICE("gauge")) || slice_equal(type, SLICE("counter")));
+            continue;
+        }
+        assert_true(slice_starts_with(line, name));
+        assert_true(line.at[name.len] == '{' || line.at[name.len] == ' ');
+        char number[64], *end;
+        size_t space = line.len;
+        while (line.at[space - 1] != ' ')
+            space--;
+        assert_true(slice_to_cstr(slice_skip(line, space), number, sizeof number));
+        double value = strtod(number, &end);
+        assert_true(*end == '\0' && isfinite(value));
+        series++;
+    }
+    assert_true(series > 60);
+    assert_int_equal(buf_append_char(&text, '\0'), ERR_OK);
+    assert_non_null(strstr(text.at, "grapevine_replica_up{replica=\"a\\\"b\\\\c\\nd\"} 0\n"));
+    buf_free(&text);
+
+    struct buf tight;
+    buf_init(&tight, 1000);
+    assert_int_equal(node_router_metrics(r, START_MS, &tight), ERR_LIMIT);
+    assert_int_equal(tight.len, 0);
+    buf_free(&tight);
+    node_router_destroy(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(replicas_have_unique_names),
+        cmocka_unit_test(an_unknown_policy_is_refused),
+        cmocka_unit_test(unprobed_replicas_serve_only_when_nothing_better_is_there),
+        cmocka_unit_test(requests_go_where_their_model_is),
+        cmocka_unit_test(a_wanted_replica_is_the_only_one),
+        cmocka_unit_test(a_busy_replica_is_avoided_for_a_second),
+        cmocka_unit_test(a_conversation_stays_where_its_cache_is),
+        cmocka_unit_test(terms_are_what_hand_arithmetic_says),
+        cmocka_unit_test(new_content_goes_where_there_is_room),
+        cmocka_unit_test(a_restart_forgets),
+        cmocka_unit_test(it_learns_what_the_engine_is_like),
+        cmocka_unit_test(refused_requests_teach_nothing),
+        cmocka_unit_test(wrong_predictions_shrink_the_belief),
+        cmocka_unit_test(no_policy_ever_breaks_the_invariants),
+        cmocka_unit_test(explaining_changes_nothing),
+        cmocka_unit_test(metrics_are_well_formed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
