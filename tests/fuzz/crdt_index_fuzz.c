@@ -10,6 +10,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct crdt_index_stats stats;
     if (size <= 2048)
-        model_run(data, size, &stats);
+        model_run(data, size, 8, &stats);
     return 0;
 }

@@ -111,7 +111,7 @@ static void model_match(const struct model *m, struct tape *t, const struct crdt
     uint32_t floors[MODEL_REPLICAS];
     bool with_floors = tape_below(t, 2) == 0;
     for (unsigned r = 0; r < m->replicas; r++)
-        floors[r] = with_floors && r % 3 != 0 ? m->now - r % 5 : 0;
+        floors[r] = with_floors && r % 3 != 0 ? m->now + 2 - r % 6 : 0;
     uint16_t length[MODEL_REPLICAS];
     uint32_t generation[MODEL_REPLICAS];
     unsigned replicas = tape_below(t, m->replicas + 1);
@@ -206,7 +206,7 @@ static void model_step(struct model *m, struct tape *t, struct crdt_index *x)
         unsigned replica = tape_below(t, m->replicas);
         uint32_t back = tape_below(t, 16);
         /* Mostly the present, at times the future or the past. */
-        uint32_t generation = back < 8 ? m->now : m->now + 3 - back;
+        uint32_t generation = back < 8 ? m->now : m->now + 10 - back;
         model_observe(m, x, id, code, replica, generation);
     } else if (choice < 18) {
         model_chain(m, t, x);
@@ -250,12 +250,14 @@ static uint64_t model_least_bytes(struct crdt_index_config config)
     return enough;
 }
 
-/* The whole life of an index, as the tape says. Its last figures go to *stats. */
-static void model_run(const uint8_t *bytes, size_t size, struct crdt_index_stats *stats)
+/* The whole life of an index, as the tape says. The index is checked after
+ * every `check_every` bytes or so; its last figures go to *stats. */
+static void model_run(const uint8_t *bytes, size_t size, unsigned check_every,
+                      struct crdt_index_stats *stats)
 {
     static struct model m;
     static const uint32_t replicas[] = {100, 5, 24, 64};
-    static const uint32_t ttls[] = {8, 3, 200, CRDT_TTL_MAX};
+    static const uint32_t ttls[] = {8, 3, 60, CRDT_TTL_MAX};
     struct tape t = {bytes, size};
     memset(&m, 0, sizeof m);
     m.replicas = replicas[tape_below(&t, 4)];
@@ -271,16 +273,18 @@ static void model_run(const uint8_t *bytes, size_t size, struct crdt_index_stats
     if (m.tight) {
         config.bytes_max = model_least_bytes(config) + tape_byte(&t) * 64;
     } else {
-        config.bytes_max = (UINT64_C(1) << 18) + m.replicas * (m.ttl + 2) * 16;
+        config.bytes_max = (UINT64_C(1) << 17) + m.replicas * (m.ttl + 2) * 16;
     }
     CHECK(crdt_index_create(&x, &config) == 0);
     while (t.left > 0) {
         model_step(&m, &t, x);
-        crdt_index_check(x);
+        if (t.left % check_every == 0)
+            crdt_index_check(x);
         if (t.left % 16 == 0)
             model_compare(&m, x);
     }
     model_compare(&m, x);
+    crdt_index_check(x);
     crdt_index_stats(x, stats);
     crdt_index_destroy(x);
 }
