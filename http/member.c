@@ -58,7 +58,6 @@ const struct http_member *http_member_find(enum http_member_parent parent, struc
     return NULL;
 }
 
-/* Members of a part whose value is an image, a sound or a file, or names one. */
 bool http_member_is_media(struct slice name)
 {
     static const struct slice names[] = {
@@ -70,4 +69,10 @@ bool http_member_is_media(struct slice name)
         if (slice_equal(names[i], name))
             return true;
     return false;
+}
+
+bool http_member_is_text_type(struct slice type)
+{
+    return slice_equal(type, SLICE("text")) || slice_equal(type, SLICE("input_text")) ||
+           slice_equal(type, SLICE("output_text"));
 }

@@ -17,6 +17,7 @@ enum http_slot {
     HTTP_SLOT_PART,    /* of parts */
     HTTP_SLOT_ROLE,
     HTTP_SLOT_MESSAGE_CONTENT,
+    HTTP_SLOT_PART_TYPE,
     HTTP_SLOT_PART_TEXT,
     HTTP_SLOT_PART_CONTENT,
     HTTP_SLOT_MEMBER, /* of a message or part: goes into its atom */
@@ -45,5 +46,8 @@ const struct http_member *http_member_find(enum http_member_parent parent, struc
 
 /* Whether a member of a content part is, or names, an image, a sound or a file. */
 bool http_member_is_media(struct slice name);
+
+/* Whether it is the `type` of a part that holds nothing but text. */
+bool http_member_is_text_type(struct slice type);
 
 #endif

@@ -231,11 +231,14 @@ static enum http_slot prompt_slot(struct http_skim_frame *f, struct slice name)
         return HTTP_SLOT_SKIP;
     if (f->kind == IN_ATOM_OBJECT)
         return HTTP_SLOT_ATOM;
+    f->is_media = false;
     if (slice_equal(name, SLICE("content")))
         return f->kind == IN_MESSAGE ? HTTP_SLOT_MESSAGE_CONTENT : HTTP_SLOT_PART_CONTENT;
     if (f->kind == IN_MESSAGE)
         return slice_equal(name, SLICE("role")) ? HTTP_SLOT_ROLE : HTTP_SLOT_MEMBER;
     f->is_media = http_member_is_media(name);
+    if (slice_equal(name, SLICE("type")))
+        return HTTP_SLOT_PART_TYPE;
     return slice_equal(name, SLICE("text")) ? HTTP_SLOT_PART_TEXT : HTTP_SLOT_MEMBER;
 }
 
@@ -285,6 +288,7 @@ static void begin_string(struct http_skim *s)
         break;
     case HTTP_SLOT_FIELD:
     case HTTP_SLOT_ROLE:
+    case HTTP_SLOT_PART_TYPE:
     case HTTP_SLOT_MEMBER:
     case HTTP_SLOT_ATOM:
         scratch_start(s);
@@ -313,6 +317,11 @@ static void store_field(struct http_skim *s)
     field->len = 32;
 }
 
+static void deliver_string(struct http_skim *s)
+{
+    deliver(s, mix(s, 's', scratch_digest(s), nothing), s->scratch_total);
+}
+
 static void end_string(struct http_skim *s)
 {
     switch ((enum http_slot)s->slot) {
@@ -322,9 +331,14 @@ static void end_string(struct http_skim *s)
     case HTTP_SLOT_ROLE:
         frame_top(s)->role = scratch_digest(s).low;
         break;
+    case HTTP_SLOT_PART_TYPE:
+        if (http_member_is_text_type(scratch_text(s)))
+            break;
+        deliver_string(s);
+        break;
     case HTTP_SLOT_MEMBER:
     case HTTP_SLOT_ATOM:
-        deliver(s, mix(s, 's', scratch_digest(s), nothing), s->scratch_total);
+        deliver_string(s);
         break;
     case HTTP_SLOT_LIST:
     case HTTP_SLOT_CONTENT:
@@ -384,6 +398,7 @@ static void begin_container(struct http_skim *s, bool is_object)
             push(s, is_object ? IN_PART : IN_PARTS);
         break;
     case HTTP_SLOT_PART_TEXT:
+    case HTTP_SLOT_PART_TYPE:
     case HTTP_SLOT_MEMBER:
     case HTTP_SLOT_ATOM:
         push(s, is_object ? IN_ATOM_OBJECT : IN_ATOM_ARRAY);
@@ -437,6 +452,7 @@ static void on_scalar(struct http_skim *s, char tag, struct slice text)
     case HTTP_SLOT_MESSAGE_CONTENT:
     case HTTP_SLOT_PART_TEXT:
     case HTTP_SLOT_PART_CONTENT:
+    case HTTP_SLOT_PART_TYPE:
     case HTTP_SLOT_MEMBER:
         if (!is_null)
             deliver_scalar(s, tag, text);
@@ -495,8 +511,9 @@ static void set_element_slot(struct http_skim *s)
 static void on_token(struct http_skim *s, enum http_json_token token)
 {
     if (s->depth == 0) { /* the body must be an object */
-        s->failed = token != HTTP_JSON_OBJECT_BEGIN;
-        if (!s->failed)
+        s->has_body = token == HTTP_JSON_OBJECT_BEGIN;
+        s->failed = !s->has_body;
+        if (s->has_body)
             push(s, IN_BODY);
         return;
     }
@@ -591,7 +608,7 @@ static struct hash128 namespace_digest(const struct http_skim *s)
     size_t len = 0;
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         const struct http_skim_field *field = &s->fields[names[i]];
-        bytes[len++] = (char)(field->present + field->is_digest);
+        bytes[len++] = (char)(!field->present ? 0 : field->is_digest ? 2 : 1);
         if (!field->present)
             continue;
         bytes[len++] = (char)field->len;
@@ -605,7 +622,7 @@ void http_skim_finish(struct http_skim *s)
 {
     CHECK(!s->finished);
     s->finished = true;
-    s->understood = !s->failed && s->depth == 0 && http_json_finish(&s->json);
+    s->understood = !s->failed && s->has_body && s->depth == 0 && http_json_finish(&s->json);
     if (!s->understood) {
         s->prompt.chain.length = 0;
         s->prompt.chain.bytes = 0;

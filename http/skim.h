@@ -19,6 +19,7 @@
  *    endian. Everything else (roles, tool calls, tool definitions, names) is an atom: a digest of
  *    the JSON value that does not depend on the order of members, with the lengths of its strings
  *    as its weight in bytes.
+ *    A part's `type` that says text is left out.
  * 3. A message is its content, then one atom of its other members. The role is mixed into every
  *    point within the message too. Content as a string or as one text part is the same; further
  *    parts are separated. A string `input` is one user message.
@@ -108,6 +109,7 @@ struct http_skim {
 
     /* Private to skim.c. */
     bool failed;
+    bool has_body; /* an object was opened */
     bool finished;
     uint8_t text;                        /* where the string being read goes */
     uint8_t slot;                        /* what the next value is for */
