@@ -311,8 +311,10 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
 {
     unsigned k = c->replica;
     struct node_replica *replica = &r->replicas[k];
-    double held_blocks = r->lengths[k] > 0 ? request->chain->points[r->lengths[k] - 1].blocks : 0;
-    if (r->lengths[k] > 0 && r->generations[k] == replica->belief.floor)
+    double held_blocks = 0;
+    if (request->chain && r->lengths[k] > 0)
+        held_blocks = request->chain->points[r->lengths[k] - 1].blocks;
+    if (r->generations[k] == replica->belief.floor)
         held_blocks *= replica->belief.floor_share;
     double cached_tokens = held_blocks * size->block_tokens;
     if (cached_tokens > size->prompt_tokens)

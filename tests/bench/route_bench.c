@@ -1,17 +1,19 @@
 /* Routing quality in virtual time: real node_router code, simulated replicas, real sessions.
  *
- *     route_bench DIRECTORY [--whole] [--cache TOKENS] [--sessions N] [--policy NAME] ...
+ *     route_bench DIRECTORY [--whole] [--policy NAME] [--cache TOKENS] [--sessions N] ...
+ *
+ * (settings and their bounds are the table below; tests/bench/route.sh unpacks the traces)
  *
  * Each replica has an exact LRU cache of 64-token blocks, one prefill server, first come first
  * served, and decodes all its streams in steps of a + b * (tokens in running contexts), and one
  * chunk of prefill more while a prefill is going on (part 1 of ../shared/design/routing.md).
- * Sessions run in a closed loop: answer, think, next turn; a new session starts when one ends. The
+ * Sessions run in a closed loop: answer, think (a minute at most), next turn; a new session starts
+ * when one ends. The
  * router sees what it would see in service: first bytes, ends, usage, scraped counters.
  *
  * The row "oracle" is the rule of cache_aware with perfect knowledge: it looks into the caches and
  * queues. One seed gives the same table every time, but for the column of CPU time.
  */
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,140 +27,86 @@
 #include "node/core/cost.h"
 #include "node/core/router.h"
 #include "tests/lib/coding_sessions.h"
+#include "tests/lib/lru.h"
 
-enum { REPLICAS_MAX = 64, SLOTS_MAX = 1024, CACHE_HASH = 1 << 15, NONE = -1 };
+enum { REPLICAS_MAX = 64, SLOTS_MAX = 64 * REPLICAS_MAX, NONE = LRU_NONE };
 
 static struct settings {
-    unsigned replicas, sessions_each, files, prompt_max;
+    double replicas, sessions, files, prompt_max, seed;
     double cache_tokens, rate, step_base_s, step_context_s, chunk_tokens;
-    double weight_displaced, weight_decode, horizon_s, near_tie, generation_s, think_max_s;
+    double displaced_weight, decode_weight, horizon_s, near_tie, generation_s;
+    double think_max_s;                   /* 0: pauses as long as they were */
     double believed_cache, believed_rate; /* times the true one; 0: told by the engine */
-    bool usage_cached;
-    uint64_t seed;
+    double cached_told;                   /* whether answers tell their cached tokens */
     const char *policy;
 } set = {
     .replicas = 8,
-    .sessions_each = 4,
+    .sessions = 4,
     .files = 120,
     .prompt_max = 128000,
+    .seed = 1,
     .cache_tokens = 400000,
     .rate = 10000,
     .step_base_s = 0.015,
     .step_context_s = 30e-9,
     .chunk_tokens = 2048,
-    .weight_displaced = 2,
-    .weight_decode = 0.5,
+    .displaced_weight = 2,
+    .decode_weight = 0.5,
     .horizon_s = 120,
     .near_tie = 0.02,
     .generation_s = 15,
+    .think_max_s = 60,
     .believed_rate = 1,
-    .usage_cached = true,
-    .seed = 1,
+    .cached_told = 1,
 };
 
-/* --- an exact LRU cache of blocks ----------------------------------------------------------- */
-
-struct block {
-    uint32_t id;
-    int older, newer, chained;
-    double used_s;
+static const struct {
+    const char *name;
+    double *value;
+    double min, max;
+} settings[] = {
+    {"--cache", &set.cache_tokens, 6400, 1e8},
+    {"--sessions", &set.sessions, 1, 64},
+    {"--replicas", &set.replicas, 1, 64},
+    {"--files", &set.files, 0, 1e6},
+    {"--prompt-max", &set.prompt_max, 0, 1e8},
+    {"--think-max", &set.think_max_s, 0, 1e6},
+    {"--seed", &set.seed, 0, 1e9},
+    {"--displaced-weight", &set.displaced_weight, 0, 1e3},
+    {"--decode-weight", &set.decode_weight, 0, 1e3},
+    {"--horizon", &set.horizon_s, 1, 1e6},
+    {"--near-tie", &set.near_tie, 0, 1},
+    {"--generation", &set.generation_s, 1, 600},
+    {"--believed-cache", &set.believed_cache, 0, 100},
+    {"--believed-rate", &set.believed_rate, 0.001, 1000},
+    {"--cached-told", &set.cached_told, 0, 1},
 };
 
-struct cache {
-    int oldest, newest, count, size;
-    int hash[CACHE_HASH];
-    struct block *blocks;
-};
+/* --- caches of replicas --------------------------------------------------------------------- */
 
-static unsigned cache_bucket(uint32_t id)
-{
-    return (unsigned)hash_mix(id) % CACHE_HASH;
-}
-
-static void cache_init(struct cache *c, int size)
-{
-    *c = (struct cache){.oldest = NONE, .newest = NONE, .size = size};
-    c->blocks = calloc((size_t)size, sizeof *c->blocks);
-    CHECK(c->blocks != NULL);
-    for (unsigned i = 0; i < CACHE_HASH; i++)
-        c->hash[i] = NONE;
-}
-
-static int cache_find(const struct cache *c, uint32_t id)
-{
-    int at = c->hash[cache_bucket(id)];
-    while (at != NONE && c->blocks[at].id != id)
-        at = c->blocks[at].chained;
-    return at;
-}
-
-static void cache_unlink(struct cache *c, int at)
-{
-    struct block *b = &c->blocks[at];
-    *(b->older == NONE ? &c->oldest : &c->blocks[b->older].newer) = b->newer;
-    *(b->newer == NONE ? &c->newest : &c->blocks[b->newer].older) = b->older;
-}
-
-static void cache_link_newest(struct cache *c, int at, double now_s)
-{
-    struct block *b = &c->blocks[at];
-    b->used_s = now_s;
-    b->newer = NONE;
-    b->older = c->newest;
-    *(c->newest == NONE ? &c->oldest : &c->blocks[c->newest].newer) = at;
-    c->newest = at;
-}
-
-static int cache_take(struct cache *c)
-{
-    if (c->count < c->size)
-        return c->count++;
-    int at = c->oldest;
-    cache_unlink(c, at);
-    int *link = &c->hash[cache_bucket(c->blocks[at].id)];
-    while (*link != at)
-        link = &c->blocks[*link].chained;
-    *link = c->blocks[at].chained;
-    return at;
-}
-
-static void cache_use(struct cache *c, uint32_t id, double now_s)
-{
-    int at = cache_find(c, id);
-    if (at == NONE) {
-        at = cache_take(c);
-        c->blocks[at].id = id;
-        c->blocks[at].chained = c->hash[cache_bucket(id)];
-        c->hash[cache_bucket(id)] = at;
-    } else {
-        cache_unlink(c, at);
-    }
-    cache_link_newest(c, at, now_s);
-}
-
-static uint32_t cache_match(const struct cache *c, const struct session_request *q)
+static uint32_t cache_match(const struct lru *c, const struct session_request *q)
 {
     uint32_t held = 0;
-    while (held < q->block_count && cache_find(c, q->blocks[held]) != NONE)
+    while (held < q->block_count && lru_find(c, q->blocks[held]) != NONE)
         held++;
     return held;
 }
 
 /* The end of a prompt is evicted before its beginning, as engines do; what it holds already is
  * touched first, so that its own new blocks do not evict it. */
-static void cache_prompt(struct cache *c, const struct session_request *q, uint32_t held,
+static void cache_prompt(struct lru *c, const struct session_request *q, uint32_t held,
                          double now_s)
 {
     for (uint32_t i = held; i-- > 0;)
-        cache_use(c, q->blocks[i], now_s);
+        lru_use(c, q->blocks[i], now_s);
     for (uint32_t i = q->block_count; i-- > held;)
-        cache_use(c, q->blocks[i], now_s);
+        lru_use(c, q->blocks[i], now_s);
     for (uint32_t i = held; i-- > 0;)
-        cache_use(c, q->blocks[i], now_s);
+        lru_use(c, q->blocks[i], now_s);
 }
 
 /* Tokens that `blocks_new` would push out, by their chance to be wanted again. */
-static double cache_displaced(const struct cache *c, const struct session_request *q, uint32_t held,
+static double cache_displaced(const struct lru *c, const struct session_request *q, uint32_t held,
                               double now_s)
 {
     int need = (int)(q->block_count - held) - (c->size - c->count);
@@ -191,7 +139,7 @@ struct slot {    /* one conversation at a time */
 };
 
 struct replica {
-    struct cache cache;
+    struct lru cache;
     int head, tail; /* line of slots; the head is computed */
     double prefill_end_s;
     double steps, at_s; /* decode steps done so far, and when that was */
@@ -297,15 +245,15 @@ static double oracle_cost(unsigned r, const struct session_request *q)
         .context_tokens = k->in_flight_context,
         .tokens_per_s = set.rate,
         .step_context_s = set.step_context_s,
-        .displaced_weight = set.weight_displaced,
-        .decode_weight = set.weight_decode,
+        .displaced_weight = set.displaced_weight,
+        .decode_weight = set.decode_weight,
     };
     return node_cost_of(&in).total_s;
 }
 
 static unsigned oracle_choose(const struct session_request *q)
 {
-    double costs[REPLICAS_MAX], least = INFINITY;
+    double costs[REPLICAS_MAX] = {0}, least = INFINITY;
     for (unsigned r = 0; r < set.replicas; r++) {
         costs[r] = oracle_cost(r, q);
         least = fmin(least, costs[r]);
@@ -402,7 +350,7 @@ static void finish(struct slot *s)
     if (w->router) {
         struct node_usage usage = {
             .prompt_tokens = q->prompt_tokens,
-            .cached_tokens = set.usage_cached ? (int64_t)s->held * SESSION_BLOCK_TOKENS : -1,
+            .cached_tokens = set.cached_told > 0 ? (int64_t)s->held * SESSION_BLOCK_TOKENS : -1,
             .completion_tokens = q->output_tokens,
         };
         node_router_finish(w->router, s->booking, NODE_OUTCOME_OK, &usage, now_ms());
@@ -475,12 +423,12 @@ static struct node_router *router_make(const char *policy)
     double believed = set.believed_cache > 0 ? set.believed_cache : 1;
     struct node_router_config config = {
         .policy = policy,
-        .seed = set.seed,
+        .seed = (uint64_t)set.seed,
         .index_bytes = 64 << 20,
         .generation_ms = (uint32_t)(set.generation_s * 1000),
         .ttl_ms = 3600000,
-        .displaced_weight = set.weight_displaced,
-        .decode_weight = set.weight_decode,
+        .displaced_weight = set.displaced_weight,
+        .decode_weight = set.decode_weight,
         .reuse_horizon_ms = (uint32_t)(set.horizon_s * 1000),
         .near_tie = set.near_tie,
         .cache_tokens = (uint64_t)(set.cache_tokens * believed),
@@ -489,7 +437,7 @@ static struct node_router *router_make(const char *policy)
         .bytes_per_token = 4,
         .load_bound = 1.25,
     };
-    hash_secret_from_seed(&config.secret, set.seed);
+    hash_secret_from_seed(&config.secret, (uint64_t)set.seed);
     struct node_router *router;
     CHECK(node_router_create(&router, &config) == ERR_OK);
     for (unsigned r = 0; r < set.replicas; r++) {
@@ -545,7 +493,7 @@ static bool step(void)
         decode_done(ending);
     else if (prefilled)
         prefill_done(prefilled);
-    else
+    else if (sending)
         send(sending);
     return true;
 }
@@ -574,14 +522,14 @@ static void run(const char *name, const struct coding_sessions *sessions, const 
     w->output_mean = output_mean;
     w->result.ttft = calloc(requests, sizeof(double));
     CHECK(w->result.ttft != NULL);
-    prng_seed(&w->prng, set.seed);
+    prng_seed(&w->prng, (uint64_t)set.seed);
     if (strcmp(name, "oracle") != 0)
         w->router = router_make(name);
     for (unsigned r = 0; r < set.replicas; r++) {
-        cache_init(&w->replicas[r].cache, (int)(set.cache_tokens / SESSION_BLOCK_TOKENS));
+        lru_init(&w->replicas[r].cache, (int)(set.cache_tokens / SESSION_BLOCK_TOKENS));
         w->replicas[r].head = w->replicas[r].tail = NONE;
     }
-    w->slot_count = set.replicas * set.sessions_each;
+    w->slot_count = (unsigned)(set.replicas * set.sessions);
     for (unsigned i = 0; i < w->slot_count; i++) {
         w->slots[i] = (struct slot){.session = NONE, .step_end = -1};
         turn_next(&w->slots[i]);
@@ -603,104 +551,47 @@ static void run(const char *name, const struct coding_sessions *sessions, const 
     }
     node_router_destroy(w->router);
     for (unsigned i = 0; i < set.replicas; i++)
-        free(w->replicas[i].cache.blocks);
+        lru_free(&w->replicas[i].cache);
     free(r->ttft);
     free(w);
 }
 
-static const struct option options[] = {
-    {"whole", no_argument, NULL, 'w'},
-    {"cache", required_argument, NULL, 'c'},
-    {"sessions", required_argument, NULL, 's'},
-    {"policy", required_argument, NULL, 'p'},
-    {"seed", required_argument, NULL, 'S'},
-    {"displaced-weight", required_argument, NULL, 'W'},
-    {"decode-weight", required_argument, NULL, 'V'},
-    {"horizon", required_argument, NULL, 'R'},
-    {"near-tie", required_argument, NULL, 't'},
-    {"generation", required_argument, NULL, 'g'},
-    {"believed-cache", required_argument, NULL, 'b'},
-    {"believed-rate", required_argument, NULL, 'r'},
-    {"no-cached-tokens", no_argument, NULL, 'n'},
-    {"replicas", required_argument, NULL, 'k'},
-    {"files", required_argument, NULL, 'f'},
-    {"think-max", required_argument, NULL, 'T'},
-    {"prompt-max", required_argument, NULL, 'm'},
-    {0},
-};
-
-static bool option_take(int letter)
+/* Returns how many arguments it took; 0 if it is none of ours. */
+static int setting_take(char **argv)
 {
-    double value = optarg ? strtod(optarg, NULL) : 0;
-    switch (letter) {
-    case 'w':
+    if (strcmp(argv[0], "--whole") == 0) {
         set.files = 0;
-        return true;
-    case 'f':
-        set.files = (unsigned)value;
-        return true;
-    case 'c':
-        set.cache_tokens = value;
-        return value >= SESSION_BLOCK_TOKENS;
-    case 'k':
-        set.replicas = (unsigned)value;
-        return value >= 1 && value <= REPLICAS_MAX;
-    case 's':
-        set.sessions_each = (unsigned)value;
-        return value >= 1;
-    case 'p':
-        set.policy = optarg;
-        return true;
-    case 'S':
-        set.seed = (uint64_t)value;
-        return true;
-    case 'W':
-        set.weight_displaced = value;
-        return true;
-    case 'V':
-        set.weight_decode = value;
-        return true;
-    case 'R':
-        set.horizon_s = value;
-        return value > 0;
-    case 't':
-        set.near_tie = value;
-        return true;
-    case 'g':
-        set.generation_s = value;
-        return value >= 1;
-    case 'b':
-        set.believed_cache = value;
-        return true;
-    case 'r':
-        set.believed_rate = value;
-        return value > 0;
-    case 'n':
-        set.usage_cached = false;
-        return true;
-    case 'T':
-        set.think_max_s = value;
-        return true;
-    case 'm':
-        set.prompt_max = (unsigned)value;
-        return true;
-    default:
-        return false;
+        return 1;
     }
+    if (!argv[1])
+        return 0;
+    if (strcmp(argv[0], "--policy") == 0) {
+        set.policy = argv[1];
+        return 2;
+    }
+    for (unsigned i = 0; i < ARRAY_LEN(settings); i++) {
+        if (strcmp(argv[0], settings[i].name) != 0)
+            continue;
+        *settings[i].value = strtod(argv[1], NULL);
+        return *settings[i].value >= settings[i].min && *settings[i].value <= settings[i].max ? 2
+                                                                                              : 0;
+    }
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    int letter;
-    while ((letter = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (!option_take(letter)) {
-            fprintf(stderr, "route_bench: bad option, see the head of tests/bench/route_bench.c\n");
+    for (int i = 2, taken; i < argc; i += taken) {
+        taken = setting_take(&argv[i]);
+        if (taken == 0) {
+            fprintf(stderr, "route_bench: bad setting %s, see the head of route_bench.c\n",
+                    argv[i]);
             return 2;
         }
     }
     struct coding_sessions sessions;
-    if (optind >= argc || set.replicas * set.sessions_each > SLOTS_MAX ||
-        coding_sessions_load(&sessions, argv[optind], set.files, set.prompt_max) != ERR_OK) {
+    if (argc < 2 || coding_sessions_load(&sessions, argv[1], (unsigned)set.files,
+                                         (uint32_t)set.prompt_max) != ERR_OK) {
         fprintf(stderr, "route_bench: needs a directory of coding sessions (tests/bench/route.sh "
                         "unpacks them)\n");
         return 2;
@@ -710,7 +601,7 @@ int main(int argc, char **argv)
     unsigned *order = calloc(sessions.count, sizeof *order);
     CHECK(order != NULL);
     struct prng prng;
-    prng_seed(&prng, set.seed);
+    prng_seed(&prng, (uint64_t)set.seed);
     for (unsigned i = 0; i < sessions.count; i++) {
         requests += sessions.sessions[i].count;
         for (unsigned j = 0; j < sessions.sessions[i].count; j++)
@@ -719,9 +610,9 @@ int main(int argc, char **argv)
         order[i] = order[at];
         order[at] = i;
     }
-    printf("%u sessions, %u requests; %u replicas of %.0f tokens, %u sessions each, seed %llu\n\n",
-           sessions.count, requests, set.replicas, set.cache_tokens, set.sessions_each,
-           (unsigned long long)set.seed);
+    printf(
+        "%u sessions, %u requests; %.0f replicas of %.0f tokens, %.0f sessions each, seed %.0f\n\n",
+        sessions.count, requests, set.replicas, set.cache_tokens, set.sessions, set.seed);
     printf("| policy       | cached  | TTFT mean|   p50    |   p99    | TPOT     | to the end | "
            "decision |\n|---|---|---|---|---|---|---|---|\n");
     static const char *const all[] = {"round_robin",  "session",     "prefix_hash",

@@ -1,0 +1,113 @@
+/* What one decision costs: choose, first byte and finish, by replicas and checkpoints. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "base/checkpoint.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "node/core/router.h"
+
+enum { CONVERSATIONS = 64 };
+
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+static struct node_router *make(unsigned replicas, const char *policy)
+{
+    struct node_router_config config = {
+        .policy = policy,
+        .seed = 1,
+        .index_bytes = 256 << 20,
+        .generation_ms = 15000,
+        .ttl_ms = 3600000,
+        .displaced_weight = 2,
+        .decode_weight = 0.5,
+        .reuse_horizon_ms = 120000,
+        .near_tie = 0.02,
+        .cache_tokens = 400000,
+        .prefill_tokens_per_s = 10000,
+        .decode_step_ms = 20,
+        .bytes_per_token = 4,
+        .load_bound = 1.25,
+    };
+    hash_secret_from_seed(&config.secret, 1);
+    struct node_router *r;
+    CHECK(node_router_create(&r, &config) == ERR_OK);
+    for (unsigned k = 0; k < replicas; k++) {
+        char name[32];
+        int len = snprintf(name, sizeof name, "replica-%u:8000", k);
+        CHECK(node_router_replica_add(r, slice_of(name, (size_t)len), NODE_ENGINE_VLLM) >= 0);
+        node_router_probed(r, k, true, false, 0);
+    }
+    return r;
+}
+
+/* The first half is common to all conversations, as a long system prompt would be. */
+static struct chain *prompt_make(unsigned conversation, uint64_t bytes)
+{
+    struct chain *chain = calloc(1, sizeof *chain);
+    CHECK(chain != NULL);
+    chain->bytes = bytes;
+    for (unsigned i = 0; i < CHECKPOINT_MAX; i++) {
+        uint32_t blocks = checkpoint_blocks(i);
+        if (blocks * 256ull > bytes)
+            break;
+        uint64_t whose = blocks * 512ull > bytes ? conversation + 1 : 0;
+        chain->points[chain->length++] = (struct chain_point){
+            .id = hash_mix(whose * 4096 + i), .blocks = blocks, .code = checkpoint_code(i)};
+    }
+    return chain;
+}
+
+static void measure(const char *policy, unsigned replicas, uint64_t bytes)
+{
+    struct node_router *r = make(replicas, policy);
+    struct chain *prompts[CONVERSATIONS];
+    for (unsigned c = 0; c < CONVERSATIONS; c++)
+        prompts[c] = prompt_make(c, bytes);
+    unsigned rounds = 4000000 / (100 + prompts[0]->length * 8 + replicas * 8);
+    double choose_us = 0, rest_us = 0;
+    uint64_t now_ms = 1000;
+    for (unsigned i = 0; i < rounds; i++) {
+        now_ms += 20;
+        struct node_request request = {
+            .chain = prompts[i % CONVERSATIONS], .body_bytes = bytes, .replica_wanted = -1};
+        struct node_decision d;
+        struct node_usage usage = {(int64_t)bytes / 4, (int64_t)bytes / 5, 100};
+        double start = now_us();
+        CHECK(node_router_choose(r, &request, NULL, now_ms, &d) == ERR_OK);
+        double chosen = now_us();
+        node_router_first_byte(r, d.booking, now_ms + 5);
+        node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, now_ms + 10);
+        rest_us += now_us() - chosen;
+        choose_us += chosen - start;
+        if (i % 50 == 0)
+            node_router_tick(r, now_ms + 10);
+    }
+    printf("| %-11s | %8u | %7llu | %6u | %6.2f us | %6.2f us |\n", policy, replicas,
+           (unsigned long long)bytes, prompts[0]->length, choose_us / rounds, rest_us / rounds);
+    fflush(stdout);
+    for (unsigned c = 0; c < CONVERSATIONS; c++)
+        free(prompts[c]);
+    node_router_destroy(r);
+}
+
+int main(void)
+{
+    printf("| policy      | replicas | bytes   | points | choose    | the rest  |\n"
+           "|---|---|---|---|---|---|\n");
+    static const struct {
+        unsigned replicas;
+        uint64_t bytes;
+    } cases[] = {{8, 1024}, {8, 32768}, {8, 400000}, {96, 1024}, {96, 400000}, {1000, 400000}};
+    measure("round_robin", 8, 1024);
+    for (unsigned i = 0; i < ARRAY_LEN(cases); i++)
+        measure("cache_aware", cases[i].replicas, cases[i].bytes);
+    return 0;
+}
