@@ -18,10 +18,11 @@ say "decode that slows with what runs), ${SPEED} times as fast as real. 24 codin
 say "and 60 one-shot prompts: about 490 requests, as real HTTP with streams."
 say
 
+compressed "$SPEED"
 engines_and_router() { # POLICY
     start_engines 4 --model "$MODEL" --cache-tokens "$CACHE" --prefill-rate 10000 \
         --decode-base-ms 15 --decode-ns-per-context-token 30 --prefill-chunk 2048 --speed-up "$SPEED"
-    start_router "$1"
+    start_router "$1" "${COMPRESSED[@]}"
 }
 
 results=()

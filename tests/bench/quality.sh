@@ -19,11 +19,12 @@ mkdir -p "$out"
 tests/bench/traces.sh coding
 
 step "Coding sessions: $REPLICAS engines of $CACHE tokens, $SESSIONS sessions at once, $REQUESTS requests, time x $SPEED"
+compressed "$SPEED"
 results=()
 for policy in "$@"; do
-    start_engines "$REPLICAS" --model sim --cache-tokens "$CACHE" --prefill-rate 10000 \
+    start_engines "$REPLICAS" --model sim --cache-tokens "$CACHE" --max-model-len 200000 --prefill-rate 10000 \
         --decode-base-ms 15 --decode-ns-per-context-token 30 --prefill-chunk 2048 --speed-up "$SPEED"
-    start_router "$policy"
+    start_router "$policy" "${COMPRESSED[@]}"
     "$BUILD/tests/replay" --target "$ROUTER" --pid "$ROUTER_PID" --trace "coding:$BUILD/traces/coding" \
         --sessions "$SESSIONS" --requests-max "$REQUESTS" --speed-up "$SPEED" --label "$policy" \
         --json "$out/$policy.json" >"$out/$policy.txt"
