@@ -1,0 +1,744 @@
+"""What the end-to-end tests stand on: processes on free ports, a scriptable engine, a raw client.
+
+Nothing here sleeps for a guessed time: everything waits for a condition, with a limit. The limit is
+generous (LIMIT seconds), because it only bites where a test fails.
+
+A test case gets its parts from Case: self.engine(), self.router(...), self.sim(...),
+self.client(router). They are stopped after the test (or after the class, if made in setUpClass with
+cls.shared()), and a router that left anything like a sanitizer report, a CHECK, or a line that is
+no log line fails the test.
+"""
+
+import http.client
+import json
+import os
+import re
+import select
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+import unittest
+
+BUILD = os.environ.get("BUILD", "build")
+LIMIT = 20.0
+HOST = "127.0.0.1"
+BAD_WORDS = ("AddressSanitizer", "LeakSanitizer", "runtime error", "CHECK(", "Sanitizer")
+
+
+def binary(name):
+    path = os.path.join(BUILD, name)
+    if not os.access(path, os.X_OK):
+        raise AssertionError("%s is not built" % path)
+    return path
+
+
+def wait_for(condition, what, limit=LIMIT, step=0.005):
+    """Polls until condition() is true; returns its value."""
+    end = time.monotonic() + limit
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError("waited %g s for: %s" % (limit, what))
+        time.sleep(step)
+
+
+def closed_port():
+    """A port on which nobody listens."""
+    s = socket.socket()
+    s.bind((HOST, 0))
+    port = s.getsockname()[1]
+    s.close()
+    return port
+
+
+def reset(sock):
+    """Closes with RST instead of FIN."""
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    except OSError:
+        pass
+    sock.close()
+
+
+# --- HTTP as bytes -------------------------------------------------------------------------------
+
+
+class Cut(Exception):
+    """The connection ended where a message should go on."""
+
+
+class Reader:
+    """Reads exactly from a socket. `log` is the end of what was read so far, for messages."""
+
+    def __init__(self, sock):
+        self.sock = sock
+        self.rest = bytearray()
+        self.log = b""
+
+    def fill(self):
+        data = self.sock.recv(262144)
+        if not data:
+            raise Cut("end of connection after %r" % (self.log + self.rest)[-200:])
+        self.rest += data
+
+    def take(self, n):
+        while len(self.rest) < n:
+            self.fill()
+        out = bytes(self.rest[:n])
+        del self.rest[:n]
+        self.log = (self.log + out[-4096:])[-4096:]
+        return out
+
+    def until(self, mark):
+        start = 0
+        while True:
+            at = self.rest.find(mark, start)
+            if at >= 0:
+                return self.take(at + len(mark))
+            start = max(0, len(self.rest) - len(mark) + 1)
+            self.fill()
+
+    def to_end(self):
+        while True:
+            try:
+                self.fill()
+            except Cut:
+                return self.take(len(self.rest))
+
+    def chunked(self, on_chunk=None):
+        """Body and trailer lines; strict, so that a wrong chunk of ours is found."""
+        parts = []
+        while True:
+            line = self.until(b"\r\n")[:-2]
+            if not re.fullmatch(rb"[0-9a-fA-F]+", line):
+                raise AssertionError("bad chunk size %r" % line)
+            size = int(line, 16)
+            if size == 0:
+                break
+            data = self.take(size)
+            if self.take(2) != b"\r\n":
+                raise AssertionError("no CRLF after a chunk")
+            parts.append(data)
+            if on_chunk:
+                on_chunk(data)
+        trailers = []
+        while True:
+            line = self.until(b"\r\n")[:-2]
+            if not line:
+                return b"".join(parts), trailers, parts
+            trailers.append(line)
+
+
+class Head:
+    def __init__(self, raw):
+        self.raw = raw
+        lines = raw[:-4].split(b"\r\n")
+        self.start = lines[0].decode("latin-1")
+        self.headers = []
+        for line in lines[1:]:
+            name, _, value = line.partition(b":")
+            self.headers.append((name.decode("latin-1").lower(), value.strip().decode("latin-1")))
+
+    def all(self, name):
+        return [v for n, v in self.headers if n == name.lower()]
+
+    def get(self, name, default=None):
+        values = self.all(name)
+        return values[0] if values else default
+
+    def names(self):
+        return [n for n, _ in self.headers]
+
+
+class Response(Head):
+    def __init__(self, raw):
+        super().__init__(raw)
+        m = re.fullmatch(r"HTTP/1\.1 (\d\d\d) (.*)", self.start)
+        if not m:
+            raise AssertionError("bad status line %r" % self.start)
+        self.status = int(m.group(1))
+        self.body = b""
+        self.trailers = []
+        self.chunks = []
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    def __repr__(self):
+        return "<%s %r>" % (self.start, self.body[:300])
+
+
+class Client:
+    """One raw connection to the router."""
+
+    def __init__(self, port, receive_buffer=None):
+        self.sock = socket.socket()
+        if receive_buffer:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.sock.settimeout(LIMIT)
+        self.sock.connect((HOST, port))
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.reader = Reader(self.sock)
+
+    def send(self, data):
+        self.sock.sendall(data.encode("latin-1") if isinstance(data, str) else data)
+        return self
+
+    def head(self):
+        """The next response head; 100 Continue is returned like any other."""
+        return Response(self.reader.until(b"\r\n\r\n"))
+
+    def read(self, method="GET", on_chunk=None):
+        r = self.head()
+        if method == "HEAD" or r.status in (204, 304) or r.status < 200:
+            return r
+        coding = r.all("transfer-encoding")
+        length = r.all("content-length")
+        if coding:
+            if coding != ["chunked"] or length:
+                raise AssertionError("framing of %r" % r.raw)
+            r.body, r.trailers, r.chunks = self.reader.chunked(on_chunk)
+        elif length:
+            if len(length) != 1:
+                raise AssertionError("framing of %r" % r.raw)
+            r.body = self.reader.take(int(length[0]))
+        else:
+            r.body = self.reader.to_end()
+        return r
+
+    def ask(self, method, path, body=None, headers=(), version="1.1"):
+        self.send(request(method, path, body, headers, version))
+        return self.read(method)
+
+    def post(self, path, value, headers=()):
+        return self.ask("POST", path, json.dumps(value).encode(),
+                        [("Content-Type", "application/json")] + list(headers))
+
+    def rest(self):
+        """All that still comes, until the router closes. A reset counts as the end."""
+        try:
+            return self.reader.to_end()
+        except ConnectionResetError:
+            return b""
+
+    def is_closed(self):
+        """The router closed, without another byte."""
+        try:
+            data = self.reader.rest or self.sock.recv(4096)
+        except ConnectionResetError:
+            return True
+        if data:
+            raise AssertionError("not closed, but more bytes: %r" % data[:300])
+        return True
+
+    def is_open(self):
+        """Nothing came and the connection stands (for this instant)."""
+        if self.reader.rest:
+            return True
+        ready, _, _ = select.select([self.sock], [], [], 0.05)
+        return not ready
+
+    def close(self):
+        self.sock.close()
+
+    def reset(self):
+        reset(self.sock)
+
+
+def request(method, path, body=None, headers=(), version="1.1"):
+    lines = ["%s %s HTTP/%s" % (method, path, version)]
+    names = [n.lower() for n, _ in headers]
+    if "host" not in names:
+        lines.append("Host: router.test")
+    lines += ["%s: %s" % h for h in headers]
+    if body is not None and "transfer-encoding" not in names and "content-length" not in names:
+        lines.append("Content-Length: %d" % len(body))
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + (body or b"")
+
+
+def chunked(data, size=None):
+    out = []
+    step = size or max(1, len(data))
+    for i in range(0, len(data), step):
+        part = data[i:i + step]
+        out.append(b"%x\r\n%s\r\n" % (len(part), part))
+    return b"".join(out) + b"0\r\n\r\n"
+
+
+def answer(status=200, body=b"", headers=(), reason="OK"):
+    lines = ["HTTP/1.1 %d %s" % (status, reason)] + ["%s: %s" % h for h in headers]
+    lines.append("Content-Length: %d" % len(body))
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + body
+
+
+def answer_json(value, status=200, headers=()):
+    return answer(status, json.dumps(value).encode(),
+                  [("Content-Type", "application/json")] + list(headers))
+
+
+SSE_HEAD = (b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n")
+
+
+def chunk(data):
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+# --- the scriptable engine -----------------------------------------------------------------------
+
+
+class Asked(Head):
+    """One request as the engine sees it. Handlers answer through it."""
+
+    def __init__(self, raw, connection, index):
+        super().__init__(raw)
+        self.connection = connection  # number of the connection at this engine
+        self.index = index            # number of the request on that connection
+        self.method, self.target, self.version = self.start.split(" ")
+        self.path = self.target.partition("?")[0]
+        self.body = None
+        self.reader = None
+        self.sock = None
+        self.keep = True
+        self.gone = threading.Event()  # set when the router closed while the handler watched
+
+    def read_body(self):
+        if self.body is not None:
+            return self.body
+        if self.get("transfer-encoding"):
+            self.body = self.reader.chunked()[0]
+        else:
+            self.body = self.reader.take(int(self.get("content-length", "0")))
+        return self.body
+
+    @property
+    def json(self):
+        return json.loads(self.read_body())
+
+    def send(self, data):
+        self.sock.sendall(data)
+
+    def close(self):
+        self.keep = False
+        self.sock.close()
+
+    def reset(self):
+        self.keep = False
+        reset(self.sock)
+
+    def wait_gone(self, limit=LIMIT):
+        """Waits until the router closes this connection."""
+        self.keep = False
+        self.sock.settimeout(limit)
+        try:
+            while self.sock.recv(65536):
+                pass
+        except socket.timeout:
+            return False
+        except OSError:
+            pass
+        self.gone.set()
+        return True
+
+
+class Engine:
+    """A server whose every answer is a function: engine.handler(asked), called in a thread of its
+    connection. Probes of the router are answered by themselves and not recorded."""
+
+    def __init__(self, models=("m",), port=0, receive_buffer=None):
+        self.models = list(models)
+        self.handler = lambda asked: (asked.read_body(), asked.send(answer(200, b"ok")))
+        self.probes = {}      # path -> function(asked), instead of the usual answer
+        self.requests = []    # Asked, in order of their heads
+        self.connections = 0  # accepted, probes included
+        self.work_connections = set()
+        self.idle_closed = []  # (connection, seconds idle) of kept-alive ones that the router closed
+        self.lock = threading.Lock()
+        self.socks = set()
+        self.errors = []
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if receive_buffer:
+            self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.listener.bind((HOST, port))
+        self.listener.listen(512)
+        self.port = self.listener.getsockname()[1]
+        self.name = "%s:%d" % (HOST, self.port)
+        self.url = "http://" + self.name
+        self.stopping = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                sock, _ = self.listener.accept()
+            except OSError:
+                return
+            with self.lock:
+                self.connections += 1
+                number = self.connections
+                self.socks.add(sock)
+            threading.Thread(target=self._serve, args=(sock, number), daemon=True).start()
+
+    def _serve(self, sock, number):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        reader = Reader(sock)
+        index = 0
+        try:
+            while True:
+                waiting = time.monotonic()
+                try:
+                    raw = reader.until(b"\r\n\r\n")
+                except (Cut, OSError):
+                    if index:
+                        self.idle_closed.append((number, time.monotonic() - waiting))
+                    return
+                asked = Asked(raw, number, index)
+                asked.reader, asked.sock = reader, sock
+                index += 1
+                probe = asked.method == "GET" and asked.get("user-agent") == "grapevine"
+                if probe:
+                    self._probe(asked)
+                else:
+                    with self.lock:
+                        self.requests.append(asked)
+                        self.work_connections.add(number)
+                    self.handler(asked)
+                    if asked.keep and asked.body is None:
+                        asked.read_body()
+                if not asked.keep:
+                    return
+        except (OSError, Cut):
+            pass
+        except Exception as error:  # told by stop(): a handler must not fail in silence
+            self.errors.append(error)
+        finally:
+            with self.lock:
+                self.socks.discard(sock)
+            sock.close()
+
+    def _probe(self, asked):
+        if asked.path in self.probes:
+            self.probes[asked.path](asked)
+        elif asked.path == "/health":
+            asked.send(answer(200, b""))
+        elif asked.path == "/v1/models":
+            asked.send(answer_json({"object": "list", "data": [
+                {"id": m, "object": "model", "created": 1, "owned_by": "vllm",
+                 "max_model_len": 4096} for m in self.models]}))
+        else:
+            asked.send(answer_json({"detail": "Not Found"}, 404))
+
+    def replies(self, data):
+        """Every request gets these bytes."""
+        def handler(asked):
+            asked.read_body()
+            asked.send(data)
+        self.handler = handler
+        return self
+
+    def closes(self, data):
+        """Every request gets these bytes, then the end of the connection."""
+        def handler(asked):
+            asked.read_body()
+            asked.send(data)
+            asked.close()
+        self.handler = handler
+        return self
+
+    def wait_request(self, n=1):
+        """The n-th request, as soon as its head is there."""
+        wait_for(lambda: len(self.requests) >= n, "request %d at the engine" % n)
+        return self.requests[n - 1]
+
+    def clear(self):
+        with self.lock:
+            self.requests = []
+
+    def refuse(self):
+        """Nobody listens any more; open connections are reset."""
+        try:
+            self.listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.listener.close()
+        with self.lock:
+            socks = list(self.socks)
+        for s in socks:
+            try:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def stop(self):
+        self.refuse()
+        if self.errors:
+            raise AssertionError("a handler of the engine failed: %r" % self.errors[0])
+
+
+# --- processes -----------------------------------------------------------------------------------
+
+
+class Process:
+    def __init__(self, args, env=None):
+        full = {k: v for k, v in os.environ.items() if not k.startswith("GRAPEVINE_")}
+        full.update(env or {})
+        self.args = args
+        self.lines = []
+        self.popen = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, env=full)
+        self.out = b""
+        self.threads = [threading.Thread(target=self._read_err, daemon=True),
+                        threading.Thread(target=self._read_out, daemon=True)]
+        for t in self.threads:
+            t.start()
+
+    def _read_err(self):
+        for line in self.popen.stderr:
+            self.lines.append(line.decode("utf-8", "replace").rstrip("\n"))
+
+    def _read_out(self):
+        for line in self.popen.stdout:
+            self.out += line
+
+    @property
+    def pid(self):
+        return self.popen.pid
+
+    def signal(self, number):
+        self.popen.send_signal(number)
+
+    def wait(self, limit=LIMIT):
+        try:
+            status = self.popen.wait(limit)
+        except subprocess.TimeoutExpired:
+            raise AssertionError("%s did not end in %g s" % (self.args[0], limit))
+        for t in self.threads:
+            t.join(LIMIT)
+        self.popen.stdout.close()
+        self.popen.stderr.close()
+        return status
+
+    def kill(self):
+        if self.popen.poll() is None:
+            self.popen.kill()
+        return self.wait()
+
+    def running(self):
+        return self.popen.poll() is None
+
+
+class Router(Process):
+    """A grapevine of this build. `expected` is the exit status that stop() wants."""
+
+    def __init__(self, replicas, *args, env=None, wait_up=True, defaults=True):
+        command = [binary("grapevine")]
+        if defaults:
+            command += ["--listen", HOST + ":0", "--admin-listen", HOST + ":0",
+                        "--index-bytes", "32MiB", "--health-interval", "200ms",
+                        "--drain-timeout", "5s"]
+        for r in replicas:
+            command += ["--replica", r if isinstance(r, str) else r.url]
+        super().__init__(command + list(args), env)
+        self.replicas = replicas
+        self.expected = 0
+        self.stopped = False
+        wait_for(lambda: len(self.events("listening")) == 2 or not self.running(), "both ports")
+        ports = {e["port_of"]: e["port"] for e in self.events("listening")}
+        if len(ports) != 2:
+            raise AssertionError("no start: %s" % self.lines)
+        self.port, self.admin_port = ports["clients"], ports["admin"]
+        if wait_up:
+            self.wait_up(len([r for r in replicas if not isinstance(r, str)]))
+
+    def events(self, name=None):
+        out = []
+        for line in list(self.lines):
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue
+            if name is None or event.get("event") == name:
+                out.append(event)
+        return out
+
+    def wait_event(self, name, n=1):
+        return wait_for(lambda: len(self.events(name)) >= n and self.events(name)[n - 1],
+                        "log event %s" % name)
+
+    def wait_up(self, n):
+        """n replicas are up and have told their models."""
+        wait_for(lambda: len({e["replica"] for e in self.events("replica_up")}) >= n,
+                 "%d replicas up" % n)
+        wanted = {m for r in self.replicas if isinstance(r, Engine) for m in r.models}
+        wait_for(lambda: wanted <= {m["id"] for m in self.get("/v1/models").json["data"]},
+                 "models of the replicas")
+
+    def get(self, path, port=None):
+        c = Client(port or self.port)
+        try:
+            return c.ask("GET", path)
+        finally:
+            c.close()
+
+    def admin(self, method, path, body=None, headers=()):
+        c = Client(self.admin_port)
+        try:
+            return c.ask(method, path, body, headers)
+        finally:
+            c.close()
+
+    def metrics(self):
+        """{"name{labels}": value}"""
+        out = {}
+        for line in self.admin("GET", "/metrics").body.decode().splitlines():
+            if line and not line.startswith("#"):
+                name, _, value = line.rpartition(" ")
+                out[name] = float(value)
+        return out
+
+    def metric(self, name):
+        return self.metrics()["grapevine_" + name]
+
+    def quiet(self):
+        """Nothing is under way and nothing is booked, but for the scrape itself."""
+        def check():
+            m = self.metrics()
+            booked = [v for k, v in m.items() if re.match(
+                r"grapevine_replica_(requests|prefill_tokens|context_tokens)\{", k)]
+            return (m["grapevine_requests_open"] == 1 and not any(booked) and
+                    m["grapevine_body_bytes_held"] <= 4096)
+        wait_for(check, "no open requests and no bookings")
+
+    def rss(self):
+        with open("/proc/%d/status" % self.pid) as f:
+            return int(re.search(r"VmRSS:\s+(\d+) kB", f.read()).group(1)) * 1024
+
+    def stop(self):
+        """Ends it and judges how it lived."""
+        if self.stopped:
+            return
+        self.stopped = True
+        if self.running():
+            self.signal(signal.SIGTERM)
+            try:
+                self.popen.wait(1)
+            except subprocess.TimeoutExpired:
+                if self.running():
+                    self.signal(signal.SIGTERM)
+                self.expected = None
+        status = self.wait()
+        text = "\n".join(self.lines)
+        if any(word in text for word in BAD_WORDS) or status < 0 or status > 2:
+            raise AssertionError("grapevine ended with %d:\n%s" % (status, text[-8000:]))
+        for line in self.lines:
+            try:
+                json.loads(line)
+            except ValueError:
+                raise AssertionError("not a log line: %r" % line)
+        if self.expected is not None and status != self.expected:
+            raise AssertionError("exit status %d, not %d:\n%s" % (status, self.expected, text))
+
+
+class Sim(Process):
+    """An engine-sim of this build."""
+
+    def __init__(self, *args, port=0):
+        super().__init__([binary("tests/engine-sim"), "--listen", "%s:%d" % (HOST, port),
+                          "--control"] + list(args))
+        def bound():
+            found = re.search(r"127\.0\.0\.1:(\d+)", self.out.decode() + " ".join(self.lines))
+            return found or not self.running()
+        found = wait_for(bound, "address of the engine-sim")
+        if found is True:
+            raise AssertionError("engine-sim did not start: %s" % self.lines)
+        self.port = int(found.group(1))
+        self.name = "%s:%d" % (HOST, self.port)
+        self.url = "http://" + self.name
+
+    def call(self, method, path, value=None):
+        c = http.client.HTTPConnection(HOST, self.port, timeout=LIMIT)
+        try:
+            c.request(method, path, None if value is None else json.dumps(value))
+            r = c.getresponse()
+            body = r.read()
+            return json.loads(body) if body else None
+        finally:
+            c.close()
+
+    def stop(self):
+        self.kill()
+
+
+# --- test cases ----------------------------------------------------------------------------------
+
+
+class Case(unittest.TestCase):
+    """Makes parts and stops them: first clients, then routers, then engines."""
+
+    _class_parts = []
+
+    @classmethod
+    def setUpClass(cls):
+        cls._class_parts = []
+        cls.set_up()
+
+    @classmethod
+    def set_up(cls):
+        """For what all tests of the class share; made with cls.shared()."""
+
+    @classmethod
+    def tearDownClass(cls):
+        stop_all(cls._class_parts)
+
+    @classmethod
+    def shared(cls, part):
+        cls._class_parts.append(part)
+        return part
+
+    def setUp(self):
+        self._parts = []
+
+    def tearDown(self):
+        stop_all(self._parts)
+        # A shared router that died is told by the test that killed it.
+        for part in self._class_parts:
+            if isinstance(part, Router) and not part.stopped and not part.running():
+                part.stop()
+
+    def keep(self, part):
+        self._parts.append(part)
+        return part
+
+    def engine(self, **how):
+        return self.keep(Engine(**how))
+
+    def router(self, replicas, *args, **how):
+        return self.keep(Router(replicas, *args, **how))
+
+    def sim(self, *args, **how):
+        return self.keep(Sim(*args, **how))
+
+    def client(self, router, **how):
+        return self.keep(Client(router if isinstance(router, int) else router.port, **how))
+
+
+def stop_all(parts):
+    error = None
+    for kind in (Client, Router, Engine, Sim):
+        for part in parts:
+            if isinstance(part, kind):
+                try:
+                    part.close() if kind is Client else part.stop()
+                except AssertionError as e:
+                    error = error or e
+    del parts[:]
+    if error is not None:
+        raise error

@@ -1,0 +1,463 @@
+"""Bytes on their way: streams pass at once and unchanged, and nobody makes the router hold much."""
+
+import hashlib
+import json
+import random
+import socket
+import threading
+import time
+import unittest
+
+from lib import (SSE_HEAD, Case, Client, Cut, Engine, Router, answer, chunk, chunked, request,
+                 wait_for)
+
+CHAT = "/v1/chat/completions"
+
+
+def chat(stream=True, **more):
+    return json.dumps(dict({"model": "m", "stream": stream,
+                            "messages": [{"role": "user", "content": "hi"}]}, **more)).encode()
+
+
+def events(n):
+    """A realistic stream: role, tokens with multi-byte text, finish, usage, [DONE]."""
+    def event(delta, finish=None):
+        return b"data: " + json.dumps(
+            {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "m",
+             "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]},
+            ensure_ascii=False).encode() + b"\n\n"
+    out = [event({"role": "assistant", "content": ""})]
+    out += [event({"content": "t\u00f6k\u2028 \"%d\" \U0001f600" % i}) for i in range(n)]
+    out.append(event({}, "stop"))
+    out.append(b'data: {"id":"chatcmpl-1","choices":[],"usage":{"prompt_tokens":10,'
+               b'"completion_tokens":%d,"prompt_tokens_details":{"cached_tokens":5}}}\n\n' % n)
+    out.append(b"data: [DONE]\n\n")
+    return out
+
+
+class Streams(Case):
+    @classmethod
+    def set_up(cls):
+        cls.e = cls.shared(Engine())
+        cls.r = cls.shared(Router([cls.e], "--other-paths", "pass"))
+
+    def setUp(self):
+        super().setUp()
+        self.e.clear()
+
+    def test_a_stream_passes_byte_for_byte_under_any_chunking(self):
+        whole = b"".join(events(30))
+        rng = random.Random(1)
+        for turn in range(8):
+            pieces, rest = [], whole
+            while rest:
+                n = (1 if turn == 0 else rng.choice((1, 2, 3, 7, 50, 500, 5000)))
+                pieces.append(rest[:n])
+                rest = rest[n:]
+            merge = turn % 2  # several chunks in one packet, or one in several
+
+            def handler(asked):
+                asked.read_body()
+                raw = SSE_HEAD + b"".join(chunk(p) for p in pieces) + b"0\r\n\r\n"
+                at = 0
+                while at < len(raw):
+                    n = len(raw) if merge else rng.choice((1, 3, 100, 1000))
+                    asked.send(raw[at:at + n])
+                    at += n
+            self.e.handler = handler
+            got = self.client(self.r).ask("POST", CHAT, chat())
+            self.assertEqual(got.body, whole)
+            self.assertEqual(got.get("content-type"), "text/event-stream; charset=utf-8")
+
+    def test_no_chunk_is_held_back(self):
+        """The engine sends the next piece only when the client has told of the one before."""
+        seen = threading.Semaphore(0)
+
+        def handler(asked):
+            asked.read_body()
+            asked.send(SSE_HEAD)
+            for e in events(20):
+                half = len(e) // 2
+                for part in (e[:half], e[half:]):
+                    asked.send(chunk(part))
+                    if not seen.acquire(timeout=10):
+                        raise AssertionError("a piece was held back: %r" % part)
+            asked.send(b"0\r\n\r\n")
+        self.e.handler = handler
+        c = self.client(self.r)
+        c.send(request("POST", CHAT, chat()))
+        got = c.read(on_chunk=lambda data: seen.release())
+        self.assertEqual(got.body, b"".join(events(20)))
+
+    def test_the_head_of_an_answer_is_not_held_back(self):
+        go = threading.Event()
+
+        def handler(asked):
+            asked.read_body()
+            asked.send(SSE_HEAD)
+            if not go.wait(10):
+                raise AssertionError("the head was held back")
+            asked.send(b"0\r\n\r\n")
+        self.e.handler = handler
+        c = self.client(self.r)
+        c.send(request("POST", CHAT, chat()))
+        self.assertEqual(c.head().status, 200)
+        go.set()
+        self.assertEqual(c.reader.chunked()[0], b"")
+
+    def test_parts_of_bodies_with_a_length_are_not_held_back(self):
+        go = threading.Event()
+
+        def handler(asked):
+            asked.read_body()
+            asked.send(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
+            go.wait(10)
+            asked.send(b"full")
+        self.e.handler = handler
+        c = self.client(self.r)
+        c.send(request("GET", "/a"))
+        c.head()
+        self.assertEqual(c.reader.take(4), b"half")
+        go.set()
+        self.assertEqual(c.reader.take(4), b"full")
+
+    def test_parts_of_a_streamed_request_are_not_held_back(self):
+        """A body that needs no look inside goes to the engine while it arrives."""
+        heard = []
+
+        def handler(asked):
+            heard.append(asked.reader.take(4))
+            asked.send(b"")
+            heard.append(asked.reader.take(4))
+            asked.body = b""
+            asked.send(answer(200, b"ok"))
+        self.e.handler = handler
+        c = self.client(self.r)
+        c.send(request("POST", "/a", None, [("Content-Length", "8")]) + b"half")
+        wait_for(lambda: heard == [b"half"], "the first half at the engine")
+        c.send(b"full")
+        self.assertEqual(c.read().body, b"ok")
+
+    def test_a_body_that_ends_with_the_connection_is_chunked_for_the_client(self):
+        self.e.closes(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nuntil the end")
+        c = self.client(self.r)
+        got = c.ask("GET", "/a")
+        self.assertEqual((got.body, got.get("transfer-encoding")), (b"until the end", "chunked"))
+        self.e.replies(answer(200, b"next"))
+        self.assertEqual(c.ask("GET", "/b").body, b"next")
+
+    def test_http_1_0_engines_are_understood(self):
+        self.e.closes(b"HTTP/1.0 200 OK\r\n\r\nold")
+        self.assertEqual(self.client(self.r).ask("GET", "/a").body, b"old")
+        self.e.closes(b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nold")
+        self.assertEqual(self.client(self.r).ask("GET", "/a").body, b"old")
+
+    def test_a_stream_to_http_1_0_ends_with_the_connection(self):
+        whole = b"".join(events(5))
+        self.e.replies(SSE_HEAD + b"".join(chunk(x) for x in events(5)) + b"0\r\n\r\n")
+        c = self.client(self.r)
+        got = c.ask("POST", CHAT, chat(), version="1.0")
+        self.assertEqual(got.body, whole)
+        self.assertIsNone(got.get("transfer-encoding"))
+        self.assertTrue(c.is_closed())
+
+    def test_hundreds_of_small_chunks_in_one_packet_pass(self):
+        whole = b"".join(b"%d," % i for i in range(2000))
+        self.e.replies(SSE_HEAD + b"".join(chunk(b"%d," % i) for i in range(2000)) + b"0\r\n\r\n")
+        self.assertEqual(self.client(self.r).ask("POST", CHAT, chat()).body, whole)
+
+    def test_an_empty_stream_passes(self):
+        self.e.replies(SSE_HEAD + b"0\r\n\r\n")
+        c = self.client(self.r)
+        self.assertEqual(c.ask("POST", CHAT, chat()).body, b"")
+        self.e.replies(answer(200, b""))
+        self.assertEqual(c.ask("POST", CHAT, chat()).body, b"")
+
+    def test_usage_in_a_stream_is_learned_from(self):
+        before = self.r.metrics()
+        self.e.replies(SSE_HEAD + b"".join(chunk(x) for x in events(5)) + b"0\r\n\r\n")
+        self.client(self.r).ask("POST", CHAT, chat())
+        after = self.r.metrics()
+        name = [k for k in after if "usage" in k and "actual" in k] or \
+               [k for k in after if "actual" in k]
+        self.assertTrue(any(after[k] > before.get(k, 0) for k in name), name)
+
+
+class Pressure(Case):
+    """A slow side never makes the router hold what the fast side sends."""
+
+    MB = 1 << 20
+
+    @classmethod
+    def set_up(cls):
+        cls.e = cls.shared(Engine(receive_buffer=65536))
+        cls.r = cls.shared(Router([cls.e], "--other-paths", "pass"))
+
+    def setUp(self):
+        super().setUp()
+        self.e.clear()
+        self.r.get("/health")
+        self.sent = 0
+
+    def stalled(self):
+        """Waits until self.sent stands still."""
+        last = [-1, time.monotonic()]
+
+        def check():
+            if self.sent != last[0]:
+                last[:] = [self.sent, time.monotonic()]
+            return self.sent > 0 and time.monotonic() - last[1] > 0.3
+        wait_for(check, "the fast side to be held back", 30)
+
+    def test_a_slow_reader_holds_the_engine_back(self):
+        total = 50 * self.MB
+        block = bytes(range(256)) * 256
+        want = hashlib.sha256()
+
+        def handler(asked):
+            asked.read_body()
+            asked.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for i in range(total // len(block)):
+                data = b"%08d" % i + block[8:]
+                want.update(data)
+                asked.send(chunk(data))
+                self.sent += len(data)
+            asked.send(b"0\r\n\r\n")
+        self.e.handler = handler
+        before = self.r.rss()
+        c = self.client(self.r, receive_buffer=16384)
+        c.send(request("GET", "/big"))
+        self.stalled()
+        self.assertLess(self.sent, total * 3 // 4, "the engine was not held back")
+        self.assertLess(self.r.rss() - before, 20 * self.MB)
+        self.assertGreaterEqual(self.r.metric("backpressure_total"), 1)
+        c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)  # now it reads
+        got = c.read()
+        self.assertEqual(hashlib.sha256(got.body).digest(), want.digest())
+        self.assertLess(self.r.rss() - before, 20 * self.MB)
+        self.r.quiet()
+
+    def test_a_slow_reader_who_leaves_frees_the_engine(self):
+        ended = threading.Event()
+
+        def handler(asked):
+            try:
+                asked.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+                while True:
+                    asked.send(chunk(b"x" * 65536))
+                    self.sent += 65536
+            except OSError:
+                ended.set()
+        self.e.handler = handler
+        c = self.client(self.r, receive_buffer=16384)
+        c.send(request("GET", "/big"))
+        self.stalled()
+        c.reset()
+        self.assertTrue(ended.wait(10))
+        self.r.quiet()
+
+    def upload(self, path, head, tail, engine_reads_at_once=False):
+        total = 32 * self.MB
+        go = threading.Event()
+        digest = hashlib.sha256()
+
+        def handler(asked):
+            if not engine_reads_at_once and not go.wait(30):
+                raise AssertionError("never told to go on")
+            length = int(asked.get("content-length"))
+            while length:
+                data = asked.reader.take(min(length, 65536))
+                digest.update(data)
+                length -= len(data)
+            asked.body = b""
+            asked.send(answer(200, b"thanks"))
+        self.e.handler = handler
+        before = self.r.rss()
+        c = self.client(self.r)
+        want = hashlib.sha256()
+        length = len(head) + total + len(tail)
+        c.send(request("POST", path, None, [
+            ("Content-Length", str(length)),
+            ("Content-Type", "multipart/form-data; boundary=b")]))
+
+        def sender():
+            want.update(head)
+            c.send(head)
+            for i in range(total // 65536):
+                data = b"%08d" % i * 8192
+                want.update(data)
+                c.send(data)
+                self.sent += len(data)
+            want.update(tail)
+            c.send(tail)
+        t = threading.Thread(target=sender, daemon=True)
+        t.start()
+        if not engine_reads_at_once:
+            self.stalled()
+        yield before, total
+        go.set()
+        got = c.read()
+        t.join(10)
+        self.assertEqual((got.status, got.body), (200, b"thanks"))
+        self.assertEqual(digest.digest(), want.digest())
+        self.r.quiet()
+
+    def test_a_slow_engine_holds_a_streamed_upload_back(self):
+        for before, total in self.upload("/upload", b"", b""):
+            self.assertLess(self.sent, total * 3 // 4, "the client was not held back")
+            self.assertLess(self.r.rss() - before, 20 * self.MB)
+            self.assertLess(self.r.metric("body_bytes_held"), 8 * self.MB)
+
+    def test_a_fast_upload_to_a_fast_engine_never_gets_stuck(self):
+        """A body that fills the limit while the connection is still being made must go on when it
+        stands."""
+        for _ in range(3):
+            for _ in self.upload("/upload", b"", b"", engine_reads_at_once=True):
+                pass
+            self.sent = 0
+
+    def test_a_multipart_upload_is_held_whole_and_let_go_after(self):
+        head = (b"--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm\r\n"
+                b"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\n")
+        for _ in self.upload("/v1/audio/transcriptions", head, b"\r\n--b--\r\n",
+                             engine_reads_at_once=True):
+            pass
+        self.assertLess(self.r.metric("body_bytes_held"), self.MB)
+
+    def test_an_engine_that_answers_before_it_read_an_upload_is_heard(self):
+        def handler(asked):
+            asked.send(answer(413, b'{"error":"too big for me"}'))
+            asked.wait_gone()
+        self.e.handler = handler
+        c = self.client(self.r)
+        c.send(request("POST", "/upload", None, [("Content-Length", str(20 * self.MB))]))
+        try:
+            for _ in range(320):
+                c.send(b"x" * 65536)
+        except OSError:
+            pass
+        got = c.read()
+        self.assertEqual((got.status, got.body), (413, b'{"error":"too big for me"}'))
+        self.assertEqual(got.get("connection"), "close")
+        self.assertTrue(self.e.requests[0].gone.wait(5))
+        self.r.quiet()
+
+    def test_an_early_answer_to_a_small_body_that_is_still_coming(self):
+        def handler(asked):
+            asked.send(answer(400, b"no"))
+            asked.wait_gone()
+        self.e.handler = handler
+        c = self.client(self.r)
+        c.send(request("POST", "/upload", None, [("Content-Length", "100")]) + b"x" * 10)
+        got = c.read()
+        self.assertEqual((got.status, got.get("connection")), (400, "close"))
+        self.assertTrue(c.is_closed())
+
+
+class Leaving(Case):
+    """A client that goes takes its upstream request with it, at once."""
+
+    @classmethod
+    def set_up(cls):
+        cls.e = cls.shared(Engine())
+        cls.r = cls.shared(Router([cls.e], "--other-paths", "pass"))
+
+    def setUp(self):
+        super().setUp()
+        self.e.clear()
+
+    def leave(self, send, wait_head, how, path=CHAT, stream=True):
+        go = threading.Event()
+
+        def handler(asked):
+            asked.read_body()
+            asked.send(send)
+            go.set()
+            asked.wait_gone()
+        self.e.handler = handler
+        c = self.client(self.r)
+        c.send(request("POST", path, chat(stream)))
+        asked = self.e.wait_request()
+        self.assertTrue(go.wait(5))
+        if wait_head:
+            c.head()
+        getattr(c, how)()
+        start = time.monotonic()
+        self.assertTrue(asked.gone.wait(5), "the upstream request stays")
+        self.assertLess(time.monotonic() - start, 1)
+        self.r.quiet()
+
+    def test_in_the_middle_of_a_stream(self):
+        for how in ("close", "reset"):
+            self.e.clear()
+            self.leave(SSE_HEAD + chunk(b"data: x\n\n"), True, how)
+
+    def test_while_waiting_for_the_first_byte_of_a_stream(self):
+        for how in ("close", "reset"):
+            self.e.clear()
+            self.leave(b"", False, how)
+
+    def test_while_waiting_for_a_whole_answer(self):
+        for how in ("close", "reset"):
+            self.e.clear()
+            self.leave(b"", False, how, stream=False)
+
+    def test_while_waiting_on_another_path(self):
+        self.leave(b"", False, "close", path="/other")
+
+    def test_in_the_middle_of_an_upload(self):
+        got = []
+
+        def handler(asked):
+            got.append(asked.reader.take(5))
+            asked.wait_gone()
+        self.e.handler = handler
+        c = self.client(self.r)
+        c.send(request("POST", "/upload", None, [("Content-Length", "100000")]) + b"hello")
+        asked = self.e.wait_request()
+        wait_for(lambda: got, "the first bytes")
+        c.close()
+        self.assertTrue(asked.gone.wait(5))
+        self.r.quiet()
+
+    def test_with_a_pipelined_request_behind(self):
+        def handler(asked):
+            asked.read_body()
+            asked.wait_gone()
+        self.e.handler = handler
+        c = self.client(self.r)
+        c.send(request("POST", CHAT, chat()) + request("GET", "/never"))
+        asked = self.e.wait_request()
+        c.close()
+        self.assertTrue(asked.gone.wait(5))
+        self.r.quiet()
+        self.assertEqual(len(self.e.requests), 1)
+
+    def test_leaving_is_counted_and_no_fault_of_the_replica(self):
+        before = self.r.metrics()
+        for _ in range(6):
+            self.e.clear()
+            self.leave(b"", False, "close")
+        after = self.r.metrics()
+        self.assertEqual(after["grapevine_client_gone_total"],
+                         before["grapevine_client_gone_total"] + 6)
+        self.assertEqual(after['grapevine_replica_up{replica="%s"}' % self.e.name], 1)
+
+    def test_fifty_leave_at_the_same_time(self):
+        def handler(asked):
+            asked.read_body()
+            asked.send(SSE_HEAD)
+            asked.wait_gone()
+        self.e.handler = handler
+        clients = [self.client(self.r) for _ in range(50)]
+        for c in clients:
+            c.send(request("POST", CHAT, chat()))
+        wait_for(lambda: len(self.e.requests) == 50, "all at the engine")
+        for i, c in enumerate(clients):
+            c.reset() if i % 2 else c.close()
+        wait_for(lambda: all(a.gone.is_set() for a in self.e.requests), "all let go", 5)
+        self.r.quiet()
+
+
+if __name__ == "__main__":
+    unittest.main()

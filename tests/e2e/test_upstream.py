@@ -1,0 +1,497 @@
+"""The side towards the engines: pooled connections, retries, time-outs, answers that are wrong."""
+
+import json
+import os
+import socket
+import time
+import unittest
+
+from lib import (HOST, SSE_HEAD, Case, Client, Cut, Engine, Router, answer, answer_json, chunk,
+                 closed_port, request, wait_for)
+
+CHAT = "/v1/chat/completions"
+
+
+def chat(content="hi", **more):
+    return json.dumps(dict({"model": "m", "messages": [{"role": "user", "content": content}]},
+                           **more)).encode()
+
+
+class Pool(Case):
+    def test_a_connection_is_used_again(self):
+        e = self.engine()
+        r = self.router([e], "--other-paths", "pass")
+        c = self.client(r)
+        for i in range(30):
+            self.assertEqual(c.ask("POST", CHAT if i % 2 else "/a", chat()).status, 200)
+        self.assertEqual({a.connection for a in e.requests}, {e.requests[0].connection})
+        self.assertEqual(e.requests[-1].index, 29)
+        self.assertEqual(r.metric("upstream_connects_total"), 1)
+        self.assertEqual(r.metric("upstream_reused_total"), 29)
+
+    def test_clients_share_pooled_connections(self):
+        e = self.engine()
+        r = self.router([e], "--other-paths", "pass")
+        for _ in range(10):
+            self.assertEqual(r.get("/a").status, 200)
+        self.assertEqual(len(e.work_connections), 1)
+
+    def test_an_idle_connection_is_retired_before_the_engine_would_close_it(self):
+        e = self.engine()
+        r = self.router([e], "--other-paths", "pass", "--upstream-keepalive", "500ms")
+        r.get("/a")
+        number = e.requests[0].connection
+        wait_for(lambda: [x for x in e.idle_closed if x[0] == number], "the idle connection closed",
+                 5)
+        idle = [t for n, t in e.idle_closed if n == number][0]
+        self.assertGreater(idle, 0.4)
+        self.assertEqual(r.get("/a").status, 200)
+        self.assertNotEqual(e.requests[1].connection, number)
+
+    def test_without_pooling_each_request_has_its_connection(self):
+        e = self.engine()
+        r = self.router([e], "--other-paths", "pass", "--upstream-keepalive", "0")
+        for _ in range(3):
+            self.assertEqual(r.get("/a").status, 200)
+        self.assertEqual(len(e.work_connections), 3)
+
+    def test_a_pooled_connection_that_the_engine_closed_is_replaced_in_silence(self):
+        """The engine closes when the next request comes: nothing was answered, so it is sent again,
+        to the same replica."""
+        e = self.engine()
+
+        def handler(asked):
+            asked.read_body()
+            if asked.index > 0:
+                asked.reset() if asked.path == "/reset" else asked.close()
+            else:
+                asked.send(answer(200, asked.body or b"ok"))
+        e.handler = handler
+        r = self.router([e], "--other-paths", "pass", "--retries-max", "0")
+        for path in (CHAT, "/reset", "/a"):
+            e.clear()
+            self.assertEqual(self.client(r).ask("POST", path, chat()).status, 200)
+            self.assertEqual(self.client(r).ask("POST", path, chat()).status, 200, path)
+        self.assertEqual(r.metric("retries_total"), 0)
+        self.assertEqual(r.metric("upstream_broken_total"), 0)
+
+    def test_an_engine_that_closes_after_each_answer_is_fine(self):
+        for head in (b"Connection: close\r\n", b""):
+            e = self.engine()
+            e.closes(b"HTTP/1.1 200 OK\r\n" + head + b"Content-Length: 2\r\n\r\nok")
+            r = self.router([e], "--other-paths", "pass")
+            c = self.client(r)
+            for _ in range(10):
+                self.assertEqual(c.ask("POST", CHAT, chat()).body, b"ok")
+
+    def test_bytes_behind_an_answer_spoil_the_connection_only(self):
+        e = self.engine()
+        e.replies(answer(200, b"ok") + b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+        r = self.router([e], "--other-paths", "pass")
+        c = self.client(r)
+        for _ in range(5):
+            self.assertEqual(c.ask("GET", "/a").body, b"ok")
+
+    def test_an_unasked_answer_on_an_idle_connection_is_never_taken_for_one(self):
+        e = self.engine()
+
+        def handler(asked):
+            asked.send(answer(200, asked.path.encode()))
+            if asked.path == "/first":
+                time.sleep(0.1)
+                asked.send(answer(200, b"evil"))
+        e.handler = handler
+        r = self.router([e], "--other-paths", "pass")
+        self.assertEqual(r.get("/first").body, b"/first")
+        wait_for(lambda: not [s for s in list(e.socks)
+                              if False] and r.metric("requests_open") == 1, "idle")
+        time.sleep(0.3)
+        self.assertEqual(r.get("/second").body, b"/second")
+
+    def test_upstream_connections_are_limited(self):
+        e = self.engine()
+        hold = []
+
+        def handler(asked):
+            asked.read_body()
+            hold.append(asked)
+            asked.wait_gone()
+        e.handler = handler
+        r = self.router([e], "--other-paths", "pass", "--upstream-connections-max", "2")
+        clients = [self.client(r) for _ in range(2)]
+        for c in clients:
+            c.send(request("GET", "/a"))
+        wait_for(lambda: len(hold) == 2, "two at the engine")
+        self.assertIn(r.get("/a").status, (502, 503))
+
+
+class Failures(Case):
+    """Two replicas, one of them bad."""
+
+    def setUp(self):
+        super().setUp()
+        self.bad = self.engine()
+        self.good = self.engine()
+        self.good.handler = lambda asked: (asked.read_body(),
+                                           asked.send(answer(200, b"good " + asked.read_body())))
+
+    def pair(self, *args, **how):
+        return self.router([self.bad, self.good], "--other-paths", "pass", "--policy",
+                           "round_robin", *args, **how)
+
+    def all_good(self, r, n=10, path=CHAT, tried=True):
+        """Whichever replica is chosen first, the client sees only good answers."""
+        for i in range(n):
+            body = chat("x" * i)
+            got = self.client(r).ask("POST", path, body)
+            self.assertEqual((got.status, got.body), (200, b"good " + body), path)
+            self.assertEqual(got.get("x-grapevine-replica"), self.good.name)
+        if tried:
+            self.assertGreater(len(self.bad.requests), 0, "the bad one was never tried")
+            self.assertGreater(r.metric("retries_total"), 0)
+        r.quiet()
+
+    def test_a_refused_port_means_another_replica(self):
+        gone = "http://%s:%d" % (HOST, closed_port())
+        r = self.router([gone, self.good], "--other-paths", "pass", "--policy", "round_robin")
+        self.all_good(r, tried=False)
+        self.all_good(r, path="/a", tried=False)
+
+    def test_a_port_that_begins_to_refuse_means_another_replica(self):
+        r = self.pair("--health-interval", "60s")
+        self.bad.refuse()
+        self.all_good(r, tried=False)
+        self.assertGreater(r.metric("upstream_connect_failures_total"), 0)
+
+    def test_an_engine_that_dies_before_the_first_byte_is_replaced(self):
+        for how in ("close", "reset"):
+            self.bad.handler = lambda asked: (asked.read_body(), getattr(asked, how)())
+            self.all_good(self.pair())
+
+    def test_an_engine_that_dies_in_the_head_is_replaced(self):
+        self.bad.closes(b"HTTP/1.1 200 OK\r\nContent-Le")
+        self.all_good(self.pair())
+
+    def test_an_engine_that_dies_while_it_is_sent_to_is_replaced(self):
+        self.bad.handler = lambda asked: asked.reset()
+        r = self.pair()
+        for i in range(6):
+            body = b"y" * 200000
+            got = self.client(r).ask("POST", "/a", body)
+            self.assertEqual((got.status, got.body), (200, b"good " + body))
+        r.quiet()
+
+    def test_a_busy_engine_is_passed_over(self):
+        self.bad.replies(answer_json({"error": "queue full"}, 503))
+        r = self.pair()
+        self.all_good(r)
+        self.assertEqual(r.metrics()['grapevine_replica_up{replica="%s"}' % self.bad.name], 1)
+
+    def test_when_all_are_busy_the_engines_own_answer_comes(self):
+        for e in (self.bad, self.good):
+            e.replies(answer(503, b'{"object":"error","message":"queue full"}',
+                             [("X-Own", "yes"), ("Retry-After", "7")], "Busy"))
+        r = self.pair()
+        for _ in range(4):
+            got = self.client(r).ask("POST", CHAT, chat())
+            self.assertEqual(got.start, "HTTP/1.1 503 Busy")
+            self.assertEqual(got.body, b'{"object":"error","message":"queue full"}')
+            self.assertEqual((got.get("x-own"), got.all("retry-after")), ("yes", ["7"]))
+        self.assertEqual(len(self.bad.requests) + len(self.good.requests), 8)
+        r.quiet()
+
+    def test_other_errors_of_an_engine_are_the_answer(self):
+        for status in (400, 401, 404, 422, 429, 500, 501, 502, 504):
+            self.bad.replies(answer(status, b'{"detail":"mine"}'))
+            self.good.handler = self.bad.handler
+            r = self.pair()
+            got = self.client(r).ask("POST", CHAT, chat())
+            self.assertEqual((got.status, got.body), (status, b'{"detail":"mine"}'))
+            self.assertEqual(len(self.bad.requests) + len(self.good.requests), 1)
+            self.bad.clear()
+            self.good.clear()
+            r.stop()
+
+    def test_retries_end_and_the_client_hears_502(self):
+        for e in (self.bad, self.good):
+            e.handler = lambda asked: (asked.read_body(), asked.close())
+        r = self.pair("--retries-max", "1")
+        got = self.client(r).ask("POST", CHAT, chat())
+        self.assertEqual(got.status, 502)
+        self.assertIn("message", got.json["error"])
+        self.assertEqual(len(self.bad.requests) + len(self.good.requests), 2)
+        r.quiet()
+
+    def test_no_retry_when_it_is_turned_off(self):
+        for e in (self.bad, self.good):
+            e.handler = lambda asked: (asked.read_body(), asked.close())
+        r = self.pair("--retries-max", "0")
+        self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 502)
+        self.assertEqual(len(self.bad.requests) + len(self.good.requests), 1)
+
+    def test_a_stream_that_dies_is_cut_and_has_no_proper_end(self):
+        for how in ("close", "reset"):
+            def handler(asked):
+                asked.read_body()
+                asked.send(SSE_HEAD + chunk(b"data: 1\n\n"))
+                time.sleep(0.05)
+                getattr(asked, how)()
+            self.bad.handler = self.good.handler = handler
+            r = self.pair()
+            c = self.client(r)
+            c.send(request("POST", CHAT, chat(stream=True)))
+            self.assertEqual(c.head().status, 200)
+            with self.assertRaises((Cut, ConnectionResetError)):
+                c.reader.chunked()
+            self.assertIn(b"data: 1\n\n", c.reader.log + c.reader.rest)
+            self.assertNotIn(b"0\r\n\r\n", c.reader.log + c.reader.rest)
+            self.assertEqual(r.metric("retries_total"), 0)
+            r.quiet()
+
+    def test_a_body_with_a_length_that_dies_is_cut(self):
+        def handler(asked):
+            asked.read_body()
+            asked.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+            asked.close()
+        self.bad.handler = self.good.handler = handler
+        r = self.pair()
+        c = self.client(r)
+        c.send(request("POST", CHAT, chat()))
+        try:
+            self.assertEqual(c.read().status, 502)  # nothing had gone out yet
+        except Cut:
+            pass
+        r.quiet()
+
+    def test_an_http_1_0_client_notices_a_cut_stream(self):
+        """Its body ends with the connection: a proper end there would pass for a whole answer."""
+        def handler(asked):
+            asked.read_body()
+            asked.send(SSE_HEAD + chunk(b"data: 1\n\n"))
+            time.sleep(0.1)
+            asked.reset()
+        self.bad.handler = self.good.handler = handler
+        r = self.pair()
+        c = self.client(r)
+        c.send(request("POST", CHAT, chat(stream=True), version="1.0"))
+        self.assertEqual(c.head().status, 200)
+        with self.assertRaises(ConnectionResetError):
+            c.reader.to_end()
+
+    def test_malformed_answers_are_502_and_never_reach_the_client(self):
+        cases = {
+            "not HTTP": b"SSH-2.0-OpenSSH\r\n\r\n",
+            "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+            "both framings": b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n"
+                             b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "bad status": b"HTTP/1.1 xyz OK\r\nContent-Length: 0\r\n\r\n",
+            "bad version": b"HTTP/3.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+            "bare LF": b"HTTP/1.1 200 OK\nContent-Length: 0\n\n",
+            "space before colon": b"HTTP/1.1 200 OK\r\nContent-Length : 0\r\n\r\n",
+            "NUL": b"HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 0\r\n\r\n",
+            "unknown coding": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+            "switching protocols": b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
+            "an endless head": b"HTTP/1.1 200 OK\r\nX: " + b"a" * 200000 + b"\r\n\r\n",
+            "a bad first chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+            "a good chunk and a bad one in one packet":
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nzz\r\n",
+        }
+        for name, data in cases.items():
+            with self.subTest(name):
+                e = self.engine()
+                e.replies(data)
+                r = self.router([e], "--other-paths", "pass")
+                got = self.client(r).ask("POST", CHAT, chat())
+                self.assertEqual(got.status, 502, got)
+                self.assertEqual(r.get("/health").status, 200)
+                r.stop()
+
+    def test_malformed_answers_are_replaced_by_those_of_another(self):
+        for data in (b"nonsense\r\n\r\n",
+                     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nzz\r\n"):
+            self.bad.replies(data)
+            self.bad.clear()
+            r = self.pair()
+            self.all_good(r)
+            self.all_good(r, path="/a", tried=False)
+
+    def test_a_malformed_chunk_in_the_middle_cuts_the_answer(self):
+        def handler(asked):
+            asked.read_body()
+            asked.send(SSE_HEAD + chunk(b"data: 1\n\n"))
+            time.sleep(0.05)
+            asked.send(b"nonsense\r\n")
+        self.bad.handler = self.good.handler = handler
+        r = self.pair()
+        c = self.client(r)
+        c.send(request("POST", CHAT, chat(stream=True)))
+        c.head()
+        with self.assertRaises((Cut, ConnectionResetError)):
+            c.reader.chunked()
+
+    def test_a_large_streamed_upload_is_not_sent_twice(self):
+        """Beyond what is kept for a retry the failure is told instead."""
+        def handler(asked):
+            asked.reader.take(600000)
+            asked.reset()
+        self.bad.handler = self.good.handler = handler
+        r = self.pair()
+        c = self.client(r)
+        try:
+            c.send(request("POST", "/upload", b"x" * 1000000))
+            got = c.read()
+            self.assertEqual(got.status, 502)
+        except (Cut, OSError):
+            pass
+        self.assertEqual(len(self.bad.requests) + len(self.good.requests), 1)
+        r.quiet()
+
+
+class Waiting(Case):
+    """Time limits towards the engines."""
+
+    def test_a_first_byte_that_does_not_come_is_504(self):
+        e = self.engine()
+        e.handler = lambda asked: (asked.read_body(), asked.wait_gone())
+        r = self.router([e], "--other-paths", "pass", "--upstream-first-byte-timeout", "200ms")
+        for path in (CHAT, "/a"):
+            got = self.client(r).ask("POST", path, chat())
+            self.assertEqual(got.status, 504, got)
+        self.assertEqual(r.metric("upstream_timeouts_total"), 2)
+        r.quiet()
+
+    def test_a_first_byte_that_does_not_come_can_come_from_another(self):
+        slow, good = self.engine(), self.engine()
+        slow.handler = lambda asked: (asked.read_body(), asked.wait_gone())
+        r = self.router([slow, good], "--policy", "round_robin", "--upstream-first-byte-timeout",
+                        "200ms")
+        for _ in range(3):
+            self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
+        self.assertGreater(len(slow.requests), 0)
+        r.quiet()
+
+    def test_a_stream_that_stands_still_is_cut(self):
+        e = self.engine()
+
+        def handler(asked):
+            asked.read_body()
+            asked.send(SSE_HEAD + chunk(b"data: 1\n\n"))
+            asked.wait_gone()
+        e.handler = handler
+        r = self.router([e], "--upstream-idle-timeout", "200ms")
+        c = self.client(r)
+        c.send(request("POST", CHAT, chat(stream=True)))
+        self.assertEqual(c.head().status, 200)
+        with self.assertRaises((Cut, ConnectionResetError)):
+            c.reader.chunked()
+        self.assertTrue(e.requests[0].gone.wait(5))
+        r.quiet()
+
+    def test_a_slow_stream_outlives_the_first_byte_limit(self):
+        e = self.engine()
+
+        def handler(asked):
+            asked.read_body()
+            asked.send(SSE_HEAD)
+            for _ in range(5):
+                time.sleep(0.15)
+                asked.send(chunk(b"data: 1\n\n"))
+            asked.send(b"0\r\n\r\n")
+        e.handler = handler
+        r = self.router([e], "--upstream-first-byte-timeout", "300ms", "--upstream-idle-timeout",
+                        "0")
+        got = self.client(r).ask("POST", CHAT, chat(stream=True))
+        self.assertEqual(got.body, b"data: 1\n\n" * 5)
+
+    def test_a_slow_upload_is_no_slow_engine(self):
+        """The limit on the first byte runs from the end of the request, as far as the client is the
+        one who is slow."""
+        e = self.engine()
+        r = self.router([e], "--other-paths", "pass", "--upstream-first-byte-timeout", "400ms")
+        c = self.client(r)
+        c.send(request("POST", "/upload", None, [("Content-Length", "10")]))
+        for _ in range(10):
+            time.sleep(0.1)
+            c.send(b"x")
+        self.assertEqual(c.read().status, 200)
+
+    def test_a_connection_that_is_not_accepted_is_tried_elsewhere(self):
+        full = socket.socket()  # a backlog of 0 that is full: connecting hangs
+        full.bind((HOST, 0))
+        full.listen(0)
+        held = []
+        for _ in range(3):
+            s = socket.socket()
+            s.setblocking(False)
+            s.connect_ex(full.getsockname())
+            held.append(s)
+        good = self.engine()
+        r = self.router(["http://%s:%d" % full.getsockname(), good], "--policy", "round_robin",
+                        "--upstream-connect-timeout", "100ms", "--health-timeout", "100ms",
+                        "--health-failures", "100")
+        for _ in range(4):
+            self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
+        for s in held + [full]:
+            s.close()
+
+
+class Health(Case):
+    """Replicas that come and go."""
+
+    def test_no_replica_is_up(self):
+        r = self.router(["http://%s:%d" % (HOST, closed_port())])
+        wait_for(lambda: r.admin("GET", "/readyz").status == 503, "not ready")
+        got = self.client(r).ask("POST", CHAT, chat())
+        self.assertIn(got.status, (502, 503))
+        self.assertIn("message", got.json["error"])
+        self.assertEqual(r.get("/health").status, 503)
+        self.assertEqual(r.admin("GET", "/healthz").status, 200)
+
+    def test_a_replica_that_fails_its_checks_gets_nothing_until_it_is_well(self):
+        sick, well = self.engine(), self.engine()
+        r = self.router([sick, well], "--policy", "round_robin", "--health-interval", "100ms")
+        sick.probes["/health"] = lambda asked: asked.send(answer(500, b"sick"))
+        r.wait_event("replica_down")
+        for _ in range(6):
+            self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
+        self.assertEqual(sick.requests, [])
+        del sick.probes["/health"]
+        r.wait_event("replica_up", 3)
+        for _ in range(4):
+            self.client(r).ask("POST", CHAT, chat())
+        self.assertGreater(len(sick.requests), 0)
+
+    def test_a_killed_engine_is_noticed_and_comes_back_on_its_port(self):
+        e = self.engine()
+        r = self.router([e], "--health-interval", "100ms")
+        e.refuse()
+        r.wait_event("replica_down")
+        self.assertIn(self.client(r).ask("POST", CHAT, chat()).status, (502, 503))
+        self.engine(port=e.port)
+        r.wait_event("replica_up", 2)
+        self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
+
+    def test_a_replica_may_be_a_name(self):
+        e = self.engine()
+        r = self.router(["http://localhost:%d" % e.port])
+        wait_for(lambda: r.events("replica_up"), "the replica by its name")
+        self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
+
+    def test_probes_that_hang_or_lie_do_no_harm(self):
+        e = self.engine()
+        r = self.router([e], "--health-interval", "100ms", "--scrape-interval", "100ms",
+                        "--health-timeout", "200ms", "--health-failures", "100")
+        for path in ("/metrics", "/v1/models", "/health"):
+            for handler in (lambda a: a.wait_gone(5), lambda a: a.send(b"nonsense\r\n\r\n"),
+                            lambda a: a.send(answer(200, b"\xff\x00{[" * 1000)),
+                            lambda a: a.reset(),
+                            lambda a: a.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
+                                             b"\r\n5\r\nhello\r\nzz\r\n")):
+                e.probes[path] = handler
+                time.sleep(0.12)
+            del e.probes[path]
+        self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
+
+
+if __name__ == "__main__":
+    unittest.main()
