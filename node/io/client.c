@@ -36,7 +36,7 @@ static void on_closed(uv_handle_t *handle)
     shell_drain_check(shell);
 }
 
-void client_close(struct client *c)
+static void end(struct client *c, bool with_reset)
 {
     if (c->state == CLIENT_CLOSING)
         return;
@@ -44,9 +44,20 @@ void client_close(struct client *c)
     deadline_clear(&c->deadline);
     struct exchange *x = c->exchange;
     c->exchange = NULL;
-    uv_close((uv_handle_t *)&c->tcp, on_closed);
+    if (!with_reset || uv_tcp_close_reset(&c->tcp, on_closed) != 0)
+        uv_close((uv_handle_t *)&c->tcp, on_closed);
     if (x != NULL)
         exchange_on_client_gone(x);
+}
+
+void client_close(struct client *c)
+{
+    end(c, false);
+}
+
+void client_reset(struct client *c)
+{
+    end(c, true);
 }
 
 /* FIN after what is queued, then the peer may finish talking: closing with unread bytes would be
@@ -105,7 +116,7 @@ static void after_answer(struct client *c)
 {
     c->ended = false;
     if (c->last) {
-        if (c->lingering)
+        if (c->lingering || c->in.len > 0) /* a pipeline that will not be answered: more may come */
             linger(c);
         else
             client_close(c);
@@ -141,12 +152,10 @@ static void on_written(uv_write_t *request, int status)
     if (c->out_first == NULL)
         c->out_last = NULL;
     segment_release(&c->shell->segments, s);
-    if (c->out_bytes > 0) {
-        arm(c);
+    deadline_clear(&c->deadline);
+    arm(c); /* a body may still be on its way */
+    if (c->out_bytes > 0)
         flush_queue(c);
-    } else {
-        deadline_clear(&c->deadline);
-    }
     if (c->state == CLIENT_CLOSING)
         return;
     if (c->exchange != NULL && !client_congested(c))
@@ -341,6 +350,7 @@ static void pump(struct client *c, struct slice in)
 {
     CHECK(!c->pumping);
     c->pumping = true;
+    bool begun = c->in.len > 0; /* the head limit runs from its first byte, not from its last */
     struct buf held = c->in;
     if (held.len > 0) {
         c->in = (struct buf){.max = held.max};
@@ -361,6 +371,7 @@ static void pump(struct client *c, struct slice in)
         if (used == 0)
             break;
         in = slice_skip(in, used);
+        begun = false;
     }
     c->pumping = false;
     if (c->state != CLIENT_CLOSING && c->state != CLIENT_LINGER && in.len > 0) {
@@ -376,8 +387,7 @@ static void pump(struct client *c, struct slice in)
     }
     buf_free(&held);
     if (c->state == CLIENT_HEAD && !c->ended) {
-        bool begun = c->deadline.next != NULL && c->in.len > 0 && c->out_bytes == 0;
-        if (!begun) /* the head limit runs from its first byte, not from its last */
+        if (!begun || c->deadline.next == NULL)
             arm(c);
     } else if (c->state == CLIENT_BODY) {
         arm(c);

@@ -76,5 +76,7 @@ void client_drain(struct client *c);
 
 /* Closes at once; the exchange, if any, is told. */
 void client_close(struct client *c);
+/* The same with a reset: where the end of the connection would pass for the end of the answer. */
+void client_reset(struct client *c);
 
 #endif

@@ -546,8 +546,9 @@ static void no_replica(struct exchange *x, int err)
     }
     x->shell->stats.requests_refused[SHELL_REFUSED_NO_REPLICA]++;
     if (x->attempts > 0)
-        exchange_answer_error(x, 502, "BadGatewayError", slice_of("", 0),
-                              "No replica answered (%u tried).", x->attempts);
+        exchange_answer_error(x, x->timed_out ? 504 : 502,
+                              x->timed_out ? "GatewayTimeoutError" : "BadGatewayError",
+                              slice_of("", 0), "No replica answered (%u tried).", x->attempts);
     else
         exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0),
                               err == ERR_FULL ? "Too many requests are under way."
@@ -613,6 +614,7 @@ static bool may_retry(const struct exchange *x)
 
 static void retry_elsewhere(struct exchange *x, enum node_outcome outcome)
 {
+    output_discard(x); /* the start of an answer that turned out to be none */
     release_booking(x, outcome);
     exclude(x);
     x->shell->stats.retries++;
@@ -627,6 +629,7 @@ void exchange_on_failure(struct exchange *x, enum upstream_failure failure)
     struct shell *shell = x->shell;
     struct upstream_pool *pool = &shell->pools[x->decision.replica];
     x->upstream = NULL;
+    x->timed_out = failure == UPSTREAM_TIMEOUT;
     if (failure == UPSTREAM_STALE && !x->dropping &&
         upstream_start(pool, x, true, &x->upstream) == 0) {
         upstream_push(x->upstream);
@@ -656,8 +659,10 @@ void exchange_on_failure(struct exchange *x, enum upstream_failure failure)
         struct client *c = x->client;
         output_flush(x);
         release_booking(x, outcome);
-        x->outcome = outcome;
-        client_close(c);
+        if (x->out_framing == HTTP_BODY_UNTIL_CLOSE)
+            client_reset(c);
+        else
+            client_close(c);
         return;
     }
     output_discard(x);
@@ -719,7 +724,8 @@ void exchange_on_head(struct exchange *x, const struct http_head *head)
     if (x->scan == EXCHANGE_SCAN_NONE || x->usage.form == HTTP_USAGE_JSON)
         note_first_token(x);
     x->out_framing = http_forward_response_framing(head, x->minor);
-    if (x->out_framing == HTTP_BODY_UNTIL_CLOSE || shell->draining)
+    if (x->out_framing == HTTP_BODY_UNTIL_CLOSE || shell->draining ||
+        x->client->state == CLIENT_BODY) /* answered early: the rest of the body is not wanted */
         x->client->last = true;
     struct http_line lines[2] = {{SLICE("x-request-id"), x->request_id}};
     size_t n = 1;
@@ -728,8 +734,7 @@ void exchange_on_head(struct exchange *x, const struct http_head *head)
             (struct http_line){SLICE("x-grapevine-replica"),
                                node_router_replica_name(shell->router, x->decision.replica)};
     struct http_forward_response how = {.client_minor = x->minor,
-                                        .keep_alive =
-                                            !x->client->last && x->client->state != CLIENT_BODY,
+                                        .keep_alive = !x->client->last,
                                         .framing = x->out_framing,
                                         .content_length = head->content_length,
                                         .extra = lines,

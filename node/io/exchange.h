@@ -58,6 +58,7 @@ struct exchange {
     struct node_decision decision;
     bool booked;
     bool asking_around; /* a stored response whose maker is unknown: 404 means the next one */
+    bool timed_out;     /* the last attempt ended so: 504 rather than 502 if there is no other */
     unsigned attempts;
     uint64_t excluded[NODE_REPLICAS_MAX / 64];
     struct upstream *upstream;
@@ -99,6 +100,7 @@ void exchange_on_data(struct exchange *x, struct slice bytes);
 void exchange_on_end(struct exchange *x);
 void exchange_on_failure(struct exchange *x, enum upstream_failure failure);
 void exchange_on_segment_sent(struct exchange *x);
+/* Called after each sending: a body that was held back may go on. */
 void exchange_on_request_drained(struct exchange *x);
 /* What exchange_on_data() gathered goes out. Called at the end of each read. */
 void exchange_flush(struct exchange *x);

@@ -9,8 +9,8 @@
 /* The request is whole (x->head holds its head as it came): answers it. Ends the exchange. */
 void local_handle(struct exchange *x);
 
-/* Value of the form field `model` of a multipart body, from its first or last segment; or empty.
- * Points into the body. */
+/* Value of the form field `model` of a multipart body, near its start or its end (the field may
+ * come before or after the file); or empty. Valid until the next call. */
 struct slice local_multipart_model(const struct body *body);
 
 /* The admin port (admin.c). `head` is parsed from x->head. */

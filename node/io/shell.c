@@ -146,7 +146,7 @@ static void on_signal(uv_signal_t *handle, int number)
     struct shell *shell = handle->data;
     if (number == SIGUSR1) {
         shell->log->level =
-            shell->log->level == LOG_DEBUG ? (enum log_level)shell->options->log_level : LOG_DEBUG;
+            shell->log->level == LOG_DEBUG ? LOG_ERROR : (enum log_level)(shell->log->level + 1);
         log_event(shell->log, LOG_ERROR, "log_level",
                   LOG_CSTR("level", log_level_name(shell->log->level)));
         return;

@@ -193,8 +193,11 @@ void upstream_push(struct upstream *u)
     }
     if (!u->writing && all_sent(u))
         u->request_sent = true;
-    if (!u->any_byte && u->deadline.next == NULL)
+    if (!u->any_byte && !u->writing && !u->request_sent)
+        deadline_clear(&u->deadline); /* the client is slow, not the engine */
+    else if (!u->any_byte && u->deadline.next == NULL)
         deadline_set(&u->shell->upstream_first_byte, &u->deadline, shell_now_ms(u->shell));
+    exchange_on_request_drained(u->exchange);
 }
 
 static void on_written(uv_write_t *request, int status)
@@ -208,10 +211,9 @@ static void on_written(uv_write_t *request, int status)
     if (u->state == UPSTREAM_BUSY && u->exchange != NULL) {
         if (status == 0) {
             advance(u, u->write_bytes);
-            deadline_clear(&u->deadline);
+            if (!u->any_byte)
+                deadline_clear(&u->deadline); /* it moves */
             upstream_push(u);
-            if (u->exchange != NULL)
-                exchange_on_request_drained(u->exchange);
         } else {
             u->write_failed = true;
         }
