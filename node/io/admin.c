@@ -1,8 +1,8 @@
 #include "base/err.h"
 #include "base/json_write.h"
+#include "node/core/version.h"
 #include "node/io/local.h"
 #include "node/io/random.h"
-#include "node/core/version.h"
 
 static const struct slice type_json = SLICE("application/json");
 static const struct slice type_text = SLICE("text/plain; charset=utf-8");

@@ -1,8 +1,8 @@
 #include <sys/resource.h>
 
+#include "node/core/version.h"
 #include "node/io/local.h"
 #include "node/io/upstream.h"
-#include "node/core/version.h"
 
 /* One family without labels. */
 static int write_one(struct buf *out, const char *name, const char *type, const char *help,
