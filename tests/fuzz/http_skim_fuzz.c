@@ -1,0 +1,50 @@
+/* The skimmer: two splits of the same body give the same results, and the chain is in order. */
+#include <string.h>
+
+#include "base/check.h"
+#include "base/checkpoint.h"
+#include "http/skim.h"
+
+static void run(struct http_skim *s, const struct hash_secret *secret, const uint8_t *data,
+                size_t size, size_t step)
+{
+    http_skim_init(s, secret);
+    for (size_t at = 0; at < size; at += step)
+        http_skim_feed(s, data + at, size - at < step ? size - at : step);
+    http_skim_finish(s);
+}
+
+static void check_same(const struct http_skim *a, const struct http_skim *b)
+{
+    CHECK(a->understood == b->understood);
+    if (!a->understood)
+        return;
+    const struct chain *x = http_skim_chain(a);
+    const struct chain *y = http_skim_chain(b);
+    CHECK(x->bytes == y->bytes && x->length == y->length && x->token_ids == y->token_ids);
+    for (unsigned i = 0; i < x->length; i++) {
+        CHECK(x->points[i].id == y->points[i].id && x->points[i].blocks == y->points[i].blocks);
+        uint32_t before = i == 0 ? 0 : x->points[i - 1].blocks;
+        CHECK(x->points[i].blocks - before == checkpoint_weight(x->points[i].code));
+    }
+    for (int i = 0; i < HTTP_SKIM_NAMES; i++)
+        CHECK(slice_equal(http_skim_field(a, (enum http_skim_name)i),
+                          http_skim_field(b, (enum http_skim_name)i)));
+    CHECK(http_skim_output_max(a) == http_skim_output_max(b));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct http_skim whole;
+    static struct http_skim split;
+    static struct hash_secret secret;
+    hash_secret_from_seed(&secret, 5);
+    run(&whole, &secret, data, size, size + 1);
+    run(&split, &secret, data, size, 1);
+    check_same(&whole, &split);
+    run(&split, &secret, data, size, 33);
+    check_same(&whole, &split);
+    return 0;
+}

@@ -1,0 +1,207 @@
+#include "http/usage.h"
+
+#include "tests/lib/test.h"
+
+#include <stdlib.h>
+
+struct wanted {
+    int64_t prompt;
+    int64_t cached;
+    int64_t completion;
+    unsigned token_events;
+    bool done;
+    bool error;
+    const char *id;
+};
+
+/* The same for the whole, for every split in two, and byte by byte. */
+static void check(enum http_usage_form form, const char *text, struct wanted w)
+{
+    size_t len = strlen(text);
+    for (size_t cut = 0; cut <= len + 1; cut++) {
+        struct http_usage u;
+        memset(&u, 0xa5, sizeof u); /* nothing may count on zeroes */
+        http_usage_init(&u, form);
+        for (size_t at = 0; at < len;) {
+            size_t n = cut > len ? 1 : at < cut ? cut - at : len - at;
+            char *part = malloc(n); /* so that ASan sees reads beyond it */
+            memcpy(part, text + at, n);
+            http_usage_feed(&u, part, n);
+            free(part);
+            at += n;
+        }
+        http_usage_finish(&u);
+        assert_int_equal(u.prompt_tokens, w.prompt);
+        assert_int_equal(u.cached_tokens, w.cached);
+        assert_int_equal(u.completion_tokens, w.completion);
+        assert_int_equal(u.token_events, w.token_events);
+        assert_int_equal(u.first_token, w.token_events > 0);
+        assert_int_equal(u.done, w.done);
+        assert_int_equal(u.error, w.error);
+        assert_string_equal(u.response_id, w.id);
+    }
+}
+
+/* What vLLM 0.32.0 was seen to send. */
+#define CHUNK                                                                                      \
+    "data: {\"id\":\"chatcmpl-b4\",\"object\":\"chat.completion.chunk\",\"created\":1795273254,"   \
+    "\"model\":\"tiny\",\"choices\":[{\"index\":0,\"delta\":"
+#define CHUNK_END ",\"logprobs\":null,\"finish_reason\":null,\"token_ids\":null}]}\n\n"
+
+static void vllm_chat(void **state)
+{
+    (void)state;
+    check(
+        HTTP_USAGE_JSON,
+        "{\"id\":\"chatcmpl-my-req-1\",\"object\":\"chat.completion\",\"created\":1795273254,"
+        "\"model\":\"tiny\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\","
+        "\"content\":"
+        "\"emsnemsn\",\"refusal\":null,\"annotations\":null,\"audio\":null,\"function_call\":null,"
+        "\"reasoning\":null},\"logprobs\":null,\"finish_reason\":\"length\",\"stop_reason\":null,"
+        "\"token_ids\":null,\"routed_experts\":null}],\"service_tier\":null,\"system_fingerprint\":"
+        "\"vllm-0.32.0-39c297dc\",\"usage\":{\"prompt_tokens\":16,\"total_tokens\":20,"
+        "\"completion_tokens\":4,\"prompt_tokens_details\":{\"cached_tokens\":0,"
+        "\"created_cache_tokens\":0,\"multimodal_tokens\":null},\"completion_tokens_details\":null}"
+        ","
+        "\"prompt_logprobs\":null,\"kv_transfer_params\":null,\"metrics\":null}",
+        (struct wanted){16, 0, 4, 1, true, false, "chatcmpl-my-req-1"});
+    check(
+        HTTP_USAGE_SSE,
+        "data: "
+        "{\"id\":\"chatcmpl-b4799679660c65e4\",\"object\":\"chat.completion.chunk\",\"created\":"
+        "1795273254,\"model\":\"tiny\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\","
+        "\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}],\"prompt_token_ids\":null,"
+        "\"prompt_text\":null}\n\n" CHUNK "{\"content\":\"n\"}" CHUNK_END CHUNK
+        "{\"content\":\"ems\"}" CHUNK_END
+        "data: {\"id\":\"x\",\"choices\":[],\"usage\":{\"prompt_tokens\":830,\"total_tokens\":832,"
+        "\"completion_tokens\":2,\"prompt_tokens_details\":{\"cached_tokens\":768,"
+        "\"created_cache_tokens\":0}},\"system_fingerprint\":\"vllm-0.32.0-39c297dc\"}\n\n"
+        "data: [DONE]\n\n",
+        (struct wanted){830, 768, 2, 2, true, false, "chatcmpl-b4799679660c65e4"});
+    /* without a usage chunk, and cut off */
+    check(HTTP_USAGE_SSE,
+          CHUNK "{\"role\":\"assistant\",\"content\":\"\"}" CHUNK_END CHUNK
+                "{\"content\":null,\"tool_calls\":[]}" CHUNK_END,
+          (struct wanted){-1, -1, -1, 0, false, false, "chatcmpl-b4"});
+    check(HTTP_USAGE_SSE,
+          CHUNK "{\"reasoning_content\":\"hm\"}" CHUNK_END CHUNK
+                "{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"\"}}]}" CHUNK_END,
+          (struct wanted){-1, -1, -1, 2, false, false, "chatcmpl-b4"});
+    check(
+        HTTP_USAGE_SSE,
+        "data: {\"error\": {\"message\": \"EngineCore encountered an issue.\", \"code\": 500}}\n\n"
+        "data: [DONE]\n\n",
+        (struct wanted){-1, -1, -1, 0, true, true, ""});
+    check(HTTP_USAGE_SSE,
+          "data: {\"id\":\"cmpl-1\",\"choices\":[{\"index\":0,\"text\":\" "
+          "a\",\"finish_reason\":null}],"
+          "\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":1,\"total_tokens\":4}}\n\n"
+          "data: {\"id\":\"cmpl-1\",\"choices\":[{\"text\":\"b\"}],"
+          "\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2,\"total_tokens\":5}}\n\n",
+          (struct wanted){3, -1, 2, 2, false, false, "cmpl-1"});
+}
+
+static void anthropic(void **state)
+{
+    (void)state;
+    check(
+        HTTP_USAGE_JSON,
+        "{\"id\":\"chatcmpl-1\",\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":"
+        "\"text\",\"text\":\"hi\"}],\"usage\":{\"input_tokens\":62,\"output_tokens\":2,"
+        "\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":768}}",
+        (struct wanted){830, 768, 2, 1, true, false, "chatcmpl-1"});
+    check(HTTP_USAGE_SSE,
+          "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_1\","
+          "\"content\":[],\"usage\":{\"input_tokens\":830,\"output_tokens\":0}}}\n\n"
+          "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,"
+          "\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n"
+          "event: content_block_delta\ndata: "
+          "{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{"
+          "\"type\":\"text_delta\",\"text\":\"hi\"}}\n\n"
+          "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":"
+          "\"end_turn\"},\"usage\":{\"input_tokens\":62,\"output_tokens\":2,"
+          "\"cache_read_input_tokens\":768,\"cache_creation_input_tokens\":0}}\n\n"
+          "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+          (struct wanted){830, 768, 2, 1, true, false, "msg_1"});
+    check(HTTP_USAGE_JSON, "{\"type\":\"error\",\"error\":{\"type\":\"x\",\"message\":\"busy\"}}",
+          (struct wanted){-1, -1, -1, 0, true, true, ""});
+}
+
+static void responses(void **state)
+{
+    (void)state;
+    check(HTTP_USAGE_SSE,
+          "event: response.created\ndata: "
+          "{\"type\":\"response.created\",\"response\":{\"id\":\"resp_1\","
+          "\"error\":null,\"instructions\":\"be\",\"text\":{\"format\":{}},\"output\":[],\"usage\":"
+          "null},"
+          "\"sequence_number\":0}\n\n"
+          "event: response.output_text.delta\ndata: "
+          "{\"type\":\"response.output_text.delta\",\"item_id\":"
+          "\"msg_9\",\"delta\":\"Hi\"}\n\n"
+          "event: response.output_text.done\ndata: {\"text\":\"Hi\",\"type\":"
+          "\"response.output_text.done\"}\n\n"
+          "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"id\":"
+          "\"resp_1\",\"status\":\"incomplete\",\"output\":[{\"content\":[{\"text\":\"Hi\"}]}],"
+          "\"usage\":{"
+          "\"input_tokens\":830,\"input_tokens_details\":{\"cached_tokens\":768},\"output_tokens\":"
+          "2}}}"
+          "\n\n",
+          (struct wanted){830, 768, 2, 1, true, false, "resp_1"});
+    check(HTTP_USAGE_JSON,
+          "{\"id\":\"resp_2\",\"object\":\"response\",\"error\":null,\"usage\":{\"input_tokens\":9,"
+          "\"input_tokens_details\":{\"cached_tokens\":8},\"output_tokens\":7}}",
+          (struct wanted){9, 8, 7, 1, true, false, "resp_2"});
+}
+
+static void sglang(void **state)
+{
+    (void)state;
+    check(HTTP_USAGE_JSON,
+          "{\"text\":\"x\",\"output_ids\":[1],\"meta_info\":{\"id\":\"r1\",\"finish_reason\":{"
+          "\"type\":"
+          "\"length\"},\"prompt_tokens\":12,\"completion_tokens\":3,\"cached_tokens\":8}}",
+          (struct wanted){12, 8, 3, 1, true, false, "r1"});
+    check(HTTP_USAGE_JSON,
+          "[{\"text\":\"x\",\"meta_info\":{\"id\":\"r1\",\"prompt_tokens\":12,\"completion_"
+          "tokens\":3,"
+          "\"cached_tokens\":8}},{\"meta_info\":{\"prompt_tokens\":5,\"completion_tokens\":1,"
+          "\"cached_tokens\":0}}]",
+          (struct wanted){17, 8, 4, 1, true, false, "r1"});
+    check(HTTP_USAGE_SSE,
+          "data: {\"text\":\"\",\"meta_info\":{\"id\":\"r1\",\"prompt_tokens\":12}}\n\n"
+          "data: {\"text\":\"a\",\"meta_info\":{\"id\":\"r1\",\"prompt_tokens\":12,"
+          "\"completion_tokens\":1,\"cached_tokens\":4}}\n\ndata: [DONE]\n\n",
+          (struct wanted){12, 4, 1, 1, true, false, "r1"});
+    check(HTTP_USAGE_JSON, "{\"object\":\"error\",\"message\":\"bad\",\"code\":400}",
+          (struct wanted){-1, -1, -1, 0, true, true, ""});
+}
+
+static void framing(void **state)
+{
+    (void)state;
+    /* byte order mark, comments, CR and CRLF, data on two lines, no space, unknown fields */
+    check(HTTP_USAGE_SSE,
+          "\xef\xbb\xbf: hi\r\ndata:{\"id\":\r\ndata:\"a\",\"text\":\"t\"}\r\rid: 7\ndatax: {}\n\n"
+          ": [DONE]\n\ndata\n\ndata: not json\n\ndata:  [DONE]\n\n",
+          (struct wanted){-1, -1, -1, 1, false, false, "a"});
+    check(HTTP_USAGE_SSE, "data:[DONE]\r\n\r\n", (struct wanted){-1, -1, -1, 0, true, false, ""});
+    check(HTTP_USAGE_SSE, "data: [DONE]", (struct wanted){-1, -1, -1, 0, true, false, ""});
+    check(HTTP_USAGE_SSE, "data: [DONE]x\n\n", (struct wanted){-1, -1, -1, 0, false, false, ""});
+    check(HTTP_USAGE_JSON, "{\"usage\":{\"prompt_tokens\":1}",
+          (struct wanted){-1, -1, -1, 0, false, false, ""});
+    check(HTTP_USAGE_JSON, "<html>", (struct wanted){-1, -1, -1, 0, false, false, ""});
+    check(HTTP_USAGE_JSON,
+          "{\"x\":{\"usage\":{\"prompt_tokens\":1}},\"usage\":{\"prompt_tokens\":-5,"
+          "\"completion_tokens\":\"7\"},\"choices\":{\"delta\":{\"content\":\"c\"}}}",
+          (struct wanted){-1, -1, -1, 0, true, false, ""});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vllm_chat), cmocka_unit_test(anthropic), cmocka_unit_test(responses),
+        cmocka_unit_test(sglang),    cmocka_unit_test(framing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
