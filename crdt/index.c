@@ -74,6 +74,12 @@ void crdt_index_destroy(struct crdt_index *x)
     free(x);
 }
 
+void crdt_index_memory(const struct crdt_index *x, void **at, uint64_t *bytes)
+{
+    *at = x->table.bucket;
+    *bytes = (uint64_t)x->table.buckets * CRDT_BUCKET_BYTES;
+}
+
 /* --- learning ------------------------------------------------------------------------------- */
 
 /* What the table knows of an id. */

@@ -53,6 +53,9 @@ struct crdt_index;
  * and a first few buckets (10 bytes per replica and generation are ample). ERR_NOMEM. */
 int crdt_index_create(struct crdt_index **out, const struct crdt_index_config *config);
 void crdt_index_destroy(struct crdt_index *x);
+/* The table's memory, all of it and untouched so far: random access to it is what look-ups cost, so
+ * a caller with the means may ask the system for huge pages there. */
+void crdt_index_memory(const struct crdt_index *x, void **at, uint64_t *bytes);
 /* Walks everything. For tests, fuzzers and the simulator. */
 void crdt_index_check(const struct crdt_index *x);
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/err.h"
 #include "node/io/config.h"
@@ -30,6 +31,7 @@ static struct node_router_config router_config(const struct node_options *o)
         .decode_step_ms = (double)o->decode_step_ms,
         .bytes_per_token = o->bytes_per_token,
         .load_bound = o->load_bound,
+        .probe_failures_max = (uint32_t)o->health_failures,
     };
     if (c.seed == 0)
         io_random_bytes(&c.seed, sizeof c.seed);
@@ -57,6 +59,19 @@ static char *read_token(const char *path)
     return strdup(line);
 }
 
+/* The index is read at random: with huge pages its look-ups cost half. Only a hint. */
+static void want_huge_pages(const struct node_router *router)
+{
+    void *at;
+    uint64_t bytes;
+    node_router_memory(router, &at, &bytes);
+    const uintptr_t page = 2u << 20;
+    uintptr_t start = ((uintptr_t)at + page - 1) & ~(page - 1);
+    uintptr_t end = ((uintptr_t)at + bytes) & ~(page - 1);
+    if (start < end)
+        (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
+}
+
 static int run(const struct node_options *options)
 {
     static struct io_log_sink sink;
@@ -75,6 +90,8 @@ static int run(const struct node_options *options)
     int err = node_router_create(&router, &config);
     if (err == 0)
         err = node_affinity_create(&affinity, &config.secret, STORED_RESPONSES);
+    if (err == 0)
+        want_huge_pages(router);
     uv_loop_t loop;
     if (err != 0 || uv_loop_init(&loop) != 0) {
         (void)fprintf(stderr, "grapevine: cannot start: %s\n", err_text(err));

@@ -164,7 +164,7 @@ static void test_error_lines(void **state)
          "unit from 100ms to 1h, such as 1s"},
         {"--index-bytes", "1k",
          "bad setting index-bytes = \"1k\" (flag --index-bytes): want a size from 1MiB to 1TiB, "
-         "such as 256MiB"},
+         "such as 64MiB"},
         {"--load-bound", "0.9",
          "bad setting load-bound = \"0.9\" (flag --load-bound): want a number from 1 to 1000, such "
          "as 1.25"},
