@@ -2,13 +2,17 @@
 
 #include <stdlib.h>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include "base/check.h"
 #include "base/hash.h"
 
 enum kind { SIGN, LETTER, DIGIT, BLANK };
 
 /* Whatever is not listed is a sign. */
-static const uint8_t kinds[256] = {
+static const uint8_t kind_table[256] = {
     [' '] = BLANK,          ['\n'] = BLANK,           ['\t'] = BLANK,
     ['\r'] = BLANK,         ['0' ... '9'] = DIGIT,    ['a' ... 'z'] = LETTER,
     ['A' ... 'Z'] = LETTER, [0x80 ... 0xff] = LETTER, ['_'] = LETTER,
@@ -16,7 +20,7 @@ static const uint8_t kinds[256] = {
 
 static enum kind kind_of(char c)
 {
-    return (enum kind)kinds[(unsigned char)c];
+    return (enum kind)kind_table[(unsigned char)c];
 }
 
 static size_t run_of(struct slice s, size_t from, enum kind kind, size_t max)
@@ -27,10 +31,12 @@ static size_t run_of(struct slice s, size_t from, enum kind kind, size_t max)
     return n;
 }
 
+/* Longest token of each kind, the space before it included. */
+static const uint8_t most[] = {
+    [SIGN] = 4, [LETTER] = 12, [DIGIT] = 3, [BLANK] = SIM_TOKEN_BYTES_MAX};
+
 static size_t token_bytes(struct slice s)
 {
-    static const size_t most[] = {
-        [LETTER] = 12, [DIGIT] = 3, [SIGN] = 4, [BLANK] = SIM_TOKEN_BYTES_MAX};
     bool space_first = s.at[0] == ' ' && s.len > 1 && kind_of(s.at[1]) != BLANK;
     enum kind kind = kind_of(s.at[space_first ? 1 : 0]);
     size_t n = run_of(s, space_first ? 1 : 0, kind, most[kind]);
@@ -62,14 +68,16 @@ uint32_t sim_token_id(struct slice token)
     return id_of(bytes[0], bytes[1], token.len);
 }
 
-/* The same where 16 bytes may be read: most of the simulator's time is spent here. */
+/* The same where 16 bytes may be read, without a branch on the length, which nobody can guess. */
 static uint32_t token_id_wide(const char *at, size_t len)
 {
+    static const char ones[32] = "\xff\xff\xff\xff\xff\xff\xff\xff"
+                                 "\xff\xff\xff\xff\xff\xff\xff\xff";
     uint64_t bytes[2];
+    uint64_t keep[2];
     memcpy(bytes, at, sizeof bytes);
-    if (len < 8)
-        return id_of(bytes[0] & ((1ull << (8 * len)) - 1), 0, len);
-    return id_of(bytes[0], len == 16 ? bytes[1] : bytes[1] & ((1ull << (8 * (len - 8))) - 1), len);
+    memcpy(keep, ones + SIM_TOKEN_BYTES_MAX - len, sizeof keep);
+    return id_of(bytes[0] & keep[0], bytes[1] & keep[1], len);
 }
 
 void sim_chain_init(struct sim_chain *c, uint32_t block_tokens, uint64_t salt)
@@ -106,15 +114,107 @@ void sim_chain_add(struct sim_chain *c, uint32_t id)
         chain_close_block(c);
 }
 
+/* --- long texts -------------------------------------------------------------------------------
+ *
+ * Prompts of hundreds of kilobytes are this tool's life. Where tokens begin is computed for 64
+ * bytes at a time, one bit a byte; the outcome is what token_bytes() says. */
+
+enum { WINDOW = 64, AHEAD = WINDOW + SIM_TOKEN_BYTES_MAX };
+
+struct masks {
+    uint64_t letter;
+    uint64_t digit;
+    uint64_t blank;
+    uint64_t space;
+};
+
+#ifdef __SSE2__
+static uint64_t bits(__m128i bytes)
+{
+    return (unsigned)_mm_movemask_epi8(bytes);
+}
+
+/* Bytes of `c` from `first` on, `count` of them. */
+static __m128i in_range(__m128i c, char first, char count)
+{
+    __m128i shifted = _mm_sub_epi8(c, _mm_set1_epi8((char)(first + 128)));
+    return _mm_cmplt_epi8(shifted, _mm_set1_epi8((char)(count - 128)));
+}
+
+static struct masks masks_of(const char *at)
+{
+    struct masks m = {0, 0, 0, 0};
+    for (unsigned i = 0; i < WINDOW; i += 16) {
+        __m128i c = _mm_loadu_si128((const __m128i *)(const void *)(at + i));
+        __m128i lower = _mm_or_si128(c, _mm_set1_epi8(0x20));
+        __m128i space = _mm_cmpeq_epi8(c, _mm_set1_epi8(' '));
+        __m128i line = _mm_or_si128(_mm_cmpeq_epi8(c, _mm_set1_epi8('\n')),
+                                    _mm_cmpeq_epi8(c, _mm_set1_epi8('\r')));
+        __m128i tab = _mm_cmpeq_epi8(c, _mm_set1_epi8('\t'));
+        __m128i under = _mm_cmpeq_epi8(c, _mm_set1_epi8('_'));
+        m.letter |= (bits(_mm_or_si128(in_range(lower, 'a', 26), under)) | bits(c)) << i;
+        m.digit |= bits(in_range(c, '0', 10)) << i;
+        m.blank |= bits(_mm_or_si128(_mm_or_si128(space, line), tab)) << i;
+        m.space |= bits(space) << i;
+    }
+    return m;
+}
+#else
+static struct masks masks_of(const char *at)
+{
+    struct masks m = {0, 0, 0, 0};
+    for (unsigned i = 0; i < WINDOW; i++) {
+        uint64_t bit = 1ull << i;
+        enum kind kind = kind_of(at[i]);
+        m.letter |= kind == LETTER ? bit : 0;
+        m.digit |= kind == DIGIT ? bit : 0;
+        m.blank |= kind == BLANK ? bit : 0;
+        m.space |= at[i] == ' ' ? bit : 0;
+    }
+    return m;
+}
+#endif
+
+/* Bits of the bytes where a token begins; `before` is of the window before, `next` the byte
+ * behind this one. A space that something else than a blank follows begins that one's token. */
+static uint64_t starts_of(struct masks m, struct masks before, char next)
+{
+    uint64_t letter = m.letter << 1 | before.letter >> 63;
+    uint64_t digit = m.digit << 1 | before.digit >> 63;
+    uint64_t blank = m.blank << 1 | before.blank >> 63;
+    uint64_t changes = (m.letter ^ letter) | (m.digit ^ digit) | (m.blank ^ blank);
+    uint64_t next_blank = m.blank >> 1 | (kind_of(next) == BLANK ? 1ull << 63 : 0);
+    uint64_t joins = m.space & ~next_blank;
+    bool joined = before.space >> 63 != 0 && (m.blank & 1) == 0;
+    return (changes & ~(joins << 1 | joined)) | joins;
+}
+
+static void add_run(struct sim_chain *c, const char *at, size_t len)
+{
+    size_t part = most[kind_of(at[at[0] == ' ' && len > 1])];
+    for (; len > part; at += part, len -= part)
+        sim_chain_add(c, token_id_wide(at, part));
+    sim_chain_add(c, token_id_wide(at, len));
+}
+
 void sim_chain_add_text(struct sim_chain *c, struct slice text)
 {
-    while (text.len > 0) {
-        size_t n = token_bytes(text);
-        sim_chain_add(c, text.len < SIM_TOKEN_BYTES_MAX ? sim_token_id(slice_of(text.at, n))
-                                                        : token_id_wide(text.at, n));
-        text.at += n;
-        text.len -= n;
+    struct masks before = {0, 0, 0, 0};
+    size_t from = 0; /* of the token that is being read */
+    for (size_t at = 0; at + AHEAD <= text.len; at += WINDOW) {
+        struct masks m = masks_of(text.at + at);
+        uint64_t starts = starts_of(m, before, text.at[at + WINDOW]);
+        for (; starts != 0; starts &= starts - 1) {
+            size_t to = at + (size_t)__builtin_ctzll(starts);
+            if (to > from)
+                add_run(c, text.at + from, to - from);
+            from = to;
+        }
+        before = m;
     }
+    text = slice_skip(text, from);
+    while (text.len > 0)
+        sim_chain_add(c, sim_token_id(sim_token_cut(&text)));
 }
 
 void sim_chain_copy(struct sim_chain *to, const struct sim_chain *from)

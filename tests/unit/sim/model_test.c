@@ -250,6 +250,53 @@ static void test_tokens(void **state)
     assert_int_equal(i, sizeof wanted / sizeof wanted[0]);
 }
 
+/* Long texts are cut by other code than short ones, but into the same tokens. */
+static void test_long_texts_are_cut_alike(void **state)
+{
+    (void)state;
+    static const char *const pieces[] = {" ",
+                                         "  ",
+                                         "\n",
+                                         "\t",
+                                         "word",
+                                         "a",
+                                         "_",
+                                         "12",
+                                         "7",
+                                         "{",
+                                         "();",
+                                         "\xc3\xa9",
+                                         "internationalisation",
+                                         "                  ",
+                                         "1234567",
+                                         "!!!!!!!!!!!!!!!!!!!!"};
+    struct prng random;
+    prng_seed(&random, 3);
+    for (unsigned round = 0; round < 1000; round++) {
+        char text[4000];
+        size_t len = 0;
+        size_t wanted = prng_below(&random, sizeof text - 32);
+        while (len < wanted) {
+            char byte = (char)prng_below(&random, 256);
+            const char *piece = pieces[prng_below(&random, sizeof pieces / sizeof pieces[0])];
+            size_t n = round % 4 == 0 ? 1 : strlen(piece);
+            memcpy(text + len, round % 4 == 0 ? &byte : piece, n);
+            len += n;
+        }
+        struct sim_chain fast;
+        struct sim_chain slow;
+        sim_chain_init(&fast, 16, 0);
+        sim_chain_init(&slow, 16, 0);
+        sim_chain_add_text(&fast, slice_of(text, len));
+        for (struct slice rest = slice_of(text, len); rest.len > 0;)
+            sim_chain_add(&slow, sim_token_id(sim_token_cut(&rest)));
+        assert_int_equal(fast.tokens, slow.tokens);
+        assert_true(fast.hash == slow.hash);
+        sim_chain_free(&fast);
+        sim_chain_free(&slow);
+    }
+}
+
 /* Generated words must cut into the very tokens that they were generated as. */
 static void test_output_is_its_own_tokens(void **state)
 {
@@ -288,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_random_traffic),
         cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_long_texts_are_cut_alike),
         cmocka_unit_test(test_output_is_its_own_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
