@@ -25,6 +25,8 @@ void node_replica_init(struct node_replica *k, struct slice name, enum node_engi
         .step_base_s = config->decode_step_ms / 1000,
         .step_context_s = step_context_believed_s,
         .window = {.queries = -1, .hits = -1},
+        .probe_failures_max =
+            config->probe_failures_max > 0 ? config->probe_failures_max : NODE_PROBE_FAILURES_MAX,
         .name_len = (uint16_t)name.len,
     };
     CHECK(name.len <= NODE_NAME_MAX);
@@ -52,7 +54,7 @@ bool node_replica_probed(struct node_replica *k, bool ok, bool refused)
         k->health = NODE_HEALTH_UP;
         return false;
     }
-    if (++k->probe_failures >= NODE_PROBE_FAILURES_MAX || refused)
+    if (++k->probe_failures >= k->probe_failures_max || refused)
         k->health = NODE_HEALTH_DOWN;
     bool gone_now = refused && !k->gone;
     k->gone = k->gone || refused;

@@ -19,7 +19,7 @@
 #include "node/core/router.h"
 
 enum {
-    NODE_PROBE_FAILURES_MAX = 3,
+    NODE_PROBE_FAILURES_MAX = 3, /* unless configured */
     NODE_ANSWER_FAILURES_MAX = 5,
     NODE_BUSY_AVOID_MS = 1000,
     NODE_OUTCOMES = NODE_OUTCOME_BROKEN + 1,
@@ -63,6 +63,7 @@ struct node_replica {
     struct node_line pace; /* seconds of a decode step by tokens in the running contexts */
     enum node_engine engine;
     unsigned probe_failures; /* in a row */
+    unsigned probe_failures_max;
     unsigned answer_failures;
     bool gone;             /* its port refused, and no probe succeeded since */
     uint64_t cache_tokens; /* told by the engine; 0: not told */

@@ -70,6 +70,7 @@ struct node_router_config {
     double decode_step_ms;       /* believed pace of one decode step until it is learned */
     double bytes_per_token;      /* until it is learned from usage */
     double load_bound;           /* prefix_hash: a replica takes at most this times the mean load */
+    uint32_t probe_failures_max; /* failed probes in a row until a replica is down; 0: 3 */
 };
 
 /* What a policy may know of a request. Slices are borrowed for the call. */
@@ -121,6 +122,8 @@ struct node_router;
 int node_router_create(struct node_router **out, const struct node_router_config *config);
 void node_router_destroy(struct node_router *r);
 void node_router_check(const struct node_router *r);
+/* Memory of the index, see crdt_index_memory(). */
+void node_router_memory(const struct node_router *r, void **at, uint64_t *bytes);
 
 /* NULL-terminated. */
 const char *const *node_policy_names(void);
@@ -139,7 +142,7 @@ void node_router_replica_engine_set(struct node_router *r, unsigned replica, enu
 /* An operator's wish; draining sticks until it is undone. */
 void node_router_replica_drain(struct node_router *r, unsigned replica, bool draining);
 
-/* One active probe ended. Healthy after one success, down after `probe_failures_max` (3) in a
+/* One active probe ended. Healthy after one success, down after probe_failures_max in a
  * row, or at once when the port refused (`refused`). */
 void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool refused,
                         uint64_t now_ms);
