@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Routing quality on real coding sessions, with real processes: eight simulated engines, one router.
-#   REQUESTS=3000 SPEED=15 SESSIONS=32 CACHE=400000 tests/bench/quality.sh [POLICY ...]
+#   REQUESTS=2000 SPEED=15 SESSIONS=32 CACHE=400000 tests/bench/quality.sh [POLICY ...]
 # Time is compressed; what router, network and simulator really take counts SPEED times in the
 # simulated seconds: a millisecond of this machine is SPEED milliseconds of the result.
 set -euo pipefail
@@ -11,7 +11,7 @@ need "$BUILD/grapevine" "$BUILD/tests/engine-sim" "$BUILD/tests/replay"
 SPEED=${SPEED:-15}
 CACHE=${CACHE:-400000}
 SESSIONS=${SESSIONS:-32}
-REQUESTS=${REQUESTS:-3000}
+REQUESTS=${REQUESTS:-2000}
 REPLICAS=${REPLICAS:-8}
 out=$BUILD/bench/quality
 mkdir -p "$out"

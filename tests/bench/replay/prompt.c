@@ -61,6 +61,12 @@ static void block_append(struct prompt *p, const struct trace *t, uint32_t id, s
     p->blocks++;
 }
 
+/* Traces know answers of no tokens; engines refuse to be asked for them. */
+static uint32_t output_tokens(const struct trace_turn *turn)
+{
+    return turn->out > 0 ? turn->out : 1;
+}
+
 /* The end of the body: the turn's own last message and the settings. */
 static void finish(struct prompt *p, const struct trace_turn *turn, size_t words)
 {
@@ -69,7 +75,7 @@ static void finish(struct prompt *p, const struct trace_turn *turn, size_t words
     append(&p->body, "{\"role\":\"user\",\"content\":\"");
     text_append(&p->body, hash_mix(p->seed + turn->id_first) ^ turn->in, words);
     CHECK(buf_printf(&p->body, "\"}],\"max_tokens\":%u,\"ignore_eos\":true,\"temperature\":0.7}",
-                     turn->out) == 0);
+                     output_tokens(turn)) == 0);
 }
 
 void prompt_build(struct prompt *p, const struct trace *t, const struct trace_turn *turn)
@@ -78,7 +84,8 @@ void prompt_build(struct prompt *p, const struct trace *t, const struct trace_tu
         p->body.len = p->start;
         append(&p->body, "{\"role\":\"user\",\"content\":\"");
         CHECK(buf_append(&p->body, t->texts.at + turn->text_at, turn->text_len) == 0);
-        CHECK(buf_printf(&p->body, "\"}],\"max_tokens\":%u,\"ignore_eos\":true}", turn->out) == 0);
+        CHECK(buf_printf(&p->body, "\"}],\"max_tokens\":%u,\"ignore_eos\":true}",
+                         output_tokens(turn)) == 0);
         return;
     }
     CHECK(turn->keep <= p->blocks);
