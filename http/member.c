@@ -5,7 +5,7 @@
 #include "http/skim.h"
 
 #define MEMBER_OF(parent_, name_, slot_, index_)                                                   \
-    .name = {name_, sizeof name_ - 1}, .parent = parent_, .slot = slot_, .index = index_
+    .name = {(name_), sizeof(name_) - 1}, .parent = (parent_), .slot = (slot_), .index = (index_)
 
 static const struct http_member members[] = {
     {MEMBER_OF(HTTP_IN_BODY, "model", HTTP_SLOT_FIELD, HTTP_SKIM_MODEL)},
