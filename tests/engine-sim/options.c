@@ -95,7 +95,10 @@ static bool listen_set(struct sim_options *o, const char *text)
     const char *colon = strrchr(text, ':');
     if (colon == NULL || slice_to_u64(slice_of_cstr(colon + 1), &o->port) != 0 || o->port > 65535)
         return false;
-    return slice_to_cstr(slice_of(text, (size_t)(colon - text)), o->host, sizeof o->host);
+    struct slice host = slice_of(text, (size_t)(colon - text));
+    if (slice_equal(host, SLICE("localhost")))
+        host = SLICE("127.0.0.1");
+    return slice_to_cstr(host, o->host, sizeof o->host);
 }
 
 static bool option_set(struct sim_options *o, const struct option *option, const char *text)
