@@ -511,6 +511,16 @@ static struct slice session_of(const struct exchange *x)
     return slice_of(NULL, 0);
 }
 
+/* The stored response that the request asks for or continues: only its maker has it. */
+static struct slice stored_response_of(const struct exchange *x)
+{
+    if (x->stored_id_len > 0)
+        return slice_of(x->stored_id, x->stored_id_len);
+    if (x->skimming && x->skim.understood)
+        return http_skim_field(&x->skim, HTTP_SKIM_PREVIOUS_RESPONSE_ID);
+    return slice_of(NULL, 0);
+}
+
 void exchange_describe(const struct exchange *x, struct node_request *out)
 {
     *out = (struct node_request){
@@ -523,13 +533,10 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
         out->answer_whole = !x->skim.flags[HTTP_SKIM_STREAM];
         int64_t limit = http_skim_output_max(&x->skim);
         out->output_tokens_max = limit > 0 && limit < INT32_MAX ? (uint32_t)limit : 0;
-        struct slice previous = http_skim_field(&x->skim, HTTP_SKIM_PREVIOUS_RESPONSE_ID);
-        if (previous.len > 0)
-            out->replica_wanted = node_affinity_get(x->shell->affinity, previous);
     }
-    if (x->stored_id_len > 0)
-        out->replica_wanted =
-            node_affinity_get(x->shell->affinity, slice_of(x->stored_id, x->stored_id_len));
+    struct slice stored = stored_response_of(x);
+    if (stored.len > 0)
+        out->replica_wanted = node_affinity_get(x->shell->affinity, stored);
 }
 
 static void no_replica(struct exchange *x, int err)
@@ -567,8 +574,7 @@ static int choose(struct exchange *x)
     struct shell *shell = x->shell;
     struct node_request request;
     exchange_describe(x, &request);
-    if (x->stored_id_len > 0 && request.replica_wanted < 0)
-        x->asking_around = true;
+    x->asking_around = stored_response_of(x).len > 0 && request.replica_wanted < 0;
     uint64_t now = shell_now_ms(shell);
     int err =
         x->skimming && generates(x->route.kind)
@@ -701,8 +707,9 @@ void exchange_on_head(struct exchange *x, const struct http_head *head)
 {
     struct shell *shell = x->shell;
     bool busy = head->status == 503;
-    bool elsewhere = x->asking_around && head->status == 404;
-    if ((busy || elsewhere) && may_retry(x)) {
+    /* Asking around is no failure: each replica may be asked once. */
+    bool elsewhere = x->asking_around && head->status == 404 && !x->answering && !x->dropping;
+    if (elsewhere || (busy && may_retry(x))) {
         struct node_decision before = x->decision;
         struct upstream *u = x->upstream;
         release_booking(x, busy ? NODE_OUTCOME_ENGINE_BUSY : NODE_OUTCOME_OK);
@@ -717,6 +724,8 @@ void exchange_on_head(struct exchange *x, const struct http_head *head)
         x->decision = before; /* nobody else: this answer goes to the client */
     }
     x->status = head->status;
+    if (x->asking_around && head->status / 100 == 2) /* found: not asked for again */
+        node_affinity_put(shell->affinity, stored_response_of(x), x->decision.replica);
     if (head->status >= 500)
         x->outcome = busy ? NODE_OUTCOME_ENGINE_BUSY : NODE_OUTCOME_ENGINE_ERROR;
     x->first_byte_ms = shell_now_ms(shell);
