@@ -137,7 +137,7 @@ static void test_prefill_slows_decode(void **state)
     struct sim_request a;
     struct sim_request b;
     request_init(&a, 1, 10, 100);
-    request_init(&b, 2, 500, 1);
+    request_init(&b, 2, 500, 3);
     assert_int_equal(sim_model_submit(m, &a, 0), 0);
     assert_next(m, MS);
     assert_int_equal(sim_model_submit(m, &b, MS), 0); /* until 51 ms */
@@ -145,8 +145,11 @@ static void test_prefill_slows_decode(void **state)
     assert_next(m, 41 * MS);                          /* 10 ms and 200 tokens */
     assert_next(m, 51 * MS);                          /* the prefill ends */
     assert_next(m, 61 * MS);                          /* 10 ms and the 100 tokens that were left */
+    assert_int_equal(b.generated, 1); /* who comes in the middle of a step waits for the next */
     assert_next(m, 71 * MS);
     assert_int_equal(a.generated, 5);
+    assert_int_equal(b.generated, 2);
+    sim_model_abort(m, &b, 72 * MS);
     sim_model_abort(m, &a, 72 * MS);
     sim_model_check(m);
     request_free(&a);
