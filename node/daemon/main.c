@@ -1,4 +1,5 @@
 /* grapevine: one router node. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,16 @@ static int run(const struct node_options *options)
     struct node_router *router = NULL;
     struct node_affinity *affinity = NULL;
     int err = node_router_create(&router, &config);
+    if (err == ERR_LIMIT) { /* the index counts tokens per replica and generation */
+        (void)fprintf(
+            stderr,
+            "grapevine: bad setting index-bytes = \"%" PRIu64
+            "\": too small for ttl / generation = %" PRIu64 " time slices, want at least %" PRIu64
+            "MiB\n",
+            options->index_bytes, options->ttl_ms / options->generation_ms,
+            (options->ttl_ms / options->generation_ms + 2) * 10 * NODE_REPLICAS_MAX / 1048576 + 2);
+        return EXIT_CONFIG;
+    }
     if (err == 0)
         err = node_affinity_create(&affinity, &config.secret, STORED_RESPONSES);
     if (err == 0)

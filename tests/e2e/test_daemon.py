@@ -1,0 +1,521 @@
+"""The process: settings, logs, the admin port, gvctl, signals."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from lib import (HOST, LIMIT, SSE_HEAD, Case, Client, Cut, Engine, Router, answer, binary, chunk,
+                 closed_port, request, wait_for)
+
+CHAT = "/v1/chat/completions"
+BODY = b'{"model":"m","messages":[{"role":"user","content":"hello there"}]}'
+
+
+def run(name, *args, env=None, stdin=b""):
+    full = {k: v for k, v in os.environ.items() if not k.startswith("GRAPEVINE_")}
+    full.update(env or {})
+    p = subprocess.run([binary(name)] + list(args), input=stdin, capture_output=True, env=full,
+                       timeout=LIMIT)
+    return p.returncode, p.stdout.decode(), p.stderr.decode()
+
+
+class Settings(Case):
+    ONE = ("--replica", "http://10.0.0.1:8000")
+
+    def test_help_tells_every_setting(self):
+        status, out, err = run("grapevine", "--help")
+        self.assertEqual((status, err), (0, ""))
+        for name in ("--listen", "--admin-listen", "--replica", "--policy", "--other-paths",
+                     "--config", "--check-config", "--drain-timeout"):
+            self.assertIn(name, out)
+        self.assertEqual(run("grapevine", "-h")[1], out)
+
+    def test_version(self):
+        status, out, err = run("grapevine", "--version")
+        self.assertEqual((status, err), (0, ""))
+        self.assertRegex(out, r"^grapevine \d+\.\d+")
+
+    def test_check_config_tells_what_is_in_effect_and_whence(self):
+        status, out, err = run("grapevine", "--check-config", *self.ONE, "--policy", "random",
+                               env={"GRAPEVINE_TTL": "90s"})
+        self.assertEqual((status, err), (0, ""))
+        self.assertRegex(out, r"policy: random +# flag")
+        self.assertRegex(out, r"ttl: 90s +# GRAPEVINE_TTL")
+        self.assertRegex(out, r"listen: 0.0.0.0:8080 +# default")
+
+    def test_what_check_config_prints_is_a_config(self):
+        _, out, _ = run("grapevine", "--check-config", *self.ONE, "--policy", "random")
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+            f.write(out)
+            f.flush()
+            status, again, err = run("grapevine", "--check-config", "--config", f.name)
+        self.assertEqual((status, err), (0, ""))
+        strip = lambda text: [line.partition("#")[0].strip() for line in text.splitlines()]
+        self.assertEqual([l for l in strip(out) if l],
+                         [l for l in strip(again) if l and not l.startswith("config:")])
+
+    def bad(self, *args, env=None, words=()):
+        status, out, err = run("grapevine", *args, env=env)
+        self.assertEqual((status, out), (2, ""), err)
+        self.assertEqual(len(err.splitlines()), 1, err)
+        self.assertTrue(err.startswith("grapevine: "), err)
+        for word in words:
+            self.assertIn(word, err)
+
+    def test_a_bad_setting_is_one_line_with_its_name_its_value_and_what_is_right(self):
+        self.bad(*self.ONE, "--policy", "fastest", words=("policy", "fastest", "cache_aware"))
+        self.bad(*self.ONE, "--listen", "nonsense", words=("listen", "nonsense", "HOST:PORT"))
+        self.bad(*self.ONE, "--listen", "127.0.0.1:99999", words=("listen", "99999"))
+        self.bad(*self.ONE, "--ttl", "5", words=("ttl", '"5"'))
+        self.bad(*self.ONE, "--ttl", "-5s", words=("ttl",))
+        self.bad(*self.ONE, "--body-bytes-max", "lots", words=("body-bytes-max", "lots"))
+        self.bad(*self.ONE, "--other-paths", "maybe", words=("other-paths", "pass", "refuse"))
+        self.bad(*self.ONE, "--retries-max", "99", words=("retries-max", "99", "16"))
+        self.bad("--replica", "10.0.0.1:8000", words=("replica", "http://"))
+        self.bad("--replica", "https://a:1", words=("replica", "TLS"))
+        self.bad("--replica", "http://a:1/path", words=("replica", "path"))
+        self.bad(*self.ONE, "--nonsense", words=("nonsense", "--help"))
+        self.bad(*self.ONE, "--policy", words=("policy",))
+        self.bad(*self.ONE, "extra", words=("extra",))
+        self.bad(words=("replica", "missing"))
+        self.bad(*self.ONE, env={"GRAPEVINE_POLICY": "x"}, words=("policy", "GRAPEVINE_POLICY"))
+        self.bad(*self.ONE, "--config", "/does/not/exist", words=("/does/not/exist",))
+        self.bad(*self.ONE, *self.ONE, words=("replica",))
+
+    def test_a_bad_token_file_stops_the_start(self):
+        self.bad(*self.ONE, "--admin-token-file", "/does/not/exist", "--listen", HOST + ":0",
+                 "--admin-listen", HOST + ":0", words=("admin-token-file", "/does/not/exist"))
+
+    def test_an_index_too_small_is_told_as_a_bad_setting(self):
+        status, _, err = run("grapevine", *self.ONE, "--index-bytes", "1MiB", "--listen",
+                             HOST + ":0", "--admin-listen", HOST + ":0")
+        self.assertEqual(status, 2, err)
+        self.assertEqual(len(err.splitlines()), 1)
+        self.assertIn("index-bytes", err)
+        wanted = re.search(r"at least (\d+MiB)", err).group(1)
+        r = self.router([self.engine()], "--index-bytes", wanted)
+        self.assertEqual(self.client(r).ask("POST", CHAT, BODY).status, 200)
+
+    def test_a_port_in_use_stops_the_start_and_is_named(self):
+        s = socket.socket()
+        s.bind((HOST, 0))
+        s.listen()
+        for setting in ("listen", "admin-listen"):
+            other = "admin-listen" if setting == "listen" else "listen"
+            status, out, err = run("grapevine", *self.ONE, "--" + setting,
+                                   "%s:%d" % s.getsockname(), "--" + other, HOST + ":0")
+            self.assertEqual(status, 1)
+            events = [json.loads(line) for line in err.splitlines()]
+            self.assertIn(("listen_failed", setting),
+                          [(e["event"], e.get("setting")) for e in events])
+        s.close()
+
+    def test_a_yaml_file_an_environment_and_flags_in_their_order(self):
+        e = self.engine()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "grapevine.yaml")
+            with open(path, "w") as f:
+                f.write("# a comment\nreplica: [%s]\nlisten: 127.0.0.1:0\n"
+                        "admin-listen: 127.0.0.1:0\npolicy: random\nttl: 100s\n"
+                        "near-tie: 0.5\nindex-bytes: 32MiB\n" % e.url)
+            r = self.router([], "--config", path, "--near-tie", "0.25", defaults=False,
+                            env={"GRAPEVINE_TTL": "200s", "GRAPEVINE_NEAR_TIE": "0.75"})
+            text = r.admin("GET", "/config").body.decode()
+            self.assertRegex(text, r"policy: random")
+            self.assertRegex(text, r"ttl: 200s")
+            self.assertRegex(text, r"near-tie: 0.25")
+            wait_for(lambda: r.events("replica_up"), "the replica")
+            self.assertEqual(self.client(r).ask("POST", CHAT, BODY).status, 200)
+
+    def test_a_bad_file_is_told_with_its_line(self):
+        for text, words in (("replica: [http://a:1]\npolicy: x\n", ("policy", ":2")),
+                            ("replica: http://a:1\nnonsense: 1\n", ("nonsense",)),
+                            ("replica: [\n", ()),
+                            ("ttl: 1s\nttl: 2s\nreplica: http://a:1\n", ("ttl",)),
+                            ("a: {b: c}\n", ())):
+            with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+                f.write(text)
+                f.flush()
+                self.bad("--config", f.name, words=words)
+
+
+class Admin(Case):
+    @classmethod
+    def set_up(cls):
+        cls.e = cls.shared(Engine())
+        cls.r = cls.shared(Router([cls.e], "--other-paths", "pass"))
+
+    def gvctl(self, *args, stdin=b"", **how):
+        return run("gvctl", "--admin", "http://%s:%d" % (HOST, self.r.admin_port), *args,
+                   stdin=stdin, **how)
+
+    def test_health_and_readiness(self):
+        self.assertEqual(self.r.admin("GET", "/healthz").status, 200)
+        self.assertEqual(self.r.admin("GET", "/readyz").status, 200)
+        self.assertEqual(self.r.admin("HEAD", "/readyz").status, 200)
+
+    def test_the_index_lists_every_call(self):
+        text = self.r.admin("GET", "/").body.decode()
+        for path in ("/healthz", "/readyz", "/metrics", "/replicas", "/explain", "/config",
+                     "/log-level", "/drain", "/undrain"):
+            self.assertIn(path, text)
+
+    def test_unknown_calls_and_wrong_methods(self):
+        self.assertEqual(self.r.admin("GET", "/nothing").status, 404)
+        got = self.r.admin("POST", "/metrics", b"")
+        self.assertEqual((got.status, got.get("allow")), (405, "GET, HEAD"))
+        self.assertEqual(self.r.admin("GET", "/drain").status, 405)
+
+    def test_admin_calls_are_not_on_the_client_port(self):
+        for path in ("/healthz", "/replicas", "/config"):
+            self.e.clear()
+            self.r.get(path)
+            self.assertEqual([a.path for a in self.e.requests], [path])
+
+    def test_metrics_are_prometheus_text(self):
+        got = self.r.admin("GET", "/metrics")
+        self.assertTrue(got.get("content-type").startswith("text/plain; version=0.0.4"))
+        families, typed, seen = {}, {}, set()
+        current = None
+        for line in got.body.decode().splitlines():
+            if line.startswith("# HELP "):
+                current = line.split(" ")[2]
+                self.assertNotIn(current, families, "family twice")
+                families[current] = line.split(" ", 3)[3]
+                self.assertTrue(families[current])
+            elif line.startswith("# TYPE "):
+                _, _, name, kind = line.split(" ")
+                self.assertEqual(name, current)
+                self.assertIn(kind, ("counter", "gauge", "histogram", "summary"))
+                typed[name] = kind
+            else:
+                m = re.fullmatch(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?:[a-zA-Z_]\w*="(?:[^"\\\n]|'
+                                 r'\\["\\n])*",?)*\})? (\S+)', line)
+                self.assertTrue(m, line)
+                float(m.group(3))
+                base = m.group(1)
+                if base not in typed:
+                    base = re.sub("_(bucket|sum|count)$", "", base)
+                self.assertEqual(base, current, "%s is not under its own HELP" % line)
+                self.assertNotIn((m.group(1), m.group(2)), seen, "series twice")
+                seen.add((m.group(1), m.group(2)))
+                if typed[base] == "counter":
+                    self.assertTrue(base.endswith("_total"), base)
+        self.assertEqual(set(families), set(typed))
+        self.assertGreater(len(families), 20)
+        for name in families:
+            self.assertTrue(name.startswith("grapevine_"), name)
+
+    def test_counters_move(self):
+        before = self.r.metrics()
+        c = self.client(self.r)
+        c.ask("POST", CHAT, BODY)
+        c.ask("GET", "/sleep")
+        c.send(b"nonsense\r\n\r\n")
+        c.read()
+        after = self.r.metrics()
+
+        def moved(name):
+            return after["grapevine_" + name] - before["grapevine_" + name]
+        self.assertEqual(moved("requests_total"), 4)  # and the scrape
+        self.assertEqual(moved("connections_accepted_total"), 2)
+        self.assertEqual(moved('requests_refused_total{reason="malformed"}'), 1)
+        self.assertEqual(moved('requests_refused_total{reason="path"}'), 1)
+        self.assertEqual(moved('responses_total{class="4xx"}'), 2)
+        self.assertEqual(moved("request_body_bytes_total"), len(BODY))
+        self.assertEqual(moved('replica_chosen_total{replica="%s"}' % self.e.name), 1)
+        self.assertEqual(after["grapevine_requests_open"], 1)
+
+    def test_replicas_and_explain_are_json(self):
+        replicas = self.r.admin("GET", "/replicas").json
+        self.assertEqual([(x["name"], x["health"]) for x in replicas], [(self.e.name, "up")])
+        got = self.r.admin("POST", "/explain", BODY)
+        self.assertEqual(got.status, 200)
+        self.assertIn(self.e.name, json.dumps(got.json))
+        self.assertEqual(self.r.admin("POST", "/explain", b"nonsense").status, 400)
+        self.assertEqual(self.r.admin("POST", "/explain", b"").status, 400)
+
+    def test_gvctl_has_every_command(self):
+        for args, stdin, words in (
+                (("replicas",), b"", (self.e.name, "up")),
+                (("--json", "replicas"), b"", ('"health"',)),
+                (("explain",), BODY, (self.e.name,)),
+                (("--json", "explain", "-"), BODY, (self.e.name,)),
+                (("ready",), b"", ("ready",)),
+                (("metrics",), b"", ("# HELP grapevine_",)),
+                (("config",), b"", ("policy: cache_aware",)),
+                (("log-level", "warn"), b"", ("ok",)),
+                (("log-level", "info"), b"", ("ok",)),
+                (("drain", self.e.name), b"", ("ok",)),
+                (("undrain", self.e.name), b"", ("ok",))):
+            status, out, err = self.gvctl(*args, stdin=stdin)
+            self.assertEqual((status, err), (0, ""), args)
+            for word in words:
+                self.assertIn(word, out)
+        with tempfile.NamedTemporaryFile() as f:
+            f.write(BODY)
+            f.flush()
+            self.assertEqual(self.gvctl("explain", f.name)[0], 0)
+        url = "http://%s:%d" % (HOST, self.r.admin_port)
+        self.assertEqual(run("gvctl", "ready", env={"GRAPEVINE_ADMIN": url})[0], 0)
+
+    def test_gvctl_tells_what_is_wrong(self):
+        for args, stdin, status in ((("drain", "no:1"), b"", 1), (("log-level", "loud"), b"", 1),
+                                    (("explain",), b"nonsense", 1),
+                                    (("explain", "/does/not/exist"), b"", 1),
+                                    (("dance",), b"", 2), (("drain",), b"", 2), ((), b"", 2),
+                                    (("ready", "x"), b"", 2), (("--nonsense",), b"", 2)):
+            got, out, err = self.gvctl(*args, stdin=stdin)
+            self.assertEqual(got, status, args)
+            self.assertTrue(err, args)
+        got, out, err = run("gvctl", "--admin", "http://%s:%d" % (HOST, closed_port()), "replicas")
+        self.assertEqual((got, out), (1, ""))
+        self.assertIn("Is grapevine running?", err)
+        for url in ("nonsense", "http://", "ftp://a:1", "http://%s:99999" % HOST):
+            got, out, err = run("gvctl", "--admin", url, "replicas")
+            self.assertNotEqual(got, 0, url)
+            self.assertTrue(err, url)
+        self.assertEqual(run("gvctl", "--help")[0], 0)
+        self.assertRegex(run("gvctl", "--version")[1], r"^gvctl \d")
+
+    def test_a_drained_replica_gets_nothing_new_until_it_is_undrained(self):
+        other = self.engine()
+        e = self.engine()
+        r = self.router([e, other], "--policy", "round_robin")
+        self.assertEqual(r.admin("POST", "/drain?replica=" + e.name).status, 200)
+        c = self.client(r)
+        for _ in range(4):
+            self.assertEqual(c.ask("POST", CHAT, BODY).status, 200)
+        self.assertEqual(len(e.requests), 0)
+        self.assertEqual(r.admin("POST", "/undrain?replica=" + e.name).status, 200)
+        for _ in range(4):
+            c.ask("POST", CHAT, BODY)
+        self.assertGreater(len(e.requests), 0)
+
+    def test_a_call_that_changes_something_needs_the_token(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "token")
+            with open(path, "w") as f:
+                f.write("s3cret\n")
+            r = self.router([self.e], "--admin-token-file", path)
+            for headers in ((), [("Authorization", "Bearer wrong")], [("Authorization", "s3cret")],
+                            [("Authorization", "Bearer s3cret2")], [("Authorization", "Bearer ")]):
+                for call in ("/drain?replica=" + self.e.name, "/log-level?level=debug"):
+                    got = r.admin("POST", call, b"", headers)
+                    self.assertEqual(got.status, 401, headers)
+            got = r.admin("POST", "/log-level?level=info", b"",
+                          [("Authorization", "Bearer s3cret")])
+            self.assertEqual(got.status, 200)
+            for call in ("/healthz", "/readyz", "/metrics"):
+                self.assertEqual(r.admin("GET", call).status, 200)
+            url = "http://%s:%d" % (HOST, r.admin_port)
+            self.assertEqual(run("gvctl", "--admin", url, "log-level", "info")[0], 1)
+            self.assertEqual(
+                run("gvctl", "--admin", url, "--token-file", path, "log-level", "info")[0], 0)
+
+    def test_the_admin_port_is_as_strict_as_the_other(self):
+        c = Client(self.r.admin_port)
+        c.send(b"POST /explain HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n"
+               b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+        self.assertEqual(c.read().status, 400)
+        self.assertTrue(c.is_closed())
+        c.close()
+
+
+class Logs(Case):
+    def test_each_event_is_one_json_line(self):
+        e = self.engine()
+        r = self.router([e], "--log-level", "debug", "--access-log", "all", "--other-paths", "pass")
+        c = self.client(r)
+        c.ask("GET", "/a%22%0a%5c", None, [("X-Request-Id", 'quote"back\\slash')])
+        c.ask("POST", CHAT, BODY)
+        c.send(b"GET \x00\xff HTTP/1.1\r\n\r\n")
+        c.read()
+        mine = lambda: [x for x in r.events("request") if x["path"] != "/v1/models"]
+        wait_for(lambda: len(mine()) >= 3, "the access log")
+        for line in r.lines:
+            event = json.loads(line)
+            self.assertRegex(event["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+            self.assertIn(event["level"], ("error", "warn", "info", "debug"))
+            self.assertTrue(event["event"])
+        first = mine()[0]
+        self.assertEqual((first["id"], first["path"], first["status"], first["replica"]),
+                         ('quote"back\\slash', "/a%22%0a%5c", 200, e.name))
+
+    def test_the_access_log_can_be_errors_only_or_off(self):
+        e = self.engine()
+        for setting, wanted in (("errors", [403]), ("off", []), ("all", [200, 403])):
+            r = self.router([e], "--access-log", setting)
+            c = self.client(r)
+            c.ask("POST", CHAT, BODY)
+            c.ask("GET", "/sleep")
+            r.stop()
+            self.assertEqual([x["status"] for x in r.events("request")
+                              if x["path"] != "/v1/models"], wanted)
+
+    def test_the_level_changes_at_run_time(self):
+        e = self.engine()
+        r = self.router([e], "--access-log", "all")
+        c = self.client(r)
+        self.assertEqual(r.admin("POST", "/log-level?level=error").status, 200)
+        n = len(r.events("request"))
+        c.ask("POST", CHAT, BODY)
+        self.assertEqual(r.admin("POST", "/log-level?level=info").status, 200)
+        c.ask("POST", CHAT, BODY)
+        wait_for(lambda: len(r.events("request")) > n, "a line at level info")
+        self.assertEqual(len([x for x in r.events("request")[n:] if x["path"] == CHAT]), 1)
+        self.assertEqual(r.admin("POST", "/log-level?level=loud").status, 400)
+        self.assertEqual(r.admin("POST", "/log-level").status, 400)
+
+    def test_a_signal_moves_the_level_on(self):
+        r = self.router([self.engine()])
+        seen = []
+        for n in range(4):
+            r.signal(signal.SIGUSR1)
+            seen.append(r.wait_event("log_level", n + 1)["level"])
+        self.assertEqual(seen, ["debug", "error", "warn", "info"])
+
+    def test_a_reader_of_the_log_that_stops_does_not_stop_the_router(self):
+        e = self.engine()
+        p = subprocess.Popen(
+            [binary("grapevine"), "--listen", HOST + ":0", "--admin-listen", HOST + ":0",
+             "--replica", e.url, "--access-log", "all", "--index-bytes", "32MiB"],
+            stderr=subprocess.PIPE)
+        try:
+            ports = {}
+            while len(ports) < 2:
+                event = json.loads(p.stderr.readline())
+                if event["event"] == "listening":
+                    ports[event["port_of"]] = event["port"]
+            c = self.client(ports["clients"])
+            for _ in range(1500):  # about 500 bytes each: more than a pipe holds
+                c.send(request("GET", "/health", None, [("X-Request-Id", "x" * 100)]))
+                c.read()
+            self.assertEqual(c.ask("GET", "/v1/models").status, 200)
+        finally:
+            p.send_signal(signal.SIGTERM)
+            p.send_signal(signal.SIGTERM)
+            self.assertIn(p.wait(LIMIT), (0, 1))
+            p.stderr.close()
+
+
+class Draining(Case):
+    def setUp(self):
+        super().setUp()
+        self.go = threading.Event()
+        self.e = self.engine()
+
+        def handler(asked):
+            asked.read_body()
+            asked.send(SSE_HEAD + chunk(b"data: 1\n\n"))
+            self.go.wait(LIMIT)
+            asked.send(chunk(b"data: 2\n\n") + b"0\r\n\r\n")
+        self.e.handler = handler
+
+    def tearDown(self):
+        self.go.set()
+        super().tearDown()
+
+    def stream(self, r):
+        c = self.client(r)
+        c.send(request("POST", CHAT, BODY))
+        c.head()
+        return c
+
+    def refuses(self, r):
+        try:
+            Client(r.port).close()
+            return False
+        except ConnectionRefusedError:
+            return True
+
+    def test_a_stream_under_way_is_finished_and_nothing_new_is_taken(self):
+        r = self.router([self.e])
+        c = self.stream(r)
+        idle = self.client(r)
+        idle.ask("GET", "/health")
+        r.signal(signal.SIGTERM)
+        wait_for(lambda: self.refuses(r), "new connections refused")
+        self.assertTrue(idle.is_closed())
+        self.assertEqual(r.admin("GET", "/readyz").status, 503)
+        self.assertEqual(r.admin("GET", "/healthz").status, 200)
+        self.assertTrue(r.running())
+        self.go.set()
+        self.assertEqual(c.reader.chunked()[0], b"data: 1\n\ndata: 2\n\n")
+        self.assertTrue(c.is_closed())
+        self.assertEqual(r.wait(), 0)
+        self.assertTrue(r.events("draining") and r.events("exit"))
+
+    def test_a_request_that_is_waiting_for_its_answer_gets_it_and_is_told_to_go(self):
+        def handler(asked):
+            asked.read_body()
+            self.go.wait(LIMIT)
+            asked.send(answer(200, b"late"))
+        self.e.handler = handler
+        r = self.router([self.e])
+        c = self.client(r)
+        c.send(request("POST", CHAT, BODY))
+        half = self.client(r)
+        half.send(request("POST", CHAT, BODY)[:-5])
+        self.e.wait_request()
+        r.signal(signal.SIGTERM)
+        r.wait_event("draining")
+        half.send(request("POST", CHAT, BODY)[-5:])
+        self.e.wait_request(2)
+        self.go.set()
+        for x in (c, half):
+            got = x.read()
+            self.assertEqual((got.body, got.get("connection")), (b"late", "close"))
+            self.assertTrue(x.is_closed())
+        self.assertEqual(r.wait(), 0)
+
+    def test_an_idle_router_ends_at_once(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            r = self.router([self.e])
+            self.client(r).ask("GET", "/health")
+            r.signal(number)
+            self.assertEqual(r.wait(), 0)
+
+    def test_a_second_signal_ends_it_at_once(self):
+        r = self.router([self.e])
+        c = self.stream(r)
+        r.signal(signal.SIGTERM)
+        r.wait_event("draining")
+        r.signal(signal.SIGTERM)
+        r.expected = r.wait(5)
+        self.assertIn(r.expected, (0, 1))
+        with self.assertRaises((Cut, ConnectionResetError)):
+            c.reader.chunked()
+        self.assertTrue(self.e.requests[0] and r.events("exit"))
+
+    def test_the_drain_has_a_limit(self):
+        r = self.router([self.e], "--drain-timeout", "300ms")
+        c = self.stream(r)
+        r.signal(signal.SIGTERM)
+        r.expected = r.wait(5)
+        self.assertEqual(r.expected, 1)
+        self.assertEqual(r.events("drain_timeout")[0]["requests_cut"], 1)
+        with self.assertRaises((Cut, ConnectionResetError)):
+            c.reader.chunked()
+
+    def test_many_streams_are_cut_by_a_second_signal_without_harm(self):
+        r = self.router([self.e])
+        clients = [self.stream(r) for _ in range(20)]
+        half = self.client(r)
+        half.send(request("POST", CHAT, BODY)[:30])
+        r.signal(signal.SIGTERM)
+        r.wait_event("draining")
+        r.signal(signal.SIGTERM)
+        r.expected = r.wait(5)
+        self.assertEqual(len(clients), 20)
+
+
+if __name__ == "__main__":
+    unittest.main()
