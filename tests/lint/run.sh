@@ -33,7 +33,10 @@ purity() {
 }
 
 format() {
-    make -s --no-print-directory print-sources print-headers | xargs -r clang-format-14 --dry-run -Werror
+    make -s --no-print-directory print-sources print-headers |
+        xargs -r clang-format-14 --dry-run -Werror 2>&1 |
+        sed -nE 's/^([^ :]+):[0-9]+:.*error: .*/\1: make format/p' | sort -u | tee "$cache/format.log"
+    [ ! -s "$cache/format.log" ]
 }
 
 tidy() {
