@@ -13,9 +13,9 @@ CACHE=${CACHE:-100000} # tokens that one engine can keep
 MODEL=demo-model
 
 step "Grapevine demo: four engines, one router, the same conversations under three policies"
-say "Each engine is simulated (exact LRU prefix cache of $CACHE tokens, 10,000 prefill tokens/s,"
-say "decode that slows with what runs), ${SPEED} times as fast as real. 24 coding agents, 36 chats"
-say "and 60 one-shot prompts: about 490 requests, as real HTTP with streams."
+say "Each engine is simulated: an exact LRU prefix cache of $CACHE tokens, 10,000 prefill tokens/s,"
+say "decoding that slows with what runs; everything ${SPEED} times as fast as real. 24 coding agents,"
+say "36 chats, 120 questions about twelve documents and 40 one-shot prompts, as real streamed HTTP."
 say
 
 compressed "$SPEED"

@@ -205,9 +205,12 @@ static void settings_read(struct settings *s, int argc, char **argv)
     s->stream = stream >= 0 ? stream == 1 : s->fixed_bytes == 0;
 }
 
+static bool interrupted;
+
 static void on_signal(uv_signal_t *signal, int number_of_signal)
 {
     (void)number_of_signal;
+    interrupted = true;
     run_stop(signal->data, "stopped by a signal");
     (void)uv_signal_stop(signal); /* the second one kills */
 }
@@ -250,10 +253,10 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "replay: %s\n", r.why);
     if (s.json != NULL && stats_write_json(&r.stats, s.json) != 0)
         refuse("json", s.json, "a file that can be written");
-    bool ok = r.stats.ok > 0;
+    int status = interrupted ? 130 : r.stats.ok > 0 ? 0 : 1;
     uv_close((uv_handle_t *)&interrupt, NULL);
     (void)uv_run(&r.loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&r.loop);
     stats_free(&r.stats);
-    return ok ? 0 : 1;
+    return status;
 }

@@ -3,7 +3,7 @@
  *
  *   24 agents      a shared system prompt of 6,000 tokens, 8 to 14 turns that grow by 500 to 2,500
  *   36 chats       a shared system prompt of 1,500 tokens, 3 to 6 turns that grow by 150 to 700
- *   80 questions   about one of ten documents of 5,000 tokens, by as many callers
+ *   120 questions  about one of twelve documents of 5,000 tokens, by as many callers
  *   40 others      prompts of 1,000 to 5,000 tokens that nothing else resembles
  *
  * Together they want more cache than `make demo` gives the engines in all, and several times what
@@ -18,9 +18,9 @@
 enum {
     AGENTS = 24,
     CHATS = 36,
-    QUESTIONS = 80,
+    QUESTIONS = 120,
     OTHERS = 40,
-    DOCUMENTS = 10,
+    DOCUMENTS = 12,
     DOCUMENT_BLOCKS = 78,
     DOCUMENT_FIRST = 20000,
     AGENT_SYSTEM_BLOCKS = 94, /* of 64 tokens */
