@@ -8,15 +8,15 @@
 
 /* What may come next. */
 enum state {
-    FAILED,
-    VALUE,
+    FAILED = HTTP_JSON_FAILED,
+    TEXT = HTTP_JSON_IN_TEXT,
+    VALUE = HTTP_JSON_STATES,
     VALUE_OR_END, /* after [ */
     KEY_OR_END,   /* after { */
     KEY,          /* after a comma in an object */
     COLON,
     COMMA_OR_END,
     DONE,
-    TEXT,
     NUMBER,
     LITERAL,
 };
@@ -39,16 +39,6 @@ void http_json_init(struct http_json *j)
     j->number_len = 0;
     j->number_state = N_START;
     j->number = slice_of(NULL, 0);
-}
-
-bool http_json_failed(const struct http_json *j)
-{
-    return j->state == FAILED;
-}
-
-bool http_json_in_text(const struct http_json *j)
-{
-    return j->state == TEXT;
 }
 
 static enum http_json_token fail(struct http_json *j)
@@ -98,7 +88,7 @@ static bool number_may_end(unsigned state)
 
 static unsigned number_step(unsigned state, char c)
 {
-    bool digit = c >= '0' && c <= '9';
+    bool digit = (unsigned char)(c - '0') <= 9;
     switch (state) {
     case N_START:
         if (c == '-')
@@ -146,6 +136,9 @@ static enum http_json_token read_number(struct http_json *j, struct slice *in)
             break;
         state = next;
         n++;
+        if (state == N_INT)
+            while (n < in->len && (unsigned char)(in->at[n] - '0') <= 9)
+                n++;
     }
     if (j->number_len + n > HTTP_JSON_NUMBER_MAX)
         return fail(j);
@@ -480,7 +473,16 @@ static void end_unit(struct http_json *j)
         pend(j, j->unit);
 }
 
-/* One byte, with all the care that split input and surrogates need. What it yields is pending. */
+static void end_text(struct http_json *j)
+{
+    if (j->is_key)
+        j->state = COLON;
+    else
+        after_value(j);
+}
+
+/* One byte that is no closing quote, with all the care that split input and surrogates need. What
+ * it yields is pending. */
 static void step_text(struct http_json *j, unsigned char c)
 {
     if (j->escape == NO_ESCAPE && c == '\\') {
@@ -515,13 +517,6 @@ static void step_text(struct http_json *j, unsigned char c)
             j->pending[j->pending_len++] = (char)short_escape[c];
         return;
     }
-    if (c == '"') {
-        if (j->is_key)
-            j->state = COLON;
-        else
-            after_value(j);
-        return;
-    }
     if (c < 0x20)
         (void)fail(j);
     else
@@ -548,12 +543,15 @@ size_t http_json_text(struct http_json *j, struct slice *in, char *to, size_t ro
         }
         if (c.src == c.end || c.out == c.limit)
             break;
-        if (*c.src == '"' && j->escape == NO_ESCAPE && j->high != 0) {
+        if (*c.src != '"' || j->escape != NO_ESCAPE) {
+            step_text(j, *c.src++);
+        } else if (j->high != 0) {
             pend(j, j->high); /* goes out before the quote ends the string */
             j->high = 0;
-            continue;
+        } else {
+            c.src++;
+            end_text(j);
         }
-        step_text(j, *c.src++);
     }
     in->len = (size_t)(c.end - c.src);
     in->at = (const char *)c.src;

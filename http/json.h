@@ -44,8 +44,11 @@ enum http_json_token {
     HTTP_JSON_NULL,
 };
 
+/* The two states that callers ask about; json.c has the others. */
+enum { HTTP_JSON_FAILED, HTTP_JSON_IN_TEXT, HTTP_JSON_STATES };
+
 struct http_json {
-    uint8_t state;        /* what may come next (json.c) */
+    uint8_t state;        /* what may come next */
     uint8_t escape;       /* where in an escape the string stands, 0 = in none */
     uint8_t number_state; /* where in the grammar of numbers */
     uint8_t literal;      /* token of the literal being read */
@@ -69,7 +72,10 @@ void http_json_init(struct http_json *j);
 enum http_json_token http_json_next(struct http_json *j, struct slice *in);
 
 /* Whether a KEY or STRING has text left to draw. */
-bool http_json_in_text(const struct http_json *j);
+static inline bool http_json_in_text(const struct http_json *j)
+{
+    return j->state == HTTP_JSON_IN_TEXT;
+}
 
 /* Takes bytes off the front of `in` and writes up to `room` unescaped bytes to `out`, which must
  * have HTTP_JSON_SLACK bytes more. Returns how many. It stops at the end of the string, of the
@@ -86,6 +92,9 @@ static inline struct slice http_json_number(const struct http_json *j)
  * ends counts, though no token was returned for it.) */
 bool http_json_finish(const struct http_json *j);
 
-bool http_json_failed(const struct http_json *j);
+static inline bool http_json_failed(const struct http_json *j)
+{
+    return j->state == HTTP_JSON_FAILED;
+}
 
 #endif
