@@ -9,6 +9,7 @@ static const double rate_weight_s = 0.5, rate_horizon_s = 20;
 static const double pace_horizon = 200;
 static const double context_typical = 100000; /* tokens */
 static const double step_context_believed_s = 30e-9, step_context_max_s = 1e-5;
+static const double rate_trust = 4; /* how far from the present rate one sample is believed */
 
 /* A scrape interval teaches only if it saw enough, and mostly our own requests. */
 static const double window_tokens_min = 4096, window_share_min = 0.7, window_share_max = 1.4;
@@ -19,11 +20,6 @@ void node_replica_init(struct node_replica *k, struct slice name, enum node_engi
     *k = (struct node_replica){
         .engine = engine,
         .name_hash = name_hash,
-        .rate = node_ratio_of(config->prefill_tokens_per_s, rate_weight_s, rate_horizon_s),
-        .pace = node_line_of(config->decode_step_ms / 1000, step_context_believed_s,
-                             context_typical, pace_horizon),
-        .step_base_s = config->decode_step_ms / 1000,
-        .step_context_s = step_context_believed_s,
         .window = {.queries = -1, .hits = -1},
         .probe_failures_max =
             config->probe_failures_max > 0 ? config->probe_failures_max : NODE_PROBE_FAILURES_MAX,
@@ -31,6 +27,8 @@ void node_replica_init(struct node_replica *k, struct slice name, enum node_engi
     };
     CHECK(name.len <= NODE_NAME_MAX);
     memcpy(k->name, name.at, name.len);
+    node_replica_rate_believe(k, config->prefill_tokens_per_s);
+    node_replica_pace_believe(k, config->decode_step_ms / 1000, step_context_believed_s);
     node_load_init(&k->load);
     node_belief_init(&k->belief);
 }
@@ -181,8 +179,27 @@ void node_replica_cached_told(struct node_replica *k, uint64_t prompt, uint64_t 
                         node_replica_cache_tokens(k, cache_tokens_configured));
 }
 
+void node_replica_rate_believe(struct node_replica *k, double tokens_per_s)
+{
+    k->rate = node_ratio_of(tokens_per_s, rate_weight_s, rate_horizon_s);
+}
+
+void node_replica_pace_believe(struct node_replica *k, double step_base_s, double step_context_s)
+{
+    k->pace = node_line_of(step_base_s, step_context_s, context_typical, pace_horizon);
+    k->step_base_s = step_base_s;
+    k->step_context_s = step_context_s;
+}
+
+void node_replica_rate_add(struct node_replica *k, double tokens, double seconds)
+{
+    node_ratio_add(&k->rate, tokens, seconds, rate_trust);
+    k->rate_samples++;
+}
+
 void node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s)
 {
     node_line_add(&k->pace, context_tokens, step_s);
     node_line_fit(&k->pace, step_context_max_s, &k->step_base_s, &k->step_context_s);
+    k->pace_samples++;
 }

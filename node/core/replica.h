@@ -61,6 +61,7 @@ struct node_replica {
     double step_context_s;
 
     struct node_line pace; /* seconds of a decode step by tokens in the running contexts */
+    uint64_t rate_samples, pace_samples;
     enum node_engine engine;
     unsigned probe_failures; /* in a row */
     unsigned probe_failures_max;
@@ -112,7 +113,12 @@ double node_replica_cache_tokens(const struct node_replica *k, double configured
 /* A finished answer taught something: the sums, and the belief in the cache's size. */
 void node_replica_cached_told(struct node_replica *k, uint64_t prompt, uint64_t predicted,
                               uint64_t actual, double cache_tokens_configured);
-/* The fit of `pace` after a new sample. */
+/* What it is believed to be like until it shows: later samples replace it. */
+void node_replica_rate_believe(struct node_replica *k, double tokens_per_s);
+void node_replica_pace_believe(struct node_replica *k, double step_base_s, double step_context_s);
+/* A prefill of so many tokens took so long. */
+void node_replica_rate_add(struct node_replica *k, double tokens, double seconds);
+/* A stream went at this pace while so many tokens of context were decoding. */
 void node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s);
 
 #endif

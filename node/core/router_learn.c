@@ -11,13 +11,13 @@ static const int64_t pace_tokens_min = 16, ratio_tokens_min = 64;
 static const double step_min_s = 1e-4, step_max_s = 2;
 
 /* How far from the present value one sample is believed (node_ratio_add). */
-static const double trust_rate = 4, trust_ratio = 2, trust_output = 16;
+static const double trust_ratio = 2, trust_output = 16;
 
 /* How much of a stream's time may be other prompts' prefill before it says nothing of its pace. */
 static const double pace_prefill_share_max = 0.5;
 
-static void learn_rate(struct node_replica *replica, const struct node_booking_entry *e,
-                       const struct node_usage *usage)
+static void learn_rate(struct node_router *r, struct node_replica *replica,
+                       const struct node_booking_entry *e, const struct node_usage *usage)
 {
     if (e->prefill_s < rate_s_min || e->remote_seen)
         return;
@@ -26,11 +26,18 @@ static void learn_rate(struct node_replica *replica, const struct node_booking_e
         tokens = (double)(usage->prompt_tokens - usage->cached_tokens);
     if (tokens < rate_tokens_min)
         return;
-    node_ratio_add(&replica->rate, tokens, e->prefill_s, trust_rate);
+    node_replica_rate_add(replica, tokens, e->prefill_s);
+    /* One that has not shown what it can do is believed to be like this one; otherwise a default
+     * that is too low would keep it from ever being asked. */
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        if (r->replicas[k].rate_samples == 0)
+            node_replica_rate_believe(&r->replicas[k], node_ratio_value(&replica->rate));
+    }
 }
 
-static void learn_pace(struct node_replica *replica, const struct node_booking_entry *e,
-                       const struct node_usage *usage, uint64_t now_ms)
+static void learn_pace(struct node_router *r, struct node_replica *replica,
+                       const struct node_booking_entry *e, const struct node_usage *usage,
+                       uint64_t now_ms)
 {
     if (e->work.answer_whole || !e->first_byte_seen || e->remote_seen ||
         usage->completion_tokens < pace_tokens_min || now_ms <= e->first_byte_ms)
@@ -42,8 +49,14 @@ static void learn_pace(struct node_replica *replica, const struct node_booking_e
         return;
     double step_s = (duration_s - prefill_s) / (double)(usage->completion_tokens - 1);
     double context = (replica->load.decoding_area - e->area_at_first_byte) / duration_s;
-    if (step_s >= step_min_s && step_s <= step_max_s)
-        node_replica_pace_add(replica, context, step_s);
+    if (step_s < step_min_s || step_s > step_max_s)
+        return;
+    node_replica_pace_add(replica, context, step_s);
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        if (r->replicas[k].pace_samples == 0)
+            node_replica_pace_believe(&r->replicas[k], replica->step_base_s,
+                                      replica->step_context_s);
+    }
 }
 
 void node_router_learn(struct node_router *r, const struct node_booking_entry *e,
@@ -53,8 +66,8 @@ void node_router_learn(struct node_router *r, const struct node_booking_entry *e
     struct node_model *model = node_models_row_at(r->models, e->work.model);
     if (e->work.prompt_tokens == 0)
         return; /* booked by load: nothing was predicted */
-    learn_rate(replica, e, usage);
-    learn_pace(replica, e, usage, now_ms);
+    learn_rate(r, replica, e, usage);
+    learn_pace(r, replica, e, usage, now_ms);
     if (complete && usage->completion_tokens >= 0)
         node_ratio_add(&model->output_tokens, (double)usage->completion_tokens, 1, trust_output);
     if (usage->prompt_tokens >= ratio_tokens_min && e->work.prompt_bytes > 0)

@@ -17,9 +17,9 @@ static struct node_router_config config_of(const char *policy)
     struct node_router_config config = {
         .policy = policy,
         .seed = 1,
-        .index_bytes = 16 << 20,
+        .index_bytes = 4 << 20,
         .generation_ms = 15000,
-        .ttl_ms = 3600000,
+        .ttl_ms = 600000,
         .displaced_weight = 2,
         .decode_weight = 0.5,
         .reuse_horizon_ms = 120000,
@@ -435,6 +435,26 @@ static void it_learns_what_the_engine_is_like(void **state)
     node_router_destroy(r);
 }
 
+/* A default that is far too low must not keep replicas from ever being asked: they are believed to
+ * be like those that have shown what they can do. (Seen in the simulator: one of eight replicas was
+ * never used.) */
+static void replicas_not_tried_are_believed_to_be_like_the_others(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 3);
+    struct node_decision d = choose(r, prompt(1, 20000), START_MS);
+    node_router_first_byte(r, d.booking, START_MS + 200); /* 100,000 tokens a second */
+    struct node_usage usage = {20000, 0, 100};
+    node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, START_MS + 1200);
+    json_t *root = replicas_json(r, START_MS);
+    double shown = believed(root, d.replica, "learned", "prefill_tokens_per_s");
+    assert_true(shown > 12000);
+    for (unsigned k = 0; k < 3; k++)
+        assert_near(believed(root, k, "learned", "prefill_tokens_per_s"), shown, 1e-9);
+    json_decref(root);
+    node_router_destroy(r);
+}
+
 static void refused_requests_teach_nothing(void **state)
 {
     (void)state;
@@ -681,6 +701,7 @@ int main(void)
         cmocka_unit_test(new_content_goes_where_there_is_room),
         cmocka_unit_test(a_restart_forgets),
         cmocka_unit_test(it_learns_what_the_engine_is_like),
+        cmocka_unit_test(replicas_not_tried_are_believed_to_be_like_the_others),
         cmocka_unit_test(refused_requests_teach_nothing),
         cmocka_unit_test(wrong_predictions_shrink_the_belief),
         cmocka_unit_test(no_policy_ever_breaks_the_invariants),
