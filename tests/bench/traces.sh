@@ -5,7 +5,6 @@
 set -euo pipefail
 from=${GRAPEVINE_SHARED:-../shared}/traces
 to=${BUILD:-build}/traces
-[ -d "$from" ] || { echo "no traces at $from; set GRAPEVINE_SHARED" >&2; exit 1; }
 mkdir -p "$to"
 [ $# -gt 0 ] || set -- coding conversation miniswe azure
 
@@ -14,6 +13,7 @@ unpacked() {
     local name=$1 part=$to/.$1.part
     shift
     [ -e "$to/$name" ] && return 0
+    [ -d "$from" ] || { echo "no traces at $from; set GRAPEVINE_SHARED" >&2; exit 1; }
     printf 'unpacking %s ...' "$name" >&2
     rm -rf "$part"
     mkdir "$part"
