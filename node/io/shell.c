@@ -1,5 +1,6 @@
 #include "node/io/shell.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -163,6 +164,12 @@ static void close_handle(uv_handle_t *handle, void *context)
 
 void shell_close(struct shell *shell)
 {
+    /* Without its handler a late second SIGTERM would kill the process on its last steps. */
+    sigset_t late;
+    (void)sigemptyset(&late);
+    (void)sigaddset(&late, SIGTERM);
+    (void)sigaddset(&late, SIGINT);
+    (void)pthread_sigmask(SIG_BLOCK, &late, NULL);
     prober_stop(shell);
     while (true) { /* each close may end an exchange, which may close others */
         struct client *c = shell->clients;

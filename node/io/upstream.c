@@ -336,9 +336,12 @@ static void feed(struct upstream *u, struct slice in)
     if (used < 0)
         return;
     if (u->in_body) {
-        struct buf held = u->in; /* the body part of `in` may live in it: free it afterwards */
+        struct exchange *x = u->exchange;
+        struct buf held = u->in; /* the body part of `in` may live in it: it goes out first */
         u->in = (struct buf){.max = held.max};
         feed_body(u, slice_skip(in, (size_t)used));
+        if (u->exchange == x)
+            exchange_flush(x);
         buf_free(&held);
         return;
     }

@@ -483,6 +483,13 @@ class Draining(Case):
             r.signal(number)
             self.assertEqual(r.wait(), 0)
 
+    def test_two_signals_at_the_same_time_are_a_proper_end(self):
+        for _ in range(5):
+            r = self.router([self.e])
+            r.signal(signal.SIGTERM)
+            r.signal(signal.SIGTERM)
+            self.assertEqual(r.wait(), 0)
+
     def test_a_second_signal_ends_it_at_once(self):
         r = self.router([self.e])
         c = self.stream(r)

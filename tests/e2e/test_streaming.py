@@ -166,6 +166,21 @@ class Streams(Case):
         self.e.replies(SSE_HEAD + b"".join(chunk(b"%d," % i) for i in range(2000)) + b"0\r\n\r\n")
         self.assertEqual(self.client(self.r).ask("POST", CHAT, chat()).body, whole)
 
+    def test_an_answer_torn_in_its_head_passes(self):
+        """The body that came with the end of the head was freed before it was written."""
+        raw = SSE_HEAD + b"".join(chunk(x) for x in events(20))
+        for n in (1, 17, 40, len(SSE_HEAD) - 1, len(SSE_HEAD)):
+            def handler(asked):
+                asked.read_body()
+                asked.send(raw[:n])
+                time.sleep(0.02)
+                asked.send(raw[n:])
+                time.sleep(0.02)
+                asked.send(b"0\r\n\r\n")
+            self.e.handler = handler
+            got = self.client(self.r).ask("POST", CHAT, chat())
+            self.assertEqual(got.body, b"".join(events(20)))
+
     def test_an_empty_stream_passes(self):
         self.e.replies(SSE_HEAD + b"0\r\n\r\n")
         c = self.client(self.r)
