@@ -8,11 +8,11 @@
  *     http_prompt_close(p);
  *     http_prompt_finish(p, namespace);
  *
- * Text is collected in a stage and hashed when it reaches the next checkpoint, fills the stage, or
- * an atom comes: state = XXH3-128(state, text). So each byte is touched once by the unescaper and
- * once by the hash, and the state at a checkpoint is ready to be read. An atom is hashed the same
- * way; it moves the position by its weight, and the checkpoints that this crosses read the state
- * behind it.
+ * Text is collected in a stage and hashed in units that end at the next checkpoint, at
+ * HTTP_PROMPT_STAGE bytes, or where an atom comes: state = XXH3-128(state, unit). So each byte is
+ * touched once by the unescaper and once by the hash, and the state at a checkpoint is ready to be
+ * read. An atom is hashed the same way; it moves the position by its weight, and the checkpoints
+ * that this crosses read the state behind it.
  *
  * Every segment starts from its own beginning, so that it can be hashed before the segments that
  * come before it are known. The end mixes into each point the namespace and the digests of the

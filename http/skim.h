@@ -27,7 +27,7 @@
  *    whatever its length. `cache_control` is ignored everywhere in the prompt, and so are members
  * of messages and parts that are null.
  * 5. Of repeated members the last one counts, in the body, and for role and content in a message;
- *    inside atoms all of them count.
+ *    inside atoms all of them count. A segment that is null counts as absent.
  * 6. Model, LoRA names, cache_salt, extra_key and previous_response_id are the namespace: chains of
  *    different namespaces share no id.
  */
