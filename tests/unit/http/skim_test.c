@@ -570,14 +570,17 @@ static void forms(void **state)
     plain = BODY("{\"prompt\":\"%s%s\"}");
     same_chain(plain, BODY("{\"text\":[\"%s%s\"]}"));
     /* What was streamed before its better came is forgotten, points and all. */
-    plain = BODY("{\"messages\":[{\"role\":\"user\",\"content\":\"%.0s%s\"}]}");
+    plain = BODY("{\"messages\":[{\"role\":\"user\",\"content\":\"%2$s\"}]}");
+    same_chain(
+        plain,
+        BODY("{\"messages\":[{\"role\":\"user\",\"content\":\"%1$s%1$s\",\"content\":\"%2$s\"}]}"));
     same_chain(plain,
-               BODY("{\"messages\":[{\"role\":\"user\",\"content\":\"%s\",\"content\":\"%s\"}]}"));
-    same_chain(plain, BODY("{\"messages\":[{\"content\":[{\"text\":\"%s\",\"content\":\"%s\"}],"
-                           "\"role\":\"user\"}]}"));
-    same_chain(plain,
-               BODY("{\"messages\":[{\"content\":\"%s\"},{}],\"messages\":[{\"content\":\"%s\","
-                    "\"role\":\"user\"}],\"messages\":null}"));
+               BODY("{\"messages\":[{\"content\":[{\"text\":\"%1$s%1$s\",\"content\":\"%2$s\"}],"
+                    "\"role\":\"user\"}]}"));
+    same_chain(
+        plain,
+        BODY("{\"messages\":[{\"content\":\"%1$s%1$s\"},{}],\"messages\":[{\"content\":\"%2$s\","
+             "\"role\":\"user\"}],\"messages\":null}"));
     /* An image is what its data is, and as long as any other. */
     plain = BODY(
         "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":{"
