@@ -542,7 +542,7 @@ static void random_life(const char *policy, uint64_t seed)
         unsigned k = (unsigned)prng_below(&prng, REPLICAS);
         uint64_t what = prng_below(&prng, 10);
         if (what < 4 && count < OPEN_MAX && i < 4000) {
-            uint64_t excluded[NODE_REPLICAS_MAX / 64] = {prng_next(&prng) & prng_next(&prng)};
+            uint64_t excluded[NODE_REPLICAS_MAX / 64] = {prng_below(&prng, 1 << REPLICAS)};
             bool model_b = prng_below(&prng, 2) != 0;
             struct node_request request = request_of(
                 prng_below(&prng, 4) ? prompt(prng_below(&prng, 20), 500 << prng_below(&prng, 6))
