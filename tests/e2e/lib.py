@@ -609,13 +609,20 @@ class Router(Process):
 
     def quiet(self):
         """Nothing is under way and nothing is booked, but for the scrape itself."""
+        left = {}
+
         def check():
             m = self.metrics()
-            booked = [v for k, v in m.items() if re.match(
-                r"grapevine_replica_(requests|prefill_tokens|context_tokens)\{", k)]
-            return (m["grapevine_requests_open"] == 1 and not any(booked) and
-                    m["grapevine_body_bytes_held"] <= 4096)
-        wait_for(check, "no open requests and no bookings")
+            left.clear()
+            left.update({k: v for k, v in m.items() if v and re.match(
+                r"grapevine_(replica_(requests|prefill_tokens|context_tokens)\{|body_bytes_held|"
+                r"requests_open)", k)})
+            return left.pop("grapevine_requests_open") == 1 and \
+                left.pop("grapevine_body_bytes_held", 0) <= 4096 and not left
+        try:
+            wait_for(check, "no open requests and no bookings", step=0.02)
+        except AssertionError as e:
+            raise AssertionError("%s; there are %r" % (e, self.metrics()))
 
     def rss(self):
         with open("/proc/%d/status" % self.pid) as f:

@@ -272,7 +272,7 @@ class Pressure(Case):
         self.r.quiet()
 
     def upload(self, path, head, tail, engine_reads_at_once=False):
-        total = 32 * self.MB
+        total = 60 * self.MB  # kernels were seen to buffer half of it
         go = threading.Event()
         digest = hashlib.sha256()
 
@@ -309,8 +309,10 @@ class Pressure(Case):
         t.start()
         if not engine_reads_at_once:
             self.stalled()
-        yield before, total
-        go.set()
+        try:
+            yield before, total
+        finally:
+            go.set()
         got = c.read()
         t.join(10)
         self.assertEqual((got.status, got.body), (200, b"thanks"))
