@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "node/io/config.h"
 #include "node/io/log_sink.h"
 #include "node/io/random.h"
 #include "node/io/shell.h"
-
-extern char **environ;
 
 enum { EXIT_CONFIG = 2, STORED_RESPONSES = 65536 };
 
@@ -122,10 +122,22 @@ static int run(const struct node_options *options)
     return err != 0 ? EXIT_FAILURE : shell.exit_code;
 }
 
+/* Every client needs up to two files; the usual soft limit of 1024 is for programs with select().
+ */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int main(int argc, char **argv)
 {
     /* A peer that has gone is an error of write(), not the end of the process. */
     (void)signal(SIGPIPE, SIG_IGN);
+    raise_file_limit();
     io_random_init();
     struct node_options options;
     struct node_options_error error;

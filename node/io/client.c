@@ -204,6 +204,14 @@ static int queue_bytes(struct client *c, struct slice bytes)
     return 0;
 }
 
+/* The read side hears of it next and closes; if nothing is read now (a long pipeline), the time
+ * limit does. */
+static void broke(struct client *c)
+{
+    c->write_broken = true;
+    deadline_set(&c->shell->client_linger, &c->deadline, shell_now_ms(c->shell));
+}
+
 void client_write(struct client *c, const uv_buf_t *iov, unsigned count)
 {
     if (c->state == CLIENT_CLOSING || c->write_broken)
@@ -212,7 +220,7 @@ void client_write(struct client *c, const uv_buf_t *iov, unsigned count)
     if (c->out_first == NULL) {
         int wrote = uv_try_write((uv_stream_t *)&c->tcp, iov, count);
         if (wrote < 0 && wrote != UV_EAGAIN) {
-            c->write_broken = true; /* the read side hears of it next and closes */
+            broke(c);
             return;
         }
         skip = wrote > 0 ? (size_t)wrote : 0;
@@ -227,8 +235,8 @@ void client_write(struct client *c, const uv_buf_t *iov, unsigned count)
         skip = 0;
         c->shell->stats.bytes_out += rest.len;
         if (queue_bytes(c, rest) != 0) {
-            c->write_broken = true; /* no memory for a slow reader: it loses its connection */
-            break;
+            broke(c); /* no memory for a slow reader: it loses its connection */
+            return;
         }
     }
     if (c->out_bytes > 0 && !c->writing) {

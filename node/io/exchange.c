@@ -552,7 +552,7 @@ static void no_replica(struct exchange *x, int err)
         return;
     }
     x->shell->stats.requests_refused[SHELL_REFUSED_NO_REPLICA]++;
-    if (x->attempts > 0)
+    if (x->attempts > 0 && err != ERR_FULL)
         exchange_answer_error(x, x->timed_out ? 504 : 502,
                               x->timed_out ? "GatewayTimeoutError" : "BadGatewayError",
                               slice_of("", 0), "No replica answered (%u tried).", x->attempts);
@@ -591,12 +591,15 @@ static int choose(struct exchange *x)
 static void start(struct exchange *x)
 {
     struct shell *shell = x->shell;
-    while (upstream_start(&shell->pools[x->decision.replica], x, false, &x->upstream) != 0) {
-        release_booking(x, NODE_OUTCOME_CONNECT_FAILED);
+    int err;
+    while ((err = upstream_start(&shell->pools[x->decision.replica], x, false, &x->upstream)) !=
+           0) {
+        bool full = err == ERR_FULL; /* our own limit is no failure of the replica */
+        release_booking(x, full ? NODE_OUTCOME_ENGINE_BUSY : NODE_OUTCOME_CONNECT_FAILED);
         exclude(x);
-        int err = x->attempts > shell->options->retries_max ? ERR_UNREACHABLE : choose(x);
+        err = x->attempts > shell->options->retries_max ? ERR_UNREACHABLE : choose(x);
         if (err != 0) {
-            no_replica(x, err);
+            no_replica(x, full ? ERR_FULL : err);
             return;
         }
     }

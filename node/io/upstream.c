@@ -475,10 +475,12 @@ static int open_connection(struct upstream_pool *pool, struct exchange *x, struc
     u->state = UPSTREAM_CONNECTING;
     shell->stats.upstream_connects++;
     (void)uv_tcp_nodelay(&u->tcp, 1);
-    if (uv_tcp_connect(&u->connect, &u->tcp, (const struct sockaddr *)&pool->resolved,
-                       on_connect) != 0) {
+    int err =
+        uv_tcp_connect(&u->connect, &u->tcp, (const struct sockaddr *)&pool->resolved, on_connect);
+    if (err != 0) {
         close_connection(u);
-        return ERR_UNREACHABLE;
+        bool ours = err == UV_EMFILE || err == UV_ENFILE || err == UV_ENOBUFS || err == UV_ENOMEM;
+        return ours ? ERR_FULL : ERR_UNREACHABLE;
     }
     deadline_set(&shell->upstream_connect, &u->deadline, shell_now_ms(shell));
     *out = u;

@@ -94,7 +94,8 @@ void upstream_pool_flush(struct upstream_pool *pool);
 void upstream_pool_fail_silent(struct upstream_pool *pool, uint64_t silent_ms);
 
 /* Takes an idle connection, or opens one (always when `fresh`), for the exchange, and begins to
- * send. ERR_FULL: upstream-connections-max; ERR_UNREACHABLE: no address yet, or no socket. */
+ * send. ERR_FULL: upstream-connections-max, or no file is left; ERR_UNREACHABLE: no address yet, or
+ * no socket. */
 int upstream_start(struct upstream_pool *pool, struct exchange *x, bool fresh,
                    struct upstream **out);
 

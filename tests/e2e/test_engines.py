@@ -232,6 +232,21 @@ class Trouble(Case):
         self.assertEqual(r.metric('responses_total{class="5xx"}'), 0)
         r.quiet()
 
+    def test_a_low_soft_limit_on_files_is_raised(self):
+        import resource
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        sims = self.sims(1)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+        try:
+            r = self.ready(sims)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        with open("/proc/%d/limits" % r.pid) as f:
+            line = [x for x in f if x.startswith("Max open files")][0].split()
+        self.assertEqual(line[3], line[4])
+        self.assertEqual(set(self.run_all(r, [{}] * 100)), {"ok"})
+        r.quiet()
+
     def test_booked_work_is_released_after_any_mix_of_aborts(self):
         sims = self.sims(3)
         r = self.ready(sims)

@@ -450,6 +450,24 @@ class Leaving(Case):
         self.r.quiet()
         self.assertEqual(len(self.e.requests), 1)
 
+    def test_with_a_pipeline_behind_that_is_too_long_to_be_read(self):
+        """Then the router does not read, and hears of the end only when it writes."""
+        def handler(asked):
+            try:
+                asked.send(SSE_HEAD)
+                while True:
+                    asked.send(chunk(b"data: x\n\n"))
+                    time.sleep(0.02)
+            except OSError:
+                asked.gone.set()
+        self.e.handler = handler
+        c = self.client(self.r)
+        c.send(request("POST", CHAT, chat()) + request("GET", "/never") * 4000)
+        c.head()
+        c.reset()
+        self.assertTrue(self.e.wait_request().gone.wait(5), "the upstream request stays")
+        self.r.quiet()
+
     def test_leaving_is_counted_and_no_fault_of_the_replica(self):
         before = self.r.metrics()
         for _ in range(6):
