@@ -381,7 +381,7 @@ static size_t line_rest(struct slice in)
     return slice_find(slice_of(in.at, n), '\r');
 }
 
-static void sse_feed(struct http_usage *u, struct slice in)
+static void sse_read(struct http_usage *u, struct slice in)
 {
     while (in.len > 0) {
         char c = in.at[0];
@@ -406,6 +406,80 @@ static void sse_feed(struct http_usage *u, struct slice in)
         }
         in = slice_skip(in, n);
     }
+}
+
+/* --- events of a known shape -------------------------------------------------- */
+
+/* Length of the event at the front of `in` with its blank line, if it is one line of data and
+ * whole; else 0. */
+static size_t whole_event(const struct http_usage *u, struct slice in)
+{
+    const struct slice start = SLICE("data: {");
+    if (u->line != IN_NAME || u->name_len > 0 || u->has_data || u->after_cr ||
+        !slice_starts_with(in, start))
+        return 0;
+    size_t n = slice_find(in, '\n');
+    return n + 1 < in.len && in.at[n + 1] == '\n' && in.at[n - 1] != '\r' ? n + 2 : 0;
+}
+
+/* Whether a JSON string may hold these bytes just so, and they are not none. */
+static bool is_plain_text(const char *at, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)at[i];
+        if (c < ' ' || c == '"' || c == '\\')
+            return false;
+    }
+    return len > 0;
+}
+
+static bool has_known_shape(const struct http_usage *u, struct slice event)
+{
+    size_t head = u->shape_head;
+    size_t tail = u->shape_tail;
+    return head > 0 && event.len > head + tail && memcmp(event.at, u->shape, head) == 0 &&
+           memcmp(event.at + event.len - tail, u->shape + head, tail) == 0 &&
+           is_plain_text(event.at + head, event.len - head - tail);
+}
+
+/* The event was read and counts as one with tokens: keeps what is around its text. */
+static void learn_shape(struct http_usage *u, struct slice event)
+{
+    static const struct slice before[] = {SLICE("\"content\":\""), SLICE("\"text\":\"")};
+    u->shape_head = 0;
+    for (size_t i = 0; i < ARRAY_LEN(before); i++) {
+        const char *at = memmem(event.at, event.len, before[i].at, before[i].len);
+        if (at == NULL)
+            continue;
+        size_t head = (size_t)(at - event.at) + before[i].len;
+        size_t text = slice_find(slice_skip(event, head), '"');
+        size_t tail = event.len - head - text;
+        if (head + tail > HTTP_USAGE_SHAPE_MAX || !is_plain_text(event.at + head, text))
+            return;
+        memcpy(u->shape, event.at, head);
+        memcpy(u->shape + head, event.at + head + text, tail);
+        u->shape_head = (uint16_t)head;
+        u->shape_tail = (uint16_t)tail;
+        return;
+    }
+}
+
+static void sse_feed(struct http_usage *u, struct slice in)
+{
+    size_t len;
+    while ((len = whole_event(u, in)) > 0) {
+        struct slice event = slice_of(in.at, len);
+        in = slice_skip(in, len);
+        if (has_known_shape(u, event)) {
+            u->token_events++;
+            continue;
+        }
+        unsigned before = u->token_events;
+        sse_read(u, event);
+        if (u->token_events == before + 1 && !u->done && !u->error)
+            learn_shape(u, event);
+    }
+    sse_read(u, in);
 }
 
 /* --- driving --------------------------------------------------------------- */

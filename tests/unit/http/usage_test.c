@@ -197,11 +197,35 @@ static void framing(void **state)
           (struct wanted){-1, -1, -1, 0, true, false, ""});
 }
 
+/* Events that differ from the one before in their text only are not read again: whatever could make
+ * such an event mean something else must be noticed all the same. */
+static void events_of_a_known_shape(void **state)
+{
+    (void)state;
+    const struct wanted w = {-1, -1, -1, 5, true, false, "chatcmpl-b4"};
+    check(HTTP_USAGE_SSE,
+          CHUNK "{\"content\":\"one\"}" CHUNK_END CHUNK "{\"content\":\" two\"}" CHUNK_END CHUNK
+                "{\"content\":\"\"}" CHUNK_END /* no token */
+                    CHUNK "{\"content\":\"a \\\" b\"}" CHUNK_END CHUNK
+                "{\"content\":\"\xc3\xa9\"}" CHUNK_END CHUNK
+                "{\"content\":\"\",\"x\":\"y\"}" CHUNK_END /* none either: the text ends early */
+                    CHUNK "{\"content\":\"five\"}" CHUNK_END "data: [DONE]\n\n",
+          w);
+    const struct wanted told = {7, 4, 2, 2, true, true, "chatcmpl-b4"};
+    check(HTTP_USAGE_SSE,
+          CHUNK "{\"content\":\"one\"}" CHUNK_END CHUNK "{\"content\":\"two\"}" CHUNK_END
+                "data: {\"id\":\"chatcmpl-b4\",\"choices\":[],\"usage\":{\"prompt_tokens\":7,"
+                "\"completion_tokens\":2,\"prompt_tokens_details\":{\"cached_tokens\":4}}}\n\n"
+                "data: {\"error\":{\"message\":\"EngineCore\"}}\n\ndata: [DONE]\n\n",
+          told);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vllm_chat), cmocka_unit_test(anthropic), cmocka_unit_test(responses),
-        cmocka_unit_test(sglang),    cmocka_unit_test(framing),
+        cmocka_unit_test(vllm_chat), cmocka_unit_test(anthropic),
+        cmocka_unit_test(responses), cmocka_unit_test(sglang),
+        cmocka_unit_test(framing),   cmocka_unit_test(events_of_a_known_shape),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
