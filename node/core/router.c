@@ -65,6 +65,11 @@ void node_router_destroy(struct node_router *r)
     free(r);
 }
 
+void node_router_memory(const struct node_router *r, void **at, uint64_t *bytes)
+{
+    crdt_index_memory(r->index, at, bytes);
+}
+
 void node_router_check(const struct node_router *r)
 {
     const struct node_load *loads[NODE_REPLICAS_MAX];
