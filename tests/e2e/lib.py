@@ -182,7 +182,11 @@ class Client:
         if receive_buffer:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.sock.settimeout(LIMIT)
-        self.sock.connect((HOST, port))
+        try:
+            self.sock.connect((HOST, port))
+        except OSError:
+            self.sock.close()
+            raise
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.reader = Reader(self.sock)
 
