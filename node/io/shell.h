@@ -1,7 +1,8 @@
 /* The libuv shell of one node: one process, one loop, no locks.
  *
  *   client.c     connections of clients (and of operators, on the admin port): heads, bodies, order
- *   exchange.c   one request from its head to its last byte: route, retry, stream back, release
+ *   exchange.c   one request from its head to its last byte; its parts are in request.c, attempt.c,
+ *                response.c and answer.c (exchange_parts.h says which is which)
  *   upstream.c   pooled connections to replicas
  *   prober.c     health checks, /metrics, /v1/models of every replica
  *   local.c      what the router answers itself on the client port

@@ -1,0 +1,88 @@
+/* Answers of the router's own: errors, and what it answers itself. */
+#include "node/io/exchange_parts.h"
+
+#include <stdarg.h>
+
+#include "base/check.h"
+#include "http/answer.h"
+
+static void answer(struct exchange *x, const struct http_answer *given,
+                   const struct http_error *error)
+{
+    struct http_answer a = *given;
+    struct http_line lines[8];
+    size_t n = 0;
+    CHECK(a.extra_count < ARRAY_LEN(lines));
+    for (; n < a.extra_count; n++)
+        lines[n] = a.extra[n];
+    if (x->request_id.len > 0)
+        lines[n++] = (struct http_line){SLICE("x-request-id"), x->request_id};
+    a.extra = lines;
+    a.extra_count = n;
+    a.client_minor = x->minor;
+    a.close = x->client->last || x->client->state == CLIENT_BODY;
+    a.head_request = x->head_request;
+    x->status = error != NULL ? error->status : a.status;
+    struct buf *out = &x->shell->scratch;
+    buf_clear(out);
+    int err = error != NULL ? http_answer_error_write(out, &a, error) : http_answer_write(out, &a);
+    if (err != 0) {
+        client_close(x->client);
+        return;
+    }
+    x->bytes_out += out->len;
+    uv_buf_t iov = uv_buf_init(out->at, (unsigned)out->len);
+    if (a.close)
+        x->client->last = true;
+    client_write(x->client, &iov, 1);
+    exchange_finish(x);
+}
+
+void exchange_answer(struct exchange *x, unsigned status, struct slice content_type,
+                     struct slice body, const struct http_line *extra, size_t extra_count)
+{
+    struct http_answer a = {.status = status,
+                            .content_type = content_type,
+                            .body = body,
+                            .extra = extra,
+                            .extra_count = extra_count};
+    answer(x, &a, NULL);
+}
+
+static void answer_error_text(struct exchange *x, unsigned status, const char *type,
+                              struct slice param, const char *text)
+{
+    struct http_line retry = {SLICE("retry-after"), SLICE("1")};
+    struct http_answer a = {.extra = &retry, .extra_count = status == 503 ? 1 : 0};
+    struct http_error error = {.message = slice_of_cstr(text),
+                               .type = slice_of_cstr(type),
+                               .param = param,
+                               .status = status};
+    answer(x, &a, &error);
+}
+
+void exchange_answer_error(struct exchange *x, unsigned status, const char *type,
+                           struct slice param, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    answer_error_text(x, status, type, param, text);
+}
+
+void exchange_refuse(struct client *c, unsigned status, const char *type, const char *text)
+{
+    struct exchange *x = c->exchange;
+    if (x == NULL)
+        x = exchange_new(c);
+    if (x == NULL || x->answering) {
+        client_close(c);
+        return;
+    }
+    c->exchange = x;
+    c->last = true;
+    c->lingering = true;
+    answer_error_text(x, status, type, slice_of("", 0), text);
+}

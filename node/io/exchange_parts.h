@@ -1,0 +1,32 @@
+/* What the files of an exchange share among themselves, and nobody else uses.
+ *
+ *   exchange.c   life: made, finished, told to the access log
+ *   request.c    the client's head and body
+ *   attempt.c    the replica that is chosen, and the next one when it fails
+ *   response.c   the replica's answer on its way to the client
+ *   answer.c     answers of the router's own
+ */
+#ifndef NODE_IO_EXCHANGE_PARTS_H
+#define NODE_IO_EXCHANGE_PARTS_H
+
+#include "node/io/exchange.h"
+
+/* NULL without memory. */
+struct exchange *exchange_new(struct client *c);
+/* The end of every exchange whose client is still there; the client is told. */
+void exchange_finish(struct exchange *x);
+/* Exactly one of these follows each booking; does nothing without one. */
+void exchange_release_booking(struct exchange *x, enum node_outcome outcome);
+
+/* Whether the answer of such a path tells tokens (and the work is a generation). */
+bool exchange_generates(enum http_path_kind kind);
+
+/* Chooses a replica and sends, or answers why there is none. */
+void exchange_route(struct exchange *x);
+/* Whether an answer of that status was let go because another replica is asked now. */
+bool exchange_moves_on(struct exchange *x, unsigned status);
+/* The stored response that the request asks for or continues: only its maker has it. Empty: none.
+ */
+struct slice exchange_stored_response(const struct exchange *x);
+
+#endif
