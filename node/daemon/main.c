@@ -13,7 +13,7 @@
 #include "node/io/random.h"
 #include "node/io/shell.h"
 
-enum { EXIT_CONFIG = 2, STORED_RESPONSES = 65536 };
+enum { EXIT_CONFIG = 2, STORED_RESPONSES = 65536, POPULATE_BYTES_MAX = 256 << 20 };
 
 static struct node_router_config router_config(const struct node_options *o)
 {
@@ -60,17 +60,24 @@ static char *read_token(const char *path)
     return strdup(line);
 }
 
-/* The index is read at random: with huge pages its look-ups cost half. Only a hint. */
-static void want_huge_pages(const struct node_router *router)
+/* The index is read and written at random: huge pages halve the cost of a look-up, and memory that
+ * is there before the first request does not make the first ones slow. Both are hints: a kernel
+ * that cannot do it (populating needs Linux 5.14) changes nothing but speed. Gigabytes are left to
+ * come as they are used. */
+static void prepare_memory(const struct node_router *router)
 {
-    void *at;
+    enum { HUGE_PAGE = 2 << 20 };
+    void *memory;
     uint64_t bytes;
-    node_router_memory(router, &at, &bytes);
-    const uintptr_t page = 2u << 20;
-    uintptr_t start = ((uintptr_t)at + page - 1) & ~(page - 1);
-    uintptr_t end = ((uintptr_t)at + bytes) & ~(page - 1);
-    if (start < end)
-        (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
+    node_router_memory(router, &memory, &bytes);
+    char *at = memory;
+    size_t skip = (size_t)(-(uintptr_t)at & (HUGE_PAGE - 1));
+    if (bytes < skip + HUGE_PAGE)
+        return;
+    size_t len = (size_t)(bytes - skip) / HUGE_PAGE * HUGE_PAGE;
+    (void)madvise(at + skip, len, MADV_HUGEPAGE);
+    if (len <= POPULATE_BYTES_MAX)
+        (void)madvise(at + skip, len, MADV_POPULATE_WRITE);
 }
 
 static int run(const struct node_options *options)
@@ -102,7 +109,7 @@ static int run(const struct node_options *options)
     if (err == 0)
         err = node_affinity_create(&affinity, &config.secret, STORED_RESPONSES);
     if (err == 0)
-        want_huge_pages(router);
+        prepare_memory(router);
     uv_loop_t loop;
     if (err != 0 || uv_loop_init(&loop) != 0) {
         (void)fprintf(stderr, "grapevine: cannot start: %s\n", err_text(err));
