@@ -42,7 +42,6 @@ static const char byte_order_mark[] = "\xef\xbb\xbf";
 enum { MARK_LEN = sizeof byte_order_mark - 1 };
 
 struct known {
-    uint8_t level;
     uint8_t slot;
     uint8_t enters; /* the level of ENTER */
     struct slice name;
@@ -54,46 +53,67 @@ struct known {
     }
 
 /* A member that carries tokens may be an object or array too: then it must not be empty. */
-static const struct known known[] = {
-    {ANSWER, ID, 0, NAME("id")},
-    {ANSWER, TYPE, 0, NAME("type")},
-    {ANSWER, OBJECT_NAME, 0, NAME("object")},
-    {ANSWER, FAILURE, 0, NAME("error")},
-    {ANSWER, ENTER, FIGURES, NAME("usage")},
-    {ANSWER, ENTER, FIGURES, NAME("meta_info")},
-    {ANSWER, ENTER, CHOICES, NAME("choices")},
-    {ANSWER, ENTER, RESPONSE, NAME("response")},
-    {ANSWER, ENTER, RESPONSE, NAME("message")},
-    {ANSWER, TOKEN, DELTA, NAME("delta")},
-    {ANSWER, TOKEN, 0, NAME("text")},
-    {ANSWER, TOKEN, 0, NAME("output_ids")},
-    {RESPONSE, ID, 0, NAME("id")},
-    {RESPONSE, FAILURE, 0, NAME("error")},
-    {RESPONSE, ENTER, FIGURES, NAME("usage")},
-    {CHOICE, ENTER, DELTA, NAME("delta")},
-    {CHOICE, ENTER, DELTA, NAME("message")},
-    {CHOICE, TOKEN, 0, NAME("text")},
-    {CHOICE, TOKEN, 0, NAME("token_ids")},
-    {DELTA, TOKEN, 0, NAME("content")},
-    {DELTA, TOKEN, 0, NAME("reasoning_content")},
-    {DELTA, TOKEN, 0, NAME("reasoning")},
-    {DELTA, TOKEN, 0, NAME("refusal")},
-    {DELTA, TOKEN, 0, NAME("tool_calls")},
-    {DELTA, TOKEN, 0, NAME("function_call")},
-    {DELTA, TOKEN, 0, NAME("text")},
-    {DELTA, TOKEN, 0, NAME("thinking")},
-    {DELTA, TOKEN, 0, NAME("partial_json")},
-    {FIGURES, ID, 0, NAME("id")},
-    {FIGURES, FIGURE + PROMPT, 0, NAME("prompt_tokens")},
-    {FIGURES, FIGURE + COMPLETION, 0, NAME("completion_tokens")},
-    {FIGURES, FIGURE + COMPLETION, 0, NAME("output_tokens")},
-    {FIGURES, FIGURE + CACHED, 0, NAME("cached_tokens")},
-    {FIGURES, FIGURE + INPUT, 0, NAME("input_tokens")},
-    {FIGURES, FIGURE + CACHE_READ, 0, NAME("cache_read_input_tokens")},
-    {FIGURES, FIGURE + CACHE_CREATION, 0, NAME("cache_creation_input_tokens")},
-    {FIGURES, ENTER, DETAILS, NAME("prompt_tokens_details")},
-    {FIGURES, ENTER, DETAILS, NAME("input_tokens_details")},
-    {DETAILS, FIGURE + CACHED, 0, NAME("cached_tokens")},
+static const struct known of_answer[] = {
+    {ID, 0, NAME("id")},
+    {TYPE, 0, NAME("type")},
+    {OBJECT_NAME, 0, NAME("object")},
+    {FAILURE, 0, NAME("error")},
+    {ENTER, FIGURES, NAME("usage")},
+    {ENTER, FIGURES, NAME("meta_info")},
+    {ENTER, CHOICES, NAME("choices")},
+    {ENTER, RESPONSE, NAME("response")},
+    {ENTER, RESPONSE, NAME("message")},
+    {TOKEN, DELTA, NAME("delta")},
+    {TOKEN, 0, NAME("text")},
+    {TOKEN, 0, NAME("output_ids")},
+};
+static const struct known of_response[] = {
+    {ID, 0, NAME("id")},
+    {FAILURE, 0, NAME("error")},
+    {ENTER, FIGURES, NAME("usage")},
+};
+static const struct known of_choice[] = {
+    {ENTER, DELTA, NAME("delta")},
+    {ENTER, DELTA, NAME("message")},
+    {TOKEN, 0, NAME("text")},
+    {TOKEN, 0, NAME("token_ids")},
+};
+static const struct known of_delta[] = {
+    {TOKEN, 0, NAME("content")},      {TOKEN, 0, NAME("reasoning_content")},
+    {TOKEN, 0, NAME("reasoning")},    {TOKEN, 0, NAME("refusal")},
+    {TOKEN, 0, NAME("tool_calls")},   {TOKEN, 0, NAME("function_call")},
+    {TOKEN, 0, NAME("text")},         {TOKEN, 0, NAME("thinking")},
+    {TOKEN, 0, NAME("partial_json")},
+};
+static const struct known of_figures[] = {
+    {ID, 0, NAME("id")},
+    {FIGURE + PROMPT, 0, NAME("prompt_tokens")},
+    {FIGURE + COMPLETION, 0, NAME("completion_tokens")},
+    {FIGURE + COMPLETION, 0, NAME("output_tokens")},
+    {FIGURE + CACHED, 0, NAME("cached_tokens")},
+    {FIGURE + INPUT, 0, NAME("input_tokens")},
+    {FIGURE + CACHE_READ, 0, NAME("cache_read_input_tokens")},
+    {FIGURE + CACHE_CREATION, 0, NAME("cache_creation_input_tokens")},
+    {ENTER, DETAILS, NAME("prompt_tokens_details")},
+    {ENTER, DETAILS, NAME("input_tokens_details")},
+};
+static const struct known of_details[] = {
+    {FIGURE + CACHED, 0, NAME("cached_tokens")},
+};
+
+#define MEMBERS(table)                                                                             \
+    {                                                                                              \
+        (table), ARRAY_LEN(table)                                                                  \
+    }
+
+/* By level. */
+static const struct {
+    const struct known *at;
+    size_t count;
+} members[] = {
+    [ANSWER] = MEMBERS(of_answer),   [RESPONSE] = MEMBERS(of_response),
+    [CHOICE] = MEMBERS(of_choice),   [DELTA] = MEMBERS(of_delta),
+    [FIGURES] = MEMBERS(of_figures), [DETAILS] = MEMBERS(of_details),
 };
 
 /* --- one answer ------------------------------------------------------------ */
@@ -144,11 +164,12 @@ static void on_key(struct http_usage *u)
 {
     enum level level = level_now(u);
     struct slice name = scratch_text(u);
+    const struct known *at = members[level].at;
     u->slot = SKIP;
-    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        if (known[i].level == level && slice_equal(known[i].name, name)) {
-            u->slot = known[i].slot;
-            u->enters = known[i].enters;
+    for (size_t i = 0; i < members[level].count; i++) {
+        if (slice_equal(at[i].name, name)) {
+            u->slot = at[i].slot;
+            u->enters = at[i].enters;
             return;
         }
     }
