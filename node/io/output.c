@@ -3,7 +3,10 @@
 #include "base/check.h"
 #include "http/chunked.h"
 
-enum { PIECES_MAX = 60 };
+enum {
+    PIECES_MAX = 60,
+    JOIN_BYTES_MAX = 16384, /* up to here copying is cheaper than a list of pieces for the kernel */
+};
 
 static struct {
     const struct exchange *owner; /* NULL: nothing is gathered */
@@ -63,6 +66,16 @@ static void write_out(struct exchange *x, bool last)
         bool data = gathered.bytes > 0;
         iov[n++] = data ? uv_buf_init((char *)end, sizeof end - 1)
                         : uv_buf_init((char *)HTTP_CHUNK_LAST, sizeof HTTP_CHUNK_LAST - 1);
+    }
+    static char joined[JOIN_BYTES_MAX];
+    if (n > 1 && total <= JOIN_BYTES_MAX - sizeof chunk - sizeof HTTP_CHUNK_END HTTP_CHUNK_LAST) {
+        size_t len = 0;
+        for (unsigned i = 0; i < n; i++) {
+            memcpy(joined + len, iov[i].base, iov[i].len);
+            len += iov[i].len;
+        }
+        iov[0] = uv_buf_init(joined, (unsigned)len);
+        n = 1;
     }
     output_discard(x);
     if (n == 0)
