@@ -194,7 +194,7 @@ bench: deps-bench ## against nginx and HAProxy, microbenchmarks, routing quality
 	@./tests/bench/run.sh
 
 .PHONY: fuzz
-fuzz: deps-check ## every fuzz target for SECONDS each (default 60)
+fuzz: deps-check ## every fuzz target for SECONDS=60 each (FILTER=name, JOBS=1)
 	@$(MAKE) --no-print-directory -j2 -s VARIANT=fuzz fuzz-targets
 	@./tests/fuzz/run.sh $(BUILD_fuzz) $(or $(SECONDS),60)
 
