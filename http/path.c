@@ -61,16 +61,16 @@ static const struct known known_paths[] = {
     PATH("/v2/rerank", PROMPT, POST),
     PATH("/api/chat", PROMPT, POST),
     PATH("/api/generate", PROMPT, POST),
+    PATH("/api/show", PROMPT, POST),
+    PATH("/detokenize", PROMPT, POST),
+    PATH("/v1/detokenize", PROMPT, POST),
+    PATH("/v1/chat/completions/derender", PROMPT, POST),
+    PATH("/v1/completions/derender", PROMPT, POST),
 
     PATH("/v1/audio/transcriptions", MULTIPART, POST),
     PATH("/v1/audio/translations", MULTIPART, POST),
 
-    PATH("/detokenize", PLAIN, POST),
-    PATH("/v1/detokenize", PLAIN, POST),
-    PATH("/v1/chat/completions/derender", PLAIN, POST),
-    PATH("/v1/completions/derender", PLAIN, POST),
     PATH("/api/tags", PLAIN, GET),
-    PATH("/api/show", PLAIN, POST),
     PATH("/api/version", PLAIN, GET),
     PATH("/version", PLAIN, GET),
     PATH("/model_info", PLAIN, GET),
@@ -224,49 +224,6 @@ struct http_route http_path_lookup(struct slice path, enum http_method method)
         route = (struct http_route){.kind = HTTP_PATH_PLAIN, .methods = route.methods | M(OPTIONS)};
     route.method_allowed = (route.methods & (1u << method)) != 0;
     return route;
-}
-
-bool http_path_is_plain(struct slice path)
-{
-    if (path.len == 0 || path.at[0] != '/')
-        return false;
-    struct slice rest = slice_skip(path, 1);
-    for (size_t i = 0; i < rest.len; i++) {
-        char c = rest.at[i];
-        if (!http_char_is(c, HTTP_CHAR_TARGET) || c == '%' || c == ';' || c == '?')
-            return false;
-    }
-    while (rest.len > 0) {
-        struct slice segment = slice_cut(&rest, '/');
-        if (segment.len == 0 || slice_equal(segment, SLICE(".")) ||
-            slice_equal(segment, SLICE("..")))
-            return false;
-    }
-    return path.len == 1 || path.at[path.len - 1] != '/';
-}
-
-const char *http_path_kind_text(enum http_path_kind kind)
-{
-    static const char *const texts[HTTP_PATH_KINDS] = {
-        [HTTP_PATH_OTHER] = "other",
-        [HTTP_PATH_CHAT] = "chat",
-        [HTTP_PATH_COMPLETIONS] = "completions",
-        [HTTP_PATH_RESPONSES] = "responses",
-        [HTTP_PATH_MESSAGES] = "messages",
-        [HTTP_PATH_GENERATE] = "generate",
-        [HTTP_PATH_TOKENS] = "tokens",
-        [HTTP_PATH_PROMPT] = "prompt",
-        [HTTP_PATH_MULTIPART] = "multipart",
-        [HTTP_PATH_PLAIN] = "plain",
-        [HTTP_PATH_MODELS] = "models",
-        [HTTP_PATH_MODEL_ONE] = "model",
-        [HTTP_PATH_RESPONSE_STORED] = "response_stored",
-        [HTTP_PATH_HEALTH] = "health",
-        [HTTP_PATH_STATUS] = "status",
-        [HTTP_PATH_SERVER] = "server",
-        [HTTP_PATH_CONTROL] = "control",
-    };
-    return kind < HTTP_PATH_KINDS ? texts[kind] : "other";
 }
 
 void http_methods_text(unsigned methods, char *out, size_t size)

@@ -20,10 +20,10 @@ enum http_path_kind {
     HTTP_PATH_MESSAGES,        /* Anthropic's */
     HTTP_PATH_GENERATE,        /* SGLang's /generate */
     HTTP_PATH_TOKENS,          /* /inference/v1/generate: token ids in, token ids out */
-    HTTP_PATH_PROMPT,          /* a JSON body with a prompt in some form, but no generation: render,
-                                  tokenize, count_tokens, embeddings, pooling, score, rerank, ... */
+    HTTP_PATH_PROMPT,          /* any other JSON body, which names a model and may hold a prompt:
+                                  render, tokenize, embeddings, pooling, score, detokenize, ... */
     HTTP_PATH_MULTIPART,       /* audio */
-    HTTP_PATH_PLAIN,           /* proxied by load, nothing to read in the body */
+    HTTP_PATH_PLAIN,           /* proxied by load, nothing to read in a body */
     HTTP_PATH_MODELS,          /* merged over the replicas */
     HTTP_PATH_MODEL_ONE,       /* id: percent-encoded, may hold '/'; answered, never forwarded */
     HTTP_PATH_RESPONSE_STORED, /* id: plain; the replica that made it */
@@ -45,13 +45,6 @@ struct http_route {
 /* `path` without query, as in struct http_head. OPTIONS (CORS preflight) on a path that is
  * proxied gives HTTP_PATH_PLAIN: the engine answers it. OTHER and CONTROL allow every method. */
 struct http_route http_path_lookup(struct slice path, enum http_method method);
-
-/* No percent-encoding, dot segment, empty segment, backslash, ';', control byte: every parser
- * reads such a path in the same way. */
-bool http_path_is_plain(struct slice path);
-
-/* "chat", "control", ...: for logs and metrics. */
-const char *http_path_kind_text(enum http_path_kind kind);
 
 /* For an Allow field: "GET, HEAD". Writes at most `size` - 1 bytes and a NUL. */
 void http_methods_text(unsigned methods, char *out, size_t size);

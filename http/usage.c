@@ -32,6 +32,10 @@ enum slot {
 
 enum figure { PROMPT, COMPLETION, CACHED, INPUT, CACHE_READ, CACHE_CREATION, FIGURES_COUNT };
 
+/* No engine counts so many tokens: a larger figure is no figure, and sums stay at it. So whatever
+ * an engine says, adding up never overflows, here or in who uses the results. */
+static const int64_t figure_max = INT64_C(1) << 40;
+
 /* Where an SSE line stands. */
 enum line { IN_NAME, AFTER_COLON, IN_DATA, IN_OTHER };
 
@@ -129,7 +133,8 @@ static void fold(const struct http_usage *u, int64_t *total, int64_t value)
     if (value < 0)
         return;
     bool adds = u->is_list && *total >= 0;
-    *total = adds ? *total + value : value;
+    int64_t sum = adds ? *total + value : value;
+    *total = sum < figure_max ? sum : figure_max;
 }
 
 /* The figures of an answer are complete. */
@@ -244,6 +249,13 @@ static void on_end(struct http_usage *u)
     u->slot = SKIP;
 }
 
+static void on_figure(struct http_usage *u)
+{
+    int64_t value;
+    if (http_number_to_i64(http_json_number(&u->json), &value) && value >= 0 && value <= figure_max)
+        u->seen[u->slot - FIGURE] = value;
+}
+
 static void on_token(struct http_usage *u, enum http_json_token token)
 {
     switch (token) {
@@ -257,7 +269,7 @@ static void on_token(struct http_usage *u, enum http_json_token token)
         break;
     case HTTP_JSON_NUMBER:
         if (u->slot >= FIGURE)
-            (void)http_number_to_i64(http_json_number(&u->json), &u->seen[u->slot - FIGURE]);
+            on_figure(u);
         u->error |= u->slot == FAILURE;
         break;
     case HTTP_JSON_TRUE:

@@ -30,7 +30,7 @@ enum {
 };
 
 struct http_usage {
-    /* Results. Figures are -1 while unknown. */
+    /* Results. Figures are -1 while unknown, and at most 2^40. */
     int64_t prompt_tokens; /* cached ones included, whatever the engine's convention */
     int64_t cached_tokens;
     int64_t completion_tokens;

@@ -197,6 +197,35 @@ static void framing(void **state)
           (struct wanted){-1, -1, -1, 0, true, false, ""});
 }
 
+/* An engine that is broken, or lies, must not make sums overflow. */
+static void figures_beyond_belief(void **state)
+{
+    (void)state;
+    const int64_t most = INT64_C(1) << 40;
+    check(HTTP_USAGE_JSON,
+          "{\"usage\":{\"prompt_tokens\":1099511627776,\"completion_tokens\":1099511627777,"
+          "\"prompt_tokens_details\":{\"cached_tokens\":-9223372036854775808}}}",
+          (struct wanted){most, -1, -1, 0, true, false, ""});
+    check(HTTP_USAGE_JSON,
+          "{\"usage\":{\"input_tokens\":9223372036854775807,\"output_tokens\":1e300,"
+          "\"cache_read_input_tokens\":9223372036854775807,"
+          "\"cache_creation_input_tokens\":9223372036854775807}}",
+          (struct wanted){-1, -1, -1, 0, true, false, ""});
+    check(HTTP_USAGE_JSON,
+          "{\"usage\":{\"input_tokens\":1099511627776,\"cache_read_input_tokens\":1099511627776,"
+          "\"cache_creation_input_tokens\":1099511627776}}",
+          (struct wanted){most, most, -1, 0, true, false, ""});
+    check(HTTP_USAGE_JSON,
+          "[{\"usage\":{\"prompt_tokens\":1099511627776,\"completion_tokens\":5}},"
+          "{\"usage\":{\"prompt_tokens\":1099511627776,\"completion_tokens\":1e19}},"
+          "{\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":6}}]",
+          (struct wanted){most, -1, 11, 1, true, false, ""});
+    check(HTTP_USAGE_SSE, /* a figure that was believed stays */
+          "data: {\"usage\":{\"prompt_tokens\":3}}\n\n"
+          "data: {\"usage\":{\"prompt_tokens\":18446744073709551616}}\n\n",
+          (struct wanted){3, -1, -1, 0, false, false, ""});
+}
+
 /* Events that differ from the one before in their text only are not read again: whatever could make
  * such an event mean something else must be noticed all the same. */
 static void events_of_a_known_shape(void **state)
@@ -223,9 +252,13 @@ static void events_of_a_known_shape(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vllm_chat), cmocka_unit_test(anthropic),
-        cmocka_unit_test(responses), cmocka_unit_test(sglang),
-        cmocka_unit_test(framing),   cmocka_unit_test(events_of_a_known_shape),
+        cmocka_unit_test(vllm_chat),
+        cmocka_unit_test(anthropic),
+        cmocka_unit_test(responses),
+        cmocka_unit_test(sglang),
+        cmocka_unit_test(framing),
+        cmocka_unit_test(figures_beyond_belief),
+        cmocka_unit_test(events_of_a_known_shape),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
