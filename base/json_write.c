@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "base/utf8.h"
 
 static void raw(struct json_writer *w, const char *at, size_t len)
 {
@@ -83,36 +84,6 @@ void json_array_end(struct json_writer *w)
 
 /* --- strings -------------------------------------------------------------------------------- */
 
-static bool is_continuation(unsigned char b)
-{
-    return (b & 0xc0) == 0x80;
-}
-
-/* Length of the UTF-8 character at `s`, or 0 if there is none (RFC 3629, section 4). */
-static size_t utf8_len(struct slice s)
-{
-    const unsigned char *p = (const unsigned char *)s.at;
-    if (p[0] < 0x80)
-        return 1;
-    if (p[0] >= 0xc2 && p[0] <= 0xdf)
-        return s.len >= 2 && is_continuation(p[1]) ? 2 : 0;
-    if (p[0] >= 0xe0 && p[0] <= 0xef) {
-        if (s.len < 3 || !is_continuation(p[1]) || !is_continuation(p[2]))
-            return 0;
-        bool overlong = p[0] == 0xe0 && p[1] < 0xa0;
-        bool surrogate = p[0] == 0xed && p[1] > 0x9f;
-        return overlong || surrogate ? 0 : 3;
-    }
-    if (p[0] >= 0xf0 && p[0] <= 0xf4) {
-        if (s.len < 4 || !is_continuation(p[1]) || !is_continuation(p[2]) || !is_continuation(p[3]))
-            return 0;
-        bool overlong = p[0] == 0xf0 && p[1] < 0x90;
-        bool beyond = p[0] == 0xf4 && p[1] > 0x8f;
-        return overlong || beyond ? 0 : 4;
-    }
-    return 0;
-}
-
 static bool is_ordinary(char c)
 {
     unsigned char b = (unsigned char)c;
@@ -138,7 +109,7 @@ static size_t put_special(struct json_writer *w, struct slice s)
         raw(w, escape, 6);
         return 1;
     }
-    size_t n = utf8_len(s);
+    size_t n = utf8_length(s);
     if (n == 0) {
         raw(w, "\xef\xbf\xbd", 3);
         return 1;

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "base/utf8.h"
 
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
@@ -61,25 +62,6 @@ static bool put(struct line *line, const char *text, size_t len)
 static void put_text(struct line *line, const char *text)
 {
     (void)put(line, text, strlen(text));
-}
-
-/* Length of the UTF-8 sequence (RFC 3629) at `s`, 0 if it is none. */
-static size_t utf8_length(struct slice s)
-{
-    const unsigned char *p = (const unsigned char *)s.at;
-    if (p[0] < 0x80)
-        return 1;
-    size_t n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
-    if (p[0] < 0xc2 || p[0] > 0xf4 || n > s.len)
-        return 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    bool overlong = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xf0 && p[1] < 0x90);
-    bool surrogate = p[0] == 0xed && p[1] > 0x9f;
-    bool beyond = p[0] == 0xf4 && p[1] > 0x8f;
-    return overlong || surrogate || beyond ? 0 : n;
 }
 
 /* One character of a value, escaped as JSON does (RFC 8259, section 7); bytes that are no UTF-8
