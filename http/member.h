@@ -25,12 +25,7 @@ enum http_slot {
 };
 
 /* The objects whose members are known. */
-enum http_member_parent {
-    HTTP_IN_BODY,
-    HTTP_IN_METADATA,
-    HTTP_IN_STREAM_OPTIONS,
-    HTTP_IN_SAMPLING
-};
+enum http_member_parent { HTTP_IN_BODY, HTTP_IN_METADATA, HTTP_IN_SAMPLING };
 
 struct http_member {
     struct slice name;

@@ -428,7 +428,6 @@ static void on_scalar(struct http_skim *s, char tag, struct slice text)
             tag == 'n' && http_number_to_i64(text, &s->numbers[s->member->index]);
         break;
     case HTTP_SLOT_BOOLEAN:
-        s->has_flag[s->member->index] = tag == 'l' && !is_null;
         s->flags[s->member->index] = tag == 'l' && text.at[0] == 't';
         break;
     case HTTP_SLOT_LIST:
@@ -629,18 +628,12 @@ void http_skim_finish(struct http_skim *s)
         return;
     }
     http_prompt_finish(&s->prompt, namespace_digest(s));
-    s->has_prompt = s->prompt.parts[HTTP_PROMPT_TEXT].end.bytes > 0;
 }
 
 struct slice http_skim_field(const struct http_skim *s, enum http_skim_name name)
 {
     const struct http_skim_field *field = &s->fields[name];
     return field->present ? slice_of(field->text, field->len) : slice_of("", 0);
-}
-
-bool http_skim_field_is_digest(const struct http_skim *s, enum http_skim_name name)
-{
-    return s->fields[name].present && s->fields[name].is_digest;
 }
 
 int64_t http_skim_output_max(const struct http_skim *s)

@@ -68,11 +68,10 @@ enum http_skim_number {
     HTTP_SKIM_MAX_TOKENS,
     HTTP_SKIM_MAX_NEW_TOKENS, /* of sampling_params */
     HTTP_SKIM_PRIORITY,
-    HTTP_SKIM_N,
     HTTP_SKIM_NUMBERS,
 };
 
-enum http_skim_flag { HTTP_SKIM_STREAM, HTTP_SKIM_STORE, HTTP_SKIM_INCLUDE_USAGE, HTTP_SKIM_FLAGS };
+enum http_skim_flag { HTTP_SKIM_STREAM, HTTP_SKIM_FLAGS };
 
 struct http_skim_field {
     bool present;
@@ -101,9 +100,7 @@ struct http_member;
 struct http_skim {
     /* Results, valid after http_skim_finish(). */
     bool understood;
-    bool has_prompt;
     bool flags[HTTP_SKIM_FLAGS];
-    bool has_flag[HTTP_SKIM_FLAGS];
     bool has_number[HTTP_SKIM_NUMBERS];
     int64_t numbers[HTTP_SKIM_NUMBERS];
 
@@ -137,9 +134,9 @@ void http_skim_feed(struct http_skim *s, const void *bytes, size_t len);
 /* Once, after the whole body. */
 void http_skim_finish(struct http_skim *s);
 
-/* An empty slice where the body has none. The slice points into `s`. */
+/* An empty slice where the body has none; 32 hex digits of its digest where it is longer than
+ * HTTP_SKIM_FIELD_MAX. The slice points into `s`. */
 struct slice http_skim_field(const struct http_skim *s, enum http_skim_name name);
-bool http_skim_field_is_digest(const struct http_skim *s, enum http_skim_name name);
 
 /* The bound on output tokens that the engine will apply, or -1 without one: max_completion_tokens,
  * else max_output_tokens, max_tokens, sampling_params.max_new_tokens. */

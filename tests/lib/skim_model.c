@@ -356,9 +356,8 @@ static void put_segment(struct hasher *h, const json_t *body, const char *const 
         if (v == NULL || json_is_null(v))
             continue;
         bool is_content = strcmp(*names, "system") == 0 || strcmp(*names, "instructions") == 0;
-        if (!json_is_string(v) && !json_is_array(v) && !json_is_object(v)) {
-            put_value(h, v);
-        } else if (is_number(v)) {
+        bool is_plain = !json_is_string(v) && !json_is_array(v) && !json_is_object(v);
+        if (is_plain || is_number(v)) {
             put_value(h, v);
         } else if (is_content) {
             put_content(h, v);

@@ -13,6 +13,12 @@
 #include "tests/lib/shared.h"
 #include "tests/lib/skim_model.h"
 
+#ifdef __SANITIZE_ADDRESS__ /* far slower: fewer documents, so that `make check` stays short */
+enum { ROUNDS = 125 };
+#else
+enum { ROUNDS = 500 };
+#endif
+
 static struct hash_secret secret;
 static struct http_skim skim;
 
@@ -405,7 +411,7 @@ static void random_documents(void **state)
     prng_seed(&prng, 2026);
     struct buf body = {.at = NULL};
     unsigned points = 0;
-    for (int round = 0; round < 500; round++) {
+    for (int round = 0; round < ROUNDS; round++) {
         json_t *doc = random_body();
         for (int spelling = 0; spelling < 2; spelling++) {
             body.len = 0;
@@ -419,7 +425,7 @@ static void random_documents(void **state)
     }
     buf_free(&body);
     print_message("%u points agree\n", points);
-    assert_true(points > 10000);
+    assert_true(points > 20 * ROUNDS);
 }
 
 /* --- the promises, one by one ------------------------------------------------------------------
@@ -512,7 +518,8 @@ static void growth(void **state)
     unsigned shared = chain_shared(&other, &after);
     assert_in_range(shared, 40, after.length - 1);
     assert_true(after.points[shared].blocks > 9 * 4000 / 256);
-    memcpy(strstr(body, "user"), "tool", 4);
+    char *role = strstr(body, "user");
+    role[0] = 'U';
     chain_of(body, &other);
     assert_int_equal(chain_shared(&other, &after), 0);
 }
@@ -624,13 +631,13 @@ static void fields(void **state)
         "\"k\","
         "\"session_id\":\"s\",\"metadata\":{\"a\":{\"user_id\":1},\"user_id\":\"mu\"},"
         "\"cache_salt\":\"salt\",\"lora_path\":\"p\",\"lora_name\":\"q\","
-        "\"previous_response_id\":\"resp_1\",\"stream\":true,\"store\":false,\"max_tokens\":7,"
-        "\"max_completion_tokens\":1e2,\"priority\":-9223372036854775808,\"n\":2,"
-        "\"stream_options\":{\"include_usage\":true},\"sampling_params\":{\"max_new_tokens\":5},"
+        "\"previous_response_id\":\"resp_1\",\"stream\":true,\"max_tokens\":7,"
+        "\"max_completion_tokens\":1e2,\"priority\":-9223372036854775808,"
+        "\"sampling_params\":{\"max_new_tokens\":5},"
         "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}";
     for (size_t step = 0; step < 5; step++) {
         skim_split(body, strlen(body), 0, step);
-        assert_true(skim.understood && skim.has_prompt);
+        assert_true(skim.understood);
         assert_slice_equal(http_skim_field(&skim, HTTP_SKIM_MODEL), "base:adapter");
         assert_slice_equal(http_skim_field(&skim, HTTP_SKIM_USER), "u\xc3\xa9");
         assert_slice_equal(http_skim_field(&skim, HTTP_SKIM_PROMPT_CACHE_KEY), "k");
@@ -640,21 +647,19 @@ static void fields(void **state)
         assert_slice_equal(http_skim_field(&skim, HTTP_SKIM_LORA), "p");
         assert_slice_equal(http_skim_field(&skim, HTTP_SKIM_PREVIOUS_RESPONSE_ID), "resp_1");
         assert_slice_equal(http_skim_field(&skim, HTTP_SKIM_EXTRA_KEY), "");
-        assert_true(skim.flags[HTTP_SKIM_STREAM] && skim.flags[HTTP_SKIM_INCLUDE_USAGE]);
-        assert_true(skim.has_flag[HTTP_SKIM_STORE] && !skim.flags[HTTP_SKIM_STORE]);
+        assert_true(skim.flags[HTTP_SKIM_STREAM]);
         assert_int_equal(http_skim_output_max(&skim), 100);
         assert_true(skim.has_number[HTTP_SKIM_PRIORITY]);
         assert_true(skim.numbers[HTTP_SKIM_PRIORITY] == INT64_MIN);
-        assert_int_equal(skim.numbers[HTTP_SKIM_N], 2);
     }
     skim_whole("{\"sampling_params\":{\"max_new_tokens\":5},\"max_tokens\":null,\"stream\":null,"
-               "\"user\":5,\"n\":\"3\",\"text\":\"x\"}");
-    assert_true(skim.understood && skim.has_prompt);
+               "\"user\":5,\"priority\":\"3\",\"text\":\"x\"}");
+    assert_true(skim.understood);
     assert_int_equal(http_skim_output_max(&skim), 5);
-    assert_false(skim.has_flag[HTTP_SKIM_STREAM] || skim.has_number[HTTP_SKIM_N]);
+    assert_false(skim.flags[HTTP_SKIM_STREAM] || skim.has_number[HTTP_SKIM_PRIORITY]);
     assert_int_equal(http_skim_field(&skim, HTTP_SKIM_USER).len, 0);
     skim_whole("{}");
-    assert_true(skim.understood && !skim.has_prompt);
+    assert_true(skim.understood);
     assert_int_equal(http_skim_output_max(&skim), -1);
 }
 
@@ -665,7 +670,6 @@ static void long_fields(void **state)
     char body[5000];
     for (int len = 255; len <= 4000; len += len < 257 ? 1 : 767) {
         skim_whole(format(body, sizeof body, "{\"user\":\"%.*s\"}", len, text_a));
-        assert_int_equal(http_skim_field_is_digest(&skim, HTTP_SKIM_USER), len > 255);
         assert_int_equal(http_skim_field(&skim, HTTP_SKIM_USER).len, len > 255 ? 32 : 255);
         char first[33];
         (void)slice_to_cstr(http_skim_field(&skim, HTTP_SKIM_USER), first, sizeof first);
