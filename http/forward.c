@@ -170,24 +170,14 @@ static void put_forwarded(struct cursor *c, const struct http_forward_request *h
     PUT(c, "\r\n");
 }
 
-static bool writes_forwarded(const struct http_head *h, const struct http_forward_request *how)
-{
-    if (how->client_address.len == 0)
-        return false;
-    return how->forwarded == HTTP_FORWARDED_ALWAYS ||
-           (how->forwarded == HTTP_FORWARDED_IF_PRESENT && http_head_has(h, HTTP_FORWARDED));
-}
-
 static void put_forwarding(struct cursor *c, const struct http_head *h,
                            const struct http_forward_request *how, uint64_t *drop)
 {
     struct slice proto = how->proto.len > 0 ? how->proto : SLICE("http");
     bool trust = !how->distrust_client;
-    if (!trust || how->forwarded == HTTP_FORWARDED_NEVER)
-        *drop |= BIT(FORWARDED);
     if (!trust)
-        *drop |=
-            BIT(X_FORWARDED_FOR) | BIT(X_FORWARDED_PROTO) | BIT(X_FORWARDED_HOST) | BIT(X_REAL_IP);
+        *drop |= BIT(FORWARDED) | BIT(X_FORWARDED_FOR) | BIT(X_FORWARDED_PROTO) |
+                 BIT(X_FORWARDED_HOST) | BIT(X_REAL_IP);
     if (how->client_address.len == 0)
         return;
 
@@ -207,11 +197,10 @@ static void put_forwarding(struct cursor *c, const struct http_head *h,
         put_slice(c, h->host);
         PUT(c, "\r\n");
     }
-    if (writes_forwarded(h, how)) {
+    if (trust && http_head_has(h, HTTP_FORWARDED)) {
         *drop |= BIT(FORWARDED);
         PUT(c, "Forwarded: ");
-        if (trust)
-            put_list_so_far(c, h, HTTP_FORWARDED);
+        put_list_so_far(c, h, HTTP_FORWARDED);
         put_forwarded(c, how, h->host, proto);
     }
 }

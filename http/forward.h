@@ -16,12 +16,6 @@
 #include "base/buf.h"
 #include "http/head.h"
 
-enum http_forwarded_mode {
-    HTTP_FORWARDED_IF_PRESENT, /* Forwarded (RFC 7239) is continued where the client sent one */
-    HTTP_FORWARDED_ALWAYS,
-    HTTP_FORWARDED_NEVER, /* and dropped */
-};
-
 struct http_forward_request {
     struct slice host;           /* to send as Host; empty: the client's own */
     struct slice host_fallback;  /* where that is empty as well (HTTP/1.0) */
@@ -29,8 +23,7 @@ struct http_forward_request {
     struct slice proto;          /* that the client used; empty: "http" */
     struct slice request_id;     /* replaces X-Request-Id; empty: what the client sent */
     bool distrust_client;        /* forwarding fields of the client are dropped, not continued */
-    enum http_forwarded_mode forwarded;
-    enum http_framing framing; /* of the body as it will be sent: NONE, LENGTH or CHUNKED */
+    enum http_framing framing;   /* of the body as it will be sent: NONE, LENGTH or CHUNKED */
     uint64_t content_length;
     const struct http_line *extra; /* fields to add; they replace those of the same known name */
     size_t extra_count;
@@ -38,7 +31,8 @@ struct http_forward_request {
 
 /* Always HTTP/1.1, persistent, target in origin form (or "*").
  * X-Forwarded-For gets the address appended; X-Forwarded-Proto and -Host are set unless the client
- * (a proxy before us) sent them. */
+ * (a proxy before us) sent them; Forwarded (RFC 7239) is continued where it sent one. Of a client
+ * that is not trusted all of them are dropped first. */
 int http_forward_request_write(struct buf *out, const struct http_head *head,
                                const struct http_forward_request *how);
 

@@ -57,6 +57,7 @@ struct node_replica_option {
 };
 
 enum node_paths { NODE_PATHS_REFUSE, NODE_PATHS_PASS };
+enum node_forwarded { NODE_FORWARDED_TRUST, NODE_FORWARDED_REPLACE };
 enum node_log_format { NODE_LOG_FORMAT_AUTO, NODE_LOG_FORMAT_TEXT, NODE_LOG_FORMAT_JSON };
 enum node_access_log { NODE_ACCESS_LOG_OFF, NODE_ACCESS_LOG_ERRORS, NODE_ACCESS_LOG_ALL };
 
@@ -114,6 +115,7 @@ struct node_options {
     unsigned other_paths;          /* enum node_paths */
     unsigned engine_control_paths; /* enum node_paths */
     bool replica_header;
+    uint32_t forwarded_headers; /* enum node_forwarded */
     uint64_t head_bytes_max;
     uint64_t headers_max;
     uint64_t body_bytes_max;

@@ -28,6 +28,12 @@ static const char *const *access_log_choices(void)
     return names;
 }
 
+static const char *const *forwarded_choices(void)
+{
+    static const char *const names[] = {"trust", "replace", NULL};
+    return names;
+}
+
 /* A field name of RFC 9110, section 5.1: a token. */
 static const char *header_name_wrong(struct slice value)
 {
@@ -274,6 +280,16 @@ static const struct node_option table[] = {
      .unit = "on|off",
      .group = "Front door",
      .help = "tell clients which replica answered"},
+    {.name = "forwarded-headers",
+     .type = NODE_TYPE_CHOICE,
+     FIELD(forwarded_headers),
+     .fallback = "trust",
+     .choices = forwarded_choices,
+     .unit = "trust|replace",
+     .group = "Front door",
+     .help = "X-Forwarded-* and the like",
+     .more = "`trust` continues what a proxy in front sent. `replace` drops what clients sent and "
+             "writes them anew: right where clients connect directly."},
     {.name = "head-bytes-max",
      .type = NODE_TYPE_BYTES,
      FIELD(head_bytes_max),

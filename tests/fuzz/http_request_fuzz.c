@@ -43,7 +43,6 @@ static void check_forward(void)
     struct http_forward_request how = {.host_fallback = SLICE("engine:8000"),
                                        .client_address = SLICE("10.0.0.1"),
                                        .request_id = SLICE("id"),
-                                       .forwarded = HTTP_FORWARDED_ALWAYS,
                                        .framing = head.framing,
                                        .content_length = head.content_length};
     CHECK(http_forward_request_write(&out, &head, &how) == 0);

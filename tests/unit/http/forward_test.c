@@ -127,18 +127,17 @@ static void forwarding_fields(void **state)
                   "Forwarded: for=1.1.1.1, for=10.0.0.1;host=\"a\";proto=http\r\n"
                   "Host: a\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: b\r\n"
                   "X-Real-IP: 1.1.1.1\r\n\r\n");
-    how.forwarded = HTTP_FORWARDED_NEVER;
     how.distrust_client = true;
     check_request(behind, &how,
                   "GET / HTTP/1.1\r\nX-Forwarded-For: 10.0.0.1\r\nX-Forwarded-Proto: http\r\n"
                   "X-Forwarded-Host: a\r\nHost: a\r\n\r\n");
     how = (struct http_forward_request){.client_address = SLICE("2001:db8::1"),
-                                        .proto = SLICE("https"),
-                                        .forwarded = HTTP_FORWARDED_ALWAYS};
-    check_request("GET / HTTP/1.0\r\nHost: a\r\n\r\n", &how,
-                  "GET / HTTP/1.1\r\nX-Forwarded-For: 2001:db8::1\r\nX-Forwarded-Proto: https\r\n"
-                  "X-Forwarded-Host: a\r\n"
-                  "Forwarded: for=\"[2001:db8::1]\";host=\"a\";proto=https\r\nHost: a\r\n\r\n");
+                                        .proto = SLICE("https")};
+    check_request(
+        "GET / HTTP/1.0\r\nHost: a\r\nForwarded: for=_x\r\n\r\n", &how,
+        "GET / HTTP/1.1\r\nX-Forwarded-For: 2001:db8::1\r\nX-Forwarded-Proto: https\r\n"
+        "X-Forwarded-Host: a\r\n"
+        "Forwarded: for=_x, for=\"[2001:db8::1]\";host=\"a\";proto=https\r\nHost: a\r\n\r\n");
 }
 
 static void request_id_and_extra(void **state)
