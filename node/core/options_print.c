@@ -118,6 +118,27 @@ static bool yaml_plain(struct slice text)
     return text.len > 0;
 }
 
+/* Bytes of a character that a YAML reader takes for a line break or refuses: NEL and the other C1
+ * controls, U+2028, U+2029, the byte order mark. 0 if there is none in front; `code` is its number.
+ */
+static size_t yaml_break(struct slice text, unsigned *code)
+{
+    const unsigned char *at = (const unsigned char *)text.at;
+    if (text.len >= 2 && at[0] == 0xc2 && at[1] < 0xa0) {
+        *code = at[1];
+        return 2;
+    }
+    if (text.len >= 3 && at[0] == 0xe2 && at[1] == 0x80 && (at[2] == 0xa8 || at[2] == 0xa9)) {
+        *code = 0x2000u + (at[2] & 0x3fu);
+        return 3;
+    }
+    if (text.len >= 3 && at[0] == 0xef && at[1] == 0xbb && at[2] == 0xbf) {
+        *code = 0xfeff;
+        return 3;
+    }
+    return 0;
+}
+
 /* A YAML scalar (without control characters, as all our values), in quotes where it would not stand
  * for itself. */
 static int append_yaml(struct buf *out, struct slice text)
@@ -125,9 +146,15 @@ static int append_yaml(struct buf *out, struct slice text)
     if (yaml_plain(text))
         return buf_append_slice(out, text);
     int err = buf_append_char(out, '"');
-    for (size_t i = 0; i < text.len && err == 0; i++) {
-        char c = text.at[i];
-        err = buf_printf(out, "%s%c", c == '"' || c == '\\' ? "\\" : "", c);
+    while (text.len > 0 && err == 0) {
+        char c = text.at[0];
+        unsigned code = 0;
+        size_t escaped = yaml_break(text, &code);
+        if (escaped > 0)
+            err = buf_printf(out, "\\u%04x", code);
+        else
+            err = buf_printf(out, "%s%c", c == '"' || c == '\\' ? "\\" : "", c);
+        text = slice_skip(text, escaped > 0 ? escaped : 1);
     }
     return err == 0 ? buf_append_char(out, '"') : err;
 }
