@@ -46,7 +46,9 @@ double node_belief_displaced(const struct node_belief *b, const struct crdt_inde
 {
     double need = new_blocks - (b->size_blocks - b->present_blocks);
     double wanted = 0;
-    for (uint32_t g = b->floor; need > 0 && g <= ring->newest; g++) {
+    /* The index may have dropped generations since the last count, and its ring has no others. */
+    uint32_t first = b->floor > ring->oldest ? b->floor : ring->oldest;
+    for (uint32_t g = first; need > 0 && g <= ring->newest; g++) {
         double count = crdt_index_ring_at(ring, g) * (g == b->floor ? b->floor_share : 1);
         if (g == held_generation)
             count = count > held_blocks ? count - held_blocks : 0;

@@ -50,6 +50,7 @@ struct node_work {
     uint64_t prompt_bytes; /* as the chain counts them; 0: unknown */
     double ttft_s;         /* predicted */
     bool answer_whole;     /* not streamed */
+    bool token_ids;        /* the prompt came as token ids */
 };
 
 struct node_booking_entry {

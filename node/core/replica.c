@@ -4,7 +4,8 @@
 
 #include "base/check.h"
 
-/* What is learned fades: seconds of prefill, and streams. */
+/* What is learned fades: tokens of prompts, seconds of prefill, and streams. */
+static const double bytes_weight_tokens = 2000, bytes_horizon_tokens = 1e6;
 static const double rate_weight_s = 0.5, rate_horizon_s = 20;
 static const double pace_horizon = 200;
 static const double context_typical = 100000; /* tokens */
@@ -27,6 +28,8 @@ void node_replica_init(struct node_replica *k, struct slice name, enum node_engi
     };
     CHECK(name.len <= NODE_NAME_MAX);
     memcpy(k->name, name.at, name.len);
+    k->bytes_per_token =
+        node_ratio_of(config->bytes_per_token, bytes_weight_tokens, bytes_horizon_tokens);
     node_replica_rate_believe(k, config->prefill_tokens_per_s);
     node_replica_pace_believe(k, config->decode_step_ms / 1000, step_context_believed_s);
     node_load_init(&k->load);

@@ -57,7 +57,10 @@ struct node_replica {
     struct node_remote_load remote;
     struct node_belief belief;
     struct node_ratio rate; /* prefill tokens per second of prefill */
-    double step_base_s;     /* fit of `pace` */
+    /* Of all prompts sent there, whatever model and form: blocks of the index to tokens of cache.
+     */
+    struct node_ratio bytes_per_token;
+    double step_base_s; /* fit of `pace` */
     double step_context_s;
 
     struct node_line pace; /* seconds of a decode step by tokens in the running contexts */

@@ -9,6 +9,7 @@
 enum {
     SWEEP_BUCKETS_MIN = 256, /* per tick */
     SWEEP_LAP_S = 600,       /* one lap of the whole table takes about this long */
+    TOKEN_ID_BYTES = 4,      /* as the chain counts them */
     PREFIX_KEY_BLOCKS = 16,  /* what prefix_hash hashes: about 1,000 tokens */
 };
 
@@ -250,13 +251,12 @@ static int candidates_find(struct node_router *r, const struct node_request *req
 static struct node_size size_of(struct node_router *r, const struct node_request *request)
 {
     const struct node_model *row = node_models_row(r->models, request->model);
-    double learned = node_ratio_value(&row->bytes_per_token);
     bool has_chain = request->chain && request->chain->bytes > 0;
-    double own = has_chain && request->chain->token_ids ? 4 : learned;
+    double own = has_chain && request->chain->token_ids ? TOKEN_ID_BYTES
+                                                        : node_ratio_value(&row->bytes_per_token);
     double bytes = (double)(has_chain ? request->chain->bytes : request->body_bytes);
     struct node_size size = {
         .model = node_models_row_number(r->models, row),
-        .bytes_per_token = learned,
         .prompt_tokens = bytes / own,
         .output_tokens = node_ratio_value(&row->output_tokens),
         .block_tokens = CHECKPOINT_BLOCK_BYTES / own,
@@ -268,25 +268,36 @@ static struct node_size size_of(struct node_router *r, const struct node_request
     return size;
 }
 
+/* Tokens in a block of the index there, over all models and kinds of prompts that it is sent. */
+static double replica_block_tokens(const struct node_replica *replica)
+{
+    return CHECKPOINT_BLOCK_BYTES / node_ratio_value(&replica->bytes_per_token);
+}
+
+/* Counts again where something has changed. Requests without a chain need it as much as others:
+ * what they displace is reckoned from the same counters. */
+static void beliefs_refresh(struct node_router *r)
+{
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        struct node_replica *replica = &r->replicas[k];
+        if (!replica->belief.stale)
+            continue;
+        struct crdt_index_ring ring = crdt_index_ring(r->index, k);
+        double tokens = node_replica_cache_tokens(replica, (double)r->config.cache_tokens);
+        node_belief_refresh(&replica->belief, &ring, tokens / replica_block_tokens(replica));
+    }
+}
+
 /* What every replica holds of the prompt: lengths and generations. */
-static void match(struct node_router *r, const struct node_request *request,
-                  const struct node_size *size)
+static void match(struct node_router *r, const struct node_request *request)
 {
     if (!request->chain || request->chain->length == 0) {
         memset(r->lengths, 0, r->replica_count * sizeof r->lengths[0]);
         memset(r->generations, 0, r->replica_count * sizeof r->generations[0]);
         return;
     }
-    for (unsigned k = 0; k < r->replica_count; k++) {
-        struct node_replica *replica = &r->replicas[k];
-        if (replica->belief.stale) {
-            struct crdt_index_ring ring = crdt_index_ring(r->index, k);
-            double tokens = node_replica_cache_tokens(replica, (double)r->config.cache_tokens);
-            node_belief_refresh(&replica->belief, &ring,
-                                tokens * size->bytes_per_token / CHECKPOINT_BLOCK_BYTES);
-        }
-        r->floors[k] = replica->belief.floor;
-    }
+    for (unsigned k = 0; k < r->replica_count; k++)
+        r->floors[k] = r->replicas[k].belief.floor;
     crdt_index_match(r->index, request->chain, r->floors, r->replica_count, r->lengths,
                      r->generations);
 }
@@ -296,10 +307,12 @@ static double displaced_tokens(const struct node_router *r, unsigned k,
                                double cached_tokens)
 {
     double new_tokens = size->prompt_tokens - cached_tokens + size->output_tokens;
+    /* What goes is others' content: it is measured as theirs is, not as this prompt. */
+    double block_tokens = replica_block_tokens(&r->replicas[k]);
     struct crdt_index_ring ring = crdt_index_ring(r->index, k);
     return node_belief_displaced(&r->replicas[k].belief, &ring, &r->decay,
-                                 new_tokens / size->block_tokens, held_blocks, r->generations[k]) *
-           size->block_tokens;
+                                 new_tokens / block_tokens, held_blocks, r->generations[k]) *
+           block_tokens;
 }
 
 static double queue_s(struct node_router *r, struct node_replica *replica, double rate,
@@ -358,7 +371,8 @@ int node_router_evaluate(struct node_router *r, const struct node_request *reque
     if (err != ERR_OK)
         return err;
     *size = size_of(r, request);
-    match(r, request, size);
+    beliefs_refresh(r);
+    match(r, request);
     for (unsigned i = 0; i < r->candidate_count; i++)
         candidate_fill(r, &r->candidates[i], request, size, costs, now_ms);
     return ERR_OK;
@@ -414,6 +428,7 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
         .cached_tokens = to_u32((double)c->cached_tokens),
         .context_tokens = to_u32(size->prompt_tokens + size->output_tokens / 2),
         .prompt_bytes = request->chain ? request->chain->bytes : 0,
+        .token_ids = request->chain && request->chain->token_ids,
         .ttft_s = queue_s(r, replica, rate, now_ms) + uncached / rate,
         .answer_whole = request->answer_whole,
     };

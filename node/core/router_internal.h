@@ -36,7 +36,6 @@ struct node_router {
 /* The size of a request in tokens, by what was learned of its model. */
 struct node_size {
     unsigned model; /* row */
-    double bytes_per_token;
     double prompt_tokens;
     double output_tokens;
     double block_tokens; /* of this prompt */

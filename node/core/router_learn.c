@@ -59,6 +59,24 @@ static void learn_pace(struct node_router *r, struct node_replica *replica,
     }
 }
 
+/* The model's ratio is of text only: token ids have four bytes each by definition. The replica's is
+ * of whatever fills its cache. */
+static void learn_bytes(struct node_replica *replica, struct node_model *model,
+                        const struct node_work *work, const struct node_usage *usage)
+{
+    double bytes = (double)work->prompt_bytes;
+    if (bytes <= 0)
+        return;
+    if (usage->prompt_tokens >= ratio_tokens_min) {
+        double tokens = (double)usage->prompt_tokens;
+        node_ratio_add(&replica->bytes_per_token, bytes, tokens, trust_ratio);
+        if (!work->token_ids)
+            node_ratio_add(&model->bytes_per_token, bytes, tokens, trust_ratio);
+    } else if (usage->prompt_tokens < 0) {
+        node_ratio_add(&replica->bytes_per_token, bytes, work->prompt_tokens, trust_ratio);
+    }
+}
+
 void node_router_learn(struct node_router *r, const struct node_booking_entry *e,
                        const struct node_usage *usage, bool complete, uint64_t now_ms)
 {
@@ -70,9 +88,7 @@ void node_router_learn(struct node_router *r, const struct node_booking_entry *e
     learn_pace(r, replica, e, usage, now_ms);
     if (complete && usage->completion_tokens >= 0)
         node_ratio_add(&model->output_tokens, (double)usage->completion_tokens, 1, trust_output);
-    if (usage->prompt_tokens >= ratio_tokens_min && e->work.prompt_bytes > 0)
-        node_ratio_add(&model->bytes_per_token, (double)e->work.prompt_bytes,
-                       (double)usage->prompt_tokens, trust_ratio);
+    learn_bytes(replica, model, &e->work, usage);
     if (usage->cached_tokens >= 0 && usage->prompt_tokens > 0) {
         /* Compared as shares of the prompt, so that the bytes per token do not matter. */
         double share = (double)e->work.cached_tokens / e->work.prompt_tokens;

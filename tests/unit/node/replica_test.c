@@ -4,7 +4,8 @@
 
 static struct node_replica make(void)
 {
-    struct node_router_config config = {.prefill_tokens_per_s = 10000, .decode_step_ms = 20};
+    struct node_router_config config = {
+        .prefill_tokens_per_s = 10000, .decode_step_ms = 20, .bytes_per_token = 4};
     struct node_replica k;
     node_replica_init(&k, SLICE("host:1"), NODE_ENGINE_AUTO, 1, &config);
     return k;

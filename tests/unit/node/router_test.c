@@ -88,6 +88,13 @@ static void done(struct node_router *r, struct node_decision d, uint64_t now_ms)
     node_router_finish(r, d.booking, NODE_OUTCOME_OK, &no_usage, now_ms);
 }
 
+static void done_with(struct node_router *r, struct node_decision d, const struct node_usage *usage,
+                      uint64_t now_ms)
+{
+    node_router_first_byte(r, d.booking, now_ms);
+    node_router_finish(r, d.booking, NODE_OUTCOME_OK, usage, now_ms);
+}
+
 static json_t *explain(struct node_router *r, const struct node_request *request, uint64_t now_ms)
 {
     struct buf text = {0};
@@ -103,6 +110,24 @@ static double explained(const json_t *root, unsigned candidate, const char *key)
     const json_t *row = json_array_get(json_object_get(root, "replicas"), candidate);
     assert_non_null(row);
     return json_number_value(json_object_get(row, key));
+}
+
+static json_t *replicas_json(const struct node_router *r, uint64_t now_ms)
+{
+    struct buf text = {0};
+    assert_int_equal(node_router_replicas_json(r, now_ms, &text), ERR_OK);
+    json_t *root = json_loadb(text.at, text.len, 0, NULL);
+    assert_non_null(root);
+    buf_free(&text);
+    return root;
+}
+
+static double believed(const json_t *root, unsigned replica, const char *group, const char *key)
+{
+    const json_t *object = json_object_get(json_array_get(root, replica), group);
+    const json_t *value = json_object_get(object, key);
+    assert_true(json_is_number(value));
+    return json_number_value(value);
 }
 
 static void assert_near(double actual, double expected, double share)
@@ -337,6 +362,34 @@ static void new_content_goes_where_there_is_room(void **state)
     node_router_destroy(r);
 }
 
+/* Requests without a chain (short ones, or not understood) displace as much as others do, and must
+ * see what the replicas hold now: on a machine that has been up for a month, after a start, with
+ * nothing but such requests, beliefs were never counted at all. */
+static void short_prompts_see_what_is_there(void **state)
+{
+    (void)state;
+    const uint64_t month_ms = 30ull * 86400 * 1000;
+    struct node_router *r = make("cache_aware", 1);
+    for (unsigned i = 0; i < 5; i++)
+        done(r, choose(r, prompt(i, 20000), month_ms + i * 3000ull), month_ms + i * 3000ull + 2000);
+    node_router_tick(r, month_ms + 30000);
+    struct node_request request = request_of(NULL);
+    request.body_bytes = 40000;
+    json_t *root = explain(r, &request, month_ms + 30000);
+    double displaced_s = explained(root, 0, "displaced_s");
+    json_decref(root);
+    assert_true(displaced_s > 0.5 && displaced_s < 2.1); /* W x 10,256 tokens, not quite fresh */
+    node_router_probed(r, 0, false, true, month_ms + 31000); /* all forgotten */
+    node_router_probed(r, 0, true, false, month_ms + 32000);
+    root = explain(r, &request, month_ms + 33000);
+    assert_near(explained(root, 0, "displaced_s"), 0, 0);
+    json_decref(root);
+    root = replicas_json(r, month_ms + 33000);
+    assert_near(believed(root, 0, "cache", "present_bytes"), 0, 0);
+    json_decref(root);
+    node_router_destroy(r);
+}
+
 static void a_restart_forgets(void **state)
 {
     (void)state;
@@ -378,24 +431,6 @@ static void a_restart_forgets(void **state)
 
 /* --- learning ------------------------------------------------------------------------------- */
 
-static json_t *replicas_json(const struct node_router *r, uint64_t now_ms)
-{
-    struct buf text = {0};
-    assert_int_equal(node_router_replicas_json(r, now_ms, &text), ERR_OK);
-    json_t *root = json_loadb(text.at, text.len, 0, NULL);
-    assert_non_null(root);
-    buf_free(&text);
-    return root;
-}
-
-static double believed(const json_t *root, unsigned replica, const char *group, const char *key)
-{
-    const json_t *object = json_object_get(json_array_get(root, replica), group);
-    const json_t *value = json_object_get(object, key);
-    assert_true(json_is_number(value));
-    return json_number_value(value);
-}
-
 /* An engine of 2,500 tokens a second, 3 bytes a token, steps of 10 ms + 100 ns a token, that
  * answers with 300 tokens. The router starts from other beliefs and finds out. */
 static void it_learns_what_the_engine_is_like(void **state)
@@ -432,6 +467,69 @@ static void it_learns_what_the_engine_is_like(void **state)
     assert_near(json_number_value(json_object_get(root, "prompt_tokens")), 7500, 1e-6);
     assert_near(json_number_value(json_object_get(root, "output_tokens")), 16, 1e-6);
     json_decref(root);
+    node_router_destroy(r);
+}
+
+/* Token ids have four bytes each by definition: the same model's ratio of text is none of theirs.
+ */
+static void token_ids_do_not_teach_bytes_per_token(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    struct node_usage usage = {10000, 0, 100};
+    for (unsigned i = 0; i < 50; i++) { /* text of 2 bytes a token */
+        struct chain *chain = prompt(i, 5000);
+        done_with(r, choose(r, chain, START_MS + i), &usage, START_MS + i);
+    }
+    struct node_request request = request_of(prompt(99, 5000));
+    json_t *root = explain(r, &request, START_MS + 100);
+    double text_tokens = json_number_value(json_object_get(root, "prompt_tokens"));
+    assert_near(text_tokens, 10000, 0.02);
+    json_decref(root);
+    for (unsigned i = 0; i < 200; i++) {
+        struct chain *chain = prompt(1000 + i, 10000);
+        chain->token_ids = true;
+        done_with(r, choose(r, chain, START_MS + 200 + i), &usage, START_MS + 200 + i);
+    }
+    request = request_of(prompt(99, 5000));
+    root = explain(r, &request, START_MS + 500);
+    assert_near(json_number_value(json_object_get(root, "prompt_tokens")), text_tokens, 1e-9);
+    json_decref(root);
+    node_router_destroy(r);
+}
+
+/* A replica that serves two models, of 2 and of 4 bytes a token: how much of its cache is taken
+ * does not depend on which of them is asked for next. */
+static void a_belief_does_not_flip_between_models(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    struct slice ids[] = {SLICE("two"), SLICE("four")};
+    assert_int_equal(node_router_models(r, 0, ids, 2), ERR_OK);
+    struct node_decision d;
+    uint64_t now = START_MS;
+    for (unsigned i = 0; i < 200; i++, now += 2000) {
+        struct node_request request = request_of(prompt(i, i % 2 ? 10000 : 5000));
+        request.model = ids[i % 2];
+        assert_int_equal(node_router_choose(r, &request, NULL, now, &d), ERR_OK);
+        struct node_usage usage = {10000, 0, 100};
+        done_with(r, d, &usage, now + 1000);
+    }
+    double present[2], displaced_s[2];
+    for (unsigned i = 0; i < 2; i++) {
+        now += 20000; /* another generation: beliefs are counted again */
+        struct node_request request = request_of(prompt(1000, i ? 10000 : 5000));
+        request.model = ids[i];
+        json_t *root = explain(r, &request, now);
+        displaced_s[i] = explained(root, 0, "displaced_s");
+        json_decref(root);
+        root = replicas_json(r, now);
+        present[i] = believed(root, 0, "cache", "present_bytes");
+        json_decref(root);
+    }
+    assert_near(present[0], 100000 * 3, 0.05); /* half of the tokens have 2 bytes, half have 4 */
+    assert_near(present[1], present[0], 1e-9);
+    assert_near(displaced_s[1], displaced_s[0], 0.25); /* it is 20 s later */
     node_router_destroy(r);
 }
 
@@ -699,8 +797,11 @@ int main(void)
         cmocka_unit_test(a_conversation_stays_where_its_cache_is),
         cmocka_unit_test(terms_are_what_hand_arithmetic_says),
         cmocka_unit_test(new_content_goes_where_there_is_room),
+        cmocka_unit_test(short_prompts_see_what_is_there),
         cmocka_unit_test(a_restart_forgets),
         cmocka_unit_test(it_learns_what_the_engine_is_like),
+        cmocka_unit_test(token_ids_do_not_teach_bytes_per_token),
+        cmocka_unit_test(a_belief_does_not_flip_between_models),
         cmocka_unit_test(replicas_not_tried_are_believed_to_be_like_the_others),
         cmocka_unit_test(refused_requests_teach_nothing),
         cmocka_unit_test(wrong_predictions_shrink_the_belief),
