@@ -99,11 +99,11 @@ $(BUILD)/grapevine: $(call obj,$(DAEMON_SRC)) $(BUILD)/libshell.a $(BUILD)/libco
 $(BUILD)/gvctl: $(call obj,$(GVCTL_SRC)) $(BUILD)/libshell.a $(BUILD)/libcore.a
 	$(CC) $(LDFLAGS) $^ -ljansson $(SHELL_LIBS) -o $@
 
-$(BUILD)/tests/engine-sim: $(call obj,$(SIM_SRC)) $(BUILD)/libshell.a $(BUILD)/libcore.a
+$(BUILD)/tests/engine-sim: $(call obj,$(SIM_SRC)) $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ -ljansson $(SHELL_LIBS) -o $@
 
-$(BUILD)/tests/replay: $(call obj,$(REPLAY_SRC)) $(BUILD)/libshell.a $(BUILD)/libcore.a
+$(BUILD)/tests/replay: $(call obj,$(REPLAY_SRC)) $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ -ljansson $(SHELL_LIBS) -o $@
 
