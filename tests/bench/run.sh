@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# `make bench`: what a request costs, what the parts cost, and how well it routes.
-#   tests/bench/run.sh [cpu] [micro] [quality] [virtual]      (all by default)
+# `make bench`: what a request costs, what the parts cost, how well it routes, and whether memory
+# stays flat.
+#   tests/bench/run.sh [cpu] [micro] [quality] [virtual] [soak]      (all by default)
 # QUICK=1 makes it short. Results also under build/bench/.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 BUILD=${BUILD:-build}
 export BUILD
 mkdir -p "$BUILD/bench"
-[ $# -gt 0 ] || set -- cpu micro quality virtual
+[ $# -gt 0 ] || set -- cpu micro quality virtual soak
 
 for section in "$@"; do
     case $section in
@@ -36,8 +37,13 @@ for section in "$@"; do
         printf '\nthe routing rule in virtual time\n'
         tests/bench/route.sh | tee "$BUILD/bench/route.txt"
         ;;
+    soak)
+        printf '\n'
+        [ -z "${QUICK:-}" ] || export REQUESTS=${REQUESTS:-20000}
+        tests/bench/soak.sh | tee "$BUILD/bench/soak.txt"
+        ;;
     *)
-        echo "unknown section $section: cpu, micro, quality or virtual" >&2
+        echo "unknown section $section: cpu, micro, quality, virtual or soak" >&2
         exit 2
         ;;
     esac
