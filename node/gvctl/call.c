@@ -91,12 +91,16 @@ static int send_call(int fd, const struct call *call)
 {
     struct buf head;
     buf_init(&head, 0);
+    /* Not the name that was dialled: the admin port answers to its own names only, because of web
+     * pages, and this is none. */
     int err = buf_printf(&head,
-                         "%s %s HTTP/1.1\r\nHost: grapevine\r\nConnection: close\r\n"
+                         "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                          "Content-Length: %zu\r\n",
                          call->method, call->target, call->body.len);
     if (err == 0 && call->token != NULL)
         err = buf_printf(&head, "Authorization: Bearer %s\r\n", call->token);
+    if (err == 0 && call->session != NULL)
+        err = buf_printf(&head, "X-Grapevine-Session: %s\r\n", call->session);
     if (err == 0)
         err = buf_append_cstr(&head, "\r\n");
     if (err == 0)

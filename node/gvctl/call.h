@@ -8,7 +8,8 @@ struct call {
     const char *method;
     const char *target;
     struct slice body;
-    const char *token; /* NULL: none */
+    const char *token;   /* NULL: none */
+    const char *session; /* the key of the request that is explained; NULL: none */
 };
 
 /* `admin` is http://HOST:PORT or HOST:PORT. The body of the answer is appended to `out`. Returns

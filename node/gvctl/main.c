@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "node/core/version.h"
 #include "node/gvctl/call.h"
 #include "node/gvctl/show.h"
-#include "node/core/version.h"
 
 enum { EXIT_USAGE = 2 };
 
 static const char usage_text[] =
-    "usage: gvctl [--admin URL] [--token-file FILE] [--json] COMMAND [ARGUMENT]\n"
+    "usage: gvctl [--admin URL] [--token-file FILE] [--session KEY] [--json] COMMAND [ARGUMENT]\n"
     "\n"
     "  replicas              what the router believes of every replica\n"
     "  explain [FILE]        what each replica would cost for a request body (default: stdin)\n"
@@ -25,6 +25,7 @@ static const char usage_text[] =
     "\n"
     "  --admin URL           default $GRAPEVINE_ADMIN or http://127.0.0.1:9090\n"
     "  --token-file FILE     for calls that change something, where the router asks for a token\n"
+    "  --session KEY         explain: as if the request's session header held this\n"
     "  --json                the answer as it came\n"
     "  --help, --version\n"
     "\n"
@@ -33,6 +34,7 @@ static const char usage_text[] =
 struct settings {
     const char *admin;
     char *token;
+    const char *session;
     bool json;
 };
 
@@ -96,7 +98,7 @@ static int carry_out(const struct settings *s, const struct command *c, const ch
     buf_init(&out, 0);
     int status = EXIT_FAILURE;
     if (!c->reads_body || read_file(argument, &body) == 0) {
-        struct call call = {c->method, target, buf_slice(&body), s->token};
+        struct call call = {c->method, target, buf_slice(&body), s->token, s->session};
         int answer = call_admin(s->admin, &call, &out);
         if (answer == 200) {
             status = EXIT_SUCCESS;
@@ -141,10 +143,13 @@ static int run(const struct settings *s, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"admin", required_argument, NULL, 'a'}, {"token-file", required_argument, NULL, 't'},
-        {"json", no_argument, NULL, 'j'},        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},     {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"admin", required_argument, NULL, 'a'},
+                                            {"token-file", required_argument, NULL, 't'},
+                                            {"session", required_argument, NULL, 's'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"version", no_argument, NULL, 'v'},
+                                            {NULL, 0, NULL, 0}};
     struct settings s = {.admin = getenv("GRAPEVINE_ADMIN")};
     if (s.admin == NULL)
         s.admin = "http://127.0.0.1:9090";
@@ -159,6 +164,9 @@ int main(int argc, char **argv)
             s.token = read_token(optarg);
             if (s.token == NULL)
                 return EXIT_USAGE;
+            break;
+        case 's':
+            s.session = optarg;
             break;
         case 'j':
             s.json = true;

@@ -16,16 +16,60 @@ static void answer_buf(struct exchange *x, int err, struct slice type, struct bu
     buf_free(out);
 }
 
+static bool has_token(const struct exchange *x, const struct http_head *head)
+{
+    const char *token = x->shell->admin_token;
+    struct slice given = http_head_get(head, HTTP_AUTHORIZATION);
+    struct slice prefix = SLICE("Bearer ");
+    return token != NULL && slice_starts_with(given, prefix) &&
+           io_secret_equal(slice_skip(given, prefix.len), slice_of_cstr(token));
+}
+
+/* Whether the authority's host can be nobody's domain but ours: an address, localhost, or the name
+ * that admin-listen has. */
+static bool is_our_host(const struct exchange *x, struct slice authority)
+{
+    char host[NODE_HOST_BYTES];
+    bool ipv6 = authority.len > 0 && authority.at[0] == '[';
+    if (ipv6)
+        authority = slice_skip(authority, 1);
+    struct slice name = slice_of(authority.at, slice_find(authority, ipv6 ? ']' : ':'));
+    if (!slice_to_cstr(name, host, sizeof host))
+        return false;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    return uv_ip4_addr(host, 0, &v4) == 0 || (ipv6 && uv_ip6_addr(host, 0, &v6) == 0) ||
+           slice_equal_nocase(name, SLICE("localhost")) ||
+           slice_equal_nocase(name, slice_of_cstr(x->shell->options->admin_listen.host));
+}
+
+/* A page in an operator's browser must not talk to this port: not under a name of its own that it
+ * points here (DNS rebinding), and not by sending forms. Answers 403 if it is so. */
+static bool may_call(struct exchange *x, const struct http_head *head)
+{
+    if (has_token(x, head))
+        return true;
+    if (head->host.len > 0 && !is_our_host(x, head->host)) {
+        exchange_answer_error(x, 403, "PermissionDeniedError", slice_of("", 0),
+                              "The admin port is asked under a name that is not its own (Host: "
+                              "%.*s): use its address, localhost or the name in admin-listen, or "
+                              "give the admin token.",
+                              head->host.len > 200 ? 200 : (int)head->host.len, head->host.at);
+        return false;
+    }
+    if (head->method == HTTP_METHOD_POST && http_head_find(head, SLICE("origin")).at != NULL) {
+        exchange_answer_error(x, 403, "PermissionDeniedError", slice_of("", 0),
+                              "The admin port takes no calls of web pages (Origin) without the "
+                              "admin token.");
+        return false;
+    }
+    return true;
+}
+
 /* What changes state asks for the token, where one is configured. Answers 401 if it is wrong. */
 static bool may_change(struct exchange *x, const struct http_head *head)
 {
-    const char *token = x->shell->admin_token;
-    if (token == NULL)
-        return true;
-    struct slice given = http_head_get(head, HTTP_AUTHORIZATION);
-    struct slice prefix = SLICE("Bearer ");
-    if (slice_starts_with(given, prefix) &&
-        io_secret_equal(slice_skip(given, prefix.len), slice_of_cstr(token)))
+    if (x->shell->admin_token == NULL || has_token(x, head))
         return true;
     exchange_answer_error(x, 401, "AuthenticationError", slice_of("", 0),
                           "This call changes state and needs the admin token "
@@ -100,7 +144,10 @@ static void handle_replicas(struct exchange *x, const struct http_head *head)
 
 static void handle_explain(struct exchange *x, const struct http_head *head)
 {
-    (void)head;
+    exchange_read_session(x, head);
+    struct slice session = http_head_find(head, SLICE("x-grapevine-session"));
+    if (session.at != NULL) /* gvctl does not know the name of the header */
+        exchange_session_set(x, session);
     http_skim_init(&x->skim, &x->shell->secret);
     for (const struct segment *s = x->body->first; s != NULL; s = s->next)
         http_skim_feed(&x->skim, s->data, s->len);
@@ -176,7 +223,7 @@ static const struct {
     void (*handle)(struct exchange *x, const struct http_head *head);
 } calls[] = {
     {SLICE("/"), HTTP_METHOD_GET, false, handle_index},
-    {SLICE("/healthz"), HTTP_METHOD_GET, false, handle_healthz},
+    {SLICE("/healthz"), HTTP_METHOD_GET, false, handle_healthz}, /* probes may use any name */
     {SLICE("/readyz"), HTTP_METHOD_GET, false, handle_readyz},
     {SLICE("/metrics"), HTTP_METHOD_GET, false, handle_metrics},
     {SLICE("/replicas"), HTTP_METHOD_GET, false, handle_replicas},
@@ -192,6 +239,9 @@ void admin_handle(struct exchange *x, const struct http_head *head)
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         if (!slice_equal(head->path, calls[i].path))
             continue;
+        bool probe = calls[i].handle == handle_healthz || calls[i].handle == handle_readyz;
+        if (!probe && !may_call(x, head))
+            return;
         bool get = calls[i].method == HTTP_METHOD_GET &&
                    (head->method == HTTP_METHOD_GET || head->method == HTTP_METHOD_HEAD);
         if (!get && head->method != calls[i].method) {

@@ -540,10 +540,11 @@ class Process:
 
 
 class Router(Process):
-    """A grapevine of this build. `expected` is the exit status that stop() wants."""
+    """A grapevine of this build. `expected` is the exit status that stop() wants, `wrap` a command
+    that execs the one behind it."""
 
-    def __init__(self, replicas, *args, env=None, wait_up=True, defaults=True):
-        command = [binary("grapevine")]
+    def __init__(self, replicas, *args, env=None, wait_up=True, defaults=True, wrap=()):
+        command = list(wrap) + [binary("grapevine")]
         if defaults:
             command += ["--listen", HOST + ":0", "--admin-listen", HOST + ":0",
                         "--index-bytes", "32MiB", "--health-interval", "200ms",
@@ -595,7 +596,8 @@ class Router(Process):
     def admin(self, method, path, body=None, headers=()):
         c = Client(self.admin_port)
         try:
-            return c.ask(method, path, body, headers)
+            named = "host" in [n.lower() for n, _ in headers]
+            return c.ask(method, path, body, list(headers) + ([] if named else [("Host", HOST)]))
         finally:
             c.close()
 

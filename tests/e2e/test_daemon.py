@@ -242,6 +242,55 @@ class Admin(Case):
         self.assertEqual(self.r.admin("POST", "/explain", b"nonsense").status, 400)
         self.assertEqual(self.r.admin("POST", "/explain", b"").status, 400)
 
+    def test_web_pages_cannot_call(self):
+        """A page that points its own name at this port (DNS rebinding) sends that name as Host; a
+        page that sends a form here says where it comes from."""
+        for host in ("evil.test", "evil.test:9090", "127.0.0.1.evil.test", "localhost.evil.test",
+                     "[evil]"):
+            got = self.r.admin("GET", "/replicas", headers=[("Host", host)])
+            self.assertIn(got.status, (400, 403), host)
+            self.assertEqual(self.r.admin("GET", "/healthz", headers=[("Host", host)]).status,
+                             400 if host == "[evil]" else 200)  # probes ask under any name
+        for host in ("127.0.0.1", "127.0.0.1:9090", "10.1.2.3:80", "localhost", "LOCALHOST:1",
+                     "[::1]", "[::1]:9090"):
+            got = self.r.admin("GET", "/replicas", headers=[("Host", host)])
+            self.assertEqual(got.status, 200, host)
+        got = self.r.admin("GET", "/metrics", headers=[("Host", "evil.test")])
+        self.assertEqual(got.status, 403)
+        self.assertIn("evil.test", got.json["error"]["message"])
+        got = self.r.admin("POST", "/log-level?level=info", b"", [("Origin", "http://evil.test")])
+        self.assertEqual(got.status, 403)
+        self.assertIn("Origin", got.json["error"]["message"])
+
+    def test_the_token_opens_the_admin_port_under_any_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "token")
+            with open(path, "w") as f:
+                f.write("secret\n")
+            r = self.router([self.e], "--admin-token-file", path)
+            key = ("Authorization", "Bearer secret")
+            name = ("Host", "router.example")
+            self.assertEqual(r.admin("GET", "/metrics", headers=[name]).status, 403)
+            self.assertEqual(r.admin("GET", "/metrics", headers=[name, key]).status, 200)
+            origin = ("Origin", "http://console.example")
+            self.assertEqual(r.admin("POST", "/log-level?level=info", b"",
+                                     [name, origin, key]).status, 200)
+
+    def test_explain_knows_the_session(self):
+        """By the configured header, as a request would have it; gvctl has a flag for it."""
+        engines = [self.engine() for _ in range(4)]
+        r = self.router(engines, "--policy", "session", "--session-header", "x-chat")
+        admin = "http://%s:%d" % (HOST, r.admin_port)
+        body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
+        for i in range(8):
+            key = "key-%d" % i
+            got = self.client(r).ask("POST", "/v1/chat/completions", body, [("X-Chat", key)])
+            went = got.get("x-grapevine-replica")
+            for text in (r.admin("POST", "/explain", body, [("X-Chat", key)]).body,
+                         run("gvctl", "--admin", admin, "--session", key, "--json", "explain",
+                             stdin=body)[1]):
+                self.assertEqual(json.loads(text)["choice"], went, key)
+
     def test_gvctl_has_every_command(self):
         for args, stdin, words in (
                 (("replicas",), b"", (self.e.name, "up")),
