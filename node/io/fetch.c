@@ -17,7 +17,7 @@ struct fetch_connection {
     struct buf in;   /* the head, then the body */
     struct buf body; /* unchunked */
     bool connected;
-    bool reused;
+    unsigned address; /* of the pool's */
     bool in_body;
     bool keep_alive;
     unsigned status;
@@ -64,7 +64,6 @@ static void succeed(struct fetch_connection *c, bool leftover)
     deadline_clear(&c->deadline);
     c->in.len = 0;
     c->in_body = false;
-    c->reused = true;
     f->busy = false;
     if (!c->keep_alive || leftover || c->framing == HTTP_BODY_UNTIL_CLOSE)
         drop(c);
@@ -75,7 +74,9 @@ static void succeed(struct fetch_connection *c, bool leftover)
 static void on_deadline(struct deadline *d)
 {
     struct fetch_connection *c = CONTAINER_OF(d, struct fetch_connection, deadline);
-    fail(c, ERR_TIMEOUT);
+    if (!c->connected && c->connect_error == 0)
+        upstream_pool_address_failed(c->fetch->pool, c->address);
+    fail(c, c->connect_error != 0 ? ERR_UNREACHABLE : ERR_TIMEOUT);
 }
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
@@ -126,7 +127,7 @@ static int feed(struct fetch_connection *c, struct slice bytes, bool *leftover)
         return err;
     struct shell *shell = c->fetch->shell;
     struct http_head *head = &shell->head;
-    err = http_response_parse(head, c->in.at, c->in.len, false, &shell->limits);
+    err = http_response_parse(head, c->in.at, c->in.len, false, &shell->engine_limits);
     if (err != 0)
         return err;
     c->in_body = true;
@@ -165,6 +166,37 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
         fail(c, err);
 }
 
+static struct fetch_connection *open_connection(struct fetch *f)
+{
+    struct fetch_connection *c = calloc(1, sizeof *c);
+    CHECK(c != NULL);
+    CHECK(uv_tcp_init(f->shell->loop, &c->tcp) == 0);
+    c->tcp.data = c;
+    c->fetch = f;
+    c->deadline.expired = on_deadline;
+    buf_init(&c->in, FETCH_BODY_MAX);
+    buf_init(&c->body, FETCH_BODY_MAX);
+    f->connection = c;
+    return c;
+}
+
+static void begin_connect(struct fetch *f);
+
+/* A name may have several addresses: the replica is unreachable when all of them are. */
+static bool another_address(struct fetch_connection *c)
+{
+    struct fetch *f = c->fetch;
+    upstream_pool_address_failed(f->pool, c->address);
+    if (++f->addresses >= f->pool->address_count)
+        return false;
+    struct buf out = c->out; /* the request goes along */
+    buf_init(&c->out, 0);
+    drop(c);
+    open_connection(f)->out = out;
+    begin_connect(f);
+    return true;
+}
+
 static void on_connect(uv_connect_t *request, int status)
 {
     struct fetch_connection *c = CONTAINER_OF(request, struct fetch_connection, connect);
@@ -172,7 +204,8 @@ static void on_connect(uv_connect_t *request, int status)
         return;
     if (status != 0) {
         c->connect_error = status;
-        fail(c, ERR_UNREACHABLE);
+        if (!another_address(c))
+            fail(c, ERR_UNREACHABLE);
         return;
     }
     c->connected = true;
@@ -186,18 +219,27 @@ static void send_request(struct fetch_connection *c)
     (void)uv_write(&c->write, (uv_stream_t *)&c->tcp, &iov, 1, NULL); /* failure: EOF follows */
 }
 
-static struct fetch_connection *open_connection(struct fetch *f)
+static void arm(struct fetch *f)
 {
-    struct fetch_connection *c = calloc(1, sizeof *c);
-    CHECK(c != NULL);
-    CHECK(uv_tcp_init(f->shell->loop, &c->tcp) == 0);
-    c->tcp.data = c;
-    c->fetch = f;
-    c->deadline.expired = on_deadline;
-    buf_init(&c->in, FETCH_BODY_MAX);
-    buf_init(&c->body, FETCH_BODY_MAX);
-    f->connection = c;
-    return c;
+    deadline_set(f->slow ? &f->shell->fetch_sglang : &f->shell->fetch, &f->connection->deadline,
+                 shell_now_ms(f->shell));
+}
+
+static void begin_connect(struct fetch *f)
+{
+    struct fetch_connection *c = f->connection;
+    c->address = f->pool->address_at;
+    int err = f->pool->address_count > 0
+                  ? uv_tcp_connect(&c->connect, &c->tcp, upstream_pool_address(f->pool), on_connect)
+                  : UV_EHOSTUNREACH;
+    if (err == 0) {
+        arm(f);
+        return;
+    }
+    /* Told by the deadline, never from within this call. */
+    c->connect_error = err;
+    upstream_pool_address_failed(f->pool, c->address);
+    deadline_set(&f->shell->fetch_failed, &c->deadline, shell_now_ms(f->shell));
 }
 
 void fetch_init(struct fetch *f, struct upstream_pool *pool, fetch_done done, void *context)
@@ -214,19 +256,14 @@ void fetch_get(struct fetch *f, const char *path, bool slow)
     c->out.len = 0;
     CHECK(buf_printf(&c->out, "GET %s HTTP/1.1\r\nHost: %.*s\r\nUser-Agent: grapevine\r\n\r\n",
                      path, SLICE_ARG(name)) == 0);
-    deadline_set(slow ? &f->shell->fetch_sglang : &f->shell->fetch, &c->deadline,
-                 shell_now_ms(f->shell));
+    f->slow = slow;
+    f->addresses = 0;
     if (c->connected) {
+        arm(f);
         send_request(c);
-        return;
+    } else {
+        begin_connect(f);
     }
-    int err = f->pool->is_resolved
-                  ? uv_tcp_connect(&c->connect, &c->tcp,
-                                   (const struct sockaddr *)&f->pool->resolved, on_connect)
-                  : UV_EHOSTUNREACH;
-    if (err != 0 &&
-        c->deadline.next != NULL) /* told by the deadline, never from within this call */
-        c->deadline.at_ms = shell_now_ms(f->shell);
 }
 
 void fetch_cancel(struct fetch *f)

@@ -23,6 +23,8 @@ struct fetch {
     fetch_done done;
     void *context;
     bool busy;
+    bool slow;
+    unsigned addresses; /* of the name that failed in this fetch */
 };
 
 void fetch_init(struct fetch *f, struct upstream_pool *pool, fetch_done done, void *context);

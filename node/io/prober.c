@@ -26,8 +26,11 @@ struct probe {
     enum probe_kind kind; /* of the one under way */
     uint64_t due_ms[PROBE_KINDS];
     bool was_up;
-    bool metrics_missing; /* told once */
-    struct buf models;    /* the last /v1/models that was understood */
+    bool told_down;         /* that it is down, in the log */
+    bool metrics_missing;   /* told once */
+    bool metrics_too_large; /* told once */
+    bool models_too_large;  /* told once */
+    struct buf models;      /* the last /v1/models that was understood */
 };
 
 struct prober {
@@ -38,7 +41,9 @@ struct prober {
 
 /* --- what came back ------------------------------------------------------------------------- */
 
-static void log_change(struct probe *p, int err, unsigned status)
+/* Tells the log what changed since it was told last. Checks are not the only reason: answers that
+ * break off take a replica out too, which is found out here by the tick. */
+static void log_change(struct probe *p, const char *reason, unsigned status)
 {
     struct shell *shell = p->prober->shell;
     enum node_health health = node_router_replica_health(shell->router, p->replica);
@@ -46,15 +51,16 @@ static void log_change(struct probe *p, int err, unsigned status)
     struct slice name = node_router_replica_name(shell->router, p->replica);
     if (up && !p->was_up) {
         p->was_up = true;
+        p->told_down = false;
         p->due_ms[PROBE_MODELS] = 0;
         p->due_ms[PROBE_METRICS] = 0;
         p->due_ms[PROBE_SERVER_INFO] = 0;
         log_event(shell->log, LOG_INFO, "replica_up", LOG_STR("replica", name));
-    } else if (health == NODE_HEALTH_DOWN && p->was_up) {
+    } else if (health == NODE_HEALTH_DOWN && !p->told_down) {
         p->was_up = false;
+        p->told_down = true;
         log_event(shell->log, LOG_WARN, "replica_down", LOG_STR("replica", name),
-                  LOG_CSTR("error", err != 0 ? err_text(err) : "unhealthy"),
-                  LOG_UINT("status", status));
+                  LOG_CSTR("error", reason), LOG_UINT("status", status));
         upstream_pool_flush(&shell->pools[p->replica]);
     }
 }
@@ -65,7 +71,7 @@ static void health_done(struct probe *p, int err, bool refused, unsigned status)
     struct upstream_pool *pool = &shell->pools[p->replica];
     node_router_probed(shell->router, p->replica, err == 0 && status / 100 == 2, refused,
                        shell_now_ms(shell));
-    log_change(p, err, status);
+    log_change(p, err != 0 ? err_text(err) : "unhealthy", status);
     if (refused) {
         upstream_pool_flush(pool);
         upstream_pool_fail_silent(pool, SILENT_MS);
@@ -74,11 +80,27 @@ static void health_done(struct probe *p, int err, bool refused, unsigned status)
         upstream_pool_resolve(pool, RESOLVE_INTERVAL_MS / 6);
 }
 
+/* Counts, and tells the log once. */
+static void too_large(struct probe *p, bool *told, const char *path)
+{
+    struct shell *shell = p->prober->shell;
+    shell->stats.probes_too_large++;
+    if (!*told)
+        log_event(shell->log, LOG_WARN, "replica_probe_too_large",
+                  LOG_STR("replica", node_router_replica_name(shell->router, p->replica)),
+                  LOG_CSTR("path", path), LOG_UINT("bytes_max", FETCH_BODY_MAX),
+                  LOG_UINT("models_max", MODELS_MAX));
+    *told = true;
+}
+
 static void metrics_done(struct probe *p, int err, unsigned status, struct slice body)
 {
     struct shell *shell = p->prober->shell;
+    if (err == ERR_LIMIT)
+        too_large(p, &p->metrics_too_large, "/metrics");
     if (err != 0)
         return; /* health says what there is to say */
+    p->metrics_too_large = false;
     struct node_scrape scrape;
     err = status == 200 ? node_scrape_parse(body, &scrape) : ERR_NOT_FOUND;
     struct slice name = node_router_replica_name(shell->router, p->replica);
@@ -105,6 +127,7 @@ static void metrics_done(struct probe *p, int err, unsigned status, struct slice
 
 struct model_list {
     unsigned count;
+    bool cut;                     /* there were more */
     struct slice ids[MODELS_MAX]; /* in `text` */
     char text[MODELS_MAX][NODE_MODEL_ID_MAX];
 };
@@ -113,8 +136,10 @@ static int collect_model(void *context, struct slice id, struct slice object)
 {
     (void)object;
     struct model_list *list = context;
-    if (list->count == MODELS_MAX)
+    if (list->count == MODELS_MAX) {
+        list->cut = true;
         return 0;
+    }
     char *text = list->text[list->count];
     memcpy(text, id.at, id.len);
     list->ids[list->count++] = slice_of(text, id.len);
@@ -124,19 +149,27 @@ static int collect_model(void *context, struct slice id, struct slice object)
 static void models_done(struct probe *p, int err, unsigned status, struct slice body)
 {
     struct shell *shell = p->prober->shell;
+    if (err == ERR_LIMIT)
+        too_large(p, &p->models_too_large, "/v1/models");
     if (err != 0 || status != 200)
         return;
     static struct model_list list; /* one loop, one callback at a time */
     list.count = 0;
+    list.cut = false;
     if (node_models_parse(body, collect_model, &list) != 0) {
         log_event(shell->log, LOG_WARN, "replica_models_unknown",
                   LOG_STR("replica", node_router_replica_name(shell->router, p->replica)));
         return;
     }
-    if (node_router_models(shell->router, p->replica, list.ids, list.count) != 0)
-        return;
-    buf_clear(&p->models);
-    (void)buf_append_slice(&p->models, body);
+    err = node_router_models(shell->router, p->replica, list.ids, list.count);
+    if (err == 0) {
+        buf_clear(&p->models);
+        err = buf_append_slice(&p->models, body);
+    }
+    if (err != 0 || list.cut)
+        too_large(p, &p->models_too_large, "/v1/models");
+    else
+        p->models_too_large = false;
 }
 
 static void server_info_done(struct probe *p, int err, unsigned status, struct slice body)
@@ -221,7 +254,10 @@ void prober_tick(struct shell *shell)
     for (unsigned i = 0; i < prober->count; i++) {
         struct probe *p = &prober->probes[i];
         upstream_pool_resolve(&shell->pools[i], RESOLVE_INTERVAL_MS);
-        if (p->fetch.busy)
+        log_change(p, "answers failed", 0);
+        const struct upstream_pool *pool = &shell->pools[i];
+        bool first_lookup = pool->address_count == 0 && pool->resolving;
+        if (p->fetch.busy || first_lookup)
             continue;
         for (enum probe_kind kind = PROBE_HEALTH; kind < PROBE_KINDS; kind++) {
             if (kind == PROBE_SERVER_INFO && interval(p, kind) > SERVER_INFO_INTERVAL_MS)

@@ -3,6 +3,8 @@
 import json
 import os
 import socket
+import subprocess
+import tempfile
 import time
 import unittest
 
@@ -125,6 +127,8 @@ class Pool(Case):
         for _ in range(10):  # and the replica is not thought dead for that
             self.assertEqual(r.get("/a").status, 503)
         self.assertEqual(r.metrics()['grapevine_replica_up{replica="%s"}' % e.name], 1)
+        self.assertEqual(r.metric("upstream_full_total"), 10)
+        self.assertEqual(r.metric('requests_refused_total{reason="no_replica"}'), 10)
 
 
 class Failures(Case):
@@ -170,6 +174,13 @@ class Failures(Case):
             self.bad.handler = lambda asked: (asked.read_body(), getattr(asked, how)())
             self.all_good(self.pair())
 
+    def test_heads_of_engines_have_limits_of_their_own(self):
+        """Those of clients are a setting; an engine may well answer more than they may ask."""
+        self.bad.replies(answer(200, b"ok", [("X-%d" % i, "v" * 60) for i in range(200)]))
+        r = self.router([self.bad], "--head-bytes-max", "1KiB", "--headers-max", "8")
+        got = self.client(r).ask("POST", CHAT, chat())
+        self.assertEqual((got.status, got.get("x-199")), (200, "v" * 60))
+
     def test_an_engine_that_dies_in_the_head_is_replaced(self):
         self.bad.closes(b"HTTP/1.1 200 OK\r\nContent-Le")
         self.all_good(self.pair())
@@ -179,9 +190,32 @@ class Failures(Case):
         r = self.pair()
         for i in range(6):
             body = b"y" * 200000
-            got = self.client(r).ask("POST", "/a", body)
+            got = self.client(r).ask("PUT", "/a", body)
             self.assertEqual((got.status, got.body), (200, b"good " + body))
         r.quiet()
+
+    def test_what_may_not_be_done_twice_is_sent_once(self):
+        """A POST that no engine API has may have been carried out when the connection broke."""
+        for e in (self.bad, self.good):
+            e.handler = lambda asked: (asked.read_body(), asked.reset())
+        r = self.pair()
+        self.assertEqual(self.client(r).ask("POST", "/a", b"pay").status, 502)
+        self.assertEqual(len(self.bad.requests) + len(self.good.requests), 1)
+        self.assertEqual(self.client(r).ask("DELETE", "/a").status, 502)
+        self.assertEqual(len(self.bad.requests) + len(self.good.requests), 3)
+        self.assertEqual(r.metric("retries_total"), 1)
+        r.quiet()
+
+    def test_what_was_not_sent_yet_may_always_go_elsewhere(self):
+        r = self.pair("--health-interval", "60s")
+        self.bad.refuse()
+        self.all_good(r, n=4, path="/a", tried=False)
+
+    def test_a_retry_that_finds_nobody_is_no_retry(self):
+        r = self.router([self.bad], "--other-paths", "pass", "--health-interval", "60s")
+        self.bad.handler = lambda asked: (asked.read_body(), asked.close())
+        self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 502)
+        self.assertEqual(r.metric("retries_total"), 0)
 
     def test_a_busy_engine_is_passed_over(self):
         self.bad.replies(answer_json({"error": "queue full"}, 503))
@@ -362,14 +396,29 @@ class Waiting(Case):
         self.assertEqual(r.metric("upstream_timeouts_total"), 2)
         r.quiet()
 
-    def test_a_first_byte_that_does_not_come_can_come_from_another(self):
+    def slow_and_good(self):
         slow, good = self.engine(), self.engine()
         slow.handler = lambda asked: (asked.read_body(), asked.wait_gone())
-        r = self.router([slow, good], "--policy", "round_robin", "--upstream-first-byte-timeout",
-                        "200ms")
+        r = self.router([slow, good], "--other-paths", "pass", "--policy", "round_robin",
+                        "--upstream-first-byte-timeout", "200ms")
+        return slow, good, r
+
+    def test_a_first_byte_that_does_not_come_can_come_from_another(self):
+        slow, _, r = self.slow_and_good()
         for _ in range(3):
-            self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
+            self.assertEqual(self.client(r).ask("GET", "/a").status, 200)
         self.assertGreater(len(slow.requests), 0)
+        r.quiet()
+
+    def test_a_prompt_that_an_engine_sits_on_is_not_queued_at_a_second_one(self):
+        slow, good, r = self.slow_and_good()
+        seen = [self.client(r).ask("POST", CHAT, chat()).status for _ in range(4)]
+        self.assertEqual(sorted(seen), [200, 200, 504, 504])
+        self.assertEqual((len(slow.requests), len(good.requests)), (2, 2))
+        self.assertEqual(r.metric("retries_total"), 0)
+        self.assertEqual(r.metric("upstream_timeouts_total"), 2)
+        self.assertEqual(r.metric("upstream_broken_total"), 0)  # time-outs are not counted twice
+        self.assertEqual(r.metric('requests_refused_total{reason="bad_gateway"}'), 2)
         r.quiet()
 
     def test_a_stream_that_stands_still_is_cut(self):
@@ -478,6 +527,77 @@ class Health(Case):
         r = self.router(["http://localhost:%d" % e.port])
         wait_for(lambda: r.events("replica_up"), "the replica by its name")
         self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
+
+    def test_a_name_with_several_addresses_is_tried_at_each(self):
+        """localhost is ::1 first where there is IPv6; this engine listens on 127.0.0.1 alone."""
+        try:
+            first = socket.getaddrinfo("localhost", 80, type=socket.SOCK_STREAM)[0]
+        except OSError:
+            first = None
+        if first is None or first[4][0] != "::1":
+            self.skipTest("localhost is not ::1 first here")
+        e = self.engine()
+        r = self.router(["http://localhost:%d" % e.port])
+        wait_for(lambda: r.events("replica_up"), "the replica by its name")
+        self.assertEqual(r.events("replica_down"), [])
+        self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
+        self.assertEqual(r.metric("retries_total"), 0)
+
+    def test_all_addresses_of_a_name_are_tried(self):
+        """The same with a hosts file of our own, in both orders."""
+        for addresses in (("127.0.0.2", HOST), (HOST, "127.0.0.2"), ("127.0.0.3", "127.0.0.2")):
+            with tempfile.NamedTemporaryFile("w") as hosts:
+                hosts.write("".join("%s two.test\n" % a for a in addresses))
+                hosts.flush()
+                wrap = ["unshare", "-m", "sh", "-c",
+                        "mount --bind %s /etc/hosts && exec \"$@\"" % hosts.name, "sh"]
+                try:
+                    subprocess.run(wrap + ["true"], check=True, capture_output=True)
+                except (OSError, subprocess.CalledProcessError):
+                    self.skipTest("no mount namespace of our own here")
+                e = self.engine()
+                r = self.router(["http://two.test:%d" % e.port], "--health-interval", "60s",
+                                wrap=wrap)
+                if HOST not in addresses:
+                    r.wait_event("replica_down")
+                    continue
+                wait_for(lambda: r.events("replica_up"), "the replica by its name")
+                self.assertEqual(r.events("replica_down"), [])
+                self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
+                self.assertEqual(r.metric("upstream_connect_failures_total"), 0)
+                e.refuse()  # it is tried at each of its addresses, then the client hears of it
+                self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 502)
+                self.assertEqual(r.metric("upstream_connect_failures_total"), 1)
+
+    def test_a_replica_that_only_answers_show_to_be_sick_is_told(self):
+        """Five answers broken off take it out, without any check: the log must say so, once."""
+        e = self.engine()
+        e.closes(b"")
+        r = self.router([e], "--health-interval", "3s", "--retries-max", "0")
+        for _ in range(5):
+            self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 502)
+        down = r.wait_event("replica_down")
+        self.assertEqual((down["replica"], down["error"]), (e.name, "answers failed"))
+        r.wait_event("replica_up", 2)
+        self.assertEqual(len(r.events("replica_down")), 1)
+
+    def test_a_replica_that_never_was_up_is_told_to_be_down_once(self):
+        gone = "http://%s:%d" % (HOST, closed_port())
+        r = self.router([gone], "--health-interval", "100ms")
+        r.wait_event("replica_down")
+        time.sleep(0.4)
+        self.assertEqual(len(r.events("replica_down")), 1)
+
+    def test_probes_that_are_too_large_are_told_once(self):
+        e = self.engine(models=["m0"])
+        e.probes["/metrics"] = lambda asked: asked.send(answer(200, b"# x\n" * 1200000))
+        e.probes["/v1/models"] = lambda asked: asked.send(answer_json(
+            {"object": "list", "data": [{"id": "m%d" % i} for i in range(300)]}))
+        r = self.router([e], "--scrape-interval", "100ms")
+        wait_for(lambda: {x["path"] for x in r.events("replica_probe_too_large")} ==
+                 {"/metrics", "/v1/models"}, "both told")
+        wait_for(lambda: r.metric("probes_too_large_total") >= 4, "they come again")
+        self.assertEqual(len(r.events("replica_probe_too_large")), 2)
 
     def test_probes_that_hang_or_lie_do_no_harm(self):
         e = self.engine()
