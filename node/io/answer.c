@@ -6,6 +6,37 @@
 #include "base/check.h"
 #include "http/answer.h"
 
+static enum shell_refusal refusal_of(unsigned status)
+{
+    switch (status) {
+    case 403:
+    case 404:
+    case 405:
+        return SHELL_REFUSED_PATH;
+    case 408:
+        return SHELL_REFUSED_TIMEOUT;
+    case 413:
+        return SHELL_REFUSED_BODY_LIMIT;
+    case 500:
+        return SHELL_REFUSED_INTERNAL;
+    case 502:
+    case 504:
+        return SHELL_REFUSED_BAD_GATEWAY;
+    case 503:
+        return SHELL_REFUSED_NO_REPLICA;
+    default:
+        return SHELL_REFUSED_MALFORMED;
+    }
+}
+
+static void count_refusal(struct exchange *x)
+{
+    if (x->status < 400 || x->client->port != SHELL_PORT_CLIENT || x->client->surplus)
+        return;
+    enum shell_refusal why = x->refusal != SHELL_REFUSED_NONE ? x->refusal : refusal_of(x->status);
+    x->shell->stats.requests_refused[why]++;
+}
+
 static void answer(struct exchange *x, const struct http_answer *given,
                    const struct http_error *error)
 {
@@ -23,11 +54,12 @@ static void answer(struct exchange *x, const struct http_answer *given,
     a.close = x->client->last || x->client->state == CLIENT_BODY;
     a.head_request = x->head_request;
     x->status = error != NULL ? error->status : a.status;
+    count_refusal(x);
     struct buf *out = &x->shell->scratch;
     buf_clear(out);
     int err = error != NULL ? http_answer_error_write(out, &a, error) : http_answer_write(out, &a);
     if (err != 0) {
-        client_close(x->client);
+        client_close(x->client, CLIENT_END_NO_MEMORY);
         return;
     }
     x->bytes_out += out->len;
@@ -78,7 +110,7 @@ void exchange_refuse(struct client *c, unsigned status, const char *type, const 
     if (x == NULL)
         x = exchange_new(c);
     if (x == NULL || x->answering) {
-        client_close(c);
+        client_close(c, CLIENT_END_REFUSED);
         return;
     }
     c->exchange = x;

@@ -58,13 +58,12 @@ static void no_replica(struct exchange *x, int err)
         struct node_request request;
         exchange_describe(x, &request);
         struct slice model = request.model;
-        x->shell->stats.requests_refused[SHELL_REFUSED_MODEL]++;
+        x->refusal = SHELL_REFUSED_MODEL;
         exchange_answer_error(x, 404, "NotFoundError", SLICE("model"),
                               "The model `%.*s` does not exist.",
                               model.len > 256 ? 256 : (int)model.len, model.at);
         return;
     }
-    x->shell->stats.requests_refused[SHELL_REFUSED_NO_REPLICA]++;
     if (x->attempts > 0 && err != ERR_FULL)
         exchange_answer_error(x, x->timed_out ? 504 : 502,
                               x->timed_out ? "GatewayTimeoutError" : "BadGatewayError",
@@ -81,7 +80,8 @@ static void exclude(struct exchange *x)
     x->excluded[r / 64] |= UINT64_C(1) << (r % 64);
 }
 
-/* Books a replica that was not tried yet. */
+/* Books a replica that was not tried yet. What is asked around is a question more than work: most
+ * of those asked will not have it, so nothing is recorded of them. */
 static int choose(struct exchange *x)
 {
     struct shell *shell = x->shell;
@@ -90,12 +90,13 @@ static int choose(struct exchange *x)
     x->asking_around = exchange_stored_response(x).len > 0 && request.replica_wanted < 0;
     uint64_t now = shell_now_ms(shell);
     int err =
-        x->skimming && exchange_generates(x->route.kind)
+        x->skimming && x->skim.understood && !x->asking_around && exchange_generates(x->route.kind)
             ? node_router_choose(shell->router, &request, x->excluded, now, &x->decision)
             : node_router_choose_by_load(shell->router, &request, x->excluded, now, &x->decision);
     if (err == 0) {
         x->booked = true;
         x->attempts++;
+        x->addresses = 0;
     }
     return err;
 }
@@ -116,6 +117,8 @@ static void start(struct exchange *x)
             return;
         }
     }
+    if (x->attempts > 1)
+        shell->stats.retries++;
     upstream_push(x->upstream);
 }
 
@@ -128,10 +131,31 @@ void exchange_route(struct exchange *x)
         start(x);
 }
 
+/* Doing it twice is as good as doing it once (RFC 9110, section 9.2.2). */
+static bool is_idempotent(enum http_method method)
+{
+    switch (method) {
+    case HTTP_METHOD_GET:
+    case HTTP_METHOD_HEAD:
+    case HTTP_METHOD_OPTIONS:
+    case HTTP_METHOD_PUT:
+    case HTTP_METHOD_DELETE:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Whether another attempt may be made, with the request whole as it was. */
 static bool may_retry(const struct exchange *x)
 {
-    return !x->answering && !x->dropping && x->attempts <= x->shell->options->retries_max;
+    if (x->answering || x->dropped || x->attempts > x->shell->options->retries_max)
+        return false;
+    if (!x->reached || is_idempotent(x->method))
+        return true;
+    /* Computing a prompt twice changes nothing but the load. When an engine is silent for so long
+     * that time is up, it has most likely queued the prompt: a second one would queue it again. */
+    return !x->timed_out && exchange_computes(x->route.kind);
 }
 
 static void retry_elsewhere(struct exchange *x, enum node_outcome outcome)
@@ -139,52 +163,66 @@ static void retry_elsewhere(struct exchange *x, enum node_outcome outcome)
     output_discard(x); /* the start of an answer that turned out to be none */
     exchange_release_booking(x, outcome);
     exclude(x);
-    x->shell->stats.retries++;
     x->scan = EXCHANGE_SCAN_NONE;
     exchange_route(x);
 }
 
 /* --- when it fails -------------------------------------------------------------------------- */
 
+static const char *failure_text(enum upstream_failure failure)
+{
+    switch (failure) {
+    case UPSTREAM_CONNECT_FAILED:
+        return "connect";
+    case UPSTREAM_TIMEOUT:
+        return "timeout";
+    case UPSTREAM_MALFORMED:
+        return "malformed answer";
+    default:
+        return "connection broke";
+    }
+}
+
+/* The same replica once more, under the same booking: nothing says that it failed. */
+static bool again(struct exchange *x, struct upstream_pool *pool, enum upstream_failure failure)
+{
+    bool stale = failure == UPSTREAM_STALE && !x->dropped;
+    bool other_address = failure == UPSTREAM_CONNECT_FAILED && ++x->addresses < pool->address_count;
+    if ((!stale && !other_address) || upstream_start(pool, x, true, &x->upstream) != 0)
+        return false;
+    upstream_push(x->upstream);
+    return true;
+}
+
 void exchange_on_failure(struct exchange *x, enum upstream_failure failure)
 {
     struct shell *shell = x->shell;
     struct upstream_pool *pool = &shell->pools[x->decision.replica];
+    /* A reused connection that closed without a word had closed before the request came. */
+    x->reached = failure != UPSTREAM_STALE && x->upstream != NULL && x->upstream->head_sent > 0;
     x->upstream = NULL;
     x->timed_out = failure == UPSTREAM_TIMEOUT;
-    if (failure == UPSTREAM_STALE && !x->dropping &&
-        upstream_start(pool, x, true, &x->upstream) == 0) {
-        upstream_push(x->upstream);
-        return; /* the same booking goes on */
-    }
+    if (again(x, pool, failure))
+        return;
     enum node_outcome outcome = NODE_OUTCOME_BROKEN;
     if (failure == UPSTREAM_CONNECT_FAILED) {
         shell->stats.upstream_connect_failures++;
         outcome = NODE_OUTCOME_CONNECT_FAILED;
         upstream_pool_resolve(pool, 5000);
-    } else {
+    } else if (failure != UPSTREAM_TIMEOUT) {
         shell->stats.upstream_broken++;
     }
     log_event(shell->log, LOG_WARN, "upstream_failed", LOG_STR("id", x->request_id),
               LOG_STR("replica", node_router_replica_name(shell->router, x->decision.replica)),
-              LOG_CSTR("what", failure == UPSTREAM_CONNECT_FAILED ? "connect"
-                               : failure == UPSTREAM_TIMEOUT      ? "timeout"
-                               : failure == UPSTREAM_MALFORMED    ? "malformed answer"
-                                                                  : "connection broke"),
-              LOG_BOOL("answering", x->answering));
+              LOG_CSTR("what", failure_text(failure)), LOG_BOOL("answering", x->answering));
     if (may_retry(x)) {
         retry_elsewhere(x, outcome);
         return;
     }
     x->outcome = outcome;
     if (x->answering) { /* the client must see that the answer is cut: no proper end of chunks */
-        struct client *c = x->client;
         output_flush(x);
-        exchange_release_booking(x, outcome);
-        if (x->out_framing == HTTP_BODY_UNTIL_CLOSE)
-            client_reset(c);
-        else
-            client_close(c);
+        exchange_finish_cut(x);
         return;
     }
     output_discard(x);
@@ -200,8 +238,12 @@ bool exchange_moves_on(struct exchange *x, unsigned status)
 {
     struct shell *shell = x->shell;
     bool busy = status == 503;
-    /* Asking around is no failure: each replica may be asked once. */
-    bool elsewhere = x->asking_around && status == 404 && !x->answering && !x->dropping;
+    x->reached = true;
+    x->timed_out = false;
+    /* Asking around is no failure: each replica may be asked once, if that is little effort. */
+    bool elsewhere =
+        x->asking_around && status == 404 && !x->answering && !x->dropped &&
+        (x->body->bytes <= EXCHANGE_ASK_BYTES || x->attempts <= shell->options->retries_max);
     if (!elsewhere && !(busy && may_retry(x)))
         return false;
     struct node_decision before = x->decision;
@@ -214,7 +256,6 @@ bool exchange_moves_on(struct exchange *x, unsigned status)
     }
     x->upstream = NULL;
     upstream_abort(u);
-    shell->stats.retries++;
     start(x);
     return true;
 }

@@ -32,11 +32,12 @@ static void on_closed(uv_handle_t *handle)
     if (c->next != NULL)
         c->next->prev = c->prev;
     shell->stats.connections_open--;
+    shell->stats.clients_open -= c->port == SHELL_PORT_CLIENT;
     free(c);
     shell_drain_check(shell);
 }
 
-static void end(struct client *c, bool with_reset)
+static void end(struct client *c, bool with_reset, enum client_end why)
 {
     if (c->state == CLIENT_CLOSING)
         return;
@@ -47,17 +48,17 @@ static void end(struct client *c, bool with_reset)
     if (!with_reset || uv_tcp_close_reset(&c->tcp, on_closed) != 0)
         uv_close((uv_handle_t *)&c->tcp, on_closed);
     if (x != NULL)
-        exchange_on_client_gone(x);
+        exchange_on_cut(x, why);
 }
 
-void client_close(struct client *c)
+void client_close(struct client *c, enum client_end why)
 {
-    end(c, false);
+    end(c, false, why);
 }
 
-void client_reset(struct client *c)
+void client_reset(struct client *c, enum client_end why)
 {
-    end(c, true);
+    end(c, true, why);
 }
 
 /* FIN after what is queued, then the peer may finish talking: closing with unread bytes would be
@@ -77,6 +78,10 @@ static void linger(struct client *c)
 static void on_deadline(struct deadline *d)
 {
     struct client *c = CONTAINER_OF(d, struct client, deadline);
+    if (c->broken != CLIENT_END_DONE) {
+        client_reset(c, c->broken);
+        return;
+    }
     bool slow = c->state == CLIENT_BODY || (c->state == CLIENT_HEAD && c->in.len > 0);
     if (slow && c->out_bytes == 0) {
         c->shell->stats.client_timeouts++;
@@ -85,7 +90,7 @@ static void on_deadline(struct deadline *d)
     }
     if (c->out_bytes > 0)
         c->shell->stats.client_timeouts++;
-    client_close(c);
+    client_close(c, CLIENT_END_SLOW);
 }
 
 /* Arms the limit that the present state asks for. */
@@ -115,11 +120,15 @@ static void flush_queue(struct client *c);
 static void after_answer(struct client *c)
 {
     c->ended = false;
+    if (c->reset_at_end) {
+        client_reset(c, CLIENT_END_DONE);
+        return;
+    }
     if (c->last) {
         if (c->lingering || c->in.len > 0) /* a pipeline that will not be answered: more may come */
             linger(c);
         else
-            client_close(c);
+            client_close(c, CLIENT_END_DONE);
         return;
     }
     c->state = CLIENT_HEAD;
@@ -142,7 +151,11 @@ static void on_written(uv_write_t *request, int status)
     if (c->state == CLIENT_CLOSING)
         return;
     if (status != 0) {
-        client_close(c);
+        client_close(c, CLIENT_END_GONE);
+        return;
+    }
+    if (c->broken != CLIENT_END_DONE) {
+        client_reset(c, c->broken);
         return;
     }
     struct segment *s = c->out_first;
@@ -164,6 +177,14 @@ static void on_written(uv_write_t *request, int status)
         after_answer(c);
 }
 
+/* The read side hears of it next and closes, or the write under way does; if nothing is read now (a
+ * long pipeline), the time limit does. */
+static void broke(struct client *c, enum client_end why)
+{
+    c->broken = why;
+    deadline_set(&c->shell->client_linger, &c->deadline, shell_now_ms(c->shell));
+}
+
 /* One queued segment at a time is with libuv. */
 static void flush_queue(struct client *c)
 {
@@ -172,7 +193,7 @@ static void flush_queue(struct client *c)
     struct segment *s = c->out_first;
     uv_buf_t iov = uv_buf_init(s->data + c->out_offset, s->len - (unsigned)c->out_offset);
     if (uv_write(&c->write, (uv_stream_t *)&c->tcp, &iov, 1, on_written) != 0) {
-        c->write_broken = true;
+        broke(c, CLIENT_END_GONE);
         return;
     }
     c->writing = true;
@@ -204,23 +225,15 @@ static int queue_bytes(struct client *c, struct slice bytes)
     return 0;
 }
 
-/* The read side hears of it next and closes; if nothing is read now (a long pipeline), the time
- * limit does. */
-static void broke(struct client *c)
-{
-    c->write_broken = true;
-    deadline_set(&c->shell->client_linger, &c->deadline, shell_now_ms(c->shell));
-}
-
 void client_write(struct client *c, const uv_buf_t *iov, unsigned count)
 {
-    if (c->state == CLIENT_CLOSING || c->write_broken)
+    if (c->state == CLIENT_CLOSING || c->broken != CLIENT_END_DONE)
         return;
     size_t skip = 0;
     if (c->out_first == NULL) {
         int wrote = uv_try_write((uv_stream_t *)&c->tcp, iov, count);
         if (wrote < 0 && wrote != UV_EAGAIN) {
-            broke(c);
+            broke(c, CLIENT_END_GONE);
             return;
         }
         skip = wrote > 0 ? (size_t)wrote : 0;
@@ -235,7 +248,8 @@ void client_write(struct client *c, const uv_buf_t *iov, unsigned count)
         skip = 0;
         c->shell->stats.bytes_out += rest.len;
         if (queue_bytes(c, rest) != 0) {
-            broke(c); /* no memory for a slow reader: it loses its connection */
+            broke(c,
+                  CLIENT_END_NO_MEMORY); /* no memory for a slow reader: it loses its connection */
             return;
         }
     }
@@ -250,8 +264,8 @@ void client_answered(struct client *c)
     c->exchange = NULL;
     if (c->state == CLIENT_CLOSING)
         return;
-    if (c->write_broken) {
-        client_close(c);
+    if (c->broken != CLIENT_END_DONE) { /* what the client has must not pass for an answer */
+        client_reset(c, c->broken);
         return;
     }
     if (c->state == CLIENT_BODY) { /* answered before its body was read: no way to go on */
@@ -262,6 +276,13 @@ void client_answered(struct client *c)
     c->ended = true;
     if (c->out_bytes == 0)
         after_answer(c);
+}
+
+void client_answer_cut(struct client *c, bool by_reset)
+{
+    c->last = true;
+    c->reset_at_end = by_reset;
+    client_answered(c);
 }
 
 /* --- reading -------------------------------------------------------------------------------- */
@@ -335,7 +356,6 @@ static size_t take_head(struct client *c, struct slice in)
         return 0;
     c->progress = (struct http_progress){0};
     if (err != 0) {
-        c->shell->stats.requests_refused[SHELL_REFUSED_MALFORMED]++;
         exchange_refuse(c, head->refusal, "invalid_request_error", head->refusal_text);
         return 0;
     }
@@ -385,7 +405,7 @@ static void pump(struct client *c, struct slice in)
     if (c->state != CLIENT_CLOSING && c->state != CLIENT_LINGER && in.len > 0) {
         if (buf_append_slice(&c->in, in) != 0) { /* cannot be: limits leave room for a read */
             buf_free(&held);
-            client_close(c);
+            client_close(c, CLIENT_END_NO_MEMORY);
             return;
         }
         if (c->state != CLIENT_HEAD && c->in.len > c->shell->limits.head_bytes_max && c->reading) {
@@ -423,9 +443,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
     if (n == 0 || c->state == CLIENT_CLOSING)
         return;
     if (n < 0) {
-        if (c->exchange != NULL)
-            c->shell->stats.client_gone++;
-        client_close(c);
+        client_close(c, c->broken != CLIENT_END_DONE ? c->broken : CLIENT_END_GONE);
         return;
     }
     if (c->state == CLIENT_LINGER)
@@ -456,16 +474,42 @@ void client_drain(struct client *c)
         return;
     c->last = true;
     if (c->state == CLIENT_HEAD && c->in.len == 0 && c->out_bytes == 0)
-        client_close(c);
+        client_close(c, CLIENT_END_DONE);
+}
+
+static void on_spare_closed(uv_handle_t *handle)
+{
+    struct shell_listener *l = CONTAINER_OF((uv_tcp_t *)handle, struct shell_listener, spare);
+    l->spare_busy = false;
+    if (l->waiting) {
+        l->waiting = false;
+        client_accept(l->tcp.data, l);
+    }
+}
+
+static void turn_away(struct shell *shell, struct shell_listener *l)
+{
+    shell->stats.accept_failures++;
+    if (uv_is_closing((uv_handle_t *)&l->tcp))
+        return;
+    if (l->spare_busy) {
+        l->waiting = true;
+        return;
+    }
+    CHECK(uv_tcp_init(shell->loop, &l->spare) == 0); /* takes no memory */
+    l->spare_busy = true;
+    (void)uv_accept((uv_stream_t *)&l->tcp, (uv_stream_t *)&l->spare);
+    uv_close((uv_handle_t *)&l->spare, on_spare_closed);
 }
 
 void client_accept(struct shell *shell, struct shell_listener *listener)
 {
     struct client *c = calloc(1, sizeof *c);
-    if (c == NULL || uv_tcp_init(shell->loop, &c->tcp) != 0) {
-        free(c);
+    if (c == NULL) {
+        turn_away(shell, listener);
         return;
     }
+    CHECK(uv_tcp_init(shell->loop, &c->tcp) == 0);
     c->tcp.data = c;
     c->shell = shell;
     c->port = listener->port;
@@ -476,8 +520,9 @@ void client_accept(struct shell *shell, struct shell_listener *listener)
         c->next->prev = c;
     shell->clients = c;
     shell->stats.connections_open++;
+    shell->stats.clients_open += c->port == SHELL_PORT_CLIENT;
     if (uv_accept((uv_stream_t *)&listener->tcp, (uv_stream_t *)&c->tcp) != 0) {
-        client_close(c);
+        client_close(c, CLIENT_END_GONE);
         return;
     }
     shell->stats.connections_accepted++;
@@ -489,8 +534,9 @@ void client_accept(struct shell *shell, struct shell_listener *listener)
     c->reading = true;
     (void)uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read);
     if (listener->port == SHELL_PORT_CLIENT &&
-        shell->stats.connections_open > shell->options->connections_max) {
+        shell->stats.clients_open > shell->options->connections_max) {
         shell->stats.connections_refused++;
+        c->surplus = true;
         exchange_refuse(c, 503, "overloaded_error", "Too many connections, try again later.");
         return;
     }

@@ -16,6 +16,18 @@
 
 struct exchange;
 
+/* Why a connection closes, or an answer was cut. */
+enum client_end {
+    CLIENT_END_DONE,      /* nothing is cut */
+    CLIENT_END_GONE,      /* the client closed or reset the connection */
+    CLIENT_END_SLOW,      /* it did not send or read in time */
+    CLIENT_END_ENGINE,    /* the replica broke off its answer */
+    CLIENT_END_NO_MEMORY, /* ours, for what it did not read yet */
+    CLIENT_END_REFUSED,   /* the rest of its request was refused while the answer went out */
+    CLIENT_END_STOPPED,   /* the daemon ends */
+    CLIENT_ENDS,
+};
+
 enum client_state { CLIENT_HEAD, CLIENT_BODY, CLIENT_ANSWER, CLIENT_LINGER, CLIENT_CLOSING };
 
 struct client {
@@ -30,11 +42,13 @@ struct client {
     enum client_state state;
     bool reading;
     bool writing;
-    bool pumping;   /* client_pump() is on the stack */
-    bool last;      /* close after the present answer */
-    bool lingering; /* the answer is an error: let the peer finish talking */
-    bool ended;     /* the present answer is complete, but not all of it is written */
-    bool write_broken;
+    bool pumping;           /* client_pump() is on the stack */
+    bool last;              /* close after the present answer */
+    bool surplus;           /* beyond connections-max: it gets its 503 and counts as no request */
+    bool lingering;         /* the answer is an error: let the peer finish talking */
+    bool ended;             /* the present answer is complete, but not all of it is written */
+    bool reset_at_end;      /* the answer was cut and only a reset can tell */
+    enum client_end broken; /* writing is over, for that reason; DONE: it is not */
 
     struct buf in; /* unparsed: part of a head, or a pipeline */
     struct http_progress progress;
@@ -52,6 +66,8 @@ struct client {
     char peer[48]; /* IP address as text */
 };
 
+/* Takes the connection that waits at the listener. Without memory for it, it is closed: libuv
+ * listens no more while one waits. */
 void client_accept(struct shell *shell, struct shell_listener *listener);
 
 /* Writes now what the socket takes and queues the rest. An error closes later, from the loop. */
@@ -66,6 +82,9 @@ static inline bool client_congested(const struct client *c)
 
 /* The exchange has given its whole answer and is gone. */
 void client_answered(struct client *c);
+/* The exchange is gone and its answer is cut: what is queued still goes out, then the connection
+ * closes, by a reset where its end would pass for the end of the answer. */
+void client_answer_cut(struct client *c, bool by_reset);
 
 /* Body reading was held back (client_hold_body) and may go on. */
 void client_hold_body(struct client *c);
@@ -74,9 +93,9 @@ void client_resume_body(struct client *c);
 /* The drain has begun: closes if nothing is under way, else after the present answer. */
 void client_drain(struct client *c);
 
-/* Closes at once; the exchange, if any, is told. */
-void client_close(struct client *c);
+/* Closes at once; the exchange, if any, is told why. */
+void client_close(struct client *c, enum client_end why);
 /* The same with a reset: where the end of the connection would pass for the end of the answer. */
-void client_reset(struct client *c);
+void client_reset(struct client *c, enum client_end why);
 
 #endif

@@ -34,7 +34,7 @@ struct exchange *exchange_new(struct client *c)
     x->client = c;
     x->started_ms = shell_now_ms(shell);
     x->outcome = NODE_OUTCOME_OK;
-    shell->stats.requests++;
+    shell->stats.requests += !c->surplus;
     shell->stats.requests_open++;
     return x;
 }
@@ -85,10 +85,23 @@ void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
                        shell_now_ms(x->shell));
 }
 
-static void log_access(const struct exchange *x, bool client_gone)
+const char *exchange_end_name(enum client_end why)
+{
+    static const char *const names[CLIENT_ENDS] = {
+        [CLIENT_END_DONE] = "whole",          [CLIENT_END_GONE] = "client_gone",
+        [CLIENT_END_SLOW] = "client_slow",    [CLIENT_END_ENGINE] = "engine_failed",
+        [CLIENT_END_NO_MEMORY] = "no_memory", [CLIENT_END_REFUSED] = "refused",
+        [CLIENT_END_STOPPED] = "stopped",
+    };
+    _Static_assert(ARRAY_LEN(((struct shell_stats *)0)->answers_cut) == CLIENT_ENDS,
+                   "one counter each");
+    return names[why];
+}
+
+static void log_access(const struct exchange *x, enum client_end why)
 {
     struct shell *shell = x->shell;
-    bool bad = client_gone || x->status >= 400 || x->outcome != NODE_OUTCOME_OK;
+    bool bad = why != CLIENT_END_DONE || x->status >= 400 || x->outcome != NODE_OUTCOME_OK;
     if (shell->options->access_log == NODE_ACCESS_LOG_OFF ||
         (shell->options->access_log == NODE_ACCESS_LOG_ERRORS && !bad))
         return;
@@ -107,35 +120,47 @@ static void log_access(const struct exchange *x, bool client_gone)
         LOG_INT("prompt_tokens", x->scan ? x->usage.prompt_tokens : -1),
         LOG_INT("cached_tokens", x->scan ? x->usage.cached_tokens : -1),
         LOG_UINT("cached_predicted", x->decision.cached_tokens),
-        LOG_BOOL("client_gone", client_gone));
+        LOG_CSTR("end", exchange_end_name(why)));
 }
 
-/* The end of every exchange whose client is still there. */
+/* The one way out of every exchange. */
+static void end(struct exchange *x, enum client_end why, enum node_outcome outcome)
+{
+    struct shell_stats *stats = &x->shell->stats;
+    if (x->status >= 100 && x->status < 600 && !x->client->surplus)
+        stats->responses[x->status / 100]++;
+    if (why == CLIENT_END_GONE)
+        stats->client_gone++;
+    if (x->answering && why != CLIENT_END_DONE)
+        stats->answers_cut[why]++;
+    if (x->upstream != NULL) {
+        struct upstream *u = x->upstream;
+        x->upstream = NULL;
+        upstream_abort(u);
+    }
+    exchange_release_booking(x, outcome);
+    log_access(x, why);
+    exchange_free(x);
+}
+
 void exchange_finish(struct exchange *x)
 {
     struct client *c = x->client;
-    if (x->status >= 100 && x->status < 600)
-        x->shell->stats.responses[x->status / 100]++;
-    if (x->upstream != NULL) {
-        struct upstream *u = x->upstream;
-        x->upstream = NULL;
-        upstream_abort(u);
-    }
-    exchange_release_booking(x, x->outcome);
-    log_access(x, false);
-    exchange_free(x);
+    /* A client that is already lost to us hears nothing of the end. */
+    end(x, c->broken, x->outcome);
     client_answered(c);
 }
 
-void exchange_on_client_gone(struct exchange *x)
+void exchange_finish_cut(struct exchange *x)
+{
+    struct client *c = x->client;
+    bool by_reset = x->out_framing == HTTP_BODY_UNTIL_CLOSE;
+    end(x, CLIENT_END_ENGINE, x->outcome);
+    client_answer_cut(c, by_reset);
+}
+
+void exchange_on_cut(struct exchange *x, enum client_end why)
 {
     output_discard(x);
-    if (x->upstream != NULL) {
-        struct upstream *u = x->upstream;
-        x->upstream = NULL;
-        upstream_abort(u);
-    }
-    exchange_release_booking(x, NODE_OUTCOME_CLIENT_GONE);
-    log_access(x, true);
-    exchange_free(x);
+    end(x, why, NODE_OUTCOME_CLIENT_GONE);
 }

@@ -22,6 +22,7 @@ enum {
     EXCHANGE_PATH_MAX = 96,                /* of the path in logs */
     EXCHANGE_SESSION_MAX = 128,            /* of the session header's value */
     EXCHANGE_RETRY_BYTES = 256 * 1024,     /* a streamed body beyond this cannot be sent again */
+    EXCHANGE_ASK_BYTES = 1024 * 1024,      /* larger bodies are not sent around for long */
     EXCHANGE_SEND_BYTES_HIGH = 256 * 1024, /* streamed body waiting for a slow engine */
 };
 
@@ -42,8 +43,7 @@ struct exchange {
     bool whole; /* the body must be complete before a replica is chosen */
     bool skimming;
     bool head_request;
-    bool keep_alive;
-    bool dropping;     /* sent parts of the body are let go: no retry any more */
+    bool dropped;      /* a sent part of the body was let go: no retry any more */
     bool chunked_body; /* its length is known only at the end */
     uint64_t started_ms;
     struct slice request_id;
@@ -59,6 +59,8 @@ struct exchange {
     bool booked;
     bool asking_around; /* a stored response whose maker is unknown: 404 means the next one */
     bool timed_out;     /* the last attempt ended so: 504 rather than 502 if there is no other */
+    bool reached;       /* something of the request was sent in the last attempt */
+    unsigned addresses; /* of the replica's name that failed in this attempt */
     unsigned attempts;
     uint64_t excluded[NODE_REPLICAS_MAX / 64];
     struct upstream *upstream;
@@ -72,6 +74,7 @@ struct exchange {
     uint64_t bytes_out;
     uint64_t first_byte_ms;
     enum node_outcome outcome;
+    enum shell_refusal refusal; /* counted if it ends in an error of ours; NONE: by the status */
     struct http_usage usage;
 
     struct http_skim skim; /* last: 25 KB, touched only by requests with prompts */
@@ -86,7 +89,8 @@ void exchange_on_body(struct exchange *x, struct slice bytes);
 struct slice exchange_body_room(struct exchange *x, uint64_t expected);
 void exchange_on_body_read(struct exchange *x, size_t n);
 void exchange_on_body_end(struct exchange *x);
-void exchange_on_client_gone(struct exchange *x);
+/* The connection closes before the answer is whole. */
+void exchange_on_cut(struct exchange *x, enum client_end why);
 void exchange_on_client_drained(struct exchange *x);
 
 /* Answers an error of the router's own and closes the connection; ends the exchange if there is
@@ -99,7 +103,10 @@ void exchange_on_head(struct exchange *x, const struct http_head *head);
 void exchange_on_data(struct exchange *x, struct slice bytes);
 void exchange_on_end(struct exchange *x);
 void exchange_on_failure(struct exchange *x, enum upstream_failure failure);
-void exchange_on_segment_sent(struct exchange *x);
+/* The upstream is past another part of the body, or past all of it. */
+void exchange_on_body_sent(struct exchange *x);
+/* The first bytes of the answer go to the client: there is no retry any more. */
+void exchange_on_answering(struct exchange *x);
 /* Called after each sending: a body that was held back may go on. */
 void exchange_on_request_drained(struct exchange *x);
 /* What exchange_on_data() gathered goes out. Called at the end of each read. */
@@ -115,11 +122,18 @@ void exchange_answer_error(struct exchange *x, unsigned status, const char *type
                            struct slice param, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* The session key: from the configured header, where there is one, or given. */
+void exchange_read_session(struct exchange *x, const struct http_head *head);
+void exchange_session_set(struct exchange *x, struct slice value);
+
 /* What a policy may know of the request, from the finished skim. */
 void exchange_describe(const struct exchange *x, struct node_request *out);
 
 /* The whole body as one piece of memory: for local answers that read it. The caller frees. */
 int exchange_body_copy(const struct exchange *x, struct buf *out);
+
+/* In a word, for logs and metrics: "whole", "client_gone", ... */
+const char *exchange_end_name(enum client_end why);
 
 void exchange_pool_free(struct shell *shell);
 

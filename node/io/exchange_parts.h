@@ -15,11 +15,15 @@
 struct exchange *exchange_new(struct client *c);
 /* The end of every exchange whose client is still there; the client is told. */
 void exchange_finish(struct exchange *x);
+/* The same for an answer that the replica broke off: what came goes out, without a proper end. */
+void exchange_finish_cut(struct exchange *x);
 /* Exactly one of these follows each booking; does nothing without one. */
 void exchange_release_booking(struct exchange *x, enum node_outcome outcome);
 
 /* Whether the answer of such a path tells tokens (and the work is a generation). */
 bool exchange_generates(enum http_path_kind kind);
+/* Whether such a request makes an engine compute and changes nothing: it may be done twice. */
+bool exchange_computes(enum http_path_kind kind);
 
 /* Chooses a replica and sends, or answers why there is none. */
 void exchange_route(struct exchange *x);

@@ -57,11 +57,12 @@ static void answer_models(struct exchange *x, struct slice encoded_id, bool one)
     }
     if (err == 0)
         exchange_answer(x, 200, SLICE("application/json"), buf_slice(&out), NULL, 0);
-    else if (one)
+    else if (one) {
+        x->refusal = SHELL_REFUSED_MODEL;
         exchange_answer_error(x, 404, "NotFoundError", SLICE("model"),
                               "The model `%.*s` does not exist.", id.len > 256 ? 256 : (int)id.len,
                               id.at);
-    else
+    } else
         exchange_answer_error(x, 500, "InternalServerError", slice_of("", 0), "%s", err_text(err));
     buf_free(&out);
 }

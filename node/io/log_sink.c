@@ -35,9 +35,14 @@ void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log
     s->log.color = terminal && !s->log.json;
 }
 
-void io_log_sink_cycle_level(struct io_log_sink *s)
+void io_log_cycle_level(struct node_log *log)
 {
-    s->log.level = s->log.level == LOG_DEBUG ? LOG_ERROR : (enum log_level)(s->log.level + 1);
-    const struct log_field field = LOG_CSTR("level", log_level_name(s->log.level));
-    log_event_write(&s->log, s->log.level, "log_level_changed", &field, 1);
+    log->level = log->level == LOG_DEBUG ? LOG_ERROR : (enum log_level)(log->level + 1);
+    log_event(log, LOG_ERROR, "log_level", LOG_CSTR("level", log_level_name(log->level)));
+}
+
+uint64_t io_log_dropped(const struct node_log *log)
+{
+    const struct io_log_sink *s = log->context;
+    return s->dropped;
 }

@@ -2,6 +2,7 @@
 
 #include "node/core/version.h"
 #include "node/io/local.h"
+#include "node/io/log_sink.h"
 #include "node/io/upstream.h"
 
 /* One family without labels. */
@@ -36,21 +37,26 @@ static int write_data_path(const struct shell *shell, struct buf *out)
         {"connections_open", "gauge", "Connections open now.", (double)s->connections_open},
         {"connections_refused_total", "counter", "Connections beyond connections-max.",
          (double)s->connections_refused},
+        {"accept_failures_total", "counter", "Connections lost for want of files or memory.",
+         (double)s->accept_failures},
         {"requests_total", "counter", "Requests begun, both ports.", (double)s->requests},
         {"requests_open", "gauge", "Requests under way.", (double)s->requests_open},
         {"client_gone_total", "counter", "Requests whose client disconnected first.",
          (double)s->client_gone},
         {"client_timeouts_total", "counter", "Clients that sent or read too slowly.",
          (double)s->client_timeouts},
-        {"retries_total", "counter", "Requests sent again to another replica.", (double)s->retries},
+        {"retries_total", "counter", "Requests sent again, to another replica.",
+         (double)s->retries},
         {"upstream_connects_total", "counter", "Connections opened to replicas.",
          (double)s->upstream_connects},
         {"upstream_reused_total", "counter", "Requests sent on a kept-alive connection.",
          (double)s->upstream_reused},
         {"upstream_connect_failures_total", "counter", "Connections that could not be opened.",
          (double)s->upstream_connect_failures},
-        {"upstream_timeouts_total", "counter", "Answers that stood still for too long.",
+        {"upstream_timeouts_total", "counter", "Replicas that did not connect or answer in time.",
          (double)s->upstream_timeouts},
+        {"upstream_full_total", "counter", "Times that upstream-connections-max was in the way.",
+         (double)s->upstream_full},
         {"upstream_broken_total", "counter", "Answers that broke off or were malformed.",
          (double)s->upstream_broken},
         {"request_body_bytes_total", "counter", "Bytes of request bodies read.",
@@ -66,18 +72,29 @@ static int write_data_path(const struct shell *shell, struct buf *out)
          (double)shell->segments.refused},
         {"log_lines_suppressed_total", "counter", "Log lines left out by the rate limit.",
          (double)shell->log->suppressed_total},
+        {"log_lines_dropped_total", "counter", "Log lines that nobody read in time.",
+         (double)io_log_dropped(shell->log)},
+        {"probes_too_large_total", "counter", "Metrics or lists of models beyond what is read.",
+         (double)s->probes_too_large},
     };
     return write_families(out, families, sizeof families / sizeof families[0]);
 }
 
 static int write_labelled(const struct shell *shell, struct buf *out)
 {
-    static const char *const reasons[] = {"malformed", "body_limit", "path",
-                                          "model",     "no_replica", "memory"};
+    static const char *const reasons[] = {[SHELL_REFUSED_MALFORMED] = "malformed",
+                                          [SHELL_REFUSED_BODY_LIMIT] = "body_limit",
+                                          [SHELL_REFUSED_PATH] = "path",
+                                          [SHELL_REFUSED_MODEL] = "model",
+                                          [SHELL_REFUSED_NO_REPLICA] = "no_replica",
+                                          [SHELL_REFUSED_MEMORY] = "memory",
+                                          [SHELL_REFUSED_TIMEOUT] = "timeout",
+                                          [SHELL_REFUSED_BAD_GATEWAY] = "bad_gateway",
+                                          [SHELL_REFUSED_INTERNAL] = "internal"};
     int err = buf_append_cstr(out, "# HELP grapevine_requests_refused_total Requests that the "
                                    "router answered with an error of its own.\n"
                                    "# TYPE grapevine_requests_refused_total counter\n");
-    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0] && err == 0; i++)
+    for (size_t i = SHELL_REFUSED_NONE + 1; i < SHELL_REFUSALS && err == 0; i++)
         err = buf_printf(out, "grapevine_requests_refused_total{reason=\"%s\"} %llu\n", reasons[i],
                          (unsigned long long)shell->stats.requests_refused[i]);
     if (err == 0)
@@ -86,6 +103,14 @@ static int write_labelled(const struct shell *shell, struct buf *out)
     for (unsigned i = 1; i <= 5 && err == 0; i++)
         err = buf_printf(out, "grapevine_responses_total{class=\"%uxx\"} %llu\n", i,
                          (unsigned long long)shell->stats.responses[i]);
+    if (err == 0)
+        err = buf_append_cstr(out, "# HELP grapevine_answers_cut_total Answers that began and did "
+                                   "not reach their end.\n"
+                                   "# TYPE grapevine_answers_cut_total counter\n");
+    for (unsigned i = CLIENT_END_DONE + 1; i < CLIENT_ENDS && err == 0; i++)
+        err = buf_printf(out, "grapevine_answers_cut_total{reason=\"%s\"} %llu\n",
+                         exchange_end_name((enum client_end)i),
+                         (unsigned long long)shell->stats.answers_cut[i]);
     return err;
 }
 

@@ -80,7 +80,8 @@ static void write_out(struct exchange *x, bool last)
     output_discard(x);
     if (n == 0)
         return;
-    x->answering = true;
+    if (!x->answering)
+        exchange_on_answering(x);
     x->bytes_out += total;
     client_write(x->client, iov, n);
 }

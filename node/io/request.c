@@ -51,6 +51,11 @@ static bool carries_prompt(enum http_path_kind kind)
     }
 }
 
+bool exchange_computes(enum http_path_kind kind)
+{
+    return carries_prompt(kind) || kind == HTTP_PATH_MULTIPART;
+}
+
 bool exchange_generates(enum http_path_kind kind)
 {
     return carries_prompt(kind) && kind != HTTP_PATH_PROMPT;
@@ -63,14 +68,12 @@ static bool refuse_path(struct exchange *x)
     const struct slice json = SLICE("application/json");
     enum http_path_kind kind = x->route.kind;
     if (kind == HTTP_PATH_CONTROL && o->engine_control_paths == NODE_PATHS_REFUSE) {
-        x->shell->stats.requests_refused[SHELL_REFUSED_PATH]++;
         exchange_answer_error(x, 403, "PermissionDeniedError", slice_of("", 0),
                               "This path controls an engine and is not open to clients.");
         return true;
     }
     if ((kind == HTTP_PATH_OTHER || kind == HTTP_PATH_STATUS) &&
         o->other_paths == NODE_PATHS_REFUSE) {
-        x->shell->stats.requests_refused[SHELL_REFUSED_PATH]++;
         exchange_answer(x, 404, json, SLICE(HTTP_BODY_NOT_FOUND), NULL, 0);
         return true;
     }
@@ -78,7 +81,6 @@ static bool refuse_path(struct exchange *x)
         char methods[64];
         http_methods_text(x->route.methods, methods, sizeof methods);
         struct http_line allow = {SLICE("allow"), slice_of_cstr(methods)};
-        x->shell->stats.requests_refused[SHELL_REFUSED_PATH]++;
         exchange_answer(x, 405, json, SLICE(HTTP_BODY_METHOD_NOT_ALLOWED), &allow, 1);
         return true;
     }
@@ -91,6 +93,7 @@ static int write_upstream_head(struct exchange *x, const struct http_head *head,
         .host_fallback = SLICE("grapevine"),
         .client_address = slice_of_cstr(x->client->peer),
         .request_id = x->request_id,
+        .distrust_client = x->shell->options->forwarded_headers == NODE_FORWARDED_REPLACE,
         .framing = has_body && !x->chunked_body ? HTTP_BODY_LENGTH : HTTP_BODY_NONE,
         .content_length = head->content_length,
     };
@@ -99,14 +102,18 @@ static int write_upstream_head(struct exchange *x, const struct http_head *head,
     return http_forward_request_write(&x->head, head, &how);
 }
 
-static void read_session(struct exchange *x, const struct http_head *head)
+void exchange_session_set(struct exchange *x, struct slice value)
 {
-    struct slice value = http_head_find(head, slice_of_cstr(x->shell->options->session_header));
-    if (value.at == NULL)
-        return;
     size_t n = value.len < EXCHANGE_SESSION_MAX ? value.len : EXCHANGE_SESSION_MAX;
     memcpy(x->session, value.at, n);
     x->session_len = (uint8_t)n;
+}
+
+void exchange_read_session(struct exchange *x, const struct http_head *head)
+{
+    struct slice value = http_head_find(head, slice_of_cstr(x->shell->options->session_header));
+    if (value.at != NULL)
+        exchange_session_set(x, value);
 }
 
 void exchange_route(struct exchange *x);
@@ -115,20 +122,18 @@ void exchange_begin(struct client *c, const struct http_head *head, bool has_bod
 {
     struct exchange *x = exchange_new(c);
     if (x == NULL) {
-        client_close(c);
+        client_close(c, CLIENT_END_NO_MEMORY);
         return;
     }
     c->exchange = x;
     x->method = head->method;
     x->minor = head->minor;
-    x->keep_alive = head->keep_alive;
     x->head_request = head->method == HTTP_METHOD_HEAD;
     x->chunked_body = head->framing == HTTP_BODY_CHUNKED;
     (void)slice_to_cstr(head->path, x->path, sizeof x->path);
     name_request(x, http_head_get(head, HTTP_X_REQUEST_ID));
     if (head->framing == HTTP_BODY_LENGTH &&
         head->content_length > x->shell->options->body_bytes_max) {
-        x->shell->stats.requests_refused[SHELL_REFUSED_BODY_LIMIT]++;
         exchange_refuse(c, 413, "invalid_request_error", "The request body is too large.");
         return;
     }
@@ -152,12 +157,12 @@ void exchange_begin(struct client *c, const struct http_head *head, bool has_bod
             memcpy(x->stored_id, x->route.id.at, x->route.id.len);
             x->stored_id_len = (uint8_t)x->route.id.len;
         }
-        read_session(x, head);
+        exchange_read_session(x, head);
         err = write_upstream_head(x, head, has_body);
     }
     x->route.id = slice_of(NULL, 0); /* the head's memory is not ours */
     if (err != 0) {
-        client_close(c);
+        client_close(c, CLIENT_END_NO_MEMORY);
         return;
     }
     if (x->skimming)
@@ -177,7 +182,6 @@ static bool body_grew(struct exchange *x, struct slice added)
 {
     x->shell->stats.bytes_in += added.len;
     if (x->body->bytes > x->shell->options->body_bytes_max) {
-        x->shell->stats.requests_refused[SHELL_REFUSED_BODY_LIMIT]++;
         exchange_refuse(x->client, 413, "invalid_request_error", "The request body is too large.");
         return false;
     }
@@ -191,8 +195,6 @@ static void stream_body(struct exchange *x)
 {
     if (x->whole || x->local)
         return;
-    if (x->body->bytes > EXCHANGE_RETRY_BYTES)
-        x->dropping = true;
     struct upstream *u = x->upstream;
     if (u == NULL)
         return;
@@ -205,7 +207,7 @@ void exchange_on_body(struct exchange *x, struct slice bytes)
 {
     uint64_t expected = x->client->framing == HTTP_BODY_LENGTH ? x->client->remaining : 0;
     if (body_append(&x->shell->segments, x->body, bytes, bytes.len + expected) != 0) {
-        x->shell->stats.requests_refused[SHELL_REFUSED_MEMORY]++;
+        x->refusal = SHELL_REFUSED_MEMORY;
         exchange_refuse(x->client, 503, "overloaded_error",
                         "Too many request bodies are held now, try again later.");
         return;
@@ -250,7 +252,7 @@ void exchange_on_body_end(struct exchange *x)
         x->head.len -= 2;
         if (buf_printf(&x->head, "Content-Length: %llu\r\n\r\n",
                        (unsigned long long)x->body->bytes) != 0) {
-            client_close(x->client);
+            client_close(x->client, CLIENT_END_NO_MEMORY);
             return;
         }
     }
@@ -258,6 +260,36 @@ void exchange_on_body_end(struct exchange *x)
         upstream_push(x->upstream);
     else if (!x->answering)
         exchange_route(x);
+}
+
+/* Whether a retry could need what was sent already. */
+static bool body_is_kept(const struct exchange *x)
+{
+    return !x->answering && (x->whole || x->body->bytes <= EXCHANGE_RETRY_BYTES);
+}
+
+void exchange_on_body_sent(struct exchange *x)
+{
+    struct upstream *u = x->upstream;
+    struct body *b = x->body;
+    if (u == NULL || body_is_kept(x) || (u->segment == NULL && !u->request_sent))
+        return;
+    if (u->request_sent) /* all of it goes */
+        u->segment = NULL;
+    while (b->first != u->segment) {
+        struct segment *s = b->first;
+        b->first = s->next;
+        segment_release(&x->shell->segments, s);
+        x->dropped = true;
+    }
+    if (b->first == NULL)
+        b->last = NULL;
+}
+
+void exchange_on_answering(struct exchange *x)
+{
+    x->answering = true;
+    exchange_on_body_sent(x);
 }
 
 int exchange_body_copy(const struct exchange *x, struct buf *out)

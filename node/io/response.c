@@ -23,7 +23,7 @@ static void note_first_token(struct exchange *x)
 {
     x->first_token = true;
     x->first_byte_ms = shell_now_ms(x->shell);
-    if (x->booked)
+    if (x->booked && x->status / 100 == 2) /* an error came without the work */
         node_router_first_byte(x->shell->router, x->decision.booking, x->first_byte_ms);
 }
 
@@ -96,18 +96,6 @@ void exchange_on_client_drained(struct exchange *x)
 {
     if (x->upstream != NULL)
         upstream_resume(x->upstream);
-}
-
-void exchange_on_segment_sent(struct exchange *x)
-{
-    if (!x->dropping)
-        return;
-    struct body *b = x->body;
-    while (b->first != NULL && b->first != x->upstream->segment) {
-        struct segment *s = b->first;
-        b->first = s->next;
-        segment_release(&x->shell->segments, s);
-    }
 }
 
 void exchange_on_request_drained(struct exchange *x)

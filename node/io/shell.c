@@ -9,11 +9,12 @@
 #include "base/err.h"
 #include "node/io/client.h"
 #include "node/io/exchange.h"
+#include "node/io/log_sink.h"
 #include "node/io/prober.h"
 #include "node/io/random.h"
 #include "node/io/upstream.h"
 
-enum { LISTEN_BACKLOG = 4096, ROUTER_TICK_MS = 1000 };
+enum { LISTEN_BACKLOG = 4096, ROUTER_TICK_MS = 1000, LOG_FLUSH_MS = 60000 };
 
 /* --- time ----------------------------------------------------------------------------------- */
 
@@ -27,13 +28,17 @@ static void on_tick(uv_timer_t *timer)
         &shell->client_linger,       &shell->upstream_connect,
         &shell->upstream_first_byte, &shell->upstream_idle,
         &shell->upstream_keepalive,  &shell->fetch,
-        &shell->fetch_sglang,
+        &shell->fetch_sglang,        &shell->fetch_failed,
     };
     for (size_t i = 0; i < ARRAY_LEN(queues); i++)
         deadline_run(queues[i], now);
     if (now - shell->router_ticked_ms >= ROUTER_TICK_MS) {
         shell->router_ticked_ms = now;
         node_router_tick(shell->router, now);
+    }
+    if (now - shell->log_flushed_ms >= LOG_FLUSH_MS) {
+        shell->log_flushed_ms = now;
+        log_flush(shell->log);
     }
     prober_tick(shell);
     if (shell->draining && now - shell->drain_started_ms >= shell->options->drain_timeout_ms) {
@@ -58,6 +63,7 @@ static void init_queues(struct shell *shell)
     deadline_queue_init(&shell->upstream_keepalive, o->upstream_keepalive_ms);
     deadline_queue_init(&shell->fetch, o->health_timeout_ms);
     deadline_queue_init(&shell->fetch_sglang, o->health_timeout_sglang_ms);
+    deadline_queue_init(&shell->fetch_failed, 1);
 }
 
 /* --- listening ------------------------------------------------------------------------------ */
@@ -66,8 +72,13 @@ static void on_connection(uv_stream_t *stream, int status)
 {
     struct shell_listener *listener = CONTAINER_OF((uv_tcp_t *)stream, struct shell_listener, tcp);
     struct shell *shell = stream->data;
-    if (status == 0 && (!shell->draining || listener->port == SHELL_PORT_ADMIN))
+    if (status < 0) {
+        shell->stats.accept_failures++;
+        log_event(shell->log, LOG_ERROR, "accept_failed", LOG_CSTR("error", uv_strerror(status)),
+                  LOG_UINT("connections", shell->stats.connections_open));
+    } else if (!shell->draining || listener->port == SHELL_PORT_ADMIN) {
         client_accept(shell, listener);
+    }
 }
 
 static int listen_on(struct shell *shell, enum shell_port port, const struct node_address *address)
@@ -146,10 +157,7 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct shell *shell = handle->data;
     if (number == SIGUSR1) {
-        shell->log->level =
-            shell->log->level == LOG_DEBUG ? LOG_ERROR : (enum log_level)(shell->log->level + 1);
-        log_event(shell->log, LOG_ERROR, "log_level",
-                  LOG_CSTR("level", log_level_name(shell->log->level)));
+        io_log_cycle_level(shell->log);
         return;
     }
     shell_drain(shell);
@@ -177,7 +185,7 @@ void shell_close(struct shell *shell)
             c = c->next;
         if (c == NULL)
             break;
-        client_close(c);
+        client_close(c, CLIENT_END_STOPPED);
     }
     for (unsigned i = 0; i < shell->pool_count; i++) {
         upstream_pool_flush(&shell->pools[i]);
@@ -231,6 +239,9 @@ int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options 
     shell->limits = http_limits_default;
     shell->limits.head_bytes_max = options->head_bytes_max;
     shell->limits.fields_max = (unsigned)options->headers_max;
+    shell->engine_limits = (struct http_limits){.head_bytes_max = SHELL_ENGINE_HEAD_BYTES_MAX,
+                                                .target_bytes_max = SHELL_ENGINE_HEAD_BYTES_MAX,
+                                                .fields_max = HTTP_FIELDS_MAX};
     shell->started_ms = shell_now_ms(shell);
     io_random_bytes(&shell->request_id_high, sizeof shell->request_id_high);
     io_random_bytes(&shell->request_id_low, sizeof shell->request_id_low);

@@ -27,6 +27,7 @@ enum {
     SHELL_READ_BYTES = 65536,
     SHELL_OUT_BYTES_HIGH = 256 * 1024, /* queued towards a slow client: stop reading the engine */
     SHELL_TICK_MS = 50,
+    SHELL_ENGINE_HEAD_BYTES_MAX = 64 * 1024, /* of an answer; then it is malformed */
     SHELL_LINGER_MS = 2000, /* after an error answer: how long a client may still talk */
 };
 
@@ -35,20 +36,41 @@ enum shell_port { SHELL_PORT_CLIENT, SHELL_PORT_ADMIN };
 
 struct shell_listener {
     uv_tcp_t tcp;
+    uv_tcp_t spare; /* takes a connection that there is no memory for, to close it */
+    bool spare_busy;
+    bool waiting; /* one more of those, until the spare is free */
     enum shell_port port;
     struct node_address bound; /* with the port that the kernel chose */
+};
+
+/* Why the router answered an error of its own. */
+enum shell_refusal {
+    SHELL_REFUSED_NONE,
+    SHELL_REFUSED_MALFORMED,   /* 400, 414, 431, 501, 505 of the parser */
+    SHELL_REFUSED_BODY_LIMIT,  /* 413 */
+    SHELL_REFUSED_PATH,        /* 403, 404, 405 */
+    SHELL_REFUSED_MODEL,       /* 404 of an unknown model */
+    SHELL_REFUSED_NO_REPLICA,  /* 503 */
+    SHELL_REFUSED_MEMORY,      /* 503, buffered_bytes_max */
+    SHELL_REFUSED_TIMEOUT,     /* 408 */
+    SHELL_REFUSED_BAD_GATEWAY, /* 502, 504: no replica gave an answer */
+    SHELL_REFUSED_INTERNAL,    /* 500 */
+    SHELL_REFUSALS,
 };
 
 /* Counters of the data path; gauges are counted as they change. All exported by metrics.c. */
 struct shell_stats {
     uint64_t connections_accepted;
     uint64_t connections_open;
+    uint64_t clients_open;        /* the part of them that is on the client port */
     uint64_t connections_refused; /* beyond connections_max */
+    uint64_t accept_failures;
     uint64_t requests;
     uint64_t requests_open;
-    uint64_t requests_refused[6]; /* by reason: enum shell_refusal */
-    uint64_t responses[6];        /* by class: 1xx..5xx, index 0 unused */
+    uint64_t requests_refused[SHELL_REFUSALS];
+    uint64_t responses[6]; /* by class: 1xx..5xx, index 0 unused */
     uint64_t client_gone;
+    uint64_t answers_cut[7];  /* begun and not finished, by enum client_end */
     uint64_t client_timeouts; /* slow heads, bodies, readers */
     uint64_t retries;
     uint64_t upstream_connects;
@@ -56,19 +78,12 @@ struct shell_stats {
     uint64_t upstream_timeouts;
     uint64_t upstream_broken; /* connections that broke in the middle of an answer */
     uint64_t upstream_reused;
-    uint64_t bytes_in;       /* request bodies */
-    uint64_t bytes_out;      /* answers */
-    uint64_t not_understood; /* prompt bodies that the skimmer could not read: routed by load */
-    uint64_t backpressure;   /* times an engine was held back for a slow client */
-};
-
-enum shell_refusal {
-    SHELL_REFUSED_MALFORMED,  /* 400, 414, 431, 501, 505 of the parser */
-    SHELL_REFUSED_BODY_LIMIT, /* 413 */
-    SHELL_REFUSED_PATH,       /* 403, 404, 405 */
-    SHELL_REFUSED_MODEL,      /* 404 of an unknown model */
-    SHELL_REFUSED_NO_REPLICA, /* 503 */
-    SHELL_REFUSED_MEMORY,     /* 503, buffered_bytes_max */
+    uint64_t upstream_full;    /* a replica not used because of upstream-connections-max */
+    uint64_t probes_too_large; /* answers to probes that were not or not wholly used */
+    uint64_t bytes_in;         /* request bodies */
+    uint64_t bytes_out;        /* answers */
+    uint64_t not_understood;   /* prompt bodies that the skimmer could not read: routed by load */
+    uint64_t backpressure;     /* times an engine was held back for a slow client */
 };
 
 struct prober;
@@ -82,8 +97,9 @@ struct shell {
     struct node_log *log;
     struct segment_pool segments;
     struct shell_stats stats;
-    struct http_limits limits;
-    struct hash_secret secret; /* of prompts: the same as the router's */
+    struct http_limits limits;        /* of clients' heads */
+    struct http_limits engine_limits; /* of engines' */
+    struct hash_secret secret;        /* of prompts: the same as the router's */
 
     struct shell_listener listeners[2]; /* by enum shell_port */
     uv_timer_t tick;
@@ -92,6 +108,7 @@ struct shell {
     uint64_t drain_started_ms;
     uint64_t started_ms;
     uint64_t router_ticked_ms;
+    uint64_t log_flushed_ms;
     int exit_code;
     char *admin_token; /* NULL: none is asked for */
 
@@ -107,6 +124,7 @@ struct shell {
     struct deadline_queue upstream_keepalive;
     struct deadline_queue fetch;        /* probes of replicas */
     struct deadline_queue fetch_sglang; /* whose health check costs a token */
+    struct deadline_queue fetch_failed; /* at once, but not from within the call */
 
     struct client *clients;      /* all open connections */
     struct upstream_pool *pools; /* by replica */

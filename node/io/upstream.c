@@ -58,6 +58,8 @@ static void close_idle(struct upstream *u)
 static void fail(struct upstream *u, enum upstream_failure failure)
 {
     struct exchange *x = u->exchange;
+    if (failure == UPSTREAM_CONNECT_FAILED)
+        upstream_pool_address_failed(u->pool, u->address);
     if (failure == UPSTREAM_BROKEN && !u->any_byte && u->served > 0)
         failure = UPSTREAM_STALE;
     close_connection(u);
@@ -73,9 +75,14 @@ static void on_deadline(struct deadline *d)
         close_idle(u);
         return;
     case UPSTREAM_CONNECTING:
+        u->shell->stats.upstream_timeouts++;
         fail(u, UPSTREAM_CONNECT_FAILED);
         return;
     case UPSTREAM_BUSY:
+        if (u->write_failed && !u->any_byte) {
+            fail(u, UPSTREAM_BROKEN);
+            return;
+        }
         u->shell->stats.upstream_timeouts++;
         fail(u, UPSTREAM_TIMEOUT);
         return;
@@ -127,12 +134,21 @@ static void advance(struct upstream *u, size_t bytes)
             break;
         u->segment = u->segment->next;
         u->segment_sent = 0;
-        exchange_on_segment_sent(x);
+        exchange_on_body_sent(x);
     }
     CHECK(bytes == 0);
 }
 
 static void on_written(uv_write_t *request, int status);
+
+/* No more can be sent. An early answer may still be readable; else EOF follows, or at last the
+ * time limit, one that cannot be turned off. */
+static void sending_failed(struct upstream *u)
+{
+    u->write_failed = true;
+    if (!u->any_byte)
+        deadline_set(&u->shell->upstream_connect, &u->deadline, shell_now_ms(u->shell));
+}
 
 static bool all_sent(const struct upstream *u)
 {
@@ -152,7 +168,7 @@ static void queue_rest(struct upstream *u)
     if (head > 0) { /* the exchange may end before the write does: give the write its own copy */
         u->write_head = malloc(head);
         if (u->write_head == NULL) {
-            u->write_failed = true;
+            sending_failed(u);
             return;
         }
         memcpy(u->write_head, x->head.at + u->head_sent, head);
@@ -161,7 +177,7 @@ static void queue_rest(struct upstream *u)
     if (uv_write(&u->write, (uv_stream_t *)&u->tcp, iov, n, on_written) != 0) {
         free(u->write_head);
         u->write_head = NULL;
-        u->write_failed = true;
+        sending_failed(u);
         return;
     }
     u->writing = true;
@@ -181,18 +197,22 @@ void upstream_push(struct upstream *u)
             break;
         int wrote = uv_try_write((uv_stream_t *)&u->tcp, iov, n);
         if (wrote < 0 && wrote != UV_EAGAIN) {
-            u->write_failed = true; /* an early answer may still be readable; else EOF follows */
+            sending_failed(u);
             return;
         }
         if (wrote > 0)
             advance(u, (size_t)wrote);
         if (wrote < 0 || (size_t)wrote < total) {
             queue_rest(u);
+            if (u->write_failed)
+                return;
             break;
         }
     }
-    if (!u->writing && all_sent(u))
+    if (!u->writing && all_sent(u)) {
         u->request_sent = true;
+        exchange_on_body_sent(u->exchange);
+    }
     if (!u->any_byte && !u->writing && !u->request_sent)
         deadline_clear(&u->deadline); /* the client is slow, not the engine */
     else if (!u->any_byte && u->deadline.next == NULL)
@@ -215,7 +235,7 @@ static void on_written(uv_write_t *request, int status)
                 deadline_clear(&u->deadline); /* it moves */
             upstream_push(u);
         } else {
-            u->write_failed = true;
+            sending_failed(u);
         }
     }
     body_unref(&u->shell->segments, b);
@@ -296,7 +316,8 @@ static ssize_t feed_head(struct upstream *u, struct slice in)
     size_t used = 0;
     for (;;) {
         struct slice rest = slice_skip(in, used);
-        int err = http_response_parse(head, rest.at, rest.len, x->head_request, &u->shell->limits);
+        int err =
+            http_response_parse(head, rest.at, rest.len, x->head_request, &u->shell->engine_limits);
         if (err == ERR_AGAIN)
             return (ssize_t)used;
         if (err != 0 || head->status == 101) {
@@ -450,10 +471,12 @@ static void begin(struct upstream *u, struct exchange *x)
 static int open_connection(struct upstream_pool *pool, struct exchange *x, struct upstream **out)
 {
     struct shell *shell = pool->shell;
-    if (!pool->is_resolved)
+    if (pool->address_count == 0)
         return ERR_UNREACHABLE;
-    if (pool->open_count >= shell->options->upstream_connections_max)
+    if (pool->open_count >= shell->options->upstream_connections_max) {
+        shell->stats.upstream_full++;
         return ERR_FULL;
+    }
     struct upstream *u = calloc(1, sizeof *u);
     if (u == NULL)
         return ERR_NOMEM;
@@ -464,8 +487,9 @@ static int open_connection(struct upstream_pool *pool, struct exchange *x, struc
     u->tcp.data = u;
     u->shell = shell;
     u->pool = pool;
+    u->address = pool->address_at;
     u->deadline.expired = on_deadline;
-    buf_init(&u->in, shell->limits.head_bytes_max + SHELL_READ_BYTES);
+    buf_init(&u->in, shell->engine_limits.head_bytes_max + SHELL_READ_BYTES);
     pool->open_count++;
     u->all_next = pool->all;
     if (u->all_next != NULL)
@@ -475,9 +499,9 @@ static int open_connection(struct upstream_pool *pool, struct exchange *x, struc
     u->state = UPSTREAM_CONNECTING;
     shell->stats.upstream_connects++;
     (void)uv_tcp_nodelay(&u->tcp, 1);
-    int err =
-        uv_tcp_connect(&u->connect, &u->tcp, (const struct sockaddr *)&pool->resolved, on_connect);
+    int err = uv_tcp_connect(&u->connect, &u->tcp, upstream_pool_address(pool), on_connect);
     if (err != 0) {
+        upstream_pool_address_failed(pool, u->address);
         close_connection(u);
         bool ours = err == UV_EMFILE || err == UV_ENFILE || err == UV_ENOBUFS || err == UV_ENOMEM;
         return ours ? ERR_FULL : ERR_UNREACHABLE;
@@ -508,15 +532,45 @@ void upstream_pool_init(struct upstream_pool *pool, struct shell *shell, unsigne
                         const struct node_address *address)
 {
     *pool = (struct upstream_pool){.shell = shell, .replica = replica, .address = *address};
-    struct sockaddr_in *v4 = (struct sockaddr_in *)&pool->resolved;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&pool->resolved;
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&pool->addresses[0];
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&pool->addresses[0];
     if (uv_ip4_addr(address->host, address->port, v4) == 0 ||
         uv_ip6_addr(address->host, address->port, v6) == 0) {
-        pool->is_resolved = true;
+        pool->address_count = 1;
         return;
     }
     pool->is_name = true;
     upstream_pool_resolve(pool, 0);
+}
+
+const struct sockaddr *upstream_pool_address(const struct upstream_pool *pool)
+{
+    return (const struct sockaddr *)&pool->addresses[pool->address_at];
+}
+
+void upstream_pool_address_failed(struct upstream_pool *pool, unsigned address)
+{
+    if (address == pool->address_at && pool->address_count > 0)
+        pool->address_at = (address + 1) % pool->address_count;
+}
+
+/* Takes the addresses over; the one in use stays in use if it is among them. */
+static void keep_addresses(struct upstream_pool *pool, const struct addrinfo *found)
+{
+    struct sockaddr_storage used = pool->addresses[pool->address_at];
+    memset(pool->addresses, 0, sizeof pool->addresses);
+    pool->address_count = 0;
+    pool->address_at = 0;
+    for (const struct addrinfo *a = found;
+         a != NULL && pool->address_count < UPSTREAM_ADDRESSES_MAX; a = a->ai_next) {
+        if (a->ai_addrlen > sizeof used)
+            continue;
+        struct sockaddr_storage *to = &pool->addresses[pool->address_count];
+        memcpy(to, a->ai_addr, a->ai_addrlen);
+        if (memcmp(to, &used, sizeof used) == 0)
+            pool->address_at = pool->address_count;
+        pool->address_count++;
+    }
 }
 
 static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
@@ -524,10 +578,9 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
     struct upstream_pool *pool = CONTAINER_OF(request, struct upstream_pool, resolver);
     pool->resolving = false;
     pool->resolved_ms = shell_now_ms(pool->shell);
-    if (status == 0 && found != NULL && found->ai_addrlen <= sizeof pool->resolved) {
-        memcpy(&pool->resolved, found->ai_addr, found->ai_addrlen);
-        pool->is_resolved = true;
-    } else if (!pool->is_resolved && status != UV_ECANCELED) {
+    if (status == 0 && found != NULL) {
+        keep_addresses(pool, found);
+    } else if (pool->address_count == 0 && status != UV_ECANCELED) {
         log_event(pool->shell->log, LOG_WARN, "replica_unresolved",
                   LOG_CSTR("host", pool->address.host),
                   LOG_CSTR("error", status != 0 ? uv_strerror(status) : "no address"));

@@ -19,6 +19,8 @@
 
 struct exchange;
 
+enum { UPSTREAM_ADDRESSES_MAX = 8 }; /* of one name */
+
 enum upstream_failure {
     UPSTREAM_CONNECT_FAILED, /* refused, unreachable, or connect time-out */
     UPSTREAM_STALE,          /* a reused connection was already closed by the engine */
@@ -35,6 +37,7 @@ struct upstream {
     uv_write_t write;
     struct shell *shell;
     struct upstream_pool *pool;
+    unsigned address;          /* of the pool's */
     struct upstream *next;     /* in the pool's idle list */
     struct upstream *all_next; /* in the list of all of the pool's connections */
     struct upstream *all_prev;
@@ -71,9 +74,10 @@ struct upstream_pool {
     struct shell *shell;
     unsigned replica;
     struct node_address address;
-    struct sockaddr_storage resolved;
-    bool is_resolved;
-    bool is_name; /* needs DNS */
+    struct sockaddr_storage addresses[UPSTREAM_ADDRESSES_MAX];
+    unsigned address_count; /* 0: not looked up yet */
+    unsigned address_at;    /* the one to connect to: moves on when connecting to it fails */
+    bool is_name;           /* needs DNS */
     bool resolving;
     uint64_t resolved_ms;
     uv_getaddrinfo_t resolver;
@@ -88,6 +92,10 @@ void upstream_pool_init(struct upstream_pool *pool, struct shell *shell, unsigne
                         const struct node_address *address);
 /* Looks the name up again if it is one and the last look-up is older than `age_ms`. */
 void upstream_pool_resolve(struct upstream_pool *pool, uint64_t age_ms);
+/* Where to connect to; there must be an address. */
+const struct sockaddr *upstream_pool_address(const struct upstream_pool *pool);
+/* Connecting to that one failed: the next one of the name, if it has several, is used from now. */
+void upstream_pool_address_failed(struct upstream_pool *pool, unsigned address);
 /* Closes idle connections: the replica is down or the daemon ends. */
 void upstream_pool_flush(struct upstream_pool *pool);
 /* Breaks the connections whose answer has not moved for `silent_ms`: their engine is dead. */

@@ -600,6 +600,19 @@ class Fields(Case):
         self.assertEqual(asked.all("forwarded"),
                          ['for=10.0.0.9, for=127.0.0.1;host="router.test";proto=http'])
 
+    def test_forwarding_fields_of_clients_can_be_replaced(self):
+        """Where clients connect directly, what they say of themselves is worth nothing."""
+        r = self.router([self.e], "--other-paths", "pass", "--forwarded-headers", "replace")
+        self.client(r).ask("GET", "/a", None, [
+            ("X-Forwarded-For", "10.0.0.9"), ("X-Forwarded-Proto", "https"),
+            ("X-Forwarded-Host", "api.test"), ("Forwarded", "for=10.0.0.9"),
+            ("X-Real-IP", "10.0.0.9")])
+        asked = self.e.requests[-1]
+        self.assertEqual(asked.all("x-forwarded-for"), ["127.0.0.1"])
+        self.assertEqual(asked.all("x-forwarded-proto"), ["http"])
+        self.assertEqual(asked.all("x-forwarded-host"), ["router.test"])
+        self.assertEqual(asked.all("forwarded") + asked.all("x-real-ip"), [])
+
     def test_a_request_id_is_passed_on_and_back(self):
         got, asked = self.ask([("X-Request-Id", "abc-123")])
         self.assertEqual(asked.all("x-request-id"), ["abc-123"])

@@ -86,12 +86,12 @@ static void test_levels_go_round(void **state)
     (void)state;
     static const enum log_level after[] = {LOG_DEBUG, LOG_ERROR, LOG_WARN, LOG_INFO};
     for (unsigned i = 0; i < 4; i++) {
-        io_log_sink_cycle_level(&sink);
+        io_log_cycle_level(&sink.log);
         assert_int_equal(sink.log.level, after[i]);
     }
     char text[2000] = "";
     assert_true(read(pipe_fds[0], text, sizeof text - 1) > 0);
-    assert_non_null(strstr(text, "\"log_level_changed\",\"level\":\"error\""));
+    assert_non_null(strstr(text, "\"log_level\",\"level\":\"error\""));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

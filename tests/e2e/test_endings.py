@@ -1,0 +1,277 @@
+"""How requests end: what is held until when, what is cut, and what the log and the counters say."""
+
+import json
+import time
+import unittest
+
+from lib import (SSE_HEAD, Case, Client, Cut, answer, answer_json, chunk, request, wait_for)
+
+CHAT = "/v1/chat/completions"
+
+
+def chat(content="hi", **more):
+    return json.dumps(dict({"model": "m", "messages": [{"role": "user", "content": content}]},
+                           **more)).encode()
+
+
+class Held(Case):
+    def test_a_prompt_is_let_go_when_its_answer_begins(self):
+        """Nobody needs it again from then on, however long the stream lasts."""
+        e = self.engine()
+        done = []
+
+        def handler(asked):
+            asked.read_body()
+            asked.send(SSE_HEAD + chunk(b"data: 1\n\n"))
+            wait_for(lambda: done, "the test")
+            asked.send(chunk(b"data: 2\n\n") + b"0\r\n\r\n")
+        e.handler = handler
+        r = self.router([e])
+        c = self.client(r)
+        c.send(request("POST", CHAT, chat("x" * 400000, stream=True)))
+        self.assertEqual(c.head().status, 200)
+        c.reader.until(b"data: 1\n\n\r\n")
+        self.assertEqual(r.metric("requests_open"), 2)  # it and the scrape
+        self.assertEqual(r.metric("body_bytes_held"), 0)
+        done.append(1)
+        self.assertEqual(c.reader.chunked()[0], b"data: 2\n\n")
+        self.assertEqual(c.ask("POST", CHAT, chat()).status, 200)
+        r.quiet()
+
+    def test_a_prompt_is_held_until_then(self):
+        e = self.engine()
+        go = []
+        e.handler = lambda asked: (asked.read_body(), wait_for(lambda: go, "the test"),
+                                   asked.send(answer(200, b"ok")))
+        r = self.router([e])
+        c = self.client(r)
+        c.send(request("POST", CHAT, chat("x" * 400000)))
+        e.wait_request().read_body
+        wait_for(lambda: r.metric("body_bytes_held") >= 400000, "held")
+        go.append(1)
+        self.assertEqual(c.read().status, 200)
+        r.quiet()
+
+    def test_an_answer_that_begins_before_the_request_is_sent_lets_go_at_its_end(self):
+        e = self.engine(receive_buffer=4096)
+        go = []
+
+        def handler(asked):
+            asked.send(SSE_HEAD + chunk(b"data: 1\n\n"))
+            wait_for(lambda: go, "the test")
+            asked.read_body()
+            asked.send(chunk(b"data: 2\n\n"))
+            wait_for(lambda: len(go) > 1, "the test")
+            asked.send(b"0\r\n\r\n")
+        e.handler = handler
+        r = self.router([e])
+        c = self.client(r)
+        c.send(request("POST", CHAT, chat("x" * 20000000, stream=True)))
+        self.assertEqual(c.head().status, 200)
+        c.reader.until(b"data: 1\n\n\r\n")
+        self.assertGreater(r.metric("body_bytes_held"), 1000000)
+        go.append(1)
+        c.reader.until(b"data: 2\n\n\r\n")
+        wait_for(lambda: r.metric("body_bytes_held") == 0, "all let go")
+        go.append(1)
+        c.reader.chunked()
+        r.quiet()
+
+
+class Cuts(Case):
+    def ended(self, r, end):
+        """The access log line that says so."""
+        line = wait_for(lambda: [e for e in r.events("request") if e["end"] == end],
+                        "a request that ended by " + end)
+        self.assertEqual(len(line), 1)
+        return line[0]
+
+    def cut(self, r, reason):
+        wait_for(lambda: r.metric('answers_cut_total{reason="%s"}' % reason) == 1, reason)
+
+    def stream(self, handler, *args, **how):
+        e = self.engine()
+        e.handler = handler
+        r = self.router([e], "--access-log", "all", *args)
+        c = self.client(r, **how)
+        c.send(request("POST", CHAT, chat(stream=True)))
+        self.assertEqual(c.head().status, 200)
+        return e, r, c
+
+    def test_an_engine_that_breaks_is_no_client_that_went(self):
+        def handler(asked):
+            asked.read_body()
+            asked.send(SSE_HEAD + chunk(b"data: 1\n\n"))
+            time.sleep(0.05)
+            asked.reset()
+        _, r, c = self.stream(handler)
+        with self.assertRaises((Cut, ConnectionResetError)):
+            c.reader.chunked()
+        self.assertEqual(self.ended(r, "engine_failed")["status"], 200)
+        self.cut(r, "engine_failed")
+        self.assertEqual(r.metric("client_gone_total"), 0)
+        self.assertEqual(r.metric("upstream_broken_total"), 1)
+
+    def test_cut_answers_are_answers(self):
+        def handler(asked):
+            asked.read_body()
+            asked.send(SSE_HEAD + chunk(b"data: 1\n\n"))
+            asked.wait_gone()
+        _, r, c = self.stream(handler)
+        before = r.metric('responses_total{class="2xx"}')
+        c.reader.until(b"data: 1\n\n")
+        c.reset()
+        self.ended(r, "client_gone")
+        self.cut(r, "client_gone")
+        self.assertEqual(r.metric("client_gone_total"), 1)
+        self.assertGreater(r.metric('responses_total{class="2xx"}'), before + 1)
+        self.assertEqual([x["end"] for x in r.events("request") if x["path"] == "/metrics"
+                          and x["end"] != "whole"], [])
+
+    def flood(self, asked):
+        asked.read_body()
+        asked.send(SSE_HEAD)
+        for _ in range(4000):
+            asked.send(chunk(b"y" * 16384))
+
+    def test_a_client_that_reads_too_slowly_is_named_so(self):
+        _, r, c = self.stream(self.flood, "--client-write-timeout", "300ms", receive_buffer=4096)
+        self.ended(r, "client_slow")
+        self.cut(r, "client_slow")
+        self.assertEqual(r.metric("client_gone_total"), 0)
+        r.quiet()
+
+    def test_a_client_for_whom_there_is_no_memory_is_cut_at_once(self):
+        """Part of an answer is with the kernel and the rest has no room: the connection is of no
+        use, and must not wait for a time limit of a minute."""
+        _, r, c = self.stream(self.flood, "--buffered-bytes-max", "64KiB", "--body-bytes-max", "32KiB",
+                              "--client-write-timeout", "60s", receive_buffer=4096)
+        self.ended(r, "no_memory")
+        self.cut(r, "no_memory")
+        began = time.monotonic()
+        with self.assertRaises((Cut, ConnectionResetError)):
+            c.reader.chunked()
+        self.assertLess(time.monotonic() - began, 10)
+        r.quiet()
+        wait_for(lambda: r.metric("connections_open") == 1, "closed")
+
+    def test_a_daemon_that_stops_says_so(self):
+        def handler(asked):
+            asked.read_body()
+            asked.send(SSE_HEAD + chunk(b"data: 1\n\n"))
+            asked.wait_gone()
+        _, r, c = self.stream(handler, "--drain-timeout", "200ms")
+        r.expected = None
+        r.stop()
+        self.assertEqual([x["end"] for x in r.events("request") if x["path"] == CHAT], ["stopped"])
+
+    def test_what_came_before_an_engine_broke_reaches_a_slow_client(self):
+        """It has paid for these tokens; only then it hears that there will be no more."""
+        parts = 12
+
+        def handler(asked):
+            asked.read_body()
+            asked.send(SSE_HEAD)
+            for i in range(parts):
+                asked.send(chunk(b"%02d" % i + b"y" * 16382))
+            time.sleep(0.3)
+            asked.reset()
+        _, r, c = self.stream(handler, receive_buffer=4096)
+        self.cut(r, "engine_failed")
+        got = bytearray()
+        with self.assertRaises(Cut):  # a proper FIN, after all of it
+            c.reader.chunked(got.extend)
+        self.assertEqual(len(got), parts * 16384)
+        r.quiet()
+
+
+class Counted(Case):
+    def test_each_answer_of_its_own_has_a_reason(self):
+        e = self.engine()
+        r = self.router([e], "--client-head-timeout", "200ms", "--body-bytes-max", "10KiB")
+
+        def refused(reason):
+            return r.metric('requests_refused_total{reason="%s"}' % reason)
+        self.assertEqual(self.client(r).send("GET / HTTP/1.1\r\nHost: a\r\n").read().status, 408)
+        self.assertEqual(refused("timeout"), 1)
+        self.assertEqual(self.client(r).send("nonsense\r\n\r\n").read().status, 400)
+        self.assertEqual(refused("malformed"), 1)
+        self.assertEqual(self.client(r).ask("POST", CHAT, chat("x" * 20000)).status, 413)
+        self.assertEqual(refused("body_limit"), 1)
+        self.assertEqual(r.get("/v1/models/none").status, 404)
+        self.assertEqual(self.client(r).ask("POST", CHAT, b'{"model":"none"}').status, 404)
+        self.assertEqual(refused("model"), 2)
+        self.assertEqual(r.get("/none").status, 404)
+        self.assertEqual(refused("path"), 1)
+        e.closes(b"")
+        self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 502)
+        self.assertEqual(refused("bad_gateway"), 1)
+        self.assertEqual(r.admin("GET", "/none").status, 404)  # no request of a client
+        self.assertEqual(refused("path"), 1)
+
+    def test_connections_too_many_are_no_requests(self):
+        r = self.router([self.engine()], "--connections-max", "2")
+        wait_for(lambda: r.metric("connections_open") == 1, "alone")
+        admins = [self.client(r.admin_port) for _ in range(3)]  # these do not count
+        held = [self.client(r) for _ in range(2)]
+        self.assertEqual(held[1].ask("GET", "/health").status, 200)
+        before = r.metrics()
+        self.assertEqual(self.client(r).read().status, 503)
+        after = r.metrics()
+        self.assertEqual(after["grapevine_connections_refused_total"], 1)
+        self.assertEqual(after["grapevine_requests_total"],
+                         before["grapevine_requests_total"] + 1)  # the scrape
+        del admins
+
+
+class StoredResponses(Case):
+    """An id that this router does not know is asked of the replicas, with little effort."""
+
+    def none_has_it(self, body):
+        engines = [self.engine() for _ in range(4)]
+        for e in engines:
+            e.replies(answer_json({"error": {"message": "not found"}}, 404))
+        r = self.router(engines, "--retries-max", "1", "--body-bytes-max", "8MiB")
+        got = self.client(r).ask("POST", "/v1/responses", body)
+        self.assertEqual(got.status, 404)
+        self.assertEqual(got.json["error"]["message"], "not found")
+        r.quiet()
+        return sum(len(e.requests) for e in engines), r
+
+    def test_small_ones_are_sent_to_each(self):
+        asked, r = self.none_has_it(json.dumps(
+            {"model": "m", "input": "hi", "previous_response_id": "resp_1"}).encode())
+        self.assertEqual(asked, 4)
+        self.assertEqual(r.metric("retries_total"), 3)
+
+    def test_large_ones_are_not_sent_around(self):
+        asked, _ = self.none_has_it(json.dumps(
+            {"model": "m", "input": "x" * 2000000, "previous_response_id": "resp_1"}).encode())
+        self.assertEqual(asked, 2)
+
+    def test_no_prompt_is_believed_where_it_was_only_asked_for(self):
+        _, r = self.none_has_it(json.dumps(
+            {"model": "m", "input": "x" * 100000, "previous_response_id": "resp_1"}).encode())
+        self.assertEqual(r.metric("index_entries"), 0)
+
+
+class NotUnderstood(Case):
+    def test_a_body_that_is_no_request_goes_by_load(self):
+        """Whatever the policy: by session, all of these would go to one replica."""
+        engines = [self.engine(), self.engine()]
+        for e in engines:
+            e.handler = lambda asked: (asked.read_body(), asked.wait_gone())
+        r = self.router(engines, "--policy", "session")
+        clients = [self.client(r) for _ in range(6)]
+        for c in clients:
+            c.send(request("POST", CHAT, b"no JSON", [("X-Session-Id", "one")]))
+        wait_for(lambda: sum(len(e.requests) for e in engines) == 6, "all sent")
+        self.assertEqual([len(e.requests) for e in engines], [3, 3])
+        for c in clients:
+            c.reset()
+        self.assertEqual(r.metric("not_understood_total"), 6)
+        r.quiet()
+
+
+if __name__ == "__main__":
+    unittest.main()
