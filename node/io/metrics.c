@@ -37,7 +37,7 @@ static int write_data_path(const struct shell *shell, struct buf *out)
         {"connections_open", "gauge", "Connections open now.", (double)s->connections_open},
         {"connections_refused_total", "counter", "Connections beyond connections-max.",
          (double)s->connections_refused},
-        {"accept_failures_total", "counter", "Connections lost for want of files or memory.",
+        {"accept_failures_total", "counter", "Connections that could not be accepted.",
          (double)s->accept_failures},
         {"requests_total", "counter", "Requests begun, both ports.", (double)s->requests},
         {"requests_open", "gauge", "Requests under way.", (double)s->requests_open},

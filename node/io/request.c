@@ -116,8 +116,6 @@ void exchange_read_session(struct exchange *x, const struct http_head *head)
         exchange_session_set(x, value);
 }
 
-void exchange_route(struct exchange *x);
-
 void exchange_begin(struct client *c, const struct http_head *head, bool has_body)
 {
     struct exchange *x = exchange_new(c);

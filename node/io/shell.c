@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@
 #include "node/io/random.h"
 #include "node/io/upstream.h"
 
-enum { LISTEN_BACKLOG = 4096, ROUTER_TICK_MS = 1000, LOG_FLUSH_MS = 60000 };
+enum { LISTEN_BACKLOG = 4096, ROUTER_TICK_MS = 1000, LOG_FLUSH_MS = 60000, SPARE_FILES = 64 };
 
 /* --- time ----------------------------------------------------------------------------------- */
 
@@ -227,6 +228,17 @@ static int open_pools(struct shell *shell)
     return 0;
 }
 
+/* Beyond the limit on open files libuv closes what it accepts, and tells nobody. */
+static void check_file_limit(const struct shell *shell)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 &&
+        files.rlim_cur < shell->options->connections_max + SPARE_FILES)
+        log_event(shell->log, LOG_WARN, "files_short", LOG_UINT("files_max", files.rlim_cur),
+                  LOG_UINT("connections_max", shell->options->connections_max),
+                  LOG_CSTR("want", "a higher limit (ulimit -n): a request needs up to two files"));
+}
+
 int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options *options,
                 struct node_router *router, struct node_affinity *affinity, struct node_log *log)
 {
@@ -255,6 +267,7 @@ int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options 
         err = listen_on(shell, SHELL_PORT_ADMIN, &options->admin_listen);
     if (err != 0)
         return err;
+    check_file_limit(shell);
     static const int numbers[] = {SIGTERM, SIGINT, SIGUSR1};
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         CHECK(uv_signal_init(loop, &shell->signals[i]) == 0);

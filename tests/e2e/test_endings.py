@@ -224,6 +224,22 @@ class Counted(Case):
         del admins
 
 
+    def test_too_few_files_are_told_at_the_start(self):
+        """Connections beyond them are closed by libuv, which tells nobody: so tell it beforehand."""
+        r = self.router([self.engine()], wrap=["sh", "-c", 'ulimit -n 48; exec "$@"', "sh"])
+        self.assertEqual(r.wait_event("files_short")["files_max"], 48)
+        clients = [self.client(r) for _ in range(60)]
+        for c in clients:
+            c.close()
+        wait_for(lambda: self.get(r) == 200, "it serves again")
+
+    def get(self, r):
+        try:
+            return r.get("/health").status
+        except (Cut, OSError):
+            return 0
+
+
 class StoredResponses(Case):
     """An id that this router does not know is asked of the replicas, with little effort."""
 

@@ -588,6 +588,18 @@ class Health(Case):
         time.sleep(0.4)
         self.assertEqual(len(r.events("replica_down")), 1)
 
+    def test_a_check_that_cannot_even_begin_is_told(self):
+        """Connecting to a broadcast address fails at once; another check that hangs before it must
+        not hold up the news."""
+        slow = self.engine()
+        slow.probes["/health"] = lambda asked: asked.wait_gone()
+        r = self.router([slow.url, "http://255.255.255.255:80"], "--health-timeout", "15s",
+                        "--health-failures", "1", wait_up=False)
+        began = time.monotonic()
+        down = r.wait_event("replica_down")
+        self.assertEqual((down["replica"], down["error"]), ("255.255.255.255:80", "the peer cannot be reached"))
+        self.assertLess(time.monotonic() - began, 10)
+
     def test_probes_that_are_too_large_are_told_once(self):
         e = self.engine(models=["m0"])
         e.probes["/metrics"] = lambda asked: asked.send(answer(200, b"# x\n" * 1200000))
