@@ -1,5 +1,6 @@
 #include "node/core/model.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -157,9 +158,18 @@ bool node_models_known(const struct node_models *m, struct slice name)
     return number != ROW_NONE && !set_is_empty(&m->rows[number].serving);
 }
 
+struct slice node_models_base(const struct node_models *m, struct slice name)
+{
+    struct slice rest = name, base = slice_cut(&rest, ':');
+    bool has_part = base.len < name.len;
+    return has_part && !node_models_known(m, name) && node_models_known(m, base) ? base : SLICE("");
+}
+
 struct node_model *node_models_row(struct node_models *m, struct slice name)
 {
     unsigned number = row_find(m, name);
+    if (number == ROW_NONE)
+        number = row_find(m, node_models_base(m, name));
     return &m->rows[number == ROW_NONE ? ROW_COMMON : number];
 }
 
@@ -172,6 +182,26 @@ struct node_model *node_models_row_at(struct node_models *m, unsigned number)
 {
     CHECK(number <= NODE_MODELS_MAX);
     return &m->rows[number];
+}
+
+struct node_models_range node_models_range(const struct node_models *m)
+{
+    struct node_models_range range = {INFINITY, 0, INFINITY, 0};
+    bool any = false;
+    for (unsigned i = 0; i <= NODE_MODELS_MAX; i++) {
+        const struct node_model *row = &m->rows[i];
+        bool counts = i == ROW_COMMON ? !any : !set_is_empty(&row->serving);
+        if (!counts)
+            continue;
+        any = true;
+        double bytes = node_ratio_value(&row->bytes_per_token);
+        double output = node_ratio_value(&row->output_tokens);
+        range.bytes_per_token_min = fmin(range.bytes_per_token_min, bytes);
+        range.bytes_per_token_max = fmax(range.bytes_per_token_max, bytes);
+        range.output_tokens_min = fmin(range.output_tokens_min, output);
+        range.output_tokens_max = fmax(range.output_tokens_max, output);
+    }
+    return range;
 }
 
 void node_models_check(const struct node_models *m)

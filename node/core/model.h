@@ -55,6 +55,13 @@ struct node_models;
 int node_models_create(struct node_models **out, const struct hash_secret *secret,
                        double bytes_per_token, double output_tokens);
 void node_models_destroy(struct node_models *m);
+/* What was learned, over all models that are served; as believed at first where none is listed. */
+struct node_models_range {
+    double bytes_per_token_min, bytes_per_token_max;
+    double output_tokens_min, output_tokens_max;
+};
+struct node_models_range node_models_range(const struct node_models *m);
+
 void node_models_check(const struct node_models *m);
 
 /* Replaces what the replica serves. Names that are empty or too long are passed over. ERR_FULL if
@@ -67,8 +74,12 @@ void node_models_serving(const struct node_models *m, struct slice name,
                          struct node_replica_set *out);
 bool node_models_known(const struct node_models *m, struct slice name);
 
-/* The row of a name, or the one that learns for all names without a row. The pointer is good until
- * the next node_models_set. */
+/* SGLang names an adapter in the request's model, `base:adapter`, and lists only the base. The base
+ * of a name that nobody serves as a whole, where it is known itself; else empty. */
+struct slice node_models_base(const struct node_models *m, struct slice name);
+
+/* The row of a name, of its base (node_models_base), or the one that learns for all names without a
+ * row. The pointer is good until the next node_models_set. */
 struct node_model *node_models_row(struct node_models *m, struct slice name);
 /* The same by number, which a booking keeps: a row may have changed its name in between, then a
  * sample goes to the wrong model, which does no harm. */

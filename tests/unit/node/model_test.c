@@ -106,6 +106,41 @@ static void what_is_learned_belongs_to_the_model(void **state)
     node_models_destroy(m);
 }
 
+/* SGLang lists the base only and takes `base:adapter` in requests. */
+static void a_base_stands_before_the_first_colon(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    struct slice ids[] = {SLICE("qwen"), SLICE("llama:8b")};
+    assert_int_equal(node_models_set(m, 0, ids, 2), ERR_OK);
+    assert_slice_equal(node_models_base(m, SLICE("qwen:poems")), "qwen");
+    assert_slice_equal(node_models_base(m, SLICE("qwen:poems:2")), "qwen");
+    assert_slice_equal(node_models_base(m, SLICE("qwen")), "");
+    assert_slice_equal(node_models_base(m, SLICE("llama:8b")), "");
+    assert_slice_equal(node_models_base(m, SLICE("llama:poems")), "");
+    assert_slice_equal(node_models_base(m, SLICE(":poems")), "");
+    assert_slice_equal(node_models_base(m, SLICE("")), "");
+    assert_ptr_equal(node_models_row(m, SLICE("qwen:poems")), node_models_row(m, ids[0]));
+    assert_ptr_equal(node_models_row(m, SLICE("who:poems")), node_models_row(m, SLICE("who")));
+    node_models_destroy(m);
+}
+
+static void the_range_is_of_models_that_are_served(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    assert_true(node_models_range(m).bytes_per_token_min == 4);
+    assert_true(node_models_range(m).output_tokens_max == 256);
+    struct slice ids[] = {SLICE("a"), SLICE("b")};
+    assert_int_equal(node_models_set(m, 0, ids, 2), ERR_OK);
+    node_ratio_add(&node_models_row(m, ids[0])->bytes_per_token, 2e6, 1e6, 2);
+    struct node_models_range range = node_models_range(m);
+    assert_true(range.bytes_per_token_min < 2.1 && range.bytes_per_token_max == 4);
+    assert_int_equal(node_models_set(m, 0, &ids[1], 1), ERR_OK);
+    assert_true(node_models_range(m).bytes_per_token_min == 4);
+    node_models_destroy(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -114,6 +149,8 @@ int main(void)
         cmocka_unit_test(rows_nobody_serves_make_room),
         cmocka_unit_test(absurd_names_are_passed_over),
         cmocka_unit_test(what_is_learned_belongs_to_the_model),
+        cmocka_unit_test(a_base_stands_before_the_first_colon),
+        cmocka_unit_test(the_range_is_of_models_that_are_served),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
