@@ -60,6 +60,7 @@ struct node_booking_entry {
     bool open;
     bool prefilling;
     bool first_byte_seen;
+    uint32_t window;  /* the scrape interval of its first byte */
     bool remote_seen; /* others had work there too: timings say little */
     uint64_t chosen_ms;
     uint64_t first_byte_ms;

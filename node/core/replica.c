@@ -15,6 +15,20 @@ static const double rate_trust = 4; /* how far from the present rate one sample 
 /* A scrape interval teaches only if it saw enough, and mostly our own requests. */
 static const double window_tokens_min = 4096, window_share_min = 0.7, window_share_max = 1.4;
 
+static const struct node_scrape nothing_told = {
+    .running = -1,
+    .waiting = -1,
+    .cache_usage = -1,
+    .cache_tokens = -1,
+    .block_tokens = -1,
+    .prefix_queries = -1,
+    .prefix_hits = -1,
+    .prompt_tokens = -1,
+    .generation_tokens = -1,
+    .start_time_s = -1,
+    .sleeping = -1,
+};
+
 void node_replica_init(struct node_replica *k, struct slice name, enum node_engine engine,
                        uint64_t name_hash, const struct node_router_config *config)
 {
@@ -22,6 +36,7 @@ void node_replica_init(struct node_replica *k, struct slice name, enum node_engi
         .engine = engine,
         .name_hash = name_hash,
         .window = {.queries = -1, .hits = -1},
+        .scrape = nothing_told,
         .probe_failures_max =
             config->probe_failures_max > 0 ? config->probe_failures_max : NODE_PROBE_FAILURES_MAX,
         .name_len = (uint16_t)name.len,
@@ -46,15 +61,31 @@ enum node_health node_replica_health(const struct node_replica *k)
     return k->draining && k->health != NODE_HEALTH_DOWN ? NODE_HEALTH_DRAINING : k->health;
 }
 
-bool node_replica_probed(struct node_replica *k, bool ok, bool refused)
+/* What fails while it lasts was sent before and does not make it longer. */
+static void backoff_begin(struct node_backoff *b, uint64_t now_ms)
+{
+    if (now_ms < b->until_ms)
+        return;
+    bool soon = b->length_ms > 0 && now_ms - b->until_ms <= NODE_BACKOFF_FORGET_MS;
+    b->length_ms = !soon                                     ? NODE_BACKOFF_MIN_MS
+                   : b->length_ms >= NODE_BACKOFF_MAX_MS / 2 ? NODE_BACKOFF_MAX_MS
+                                                             : b->length_ms * 2;
+    b->until_ms = now_ms + b->length_ms;
+    b->trial = true;
+}
+
+bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t now_ms)
 {
     if (ok) {
         k->probe_failures = 0;
-        k->answer_failures = 0;
         k->gone = false;
+        if (k->health == NODE_HEALTH_DOWN && now_ms < k->broken.until_ms)
+            return false;
+        k->answer_failures = 0;
         k->health = NODE_HEALTH_UP;
         return false;
     }
+    k->probe_failures_total++;
     if (++k->probe_failures >= k->probe_failures_max || refused)
         k->health = NODE_HEALTH_DOWN;
     bool gone_now = refused && !k->gone;
@@ -62,12 +93,19 @@ bool node_replica_probed(struct node_replica *k, bool ok, bool refused)
     return gone_now;
 }
 
+void node_replica_answering(struct node_replica *k)
+{
+    k->errors.trial = k->broken.trial = false;
+}
+
 void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms)
 {
     k->outcomes[outcome]++;
     switch (outcome) {
     case NODE_OUTCOME_OK:
-        k->answer_failures = 0;
+        k->answer_failures = k->error_answers = 0;
+        k->errors = (struct node_backoff){0};
+        k->broken.trial = false; /* how long it was is kept: going down again soon is worse */
         break;
     case NODE_OUTCOME_CLIENT_GONE:
         break;
@@ -75,10 +113,15 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
         k->busy_until_ms = now_ms + NODE_BUSY_AVOID_MS;
         break;
     case NODE_OUTCOME_ENGINE_ERROR:
+        if (++k->error_answers >= NODE_ERROR_ANSWERS_MAX)
+            backoff_begin(&k->errors, now_ms);
+        break;
     case NODE_OUTCOME_CONNECT_FAILED:
     case NODE_OUTCOME_BROKEN:
-        if (++k->answer_failures >= NODE_ANSWER_FAILURES_MAX)
-            k->health = NODE_HEALTH_DOWN;
+        if (++k->answer_failures < NODE_ANSWER_FAILURES_MAX && !k->broken.trial)
+            break;
+        k->health = NODE_HEALTH_DOWN;
+        backoff_begin(&k->broken, now_ms);
         break;
     }
 }
@@ -111,7 +154,8 @@ static void keep_if_missing(double *now, double before)
 
 static void window_begin(struct node_scrape_window *w, const struct node_scrape *s)
 {
-    *w = (struct node_scrape_window){.queries = s->prefix_queries, .hits = s->prefix_hits};
+    *w = (struct node_scrape_window){
+        .queries = s->prefix_queries, .hits = s->prefix_hits, .number = w->number + 1};
 }
 
 /* The engine's own counters against what was predicted for the requests that began there. */
@@ -141,10 +185,36 @@ static void window_compare(struct node_replica *k, double size_tokens)
     window_begin(&k->window, &k->scrape);
 }
 
+static void cache_size_told(struct node_replica *k, double tokens)
+{
+    if (tokens <= 0 || (uint64_t)tokens == k->cache_tokens)
+        return;
+    k->cache_tokens = (uint64_t)tokens;
+    k->belief.stale = true;
+}
+
+/* Sizes and nothing else: server information, which is asked for beside the metrics. */
+static bool sizes_only(const struct node_scrape *s)
+{
+    return s->running < 0 && s->waiting < 0 && s->cache_usage < 0 && s->prefix_queries < 0 &&
+           s->prefix_hits < 0 && s->prompt_tokens < 0 && s->generation_tokens < 0 &&
+           s->start_time_s < 0 && s->sleeping < 0;
+}
+
 bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
                           double cache_tokens_configured, uint64_t now_ms)
 {
+    cache_size_told(k, s->cache_tokens);
+    if (sizes_only(s)) {
+        if (s->cache_tokens > 0)
+            k->scrape.cache_tokens = s->cache_tokens;
+        if (s->block_tokens > 0)
+            k->scrape.block_tokens = s->block_tokens;
+        return false;
+    }
     struct node_scrape now = *s;
+    keep_if_missing(&now.cache_tokens, k->scrape.cache_tokens);
+    keep_if_missing(&now.block_tokens, k->scrape.block_tokens);
     bool was_asleep = k->asleep;
     bool restarted = k->scraped_ms != 0 && has_restarted(&k->scrape, &now);
     if (k->scraped_ms != 0 && !restarted) {
@@ -153,10 +223,6 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
         keep_if_missing(&now.prefix_hits, k->scrape.prefix_hits);
         keep_if_missing(&now.prompt_tokens, k->scrape.prompt_tokens);
         keep_if_missing(&now.generation_tokens, k->scrape.generation_tokens);
-    }
-    if (now.cache_tokens > 0 && (uint64_t)now.cache_tokens != k->cache_tokens) {
-        k->cache_tokens = (uint64_t)now.cache_tokens;
-        k->belief.stale = true;
     }
     k->scrape = now;
     k->scraped_ms = now_ms > 0 ? now_ms : 1;

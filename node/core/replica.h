@@ -2,13 +2,19 @@
  * it. Its health is a small state machine:
  *
  *            probe ok                     3 probes failed, port refused, or
- *   UNKNOWN -----------> UP <----------.  5 answers in a row broken or 5xx
+ *   UNKNOWN -----------> UP <----------.  5 requests in a row that could not connect or broke
  *      |                  |             \
- *      '---------------> DOWN ----------- probe ok
+ *      '---------------> DOWN ----------- probe ok, and its back-off is over
  *
  * Draining and asleep are flags beside it: an operator's wish, and what the engine says of itself.
- * An answer below 500 is a success, a full queue (503 of a healthy engine) is no failure: the
- * replica is only avoided for a second where others can do it.
+ *
+ * Answers never take a replica down, because clients can provoke them, a whole fleet over. But they
+ * make it *avoided*: requests go there only where no other replica that serves the model will do.
+ *   - A full queue (503 of a healthy engine): for a second.
+ *   - 3 answers of 5xx with no success between: for a back-off. A server that drains answers its
+ *     health check while it fails each request at once, and its empty queue would attract them all.
+ * A back-off is 1 s at first and doubles up to 30 s when it comes again soon. When it is over, one
+ * request at a time may go there (the trial) until an answer has begun.
  */
 #ifndef NODE_CORE_REPLICA_H
 #define NODE_CORE_REPLICA_H
@@ -21,8 +27,18 @@
 enum {
     NODE_PROBE_FAILURES_MAX = 3, /* unless configured */
     NODE_ANSWER_FAILURES_MAX = 5,
+    NODE_ERROR_ANSWERS_MAX = 3,
     NODE_BUSY_AVOID_MS = 1000,
+    NODE_BACKOFF_MIN_MS = 1000,
+    NODE_BACKOFF_MAX_MS = 30000,
+    NODE_BACKOFF_FORGET_MS = 60000, /* a failure so long after the last back-off is a new story */
     NODE_OUTCOMES = NODE_OUTCOME_BROKEN + 1,
+};
+
+struct node_backoff {
+    uint64_t until_ms;
+    uint32_t length_ms; /* of the last one; 0: none yet, or a success since */
+    bool trial;         /* no answer has begun since */
 };
 
 /* What others have in flight there: other nodes' gauges are added here, and only here. */
@@ -44,6 +60,7 @@ struct node_scrape_window {
     double queries, hits; /* the engine's counters then; -1: not known */
     uint64_t prompt_tokens, predicted_tokens;
     uint64_t told; /* answers that told their cached tokens themselves */
+    uint32_t number;
 };
 
 struct node_replica {
@@ -52,6 +69,8 @@ struct node_replica {
     bool draining;
     bool asleep;
     uint64_t busy_until_ms;
+    struct node_backoff errors; /* answers of 5xx */
+    struct node_backoff broken; /* connections that failed or broke: it went down */
     uint64_t name_hash;
     struct node_load load;
     struct node_remote_load remote;
@@ -68,9 +87,11 @@ struct node_replica {
     enum node_engine engine;
     unsigned probe_failures; /* in a row */
     unsigned probe_failures_max;
-    unsigned answer_failures;
-    bool gone;             /* its port refused, and no probe succeeded since */
-    uint64_t cache_tokens; /* told by the engine; 0: not told */
+    uint64_t probe_failures_total;
+    unsigned answer_failures; /* in a row, for want of a connection or of its end */
+    unsigned error_answers;   /* 5xx in a row */
+    bool gone;                /* its port refused, and no probe succeeded since */
+    uint64_t cache_tokens;    /* told by the engine; 0: not told */
     struct node_scrape scrape;
     uint64_t scraped_ms; /* 0: never */
     struct node_scrape_window window;
@@ -101,9 +122,25 @@ static inline bool node_replica_usable(const struct node_replica *k, enum node_h
     return k->health == health && !k->draining && !k->asleep;
 }
 
+/* Chosen only where no other will do: busy, in a back-off, or on trial with its one request. */
+static inline bool node_replica_avoided(const struct node_replica *k, uint64_t now_ms)
+{
+    return k->busy_until_ms > now_ms || k->errors.until_ms > now_ms ||
+           k->broken.until_ms > now_ms ||
+           ((k->errors.trial || k->broken.trial) && k->load.requests > 0);
+}
+/* In a back-off, or on trial since. */
+static inline bool node_replica_backing_off(const struct node_replica *k, uint64_t now_ms)
+{
+    return k->errors.trial || k->broken.trial || k->errors.until_ms > now_ms ||
+           k->broken.until_ms > now_ms;
+}
+
 /* One active probe. Returns true if the engine must have lost its cache: its port refused, so the
  * process is gone. It is told once, not at each probe while it stays away. */
-bool node_replica_probed(struct node_replica *k, bool ok, bool refused);
+bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t now_ms);
+/* One answer has begun: it is no longer on trial. */
+void node_replica_answering(struct node_replica *k);
 /* One answer ended. */
 void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms);
 /* New metrics. Returns true if the engine has lost its cache since the last ones. */

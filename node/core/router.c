@@ -119,6 +119,11 @@ enum node_health node_router_replica_health(const struct node_router *r, unsigne
     return node_replica_health(replica_at(r, replica));
 }
 
+bool node_router_replica_backing_off(const struct node_router *r, unsigned replica, uint64_t now_ms)
+{
+    return node_replica_backing_off(replica_at(r, replica), now_ms);
+}
+
 enum node_engine node_router_replica_engine(const struct node_router *r, unsigned replica)
 {
     return replica_at(r, replica)->engine;
@@ -145,7 +150,7 @@ void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool r
                         uint64_t now_ms)
 {
     node_router_clock(r, now_ms);
-    if (node_replica_probed(replica_at(r, replica), ok, refused))
+    if (node_replica_probed(replica_at(r, replica), ok, refused, now_ms))
         replica_forget(r, replica);
 }
 
@@ -167,10 +172,27 @@ int node_router_models(struct node_router *r, unsigned replica, const struct sli
     return node_models_set(r->models, replica, ids, count);
 }
 
+/* Who serves the model, or its base and may know the adapter that the name goes on with. vLLM lists
+ * its adapters by their whole names. */
+static void serving_find(const struct node_router *r, struct slice model,
+                         struct node_replica_set *out)
+{
+    node_models_serving(r->models, model, out);
+    struct slice base = node_models_base(r->models, model);
+    if (base.len == 0)
+        return;
+    struct node_replica_set with_base;
+    node_models_serving(r->models, base, &with_base);
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        if (node_replica_set_has(&with_base, k) && r->replicas[k].engine != NODE_ENGINE_VLLM)
+            node_replica_set_add(out, k);
+    }
+}
+
 bool node_router_model_known(const struct node_router *r, struct slice model)
 {
     struct node_replica_set serving;
-    node_models_serving(r->models, model, &serving);
+    serving_find(r, model, &serving);
     for (unsigned k = 0; k < r->replica_count; k++) {
         if (node_replica_set_has(&serving, k))
             return true;
@@ -181,8 +203,7 @@ bool node_router_model_known(const struct node_router *r, struct slice model)
 bool node_router_ready(const struct node_router *r)
 {
     for (unsigned k = 0; k < r->replica_count; k++) {
-        if (node_replica_usable(&r->replicas[k], NODE_HEALTH_UP) ||
-            node_replica_usable(&r->replicas[k], NODE_HEALTH_UNKNOWN))
+        if (node_replica_usable(&r->replicas[k], NODE_HEALTH_UP))
             return true;
     }
     return false;
@@ -206,14 +227,14 @@ static bool is_excluded(const uint64_t *excluded, unsigned replica)
 }
 
 static void candidates_collect(struct node_router *r, const struct node_replica_set *serving,
-                               const uint64_t *excluded, enum node_health health, bool busy_too,
+                               const uint64_t *excluded, enum node_health health, bool avoided_too,
                                uint64_t now_ms)
 {
     r->candidate_count = 0;
     for (unsigned k = 0; k < r->replica_count; k++) {
         const struct node_replica *replica = &r->replicas[k];
         if (node_replica_set_has(serving, k) && node_replica_usable(replica, health) &&
-            !is_excluded(excluded, k) && (busy_too || replica->busy_until_ms <= now_ms))
+            !is_excluded(excluded, k) && (avoided_too || !node_replica_avoided(replica, now_ms)))
             r->candidates[r->candidate_count++].replica = k;
     }
 }
@@ -227,17 +248,18 @@ static int candidates_find(struct node_router *r, const struct node_request *req
         if ((unsigned)request->replica_wanted < r->replica_count)
             node_replica_set_add(&serving, (unsigned)request->replica_wanted);
     } else {
-        node_models_serving(r->models, request->model, &serving);
+        serving_find(r, request->model, &serving);
     }
     static const struct {
         enum node_health health;
-        bool busy_too;
+        bool avoided_too;
     } choices[] = {{NODE_HEALTH_UP, false},
                    {NODE_HEALTH_UP, true},
                    {NODE_HEALTH_UNKNOWN, false},
                    {NODE_HEALTH_UNKNOWN, true}};
     for (unsigned i = 0; i < ARRAY_LEN(choices); i++) {
-        candidates_collect(r, &serving, excluded, choices[i].health, choices[i].busy_too, now_ms);
+        candidates_collect(r, &serving, excluded, choices[i].health, choices[i].avoided_too,
+                           now_ms);
         if (r->candidate_count > 0)
             return ERR_OK;
     }
@@ -457,15 +479,23 @@ static int decide(struct node_router *r, unsigned index, const struct node_work 
     return ERR_OK;
 }
 
+/* Finding nobody for another attempt is no news: the answer of the last one goes to the client. */
+static int unroutable(struct node_router *r, const uint64_t *excluded, int err)
+{
+    bool first = true;
+    for (unsigned i = 0; excluded && i < NODE_REPLICA_WORDS; i++)
+        first = first && excluded[i] == 0;
+    r->unroutable += first;
+    return err;
+}
+
 int node_router_choose(struct node_router *r, const struct node_request *request,
                        const uint64_t *excluded, uint64_t now_ms, struct node_decision *out)
 {
     struct node_size size;
     int err = node_router_evaluate(r, request, excluded, r->policy->wants_costs, now_ms, &size);
-    if (err != ERR_OK) {
-        r->unroutable++;
-        return err;
-    }
+    if (err != ERR_OK)
+        return unroutable(r, excluded, err);
     struct node_policy_input input = node_router_policy_input(r, request);
     unsigned index = r->policy->choose(&input);
     CHECK(index < r->candidate_count);
@@ -493,10 +523,8 @@ int node_router_choose_by_load(struct node_router *r, const struct node_request 
     bare.body_bytes = 0;
     struct node_size size;
     int err = node_router_evaluate(r, &bare, excluded, false, now_ms, &size);
-    if (err != ERR_OK) {
-        r->unroutable++;
-        return err;
-    }
+    if (err != ERR_OK)
+        return unroutable(r, excluded, err);
     struct node_policy_input input = node_router_policy_input(r, &bare);
     unsigned index = node_policy_least_requests(&input);
     /* Nobody knows how much work it is: it counts as a request and nothing else. */

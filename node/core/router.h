@@ -102,7 +102,7 @@ enum node_outcome {
     NODE_OUTCOME_OK,             /* the engine answered, whatever status below 500 */
     NODE_OUTCOME_CLIENT_GONE,    /* the client disconnected first: says nothing of the replica */
     NODE_OUTCOME_ENGINE_BUSY,    /* 503 of a healthy engine (queue full): retry elsewhere */
-    NODE_OUTCOME_ENGINE_ERROR,   /* 5xx */
+    NODE_OUTCOME_ENGINE_ERROR,   /* 5xx: never takes a replica down, several make it avoided */
     NODE_OUTCOME_CONNECT_FAILED, /* refused, unreachable or connect time-out */
     NODE_OUTCOME_BROKEN,         /* the connection broke or went silent after it was sent */
 };
@@ -136,18 +136,26 @@ const char *const *node_policy_names(void);
 int node_router_replica_add(struct node_router *r, struct slice name, enum node_engine engine);
 unsigned node_router_replica_count(const struct node_router *r);
 struct slice node_router_replica_name(const struct node_router *r, unsigned replica);
+/* Changes with probes and with finished requests: poll it to see and log changes. */
 enum node_health node_router_replica_health(const struct node_router *r, unsigned replica);
+/* Whether it failed so lately, with no answer begun since, that it is avoided where others will do
+ * (node/core/replica.h). It is UP all the same, or DOWN until the back-off and a probe are over. */
+bool node_router_replica_backing_off(const struct node_router *r, unsigned replica,
+                                     uint64_t now_ms);
 enum node_engine node_router_replica_engine(const struct node_router *r, unsigned replica);
 void node_router_replica_engine_set(struct node_router *r, unsigned replica, enum node_engine e);
 /* An operator's wish; draining sticks until it is undone. */
 void node_router_replica_drain(struct node_router *r, unsigned replica, bool draining);
 
-/* One active probe ended. Healthy after one success, down after probe_failures_max in a
+/* One active probe ended. Healthy after one success (where requests broke: not before the back-off
+ * is over), down after probe_failures_max in a
  * row, or at once when the port refused (`refused`). */
 void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool refused,
                         uint64_t now_ms);
-/* The replica's metrics were read. A start time that moved or counters that went back mean a
- * restarted engine: its entries are forgotten at once. Returns whether that happened. */
+/* The replica's metrics were read. What tells sizes and nothing else (SGLang's /server_info) is
+ * added to what was read before; otherwise gauges that are missing are not known now. A start time
+ * that moved or counters that went back mean a restarted engine: its entries are forgotten at once.
+ * Returns whether that happened. */
 bool node_router_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
                          uint64_t now_ms);
 /* The models that it serves, base names and adapters; replaces what was known. Until the first
@@ -156,7 +164,8 @@ int node_router_models(struct node_router *r, unsigned replica, const struct sli
                        unsigned count);
 /* Whether any replica, up or not, is known to serve the model (or none has told yet). */
 bool node_router_model_known(const struct node_router *r, struct slice model);
-/* Whether at least one replica may be chosen now. */
+/* Whether at least one replica is up, not draining and not asleep: a probe has found it so. Before
+ * the first probes choose() uses the others all the same; an orchestrator should wait. */
 bool node_router_ready(const struct node_router *r);
 
 /* --- one request ---------------------------------------------------------------------------- */
@@ -164,8 +173,9 @@ bool node_router_ready(const struct node_router *r);
 /* Chooses among the replicas that serve the model, are not down, draining or asleep, and are not in
  * `excluded` (a bitmap of NODE_REPLICAS_MAX bits, or NULL), books the work and records the
  * prompt's checkpoints there. Those not probed yet are used only when no healthy one is left, those
- * that said "busy" within the last second only when no other is. ERR_NOT_FOUND: no replica serves
- * the model. ERR_UNREACHABLE: some do, none can be chosen now. ERR_FULL: too many bookings.
+ * that are avoided (busy within the last second, or backing off) only when no other is.
+ * ERR_NOT_FOUND: no replica serves the model. ERR_UNREACHABLE: some do, none can be chosen now.
+ * ERR_FULL: too many bookings.
  *
  * The checkpoints stay recorded if the request then fails to reach the engine: it is a small lie,
  * the next predictions correct what it does to the belief, and a replica that is gone is forgotten

@@ -130,6 +130,7 @@ static void replica_learned(struct json_writer *w, const struct node_replica *k)
     json_key(w, "learned");
     json_object_begin(w);
     put_double(w, "prefill_tokens_per_s", node_ratio_value(&k->rate));
+    put_double(w, "bytes_per_token", node_ratio_value(&k->bytes_per_token));
     put_double(w, "decode_step_ms", k->step_base_s * 1000);
     put_double(w, "decode_step_ns_per_context_token", k->step_context_s * 1e9);
     json_object_end(w);
@@ -178,6 +179,8 @@ int node_router_replicas_json(const struct node_router *r, uint64_t now_ms, stru
         put_text(&w, "name", node_replica_name(k));
         json_key(&w, "health");
         json_cstr(&w, node_health_text(node_replica_health(k)));
+        json_key(&w, "backing_off");
+        json_bool(&w, node_replica_backing_off(k, now_ms));
         json_key(&w, "engine");
         json_cstr(&w, node_engine_text(k->engine));
         put_u64(&w, "chosen", k->chosen);

@@ -20,7 +20,7 @@ struct node_router {
     struct node_bookings *bookings;
     struct node_decay decay;
     uint64_t ticked_ms;
-    uint64_t unroutable; /* decisions without a replica */
+    uint64_t unroutable; /* first attempts without a replica */
 
     unsigned replica_count;
     struct node_replica *replicas; /* NODE_REPLICAS_MAX */

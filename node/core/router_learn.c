@@ -104,15 +104,30 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
     struct node_replica *replica = &r->replicas[e->work.replica];
     if (!node_bookings_first_byte(r->bookings, &replica->load, b, now_ms))
         return;
+    node_replica_answering(replica);
+    e->window = replica->window.number;
     replica->window.prompt_tokens += e->work.prompt_tokens;
     replica->window.predicted_tokens += e->work.cached_tokens;
-    if (!e->work.answer_whole && e->work.prompt_tokens > 0) {
-        double actual_s = (double)(now_ms - e->chosen_ms) / 1000;
-        replica->ttft_predicted_s += e->work.ttft_s;
-        replica->ttft_actual_s += actual_s;
-        replica->ttft_off_s += fabs(actual_s - e->work.ttft_s);
-        replica->ttft_count++;
-    }
+}
+
+static void compare_ttft(struct node_replica *replica, const struct node_booking_entry *e)
+{
+    if (!e->first_byte_seen || e->work.answer_whole || e->work.prompt_tokens == 0)
+        return;
+    double actual_s = (double)(e->first_byte_ms - e->chosen_ms) / 1000;
+    replica->ttft_predicted_s += e->work.ttft_s;
+    replica->ttft_actual_s += actual_s;
+    replica->ttft_off_s += fabs(actual_s - e->work.ttft_s);
+    replica->ttft_count++;
+}
+
+/* The engine computed nothing after all: its counters will not show this prompt. */
+static void window_take_back(struct node_scrape_window *w, const struct node_booking_entry *e)
+{
+    if (!e->first_byte_seen || e->window != w->number)
+        return;
+    w->prompt_tokens -= e->work.prompt_tokens;
+    w->predicted_tokens -= e->work.cached_tokens;
 }
 
 void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
@@ -122,6 +137,10 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
     const struct node_booking_entry *e =
         node_bookings_close(r->bookings, &replica->load, b, now_ms);
     node_replica_answered(replica, outcome, now_ms);
+    if (usage)
+        compare_ttft(replica, e);
+    else
+        window_take_back(&replica->window, e);
     if (usage && (outcome == NODE_OUTCOME_OK || outcome == NODE_OUTCOME_CLIENT_GONE))
         node_router_learn(r, e, usage, outcome == NODE_OUTCOME_OK, now_ms);
 }

@@ -51,8 +51,18 @@ struct context {
     uint64_t now_ms;
 };
 
+static double scrape_age_s(const struct context *c, const struct node_replica *k)
+{
+    if (k->scraped_ms == 0)
+        return -1;
+    return c->now_ms > k->scraped_ms ? (double)(c->now_ms - k->scraped_ms) / 1000 : 0;
+}
+
 #define REPLICA_METRICS(X)                                                                         \
     X(up, "gauge", "1 if the replica gets new requests.", node_replica_usable(k, NODE_HEALTH_UP))  \
+    X(backing_off, "gauge",                                                                        \
+      "1 if it is avoided where others will do, because answers failed and none has begun since.", \
+      node_replica_backing_off(k, c->now_ms))                                                      \
     X(requests, "gauge", "Requests in flight.", k->load.requests)                                  \
     X(prefill_tokens, "gauge", "Uncached prompt tokens booked and not computed yet.",              \
       (double)k->load.prefill_tokens)                                                              \
@@ -61,6 +71,8 @@ struct context {
     X(queue_seconds, "gauge", "Estimated time until the booked prefill is computed.",              \
       node_load_queue_s(c->r->bookings, &k->load, node_ratio_value(&k->rate), c->now_ms))          \
     X(prefill_tokens_per_second, "gauge", "Learned prefill rate.", node_ratio_value(&k->rate))     \
+    X(bytes_per_token, "gauge", "Learned bytes of a prompt per token, of all prompts sent there.", \
+      node_ratio_value(&k->bytes_per_token))                                                       \
     X(decode_step_seconds, "gauge", "Learned time of a decode step without context.",              \
       k->step_base_s)                                                                              \
     X(decode_step_context_seconds, "gauge",                                                        \
@@ -69,9 +81,16 @@ struct context {
       node_replica_cache_tokens(k, (double)c->r->config.cache_tokens))                             \
     X(cache_size_factor, "gauge", "Learned correction of the cache size.", k->belief.factor)       \
     X(engine_running, "gauge", "Requests running, as the engine tells; -1 if it does not.",        \
-      k->scraped_ms ? k->scrape.running : -1)                                                      \
+      k->scrape.running)                                                                           \
     X(engine_waiting, "gauge", "Requests waiting, as the engine tells; -1 if it does not.",        \
-      k->scraped_ms ? k->scrape.waiting : -1)                                                      \
+      k->scrape.waiting)                                                                           \
+    X(engine_cache_usage, "gauge",                                                                 \
+      "Share of the KV cache in use, as the engine tells; -1 if it does not.",                     \
+      k->scrape.cache_usage)                                                                       \
+    X(scrape_age_seconds, "gauge", "Time since its metrics were read; -1 if never.",               \
+      scrape_age_s(c, k))                                                                          \
+    X(probe_failures_total, "counter", "Health checks that failed.",                               \
+      (double)k->probe_failures_total)                                                             \
     X(chosen_total, "counter", "Requests sent to the replica.", (double)k->chosen)                 \
     X(restarts_total, "counter", "Restarts of the engine that were noticed.", (double)k->restarts) \
     X(prompt_tokens_total, "counter", "Estimated prompt tokens sent to the replica.",              \
@@ -127,6 +146,10 @@ VALUE(ttft_predicted, k->ttft_predicted_s)
 VALUE(ttft_actual, k->ttft_actual_s)
 VALUE(ttft_off, k->ttft_off_s)
 VALUE(ttft_count, (double)k->ttft_count)
+VALUE(health_unknown, node_replica_health(k) == NODE_HEALTH_UNKNOWN)
+VALUE(health_up, node_replica_health(k) == NODE_HEALTH_UP)
+VALUE(health_down, node_replica_health(k) == NODE_HEALTH_DOWN)
+VALUE(health_draining, node_replica_health(k) == NODE_HEALTH_DRAINING)
 VALUE(outcome_ok, (double)k->outcomes[NODE_OUTCOME_OK])
 VALUE(outcome_gone, (double)k->outcomes[NODE_OUTCOME_CLIENT_GONE])
 VALUE(outcome_busy, (double)k->outcomes[NODE_OUTCOME_ENGINE_BUSY])
@@ -135,28 +158,41 @@ VALUE(outcome_connect, (double)k->outcomes[NODE_OUTCOME_CONNECT_FAILED])
 VALUE(outcome_broken, (double)k->outcomes[NODE_OUTCOME_BROKEN])
 
 static const struct {
-    const char *name, *help;
+    const char *name, *type, *help;
     struct labelled rows[6];
 } labelled_metrics[] = {
+    {"grapevine_replica_health",
+     "gauge",
+     "1 for the state that it is in.",
+     {{",state=\"unknown\"", health_unknown},
+      {",state=\"up\"", health_up},
+      {",state=\"down\"", health_down},
+      {",state=\"draining\"", health_draining}}},
     {"grapevine_prediction_cached_tokens_total",
+     "counter",
      "Cached prompt tokens, predicted and told by the engine, in answers and in scraped counters.",
      {{",source=\"usage\",kind=\"predicted\"", usage_predicted},
       {",source=\"usage\",kind=\"actual\"", usage_actual},
       {",source=\"scrape\",kind=\"predicted\"", scrape_predicted},
       {",source=\"scrape\",kind=\"actual\"", scrape_actual}}},
     {"grapevine_prediction_cached_tokens_off_total",
+     "counter",
      "Sum of the absolute errors of predicted cached tokens.",
      {{",source=\"usage\"", usage_off}, {",source=\"scrape\"", scrape_off}}},
     {"grapevine_prediction_ttft_seconds_total",
+     "counter",
      "Time to first token of streams, predicted and measured.",
      {{",kind=\"predicted\"", ttft_predicted}, {",kind=\"actual\"", ttft_actual}}},
     {"grapevine_prediction_ttft_off_seconds_total",
+     "counter",
      "Sum of the absolute errors of the predicted time to first token.",
      {{"", ttft_off}}},
     {"grapevine_prediction_ttft_count_total",
+     "counter",
      "Streams whose time to first token was compared.",
      {{"", ttft_count}}},
     {"grapevine_replica_answers_total",
+     "counter",
      "Requests that ended, by outcome.",
      {{",outcome=\"ok\"", outcome_ok},
       {",outcome=\"client_gone\"", outcome_gone},
@@ -171,7 +207,7 @@ static int put_labelled(const struct context *c, struct buf *out)
     int err = ERR_OK;
     for (unsigned i = 0; i < ARRAY_LEN(labelled_metrics) && err == ERR_OK; i++) {
         const char *name = labelled_metrics[i].name;
-        err = put_head(out, name, "counter", labelled_metrics[i].help);
+        err = put_head(out, name, labelled_metrics[i].type, labelled_metrics[i].help);
         for (unsigned k = 0; k < c->r->replica_count && err == ERR_OK; k++) {
             for (unsigned j = 0; j < ARRAY_LEN(labelled_metrics[i].rows) && err == ERR_OK; j++) {
                 const struct labelled *row = &labelled_metrics[i].rows[j];
@@ -203,8 +239,8 @@ static int put_index(const struct node_router *r, struct buf *out)
     } rows[] = {
         {"grapevine_bookings", "gauge", "Requests in flight.",
          node_bookings_open_count(r->bookings)},
-        {"grapevine_unroutable_total", "counter", "Decisions that found no replica.",
-         r->unroutable},
+        {"grapevine_unroutable_total", "counter",
+         "Requests that found no replica at their first attempt.", r->unroutable},
         {"grapevine_index_entries", "gauge", "Observations in the prefix index.", s.entries},
         {"grapevine_index_bytes", "gauge", "Memory that the index has allocated.", s.bytes},
         {"grapevine_index_bytes_used", "gauge", "Memory of it that is in use.", s.bytes_used},
@@ -218,10 +254,43 @@ static int put_index(const struct node_router *r, struct buf *out)
         {"grapevine_index_refused_total", "counter", "Observations without room.", s.refused},
         {"grapevine_index_forgotten_total", "counter",
          "Observations of replicas that lost their cache.", s.forgotten},
+        {"grapevine_index_stale_total", "counter", "Observations that came too late to count.",
+         s.stale},
+        {"grapevine_index_future_total", "counter", "Observations refused as of the future.",
+         s.future},
+        {"grapevine_index_promoted", "gauge",
+         "Checkpoints held by so many replicas that they have a set.", s.promoted},
+        {"grapevine_index_generation", "gauge", "The present time slice.",
+         crdt_index_now(r->index)},
+        {"grapevine_index_floor", "gauge", "The oldest time slice that the index keeps.",
+         crdt_index_floor(r->index)},
     };
     int err = ERR_OK;
     for (unsigned i = 0; i < ARRAY_LEN(rows) && err == ERR_OK; i++)
         err = put_number(out, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
+    return err;
+}
+
+/* By model there would be as many series as engines list models: the range says what is odd. */
+static int put_models(const struct node_router *r, struct buf *out)
+{
+    struct node_models_range range = node_models_range(r->models);
+    const struct {
+        const char *name, *help;
+        double min, max;
+    } rows[] = {
+        {"grapevine_model_bytes_per_token", "Learned bytes of text per token, over the models.",
+         range.bytes_per_token_min, range.bytes_per_token_max},
+        {"grapevine_model_output_tokens", "Expected tokens of an answer, over the models.",
+         range.output_tokens_min, range.output_tokens_max},
+    };
+    int err = ERR_OK;
+    for (unsigned i = 0; i < ARRAY_LEN(rows) && err == ERR_OK; i++) {
+        err = put_head(out, rows[i].name, "gauge", rows[i].help);
+        if (err == ERR_OK)
+            err = buf_printf(out, "%s{bound=\"min\"} %.15g\n%s{bound=\"max\"} %.15g\n",
+                             rows[i].name, rows[i].min, rows[i].name, rows[i].max);
+    }
     return err;
 }
 
@@ -232,6 +301,8 @@ int node_router_metrics(const struct node_router *r, uint64_t now_ms, struct buf
     int err = put_replicas(&c, out);
     if (err == ERR_OK)
         err = put_labelled(&c, out);
+    if (err == ERR_OK)
+        err = put_models(r, out);
     if (err == ERR_OK)
         err = put_index(r, out);
     if (err != ERR_OK)

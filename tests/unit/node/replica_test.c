@@ -31,16 +31,16 @@ static void probes_decide_on_health(void **state)
     (void)state;
     struct node_replica k = make();
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UNKNOWN);
-    assert_false(node_replica_probed(&k, true, false));
+    assert_false(node_replica_probed(&k, true, false, 0));
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
     for (int i = 0; i < 2; i++)
-        assert_false(node_replica_probed(&k, false, false));
+        assert_false(node_replica_probed(&k, false, false, 0));
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
-    (void)node_replica_probed(&k, true, false);
+    (void)node_replica_probed(&k, true, false, 0);
     for (int i = 0; i < 3; i++)
-        assert_false(node_replica_probed(&k, false, false));
+        assert_false(node_replica_probed(&k, false, false, 0));
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
-    (void)node_replica_probed(&k, true, false);
+    (void)node_replica_probed(&k, true, false, 0);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
 }
 
@@ -48,27 +48,26 @@ static void a_refused_port_is_down_at_once_and_told_once(void **state)
 {
     (void)state;
     struct node_replica k = make();
-    (void)node_replica_probed(&k, true, false);
-    assert_false(node_replica_probed(&k, false, false));
-    assert_true(node_replica_probed(&k, false, true));
+    (void)node_replica_probed(&k, true, false, 0);
+    assert_false(node_replica_probed(&k, false, false, 0));
+    assert_true(node_replica_probed(&k, false, true, 0));
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
-    assert_false(node_replica_probed(&k, false, true));
-    (void)node_replica_probed(&k, true, false);
-    assert_true(node_replica_probed(&k, false, true));
+    assert_false(node_replica_probed(&k, false, true, 0));
+    (void)node_replica_probed(&k, true, false, 0);
+    assert_true(node_replica_probed(&k, false, true, 0));
 }
 
-static void failed_answers_in_a_row_take_it_down(void **state)
+static void broken_connections_in_a_row_take_it_down(void **state)
 {
     (void)state;
-    static const enum node_outcome bad[] = {NODE_OUTCOME_ENGINE_ERROR, NODE_OUTCOME_CONNECT_FAILED,
-                                            NODE_OUTCOME_BROKEN};
+    static const enum node_outcome bad[] = {NODE_OUTCOME_CONNECT_FAILED, NODE_OUTCOME_BROKEN};
     struct node_replica k = make();
-    (void)node_replica_probed(&k, true, false);
+    (void)node_replica_probed(&k, true, false, 0);
     for (int i = 0; i < 4; i++)
-        node_replica_answered(&k, bad[i % 3], 0);
+        node_replica_answered(&k, bad[i % 2], 0);
     node_replica_answered(&k, NODE_OUTCOME_OK, 0);
     for (int i = 0; i < 4; i++) {
-        node_replica_answered(&k, bad[i % 3], 0);
+        node_replica_answered(&k, bad[i % 2], 0);
         node_replica_answered(&k, NODE_OUTCOME_CLIENT_GONE, 0); /* says nothing */
     }
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
@@ -78,11 +77,87 @@ static void failed_answers_in_a_row_take_it_down(void **state)
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
 }
 
+/* Its health check is fine and every request breaks: each time it comes back, one request may try
+ * it, and it stays away twice as long. */
+static void a_good_probe_waits_for_the_back_off(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    uint64_t now = 100000, away_ms = 1000;
+    (void)node_replica_probed(&k, true, false, now);
+    for (int i = 0; i < 5; i++)
+        node_replica_answered(&k, NODE_OUTCOME_BROKEN, now);
+    for (int round = 0; round < 7; round++) {
+        assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
+        (void)node_replica_probed(&k, true, false, now + away_ms - 1);
+        assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
+        (void)node_replica_probed(&k, true, false, now + away_ms);
+        assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
+        now += away_ms + 500;
+        assert_false(node_replica_avoided(&k, now));
+        k.load.requests = 1;
+        assert_true(node_replica_avoided(&k, now)); /* one at a time */
+        k.load.requests = 0;
+        node_replica_answered(&k, NODE_OUTCOME_BROKEN, now);
+        away_ms = away_ms * 2 < 30000 ? away_ms * 2 : 30000;
+    }
+    now += away_ms;
+    (void)node_replica_probed(&k, true, false, now);
+    node_replica_answering(&k); /* it works again, and others may come */
+    k.load.requests = 1;
+    assert_false(node_replica_avoided(&k, now));
+    node_replica_answered(&k, NODE_OUTCOME_OK, now);
+    now += 61000; /* and what happens much later is a new story */
+    for (int i = 0; i < 5; i++)
+        node_replica_answered(&k, NODE_OUTCOME_BROKEN, now);
+    (void)node_replica_probed(&k, true, false, now + 1000);
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
+}
+
+/* Whoever sends a request that makes engines answer 500 must not be able to take them all down. */
+static void errors_of_the_engine_never_take_it_down(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    (void)node_replica_probed(&k, true, false, 0);
+    for (int i = 0; i < 1000; i++)
+        node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, (uint64_t)i * 100);
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
+    assert_true(node_replica_backing_off(&k, 100000));
+}
+
+static void errors_in_a_row_make_it_avoided_longer_and_longer(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    uint64_t now = 100000;
+    for (int i = 0; i < 2; i++)
+        node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, now);
+    node_replica_answered(&k, NODE_OUTCOME_OK, now);
+    for (int i = 0; i < 2; i++)
+        node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, now);
+    assert_false(node_replica_avoided(&k, now));
+    for (uint64_t away_ms = 1000; away_ms <= 60000; away_ms *= 2) {
+        uint64_t bounded_ms = away_ms < 30000 ? away_ms : 30000;
+        node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, now);
+        node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, now + 10); /* sent before */
+        assert_true(node_replica_avoided(&k, now + bounded_ms - 1));
+        assert_false(node_replica_avoided(&k, now + bounded_ms));
+        now += bounded_ms + 1000;
+    }
+    node_replica_answered(&k, NODE_OUTCOME_OK, now); /* one success makes all good */
+    assert_false(node_replica_backing_off(&k, now));
+    for (int i = 0; i < 3; i++)
+        node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, now);
+    assert_true(node_replica_avoided(&k, now + 999));
+    assert_false(node_replica_avoided(&k, now + 1000));
+}
+
 static void busy_is_no_failure(void **state)
 {
     (void)state;
     struct node_replica k = make();
-    (void)node_replica_probed(&k, true, false);
+    (void)node_replica_probed(&k, true, false, 0);
     for (int i = 0; i < 100; i++)
         node_replica_answered(&k, NODE_OUTCOME_ENGINE_BUSY, 5000);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
@@ -95,13 +170,13 @@ static void draining_is_a_wish_beside_health(void **state)
     struct node_replica k = make();
     k.draining = true;
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_DRAINING);
-    (void)node_replica_probed(&k, true, false);
+    (void)node_replica_probed(&k, true, false, 0);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_DRAINING);
     assert_false(node_replica_usable(&k, NODE_HEALTH_UP));
-    (void)node_replica_probed(&k, false, true);
+    (void)node_replica_probed(&k, false, true, 0);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
     k.draining = false;
-    (void)node_replica_probed(&k, true, false);
+    (void)node_replica_probed(&k, true, false, 0);
     assert_true(node_replica_usable(&k, NODE_HEALTH_UP));
 }
 
@@ -142,7 +217,7 @@ static void sleep_loses_the_cache_once(void **state)
     (void)state;
     struct node_replica k = make();
     struct node_scrape s = scrape_of(0, 0);
-    (void)node_replica_probed(&k, true, false);
+    (void)node_replica_probed(&k, true, false, 0);
     assert_false(node_replica_scraped(&k, &s, 0, 1000));
     s.sleeping = 1;
     assert_true(node_replica_scraped(&k, &s, 0, 2000));
@@ -164,6 +239,32 @@ static void cache_size_is_told_or_configured(void **state)
     s.cache_tokens = -1; /* missing this time: what it told stays */
     (void)node_replica_scraped(&k, &s, 400000, 2000);
     assert_true(node_replica_cache_tokens(&k, 400000) == 100000);
+}
+
+/* SGLang's /server_info is read beside its metrics and tells sizes only. */
+static void sizes_do_not_overwrite_what_the_metrics_told(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    struct node_scrape sizes = scrape_of(-1, -1), all = scrape_of(1000, 500);
+    sizes.start_time_s = -1;
+    sizes.cache_tokens = 200000;
+    assert_false(node_replica_scraped(&k, &sizes, 0, 500)); /* before any metrics */
+    assert_true(node_replica_cache_tokens(&k, 0) == 200000);
+    assert_int_equal(k.scraped_ms, 0);
+    all.running = 3;
+    all.waiting = 2;
+    all.cache_usage = 0.5;
+    all.sleeping = 1;
+    all.cache_tokens = -1;
+    (void)node_replica_scraped(&k, &all, 0, 1000);
+    sizes.cache_tokens = 300000;
+    assert_false(node_replica_scraped(&k, &sizes, 0, 2000));
+    assert_true(k.scrape.running == 3 && k.scrape.waiting == 2 && k.scrape.cache_usage == 0.5);
+    assert_true(k.asleep);
+    assert_int_equal(k.scraped_ms, 1000);
+    assert_true(node_replica_cache_tokens(&k, 0) == 300000);
+    assert_true(k.scrape.prefix_queries == 1000 && k.scrape.cache_tokens == 300000);
 }
 
 /* 10,000 tokens between two scrapes, of which `predicted` and `hits` were in the cache. */
@@ -197,13 +298,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(probes_decide_on_health),
         cmocka_unit_test(a_refused_port_is_down_at_once_and_told_once),
-        cmocka_unit_test(failed_answers_in_a_row_take_it_down),
+        cmocka_unit_test(broken_connections_in_a_row_take_it_down),
+        cmocka_unit_test(a_good_probe_waits_for_the_back_off),
+        cmocka_unit_test(errors_of_the_engine_never_take_it_down),
+        cmocka_unit_test(errors_in_a_row_make_it_avoided_longer_and_longer),
         cmocka_unit_test(busy_is_no_failure),
         cmocka_unit_test(draining_is_a_wish_beside_health),
         cmocka_unit_test(restarts_are_seen),
         cmocka_unit_test(a_missing_counter_is_no_restart),
         cmocka_unit_test(sleep_loses_the_cache_once),
         cmocka_unit_test(cache_size_is_told_or_configured),
+        cmocka_unit_test(sizes_do_not_overwrite_what_the_metrics_told),
         cmocka_unit_test(counters_of_the_engine_correct_the_belief),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,6 +130,31 @@ static double believed(const json_t *root, unsigned replica, const char *group, 
     return json_number_value(value);
 }
 
+/* The sum of a metric's series. */
+static double metric(const struct node_router *r, const char *name)
+{
+    struct buf text = {0};
+    assert_int_equal(node_router_metrics(r, START_MS, &text), ERR_OK);
+    struct slice rest = buf_slice(&text);
+    double sum = 0;
+    bool found = false;
+    while (rest.len > 0) {
+        struct slice line = slice_cut(&rest, '\n');
+        if (!slice_starts_with(line, slice_of_cstr(name)) ||
+            (line.at[strlen(name)] != ' ' && line.at[strlen(name)] != '{'))
+            continue;
+        char number[64];
+        while (memchr(line.at, ' ', line.len))
+            (void)slice_cut(&line, ' ');
+        assert_true(slice_to_cstr(line, number, sizeof number));
+        sum += strtod(number, NULL);
+        found = true;
+    }
+    assert_true(found);
+    buf_free(&text);
+    return sum;
+}
+
 static void assert_near(double actual, double expected, double share)
 {
     if (fabs(actual - expected) > share * fabs(expected) + 1e-9)
@@ -182,9 +207,10 @@ static void unprobed_replicas_serve_only_when_nothing_better_is_there(void **sta
     assert_false(node_router_ready(r));
     assert_int_equal(node_router_replica_add(r, SLICE("a"), NODE_ENGINE_AUTO), 0);
     assert_int_equal(node_router_replica_add(r, SLICE("b"), NODE_ENGINE_AUTO), 1);
-    assert_true(node_router_ready(r));
+    assert_false(node_router_ready(r)); /* nobody has found them up */
     assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
     node_router_probed(r, 1, true, false, START_MS);
+    assert_true(node_router_ready(r));
     for (int i = 0; i < 20; i++) {
         assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
         assert_int_equal(d.replica, 1);
@@ -261,6 +287,89 @@ static void a_busy_replica_is_avoided_for_a_second(void **state)
     for (int i = 0; i < 10; i++)
         seen += choose(r, NULL, START_MS + 1500).replica == busy;
     assert_int_equal(seen, 5);
+    node_router_destroy(r);
+}
+
+/* A server that drains answers its health check and fails each request at once: its queue is always
+ * empty, which must not attract everything. */
+static void a_replica_that_fails_at_once_attracts_nothing(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 3);
+    uint64_t now = START_MS;
+    unsigned failed = 0;
+    for (unsigned i = 0; i < 3000; i++, now += 10) {
+        if (i % 100 == 0)
+            node_router_probed(r, 1, true, false, now);
+        struct node_decision d = choose(r, prompt(i, 2000), now);
+        if (d.replica == 1) {
+            node_router_finish(r, d.booking, NODE_OUTCOME_ENGINE_ERROR, NULL, now);
+            failed++;
+        } else {
+            done(r, d, now);
+        }
+    }
+    assert_true(failed < 10);
+    assert_int_equal(node_router_replica_health(r, 1), NODE_HEALTH_UP);
+    assert_true(node_router_replica_backing_off(r, 1, now));
+    /* Once it works, one request shows it, and the others come too. */
+    now += 60000;
+    unsigned served = 0;
+    for (unsigned i = 0; i < 300; i++, now += 10) {
+        struct node_decision d = choose(r, prompt(10000 + i, 2000), now);
+        served += d.replica == 1;
+        done(r, d, now);
+    }
+    assert_true(served > 50);
+    node_router_destroy(r);
+}
+
+/* Requests that make every engine answer 500, as many as anybody likes to send. */
+static void clients_cannot_take_the_fleet_down(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 3);
+    for (unsigned i = 0; i < 200; i++) {
+        struct node_decision d = choose(r, NULL, START_MS + i);
+        node_router_finish(r, d.booking, NODE_OUTCOME_ENGINE_ERROR, NULL, START_MS + i);
+    }
+    assert_true(node_router_ready(r));
+    for (unsigned k = 0; k < 3; k++)
+        assert_true(node_router_replica_backing_off(r, k, START_MS + 200));
+    unsigned seen[3] = {0};
+    for (unsigned i = 0; i < 30; i++) /* all back off: all are usable, side by side */
+        seen[choose(r, prompt(i, 2000), START_MS + 200).replica]++;
+    assert_true(seen[0] > 0 && seen[1] > 0 && seen[2] > 0);
+    node_router_destroy(r);
+}
+
+static void an_adapter_goes_where_its_base_is(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 4);
+    struct slice ids[] = {SLICE("base"), SLICE("other")};
+    for (unsigned k = 0; k < 3; k++)
+        assert_int_equal(node_router_models(r, k, ids, 1), ERR_OK);
+    assert_int_equal(node_router_models(r, 3, &ids[1], 1), ERR_OK);
+    struct node_request request = request_of(NULL);
+    struct node_decision d;
+    request.model = SLICE("base:poems"); /* all are vLLM, which would have listed it */
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
+    assert_false(node_router_model_known(r, request.model));
+    node_router_replica_engine_set(r, 1, NODE_ENGINE_SGLANG);
+    node_router_replica_engine_set(r, 2, NODE_ENGINE_AUTO);
+    node_router_replica_engine_set(r, 3, NODE_ENGINE_SGLANG);
+    assert_true(node_router_model_known(r, request.model));
+    unsigned seen[4] = {0};
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+        seen[d.replica]++;
+    }
+    assert_true(seen[0] == 0 && seen[1] > 10 && seen[2] > 10 && seen[3] == 0);
+    struct slice listed[] = {SLICE("base"), SLICE("base:poems")};
+    assert_int_equal(node_router_models(r, 0, listed, 2), ERR_OK); /* now one tells the whole */
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(d.replica, 0);
     node_router_destroy(r);
 }
 
@@ -553,19 +662,51 @@ static void replicas_not_tried_are_believed_to_be_like_the_others(void **state)
     node_router_destroy(r);
 }
 
+/* Answers of 4xx and 5xx that computed nothing, even if the shell reported their bytes. */
 static void refused_requests_teach_nothing(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
-    for (unsigned i = 0; i < 50; i++) { /* answered 400 within a millisecond */
-        struct node_decision d = choose(r, prompt(i, 20000), START_MS + i);
+    struct node_scrape s = {.cache_tokens = 100000, .start_time_s = -1};
+    assert_false(node_router_scraped(r, 0, &s, START_MS));
+    for (unsigned i = 0; i < 50; i++) {
+        struct node_decision d = choose(r, prompt(i / 2, 20000), START_MS + i);
         node_router_first_byte(r, d.booking, START_MS + i + 1);
-        node_router_finish(r, d.booking, NODE_OUTCOME_OK, NULL, START_MS + i + 1);
+        node_router_finish(r, d.booking, i % 2 ? NODE_OUTCOME_OK : NODE_OUTCOME_ENGINE_ERROR, NULL,
+                           START_MS + i + 1);
     }
+    /* As many tokens as were sent, all of them computed: were the window still to hold them, the
+     * belief would shrink. */
+    s.prefix_queries = 1000000;
+    assert_false(node_router_scraped(r, 0, &s, START_MS + 1000));
     json_t *root = replicas_json(r, START_MS);
     assert_near(believed(root, 0, "learned", "prefill_tokens_per_s"), 10000, 1e-9);
+    assert_near(believed(root, 0, "learned", "bytes_per_token"), 4, 1e-9);
+    assert_near(believed(root, 0, "cache", "size_factor"), 1, 1e-9);
     json_decref(root);
+    assert_near(metric(r, "grapevine_prediction_ttft_count_total"), 0, 0);
+    assert_near(metric(r, "grapevine_prediction_ttft_seconds_total"), 0, 0);
+    assert_near(metric(r, "grapevine_prediction_cached_tokens_total"), 0, 0);
     assert_int_equal(node_router_replica_health(r, 0), NODE_HEALTH_UP);
+    node_router_destroy(r);
+}
+
+/* A retry that finds nobody left passes the first answer on: the request was routed. */
+static void a_retry_without_a_replica_is_not_unroutable(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    struct node_request request = request_of(NULL);
+    struct node_decision d;
+    uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1}, nobody[NODE_REPLICAS_MAX / 64] = {0};
+    assert_int_equal(node_router_choose(r, &request, excluded, START_MS, &d), ERR_UNREACHABLE);
+    assert_int_equal(node_router_choose_by_load(r, &request, excluded, START_MS, &d),
+                     ERR_UNREACHABLE);
+    assert_near(metric(r, "grapevine_unroutable_total"), 0, 0);
+    node_router_replica_drain(r, 0, true);
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
+    assert_int_equal(node_router_choose(r, &request, nobody, START_MS, &d), ERR_UNREACHABLE);
+    assert_near(metric(r, "grapevine_unroutable_total"), 2, 0);
     node_router_destroy(r);
 }
 
@@ -593,29 +734,23 @@ enum { REPLICAS = 7, OPEN_MAX = 50 };
 
 /* What the test itself knows of who may be chosen. */
 struct shadow {
-    bool up[REPLICAS], unknown[REPLICAS], draining[REPLICAS];
-    unsigned failures[REPLICAS];
+    bool up[REPLICAS], draining[REPLICAS];
 };
 
 static bool may_serve(const struct shadow *s, unsigned k, const uint64_t *excluded, bool model_b)
 {
     bool serves = !model_b || k % 2 == 0; /* even ones serve "b" too */
-    return serves && !s->draining[k] && !(excluded[0] >> k & 1) && (s->up[k] || s->unknown[k]);
+    return serves && !s->draining[k] && !(excluded[0] >> k & 1) && s->up[k];
 }
 
 static void check_choice(const struct shadow *s, int err, unsigned replica,
                          const uint64_t *excluded, bool model_b)
 {
-    bool any = false, any_up = false;
-    for (unsigned k = 0; k < REPLICAS; k++) {
+    bool any = false;
+    for (unsigned k = 0; k < REPLICAS; k++)
         any = any || may_serve(s, k, excluded, model_b);
-        any_up = any_up || (may_serve(s, k, excluded, model_b) && s->up[k]);
-    }
     assert_int_equal(err, any ? ERR_OK : ERR_UNREACHABLE);
-    if (any) {
-        assert_true(may_serve(s, replica, excluded, model_b));
-        assert_true(s->up[replica] || !any_up);
-    }
+    assert_true(!any || may_serve(s, replica, excluded, model_b));
 }
 
 static void random_life(const char *policy, uint64_t seed)
@@ -669,16 +804,17 @@ static void random_life(const char *policy, uint64_t seed)
                                        (int64_t)prng_below(&prng, 1000)};
             node_router_finish(r, open[at].b, outcome, prng_below(&prng, 2) ? &usage : NULL, now);
             unsigned replica = open[at].replica;
-            if (outcome == NODE_OUTCOME_OK)
-                s.failures[replica] = 0;
-            else if (outcome > NODE_OUTCOME_ENGINE_BUSY && ++s.failures[replica] >= 5)
-                s.up[replica] = s.unknown[replica] = false;
+            bool down = node_router_replica_health(r, replica) == NODE_HEALTH_DOWN;
+            if (outcome == NODE_OUTCOME_CONNECT_FAILED || outcome == NODE_OUTCOME_BROKEN)
+                s.up[replica] = s.up[replica] && !down; /* replica_test tells when */
+            assert_true(down == !s.up[replica]);
             open[at] = open[--count];
         } else if (what == 8) {
             bool ok = prng_below(&prng, 3) != 0;
             node_router_probed(r, k, ok, !ok, now);
-            s.up[k] = ok;
-            s.failures[k] = ok ? 0 : s.failures[k];
+            bool down = node_router_replica_health(r, k) == NODE_HEALTH_DOWN;
+            assert_true(ok ? !(down && s.up[k]) : down);
+            s.up[k] = !down;
         } else if (prng_below(&prng, 2)) {
             s.draining[k] = prng_below(&prng, 3) == 0;
             node_router_replica_drain(r, k, s.draining[k]);
@@ -772,8 +908,13 @@ static void metrics_are_well_formed(void **state)
         assert_true(*end == '\0' && isfinite(value));
         series++;
     }
-    assert_true(series > 60);
+    assert_true(series > 100);
     assert_int_equal(buf_append_char(&text, '\0'), ERR_OK);
+    assert_non_null(
+        strstr(text.at, "grapevine_replica_health{replica=\"host-0:8000\",state=\"up\"} 1"));
+    assert_non_null(
+        strstr(text.at, "grapevine_replica_scrape_age_seconds{replica=\"host-0:8000\"} -1"));
+    assert_non_null(strstr(text.at, "grapevine_model_bytes_per_token{bound=\"max\"} 4\n"));
     assert_non_null(strstr(text.at, "grapevine_replica_up{replica=\"a\\\"b\\\\c\\nd\"} 0\n"));
     buf_free(&text);
 
@@ -794,6 +935,9 @@ int main(void)
         cmocka_unit_test(requests_go_where_their_model_is),
         cmocka_unit_test(a_wanted_replica_is_the_only_one),
         cmocka_unit_test(a_busy_replica_is_avoided_for_a_second),
+        cmocka_unit_test(a_replica_that_fails_at_once_attracts_nothing),
+        cmocka_unit_test(clients_cannot_take_the_fleet_down),
+        cmocka_unit_test(an_adapter_goes_where_its_base_is),
         cmocka_unit_test(a_conversation_stays_where_its_cache_is),
         cmocka_unit_test(terms_are_what_hand_arithmetic_says),
         cmocka_unit_test(new_content_goes_where_there_is_room),
@@ -804,6 +948,7 @@ int main(void)
         cmocka_unit_test(a_belief_does_not_flip_between_models),
         cmocka_unit_test(replicas_not_tried_are_believed_to_be_like_the_others),
         cmocka_unit_test(refused_requests_teach_nothing),
+        cmocka_unit_test(a_retry_without_a_replica_is_not_unroutable),
         cmocka_unit_test(wrong_predictions_shrink_the_belief),
         cmocka_unit_test(no_policy_ever_breaks_the_invariants),
         cmocka_unit_test(explaining_changes_nothing),
