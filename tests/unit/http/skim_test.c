@@ -577,7 +577,7 @@ static void forms(void **state)
     plain = BODY("{\"prompt\":\"%s%s\"}");
     same_chain(plain, BODY("{\"text\":[\"%s%s\"]}"));
     /* What was streamed before its better came is forgotten, points and all. */
-    plain = BODY("{\"messages\":[{\"role\":\"user\",\"content\":\"%2$s\"}]}");
+    plain = BODY("{\"messages\":[{\"role\":\"user\",\"content\":\"%.0s%s\"}]}");
     same_chain(
         plain,
         BODY("{\"messages\":[{\"role\":\"user\",\"content\":\"%1$s%1$s\",\"content\":\"%2$s\"}]}"));
