@@ -237,6 +237,8 @@ class Strict(Case):
         """A small fuzz with a fixed seed: every answer is HTTP, the router lives."""
         import random
         rng = random.Random(7)
+        # Its own: an engine may hear of a request that was left behind only when this test is over.
+        r = self.keep(Router([self.keep(Engine())], "--other-paths", "pass"))
         seeds = [d for d, _ in REFUSED.values() if len(d) < 400]
         seeds.append(request("POST", "/v1/chat/completions",
                              b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'))
@@ -245,7 +247,7 @@ class Strict(Case):
             for _ in range(rng.randrange(1, 4)):
                 at = rng.randrange(len(data))
                 data[at:at + rng.randrange(2)] = bytes([rng.choice(b"\r\n\0 :;,%/a0\xff")])
-            c = Client(self.r.port)
+            c = Client(r.port)
             c.sock.settimeout(0.2)
             try:
                 c.send(bytes(data))
@@ -254,8 +256,8 @@ class Strict(Case):
             except (OSError, Cut):
                 pass
             c.close()
-        self.assertEqual(self.r.get("/health").status, 200)
-        self.r.quiet()
+        self.assertEqual(r.get("/health").status, 200)
+        r.quiet()
 
 
 class Order(Case):
