@@ -30,7 +30,8 @@ struct node_scrape {
 
 /* Reads a whole exposition. ERR_SYNTAX if a line is no valid exposition (fields read so far are
  * kept out: `out` is then unchanged), ERR_NOT_FOUND if no known name is in it. Lines of other names
- * are not looked into: they are most of the text. At most 64 engines or data-parallel ranks count. */
+ * are not looked into: they are most of the text. At most 64 engines or data-parallel ranks count.
+ */
 int node_scrape_parse(struct slice text, struct node_scrape *out);
 
 #endif
