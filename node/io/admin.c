@@ -223,7 +223,7 @@ static const struct {
     void (*handle)(struct exchange *x, const struct http_head *head);
 } calls[] = {
     {SLICE("/"), HTTP_METHOD_GET, false, handle_index},
-    {SLICE("/healthz"), HTTP_METHOD_GET, false, handle_healthz}, /* probes may use any name */
+    {SLICE("/healthz"), HTTP_METHOD_GET, false, handle_healthz}, /* these three: by any name */
     {SLICE("/readyz"), HTTP_METHOD_GET, false, handle_readyz},
     {SLICE("/metrics"), HTTP_METHOD_GET, false, handle_metrics},
     {SLICE("/replicas"), HTTP_METHOD_GET, false, handle_replicas},
@@ -239,7 +239,8 @@ void admin_handle(struct exchange *x, const struct http_head *head)
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         if (!slice_equal(head->path, calls[i].path))
             continue;
-        bool probe = calls[i].handle == handle_healthz || calls[i].handle == handle_readyz;
+        bool probe = calls[i].handle == handle_healthz || calls[i].handle == handle_readyz ||
+                     calls[i].handle == handle_metrics;
         if (!probe && !may_call(x, head))
             return;
         bool get = calls[i].method == HTTP_METHOD_GET &&

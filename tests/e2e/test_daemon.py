@@ -249,13 +249,15 @@ class Admin(Case):
                      "[evil]"):
             got = self.r.admin("GET", "/replicas", headers=[("Host", host)])
             self.assertIn(got.status, (400, 403), host)
+            self.assertEqual(self.r.admin("GET", "/metrics", headers=[("Host", host)]).status,
+                             200)  # Prometheus scrapes by whatever name it was given
             self.assertEqual(self.r.admin("GET", "/healthz", headers=[("Host", host)]).status,
                              400 if host == "[evil]" else 200)  # probes ask under any name
         for host in ("127.0.0.1", "127.0.0.1:9090", "10.1.2.3:80", "localhost", "LOCALHOST:1",
                      "[::1]", "[::1]:9090"):
             got = self.r.admin("GET", "/replicas", headers=[("Host", host)])
             self.assertEqual(got.status, 200, host)
-        got = self.r.admin("GET", "/metrics", headers=[("Host", "evil.test")])
+        got = self.r.admin("GET", "/config", headers=[("Host", "evil.test")])
         self.assertEqual(got.status, 403)
         self.assertIn("evil.test", got.json["error"]["message"])
         got = self.r.admin("POST", "/log-level?level=info", b"", [("Origin", "http://evil.test")])
@@ -270,8 +272,8 @@ class Admin(Case):
             r = self.router([self.e], "--admin-token-file", path)
             key = ("Authorization", "Bearer secret")
             name = ("Host", "router.example")
-            self.assertEqual(r.admin("GET", "/metrics", headers=[name]).status, 403)
-            self.assertEqual(r.admin("GET", "/metrics", headers=[name, key]).status, 200)
+            self.assertEqual(r.admin("GET", "/config", headers=[name]).status, 403)
+            self.assertEqual(r.admin("GET", "/config", headers=[name, key]).status, 200)
             origin = ("Origin", "http://console.example")
             self.assertEqual(r.admin("POST", "/log-level?level=info", b"",
                                      [name, origin, key]).status, 200)
