@@ -410,5 +410,6 @@ struct crdt_index_ring crdt_index_ring(const struct crdt_index *x, unsigned repl
         .mask = x->counts.mask,
         .newest = x->window.now + 1,
         .oldest = x->window.floor,
+        .total = x->counts.blocks_total[replica],
     };
 }

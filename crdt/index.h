@@ -115,6 +115,7 @@ struct crdt_index_ring {
     uint32_t mask;
     uint32_t newest;
     uint32_t oldest;
+    uint64_t total; /* of all generations: a walk may end where it has seen that much */
 };
 struct crdt_index_ring crdt_index_ring(const struct crdt_index *x, unsigned replica);
 static inline uint32_t crdt_index_ring_at(const struct crdt_index_ring *ring, uint32_t generation)

@@ -23,16 +23,22 @@ void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ri
 {
     b->size_blocks = size_blocks * b->factor;
     double sum = 0;
+    uint64_t seen = 0;
     uint32_t generation = ring->newest;
     double share = 1;
     for (;; generation--) {
         double count = crdt_index_ring_at(ring, generation);
+        seen += crdt_index_ring_at(ring, generation);
         double room = b->size_blocks - sum;
         if (count > room)
             share = room / count;
         sum += share * count;
         if (generation == ring->oldest || sum >= b->size_blocks)
             break;
+        if (seen == ring->total) { /* older ones are empty */
+            generation = ring->oldest;
+            break;
+        }
     }
     b->floor = generation;
     b->floor_share = share;

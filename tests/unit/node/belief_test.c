@@ -9,7 +9,10 @@ enum { MASK = 15 };
 /* Blocks by generation 0..9; `now` is 8, so the newest of the ring is 9. */
 static struct crdt_index_ring ring_of(const uint32_t *counts)
 {
-    return (struct crdt_index_ring){.counts = counts, .mask = MASK, .newest = 9, .oldest = 1};
+    struct crdt_index_ring ring = {.counts = counts, .mask = MASK, .newest = 9, .oldest = 1};
+    for (uint32_t g = ring.oldest; g <= ring.newest; g++)
+        ring.total += crdt_index_ring_at(&ring, g);
+    return ring;
 }
 
 static void assert_near(double actual, double expected)
