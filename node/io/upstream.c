@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "node/io/exchange.h"
 
-enum { IOV_MAX_SEND = 16 };
+enum { IOV_MAX_SEND = 16, JOIN_BYTES_MAX = 8192 };
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -185,6 +185,22 @@ static void queue_rest(struct upstream *u)
     u->write_body = body_ref(x->body);
 }
 
+/* A head and a small body leave as one piece: copying them is cheaper than a list for the kernel.
+ */
+static int try_write(struct upstream *u, const uv_buf_t *iov, unsigned count, size_t total)
+{
+    static char joined[JOIN_BYTES_MAX];
+    if (count == 1 || total > sizeof joined)
+        return uv_try_write((uv_stream_t *)&u->tcp, iov, count);
+    size_t len = 0;
+    for (unsigned i = 0; i < count; i++) {
+        memcpy(joined + len, iov[i].base, iov[i].len);
+        len += iov[i].len;
+    }
+    uv_buf_t one = uv_buf_init(joined, (unsigned)len);
+    return uv_try_write((uv_stream_t *)&u->tcp, &one, 1);
+}
+
 void upstream_push(struct upstream *u)
 {
     if (u->state != UPSTREAM_BUSY || u->writing || u->write_failed || u->request_sent)
@@ -195,7 +211,7 @@ void upstream_push(struct upstream *u)
         unsigned n = gather(u, iov, &total);
         if (n == 0)
             break;
-        int wrote = uv_try_write((uv_stream_t *)&u->tcp, iov, n);
+        int wrote = try_write(u, iov, n, total);
         if (wrote < 0 && wrote != UV_EAGAIN) {
             sending_failed(u);
             return;
