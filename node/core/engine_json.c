@@ -94,18 +94,8 @@ static double number_of(const struct reader *r)
 
 int node_server_info_parse(struct slice json, struct node_scrape *out)
 {
-    struct node_scrape s = {.running = -1,
-                            .waiting = -1,
-                            .cache_usage = -1,
-                            .cache_tokens = -1,
-                            .block_tokens = -1,
-                            .prefix_queries = -1,
-                            .prefix_hits = -1,
-                            .prompt_tokens = -1,
-                            .generation_tokens = -1,
-                            .start_time_s = -1,
-                            .sleeping = -1,
-                            .sglang = true};
+    struct node_scrape s = node_scrape_untold;
+    s.sglang = true;
     struct reader r = {.in = json};
     http_json_init(&r.json);
     enum http_json_token token;

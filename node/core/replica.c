@@ -15,20 +15,6 @@ static const double rate_trust = 4; /* how far from the present rate one sample 
 /* A scrape interval teaches only if it saw enough, and mostly our own requests. */
 static const double window_tokens_min = 4096, window_share_min = 0.7, window_share_max = 1.4;
 
-static const struct node_scrape nothing_told = {
-    .running = -1,
-    .waiting = -1,
-    .cache_usage = -1,
-    .cache_tokens = -1,
-    .block_tokens = -1,
-    .prefix_queries = -1,
-    .prefix_hits = -1,
-    .prompt_tokens = -1,
-    .generation_tokens = -1,
-    .start_time_s = -1,
-    .sleeping = -1,
-};
-
 void node_replica_init(struct node_replica *k, struct slice name, enum node_engine engine,
                        uint64_t name_hash, const struct node_router_config *config)
 {
@@ -36,7 +22,7 @@ void node_replica_init(struct node_replica *k, struct slice name, enum node_engi
         .engine = engine,
         .name_hash = name_hash,
         .window = {.queries = -1, .hits = -1},
-        .scrape = nothing_told,
+        .scrape = node_scrape_untold,
         .probe_failures_max =
             config->probe_failures_max > 0 ? config->probe_failures_max : NODE_PROBE_FAILURES_MAX,
         .name_len = (uint16_t)name.len,

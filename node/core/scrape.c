@@ -6,6 +6,20 @@
 #include "base/check.h"
 #include "base/err.h"
 
+const struct node_scrape node_scrape_untold = {
+    .running = -1,
+    .waiting = -1,
+    .cache_usage = -1,
+    .cache_tokens = -1,
+    .block_tokens = -1,
+    .prefix_queries = -1,
+    .prefix_hits = -1,
+    .prompt_tokens = -1,
+    .generation_tokens = -1,
+    .start_time_s = -1,
+    .sleeping = -1,
+};
+
 /* One row per name and one tally per row. A tally has a slot per engine (vLLM's label `engine`,
  * SGLang's `dp_rank`). Tensor and pipeline ranks of one engine repeat the same figure: of those
  * the lowest rank counts. Several series of one engine and rank (SGLang's `cache_source`) add. */

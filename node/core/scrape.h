@@ -28,6 +28,9 @@ struct node_scrape {
     bool sglang;
 };
 
+/* Every field "not told": what to start from. */
+extern const struct node_scrape node_scrape_untold;
+
 /* Reads a whole exposition. ERR_SYNTAX if a line is no valid exposition (fields read so far are
  * kept out: `out` is then unchanged), ERR_NOT_FOUND if no known name is in it. Lines of other names
  * are not looked into: they are most of the text. At most 64 engines or data-parallel ranks count.

@@ -505,17 +505,8 @@ static void a_restart_forgets(void **state)
     struct node_router *r = make("cache_aware", 2);
     struct node_decision d = choose(r, prompt(1, 20000), START_MS);
     done(r, d, START_MS + 1000);
-    struct node_scrape s = {.running = -1,
-                            .waiting = -1,
-                            .cache_usage = -1,
-                            .cache_tokens = -1,
-                            .block_tokens = -1,
-                            .prefix_queries = -1,
-                            .prefix_hits = -1,
-                            .prompt_tokens = -1,
-                            .generation_tokens = -1,
-                            .start_time_s = 1000,
-                            .sleeping = -1};
+    struct node_scrape s = node_scrape_untold;
+    s.start_time_s = 1000;
     assert_false(node_router_scraped(r, d.replica, &s, START_MS + 2000));
     struct node_request request = request_of(prompt(1, 20000));
     json_t *root = explain(r, &request, START_MS + 2000);
