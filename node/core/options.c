@@ -403,11 +403,13 @@ int node_options_flags(struct node_options *o, int argc, char *const *argv,
 /* --- environment ------------------------------------------------------------------------------ */
 
 /* Kubernetes sets these in every pod of a namespace with a service "grapevine"; docker links did
- * the same. GRAPEVINE_SHARED is where the test suite finds its vectors. */
+ * the same. GRAPEVINE_ADMIN is gvctl's, GRAPEVINE_SHARED is where the test suite finds its vectors.
+ */
 static bool not_a_setting(struct slice name)
 {
-    return slice_equal(name, SLICE("shared")) || slice_equal(name, SLICE("port")) ||
-           slice_starts_with(name, SLICE("port-")) || slice_equal(name, SLICE("service-host")) ||
+    return slice_equal(name, SLICE("shared")) || slice_equal(name, SLICE("admin")) ||
+           slice_equal(name, SLICE("port")) || slice_starts_with(name, SLICE("port-")) ||
+           slice_equal(name, SLICE("service-host")) ||
            slice_starts_with(name, SLICE("service-port")) ||
            slice_ends_with(name, SLICE("-service-host")) ||
            slice_ends_with(name, SLICE("-service-port")) || slice_ends_with(name, SLICE("-port")) ||

@@ -68,6 +68,38 @@ static void explain_candidate(struct json_writer *w, const struct node_router *r
     json_object_end(w);
 }
 
+static bool is_candidate(const struct node_router *r, unsigned replica)
+{
+    for (unsigned i = 0; i < r->candidate_count; i++) {
+        if (r->candidates[i].replica == replica)
+            return true;
+    }
+    return false;
+}
+
+/* Replicas that were not weighed, and why. */
+static void explain_left_out(struct json_writer *w, const struct node_router *r, uint64_t now_ms)
+{
+    json_key(w, "left_out");
+    json_array_begin(w);
+    for (unsigned i = 0; i < r->replica_count; i++) {
+        const struct node_replica *k = &r->replicas[i];
+        enum node_health health = node_replica_health(k);
+        if (is_candidate(r, i))
+            continue;
+        json_object_begin(w);
+        put_text(w, "replica", node_replica_name(k));
+        json_key(w, "why");
+        json_cstr(w, health != NODE_HEALTH_UP ? node_health_text(health)
+                     : k->asleep              ? "asleep"
+                     : node_replica_avoided(k, now_ms)
+                         ? "avoided: its answers failed or it was full"
+                         : "does not serve the model");
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
 /* What the policy would answer now; its state is put back. */
 static unsigned would_choose(struct node_router *r, const struct node_request *request)
 {
@@ -107,6 +139,7 @@ int node_router_explain(struct node_router *r, const struct node_request *reques
         for (unsigned i = 0; i < r->candidate_count; i++)
             explain_candidate(&w, r, &r->candidates[i]);
         json_array_end(&w);
+        explain_left_out(&w, r, now_ms);
     }
     json_object_end(&w);
     return json_writer_finish(&w);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "node/core/version.h"
 #include "node/io/config.h"
 #include "node/io/log_sink.h"
 #include "node/io/random.h"
@@ -115,6 +116,8 @@ static int run(const struct node_options *options)
         (void)fprintf(stderr, "grapevine: cannot start: %s\n", err_text(err));
         return EXIT_FAILURE;
     }
+    log_event(&sink.log, LOG_INFO, "start", LOG_CSTR("version", GRAPEVINE_VERSION),
+              LOG_CSTR("policy", config.policy), LOG_UINT("replicas", options->replica.count));
     err = shell_start(&shell, &loop, options, router, affinity, &sink.log);
     if (err == 0)
         (void)uv_run(&loop, UV_RUN_DEFAULT);

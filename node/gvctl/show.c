@@ -38,10 +38,11 @@ int show_replicas(struct slice text)
         const json_t *learned = json_object_get(r, "learned");
         const json_t *cache = json_object_get(r, "cache");
         printf("%-28s %-9s %-7s %8.0f %8.0f %9.3f %10.0f %8.0fk %8.0fk %9.0f\n", text_of(r, "name"),
-               text_of(r, "health"), text_of(r, "engine"), number_of(r, "chosen"),
-               number_of(load, "requests"), number_of(load, "queue_s"),
-               number_of(learned, "prefill_tokens_per_s"), number_of(cache, "tokens") / 1000,
-               number_of(cache, "present_bytes") / 4000, number_of(r, "restarts"));
+               json_is_true(json_object_get(r, "backing_off")) ? "avoided" : text_of(r, "health"),
+               text_of(r, "engine"), number_of(r, "chosen"), number_of(load, "requests"),
+               number_of(load, "queue_s"), number_of(learned, "prefill_tokens_per_s"),
+               number_of(cache, "tokens") / 1000, number_of(cache, "present_bytes") / 4000,
+               number_of(r, "restarts"));
     }
     printf("\nCACHE and HELD are thousands of tokens: the size of the replica's KV cache, and how "
            "much of it\nthis router believes to be filled (at 4 bytes a token).\n");
@@ -78,6 +79,12 @@ int show_explain(struct slice text)
                number_of(r, "queue_s"), number_of(r, "uncached_s"), number_of(r, "displaced_s"),
                number_of(r, "decode_s"), number_of(r, "cost_s"));
     }
+    json_array_foreach(json_object_get(e, "left_out"), i, r)
+    {
+        printf("- %-28s %s\n", text_of(r, "replica"), text_of(r, "why"));
+    }
+    if (strcmp(text_of(e, "policy"), "cache_aware") != 0)
+        printf("\nThe choice is the policy's own; the costs are what cache_aware would weigh.");
     printf("\ncost = queue + uncached + %g x displaced + %g x decode; > marks the choice "
            "(near-equal costs are drawn among)\n",
            number_of(e, "displaced_weight"), number_of(e, "decode_weight"));

@@ -80,6 +80,21 @@ static void exclude(struct exchange *x)
     x->excluded[r / 64] |= UINT64_C(1) << (r % 64);
 }
 
+/* SGLang's native path is unknown to vLLM: those that are known to be vLLM are not asked, unless
+ * there are no others. */
+static void exclude_other_engines(struct exchange *x)
+{
+    const struct node_router *router = x->shell->router;
+    unsigned count = node_router_replica_count(router);
+    unsigned others = 0;
+    for (unsigned i = 0; i < count; i++)
+        others += node_router_replica_engine(router, i) != NODE_ENGINE_VLLM;
+    for (unsigned i = 0; i < count && others > 0; i++) {
+        if (node_router_replica_engine(router, i) == NODE_ENGINE_VLLM)
+            x->excluded[i / 64] |= UINT64_C(1) << (i % 64);
+    }
+}
+
 /* Books a replica that was not tried yet. What is asked around is a question more than work: most
  * of those asked will not have it, so nothing is recorded of them. */
 static int choose(struct exchange *x)
@@ -124,6 +139,8 @@ static void start(struct exchange *x)
 
 void exchange_route(struct exchange *x)
 {
+    if (x->route.kind == HTTP_PATH_GENERATE)
+        exclude_other_engines(x);
     int err = choose(x);
     if (err != 0)
         no_replica(x, err);

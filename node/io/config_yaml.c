@@ -171,6 +171,8 @@ static int read_stream(struct reading *r)
 int io_config_yaml_parse(struct node_options *o, struct slice text, const char *file,
                          struct node_options_error *error)
 {
+    if (text.len == 0) /* an empty file sets nothing; libyaml takes no NULL */
+        return 0;
     struct reading r = {.options = o, .error = error, .file = file};
     if (yaml_parser_initialize(&r.parser) == 0) {
         (void)snprintf(error->text, sizeof error->text, "out of memory while reading %s", file);

@@ -34,7 +34,7 @@ struct exchange *exchange_new(struct client *c)
     x->client = c;
     x->started_ms = shell_now_ms(shell);
     x->outcome = NODE_OUTCOME_OK;
-    shell->stats.requests += !c->surplus;
+    shell->stats.requests += !c->surplus && c->port == SHELL_PORT_CLIENT;
     shell->stats.requests_open++;
     return x;
 }
@@ -102,7 +102,7 @@ static void log_access(const struct exchange *x, enum client_end why)
 {
     struct shell *shell = x->shell;
     bool bad = why != CLIENT_END_DONE || x->status >= 400 || x->outcome != NODE_OUTCOME_OK;
-    if (shell->options->access_log == NODE_ACCESS_LOG_OFF ||
+    if (shell->options->access_log == NODE_ACCESS_LOG_OFF || x->client->port == SHELL_PORT_ADMIN ||
         (shell->options->access_log == NODE_ACCESS_LOG_ERRORS && !bad))
         return;
     bool has_replica = x->attempts > 0;
@@ -127,7 +127,8 @@ static void log_access(const struct exchange *x, enum client_end why)
 static void end(struct exchange *x, enum client_end why, enum node_outcome outcome)
 {
     struct shell_stats *stats = &x->shell->stats;
-    if (x->status >= 100 && x->status < 600 && !x->client->surplus)
+    if (x->status >= 100 && x->status < 600 && !x->client->surplus &&
+        x->client->port == SHELL_PORT_CLIENT)
         stats->responses[x->status / 100]++;
     if (why == CLIENT_END_GONE)
         stats->client_gone++;

@@ -39,7 +39,7 @@ static int write_data_path(const struct shell *shell, struct buf *out)
          (double)s->connections_refused},
         {"accept_failures_total", "counter", "Connections that could not be accepted.",
          (double)s->accept_failures},
-        {"requests_total", "counter", "Requests begun, both ports.", (double)s->requests},
+        {"requests_total", "counter", "Requests begun on the client port.", (double)s->requests},
         {"requests_open", "gauge", "Requests under way.", (double)s->requests_open},
         {"client_gone_total", "counter", "Requests whose client disconnected first.",
          (double)s->client_gone},

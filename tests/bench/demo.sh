@@ -50,7 +50,7 @@ fi
 
 step "Try it by hand"
 body='{"model":"'$MODEL'","stream":true,"max_tokens":20,"messages":[{"role":"user","content":"Hello, grapevine"}]}'
-[ -n "${KEEP:-}" ] || say "make demo KEEP=1 leaves engines and router running, for this (with the ports that it prints):"
+[ -n "${KEEP:-}" ] || say "These are stopped now; after make demo KEEP=1 the same lines work, with the ports that it prints:"
 say "  curl -iN $ROUTER/v1/chat/completions -H 'content-type: application/json' -d '$body'"
 say "  echo '$body' | $BUILD/gvctl --admin $ADMIN explain    what each engine would cost, term by term"
 say "  curl $ADMIN/metrics    everything it counts"

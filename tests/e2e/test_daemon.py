@@ -50,6 +50,16 @@ class Settings(Case):
         self.assertRegex(out, r"ttl: 90s +# GRAPEVINE_TTL")
         self.assertRegex(out, r"listen: 0.0.0.0:8080 +# default")
 
+    def test_an_empty_file_sets_nothing(self):
+        """An empty ConfigMap is one; libyaml aborted the start over it."""
+        status, out, err = run("grapevine", "--check-config", "--config", "/dev/null", *self.ONE)
+        self.assertEqual((status, err), (0, ""))
+
+    def test_the_variable_of_gvctl_is_no_setting(self):
+        status, _, err = run("grapevine", "--check-config", *self.ONE,
+                             env={"GRAPEVINE_ADMIN": "http://127.0.0.1:9090"})
+        self.assertEqual((status, err), (0, ""))
+
     def test_what_check_config_prints_is_a_config(self):
         _, out, _ = run("grapevine", "--check-config", *self.ONE, "--policy", "random")
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
@@ -224,7 +234,7 @@ class Admin(Case):
 
         def moved(name):
             return after["grapevine_" + name] - before["grapevine_" + name]
-        self.assertEqual(moved("requests_total"), 4)  # and the scrape
+        self.assertEqual(moved("requests_total"), 3)  # the scrape is no client's
         self.assertEqual(moved("connections_accepted_total"), 2)
         self.assertEqual(moved('requests_refused_total{reason="malformed"}'), 1)
         self.assertEqual(moved('requests_refused_total{reason="path"}'), 1)
@@ -241,6 +251,14 @@ class Admin(Case):
         self.assertIn(self.e.name, json.dumps(got.json))
         self.assertEqual(self.r.admin("POST", "/explain", b"nonsense").status, 400)
         self.assertEqual(self.r.admin("POST", "/explain", b"").status, 400)
+
+    def test_explain_says_who_was_left_out(self):
+        second = self.engine()
+        r = self.router([self.e, second])
+        name = {"replica": second.name, "why": "draining"}
+        self.assertEqual(r.admin("POST", "/explain", BODY).json["left_out"], [])
+        self.assertEqual(r.admin("POST", "/drain?replica=" + second.name, b"").status, 200)
+        self.assertEqual(r.admin("POST", "/explain", BODY).json["left_out"], [name])
 
     def test_web_pages_cannot_call(self):
         """A page that points its own name at this port (DNS rebinding) sends that name as Host; a

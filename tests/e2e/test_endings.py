@@ -124,7 +124,7 @@ class Cuts(Case):
         self.ended(r, "client_gone")
         self.cut(r, "client_gone")
         self.assertEqual(r.metric("client_gone_total"), 1)
-        self.assertGreater(r.metric('responses_total{class="2xx"}'), before + 1)
+        self.assertGreater(r.metric('responses_total{class="2xx"}'), before)
         self.assertEqual([x["end"] for x in r.events("request") if x["path"] == "/metrics"
                           and x["end"] != "whole"], [])
 
@@ -219,8 +219,7 @@ class Counted(Case):
         self.assertEqual(self.client(r).read().status, 503)
         after = r.metrics()
         self.assertEqual(after["grapevine_connections_refused_total"], 1)
-        self.assertEqual(after["grapevine_requests_total"],
-                         before["grapevine_requests_total"] + 1)  # the scrape
+        self.assertEqual(after["grapevine_requests_total"], before["grapevine_requests_total"])
         del admins
 
 

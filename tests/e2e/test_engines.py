@@ -167,6 +167,18 @@ class Caches(Case):
             self.assertFalse(r.events("replica_metrics_unknown"))
             r.quiet()
 
+    def test_the_native_path_of_sglang_goes_to_sglang(self):
+        """vLLM does not know it: a mixed fleet answered 404 as often as the draw fell on one."""
+        vllm = [self.sim(*FAST, "--model", "sim") for _ in range(2)]
+        sglang = self.sim(*FAST, "--model", "sim", "--engine", "sglang")
+        r = self.ready(vllm + [sglang], "--scrape-interval", "100ms")
+        wait_for(lambda: sorted(x["engine"] for x in r.admin("GET", "/replicas").json) ==
+                 ["sglang", "vllm", "vllm"], "kinds of engines")
+        for i in range(8):
+            body = {"text": "hello %d" % i, "sampling_params": {"max_new_tokens": 2}}
+            got = self.client(r).post("/generate", body)
+            self.assertEqual(got.status, 200, got)
+
 
 class Trouble(Case):
     """Many clients, some of them rude, and engines that fail."""
