@@ -11,7 +11,7 @@ mkdir -p "$CLIENTS"
 
 start_engines 2 --model sim --prompt-tokens-details on --speed-up 20
 start_router cache_aware
-export OPENAI_BASE_URL=$ROUTER/v1 OPENAI_API_KEY=none ANTHROPIC_BASE_URL=$ROUTER ANTHROPIC_API_KEY=none
+export ADMIN OPENAI_BASE_URL=$ROUTER/v1 OPENAI_API_KEY=none ANTHROPIC_BASE_URL=$ROUTER ANTHROPIC_API_KEY=none
 failed=0
 passed=0
 skipped=0
