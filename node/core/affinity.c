@@ -16,6 +16,7 @@ struct node_affinity {
     struct hash_secret secret;
     uint32_t sets;
     uint32_t stamp;
+    uint64_t evicted;
     struct entry entries[];
 };
 
@@ -59,7 +60,13 @@ void node_affinity_put(struct node_affinity *a, struct slice id, unsigned replic
         if (a->stamp - set[i].stamp > a->stamp - victim->stamp)
             victim = &set[i];
     }
+    a->evicted += victim->key != 0 && victim->key != key;
     *victim = (struct entry){.key = key, .stamp = a->stamp, .replica = replica};
+}
+
+uint64_t node_affinity_evicted(const struct node_affinity *a)
+{
+    return a->evicted;
 }
 
 int node_affinity_get(const struct node_affinity *a, struct slice id)

@@ -21,6 +21,9 @@ void node_affinity_destroy(struct node_affinity *a);
 
 void node_affinity_put(struct node_affinity *a, struct slice id, unsigned replica);
 
+/* Ids that gave way to newer ones so far. */
+uint64_t node_affinity_evicted(const struct node_affinity *a);
+
 /* The replica, or -1. */
 int node_affinity_get(const struct node_affinity *a, struct slice id);
 

@@ -19,6 +19,7 @@ static void remembers_who_made_what(void **state)
     assert_int_equal(node_affinity_get(a, SLICE("resp_1")), -1);
     node_affinity_put(a, SLICE("resp_1"), 3);
     assert_int_equal(node_affinity_get(a, SLICE("resp_1")), 3);
+    assert_int_equal(node_affinity_evicted(a), 0);
     node_affinity_put(a, SLICE("resp_1"), 4); /* said again: the newer one counts */
     assert_int_equal(node_affinity_get(a, SLICE("resp_1")), 4);
     node_affinity_destroy(a);
@@ -37,6 +38,7 @@ static void the_oldest_give_way_and_the_newest_stay(void **state)
     for (unsigned i = 100000 - 100; i < 100000; i++)
         assert_int_equal(node_affinity_get(a, id_of(text, sizeof text, i)), (int)(i % 16));
     assert_int_equal(node_affinity_get(a, id_of(text, sizeof text, 0)), -1);
+    assert_true(node_affinity_evicted(a) >= 100000 - 1024);
     node_affinity_destroy(a);
 }
 
