@@ -31,9 +31,11 @@
 #ifndef CRDT_INDEX_H
 #define CRDT_INDEX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/chain.h"
+#include "crdt/sketch.h"
 
 enum {
     CRDT_REPLICAS_MAX = 1024,
@@ -45,6 +47,7 @@ struct crdt_index_config {
     uint32_t replicas_max; /* replica slots are 0 .. replicas_max - 1; at most CRDT_REPLICAS_MAX */
     uint32_t ttl_generations; /* 1 .. CRDT_TTL_MAX; the floor follows `now` at this distance */
     uint32_t generation;      /* `now` at the start */
+    bool replicated;          /* keeps the digest and the sketch, within the budget */
 };
 
 struct crdt_index;
@@ -78,8 +81,10 @@ int crdt_index_observe_chain(struct crdt_index *x, const struct chain *chain, un
  * prefetch some 16 ahead of observing. */
 void crdt_index_prefetch(const struct crdt_index *x, uint64_t id);
 
-/* The replica's cache is empty (it restarted): all its entries are absent at once. */
-void crdt_index_forget(struct crdt_index *x, unsigned replica);
+/* The replica's cache is empty (it restarted): all its entries are absent at once. `rkey` names the
+ * cache that it has from now on (crdt/registry.h); a replica of its first cache gets its name the
+ * same way, before its first entry. */
+void crdt_index_forget(struct crdt_index *x, unsigned replica, uint32_t rkey);
 
 /* --- asking --------------------------------------------------------------------------------- */
 
@@ -122,6 +127,34 @@ static inline uint32_t crdt_index_ring_at(const struct crdt_index_ring *ring, ui
 {
     return ring->counts[generation & ring->mask];
 }
+
+/* --- agreeing with other routers (config.replicated) ---------------------------------------- */
+
+/* Of all live entries with a generation of at least `from`: the sum modulo 2^64 of one hash each,
+ * of (id48, code, rkey, generation). Equal exactly when these entries are, but for 2^-64. */
+uint64_t crdt_index_digest(const struct crdt_index *x, uint32_t from);
+/* The same for one generation. */
+uint64_t crdt_index_digest_at(const struct crdt_index *x, uint32_t generation);
+/* Live entries of one generation. */
+uint64_t crdt_index_entries_at(const struct crdt_index *x, uint32_t generation);
+
+/* The sketch (crdt/sketch.h) of all entries from the generation `from` on, which must be one of
+ * those that crdt_index_sketch_from() returns, now or at a peer with a higher floor: sketches are
+ * kept per span of generations, and a span that the floor has cut cannot be compared. */
+uint32_t crdt_index_sketch_from(const struct crdt_index *x, uint32_t floor);
+void crdt_index_sketch(const struct crdt_index *x, uint32_t from, struct crdt_sketch *out);
+
+/* Visits the next `buckets` buckets of the table; returns false at its end. For snapshots: whoever
+ * joins what a whole walk visits, and all that was observed since its start, has everything, though
+ * entries move in the table meanwhile. */
+struct crdt_index_cursor {
+    uint32_t bucket;
+    uint64_t moves; /* see index_walk in crdt/index_upkeep.c */
+};
+bool crdt_index_walk(const struct crdt_index *x, struct crdt_index_cursor *c, uint32_t buckets,
+                     void (*visit)(void *context, uint64_t id48, uint8_t weight_code,
+                                   unsigned replica, uint32_t generation),
+                     void *context);
 
 /* --- time and memory ------------------------------------------------------------------------ */
 

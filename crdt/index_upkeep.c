@@ -107,8 +107,9 @@ static void sweep_all(struct crdt_index *x)
 
 /* --- events --------------------------------------------------------------------------------- */
 
-void crdt_index_forget(struct crdt_index *x, unsigned replica)
+void crdt_index_forget(struct crdt_index *x, unsigned replica, uint32_t rkey)
 {
+    (void)rkey;
     CHECK(replica < x->replicas);
     if (x->counts.entries_total[replica] == 0)
         return;

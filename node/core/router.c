@@ -142,7 +142,7 @@ void node_router_replica_drain(struct node_router *r, unsigned replica, bool dra
 /* The replica's cache is empty. What was learned of its speed stays: it is the same machine. */
 static void replica_forget(struct node_router *r, unsigned replica)
 {
-    crdt_index_forget(r->index, replica);
+    crdt_index_forget(r->index, replica, 0);
     node_belief_init(&r->replicas[replica].belief);
 }
 

@@ -181,7 +181,7 @@ static void model_advance(struct model *m, struct crdt_index *x, uint32_t now)
 
 static void model_forget(struct model *m, struct crdt_index *x, unsigned replica)
 {
-    crdt_index_forget(x, replica);
+    crdt_index_forget(x, replica, 0);
     for (unsigned id = 0; id < MODEL_IDS; id++) {
         for (unsigned c = 0; c < MODEL_CODES; c++)
             m->held[id][c][replica] = false;

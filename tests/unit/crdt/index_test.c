@@ -274,7 +274,7 @@ static void test_sets_stay_where_they_are_while_the_table_is_churned(void **stat
         }
         for (uint64_t end = n + stats_of(x).slots_limit / 8; n < end; n++)
             (void)crdt_index_observe(x, id_of(n), 31, 0, now);
-        crdt_index_forget(x, now % 31);
+        crdt_index_forget(x, now % 31, 0);
         (void)crdt_index_sweep(x, (uint32_t)stats_of(x).buckets / 4 + 1);
         crdt_index_check(x);
     }
@@ -344,7 +344,7 @@ static void test_a_forgotten_replica_is_empty_at_once(void **state)
         for (unsigned r = 0; r < 50; r++)
             assert_int_equal(crdt_index_observe(x, 1, r, 2, 100), r == 7 || round == 0);
         assert_int_equal(crdt_index_blocks(x, 7, 100), 21 * 3);
-        crdt_index_forget(x, 7);
+        crdt_index_forget(x, 7, 0);
         crdt_index_check(x);
         assert_int_equal(crdt_index_blocks_total(x, 7), 0);
         assert_int_equal(stats_of(x).entries, 49);

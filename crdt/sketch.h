@@ -1,0 +1,64 @@
+/* What differs between two large sets, told in bytes proportional to the difference.
+ *
+ * A folding sketch: an invertible Bloom lookup table (Goodrich and Mitzenmacher, 2011) of three
+ * parts of CRDT_SKETCH_CELLS cells each. A cell is the XOR of the symbols that fell into it, so it
+ * is linear: the XOR of two sketches is the sketch of what differs, and the XOR of the sketches of
+ * several sets is that of their union. Neighbouring cells can be XORed together, which gives the
+ * sketch of a smaller table: a peer sends as few cells as the estimated difference needs.
+ *
+ * A cell holds no count: a cell is pure if its check fits its symbol and the symbol's place is
+ * there. Whose symbol it is, a look into the own index tells. Sizes, load limits and the measured
+ * failure rates are in docs/adr/0007.
+ *
+ * The estimate is a tug-of-war sketch (Alon, Matias, Szegedy, 1996): each symbol adds +1 or -1 to
+ * one of CRDT_ESTIMATE_COUNTERS counters; the sum of the squared differences of two routers'
+ * counters estimates how many symbols differ.
+ */
+#ifndef CRDT_SKETCH_H
+#define CRDT_SKETCH_H
+
+#include <stdint.h>
+
+enum {
+    CRDT_SKETCH_PARTS = 3,
+    CRDT_SKETCH_CELLS = 1920, /* per part; 2^7 * 3 * 5: folds to each of its divisors */
+    CRDT_ESTIMATE_COUNTERS = 64,
+    CRDT_CELL_BYTES = 15, /* on the wire: 12 of the symbol, 3 of the check */
+};
+
+/* 96 bits: id48 | rkey31 | generation12 | code5. */
+struct crdt_symbol {
+    uint64_t id48;
+    uint32_t rkey;
+    uint16_t generation; /* modulo 4,096 */
+    uint8_t code;
+};
+
+struct crdt_cell {
+    uint64_t low, high; /* symbol in the lower 96 bits, check above */
+};
+
+struct crdt_sketch {
+    struct crdt_cell cell[CRDT_SKETCH_PARTS][CRDT_SKETCH_CELLS];
+    int32_t estimate[CRDT_ESTIMATE_COUNTERS];
+};
+
+/* Adds or takes out: the same operation on the cells; `sign` is +1 or -1. */
+void crdt_sketch_flip(struct crdt_sketch *s, const struct crdt_symbol *symbol, int sign);
+/* The hash that digests sum up, of the whole symbol. */
+uint64_t crdt_symbol_hash(const struct crdt_symbol *symbol);
+
+/* Estimated number of differing symbols, from both routers' counters. */
+uint64_t crdt_sketch_estimate(const int32_t a[CRDT_ESTIMATE_COUNTERS],
+                              const int32_t b[CRDT_ESTIMATE_COUNTERS]);
+/* Cells per part that such a difference needs, a divisor of CRDT_SKETCH_CELLS; 0: too many. */
+uint32_t crdt_sketch_width(uint64_t differences);
+/* out[CRDT_SKETCH_PARTS * width], part by part. */
+void crdt_sketch_fold(const struct crdt_sketch *s, uint32_t width, struct crdt_cell *out);
+
+/* Takes the differences out of folded cells (the XOR of two routers'), which are used up. Returns
+ * how many symbols were written, or ERR_LIMIT if they do not come apart or are more than `max`. */
+int crdt_sketch_decode(struct crdt_cell *cells, uint32_t width, struct crdt_symbol *out,
+                       uint32_t max);
+
+#endif

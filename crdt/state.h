@@ -1,0 +1,162 @@
+/* The replicated state of one router: a product of small lattices, its deltas, its digest, its
+ * repair and its snapshot. Everything that two routers must agree on is in here.
+ *
+ *   registry     replica name -> incarnation of its cache, and the operators' wish crdt/registry.h
+ *   index        (prefix, replica incarnation) -> time slice of last use              crdt/index.h
+ *   log          replica incarnation -> its own events up to a number                 crdt/log.h
+ *   reports      (router, replica) -> load, what it sees of it, what it learned crdt/reports.h
+ *
+ * Changing it here queues what the others must hear (crdt_state_produce); what they tell is joined
+ * (crdt_state_apply). Joins are commutative, associative and idempotent, so deltas may be lost,
+ * repeated and reordered as long as each arrives once or anti-entropy brings what it said.
+ *
+ * A *slot* is this router's number of a replica, the same in the registry, the index and node/core.
+ * On the wire a replica is a 48-bit hash of its name, and its cache a 31-bit *rkey*, a hash of name
+ * and incarnation: a restarted engine has a new rkey, and what was said of the old one counts no
+ * more.
+ */
+#ifndef CRDT_STATE_H
+#define CRDT_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/chain.h"
+#include "base/slice.h"
+#include "crdt/index.h"
+#include "crdt/registry.h"
+#include "crdt/reports.h"
+
+enum {
+    CRDT_ROUTERS_MAX = 512,
+    CRDT_SUMMARY_MAX = 1100,   /* bytes of a summary: one packet */
+    CRDT_MESSAGE_MAX = 131072, /* bytes of any other message of anti-entropy */
+};
+
+struct crdt_state_config {
+    struct crdt_index_config index; /* `replicated` decides whether anything is queued at all */
+    uint64_t self;                  /* this router */
+    uint64_t outbox_bytes;          /* 0: 1 MiB; what exceeds it is left to anti-entropy */
+};
+
+struct crdt_origin {
+    uint64_t router;
+    uint64_t epoch;
+    uint64_t seq;
+};
+
+struct crdt_state;
+
+/* ERR_RANGE, ERR_LIMIT (as crdt_index_create), ERR_NOMEM. */
+int crdt_state_create(struct crdt_state **out, const struct crdt_state_config *config);
+void crdt_state_destroy(struct crdt_state *s);
+void crdt_state_check(const struct crdt_state *s);
+
+struct crdt_index *crdt_state_index(struct crdt_state *s); /* for asking, time and memory */
+const struct crdt_registry *crdt_state_registry(const struct crdt_state *s);
+const struct crdt_reports *crdt_state_reports(const struct crdt_state *s);
+
+/* --- what this router does and sees --------------------------------------------------------- */
+
+/* The slot of a replica by name, made if new. ERR_FULL, ERR_RANGE (name). */
+int crdt_state_replica(struct crdt_state *s, struct slice name);
+/* An operator's wish (crdt/registry.h). */
+int crdt_state_wish(struct crdt_state *s, unsigned slot, enum crdt_wish wish, bool draining);
+/* The replica lost its cache. `started`: the engine's own start time in ms where it tells, 0 where
+ * not (then the incarnation is raised by one). Returns whether that was news. */
+bool crdt_state_restarted(struct crdt_state *s, unsigned slot, uint64_t started);
+
+/* A decision: joins the prompt's points for the replica in the present generation and queues those
+ * that were news. */
+int crdt_state_observe(struct crdt_state *s, const struct chain *chain, unsigned slot);
+/* The replica made the thing (a stored response, a session) whose keyed hash is `id`. */
+int crdt_state_bind(struct crdt_state *s, uint64_t id, unsigned slot);
+/* The replica that it is bound to, by the newest observation, or -1. */
+int crdt_state_bound(const struct crdt_state *s, uint64_t id);
+
+/* This router's reports; each queues itself if it changed. */
+void crdt_state_load(struct crdt_state *s, unsigned slot, const struct crdt_load *load);
+void crdt_state_sight(struct crdt_state *s, unsigned slot, const struct crdt_sight *sight);
+void crdt_state_learned(struct crdt_state *s, unsigned slot, const struct crdt_learned *learned);
+
+/* --- what it hears -------------------------------------------------------------------------- */
+
+/* The life of this router as peers must order its reports. Raising it queues all own reports. */
+void crdt_state_epoch(struct crdt_state *s, uint64_t epoch);
+/* Another router is alive in this life: from now on its reports count. A later life drops those of
+ * the earlier one. */
+void crdt_state_router(struct crdt_state *s, uint64_t router, uint64_t epoch);
+/* It is dead or left: its reports are dropped. Its observations stay until they expire. */
+void crdt_state_router_gone(struct crdt_state *s, uint64_t router);
+
+/* Writes the next delta, at most `max` >= 512 bytes; 0: nothing is queued. `seq` is the number that
+ * it will have: reports carry it. Loads first, so that they are never late. */
+size_t crdt_state_produce(struct crdt_state *s, uint64_t seq, uint8_t *out, size_t max);
+bool crdt_state_has_news(const struct crdt_state *s);
+/* Joins a delta. Checked wholly before anything is joined: ERR_SYNTAX leaves the state as it was.
+ * Items that are stale, of the future, of unknown replicas or of routers that are gone are counted
+ * and passed over. */
+int crdt_state_apply(struct crdt_state *s, const struct crdt_origin *origin, struct slice delta);
+
+/* --- agreeing ------------------------------------------------------------------------------- */
+
+/* 64 bits per class, equal exactly when the states are (but for a chance of 2^-64). The index
+ * counts from generation `from` on, which two routers must choose alike. */
+struct crdt_digest {
+    uint64_t registry;
+    uint64_t index;
+    uint64_t log;
+    uint64_t reports;
+};
+void crdt_state_digest(const struct crdt_state *s, uint32_t from, struct crdt_digest *out);
+
+/* Anti-entropy. A summary goes to a peer now and then; crdt_state_message() takes whatever a peer
+ * sent (a summary or what it led to), joins what is in it, and appends to `reply` what should go
+ * back, nothing if all is said. `settled`: what differs is not just on its way. The exchange is
+ *
+ *   A  summary (digests, estimate)          ->  B  equal: done
+ *   A  <- cells of the sketch, as many as the estimate asks for
+ *   A  decodes, joins what B has more, and sends what B lacks  ->  B
+ *
+ * and has no state at either side but what the messages carry. ERR_SYNTAX: nothing was joined. */
+struct crdt_reconciled {
+    bool equal;    /* all classes */
+    bool decoded;  /* cells were decoded: `differences` counts both directions */
+    bool too_many; /* differences beyond what the sketch can tell: take a snapshot */
+    uint64_t differences;
+    uint64_t joined; /* of them, news to us */
+};
+int crdt_state_summary(const struct crdt_state *s, struct buf *out);
+int crdt_state_message(struct crdt_state *s, struct slice message, bool settled, struct buf *reply,
+                       struct crdt_reconciled *out);
+
+/* --- snapshot ------------------------------------------------------------------------------- */
+
+/* The whole state in chunks of some 32 KiB, each of which can be joined alone, while the state goes
+ * on changing: whoever joins all chunks and all deltas since the start has everything. `from`: only
+ * generations from there on. */
+struct crdt_snapshot {
+    uint32_t from;
+    uint32_t stage;
+    uint64_t position;
+};
+void crdt_snapshot_begin(struct crdt_snapshot *c, uint32_t from);
+/* Appends the next chunk; returns 1, or 0 if there was none left. ERR_NOMEM. */
+int crdt_snapshot_next(const struct crdt_state *s, struct crdt_snapshot *c, struct buf *out);
+/* ERR_SYNTAX: malformed, nothing of the chunk was joined. */
+int crdt_snapshot_apply(struct crdt_state *s, struct slice chunk);
+
+struct crdt_state_stats {
+    uint64_t observations_in;  /* of others, joined or known */
+    uint64_t observations_new; /* of them, news */
+    uint64_t observations_out; /* queued for others */
+    uint64_t unknown_replica;  /* items that were passed over, by reason */
+    uint64_t unknown_router;
+    uint64_t stale, future, full;
+    uint64_t outbox_bytes, outbox_dropped; /* observations left to anti-entropy */
+    uint64_t malformed;
+};
+void crdt_state_stats(const struct crdt_state *s, struct crdt_state_stats *out);
+
+#endif

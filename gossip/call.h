@@ -1,0 +1,59 @@
+/* A question and its streamed answer over one TCP connection, sealed like everything else: for what
+ * is too large for datagrams (a snapshot to a joiner, an operator's question to all nodes).
+ *
+ * Noise_NNpsk0 (gossip/noise.h) over length-prefixed messages: the client sends hello and, with the
+ * first sealed message, kind and request; the server answers in sealed chunks of at most
+ * GOSSIP_CALL_CHUNK_MAX bytes and a last one that says that it was the last. A server sends not one
+ * byte before the client has proved the key, and a client that does not prove it is closed.
+ *
+ * Pure: bytes come in, bytes to send collect in `out` (the shell writes and consumes them), and the
+ * server makes the next chunk only when `out` is short, so memory is bounded at both ends.
+ */
+#ifndef GOSSIP_CALL_H
+#define GOSSIP_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/slice.h"
+#include "gossip/keyring.h"
+
+enum {
+    GOSSIP_CALL_CHUNK_MAX = 60000,
+    GOSSIP_CALL_REQUEST_MAX = 49152,
+    GOSSIP_CALL_OUT_HIGH = 262144, /* no further chunk is made while so much waits to be sent */
+};
+
+enum gossip_call_step {
+    GOSSIP_CALL_WAIT,    /* feed more bytes */
+    GOSSIP_CALL_REQUEST, /* server: `kind` and `chunk` hold the request */
+    GOSSIP_CALL_CHUNK,   /* client: `chunk` is the next piece of the answer; call again */
+    GOSSIP_CALL_DONE,    /* client: the answer is whole */
+};
+
+struct gossip_call;
+
+/* Client: `out` has the first bytes at once. ERR_NOMEM, ERR_LIMIT. `random` gives 32 bytes. */
+int gossip_call_open(struct gossip_call **out, const struct gossip_keyring *keyring,
+                     const uint8_t random[32], uint8_t kind, struct slice request);
+/* Server, for an accepted connection. */
+int gossip_call_accept(struct gossip_call **out, const struct gossip_keyring *keyring,
+                       const uint8_t random[32]);
+void gossip_call_free(struct gossip_call *c);
+
+/* Takes bytes from the connection; then step() until it says WAIT. ERR_DENIED, ERR_SYNTAX,
+ * ERR_LIMIT: close the connection, say nothing. */
+int gossip_call_feed(struct gossip_call *c, struct slice bytes);
+int gossip_call_step(struct gossip_call *c, enum gossip_call_step *step, uint8_t *kind,
+                     struct slice *chunk);
+
+/* Server: whether it wants another chunk now; then give one, or end. */
+bool gossip_call_wants(const struct gossip_call *c);
+int gossip_call_answer(struct gossip_call *c, struct slice chunk);
+int gossip_call_end(struct gossip_call *c);
+
+/* What is to be written to the connection; consume what was written. */
+struct buf *gossip_call_out(struct gossip_call *c);
+
+#endif

@@ -1,0 +1,47 @@
+/* The cluster's keys, as the key file has them and as everything else uses them.
+ *
+ * The file is text, made by `gvctl keygen`; lines in any order, # begins a comment:
+ *
+ *     hash 64 hex digits     keys the hashing of prompts; fixed for the life of the cluster
+ *     key  64 hex digits     the current key of the gossip
+ *     next 64 hex digits     optional: accepted too, not used to begin sessions
+ *
+ * Rotation: add `next` everywhere, swap `key` and `next` everywhere, remove `next` everywhere. At
+ * each step all members understand each other and no session breaks.
+ *
+ * Keys are never used as they are: the pre-shared key of handshakes and the secret of prompt hashes
+ * are derived from them with different contexts (libsodium crypto_kdf: BLAKE2b).
+ */
+#ifndef GOSSIP_KEYRING_H
+#define GOSSIP_KEYRING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/slice.h"
+
+enum { GOSSIP_KEY_BYTES = 32, GOSSIP_KEYS_MAX = 2 };
+
+struct gossip_key {
+    uint8_t psk[GOSSIP_KEY_BYTES]; /* derived */
+    uint8_t id[4];                 /* derived; stands in clear in front of a handshake */
+};
+
+struct gossip_keyring {
+    struct gossip_key keys[GOSSIP_KEYS_MAX]; /* the first begins sessions, all are accepted */
+    unsigned count;
+    uint8_t hash[GOSSIP_KEY_BYTES];
+};
+
+/* ERR_SYNTAX with `message` (at least 160 bytes) saying what is wrong and in which line. */
+int gossip_keyring_parse(struct gossip_keyring *out, struct slice text, char *message);
+/* The keys of --insecure-gossip: known to everybody. */
+void gossip_keyring_insecure(struct gossip_keyring *out);
+/* The secret of prompt hashes (base/hash.h), expanded from the hash key. */
+void gossip_keyring_hash_secret(const struct gossip_keyring *k, struct hash_secret *out);
+/* The text of a new file from 64 random bytes. */
+void gossip_keyring_format(const uint8_t random[2 * GOSSIP_KEY_BYTES], char *out,
+                           unsigned out_size);
+
+#endif

@@ -1,0 +1,102 @@
+/* The seam: what this router decides becomes deltas, what others tell reaches its decisions.
+ *
+ * It owns the gossip, drives the state's deltas, anti-entropy and snapshots, and keeps the router's
+ * view of the others up to date (their load, the replicas they know, what they learned). Pure: the
+ * shell (node/io/gossip.c) and the simulator (tests/sim) drive it with the same calls.
+ *
+ * A node joins like this: the gossip reaches a seed; a live peer is asked for a snapshot (a *call*,
+ * over TCP); live deltas are joined meanwhile; with the last chunk the vector of the snapshot's
+ * start is adopted, and from then on the node is ready. With seeds and nobody there it is ready
+ * after `alone_us`: somebody must be the first.
+ *
+ * Times: `now_us` monotonic; `wall_ms` wall clock, from which generations come (slices of
+ * generation_ms since 1970, so that all routers agree). A wall clock that jumps back does not move
+ * the generation back; one that jumps ahead of most peers is followed only as far as the peers'
+ * clocks (their summaries) allow.
+ */
+#ifndef NODE_CORE_REPLICATION_H
+#define NODE_CORE_REPLICATION_H
+
+#include "crdt/state.h"
+#include "gossip/gossip.h"
+#include "node/core/router.h"
+
+enum { NODE_CALLS_MAX = 64 };
+
+/* Kinds of calls. */
+enum node_call_kind {
+    NODE_CALL_SNAPSHOT = 1, /* request: generation floor; answer: vector, then chunks */
+    NODE_CALL_DIGESTS,      /* answer: JSON, digests per class and generation */
+    NODE_CALL_EXPLAIN,      /* request: a packed node_request; answer: its cost table as JSON */
+};
+
+struct node_replication_io {
+    void *context;
+    void (*send)(void *context, const struct gossip_address *to, const uint8_t *bytes, size_t len);
+    void (*random)(void *context, void *out, size_t len);
+    /* Opens a call to a peer; its answer comes through node_replication_answer() and _answered().
+     * Negative error: none was opened. */
+    int (*call)(void *context, uint32_t id, const struct gossip_address *to, uint8_t kind,
+                struct slice request);
+    /* The router has a replica that it did not have (or one came back or went): the shell begins or
+     * ends probing it. May be NULL. */
+    void (*replica)(void *context, unsigned replica, bool present);
+};
+
+struct node_replication_config {
+    struct gossip_config gossip;
+    bool has_seeds;        /* somebody is expected: not ready before a snapshot */
+    uint32_t alone_us;     /* 0: 3,000,000 */
+    uint32_t reconcile_us; /* 0: 1,000,000; anti-entropy with one random peer */
+    const char *admin;     /* where this node's admin port is, told to peers; NULL: not told */
+};
+
+struct node_replication;
+
+int node_replication_create(struct node_replication **out,
+                            const struct node_replication_config *config,
+                            const struct gossip_keyring *keyring, struct node_router *router,
+                            const struct node_replication_io *io, uint64_t now_us);
+void node_replication_destroy(struct node_replication *n);
+void node_replication_check(const struct node_replication *n);
+
+struct gossip *node_replication_gossip(struct node_replication *n);
+bool node_replication_ready(const struct node_replication *n);
+
+void node_replication_datagram(struct node_replication *n, const struct gossip_address *from,
+                               const uint8_t *bytes, size_t len, uint64_t now_us);
+/* After anything happened at the router or the time is due: collects news and flushes. Cheap when
+ * there is none. */
+void node_replication_run(struct node_replication *n, uint64_t now_us);
+uint64_t node_replication_due_us(const struct node_replication *n);
+
+/* Client side of a call. */
+void node_replication_answer(struct node_replication *n, uint32_t id, struct slice chunk,
+                             uint64_t now_us);
+void node_replication_answered(struct node_replication *n, uint32_t id, int err, uint64_t now_us);
+
+/* Server side: `next` appends a chunk of at most GOSSIP_CALL_CHUNK_MAX bytes; 1, or 0 at the end.
+ */
+struct node_serve;
+int node_replication_serve(struct node_replication *n, uint8_t kind, struct slice request,
+                           uint64_t now_ms, struct node_serve **out);
+int node_replication_serve_next(struct node_replication *n, struct node_serve *s, struct buf *out);
+void node_replication_serve_end(struct node_serve *s);
+
+/* Asks all live members the same question; `done` gets one JSON object, member name -> answer (or
+ * {"error": ...}), after all have answered or `timeout_us`. ERR_FULL. */
+int node_replication_ask(struct node_replication *n, uint8_t kind, struct slice request,
+                         uint64_t timeout_us, uint64_t now_us,
+                         void (*done)(void *context, struct slice json), void *context);
+/* A request packed for NODE_CALL_EXPLAIN. */
+int node_request_pack(const struct node_request *request, struct buf *out);
+
+/* JSON for the admin port: members with vectors and lag; this node's digests; counters. */
+int node_replication_members_json(const struct node_replication *n, uint64_t now_us,
+                                  struct buf *out);
+int node_replication_digests_json(const struct node_replication *n, struct buf *out);
+int node_replication_stats_json(const struct node_replication *n, uint64_t now_us, struct buf *out);
+/* Prometheus text. */
+int node_replication_metrics(const struct node_replication *n, uint64_t now_us, struct buf *out);
+
+#endif
