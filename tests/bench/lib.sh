@@ -29,6 +29,22 @@ free_port() {
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
+# The same for gossip, which listens on UDP and TCP alike.
+free_gossip_port() {
+    python3 - <<'PYTHON'
+import socket
+while True:
+    udp, tcp = socket.socket(type=socket.SOCK_DGRAM), socket.socket()
+    udp.bind(("127.0.0.1", 0))
+    try:
+        tcp.bind(udp.getsockname())
+    except OSError:
+        continue
+    print(udp.getsockname()[1])
+    break
+PYTHON
+}
+
 # background LOG COMMAND...: starts it and leaves its pid in $STARTED.
 background() {
     local log=$1
@@ -99,19 +115,43 @@ start_engines() {
 
 # start_router POLICY FLAGS...: one Grapevine in front of ENGINES; sets ROUTER, ADMIN, ROUTER_PID.
 start_router() {
-    local policy=$1 flags=() engine port admin
+    local policy=$1 flags=() engine port admin log=${LOG:-$WORK/router.log}
     shift
     for engine in "${ENGINES[@]}"; do
         flags+=(--replica "$engine")
     done
     port=$(free_port) admin=$(free_port)
-    background "$WORK/router.log" "$BUILD/grapevine" "${flags[@]}" --listen "127.0.0.1:$port" \
+    background "$log" "$BUILD/grapevine" "${flags[@]}" --listen "127.0.0.1:$port" \
         --admin-listen "127.0.0.1:$admin" --policy "$policy" "$@"
     ROUTER_PID=$STARTED ROUTER=http://127.0.0.1:$port ADMIN=http://127.0.0.1:$admin
     if ! until_true 10 curl -fsS -o "$WORK/ready" "$ADMIN/readyz"; then
-        cat "$WORK/router.log" >&2
+        cat "$log" >&2
         die "the router did not become ready"
     fi
+}
+
+# cluster_key FILE: a fresh key.
+cluster_key() {
+    (umask 077 && "$BUILD/gvctl" keygen >"$1") || die "gvctl keygen failed"
+}
+
+# start_routers shared|apart COUNT POLICY FLAGS...: that many in front of ENGINES, with gossip between
+# them or without; sets ROUTERS, ADMINS (URLs) and ROUTER_PIDS.
+start_routers() {
+    local how=$1 count=$2 policy=$3 i seed gossip=()
+    shift 3
+    ROUTERS=() ADMINS=() ROUTER_PIDS=()
+    seed=127.0.0.1:$(free_gossip_port)
+    [ "$how" = apart ] || [ -s "$WORK/cluster.key" ] || cluster_key "$WORK/cluster.key"
+    for i in $(seq "$count"); do
+        if [ "$how" = shared ]; then
+            gossip=(--cluster-key-file "$WORK/cluster.key" --node-name "router-$i")
+            [ "$i" -eq 1 ] && gossip+=(--gossip-listen "$seed") ||
+                gossip+=(--gossip-listen "127.0.0.1:$(free_gossip_port)" --join "$seed")
+        fi
+        LOG=$WORK/router-$i.log start_router "$policy" "${gossip[@]}" "$@"
+        ROUTERS+=("$ROUTER") ADMINS+=("$ADMIN") ROUTER_PIDS+=("$ROUTER_PID")
+    done
 }
 
 # compressed SPEED: sets COMPRESSED, the settings that speak of time, for engines that run so many

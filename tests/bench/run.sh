@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# `make bench`: what a request costs, what the parts cost, how well it routes, and whether memory
-# stays flat.
-#   tests/bench/run.sh [cpu] [micro] [quality] [virtual] [soak]      (all by default)
+# `make bench`: what a request costs, what the parts cost, how well one router and several of them
+# route, what gossip costs and how fast it is, and whether memory stays flat.
+#   tests/bench/run.sh [cpu] [micro] [quality] [virtual] [cluster] [gossip] [soak]    (all by default)
 # QUICK=1 makes it short. Results also under build/bench/.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 BUILD=${BUILD:-build}
 export BUILD
 mkdir -p "$BUILD/bench"
-[ $# -gt 0 ] || set -- cpu micro quality virtual soak
+[ $# -gt 0 ] || set -- cpu micro quality virtual cluster gossip soak
 
 for section in "$@"; do
     case $section in
@@ -19,16 +19,15 @@ for section in "$@"; do
         for bench in "$BUILD"/tests/bench/*_bench; do
             [ -x "$bench" ] || continue
             name=$(basename "$bench" _bench)
-            [ "$name" != route ] || continue
+            [ "$name" != route ] && [ "$name" != gossip ] || continue
             printf '\n%s\n' "$name"
             "$bench" | tee "$BUILD/bench/$name.txt" || echo "$name: ended with an error"
         done
         ;;
     quality)
         printf '\n'
-        [ -z "${QUICK:-}" ] || export REQUESTS=${REQUESTS:-600}
         if [ -d "${GRAPEVINE_SHARED:-../shared}/traces" ] || [ -d "$BUILD/traces/coding" ]; then
-            tests/bench/quality.sh
+            REQUESTS=${REQUESTS:-${QUICK:+600}} tests/bench/quality.sh
         else
             echo "quality: no traces at ${GRAPEVINE_SHARED:-../shared}/traces, skipped"
         fi
@@ -37,13 +36,24 @@ for section in "$@"; do
         printf '\nthe routing rule in virtual time\n'
         tests/bench/route.sh | tee "$BUILD/bench/route.txt"
         ;;
+    cluster)
+        printf '\n'
+        if [ -d "${GRAPEVINE_SHARED:-../shared}/traces" ] || [ -d "$BUILD/traces/coding" ]; then
+            REQUESTS=${REQUESTS:-${QUICK:+400}} tests/bench/cluster.sh
+        else
+            echo "cluster: no traces at ${GRAPEVINE_SHARED:-../shared}/traces, skipped"
+        fi
+        ;;
+    gossip)
+        printf '\n'
+        tests/bench/gossip.sh
+        ;;
     soak)
         printf '\n'
-        [ -z "${QUICK:-}" ] || export REQUESTS=${REQUESTS:-20000}
-        tests/bench/soak.sh | tee "$BUILD/bench/soak.txt"
+        REQUESTS=${REQUESTS:-${QUICK:+20000}} tests/bench/soak.sh | tee "$BUILD/bench/soak.txt"
         ;;
     *)
-        echo "unknown section $section: cpu, micro, quality, virtual or soak" >&2
+        echo "unknown section $section: cpu, micro, quality, virtual, cluster, gossip or soak" >&2
         exit 2
         ;;
     esac

@@ -4,6 +4,8 @@
     table.py policies FILE...   one row per file, named by its label
     table.py verdict FILE...    what they mean, in a sentence; the last is compared with the others
     table.py cpu DIR            the files of cpu.sh: {cpu,latency}.NAME.ROUND.ROUTER.json
+    table.py cluster DIR OUT    those of cluster.sh: {shared,apart}.ROUTERS.ROUND.json; the means of the
+                                rounds go to OUT too, for picture.py
 """
 import json
 import pathlib
@@ -98,6 +100,49 @@ def cpu(folder):
     print(f"\n{failed} requests failed in all runs." if failed else "\nNo request failed.")
 
 
+def cluster(folder, out):
+    groups = {}
+    for path in sorted(pathlib.Path(folder).glob("*.json")):
+        how, count, _, _ = path.name.split(".")
+        run = json.loads(path.read_text())
+        run["busy"] = float(path.with_suffix(".busy").read_text())
+        groups.setdefault((how, int(count)), []).append(run)
+    result = []
+    for (how, count), runs in sorted(groups.items(), key=lambda g: (g[0][0] != "shared", g[0][1])):
+        def mean(pick):
+            return statistics.mean(pick(run) for run in runs)
+        result.append({
+            "routers": count, "shared": how == "shared", "rounds": len(runs),
+            "requests": sum(run["requests"] for run in runs),
+            "failed": sum(run["failed"] for run in runs),
+            "cached_share": mean(lambda run: run["cached_share"]),
+            "ttft_s": mean(lambda run: run["ttft_s"]["mean"]),
+            "ttft_p50_s": mean(lambda run: run["ttft_s"]["p50"]),
+            "ttft_p99_s": mean(lambda run: run["ttft_s"]["p99"]),
+            "total_s": mean(lambda run: run["total_s"]["mean"]),
+            "spread": mean(lambda run: run["spread"]),
+            "router_cpu_us": mean(lambda run: run["router_cpu_us_per_request"]),
+            "machine_busy": mean(lambda run: run["busy"]) / 100})
+    pathlib.Path(out).write_text(json.dumps(result, indent=2) + "\n")
+    one = next((r for r in result if r["routers"] == 1), None)
+    rows = [["routers", "from cache", "against one", "first token", "against one", "p50", "p99",
+             "to the end", "spread", "errors", "routers' CPU", "machine"]]
+    for r in result:
+        alone = one is None or r is one
+        rows.append([
+            f"{r['routers']} {'shared' if r['shared'] else 'apart'}",
+            f"{100 * r['cached_share']:.1f} %",
+            "" if alone else f"{100 * (r['cached_share'] - one['cached_share']):+.1f}",
+            seconds(r["ttft_s"]),
+            "" if alone else f"{r['ttft_s'] / max(one['ttft_s'], 1e-9):.2f} x",
+            seconds(r["ttft_p50_s"]), seconds(r["ttft_p99_s"]), seconds(r["total_s"]),
+            f"{r['spread']:.2f}", str(r["failed"]), f"{r['router_cpu_us'] / 1e3:.1f} ms",
+            f"{100 * r['machine_busy']:.0f} %"])
+    print_table(rows)
+    print("  Aims with shared state: from cache within 0.5 points of one router, first token within "
+          "1.1 x.")
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 2 and sys.argv[1] == "policies":
         policies(sys.argv[2:])
@@ -105,5 +150,7 @@ if __name__ == "__main__":
         verdict(sys.argv[2:])
     elif len(sys.argv) == 3 and sys.argv[1] == "cpu":
         cpu(sys.argv[2])
+    elif len(sys.argv) == 4 and sys.argv[1] == "cluster":
+        cluster(*sys.argv[2:])
     else:
         sys.exit(__doc__)
