@@ -64,6 +64,20 @@ int node_address_parse(struct slice text, struct node_address *out)
     return parse_host_port(text, -1, out);
 }
 
+int node_address_parse_default(struct slice text, uint16_t port_default, struct node_address *out)
+{
+    return parse_host_port(text, port_default, out);
+}
+
+bool node_options_gossip(const struct node_options *o, struct node_address *listen)
+{
+    *listen = (struct node_address){.host = "0.0.0.0", .port = NODE_GOSSIP_PORT};
+    bool said = o->gossip_listen[0] != '\0';
+    if (said)
+        CHECK(node_address_parse(slice_of_cstr(o->gossip_listen), listen) == 0);
+    return said || o->join.count > 0;
+}
+
 static int parse_engine(struct slice fragment, enum node_engine *out)
 {
     if (slice_equal(fragment, SLICE("engine=vllm")))
@@ -478,7 +492,8 @@ static int fail_pair(const struct node_options *o, struct node_options_error *er
 
 static int check_replicas(const struct node_options *o, struct node_options_error *error)
 {
-    if (o->replica.count == 0)
+    struct node_address listen;
+    if (o->replica.count == 0 && !node_options_gossip(o, &listen)) /* else others may name some */
         return fail_text(error,
                          "setting replica is missing: want at least one engine, such as "
                          "--replica http://10.0.0.1:8000",
@@ -514,9 +529,64 @@ static bool same_port(const struct node_address *a, const struct node_address *b
     return overlap && a->port != 0 && a->port == b->port;
 }
 
+/* bad setting cluster-key-file = "x" (flag --cluster-key-file): REASON */
+static int fail_setting(const struct node_options *o, struct node_options_error *error,
+                        const char *name, const char *reason)
+{
+    unsigned count;
+    const struct node_option *rows = node_option_table(&count);
+    int index = node_option_find(slice_of_cstr(name));
+    CHECK(index >= 0);
+    struct buf value = {0};
+    struct buf line = {0};
+    (void)node_option_format(o, &rows[index], &value);
+    (void)buf_printf(&line, "bad setting %s = ", name);
+    (void)append_quoted(&line, buf_slice(&value));
+    (void)buf_append_cstr(&line, " (");
+    (void)append_origin(&line, name, o->origins[index]);
+    (void)buf_printf(&line, "): %s", reason);
+    buf_free(&value);
+    return fail(error, &line, ERR_RANGE);
+}
+
+/* A key or a name for the others, and nobody to be reached by: a part was forgotten. */
+static int check_alone(const struct node_options *o, struct node_options_error *error)
+{
+    static const char reason[] = "this router runs alone, want gossip-listen or join beside it";
+    if (o->cluster_key_file[0] != '\0')
+        return fail_setting(o, error, "cluster-key-file", reason);
+    if (o->insecure_gossip)
+        return fail_setting(o, error, "insecure-gossip", reason);
+    if (o->gossip_advertise[0] != '\0')
+        return fail_setting(o, error, "gossip-advertise", reason);
+    return 0;
+}
+
+static int check_cluster(const struct node_options *o, struct node_options_error *error)
+{
+    struct node_address listen;
+    if (!node_options_gossip(o, &listen))
+        return check_alone(o, error);
+    if (o->insecure_gossip && o->cluster_key_file[0] != '\0')
+        return fail_pair(o, error, "insecure-gossip", "it off with", "cluster-key-file");
+    if (!o->insecure_gossip && o->cluster_key_file[0] == '\0')
+        return fail_text(error,
+                         "setting cluster-key-file is missing: routers that talk to each other "
+                         "need a key, make one with gvctl keygen > FILE and give all of them "
+                         "--cluster-key-file FILE (or, to try it out, --insecure-gossip)",
+                         ERR_SYNTAX);
+    if (same_port(&listen, &o->listen)) /* gossip has TCP too */
+        return fail_pair(o, error, "gossip-listen", "another port than that of", "listen");
+    if (same_port(&listen, &o->admin_listen))
+        return fail_pair(o, error, "gossip-listen", "another port than that of", "admin-listen");
+    return 0;
+}
+
 int node_options_finish(const struct node_options *o, struct node_options_error *error)
 {
     int err = check_replicas(o, error);
+    if (err == 0)
+        err = check_cluster(o, error);
     if (err != 0)
         return err;
     if (same_port(&o->listen, &o->admin_listen))

@@ -37,6 +37,7 @@ enum {
     NODE_STRINGS_MAX = 1024, /* entries of a list */
     NODE_VALUE_BYTES = 4096, /* of one value */
     NODE_ERROR_BYTES = 512,
+    NODE_GOSSIP_PORT = 7490, /* where gossip-listen and join say none */
 };
 
 struct node_address {
@@ -93,6 +94,18 @@ struct node_options {
     char *admin_token_file;      /* "" = none; strings are owned and never NULL after init */
     struct node_strings replica; /* each is valid for node_replica_parse() */
     char *config;                /* path of the YAML file, "" = none */
+
+    /* Cluster */
+    char *gossip_listen; /* HOST:PORT, "" = not said; see node_options_gossip() */
+    struct node_strings join;
+    char *cluster_key_file; /* "" = none */
+    bool insecure_gossip;
+    char *gossip_advertise;    /* HOST:PORT, "" = found out by peers */
+    char *node_name;           /* "" = hostname:port */
+    uint64_t gossip_bandwidth; /* bytes a second */
+    uint64_t gossip_ring_bytes;
+    uint64_t gossip_flush_ms;    /* 0: by the size of the cluster */
+    uint64_t gossip_relay_above; /* members */
 
     /* Routing */
     unsigned policy; /* index into node_policy_names() */
@@ -214,6 +227,12 @@ int node_replica_parse(struct slice text, struct node_replica_option *out);
 
 /* "HOST:PORT", "[::1]:80". ERR_SYNTAX. */
 int node_address_parse(struct slice text, struct node_address *out);
+/* The same where the port may be left out: then it is `port_default`. */
+int node_address_parse_default(struct slice text, uint16_t port_default, struct node_address *out);
+
+/* Whether this router is one of several (gossip-listen or join was given), and where it listens to
+ * the others then. */
+bool node_options_gossip(const struct node_options *o, struct node_address *listen);
 
 /* For --help, --check-config and docs/options.md (options_print.c). ERR_NOMEM. */
 int node_options_help(struct buf *out);

@@ -68,6 +68,46 @@ static const char *replica_wrong(struct slice value)
     return "want a URL such as http://10.0.0.1:8000, its port from 1 to 65535";
 }
 
+static const char *address_wrong(struct slice value)
+{
+    struct node_address parsed;
+    if (value.len == 0 || node_address_parse(value, &parsed) == 0)
+        return NULL;
+    return "want HOST:PORT, such as 0.0.0.0:7490 or [::]:7490";
+}
+
+/* Peers must be able to send there. */
+static const char *advertise_wrong(struct slice value)
+{
+    struct node_address parsed;
+    if (value.len == 0 || (node_address_parse(value, &parsed) == 0 && parsed.port != 0))
+        return NULL;
+    return "want HOST:PORT where the other routers reach this one, such as 10.0.0.7:7490";
+}
+
+static const char *join_wrong(struct slice value)
+{
+    struct node_address parsed;
+    if (node_address_parse_default(value, NODE_GOSSIP_PORT, &parsed) == 0 && parsed.port != 0)
+        return NULL;
+    return "want HOST or HOST:PORT, such as routers.internal or 10.0.0.7:7490";
+}
+
+/* It stands in logs, metrics and tables. */
+static const char *node_name_wrong(struct slice value)
+{
+    const char *wrong = "want 1 to 128 letters, digits or any of . _ : - [ ] @";
+    if (value.len > 128)
+        return wrong;
+    for (size_t i = 0; i < value.len; i++) {
+        char c = value.at[i];
+        bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!alnum && (c == '\0' || strchr("._:-[]@", c) == NULL))
+            return wrong;
+    }
+    return NULL;
+}
+
 #define FIELD(member) .offset = offsetof(struct node_options, member)
 #define DAY_MS        86400e3
 #define GIB           1073741824.0
@@ -84,7 +124,8 @@ static const struct node_option table[] = {
      .unit = "URL",
      .group = "Endpoints",
      .help = "an engine, http://HOST:PORT; repeat for each",
-     .more = "At least one is needed. The kind of engine is found out by asking it; "
+     .more = "At least one is needed, but for a router of a cluster: it gets to know those that "
+             "the others name. The kind of engine is found out by asking it; "
              "`http://HOST:PORT#engine=vllm` (or `sglang`, `other`) says it beforehand. "
              "Without a port, 80 is meant."},
     {.name = "listen",
@@ -119,6 +160,106 @@ static const struct node_option table[] = {
      .group = "Endpoints",
      .help = "YAML file of settings",
      .more = "Cannot be set in the file itself."},
+
+    /* --- Cluster --------------------------------------------------------------------------- */
+    {.name = "gossip-listen",
+     .type = NODE_TYPE_STRING,
+     FIELD(gossip_listen),
+     .fallback = "",
+     .wrong = address_wrong,
+     .unit = "HOST:PORT",
+     .group = "Cluster",
+     .help = "where other routers reach this one",
+     .more = "UDP and TCP. Without it and without `join` a router runs alone, opens no such port "
+             "and needs no key. With `join` alone it is `0.0.0.0:7490`. Port 0 lets the kernel "
+             "choose."},
+    {.name = "join",
+     .type = NODE_TYPE_LIST,
+     FIELD(join),
+     .fallback = "",
+     .wrong = join_wrong,
+     .unit = "HOST[:PORT]",
+     .group = "Cluster",
+     .help = "another router; repeat for several",
+     .more = "One that is alive is enough: it tells of the others. A name may stand for many "
+             "addresses and is looked up again and again; all are tried for ever. Without a port, "
+             "that of `gossip-listen` is meant. Naming the router itself does no harm, so all may "
+             "have the same list."},
+    {.name = "cluster-key-file",
+     .type = NODE_TYPE_PATH,
+     FIELD(cluster_key_file),
+     .fallback = "",
+     .unit = "FILE",
+     .group = "Cluster",
+     .help = "the key that all routers share",
+     .more = "Made by `gvctl keygen > FILE`. Who has it is a member. SIGHUP reads it again: that "
+             "is how a key is changed without a pause (`gvctl --help`)."},
+    {.name = "insecure-gossip",
+     .type = NODE_TYPE_BOOL,
+     FIELD(insecure_gossip),
+     .fallback = "off",
+     .unit = "on|off",
+     .group = "Cluster",
+     .help = "no key: whoever reaches the port is a member",
+     .more = "For trying things out. Each start warns of it."},
+    {.name = "gossip-advertise",
+     .type = NODE_TYPE_STRING,
+     FIELD(gossip_advertise),
+     .fallback = "",
+     .wrong = advertise_wrong,
+     .unit = "HOST:PORT",
+     .group = "Cluster",
+     .help = "its address, where it is another one",
+     .more = "Behind NAT or port mappings. Otherwise peers take the address in `gossip-listen`, "
+             "or, where that is none in particular, the one that packets come from."},
+    {.name = "node-name",
+     .type = NODE_TYPE_STRING,
+     FIELD(node_name),
+     .fallback = "",
+     .wrong = node_name_wrong,
+     .unit = "NAME",
+     .group = "Cluster",
+     .help = "of this router; unlike all others",
+     .more = "By default host name and gossip port: `router-1:7490`. Keep it over restarts."},
+    {.name = "gossip-bandwidth",
+     .type = NODE_TYPE_BYTES,
+     FIELD(gossip_bandwidth),
+     .fallback = "64MiB",
+     .min = 65536,
+     .max = 64 * GIB,
+     .unit = "SIZE",
+     .group = "Cluster",
+     .help = "sent to routers a second, at most",
+     .more = "To all of them together. What exceeds it waits."},
+    {.name = "gossip-ring-bytes",
+     .type = NODE_TYPE_BYTES,
+     FIELD(gossip_ring_bytes),
+     .fallback = "4MiB",
+     .min = 65536,
+     .max = 4 * GIB,
+     .unit = "SIZE",
+     .group = "Cluster",
+     .help = "own news kept for those that missed it",
+     .more = "Who lacks older news gets it by comparing states."},
+    {.name = "gossip-flush",
+     .type = NODE_TYPE_MS,
+     FIELD(gossip_flush_ms),
+     .fallback = "0",
+     .max = 10e3,
+     .unit = "TIME",
+     .group = "Cluster",
+     .help = "how long news may wait for company; 0: auto",
+     .more = "The first piece after a pause goes out at once. 0 is 10 ms, and 20 ms from 100 "
+             "routers on."},
+    {.name = "gossip-relay-above",
+     .type = NODE_TYPE_INTEGER,
+     FIELD(gossip_relay_above),
+     .fallback = "256",
+     .min = 2,
+     .max = 1024,
+     .unit = "NUMBER",
+     .group = "Cluster",
+     .help = "routers; in larger clusters some relay"},
 
     /* --- Routing --------------------------------------------------------------------------- */
     {.name = "policy",
