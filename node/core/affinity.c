@@ -69,7 +69,7 @@ uint64_t node_affinity_evicted(const struct node_affinity *a)
     return a->evicted;
 }
 
-int node_affinity_get(const struct node_affinity *a, struct slice id)
+int node_affinity_get(struct node_affinity *a, struct slice id)
 {
     uint64_t key = key_of(a, id);
     const struct entry *set = &a->entries[(key & (a->sets - 1)) * WAYS];

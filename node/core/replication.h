@@ -6,13 +6,20 @@
  *
  * A node joins like this: the gossip reaches a seed; a live peer is asked for a snapshot (a *call*,
  * over TCP); live deltas are joined meanwhile; with the last chunk the vector of the snapshot's
- * start is adopted, and from then on the node is ready. With seeds and nobody there it is ready
- * after `alone_us`: somebody must be the first.
+ * start is adopted, and from then on the node is ready. With seeds and nobody there, or nobody who
+ * is ready, it is ready after `alone_us`: somebody must be the first.
  *
- * Times: `now_us` monotonic; `wall_ms` wall clock, from which generations come (slices of
- * generation_ms since 1970, so that all routers agree). A wall clock that jumps back does not move
- * the generation back; one that jumps ahead of most peers is followed only as far as the peers'
- * clocks (their summaries) allow.
+ * Anti-entropy: every `reconcile_us` a summary goes to one random peer. Equal states cost two
+ * packets. What differs may just be on its way; only when both had heard the same, or when that has
+ * gone on for 10 s, the difference is worked out and repaired.
+ *
+ * Cluster time (node/core/router.h): each message of anti-entropy tells the sender's. A node that
+ * joins takes the time of whom it joins. Later each follows the median of what all tell: slowly
+ * where it is off by less than a generation, by a jump forward where it is behind by more. One that
+ * is far ahead of the majority, whose observations they refuse therefore, forgets what it observed,
+ * goes back and joins anew. Both are told by an event.
+ *
+ * Times: `now_us` is monotonic, the same clock as the router's now_ms.
  */
 #ifndef NODE_CORE_REPLICATION_H
 #define NODE_CORE_REPLICATION_H
@@ -26,9 +33,24 @@ enum { NODE_CALLS_MAX = 64 };
 /* Kinds of calls. */
 enum node_call_kind {
     NODE_CALL_SNAPSHOT = 1, /* request: generation floor; answer: vector, then chunks */
-    NODE_CALL_DIGESTS,      /* answer: JSON, digests per class and generation */
+    NODE_CALL_DIGESTS,      /* answer: node_replication_digests_json() */
     NODE_CALL_EXPLAIN,      /* request: a packed node_request; answer: its cost table as JSON */
 };
+
+/* What operators should know; the value in brackets. */
+enum node_replication_event {
+    NODE_REPLICATION_MEMBER_ALIVE, /* new, or back */
+    NODE_REPLICATION_MEMBER_DEAD,  /* its load no longer counts */
+    NODE_REPLICATION_MEMBER_LEFT,
+    NODE_REPLICATION_READY,           /* joined [ms since the start]; without a member: alone */
+    NODE_REPLICATION_SNAPSHOT_FAILED, /* [the error]; another peer is asked */
+    NODE_REPLICATION_LOST,            /* deltas of a member are lost: anti-entropy repairs that */
+    NODE_REPLICATION_CLOCK_FORWARD,   /* this node was behind the cluster [ms] */
+    NODE_REPLICATION_CLOCK_BACK,      /* it was ahead of the majority, and joins anew [ms] */
+    NODE_REPLICATION_MISMATCH,        /* a member's hash key, generation or TTL is another */
+    NODE_REPLICATION_EVENTS,
+};
+const char *node_replication_event_text(enum node_replication_event event);
 
 struct node_replication_io {
     void *context;
@@ -39,8 +61,11 @@ struct node_replication_io {
     int (*call)(void *context, uint32_t id, const struct gossip_address *to, uint8_t kind,
                 struct slice request);
     /* The router has a replica that it did not have (or one came back or went): the shell begins or
-     * ends probing it. May be NULL. */
+     * ends probing it. May be NULL; otherwise it takes the place of node_router_watch(). */
     void (*replica)(void *context, unsigned replica, bool present);
+    /* Something for the log, see the enum. `member` is its name (empty: none). May be NULL. */
+    void (*event)(void *context, enum node_replication_event event, struct slice member,
+                  int64_t value);
 };
 
 struct node_replication_config {

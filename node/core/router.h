@@ -19,6 +19,15 @@
  *      not serve the model.
  *
  * Times are milliseconds of a monotonic clock, as double where policies do arithmetic in seconds.
+ *
+ * What several routers agree on is in its struct crdt_state (crdt/state.h); node/core/replication.h
+ * carries that to the others and back. A replica's index here is its slot there. The replicas in
+ * use are those that this router or another live one is configured with, and those added at run
+ * time, without those removed at run time. One that went keeps its index, so that it can come back.
+ *
+ * Generations are slices of *cluster time*: the wall clock as it was at the start, carried on by
+ * the monotonic clock, so a wall clock that jumps moves nothing. Routers that differ agree by
+ * node/core/replication.h.
  */
 #ifndef NODE_CORE_ROUTER_H
 #define NODE_CORE_ROUTER_H
@@ -71,6 +80,10 @@ struct node_router_config {
     double bytes_per_token;      /* until it is learned from usage */
     double load_bound;           /* prefix_hash: a replica takes at most this times the mean load */
     uint32_t probe_failures_max; /* failed probes in a row until a replica is down; 0: 3 */
+    bool replicated;             /* there are other routers: what is news is queued for them */
+    uint64_t self;               /* this router: gossip_node_id() of its name */
+    uint64_t wall_ms, now_ms; /* wall clock and monotonic clock at the same moment, now; 0, 0: the
+                                 monotonic clock will do (a router alone) */
 };
 
 /* What a policy may know of a request. Slices are borrowed for the call. */
@@ -144,8 +157,29 @@ bool node_router_replica_backing_off(const struct node_router *r, unsigned repli
                                      uint64_t now_ms);
 enum node_engine node_router_replica_engine(const struct node_router *r, unsigned replica);
 void node_router_replica_engine_set(struct node_router *r, unsigned replica, enum node_engine e);
-/* An operator's wish; draining sticks until it is undone. */
+/* An operator's wish, and every router's: draining sticks until it is undone. */
 void node_router_replica_drain(struct node_router *r, unsigned replica, bool draining);
+
+/* An operator's wish for all routers, at run time; the last one wins. */
+enum node_replica_wish {
+    NODE_REPLICA_ADD,    /* in use, whatever the configurations say */
+    NODE_REPLICA_REMOVE, /* not in use, whatever they say */
+    NODE_REPLICA_FORGET, /* neither: the configurations decide again */
+};
+/* Returns the index. ERR_RANGE or ERR_FULL as replica_add; ERR_NOT_FOUND for a replica that is to
+ * be removed or forgotten and was never known; ERR_EXISTS: it is so already. `engine` counts for a
+ * replica that is new. */
+int node_router_replica_wish(struct node_router *r, struct slice name, enum node_replica_wish wish,
+                             enum node_engine engine);
+/* Whether it is in use at all. One that is not is never chosen and stands in no table. */
+bool node_router_replica_present(const struct node_router *r, unsigned replica);
+/* The index by name, present or not, or -1. */
+int node_router_replica_find(const struct node_router *r, struct slice name);
+/* `replica` is called when one appears, goes or comes back: the shell begins or ends probing it.
+ * Never out of node_router_choose(). Not called for those of node_router_replica_add(). */
+void node_router_watch(struct node_router *r,
+                       void (*replica)(void *context, unsigned replica, bool present),
+                       void *context);
 
 /* One active probe ended. Healthy after one success (where requests broke: not before the back-off
  * is over), down after probe_failures_max in a
@@ -194,6 +228,21 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
  * learned from the timing. An answer with a body of work has one, with -1 for what was not told. */
 void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
                         const struct node_usage *usage, uint64_t now_ms);
+
+/* --- stored responses ------------------------------------------------------------------------ */
+
+/* The replica made the stored response of this id; the other routers hear of it. Kept as long as
+ * observations are, and until the replica restarts. */
+void node_router_bind(struct node_router *r, struct slice id, unsigned replica);
+/* The replica that made it, by what any router told, or -1. */
+int node_router_bound(const struct node_router *r, struct slice id);
+
+/* --- time ----------------------------------------------------------------------------------- */
+
+/* Cluster time in milliseconds since 1970, more or less (see above). */
+uint64_t node_router_cluster_ms(const struct node_router *r, uint64_t now_ms);
+/* What the wall clock says now, for showing how far off it is. Moves nothing. */
+void node_router_wall(struct node_router *r, uint64_t wall_ms, uint64_t now_ms);
 
 /* --- seeing why ----------------------------------------------------------------------------- */
 
