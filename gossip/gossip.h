@@ -87,7 +87,8 @@ enum gossip_frame {
     GOSSIP_FRAME_PING,    /* direct, or on behalf of another */
     GOSSIP_FRAME_ACK,
     GOSSIP_FRAME_PART,   /* of a message */
-    GOSSIP_FRAME_RESEND, /* parts that are missing */
+    GOSSIP_FRAME_RESEND, /* parts that are missing, or that none is */
+    GOSSIP_FRAME_VECTOR, /* up to where the sender has applied each author's deltas */
     GOSSIP_FRAMES,
 };
 const char *gossip_frame_text(enum gossip_frame frame);

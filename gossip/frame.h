@@ -1,0 +1,146 @@
+/* The frames inside a sealed packet, packed and unpacked. Pure bytes: nothing here knows a member.
+ *
+ *   packet    frame*                                    together at most GOSSIP_PACKET_MAX bytes
+ *   frame     type 1 | length varint | body
+ *
+ *   DELTA     flags 1 | epoch 6 | seq varint | [author 8] | [group varint, groups varint] | bytes
+ *   ALIVE     flags 1 | incarnation 8 | seq varint | [vector 8 | members 8 | health 1 |
+ *             sent 4 | echo 4 | held 4]
+ *   NACK      epoch 6 | ranges
+ *   GONE      epoch 6 | oldest varint
+ *   MEMBERS   (incarnation 8 | state 1 | family 1 | [ip 4 or 16 | port 2] | name | meta)*
+ *   PING      flags 1 | nonce 4 | [target 8] | [origin 8]
+ *   ACK       the same
+ *   PART      epoch 6 | id varint | total varint | index varint | vector 8 | bytes
+ *   RESEND    epoch 6 | id varint | done 1 | ranges
+ *   VECTOR    (node 8 | epoch 6 | seq varint)*
+ *
+ *   ranges    count varint | (skipped since the last one varint | length varint)*
+ *   name, meta   length 1 (name) or varint (meta) | bytes
+ *
+ * A frame of an unknown type is skipped, so that a later version may add some. Every field is
+ * checked before anything is given out; decoding never allocates and borrows from the packet.
+ */
+#ifndef GOSSIP_FRAME_H
+#define GOSSIP_FRAME_H
+
+#include "base/wire.h"
+#include "gossip/gossip.h"
+
+enum {
+    GOSSIP_SEAL_BYTES = 24, /* header and tag of a sealed packet (gossip/session.h) */
+    GOSSIP_PACKET_MAX = GOSSIP_DATAGRAM_MAX - GOSSIP_SEAL_BYTES,
+    GOSSIP_RANGES_MAX = 32,      /* in one NACK or RESEND */
+    GOSSIP_PART_BYTES = 1160,    /* every part of a message but its last has so many */
+    GOSSIP_ALIVE_BYTES = 48,     /* an ALIVE frame is never longer */
+    GOSSIP_VECTOR_ENTRY_MAX = 22, /* a vector entry is never longer */
+};
+
+/* Numbers stay below these, so that sums cannot overflow. */
+#define GOSSIP_EPOCH_LIMIT (UINT64_C(1) << 47)
+#define GOSSIP_SEQ_LIMIT   (UINT64_C(1) << 48)
+
+struct gossip_range {
+    uint64_t first, last; /* both included */
+};
+
+struct gossip_ranges {
+    unsigned count;
+    struct gossip_range at[GOSSIP_RANGES_MAX]; /* ascending, apart from each other */
+};
+
+struct frame_delta {
+    uint64_t epoch, seq;
+    bool relayed;    /* made by `author`, not by who sent the packet */
+    bool forward;    /* the receiver hands it on to its group */
+    uint64_t author; /* if relayed */
+    uint32_t group, groups;
+    struct slice bytes;
+};
+
+struct frame_alive {
+    bool full; /* what follows seq is there */
+    uint64_t incarnation, seq;
+    uint64_t vector, members; /* digests */
+    uint8_t health;
+    uint32_t sent, echo, held; /* low bits of microseconds; echo 0: nothing to echo */
+};
+
+struct frame_nack {
+    uint64_t epoch;
+    struct gossip_ranges ranges;
+};
+
+struct frame_gone {
+    uint64_t epoch, oldest; /* nothing below `oldest` can be had */
+};
+
+struct frame_member {
+    uint64_t incarnation;
+    enum gossip_state state;
+    struct gossip_address address;
+    struct slice name, meta;
+};
+
+struct frame_ping {
+    bool who; /* the answer shall say all about the receiver */
+    uint32_t nonce;
+    uint64_t target; /* to be asked (or: who answered) in our place; 0: the receiver itself */
+    uint64_t origin; /* on whose behalf it is asked; 0: the sender's */
+};
+
+struct frame_part {
+    uint64_t epoch, id;
+    uint32_t total, index;
+    uint64_t vector; /* digest of the sender when the message was sent */
+    struct slice bytes;
+};
+
+struct frame_resend {
+    uint64_t epoch, id;
+    bool done;
+    struct gossip_ranges ranges; /* part numbers + 1 */
+};
+
+struct frame_entry {
+    uint64_t node, epoch, seq;
+};
+
+struct frame {
+    enum gossip_frame type; /* GOSSIP_FRAMES: unknown, skip it */
+    size_t bytes;           /* with its header */
+    struct slice body;      /* MEMBERS and VECTOR: read on with gossip_frame_member, _entry */
+    union {
+        struct frame_delta delta;
+        struct frame_alive alive;
+        struct frame_nack nack;
+        struct frame_gone gone;
+        struct frame_ping ping; /* and ACK */
+        struct frame_part part;
+        struct frame_resend resend;
+    };
+};
+
+/* Whether every frame of the packet is well formed; nothing of a packet is used otherwise. */
+int gossip_frame_packet_check(struct slice packet);
+
+/* The next frame. 1; 0 at the end; ERR_SYNTAX. */
+int gossip_frame_read(struct wire_reader *packet, struct frame *out);
+/* The next entry of the body of a MEMBERS or VECTOR frame. 1; 0 at the end; ERR_SYNTAX. */
+int gossip_frame_member(struct wire_reader *body, struct frame_member *out);
+int gossip_frame_entry(struct wire_reader *body, struct frame_entry *out);
+
+/* Each appends one frame; where it does not fit the packet stays as it was, and false. */
+bool gossip_frame_write_delta(struct wire_writer *packet, const struct frame_delta *f);
+bool gossip_frame_write_alive(struct wire_writer *packet, const struct frame_alive *f);
+bool gossip_frame_write_nack(struct wire_writer *packet, const struct frame_nack *f);
+bool gossip_frame_write_gone(struct wire_writer *packet, const struct frame_gone *f);
+bool gossip_frame_write_ping(struct wire_writer *packet, bool ack, const struct frame_ping *f);
+bool gossip_frame_write_part(struct wire_writer *packet, const struct frame_part *f);
+bool gossip_frame_write_resend(struct wire_writer *packet, const struct frame_resend *f);
+bool gossip_frame_write_member(struct wire_writer *packet, const struct frame_member *f);
+/* As many of the entries as fit, in one VECTOR frame; how many. */
+unsigned gossip_frame_write_vector(struct wire_writer *packet, const struct frame_entry *entries,
+                                   unsigned count);
+
+#endif
