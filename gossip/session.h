@@ -1,0 +1,199 @@
+/* Sealed sessions over datagrams, shaped after WireGuard: one struct gossip_session per peer.
+ *
+ * Three packets; all integers little-endian, all sizes in bytes:
+ *
+ *     HELLO    1 | key id 4   | Noise message 1 { node 8, stamp 8, index 3, length 2, ident, 0... }
+ *     WELCOME  2 | receiver 3 | Noise message 2 { node 8, index 3, length 2, ident, 0... }
+ *     DATA     3 | receiver 3 | counter 4 | sealed bytes | tag 16
+ *
+ * Hello and welcome have fixed sizes, and a welcome is the shorter: nobody is used to amplify. What
+ * stands in clear only selects a key; what matters is inside. `ident` is the caller's: who it is.
+ *
+ * How it is driven.
+ *
+ *     initiator                                         responder
+ *     gossip_dial_begin()           -- HELLO -->        gossip_hello_open()
+ *                                                       the caller judges node and ident, then
+ *                                                       gossip_stamps_take() (stamps.h), then
+ *     gossip_dial_finish()          <-- WELCOME --      gossip_session_welcome()
+ *     the caller judges node and ident, then
+ *     gossip_session_install()
+ *     gossip_session_seal(), at once -- DATA -->        gossip_session_open(): from now on it sends
+ *
+ * A dial without answer is given up and begun anew (new ephemeral key, greater stamp); the same
+ * bytes are never sent twice. After install() the initiator must send something at once, if only an
+ * empty packet, since the responder has to wait for it.
+ *
+ * A HELLO proves that a holder of the key wrote it once, not that it is there now: do not take it
+ * as a sign of life and do not move a peer's address because of it. A WELCOME that finish() accepts
+ * and a DATA that open() accepts do prove that the peer is there, now.
+ *
+ * Indices. The receiver of packets chooses the 24-bit index that stands in them, never 0, and one
+ * that gossip_session_owns() not already. It has to find the session from it. A table is not
+ * needed: let the low bits be the peer's place in an array and the others random; open() compares
+ * all of it. Being random is no defence (packets are sealed), it only makes a late packet of an
+ * earlier session miss.
+ *
+ * Keys and nonces.
+ *   1. The pre-shared key comes from the keyring, derived for this and nothing else. The prologue
+ *      keeps this protocol apart from calls (call.h), which use the same pre-shared keys.
+ *   2. Each handshake makes two fresh keys, one per direction, from ephemeral keys of both sides.
+ *   3. The nonce is the packet's counter, which begins at 0 and never repeats under one key. It has
+ *      31 bits; a key is refused at GOSSIP_SESSION_PACKETS_MAX, sending and receiving.
+ *   4. The header of DATA is authenticated (it is the associated data).
+ *   5. A counter is accepted once (gossip/replay.h).
+ *   6. Keys are wiped when they are replaced, or 180 s after they were made (by the next call that
+ *      gets the time), or by gossip_session_wipe().
+ *
+ * Up to GOSSIP_SESSION_KEYS key sets live at once; all of them open packets, one seals them. A set
+ * that this side initiated is sent on at once. A set that the peer initiated is sent on once a
+ * packet has come in under it: only then it is known that the welcome has arrived. There is at most
+ * one set that waits for that; a newer hello replaces it.
+ *
+ * Hellos that cross: both are answered, both sets come to be on both sides, and each side sends on
+ * one that the other can open, whichever it is; so every order and every loss leaves at least one
+ * working set if one handshake got through. Nothing has to be decided by comparing node ids.
+ *
+ * Both sides may dial; who sees GOSSIP_SESSION_OLD or GOSSIP_SESSION_NONE does. The initiator of
+ * the set in use sees OLD after 120 s (spread down to 108 s by the index, so that a cluster that
+ * started at once does not rekey at once), the responder, in case the initiator fails, after 150 s.
+ * Where a node's hellos are refused because its clock went back (stamps.h), the others' still work;
+ * so members that were lost, like seeds, should be dialled from both sides.
+ *
+ * Time is microseconds of a monotonic clock. Nothing here allocates.
+ */
+#ifndef GOSSIP_SESSION_H
+#define GOSSIP_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "gossip/keyring.h"
+#include "gossip/noise.h"
+#include "gossip/replay.h"
+
+enum {
+    GOSSIP_PACKET_HELLO = 1,
+    GOSSIP_PACKET_WELCOME = 2,
+    GOSSIP_PACKET_DATA = 3,
+};
+
+enum {
+    GOSSIP_IDENT_MAX = 512,
+    GOSSIP_HELLO_PAYLOAD = 8 + 8 + 3 + 2 + GOSSIP_IDENT_MAX,
+    GOSSIP_WELCOME_PAYLOAD = 8 + 3 + 2 + GOSSIP_IDENT_MAX,
+    GOSSIP_HELLO_BYTES = 1 + 4 + GOSSIP_NOISE_OVERHEAD + GOSSIP_HELLO_PAYLOAD,
+    GOSSIP_WELCOME_BYTES = 1 + 3 + GOSSIP_NOISE_OVERHEAD + GOSSIP_WELCOME_PAYLOAD,
+    GOSSIP_DATA_HEADER = 8,
+    GOSSIP_DATA_OVERHEAD = GOSSIP_DATA_HEADER + GOSSIP_NOISE_TAG,
+    GOSSIP_INDEX_MAX = 0xffffff,
+    GOSSIP_SESSION_KEYS = 3,
+};
+
+#define GOSSIP_SESSION_REKEY_US           120000000u
+#define GOSSIP_SESSION_REKEY_SPREAD_US    12000000u
+#define GOSSIP_SESSION_REKEY_RESPONDER_US 150000000u
+#define GOSSIP_SESSION_REJECT_US          180000000u
+#define GOSSIP_SESSION_REKEY_PACKETS      (1u << 30)
+#define GOSSIP_SESSION_PACKETS_MAX        (1u << 31)
+
+/* The type of a packet; 0 if it cannot be one of ours by type and length. For WELCOME and DATA
+ * `index` is the receiver's; else it is 0. */
+unsigned gossip_packet_peek(struct slice packet, uint32_t *index);
+
+/* One direction pair of keys. Of the session; public only so that a session can be embedded. */
+struct gossip_keys {
+    uint8_t seal[GOSSIP_NOISE_KEY];
+    uint8_t open[GOSSIP_NOISE_KEY];
+    uint32_t own_index;  /* in packets that come in; 0: the set is not in use */
+    uint32_t peer_index; /* in packets that go out */
+    uint64_t made_us;
+    uint64_t order;  /* rises with each set of this session */
+    uint32_t sealed; /* packets: the next counter */
+    bool initiator;  /* this side began it */
+    bool confirmed;  /* the peer is known to have it too */
+    struct gossip_replay replay;
+};
+
+/* A zeroed session has no keys. It may be moved as a whole; wipe what is left behind. */
+struct gossip_session {
+    struct gossip_keys keys[GOSSIP_SESSION_KEYS];
+    uint32_t sending; /* own_index of the set that is sent on; 0: cannot send */
+    uint64_t order;
+};
+
+/* A hello on its way: waits for its welcome. A zeroed one is not waiting. */
+struct gossip_dial {
+    struct gossip_noise noise;
+    uint32_t index; /* 0: not waiting */
+};
+
+/* A hello that came in and is authentic. */
+struct gossip_hello {
+    uint64_t node;
+    uint64_t stamp;
+    uint16_t ident_len;
+    uint8_t ident[GOSSIP_IDENT_MAX];
+    uint32_t peer_index;
+    struct gossip_noise noise;
+};
+
+/* The peer that answered a dial, and the keys made with it. */
+struct gossip_welcome {
+    uint64_t node;
+    uint16_t ident_len;
+    uint8_t ident[GOSSIP_IDENT_MAX];
+    struct gossip_keys keys;
+};
+
+/* Writes GOSSIP_HELLO_BYTES, under the first key of the ring. A dial that was waiting is given up.
+ * `random` is fresh; ident is at most GOSSIP_IDENT_MAX (CHECKed); `stamp` is gossip_stamp_next().
+ */
+void gossip_dial_begin(struct gossip_dial *d, const struct gossip_keyring *keyring,
+                       const uint8_t random[32], uint32_t index, uint64_t self, uint64_t stamp,
+                       struct slice ident, uint8_t *out);
+/* Takes the WELCOME; the dial waits no more. ERR_SYNTAX, ERR_NOT_FOUND (not the answer to this
+ * dial), ERR_DENIED (not authentic): it goes on waiting. ERR_SYNTAX also for an authentic one with
+ * a malformed payload: that ends the dial. */
+int gossip_dial_finish(struct gossip_dial *d, struct slice packet, uint64_t now_us,
+                       struct gossip_welcome *out);
+void gossip_dial_wipe(struct gossip_dial *d);
+
+/* Opens a HELLO with the key of the ring that it names. ERR_SYNTAX, ERR_DENIED: `out` is wiped. */
+int gossip_hello_open(struct gossip_hello *out, const struct gossip_keyring *keyring,
+                      struct slice packet);
+void gossip_hello_wipe(struct gossip_hello *h);
+
+/* Answers an opened hello: writes GOSSIP_WELCOME_BYTES and keeps the keys, not yet sent on. Wipes
+ * the hello's secrets. ERR_DENIED: the initiator's ephemeral key is of low order. */
+int gossip_session_welcome(struct gossip_session *s, struct gossip_hello *hello,
+                           const uint8_t random[32], uint32_t index, uint64_t self,
+                           struct slice ident, uint64_t now_us, uint8_t *out);
+/* Moves the keys into the session and sends on them from now on. */
+void gossip_session_install(struct gossip_session *s, struct gossip_welcome *welcome);
+
+/* Writes plain.len + GOSSIP_DATA_OVERHEAD bytes; plain may stand at out + GOSSIP_DATA_HEADER.
+ * ERR_NOT_FOUND: no keys to send on. */
+int gossip_session_seal(struct gossip_session *s, struct slice plain, uint64_t now_us,
+                        uint8_t *out);
+/* Opens a DATA packet; writes packet.len - GOSSIP_DATA_OVERHEAD bytes. ERR_SYNTAX; ERR_NOT_FOUND:
+ * no such index (any more); ERR_STALE: counter seen before, too old, or beyond the limit;
+ * ERR_DENIED: not authentic. Only an authentic packet changes anything. */
+int gossip_session_open(struct gossip_session *s, struct slice packet, uint64_t now_us,
+                        uint8_t *out, size_t *out_len);
+
+enum gossip_session_age {
+    GOSSIP_SESSION_NONE,    /* cannot send: dial */
+    GOSSIP_SESSION_AWAITED, /* cannot send yet: the peer that said hello has to speak first */
+    GOSSIP_SESSION_FRESH,
+    GOSSIP_SESSION_OLD, /* can send, but it is time to dial */
+};
+/* Wipes keys that are too old. Call it now and then for every peer. */
+enum gossip_session_age gossip_session_age(struct gossip_session *s, uint64_t now_us);
+bool gossip_session_owns(const struct gossip_session *s, uint32_t index);
+void gossip_session_wipe(struct gossip_session *s);
+void gossip_session_check(const struct gossip_session *s);
+
+#endif
