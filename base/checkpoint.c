@@ -7,6 +7,8 @@ enum { STEP_SHARE = 24 };
 
 uint32_t checkpoint_weight(uint8_t code)
 {
+    if (code == CHECKPOINT_CODE_BINDING)
+        return 0;
     CHECK(code <= CHECKPOINT_CODE_MAX);
     if (code < 2)
         return code + 1u; /* 1, 2 */

@@ -17,13 +17,15 @@
 enum {
     CHECKPOINT_BLOCK_BYTES = 256, /* 64 tokens at 4 bytes each; a token id counts as 4 bytes */
     CHECKPOINT_MAX = 320,         /* ordinals: covers prompts of 64 MiB, the rest has none */
-    CHECKPOINT_CODE_MAX = 31,
+    CHECKPOINT_CODE_MAX = 30,     /* greatest code that a checkpoint may have */
+    CHECKPOINT_CODE_BINDING = 31, /* no checkpoint but who made a thing: weight 0, counts nowhere */
 };
 
 /* Position of the ordinal (0-based) in blocks from the start of the segment, at least 1. */
 uint32_t checkpoint_blocks(unsigned ordinal);
 
-/* Weight code of the ordinal, and the weight in blocks that a code stands for. */
+/* Weight code of the ordinal, and the weight in blocks that a code stands for,
+ * CHECKPOINT_CODE_BINDING included. */
 uint8_t checkpoint_code(unsigned ordinal);
 uint32_t checkpoint_weight(uint8_t code);
 

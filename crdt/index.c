@@ -228,7 +228,7 @@ static int refuse_generation(struct crdt_index *x, uint32_t generation, uint64_t
 int crdt_index_observe(struct crdt_index *x, uint64_t id, unsigned replica, uint8_t weight_code,
                        uint32_t generation)
 {
-    CHECK(replica < x->replicas && weight_code <= CHECKPOINT_CODE_MAX);
+    CHECK(replica < x->replicas && weight_code <= CHECKPOINT_CODE_BINDING);
     int err = refuse_generation(x, generation, 1);
     if (err != 0)
         return err;
@@ -250,7 +250,7 @@ int crdt_index_observe_chain(struct crdt_index *x, const struct chain *chain, un
         if (i >= AHEAD) {
             unsigned p = i - AHEAD;
             const struct chain_point *point = &chain->points[p];
-            CHECK(point->code <= CHECKPOINT_CODE_MAX);
+            CHECK(point->code <= CHECKPOINT_CODE_BINDING);
             /* Making space may have raised the floor meanwhile. */
             int joined = refuse_generation(x, generation, 1);
             if (joined == 0)
@@ -269,6 +269,24 @@ int crdt_index_observe_chain(struct crdt_index *x, const struct chain *chain, un
             crdt_table_prefetch_second(&x->table, place[(i - AHEAD_SECOND) % AHEAD]);
     }
     return count;
+}
+
+int crdt_index_observe_run(struct crdt_index *x, const uint64_t *ids, const uint8_t *codes,
+                           unsigned count, unsigned replica, uint32_t generation,
+                           uint64_t *inflated)
+{
+    if (inflated != NULL)
+        memset(inflated, 0, (count + 63) / 64 * sizeof *inflated);
+    int err = refuse_generation(x, generation, count);
+    int news = 0;
+    for (unsigned i = 0; i < count && err == 0; i++) {
+        if (crdt_index_observe(x, ids[i], replica, codes[i], generation) != 1)
+            continue;
+        news++;
+        if (inflated != NULL)
+            inflated[i / 64] |= UINT64_C(1) << i % 64;
+    }
+    return err != 0 ? err : news;
 }
 
 void crdt_index_prefetch(const struct crdt_index *x, uint64_t id)
@@ -349,7 +367,7 @@ void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
 int crdt_index_get(const struct crdt_index *x, uint64_t id, unsigned replica, uint8_t weight_code,
                    uint32_t *generation_out)
 {
-    CHECK(replica < x->replicas && weight_code <= CHECKPOINT_CODE_MAX);
+    CHECK(replica < x->replicas && weight_code <= CHECKPOINT_CODE_BINDING);
     struct lookup found = look_up(x, crdt_table_place(&x->table, id), weight_code, replica);
     if (found.set != NULL &&
         crdt_holders_get(&x->holders, crdt_entry_set(*found.set), replica, generation_out))

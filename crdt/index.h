@@ -77,6 +77,13 @@ int crdt_index_observe(struct crdt_index *x, uint64_t id, unsigned replica, uint
 int crdt_index_observe_chain(struct crdt_index *x, const struct chain *chain, unsigned replica,
                              uint32_t generation, uint64_t *inflated);
 
+/* The same for `count` observations of one replica and generation: what a delta or a snapshot
+ * carries. Returns how many strictly inflated the index, or ERR_STALE or ERR_RANGE. `inflated`, if
+ * not NULL, has (count + 63) / 64 words, whose bits become those observations. */
+int crdt_index_observe_run(struct crdt_index *x, const uint64_t *ids, const uint8_t *codes,
+                           unsigned count, unsigned replica, uint32_t generation,
+                           uint64_t *inflated);
+
 /* Asks the processor for the memory where `id` would be, for callers with a batch of their own:
  * prefetch some 16 ahead of observing. */
 void crdt_index_prefetch(const struct crdt_index *x, uint64_t id);
@@ -99,6 +106,12 @@ void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
 /* The generation of one entry; ERR_NOT_FOUND. */
 int crdt_index_get(const struct crdt_index *x, uint64_t id, unsigned replica, uint8_t weight_code,
                    uint32_t *generation_out);
+
+/* The replica with the newest generation of (id, code); among equals the one with the greatest
+ * rkey, so that all routers name the same. ERR_NOT_FOUND. For bindings (CHECKPOINT_CODE_BINDING).
+ */
+int crdt_index_newest(const struct crdt_index *x, uint64_t id, uint8_t weight_code,
+                      unsigned *replica_out, uint32_t *generation_out);
 
 /* Calls `visit` for every live entry, in table order. Ids are exact from 65,536 buckets (4 MiB) on;
  * smaller tables (tests) tell ids apart by 32 + log2(buckets) bits only. */
@@ -143,6 +156,11 @@ uint64_t crdt_index_entries_at(const struct crdt_index *x, uint32_t generation);
  * kept per span of generations, and a span that the floor has cut cannot be compared. */
 uint32_t crdt_index_sketch_from(const struct crdt_index *x, uint32_t floor);
 void crdt_index_sketch(const struct crdt_index *x, uint32_t from, struct crdt_sketch *out);
+/* Only its counters, which is far cheaper. */
+void crdt_index_estimate(const struct crdt_index *x, uint32_t from,
+                         uint8_t out[CRDT_ESTIMATE_COUNTERS]);
+/* The whole generation of a symbol, of those in memory. */
+uint32_t crdt_index_generation_of(const struct crdt_index *x, uint16_t generation_mod_4096);
 
 /* Visits the next `buckets` buckets of the table; returns false at its end. For snapshots: whoever
  * joins what a whole walk visits, and all that was observed since its start, has everything, though
@@ -190,6 +208,7 @@ struct crdt_index_stats {
     uint64_t evicted;     /* live entries that fell below a floor raised for memory */
     uint64_t forgotten;   /* live entries of replicas that lost their cache */
     uint64_t reclaimed;   /* dead entries whose memory came back */
+    uint64_t retired;     /* lost caches whose entries may still be in memory: see sweep */
 };
 void crdt_index_stats(const struct crdt_index *x, struct crdt_index_stats *out);
 

@@ -19,6 +19,7 @@ struct crdt_index {
     uint32_t replicas;
     uint32_t ttl;
     uint64_t slots_limit;
+    uint32_t rkey[CRDT_REPLICAS_MAX];
     struct crdt_index_stats stats; /* its counters of events; the rest is filled in when asked */
 
     /* The sweeper. When a lap ends, whatever was dead when it began is gone. */

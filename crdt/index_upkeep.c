@@ -109,8 +109,8 @@ static void sweep_all(struct crdt_index *x)
 
 void crdt_index_forget(struct crdt_index *x, unsigned replica, uint32_t rkey)
 {
-    (void)rkey;
     CHECK(replica < x->replicas);
+    x->rkey[replica] = rkey;
     if (x->counts.entries_total[replica] == 0)
         return;
     const uint16_t all = (1u << CRDT_INCARNATIONS) - 1;

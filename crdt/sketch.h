@@ -12,18 +12,20 @@
  *
  * The estimate is a tug-of-war sketch (Alon, Matias, Szegedy, 1996): each symbol adds +1 or -1 to
  * one of CRDT_ESTIMATE_COUNTERS counters; the sum of the squared differences of two routers'
- * counters estimates how many symbols differ.
+ * counters estimates how many symbols differ, with a standard error of 9 %. Only differences count,
+ * so one byte a counter, modulo 256, is enough.
  */
 #ifndef CRDT_SKETCH_H
 #define CRDT_SKETCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
     CRDT_SKETCH_PARTS = 3,
-    CRDT_SKETCH_CELLS = 1920, /* per part; 2^7 * 3 * 5: folds to each of its divisors */
-    CRDT_ESTIMATE_COUNTERS = 64,
-    CRDT_CELL_BYTES = 15, /* on the wire: 12 of the symbol, 3 of the check */
+    CRDT_SKETCH_CELLS = 1920,     /* per part; 2^7 * 3 * 5: folds to each of its divisors */
+    CRDT_ESTIMATE_COUNTERS = 256, /* bytes */
+    CRDT_CELL_BYTES = 15,         /* on the wire: 12 of the symbol, 3 of the check */
 };
 
 /* 96 bits: id48 | rkey31 | generation12 | code5. */
@@ -40,25 +42,97 @@ struct crdt_cell {
 
 struct crdt_sketch {
     struct crdt_cell cell[CRDT_SKETCH_PARTS][CRDT_SKETCH_CELLS];
-    int32_t estimate[CRDT_ESTIMATE_COUNTERS];
+    uint8_t estimate[CRDT_ESTIMATE_COUNTERS];
 };
 
 /* Adds or takes out: the same operation on the cells; `sign` is +1 or -1. */
 void crdt_sketch_flip(struct crdt_sketch *s, const struct crdt_symbol *symbol, int sign);
 /* The hash that digests sum up, of the whole symbol. */
 uint64_t crdt_symbol_hash(const struct crdt_symbol *symbol);
+/* The sketch of both sets together; between two routers, of what differs (but for the counters,
+ * which crdt_sketch_estimate() compares). */
+void crdt_sketch_add(struct crdt_sketch *s, const struct crdt_sketch *other);
+void crdt_cells_add(struct crdt_cell *cells, const struct crdt_cell *other, uint32_t count);
 
 /* Estimated number of differing symbols, from both routers' counters. */
-uint64_t crdt_sketch_estimate(const int32_t a[CRDT_ESTIMATE_COUNTERS],
-                              const int32_t b[CRDT_ESTIMATE_COUNTERS]);
+uint64_t crdt_sketch_estimate(const uint8_t a[CRDT_ESTIMATE_COUNTERS],
+                              const uint8_t b[CRDT_ESTIMATE_COUNTERS]);
 /* Cells per part that such a difference needs, a divisor of CRDT_SKETCH_CELLS; 0: too many. */
 uint32_t crdt_sketch_width(uint64_t differences);
+/* A width that a peer may name: a divisor, not 0. */
+static inline bool crdt_sketch_width_is_valid(uint32_t width)
+{
+    return width > 0 && width <= CRDT_SKETCH_CELLS && CRDT_SKETCH_CELLS % width == 0;
+}
 /* out[CRDT_SKETCH_PARTS * width], part by part. */
 void crdt_sketch_fold(const struct crdt_sketch *s, uint32_t width, struct crdt_cell *out);
 
 /* Takes the differences out of folded cells (the XOR of two routers'), which are used up. Returns
- * how many symbols were written, or ERR_LIMIT if they do not come apart or are more than `max`. */
+ * how many symbols were written, or ERR_LIMIT if they do not come apart or are more than `max`.
+ * Cells may come from anywhere: forged ones end in ERR_LIMIT or in symbols that nobody holds. */
 int crdt_sketch_decode(struct crdt_cell *cells, uint32_t width, struct crdt_symbol *out,
                        uint32_t max);
+
+/* --- inside --------------------------------------------------------------------------------- */
+
+/* Everything about a symbol: made once for all cells and the digest. */
+struct crdt_mark {
+    struct crdt_cell cell; /* as if alone in it */
+    uint64_t hash;         /* for the digest; its bits are also check, counter and sign */
+    uint64_t places;       /* three times 21 bits */
+};
+
+/* Two rounds of 64 x 64 -> 128 bits, folded (as in wyhash). The ids are keyed hashes already:
+ * nobody without the cluster's secret can choose them, so this hash needs no key. */
+static inline struct crdt_mark crdt_cell_mark(uint64_t low, uint32_t high)
+{
+    __extension__ typedef unsigned __int128 wide;
+    wide first = (wide)(low ^ UINT64_C(0x2d358dccaa6c78a5)) * (high ^ UINT64_C(0x8bb84b93962eacc9));
+    uint64_t a = (uint64_t)first;
+    uint64_t b = (uint64_t)(first >> 64);
+    wide hash = (wide)(a ^ UINT64_C(0x4b33a62ed433d4a3)) * (b ^ UINT64_C(0x4d5a2da51de1aa47));
+    wide places = (wide)(a ^ UINT64_C(0xa0761d6478bd642f)) * (b ^ UINT64_C(0xe7037ed1a0b428db));
+    struct crdt_mark mark;
+    mark.hash = (uint64_t)hash ^ (uint64_t)(hash >> 64);
+    mark.places = (uint64_t)places ^ (uint64_t)(places >> 64);
+    mark.cell.low = low;
+    mark.cell.high = high | (mark.hash & 0xffffff) << 32;
+    return mark;
+}
+
+static inline struct crdt_mark crdt_symbol_mark(const struct crdt_symbol *symbol)
+{
+    uint64_t id = symbol->id48 & UINT64_C(0xffffffffffff);
+    uint32_t high = (symbol->rkey >> 16 & 0x7fff) | (symbol->generation & UINT32_C(0xfff)) << 15 |
+                    (uint32_t)symbol->code << 27;
+    return crdt_cell_mark(id | (uint64_t)symbol->rkey << 48, high);
+}
+
+static inline struct crdt_symbol crdt_cell_symbol(const struct crdt_cell *cell)
+{
+    uint32_t high = (uint32_t)cell->high;
+    return (struct crdt_symbol){.id48 = cell->low & UINT64_C(0xffffffffffff),
+                                .rkey = (high & 0x7fff) << 16 | (uint32_t)(cell->low >> 48),
+                                .generation = high >> 15 & 0xfff,
+                                .code = (uint8_t)(high >> 27)};
+}
+
+/* The cell of a part. Scaled, not taken modulo: when f neighbours are folded, it is this / f. */
+static inline uint32_t crdt_mark_place(const struct crdt_mark *mark, unsigned part)
+{
+    return (uint32_t)((mark->places >> 21 * part & 0x1fffff) * CRDT_SKETCH_CELLS >> 21);
+}
+
+static inline void crdt_sketch_flip_mark(struct crdt_sketch *s, const struct crdt_mark *mark,
+                                         int sign)
+{
+    for (unsigned part = 0; part < CRDT_SKETCH_PARTS; part++) {
+        struct crdt_cell *cell = &s->cell[part][crdt_mark_place(mark, part)];
+        cell->low ^= mark->cell.low;
+        cell->high ^= mark->cell.high;
+    }
+    uint8_t *counter = &s->estimate[mark->hash >> 24 & (CRDT_ESTIMATE_COUNTERS - 1)];
+    *counter = (uint8_t)(*counter + (mark->hash >> 63 != 0 ? sign : -sign));
+}
 
 #endif
