@@ -4,7 +4,12 @@
  * Noise_NNpsk0 (gossip/noise.h) over length-prefixed messages: the client sends hello and, with the
  * first sealed message, kind and request; the server answers in sealed chunks of at most
  * GOSSIP_CALL_CHUNK_MAX bytes and a last one that says that it was the last. A server sends not one
- * byte before the client has proved the key, and a client that does not prove it is closed.
+ * byte before the client has proved the key, and a client that does not prove it is closed. Who
+ * replays what a client once sent gets the 50 bytes of a welcome and no more: the server's
+ * ephemeral key is fresh, so the recorded request does not open.
+ *
+ * Limits come before memory: until the key is proved there is room for one hello (54 bytes), then
+ * for one request. How long a call may take, and how many there may be, is up to the shell.
  *
  * Pure: bytes come in, bytes to send collect in `out` (the shell writes and consumes them), and the
  * server makes the next chunk only when `out` is short, so memory is bounded at both ends.
@@ -22,6 +27,7 @@
 enum {
     GOSSIP_CALL_CHUNK_MAX = 60000,
     GOSSIP_CALL_REQUEST_MAX = 49152,
+    GOSSIP_CALL_FEED_MAX = 131072, /* bytes to feed at once */
     GOSSIP_CALL_OUT_HIGH = 262144, /* no further chunk is made while so much waits to be sent */
 };
 
@@ -42,13 +48,16 @@ int gossip_call_accept(struct gossip_call **out, const struct gossip_keyring *ke
                        const uint8_t random[32]);
 void gossip_call_free(struct gossip_call *c);
 
-/* Takes bytes from the connection; then step() until it says WAIT. ERR_DENIED, ERR_SYNTAX,
- * ERR_LIMIT: close the connection, say nothing. */
+/* Takes bytes from the connection, at most GOSSIP_CALL_FEED_MAX; then step() until it says WAIT.
+ * `chunk` is borrowed until the next feed() or step(). ERR_DENIED, ERR_SYNTAX, ERR_LIMIT: close the
+ * connection, say nothing. A connection that closes before DONE has failed: the answer was cut. */
 int gossip_call_feed(struct gossip_call *c, struct slice bytes);
 int gossip_call_step(struct gossip_call *c, enum gossip_call_step *step, uint8_t *kind,
                      struct slice *chunk);
 
-/* Server: whether it wants another chunk now; then give one, or end. */
+/* Server: whether it wants another chunk now; then give one of at most GOSSIP_CALL_CHUNK_MAX bytes
+ * (CHECKed), or end. ERR_FULL: it did not want one. ERR_CLOSED: there is no request to answer (any
+ * more). ERR_NOMEM, ERR_LIMIT. */
 bool gossip_call_wants(const struct gossip_call *c);
 int gossip_call_answer(struct gossip_call *c, struct slice chunk);
 int gossip_call_end(struct gossip_call *c);

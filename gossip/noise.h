@@ -15,6 +15,8 @@
  *      everything else by gossip_noise_split() or gossip_noise_wipe().
  *   3. An ephemeral secret is 32 fresh random bytes from the caller and is never used twice.
  *   4. An all-zero result of Diffie-Hellman (a point of low order) is refused.
+ *
+ * A process calls sodium_init() before it seals much: it chooses the fast implementations.
  */
 #ifndef GOSSIP_NOISE_H
 #define GOSSIP_NOISE_H
