@@ -1,0 +1,367 @@
+#include "gossip/message.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+
+enum {
+    BURST = 16,             /* parts at once, */
+    BURST_EVERY_US = 1000,  /* then a pause: 16 MB/s to one peer */
+    QUIET_US = 4000,        /* without a part before the receiver asks */
+    UNHEARD_US = 20000,     /* without an answer before the sender asks */
+    BACK_OFF_MAX_US = 200000,
+    GIVE_UP_US = 1000000,   /* without progress */
+    AWAY_US = 1500000,      /* the receiver forgets later than the sender gives up */
+};
+
+struct gossip_message {
+    struct gossip_message *next;
+    uint64_t peer;
+    uint64_t epoch, id; /* of the sender */
+    uint64_t vector;
+    uint32_t total;
+    unsigned parts;
+    /* Sender: parts to be sent. Receiver: parts that are there. */
+    uint64_t bits[GOSSIP_PART_WORDS];
+    unsigned bits_count;
+    unsigned next_part; /* sender: where to look for the next one */
+    unsigned tries;
+    bool sent_all; /* sender: all parts were sent once */
+    uint64_t progress_us, due_us;
+    char bytes[];
+};
+
+static bool bit(const struct gossip_message *m, unsigned i)
+{
+    return m->bits[i / 64] >> (i % 64) & 1;
+}
+
+static void bit_set(struct gossip_message *m, unsigned i)
+{
+    m->bits_count += !bit(m, i);
+    m->bits[i / 64] |= UINT64_C(1) << (i % 64);
+}
+
+static void bit_clear(struct gossip_message *m, unsigned i)
+{
+    m->bits_count -= bit(m, i);
+    m->bits[i / 64] &= ~(UINT64_C(1) << (i % 64));
+}
+
+void gossip_messages_init(struct gossip_messages *m, uint64_t bytes_max)
+{
+    *m = (struct gossip_messages){.bytes_max = bytes_max, .due_us = UINT64_MAX};
+}
+
+/* Takes it out of the list that `link` is a link of, and frees it. */
+static void drop(struct gossip_messages *m, struct gossip_message **link)
+{
+    struct gossip_message *gone = *link;
+    *link = gone->next;
+    m->bytes_used -= gone->total;
+    m->count--;
+    free(gone);
+}
+
+void gossip_messages_free(struct gossip_messages *m)
+{
+    while (m->first_out != NULL)
+        drop(m, &m->first_out);
+    while (m->first_in != NULL)
+        drop(m, &m->first_in);
+}
+
+static struct gossip_message *message_new(struct gossip_messages *m, struct gossip_message **list,
+                                          uint64_t peer, uint32_t total)
+{
+    struct gossip_message *made = calloc(1, sizeof *made + total);
+    if (made == NULL)
+        return NULL;
+    made->peer = peer;
+    made->total = total;
+    made->parts = (total + GOSSIP_PART_BYTES - 1) / GOSSIP_PART_BYTES;
+    m->bytes_used += total;
+    m->count++;
+    while (*list != NULL) /* in the order of their making */
+        list = &(*list)->next;
+    *list = made;
+    return made;
+}
+
+static bool room(const struct gossip_messages *m, uint64_t total)
+{
+    return m->count < GOSSIP_MESSAGES_MAX && m->bytes_used + total <= m->bytes_max;
+}
+
+static void due_by(struct gossip_messages *m, uint64_t due_us)
+{
+    if (due_us < m->due_us)
+        m->due_us = due_us;
+}
+
+int gossip_messages_send(struct gossip_messages *m, uint64_t peer, uint64_t epoch, uint64_t vector,
+                         struct slice bytes, uint64_t now_us)
+{
+    if (bytes.len == 0)
+        return ERR_RANGE;
+    if (bytes.len > GOSSIP_MESSAGE_MAX)
+        return ERR_LIMIT;
+    if (!room(m, bytes.len))
+        return ERR_FULL;
+    struct gossip_message *out = message_new(m, &m->first_out, peer, (uint32_t)bytes.len);
+    if (out == NULL)
+        return ERR_NOMEM;
+    memcpy(out->bytes, bytes.at, bytes.len);
+    out->epoch = epoch;
+    out->id = ++m->last_id;
+    out->vector = vector;
+    for (unsigned i = 0; i < out->parts; i++)
+        bit_set(out, i);
+    out->progress_us = out->due_us = now_us;
+    due_by(m, now_us);
+    return 0;
+}
+
+/* --- receiving -------------------------------------------------------------------------------- */
+
+static bool delivered_has(const struct gossip_delivered *d, const struct frame_part *f)
+{
+    if (f->epoch != d->epoch)
+        return f->epoch < d->epoch;
+    if (f->id >= d->newest)
+        return f->id == d->newest;
+    uint64_t age = d->newest - 1 - f->id;
+    return age >= 64 || (d->before >> age & 1);
+}
+
+static void delivered_add(struct gossip_delivered *d, uint64_t epoch, uint64_t id)
+{
+    if (epoch != d->epoch) {
+        /* Ids begin at 1 in each life: only what was delivered counts, nothing else is older. */
+        *d = (struct gossip_delivered){.epoch = epoch, .newest = id};
+    } else if (id > d->newest) {
+        uint64_t shift = id - d->newest;
+        d->before = shift < 64 ? d->before << shift : 0;
+        if (shift <= 64)
+            d->before |= UINT64_C(1) << (shift - 1);
+        d->newest = id;
+    } else {
+        d->before |= UINT64_C(1) << (d->newest - 1 - id);
+    }
+}
+
+static struct gossip_message **find(struct gossip_message **list, uint64_t peer, uint64_t epoch,
+                                    uint64_t id)
+{
+    while (*list != NULL && ((*list)->peer != peer || (*list)->epoch != epoch || (*list)->id != id))
+        list = &(*list)->next;
+    return list;
+}
+
+static bool peer_has_room(const struct gossip_messages *m, uint64_t peer, uint64_t total)
+{
+    uint64_t of_peer = 0;
+    for (const struct gossip_message *in = m->first_in; in != NULL; in = in->next)
+        of_peer += in->peer == peer ? in->total : 0;
+    return of_peer == 0 || of_peer + total <= m->bytes_max / 4;
+}
+
+static bool tell_done(const struct gossip_message_io *io, uint64_t peer,
+                      const struct frame_part *part)
+{
+    struct frame_resend done = {.epoch = part->epoch, .id = part->id, .done = true};
+    return io->resend(io->context, peer, &done);
+}
+
+int gossip_messages_part(struct gossip_messages *m, const struct gossip_message_io *io,
+                         uint64_t peer, struct gossip_delivered *delivered,
+                         const struct frame_part *part, uint64_t now_us, struct buf *out)
+{
+    if (delivered_has(delivered, part)) {
+        tell_done(io, peer, part); /* the last one of these was lost */
+        return 0;
+    }
+    struct gossip_message **link = find(&m->first_in, peer, part->epoch, part->id);
+    if (*link == NULL) {
+        if (!room(m, part->total) || !peer_has_room(m, peer, part->total))
+            return ERR_FULL;
+        struct gossip_message *made = message_new(m, &m->first_in, peer, part->total);
+        if (made == NULL)
+            return ERR_NOMEM;
+        made->epoch = part->epoch;
+        made->id = part->id;
+        made->vector = part->vector;
+        link = find(&m->first_in, peer, part->epoch, part->id);
+    }
+    struct gossip_message *in = *link;
+    if (in->total != part->total || in->vector != part->vector)
+        return ERR_SYNTAX;
+    if (!bit(in, part->index)) {
+        bit_set(in, part->index);
+        memcpy(in->bytes + (size_t)part->index * GOSSIP_PART_BYTES, part->bytes.at,
+               part->bytes.len);
+        in->progress_us = now_us;
+        in->tries = 0;
+    }
+    in->due_us = now_us + QUIET_US;
+    due_by(m, in->due_us);
+    if (in->bits_count < in->parts)
+        return 0;
+    int status = buf_append(out, in->bytes, in->total);
+    if (status < 0)
+        return status;
+    drop(m, link);
+    delivered_add(delivered, part->epoch, part->id);
+    tell_done(io, peer, part);
+    return 1;
+}
+
+static void missing_parts(const struct gossip_message *in, struct gossip_ranges *out)
+{
+    out->count = 0;
+    for (unsigned i = 0; i < in->parts; i++) {
+        if (bit(in, i))
+            continue;
+        struct gossip_range *last = out->count > 0 ? &out->at[out->count - 1] : NULL;
+        if (last != NULL && last->last == i)
+            last->last = i + 1;
+        else if (out->count < GOSSIP_RANGES_MAX)
+            out->at[out->count++] = (struct gossip_range){.first = i + 1, .last = i + 1};
+    }
+}
+
+static void ask(struct gossip_message *in, const struct gossip_message_io *io, uint64_t now_us)
+{
+    struct frame_resend f = {.epoch = in->epoch, .id = in->id};
+    missing_parts(in, &f.ranges);
+    uint64_t wait = (2 * QUIET_US + 2 * io->rtt(io->context, in->peer)) << in->tries;
+    if (!io->resend(io->context, in->peer, &f))
+        wait = QUIET_US;
+    else if (wait < BACK_OFF_MAX_US)
+        in->tries++;
+    in->due_us = now_us + (wait < BACK_OFF_MAX_US ? wait : BACK_OFF_MAX_US);
+}
+
+/* --- sending --------------------------------------------------------------------------------- */
+
+void gossip_messages_resend(struct gossip_messages *m, uint64_t peer, const struct frame_resend *f,
+                            uint64_t now_us)
+{
+    struct gossip_message **link = find(&m->first_out, peer, f->epoch, f->id);
+    struct gossip_message *out = *link;
+    if (out == NULL)
+        return;
+    if (f->done) {
+        drop(m, link);
+        return;
+    }
+    out->progress_us = now_us; /* it is being put together over there */
+    out->tries = 0;
+    for (unsigned i = 0; i < f->ranges.count; i++)
+        for (uint64_t n = f->ranges.at[i].first; n <= f->ranges.at[i].last && n <= out->parts; n++)
+            bit_set(out, (unsigned)n - 1);
+    if (out->bits_count > 0) {
+        out->due_us = now_us;
+        due_by(m, now_us);
+    }
+}
+
+static bool send_part(struct gossip_message *out, const struct gossip_message_io *io, unsigned i)
+{
+    size_t start = (size_t)i * GOSSIP_PART_BYTES;
+    size_t left = out->total - start;
+    struct frame_part f = {
+        .epoch = out->epoch,
+        .id = out->id,
+        .total = out->total,
+        .index = i,
+        .vector = out->vector,
+        .bytes = slice_of(out->bytes + start, left < GOSSIP_PART_BYTES ? left : GOSSIP_PART_BYTES),
+    };
+    return io->part(io->context, out->peer, &f, out->sent_all);
+}
+
+/* A burst of the parts that are to be sent; if none is, the last one again, to be answered. */
+static void send_due(struct gossip_message *out, const struct gossip_message_io *io,
+                     uint64_t now_us)
+{
+    if (out->bits_count == 0)
+        bit_set(out, out->parts - 1);
+    unsigned sent = 0;
+    bool held = false;
+    while (out->bits_count > 0 && sent < BURST && !held) {
+        unsigned i = out->next_part++;
+        if (out->next_part == out->parts)
+            out->next_part = 0;
+        if (!bit(out, i))
+            continue;
+        held = !send_part(out, io, i);
+        if (held) {
+            out->next_part = i;
+        } else {
+            bit_clear(out, i);
+            sent++;
+        }
+    }
+    if (out->bits_count > 0) {
+        out->due_us = now_us + BURST_EVERY_US;
+        return;
+    }
+    uint64_t wait = (UNHEARD_US + 2 * io->rtt(io->context, out->peer)) << out->tries;
+    if (wait < BACK_OFF_MAX_US)
+        out->tries++;
+    out->sent_all = true;
+    out->due_us = now_us + (wait < BACK_OFF_MAX_US ? wait : BACK_OFF_MAX_US);
+}
+
+void gossip_messages_run(struct gossip_messages *m, const struct gossip_message_io *io,
+                         uint64_t now_us)
+{
+    if (now_us < m->due_us)
+        return;
+    m->due_us = UINT64_MAX;
+    for (struct gossip_message **link = &m->first_out; *link != NULL;) {
+        struct gossip_message *out = *link;
+        if (now_us - out->progress_us >= GIVE_UP_US) {
+            uint64_t peer = out->peer;
+            drop(m, link);
+            io->failed(io->context, peer);
+            continue;
+        }
+        if (now_us >= out->due_us)
+            send_due(out, io, now_us);
+        due_by(m, out->due_us);
+        link = &out->next;
+    }
+    for (struct gossip_message **link = &m->first_in; *link != NULL;) {
+        struct gossip_message *in = *link;
+        if (now_us - in->progress_us >= AWAY_US) {
+            drop(m, link);
+            continue;
+        }
+        if (now_us >= in->due_us)
+            ask(in, io, now_us);
+        due_by(m, in->due_us);
+        link = &in->next;
+    }
+}
+
+void gossip_messages_check(const struct gossip_messages *m)
+{
+    uint64_t bytes = 0;
+    unsigned count = 0;
+    for (const struct gossip_message *out = m->first_out; out != NULL; out = out->next) {
+        CHECK(out->bits_count <= out->parts && out->next_part < out->parts);
+        CHECK(m->due_us <= out->due_us);
+        bytes += out->total;
+        count++;
+    }
+    for (const struct gossip_message *in = m->first_in; in != NULL; in = in->next) {
+        CHECK(in->bits_count < in->parts && m->due_us <= in->due_us);
+        bytes += in->total;
+        count++;
+    }
+    CHECK(bytes == m->bytes_used && bytes <= m->bytes_max);
+    CHECK(count == m->count && count <= GOSSIP_MESSAGES_MAX);
+}

@@ -1,0 +1,36 @@
+/* Own deltas, kept for those who missed some: the last `bytes_max` bytes of them, oldest out first.
+ *
+ * Invariant: the numbers held are first .. next - 1 without a hole.
+ */
+#ifndef GOSSIP_RING_H
+#define GOSSIP_RING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+struct gossip_ring {
+    uint8_t *bytes; /* a delta never wraps around the end */
+    uint64_t bytes_max;
+    uint64_t bytes_used;
+    uint64_t at; /* where the next delta goes */
+    struct gossip_ring_place {
+        uint32_t offset, len;
+    } *places; /* of number n at n & (cap - 1) */
+    uint64_t cap;
+    uint64_t first, next;
+};
+
+/* `bytes_max` is at least GOSSIP_DELTA_MAX and below 2^32. ERR_NOMEM. */
+int gossip_ring_init(struct gossip_ring *r, uint64_t bytes_max);
+void gossip_ring_free(struct gossip_ring *r);
+/* Empty again; the next number is 1. */
+void gossip_ring_restart(struct gossip_ring *r);
+/* Keeps a copy under the next number, which is returned; 0 when out of memory. */
+uint64_t gossip_ring_put(struct gossip_ring *r, struct slice delta);
+/* Borrowed until the next put. */
+bool gossip_ring_get(const struct gossip_ring *r, uint64_t seq, struct slice *out);
+void gossip_ring_check(const struct gossip_ring *r);
+
+#endif
