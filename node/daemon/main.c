@@ -5,18 +5,22 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "node/core/version.h"
 #include "node/io/config.h"
+#include "node/io/gossip.h"
 #include "node/io/log_sink.h"
 #include "node/io/random.h"
 #include "node/io/shell.h"
 
 enum { EXIT_CONFIG = 2, STORED_RESPONSES = 65536, POPULATE_BYTES_MAX = 256 << 20 };
 
-static struct node_router_config router_config(const struct node_options *o)
+static struct node_router_config router_config(const struct node_options *o,
+                                               const struct io_gossip *gossip,
+                                               const struct gossip_keyring *keyring)
 {
     struct node_router_config c = {
         .policy = node_policy_names()[o->policy],
@@ -37,7 +41,18 @@ static struct node_router_config router_config(const struct node_options *o)
     };
     if (c.seed == 0)
         io_random_bytes(&c.seed, sizeof c.seed);
-    io_random_bytes(&c.secret, sizeof c.secret);
+    struct timespec wall;
+    (void)clock_gettime(CLOCK_REALTIME, &wall);
+    c.wall_ms = (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000;
+    c.now_ms = uv_hrtime() / 1000000;
+    if (gossip == NULL) {
+        io_random_bytes(&c.secret, sizeof c.secret);
+        return c;
+    }
+    /* Routers must mean the same by a hash. */
+    gossip_keyring_hash_secret(keyring, &c.secret);
+    c.replicated = true;
+    c.self = gossip_node_id(io_gossip_name(gossip));
     return c;
 }
 
@@ -81,52 +96,95 @@ static void prepare_memory(const struct node_router *router)
         (void)madvise(at + skip, len, MADV_POPULATE_WRITE);
 }
 
+/* 0, or the exit status after telling why not. */
+static int create_router(const struct node_options *options, const struct node_router_config *c,
+                         struct node_router **out)
+{
+    int err = node_router_create(out, c);
+    if (err == 0) {
+        prepare_memory(*out);
+        return 0;
+    }
+    if (err != ERR_LIMIT) {
+        (void)fprintf(stderr, "grapevine: cannot start: %s\n", err_text(err));
+        return EXIT_FAILURE;
+    }
+    (void)fprintf(/* the index counts tokens per replica and generation */
+                  stderr,
+                  "grapevine: bad setting index-bytes = \"%" PRIu64
+                  "\": too small for ttl / generation = %" PRIu64
+                  " time slices, want at least %" PRIu64 "MiB\n",
+                  options->index_bytes, options->ttl_ms / options->generation_ms,
+                  (options->ttl_ms / options->generation_ms + 2) * 10 * NODE_REPLICAS_MAX /
+                          1048576 +
+                      2);
+    return EXIT_CONFIG;
+}
+
+/* What the files of secrets say. 0, or the exit status after telling why not. */
+static int read_secrets(const struct node_options *options, struct shell *shell,
+                        struct gossip_keyring *keyring, struct node_log *log)
+{
+    struct node_address listen;
+    char message[IO_KEYS_MESSAGE];
+    if (node_options_gossip(options, &listen) &&
+        io_gossip_keys_load(keyring, options, log, message) != 0) {
+        (void)fprintf(stderr, "grapevine: %s\n", message);
+        return EXIT_CONFIG;
+    }
+    if (options->admin_token_file[0] == '\0')
+        return 0;
+    shell->admin_token = read_token(options->admin_token_file);
+    return shell->admin_token != NULL ? 0 : EXIT_CONFIG;
+}
+
+static int run_shell(struct shell *shell, uv_loop_t *loop, const struct node_options *options,
+                     struct node_router *router, struct node_log *log)
+{
+    struct node_affinity *affinity = NULL;
+    int err = node_affinity_create(&affinity, &shell->secret, STORED_RESPONSES);
+    if (err != 0)
+        return err;
+    node_affinity_share(affinity, router);
+    err = shell_start(shell, loop, options, router, affinity, log);
+    if (err == 0)
+        (void)uv_run(loop, UV_RUN_DEFAULT);
+    shell_close(shell);
+    node_affinity_destroy(affinity);
+    return err;
+}
+
 static int run(const struct node_options *options)
 {
     static struct io_log_sink sink;
     static struct shell shell;
+    static struct gossip_keyring keyring;
     io_log_sink_init(&sink, (enum log_level)options->log_level,
                      (enum node_log_format)options->log_format);
-    if (options->admin_token_file[0] != '\0') {
-        shell.admin_token = read_token(options->admin_token_file);
-        if (shell.admin_token == NULL)
-            return EXIT_CONFIG;
-    }
-    struct node_router_config config = router_config(options);
-    shell.secret = config.secret;
-    struct node_router *router = NULL;
-    struct node_affinity *affinity = NULL;
-    int err = node_router_create(&router, &config);
-    if (err == ERR_LIMIT) { /* the index counts tokens per replica and generation */
-        (void)fprintf(
-            stderr,
-            "grapevine: bad setting index-bytes = \"%" PRIu64
-            "\": too small for ttl / generation = %" PRIu64 " time slices, want at least %" PRIu64
-            "MiB\n",
-            options->index_bytes, options->ttl_ms / options->generation_ms,
-            (options->ttl_ms / options->generation_ms + 2) * 10 * NODE_REPLICAS_MAX / 1048576 + 2);
-        return EXIT_CONFIG;
-    }
-    if (err == 0)
-        err = node_affinity_create(&affinity, &config.secret, STORED_RESPONSES);
-    if (err == 0)
-        prepare_memory(router);
+    int status = read_secrets(options, &shell, &keyring, &sink.log);
+    if (status != 0)
+        return status;
     uv_loop_t loop;
-    if (err != 0 || uv_loop_init(&loop) != 0) {
-        (void)fprintf(stderr, "grapevine: cannot start: %s\n", err_text(err));
+    if (uv_loop_init(&loop) != 0) {
+        (void)fprintf(stderr, "grapevine: cannot start: no event loop\n");
         return EXIT_FAILURE;
     }
+    if (io_gossip_open(&shell.gossip, &loop, options, &keyring, &sink.log) != 0)
+        return EXIT_FAILURE;
+    struct node_router_config config = router_config(options, shell.gossip, &keyring);
+    struct node_router *router = NULL;
+    status = create_router(options, &config, &router);
+    if (status != 0)
+        return status;
+    shell.secret = config.secret;
     log_event(&sink.log, LOG_INFO, "start", LOG_CSTR("version", GRAPEVINE_VERSION),
-              LOG_CSTR("policy", config.policy), LOG_UINT("replicas", options->replica.count));
-    err = shell_start(&shell, &loop, options, router, affinity, &sink.log);
-    if (err == 0)
-        (void)uv_run(&loop, UV_RUN_DEFAULT);
-    shell_close(&shell);
+              LOG_CSTR("policy", config.policy), LOG_UINT("replicas", options->replica.count),
+              LOG_CSTR("cluster", shell.gossip != NULL ? io_gossip_name(shell.gossip) : ""));
+    int err = run_shell(&shell, &loop, options, router, &sink.log);
     if (err == 0)
         log_event(&sink.log, LOG_INFO, "exit", LOG_INT("status", shell.exit_code));
     log_flush(&sink.log);
     (void)uv_loop_close(&loop);
-    node_affinity_destroy(affinity);
     node_router_destroy(router);
     free(shell.admin_token);
     return err != 0 ? EXIT_FAILURE : shell.exit_code;

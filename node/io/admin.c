@@ -1,13 +1,14 @@
 #include "base/err.h"
 #include "base/json_write.h"
+#include "http/path.h"
 #include "node/core/version.h"
-#include "node/io/local.h"
+#include "node/io/admin_parts.h"
 #include "node/io/random.h"
 
 static const struct slice type_json = SLICE("application/json");
 static const struct slice type_text = SLICE("text/plain; charset=utf-8");
 
-static void answer_buf(struct exchange *x, int err, struct slice type, struct buf *out)
+void admin_answer_buf(struct exchange *x, int err, struct slice type, struct buf *out)
 {
     if (err == 0)
         exchange_answer(x, 200, type, buf_slice(out), NULL, 0);
@@ -57,7 +58,8 @@ static bool may_call(struct exchange *x, const struct http_head *head)
                               head->host.len > 200 ? 200 : (int)head->host.len, head->host.at);
         return false;
     }
-    if (head->method == HTTP_METHOD_POST && http_head_find(head, SLICE("origin")).at != NULL) {
+    bool reads = head->method == HTTP_METHOD_GET || head->method == HTTP_METHOD_HEAD;
+    if (!reads && http_head_find(head, SLICE("origin")).at != NULL) {
         exchange_answer_error(x, 403, "PermissionDeniedError", slice_of("", 0),
                               "The admin port takes no calls of web pages (Origin) without the "
                               "admin token.");
@@ -89,6 +91,15 @@ static struct slice query_value(struct slice query, struct slice name)
     return slice_of("", 0);
 }
 
+bool admin_query(const struct http_head *head, struct slice name, char *out, size_t size)
+{
+    struct slice decoded;
+    out[0] = '\0';
+    struct slice value = query_value(head->query, name);
+    return http_percent_decode(value, out, size - 1, &decoded) == 0 &&
+           slice_to_cstr(decoded, out, size) && strlen(out) == decoded.len;
+}
+
 static void handle_index(struct exchange *x, const struct http_head *head)
 {
     (void)head;
@@ -100,10 +111,17 @@ static void handle_index(struct exchange *x, const struct http_head *head)
                           "GET  /replicas                what is believed of every replica\n"
                           "POST /explain                 body: a request; what each replica would "
                           "cost\n"
+                          "POST /explain?all=1           the same, as each router sees it\n"
+                          "GET  /members                 the routers of the cluster\n"
+                          "GET  /convergence             digests of all routers, and whether they "
+                          "are equal\n"
                           "GET  /config                  settings in force\n"
                           "POST /log-level?level=debug   error, warn, info or debug\n"
                           "POST /drain?replica=HOST:PORT no new requests for a replica\n"
-                          "POST /undrain?replica=HOST:PORT\n"),
+                          "POST /undrain?replica=HOST:PORT\n"
+                          "POST /replicas?replica=HOST:PORT    add a replica at run time\n"
+                          "DELETE /replicas?replica=HOST:PORT  remove one\n"
+                          "What is drained, added or removed is so for all routers.\n"),
                     NULL, 0);
 }
 
@@ -116,12 +134,10 @@ static void handle_healthz(struct exchange *x, const struct http_head *head)
 static void handle_readyz(struct exchange *x, const struct http_head *head)
 {
     (void)head;
-    if (x->shell->draining)
-        exchange_answer(x, 503, type_text, SLICE("draining\n"), NULL, 0);
-    else if (!node_router_ready(x->shell->router))
-        exchange_answer(x, 503, type_text, SLICE("no replica is up\n"), NULL, 0);
-    else
-        exchange_answer(x, 200, type_text, SLICE("ready\n"), NULL, 0);
+    const char *why = shell_not_ready(x->shell);
+    char text[128];
+    (void)snprintf(text, sizeof text, "%s\n", why != NULL ? why : "ready");
+    exchange_answer(x, why != NULL ? 503 : 200, type_text, slice_of_cstr(text), NULL, 0);
 }
 
 static void handle_metrics(struct exchange *x, const struct http_head *head)
@@ -129,8 +145,8 @@ static void handle_metrics(struct exchange *x, const struct http_head *head)
     (void)head;
     struct buf out;
     buf_init(&out, 0);
-    answer_buf(x, metrics_write(x->shell, &out), SLICE("text/plain; version=0.0.4; charset=utf-8"),
-               &out);
+    admin_answer_buf(x, metrics_write(x->shell, &out),
+                     SLICE("text/plain; version=0.0.4; charset=utf-8"), &out);
 }
 
 static void handle_replicas(struct exchange *x, const struct http_head *head)
@@ -139,10 +155,10 @@ static void handle_replicas(struct exchange *x, const struct http_head *head)
     struct buf out;
     buf_init(&out, 0);
     int err = node_router_replicas_json(x->shell->router, shell_now_ms(x->shell), &out);
-    answer_buf(x, err, type_json, &out);
+    admin_answer_buf(x, err, type_json, &out);
 }
 
-static void handle_explain(struct exchange *x, const struct http_head *head)
+bool admin_describe(struct exchange *x, const struct http_head *head, struct node_request *out)
 {
     exchange_read_session(x, head);
     struct slice session = http_head_find(head, SLICE("x-grapevine-session"));
@@ -155,15 +171,27 @@ static void handle_explain(struct exchange *x, const struct http_head *head)
     if (!x->skim.understood) {
         exchange_answer_error(x, 400, "invalid_request_error", slice_of("", 0),
                               "The body is not a JSON request; such a request is routed by load.");
-        return;
+        return false;
     }
     x->skimming = true;
+    exchange_describe(x, out);
+    return true;
+}
+
+static void handle_explain(struct exchange *x, const struct http_head *head)
+{
+    char all[8];
+    if (admin_query(head, SLICE("all"), all, sizeof all) && strcmp(all, "1") == 0) {
+        admin_explain_all(x, head);
+        return;
+    }
     struct node_request request;
-    exchange_describe(x, &request);
+    if (!admin_describe(x, head, &request))
+        return;
     struct buf out;
     buf_init(&out, 0);
     int err = node_router_explain(x->shell->router, &request, shell_now_ms(x->shell), &out);
-    answer_buf(x, err, type_json, &out);
+    admin_answer_buf(x, err, type_json, &out);
 }
 
 static void handle_config(struct exchange *x, const struct http_head *head)
@@ -171,7 +199,7 @@ static void handle_config(struct exchange *x, const struct http_head *head)
     (void)head;
     struct buf out;
     buf_init(&out, 0);
-    answer_buf(x, node_options_effective(x->shell->options, &out), type_text, &out);
+    admin_answer_buf(x, node_options_effective(x->shell->options, &out), type_text, &out);
 }
 
 static void handle_log_level(struct exchange *x, const struct http_head *head)
@@ -191,19 +219,20 @@ static void handle_log_level(struct exchange *x, const struct http_head *head)
 static void set_draining(struct exchange *x, const struct http_head *head, bool draining)
 {
     struct shell *shell = x->shell;
-    struct slice name = query_value(head->query, SLICE("replica"));
-    for (unsigned i = 0; i < node_router_replica_count(shell->router); i++) {
-        if (!slice_equal(node_router_replica_name(shell->router, i), name))
-            continue;
-        node_router_replica_drain(shell->router, i, draining);
-        log_event(shell->log, LOG_INFO, "replica_drain", LOG_STR("replica", name),
-                  LOG_BOOL("draining", draining));
-        exchange_answer(x, 200, type_json, SLICE("{\"ok\":true}"), NULL, 0);
+    char text[NODE_NAME_MAX + 1];
+    bool readable = admin_query(head, SLICE("replica"), text, sizeof text);
+    struct slice name = slice_of_cstr(text);
+    int replica = readable ? node_router_replica_find(shell->router, name) : -1;
+    if (replica < 0 || !node_router_replica_present(shell->router, (unsigned)replica)) {
+        exchange_answer_error(x, 404, "NotFoundError", SLICE("replica"),
+                              "There is no replica `%.*s`; GET /replicas lists them.",
+                              name.len > 200 ? 200 : (int)name.len, name.at);
         return;
     }
-    exchange_answer_error(x, 404, "NotFoundError", SLICE("replica"),
-                          "There is no replica `%.*s`; GET /replicas lists them.",
-                          name.len > 200 ? 200 : (int)name.len, name.at);
+    node_router_replica_drain(shell->router, (unsigned)replica, draining);
+    log_event(shell->log, LOG_INFO, "replica_drain", LOG_STR("replica", name),
+              LOG_BOOL("draining", draining));
+    exchange_answer(x, 200, type_json, SLICE("{\"ok\":true}"), NULL, 0);
 }
 
 static void handle_drain(struct exchange *x, const struct http_head *head)
@@ -216,7 +245,7 @@ static void handle_undrain(struct exchange *x, const struct http_head *head)
     set_draining(x, head, false);
 }
 
-static const struct {
+static const struct call {
     struct slice path;
     enum http_method method;
     bool changes;
@@ -227,35 +256,54 @@ static const struct {
     {SLICE("/readyz"), HTTP_METHOD_GET, false, handle_readyz},
     {SLICE("/metrics"), HTTP_METHOD_GET, false, handle_metrics},
     {SLICE("/replicas"), HTTP_METHOD_GET, false, handle_replicas},
+    {SLICE("/replicas"), HTTP_METHOD_POST, true, admin_replica_add},
+    {SLICE("/replicas"), HTTP_METHOD_DELETE, true, admin_replica_remove},
     {SLICE("/explain"), HTTP_METHOD_POST, false, handle_explain},
+    {SLICE("/members"), HTTP_METHOD_GET, false, admin_members},
+    {SLICE("/convergence"), HTTP_METHOD_GET, false, admin_convergence},
     {SLICE("/config"), HTTP_METHOD_GET, false, handle_config},
     {SLICE("/log-level"), HTTP_METHOD_POST, true, handle_log_level},
     {SLICE("/drain"), HTTP_METHOD_POST, true, handle_drain},
     {SLICE("/undrain"), HTTP_METHOD_POST, true, handle_undrain},
 };
 
-void admin_handle(struct exchange *x, const struct http_head *head)
+/* The call, or NULL; `methods` gets what its path does have, for Allow. */
+static const struct call *find_call(const struct http_head *head, char *methods, size_t size)
 {
+    methods[0] = '\0';
+    enum http_method wanted = head->method == HTTP_METHOD_HEAD ? HTTP_METHOD_GET : head->method;
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         if (!slice_equal(head->path, calls[i].path))
             continue;
-        bool probe = calls[i].handle == handle_healthz || calls[i].handle == handle_readyz ||
-                     calls[i].handle == handle_metrics;
-        if (!probe && !may_call(x, head))
-            return;
-        bool get = calls[i].method == HTTP_METHOD_GET &&
-                   (head->method == HTTP_METHOD_GET || head->method == HTTP_METHOD_HEAD);
-        if (!get && head->method != calls[i].method) {
-            struct http_line allow = {SLICE("allow"), calls[i].method == HTTP_METHOD_GET
-                                                          ? SLICE("GET, HEAD")
-                                                          : SLICE("POST")};
-            exchange_answer(x, 405, type_json, SLICE(HTTP_BODY_METHOD_NOT_ALLOWED), &allow, 1);
-            return;
-        }
-        if (!calls[i].changes || may_change(x, head))
-            calls[i].handle(x, head);
+        if (calls[i].method == wanted)
+            return &calls[i];
+        size_t len = strlen(methods);
+        (void)snprintf(methods + len, size - len, "%s%s", len > 0 ? ", " : "",
+                       calls[i].method == HTTP_METHOD_GET      ? "GET, HEAD"
+                       : calls[i].method == HTTP_METHOD_DELETE ? "DELETE"
+                                                               : "POST");
+    }
+    return NULL;
+}
+
+void admin_handle(struct exchange *x, const struct http_head *head)
+{
+    char methods[64];
+    const struct call *call = find_call(head, methods, sizeof methods);
+    bool probe = call != NULL && (call->handle == handle_healthz || call->handle == handle_readyz ||
+                                  call->handle == handle_metrics);
+    if (call == NULL && methods[0] == '\0') {
+        exchange_answer_error(x, 404, "NotFoundError", slice_of("", 0),
+                              "No such admin call; GET / lists them.");
         return;
     }
-    exchange_answer_error(x, 404, "NotFoundError", slice_of("", 0),
-                          "No such admin call; GET / lists them.");
+    if (!probe && !may_call(x, head))
+        return;
+    if (call == NULL) {
+        struct http_line allow = {SLICE("allow"), slice_of_cstr(methods)};
+        exchange_answer(x, 405, type_json, SLICE(HTTP_BODY_METHOD_NOT_ALLOWED), &allow, 1);
+        return;
+    }
+    if (!call->changes || may_change(x, head))
+        call->handle(x, head);
 }

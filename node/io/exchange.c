@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "node/io/local.h"
 #include "node/io/output.h"
 
 enum { EXCHANGES_KEPT = 256 };
@@ -139,6 +140,8 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
         x->upstream = NULL;
         upstream_abort(u);
     }
+    if (x->asking != NULL)
+        admin_forget(x);
     exchange_release_booking(x, outcome);
     log_access(x, why);
     exchange_free(x);

@@ -64,6 +64,7 @@ struct exchange {
     unsigned attempts;
     uint64_t excluded[NODE_REPLICAS_MAX / 64];
     struct upstream *upstream;
+    struct admin_ask *asking; /* admin port: other routers are asked */
 
     /* The answer. */
     bool answering; /* bytes of it went to the client */

@@ -69,12 +69,12 @@ static void answer_models(struct exchange *x, struct slice encoded_id, bool one)
 
 static void answer_health(struct exchange *x)
 {
-    bool ready = node_router_ready(x->shell->router) && !x->shell->draining;
-    if (ready)
+    const char *why = shell_not_ready(x->shell);
+    if (why == NULL)
         exchange_answer(x, 200, slice_of("", 0), slice_of("", 0), NULL, 0);
     else
-        exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0), "%s",
-                              x->shell->draining ? "The router is draining." : "No replica is up.");
+        exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0),
+                              "The router is not ready: %s.", why);
 }
 
 void local_handle(struct exchange *x)

@@ -16,6 +16,11 @@ struct slice local_multipart_model(const struct body *body);
 /* The admin port (admin.c). `head` is parsed from x->head. */
 void admin_handle(struct exchange *x, const struct http_head *head);
 
+/* The exchange ends before the answer that it waits for (x->asking). */
+void admin_forget(struct exchange *x);
+/* What still waits when the daemon ends. */
+void admin_asks_free(struct shell *shell);
+
 /* Prometheus text of the whole node (metrics.c). */
 int metrics_write(const struct shell *shell, struct buf *out);
 

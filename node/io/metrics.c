@@ -1,6 +1,7 @@
 #include <sys/resource.h>
 
 #include "node/core/version.h"
+#include "node/io/gossip.h"
 #include "node/io/local.h"
 #include "node/io/log_sink.h"
 #include "node/io/upstream.h"
@@ -152,5 +153,7 @@ int metrics_write(const struct shell *shell, struct buf *out)
         err = write_labelled(shell, out);
     if (err == 0)
         err = node_router_metrics(shell->router, shell_now_ms(shell), out);
+    if (err == 0)
+        err = io_gossip_metrics(shell, out);
     return err;
 }

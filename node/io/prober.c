@@ -25,6 +25,7 @@ struct probe {
     unsigned replica;
     enum probe_kind kind; /* of the one under way */
     uint64_t due_ms[PROBE_KINDS];
+    bool active; /* the replica is in use */
     bool was_up;
     bool told_down;         /* that it is down, in the log */
     bool metrics_missing;   /* told once */
@@ -35,8 +36,7 @@ struct probe {
 
 struct prober {
     struct shell *shell;
-    unsigned count;
-    struct probe probes[];
+    struct probe probes[NODE_REPLICAS_MAX]; /* touched as they come */
 };
 
 /* --- what came back ------------------------------------------------------------------------- */
@@ -251,8 +251,10 @@ void prober_tick(struct shell *shell)
     if (prober == NULL)
         return;
     uint64_t now = shell_now_ms(shell);
-    for (unsigned i = 0; i < prober->count; i++) {
+    for (unsigned i = 0; i < shell->pool_count; i++) {
         struct probe *p = &prober->probes[i];
+        if (!p->active)
+            continue;
         upstream_pool_resolve(&shell->pools[i], RESOLVE_INTERVAL_MS);
         log_change(p, "answers failed", 0);
         const struct upstream_pool *pool = &shell->pools[i];
@@ -270,36 +272,55 @@ void prober_tick(struct shell *shell)
     }
 }
 
+void prober_begin(struct shell *shell, unsigned replica)
+{
+    struct prober *prober = shell->prober;
+    if (prober == NULL)
+        return; /* prober_start() begins with all */
+    struct probe *p = &prober->probes[replica];
+    if (p->active)
+        return;
+    memset(p, 0, sizeof *p);
+    p->prober = prober;
+    p->replica = replica;
+    p->active = true;
+    buf_init(&p->models, FETCH_BODY_MAX);
+    fetch_init(&p->fetch, &shell->pools[replica], on_done, p);
+}
+
+void prober_end(struct shell *shell, unsigned replica)
+{
+    struct prober *prober = shell->prober;
+    if (prober == NULL || !prober->probes[replica].active)
+        return;
+    struct probe *p = &prober->probes[replica];
+    fetch_cancel(&p->fetch);
+    buf_free(&p->models);
+    p->active = false;
+}
+
 int prober_start(struct shell *shell)
 {
-    unsigned count = shell->pool_count;
-    struct prober *prober = calloc(1, sizeof *prober + count * sizeof prober->probes[0]);
+    struct prober *prober = calloc(1, sizeof *prober);
     if (prober == NULL)
         return ERR_NOMEM;
     prober->shell = shell;
-    prober->count = count;
-    for (unsigned i = 0; i < count; i++) {
-        struct probe *p = &prober->probes[i];
-        p->prober = prober;
-        p->replica = i;
-        buf_init(&p->models, FETCH_BODY_MAX);
-        fetch_init(&p->fetch, &shell->pools[i], on_done, p);
-    }
     shell->prober = prober;
+    for (unsigned i = 0; i < shell->pool_count; i++) {
+        if (shell->pools[i].shell != NULL)
+            prober_begin(shell, i);
+    }
     prober_tick(shell);
     return 0;
 }
 
 void prober_stop(struct shell *shell)
 {
-    struct prober *prober = shell->prober;
-    if (prober == NULL)
+    if (shell->prober == NULL)
         return;
-    for (unsigned i = 0; i < prober->count; i++) {
-        fetch_cancel(&prober->probes[i].fetch);
-        buf_free(&prober->probes[i].models);
-    }
-    free(prober);
+    for (unsigned i = 0; i < shell->pool_count; i++)
+        prober_end(shell, i);
+    free(shell->prober);
     shell->prober = NULL;
 }
 
@@ -331,9 +352,9 @@ static int merge_model(void *context, struct slice id, struct slice object)
 
 static int merge_all(const struct shell *shell, struct merge *m)
 {
-    for (unsigned i = 0; i < shell->prober->count; i++) {
+    for (unsigned i = 0; i < shell->pool_count; i++) {
         const struct probe *p = &shell->prober->probes[i];
-        if (p->models.len == 0)
+        if (!p->active || p->models.len == 0)
             continue;
         int err = node_models_parse(buf_slice(&p->models), merge_model, m);
         if (err != 0)

@@ -12,6 +12,9 @@
 
 /* Begins to probe all replicas of shell->pools. ERR_NOMEM. */
 int prober_start(struct shell *shell);
+/* A replica appeared (its pool is open) or went. Both may be called again. */
+void prober_begin(struct shell *shell, unsigned replica);
+void prober_end(struct shell *shell, unsigned replica);
 /* Begins what is due. Called by the shell's tick. */
 void prober_tick(struct shell *shell);
 void prober_stop(struct shell *shell);

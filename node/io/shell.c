@@ -4,12 +4,15 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/err.h"
 #include "node/io/client.h"
 #include "node/io/exchange.h"
+#include "node/io/gossip.h"
+#include "node/io/local.h"
 #include "node/io/log_sink.h"
 #include "node/io/prober.h"
 #include "node/io/random.h"
@@ -35,6 +38,10 @@ static void on_tick(uv_timer_t *timer)
         deadline_run(queues[i], now);
     if (now - shell->router_ticked_ms >= ROUTER_TICK_MS) {
         shell->router_ticked_ms = now;
+        struct timespec wall;
+        if (clock_gettime(CLOCK_REALTIME, &wall) == 0)
+            node_router_wall(shell->router,
+                             (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000, now);
         node_router_tick(shell->router, now);
     }
     if (now - shell->log_flushed_ms >= LOG_FLUSH_MS) {
@@ -42,6 +49,7 @@ static void on_tick(uv_timer_t *timer)
         log_flush(shell->log);
     }
     prober_tick(shell);
+    io_gossip_tick(shell);
     if (shell->draining && now - shell->drain_started_ms >= shell->options->drain_timeout_ms) {
         log_event(shell->log, LOG_WARN, "drain_timeout",
                   LOG_UINT("requests_cut", shell->stats.requests_open));
@@ -121,15 +129,22 @@ static int listen_on(struct shell *shell, enum shell_port port, const struct nod
 
 /* --- the end -------------------------------------------------------------------------------- */
 
+static void on_left(struct shell *shell)
+{
+    uv_stop(shell->loop);
+}
+
+/* The other routers are told last: until then what is still under way here counts for them. */
 void shell_drain_check(struct shell *shell)
 {
-    if (!shell->draining)
+    if (!shell->draining || shell->leaving)
         return;
     for (const struct client *c = shell->clients; c != NULL; c = c->next) {
         if (c->port == SHELL_PORT_CLIENT)
             return;
     }
-    uv_stop(shell->loop);
+    shell->leaving = true;
+    io_gossip_leave(shell, on_left);
 }
 
 void shell_drain(struct shell *shell)
@@ -161,6 +176,10 @@ static void on_signal(uv_signal_t *handle, int number)
         io_log_cycle_level(shell->log);
         return;
     }
+    if (number == SIGHUP) {
+        io_gossip_reload(shell);
+        return;
+    }
     shell_drain(shell);
 }
 
@@ -179,6 +198,7 @@ void shell_close(struct shell *shell)
     (void)sigaddset(&late, SIGTERM);
     (void)sigaddset(&late, SIGINT);
     (void)pthread_sigmask(SIG_BLOCK, &late, NULL);
+    io_gossip_stop(shell);
     prober_stop(shell);
     while (true) { /* each close may end an exchange, which may close others */
         struct client *c = shell->clients;
@@ -195,6 +215,8 @@ void shell_close(struct shell *shell)
     }
     uv_walk(shell->loop, close_handle, NULL);
     (void)uv_run(shell->loop, UV_RUN_DEFAULT);
+    io_gossip_free(shell);
+    admin_asks_free(shell);
     exchange_pool_free(shell);
     segment_pool_free(&shell->segments);
     buf_free(&shell->scratch);
@@ -204,13 +226,50 @@ void shell_close(struct shell *shell)
 
 /* --- the beginning -------------------------------------------------------------------------- */
 
+static void open_pool(struct shell *shell, unsigned replica, const struct node_address *address)
+{
+    struct upstream_pool *pool = &shell->pools[replica];
+    if (pool->shell == NULL)
+        upstream_pool_init(pool, shell, replica, address);
+    if (shell->pool_count <= replica)
+        shell->pool_count = replica + 1;
+}
+
+void shell_replica(struct shell *shell, unsigned replica, bool present)
+{
+    struct slice name = node_router_replica_name(shell->router, replica);
+    struct node_address address;
+    if (node_address_parse(name, &address) != 0 || address.port == 0) {
+        log_event(shell->log, LOG_ERROR, "replica_refused", LOG_STR("replica", name),
+                  LOG_CSTR("error", "its name, which another router told, is no HOST:PORT"));
+        /* It is never probed; who is sent there all the same finds the port refused. */
+        open_pool(shell, replica, &(struct node_address){.host = "0.0.0.0"});
+        return;
+    }
+    log_event(shell->log, LOG_INFO, present ? "replica_added" : "replica_removed",
+              LOG_STR("replica", name));
+    if (present) {
+        open_pool(shell, replica, &address);
+        prober_begin(shell, replica);
+    } else {
+        prober_end(shell, replica);
+        upstream_pool_flush(&shell->pools[replica]);
+    }
+}
+
+static void on_replica(void *context, unsigned replica, bool present)
+{
+    shell_replica(context, replica, present);
+}
+
 static int open_pools(struct shell *shell)
 {
-    unsigned count = shell->options->replica.count;
-    shell->pools = calloc(count, sizeof shell->pools[0]);
+    /* Pages that no replica needs are never touched. */
+    shell->pools = calloc(NODE_REPLICAS_MAX, sizeof shell->pools[0]);
     if (shell->pools == NULL)
         return ERR_NOMEM;
-    for (unsigned i = 0; i < count; i++) {
+    node_router_watch(shell->router, on_replica, shell);
+    for (unsigned i = 0; i < shell->options->replica.count; i++) {
         struct node_replica_option replica;
         int err = node_replica_parse(slice_of_cstr(shell->options->replica.at[i]), &replica);
         CHECK(err == 0);
@@ -221,11 +280,18 @@ static int open_pools(struct shell *shell)
                       LOG_CSTR("error", err_text(index)));
             return index;
         }
-        CHECK((unsigned)index == i);
-        upstream_pool_init(&shell->pools[i], shell, i, &replica.address);
+        open_pool(shell, (unsigned)index, &replica.address);
     }
-    shell->pool_count = count;
     return 0;
+}
+
+const char *shell_not_ready(const struct shell *shell)
+{
+    if (shell->draining)
+        return "draining";
+    if (!io_gossip_ready(shell))
+        return "joining: the state of the other routers is not here yet";
+    return node_router_ready(shell->router) ? NULL : "no replica is up";
 }
 
 /* Beyond the limit on open files libuv closes what it accepts, and tells nobody. */
@@ -268,8 +334,10 @@ int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options 
     if (err != 0)
         return err;
     check_file_limit(shell);
-    static const int numbers[] = {SIGTERM, SIGINT, SIGUSR1};
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+    static const int numbers[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
+    /* A router without a key file has nothing to read again: hanging up ends it, as usual. */
+    size_t count = ARRAY_LEN(numbers) - (options->cluster_key_file[0] == '\0');
+    for (size_t i = 0; i < count; i++) {
         CHECK(uv_signal_init(loop, &shell->signals[i]) == 0);
         shell->signals[i].data = shell;
         CHECK(uv_signal_start(&shell->signals[i], on_signal, numbers[i]) == 0);
@@ -277,5 +345,6 @@ int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options 
     CHECK(uv_timer_init(loop, &shell->tick) == 0);
     shell->tick.data = shell;
     CHECK(uv_timer_start(&shell->tick, on_tick, SHELL_TICK_MS, SHELL_TICK_MS) == 0);
-    return prober_start(shell);
+    err = prober_start(shell);
+    return err == 0 ? io_gossip_start(shell) : err;
 }

@@ -6,7 +6,8 @@
  *   upstream.c   pooled connections to replicas
  *   prober.c     health checks, /metrics, /v1/models of every replica
  *   local.c      what the router answers itself on the client port
- *   admin.c      the admin port
+ *   admin.c      the admin port, with admin_cluster.c for what several routers are asked
+ *   gossip.c     the other routers (gossip.h has its parts)
  *
  * struct shell is what they share. It lives as long as the process.
  */
@@ -88,6 +89,8 @@ struct shell_stats {
 
 struct prober;
 struct upstream_pool;
+struct io_gossip;
+struct admin_ask;
 
 struct shell {
     uv_loop_t *loop;
@@ -103,8 +106,9 @@ struct shell {
 
     struct shell_listener listeners[2]; /* by enum shell_port */
     uv_timer_t tick;
-    uv_signal_t signals[3]; /* TERM, INT, USR1 */
+    uv_signal_t signals[4]; /* TERM, INT, USR1; HUP where there is a key file */
     bool draining;
+    bool leaving; /* drained: the other routers are told */
     uint64_t drain_started_ms;
     uint64_t started_ms;
     uint64_t router_ticked_ms;
@@ -127,11 +131,13 @@ struct shell {
     struct deadline_queue fetch_failed; /* at once, but not from within the call */
 
     struct client *clients;      /* all open connections */
-    struct upstream_pool *pools; /* by replica */
-    unsigned pool_count;
+    struct upstream_pool *pools; /* by replica; NODE_REPLICAS_MAX, touched as they come */
+    unsigned pool_count;         /* behind the last one that was ever in use */
     struct exchange *exchange_free;
     unsigned exchange_free_count;
     struct prober *prober;
+    struct io_gossip *gossip; /* NULL: this router runs alone */
+    struct admin_ask *asks;   /* questions to all routers that wait for their answers */
 
     uint64_t request_id_high; /* random per process; ids are high + counter */
     uint64_t request_id_low;
@@ -147,8 +153,9 @@ static inline uint64_t shell_now_ms(const struct shell *shell)
     return uv_now(shell->loop);
 }
 
-/* Opens both ports, starts probing and the tick. On an error one line is logged and ERR_* returned;
- * the options, router, affinity and log are borrowed until shell_close() has run. */
+/* Opens both ports, starts probing, the tick and the gossip (shell->gossip, if it is there). On an
+ * error one line is logged and ERR_* returned; the options, router, affinity and log are borrowed
+ * until shell_close() has run, which frees the gossip. */
 int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options *options,
                 struct node_router *router, struct node_affinity *affinity, struct node_log *log);
 
@@ -158,6 +165,12 @@ void shell_drain(struct shell *shell);
 
 /* After the loop has ended: frees what is left. */
 void shell_close(struct shell *shell);
+
+/* The router has a replica that it did not have, or one went or came back: begins or ends probing
+ * it. Requests that are under way there go on. */
+void shell_replica(struct shell *shell, unsigned replica, bool present);
+/* Why this node should get no requests now; NULL: it should. */
+const char *shell_not_ready(const struct shell *shell);
 
 /* One more request may be the last one that a drain waits for. */
 void shell_drain_check(struct shell *shell);

@@ -1,0 +1,240 @@
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "base/json_write.h"
+#include "node/core/digests.h"
+#include "node/io/admin_parts.h"
+#include "node/io/gossip.h"
+
+static const struct slice type_json = SLICE("application/json");
+
+/* The replication, or NULL after answering that this router runs alone. */
+static struct node_replication *replication_of(struct exchange *x)
+{
+    struct node_replication *n = io_gossip_replication(x->shell);
+    if (n == NULL)
+        exchange_answer_error(x, 409, "ConflictError", slice_of("", 0),
+                              "This router runs alone: it has neither gossip-listen nor join.");
+    return n;
+}
+
+void admin_members(struct exchange *x, const struct http_head *head)
+{
+    (void)head;
+    struct node_replication *n = replication_of(x);
+    if (n == NULL)
+        return;
+    struct buf members;
+    struct buf stats;
+    struct buf out;
+    buf_init(&members, 0);
+    buf_init(&stats, 0);
+    buf_init(&out, 0);
+    uint64_t now = uv_hrtime() / 1000;
+    int err = node_replication_members_json(n, now, &members);
+    if (err == 0)
+        err = node_replication_stats_json(n, now, &stats);
+    if (err == 0) {
+        struct json_writer w = json_writer_of(&out);
+        json_object_begin(&w);
+        json_key(&w, "self");
+        json_cstr(&w, io_gossip_name(x->shell->gossip));
+        json_key(&w, "ready");
+        json_bool(&w, node_replication_ready(n));
+        json_key(&w, "members");
+        json_raw(&w, buf_slice(&members));
+        json_key(&w, "stats");
+        json_raw(&w, buf_slice(&stats));
+        json_object_end(&w);
+        err = json_writer_finish(&w);
+    }
+    buf_free(&members);
+    buf_free(&stats);
+    admin_answer_buf(x, err, type_json, &out);
+}
+
+/* --- questions to all routers --------------------------------------------------------------- */
+
+struct admin_ask {
+    struct admin_ask *next; /* of shell->asks */
+    struct shell *shell;
+    struct exchange *x; /* NULL: who asked is gone */
+    uint8_t kind;
+};
+
+static void unlink_ask(struct admin_ask *ask)
+{
+    struct admin_ask **link = &ask->shell->asks;
+    while (*link != ask) {
+        CHECK(*link != NULL);
+        link = &(*link)->next;
+    }
+    *link = ask->next;
+}
+
+void admin_forget(struct exchange *x)
+{
+    x->asking->x = NULL; /* the answers come all the same */
+    x->asking = NULL;
+}
+
+void admin_asks_free(struct shell *shell)
+{
+    while (shell->asks != NULL) {
+        struct admin_ask *ask = shell->asks;
+        shell->asks = ask->next;
+        free(ask);
+    }
+}
+
+static int write_answers(const struct admin_ask *ask, struct slice nodes, struct buf *out)
+{
+    struct json_writer w = json_writer_of(out);
+    json_object_begin(&w);
+    json_key(&w, "self");
+    json_cstr(&w, io_gossip_name(ask->shell->gossip));
+    if (ask->kind == NODE_CALL_DIGESTS) {
+        json_key(&w, "equal");
+        json_bool(&w, node_digests_equal(nodes));
+    }
+    json_key(&w, "nodes");
+    json_raw(&w, nodes);
+    json_object_end(&w);
+    return json_writer_finish(&w);
+}
+
+static void on_answers(void *context, struct slice nodes)
+{
+    struct admin_ask *ask = context;
+    struct exchange *x = ask->x;
+    unlink_ask(ask);
+    if (x != NULL) {
+        x->asking = NULL;
+        struct buf out;
+        buf_init(&out, 0);
+        int err = write_answers(ask, nodes, &out);
+        admin_answer_buf(x, err, type_json, &out);
+    }
+    free(ask);
+}
+
+static void ask_all(struct exchange *x, struct node_replication *n, uint8_t kind,
+                    struct slice request)
+{
+    struct shell *shell = x->shell;
+    struct admin_ask *ask = calloc(1, sizeof *ask);
+    if (ask == NULL) {
+        exchange_answer_error(x, 500, "InternalServerError", slice_of("", 0), "out of memory");
+        return;
+    }
+    *ask = (struct admin_ask){.next = shell->asks, .shell = shell, .x = x, .kind = kind};
+    shell->asks = ask;
+    x->asking = ask; /* the answer may come from within the call: a cluster of one */
+    int err = node_replication_ask(n, kind, request, ADMIN_ASK_TIMEOUT_US, uv_hrtime() / 1000,
+                                   on_answers, ask);
+    if (err == 0)
+        return;
+    x->asking = NULL;
+    unlink_ask(ask);
+    free(ask);
+    if (err == ERR_FULL)
+        exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0),
+                              "Too many such questions are under way, try again.");
+    else
+        exchange_answer_error(x, err == ERR_LIMIT ? 413 : 500, "InternalServerError",
+                              slice_of("", 0), "The other routers cannot be asked: %s.",
+                              err_text(err));
+}
+
+void admin_convergence(struct exchange *x, const struct http_head *head)
+{
+    (void)head;
+    struct node_replication *n = replication_of(x);
+    if (n != NULL)
+        ask_all(x, n, NODE_CALL_DIGESTS, slice_of("", 0));
+}
+
+void admin_explain_all(struct exchange *x, const struct http_head *head)
+{
+    struct node_replication *n = replication_of(x);
+    struct node_request request;
+    if (n == NULL || !admin_describe(x, head, &request))
+        return;
+    struct buf packed;
+    buf_init(&packed, 0);
+    int err = node_request_pack(&request, &packed);
+    if (err == 0)
+        ask_all(x, n, NODE_CALL_EXPLAIN, buf_slice(&packed));
+    else
+        exchange_answer_error(x, err == ERR_LIMIT ? 413 : 500, "InternalServerError",
+                              slice_of("", 0),
+                              "The request cannot be told to the other routers: "
+                              "%s.",
+                              err_text(err));
+    buf_free(&packed);
+}
+
+/* --- the set of replicas -------------------------------------------------------------------- */
+
+/* ?replica=HOST:PORT or its URL, and maybe &engine=vllm. False: answered what is wrong. */
+static bool read_replica(struct exchange *x, const struct http_head *head,
+                         struct node_replica_option *out)
+{
+    char given[NODE_HOST_BYTES + 64];
+    char engine[16];
+    char url[NODE_HOST_BYTES + 128];
+    if (!admin_query(head, SLICE("replica"), given, sizeof given))
+        given[0] = '\0';
+    if (!admin_query(head, SLICE("engine"), engine, sizeof engine))
+        (void)snprintf(engine, sizeof engine, "?");
+    (void)snprintf(url, sizeof url, "%s%s%s%s",
+                   slice_starts_with(slice_of_cstr(given), SLICE("http://")) ? "" : "http://",
+                   given, engine[0] != '\0' ? "#engine=" : "", engine);
+    if (given[0] != '\0' && node_replica_parse(slice_of_cstr(url), out) == 0)
+        return true;
+    exchange_answer_error(x, 400, "invalid_request_error", SLICE("replica"),
+                          "want ?replica=HOST:PORT, and where it is known beforehand "
+                          "&engine=vllm, sglang or other");
+    return false;
+}
+
+static void answer_wish(struct exchange *x, const char *name, enum node_replica_wish wish,
+                        int result)
+{
+    const char *verb = wish == NODE_REPLICA_ADD ? "added" : "removed";
+    if (result >= 0) {
+        log_event(x->shell->log, LOG_INFO, "replica_wish", LOG_CSTR("replica", name),
+                  LOG_CSTR("wish", verb));
+        exchange_answer(x, 200, type_json, SLICE("{\"ok\":true}"), NULL, 0);
+    } else if (result == ERR_EXISTS) {
+        exchange_answer(x, 200, type_json, SLICE("{\"ok\":true,\"already\":true}"), NULL, 0);
+    } else if (result == ERR_NOT_FOUND) {
+        exchange_answer_error(x, 404, "NotFoundError", SLICE("replica"),
+                              "There is no replica `%s`; GET /replicas lists them.", name);
+    } else {
+        exchange_answer_error(x, result == ERR_FULL ? 409 : 400, "invalid_request_error",
+                              SLICE("replica"), "The replica `%s` cannot be %s: %s.", name, verb,
+                              err_text(result));
+    }
+}
+
+void admin_replica_add(struct exchange *x, const struct http_head *head)
+{
+    struct node_replica_option replica;
+    if (!read_replica(x, head, &replica))
+        return;
+    int result = node_router_replica_wish(x->shell->router, slice_of_cstr(replica.name),
+                                          NODE_REPLICA_ADD, replica.engine);
+    answer_wish(x, replica.name, NODE_REPLICA_ADD, result);
+}
+
+void admin_replica_remove(struct exchange *x, const struct http_head *head)
+{
+    struct node_replica_option replica;
+    if (!read_replica(x, head, &replica))
+        return;
+    int result = node_router_replica_wish(x->shell->router, slice_of_cstr(replica.name),
+                                          NODE_REPLICA_REMOVE, replica.engine);
+    answer_wish(x, replica.name, NODE_REPLICA_REMOVE, result);
+}

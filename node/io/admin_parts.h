@@ -1,0 +1,25 @@
+/* What admin.c (the port, and what one router answers) and admin_cluster.c (what takes several
+ * routers) share. */
+#ifndef NODE_IO_ADMIN_PARTS_H
+#define NODE_IO_ADMIN_PARTS_H
+
+#include "node/io/local.h"
+
+enum { ADMIN_ASK_TIMEOUT_US = 10000000 }; /* for the answers of all routers */
+
+/* Decoded value of `name` in the query, in `out`; empty if it is not there, false if it is
+ * malformed or too long. */
+bool admin_query(const struct http_head *head, struct slice name, char *out, size_t size);
+/* 200 with the buffer's text, or 500 for an error. Frees it. */
+void admin_answer_buf(struct exchange *x, int err, struct slice type, struct buf *out);
+/* The prompt and session of an /explain; false: answered that it is no request. */
+bool admin_describe(struct exchange *x, const struct http_head *head, struct node_request *out);
+
+/* GET /members, GET /convergence, POST /explain?all=1, POST and DELETE /replicas?replica=... */
+void admin_members(struct exchange *x, const struct http_head *head);
+void admin_convergence(struct exchange *x, const struct http_head *head);
+void admin_explain_all(struct exchange *x, const struct http_head *head);
+void admin_replica_add(struct exchange *x, const struct http_head *head);
+void admin_replica_remove(struct exchange *x, const struct http_head *head);
+
+#endif

@@ -1,0 +1,444 @@
+#include "node/io/gossip.h"
+
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/io/gossip_parts.h"
+#include "node/io/random.h"
+
+enum { PORT_TRIES = 32 };
+
+/* --- the clock ------------------------------------------------------------------------------ */
+
+/* A loop that was held up (a stopped process, a busy machine) has heard nobody in that time: that
+ * is not the others' fault. */
+static void check_late(struct io_gossip *g, uint64_t now)
+{
+    if (g->armed_us == 0 || now < g->armed_us + IO_GOSSIP_LATE_US)
+        return;
+    uint64_t late = now - g->armed_us;
+    g->armed_us = 0;
+    g->stats.late++;
+    gossip_late(node_replication_gossip(g->replication), late, now);
+}
+
+static void leave_check(struct io_gossip *g, uint64_t now)
+{
+    if (!g->leaving || g->left == NULL)
+        return;
+    uint64_t due = node_replication_due_us(g->replication);
+    if (due <= now + IO_GOSSIP_LEAVE_US && now < g->leave_until_us)
+        return;
+    void (*left)(struct shell *) = g->left;
+    g->left = NULL;
+    left(g->shell);
+}
+
+static void on_wake(uv_timer_t *timer)
+{
+    (void)timer; /* on_prepare comes next */
+}
+
+/* Once in each turn of the loop, before it sleeps: tells what happened in it. */
+static void on_prepare(uv_prepare_t *handle)
+{
+    struct io_gossip *g = handle->data;
+    uint64_t now = io_now_us();
+    check_late(g, now);
+    node_replication_run(g->replication, now);
+    leave_check(g, now);
+    uint64_t due = node_replication_due_us(g->replication);
+    if (g->left != NULL && due > g->leave_until_us)
+        due = g->leave_until_us;
+    /* The shell's tick wakes the loop anyhow. */
+    uint64_t tick = now + SHELL_TICK_MS * 1000;
+    g->armed_us = due < tick ? due : tick;
+    if (g->armed_us < now)
+        g->armed_us = now;
+    if (due >= tick) {
+        (void)uv_timer_stop(&g->wake);
+        return;
+    }
+    /* libuv's clock is this one in whole milliseconds: the first one that is not too early. */
+    uint64_t at_ms = (due + 999) / 1000;
+    uint64_t loop_ms = uv_now(g->loop);
+    (void)uv_timer_start(&g->wake, on_wake, at_ms > loop_ms ? at_ms - loop_ms : 0, 0);
+}
+
+void io_gossip_tick(struct shell *shell)
+{
+    struct io_gossip *g = shell->gossip;
+    if (g == NULL || g->replication == NULL)
+        return;
+    uint64_t now = shell_now_ms(shell);
+    io_calls_tick(g, now);
+    io_seeds_tick(g, now);
+}
+
+/* --- what the replication asks for ---------------------------------------------------------- */
+
+static void on_send(void *context, const struct gossip_address *to, const uint8_t *bytes,
+                    size_t len)
+{
+    io_udp_send(context, to, bytes, len);
+}
+
+static void on_random(void *context, void *out, size_t len)
+{
+    (void)context;
+    io_random_bytes(out, len);
+}
+
+static int on_call(void *context, uint32_t id, const struct gossip_address *to, uint8_t kind,
+                   struct slice request)
+{
+    return io_calls_begin(context, id, to, kind, request);
+}
+
+static void on_replica(void *context, unsigned replica, bool present)
+{
+    struct io_gossip *g = context;
+    shell_replica(g->shell, replica, present);
+}
+
+static void on_event(void *context, enum node_replication_event event, struct slice member,
+                     int64_t value)
+{
+    struct io_gossip *g = context;
+    enum log_level level = LOG_INFO;
+    switch (event) {
+    case NODE_REPLICATION_MEMBER_DEAD:
+    case NODE_REPLICATION_SNAPSHOT_FAILED:
+    case NODE_REPLICATION_CLOCK_FORWARD:
+    case NODE_REPLICATION_CLOCK_BACK:
+        level = LOG_WARN;
+        break;
+    case NODE_REPLICATION_MISMATCH:
+        level = LOG_ERROR;
+        break;
+    default:
+        break;
+    }
+    if (event == NODE_REPLICATION_SNAPSHOT_FAILED)
+        log_event(g->log, level, "snapshot_failed", LOG_STR("member", member),
+                  LOG_CSTR("error", err_text((int)value)));
+    else
+        log_event(g->log, level, node_replication_event_text(event), LOG_STR("member", member),
+                  LOG_INT("value", value));
+}
+
+/* --- open ----------------------------------------------------------------------------------- */
+
+static uint16_t port_of(const struct sockaddr_storage *name)
+{
+    return ntohs(name->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)name)->sin6_port
+                                             : ((const struct sockaddr_in *)name)->sin_port);
+}
+
+static void set_port(struct sockaddr_storage *name, uint16_t port)
+{
+    if (name->ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)name)->sin6_port = htons(port);
+    else
+        ((struct sockaddr_in *)name)->sin_port = htons(port);
+}
+
+static void close_now(struct io_gossip *g, uv_handle_t *handle)
+{
+    uv_close(handle, NULL);
+    (void)uv_run(g->loop, UV_RUN_NOWAIT);
+}
+
+/* UDP and TCP on the same number. Where the kernel chooses it for one, the other may be taken. */
+static int bind_both(struct io_gossip *g, struct sockaddr_storage *at)
+{
+    uint16_t wanted = port_of(at);
+    int err = 0;
+    for (unsigned i = 0; i < PORT_TRIES; i++) {
+        set_port(at, wanted);
+        err = io_udp_open(g, (struct sockaddr *)at);
+        int len = sizeof *at;
+        if (err == 0)
+            err = uv_udp_getsockname(&g->udp, (struct sockaddr *)at, &len);
+        if (err != 0) {
+            close_now(g, (uv_handle_t *)&g->udp);
+            return err;
+        }
+        err = io_calls_open(g, (struct sockaddr *)at);
+        if (err == 0)
+            err = io_calls_start(g); /* libuv tells only here that the port is taken */
+        if (err == 0)
+            return 0;
+        close_now(g, (uv_handle_t *)&g->tcp);
+        close_now(g, (uv_handle_t *)&g->udp);
+        if (wanted != 0)
+            return err;
+    }
+    return err;
+}
+
+static int resolve(struct io_gossip *g, const struct node_address *address,
+                   struct sockaddr_storage *out)
+{
+    char port[8];
+    (void)snprintf(port, sizeof port, "%u", address->port);
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_PASSIVE};
+    uv_getaddrinfo_t request;
+    int err = uv_getaddrinfo(g->loop, &request, NULL, address->host, port, &hints);
+    if (err != 0)
+        return err;
+    memset(out, 0, sizeof *out);
+    memcpy(out, request.addrinfo->ai_addr, request.addrinfo->ai_addrlen);
+    uv_freeaddrinfo(request.addrinfo);
+    return 0;
+}
+
+static void name_node(struct io_gossip *g)
+{
+    if (g->options->node_name[0] != '\0') {
+        (void)slice_to_cstr(slice_of_cstr(g->options->node_name), g->name, sizeof g->name);
+        return;
+    }
+    char host[GOSSIP_NAME_MAX - 8];
+    if (gethostname(host, sizeof host) != 0)
+        (void)snprintf(host, sizeof host, "localhost");
+    host[sizeof host - 1] = '\0';
+    (void)snprintf(g->name, sizeof g->name, "%s:%u", host, g->bound.port);
+}
+
+int io_gossip_open(struct io_gossip **out, uv_loop_t *loop, const struct node_options *options,
+                   struct gossip_keyring *keyring, struct node_log *log)
+{
+    struct node_address listen;
+    *out = NULL;
+    if (!node_options_gossip(options, &listen))
+        return 0;
+    struct io_gossip *g = calloc(1, sizeof *g);
+    if (g == NULL)
+        return ERR_NOMEM;
+    g->loop = loop;
+    g->options = options;
+    g->keyring = keyring;
+    g->log = log;
+    g->bound = listen;
+    struct sockaddr_storage at;
+    int err = resolve(g, &listen, &at);
+    if (err == 0)
+        err = bind_both(g, &at);
+    if (err != 0) {
+        log_event(log, LOG_ERROR, "listen_failed", LOG_CSTR("setting", "gossip-listen"),
+                  LOG_CSTR("host", listen.host), LOG_UINT("port", listen.port),
+                  LOG_CSTR("error", uv_strerror(err)));
+        free(g);
+        return ERR_UNREACHABLE;
+    }
+    g->bound.port = port_of(&at);
+    name_node(g);
+    *out = g;
+    return 0;
+}
+
+const char *io_gossip_name(const struct io_gossip *g)
+{
+    return g->name;
+}
+
+/* --- start ---------------------------------------------------------------------------------- */
+
+static bool is_any(const char *host)
+{
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    return (uv_ip4_addr(host, 0, &v4) == 0 && v4.sin_addr.s_addr == INADDR_ANY) ||
+           (uv_ip6_addr(host, 0, &v6) == 0 && IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr));
+}
+
+/* Where peers reach this node; port 0: they take the source of its packets. */
+static int own_address(struct io_gossip *g, struct gossip_address *out)
+{
+    memset(out, 0, sizeof *out);
+    struct node_address address = g->bound;
+    struct sockaddr_storage at;
+    bool said = g->options->gossip_advertise[0] != '\0';
+    if (said)
+        CHECK(node_address_parse(slice_of_cstr(g->options->gossip_advertise), &address) == 0);
+    else if (is_any(address.host))
+        return 0;
+    int err = resolve(g, &address, &at);
+    if (err == 0 && io_address_from(out, (struct sockaddr *)&at))
+        return 0;
+    log_event(g->log, LOG_ERROR, "address_unknown",
+              LOG_CSTR("setting", said ? "gossip-advertise" : "gossip-listen"),
+              LOG_CSTR("host", address.host),
+              LOG_CSTR("error", err != 0 ? uv_strerror(err) : "no IP address"));
+    return ERR_UNREACHABLE;
+}
+
+/* Told to the others, for people. */
+static void describe_admin(struct io_gossip *g)
+{
+    const struct node_address *bound = &g->shell->listeners[SHELL_PORT_ADMIN].bound;
+    char host[NODE_HOST_BYTES];
+    (void)slice_to_cstr(slice_of_cstr(bound->host), host, sizeof host);
+    if (is_any(host) && gethostname(host, sizeof host) != 0)
+        return;
+    host[sizeof host - 1] = '\0';
+    (void)snprintf(g->admin, sizeof g->admin, strchr(host, ':') != NULL ? "[%s]:%u" : "%s:%u", host,
+                   bound->port);
+}
+
+static int create_replication(struct io_gossip *g)
+{
+    const struct node_options *o = g->options;
+    struct timespec wall;
+    (void)clock_gettime(CLOCK_REALTIME, &wall);
+    describe_admin(g);
+    struct node_replication_config config = {
+        .gossip = {.name = g->name,
+                   .epoch = (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000,
+                   .flush_us = (uint32_t)(o->gossip_flush_ms * 1000),
+                   .relay_above = (uint32_t)o->gossip_relay_above,
+                   .ring_bytes = o->gossip_ring_bytes,
+                   .rate_bytes_s = o->gossip_bandwidth},
+        .has_seeds = o->join.count > 0,
+        .admin = g->admin[0] != '\0' ? g->admin : NULL,
+    };
+    int err = own_address(g, &config.gossip.address);
+    if (err != 0)
+        return err;
+    struct node_replication_io io = {.context = g,
+                                     .send = on_send,
+                                     .random = on_random,
+                                     .call = on_call,
+                                     .replica = on_replica,
+                                     .event = on_event};
+    err = node_replication_create(&g->replication, &config, g->keyring, g->shell->router, &io,
+                                  io_now_us());
+    if (err != 0)
+        log_event(g->log, LOG_ERROR, "gossip_failed", LOG_CSTR("error", err_text(err)));
+    return err;
+}
+
+int io_gossip_start(struct shell *shell)
+{
+    struct io_gossip *g = shell->gossip;
+    if (g == NULL)
+        return 0;
+    g->shell = shell;
+    int err = create_replication(g);
+    if (err != 0)
+        return err;
+    int uv_err = io_udp_start(g);
+    if (uv_err != 0) {
+        log_event(g->log, LOG_ERROR, "gossip_failed", LOG_CSTR("error", uv_strerror(uv_err)));
+        return ERR_UNREACHABLE;
+    }
+    if (g->options->insecure_gossip)
+        log_event(g->log, LOG_WARN, "insecure_gossip",
+                  LOG_CSTR("danger", "there is no cluster key: whoever can send to the gossip port "
+                                     "can read and change what this router believes"),
+                  LOG_CSTR("want", "gvctl keygen > FILE, and --cluster-key-file FILE everywhere"));
+    log_event(g->log, LOG_INFO, "listening", LOG_CSTR("port_of", "gossip"),
+              LOG_CSTR("host", g->bound.host), LOG_UINT("port", g->bound.port),
+              LOG_CSTR("name", g->name));
+    CHECK(uv_timer_init(g->loop, &g->wake) == 0);
+    CHECK(uv_prepare_init(g->loop, &g->prepare) == 0);
+    g->prepare.data = g;
+    CHECK(uv_prepare_start(&g->prepare, on_prepare) == 0);
+    return io_seeds_start(g);
+}
+
+struct node_replication *io_gossip_replication(const struct shell *shell)
+{
+    return shell->gossip != NULL ? shell->gossip->replication : NULL;
+}
+
+bool io_gossip_ready(const struct shell *shell)
+{
+    const struct node_replication *n = io_gossip_replication(shell);
+    return n == NULL || node_replication_ready(n);
+}
+
+/* --- the end -------------------------------------------------------------------------------- */
+
+void io_gossip_leave(struct shell *shell, void (*done)(struct shell *shell))
+{
+    struct io_gossip *g = shell->gossip;
+    if (g == NULL || g->replication == NULL || g->leaving) {
+        done(shell);
+        return;
+    }
+    uint64_t now = io_now_us();
+    g->leaving = true;
+    g->left = done;
+    g->leave_until_us = now + IO_GOSSIP_LEAVE_US;
+    gossip_leave(node_replication_gossip(g->replication), now);
+}
+
+void io_gossip_stop(struct shell *shell)
+{
+    struct io_gossip *g = shell->gossip;
+    if (g == NULL)
+        return;
+    if (g->replication != NULL && !g->leaving)
+        gossip_leave(node_replication_gossip(g->replication), io_now_us());
+    g->stopped = true;
+    io_calls_close(g);
+    io_seeds_stop(g);
+    if (g->prepare.data != NULL)
+        (void)uv_prepare_stop(&g->prepare);
+}
+
+void io_gossip_free(struct shell *shell)
+{
+    struct io_gossip *g = shell->gossip;
+    if (g == NULL)
+        return;
+    if (g->replication != NULL)
+        node_replication_destroy(g->replication);
+    free(g->datagrams);
+    free(g->seeds);
+    free(g);
+    shell->gossip = NULL;
+}
+
+/* --- metrics -------------------------------------------------------------------------------- */
+
+int io_gossip_metrics(const struct shell *shell, struct buf *out)
+{
+    const struct io_gossip *g = shell->gossip;
+    if (g == NULL || g->replication == NULL)
+        return 0;
+    const struct io_gossip_stats *s = &g->stats;
+    const struct {
+        const char *name, *type, *help;
+        uint64_t value;
+    } rows[] = {
+        {"gossip_send_errors_total", "counter", "Datagrams that the kernel refused.",
+         s->send_errors},
+        {"gossip_send_queued_total", "counter", "Datagrams that waited for the kernel.",
+         s->send_queued},
+        {"gossip_send_dropped_total", "counter", "Datagrams dropped because too many waited.",
+         s->send_dropped},
+        {"gossip_receive_errors_total", "counter", "Errors of the gossip socket.",
+         s->receive_errors},
+        {"gossip_calls_total", "counter", "Calls to other routers over TCP.", s->calls_made},
+        {"gossip_calls_failed_total", "counter", "Calls that got no whole answer.",
+         s->calls_failed},
+        {"gossip_calls_served_total", "counter", "Calls of other routers answered.",
+         s->calls_served},
+        {"gossip_calls_refused_total", "counter", "Connections beyond the limit or without key.",
+         s->calls_refused},
+        {"loop_late_total", "counter", "Times that the event loop was late by 50 ms or more.",
+         s->late},
+    };
+    int err = 0;
+    for (size_t i = 0; i < ARRAY_LEN(rows) && err == 0; i++)
+        err = buf_printf(out, "# HELP grapevine_%s %s\n# TYPE grapevine_%s %s\ngrapevine_%s %llu\n",
+                         rows[i].name, rows[i].help, rows[i].name, rows[i].type, rows[i].name,
+                         (unsigned long long)rows[i].value);
+    return err == 0 ? node_replication_metrics(g->replication, io_now_us(), out) : err;
+}

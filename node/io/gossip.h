@@ -1,0 +1,59 @@
+/* The shell of the gossip: its UDP socket, its TCP port for calls, the names of the routers to
+ * join, the key file, and the clock that drives node/core/replication.h.
+ *
+ *   gossip.c        life: start, clock, leave, close
+ *   gossip_udp.c    datagrams, and addresses as the kernel has them
+ *   gossip_calls.c  calls: streamed answers over TCP, both sides
+ *   gossip_seeds.c  the names of --join, looked up again and again
+ *   gossip_keys.c   the key file, and SIGHUP
+ *
+ * What happened in one turn of the loop is flushed once, before the loop sleeps: news leaves with
+ * the first wakening after it was made, and a burst of requests shares its packets.
+ *
+ * A router that runs alone has none of this (shell->gossip is NULL).
+ */
+#ifndef NODE_IO_GOSSIP_H
+#define NODE_IO_GOSSIP_H
+
+#include "gossip/keyring.h"
+#include "node/core/replication.h"
+#include "node/io/shell.h"
+
+struct io_gossip;
+
+/* Reads the key file that the options name, or takes the keys of --insecure-gossip. On an error
+ * `message` (IO_KEYS_MESSAGE bytes) says what is wrong. Warns of a file that others may read. */
+enum { IO_KEYS_MESSAGE = 512 };
+int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *options,
+                        struct node_log *log, char *message);
+
+/* Opens both sockets, so that the name of the router is settled (it may have the port in it); NULL
+ * where the options want no gossip. `keyring` is borrowed, and changed by a reload. Logs what is
+ * wrong. ERR_UNREACHABLE, ERR_NOMEM. */
+int io_gossip_open(struct io_gossip **out, uv_loop_t *loop, const struct node_options *options,
+                   struct gossip_keyring *keyring, struct node_log *log);
+const char *io_gossip_name(const struct io_gossip *g);
+/* Joins, if shell->gossip is there. The other ports are open already. ERR_UNREACHABLE, ERR_NOMEM,
+ * ERR_RANGE, each with a line in the log. */
+int io_gossip_start(struct shell *shell);
+
+/* NULL: it runs alone. */
+struct node_replication *io_gossip_replication(const struct shell *shell);
+/* Whether the state of the cluster is here: true where there is no cluster. */
+bool io_gossip_ready(const struct shell *shell);
+
+/* Called by the shell's tick. */
+void io_gossip_tick(struct shell *shell);
+/* Reads the key file again. */
+void io_gossip_reload(struct shell *shell);
+/* Says good-bye; `done` is called when everybody was told, or after a moment. At once where there
+ * is nothing to leave. */
+void io_gossip_leave(struct shell *shell, void (*done)(struct shell *shell));
+/* After the loop has ended: closes handles (the loop has to run once more), then frees. */
+void io_gossip_stop(struct shell *shell);
+void io_gossip_free(struct shell *shell);
+
+/* What the sockets did, as Prometheus text. */
+int io_gossip_metrics(const struct shell *shell, struct buf *out);
+
+#endif

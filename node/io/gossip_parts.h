@@ -1,0 +1,121 @@
+/* What the files of the gossip's shell share among themselves (node/io/gossip.h). */
+#ifndef NODE_IO_GOSSIP_PARTS_H
+#define NODE_IO_GOSSIP_PARTS_H
+
+#include "node/io/gossip.h"
+
+enum {
+    IO_GOSSIP_LATE_US = 50000,        /* of the loop, from there on it is told */
+    IO_GOSSIP_LEAVE_US = 500000,      /* at most, for good-byes */
+    IO_UDP_BUFFER_BYTES = 4 << 20,    /* wanted of the kernel, each way */
+    IO_UDP_DATAGRAMS = 20,            /* received at once: as many as libuv takes */
+    IO_UDP_QUEUE_BYTES = 4 << 20,     /* waiting for a kernel that is full; beyond, dropped */
+    IO_CALLS_SERVED_MAX = 64,         /* at once; more are closed */
+    IO_CALL_CONNECT_MS = 3000,        /* client */
+    IO_CALL_HANDSHAKE_MS = 10000,     /* server: until the request is whole */
+    IO_CALL_IDLE_MS = 15000,          /* without a byte */
+    IO_CALL_ROUND_BYTES = 128 * 1024, /* made before the loop turns again */
+    IO_SEEDS_ALONE_MS = 5000,         /* between two look-ups while nobody is there */
+    IO_SEEDS_JOINED_MS = 30000,       /* and later: names move */
+    IO_SEEDS_COMPLAIN_MS = 60000,     /* between two lines about a name that is not found */
+    IO_SEED_ADDRESSES_MAX = 64,       /* of one name */
+};
+
+struct io_call;
+
+struct io_seed {
+    struct io_gossip *gossip;
+    struct node_address name;
+    bool literal;
+    bool resolving;
+    bool asked;
+    uint64_t asked_ms;
+    uint64_t complained_ms;
+    uv_getaddrinfo_t request;
+    struct gossip_address at[IO_SEED_ADDRESSES_MAX];
+    unsigned count;
+};
+
+struct io_gossip_stats {
+    uint64_t send_errors;  /* the kernel refused: no route, forbidden, ... */
+    uint64_t send_queued;  /* the kernel was full */
+    uint64_t send_dropped; /* and so was the queue, or there was no memory */
+    uint64_t receive_errors;
+    uint64_t calls_made, calls_failed;
+    uint64_t calls_served, calls_refused; /* refused: beyond the limit, or without the key */
+    uint64_t late;                        /* times that the loop was late */
+};
+
+struct io_gossip {
+    uv_loop_t *loop;
+    const struct node_options *options;
+    struct node_log *log;
+    struct shell *shell; /* NULL until it is started */
+    struct node_replication *replication;
+    struct gossip_keyring *keyring;
+    struct io_gossip_stats stats;
+    struct node_address bound; /* with the port that the kernel chose */
+    char name[GOSSIP_NAME_MAX + 1];
+    char admin[NODE_HOST_BYTES + 8];
+
+    uv_prepare_t prepare;
+    uv_timer_t wake;
+    uint64_t armed_us; /* when the loop should be awake again; 0: whenever */
+
+    uv_udp_t udp;
+    bool ipv6;            /* the socket's family; IPv4 peers are mapped then */
+    uint64_t queue_bytes; /* of datagrams that wait in libuv */
+    char *datagrams;      /* IO_UDP_DATAGRAMS of 64 KiB, of which a page each is used */
+
+    uv_tcp_t tcp;
+    struct io_call *calls; /* all, both sides */
+    unsigned served;
+    struct deadline_queue call_connect, call_handshake, call_idle;
+
+    struct io_seed *seeds;
+    unsigned seed_count;
+
+    void (*left)(struct shell *shell); /* to be called when all know that we leave */
+    uint64_t leave_until_us;
+    bool leaving;
+    bool stopped;
+};
+
+static inline uint64_t io_now_us(void)
+{
+    return uv_hrtime() / 1000;
+}
+
+/* --- addresses (gossip_udp.c) --------------------------------------------------------------- */
+
+/* IPv4 that was mapped into IPv6 becomes IPv4 again. False for other families. */
+bool io_address_from(struct gossip_address *out, const struct sockaddr *from);
+/* For a socket of that family. False: it cannot reach such an address. */
+bool io_address_to(struct sockaddr_storage *out, const struct gossip_address *to, bool ipv6);
+
+/* --- datagrams ------------------------------------------------------------------------------ */
+
+/* Binds; 0 or a libuv error. */
+int io_udp_open(struct io_gossip *g, const struct sockaddr *at);
+/* From now on datagrams come in. */
+int io_udp_start(struct io_gossip *g);
+void io_udp_send(struct io_gossip *g, const struct gossip_address *to, const uint8_t *bytes,
+                 size_t len);
+
+/* --- calls ---------------------------------------------------------------------------------- */
+
+/* Binds to the address of the UDP socket; 0 or a libuv error. */
+int io_calls_open(struct io_gossip *g, const struct sockaddr *at);
+int io_calls_start(struct io_gossip *g);
+int io_calls_begin(struct io_gossip *g, uint32_t id, const struct gossip_address *to, uint8_t kind,
+                   struct slice request);
+void io_calls_tick(struct io_gossip *g, uint64_t now_ms);
+void io_calls_close(struct io_gossip *g);
+
+/* --- names to join -------------------------------------------------------------------------- */
+
+int io_seeds_start(struct io_gossip *g);
+void io_seeds_tick(struct io_gossip *g, uint64_t now_ms);
+void io_seeds_stop(struct io_gossip *g);
+
+#endif

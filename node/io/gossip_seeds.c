@@ -1,0 +1,130 @@
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/io/gossip_parts.h"
+
+static bool same(const struct gossip_address *a, const struct gossip_address *b)
+{
+    return a->family == b->family && a->port == b->port && memcmp(a->ip, b->ip, 16) == 0;
+}
+
+/* All addresses of all names, each once. */
+static void tell(struct io_gossip *g)
+{
+    static struct gossip_address all[GOSSIP_SEEDS_MAX]; /* one loop, one callback at a time */
+    unsigned count = 0;
+    for (unsigned i = 0; i < g->seed_count; i++) {
+        const struct io_seed *s = &g->seeds[i];
+        for (unsigned j = 0; j < s->count && count < GOSSIP_SEEDS_MAX; j++) {
+            bool known = false;
+            for (unsigned k = 0; k < count && !known; k++)
+                known = same(&all[k], &s->at[j]);
+            if (!known)
+                all[count++] = s->at[j];
+        }
+    }
+    gossip_seeds(node_replication_gossip(g->replication), all, count, io_now_us());
+}
+
+static void complain(struct io_seed *s, const char *error)
+{
+    uint64_t now = shell_now_ms(s->gossip->shell);
+    if (s->complained_ms != 0 && now - s->complained_ms < IO_SEEDS_COMPLAIN_MS)
+        return;
+    s->complained_ms = now;
+    log_event(s->gossip->log, LOG_WARN, "join_unresolved", LOG_CSTR("host", s->name.host),
+              LOG_CSTR("error", error), LOG_CSTR("effect", "it is looked up again and again"));
+}
+
+static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
+{
+    struct io_seed *s = CONTAINER_OF(request, struct io_seed, request);
+    struct io_gossip *g = s->gossip;
+    s->resolving = false;
+    if (status == 0 && found != NULL && !g->stopped) {
+        s->count = 0;
+        s->complained_ms = 0;
+        for (const struct addrinfo *a = found; a != NULL && s->count < IO_SEED_ADDRESSES_MAX;
+             a = a->ai_next) {
+            struct sockaddr_storage scratch;
+            struct gossip_address *to = &s->at[s->count];
+            if (io_address_from(to, a->ai_addr) && io_address_to(&scratch, to, g->ipv6))
+                s->count++;
+        }
+        if (s->count == 0)
+            complain(s, "no address of the kind that gossip-listen has (IPv4 or IPv6)");
+        tell(g);
+    } else if (status != UV_ECANCELED && !g->stopped) {
+        complain(s, status != 0 ? uv_strerror(status) : "no address");
+    }
+    if (found != NULL)
+        uv_freeaddrinfo(found);
+}
+
+static void resolve(struct io_seed *s, uint64_t now_ms)
+{
+    char port[8];
+    (void)snprintf(port, sizeof port, "%u", s->name.port);
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM};
+    s->asked = true;
+    s->asked_ms = now_ms;
+    s->resolving =
+        uv_getaddrinfo(s->gossip->loop, &s->request, on_resolved, s->name.host, port, &hints) == 0;
+}
+
+/* Whether a look-up is needed soon: nobody of the cluster is in reach. */
+static bool is_alone(struct io_gossip *g)
+{
+    return gossip_peer_random(node_replication_gossip(g->replication), 0) == 0;
+}
+
+void io_seeds_tick(struct io_gossip *g, uint64_t now_ms)
+{
+    for (unsigned i = 0; i < g->seed_count; i++) {
+        struct io_seed *s = &g->seeds[i];
+        uint64_t age = now_ms - s->asked_ms;
+        if (s->literal || s->resolving || (s->asked && age < IO_SEEDS_ALONE_MS))
+            continue;
+        if (!s->asked || age >= IO_SEEDS_JOINED_MS || is_alone(g))
+            resolve(s, now_ms);
+    }
+}
+
+int io_seeds_start(struct io_gossip *g)
+{
+    const struct node_strings *join = &g->options->join;
+    if (join->count == 0)
+        return 0;
+    g->seeds = calloc(join->count, sizeof g->seeds[0]);
+    if (g->seeds == NULL)
+        return ERR_NOMEM;
+    uint16_t port = g->bound.port;
+    for (unsigned i = 0; i < join->count; i++) {
+        struct io_seed *s = &g->seeds[g->seed_count++];
+        s->gossip = g;
+        CHECK(node_address_parse_default(slice_of_cstr(join->at[i]), port, &s->name) == 0);
+        struct sockaddr_storage at;
+        bool v4 = uv_ip4_addr(s->name.host, s->name.port, (struct sockaddr_in *)&at) == 0;
+        s->literal = v4 || uv_ip6_addr(s->name.host, s->name.port, (struct sockaddr_in6 *)&at) == 0;
+        if (!s->literal)
+            continue;
+        struct sockaddr_storage scratch;
+        if (io_address_from(&s->at[0], (struct sockaddr *)&at) &&
+            io_address_to(&scratch, &s->at[0], g->ipv6))
+            s->count = 1;
+        else
+            complain(s, "gossip-listen is IPv4 and this is not: listen to [::]");
+    }
+    tell(g);
+    io_seeds_tick(g, shell_now_ms(g->shell));
+    return 0;
+}
+
+void io_seeds_stop(struct io_gossip *g)
+{
+    for (unsigned i = 0; i < g->seed_count; i++) {
+        if (g->seeds[i].resolving)
+            (void)uv_cancel((uv_req_t *)&g->seeds[i].request);
+    }
+}
