@@ -14,14 +14,15 @@ static uint32_t ring_length(uint32_t generations)
     return length;
 }
 
-uint64_t crdt_counts_bytes(uint32_t replicas, uint32_t generations)
+uint64_t crdt_counts_bytes(uint32_t replicas, uint32_t generations, bool digests)
 {
     uint64_t length = ring_length(generations);
-    return replicas * length * 2 * sizeof(uint32_t) + replicas * 2 * sizeof(uint64_t) +
+    uint64_t digest = digests ? (replicas + 1) * length * sizeof(uint64_t) : 0;
+    return digest + replicas * length * 2 * sizeof(uint32_t) + replicas * 2 * sizeof(uint64_t) +
            length * sizeof(uint64_t);
 }
 
-int crdt_counts_init(struct crdt_counts *c, uint32_t replicas, uint32_t generations)
+int crdt_counts_init(struct crdt_counts *c, uint32_t replicas, uint32_t generations, bool digests)
 {
     size_t length = ring_length(generations);
     *c = (struct crdt_counts){.replicas = replicas, .mask = (uint32_t)length - 1};
@@ -30,7 +31,12 @@ int crdt_counts_init(struct crdt_counts *c, uint32_t replicas, uint32_t generati
     c->blocks_total = calloc(replicas, sizeof *c->blocks_total);
     c->entries_total = calloc(replicas, sizeof *c->entries_total);
     c->by_generation = calloc(length, sizeof *c->by_generation);
-    if (c->blocks == NULL || c->entries == NULL || c->blocks_total == NULL ||
+    if (digests) {
+        c->digest = calloc(replicas * length, sizeof *c->digest);
+        c->digest_by_generation = calloc(length, sizeof *c->digest_by_generation);
+    }
+    bool complete = !digests || (c->digest != NULL && c->digest_by_generation != NULL);
+    if (!complete || c->blocks == NULL || c->entries == NULL || c->blocks_total == NULL ||
         c->entries_total == NULL || c->by_generation == NULL) {
         crdt_counts_free(c);
         return ERR_NOMEM;
@@ -45,6 +51,8 @@ void crdt_counts_free(struct crdt_counts *c)
     free(c->blocks_total);
     free(c->entries_total);
     free(c->by_generation);
+    free(c->digest);
+    free(c->digest_by_generation);
     *c = (struct crdt_counts){0};
 }
 
@@ -59,7 +67,8 @@ bool crdt_counts_fits(const struct crdt_counts *c, unsigned replica, uint32_t ge
     return weight <= UINT32_MAX - c->blocks[ring_at(c, replica, generation)];
 }
 
-void crdt_counts_add(struct crdt_counts *c, unsigned replica, uint32_t generation, uint32_t weight)
+void crdt_counts_add(struct crdt_counts *c, unsigned replica, uint32_t generation, uint32_t weight,
+                     uint64_t hash)
 {
     size_t at = ring_at(c, replica, generation);
     c->blocks[at] += weight;
@@ -68,10 +77,14 @@ void crdt_counts_add(struct crdt_counts *c, unsigned replica, uint32_t generatio
     c->entries_total[replica]++;
     c->by_generation[generation & c->mask]++;
     c->live++;
+    if (c->digest != NULL) {
+        c->digest[at] += hash;
+        c->digest_by_generation[generation & c->mask] += hash;
+    }
 }
 
 void crdt_counts_subtract(struct crdt_counts *c, unsigned replica, uint32_t generation,
-                          uint32_t weight)
+                          uint32_t weight, uint64_t hash)
 {
     size_t at = ring_at(c, replica, generation);
     CHECK(c->entries[at] > 0 && c->blocks[at] >= weight);
@@ -81,6 +94,10 @@ void crdt_counts_subtract(struct crdt_counts *c, unsigned replica, uint32_t gene
     c->entries_total[replica]--;
     c->by_generation[generation & c->mask]--;
     c->live--;
+    if (c->digest != NULL) {
+        c->digest[at] -= hash;
+        c->digest_by_generation[generation & c->mask] -= hash;
+    }
 }
 
 uint64_t crdt_counts_drop_generation(struct crdt_counts *c, uint32_t generation)
@@ -94,8 +111,12 @@ uint64_t crdt_counts_drop_generation(struct crdt_counts *c, uint32_t generation)
         c->entries_total[r] -= c->entries[at];
         c->blocks[at] = 0;
         c->entries[at] = 0;
+        if (c->digest != NULL)
+            c->digest[at] = 0;
     }
     c->by_generation[generation & c->mask] = 0;
+    if (c->digest != NULL)
+        c->digest_by_generation[generation & c->mask] = 0;
     c->live -= gone;
     return gone;
 }
@@ -107,6 +128,10 @@ uint64_t crdt_counts_drop_replica(struct crdt_counts *c, unsigned replica)
     size_t at = ring_at(c, replica, 0);
     for (size_t i = 0; i < length; i++)
         c->by_generation[i] -= c->entries[at + i];
+    for (size_t i = 0; c->digest != NULL && i < length; i++)
+        c->digest_by_generation[i] -= c->digest[at + i];
+    if (c->digest != NULL)
+        memset(c->digest + at, 0, length * sizeof *c->digest);
     memset(c->blocks + at, 0, length * sizeof *c->blocks);
     memset(c->entries + at, 0, length * sizeof *c->entries);
     c->blocks_total[replica] = 0;

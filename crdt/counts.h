@@ -3,6 +3,9 @@
  *
  * Derivable from the live entries of the index, kept beside them so that nobody has to walk those.
  * One ring per replica, long enough for all live generations; places outside of them are 0.
+ *
+ * For a replicated index there is a digest beside each counter: the sum modulo 2^64 of one hash per
+ * entry, so that two routers can tell whether they hold the same.
  */
 #ifndef CRDT_COUNTS_H
 #define CRDT_COUNTS_H
@@ -16,22 +19,26 @@ struct crdt_counts {
     uint64_t *blocks_total;  /* [replica] */
     uint64_t *entries_total; /* [replica] */
     uint64_t *by_generation; /* [generation & mask], entries of all replicas */
-    uint64_t live;           /* entries of all replicas and generations */
+    uint64_t *digest;        /* [replica][generation & mask]; NULL: none is kept */
+    uint64_t *digest_by_generation;
+    uint64_t live; /* entries of all replicas and generations */
     uint32_t replicas;
     uint32_t mask;
 };
 
 /* Bytes that crdt_counts_init() will allocate. */
-uint64_t crdt_counts_bytes(uint32_t replicas, uint32_t generations);
-int crdt_counts_init(struct crdt_counts *c, uint32_t replicas, uint32_t generations);
+uint64_t crdt_counts_bytes(uint32_t replicas, uint32_t generations, bool digests);
+int crdt_counts_init(struct crdt_counts *c, uint32_t replicas, uint32_t generations, bool digests);
 void crdt_counts_free(struct crdt_counts *c);
 
 /* Whether one more entry of this weight can be counted there. */
 bool crdt_counts_fits(const struct crdt_counts *c, unsigned replica, uint32_t generation,
                       uint32_t weight);
-void crdt_counts_add(struct crdt_counts *c, unsigned replica, uint32_t generation, uint32_t weight);
+/* `hash` of the entry, if digests are kept. */
+void crdt_counts_add(struct crdt_counts *c, unsigned replica, uint32_t generation, uint32_t weight,
+                     uint64_t hash);
 void crdt_counts_subtract(struct crdt_counts *c, unsigned replica, uint32_t generation,
-                          uint32_t weight);
+                          uint32_t weight, uint64_t hash);
 
 /* Both return how many entries went. */
 uint64_t crdt_counts_drop_generation(struct crdt_counts *c, uint32_t generation);

@@ -11,8 +11,6 @@ enum {
     LANE = 32, /* replicas that a match looks at together; ARRAY_PER_UNIT is a multiple */
 };
 
-#define STAMP_NONE UINT32_MAX
-
 /* The order at which a set is an array: the top one. */
 static bool is_array(const struct crdt_holders *h, uint32_t set)
 {
@@ -106,9 +104,16 @@ static int move(struct crdt_holders *h, uint32_t *set, unsigned order)
     return 0;
 }
 
-int crdt_holders_put(struct crdt_holders *h, uint32_t *set, unsigned replica, uint32_t generation)
+static bool is_dead(const struct crdt_holders *h, uint32_t stamp)
+{
+    return (uint16_t)stamp != UINT16_MAX && !crdt_stamp_alive(h->window, stamp);
+}
+
+int crdt_holders_put(struct crdt_holders *h, uint32_t *set, unsigned replica, uint32_t generation,
+                     uint32_t *taken)
 {
     uint32_t stamp = crdt_stamp(h->window, replica, generation);
+    *taken = CRDT_STAMP_NONE;
     if (!is_array(h, *set)) {
         uint32_t *list = crdt_arena_at(&h->arena, *set);
         uint32_t n = places(h, *set);
@@ -122,6 +127,7 @@ int crdt_holders_put(struct crdt_holders *h, uint32_t *set, unsigned replica, ui
             }
         }
         if (room < n) {
+            *taken = is_dead(h, list[room]) ? list[room] : CRDT_STAMP_NONE;
             list[room] = stamp;
             return 0;
         }
@@ -132,8 +138,22 @@ int crdt_holders_put(struct crdt_holders *h, uint32_t *set, unsigned replica, ui
             return 0;
         }
     }
+    uint32_t before = stamp_at(h, *set, replica);
+    *taken = is_dead(h, before) ? before : CRDT_STAMP_NONE;
     ((uint16_t *)crdt_arena_at(&h->arena, *set))[replica] = (uint16_t)stamp;
     return 0;
+}
+
+bool crdt_holders_next_dead(const struct crdt_holders *h, uint32_t set, uint32_t *at,
+                            uint32_t *stamp)
+{
+    uint32_t n = places(h, set);
+    while (*at < n) {
+        *stamp = stamp_at(h, set, (*at)++);
+        if (is_dead(h, *stamp))
+            return true;
+    }
+    return false;
 }
 
 bool crdt_holders_next(const struct crdt_holders *h, uint32_t set, uint32_t *at, uint32_t *stamp)
@@ -163,7 +183,7 @@ uint32_t crdt_holders_tidy(struct crdt_holders *h, uint32_t *set, uint64_t *recl
         if (is_array(h, *set))
             ((uint16_t *)crdt_arena_at(&h->arena, *set))[at] = UINT16_MAX;
         else
-            ((uint32_t *)crdt_arena_at(&h->arena, *set))[at] = STAMP_NONE;
+            ((uint32_t *)crdt_arena_at(&h->arena, *set))[at] = CRDT_STAMP_NONE;
     }
     unsigned order = 0;
     while ((uint32_t)LIST_PER_UNIT << order < 2 * alive)

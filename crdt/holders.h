@@ -16,6 +16,8 @@
 #include "crdt/arena.h"
 #include "crdt/window.h"
 
+#define CRDT_STAMP_NONE UINT32_MAX
+
 enum { CRDT_HOLDERS_START = 16 }; /* a new set has room for at least as many */
 
 struct crdt_holders {
@@ -35,10 +37,15 @@ void crdt_holders_destroy(struct crdt_holders *h, uint32_t set);
 /* Whether the replica is in the set and alive; then its generation. */
 bool crdt_holders_get(const struct crdt_holders *h, uint32_t set, unsigned replica,
                       uint32_t *generation);
-/* Sets the generation of a replica, new or not. ERR_FULL: the set would have to grow and cannot. */
-int crdt_holders_put(struct crdt_holders *h, uint32_t *set, unsigned replica, uint32_t generation);
+/* Sets the generation of a replica, new or not. ERR_FULL: the set would have to grow and cannot.
+ * *taken is the dead stamp that gave its place, or CRDT_STAMP_NONE. */
+int crdt_holders_put(struct crdt_holders *h, uint32_t *set, unsigned replica, uint32_t generation,
+                     uint32_t *taken);
 
-/* Live stamps from `*at` on, which starts at 0; returns false at the end. */
+/* Dead stamps that still have a place, from `*at` on, which starts at 0; false at the end. */
+bool crdt_holders_next_dead(const struct crdt_holders *h, uint32_t set, uint32_t *at,
+                            uint32_t *stamp);
+/* The same for live stamps. */
 bool crdt_holders_next(const struct crdt_holders *h, uint32_t set, uint32_t *at, uint32_t *stamp);
 
 /* Clears what is dead and moves the set to a smaller block if it would leave room there. Returns

@@ -1,106 +1,118 @@
-#include <string.h>
-
+#include "base/bug.h"
 #include "base/check.h"
-#include "base/err.h"
+#include "base/checkpoint.h"
 #include "crdt/index_state.h"
 
-struct slow {
-    const struct crdt_index *x;
-    uint32_t from, to;
-    uint64_t digest, entries;
-    struct crdt_sketch *sketch;
-};
+/* --- bookkeeping ---------------------------------------------------------------------------- */
 
-static void slow_visit(void *context, uint64_t id48, uint8_t weight_code, unsigned replica,
-                       uint32_t generation)
+static struct crdt_mark mark_of(const struct crdt_index *x, const struct crdt_item *item,
+                                uint32_t generation)
 {
-    struct slow *s = context;
-    if (generation < s->from || generation > s->to)
-        return;
-    struct crdt_symbol symbol = {.id48 = id48,
-                                 .rkey = s->x->rkey[replica],
-                                 .generation = generation & CRDT_GENERATION_MASK,
-                                 .code = weight_code};
-    s->digest += crdt_symbol_hash(&symbol);
-    s->entries++;
-    if (s->sketch != NULL)
-        crdt_sketch_flip(s->sketch, &symbol, 1);
+    return crdt_spans_mark(&x->spans, crdt_table_id_at(&x->table, item->place), item->code,
+                           crdt_stamp(&x->window, item->replica, generation));
 }
 
-static struct slow slow(const struct crdt_index *x, uint32_t from, uint32_t to,
-                        struct crdt_sketch *sketch)
+void crdt_index_book_new(struct crdt_index *x, const struct crdt_item *item)
 {
-    struct slow s = {.x = x, .from = from, .to = to, .sketch = sketch};
-    crdt_index_each(x, slow_visit, &s);
-    return s;
+    uint64_t hash = 0;
+    if (x->replicated) {
+        struct crdt_mark mark = mark_of(x, item, item->generation);
+        crdt_spans_flip(&x->spans, item->generation, &mark, 1);
+        x->spans.used[item->replica] = true;
+        hash = mark.hash;
+    }
+    crdt_counts_add(&x->counts, item->replica, item->generation, checkpoint_weight(item->code),
+                    hash);
+    x->stats.inserted++;
+}
+
+void crdt_index_book_newer(struct crdt_index *x, const struct crdt_item *item, uint32_t known)
+{
+    uint64_t hash = 0;
+    uint64_t hash_known = 0;
+    if (x->replicated) {
+        struct crdt_mark mark = mark_of(x, item, item->generation);
+        struct crdt_mark mark_known = mark_of(x, item, known);
+        if (!BUG(SKETCH_STALE))
+            crdt_spans_flip(&x->spans, known, &mark_known, -1);
+        crdt_spans_flip(&x->spans, item->generation, &mark, 1);
+        hash = mark.hash;
+        hash_known = mark_known.hash;
+    }
+    uint32_t weight = checkpoint_weight(item->code);
+    crdt_counts_subtract(&x->counts, item->replica, known, weight, hash_known);
+    crdt_counts_add(&x->counts, item->replica, item->generation, weight, hash);
+    x->stats.refreshed++;
+}
+
+void crdt_index_book_gone(struct crdt_index *x, uint64_t id, uint8_t code, uint32_t stamp)
+{
+    uint32_t generation = crdt_stamp_generation(&x->window, stamp);
+    if (!x->replicated || !crdt_spans_alive(&x->spans, generation))
+        return;
+    struct crdt_mark mark = crdt_spans_mark(&x->spans, id, code, stamp);
+    crdt_spans_flip(&x->spans, generation, &mark, -1);
+}
+
+uint64_t *crdt_index_put(struct crdt_index *x, struct crdt_place place, uint64_t entry)
+{
+    struct crdt_taken taken;
+    uint64_t *put = crdt_table_insert(&x->table, place, entry, &taken);
+    if (taken.any && x->replicated)
+        crdt_index_book_gone(x, crdt_table_id(&x->table, taken.bucket, taken.entry),
+                             crdt_entry_code(taken.entry), crdt_entry_stamp(taken.entry));
+    return put;
+}
+
+/* --- agreeing ------------------------------------------------------------------------------- */
+
+/* Whether the counters have a place for the generation. */
+static bool is_kept(const struct crdt_index *x, uint32_t generation)
+{
+    return generation >= x->window.floor && generation <= x->window.now + 1;
 }
 
 uint64_t crdt_index_digest(const struct crdt_index *x, uint32_t from)
 {
-    return slow(x, from, UINT32_MAX, NULL).digest;
+    uint64_t sum = 0;
+    uint32_t newest = x->window.now + 1;
+    for (uint32_t g = from > x->window.floor ? from : x->window.floor; g <= newest; g++)
+        sum += crdt_index_digest_at(x, g);
+    return sum;
 }
 
 uint64_t crdt_index_digest_at(const struct crdt_index *x, uint32_t generation)
 {
-    return slow(x, generation, generation, NULL).digest;
+    CHECK(x->replicated);
+    return is_kept(x, generation) ? x->counts.digest_by_generation[generation & x->counts.mask] : 0;
 }
 
 uint64_t crdt_index_entries_at(const struct crdt_index *x, uint32_t generation)
 {
-    return slow(x, generation, generation, NULL).entries;
+    return is_kept(x, generation) ? x->counts.by_generation[generation & x->counts.mask] : 0;
 }
 
 uint32_t crdt_index_sketch_from(const struct crdt_index *x, uint32_t floor)
 {
-    uint32_t span = (x->ttl + 31) / 32;
-    return (floor + span - 1) / span * span;
+    CHECK(x->replicated);
+    uint32_t length = x->spans.length;
+    return floor % length == 0 ? floor : floor - floor % length + length;
 }
 
 void crdt_index_sketch(const struct crdt_index *x, uint32_t from, struct crdt_sketch *out)
 {
-    memset(out, 0, sizeof *out);
-    (void)slow(x, from, UINT32_MAX, out);
+    CHECK(x->replicated);
+    crdt_spans_sum(&x->spans, from, out);
 }
 
 void crdt_index_estimate(const struct crdt_index *x, uint32_t from,
                          uint8_t out[CRDT_ESTIMATE_COUNTERS])
 {
-    struct crdt_sketch sketch;
-    crdt_index_sketch(x, from, &sketch);
-    memcpy(out, sketch.estimate, sizeof sketch.estimate);
+    CHECK(x->replicated);
+    crdt_spans_estimate(&x->spans, from, out);
 }
 
 uint32_t crdt_index_generation_of(const struct crdt_index *x, uint16_t generation_mod_4096)
 {
     return crdt_stamp_generation(&x->window, generation_mod_4096);
-}
-
-int crdt_index_newest(const struct crdt_index *x, uint64_t id, uint8_t weight_code,
-                      unsigned *replica_out, uint32_t *generation_out)
-{
-    bool found = false;
-    for (unsigned r = 0; r < x->replicas; r++) {
-        uint32_t g = 0;
-        if (crdt_index_get(x, id, r, weight_code, &g) != 0)
-            continue;
-        if (found &&
-            (g < *generation_out || (g == *generation_out && x->rkey[r] < x->rkey[*replica_out])))
-            continue;
-        found = true;
-        *replica_out = r;
-        *generation_out = g;
-    }
-    return found ? 0 : ERR_NOT_FOUND;
-}
-
-bool crdt_index_walk(const struct crdt_index *x, struct crdt_index_cursor *c, uint32_t buckets,
-                     void (*visit)(void *context, uint64_t id48, uint8_t weight_code,
-                                   unsigned replica, uint32_t generation),
-                     void *context)
-{
-    (void)buckets;
-    if (c->bucket == 0)
-        crdt_index_each(x, visit, context);
-    c->bucket = x->table.buckets;
-    return false;
 }

@@ -7,7 +7,7 @@
 void crdt_index_stats(const struct crdt_index *x, struct crdt_index_stats *out)
 {
     const struct crdt_table *t = &x->table;
-    uint64_t fixed = sizeof *x + crdt_counts_bytes(x->replicas, x->ttl + 2);
+    uint64_t fixed = crdt_index_fixed_bytes(x);
     *out = x->stats;
     out->bytes = fixed + ((uint64_t)t->buckets + 1) * CRDT_BUCKET_BYTES +
                  crdt_arena_bytes(x->holders.arena.units);
@@ -20,30 +20,93 @@ void crdt_index_stats(const struct crdt_index *x, struct crdt_index_stats *out)
     out->entries = x->counts.live;
     out->promoted = t->sets;
     out->reclaimed = t->reclaimed;
+    out->retired = x->retirements;
 }
+
+struct recount {
+    const struct crdt_index *x;
+    struct crdt_counts counts;
+};
 
 static void recount(void *context, uint64_t id48, uint8_t weight_code, unsigned replica,
                     uint32_t generation)
 {
-    (void)id48;
-    crdt_counts_add(context, replica, generation, checkpoint_weight(weight_code));
+    struct recount *again = context;
+    const struct crdt_index *x = again->x;
+    uint64_t hash = 0;
+    if (x->replicated)
+        hash = crdt_spans_mark(&x->spans, id48, weight_code,
+                               crdt_stamp(&x->window, replica, generation))
+                   .hash;
+    crdt_counts_add(&again->counts, replica, generation, checkpoint_weight(weight_code), hash);
 }
 
 static void check_counts(const struct crdt_index *x)
 {
     const struct crdt_counts *c = &x->counts;
-    struct crdt_counts again;
-    CHECK(crdt_counts_init(&again, x->replicas, x->ttl + 2) == 0);
+    struct recount again = {.x = x};
+    const struct crdt_counts *a = &again.counts;
+    CHECK(crdt_counts_init(&again.counts, x->replicas, x->ttl + 2, x->replicated) == 0);
     crdt_index_each(x, recount, &again);
     size_t length = (size_t)c->mask + 1;
-    CHECK(memcmp(c->blocks, again.blocks, c->replicas * length * sizeof *c->blocks) == 0);
-    CHECK(memcmp(c->entries, again.entries, c->replicas * length * sizeof *c->entries) == 0);
-    CHECK(memcmp(c->blocks_total, again.blocks_total, c->replicas * sizeof *c->blocks_total) == 0);
-    CHECK(memcmp(c->entries_total, again.entries_total, c->replicas * sizeof *c->entries_total) ==
-          0);
-    CHECK(memcmp(c->by_generation, again.by_generation, length * sizeof *c->by_generation) == 0);
-    CHECK(c->live == again.live);
-    crdt_counts_free(&again);
+    size_t all = c->replicas * length;
+    CHECK(memcmp(c->blocks, a->blocks, all * sizeof *c->blocks) == 0);
+    CHECK(memcmp(c->entries, a->entries, all * sizeof *c->entries) == 0);
+    CHECK(memcmp(c->blocks_total, a->blocks_total, c->replicas * sizeof *c->blocks_total) == 0);
+    CHECK(memcmp(c->entries_total, a->entries_total, c->replicas * sizeof *c->entries_total) == 0);
+    CHECK(memcmp(c->by_generation, a->by_generation, length * sizeof *c->by_generation) == 0);
+    CHECK(c->live == a->live);
+    if (x->replicated) {
+        CHECK(memcmp(c->digest, a->digest, all * sizeof *c->digest) == 0);
+        CHECK(memcmp(c->digest_by_generation, a->digest_by_generation,
+                     length * sizeof *c->digest_by_generation) == 0);
+    }
+    crdt_counts_free(&again.counts);
+}
+
+static void recount_sketch(const struct crdt_index *x, struct crdt_spans *again, uint64_t id,
+                           uint8_t code, uint32_t stamp)
+{
+    uint32_t generation = crdt_stamp_generation(&x->window, stamp);
+    if (!crdt_spans_alive(&x->spans, generation))
+        return;
+    struct crdt_mark mark = crdt_spans_mark(&x->spans, id, code, stamp);
+    crdt_spans_flip(again, generation, &mark, 1);
+}
+
+/* Invariant 6: the sketches are those of all entries in memory, alive or dead. */
+static void check_sketches(const struct crdt_index *x)
+{
+    const struct crdt_spans *s = &x->spans;
+    struct crdt_spans again;
+    CHECK(crdt_spans_init(&again, &x->window, x->replicas, x->ttl) == 0);
+    for (uint32_t i = 0; i < x->table.buckets; i++) {
+        const struct crdt_bucket *b = &x->table.bucket[i];
+        for (unsigned used = b->used; used != 0; used &= used - 1) {
+            uint64_t entry = b->slot[__builtin_ctz(used)];
+            uint64_t id = crdt_table_id(&x->table, i, entry);
+            uint8_t code = crdt_entry_code(entry);
+            uint32_t stamp = crdt_entry_stamp(entry);
+            uint32_t at = 0;
+            if (!crdt_entry_is_set(entry)) {
+                recount_sketch(x, &again, id, code, stamp);
+                continue;
+            }
+            uint32_t set = crdt_entry_set(entry);
+            while (crdt_holders_next(&x->holders, set, &at, &stamp))
+                recount_sketch(x, &again, id, code, stamp);
+            at = 0;
+            while (crdt_holders_next_dead(&x->holders, set, &at, &stamp))
+                recount_sketch(x, &again, id, code, stamp);
+        }
+    }
+    CHECK(s->first == x->window.floor / s->length);
+    for (uint32_t i = 0; i < s->count; i++) {
+        CHECK(s->dirty[i] || !again.dirty[i]);
+        if (s->dirty[i]) /* else nothing was ever written there */
+            CHECK(memcmp(&s->ring[i], &again.ring[i], sizeof *s->ring) == 0);
+    }
+    crdt_spans_free(&again);
 }
 
 /* Invariant 2: within its two buckets, no live entry or set stands twice. */
@@ -73,8 +136,12 @@ void crdt_index_check(const struct crdt_index *x)
     const struct crdt_window *w = &x->window;
     CHECK(w->floor <= w->now + 1 && w->floor >= crdt_index_floor_at(x, w->now));
     CHECK(x->base <= w->floor && w->now + 1 - x->base < CRDT_GENERATIONS);
-    for (unsigned r = 0; r < x->replicas; r++)
+    uint32_t retirements = 0;
+    for (unsigned r = 0; r < x->replicas; r++) {
         CHECK((x->retired[r] >> (w->incarnation[r] >> 12) & 1) == 0);
+        retirements += (uint32_t)__builtin_popcount(x->retired[r]);
+    }
+    CHECK(retirements == x->retirements);
     uint32_t span = w->now + 1 - x->base;
     crdt_table_check(&x->table, x->retired, span);
     crdt_arena_check(&x->holders.arena);
@@ -95,6 +162,8 @@ void crdt_index_check(const struct crdt_index *x)
     }
     CHECK(units == x->holders.arena.used);
     check_counts(x);
+    if (x->replicated)
+        check_sketches(x);
     struct crdt_index_stats stats;
     crdt_index_stats(x, &stats);
     CHECK(stats.bytes <= stats.bytes_max && stats.slots_live <= stats.slots);

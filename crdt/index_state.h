@@ -1,11 +1,13 @@
-/* The inside of the index, for its own files only: index.c (life, learning, asking), index_upkeep.c
- * (time, memory, the sweeper) and index_check.c (accounting, invariants). */
+/* The inside of the index, for its own files only: index.c (life, learning), index_ask.c (asking,
+ * walking), index_agree.c (bookkeeping; digests and sketches), index_upkeep.c (time, memory, the
+ * sweeper) and index_check.c (accounting, invariants). */
 #ifndef CRDT_INDEX_STATE_H
 #define CRDT_INDEX_STATE_H
 
 #include "crdt/counts.h"
 #include "crdt/holders.h"
 #include "crdt/index.h"
+#include "crdt/spans.h"
 #include "crdt/table.h"
 #include "crdt/window.h"
 
@@ -16,14 +18,16 @@ struct crdt_index {
     struct crdt_table table;
     struct crdt_holders holders;
     struct crdt_counts counts;
+    struct crdt_spans spans; /* not in use if the index is not replicated */
+    bool replicated;
     uint32_t replicas;
     uint32_t ttl;
     uint64_t slots_limit;
-    uint32_t rkey[CRDT_REPLICAS_MAX];
     struct crdt_index_stats stats; /* its counters of events; the rest is filled in when asked */
 
     /* The sweeper. When a lap ends, whatever was dead when it began is gone. */
     uint32_t hand;
+    uint32_t retirements;                    /* bits set in `retired` */
     uint32_t base;                           /* no stamp in memory is older */
     uint32_t lap_floor;                      /* the floor when this lap began */
     uint16_t retired[CRDT_REPLICAS_MAX];     /* incarnations that may still be in memory, as bits */
@@ -36,11 +40,33 @@ static inline uint32_t crdt_index_floor_at(const struct crdt_index *x, uint32_t 
     return now > x->ttl ? now - x->ttl : 0;
 }
 
+/* What the fixed parts allocate: everything but the table and the sets. */
+uint64_t crdt_index_fixed_bytes(const struct crdt_index *x);
+
 /* A new lap of the sweeper begins. */
 void crdt_index_lap_begin(struct crdt_index *x);
 
 /* Whether one more slot may be used; raises the floor if need be, but never above the present: what
  * is being used now is worth more than anything that could take its place. */
 bool crdt_index_make_space(struct crdt_index *x);
+
+/* --- bookkeeping: counters, digests and sketches follow what happens to the entries ---------- */
+
+/* An observation: what the bookkeeping must know of an entry. */
+struct crdt_item {
+    struct crdt_place place;
+    uint32_t generation;
+    uint16_t replica;
+    uint8_t code;
+};
+
+/* A live entry has come, or has moved up from the generation `known`. */
+void crdt_index_book_new(struct crdt_index *x, const struct crdt_item *item);
+void crdt_index_book_newer(struct crdt_index *x, const struct crdt_item *item, uint32_t known);
+/* The memory of a dead entry is used for something else. */
+void crdt_index_book_gone(struct crdt_index *x, uint64_t id, uint8_t code, uint32_t stamp);
+
+/* crdt_table_insert() with the bookkeeping for whose slot it took. */
+uint64_t *crdt_index_put(struct crdt_index *x, struct crdt_place place, uint64_t entry);
 
 #endif

@@ -12,7 +12,7 @@
  *
  * The estimate is a tug-of-war sketch (Alon, Matias, Szegedy, 1996): each symbol adds +1 or -1 to
  * one of CRDT_ESTIMATE_COUNTERS counters; the sum of the squared differences of two routers'
- * counters estimates how many symbols differ, with a standard error of 9 %. Only differences count,
+ * counters estimates how many symbols differ, with a standard error of 6 %. Only differences count,
  * so one byte a counter, modulo 256, is enough.
  */
 #ifndef CRDT_SKETCH_H
@@ -24,7 +24,7 @@
 enum {
     CRDT_SKETCH_PARTS = 3,
     CRDT_SKETCH_CELLS = 1920,     /* per part; 2^7 * 3 * 5: folds to each of its divisors */
-    CRDT_ESTIMATE_COUNTERS = 256, /* bytes */
+    CRDT_ESTIMATE_COUNTERS = 512, /* bytes */
     CRDT_CELL_BYTES = 15,         /* on the wire: 12 of the symbol, 3 of the check */
 };
 
@@ -57,7 +57,8 @@ void crdt_cells_add(struct crdt_cell *cells, const struct crdt_cell *other, uint
 /* Estimated number of differing symbols, from both routers' counters. */
 uint64_t crdt_sketch_estimate(const uint8_t a[CRDT_ESTIMATE_COUNTERS],
                               const uint8_t b[CRDT_ESTIMATE_COUNTERS]);
-/* Cells per part that such a difference needs, a divisor of CRDT_SKETCH_CELLS; 0: too many. */
+/* Cells per part that such an estimated difference needs, a divisor of CRDT_SKETCH_CELLS; 0: too
+ * many. */
 uint32_t crdt_sketch_width(uint64_t differences);
 /* A width that a peer may name: a divisor, not 0. */
 static inline bool crdt_sketch_width_is_valid(uint32_t width)

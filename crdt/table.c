@@ -27,7 +27,23 @@ int crdt_table_init(struct crdt_table *t, const struct crdt_window *window, uint
 void crdt_table_free(struct crdt_table *t)
 {
     free(t->memory);
+    free(t->moved);
     t->memory = NULL;
+    t->moved = NULL;
+}
+
+int crdt_table_remember(struct crdt_table *t, uint32_t count)
+{
+    t->moved = malloc(count * sizeof *t->moved);
+    t->moved_mask = count - 1;
+    return t->moved == NULL ? ERR_NOMEM : 0;
+}
+
+void crdt_table_note_move(struct crdt_table *t, uint32_t bucket)
+{
+    if (t->moved != NULL)
+        t->moved[t->moves & t->moved_mask] = bucket;
+    t->moves++;
 }
 
 /* The first bucket of an entry that lies in `bucket`. */
@@ -71,7 +87,7 @@ void crdt_table_remove(struct crdt_table *t, uint32_t bucket, unsigned slot)
 }
 
 /* A free slot of the bucket, made so if a dead entry is in it; -1 if all seven are alive. */
-static int free_slot(struct crdt_table *t, uint32_t bucket)
+static int free_slot(struct crdt_table *t, uint32_t bucket, struct crdt_taken *taken)
 {
     const struct crdt_bucket *b = &t->bucket[bucket];
     unsigned unused = ~(unsigned)b->used & ((1u << CRDT_SLOTS) - 1);
@@ -80,6 +96,7 @@ static int free_slot(struct crdt_table *t, uint32_t bucket)
     for (unsigned s = 0; s < CRDT_SLOTS; s++) {
         if (!crdt_entry_is_dead(t->window, b->slot[s]))
             continue;
+        *taken = (struct crdt_taken){.any = true, .bucket = bucket, .entry = b->slot[s]};
         crdt_table_remove(t, bucket, s);
         t->reclaimed++;
         return (int)s;
@@ -112,6 +129,7 @@ static void move(struct crdt_table *t, uint32_t from, unsigned slot, uint32_t to
     b->used |= (uint8_t)(1u << to_slot);
     a->slot[slot] = 0;
     a->used &= (uint8_t) ~(1u << slot);
+    crdt_table_note_move(t, to);
 }
 
 /* One step of the search: this bucket is the other one of an entry of the parent step. */
@@ -125,7 +143,8 @@ struct step {
  * on the way. A shortest way meets no bucket twice, so the moves do not disturb one another. Sets
  * stay where they are: they may hold dead stamps, which must not slip behind the sweeper's hand.
  * Returns the bucket of the two that has room now, and its slot; false if none was found. */
-static bool search(struct crdt_table *t, struct crdt_place place, uint32_t *bucket, unsigned *slot)
+static bool search(struct crdt_table *t, struct crdt_place place, uint32_t *bucket, unsigned *slot,
+                   struct crdt_taken *taken)
 {
     struct step queue[SEARCH_MAX];
     unsigned length = 0;
@@ -133,7 +152,7 @@ static bool search(struct crdt_table *t, struct crdt_place place, uint32_t *buck
     if (place.second != place.first)
         queue[length++] = (struct step){.bucket = place.second, .parent = UINT16_MAX};
     for (unsigned i = 0; i < length; i++) {
-        int room = free_slot(t, queue[i].bucket);
+        int room = free_slot(t, queue[i].bucket, taken);
         if (room >= 0) {
             struct step step = queue[i];
             while (step.parent != UINT16_MAX) {
@@ -159,14 +178,16 @@ static bool search(struct crdt_table *t, struct crdt_place place, uint32_t *buck
     return false;
 }
 
-uint64_t *crdt_table_insert(struct crdt_table *t, struct crdt_place place, uint64_t entry)
+uint64_t *crdt_table_insert(struct crdt_table *t, struct crdt_place place, uint64_t entry,
+                            struct crdt_taken *taken)
 {
+    taken->any = false;
     uint32_t bucket = place.first;
     unsigned slot = 0;
-    int room = free_slot(t, bucket);
+    int room = free_slot(t, bucket, taken);
     if (room >= 0)
         slot = (unsigned)room;
-    else if (!search(t, place, &bucket, &slot))
+    else if (!search(t, place, &bucket, &slot, taken))
         return NULL;
     if (bucket != place.first) {
         entry |= CRDT_ENTRY_SECOND;

@@ -49,6 +49,18 @@ struct crdt_table {
     /* Entries without a set, alive or dead, by generation modulo 4,096: what a rising floor takes
      * off `single`. */
     uint32_t by_generation[CRDT_GENERATIONS];
+    /* The buckets that entries came to last, which whoever walks the table may have passed by then:
+     * a ring. */
+    uint32_t *moved;
+    uint32_t moved_mask;
+    uint64_t moves; /* ever */
+};
+
+/* A dead entry whose slot an insert took. */
+struct crdt_taken {
+    bool any;
+    uint32_t bucket;
+    uint64_t entry;
 };
 
 /* Where an id may be. */
@@ -56,10 +68,13 @@ struct crdt_place {
     uint32_t tag;
     uint32_t first;
     uint32_t second; /* the same as `first` for a few ids */
+    uint64_t id;     /* its lower 48 bits */
 };
 
 int crdt_table_init(struct crdt_table *t, const struct crdt_window *window, uint64_t bytes_max);
 void crdt_table_free(struct crdt_table *t);
+/* Keeps the last `count` moves, a power of two. */
+int crdt_table_remember(struct crdt_table *t, uint32_t count);
 /* The table's own invariants; `span` is the greatest age that a stamp may have. */
 void crdt_table_check(const struct crdt_table *t, const uint16_t *retired, uint32_t span);
 
@@ -137,7 +152,8 @@ static inline struct crdt_place crdt_table_place(const struct crdt_table *t, uin
     uint32_t first = start + (uint32_t)((uint64_t)(uint32_t)mix * width >> 32);
     uint32_t mirror = (uint32_t)((mix >> 32) * t->buckets >> 32);
     uint32_t second = mirror >= first ? mirror - first : mirror + t->buckets - first;
-    return (struct crdt_place){.tag = tag, .first = first, .second = second};
+    return (struct crdt_place){
+        .tag = tag, .first = first, .second = second, .id = id & UINT64_C(0xffffffffffff)};
 }
 
 static inline void crdt_table_prefetch(const struct crdt_table *t, struct crdt_place place)
@@ -152,14 +168,27 @@ static inline void crdt_table_prefetch_second(const struct crdt_table *t, struct
         __builtin_prefetch(&t->bucket[place.second]);
 }
 
-/* The id of an entry in a bucket. */
+/* The id of an entry in a bucket. Exact if there are CRDT_EXACT_BUCKETS; with fewer, one id stands
+ * for all that the table cannot tell apart. */
+enum { CRDT_EXACT_BUCKETS = 65536 };
 uint64_t crdt_table_id(const struct crdt_table *t, uint32_t bucket, uint64_t entry);
+/* The id that crdt_table_id() will give for an entry at this place. */
+static inline uint64_t crdt_table_id_at(const struct crdt_table *t, struct crdt_place place)
+{
+    return t->buckets >= CRDT_EXACT_BUCKETS
+               ? place.id
+               : crdt_table_id(t, place.first, crdt_entry(place.tag, 0, 0));
+}
 
 /* --- changing ------------------------------------------------------------------------------- */
 
 /* Inserts (without looking for an equal one). `entry` comes without CRDT_ENTRY_SECOND. Returns the
- * new entry, valid until the next change, or NULL if there is no room. */
-uint64_t *crdt_table_insert(struct crdt_table *t, struct crdt_place place, uint64_t entry);
+ * new entry, valid until the next change, or NULL if there is no room. *taken tells whose slot it
+ * took, in either case. */
+uint64_t *crdt_table_insert(struct crdt_table *t, struct crdt_place place, uint64_t entry,
+                            struct crdt_taken *taken);
+/* An entry came to this bucket that was elsewhere before. */
+void crdt_table_note_move(struct crdt_table *t, uint32_t bucket);
 /* How many entries could be inserted there without moving others. */
 unsigned crdt_table_room(const struct crdt_table *t, struct crdt_place place);
 void crdt_table_remove(struct crdt_table *t, uint32_t bucket, unsigned slot);

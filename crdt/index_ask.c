@@ -1,0 +1,233 @@
+#include <string.h>
+
+#include "base/check.h"
+#include "base/checkpoint.h"
+#include "base/err.h"
+#include "crdt/index_lookup.h"
+
+enum {
+    /* Points between the prefetch of the first bucket, of the second where it will be needed, and
+     * use: as in index.c. */
+    AHEAD = 16,
+    AHEAD_SECOND = 8,
+};
+
+/* --- matching ------------------------------------------------------------------------------- */
+
+static void match_in(const struct crdt_index *x, uint32_t bucket, unsigned second, uint32_t tag,
+                     uint8_t code, struct crdt_match *m, unsigned index)
+{
+    const struct crdt_window *w = &x->window;
+    const struct crdt_bucket *b = &x->table.bucket[bucket];
+    for (unsigned found = crdt_bucket_find(b, tag, code, second); found != 0; found &= found - 1) {
+        uint64_t entry = b->slot[__builtin_ctz(found)];
+        if (crdt_entry_is_set(entry)) {
+            crdt_holders_match(&x->holders, crdt_entry_set(entry), m, index);
+            continue;
+        }
+        uint32_t stamp = crdt_entry_stamp(entry);
+        unsigned replica = crdt_stamp_replica(stamp);
+        uint16_t age = crdt_stamp_age((uint16_t)stamp, w->incarnation[replica], w->newest);
+        if (age < m->limit[replica])
+            crdt_match_resolve(m, w, replica, age, index);
+    }
+}
+
+static void match_point(const struct crdt_index *x, const struct crdt_place *place, uint8_t code,
+                        struct crdt_match *m, unsigned index)
+{
+    match_in(x, place->first, 0, place->tag, code, m, index);
+    if (x->table.bucket[place->first].overflow > 0)
+        match_in(x, place->second, CRDT_ENTRY_SECOND, place->tag, code, m, index);
+}
+
+static void match_begin(const struct crdt_index *x, struct crdt_match *m, const uint32_t *floors)
+{
+    const struct crdt_window *w = &x->window;
+    for (uint32_t r = 0; r < m->replicas; r++) {
+        uint32_t floor = floors != NULL && floors[r] > w->floor ? floors[r] : w->floor;
+        bool possible = floor <= w->now + 1 && x->counts.entries_total[r] > 0;
+        m->limit[r] = possible ? (uint16_t)(w->now + 2 - floor) : 0;
+        m->pending += possible;
+    }
+}
+
+void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
+                      const uint32_t *floor_by_replica, unsigned replicas, uint16_t *length_out,
+                      uint32_t *generation_out)
+{
+    CHECK(replicas <= x->replicas && chain->length <= CHAIN_POINTS_MAX);
+    struct crdt_match m = {
+        .length_out = length_out, .generation_out = generation_out, .replicas = replicas};
+    memset(length_out, 0, replicas * sizeof *length_out);
+    if (generation_out != NULL)
+        memset(generation_out, 0, replicas * sizeof *generation_out);
+    match_begin(x, &m, floor_by_replica);
+    /* From the last point to the first: the first hit of a replica is its longest. */
+    struct crdt_place place[AHEAD];
+    const unsigned length = chain->length;
+    for (unsigned step = 0; step < length + (unsigned)AHEAD && m.pending > 0; step++) {
+        if (step >= AHEAD) {
+            unsigned i = length - 1 - (step - AHEAD);
+            match_point(x, &place[i % AHEAD], chain->points[i].code, &m, i);
+        }
+        if (step < length) {
+            unsigned i = length - 1 - step;
+            place[i % AHEAD] = crdt_table_place(&x->table, chain->points[i].id);
+            crdt_table_prefetch(&x->table, place[i % AHEAD]);
+        }
+        if (step >= AHEAD_SECOND && step - AHEAD_SECOND < length)
+            crdt_table_prefetch_second(&x->table,
+                                       place[(length - 1 - (step - AHEAD_SECOND)) % AHEAD]);
+    }
+}
+
+int crdt_index_get(const struct crdt_index *x, uint64_t id, unsigned replica, uint8_t weight_code,
+                   uint32_t *generation_out)
+{
+    CHECK(replica < x->replicas && weight_code <= CHECKPOINT_CODE_BINDING);
+    struct crdt_lookup found =
+        crdt_look_up(x, crdt_table_place(&x->table, id), weight_code, replica);
+    if (found.set != NULL &&
+        crdt_holders_get(&x->holders, crdt_entry_set(*found.set), replica, generation_out))
+        return 0;
+    if (found.entry == NULL)
+        return ERR_NOT_FOUND;
+    *generation_out = crdt_stamp_generation(&x->window, crdt_entry_stamp(*found.entry));
+    return 0;
+}
+
+/* The newest live holder so far. */
+struct best {
+    unsigned *replica;
+    uint32_t *generation;
+    uint32_t rkey;
+    bool found;
+};
+
+static void best_take(const struct crdt_index *x, struct best *best, uint32_t stamp)
+{
+    unsigned replica = crdt_stamp_replica(stamp);
+    uint32_t generation = crdt_stamp_generation(&x->window, stamp);
+    uint32_t rkey = x->replicated ? crdt_spans_rkey(&x->spans, replica, stamp >> 12 & 15) : replica;
+    if (best->found &&
+        (generation < *best->generation || (generation == *best->generation && rkey <= best->rkey)))
+        return;
+    *best->replica = replica;
+    *best->generation = generation;
+    best->rkey = rkey;
+    best->found = true;
+}
+
+static void newest_in(const struct crdt_index *x, uint32_t bucket, unsigned second, uint32_t tag,
+                      uint8_t code, struct best *best)
+{
+    const struct crdt_bucket *b = &x->table.bucket[bucket];
+    for (unsigned found = crdt_bucket_find(b, tag, code, second); found != 0; found &= found - 1) {
+        uint64_t entry = b->slot[__builtin_ctz(found)];
+        uint32_t stamp = crdt_entry_stamp(entry);
+        uint32_t at = 0;
+        if (!crdt_entry_is_set(entry)) {
+            if (crdt_stamp_alive(&x->window, stamp))
+                best_take(x, best, stamp);
+            continue;
+        }
+        while (crdt_holders_next(&x->holders, crdt_entry_set(entry), &at, &stamp))
+            best_take(x, best, stamp);
+    }
+}
+
+int crdt_index_newest(const struct crdt_index *x, uint64_t id, uint8_t weight_code,
+                      unsigned *replica_out, uint32_t *generation_out)
+{
+    CHECK(weight_code <= CHECKPOINT_CODE_BINDING);
+    struct crdt_place place = crdt_table_place(&x->table, id);
+    struct best best = {.generation = generation_out, .replica = replica_out};
+    newest_in(x, place.first, 0, place.tag, weight_code, &best);
+    if (place.first != place.second)
+        newest_in(x, place.second, CRDT_ENTRY_SECOND, place.tag, weight_code, &best);
+    return best.found ? 0 : ERR_NOT_FOUND;
+}
+
+/* --- walking -------------------------------------------------------------------------------- */
+
+typedef void (*visit_fn)(void *context, uint64_t id48, uint8_t weight_code, unsigned replica,
+                         uint32_t generation);
+
+static void visit_bucket(const struct crdt_index *x, uint32_t bucket, visit_fn visit, void *context)
+{
+    const struct crdt_window *w = &x->window;
+    const struct crdt_bucket *b = &x->table.bucket[bucket];
+    for (unsigned used = b->used; used != 0; used &= used - 1) {
+        uint64_t entry = b->slot[__builtin_ctz(used)];
+        uint64_t id = crdt_table_id(&x->table, bucket, entry);
+        uint8_t code = crdt_entry_code(entry);
+        uint32_t stamp = crdt_entry_stamp(entry);
+        uint32_t at = 0;
+        if (!crdt_entry_is_set(entry)) {
+            if (crdt_stamp_alive(w, stamp))
+                visit(context, id, code, crdt_stamp_replica(stamp),
+                      crdt_stamp_generation(w, stamp));
+            continue;
+        }
+        while (crdt_holders_next(&x->holders, crdt_entry_set(entry), &at, &stamp))
+            visit(context, id, code, crdt_stamp_replica(stamp), crdt_stamp_generation(w, stamp));
+    }
+}
+
+void crdt_index_each(const struct crdt_index *x, visit_fn visit, void *context)
+{
+    for (uint32_t i = 0; i < x->table.buckets; i++)
+        visit_bucket(x, i, visit, context);
+}
+
+/* Whatever was in the table when the walk began is, at any time, visited, or in a bucket ahead, or
+ * in a bucket to which it moved since the walk last looked at the moves. */
+bool crdt_index_walk(const struct crdt_index *x, struct crdt_index_cursor *c, uint32_t buckets,
+                     visit_fn visit, void *context)
+{
+    const struct crdt_table *t = &x->table;
+    if (c->bucket == 0 || t->moves - c->moves > t->moved_mask) {
+        c->bucket = 0; /* too much has moved since the last call: once more */
+        c->moves = t->moves;
+    }
+    for (; buckets > 0 && c->moves < t->moves; c->moves++) {
+        uint32_t bucket = t->moved[c->moves & t->moved_mask];
+        if (bucket >= c->bucket)
+            continue; /* ahead */
+        visit_bucket(x, bucket, visit, context);
+        buckets--;
+    }
+    for (; buckets > 0 && c->bucket < t->buckets; buckets--)
+        visit_bucket(x, c->bucket++, visit, context);
+    return c->bucket < t->buckets || c->moves < t->moves;
+}
+
+/* --- counters ------------------------------------------------------------------------------- */
+
+uint64_t crdt_index_blocks(const struct crdt_index *x, unsigned replica, uint32_t generation)
+{
+    CHECK(replica < x->replicas);
+    if (generation < x->window.floor || generation > x->window.now + 1)
+        return 0;
+    struct crdt_index_ring ring = crdt_index_ring(x, replica);
+    return crdt_index_ring_at(&ring, generation);
+}
+
+uint64_t crdt_index_blocks_total(const struct crdt_index *x, unsigned replica)
+{
+    CHECK(replica < x->replicas);
+    return x->counts.blocks_total[replica];
+}
+
+struct crdt_index_ring crdt_index_ring(const struct crdt_index *x, unsigned replica)
+{
+    CHECK(replica < x->replicas);
+    return (struct crdt_index_ring){
+        .counts = x->counts.blocks + (size_t)replica * (x->counts.mask + 1),
+        .mask = x->counts.mask,
+        .newest = x->window.now + 1,
+        .oldest = x->window.floor,
+        .total = x->counts.blocks_total[replica],
+    };
+}

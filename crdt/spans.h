@@ -1,0 +1,90 @@
+/* The sketches of a replicated index: one for each span of generations, in a ring.
+ *
+ * An index keeps ttl + 2 generations; a span is ttl / 32 of them (rounded up), so at most 34 spans
+ * are alive, and time takes a span out by clearing its sketch. The sketch of a span is the XOR of
+ * the symbols of all entries that are physically in memory with a generation of that span, dead
+ * ones included: an entry goes out when its memory is used for something else, under the name
+ * (rkey) that its cache had. So the names of retired incarnations are kept here, too.
+ */
+#ifndef CRDT_SPANS_H
+#define CRDT_SPANS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "crdt/sketch.h"
+#include "crdt/window.h"
+
+enum { CRDT_SPANS = 32 }; /* per TTL */
+
+struct crdt_spans {
+    const struct crdt_window *window;
+    struct crdt_sketch *ring; /* NULL: not kept at all */
+    uint32_t *rkey;           /* [replica][16], by incarnation */
+    uint32_t length;          /* generations of a span */
+    uint32_t count;           /* of the ring */
+    uint32_t first;           /* the first span with a generation not below the floor */
+    uint32_t replicas;
+    bool dirty[CRDT_SPANS + 2];
+    bool used[CRDT_WINDOW_REPLICAS]; /* the present incarnation has had an entry */
+};
+
+/* Bytes that crdt_spans_init() will allocate. */
+uint64_t crdt_spans_bytes(uint32_t replicas, uint32_t ttl);
+int crdt_spans_init(struct crdt_spans *s, const struct crdt_window *window, uint32_t replicas,
+                    uint32_t ttl);
+void crdt_spans_free(struct crdt_spans *s);
+
+/* The floor has risen: clears the spans below it. */
+void crdt_spans_floor(struct crdt_spans *s, uint32_t floor);
+/* The sum of the spans from that of `from` on. */
+void crdt_spans_sum(const struct crdt_spans *s, uint32_t from, struct crdt_sketch *out);
+void crdt_spans_estimate(const struct crdt_spans *s, uint32_t from,
+                         uint8_t out[CRDT_ESTIMATE_COUNTERS]);
+
+static inline uint32_t crdt_spans_rkey(const struct crdt_spans *s, unsigned replica,
+                                       unsigned incarnation)
+{
+    return s->rkey[replica * 16 + incarnation];
+}
+
+/* The replica has a new incarnation, or its first: what its cache is called. */
+static inline void crdt_spans_name(struct crdt_spans *s, unsigned replica, uint32_t rkey)
+{
+    s->rkey[replica * 16 + (s->window->incarnation[replica] >> 12)] = rkey;
+    s->used[replica] = false;
+}
+
+/* The mark of an entry: `stamp` has the replica and the incarnation. */
+static inline struct crdt_mark crdt_spans_mark(const struct crdt_spans *s, uint64_t id48,
+                                               uint8_t code, uint32_t stamp)
+{
+    struct crdt_symbol symbol = {
+        .id48 = id48,
+        .rkey = crdt_spans_rkey(s, crdt_stamp_replica(stamp), stamp >> 12 & 15),
+        .generation = stamp & CRDT_GENERATION_MASK,
+        .code = code,
+    };
+    return crdt_symbol_mark(&symbol);
+}
+
+static inline struct crdt_sketch *crdt_spans_at(const struct crdt_spans *s, uint32_t generation)
+{
+    return &s->ring[generation / s->length % s->count];
+}
+
+/* Whether its span is alive. */
+static inline bool crdt_spans_alive(const struct crdt_spans *s, uint32_t generation)
+{
+    return generation / s->length >= s->first;
+}
+
+static inline void crdt_spans_flip(struct crdt_spans *s, uint32_t generation,
+                                   const struct crdt_mark *mark, int sign)
+{
+    uint32_t at = generation / s->length % s->count;
+    s->dirty[at] = true;
+    crdt_sketch_flip_mark(&s->ring[at], mark, sign);
+}
+
+#endif
