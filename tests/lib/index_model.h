@@ -45,6 +45,8 @@ struct model {
     uint32_t now;
     uint32_t floor;
     bool tight; /* memory may run out */
+    bool replicated;
+    uint32_t rkeys; /* names given to caches so far */
     uint64_t refused;
     uint64_t stale;
     uint64_t future;
@@ -181,7 +183,7 @@ static void model_advance(struct model *m, struct crdt_index *x, uint32_t now)
 
 static void model_forget(struct model *m, struct crdt_index *x, unsigned replica)
 {
-    crdt_index_forget(x, replica, 0);
+    crdt_index_forget(x, replica, ++m->rkeys);
     for (unsigned id = 0; id < MODEL_IDS; id++) {
         for (unsigned c = 0; c < MODEL_CODES; c++)
             m->held[id][c][replica] = false;
@@ -260,7 +262,9 @@ static void model_run(const uint8_t *bytes, size_t size, unsigned check_every,
     static const uint32_t ttls[] = {8, 3, 60, CRDT_TTL_MAX};
     struct tape t = {bytes, size};
     memset(&m, 0, sizeof m);
-    m.replicas = replicas[tape_below(&t, 4)];
+    uint32_t first = tape_byte(&t);
+    m.replicas = replicas[first % 4];
+    m.replicated = first >= 128;
     m.ttl = ttls[tape_below(&t, 4)];
     if (m.ttl == CRDT_TTL_MAX)
         m.replicas = 5; /* checking recounts all rings: keep it quick */
@@ -268,12 +272,16 @@ static void model_run(const uint8_t *bytes, size_t size, unsigned check_every,
     m.floor = m.now > m.ttl ? m.now - m.ttl : 0;
     m.tight = tape_below(&t, 2) == 0;
     struct crdt_index *x = NULL;
-    struct crdt_index_config config = {
-        .replicas_max = m.replicas, .ttl_generations = m.ttl, .generation = m.now};
+    struct crdt_index_config config = {.replicas_max = m.replicas,
+                                       .ttl_generations = m.ttl,
+                                       .generation = m.now,
+                                       .replicated = m.replicated};
     if (m.tight) {
         config.bytes_max = model_least_bytes(config) + tape_byte(&t) * 64;
     } else {
         config.bytes_max = (UINT64_C(1) << 17) + m.replicas * (m.ttl + 2) * 16;
+        if (m.replicated)
+            config.bytes_max += UINT64_C(4) << 20;
     }
     CHECK(crdt_index_create(&x, &config) == 0);
     while (t.left > 0) {
