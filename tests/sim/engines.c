@@ -1,0 +1,100 @@
+/* The inference engines as routers see them: names, start times, what their metrics say. */
+#include <string.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "tests/sim/sim.h"
+
+enum { PROBE_US = 500000 };
+
+void sim_engines_open(struct sim_world *w)
+{
+    for (unsigned i = 0; i < w->config.engines; i++) {
+        struct sim_engine *e = &w->engines[i];
+        (void)snprintf(e->name, sizeof e->name, "10.1.0.%u:8000", i);
+        e->up = true;
+        /* The last ones stand in no configuration: they are added at run time. */
+        e->listed = i < 2 || i + 2 < w->config.engines;
+        e->started_ms = sim_wall_ms(w) - 1000 * (1 + prng_below(&w->prng, 100000));
+    }
+}
+
+int sim_engine_of_slot(const struct sim_world *w, const struct sim_node *n, unsigned slot)
+{
+    struct slice name = node_router_replica_name(n->router, slot);
+    for (unsigned i = 0; i < w->config.engines; i++) {
+        if (slice_equal(name, slice_of_cstr(w->engines[i].name)))
+            return (int)i;
+    }
+    return -1;
+}
+
+/* Configurations differ: each router is told some of them, all together all. */
+void sim_engines_configure(struct sim_world *w, struct sim_node *n)
+{
+    unsigned count = w->config.engines;
+    unsigned first = (unsigned)prng_below(&w->prng, count);
+    for (unsigned i = 0; i < count; i++) {
+        unsigned engine = (first + i) % count;
+        const struct sim_engine *e = &w->engines[engine];
+        bool told = e->listed && (engine % w->config.nodes == n->number || engine == 0 ||
+                                  prng_below(&w->prng, 3) > 0);
+        if (!told)
+            continue;
+        int slot = node_router_replica_add(n->router, slice_of_cstr(e->name), NODE_ENGINE_VLLM);
+        CHECK(slot >= 0);
+        n->slot_of_engine[engine] = slot;
+    }
+}
+
+static void probe_one(struct sim_world *w, struct sim_node *n, unsigned engine)
+{
+    const struct sim_engine *e = &w->engines[engine];
+    unsigned slot = (unsigned)n->slot_of_engine[engine];
+    uint64_t now_ms = sim_node_mono_us(w, n) / 1000;
+    node_router_probed(n->router, slot, e->up, !e->up, now_ms);
+    if (!e->up)
+        return;
+    struct node_scrape s = node_scrape_untold;
+    s.vllm = true;
+    s.running = e->running;
+    s.waiting = 0;
+    s.cache_tokens = 500000;
+    s.start_time_s = (double)e->started_ms / 1000;
+    (void)node_router_scraped(n->router, slot, &s, now_ms);
+}
+
+static void probe(void *context, struct sim_event *e)
+{
+    struct sim_world *w = context;
+    struct sim_node *n = &w->nodes[e->node];
+    if (w->closing || !n->up || n->life != e->a)
+        return;
+    if (sim_node_runs(n)) {
+        for (unsigned i = 0; i < w->config.engines; i++) {
+            if (n->slot_of_engine[i] >= 0)
+                probe_one(w, n, i);
+        }
+        sim_node_touch(w, n);
+    }
+    struct sim_event next = *e;
+    next.at_us += PROBE_US;
+    sim_queue_put(&w->queue, &next);
+}
+
+void sim_engines_probe_begin(struct sim_world *w, struct sim_node *n)
+{
+    sim_queue_put(&w->queue,
+                  &(struct sim_event){.at_us = w->now_us + prng_below(&w->prng, PROBE_US),
+                                      .happen = probe,
+                                      .node = n->number,
+                                      .a = n->life});
+}
+
+void sim_engine_restart(struct sim_world *w, unsigned engine)
+{
+    struct sim_engine *e = &w->engines[engine];
+    sim_say(w, "engine %s restarts", e->name);
+    e->up = true;
+    e->started_ms = sim_wall_ms(w);
+}

@@ -1,0 +1,108 @@
+#include "tests/sim/measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "tests/sim/sim.h"
+
+enum { SETTLE_S = 3, STEP_US = 250, GIVE_UP_US = 20000000 };
+
+/* A request that shows a point which nobody has: `unique` makes it. */
+static bool all_hold(struct sim_world *w, const struct sim_fact *f)
+{
+    for (unsigned i = 0; i < w->config.nodes; i++) {
+        struct crdt_state *s = sim_node_state(&w->nodes[i]);
+        int slot = crdt_registry_by_key(crdt_state_registry(s), f->replica);
+        uint32_t generation;
+        if (slot < 0 || crdt_index_get(crdt_state_index(s), f->id48, (unsigned)slot, f->code,
+                                       &generation) != ERR_OK)
+            return false;
+    }
+    return true;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static struct sim_world *open_calm(uint64_t seed, unsigned nodes, double loss)
+{
+    struct sim_config c;
+    sim_config_of_seed(&c, seed, SIM_CALM, (int)nodes);
+    c.relay_above = 0;
+    c.loss = loss;
+    c.check_every = UINT64_MAX;
+    c.generation_ms = 10000;
+    c.ttl_ms = 80000; /* few sketches: memory of 256 nodes */
+    c.spread_start = nodes > 16;
+    c.requests_s = nodes;
+    struct sim_world *w = sim_world_open(&c);
+    w->measuring = true;
+    sim_start(w);
+    sim_run_until(w, w->now_us + SETTLE_S * SIM_S);
+    return w;
+}
+
+void sim_measure_latency(uint64_t seed, unsigned nodes, double loss, unsigned count)
+{
+    struct sim_world *w = open_calm(seed, nodes, loss);
+    uint64_t *times = calloc(count, sizeof *times);
+    CHECK(times != NULL);
+    for (unsigned k = 0; k < count; k++) {
+        sim_run_until(w, w->now_us + 20 * SIM_MS + prng_below(&w->prng, 100 * SIM_MS));
+        struct sim_node *n = &w->nodes[prng_below(&w->prng, nodes)];
+        struct sim_fact f;
+        uint64_t begin = w->now_us;
+        sim_work_request(w, n, 1000000 + k, &f);
+        while (!all_hold(w, &f)) {
+            if (w->now_us - begin > GIVE_UP_US)
+                sim_broken(w, "latency", "an observation did not arrive everywhere");
+            sim_run_until(w, w->now_us + STEP_US);
+        }
+        times[k] = w->now_us - begin;
+    }
+    qsort(times, count, sizeof *times, ascending);
+    printf("simulated: N=%-3u loss %.1f %%: all nodes hold one observation after p50 %.1f ms, "
+           "p99 %.1f ms, max %.1f ms (%u observations)\n",
+           nodes, loss * 100, (double)times[count / 2] / 1e3, (double)times[count * 99 / 100] / 1e3,
+           (double)times[count - 1] / 1e3, count);
+    (void)fflush(stdout);
+    free(times);
+    sim_world_close(w);
+}
+
+static uint64_t observations_out(const struct sim_world *w)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < w->config.nodes; i++) {
+        struct crdt_state_stats s;
+        crdt_state_stats(sim_node_state(&w->nodes[i]), &s);
+        sum += s.observations_out;
+    }
+    return sum;
+}
+
+void sim_measure_bytes(uint64_t seed, unsigned nodes, unsigned per_s)
+{
+    struct sim_world *w = open_calm(seed, nodes, 0);
+    enum { SECONDS = 5, POINTS = 32 };
+    uint64_t bytes = w->net.bytes, made = observations_out(w);
+    uint64_t requests = (uint64_t)SECONDS * per_s / POINTS;
+    uint64_t begin = w->now_us;
+    for (uint64_t k = 0; k < requests; k++) {
+        sim_run_until(w, begin + k * SECONDS * SIM_S / requests);
+        struct sim_node *n = &w->nodes[prng_below(&w->prng, nodes)];
+        sim_work_request_of(w, n, (unsigned)(1000000 + k), POINTS, NULL);
+    }
+    sim_run_until(w, w->now_us + 100 * SIM_MS);
+    bytes = w->net.bytes - bytes;
+    made = observations_out(w) - made;
+    printf("simulated: N=%-3u %u observations/s: %.2f bytes on the wire per observation and peer, "
+           "all headers, keep-alives and reports counted\n",
+           nodes, per_s, (double)bytes / (double)made / (nodes - 1));
+    sim_world_close(w);
+}

@@ -1,0 +1,334 @@
+/* What goes wrong. One trouble after the other, many of them at the same time; each ends by itself,
+ * and sim_nemesis_heal() ends them all. */
+#include <string.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "tests/sim/sim.h"
+
+enum { TROUBLE_MS_MAX = 1500 };
+
+static unsigned any_node(struct sim_world *w)
+{
+    return (unsigned)prng_below(&w->prng, w->config.nodes);
+}
+
+static uint64_t between(struct sim_world *w, uint64_t low, uint64_t high)
+{
+    return low + prng_below(&w->prng, high - low + 1);
+}
+
+/* --- troubles of the network ---------------------------------------------------------------- */
+
+static void net_calms(void *context, struct sim_event *e)
+{
+    struct sim_world *w = context;
+    (void)e;
+    w->net.loss = w->config.loss;
+    w->net.duplicate = w->net.reorder = w->net.flip = 0;
+    w->net.slow = 1;
+}
+
+static void later(struct sim_world *w, uint64_t us, void (*happen)(void *, struct sim_event *),
+                  unsigned node, uint64_t a)
+{
+    sim_queue_put(&w->queue, &(struct sim_event){
+                                 .at_us = w->now_us + us, .happen = happen, .node = node, .a = a});
+}
+
+static void bad_weather(struct sim_world *w)
+{
+    w->net.loss = prng_unit(&w->prng) * 0.3;
+    w->net.duplicate = prng_unit(&w->prng) * 0.2;
+    w->net.reorder = prng_unit(&w->prng) * 0.3;
+    w->net.flip = sim_chance(w, 0.5) ? prng_unit(&w->prng) * 0.05 : 0;
+    w->net.slow = sim_chance(w, 0.3) ? 10 : 1;
+    sim_say(w, "weather: loss %.2f, twice %.2f, reorder %.2f, flip %.2f, slow %.0f", w->net.loss,
+            w->net.duplicate, w->net.reorder, w->net.flip, w->net.slow);
+    later(w, between(w, 200, 4000) * SIM_MS, net_calms, 0, 0);
+}
+
+static void links_join(void *context, struct sim_event *e)
+{
+    struct sim_world *w = context;
+    (void)e;
+    if (w->closing)
+        return;
+    sim_say(w, "partitions end");
+    for (unsigned i = 0; i < w->config.nodes * w->config.nodes; i++)
+        w->net.links[i].cut = false;
+}
+
+static void cut(struct sim_world *w, unsigned a, unsigned b, bool both)
+{
+    sim_link(w, a, b)->cut = true;
+    if (both)
+        sim_link(w, b, a)->cut = true;
+}
+
+/* Two halves; or two halves with a bridge that both reach; or one direction of some links. */
+static void partition(struct sim_world *w, uint64_t length_us)
+{
+    unsigned n = w->config.nodes;
+    uint64_t kind = prng_below(&w->prng, 3);
+    unsigned bridge = kind == 1 ? any_node(w) : n;
+    bool side[SIM_NODES_MAX];
+    for (unsigned i = 0; i < n; i++)
+        side[i] = sim_chance(w, 0.5);
+    sim_say(w, "partition %s for %llu ms",
+            kind == 0   ? "in halves"
+            : kind == 1 ? "with a bridge"
+                        : "one way",
+            (unsigned long long)length_us / 1000);
+    for (unsigned a = 0; a < n; a++) {
+        for (unsigned b = 0; b < n; b++) {
+            if (a == b || a == bridge || b == bridge)
+                continue;
+            if (kind == 2 ? sim_chance(w, 0.25) : side[a] && !side[b])
+                cut(w, a, b, kind != 2);
+        }
+    }
+    later(w, length_us, links_join, 0, 0);
+}
+
+static void clog_link(struct sim_world *w)
+{
+    unsigned a = any_node(w), b = any_node(w);
+    sim_link(w, a, b)->clogged_until_us = w->now_us + between(w, 50, 900) * SIM_MS;
+    sim_say(w, "clogged: %u to %u", a, b);
+}
+
+static void intruder(struct sim_world *w)
+{
+    for (unsigned i = 0; i < 20; i++)
+        sim_net_replay(w);
+    for (unsigned i = 0; i < 10; i++)
+        sim_net_garbage(w, any_node(w));
+}
+
+/* --- troubles of nodes ---------------------------------------------------------------------- */
+
+static unsigned up_count(const struct sim_world *w)
+{
+    unsigned up = 0;
+    for (unsigned i = 0; i < w->config.nodes; i++)
+        up += w->nodes[i].up;
+    return up;
+}
+
+static void start_again(void *context, struct sim_event *e)
+{
+    struct sim_world *w = context;
+    if (w->closing || w->nodes[e->node].up || w->nodes[e->node].life != e->a)
+        return;
+    w->restarts++;
+    sim_node_start(w, e->node, sim_chance(w, 0.2));
+}
+
+/* Sometimes the wall clock has gone back (or far ahead) by the time that the node is back. */
+static void node_goes(struct sim_world *w, bool politely)
+{
+    unsigned i = any_node(w);
+    struct sim_node *n = &w->nodes[i];
+    if (!sim_node_runs(n) || n->leaving || up_count(w) < 2)
+        return;
+    w->crashes++;
+    if (politely)
+        sim_node_leave(w, i);
+    else
+        sim_node_crash(w, i);
+    if (sim_chance(w, 0.3))
+        n->wall_offset_us -= (int64_t)between(w, 0, 120) * (int64_t)SIM_S;
+    later(w, between(w, politely ? 600 : 100, 6000) * SIM_MS, start_again, i, n->life);
+}
+
+static void pause_one(struct sim_world *w, uint64_t most_ms)
+{
+    unsigned i = any_node(w);
+    if (sim_node_runs(&w->nodes[i]) && !w->nodes[i].leaving)
+        sim_node_pause(w, i, w->now_us + between(w, 20, most_ms) * SIM_MS);
+}
+
+/* The wall clock of a node jumps; the monotonic one drifts. */
+static void clock_moves(struct sim_world *w)
+{
+    struct sim_node *n = &w->nodes[any_node(w)];
+    static const int64_t jumps_s[] = {3600, -3600, 30, -30, 2, -2};
+    n->wall_offset_us = jumps_s[prng_below(&w->prng, 6)] * (int64_t)SIM_S;
+    uint64_t mono = sim_node_mono_us(w, n);
+    n->mono_base_us = mono;
+    n->mono_since_us = w->now_us;
+    n->ppm = (int32_t)between(w, 0, 1000) - 500;
+    sim_say(w, "clock of %s: %lld s off, %d ppm", n->name,
+            (long long)(n->wall_offset_us / (int64_t)SIM_S), n->ppm);
+}
+
+/* --- troubles of engines -------------------------------------------------------------------- */
+
+static void engine_comes_up(void *context, struct sim_event *e)
+{
+    struct sim_world *w = context;
+    if (!w->closing && !w->engines[e->node].up)
+        sim_engine_restart(w, e->node);
+}
+
+static struct sim_node *any_running(struct sim_world *w)
+{
+    for (unsigned tries = 0; tries < 10; tries++) {
+        struct sim_node *n = &w->nodes[any_node(w)];
+        if (sim_node_runs(n) && !n->leaving)
+            return n;
+    }
+    return NULL;
+}
+
+static void wish(struct sim_world *w, unsigned engine)
+{
+    struct sim_node *n = any_running(w);
+    if (!n)
+        return;
+    struct sim_engine *e = &w->engines[engine];
+    struct slice name = slice_of_cstr(e->name);
+    static const enum node_replica_wish wishes[] = {NODE_REPLICA_ADD, NODE_REPLICA_REMOVE,
+                                                    NODE_REPLICA_FORGET};
+    static const char *const texts[] = {"added", "removed", "forgotten"};
+    uint64_t which = prng_below(&w->prng, 3);
+    int slot = node_router_replica_wish(n->router, name, wishes[which], NODE_ENGINE_VLLM);
+    sim_say(w, "%s is %s at %s: %d", e->name, texts[which], n->name, slot);
+    sim_node_touch(w, n);
+}
+
+static void engine_trouble(struct sim_world *w)
+{
+    unsigned engine = (unsigned)prng_below(&w->prng, w->config.engines);
+    switch (prng_below(&w->prng, 4)) {
+    case 0:
+        sim_engine_restart(w, engine);
+        break;
+    case 1:
+        w->engines[engine].up = false;
+        sim_say(w, "engine %s is down", w->engines[engine].name);
+        later(w, between(w, 300, 4000) * SIM_MS, engine_comes_up, engine, 0);
+        break;
+    case 2:
+        wish(w, engine);
+        break;
+    default: {
+        struct sim_node *n = any_running(w);
+        int slot = n ? n->slot_of_engine[engine] : -1;
+        if (slot < 0)
+            break;
+        bool draining = sim_chance(w, 0.4);
+        sim_say(w, "%s %s draining", w->engines[engine].name, draining ? "begins" : "ends");
+        node_router_replica_drain(n->router, (unsigned)slot, draining);
+        sim_node_touch(w, n);
+    }
+    }
+}
+
+/* --- the whole ------------------------------------------------------------------------------ */
+
+static void trouble_strict(struct sim_world *w)
+{
+    switch (prng_below(&w->prng, 6)) {
+    case 0:
+    case 1:
+        bad_weather(w);
+        break;
+    case 2:
+        partition(w, between(w, 50, 700) * SIM_MS); /* too short to be suspected */
+        break;
+    case 3:
+        clog_link(w);
+        break;
+    case 4:
+        pause_one(w, 400);
+        break;
+    default:
+        intruder(w);
+    }
+}
+
+static void trouble_storm(struct sim_world *w)
+{
+    switch (prng_below(&w->prng, 12)) {
+    case 0:
+    case 1:
+        bad_weather(w);
+        break;
+    case 2:
+        partition(w, between(w, 100, 6000) * SIM_MS);
+        break;
+    case 3:
+        clog_link(w);
+        break;
+    case 4:
+    case 5:
+        node_goes(w, false);
+        break;
+    case 6:
+        node_goes(w, true);
+        break;
+    case 7:
+        pause_one(w, 6000);
+        break;
+    case 8:
+        clock_moves(w);
+        break;
+    case 9:
+    case 10:
+        engine_trouble(w);
+        break;
+    default:
+        intruder(w);
+    }
+}
+
+static void trouble(void *context, struct sim_event *e)
+{
+    struct sim_world *w = context;
+    if (w->closing || !w->working)
+        return;
+    if (w->config.profile == SIM_STRICT)
+        trouble_strict(w);
+    else
+        trouble_storm(w);
+    struct sim_event next = *e;
+    next.at_us += between(w, 20, TROUBLE_MS_MAX) * SIM_MS;
+    sim_queue_put(&w->queue, &next);
+}
+
+void sim_nemesis_begin(struct sim_world *w)
+{
+    if (w->config.profile != SIM_CALM)
+        later(w, SIM_S, trouble, 0, 0);
+}
+
+/* All is well again, but for the nodes that stay dead: whose load must not stay. */
+void sim_nemesis_heal(struct sim_world *w)
+{
+    sim_say(w, "healed");
+    sim_net_heal(w);
+    for (unsigned i = 0; i < w->config.engines; i++) {
+        if (!w->engines[i].up)
+            sim_engine_restart(w, i);
+    }
+    unsigned dead = 0;
+    bool may_die = w->config.profile >= SIM_STORM && w->config.nodes > 3;
+    for (unsigned i = 0; i < w->config.nodes; i++) {
+        struct sim_node *n = &w->nodes[i];
+        n->wall_offset_us = (int64_t)between(w, 0, 200 * SIM_MS) - 100 * (int64_t)SIM_MS;
+        if (n->paused_until_us > 0)
+            sim_node_resume_at(w, n, w->now_us + 1);
+        if (may_die && dead < w->config.nodes / 4 && !n->leaving && sim_chance(w, 0.2)) {
+            dead++;
+            if (n->up)
+                sim_node_crash(w, i);
+            n->life++; /* voids its return */
+        } else if (!n->up) {
+            sim_node_start(w, i, false);
+        } else if (n->leaving) {
+            later(w, SIM_S, start_again, i, n->life);
+        }
+    }
+}

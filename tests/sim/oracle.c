@@ -1,0 +1,190 @@
+/* What must hold at any moment, however bad the weather. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/checkpoint.h"
+#include "base/err.h"
+#include "tests/sim/sim.h"
+
+uint64_t sim_oracle_taken(const struct sim_node *n)
+{
+    struct gossip_stats stats;
+    gossip_stats(sim_node_gossip(n), &stats);
+    uint64_t taken = stats.handshakes + stats.rekeys + stats.messages_in;
+    for (unsigned i = 0; i < GOSSIP_FRAMES; i++)
+        taken += stats.frames_in[i];
+    return taken;
+}
+
+/* --- one node ------------------------------------------------------------------------------- */
+
+static unsigned number_of(const struct sim_world *w, uint64_t node)
+{
+    for (unsigned i = 0; i < w->config.nodes; i++) {
+        if (w->nodes[i].id == node)
+            return i;
+    }
+    sim_broken(w, "members", "somebody knows a member that never was: %llx",
+               (unsigned long long)node);
+}
+
+static void vector_check(struct sim_world *w, struct sim_node *n)
+{
+    const struct gossip *g = sim_node_gossip(n);
+    for (unsigned i = 0; i < gossip_member_count(g); i++) {
+        struct gossip_member m;
+        gossip_member_at(g, i, sim_node_mono_us(w, n), &m);
+        struct sim_seen *seen = &n->seen[number_of(w, m.node)];
+        uint64_t epoch = m.incarnation >> 16;
+        if (epoch < seen->epoch || (epoch == seen->epoch && m.seq_applied < seen->seq))
+            sim_broken(w, "vector regressed", "%s had %llu of life %llu of %s, now %llu of %llu",
+                       n->name, (unsigned long long)seen->seq, (unsigned long long)seen->epoch,
+                       m.name, (unsigned long long)m.seq_applied, (unsigned long long)epoch);
+        if (m.seq_applied > m.seq_known)
+            sim_broken(w, "vector", "%s applied more of %s than it knows of", n->name, m.name);
+        *seen = (struct sim_seen){.epoch = epoch, .seq = m.seq_applied};
+    }
+}
+
+static void budgets_check(struct sim_world *w, struct sim_node *n)
+{
+    struct crdt_state *s = sim_node_state(n);
+    const struct crdt_index *index = crdt_state_index(s);
+    struct crdt_index_stats x;
+    crdt_index_stats(index, &x);
+    if (x.bytes > x.bytes_max || x.bytes_used > x.bytes)
+        sim_broken(w, "budget of the index", "%s: %llu of %llu bytes", n->name,
+                   (unsigned long long)x.bytes, (unsigned long long)x.bytes_max);
+    struct gossip_stats g;
+    gossip_stats(sim_node_gossip(n), &g);
+    uint64_t ring_max = w->config.ring_bytes ? w->config.ring_bytes : 4 << 20;
+    if (g.ring_bytes > ring_max)
+        sim_broken(w, "budget of the ring", "%s: %llu bytes", n->name,
+                   (unsigned long long)g.ring_bytes);
+    struct crdt_state_stats c;
+    crdt_state_stats(s, &c);
+    if (c.outbox_bytes > 1 << 20)
+        sim_broken(w, "budget of the outbox", "%s: %llu bytes", n->name,
+                   (unsigned long long)c.outbox_bytes);
+    if (g.sessions > 2 * (uint64_t)w->config.nodes)
+        sim_broken(w, "sessions", "%s has %llu", n->name, (unsigned long long)g.sessions);
+    if (g.refused_malformed > 0 || c.malformed > 0)
+        sim_broken(w, "malformed", "%s refused what a peer made: %llu frames, %llu items", n->name,
+                   (unsigned long long)g.refused_malformed, (unsigned long long)c.malformed);
+}
+
+void sim_oracle_step(struct sim_world *w, struct sim_node *n)
+{
+    const struct crdt_index *index = crdt_state_index(sim_node_state(n));
+    uint32_t floor = crdt_index_floor(index);
+    if (floor < n->floor_seen)
+        sim_broken(w, "floor regressed", "%s: %u after %u", n->name, floor, n->floor_seen);
+    n->floor_seen = floor;
+    w->steps++;
+    if (w->steps % (1 + w->config.nodes / 2) == 0)
+        vector_check(w, n);
+    if (w->steps % 64 == 0)
+        budgets_check(w, n);
+    if (w->steps % w->config.check_every == 0) {
+        node_replication_check(n->replication);
+        node_router_check(n->router);
+        sim_oracle_visible(w, n);
+    }
+}
+
+/* It gave up its observations of a time that never was, and begins anew. */
+void sim_oracle_event(struct sim_world *w, struct sim_node *n, enum node_replication_event event)
+{
+    if (event != NODE_REPLICATION_CLOCK_BACK)
+        return;
+    n->memory++;
+    n->floor_seen = 0;
+    memset(n->seen, 0, w->config.nodes * sizeof *n->seen);
+}
+
+/* --- what is visible ------------------------------------------------------------------------ */
+
+struct looking {
+    struct sim_world *w;
+    struct sim_node *n;
+    uint32_t floor, now;
+};
+
+static void look(void *context, uint64_t id48, uint8_t code, unsigned replica, uint32_t generation)
+{
+    struct looking *l = context;
+    if (code == CHECKPOINT_CODE_BINDING)
+        return;
+    const struct crdt_replica *r =
+        crdt_registry_at(crdt_state_registry(sim_node_state(l->n)), replica);
+    struct sim_fact f = {
+        .id48 = id48, .replica = r->key, .rkey = r->rkey, .generation = generation, .code = code};
+    if (generation < l->floor || generation > l->now + 1)
+        sim_broken(l->w, "window", "%s shows generation %u outside of %u to %u", l->n->name,
+                   generation, l->floor, l->now + 1);
+    if (!sim_model_has(l->w->model, &f))
+        sim_broken(l->w, "phantom",
+                   "%s shows what nobody observed: id %012llx code %u of %.*s rkey %08x "
+                   "generation %u (now %u)",
+                   l->n->name, (unsigned long long)id48, code, (int)r->name_len, r->name, r->rkey,
+                   generation, l->now);
+}
+
+void sim_oracle_visible(struct sim_world *w, struct sim_node *n)
+{
+    const struct crdt_index *index = crdt_state_index(sim_node_state(n));
+    struct looking l = {w, n, crdt_index_floor(index), crdt_index_now(index)};
+    crdt_index_each(index, look, &l);
+}
+
+/* --- pairs ---------------------------------------------------------------------------------- */
+
+/* Whether two nodes have heard the same, all of it, and have nothing to tell. */
+static bool heard_the_same(struct sim_world *w, struct sim_node *a, struct sim_node *b)
+{
+    const struct gossip *g = sim_node_gossip(a), *h = sim_node_gossip(b);
+    if (crdt_state_has_news(sim_node_state(a)) || crdt_state_has_news(sim_node_state(b)) ||
+        gossip_member_count(g) != gossip_member_count(h))
+        return false;
+    for (unsigned i = 0; i < gossip_member_count(g); i++) {
+        struct gossip_member m, k;
+        gossip_member_at(g, i, sim_node_mono_us(w, a), &m);
+        if (gossip_member_find(h, m.node, sim_node_mono_us(w, b), &k) != ERR_OK)
+            return false;
+        if (m.incarnation >> 16 != k.incarnation >> 16 || m.seq_applied != k.seq_applied ||
+            m.seq_applied != m.seq_known || k.seq_applied != k.seq_known)
+            return false;
+    }
+    return true;
+}
+
+/* Equal vectors and floors, equal observations: where anti-entropy brings nothing beside the
+ * deltas, and no item is passed over. */
+static void same_check(struct sim_world *w, struct sim_node *a, struct sim_node *b)
+{
+    if (!heard_the_same(w, a, b))
+        return;
+    const struct crdt_index *x = crdt_state_index(sim_node_state(a));
+    const struct crdt_index *y = crdt_state_index(sim_node_state(b));
+    uint32_t from =
+        crdt_index_floor(x) > crdt_index_floor(y) ? crdt_index_floor(x) : crdt_index_floor(y);
+    w->compared++;
+    if (crdt_index_digest(x, from) != crdt_index_digest(y, from))
+        sim_broken(w, "equal vectors", "%s and %s heard the same and hold something else", a->name,
+                   b->name);
+}
+
+void sim_oracle_all(struct sim_world *w)
+{
+    unsigned n = w->config.nodes;
+    bool pure_stream = w->config.profile == SIM_STRICT || w->config.profile == SIM_CALM;
+    for (unsigned i = 0; i < n; i++) {
+        struct sim_node *a = &w->nodes[i], *b = &w->nodes[(i + 1) % n];
+        if (!sim_node_runs(a))
+            continue;
+        vector_check(w, a);
+        if (pure_stream && sim_node_runs(b) && a != b)
+            same_check(w, a, b);
+    }
+}

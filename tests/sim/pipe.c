@@ -1,0 +1,257 @@
+/* Byte streams between nodes, as TCP would carry calls: in order, in pieces of any size, stalled by
+ * a partition and broken off when that lasts or when an end is gone. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "gossip/call.h"
+#include "tests/sim/sim.h"
+
+enum { STALL_MAX_MS = 3000 };
+
+struct sim_call {
+    bool used;
+    uint32_t tag; /* events with another one are void */
+    unsigned client, server;
+    uint32_t id; /* the client's */
+    uint8_t kind;
+    struct gossip_call *asks, *answers;
+    struct node_serve *serve;
+    bool requested, ended; /* at the server */
+    uint64_t moved_us;     /* last progress */
+};
+
+static void call_drop(struct sim_call *c)
+{
+    if (c->serve)
+        node_replication_serve_end(c->serve);
+    gossip_call_free(c->asks);
+    gossip_call_free(c->answers);
+    uint32_t tag = c->tag;
+    *c = (struct sim_call){.tag = tag + 1};
+}
+
+/* Tells the client how it ended. */
+static void call_end(struct sim_world *w, struct sim_call *c, int err)
+{
+    struct sim_node *client = &w->nodes[c->client];
+    uint32_t id = c->id;
+    sim_trace(w, (uint64_t)id << 8 ^ (uint64_t)(uint32_t)err);
+    call_drop(c);
+    node_replication_answered(client->replication, id, err, sim_node_mono_us(w, client));
+    sim_node_touch(w, client);
+}
+
+/* Moves some bytes from one end to the other; negative: the receiver closes. */
+static int move(struct sim_world *w, struct sim_call *c, struct gossip_call *from,
+                struct gossip_call *to)
+{
+    struct buf *out = gossip_call_out(from);
+    if (out->len == 0)
+        return ERR_OK;
+    size_t len = 1 + prng_below(&w->prng, w->pipe_bytes_max);
+    if (len > out->len)
+        len = out->len;
+    char *bytes = malloc(len);
+    CHECK(bytes != NULL);
+    memcpy(bytes, out->at, len);
+    buf_consume(out, len);
+    if (w->net.flip > 0 && sim_chance(w, w->net.flip / 10))
+        bytes[prng_below(&w->prng, len)] ^= (char)(1u << prng_below(&w->prng, 8));
+    int err = gossip_call_feed(to, slice_of(bytes, len));
+    free(bytes);
+    c->moved_us = w->now_us;
+    return err;
+}
+
+/* The server's side of one round. 0, or an error that closes the connection. */
+static int serve(struct sim_world *w, struct sim_call *c)
+{
+    struct sim_node *n = &w->nodes[c->server];
+    for (;;) {
+        enum gossip_call_step step;
+        uint8_t kind = 0;
+        struct slice request = {0};
+        int err = gossip_call_step(c->answers, &step, &kind, &request);
+        if (err != ERR_OK)
+            return err;
+        if (step != GOSSIP_CALL_REQUEST)
+            break;
+        c->requested = true;
+        err = node_replication_serve(n->replication, kind, request, sim_node_mono_us(w, n) / 1000,
+                                     &c->serve);
+        if (err != ERR_OK)
+            return err;
+    }
+    while (c->requested && !c->ended && gossip_call_wants(c->answers)) {
+        struct buf chunk = {.max = GOSSIP_CALL_CHUNK_MAX};
+        int more = node_replication_serve_next(n->replication, c->serve, &chunk);
+        int err = more < 0 ? more : ERR_OK;
+        if (more == 1)
+            err = gossip_call_answer(c->answers, buf_slice(&chunk));
+        buf_free(&chunk);
+        if (more == 0) {
+            c->ended = true;
+            err = gossip_call_end(c->answers);
+        }
+        if (err != ERR_OK)
+            return err;
+    }
+    return ERR_OK;
+}
+
+/* The client's side: 1 when the answer is whole. */
+static int take(struct sim_world *w, struct sim_call *c)
+{
+    struct sim_node *n = &w->nodes[c->client];
+    for (;;) {
+        enum gossip_call_step step;
+        uint8_t kind;
+        struct slice chunk = {0};
+        int err = gossip_call_step(c->asks, &step, &kind, &chunk);
+        if (err != ERR_OK)
+            return err;
+        if (step == GOSSIP_CALL_DONE)
+            return 1;
+        if (step != GOSSIP_CALL_CHUNK)
+            return ERR_OK;
+        node_replication_answer(n->replication, c->id, chunk, sim_node_mono_us(w, n));
+        sim_node_touch(w, n);
+    }
+}
+
+static void pump(void *context, struct sim_event *e);
+
+static void pump_later(struct sim_world *w, const struct sim_call *c)
+{
+    sim_queue_put(&w->queue, &(struct sim_event){
+                                 .at_us = w->now_us + 100 + sim_net_delay_us(w),
+                                 .happen = pump,
+                                 .a = (uint64_t)(c - w->calls),
+                                 .b = c->tag,
+                             });
+}
+
+static void pump(void *context, struct sim_event *e)
+{
+    struct sim_world *w = context;
+    struct sim_call *c = &w->calls[e->a];
+    if (w->closing || !c->used || c->tag != e->b)
+        return;
+    struct sim_node *client = &w->nodes[c->client], *server = &w->nodes[c->server];
+    bool there = sim_node_runs(client) && sim_node_runs(server);
+    bool cut = sim_link(w, c->client, c->server)->cut || sim_link(w, c->server, c->client)->cut;
+    if (!there || cut) {
+        if (w->now_us - c->moved_us > STALL_MAX_MS * SIM_MS && sim_node_runs(client))
+            call_end(w, c, ERR_TIMEOUT);
+        else
+            pump_later(w, c);
+        return;
+    }
+    int err = move(w, c, c->asks, c->answers);
+    if (err == ERR_OK)
+        err = serve(w, c);
+    if (err == ERR_OK)
+        err = move(w, c, c->answers, c->asks);
+    if (err == ERR_OK)
+        err = take(w, c);
+    if (err != ERR_OK)
+        call_end(w, c, err > 0 ? ERR_OK : err);
+    else
+        pump_later(w, c);
+}
+
+static struct sim_call *call_free_slot(struct sim_world *w)
+{
+    for (unsigned i = 0; i < SIM_CALLS_MAX; i++) {
+        if (!w->calls[i].used)
+            return &w->calls[i];
+    }
+    return NULL;
+}
+
+static struct gossip_call *call_side(struct sim_world *w, struct sim_node *n, bool client,
+                                     uint8_t kind, struct slice request)
+{
+    uint8_t random[32];
+    for (unsigned i = 0; i < sizeof random; i++)
+        random[i] = (uint8_t)prng_next(&n->random);
+    struct gossip_call *side = NULL;
+    int err = client ? gossip_call_open(&side, &w->keyring, random, kind, request)
+                     : gossip_call_accept(&side, &w->keyring, random);
+    CHECK(err == ERR_OK);
+    return side;
+}
+
+int sim_call_open(struct sim_world *w, struct sim_node *client, uint32_t id,
+                  const struct gossip_address *to, uint8_t kind, struct slice request)
+{
+    int number = sim_address_node(to);
+    struct sim_call *c = call_free_slot(w);
+    if (!c || number < 0 || (unsigned)number >= w->config.nodes)
+        return ERR_UNREACHABLE;
+    struct sim_node *server = &w->nodes[number];
+    if (!server->up || memcmp(&server->address, to, sizeof *to) != 0)
+        return ERR_UNREACHABLE;
+    uint32_t tag = c->tag;
+    *c = (struct sim_call){
+        .used = true,
+        .tag = tag,
+        .client = client->number,
+        .server = server->number,
+        .id = id,
+        .kind = kind,
+        .asks = call_side(w, client, true, kind, request),
+        .answers = call_side(w, server, false, 0, request),
+        .moved_us = w->now_us,
+    };
+    sim_trace(w, (uint64_t)client->number << 32 ^ (uint64_t)server->number << 8 ^ kind);
+    pump_later(w, c);
+    return ERR_OK;
+}
+
+static void broken_later(void *context, struct sim_event *e)
+{
+    struct sim_world *w = context;
+    struct sim_node *client = &w->nodes[e->node];
+    if (w->closing || !client->up || client->life != e->a)
+        return;
+    node_replication_answered(client->replication, (uint32_t)e->b, ERR_CLOSED,
+                              sim_node_mono_us(w, client));
+    sim_node_touch(w, client);
+}
+
+void sim_calls_of_node_end(struct sim_world *w, unsigned node)
+{
+    for (unsigned i = 0; i < SIM_CALLS_MAX; i++) {
+        struct sim_call *c = &w->calls[i];
+        if (!c->used || (c->client != node && c->server != node))
+            continue;
+        if (c->client != node) {
+            sim_queue_put(&w->queue, &(struct sim_event){
+                                         .at_us = w->now_us + sim_net_delay_us(w),
+                                         .happen = broken_later,
+                                         .node = c->client,
+                                         .a = w->nodes[c->client].life,
+                                         .b = c->id,
+                                     });
+        }
+        call_drop(c);
+    }
+}
+
+void sim_calls_open(struct sim_world *w)
+{
+    w->calls = calloc(SIM_CALLS_MAX, sizeof *w->calls);
+    CHECK(w->calls != NULL);
+}
+
+void sim_calls_close(struct sim_world *w)
+{
+    for (unsigned i = 0; i < SIM_CALLS_MAX; i++) {
+        if (w->calls[i].used)
+            call_drop(&w->calls[i]);
+    }
+    free(w->calls);
+}

@@ -1,0 +1,66 @@
+#include "tests/sim/queue.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+
+void sim_queue_init(struct sim_queue *q)
+{
+    *q = (struct sim_queue){0};
+}
+
+void sim_queue_free(struct sim_queue *q)
+{
+    free(q->events);
+    *q = (struct sim_queue){0};
+}
+
+static bool before(const struct sim_event *a, const struct sim_event *b)
+{
+    return a->at_us < b->at_us || (a->at_us == b->at_us && a->order < b->order);
+}
+
+void sim_queue_put(struct sim_queue *q, const struct sim_event *e)
+{
+    if (q->count == q->room) {
+        q->room = q->room ? q->room * 2 : 1024;
+        q->events = realloc(q->events, q->room * sizeof *q->events);
+        CHECK(q->events != NULL);
+    }
+    struct sim_event added = *e;
+    added.order = q->order++;
+    size_t i = q->count++;
+    while (i > 0) {
+        size_t parent = (i - 1) / 2;
+        if (before(&q->events[parent], &added))
+            break;
+        q->events[i] = q->events[parent];
+        i = parent;
+    }
+    q->events[i] = added;
+}
+
+bool sim_queue_take(struct sim_queue *q, struct sim_event *out)
+{
+    if (q->count == 0)
+        return false;
+    *out = q->events[0];
+    struct sim_event last = q->events[--q->count];
+    size_t i = 0;
+    while (2 * i + 1 < q->count) {
+        size_t child = 2 * i + 1;
+        if (child + 1 < q->count && before(&q->events[child + 1], &q->events[child]))
+            child++;
+        if (before(&last, &q->events[child]))
+            break;
+        q->events[i] = q->events[child];
+        i = child;
+    }
+    q->events[i] = last;
+    return true;
+}
+
+uint64_t sim_queue_next_us(const struct sim_queue *q)
+{
+    return q->count > 0 ? q->events[0].at_us : UINT64_MAX;
+}

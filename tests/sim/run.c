@@ -1,0 +1,213 @@
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "tests/sim/sim.h"
+
+enum {
+    TABLE_BUCKETS = 8192,          /* of every index: some 50,000 entries */
+    TABLE_BUCKETS_PRESSURE = 1024, /* far fewer than are observed */
+    ARMED_S = 6,                   /* until all have met */
+};
+
+const char *sim_profile_text(enum sim_profile p)
+{
+    static const char *const texts[] = {"calm", "strict", "storm", "pressure"};
+    return texts[p];
+}
+
+/* An index of so many buckets needs this budget. */
+static uint64_t index_bytes_for(uint64_t buckets, const struct sim_config *c, uint64_t *got)
+{
+    for (uint64_t bytes = 1 << 20;; bytes += 64 * (uint64_t)(1 << 10)) {
+        struct crdt_index *x;
+        struct crdt_index_config config = {
+            .bytes_max = bytes,
+            .replicas_max = NODE_REPLICAS_MAX,
+            .ttl_generations = (c->ttl_ms + c->generation_ms - 1) / c->generation_ms,
+            .generation = 1,
+            .replicated = true,
+        };
+        CHECK(bytes < 1 << 30);
+        if (crdt_index_create(&x, &config) != ERR_OK)
+            continue;
+        struct crdt_index_stats stats;
+        crdt_index_stats(x, &stats);
+        crdt_index_destroy(x);
+        *got = stats.buckets;
+        if (stats.buckets >= buckets)
+            return bytes;
+    }
+}
+
+void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int nodes)
+{
+    struct prng p;
+    prng_seed(&p, seed * 7919 + 1);
+    uint64_t draw[4];
+    for (unsigned i = 0; i < 4; i++)
+        draw[i] = prng_next(&p);
+    *c = (struct sim_config){
+        .seed = seed,
+        .profile = profile >= 0 ? (enum sim_profile)profile : seed % SIM_PROFILES,
+        .nodes = nodes > 0 ? (unsigned)nodes : 3 + (unsigned)(draw[0] % 6),
+        .engines = 6,
+        .seconds = 20,
+        .requests_s = 40,
+        .generation_ms = 1000,
+        .ttl_ms = 40000,
+        .check_every = 2000,
+    };
+    if (draw[1] % 4 == 0 && c->nodes > 3)
+        c->relay_above = c->nodes / 2;
+    if (c->profile == SIM_STRICT)
+        c->reconcile_us = UINT32_MAX;
+    /* Short memories of their own deltas, so that some are lost and must be reconciled. */
+    if (c->profile >= SIM_STORM && draw[2] % 2 == 0)
+        c->ring_bytes = 16384;
+}
+
+struct sim_world *sim_world_open(const struct sim_config *config)
+{
+    struct sim_world *w = calloc(1, sizeof *w);
+    CHECK(w != NULL);
+    w->config = *config;
+    prng_seed(&w->prng, config->seed);
+    sim_queue_init(&w->queue);
+    gossip_keyring_insecure(&w->keyring);
+    w->config.index_bytes =
+        index_bytes_for(config->profile == SIM_PRESSURE ? TABLE_BUCKETS_PRESSURE : TABLE_BUCKETS,
+                        config, &w->index_buckets);
+    w->model = sim_model_create();
+    sim_calls_open(w);
+    w->pipe_bytes_max = 1 + prng_below(&w->prng, 30000);
+    sim_net_open(w);
+    sim_engines_open(w);
+    for (unsigned i = 0; i < config->nodes; i++) {
+        struct sim_node *n = &w->nodes[i];
+        n->number = i;
+        (void)snprintf(n->name, sizeof n->name, "router-%u:7946", i);
+        n->id = gossip_node_id(n->name);
+        n->wall_offset_us = (int64_t)prng_below(&w->prng, 200 * SIM_MS) - 100 * (int64_t)SIM_MS;
+        n->ppm = (int32_t)prng_below(&w->prng, 200) - 100;
+        n->seen = calloc(config->nodes, sizeof *n->seen);
+        n->socket = calloc(SIM_SOCKET_MAX, sizeof(struct sim_datagram *));
+        CHECK(n->seen != NULL && n->socket != NULL);
+    }
+    return w;
+}
+
+void sim_world_close(struct sim_world *w)
+{
+    w->closing = true;
+    for (struct sim_event e; sim_queue_take(&w->queue, &e);)
+        e.happen(w, &e); /* frees what it is about */
+    sim_calls_close(w);
+    for (unsigned i = 0; i < w->config.nodes; i++) {
+        struct sim_node *n = &w->nodes[i];
+        if (n->up)
+            sim_node_crash(w, i);
+        free(n->seen);
+        free(n->socket);
+    }
+    sim_queue_free(&w->queue);
+    sim_net_close(w);
+    sim_model_free(w->model);
+    free(w);
+}
+
+void sim_run_until(struct sim_world *w, uint64_t until_us)
+{
+    struct sim_event e;
+    while (sim_queue_next_us(&w->queue) <= until_us && sim_queue_take(&w->queue, &e)) {
+        CHECK(e.at_us >= w->now_us);
+        w->now_us = e.at_us;
+        w->events++;
+        e.happen(w, &e);
+    }
+    w->now_us = until_us;
+}
+
+static void start_one(void *context, struct sim_event *e)
+{
+    struct sim_world *w = context;
+    if (!w->closing)
+        sim_node_start(w, e->node, false);
+}
+
+void sim_start(struct sim_world *w)
+{
+    unsigned n = w->config.nodes;
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t spread = w->config.spread_start ? i * 10 * SIM_MS : 0;
+        sim_queue_put(&w->queue, &(struct sim_event){.at_us = w->now_us + spread +
+                                                              prng_below(&w->prng, 300 * SIM_MS),
+                                                     .happen = start_one,
+                                                     .node = i});
+    }
+    uint64_t most = w->now_us + (ARMED_S + n / 8) * SIM_S;
+    char why[256] = "";
+    do {
+        if (w->now_us >= most)
+            sim_broken(w, "start", "not everybody met: %s", why);
+        sim_run_until(w, w->now_us + 100 * SIM_MS);
+    } while (w->now_us < 2 * SIM_S + (w->config.spread_start ? n * 10 * SIM_MS : 0) ||
+             !sim_rest_agreed(w, why, sizeof why));
+    for (unsigned i = 0; i < n; i++)
+        gossip_stats(sim_node_gossip(&w->nodes[i]), &w->nodes[i].begun);
+    sim_say(w, "all have met");
+}
+
+void sim_run(struct sim_world *w)
+{
+    sim_start(w);
+    sim_work_begin(w);
+    sim_nemesis_begin(w);
+    uint64_t until = w->now_us + w->config.seconds * SIM_S;
+    while (w->now_us < until) {
+        sim_run_until(w, w->now_us + 200 * SIM_MS);
+        sim_oracle_all(w);
+    }
+    w->working = false;
+    sim_nemesis_heal(w);
+    sim_rest(w);
+}
+
+void sim_trace(struct sim_world *w, uint64_t what)
+{
+    w->trace = hash_mix(w->trace * 31 + hash_mix(w->now_us ^ what << 20) + what);
+}
+
+bool sim_chance(struct sim_world *w, double p)
+{
+    return prng_unit(&w->prng) < p;
+}
+
+void sim_say(const struct sim_world *w, const char *format, ...)
+{
+    if (!w->config.verbose)
+        return;
+    va_list args;
+    va_start(args, format);
+    printf("%10.6f ", (double)w->now_us / 1e6);
+    vprintf(format, args);
+    putchar('\n');
+    va_end(args);
+}
+
+void sim_broken(const struct sim_world *w, const char *rule, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    printf("BROKEN %s: seed %llu, %s, %u nodes, at %.6f s: ", rule,
+           (unsigned long long)w->config.seed, sim_profile_text(w->config.profile), w->config.nodes,
+           (double)w->now_us / 1e6);
+    vprintf(format, args);
+    putchar('\n');
+    va_end(args);
+    (void)fflush(stdout);
+    _Exit(1);
+}

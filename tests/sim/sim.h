@@ -1,0 +1,310 @@
+/* A cluster in one process: the real node/core, crdt and gossip code of 3 to 256 routers on virtual
+ * time, over a network that loses, repeats, delays, reorders, damages and replays packets, beside
+ * engines that restart and clocks that jump. One seed decides everything, so a run can be had
+ * again.
+ *
+ *   queue    virtual time                       node     one router's life and clocks
+ *   net      datagrams                          pipe     byte streams (calls: snapshots, questions)
+ *   engines  what is routed to, and probing     work     requests
+ *   nemesis  what goes wrong                    model    what was ever observed
+ *   oracle   what must hold after each step     rest     what must hold when all is healed
+ *
+ * A run has three parts: the cluster starts; `seconds` of work and trouble; then all is healed, the
+ * work ends, and within a bounded time everybody must agree on exactly what was observed. A broken
+ * rule prints its name, the time and the seed, and ends the process.
+ */
+#ifndef TESTS_SIM_SIM_H
+#define TESTS_SIM_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/bug.h"
+#include "base/prng.h"
+#include "gossip/keyring.h"
+#include "node/core/replication.h"
+#include "tests/sim/queue.h"
+
+enum {
+    SIM_NODES_MAX = 256,
+    SIM_ENGINES_MAX = 64,
+    SIM_POINTS_MAX = 96,    /* of a prompt */
+    SIM_SOCKET_MAX = 4096,  /* datagrams that wait for a node that is paused */
+    SIM_CAPTURED_MAX = 512, /* datagrams kept for replay */
+    SIM_CALLS_MAX = 1024,
+    SIM_HEADERS = 28, /* IPv4 and UDP */
+};
+
+#define SIM_MS UINT64_C(1000)
+#define SIM_S  UINT64_C(1000000)
+
+/* What goes wrong, and what that must leave intact. */
+enum sim_profile {
+    SIM_CALM,     /* nothing: then nothing may ever be missed, suspected or repaired */
+    SIM_STRICT,   /* packets only, and no anti-entropy: the stream of deltas alone must suffice */
+    SIM_STORM,    /* everything */
+    SIM_PRESSURE, /* everything, and indexes too small for what is observed */
+    SIM_PROFILES,
+};
+
+struct sim_config {
+    uint64_t seed;
+    unsigned nodes;
+    unsigned engines;
+    unsigned seconds; /* of work and trouble */
+    enum sim_profile profile;
+    unsigned requests_s;   /* in the whole cluster */
+    uint32_t relay_above;  /* 0: gossip's own */
+    uint64_t ring_bytes;   /* 0: gossip's own */
+    uint32_t reconcile_us; /* 0: node's own */
+    uint64_t index_bytes;
+    uint32_t generation_ms;
+    uint32_t ttl_ms;
+    uint64_t check_every; /* steps between full checks of a node */
+    double loss;          /* of every packet, always; for measuring */
+    bool spread_start;    /* nodes start over several seconds */
+    bool verbose;
+};
+
+struct sim_node {
+    unsigned number;
+    bool up;
+    bool leaving;
+    uint32_t life;
+    uint32_t memory;          /* moves when it lost what it had observed */
+    uint64_t id;              /* gossip_node_id() of its name */
+    uint64_t paused_until_us; /* 0: runs */
+    char name[32];
+    struct gossip_address address;
+    struct node_router *router;
+    struct node_replication *replication;
+    struct prng random;
+    uint64_t wake_us;  /* the event that is due; UINT64_MAX: none */
+    uint64_t wake_tag; /* events with another tag are void */
+
+    /* Clocks: own time = base + (now - since) * (1 + ppm / 10^6). */
+    uint64_t mono_base_us, mono_since_us;
+    int32_t ppm;
+    int64_t wall_offset_us;
+
+    struct sim_datagram **socket; /* while it is paused */
+    unsigned socket_count;
+
+    struct gossip_stats begun; /* when work began */
+
+    /* What the oracles remember of this life. */
+    struct sim_seen *seen; /* per node of the cluster */
+    uint32_t floor_seen;
+    unsigned bookings_open;
+    int slot_of_engine[SIM_ENGINES_MAX]; /* -1: this router does not have it */
+};
+
+/* The vector of a node, as last seen. */
+struct sim_seen {
+    uint64_t epoch, seq;
+};
+
+struct sim_datagram {
+    unsigned from;
+    uint32_t from_life;
+    struct gossip_address source, target;
+    bool damaged;
+    uint32_t delivered_to_life; /* of its target; 0: not delivered yet. Lives start at 1. */
+    size_t len;
+    uint8_t bytes[];
+};
+
+struct sim_link {
+    bool cut;
+    uint64_t clogged_until_us;
+    uint64_t last_us; /* arrival of the last packet, where order is kept */
+};
+
+struct sim_net {
+    struct sim_link *links; /* [from * nodes + to] */
+    double loss, duplicate, reorder, flip;
+    double slow; /* factor of the delay */
+    bool ordered;
+    struct sim_datagram *captured[SIM_CAPTURED_MAX];
+    unsigned captured_count;
+    uint64_t packets, bytes; /* sent, headers counted */
+};
+
+struct sim_engine {
+    char name[32];
+    bool up;
+    bool listed; /* in the routers' configurations */
+    bool removed;
+    bool draining;
+    uint64_t started_ms; /* wall clock */
+    unsigned running;
+};
+
+struct sim_model;
+struct sim_call;
+
+struct sim_world {
+    struct sim_config config;
+    struct sim_queue queue;
+    uint64_t now_us;
+    uint64_t trace;  /* hash of all that happened */
+    uint64_t events; /* taken so far */
+    struct prng prng;
+    struct gossip_keyring keyring;
+    struct sim_node nodes[SIM_NODES_MAX];
+    struct sim_net net;
+    struct sim_engine engines[SIM_ENGINES_MAX];
+    struct sim_call *calls; /* SIM_CALLS_MAX */
+    size_t pipe_bytes_max;  /* that a pipe moves at a time */
+    struct sim_model *model;
+    uint64_t index_buckets; /* of every node's index */
+    bool measuring;         /* nothing is remembered */
+    bool working;           /* requests are made */
+    bool closing;           /* the run is over: events are dropped */
+    uint64_t steps, compared, required, rest_us;
+    uint64_t requests, unroutable;
+    uint64_t replays, damaged, garbage, crashes, restarts;
+};
+
+/* --- run.c ---------------------------------------------------------------------------------- */
+
+/* Settings follow from the seed, but for what is not negative here. */
+void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int nodes);
+const char *sim_profile_text(enum sim_profile p);
+struct sim_world *sim_world_open(const struct sim_config *config);
+void sim_world_close(struct sim_world *w);
+/* Lets time pass. */
+void sim_run_until(struct sim_world *w, uint64_t until_us);
+/* Everybody starts, and finds one another. */
+void sim_start(struct sim_world *w);
+/* The whole of it: start, trouble, rest. */
+void sim_run(struct sim_world *w);
+/* A rule is broken: says so and ends the process. */
+_Noreturn void sim_broken(const struct sim_world *w, const char *rule, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void sim_say(const struct sim_world *w, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void sim_trace(struct sim_world *w, uint64_t what);
+bool sim_chance(struct sim_world *w, double p);
+
+static inline uint64_t sim_wall_ms(const struct sim_world *w)
+{
+    return UINT64_C(1790000000000) + w->now_us / 1000;
+}
+
+/* --- node.c --------------------------------------------------------------------------------- */
+
+/* A router begins a life. `seeds`: bitmap-like list of node numbers. */
+void sim_node_start(struct sim_world *w, unsigned node, bool elsewhere);
+/* Its process is gone, with everything. */
+void sim_node_crash(struct sim_world *w, unsigned node);
+/* It says good-bye, and is gone a little later. */
+void sim_node_leave(struct sim_world *w, unsigned node);
+void sim_node_pause(struct sim_world *w, unsigned node, uint64_t until_us);
+/* Puts the end of a pause elsewhere: it must be what paused_until_us says. */
+void sim_node_resume_at(struct sim_world *w, struct sim_node *n, uint64_t at_us);
+uint64_t sim_node_mono_us(const struct sim_world *w, const struct sim_node *n);
+uint64_t sim_node_wall_ms(const struct sim_world *w, const struct sim_node *n);
+/* After anything that happened at its router. */
+void sim_node_touch(struct sim_world *w, struct sim_node *n);
+void sim_node_receive(struct sim_world *w, struct sim_node *n, struct sim_datagram *d);
+struct crdt_state *sim_node_state(const struct sim_node *n);
+struct gossip *sim_node_gossip(const struct sim_node *n);
+static inline bool sim_node_runs(const struct sim_node *n)
+{
+    return n->up && n->paused_until_us == 0;
+}
+
+/* --- net.c ---------------------------------------------------------------------------------- */
+
+void sim_net_open(struct sim_world *w);
+void sim_net_close(struct sim_world *w);
+struct gossip_address sim_address(unsigned node, unsigned turn);
+int sim_address_node(const struct gossip_address *a); /* -1: nobody's */
+void sim_net_send(struct sim_world *w, struct sim_node *from, const struct gossip_address *to,
+                  const uint8_t *bytes, size_t len);
+/* Puts a captured, a damaged or a made-up datagram on the wire. */
+void sim_net_replay(struct sim_world *w);
+void sim_net_garbage(struct sim_world *w, unsigned to);
+uint64_t sim_net_delay_us(struct sim_world *w);
+static inline struct sim_link *sim_link(struct sim_world *w, unsigned from, unsigned to)
+{
+    return &w->net.links[from * w->config.nodes + to];
+}
+void sim_net_heal(struct sim_world *w);
+
+/* --- pipe.c --------------------------------------------------------------------------------- */
+
+int sim_call_open(struct sim_world *w, struct sim_node *client, uint32_t id,
+                  const struct gossip_address *to, uint8_t kind, struct slice request);
+/* Breaks all calls of a node that is about to go. */
+void sim_calls_of_node_end(struct sim_world *w, unsigned node);
+void sim_calls_open(struct sim_world *w);
+void sim_calls_close(struct sim_world *w);
+
+/* --- engines.c ------------------------------------------------------------------------------ */
+
+void sim_engines_open(struct sim_world *w);
+/* A router begins with some of the configured engines. */
+void sim_engines_configure(struct sim_world *w, struct sim_node *n);
+void sim_engines_probe_begin(struct sim_world *w, struct sim_node *n);
+int sim_engine_of_slot(const struct sim_world *w, const struct sim_node *n, unsigned slot);
+void sim_engine_restart(struct sim_world *w, unsigned engine);
+
+/* --- work.c --------------------------------------------------------------------------------- */
+
+void sim_work_begin(struct sim_world *w);
+/* One request at a node, now. `last` (may be NULL) is what it showed of its last point. */
+struct sim_fact;
+void sim_work_request_of(struct sim_world *w, struct sim_node *n, unsigned conversation,
+                         unsigned points, struct sim_fact *last);
+void sim_work_request(struct sim_world *w, struct sim_node *n, unsigned conversation,
+                      struct sim_fact *last);
+
+/* --- nemesis.c ------------------------------------------------------------------------------ */
+
+void sim_nemesis_begin(struct sim_world *w);
+void sim_nemesis_heal(struct sim_world *w);
+
+/* --- model.c -------------------------------------------------------------------------------- */
+
+struct sim_fact {
+    uint64_t id48;
+    uint64_t replica; /* key of its name */
+    uint32_t rkey;
+    uint32_t generation;
+    uint8_t code;
+};
+struct sim_model *sim_model_create(void);
+void sim_model_free(struct sim_model *m);
+/* Somebody observed it. */
+void sim_model_add(struct sim_model *m, const struct sim_fact *f);
+bool sim_model_has(const struct sim_model *m, const struct sim_fact *f);
+/* Node's own observations, so that none may vanish while it lives. */
+void sim_model_own(struct sim_model *m, unsigned node, uint32_t memory, const struct sim_fact *f);
+void sim_model_each_own(const struct sim_model *m,
+                        void (*visit)(void *context, unsigned node, uint32_t memory,
+                                      const struct sim_fact *f),
+                        void *context);
+
+/* --- oracle.c ------------------------------------------------------------------------------- */
+
+/* Cheap: after each step of a node. */
+void sim_oracle_step(struct sim_world *w, struct sim_node *n);
+/* Dear: now and then, over everything. */
+void sim_oracle_all(struct sim_world *w);
+/* Everything that a node shows was observed by somebody, is not fenced and not expired. */
+void sim_oracle_visible(struct sim_world *w, struct sim_node *n);
+void sim_oracle_event(struct sim_world *w, struct sim_node *n, enum node_replication_event event);
+/* What a node counts of packets that it took for good. */
+uint64_t sim_oracle_taken(const struct sim_node *n);
+
+/* --- rest.c --------------------------------------------------------------------------------- */
+
+/* Waits until all agree; broken if that takes longer than it may. Then checks what they agree on.
+ */
+void sim_rest(struct sim_world *w);
+bool sim_rest_agreed(struct sim_world *w, char *why, size_t why_size);
+
+#endif

@@ -1,0 +1,215 @@
+/* Requests: conversations that grow, each turn at a router drawn at random. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/checkpoint.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "tests/sim/sim.h"
+
+enum {
+    CONVERSATIONS = 40,
+    SYSTEM_POINTS = 6, /* what groups of conversations have in common */
+    SYSTEM_PROMPTS = 4,
+};
+
+/* Small tables, as here, tell ids apart by fewer bits than 48 (crdt/index.h). These ids have in
+ * their upper 16 bits what the table gives back, so that all of an id is exact. */
+static uint64_t id_of(const struct sim_world *w, uint64_t what, uint64_t ordinal)
+{
+    uint64_t hash = hash_mix(hash_mix(w->config.seed * 1000003 + what) + ordinal);
+    uint64_t bucket = (hash >> 32) % w->index_buckets;
+    uint64_t high = (((bucket + 1) << 16) - 1) / w->index_buckets;
+    return high << 32 | (hash & UINT32_MAX);
+}
+
+/* A system prompt, and the messages so far, which end in checkpoints of their own segment. */
+static void chain_make(const struct sim_world *w, unsigned conversation, unsigned points,
+                       struct chain *out)
+{
+    out->length = 0;
+    out->token_ids = false;
+    uint32_t blocks = 0;
+    for (unsigned i = 0; i < SYSTEM_POINTS; i++) {
+        blocks = checkpoint_blocks(i);
+        out->points[out->length++] = (struct chain_point){
+            .id = id_of(w, conversation % SYSTEM_PROMPTS, i),
+            .blocks = blocks,
+            .code = checkpoint_code(i),
+        };
+    }
+    for (unsigned i = 0; i < points; i++) {
+        out->points[out->length++] = (struct chain_point){
+            .id = id_of(w, 100 + conversation, i),
+            .blocks = blocks + checkpoint_blocks(i),
+            .code = checkpoint_code(i),
+        };
+    }
+    out->bytes = (uint64_t)out->points[out->length - 1].blocks * CHECKPOINT_BLOCK_BYTES + 100;
+}
+
+static struct sim_fact fact_of(const struct sim_node *n, const struct chain *chain, unsigned slot,
+                               unsigned point)
+{
+    struct crdt_state *s = sim_node_state(n);
+    const struct crdt_replica *replica = crdt_registry_at(crdt_state_registry(s), slot);
+    return (struct sim_fact){
+        .id48 = chain->points[point].id,
+        .replica = replica->key,
+        .rkey = replica->rkey,
+        .code = chain->points[point].code,
+        .generation = crdt_index_now(crdt_state_index(s)),
+    };
+}
+
+/* What the router has recorded of its decision, for the model. */
+static void remember(struct sim_world *w, struct sim_node *n, const struct chain *chain,
+                     unsigned slot)
+{
+    const struct crdt_index *index = crdt_state_index(sim_node_state(n));
+    for (unsigned i = 0; i < chain->length; i++) {
+        uint32_t generation;
+        struct sim_fact f = fact_of(n, chain, slot, i);
+        sim_model_add(w->model, &f);
+        if (crdt_index_get(index, f.id48, slot, f.code, &generation) != ERR_OK)
+            continue; /* no room */
+        f.generation = generation;
+        sim_model_own(w->model, n->number, n->memory, &f);
+    }
+}
+
+struct request {
+    struct node_booking booking;
+    unsigned engine;
+    uint64_t started_ms; /* of the engine: it may have restarted since */
+    struct node_usage usage;
+    bool first; /* the next event is its first byte */
+    uint64_t end_us;
+};
+
+static void answer(void *context, struct sim_event *e)
+{
+    struct sim_world *w = context;
+    struct sim_node *n = &w->nodes[e->node];
+    struct request *r = e->object;
+    struct sim_engine *engine = &w->engines[r->engine];
+    bool lives = !w->closing && n->up && n->life == e->a;
+    bool broken = !engine->up || engine->started_ms != r->started_ms;
+    if (!lives) {
+        if (engine->running > 0)
+            engine->running--;
+        free(r);
+        return;
+    }
+    struct sim_event next = *e;
+    if (n->paused_until_us > 0) { /* its answer waits in the socket */
+        next.at_us = n->paused_until_us + 1;
+        sim_queue_put(&w->queue, &next);
+        return;
+    }
+    uint64_t now_ms = sim_node_mono_us(w, n) / 1000;
+    if (r->first && !broken) {
+        r->first = false;
+        node_router_first_byte(n->router, r->booking, now_ms);
+        next.at_us = r->end_us > w->now_us ? r->end_us : w->now_us;
+        sim_queue_put(&w->queue, &next);
+    } else {
+        node_router_finish(n->router, r->booking, broken ? NODE_OUTCOME_BROKEN : NODE_OUTCOME_OK,
+                           broken ? NULL : &r->usage, now_ms);
+        n->bookings_open--;
+        if (engine->running > 0)
+            engine->running--;
+        free(r);
+    }
+    sim_node_touch(w, n);
+}
+
+static void request_book(struct sim_world *w, struct sim_node *n, const struct node_decision *d,
+                         unsigned engine)
+{
+    struct request *r = malloc(sizeof *r);
+    CHECK(r != NULL);
+    uint64_t prefill = 20 * SIM_MS + prng_below(&w->prng, 300 * SIM_MS);
+    *r = (struct request){
+        .booking = d->booking,
+        .engine = engine,
+        .started_ms = w->engines[engine].started_ms,
+        .usage = {.prompt_tokens = (int64_t)d->prompt_tokens,
+                  .cached_tokens = (int64_t)d->cached_tokens,
+                  .completion_tokens = 100},
+        .first = true,
+        .end_us = w->now_us + prefill + prng_below(&w->prng, 2 * SIM_S),
+    };
+    n->bookings_open++;
+    w->engines[engine].running++;
+    sim_queue_put(&w->queue, &(struct sim_event){.at_us = w->now_us + prefill,
+                                                 .happen = answer,
+                                                 .node = n->number,
+                                                 .a = n->life,
+                                                 .object = r});
+}
+
+void sim_work_request_of(struct sim_world *w, struct sim_node *n, unsigned conversation,
+                         unsigned points, struct sim_fact *last)
+{
+    struct chain *chain = malloc(sizeof *chain);
+    CHECK(chain != NULL);
+    chain_make(w, conversation, points, chain);
+    struct node_request request = {
+        .chain = chain,
+        .body_bytes = chain->bytes,
+        .output_tokens_max = 200,
+        .replica_wanted = -1,
+    };
+    struct node_decision d;
+    int err = node_router_choose(n->router, &request, NULL, sim_node_mono_us(w, n) / 1000, &d);
+    w->requests++;
+    if (err == ERR_OK) {
+        int engine = sim_engine_of_slot(w, n, d.replica);
+        if (last)
+            *last = fact_of(n, chain, d.replica, chain->length - 1u);
+        if (engine < 0 || n->slot_of_engine[engine] < 0)
+            sim_broken(w, "replicas", "%s chose a replica that it does not have", n->name);
+        sim_trace(w, (uint64_t)n->number << 32 | (unsigned)engine);
+        if (!w->measuring)
+            remember(w, n, chain, d.replica);
+        request_book(w, n, &d, (unsigned)engine);
+    } else {
+        w->unroutable++;
+    }
+    free(chain);
+    sim_node_touch(w, n);
+}
+
+void sim_work_request(struct sim_world *w, struct sim_node *n, unsigned conversation,
+                      struct sim_fact *last)
+{
+    sim_work_request_of(w, n, conversation, 8, last);
+}
+
+static void next_request(void *context, struct sim_event *e)
+{
+    struct sim_world *w = context;
+    if (w->closing || !w->working)
+        return;
+    struct sim_node *n = &w->nodes[prng_below(&w->prng, w->config.nodes)];
+    unsigned conversation = (unsigned)prng_below(&w->prng, CONVERSATIONS);
+    unsigned fresh = (unsigned)(w->requests / 200); /* conversations end, others begin */
+    unsigned points = 1 + (unsigned)(w->requests % 200) / 8 + conversation % 40;
+    if (w->config.profile == SIM_PRESSURE)
+        points = CHAIN_POINTS_MAX / 2; /* far more than fits */
+    if (points > CHECKPOINT_MAX - 1)
+        points = CHECKPOINT_MAX - 1;
+    if (sim_node_runs(n) && !n->leaving)
+        sim_work_request_of(w, n, conversation + fresh * CONVERSATIONS, points, NULL);
+    struct sim_event next = *e;
+    next.at_us += 1 + prng_below(&w->prng, 2 * SIM_S / w->config.requests_s);
+    sim_queue_put(&w->queue, &next);
+}
+
+void sim_work_begin(struct sim_world *w)
+{
+    w->working = true;
+    sim_queue_put(&w->queue, &(struct sim_event){.at_us = w->now_us, .happen = next_request});
+}
