@@ -1,0 +1,57 @@
+#include "tests/lib/test.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "gossip/stamps.h"
+
+static void test_only_rising(void **state)
+{
+    (void)state;
+    struct gossip_stamps *s = calloc(1, sizeof *s);
+    assert_non_null(s);
+    assert_int_equal(gossip_stamps_take(s, 7, 100), ERR_OK);
+    assert_int_equal(gossip_stamps_take(s, 7, 100), ERR_STALE);
+    assert_int_equal(gossip_stamps_take(s, 7, 99), ERR_STALE);
+    assert_int_equal(gossip_stamps_take(s, 8, 5), ERR_OK); /* clocks of nodes are not compared */
+    assert_int_equal(gossip_stamps_take(s, 7, 101), ERR_OK);
+    assert_int_equal(gossip_stamps_take(s, 7, 101), ERR_STALE);
+    free(s);
+}
+
+/* Full: whoever said hello least recently goes, so members that keep talking are remembered. */
+static void test_eviction(void **state)
+{
+    (void)state;
+    struct gossip_stamps *s = calloc(1, sizeof *s);
+    assert_non_null(s);
+    for (uint64_t node = 1; node <= GOSSIP_STAMPS_MAX; node++)
+        assert_int_equal(gossip_stamps_take(s, node, 10), ERR_OK);
+    assert_int_equal(gossip_stamps_take(s, 1, 11), ERR_OK); /* now 2 is the oldest */
+    for (uint64_t node = 1; node < GOSSIP_STAMPS_MAX; node++)
+        assert_int_equal(gossip_stamps_take(s, 100000 + node, 1), ERR_OK);
+    assert_int_equal(s->count, GOSSIP_STAMPS_MAX);
+    assert_int_equal(gossip_stamps_take(s, 1, 11), ERR_STALE);
+    assert_int_equal(gossip_stamps_take(s, 2, 10), ERR_OK); /* forgotten: answered once */
+    assert_int_equal(gossip_stamps_take(s, 2, 10), ERR_STALE);
+    free(s);
+}
+
+static void test_next(void **state)
+{
+    (void)state;
+    assert_int_equal(gossip_stamp_next(0, 1000), 1000);
+    assert_int_equal(gossip_stamp_next(1000, 1000), 1001);
+    assert_int_equal(gossip_stamp_next(1001, 900), 1002);
+    assert_int_equal(gossip_stamp_next(1002, 5000), 5000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_only_rising),
+        cmocka_unit_test(test_eviction),
+        cmocka_unit_test(test_next),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
