@@ -1,38 +1,46 @@
 #!/usr/bin/env bash
-# `make demo`: the same conversations through three policies, side by side.
+# `make demo`: the same conversations through three policies, side by side; then one conversation whose
+# turns go to three routers in turn.
 #
-# Four simulated engines and one router on free ports of 127.0.0.1, fresh for every policy; the mix
-# of tests/bench/replay/trace_demo.c. KEEP=1 leaves the last set running.
+# Four simulated engines and three routers that share what they know, on free ports of 127.0.0.1,
+# fresh for every policy; the mix of tests/bench/replay/trace_demo.c, each request at a random router.
+# KEEP=1 leaves the last set running.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/bench/lib.sh
-need "$BUILD/grapevine" "$BUILD/tests/engine-sim" "$BUILD/tests/replay"
+need "$BUILD/grapevine" "$BUILD/gvctl" "$BUILD/tests/engine-sim" "$BUILD/tests/replay"
 
 SPEED=${SPEED:-10}     # simulated seconds per second
 CACHE=${CACHE:-100000} # tokens that one engine can keep
+COUNT=3                # routers that share what they know
 MODEL=demo-model
 
-step "Grapevine demo: four engines, one router, the same conversations under three policies"
+step "Grapevine demo: four engines, three routers, the same conversations under three policies"
 say "Each engine is simulated: an exact LRU prefix cache of $CACHE tokens, 10,000 prefill tokens/s,"
 say "decoding that slows with what runs; everything ${SPEED} times as fast as real. 24 coding agents,"
-say "36 chats, 120 questions about twelve documents and 40 one-shot prompts, as real streamed HTTP."
+say "36 chats, 120 questions about twelve documents and 40 one-shot prompts, as real streamed HTTP,"
+say "each request at any of the three routers, which tell each other what they learn."
 say
 
 compressed "$SPEED"
-engines_and_router() { # POLICY
+engines_and_routers() { # POLICY
     start_engines 4 --model "$MODEL" --cache-tokens "$CACHE" --prefill-rate 10000 \
         --decode-base-ms 15 --decode-ns-per-context-token 30 --prefill-chunk 2048 --speed-up "$SPEED"
-    start_router "$1" "${COMPRESSED[@]}"
+    start_routers shared "$COUNT" "$1" "${COMPRESSED[@]}"
 }
 
 results=()
 for policy in round_robin session cache_aware; do
-    engines_and_router "$policy"
+    engines_and_routers "$policy"
     results+=("$WORK/$policy.json")
     [ -t 2 ] || say "  $policy ..."
-    "$BUILD/tests/replay" --target "$ROUTER" --pid "$ROUTER_PID" --trace demo --speed-up "$SPEED" \
+    flags=()
+    for i in "${!ROUTERS[@]}"; do
+        flags+=(--target "${ROUTERS[$i]}" --pid "${ROUTER_PIDS[$i]}")
+    done
+    "$BUILD/tests/replay" "${flags[@]}" --trace demo --speed-up "$SPEED" \
         --model "$MODEL" --label "$policy" --json "$WORK/$policy.json" >"$WORK/$policy.txt" ||
-        { cat "$WORK/$policy.txt" "$WORK/router.log" >&2; die "the run failed"; }
+        { cat "$WORK/$policy.txt" "$WORK"/router-*.log >&2; die "the run failed"; }
     [ "$policy" = cache_aware ] || stop "${PIDS[@]}"
 done
 
@@ -42,18 +50,27 @@ say
 tests/bench/table.py verdict "${results[@]}"
 say
 
-if [ -x "$BUILD/gvctl" ]; then
-    step "What the router believes of its engines now ($BUILD/gvctl --admin $ADMIN replicas)"
-    "$BUILD/gvctl" --admin "$ADMIN" replicas || true
-    say
-fi
+step "One conversation, each turn at another router"
+tests/bench/turns.py "$MODEL" "${ROUTERS[@]}"
+say
+
+step "What router 1 knows of the others ($BUILD/gvctl --admin ${ADMINS[0]} members)"
+"$BUILD/gvctl" --admin "${ADMINS[0]}" members
+say
+step "Do all three know the same? ($BUILD/gvctl --admin ${ADMINS[0]} convergence --wait)"
+"$BUILD/gvctl" --admin "${ADMINS[0]}" convergence --wait
+say
+
+step "What router 1 believes of the engines now ($BUILD/gvctl --admin ${ADMINS[0]} replicas)"
+"$BUILD/gvctl" --admin "${ADMINS[0]}" replicas
+say
 
 step "Try it by hand"
 body='{"model":"'$MODEL'","stream":true,"max_tokens":20,"messages":[{"role":"user","content":"Hello, grapevine"}]}'
 [ -n "${KEEP:-}" ] || say "These are stopped now; after make demo KEEP=1 the same lines work, with the ports that it prints:"
-say "  curl -iN $ROUTER/v1/chat/completions -H 'content-type: application/json' -d '$body'"
-say "  echo '$body' | $BUILD/gvctl --admin $ADMIN explain    what each engine would cost, term by term"
-say "  curl $ADMIN/metrics    everything it counts"
+say "  curl -iN ${ROUTERS[0]}/v1/chat/completions -H 'content-type: application/json' -d '$body'"
+say "  echo '$body' | $BUILD/gvctl --admin ${ADMINS[0]} explain    what each engine would cost, term by term"
+say "  curl ${ADMINS[0]}/metrics    everything it counts"
 if [ -n "${KEEP:-}" ]; then
     say
     say "Left running, logs in $WORK. Stop it with: kill ${PIDS[*]}"

@@ -74,6 +74,8 @@ class Panel:
         for kind in ("apart", "shared"):
             points = sorted((row["routers"], self.value(row)) for row in self.rows
                             if row["routers"] == 1 or row["shared"] == (kind == "shared"))
+            if len(points) < 2:
+                continue
             yield from self.line(kind, points)
             count, value = points[-1]
             below = self.unit == "%"  # where the curves leave room

@@ -14,3 +14,11 @@ for cache in 400000 200000; do
     "$build/tests/bench/route_bench" "$folder" --cache $cache "$@"
     echo
 done
+# The same rule in several routers, each request at a random one, with caches that suffice.
+for routers in 2 4 8; do
+    for shared in 1 0; do
+        "$build/tests/bench/route_bench" "$folder" --cache 400000 --policy cache_aware --routers $routers \
+            --shared $shared "$@"
+        echo
+    done
+done

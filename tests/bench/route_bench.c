@@ -11,6 +11,9 @@
  * when one ends. The
  * router sees what it would see in service: first bytes, ends, usage, scraped counters.
  *
+ * With --routers N each request goes to a random one of N routers, which share what they know over
+ * simulated links of --delay milliseconds one way, or do not (--shared 0).
+ *
  * The row "oracle" is the rule of cache_aware with perfect knowledge: it looks into the caches and
  * queues. One seed gives the same table every time, but for the column of CPU time.
  */
@@ -27,6 +30,7 @@
 #include "node/core/cost.h"
 #include "node/core/router.h"
 #include "tests/lib/coding_sessions.h"
+#include "tests/lib/linked.h"
 #include "tests/lib/lru.h"
 
 enum { REPLICAS_MAX = 64, SLOTS_MAX = 64 * REPLICAS_MAX, NONE = LRU_NONE };
@@ -38,6 +42,7 @@ static struct settings {
     double think_max_s;                   /* 0: pauses as long as they were */
     double believed_cache, believed_rate; /* times the true one; 0: told by the engine */
     double cached_told;                   /* whether answers tell their cached tokens */
+    double routers, shared, delay_ms;
     const char *policy;
 } set = {
     .replicas = 8,
@@ -58,6 +63,9 @@ static struct settings {
     .think_max_s = 60,
     .believed_rate = 1,
     .cached_told = 1,
+    .routers = 1,
+    .shared = 1,
+    .delay_ms = 0.5,
 };
 
 static const struct {
@@ -80,6 +88,9 @@ static const struct {
     {"--believed-cache", &set.believed_cache, 0, 100},
     {"--believed-rate", &set.believed_rate, 0.001, 1000},
     {"--cached-told", &set.cached_told, 0, 1},
+    {"--routers", &set.routers, 1, LINKED_MAX},
+    {"--shared", &set.shared, 0, 1},
+    {"--delay", &set.delay_ms, 0, 10000},
 };
 
 /* --- caches of replicas --------------------------------------------------------------------- */
@@ -131,7 +142,7 @@ struct slot {    /* one conversation at a time */
     unsigned turn;
     double next_s; /* INFINITY while a request is in flight */
     /* the request in flight */
-    unsigned replica;
+    unsigned router, replica;
     struct node_booking booking;
     double sent_s, first_s, step_end;
     uint32_t held;
@@ -164,7 +175,7 @@ static struct world {
     struct replica replicas[REPLICAS_MAX];
     struct slot slots[SLOTS_MAX];
     unsigned slot_count;
-    struct node_router *router; /* NULL: oracle */
+    struct linked *routers; /* NULL: oracle */
     struct prng prng;
     struct result result;
     double next_tick_s;
@@ -277,8 +288,9 @@ static double cpu_now_s(void)
 
 static unsigned choose(struct slot *s, const struct session_request *q)
 {
-    if (!w->router)
+    if (!w->routers)
         return oracle_choose(q);
+    s->router = set.routers > 1 ? (unsigned)prng_below(&w->prng, (uint64_t)set.routers) : 0;
     static struct chain chain;
     chain_of(q, &chain);
     struct node_request request = {
@@ -289,10 +301,12 @@ static unsigned choose(struct slot *s, const struct session_request *q)
     };
     struct node_decision decision;
     double before = cpu_now_s();
-    int err = node_router_choose(w->router, &request, NULL, now_ms(), &decision);
+    int err = node_router_choose(linked_router(w->routers, s->router), &request, NULL, now_ms(),
+                                 &decision);
     w->result.cpu_s += cpu_now_s() - before;
     CHECK(err == ERR_OK);
     s->booking = decision.booking;
+    linked_news(w->routers, s->router);
     return decision.replica;
 }
 
@@ -347,13 +361,15 @@ static void finish(struct slot *s)
         r->tpot_sum += (w->now_s - s->first_s) / (q->output_tokens - 1);
         r->streams++;
     }
-    if (w->router) {
+    if (w->routers) {
         struct node_usage usage = {
             .prompt_tokens = q->prompt_tokens,
             .cached_tokens = set.cached_told > 0 ? (int64_t)s->held * SESSION_BLOCK_TOKENS : -1,
             .completion_tokens = q->output_tokens,
         };
-        node_router_finish(w->router, s->booking, NODE_OUTCOME_OK, &usage, now_ms());
+        node_router_finish(linked_router(w->routers, s->router), s->booking, NODE_OUTCOME_OK,
+                           &usage, now_ms());
+        linked_news(w->routers, s->router);
     }
     turn_next(s);
 }
@@ -367,8 +383,10 @@ static void prefill_done(struct replica *k)
     if (k->head == NONE)
         k->tail = NONE;
     s->first_s = w->now_s;
-    if (w->router)
-        node_router_first_byte(w->router, s->booking, now_ms());
+    if (w->routers) {
+        node_router_first_byte(linked_router(w->routers, s->router), s->booking, now_ms());
+        linked_news(w->routers, s->router);
+    }
     if (q->output_tokens > 1) {
         s->step_end = k->steps + q->output_tokens - 1;
         k->context += q->prompt_tokens;
@@ -393,9 +411,10 @@ static void decode_done(struct slot *s)
 static void tick(void)
 {
     w->next_tick_s += 1;
-    if (!w->router)
+    if (!w->routers)
         return;
-    node_router_tick(w->router, now_ms());
+    for (unsigned i = 0; i < set.routers; i++)
+        node_router_tick(linked_router(w->routers, i), now_ms());
     if (fmod(w->next_tick_s, 5) >= 1)
         return;
     for (unsigned r = 0; r < set.replicas; r++) {
@@ -412,16 +431,19 @@ static void tick(void)
                                      .start_time_s = 1,
                                      .sleeping = -1,
                                      .vllm = true};
-        CHECK(!node_router_scraped(w->router, r, &scrape, now_ms()));
+        for (unsigned i = 0; i < set.routers; i++)
+            CHECK(!node_router_scraped(linked_router(w->routers, i), r, &scrape, now_ms()));
     }
 }
 
 /* --- the loop ------------------------------------------------------------------------------- */
 
-static struct node_router *router_make(const char *policy)
+static struct linked *routers_make(const char *policy)
 {
     double believed = set.believed_cache > 0 ? set.believed_cache : 1;
-    struct node_router_config config = {
+    struct linked_config config = {
+        .routers = (unsigned)set.routers, .shared = set.shared > 0, .delay_s = set.delay_ms / 1000};
+    config.router = (struct node_router_config){
         .policy = policy,
         .seed = (uint64_t)set.seed,
         .index_bytes = 64 << 20,
@@ -437,16 +459,21 @@ static struct node_router *router_make(const char *policy)
         .bytes_per_token = 4,
         .load_bound = 1.25,
     };
-    hash_secret_from_seed(&config.secret, (uint64_t)set.seed);
-    struct node_router *router;
-    CHECK(node_router_create(&router, &config) == ERR_OK);
-    for (unsigned r = 0; r < set.replicas; r++) {
-        char name[32];
-        int len = snprintf(name, sizeof name, "replica-%u:8000", r);
-        CHECK(node_router_replica_add(router, slice_of(name, (size_t)len), NODE_ENGINE_VLLM) >= 0);
-        node_router_probed(router, r, true, false, 0);
+    hash_secret_from_seed(&config.router.secret, (uint64_t)set.seed);
+    struct linked *routers;
+    linked_create(&routers, &config);
+    for (unsigned i = 0; i < set.routers; i++) {
+        for (unsigned r = 0; r < set.replicas; r++) {
+            char name[32];
+            int len = snprintf(name, sizeof name, "replica-%u:8000", r);
+            struct node_router *router = linked_router(routers, i);
+            CHECK(node_router_replica_add(router, slice_of(name, (size_t)len), NODE_ENGINE_VLLM) >=
+                  0);
+            node_router_probed(router, r, true, false, (uint64_t)(linked_start_s(routers) * 1000));
+        }
+        linked_news(routers, i);
     }
-    return router;
+    return routers;
 }
 
 /* Does what comes next. False when nothing is left to do. */
@@ -483,12 +510,13 @@ static bool step(void)
     }
     if (isinf(at_s))
         return false;
+    w->now_s = fmax(w->now_s, fmin(w->next_tick_s, at_s));
+    if (w->routers)
+        linked_run(w->routers, w->now_s);
     if (w->next_tick_s < at_s) {
-        w->now_s = fmax(w->now_s, w->next_tick_s);
         tick();
         return true;
     }
-    w->now_s = fmax(w->now_s, at_s);
     if (ending)
         decode_done(ending);
     else if (prefilled)
@@ -507,7 +535,7 @@ static int by_value(const void *a, const void *b)
 static void print_predictions(void)
 {
     struct buf text = {0};
-    CHECK(node_router_replicas_json(w->router, now_ms(), &text) == ERR_OK);
+    CHECK(node_router_replicas_json(linked_router(w->routers, 0), now_ms(), &text) == ERR_OK);
     fprintf(stderr, "%.*s\n", (int)text.len, text.at);
     buf_free(&text);
 }
@@ -523,8 +551,10 @@ static void run(const char *name, const struct coding_sessions *sessions, const 
     w->result.ttft = calloc(requests, sizeof(double));
     CHECK(w->result.ttft != NULL);
     prng_seed(&w->prng, (uint64_t)set.seed);
-    if (strcmp(name, "oracle") != 0)
-        w->router = router_make(name);
+    if (strcmp(name, "oracle") != 0) {
+        w->routers = routers_make(name);
+        w->now_s = w->next_tick_s = linked_start_s(w->routers);
+    }
     for (unsigned r = 0; r < set.replicas; r++) {
         lru_init(&w->replicas[r].cache, (int)(set.cache_tokens / SESSION_BLOCK_TOKENS));
         w->replicas[r].head = w->replicas[r].tail = NONE;
@@ -544,12 +574,13 @@ static void run(const char *name, const struct coding_sessions *sessions, const 
            r->ttft[r->count * 99 / 100], 1000 * r->tpot_sum / r->streams, r->end_sum / r->count,
            1e6 * r->cpu_s / r->count);
     fflush(stdout);
-    if (w->router) {
-        node_router_check(w->router);
+    if (w->routers) {
+        for (unsigned i = 0; i < set.routers; i++)
+            node_router_check(linked_router(w->routers, i));
         if (getenv("ROUTE_BENCH_VERBOSE"))
             print_predictions();
+        linked_destroy(w->routers);
     }
-    node_router_destroy(w->router);
     for (unsigned i = 0; i < set.replicas; i++)
         lru_free(&w->replicas[i].cache);
     free(r->ttft);
@@ -611,8 +642,12 @@ int main(int argc, char **argv)
         order[at] = i;
     }
     printf(
-        "%u sessions, %u requests; %.0f replicas of %.0f tokens, %.0f sessions each, seed %.0f\n\n",
+        "%u sessions, %u requests; %.0f replicas of %.0f tokens, %.0f sessions each, seed %.0f\n",
         sessions.count, requests, set.replicas, set.cache_tokens, set.sessions, set.seed);
+    if (set.routers > 1)
+        printf("each request at a random one of %.0f routers, %s, links of %g ms\n", set.routers,
+               set.shared > 0 ? "which share what they know" : "each for itself", set.delay_ms);
+    printf("\n");
     printf("| policy       | cached  | TTFT mean|   p50    |   p99    | TPOT     | to the end | "
            "decision |\n|---|---|---|---|---|---|---|---|\n");
     static const char *const all[] = {"round_robin",  "session",     "prefix_hash",

@@ -1,0 +1,80 @@
+/* What the cases share: clocks, rows of the report, medians.
+ *
+ * A case prints rows of what was measured beside what was hoped for; which are met is said, not
+ * enforced, because the machine may be busy.
+ */
+#ifndef TESTS_BENCH_GOSSIP_BENCH_H
+#define TESTS_BENCH_GOSSIP_BENCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Ethernet is not counted: IPv4 and UDP headers of a datagram are. */
+enum { BENCH_HEADERS = 20 + 8 };
+
+struct bench {
+    bool quick;      /* fewer and shorter rounds */
+    unsigned rounds; /* 0: as many as the case likes */
+};
+
+static inline uint64_t bench_now_us(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static inline uint64_t bench_wall_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* CPU time of this process: what others do on the machine meanwhile matters less. */
+static inline double bench_cpu_s(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static inline void bench_row(const char *what, double value, const char *unit, double at_most)
+{
+    if (at_most > 0)
+        printf("  %-62s %10.4g %-5s <= %g%s\n", what, value, unit, at_most,
+               value <= at_most ? "" : "   MISSED");
+    else
+        printf("  %-62s %10.4g %s\n", what, value, unit);
+    (void)fflush(stdout);
+}
+
+static inline int bench_by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Sorts. `q` is 0 to 1. */
+static inline double bench_quantile(double *values, unsigned count, double q)
+{
+    if (count == 0)
+        return 0;
+    qsort(values, count, sizeof *values, bench_by_value);
+    unsigned at = (unsigned)(q * count);
+    return values[at < count ? at : count - 1];
+}
+
+/* The cases; each leaves no process behind. */
+void case_spread(const struct bench *b);    /* how soon all know */
+void case_bytes(const struct bench *b);     /* what an observation costs on the wire */
+void case_idle(const struct bench *b);      /* what a silent cluster costs */
+void case_killed(const struct bench *b);    /* how soon the load of a dead router is gone */
+void case_forged(const struct bench *b);    /* packets of strangers */
+void case_reconcile(const struct bench *b); /* after a partition */
+void case_join(const struct bench *b);      /* until a new router is ready */
+
+#endif

@@ -1,0 +1,147 @@
+#include "tests/bench/gossip/node.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/core/router_share.h"
+#include "node/io/config.h"
+#include "node/io/gossip.h"
+#include "node/io/log_sink.h"
+#include "node/io/random.h"
+#include "tests/bench/gossip/bench.h"
+
+enum { STORED_RESPONSES = 1024, HUGE_PAGE = 2 << 20 };
+
+static _Noreturn void fail(const char *what, const char *why)
+{
+    (void)fprintf(stderr, "gossip-bench: %s: %s\n", what, why);
+    exit(1);
+}
+
+static void options_of(struct node_options *o, const struct bench_node_setup *setup)
+{
+    char name[32], listen[32], join[32], told[32], bytes[32];
+    (void)snprintf(name, sizeof name, "router-%u", setup->number);
+    (void)snprintf(listen, sizeof listen, "127.0.0.1:%u", setup->port);
+    (void)snprintf(join, sizeof join, "127.0.0.1:%u", setup->seed);
+    (void)snprintf(told, sizeof told, "127.0.0.1:%u", setup->told);
+    (void)snprintf(bytes, sizeof bytes, "%" PRIu64, setup->index_bytes);
+    const char *argv[32] = {
+        "gossip-bench",
+        "--listen",
+        "127.0.0.1:0",
+        "--admin-listen",
+        "127.0.0.1:0",
+        "--log-level",
+        "warn",
+        "--index-bytes",
+        bytes,
+        "--node-name",
+        name,
+        "--gossip-listen",
+        listen,
+        "--cluster-key-file",
+        setup->key_file,
+    };
+    int argc = 15;
+    if (setup->seed != 0) {
+        argv[argc++] = "--join";
+        argv[argc++] = join;
+    }
+    if (setup->told != 0) {
+        argv[argc++] = "--gossip-advertise";
+        argv[argc++] = told;
+    }
+    char *environment[] = {NULL};
+    struct node_options_error error;
+    if (io_config_load(o, argc, (char *const *)argv, environment, &error) != 0)
+        fail("settings", error.text);
+}
+
+/* As the daemon does it: memory that is there before it is used. */
+static void prepare_memory(const struct node_router *router)
+{
+    void *memory;
+    uint64_t bytes;
+    node_router_memory(router, &memory, &bytes);
+    char *at = memory;
+    size_t skip = (size_t)(-(uintptr_t)at & (HUGE_PAGE - 1));
+    if (bytes < skip + HUGE_PAGE)
+        return;
+    size_t len = (size_t)(bytes - skip) / HUGE_PAGE * HUGE_PAGE;
+    (void)madvise(at + skip, len, MADV_HUGEPAGE);
+    (void)madvise(at + skip, len, MADV_POPULATE_WRITE);
+}
+
+static struct node_router *router_of(const struct node_options *o, const char *name,
+                                     const struct gossip_keyring *keyring)
+{
+    struct node_router_config c = {
+        .policy = node_policy_names()[o->policy],
+        .seed = 1,
+        .index_bytes = o->index_bytes,
+        .generation_ms = (uint32_t)o->generation_ms,
+        .ttl_ms = (uint32_t)o->ttl_ms,
+        .displaced_weight = o->displaced_weight,
+        .decode_weight = o->decode_weight,
+        .reuse_horizon_ms = (uint32_t)o->reuse_horizon_ms,
+        .near_tie = o->near_tie,
+        .cache_tokens = o->cache_tokens,
+        .prefill_tokens_per_s = o->prefill_rate,
+        .decode_step_ms = (double)o->decode_step_ms,
+        .bytes_per_token = o->bytes_per_token,
+        .load_bound = o->load_bound,
+        .replicated = true,
+        .self = gossip_node_id(name),
+        .wall_ms = bench_wall_ms(),
+        .now_ms = bench_now_us() / 1000,
+    };
+    gossip_keyring_hash_secret(keyring, &c.secret);
+    struct node_router *router = NULL;
+    int err = node_router_create(&router, &c);
+    if (err != 0)
+        fail("router", err_text(err));
+    prepare_memory(router);
+    return router;
+}
+
+void bench_node_start(struct bench_node *n, uv_loop_t *loop, const struct bench_node_setup *setup)
+{
+    static struct io_log_sink sink; /* one node in a process */
+    static struct shell shell;
+    static struct node_options options;
+    static struct gossip_keyring keyring;
+    char message[IO_KEYS_MESSAGE];
+    options_of(&options, setup);
+    io_random_init();
+    io_log_sink_init(&sink, (enum log_level)options.log_level,
+                     (enum node_log_format)options.log_format);
+    if (io_gossip_keys_load(&keyring, &options, &sink.log, message) != 0)
+        fail("key", message);
+    if (io_gossip_open(&shell.gossip, loop, &options, &keyring, &sink.log) != 0)
+        exit(1);
+    n->router = router_of(&options, io_gossip_name(shell.gossip), &keyring);
+    struct node_affinity *affinity = NULL;
+    gossip_keyring_hash_secret(&keyring, &shell.secret);
+    CHECK(node_affinity_create(&affinity, &shell.secret, STORED_RESPONSES) == 0);
+    node_affinity_share(affinity, n->router);
+    int err = shell_start(&shell, loop, &options, n->router, affinity, &sink.log);
+    if (err != 0)
+        fail("shell", err_text(err));
+    /* After the start, so that nothing is probed: there is nobody to answer. */
+    for (unsigned r = 0; r < NODE_REPLICAS; r++) {
+        char name[32];
+        int len = snprintf(name, sizeof name, "replica-%u:8000", r);
+        CHECK(node_router_replica_add(n->router, slice_of(name, (size_t)len), NODE_ENGINE_VLLM) ==
+              (int)r);
+        node_router_probed(n->router, r, true, false, bench_now_us() / 1000);
+    }
+    n->replication = io_gossip_replication(&shell);
+    CHECK(n->replication != NULL);
+    n->state = node_router_state(n->router);
+}

@@ -1,0 +1,32 @@
+/* One router as the daemon has it (router, replication, shell with all its ports), without engines:
+ * a bench puts observations and requests in by hand.
+ */
+#ifndef TESTS_BENCH_GOSSIP_NODE_H
+#define TESTS_BENCH_GOSSIP_NODE_H
+
+#include <uv.h>
+
+#include "crdt/state.h"
+#include "node/core/replication.h"
+
+enum { NODE_REPLICAS = 96 };
+
+struct bench_node_setup {
+    unsigned number; /* its name is router-NUMBER */
+    uint16_t port;   /* of 127.0.0.1, UDP and TCP */
+    uint16_t seed;   /* port of a seed; 0: none */
+    uint16_t told;   /* port that peers are told; 0: the true one */
+    uint64_t index_bytes;
+    const char *key_file;
+};
+
+struct bench_node {
+    struct node_router *router;
+    struct node_replication *replication;
+    struct crdt_state *state;
+};
+
+/* All of NODE_REPLICAS are up. Ends the process with a line when anything fails. */
+void bench_node_start(struct bench_node *n, uv_loop_t *loop, const struct bench_node_setup *setup);
+
+#endif
