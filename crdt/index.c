@@ -163,7 +163,8 @@ static int join_set(struct crdt_index *x, uint64_t *entry, const struct crdt_ite
         return refuse(x);
     *entry = crdt_entry_of_set(item->place.tag, item->code, set) | (*entry & CRDT_ENTRY_SECOND);
     if (taken != CRDT_STAMP_NONE)
-        crdt_index_book_gone(x, crdt_table_id_at(&x->table, item->place), item->code, taken);
+        crdt_index_book_gone(x, crdt_table_id_at(&x->table, item->place, item->id), item->code,
+                             taken);
     if (found)
         crdt_index_book_newer(x, item, known);
     else
@@ -235,66 +236,67 @@ int crdt_index_observe(struct crdt_index *x, uint64_t id, unsigned replica, uint
     if (err != 0)
         return err;
     struct crdt_item item = {.place = crdt_table_place(&x->table, id),
+                             .id = id,
                              .generation = generation,
                              .replica = (uint16_t)replica,
                              .code = weight_code};
     return join(x, &item);
 }
 
-/* Observations on their way: of the last AHEAD, the memory has been asked for. */
-struct pipeline {
-    struct crdt_index *x;
-    uint64_t *inflated;
-    unsigned pushed;
-    unsigned joined;
-    int news;
-    struct crdt_item item[AHEAD];
+/* Observations of one replica and generation, wherever their ids and codes lie. */
+struct run {
+    const void *ids;
+    const void *codes;
+    size_t id_stride; /* bytes from one to the next */
+    size_t code_stride;
+    unsigned count;
+    unsigned replica;
+    uint32_t generation;
 };
 
-static void pipeline_join(struct pipeline *p)
+static uint64_t run_id(const struct run *run, unsigned i)
 {
-    const struct crdt_item *item = &p->item[p->joined % AHEAD];
+    return *(const uint64_t *)((const char *)run->ids + i * run->id_stride);
+}
+
+static int join_nth(struct crdt_index *x, const struct run *run, unsigned i,
+                    const struct crdt_place *place)
+{
+    struct crdt_item item = {.place = *place,
+                             .id = run_id(run, i),
+                             .generation = run->generation,
+                             .replica = (uint16_t)run->replica,
+                             .code = ((const uint8_t *)run->codes)[i * run->code_stride]};
+    CHECK(item.code <= CHECKPOINT_CODE_BINDING);
     /* Making space may have raised the floor meanwhile. */
-    int got = refuse_generation(p->x, item->generation, 1);
-    if (got == 0)
-        got = join(p->x, item);
-    if (got == 1) {
-        p->news++;
-        if (p->inflated != NULL)
-            p->inflated[p->joined / 64] |= UINT64_C(1) << p->joined % 64;
+    int err = refuse_generation(x, item.generation, 1);
+    return err != 0 ? err : join(x, &item);
+}
+
+static int observe_all(struct crdt_index *x, const struct run *run, uint64_t *inflated)
+{
+    int err = refuse_generation(x, run->generation, run->count);
+    if (err != 0)
+        return err;
+    struct crdt_place place[AHEAD];
+    int count = 0;
+    for (unsigned i = 0; i < run->count + (unsigned)AHEAD; i++) {
+        if (i >= AHEAD) {
+            unsigned p = i - AHEAD;
+            if (join_nth(x, run, p, &place[p % AHEAD]) == 1) {
+                count++;
+                if (inflated != NULL)
+                    inflated[p / 64] |= UINT64_C(1) << p % 64;
+            }
+        }
+        if (i < run->count) {
+            place[i % AHEAD] = crdt_table_place(&x->table, run_id(run, i));
+            crdt_table_prefetch(&x->table, place[i % AHEAD]);
+        }
+        if (i >= AHEAD_SECOND && i - AHEAD_SECOND < run->count)
+            crdt_table_prefetch_second(&x->table, place[(i - AHEAD_SECOND) % AHEAD]);
     }
-    p->joined++;
-}
-
-static void pipeline_second(struct pipeline *p, unsigned i)
-{
-    if (i < p->pushed)
-        crdt_table_prefetch_second(&p->x->table, p->item[i % AHEAD].place);
-}
-
-static inline void pipeline_push(struct pipeline *p, uint64_t id, uint8_t code, unsigned replica,
-                                 uint32_t generation)
-{
-    CHECK(code <= CHECKPOINT_CODE_BINDING);
-    if (p->pushed - p->joined == AHEAD)
-        pipeline_join(p);
-    struct crdt_item *item = &p->item[p->pushed % AHEAD];
-    item->place = crdt_table_place(&p->x->table, id);
-    item->generation = generation;
-    item->replica = (uint16_t)replica;
-    item->code = code;
-    crdt_table_prefetch(&p->x->table, item->place);
-    if (++p->pushed > AHEAD_SECOND)
-        pipeline_second(p, p->pushed - 1 - AHEAD_SECOND);
-}
-
-static int pipeline_drain(struct pipeline *p)
-{
-    while (p->joined < p->pushed) {
-        pipeline_second(p, p->joined + AHEAD_SECOND);
-        pipeline_join(p);
-    }
-    return p->news;
+    return count;
 }
 
 int crdt_index_observe_chain(struct crdt_index *x, const struct chain *chain, unsigned replica,
@@ -303,14 +305,14 @@ int crdt_index_observe_chain(struct crdt_index *x, const struct chain *chain, un
     CHECK(replica < x->replicas && chain->length <= CHAIN_POINTS_MAX);
     if (inflated != NULL)
         memset(inflated, 0, CHAIN_POINTS_MAX / 8);
-    generation = accepted(x, generation);
-    int err = refuse_generation(x, generation, chain->length);
-    if (err != 0)
-        return err;
-    struct pipeline p = {.x = x, .inflated = inflated};
-    for (unsigned i = 0; i < chain->length; i++)
-        pipeline_push(&p, chain->points[i].id, chain->points[i].code, replica, generation);
-    return pipeline_drain(&p);
+    struct run run = {.ids = &chain->points[0].id,
+                      .codes = &chain->points[0].code,
+                      .id_stride = sizeof chain->points[0],
+                      .code_stride = sizeof chain->points[0],
+                      .count = chain->length,
+                      .replica = replica,
+                      .generation = accepted(x, generation)};
+    return observe_all(x, &run, inflated);
 }
 
 int crdt_index_observe_run(struct crdt_index *x, const uint64_t *ids, const uint8_t *codes,
@@ -320,14 +322,14 @@ int crdt_index_observe_run(struct crdt_index *x, const uint64_t *ids, const uint
     CHECK(replica < x->replicas && count <= INT32_MAX);
     if (inflated != NULL)
         memset(inflated, 0, ((size_t)count + 63) / 64 * sizeof *inflated);
-    generation = accepted(x, generation);
-    int err = refuse_generation(x, generation, count);
-    if (err != 0)
-        return err;
-    struct pipeline p = {.x = x, .inflated = inflated};
-    for (unsigned i = 0; i < count; i++)
-        pipeline_push(&p, ids[i], codes[i], replica, generation);
-    return pipeline_drain(&p);
+    struct run run = {.ids = ids,
+                      .codes = codes,
+                      .id_stride = sizeof *ids,
+                      .code_stride = sizeof *codes,
+                      .count = count,
+                      .replica = replica,
+                      .generation = accepted(x, generation)};
+    return observe_all(x, &run, inflated);
 }
 
 void crdt_index_prefetch(const struct crdt_index *x, uint64_t id)

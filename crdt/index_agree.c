@@ -8,8 +8,8 @@
 static struct crdt_mark mark_of(const struct crdt_index *x, const struct crdt_item *item,
                                 uint32_t generation)
 {
-    return crdt_spans_mark(&x->spans, crdt_table_id_at(&x->table, item->place), item->code,
-                           crdt_stamp(&x->window, item->replica, generation));
+    return crdt_spans_mark(&x->spans, crdt_table_id_at(&x->table, item->place, item->id),
+                           item->code, crdt_stamp(&x->window, item->replica, generation));
 }
 
 void crdt_index_book_new(struct crdt_index *x, const struct crdt_item *item)

@@ -55,6 +55,7 @@ bool crdt_index_make_space(struct crdt_index *x);
 /* An observation: what the bookkeeping must know of an entry. */
 struct crdt_item {
     struct crdt_place place;
+    uint64_t id;
     uint32_t generation;
     uint16_t replica;
     uint8_t code;

@@ -68,7 +68,6 @@ struct crdt_place {
     uint32_t tag;
     uint32_t first;
     uint32_t second; /* the same as `first` for a few ids */
-    uint64_t id;     /* its lower 48 bits */
 };
 
 int crdt_table_init(struct crdt_table *t, const struct crdt_window *window, uint64_t bytes_max);
@@ -152,8 +151,7 @@ static inline struct crdt_place crdt_table_place(const struct crdt_table *t, uin
     uint32_t first = start + (uint32_t)((uint64_t)(uint32_t)mix * width >> 32);
     uint32_t mirror = (uint32_t)((mix >> 32) * t->buckets >> 32);
     uint32_t second = mirror >= first ? mirror - first : mirror + t->buckets - first;
-    return (struct crdt_place){
-        .tag = tag, .first = first, .second = second, .id = id & UINT64_C(0xffffffffffff)};
+    return (struct crdt_place){.tag = tag, .first = first, .second = second};
 }
 
 static inline void crdt_table_prefetch(const struct crdt_table *t, struct crdt_place place)
@@ -172,11 +170,12 @@ static inline void crdt_table_prefetch_second(const struct crdt_table *t, struct
  * for all that the table cannot tell apart. */
 enum { CRDT_EXACT_BUCKETS = 65536 };
 uint64_t crdt_table_id(const struct crdt_table *t, uint32_t bucket, uint64_t entry);
-/* The id that crdt_table_id() will give for an entry at this place. */
-static inline uint64_t crdt_table_id_at(const struct crdt_table *t, struct crdt_place place)
+/* The id that crdt_table_id() will give for an entry of `id` at its place. */
+static inline uint64_t crdt_table_id_at(const struct crdt_table *t, struct crdt_place place,
+                                        uint64_t id)
 {
     return t->buckets >= CRDT_EXACT_BUCKETS
-               ? place.id
+               ? id & UINT64_C(0xffffffffffff)
                : crdt_table_id(t, place.first, crdt_entry(place.tag, 0, 0));
 }
 
