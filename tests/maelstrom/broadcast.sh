@@ -1,0 +1,3 @@
+#!/bin/sh
+# The binary that Maelstrom starts for its workload of this name (docs/simulation.md).
+exec "$(dirname "$0")/../../build/tests/maelstrom" broadcast

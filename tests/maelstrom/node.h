@@ -1,0 +1,41 @@
+/* A set of integers and a counter on top of the real crdt and gossip code, for Maelstrom to judge.
+ *
+ * An element of the set is an observation: its lower 48 bits are the id, its upper 16 bits name the
+ * "replica". The counter is the sum of all nodes' own load gauges: each reports what it added and
+ * what it took away, as two numbers that only rise.
+ *
+ * Pure: time and randomness come in, datagrams go out through a callback.
+ */
+#ifndef TESTS_MAELSTROM_NODE_H
+#define TESTS_MAELSTROM_NODE_H
+
+#include <stdint.h>
+
+#include "gossip/gossip.h"
+
+struct mael_node;
+
+struct mael_io {
+    void *context;
+    /* To the node of that number in the cluster's list. */
+    void (*send)(void *context, unsigned to, const uint8_t *bytes, size_t len);
+    void (*random)(void *context, void *out, size_t len);
+};
+
+int mael_node_create(struct mael_node **out, const char *name, unsigned number, unsigned nodes,
+                     const struct mael_io *io, uint64_t wall_ms, uint64_t now_us);
+void mael_node_destroy(struct mael_node *n);
+
+void mael_node_datagram(struct mael_node *n, unsigned from, const uint8_t *bytes, size_t len,
+                        uint64_t now_us);
+void mael_node_run(struct mael_node *n, uint64_t wall_ms, uint64_t now_us);
+uint64_t mael_node_due_us(const struct mael_node *n);
+
+/* Negative: it was not taken. */
+int mael_node_element_add(struct mael_node *n, int64_t element, uint64_t now_us);
+void mael_node_elements(const struct mael_node *n, void (*visit)(void *context, int64_t element),
+                        void *context);
+void mael_node_counter_add(struct mael_node *n, int64_t delta, uint64_t now_us);
+int64_t mael_node_counter(const struct mael_node *n);
+
+#endif
