@@ -17,6 +17,7 @@ struct node_affinity {
     uint32_t sets;
     uint32_t stamp;
     uint64_t evicted;
+    struct node_router *router; /* NULL: none is asked */
     struct entry entries[];
 };
 
@@ -40,15 +41,19 @@ void node_affinity_destroy(struct node_affinity *a)
     free(a);
 }
 
+void node_affinity_share(struct node_affinity *a, struct node_router *router)
+{
+    a->router = router;
+}
+
 static uint64_t key_of(const struct node_affinity *a, struct slice id)
 {
     uint64_t key = hash64(&a->secret, id.at, id.len);
     return key != 0 ? key : 1;
 }
 
-void node_affinity_put(struct node_affinity *a, struct slice id, unsigned replica)
+static void keep(struct node_affinity *a, uint64_t key, unsigned replica)
 {
-    uint64_t key = key_of(a, id);
     struct entry *set = &a->entries[(key & (a->sets - 1)) * WAYS];
     struct entry *victim = &set[0];
     a->stamp++;
@@ -64,6 +69,13 @@ void node_affinity_put(struct node_affinity *a, struct slice id, unsigned replic
     *victim = (struct entry){.key = key, .stamp = a->stamp, .replica = replica};
 }
 
+void node_affinity_put(struct node_affinity *a, struct slice id, unsigned replica)
+{
+    keep(a, key_of(a, id), replica);
+    if (a->router)
+        node_router_bind(a->router, id, replica);
+}
+
 uint64_t node_affinity_evicted(const struct node_affinity *a)
 {
     return a->evicted;
@@ -77,5 +89,8 @@ int node_affinity_get(struct node_affinity *a, struct slice id)
         if (set[i].key == key)
             return (int)set[i].replica;
     }
-    return -1;
+    int told = a->router ? node_router_bound(a->router, id) : -1;
+    if (told >= 0)
+        keep(a, key, (unsigned)told);
+    return told;
 }

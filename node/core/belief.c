@@ -86,6 +86,12 @@ void node_belief_correct(struct node_belief *b, double prompt, double predicted,
     b->stale = true;
 }
 
+void node_belief_factor_set(struct node_belief *b, double factor)
+{
+    b->factor = clamp(factor, factor_min, factor_max);
+    b->stale = true;
+}
+
 void node_belief_recover(struct node_belief *b, double seconds)
 {
     b->factor = exp(log(b->factor) * exp(-seconds / recovery_s));

@@ -57,6 +57,9 @@ double node_belief_displaced(const struct node_belief *b, const struct crdt_inde
 void node_belief_correct(struct node_belief *b, double prompt, double predicted, double actual,
                          double size_tokens);
 
+/* The factor as another router learned it. */
+void node_belief_factor_set(struct node_belief *b, double factor);
+
 /* The factor goes back to 1 by itself, over half an hour, so that a passing trouble passes. */
 void node_belief_recover(struct node_belief *b, double seconds);
 

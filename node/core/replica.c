@@ -29,8 +29,7 @@ void node_replica_init(struct node_replica *k, struct slice name, enum node_engi
     };
     CHECK(name.len <= NODE_NAME_MAX);
     memcpy(k->name, name.at, name.len);
-    k->bytes_per_token =
-        node_ratio_of(config->bytes_per_token, bytes_weight_tokens, bytes_horizon_tokens);
+    node_replica_bytes_believe(k, config->bytes_per_token);
     node_replica_rate_believe(k, config->prefill_tokens_per_s);
     node_replica_pace_believe(k, config->decode_step_ms / 1000, step_context_believed_s);
     node_load_init(&k->load);
@@ -114,7 +113,9 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
 
 double node_replica_cache_tokens(const struct node_replica *k, double configured)
 {
-    return k->cache_tokens > 0 ? (double)k->cache_tokens : configured;
+    if (k->cache_tokens > 0)
+        return (double)k->cache_tokens;
+    return k->cache_tokens_heard > 0 ? (double)k->cache_tokens_heard : configured;
 }
 
 static bool went_back(double before, double now)
@@ -165,8 +166,10 @@ static void window_compare(struct node_replica *k, double size_tokens)
         k->by_scrape.predicted += (uint64_t)predicted;
         k->by_scrape.actual += (uint64_t)actual;
         k->by_scrape.off += (uint64_t)fabs(predicted - actual);
-        if (w->told == 0)
+        if (w->told == 0) {
             node_belief_correct(&k->belief, prompt, predicted, actual, size_tokens);
+            k->belief_samples++;
+        }
     }
     window_begin(&k->window, &k->scrape);
 }
@@ -230,6 +233,7 @@ void node_replica_cached_told(struct node_replica *k, uint64_t prompt, uint64_t 
     k->by_usage.actual += actual;
     k->by_usage.off += predicted > actual ? predicted - actual : actual - predicted;
     k->window.told++;
+    k->belief_samples++;
     node_belief_correct(&k->belief, (double)prompt, (double)predicted, (double)actual,
                         node_replica_cache_tokens(k, cache_tokens_configured));
 }
@@ -244,6 +248,12 @@ void node_replica_pace_believe(struct node_replica *k, double step_base_s, doubl
     k->pace = node_line_of(step_base_s, step_context_s, context_typical, pace_horizon);
     k->step_base_s = step_base_s;
     k->step_context_s = step_context_s;
+}
+
+void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token)
+{
+    k->bytes_per_token = node_ratio_of(bytes_per_token, bytes_weight_tokens, bytes_horizon_tokens);
+    k->belief.stale = true;
 }
 
 void node_replica_rate_add(struct node_replica *k, double tokens, double seconds)

@@ -19,6 +19,7 @@
 #ifndef NODE_CORE_REPLICA_H
 #define NODE_CORE_REPLICA_H
 
+#include "crdt/reports.h"
 #include "node/core/belief.h"
 #include "node/core/booking.h"
 #include "node/core/learn.h"
@@ -66,6 +67,8 @@ struct node_scrape_window {
 struct node_replica {
     /* Read at each decision. */
     enum node_health health; /* UNKNOWN, UP or DOWN; draining is a flag */
+    enum node_health hint;   /* what most others see, while it is UNKNOWN here */
+    bool absent;             /* no router has it any more: never used, in no table */
     bool draining;
     bool asleep;
     uint64_t busy_until_ms;
@@ -83,15 +86,18 @@ struct node_replica {
     double step_context_s;
 
     struct node_line pace; /* seconds of a decode step by tokens in the running contexts */
-    uint64_t rate_samples, pace_samples;
+    uint64_t rate_samples, pace_samples; /* own evidence; so are the next two */
+    uint64_t bytes_samples, belief_samples;
+    bool rate_heard, pace_heard; /* believed because another router learned it */
     enum node_engine engine;
     unsigned probe_failures; /* in a row */
     unsigned probe_failures_max;
     uint64_t probe_failures_total;
-    unsigned answer_failures; /* in a row, for want of a connection or of its end */
-    unsigned error_answers;   /* 5xx in a row */
-    bool gone;                /* its port refused, and no probe succeeded since */
-    uint64_t cache_tokens;    /* told by the engine; 0: not told */
+    unsigned answer_failures;    /* in a row, for want of a connection or of its end */
+    unsigned error_answers;      /* 5xx in a row */
+    bool gone;                   /* its port refused, and no probe succeeded since */
+    uint64_t cache_tokens;       /* told by the engine; 0: not told */
+    uint64_t cache_tokens_heard; /* told by the engine to another router; 0: to none */
     struct node_scrape scrape;
     uint64_t scraped_ms; /* 0: never */
     struct node_scrape_window window;
@@ -103,6 +109,14 @@ struct node_replica {
     struct node_prediction_sums by_usage, by_scrape;
     double ttft_predicted_s, ttft_actual_s, ttft_off_s;
     uint64_t ttft_count;
+
+    /* Between routers (node/core/router_share.h). */
+    bool configured;                    /* by this router */
+    bool named;                         /* by another that is alive */
+    bool told_absent;                   /* what the shell believes */
+    uint32_t rkey;                      /* of its present cache (crdt/registry.h) */
+    uint32_t rkey_scraped, rkey_probed; /* at the last scrape, the last good probe */
+    struct crdt_learned reported;
 
     uint16_t name_len;
     char name[NODE_NAME_MAX];
@@ -119,7 +133,8 @@ enum node_health node_replica_health(const struct node_replica *k);
 /* May get new requests while in this health (UP or UNKNOWN). */
 static inline bool node_replica_usable(const struct node_replica *k, enum node_health health)
 {
-    return k->health == health && !k->draining && !k->asleep;
+    enum node_health seen = k->health != NODE_HEALTH_UNKNOWN ? k->health : k->hint;
+    return seen == health && !k->absent && !k->draining && !k->asleep;
 }
 
 /* Chosen only where no other will do: busy, in a back-off, or on trial with its one request. */
@@ -156,6 +171,7 @@ void node_replica_cached_told(struct node_replica *k, uint64_t prompt, uint64_t 
 /* What it is believed to be like until it shows: later samples replace it. */
 void node_replica_rate_believe(struct node_replica *k, double tokens_per_s);
 void node_replica_pace_believe(struct node_replica *k, double step_base_s, double step_context_s);
+void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token);
 /* A prefill of so many tokens took so long. */
 void node_replica_rate_add(struct node_replica *k, double tokens, double seconds);
 /* A stream went at this pace while so many tokens of context were decoding. */

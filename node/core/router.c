@@ -30,13 +30,17 @@ int node_router_create(struct node_router **out, const struct node_router_config
     prng_seed(&r->prng, config->seed);
     node_decay_fill(&r->decay, config->generation_ms, config->reuse_horizon_ms);
     uint32_t ttl = (config->ttl_ms + config->generation_ms - 1) / config->generation_ms;
-    struct crdt_index_config index = {
-        .bytes_max = config->index_bytes,
-        .replicas_max = NODE_REPLICAS_MAX,
-        .ttl_generations = ttl < 1              ? 1
-                           : ttl > CRDT_TTL_MAX ? CRDT_TTL_MAX
-                                                : ttl,
+    r->state_config = (struct crdt_state_config){
+        .index = {.bytes_max = config->index_bytes,
+                  .replicas_max = NODE_REPLICAS_MAX,
+                  .ttl_generations = ttl < 1              ? 1
+                                     : ttl > CRDT_TTL_MAX ? CRDT_TTL_MAX
+                                                          : ttl,
+                  .generation = (uint32_t)(config->wall_ms / config->generation_ms),
+                  .replicated = config->replicated},
+        .self = config->self,
     };
+    r->cluster_off_ms = (int64_t)(config->wall_ms - config->now_ms);
     r->replicas = calloc(NODE_REPLICAS_MAX, sizeof *r->replicas);
     int err = r->replicas ? ERR_OK : ERR_NOMEM;
     if (err == ERR_OK)
@@ -45,11 +49,12 @@ int node_router_create(struct node_router **out, const struct node_router_config
     if (err == ERR_OK)
         err = node_bookings_create(&r->bookings);
     if (err == ERR_OK)
-        err = crdt_index_create(&r->index, &index);
+        err = crdt_state_create(&r->state, &r->state_config);
     if (err != ERR_OK) {
         node_router_destroy(r);
         return err;
     }
+    r->index = crdt_state_index(r->state);
     *out = r;
     return ERR_OK;
 }
@@ -58,8 +63,8 @@ void node_router_destroy(struct node_router *r)
 {
     if (!r)
         return;
-    if (r->index)
-        crdt_index_destroy(r->index);
+    if (r->state)
+        crdt_state_destroy(r->state);
     node_bookings_destroy(r->bookings);
     node_models_destroy(r->models);
     free(r->replicas);
@@ -78,99 +83,10 @@ void node_router_check(const struct node_router *r)
         loads[k] = &r->replicas[k].load;
     node_bookings_check(r->bookings, loads, r->replica_count);
     node_models_check(r->models);
-    crdt_index_check(r->index);
+    crdt_state_check(r->state);
 }
 
-/* --- replicas ------------------------------------------------------------------------------- */
-
-static struct node_replica *replica_at(const struct node_router *r, unsigned replica)
-{
-    CHECK(replica < r->replica_count);
-    return &r->replicas[replica];
-}
-
-int node_router_replica_add(struct node_router *r, struct slice name, enum node_engine engine)
-{
-    if (name.len == 0 || name.len > NODE_NAME_MAX)
-        return ERR_RANGE;
-    for (unsigned k = 0; k < r->replica_count; k++) {
-        if (slice_equal(node_replica_name(&r->replicas[k]), name))
-            return ERR_EXISTS;
-    }
-    if (r->replica_count == NODE_REPLICAS_MAX)
-        return ERR_FULL;
-    node_replica_init(&r->replicas[r->replica_count], name, engine,
-                      hash64(&r->config.secret, name.at, name.len), &r->config);
-    return (int)r->replica_count++;
-}
-
-unsigned node_router_replica_count(const struct node_router *r)
-{
-    return r->replica_count;
-}
-
-struct slice node_router_replica_name(const struct node_router *r, unsigned replica)
-{
-    return node_replica_name(replica_at(r, replica));
-}
-
-enum node_health node_router_replica_health(const struct node_router *r, unsigned replica)
-{
-    return node_replica_health(replica_at(r, replica));
-}
-
-bool node_router_replica_backing_off(const struct node_router *r, unsigned replica, uint64_t now_ms)
-{
-    return node_replica_backing_off(replica_at(r, replica), now_ms);
-}
-
-enum node_engine node_router_replica_engine(const struct node_router *r, unsigned replica)
-{
-    return replica_at(r, replica)->engine;
-}
-
-void node_router_replica_engine_set(struct node_router *r, unsigned replica, enum node_engine e)
-{
-    replica_at(r, replica)->engine = e;
-}
-
-void node_router_replica_drain(struct node_router *r, unsigned replica, bool draining)
-{
-    replica_at(r, replica)->draining = draining;
-}
-
-/* The replica's cache is empty. What was learned of its speed stays: it is the same machine. */
-static void replica_forget(struct node_router *r, unsigned replica)
-{
-    crdt_index_forget(r->index, replica, 0);
-    node_belief_init(&r->replicas[replica].belief);
-}
-
-void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool refused,
-                        uint64_t now_ms)
-{
-    node_router_clock(r, now_ms);
-    if (node_replica_probed(replica_at(r, replica), ok, refused, now_ms))
-        replica_forget(r, replica);
-}
-
-bool node_router_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
-                         uint64_t now_ms)
-{
-    node_router_clock(r, now_ms);
-    bool lost =
-        node_replica_scraped(replica_at(r, replica), s, (double)r->config.cache_tokens, now_ms);
-    if (lost)
-        replica_forget(r, replica);
-    return lost;
-}
-
-int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,
-                       unsigned count)
-{
-    CHECK(replica < r->replica_count);
-    return node_models_set(r->models, replica, ids, count);
-}
+/* --- models --------------------------------------------------------------------------------- */
 
 /* Who serves the model, or its base and may know the adapter that the name goes on with. vLLM lists
  * its adapters by their whole names. */
@@ -194,7 +110,7 @@ bool node_router_model_known(const struct node_router *r, struct slice model)
     struct node_replica_set serving;
     serving_find(r, model, &serving);
     for (unsigned k = 0; k < r->replica_count; k++) {
-        if (node_replica_set_has(&serving, k))
+        if (node_replica_set_has(&serving, k) && !r->replicas[k].absent)
             return true;
     }
     return r->replica_count == 0;
@@ -203,17 +119,30 @@ bool node_router_model_known(const struct node_router *r, struct slice model)
 bool node_router_ready(const struct node_router *r)
 {
     for (unsigned k = 0; k < r->replica_count; k++) {
-        if (node_replica_usable(&r->replicas[k], NODE_HEALTH_UP))
+        const struct node_replica *replica = &r->replicas[k];
+        if (replica->health == NODE_HEALTH_UP && node_replica_usable(replica, NODE_HEALTH_UP))
             return true;
     }
     return false;
+}
+
+/* --- time ----------------------------------------------------------------------------------- */
+
+uint64_t node_router_cluster_ms(const struct node_router *r, uint64_t now_ms)
+{
+    return now_ms + (uint64_t)r->cluster_off_ms;
+}
+
+void node_router_wall(struct node_router *r, uint64_t wall_ms, uint64_t now_ms)
+{
+    r->wall_off_ms = (int64_t)(wall_ms - now_ms);
 }
 
 /* --- one decision --------------------------------------------------------------------------- */
 
 void node_router_clock(struct node_router *r, uint64_t now_ms)
 {
-    uint32_t generation = (uint32_t)(now_ms / r->config.generation_ms);
+    uint32_t generation = (uint32_t)(node_router_cluster_ms(r, now_ms) / r->config.generation_ms);
     if (generation <= crdt_index_now(r->index))
         return;
     crdt_index_advance(r->index, generation);
@@ -264,7 +193,7 @@ static int candidates_find(struct node_router *r, const struct node_request *req
             return ERR_OK;
     }
     for (unsigned k = 0; k < r->replica_count; k++) {
-        if (node_replica_set_has(&serving, k))
+        if (node_replica_set_has(&serving, k) && !r->replicas[k].absent)
             return ERR_UNREACHABLE;
     }
     return r->replica_count == 0 || request->replica_wanted >= 0 ? ERR_UNREACHABLE : ERR_NOT_FOUND;
@@ -340,7 +269,7 @@ static double displaced_tokens(const struct node_router *r, unsigned k,
 static double queue_s(struct node_router *r, struct node_replica *replica, double rate,
                       uint64_t now_ms)
 {
-    node_load_advance(r->bookings, &replica->load, rate, now_ms);
+    node_router_load_advance(r, replica, now_ms);
     return node_load_queue_s(r->bookings, &replica->load, rate, now_ms) +
            (double)replica->remote.prefill_tokens / rate;
 }
@@ -389,6 +318,7 @@ int node_router_evaluate(struct node_router *r, const struct node_request *reque
                          struct node_size *size)
 {
     node_router_clock(r, now_ms);
+    node_router_loads_take(r);
     int err = candidates_find(r, request, excluded, now_ms);
     if (err != ERR_OK)
         return err;
@@ -467,6 +397,7 @@ static int decide(struct node_router *r, unsigned index, const struct node_work 
     if (err != ERR_OK)
         return err;
     node_bookings_get(r->bookings, booking)->remote_seen = replica->remote.requests > 0;
+    node_router_touch(r, c->replica);
     replica->chosen++;
     replica->prompt_tokens += work->prompt_tokens;
     replica->cached_tokens += work->cached_tokens;
@@ -508,8 +439,7 @@ int node_router_choose(struct node_router *r, const struct node_request *request
         out->cost_s = c->cost.total_s;
     if (request->chain && request->chain->length > 0) {
         /* Without room the index knows less, which it counts itself; the request goes on. */
-        (void)crdt_index_observe_chain(r->index, request->chain, c->replica,
-                                       crdt_index_now(r->index), NULL);
+        (void)crdt_state_observe(r->state, request->chain, c->replica);
         r->replicas[c->replica].belief.stale = true;
     }
     return ERR_OK;
@@ -546,7 +476,7 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
                      SWEEP_BUCKETS_MIN + (uint32_t)((double)stats.buckets * seconds / SWEEP_LAP_S));
     for (unsigned k = 0; k < r->replica_count; k++) {
         struct node_replica *replica = &r->replicas[k];
-        node_load_advance(r->bookings, &replica->load, node_ratio_value(&replica->rate), now_ms);
+        node_router_load_advance(r, replica, now_ms);
         node_belief_recover(&replica->belief, seconds);
         replica->belief.stale = true;
     }

@@ -1,4 +1,7 @@
 /* What the router believes and why it would choose, as JSON for operators. */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/check.h"
 #include "base/checkpoint.h"
 #include "base/err.h"
@@ -85,7 +88,7 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = &r->replicas[i];
         enum node_health health = node_replica_health(k);
-        if (is_candidate(r, i))
+        if (k->absent || is_candidate(r, i))
             continue;
         json_object_begin(w);
         put_text(w, "replica", node_replica_name(k));
@@ -155,6 +158,8 @@ static void replica_load(struct json_writer *w, const struct node_router *r,
     put_u64(w, "prefill_tokens", k->load.prefill_tokens);
     put_u64(w, "context_tokens", k->load.context_tokens);
     put_double(w, "queue_s", node_load_queue_s(r->bookings, &k->load, rate, now_ms));
+    put_u64(w, "requests_of_others", k->remote.requests);
+    put_u64(w, "prefill_tokens_of_others", k->remote.prefill_tokens);
     json_object_end(w);
 }
 
@@ -202,12 +207,73 @@ static void replica_scrape(struct json_writer *w, const struct node_replica *k, 
     json_object_end(w);
 }
 
+/* What one router reports of one replica. */
+struct view {
+    struct json_writer *w;
+    const struct node_router *r;
+};
+
+static bool put_view(void *context, uint64_t router, const struct crdt_load *load,
+                     const struct crdt_sight *sight, const struct crdt_learned *learned)
+{
+    (void)learned;
+    const struct view *v = context;
+    if (router == v->r->config.self)
+        return true;
+    const char *name =
+        v->r->router_name ? v->r->router_name(v->r->router_name_context, router) : NULL;
+    char id[17];
+    (void)snprintf(id, sizeof id, "%016" PRIx64, router);
+    json_object_begin(v->w);
+    json_key(v->w, "router");
+    json_cstr(v->w, name ? name : id);
+    if (sight) {
+        json_key(v->w, "health");
+        json_cstr(v->w, sight->health <= NODE_HEALTH_DRAINING
+                            ? node_health_text((enum node_health)sight->health)
+                            : "unknown");
+        json_key(v->w, "configured");
+        json_bool(v->w, sight->configured);
+    }
+    if (load) {
+        put_u64(v->w, "requests", load->requests);
+        put_u64(v->w, "prefill_tokens", load->prefill_tokens);
+        put_u64(v->w, "context_tokens", load->context_tokens);
+    }
+    json_object_end(v->w);
+    return true;
+}
+
+/* How the other routers see it. */
+static void replica_routers(struct json_writer *w, const struct node_router *r, unsigned number)
+{
+    static const char *const wishes[] = {
+        [CRDT_WISH_NONE] = "none", [CRDT_WISH_ADDED] = "added", [CRDT_WISH_REMOVED] = "removed"};
+    const struct crdt_replica *row = crdt_registry_at(crdt_state_registry(r->state), number);
+    json_key(w, "configured");
+    json_bool(w, r->replicas[number].configured);
+    json_key(w, "wish");
+    json_cstr(w, wishes[row->wish]);
+    json_key(w, "incarnation");
+    json_object_begin(w);
+    put_u64(w, "started_ms", row->incarnation.started);
+    put_u64(w, "raises", row->incarnation.raises);
+    json_object_end(w);
+    json_key(w, "other_routers");
+    json_array_begin(w);
+    struct view view = {.w = w, .r = r};
+    crdt_reports_each(crdt_state_reports(r->state), number, put_view, &view);
+    json_array_end(w);
+}
+
 int node_router_replicas_json(const struct node_router *r, uint64_t now_ms, struct buf *out)
 {
     struct json_writer w = json_writer_of(out);
     json_array_begin(&w);
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = &r->replicas[i];
+        if (k->absent)
+            continue;
         json_object_begin(&w);
         put_text(&w, "name", node_replica_name(k));
         json_key(&w, "health");
@@ -222,6 +288,7 @@ int node_router_replicas_json(const struct node_router *r, uint64_t now_ms, stru
         replica_learned(&w, k);
         replica_cache(&w, r, i);
         replica_scrape(&w, k, now_ms);
+        replica_routers(&w, r, i);
         json_object_end(&w);
     }
     json_array_end(&w);

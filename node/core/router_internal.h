@@ -1,26 +1,41 @@
-/* What the files of the router share: router.c (replicas, decisions), router_learn.c (what answers
- * teach), router_explain.c and router_metrics.c (what it believes). Nobody else includes this. */
+/* What the files of the router share: router.c (decisions), router_replicas.c (the table),
+ * router_share.c (to and from other routers), router_learn.c (what answers teach),
+ * router_explain.c and router_metrics.c (what it believes). Nobody else includes this. */
 #ifndef NODE_CORE_ROUTER_INTERNAL_H
 #define NODE_CORE_ROUTER_INTERNAL_H
 
-#include "crdt/index.h"
+#include "crdt/state.h"
 #include "node/core/booking.h"
 #include "node/core/model.h"
 #include "node/core/policy.h"
 #include "node/core/replica.h"
 #include "node/core/router.h"
+#include "node/core/router_share.h"
 
 struct node_router {
     struct node_router_config config;
     const struct node_policy *policy;
     struct prng prng;
     uint64_t turn;
-    struct crdt_index *index;
+    struct crdt_state_config state_config;
+    struct crdt_state *state;
+    struct crdt_index *index; /* of the state */
+    int64_t cluster_off_ms;   /* cluster time - monotonic time */
+    int64_t wall_off_ms;      /* wall clock - monotonic time; 0: not told */
     struct node_models *models;
     struct node_bookings *bookings;
     struct node_decay decay;
     uint64_t ticked_ms;
     uint64_t unroutable; /* first attempts without a replica */
+
+    void (*watch)(void *context, unsigned replica, bool present);
+    void *watch_context;
+    const char *(*router_name)(void *context, uint64_t router);
+    void *router_name_context;
+    /* Versions (crdt/registry.h, crdt/reports.h) that were taken in. */
+    uint64_t registry_taken, reports_taken, loads_taken;
+    uint64_t learned_ms;             /* when what was learned was told last */
+    struct node_replica_set touched; /* whose load or sight may have changed since it was told */
 
     unsigned replica_count;
     struct node_replica *replicas; /* NODE_REPLICAS_MAX */
@@ -43,6 +58,25 @@ struct node_size {
 
 /* Moves the index to the present generation. */
 void node_router_clock(struct node_router *r, uint64_t now_ms);
+
+/* --- between routers (router_share.c, router_replicas.c) --- */
+
+/* Something of the replica changed that the others may want to know. */
+static inline void node_router_touch(struct node_router *r, unsigned replica)
+{
+    node_replica_set_add(&r->touched, replica);
+}
+/* node_load_advance, which may change the load by itself. */
+void node_router_load_advance(struct node_router *r, struct node_replica *k, uint64_t now_ms);
+/* What the others have in flight, if that has changed. */
+void node_router_loads_take(struct node_router *r);
+/* The replica table follows the registry. */
+void node_router_registry_take(struct node_router *r);
+/* Which replicas are in use; calls the watcher where that changed. */
+void node_router_presence_update(struct node_router *r);
+struct node_replica *node_router_replica_at(const struct node_router *r, unsigned replica);
+
+/* --- */
 
 /* Fills the candidates and what they hold of the prompt, with costs if `costs`. ERR_NOT_FOUND or
  * ERR_UNREACHABLE as node_router_choose. */

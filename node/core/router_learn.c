@@ -30,7 +30,7 @@ static void learn_rate(struct node_router *r, struct node_replica *replica,
     /* One that has not shown what it can do is believed to be like this one; otherwise a default
      * that is too low would keep it from ever being asked. */
     for (unsigned k = 0; k < r->replica_count; k++) {
-        if (r->replicas[k].rate_samples == 0)
+        if (r->replicas[k].rate_samples == 0 && !r->replicas[k].rate_heard)
             node_replica_rate_believe(&r->replicas[k], node_ratio_value(&replica->rate));
     }
 }
@@ -53,7 +53,7 @@ static void learn_pace(struct node_router *r, struct node_replica *replica,
         return;
     node_replica_pace_add(replica, context, step_s);
     for (unsigned k = 0; k < r->replica_count; k++) {
-        if (r->replicas[k].pace_samples == 0)
+        if (r->replicas[k].pace_samples == 0 && !r->replicas[k].pace_heard)
             node_replica_pace_believe(&r->replicas[k], replica->step_base_s,
                                       replica->step_context_s);
     }
@@ -70,6 +70,7 @@ static void learn_bytes(struct node_replica *replica, struct node_model *model,
     if (usage->prompt_tokens >= ratio_tokens_min) {
         double tokens = (double)usage->prompt_tokens;
         node_ratio_add(&replica->bytes_per_token, bytes, tokens, trust_ratio);
+        replica->bytes_samples++;
         if (!work->token_ids)
             node_ratio_add(&model->bytes_per_token, bytes, tokens, trust_ratio);
     } else if (usage->prompt_tokens < 0) {
@@ -104,6 +105,7 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
     struct node_replica *replica = &r->replicas[e->work.replica];
     if (!node_bookings_first_byte(r->bookings, &replica->load, b, now_ms))
         return;
+    node_router_touch(r, e->work.replica);
     node_replica_answering(replica);
     e->window = replica->window.number;
     replica->window.prompt_tokens += e->work.prompt_tokens;
@@ -137,6 +139,7 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
     const struct node_booking_entry *e =
         node_bookings_close(r->bookings, &replica->load, b, now_ms);
     node_replica_answered(replica, outcome, now_ms);
+    node_router_touch(r, e->work.replica);
     if (usage)
         compare_ttft(replica, e);
     else

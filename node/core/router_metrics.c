@@ -68,6 +68,11 @@ static double scrape_age_s(const struct context *c, const struct node_replica *k
       (double)k->load.prefill_tokens)                                                              \
     X(context_tokens, "gauge", "Tokens of context of the requests in flight.",                     \
       (double)k->load.context_tokens)                                                              \
+    X(requests_of_others, "gauge", "Requests in flight there, of all other routers.",              \
+      (double)k->remote.requests)                                                                  \
+    X(prefill_tokens_of_others, "gauge",                                                           \
+      "Uncached prompt tokens not computed yet, of all other routers.",                            \
+      (double)k->remote.prefill_tokens)                                                            \
     X(queue_seconds, "gauge", "Estimated time until the booked prefill is computed.",              \
       node_load_queue_s(c->r->bookings, &k->load, node_ratio_value(&k->rate), c->now_ms))          \
     X(prefill_tokens_per_second, "gauge", "Learned prefill rate.", node_ratio_value(&k->rate))     \
@@ -117,9 +122,11 @@ static int put_replicas(const struct context *c, struct buf *out)
     for (unsigned i = 0; i < ARRAY_LEN(replica_metrics) && err == ERR_OK; i++) {
         const char *name = replica_metrics[i].name;
         err = put_head(out, name, replica_metrics[i].type, replica_metrics[i].help);
-        for (unsigned k = 0; k < c->r->replica_count && err == ERR_OK; k++)
-            err = put_series(out, name, &c->r->replicas[k], "",
-                             replica_metrics[i].value(c, &c->r->replicas[k]));
+        for (unsigned k = 0; k < c->r->replica_count && err == ERR_OK; k++) {
+            if (!c->r->replicas[k].absent)
+                err = put_series(out, name, &c->r->replicas[k], "",
+                                 replica_metrics[i].value(c, &c->r->replicas[k]));
+        }
     }
     return err;
 }
@@ -209,6 +216,8 @@ static int put_labelled(const struct context *c, struct buf *out)
         const char *name = labelled_metrics[i].name;
         err = put_head(out, name, labelled_metrics[i].type, labelled_metrics[i].help);
         for (unsigned k = 0; k < c->r->replica_count && err == ERR_OK; k++) {
+            if (c->r->replicas[k].absent)
+                continue;
             for (unsigned j = 0; j < ARRAY_LEN(labelled_metrics[i].rows) && err == ERR_OK; j++) {
                 const struct labelled *row = &labelled_metrics[i].rows[j];
                 if (row->value)

@@ -1,0 +1,50 @@
+/* The router's side of replication: what it tells the others, and what it takes in of theirs.
+ * Driven by node/core/replication.h alone.
+ *
+ *   own bookings, probes, estimators   --collect-->  reports of the state  -->  deltas
+ *   deltas of others  -->  the state   --joined-->   replicas in use, their loads, hints, beliefs
+ *
+ * What was learned by others is believed only until there are a few samples of one's own, and what
+ * is only believed is never reported: so nobody's own word comes back to him as evidence.
+ */
+#ifndef NODE_CORE_ROUTER_SHARE_H
+#define NODE_CORE_ROUTER_SHARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct node_router;
+struct crdt_state;
+
+enum {
+    NODE_LEARNED_INTERVAL_MS = 3000, /* what was learned is told at most so often */
+    NODE_LEARNED_FEW = 4,            /* with fewer samples, those who have more are believed */
+};
+
+/* Owned by the router; another one after node_router_rewind(). */
+struct crdt_state *node_router_state(struct node_router *r);
+uint32_t node_router_generation_ms(const struct node_router *r);
+/* Names the settings on which all routers must agree: equal exactly if they are. */
+uint64_t node_router_fingerprint(const struct node_router *r);
+
+/* Reports what changed since the last call. Cheap when nothing did. */
+void node_router_collect(struct node_router *r, uint64_t now_ms);
+/* Something was joined: replicas appear and go, lost caches are forgotten. */
+void node_router_joined(struct node_router *r);
+/* Takes in what the others report: sights and what they learned. Walks all reports if any changed,
+ * so not to be called for each delta. */
+void node_router_reports_take(struct node_router *r);
+
+/* Cluster time - wall clock, in ms; 0 while the wall clock was not told. */
+int64_t node_router_clock_off_ms(const struct node_router *r);
+/* Moves cluster time; back only within the present generation (an index never goes back). */
+void node_router_cluster_move(struct node_router *r, int64_t by_ms, uint64_t now_ms);
+/* Moves it back for good: the observations are forgotten, the rest stays. The caller must tell the
+ * new state its epoch and which routers are alive. ERR_NOMEM: nothing changed. */
+int node_router_rewind(struct node_router *r, int64_t by_ms, uint64_t now_ms);
+
+/* For showing: the name of a router, or NULL. */
+void node_router_names(struct node_router *r, const char *(*name)(void *context, uint64_t router),
+                       void *context);
+
+#endif
