@@ -1,12 +1,21 @@
-/* JSON of the admin port as tables for people. */
+/* JSON of the admin port as tables for people: show.c one router, show_cluster.c several. */
 #ifndef NODE_GVCTL_SHOW_H
 #define NODE_GVCTL_SHOW_H
+
+#include <stdbool.h>
 
 #include "base/slice.h"
 
 /* Each prints to stdout. ERR_SYNTAX if the text is not what it should be. */
 int show_replicas(struct slice json);
 int show_explain(struct slice json);
+int show_explain_all(struct slice json);
+int show_members(struct slice json);
+int show_convergence(struct slice json);
+
+/* Whether a /convergence says that all routers hold the same, and that they are at least so many.
+ */
+bool show_convergence_equal(struct slice json, unsigned members);
 
 /* The message of an error body on stderr, or the body as it is. */
 void show_error(int status, struct slice json);

@@ -555,11 +555,18 @@ class Router(Process):
         self.replicas = replicas
         self.expected = 0
         self.stopped = False
-        wait_for(lambda: len(self.events("listening")) == 2 or not self.running(), "both ports")
-        ports = {e["port_of"]: e["port"] for e in self.events("listening")}
-        if len(ports) != 2:
+        gossip = any(a.startswith(("--gossip-listen", "--join")) for a in command + list(args))
+        wanted = {"clients", "admin"} | ({"gossip"} if gossip else set())
+        ports = {}
+
+        def listening():
+            ports.update({e["port_of"]: e["port"] for e in self.events("listening")})
+            return wanted <= set(ports) or not self.running()
+        wait_for(listening, "the ports")
+        if not wanted <= set(ports):
             raise AssertionError("no start: %s" % self.lines)
         self.port, self.admin_port = ports["clients"], ports["admin"]
+        self.gossip_port = ports.get("gossip")
         if wait_up:
             self.wait_up(len([r for r in replicas if not isinstance(r, str)]))
 

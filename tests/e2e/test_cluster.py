@@ -1,0 +1,549 @@
+"""Several routers on real sockets: do they find each other, agree, and heal?"""
+
+import json
+import os
+import random
+import re
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from lib import HOST, LIMIT, Case, Engine, Router, binary, closed_port, wait_for
+from test_engines import CHAT, FAST, message, words
+
+FAST_PROBES = ("--scrape-interval", "200ms")
+
+
+def gvctl(*args, stdin=b"", admin=None, limit=60):
+    command = [binary("gvctl")]
+    if admin:
+        command += ["--admin", "http://%s:%d" % (HOST, admin)]
+    p = subprocess.run(command + list(args), input=stdin, capture_output=True, timeout=limit,
+                       env={k: v for k, v in os.environ.items() if not k.startswith("GRAPEVINE_")})
+    return p.returncode, p.stdout.decode(), p.stderr.decode()
+
+
+def run_grapevine(*args):
+    p = subprocess.run([binary("grapevine"), "--listen", HOST + ":0", "--admin-listen", HOST + ":0"]
+                       + list(args), capture_output=True, timeout=LIMIT)
+    return p.returncode, p.stderr.decode()
+
+
+class Talk:
+    """One conversation whose turns go to routers in turn."""
+
+    def __init__(self, case, seed):
+        self.case, self.seed, self.turn = case, seed, 0
+        self.messages = [message("system", words("system%d" % seed, 300))]
+        self.where, self.cached, self.prompt = [], [], []
+
+    def body(self):
+        return {"model": "sim", "messages": self.messages, "max_tokens": 8}
+
+    def ask(self, router):
+        self.turn += 1
+        self.messages.append(message("user", words("%d %d" % (self.seed, self.turn), 300)))
+        got = self.case.client(router).post(CHAT, self.body())
+        self.case.assertEqual(got.status, 200, got)
+        usage = got.json["usage"]
+        self.messages.append(message("assistant", got.json["choices"][0]["message"]["content"]))
+        self.where.append(got.get("x-grapevine-replica"))
+        self.cached.append((usage.get("prompt_tokens_details") or {}).get("cached_tokens", 0))
+        self.prompt.append(usage["prompt_tokens"])
+
+    def believed(self, router):
+        """{replica: cached tokens} as the router would explain the next turn."""
+        got = router.admin("POST", "/explain", json.dumps(self.body()).encode())
+        self.case.assertEqual(got.status, 200, got)
+        return {r["replica"]: r["cached_tokens"] for r in got.json["replicas"]}
+
+
+class Clustered(Case):
+    def setUp(self):
+        super().setUp()
+        self.folder = tempfile.TemporaryDirectory()
+        self.key = self.new_key("cluster.key")
+
+    def tearDown(self):
+        super().tearDown()
+        self.folder.cleanup()
+
+    def new_key(self, name):
+        path = os.path.join(self.folder.name, name)
+        status, out, err = gvctl("keygen")
+        self.assertEqual((status, err), (0, ""))
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+            f.write(out)
+        return path
+
+    def node(self, name, engines, *args, join=None, listen=HOST + ":0", key=None, ready=True,
+             **how):
+        command = ["--gossip-listen", listen, "--node-name", name, *FAST_PROBES]
+        command += ["--cluster-key-file", key or self.key] if key != "" else []
+        if join is not None:
+            command += ["--join", join if isinstance(join, str) else
+                        "%s:%d" % (HOST, join.gossip_port)]
+        r = self.router([getattr(e, "url", e) for e in engines], *command, *args, wait_up=False,
+                        **how)
+        if ready:
+            wait_for(lambda: r.admin("GET", "/readyz").status == 200, name + " ready")
+        return r
+
+    def cluster(self, n, engines, *args):
+        first = self.node("r1", engines, *args)
+        rest = [self.node("r%d" % i, engines, *args, join=first) for i in range(2, n + 1)]
+        nodes = [first] + rest
+        for r in nodes:
+            self.wait_alive(r, ["r%d" % i for i in range(1, n + 1)])
+        return nodes
+
+    def members(self, r):
+        got = r.admin("GET", "/members")
+        self.assertEqual(got.status, 200, got)
+        return {m["name"]: m for m in got.json["members"]}
+
+    def alive(self, r):
+        return sorted(n for n, m in self.members(r).items() if m["state"] == "alive")
+
+    def wait_alive(self, r, names, limit=LIMIT):
+        wait_for(lambda: self.alive(r) == sorted(names),
+                 "members %s (there are %s)" % (names, self.alive(r)), limit, step=0.02)
+
+    def converge(self, r, members, timeout=15):
+        status, out, err = gvctl("convergence", "--wait", "--timeout", str(timeout), "--members",
+                                 str(members), admin=r.admin_port)
+        if status != 0:
+            print(r.admin("GET", "/convergence").body.decode())
+        self.assertEqual(status, 0, out + err)
+        return out
+
+
+class Members(Clustered):
+    def test_three_see_each_other_and_agree(self):
+        e = self.engine()
+        nodes = self.cluster(3, [e])
+        self.converge(nodes[0], 3)
+        for r in nodes:
+            m = self.members(r)
+            self.assertEqual(len([x for x in m.values() if x.get("self")]), 1)
+            others = [x for x in m.values() if not x.get("self")]
+            for other in others:
+                self.assertIn("incarnation", other)
+            text = r.admin("GET", "/metrics").body.decode()
+            self.assertIn("grapevine_gossip_", text)
+        status, out, err = gvctl("members", admin=nodes[1].admin_port)
+        self.assertEqual((status, err), (0, ""))
+        for name in ("r1", "r2", "r3"):
+            self.assertIn(name, out)
+        got = nodes[2].admin("GET", "/convergence").json
+        self.assertEqual((got["equal"], sorted(got["nodes"])), (True, ["r1", "r2", "r3"]))
+
+    def test_a_single_node_opens_no_gossip_port_and_needs_no_key(self):
+        r = self.router([self.engine()])
+        self.assertIsNone(r.gossip_port)
+        for path in ("/members", "/convergence"):
+            got = r.admin("GET", path)
+            self.assertEqual(got.status, 409)
+            self.assertIn("alone", got.json["error"]["message"])
+        status, _, err = gvctl("convergence", "--wait", admin=r.admin_port)
+        self.assertEqual(status, 1)
+        self.assertIn("alone", err)
+        with open("/proc/net/udp") as f:
+            inodes = {line.split()[9] for line in f.readlines()[1:]}
+        fds = os.listdir("/proc/%d/fd" % r.pid)
+        mine = {os.readlink("/proc/%d/fd/%s" % (r.pid, fd)) for fd in fds}
+        self.assertFalse({"socket:[%s]" % i for i in inodes} & mine)
+
+    def test_a_killed_router_is_gone_in_seconds_and_its_load_with_it(self):
+        sim = self.sim("--decode-base-ms", "50")
+        nodes = self.cluster(3, [sim])
+        wait_for(lambda: sim.name in str(nodes[1].events("replica_up")), "the replica at r2")
+        c = self.client(nodes[1])
+        c.send(b"POST " + CHAT.encode() + b" HTTP/1.1\r\nHost: a\r\nContent-Type: application/json"
+               b"\r\nContent-Length: %d\r\n\r\n%s" % ((lambda b: (len(b), b))(json.dumps(
+                   {"model": "sim", "max_tokens": 2000, "stream": True,
+                    "messages": [message("user", "go on")]}).encode())))
+        c.head()
+
+        def remote(r):
+            rows = r.admin("GET", "/replicas").json
+            return [x for x in rows if x["name"] == sim.name][0]["remote"]["requests"]
+        for r in (nodes[0], nodes[2]):
+            wait_for(lambda: remote(r) == 1, "the load of r2 at another")
+        port = nodes[1].gossip_port
+        nodes[1].signal(signal.SIGKILL)
+        nodes[1].stopped = True
+        nodes[1].wait()
+        began = time.monotonic()
+        for r in (nodes[0], nodes[2]):
+            wait_for(lambda: remote(r) == 0, "no load of r2", step=0.02)
+        took = time.monotonic() - began
+        print("load of a killed router gone after %.2f s" % took)
+        for r in (nodes[0], nodes[2]):
+            wait_for(lambda: self.members(r)["r2"]["state"] in ("dead", "left"), "r2 dead")
+        again = self.node("r2", [sim], join=nodes[0], listen="%s:%d" % (HOST, port))
+        for r in (nodes[0], nodes[2], again):
+            self.wait_alive(r, ["r1", "r2", "r3"])
+        self.converge(nodes[0], 3)
+
+    def test_a_router_that_leaves_says_so(self):
+        nodes = self.cluster(3, [self.engine()])
+        nodes[2].signal(signal.SIGTERM)
+        nodes[2].wait()
+        for r in nodes[:2]:
+            wait_for(lambda: self.members(r)["r3"]["state"] == "left", "r3 has left", 2)
+        self.converge(nodes[0], 2)
+
+    def test_a_stopped_router_comes_back_by_itself(self):
+        nodes = self.cluster(3, [self.engine()])
+        nodes[2].signal(signal.SIGSTOP)
+        for r in nodes[:2]:
+            wait_for(lambda: self.members(r)["r3"]["state"] != "alive", "r3 missed")
+        time.sleep(2)
+        nodes[2].signal(signal.SIGCONT)
+        for r in nodes:
+            self.wait_alive(r, ["r1", "r2", "r3"])
+        self.converge(nodes[2], 3)
+
+    def test_the_first_may_come_last(self):
+        """A seed that is not there is tried for ever."""
+        e = self.engine()
+        port = closed_port()
+        early = self.node("r2", [e], join="%s:%d" % (HOST, port))
+        self.assertEqual(self.alive(early), ["r2"])
+        late = self.node("r1", [e], listen="%s:%d" % (HOST, port))
+        for r in (early, late):
+            self.wait_alive(r, ["r1", "r2"])
+        self.converge(late, 2)
+
+    def test_a_seed_by_name_and_itself_among_the_seeds(self):
+        e = self.engine()
+        port = closed_port()
+        first = self.node("r1", [e], "--join", "localhost:%d" % port,
+                          listen="%s:%d" % (HOST, port))
+        second = self.node("r2", [e], "--join", "localhost:%d" % port)
+        for r in (first, second):
+            self.wait_alive(r, ["r1", "r2"])
+        lost = self.node("r3", [e], "--join", "no-such-host.invalid", join=first)
+        lost.wait_event("join_unresolved")
+        self.wait_alive(lost, ["r1", "r2", "r3"])
+
+    def test_ipv6(self):
+        try:
+            s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+            s.bind(("::1", 0))
+            s.close()
+        except OSError:
+            self.skipTest("no IPv6 here")
+        e = self.engine()
+        first = self.node("r1", [e], listen="[::1]:0")
+        second = self.node("r2", [e], listen="[::]:0", join="[::1]:%d" % first.gossip_port)
+        for r in (first, second):
+            self.wait_alive(r, ["r1", "r2"])
+        self.converge(first, 2)
+        both = self.node("r3", [e], join="%s:%d" % (HOST, second.gossip_port))  # IPv4 to [::]
+        self.wait_alive(both, ["r1", "r2", "r3"][1 - 1:])
+
+
+class Keys(Clustered):
+    def test_a_cluster_without_a_key_does_not_start(self):
+        for args in (("--gossip-listen", HOST + ":0"), ("--join", HOST)):
+            status, err = run_grapevine("--replica", "http://127.0.0.1:1", *args)
+            self.assertEqual(status, 2, err)
+            self.assertEqual(len(err.splitlines()), 1, err)
+            self.assertIn("gvctl keygen > FILE", err)
+            self.assertIn("insecure-gossip", err)
+
+    def test_settings_that_contradict_each_other(self):
+        one = ("--replica", "http://127.0.0.1:1")
+        for args, word in (
+                (("--insecure-gossip",), "alone"),
+                (("--cluster-key-file", self.key), "alone"),
+                (("--gossip-advertise", "1.2.3.4:5"), "alone"),
+                (("--join", HOST, "--insecure-gossip", "--cluster-key-file", self.key), "insecure"),
+                (("--gossip-listen", "nonsense", "--insecure-gossip"), "HOST:PORT"),
+                (("--join", ":1", "--insecure-gossip"), "join"),
+                (("--gossip-advertise", HOST, "--join", HOST, "--insecure-gossip"), "advertise"),
+                (("--gossip-listen", HOST + ":0", "--cluster-key-file", "/does/not/exist"),
+                 "/does/not/exist")):
+            status, err = run_grapevine(*one, *args)
+            self.assertEqual((status, len(err.splitlines())), (2, 1), err)
+            self.assertIn(word, err)
+        bad = os.path.join(self.folder.name, "bad")
+        with open(os.open(bad, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+            f.write("hash 12\n")
+        status, err = run_grapevine(*one, "--gossip-listen", HOST + ":0", "--cluster-key-file", bad)
+        self.assertEqual((status, len(err.splitlines())), (2, 1), err)
+        self.assertIn("line 1", err)
+
+    def test_insecure_is_loud(self):
+        e = self.engine()
+        r = self.node("r1", [e], "--insecure-gossip", key="")
+        self.assertEqual(r.wait_event("insecure_gossip")["level"], "warn")
+        other = self.node("r2", [e], "--insecure-gossip", key="", join=r)
+        self.wait_alive(other, ["r1", "r2"])
+
+    def test_a_readable_key_file_is_told(self):
+        os.chmod(self.key, 0o644)
+        r = self.node("r1", [self.engine()])
+        self.assertEqual(r.wait_event("cluster_key_readable")["level"], "warn")
+
+    def test_the_wrong_key_never_joins(self):
+        e = self.engine()
+        first = self.node("r1", [e])
+        other = self.node("r2", [e], join=first, key=self.new_key("other.key"), ready=False)
+        wait_for(lambda: other.admin("GET", "/readyz").status == 200, "r2 alone")
+        time.sleep(1)
+        self.assertEqual((self.alive(first), self.alive(other)), (["r1"], ["r2"]))
+
+    def test_garbage_gets_no_answer(self):
+        r = self.node("r1", [self.engine()])
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.bind((HOST, 0))
+        rng = random.Random(1)
+        for size in list(range(0, 130)) + [512, 1200, 1232, 1233, 1500, 9000, 65507]:
+            for _ in range(3):
+                data = bytes(rng.randrange(256) for _ in range(size))
+                s.sendto(data, (HOST, r.gossip_port))
+                s.sendto(bytes([1 + rng.randrange(4)]) + data[1:], (HOST, r.gossip_port))
+        s.settimeout(1)
+        with self.assertRaises(socket.timeout):
+            s.recvfrom(65536)
+        s.close()
+        for data in (b"", b"GET / HTTP/1.1\r\n\r\n", bytes(rng.randrange(256) for _ in range(5000))):
+            t = socket.create_connection((HOST, r.gossip_port), LIMIT)
+            t.sendall(data)
+            t.shutdown(socket.SHUT_WR)
+            try:
+                self.assertEqual(t.recv(100), b"")
+            except ConnectionResetError:
+                pass
+            t.close()
+        self.assertEqual(r.admin("GET", "/readyz").status, 200)
+
+    def test_a_key_is_changed_without_a_pause(self):
+        e = self.engine()
+        nodes = self.cluster(2, [e])
+        names = ["r1", "r2"]
+
+        def step(option, n):
+            status, out, err = gvctl("keygen", option, self.key)
+            self.assertEqual((status, err), (0, ""))
+            for i, r in enumerate(nodes):
+                r.signal(signal.SIGHUP)
+                r.wait_event("cluster_key_read", n)
+                self.assertEqual(self.alive(nodes[i]), names)
+        old = open(self.key).read()
+        step("--next", 1)
+        third = self.node("r3", [e], join=nodes[0])
+        names.append("r3")
+        for r in nodes:
+            self.wait_alive(r, names)
+        self.assertEqual(gvctl("keygen", "--next", self.key)[0], 1)
+        third.stop()
+        names.remove("r3")
+        for r in nodes:
+            self.wait_alive(r, names)
+        step("--promote", 2)
+        step("--finish", 3)
+        self.assertEqual(gvctl("keygen", "--finish", self.key)[0], 1)
+        self.assertEqual(stat.S_IMODE(os.stat(self.key).st_mode), 0o600)
+        new = open(self.key).read()
+        self.assertNotEqual(new, old)
+        self.assertEqual(re.findall("hash .*", new), re.findall("hash .*", old))
+        self.assertEqual(len(re.findall("(?m)^(key|next) ", new)), 1)
+        with open(self.key, "w") as f:
+            f.write(old)
+        outsider = self.node("r4", [e], join=nodes[0])
+        self.assertEqual(self.alive(outsider), ["r4"])
+        with open(self.key, "w") as f:
+            f.write(new)
+        outsider.signal(signal.SIGHUP)
+        outsider.wait_event("cluster_key_read")
+        for r in nodes + [outsider]:
+            self.wait_alive(r, names + ["r4"])
+        with open(self.key, "w") as f:
+            f.write("nonsense\n")
+        nodes[0].signal(signal.SIGHUP)
+        nodes[0].wait_event("cluster_key_refused")
+        self.assertEqual(self.alive(nodes[0]), names + ["r4"])
+
+
+class Shared(Clustered):
+    def test_a_conversation_over_three_routers_finds_its_cache(self):
+        sims = [self.sim(*FAST) for _ in range(3)]
+        nodes = self.cluster(3, sims)
+        for r in nodes:
+            r.wait_up(3)
+        talks = [Talk(self, seed) for seed in range(4)]
+        for turn in range(6):
+            for talk in talks:
+                talk.ask(nodes[turn % 3])
+            time.sleep(0.1)  # a person reads; news needs some 10 ms
+        for talk in talks:
+            self.assertEqual(len(set(talk.where)), 1, "it moved: %s" % talk.where)
+            for turn in range(1, 6):
+                self.assertGreater(talk.cached[turn], talk.prompt[turn - 1] * 0.7)
+        self.converge(nodes[1], 3)
+        for r in nodes:
+            for talk in talks:
+                self.assertGreater(talk.believed(r)[talk.where[0]], 1000)
+        status, out, err = gvctl("explain", "--all", admin=nodes[0].admin_port,
+                                 stdin=json.dumps(talks[0].body()).encode())
+        self.assertEqual((status, err), (0, ""))
+        line = [l for l in out.splitlines() if l.startswith(talks[0].where[0])][0]
+        self.assertEqual(line.count(">"), 3, out)
+        got = nodes[2].admin("POST", "/explain?all=1", json.dumps(talks[0].body()).encode()).json
+        self.assertEqual({n["choice"] for n in got["nodes"].values()}, {talks[0].where[0]})
+
+    def test_stored_responses_are_found_from_every_router(self):
+        sims = [self.sim(*FAST) for _ in range(3)]
+        nodes = self.cluster(2, sims, "--policy", "round_robin")
+        for r in nodes:
+            r.wait_up(3)
+        for _ in range(3):
+            got = self.client(nodes[0]).post("/v1/responses", {
+                "model": "sim", "input": words("q", 50), "max_output_tokens": 5})
+            self.assertEqual(got.status, 200, got)
+            time.sleep(0.1)
+            other = self.client(nodes[1]).ask("GET", "/v1/responses/" + got.json["id"])
+            self.assertEqual((other.status, other.get("x-grapevine-replica")),
+                             (200, got.get("x-grapevine-replica")))
+
+    def test_a_joiner_knows_before_it_is_ready(self):
+        sims = [self.sim(*FAST) for _ in range(2)]
+        nodes = self.cluster(2, sims)
+        for r in nodes:
+            r.wait_up(2)
+        talks = [Talk(self, seed) for seed in range(3)]
+        for talk in talks:
+            talk.ask(nodes[0])
+            talk.ask(nodes[0])
+        late = self.node("late", sims, join=nodes[1], ready=False)
+        wait_for(lambda: late.events("cluster_ready"), "the snapshot")
+        wait_for(lambda: late.admin("GET", "/readyz").status == 200, "late ready")
+        for talk in talks:
+            self.assertGreater(talk.believed(late)[talk.where[-1]], 1000)
+        self.converge(late, 3)
+
+    def test_a_joiner_is_not_ready_before_it_knows(self):
+        e = self.engine()
+        r = self.node("r1", [e], join="%s:%d" % (HOST, closed_port()), ready=False)
+        got = r.admin("GET", "/readyz")
+        self.assertEqual((got.status, got.body.split(b":")[0]), (503, b"joining"))
+        self.assertEqual(r.get("/health").status, 503)
+        wait_for(lambda: r.admin("GET", "/readyz").status == 200, "alone, it is the first")
+
+    def test_a_drained_replica_is_drained_everywhere(self):
+        sims = [self.sim(*FAST) for _ in range(2)]
+        nodes = self.cluster(3, sims)
+        for r in nodes:
+            r.wait_up(2)
+
+        def health(r):
+            return {x["name"]: x["health"] for x in r.admin("GET", "/replicas").json}
+        self.assertEqual(gvctl("drain", sims[0].name, admin=nodes[0].admin_port)[0], 0)
+        for r in nodes:
+            wait_for(lambda: health(r)[sims[0].name] == "draining", "draining", 3)
+        for i in range(6):
+            talk = Talk(self, 100 + i)
+            talk.ask(nodes[i % 3])
+            self.assertEqual(talk.where, [sims[1].name])
+        late = self.node("late", sims, join=nodes[1])
+        self.assertEqual(health(late)[sims[0].name], "draining")
+        self.assertEqual(gvctl("undrain", sims[0].name, admin=late.admin_port)[0], 0)
+        for r in nodes:
+            wait_for(lambda: health(r)[sims[0].name] == "up", "up again", 3)
+        self.converge(nodes[0], 4)
+
+    def test_replicas_come_and_go_at_run_time(self):
+        sims = [self.sim(*FAST) for _ in range(2)]
+        nodes = self.cluster(3, sims[:1])
+
+        def names(r):
+            return sorted(x["name"] for x in r.admin("GET", "/replicas").json)
+        both = sorted(s.name for s in sims)
+        self.assertEqual(gvctl("add", sims[1].name, admin=nodes[0].admin_port)[0], 0)
+        for r in nodes:
+            wait_for(lambda: names(r) == both, "the new replica", 3)
+            r.wait_up(2)
+        talk = Talk(self, 7)
+        talk.ask(nodes[1])
+        self.assertEqual(gvctl("remove", sims[0].name, admin=nodes[2].admin_port)[0], 0)
+        for r in nodes:
+            wait_for(lambda: names(r) == [sims[1].name], "one replica", 3)
+        for r in nodes:
+            talk = Talk(self, 8)
+            talk.ask(r)
+            self.assertEqual(talk.where, [sims[1].name])
+        late = self.node("late", sims[:1], join=nodes[0])
+        self.assertEqual(names(late), [sims[1].name])
+        self.assertEqual(gvctl("add", sims[0].name, admin=late.admin_port)[0], 0)
+        for r in nodes:
+            wait_for(lambda: names(r) == both, "it is back", 3)
+        self.converge(nodes[1], 4)
+        for args, word in ((("remove", "10.9.9.9:1"), "no replica"), (("add", "x y"), "HOST:PORT"),
+                           (("add", "a:1", "--engine", "gpt"), "engine")):
+            status, _, err = gvctl(*args, admin=nodes[0].admin_port)
+            self.assertEqual(status, 1)
+            self.assertIn(word, err)
+
+    def test_a_router_alone_can_change_its_replicas_too(self):
+        sims = [self.sim(*FAST) for _ in range(2)]
+        r = self.router([sims[0].url])
+        r.wait_up(1)
+        self.assertEqual(r.admin("POST", "/replicas?replica=" + sims[1].name).status, 200)
+        r.wait_up(2)
+        got = r.admin("DELETE", "/replicas?replica=http://" + sims[0].name)
+        self.assertEqual(got.status, 200, got)
+        talk = Talk(self, 1)
+        for _ in range(3):
+            talk.ask(r)
+        self.assertEqual(set(talk.where), {sims[1].name})
+        self.assertEqual(r.admin("PUT", "/replicas").get("allow"), "GET, HEAD, POST, DELETE")
+
+    def test_a_removed_replica_finishes_what_it_has(self):
+        sims = [self.sim("--decode-base-ms", "20") for _ in range(2)]
+        r = self.router([s.url for s in sims])
+        r.wait_up(2)
+        c = self.client(r)
+        body = {"model": "sim", "max_tokens": 60, "stream": True,
+                "messages": [message("user", "go on")]}
+        from test_engines import chat
+        c.send(chat(body))
+        head = c.head()
+        where = head.get("x-grapevine-replica")
+        self.assertEqual(r.admin("DELETE", "/replicas?replica=" + where).status, 200)
+        self.assertIn(b"data: [DONE]", c.reader.chunked()[0])
+        r.quiet()
+
+    def test_routers_share_what_only_one_is_configured_with(self):
+        sims = [self.sim(*FAST) for _ in range(2)]
+        first = self.node("r1", [sims[0]])
+        second = self.node("r2", [sims[1]], join=first)
+        empty = self.node("r3", [], join=first)
+        for r in (first, second, empty):
+            r.wait_up(2)
+        second.stop()
+        for r in (first, empty):
+            wait_for(lambda: [x["name"] for x in r.admin("GET", "/replicas").json] ==
+                     [sims[0].name], "only what living routers name")
+
+    def test_changes_need_the_token(self):
+        path = os.path.join(self.folder.name, "token")
+        with open(path, "w") as f:
+            f.write("sesame\n")
+        r = self.router([self.engine()], "--admin-token-file", path)
+        for method, target in (("POST", "/replicas?replica=a:1"), ("DELETE", "/replicas?replica=a:1")):
+            self.assertEqual(r.admin(method, target).status, 401)
+        got = r.admin("POST", "/replicas?replica=a:1", headers=[("Authorization", "Bearer sesame")])
+        self.assertEqual(got.status, 200, got)
+
+
+if __name__ == "__main__":
+    unittest.main()
