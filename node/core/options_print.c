@@ -180,6 +180,12 @@ static int effective_value(const struct node_options *o, const struct node_optio
     return err;
 }
 
+static bool is_empty_list(const struct node_options *o, const struct node_option *row)
+{
+    const struct node_strings *list = (const void *)((const char *)o + row->offset);
+    return row->type == NODE_TYPE_LIST && list->count == 0;
+}
+
 int node_options_effective(const struct node_options *o, struct buf *out)
 {
     unsigned count;
@@ -187,8 +193,9 @@ int node_options_effective(const struct node_options *o, struct buf *out)
     int err = 0;
     for (unsigned i = 0; i < count && err == 0; i++) {
         size_t start = out->len;
-        /* `config` may not stand in a file: it is told as a comment. */
-        const char *comment = strcmp(rows[i].name, "config") == 0 ? "# " : "";
+        /* `config` may not stand in a file, nor may an empty list: told as comments. */
+        const char *comment =
+            strcmp(rows[i].name, "config") == 0 || is_empty_list(o, &rows[i]) ? "# " : "";
         err = buf_printf(out, "%s%s: ", comment, rows[i].name);
         if (err == 0)
             err = effective_value(o, &rows[i], out);

@@ -172,7 +172,7 @@ class Members(Clustered):
 
         def remote(r):
             rows = r.admin("GET", "/replicas").json
-            return [x for x in rows if x["name"] == sim.name][0]["remote"]["requests"]
+            return [x for x in rows if x["name"] == sim.name][0]["load"]["requests_of_others"]
         for r in (nodes[0], nodes[2]):
             wait_for(lambda: remote(r) == 1, "the load of r2 at another")
         port = nodes[1].gossip_port
