@@ -16,6 +16,7 @@ void sim_engines_open(struct sim_world *w)
         /* The last ones stand in no configuration: they are added at run time. */
         e->listed = i < 2 || i + 2 < w->config.engines;
         e->started_ms = sim_wall_ms(w) - 1000 * (1 + prng_below(&w->prng, 100000));
+        sim_events_reset(e, true);
     }
 }
 
@@ -97,4 +98,11 @@ void sim_engine_restart(struct sim_world *w, unsigned engine)
     sim_say(w, "engine %s restarts", e->name);
     e->up = true;
     e->started_ms = sim_wall_ms(w);
+    sim_events_reset(e, true);
+}
+
+void sim_engines_close(struct sim_world *w)
+{
+    for (unsigned i = 0; i < w->config.engines; i++)
+        sim_events_reset(&w->engines[i], false);
 }

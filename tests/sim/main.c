@@ -5,6 +5,7 @@
  *   sim controls [SEEDS] [BUG=SEED...]  every known bug: how many seeds until it is caught
  *   sim latency [N...]               time until all nodes hold one observation
  *   sim bytes [N]                    bytes on the wire per observation
+ *   sim death [N]                    time until the load of a killed router is gone
  */
 #include <stdlib.h>
 #include <string.h>
@@ -237,7 +238,12 @@ int main(int argc, char **argv)
         sim_measure_bytes(1, argc > 2 ? (unsigned)atoi(argv[2]) : 3, 10000);
         return 0;
     }
-    (void)fprintf(stderr, "usage: sim run SEED | seeds FIRST COUNT | controls | latency | bytes; "
-                          "see docs/simulation.md\n");
+    if (strcmp(what, "death") == 0) {
+        sim_measure_death(1, argc > 2 ? (unsigned)atoi(argv[2]) : 16, 50);
+        return 0;
+    }
+    (void)fprintf(stderr,
+                  "usage: sim run SEED | seeds FIRST COUNT | controls | latency | bytes | death; "
+                  "see docs/simulation.md\n");
     return 2;
 }

@@ -9,5 +9,7 @@
 void sim_measure_latency(uint64_t seed, unsigned nodes, double loss, unsigned count);
 /* Bytes on the wire per observation, headers counted, at `per_s` observations a second. */
 void sim_measure_bytes(uint64_t seed, unsigned nodes, unsigned per_s);
+/* Time until the load of a killed router counts nowhere any more, over `count` kills. */
+void sim_measure_death(uint64_t seed, unsigned nodes, unsigned count);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "node/core/router_internal.h"
+#include "node/core/router_share.h"
 #include "tests/sim/sim.h"
 
 enum { SEEDS = 3, TICK_US = 1000000 };
@@ -37,7 +37,7 @@ struct gossip *sim_node_gossip(const struct sim_node *n)
 
 struct crdt_state *sim_node_state(const struct sim_node *n)
 {
-    return n->router->state;
+    return node_router_state(n->router);
 }
 
 /* --- what the node asks of its shell -------------------------------------------------------- */

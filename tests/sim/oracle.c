@@ -136,6 +136,7 @@ void sim_oracle_visible(struct sim_world *w, struct sim_node *n)
     const struct crdt_index *index = crdt_state_index(sim_node_state(n));
     struct looking l = {w, n, crdt_index_floor(index), crdt_index_now(index)};
     crdt_index_each(index, look, &l);
+    sim_events_check(w, n);
 }
 
 /* --- pairs ---------------------------------------------------------------------------------- */

@@ -95,6 +95,30 @@ static bool loads_are_right(struct sim_world *w, struct sim_node *n, char *why, 
     return open == 0;
 }
 
+struct load_of {
+    uint64_t router;
+    bool counts;
+};
+
+static bool load_of(void *context, uint64_t router, const struct crdt_load *load,
+                    const struct crdt_sight *sight, const struct crdt_learned *learned)
+{
+    struct load_of *l = context;
+    (void)sight;
+    (void)learned;
+    l->counts = l->counts || (router == l->router && load && load->requests > 0);
+    return !l->counts;
+}
+
+bool sim_rest_load_of(struct sim_node *n, uint64_t router)
+{
+    struct crdt_state *s = sim_node_state(n);
+    struct load_of l = {.router = router};
+    for (unsigned slot = 0; slot < crdt_registry_count(crdt_state_registry(s)); slot++)
+        crdt_reports_each(crdt_state_reports(s), slot, load_of, &l);
+    return l.counts;
+}
+
 /* --- state ---------------------------------------------------------------------------------- */
 
 static uint32_t common_floor(const struct sim_world *w)

@@ -114,6 +114,7 @@ void sim_world_close(struct sim_world *w)
         free(n->socket);
     }
     sim_queue_free(&w->queue);
+    sim_engines_close(w);
     sim_net_close(w);
     sim_model_free(w->model);
     free(w);
@@ -166,6 +167,7 @@ void sim_run(struct sim_world *w)
     sim_start(w);
     sim_work_begin(w);
     sim_nemesis_begin(w);
+    sim_events_begin(w);
     uint64_t until = w->now_us + w->config.seconds * SIM_S;
     while (w->now_us < until) {
         sim_run_until(w, w->now_us + 200 * SIM_MS);

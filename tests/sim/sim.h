@@ -139,6 +139,7 @@ struct sim_engine {
     bool draining;
     uint64_t started_ms; /* wall clock */
     unsigned running;
+    struct sim_log *log; /* what its process has told of its cache so far */
 };
 
 struct sim_model;
@@ -251,6 +252,16 @@ void sim_engines_configure(struct sim_world *w, struct sim_node *n);
 void sim_engines_probe_begin(struct sim_world *w, struct sim_node *n);
 int sim_engine_of_slot(const struct sim_world *w, const struct sim_node *n, unsigned slot);
 void sim_engine_restart(struct sim_world *w, unsigned engine);
+void sim_engines_close(struct sim_world *w);
+
+/* --- events.c ------------------------------------------------------------------------------- */
+
+/* Each engine tells events of its cache, which two routers follow, over connections with gaps. */
+void sim_events_begin(struct sim_world *w);
+/* The process ends, and another begins if `again`. */
+void sim_events_reset(struct sim_engine *e, bool again);
+/* What a node holds of the engines' own logs is a state that they went through. */
+void sim_events_check(struct sim_world *w, struct sim_node *n);
 
 /* --- work.c --------------------------------------------------------------------------------- */
 
@@ -305,6 +316,8 @@ uint64_t sim_oracle_taken(const struct sim_node *n);
 /* Waits until all agree; broken if that takes longer than it may. Then checks what they agree on.
  */
 void sim_rest(struct sim_world *w);
+/* Whether a node counts any load of that router. */
+bool sim_rest_load_of(struct sim_node *n, uint64_t router);
 bool sim_rest_agreed(struct sim_world *w, char *why, size_t why_size);
 
 #endif
