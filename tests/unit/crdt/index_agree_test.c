@@ -1,0 +1,550 @@
+/* What a replicated index promises beyond a single one: digests, sketches, walks, bindings. */
+#include "tests/lib/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checkpoint.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/prng.h"
+#include "crdt/index.h"
+
+static struct crdt_index *make(uint64_t bytes, uint32_t replicas, uint32_t ttl, uint32_t now)
+{
+    struct crdt_index *x = NULL;
+    struct crdt_index_config config = {.bytes_max = bytes,
+                                       .replicas_max = replicas,
+                                       .ttl_generations = ttl,
+                                       .generation = now,
+                                       .replicated = true};
+    assert_int_equal(crdt_index_create(&x, &config), 0);
+    crdt_index_check(x);
+    return x;
+}
+
+static struct crdt_index_stats stats_of(const struct crdt_index *x)
+{
+    struct crdt_index_stats stats;
+    crdt_index_stats(x, &stats);
+    return stats;
+}
+
+static uint64_t id_of(uint64_t n)
+{
+    return hash_mix(n + 1);
+}
+
+/* Two laps: what was dead is gone then. */
+static void sweep(struct crdt_index *x)
+{
+    (void)crdt_index_sweep(x, UINT32_MAX);
+    (void)crdt_index_sweep(x, UINT32_MAX);
+    crdt_index_check(x);
+}
+
+static bool sketches_equal(const struct crdt_index *x, const struct crdt_index *y, uint32_t from)
+{
+    static struct crdt_sketch a, b;
+    crdt_index_sketch(x, from, &a);
+    crdt_index_sketch(y, from, &b);
+    return memcmp(a.cell, b.cell, sizeof a.cell) == 0 &&
+           crdt_sketch_estimate(a.estimate, b.estimate) == 0;
+}
+
+/* --- small scopes, exhaustively ------------------------------------------------------------- */
+
+enum { IDS = 2, REPLICAS = 2, NOW = 100, TTL = 2, LENGTH = 4 };
+
+/* Small tables do not tell all ids apart; these two stand for themselves. */
+static uint64_t small_id[IDS];
+
+static void keep_id(void *context, uint64_t id48, uint8_t code, unsigned replica,
+                    uint32_t generation)
+{
+    (void)code;
+    (void)replica;
+    (void)generation;
+    *(uint64_t *)context = id48;
+}
+
+static struct crdt_index *make_small(void)
+{
+    return make(500000, REPLICAS, TTL, NOW);
+}
+
+static void choose_small_ids(void)
+{
+    for (unsigned id = 0; id < IDS; id++) {
+        struct crdt_index *x = make_small();
+        assert_int_equal(crdt_index_observe(x, id_of(id), 0, 3, NOW), 1);
+        crdt_index_each(x, keep_id, &small_id[id]);
+        crdt_index_destroy(x);
+    }
+    assert_true(small_id[0] != small_id[1]);
+}
+
+/* The value as the header defines it, kept by the simplest means. */
+struct naive {
+    uint32_t now;
+    uint32_t rkey[REPLICAS];
+    uint32_t generation[IDS][REPLICAS]; /* 0: absent */
+};
+
+static uint32_t naive_floor(const struct naive *n)
+{
+    return n->now - TTL;
+}
+
+static uint64_t naive_digest(const struct naive *n, uint32_t from, struct crdt_sketch *sketch)
+{
+    uint64_t sum = 0;
+    for (unsigned id = 0; id < IDS; id++) {
+        for (unsigned r = 0; r < REPLICAS; r++) {
+            uint32_t g = n->generation[id][r];
+            if (g < naive_floor(n) || g < from)
+                continue;
+            struct crdt_symbol symbol = {
+                .id48 = small_id[id], .rkey = n->rkey[r], .generation = g & 4095, .code = 3};
+            sum += crdt_symbol_hash(&symbol);
+            crdt_sketch_flip(sketch, &symbol, 1);
+        }
+    }
+    return sum;
+}
+
+enum { OBSERVES = IDS * REPLICAS * 2, OPERATIONS = OBSERVES + REPLICAS + 2 };
+
+static void operate(struct crdt_index *x, struct naive *n, unsigned operation, uint32_t *rkeys)
+{
+    if (operation < OBSERVES) {
+        unsigned id = operation % IDS;
+        unsigned r = operation / IDS % REPLICAS;
+        uint32_t generation = n->now - 1 + operation / IDS / REPLICAS;
+        int got = crdt_index_observe(x, small_id[id], r, 3, generation);
+        uint32_t *known = &n->generation[id][r];
+        assert_int_equal(got, *known < generation);
+        *known = *known < generation ? generation : *known;
+    } else if (operation < OBSERVES + REPLICAS) {
+        unsigned r = operation - OBSERVES;
+        n->rkey[r] = ++*rkeys;
+        crdt_index_forget(x, r, n->rkey[r]);
+        for (unsigned id = 0; id < IDS; id++)
+            n->generation[id][r] = 0;
+    } else if (operation == OBSERVES + REPLICAS) {
+        crdt_index_advance(x, ++n->now);
+    } else {
+        (void)crdt_index_sweep(x, UINT32_MAX);
+    }
+}
+
+static void compare(struct crdt_index *x, const struct naive *n)
+{
+    static struct crdt_sketch got, expected;
+    crdt_index_check(x);
+    for (uint32_t from = n->now - TTL - 1; from <= n->now + 1; from++) {
+        memset(&expected, 0, sizeof expected);
+        assert_int_equal(crdt_index_digest(x, from), naive_digest(n, from, &expected));
+    }
+    sweep(x); /* now nothing dead is in memory, and the sketches are those of the value */
+    uint32_t from = n->now - TTL;
+    memset(&expected, 0, sizeof expected);
+    assert_int_equal(crdt_index_digest(x, from), naive_digest(n, from, &expected));
+    crdt_index_sketch(x, from, &got);
+    assert_memory_equal(&got, &expected, sizeof got);
+}
+
+/* All sequences of so many operations: 2 ids, 2 replicas, 2 generations, restarts, time, sweeps. */
+static void test_every_short_history_has_the_digest_of_its_value(void **state)
+{
+    (void)state;
+    choose_small_ids();
+    unsigned total = 1;
+    for (unsigned i = 0; i < LENGTH; i++)
+        total *= OPERATIONS;
+    for (unsigned history = 0; history < total; history++) {
+        struct crdt_index *x = make_small();
+        struct naive n = {.now = NOW};
+        uint32_t rkeys = 0;
+        for (unsigned i = 0, rest = history; i < LENGTH; i++, rest /= OPERATIONS)
+            operate(x, &n, rest % OPERATIONS, &rkeys);
+        compare(x, &n);
+        crdt_index_destroy(x);
+    }
+}
+
+/* --- convergence ---------------------------------------------------------------------------- */
+
+enum { MANY_REPLICAS = 40 };
+
+struct observation {
+    uint64_t id;
+    uint32_t generation;
+    uint16_t replica;
+    uint8_t code;
+};
+
+static struct observation random_observation(struct prng *p, uint64_t ids, uint32_t now)
+{
+    uint64_t n = prng_below(p, ids);
+    n = prng_below(p, 4) == 0 ? n % 50 : n;
+    return (struct observation){.id = id_of(n),
+                                .generation = now + 1 - (uint32_t)prng_below(p, 60),
+                                .replica = (uint16_t)prng_below(p, MANY_REPLICAS),
+                                .code = (uint8_t)(n % 3)};
+}
+
+/* A replica has another number on every router, but one name. */
+static unsigned slot_of(unsigned router, unsigned replica)
+{
+    return (replica * 7 + router * 13) % MANY_REPLICAS;
+}
+
+static void observe(struct crdt_index *x, unsigned router, const struct observation *o)
+{
+    int got = crdt_index_observe(x, o->id, slot_of(router, o->replica), o->code, o->generation);
+    assert_true(got == 0 || got == 1 || got == ERR_STALE);
+}
+
+static void shuffle(struct prng *p, struct observation *o, unsigned count)
+{
+    for (unsigned i = count - 1; i > 0; i--) {
+        unsigned j = (unsigned)prng_below(p, i + 1);
+        struct observation swap = o[i];
+        o[i] = o[j];
+        o[j] = swap;
+    }
+}
+
+/* The same observations in another order, with other slots, sweeps at other times and the restarts
+ * in between: equal digests at once, equal sketches when what is dead is gone. */
+static void test_routers_that_saw_the_same_agree(void **state)
+{
+    (void)state;
+    enum { COUNT = 20000, ROUTERS = 3, TIME = 1000, TIME_TTL = 64 };
+    static struct observation o[COUNT];
+    struct prng p;
+    prng_seed(&p, 11);
+    for (unsigned run = 0; run < 5; run++) {
+        struct crdt_index *x[ROUTERS];
+        for (unsigned i = 0; i < COUNT; i++)
+            o[i] = random_observation(&p, 8000, TIME);
+        for (unsigned router = 0; router < ROUTERS; router++) {
+            x[router] = make(20 << 20, MANY_REPLICAS, TIME_TTL, TIME);
+            for (unsigned r = 0; r < MANY_REPLICAS; r++)
+                crdt_index_forget(x[router], slot_of(router, r), 1000 + r);
+            /* Observations of an earlier cache of replica 3, which restarts: other ones on each. */
+            for (unsigned i = 0; i < 500; i++)
+                (void)crdt_index_observe(x[router], id_of(prng_below(&p, 9000)), slot_of(router, 3),
+                                         0, TIME - (uint32_t)prng_below(&p, 30));
+            crdt_index_forget(x[router], slot_of(router, 3), 2003);
+            shuffle(&p, o, COUNT);
+            for (unsigned i = 0; i < COUNT; i++) {
+                observe(x[router], router, &o[i]);
+                if (prng_below(&p, 1000) == 0)
+                    (void)crdt_index_sweep(x[router], 10000);
+                if (i == COUNT / 2 && router == 1)
+                    crdt_index_floor_raise(x[router], TIME - 35);
+            }
+            crdt_index_check(x[router]);
+        }
+        assert_true(stats_of(x[0]).promoted > 0);
+        uint32_t from = TIME - 35; /* the greatest floor of all */
+        for (unsigned router = 1; router < ROUTERS; router++) {
+            assert_int_equal(crdt_index_digest(x[router], from), crdt_index_digest(x[0], from));
+            for (uint32_t g = from; g <= TIME + 1; g++) {
+                assert_int_equal(crdt_index_digest_at(x[router], g), crdt_index_digest_at(x[0], g));
+                assert_int_equal(crdt_index_entries_at(x[router], g),
+                                 crdt_index_entries_at(x[0], g));
+            }
+        }
+        assert_true(crdt_index_digest(x[1], 0) != crdt_index_digest(x[0], 0));
+        for (unsigned router = 0; router < ROUTERS; router++)
+            sweep(x[router]);
+        uint32_t span = crdt_index_sketch_from(x[1], crdt_index_floor(x[1]));
+        assert_in_range(span, TIME - 35, TIME - 33);
+        assert_true(sketches_equal(x[1], x[0], span));
+        assert_true(sketches_equal(x[2], x[0], span));
+        /* Time goes on; what is left is still equal. */
+        for (unsigned router = 0; router < ROUTERS; router++) {
+            crdt_index_advance(x[router], TIME + 40);
+            crdt_index_check(x[router]);
+        }
+        span = crdt_index_sketch_from(x[0], crdt_index_floor(x[0]));
+        assert_true(sketches_equal(x[1], x[0], span));
+        assert_int_equal(crdt_index_digest(x[1], span), crdt_index_digest(x[0], span));
+        for (unsigned router = 0; router < ROUTERS; router++)
+            crdt_index_destroy(x[router]);
+    }
+}
+
+/* The rkey is part of what is compared: two caches of one replica are not the same. */
+static void test_the_name_of_a_cache_counts(void **state)
+{
+    (void)state;
+    struct crdt_index *x = make(20 << 20, 8, TTL, NOW);
+    struct crdt_index *y = make(20 << 20, 8, TTL, NOW);
+    crdt_index_forget(x, 1, 77);
+    crdt_index_forget(y, 2, 78);
+    crdt_index_forget(y, 2, 77); /* renamed before its first entry */
+    assert_int_equal(stats_of(y).retired, 0);
+    crdt_index_observe(x, 5, 1, 3, NOW);
+    crdt_index_observe(y, 5, 2, 3, NOW);
+    assert_int_equal(crdt_index_digest(x, 0), crdt_index_digest(y, 0));
+    assert_true(sketches_equal(x, y, NOW - TTL));
+    crdt_index_forget(y, 2, 79);
+    assert_int_equal(stats_of(y).retired, 1);
+    assert_int_equal(crdt_index_digest(y, 0), 0);
+    crdt_index_observe(y, 5, 2, 3, NOW);
+    assert_true(crdt_index_digest(x, 0) != crdt_index_digest(y, 0));
+    sweep(y);
+    assert_int_equal(stats_of(y).retired, 0);
+    assert_false(sketches_equal(x, y, NOW - TTL));
+    crdt_index_forget(x, 1, 79);
+    crdt_index_observe(x, 5, 1, 3, NOW);
+    sweep(x);
+    assert_int_equal(crdt_index_digest(x, 0), crdt_index_digest(y, 0));
+    assert_true(sketches_equal(x, y, NOW - TTL));
+    crdt_index_destroy(x);
+    crdt_index_destroy(y);
+}
+
+/* The whole of anti-entropy, as crdt/state.h does it with messages in between. */
+static void test_differences_are_found_and_repaired(void **state)
+{
+    (void)state;
+    enum { COMMON = 100000, TIME = 5000, TIME_TTL = 240, MAX = 5760 };
+    static struct crdt_sketch a, b;
+    static struct crdt_cell cells[MAX], theirs[MAX];
+    static struct crdt_symbol symbols[MAX];
+    static const unsigned differences[] = {0, 1, 7, 100, 1000, 3000};
+    struct prng p;
+    prng_seed(&p, 12);
+    struct crdt_index *x = make(24 << 20, MANY_REPLICAS, TIME_TTL, TIME);
+    struct crdt_index *y = make(24 << 20, MANY_REPLICAS, TIME_TTL, TIME);
+    for (unsigned r = 0; r < MANY_REPLICAS; r++) {
+        crdt_index_forget(x, r, 1000 + r);
+        crdt_index_forget(y, r, 1000 + r);
+    }
+    for (unsigned i = 0; i < COMMON; i++) {
+        uint32_t generation = TIME - i % TIME_TTL;
+        assert_int_equal(crdt_index_observe(x, id_of(i), i % MANY_REPLICAS, 0, generation), 1);
+        assert_int_equal(crdt_index_observe(y, id_of(i), i % MANY_REPLICAS, 0, generation), 1);
+    }
+    for (unsigned d = 0; d < sizeof differences / sizeof *differences; d++) {
+        /* New ones on either side, and refreshes, which count twice. */
+        unsigned n = 0;
+        for (; n + 2 <= differences[d] / 2; n += 2) {
+            uint64_t i = prng_below(&p, COMMON);
+            if (crdt_index_observe(x, id_of(i), i % MANY_REPLICAS, 0, TIME + 1) != 1)
+                n -= 2;
+        }
+        for (; n < differences[d]; n++)
+            assert_int_equal(crdt_index_observe(n % 3 == 0 ? x : y, id_of(COMMON * (d + 1) + n), 3,
+                                                0, TIME - n % 100),
+                             1);
+        uint32_t from = crdt_index_sketch_from(x, TIME - TIME_TTL);
+        crdt_index_sketch(x, from, &a);
+        crdt_index_sketch(y, from, &b);
+        uint8_t estimate[CRDT_ESTIMATE_COUNTERS];
+        crdt_index_estimate(x, from, estimate);
+        assert_memory_equal(estimate, a.estimate, sizeof estimate);
+        uint64_t about = crdt_sketch_estimate(estimate, b.estimate);
+        assert_true(about * 4 >= n * 3 && about * 3 <= n * 4);
+        uint32_t width = crdt_sketch_width(about + about / 8);
+        crdt_sketch_fold(&a, width, cells);
+        crdt_sketch_fold(&b, width, theirs);
+        crdt_cells_add(cells, theirs, CRDT_SKETCH_PARTS * width);
+        assert_int_equal(crdt_sketch_decode(cells, width, symbols, MAX), n);
+        for (unsigned i = 0; i < n; i++) { /* both join all: the older of a refresh is no news */
+            unsigned r = symbols[i].rkey - 1000;
+            uint32_t generation = crdt_index_generation_of(x, symbols[i].generation);
+            (void)crdt_index_observe(x, symbols[i].id48, r, symbols[i].code, generation);
+            (void)crdt_index_observe(y, symbols[i].id48, r, symbols[i].code, generation);
+        }
+        assert_int_equal(crdt_index_digest(x, 0), crdt_index_digest(y, 0));
+        assert_true(sketches_equal(x, y, from));
+    }
+    crdt_index_check(x);
+    crdt_index_check(y);
+    crdt_index_destroy(x);
+    crdt_index_destroy(y);
+}
+
+static void test_the_sweeper_makes_haste_while_a_cache_is_retired(void **state)
+{
+    (void)state;
+    struct crdt_index *x = make(8 << 20, 8, TTL, NOW);
+    uint64_t buckets = stats_of(x).buckets;
+    for (unsigned i = 0; i < 1000; i++)
+        crdt_index_observe(x, id_of(i), 1, 0, NOW);
+    crdt_index_forget(x, 1, 5);
+    unsigned calls = 0;
+    for (; stats_of(x).retired > 0; calls++)
+        (void)crdt_index_sweep(x, (uint32_t)(buckets / 100));
+    assert_in_range(calls, 5, 15); /* a lap and what was left of the one before */
+    assert_int_equal(stats_of(x).reclaimed, 1000);
+    crdt_index_destroy(x);
+}
+
+/* --- walking -------------------------------------------------------------------------------- */
+
+struct walked {
+    struct crdt_index *to;
+    uint64_t visits;
+};
+
+static void walk_visit(void *context, uint64_t id48, uint8_t code, unsigned replica,
+                       uint32_t generation)
+{
+    struct walked *w = context;
+    int got = crdt_index_observe(w->to, id48, replica, code, generation);
+    assert_true(got == 0 || got == 1 || got == ERR_STALE);
+    w->visits++;
+}
+
+/* A table nearly full, so that inserts kick others about; sets are made and dissolved; the copy
+ * gets what the walk visits and what is observed meanwhile, and must be equal in the end. */
+static void walk_once(struct prng *p, uint64_t bytes, uint32_t chunk, unsigned churn)
+{
+    enum { TIME = 1000, TIME_TTL = 32, WALKERS = 16 };
+    struct crdt_index *x = make(bytes, WALKERS, TIME_TTL, TIME);
+    struct crdt_index *y = make(bytes + (bytes - 3200000) * 2, WALKERS, TIME_TTL, TIME);
+    for (unsigned r = 0; r < WALKERS; r++) {
+        crdt_index_forget(x, r, 1 + r);
+        crdt_index_forget(y, r, 1 + r);
+    }
+    uint64_t n = 0;
+    while (stats_of(x).slots_live < stats_of(x).slots_limit - stats_of(x).slots / 40) {
+        (void)crdt_index_observe(x, id_of(n), n % WALKERS, 0, TIME - n % 20);
+        (void)crdt_index_observe(x, id_of(prng_below(p, 60)), n % 12, 1, TIME - n % 20);
+        n++;
+    }
+    struct crdt_index_cursor cursor = {0};
+    struct walked walked = {.to = y};
+    unsigned steps = 0;
+    while (crdt_index_walk(x, &cursor, chunk, walk_visit, &walked)) {
+        steps++;
+        assert_true(steps < 200000);
+        for (uint64_t i = prng_below(p, churn + 1); i > 0; i--) {
+            uint64_t id = prng_below(p, 3) == 0 ? prng_below(p, n) : n++;
+            unsigned r = (unsigned)id % WALKERS;
+            uint32_t g = TIME - (uint32_t)prng_below(p, 20);
+            uint8_t code = 0;
+            if (prng_below(p, 3) == 0) {
+                id = prng_below(p, 90);
+                r = (unsigned)prng_below(p, WALKERS);
+                code = 1;
+            }
+            if (crdt_index_observe(x, id_of(id), r, code, g) >= 0)
+                assert_true(crdt_index_observe(y, id_of(id), r, code, g) >= 0);
+        }
+        if (prng_below(p, 50) == 0)
+            (void)crdt_index_sweep(x, 500);
+        if (prng_below(p, 4000) == 0)
+            crdt_index_floor_raise(x, crdt_index_floor(x) + 1);
+    }
+    uint32_t floor = crdt_index_floor(x);
+    assert_int_equal(crdt_index_digest(x, floor), crdt_index_digest(y, floor));
+    crdt_index_check(x);
+    crdt_index_destroy(x);
+    crdt_index_destroy(y);
+}
+
+static void test_a_walk_misses_nothing_that_moves_meanwhile(void **state)
+{
+    (void)state;
+    struct prng p;
+    prng_seed(&p, 21);
+    for (unsigned run = 0; run < 6; run++)
+        walk_once(&p, 8900000 + run * 4096, 40 + run * 100, 40);
+}
+
+/* --- bindings ------------------------------------------------------------------------------- */
+
+static void test_bindings_weigh_nothing_and_the_newest_wins(void **state)
+{
+    (void)state;
+    struct crdt_index *x = make(8 << 20, 16, 20, NOW);
+    const uint8_t code = CHECKPOINT_CODE_BINDING;
+    unsigned replica = 0;
+    uint32_t generation = 0;
+    for (unsigned r = 0; r < 16; r++)
+        crdt_index_forget(x, r, 100 - r);
+    assert_int_equal(crdt_index_newest(x, 9, code, &replica, &generation), ERR_NOT_FOUND);
+    assert_int_equal(crdt_index_observe(x, 9, 3, code, NOW - 5), 1);
+    assert_int_equal(crdt_index_observe(x, 9, 3, 0, NOW), 1); /* a prompt of the same id */
+    assert_int_equal(crdt_index_newest(x, 9, code, &replica, &generation), 0);
+    assert_true(replica == 3 && generation == NOW - 5);
+    assert_int_equal(crdt_index_blocks_total(x, 3), 1);
+    assert_int_equal(crdt_index_entries_at(x, NOW - 5), 1);
+    for (unsigned r = 0; r < 16; r++) { /* from single entries to a set */
+        assert_int_equal(crdt_index_observe(x, 9, (r * 5 + 7) % 16, code, NOW - 4), 1);
+        assert_int_equal(crdt_index_newest(x, 9, code, &replica, &generation), 0);
+        assert_int_equal(generation, NOW - 4);
+        unsigned least = 16; /* the greatest rkey */
+        for (unsigned i = 0; i <= r; i++)
+            least = (i * 5 + 7) % 16 < least ? (i * 5 + 7) % 16 : least;
+        assert_int_equal(replica, least);
+    }
+    assert_int_equal(crdt_index_observe(x, 9, 11, code, NOW), 1);
+    assert_int_equal(crdt_index_newest(x, 9, code, &replica, &generation), 0);
+    assert_true(replica == 11 && generation == NOW);
+    crdt_index_forget(x, 11, 7);
+    assert_int_equal(crdt_index_newest(x, 9, code, &replica, &generation), 0);
+    assert_true(replica == 0 && generation == NOW - 4);
+    assert_int_equal(crdt_index_blocks_total(x, 0), 0);
+    crdt_index_check(x);
+    crdt_index_destroy(x);
+}
+
+static void test_a_run_joins_like_its_observations(void **state)
+{
+    (void)state;
+    enum { COUNT = 700 };
+    struct prng p;
+    prng_seed(&p, 31);
+    struct crdt_index *x = make(20 << 20, 16, 20, NOW);
+    struct crdt_index *y = make(20 << 20, 16, 20, NOW);
+    uint64_t ids[COUNT];
+    uint8_t codes[COUNT];
+    uint64_t inflated[(COUNT + 63) / 64];
+    for (unsigned run = 0; run < 200; run++) {
+        unsigned count = (unsigned)prng_below(&p, COUNT + 1);
+        unsigned r = (unsigned)prng_below(&p, 16);
+        uint32_t generation = NOW + 1 - (uint32_t)prng_below(&p, 20);
+        for (unsigned i = 0; i < count; i++) {
+            ids[i] = id_of(prng_below(&p, 2000));
+            codes[i] = (uint8_t)(ids[i] % 32);
+        }
+        int got = crdt_index_observe_run(x, ids, codes, count, r, generation, inflated);
+        for (unsigned i = 0; i < count; i++) {
+            int one = crdt_index_observe(y, ids[i], r, codes[i], generation);
+            assert_int_equal(inflated[i / 64] >> i % 64 & 1, one);
+            got -= one;
+        }
+        assert_int_equal(got, 0);
+    }
+    assert_int_equal(crdt_index_observe_run(x, ids, codes, 3, 0, NOW + 2, inflated), ERR_RANGE);
+    assert_int_equal(inflated[0], 0);
+    assert_int_equal(crdt_index_observe_run(x, ids, codes, 3, 0, NOW - 21, NULL), ERR_STALE);
+    assert_int_equal(crdt_index_digest(x, 0), crdt_index_digest(y, 0));
+    crdt_index_check(x);
+    crdt_index_destroy(x);
+    crdt_index_destroy(y);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_short_history_has_the_digest_of_its_value),
+        cmocka_unit_test(test_routers_that_saw_the_same_agree),
+        cmocka_unit_test(test_the_name_of_a_cache_counts),
+        cmocka_unit_test(test_differences_are_found_and_repaired),
+        cmocka_unit_test(test_the_sweeper_makes_haste_while_a_cache_is_retired),
+        cmocka_unit_test(test_a_walk_misses_nothing_that_moves_meanwhile),
+        cmocka_unit_test(test_bindings_weigh_nothing_and_the_newest_wins),
+        cmocka_unit_test(test_a_run_joins_like_its_observations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
