@@ -336,8 +336,8 @@ bool gossip_frame_write_delta(struct wire_writer *packet, const struct frame_del
 {
     uint8_t head[40];
     struct wire_writer w = wire_writer_of(head, sizeof head);
-    wire_write_u8(&w, (uint8_t)((f->relayed ? DELTA_RELAYED : 0) |
-                                (f->forward ? DELTA_FORWARD : 0)));
+    wire_write_u8(&w,
+                  (uint8_t)((f->relayed ? DELTA_RELAYED : 0) | (f->forward ? DELTA_FORWARD : 0)));
     wire_write_u48(&w, f->epoch);
     wire_write_varint(&w, f->seq);
     if (f->relayed)

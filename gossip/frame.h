@@ -30,9 +30,9 @@
 enum {
     GOSSIP_SEAL_BYTES = 24, /* header and tag of a sealed packet (gossip/session.h) */
     GOSSIP_PACKET_MAX = GOSSIP_DATAGRAM_MAX - GOSSIP_SEAL_BYTES,
-    GOSSIP_RANGES_MAX = 32,      /* in one NACK or RESEND */
-    GOSSIP_PART_BYTES = 1160,    /* every part of a message but its last has so many */
-    GOSSIP_ALIVE_BYTES = 48,     /* an ALIVE frame is never longer */
+    GOSSIP_RANGES_MAX = 32,       /* in one NACK or RESEND */
+    GOSSIP_PART_BYTES = 1160,     /* every part of a message but its last has so many */
+    GOSSIP_ALIVE_BYTES = 48,      /* an ALIVE frame is never longer */
     GOSSIP_VECTOR_ENTRY_MAX = 22, /* a vector entry is never longer */
 };
 

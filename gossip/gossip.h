@@ -204,6 +204,9 @@ struct gossip_stats {
     uint64_t gaps, gaps_repaired, gaps_lost, relayed;
     uint64_t messages_in, messages_out, messages_failed, parts_resent;
     uint64_t suspected, refuted, died, rate_held;
+    uint64_t name_conflicts; /* signs of another live node with this node's name */
+    uint64_t quarantines;    /* peers ignored for a while because of malformed frames */
+    uint64_t no_room;        /* members, messages or sessions beyond a limit */
     uint64_t ring_bytes, ring_deltas, sessions;
 };
 void gossip_stats(const struct gossip *g, struct gossip_stats *out);

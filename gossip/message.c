@@ -6,13 +6,13 @@
 #include "base/err.h"
 
 enum {
-    BURST = 16,             /* parts at once, */
-    BURST_EVERY_US = 1000,  /* then a pause: 16 MB/s to one peer */
-    QUIET_US = 4000,        /* without a part before the receiver asks */
-    UNHEARD_US = 20000,     /* without an answer before the sender asks */
+    BURST = 16,            /* parts at once, */
+    BURST_EVERY_US = 1000, /* then a pause: 16 MB/s to one peer */
+    QUIET_US = 4000,       /* without a part before the receiver asks */
+    UNHEARD_US = 20000,    /* without an answer before the sender asks */
     BACK_OFF_MAX_US = 200000,
-    GIVE_UP_US = 1000000,   /* without progress */
-    AWAY_US = 1500000,      /* the receiver forgets later than the sender gives up */
+    GIVE_UP_US = 1000000, /* without progress */
+    AWAY_US = 1500000,    /* the receiver forgets later than the sender gives up */
 };
 
 struct gossip_message {
@@ -100,8 +100,8 @@ static void due_by(struct gossip_messages *m, uint64_t due_us)
         m->due_us = due_us;
 }
 
-int gossip_messages_send(struct gossip_messages *m, uint64_t peer, uint64_t epoch, uint64_t vector,
-                         struct slice bytes, uint64_t now_us)
+int gossip_messages_send(struct gossip_messages *m, uint64_t peer, uint64_t epoch, uint64_t id,
+                         uint64_t vector, struct slice bytes, uint64_t now_us)
 {
     if (bytes.len == 0)
         return ERR_RANGE;
@@ -114,7 +114,7 @@ int gossip_messages_send(struct gossip_messages *m, uint64_t peer, uint64_t epoc
         return ERR_NOMEM;
     memcpy(out->bytes, bytes.at, bytes.len);
     out->epoch = epoch;
-    out->id = ++m->last_id;
+    out->id = id;
     out->vector = vector;
     for (unsigned i = 0; i < out->parts; i++)
         bit_set(out, i);

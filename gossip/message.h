@@ -39,7 +39,6 @@ struct gossip_messages {
     struct gossip_message *first_out, *first_in;
     uint64_t bytes_max, bytes_used;
     unsigned count;
-    uint64_t last_id;
     uint64_t due_us;
 };
 
@@ -58,9 +57,9 @@ void gossip_messages_init(struct gossip_messages *m, uint64_t bytes_max);
 void gossip_messages_free(struct gossip_messages *m);
 
 /* ERR_RANGE (empty), ERR_LIMIT, ERR_FULL, ERR_NOMEM. Nothing is sent before run(). `epoch` is this
- * node's, `vector` its digest now. */
-int gossip_messages_send(struct gossip_messages *m, uint64_t peer, uint64_t epoch, uint64_t vector,
-                         struct slice bytes, uint64_t now_us);
+ * node's, `id` rises by one with each message to this peer, `vector` is this node's digest now. */
+int gossip_messages_send(struct gossip_messages *m, uint64_t peer, uint64_t epoch, uint64_t id,
+                         uint64_t vector, struct slice bytes, uint64_t now_us);
 /* A part came in. 1: the message is whole: `out` owns its bytes, `vector` is the sender's digest;
  * 0: it is not, or was before; ERR_FULL: no room. */
 int gossip_messages_part(struct gossip_messages *m, const struct gossip_message_io *io,

@@ -17,7 +17,7 @@ struct gossip_ring {
     uint64_t at; /* where the next delta goes */
     struct gossip_ring_place {
         uint32_t offset, len;
-    } *places; /* of number n at n & (cap - 1) */
+    } * places; /* of number n at n & (cap - 1) */
     uint64_t cap;
     uint64_t first, next;
 };

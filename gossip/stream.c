@@ -118,8 +118,7 @@ void gossip_stream_missing(const struct gossip_stream *s, uint64_t numbers_max,
         if (end > next && numbers_max > 0 && out->count < GOSSIP_RANGES_MAX) {
             uint64_t length = end - next < numbers_max ? end - next : numbers_max;
             numbers_max -= length;
-            out->at[out->count++] =
-                (struct gossip_range){.first = next, .last = next + length - 1};
+            out->at[out->count++] = (struct gossip_range){.first = next, .last = next + length - 1};
         }
         if (i < s->count)
             next = s->ranges[i].last + 1;

@@ -40,8 +40,7 @@ void gossip_stream_restart(struct gossip_stream *s, uint64_t epoch);
 enum gossip_stream_take gossip_stream_take(struct gossip_stream *s, uint64_t seq, uint64_t now_us,
                                            uint64_t grace_us);
 /* The author has made all up to `seq`. */
-void gossip_stream_known(struct gossip_stream *s, uint64_t seq, uint64_t now_us,
-                         uint64_t grace_us);
+void gossip_stream_known(struct gossip_stream *s, uint64_t seq, uint64_t now_us, uint64_t grace_us);
 /* The holes, at most `numbers_max` numbers in all. */
 void gossip_stream_missing(const struct gossip_stream *s, uint64_t numbers_max,
                            struct gossip_ranges *out);

@@ -1,0 +1,271 @@
+/* What the parts of gossip.c share. Nobody outside gossip/ includes it.
+ *
+ *   peer.c    the table of peers: slots, names, digests; the rule which news of a member wins
+ *   link.c    sessions and packets: who is dialled, what is sealed and sent, the rate
+ *   push.c    deltas: flush, relays, holes asked for and repaired
+ *   watch.c   keep-alives, round trips, probes, suspicion, local health
+ *   rumour.c  news of members: told, compared, refuted
+ *   vector.c  vectors: told, remembered, adopted
+ *   gossip.c  the calls of gossip.h
+ */
+#ifndef GOSSIP_INNER_H
+#define GOSSIP_INNER_H
+
+#include "base/prng.h"
+#include "gossip/frame.h"
+#include "gossip/gossip.h"
+#include "gossip/message.h"
+#include "gossip/ring.h"
+#include "gossip/session.h"
+#include "gossip/stamps.h"
+#include "gossip/stream.h"
+
+enum {
+    GOSSIP_STRANGERS_MAX = 64, /* peers with a session that have not said yet who they are */
+    GOSSIP_SLOTS = GOSSIP_MEMBERS_MAX + GOSSIP_STRANGERS_MAX,
+    GOSSIP_NODES_HASH = 4096,
+    GOSSIP_DOOR_BITS = 13,
+    GOSSIP_DOORS = 1 << GOSSIP_DOOR_BITS,
+    GOSSIP_HELPERS = 3, /* who probe in our place */
+    GOSSIP_HEALTH_MAX = 8,
+    GOSSIP_LEAVE_TELLS = 3,
+};
+
+#define GOSSIP_NEVER UINT64_MAX
+
+/* What a member last told of its own vector, by the slot of the author. */
+struct told {
+    uint64_t epoch, seq;
+};
+
+struct peer {
+    uint16_t slot;
+    bool self;
+    bool listed; /* it is a member; else a stranger whose word is awaited */
+
+    /* What is known of it; the greatest (incarnation, state) wins. */
+    uint64_t node;
+    uint64_t incarnation;
+    enum gossip_state state;
+    struct gossip_address advertised; /* port 0: not told */
+    char name[GOSSIP_NAME_MAX + 1];
+    uint16_t meta_len;
+    uint8_t meta[GOSSIP_META_MAX];
+    uint64_t since_us; /* in this state; a stranger: since it came */
+    uint64_t digest;   /* its share in the digest of members */
+    uint64_t counted;  /* its share in the digest of the vector */
+
+    /* Session. */
+    struct gossip_session session;
+    struct gossip_dial dial;
+    struct gossip_address source; /* of its last authenticated packet; port 0: none yet */
+    uint64_t dial_us, dial_wait;  /* next hello not before; the wait after it */
+    unsigned dials;
+    bool greeting; /* it said hello: greet it when it has spoken under the new keys */
+
+    /* Signs of life. */
+    uint64_t heard_us;         /* authenticated packet; 0: never */
+    uint64_t proof_us;         /* heard, or heard of through a helper, or believed alive anew */
+    uint64_t sent_us, full_us; /* last packet; last full ALIVE */
+    uint64_t patience_us; /* added to suspect_us and dead_us in this episode: not all at once */
+    uint64_t probe_us;    /* next probe not before */
+    uint64_t told_us;     /* when it was last told what we know of it, or asked who it is */
+    bool accused_here;    /* the suspicion is our own */
+    uint32_t nonce;
+    uint32_t echo;    /* its last stamp, to be sent back, */
+    uint64_t echo_us; /* and when it came */
+    uint64_t rtt_us;
+    uint8_t health;
+
+    /* Deltas. */
+    struct gossip_stream stream;
+    uint64_t vector, members; /* digests that it told last */
+    uint64_t copied;          /* version of our vector when `told` was equal to it */
+    uint64_t vector_us;       /* when it was last told our vector */
+    struct told *told;
+    unsigned told_len;
+    uint64_t differs_us, list_us; /* since when its members differ; next list not before */
+
+    /* Messages. */
+    uint64_t message_id;
+    struct gossip_delivered delivered;
+
+    /* Behaviour. */
+    uint32_t malformed; /* falls by one every second */
+    uint64_t malformed_us;
+    uint64_t quarantine_us; /* ignored until then */
+    uint64_t packets_in, packets_out, bytes_in, bytes_out;
+};
+
+struct seed {
+    struct gossip_address at;
+    struct gossip_dial dial;
+    uint64_t dial_us, dial_wait;
+    uint64_t node; /* who answered last; 0: nobody */
+};
+
+/* Where the index in a packet leads: to a peer or to the dial of a seed. */
+struct door {
+    uint32_t index; /* 0: free */
+    uint16_t owner; /* slot, or GOSSIP_SLOTS + number of the seed */
+};
+
+struct gossip {
+    struct gossip_config config; /* with defaults in place; name and meta live in `self` */
+    const struct gossip_keyring *keyring;
+    struct gossip_app app;
+    struct gossip_io io;
+    struct prng prng;
+    uint64_t instance; /* random: two nodes of one name differ in it */
+    uint64_t now_us, created_us;
+    uint64_t epoch;
+    uint64_t stamp;
+    bool leaving, joining;
+    unsigned leave_tells;
+    uint64_t leave_us;
+
+    struct peer *self;
+    struct peer *slots[GOSSIP_SLOTS];
+    unsigned slots_used;                    /* all in use are below */
+    uint16_t nodes[GOSSIP_NODES_HASH];      /* slot + 1 by node, 0: free */
+    struct peer *order[GOSSIP_MEMBERS_MAX]; /* listed ones by name */
+    unsigned listed, strangers;
+    unsigned live; /* listed, alive or suspect, self not counted */
+    uint64_t members_digest, vector_digest;
+    uint64_t vector_version; /* rises with each change of the digest */
+    struct door doors[GOSSIP_DOORS];
+    struct seed seeds[GOSSIP_SEEDS_MAX];
+    unsigned seeds_count;
+    struct gossip_stamps stamps;
+
+    struct gossip_ring ring;
+    uint64_t flushed_us;                          /* last flush */
+    uint64_t flush_us, tail_us, tick_us, nack_us; /* when due */
+    bool wanted;                                  /* the application has something */
+    struct frame_entry *adopted;                  /* of members not known yet */
+    unsigned adopted_count;
+
+    struct gossip_messages messages;
+    int64_t tokens; /* bytes that may be sent now */
+    uint64_t tokens_us;
+    uint64_t lists_us, vectors_us; /* virtual time of the budgets for lists and vectors */
+    unsigned vector_next;
+
+    unsigned health; /* local: 0 is healthy */
+    uint64_t health_us, grace_us;
+    unsigned rises; /* of the epoch, forced by what others remember */
+    uint64_t rise_us;
+    struct gossip_stats stats;
+};
+
+/* A packet while it is being filled. */
+struct packet {
+    struct wire_writer w;
+    uint8_t bytes[GOSSIP_PACKET_MAX];
+};
+
+static inline void packet_begin(struct packet *p)
+{
+    p->w = wire_writer_of(p->bytes, sizeof p->bytes);
+}
+
+static inline bool peer_live(const struct peer *p)
+{
+    return p->listed && p->state <= GOSSIP_SUSPECT;
+}
+
+/* Live, not this node, and packets can be sealed for it. */
+static inline bool peer_open(const struct peer *p)
+{
+    return peer_live(p) && !p->self && p->session.sending != 0;
+}
+
+static inline void tick_by(struct gossip *g, uint64_t when_us)
+{
+    if (when_us < g->tick_us)
+        g->tick_us = when_us;
+}
+
+/* --- peer.c --- */
+bool gossip_address_equal(const struct gossip_address *a, const struct gossip_address *b);
+struct peer *gossip_peer_find(const struct gossip *g, uint64_t node);
+/* A stranger (not listed). NULL: no room. */
+struct peer *gossip_peer_add(struct gossip *g, uint64_t node);
+void gossip_peer_remove(struct gossip *g, struct peer *p);
+/* Joins what is said of a member into what is known. 1: it was news; 0; ERR_FULL. Calls app. */
+int gossip_peer_join(struct gossip *g, const struct frame_member *said);
+void gossip_peer_state(struct gossip *g, struct peer *p, enum gossip_state state);
+/* After a change of its incarnation, state or stream: the digests follow. */
+void gossip_peer_account(struct gossip *g, struct peer *p);
+void gossip_peer_describe(const struct gossip *g, const struct peer *p, struct gossip_member *out);
+void gossip_peer_announce(struct gossip *g, const struct peer *p);
+struct frame_member gossip_peer_entry(const struct peer *p);
+/* This node takes a greater incarnation than `above`. False: not now (see rises). */
+bool gossip_self_rise(struct gossip *g, uint64_t above);
+void gossip_peers_check(const struct gossip *g);
+
+/* --- link.c --- */
+void gossip_link_hello(struct gossip *g, const struct gossip_address *from, struct slice packet);
+void gossip_link_welcome(struct gossip *g, const struct gossip_address *from, struct slice packet,
+                         uint32_t index);
+/* The peer whose session opens the packet; NULL: refused and counted. */
+struct peer *gossip_link_open(struct gossip *g, const struct gossip_address *from,
+                              struct slice packet, uint32_t index, uint8_t *plain, size_t *len);
+/* False: no session to send on. */
+bool gossip_link_send(struct gossip *g, struct peer *p, const struct packet *packet);
+/* Who this node is, and that it is alive: the first packet of a session. */
+void gossip_link_greet(struct gossip *g, struct peer *p);
+/* Dials if it is time to; when to look again. */
+uint64_t gossip_link_tick(struct gossip *g, struct peer *p);
+uint64_t gossip_link_seeds_tick(struct gossip *g);
+void gossip_link_dial(struct gossip *g, struct peer *p);
+bool gossip_link_rate_ready(struct gossip *g);
+void gossip_link_check(const struct gossip *g);
+
+/* --- push.c --- */
+void gossip_push_flush(struct gossip *g);
+void gossip_push_tail(struct gossip *g);
+void gossip_push_nacks(struct gossip *g);
+void gossip_push_delta(struct gossip *g, struct peer *from, const struct frame_delta *f);
+void gossip_push_nack(struct gossip *g, struct peer *from, const struct frame_nack *f);
+void gossip_push_gone(struct gossip *g, struct peer *from, const struct frame_gone *f);
+/* The author has made all up to `seq`. */
+void gossip_push_known(struct gossip *g, struct peer *author, uint64_t seq);
+uint32_t gossip_push_cadence(const struct gossip *g);
+/* What was missing of this author will not come. */
+void gossip_push_lost(struct gossip *g, struct peer *author, uint64_t deltas);
+
+/* --- watch.c --- */
+bool gossip_watch_write_alive(struct gossip *g, struct peer *p, struct packet *packet);
+void gossip_watch_alive(struct gossip *g, struct peer *from, const struct frame_alive *f);
+void gossip_watch_ping(struct gossip *g, struct peer *from, const struct frame_ping *f);
+void gossip_watch_ack(struct gossip *g, struct peer *from, const struct frame_ping *f);
+/* Keep-alive, probes, suspicion, forgetting; when to look again. May remove the peer if it returns
+ * 0. */
+uint64_t gossip_watch_tick(struct gossip *g, struct peer *p);
+void gossip_watch_late(struct gossip *g, uint64_t late_us);
+void gossip_watch_health(struct gossip *g);
+/* Counts a malformed frame against it. */
+void gossip_watch_malformed(struct gossip *g, struct peer *p);
+
+/* --- rumour.c --- */
+void gossip_rumour_members(struct gossip *g, struct peer *from, struct slice body);
+/* Tells all live members at once what is known of `p`. */
+void gossip_rumour_push(struct gossip *g, const struct peer *p);
+/* Tells `to` what is known of `p`; at most every 100 ms if they are the same. */
+void gossip_rumour_tell(struct gossip *g, struct peer *to, const struct peer *p);
+/* Asks a peer who it is, at most every 100 ms. */
+void gossip_rumour_ask(struct gossip *g, struct peer *p);
+/* The digest of its members came in. */
+void gossip_rumour_compare(struct gossip *g, struct peer *from, uint64_t members);
+
+/* --- vector.c --- */
+void gossip_vector_compare(struct gossip *g, struct peer *from, uint64_t digest);
+void gossip_vector_take(struct gossip *g, struct peer *from, struct slice body);
+/* Tells some of those whose vectors differ; when to look again. */
+uint64_t gossip_vector_tick(struct gossip *g);
+/* The author has a slot or a life that is new: what a snapshot said of it counts. */
+void gossip_vector_adopt_one(struct gossip *g, struct peer *author);
+void gossip_vector_forget(struct gossip *g, const struct peer *author);
+
+#endif

@@ -1,0 +1,381 @@
+/* Sessions and packets: who is dialled, what is sealed and sent, the rate. */
+#include "base/check.h"
+#include "base/err.h"
+#include "gossip/inner.h"
+
+enum {
+    DIAL_WAIT_FIRST_US = 100000,
+    DIAL_WAIT_MAX_US = 1000000,       /* to a live member */
+    DIAL_WAIT_LOST_MAX_US = 10000000, /* to a seed or a dead member */
+    DIAL_WAIT_LOST_FIRST_US = 1000000,
+    AWAITED_MAX_US = 500000, /* a peer that said hello has to speak */
+    SEED_LOOK_US = 1000000,
+    RATE_BURST_PART = 20, /* of a second */
+};
+
+/* --- doors ----------------------------------------------------------------------------------- */
+
+static bool door_used(const struct gossip *g, const struct door *d)
+{
+    if (d->index == 0)
+        return false;
+    if (d->owner >= GOSSIP_SLOTS)
+        return g->seeds[d->owner - GOSSIP_SLOTS].dial.index == d->index;
+    const struct peer *p = g->slots[d->owner];
+    return p != NULL && (p->dial.index == d->index || gossip_session_owns(&p->session, d->index));
+}
+
+/* A fresh index whose door leads to `owner`. Unused doors are found only here, so that nothing has
+ * to be closed when keys expire. */
+static uint32_t door_open(struct gossip *g, unsigned owner)
+{
+    uint64_t random = prng_next(&g->prng);
+    for (unsigned i = 0; i < GOSSIP_DOORS; i++) {
+        uint32_t low = (uint32_t)(random + i) & (GOSSIP_DOORS - 1);
+        struct door *d = &g->doors[low];
+        if (door_used(g, d))
+            continue;
+        uint32_t high = 1 + (uint32_t)(random >> 32) % (GOSSIP_INDEX_MAX >> GOSSIP_DOOR_BITS);
+        uint32_t index = high << GOSSIP_DOOR_BITS | low;
+        if (index == d->index) /* a late packet of before must miss */
+            index ^= 1u << (GOSSIP_DOOR_BITS + 1);
+        *d = (struct door){.index = index, .owner = (uint16_t)owner};
+        return index;
+    }
+    g->stats.no_room++;
+    return 0;
+}
+
+static struct door *door_at(struct gossip *g, uint32_t index)
+{
+    struct door *d = &g->doors[index & (GOSSIP_DOORS - 1)];
+    return index != 0 && d->index == index ? d : NULL;
+}
+
+/* --- rate ------------------------------------------------------------------------------------ */
+
+bool gossip_link_rate_ready(struct gossip *g)
+{
+    uint64_t passed = g->now_us - g->tokens_us;
+    int64_t burst = (int64_t)(g->config.rate_bytes_s / RATE_BURST_PART) + GOSSIP_DATAGRAM_MAX;
+    if (passed > 1000000)
+        passed = 1000000;
+    uint64_t gained = g->config.rate_bytes_s * passed / 1000000;
+    if (gained > 0) {
+        g->tokens += (int64_t)gained;
+        g->tokens_us = g->now_us;
+        if (g->tokens > burst)
+            g->tokens = burst;
+    }
+    if (g->tokens > 0)
+        return true;
+    g->stats.rate_held++;
+    return false;
+}
+
+/* --- sending --------------------------------------------------------------------------------- */
+
+static const struct gossip_address *address_of(const struct peer *p)
+{
+    return p->advertised.port != 0 ? &p->advertised : &p->source;
+}
+
+static void send_bytes(struct gossip *g, const struct gossip_address *to, const uint8_t *bytes,
+                       size_t len)
+{
+    g->stats.packets_out++;
+    g->stats.bytes_out += len;
+    g->tokens -= (int64_t)len;
+    g->io.send(g->io.context, to, bytes, len);
+}
+
+static void count_frames_out(struct gossip *g, struct slice plain)
+{
+    struct wire_reader r = wire_reader_of(plain.at, plain.len);
+    while (wire_left(&r) > 0) {
+        const uint8_t *start = r.at;
+        uint8_t type = wire_read_u8(&r);
+        wire_read_bytes(&r, wire_read_varint(&r));
+        CHECK(!r.bad && type < GOSSIP_FRAMES);
+        g->stats.frames_out[type]++;
+        g->stats.frame_bytes_out[type] += (uint64_t)(r.at - start);
+    }
+}
+
+bool gossip_link_send(struct gossip *g, struct peer *p, const struct packet *packet)
+{
+    const struct gossip_address *to = address_of(p);
+    struct slice plain = slice_of((const char *)packet->bytes, wire_written(&packet->w));
+    uint8_t out[GOSSIP_DATAGRAM_MAX];
+    if (to->port == 0 || gossip_session_seal(&p->session, plain, g->now_us, out) < 0)
+        return false;
+    size_t len = plain.len + GOSSIP_DATA_OVERHEAD;
+    count_frames_out(g, plain);
+    p->packets_out++;
+    p->bytes_out += len;
+    p->sent_us = g->now_us;
+    send_bytes(g, to, out, len);
+    return true;
+}
+
+void gossip_link_greet(struct gossip *g, struct peer *p)
+{
+    struct packet packet;
+    packet_begin(&packet);
+    struct frame_member self = gossip_peer_entry(g->self);
+    gossip_frame_write_member(&packet.w, &self);
+    gossip_watch_write_alive(g, p, &packet);
+    gossip_link_send(g, p, &packet);
+}
+
+/* --- handshakes ------------------------------------------------------------------------------ */
+
+static bool say_hello(struct gossip *g, struct gossip_dial *dial, const struct gossip_address *to,
+                      unsigned owner)
+{
+    uint8_t random[32];
+    uint8_t ident[8];
+    uint8_t out[GOSSIP_HELLO_BYTES];
+    gossip_dial_wipe(dial);
+    uint32_t index = door_open(g, owner);
+    if (index == 0)
+        return false;
+    g->io.random(g->io.context, random, sizeof random);
+    struct wire_writer w = wire_writer_of(ident, sizeof ident);
+    wire_write_u64(&w, g->instance);
+    /* The wall clock, as far as this node knows it: its epoch, which only rises, and the time since
+     * then. */
+    g->stamp = gossip_stamp_next(g->stamp, g->epoch * 1000 + (g->now_us - g->created_us));
+    gossip_dial_begin(dial, g->keyring, random, index, g->self->node, g->stamp,
+                      slice_of((const char *)ident, sizeof ident), out);
+    send_bytes(g, to, out, sizeof out);
+    return true;
+}
+
+static uint64_t ident_instance(const uint8_t *ident, size_t len)
+{
+    struct wire_reader r = wire_reader_of(ident, len);
+    return wire_read_u64(&r);
+}
+
+void gossip_link_hello(struct gossip *g, const struct gossip_address *from, struct slice packet)
+{
+    struct gossip_hello hello;
+    if (gossip_hello_open(&hello, g->keyring, packet) < 0) {
+        g->stats.refused_key++;
+        return;
+    }
+    bool ours = hello.node == g->self->node;
+    if (ours && ident_instance(hello.ident, hello.ident_len) == g->instance) {
+        gossip_hello_wipe(&hello); /* a seed is this node itself */
+        return;
+    }
+    if (hello.node == 0 || gossip_stamps_take(&g->stamps, hello.node, hello.stamp) < 0) {
+        g->stats.refused_replay++;
+        gossip_hello_wipe(&hello);
+        return;
+    }
+    if (ours) {
+        g->stats.name_conflicts++;
+        gossip_hello_wipe(&hello);
+        return;
+    }
+    struct peer *p = gossip_peer_find(g, hello.node);
+    if (p == NULL)
+        p = gossip_peer_add(g, hello.node);
+    uint32_t index = p != NULL ? door_open(g, p->slot) : 0;
+    uint8_t random[32];
+    uint8_t ident[8];
+    uint8_t out[GOSSIP_WELCOME_BYTES];
+    g->io.random(g->io.context, random, sizeof random);
+    struct wire_writer w = wire_writer_of(ident, sizeof ident);
+    wire_write_u64(&w, g->instance);
+    if (index == 0 ||
+        gossip_session_welcome(&p->session, &hello, random, index, g->self->node,
+                               slice_of((const char *)ident, sizeof ident), g->now_us, out) < 0) {
+        gossip_hello_wipe(&hello);
+        return;
+    }
+    p->greeting = true;
+    if (p->dial_us < g->now_us + AWAITED_MAX_US)
+        p->dial_us = g->now_us + AWAITED_MAX_US;
+    send_bytes(g, from, out, sizeof out);
+}
+
+/* An authenticated packet that proves that the peer is there, now. */
+static void heard(struct gossip *g, struct peer *p, const struct gossip_address *from)
+{
+    p->heard_us = p->proof_us = g->now_us;
+    p->source = *from;
+}
+
+void gossip_link_welcome(struct gossip *g, const struct gossip_address *from, struct slice packet,
+                         uint32_t index)
+{
+    const struct door *d = door_at(g, index);
+    struct gossip_dial *dial = NULL;
+    struct seed *seed = NULL;
+    if (d != NULL && d->owner >= GOSSIP_SLOTS) {
+        seed = &g->seeds[d->owner - GOSSIP_SLOTS];
+        dial = &seed->dial;
+    } else if (d != NULL && g->slots[d->owner] != NULL) {
+        dial = &g->slots[d->owner]->dial;
+    }
+    struct gossip_welcome welcome;
+    if (dial == NULL || gossip_dial_finish(dial, packet, g->now_us, &welcome) < 0) {
+        g->stats.refused_key++;
+        return;
+    }
+    if (seed != NULL)
+        seed->node = welcome.node;
+    if (welcome.node == g->self->node) {
+        g->stats.name_conflicts += ident_instance(welcome.ident, welcome.ident_len) != g->instance;
+        return;
+    }
+    struct peer *p = gossip_peer_find(g, welcome.node);
+    if (p == NULL)
+        p = gossip_peer_add(g, welcome.node);
+    if (p == NULL)
+        return;
+    /* It need not be the one whose address was dialled. */
+    g->doors[index & (GOSSIP_DOORS - 1)].owner = p->slot;
+    if (p->session.sending != 0)
+        g->stats.rekeys++;
+    else
+        g->stats.handshakes++;
+    gossip_session_install(&p->session, &welcome);
+    p->dials = 0;
+    if (peer_live(p))
+        p->dial_wait = 0;
+    heard(g, p, from);
+    gossip_link_greet(g, p);
+}
+
+struct peer *gossip_link_open(struct gossip *g, const struct gossip_address *from,
+                              struct slice packet, uint32_t index, uint8_t *plain, size_t *len)
+{
+    const struct door *d = door_at(g, index);
+    struct peer *p = d != NULL && d->owner < GOSSIP_SLOTS ? g->slots[d->owner] : NULL;
+    bool had = p != NULL && p->session.sending != 0;
+    int status =
+        p != NULL ? gossip_session_open(&p->session, packet, g->now_us, plain, len) : ERR_NOT_FOUND;
+    if (status < 0) {
+        if (status == ERR_STALE)
+            g->stats.refused_replay++;
+        else
+            g->stats.refused_key++;
+        return NULL;
+    }
+    heard(g, p, from);
+    p->packets_in++;
+    p->bytes_in += packet.len;
+    if (p->greeting && p->session.sending != 0) {
+        p->greeting = false;
+        if (had)
+            g->stats.rekeys++;
+        else
+            g->stats.handshakes++;
+        gossip_link_greet(g, p);
+    }
+    return p;
+}
+
+/* --- dialling -------------------------------------------------------------------------------- */
+
+void gossip_link_dial(struct gossip *g, struct peer *p)
+{
+    const struct gossip_address *to = address_of(p);
+    if (p->source.port != 0 && p->dials++ % 2 == 1)
+        to = &p->source; /* what it advertises may be wrong */
+    if (to->port != 0)
+        say_hello(g, &p->dial, to, p->slot);
+    bool lost = p->state >= GOSSIP_DEAD;
+    uint64_t first = lost ? DIAL_WAIT_LOST_FIRST_US : DIAL_WAIT_FIRST_US;
+    uint64_t most = lost ? DIAL_WAIT_LOST_MAX_US : DIAL_WAIT_MAX_US;
+    p->dial_wait = p->dial_wait == 0 ? first : p->dial_wait * 2;
+    if (p->dial_wait > most)
+        p->dial_wait = most;
+    p->dial_us = g->now_us + p->dial_wait + prng_below(&g->prng, p->dial_wait / 4);
+}
+
+uint64_t gossip_link_tick(struct gossip *g, struct peer *p)
+{
+    switch (gossip_session_age(&p->session, g->now_us)) {
+    case GOSSIP_SESSION_FRESH:
+        return GOSSIP_NEVER;
+    case GOSSIP_SESSION_AWAITED:
+    case GOSSIP_SESSION_NONE:
+    case GOSSIP_SESSION_OLD:
+        break;
+    }
+    if (!p->listed)
+        return GOSSIP_NEVER; /* a stranger has to come by itself */
+    if (g->now_us >= p->dial_us)
+        gossip_link_dial(g, p);
+    return p->dial_us;
+}
+
+uint64_t gossip_link_seeds_tick(struct gossip *g)
+{
+    uint64_t due = GOSSIP_NEVER;
+    for (unsigned i = 0; i < g->seeds_count; i++) {
+        struct seed *seed = &g->seeds[i];
+        const struct peer *p = seed->node != 0 ? gossip_peer_find(g, seed->node) : NULL;
+        if (p != NULL && peer_open(p)) {
+            seed->dial_wait = 0;
+            if (seed->dial_us < g->now_us + SEED_LOOK_US)
+                seed->dial_us = g->now_us + SEED_LOOK_US;
+        } else if (g->now_us >= seed->dial_us) {
+            say_hello(g, &seed->dial, &seed->at, GOSSIP_SLOTS + i);
+            seed->dial_wait = seed->dial_wait == 0 ? DIAL_WAIT_FIRST_US : seed->dial_wait * 2;
+            if (seed->dial_wait > DIAL_WAIT_LOST_MAX_US || seed->node == g->self->node)
+                seed->dial_wait = DIAL_WAIT_LOST_MAX_US;
+            seed->dial_us = g->now_us + seed->dial_wait + prng_below(&g->prng, seed->dial_wait / 4);
+        }
+        if (seed->dial_us < due)
+            due = seed->dial_us;
+    }
+    return due;
+}
+
+void gossip_seeds(struct gossip *g, const struct gossip_address *at, unsigned count,
+                  uint64_t now_us)
+{
+    if (now_us > g->now_us)
+        g->now_us = now_us;
+    struct seed known[GOSSIP_SEEDS_MAX];
+    unsigned known_count = g->seeds_count;
+    memcpy(known, g->seeds, known_count * sizeof known[0]);
+    g->seeds_count = 0;
+    for (unsigned i = 0; i < count && g->seeds_count < GOSSIP_SEEDS_MAX; i++) {
+        if (at[i].port == 0)
+            continue;
+        bool again = false;
+        for (unsigned j = 0; j < g->seeds_count; j++)
+            again = again || gossip_address_equal(&g->seeds[j].at, &at[i]);
+        if (again)
+            continue;
+        struct seed *seed = &g->seeds[g->seeds_count++];
+        *seed = (struct seed){.at = at[i], .dial_us = g->now_us};
+        for (unsigned j = 0; j < known_count; j++) {
+            if (gossip_address_equal(&known[j].at, &at[i])) {
+                *seed = known[j];
+                /* Its door leads to its old number: a hello on its way is given up. */
+                if (j != g->seeds_count - 1)
+                    gossip_dial_wipe(&seed->dial);
+            }
+        }
+    }
+    for (unsigned j = g->seeds_count; j < known_count; j++)
+        gossip_dial_wipe(&g->seeds[j].dial);
+    memset(known, 0, sizeof known);
+    tick_by(g, g->now_us);
+}
+
+void gossip_link_check(const struct gossip *g)
+{
+    for (unsigned slot = 0; slot < g->slots_used; slot++)
+        if (g->slots[slot] != NULL)
+            gossip_session_check(&g->slots[slot]->session);
+    CHECK(g->seeds_count <= GOSSIP_SEEDS_MAX);
+}

@@ -1,0 +1,316 @@
+/* Deltas: pushed to all as they are made, handed on by relays in a large cluster, and the holes
+ * asked for and repaired. */
+#include "base/bug.h"
+#include "base/hash.h"
+#include "gossip/inner.h"
+
+enum {
+    FLUSH_US = 10000,
+    FLUSH_LARGE_US = 20000,
+    FLUSH_LARGE_FROM = 100,  /* members */
+    FLUSH_PACKETS = 1024,    /* of one flush, */
+    FLUSH_DELTAS_MIN = 4,    /* but so many deltas always, */
+    FLUSH_DELTAS_MAX = 64,   /* and never more */
+    HELD_US = 1000,          /* the rate does not allow a flush: look again */
+    TAIL_US = 2000,          /* beyond the cadence: a lost last delta is told of then */
+    FULL_ALIVE_US = 1000000, /* one comes along with a delta as often as that */
+    REPAIR_DELTAS = 64,      /* for one NACK */
+    RETRY_MIN_US = 5000,
+    RETRY_MAX_US = 1000000,
+    UNREACHED_US = 100000, /* no session to the author: look again */
+};
+
+uint32_t gossip_push_cadence(const struct gossip *g)
+{
+    if (g->config.flush_us != 0)
+        return g->config.flush_us;
+    return g->live + 1 >= FLUSH_LARGE_FROM ? FLUSH_LARGE_US : FLUSH_US;
+}
+
+/* --- sending --------------------------------------------------------------------------------- */
+
+static uint32_t group_of(uint64_t node, uint32_t groups)
+{
+    return (uint32_t)(hash_mix(node) % groups);
+}
+
+/* Sends a packet with one delta; if a full keep-alive is due and fits, it goes along. */
+static void send_delta(struct gossip *g, struct peer *p, struct packet *packet)
+{
+    uint8_t *mark = packet->w.at;
+    if (g->now_us - p->full_us >= FULL_ALIVE_US)
+        gossip_watch_write_alive(g, p, packet);
+    gossip_link_send(g, p, packet);
+    packet->w.at = mark;
+}
+
+static void push_direct(struct gossip *g, const struct frame_delta *f)
+{
+    struct packet packet;
+    packet_begin(&packet);
+    gossip_frame_write_delta(&packet.w, f);
+    for (unsigned i = 0; i < g->listed; i++)
+        if (peer_open(g->order[i]))
+            send_delta(g, g->order[i], &packet);
+}
+
+static bool relay_fit(const struct peer *p)
+{
+    return peer_open(p) && p->state == GOSSIP_ALIVE;
+}
+
+/* About sqrt(N) groups by node id, so that author and relay need not agree on who is there. The
+ * relay of a group is one of its members, another one for each delta. */
+static void push_relayed(struct gossip *g, const struct frame_delta *f)
+{
+    enum { GROUPS = 64 };
+    uint32_t groups = 1;
+    while (groups < GROUPS && (groups + 1) * (groups + 1) <= g->live)
+        groups++;
+    unsigned members[GROUPS] = {0};
+    for (unsigned i = 0; i < g->listed; i++)
+        if (relay_fit(g->order[i]))
+            members[group_of(g->order[i]->node, groups)]++;
+    unsigned skip[GROUPS];
+    for (uint32_t k = 0; k < groups; k++)
+        skip[k] = members[k] > 0 ? (unsigned)(f->seq % members[k]) : 0;
+    for (unsigned i = 0; i < g->listed; i++) {
+        struct peer *p = g->order[i];
+        uint32_t k = group_of(p->node, groups);
+        bool relay = relay_fit(p) && skip[k]-- == 0;
+        /* Without a relay the group is served by the author. */
+        if (!relay && (members[k] > 0 || !peer_open(p)))
+            continue;
+        struct frame_delta copy = *f;
+        copy.forward = relay;
+        copy.group = k;
+        copy.groups = groups;
+        struct packet packet;
+        packet_begin(&packet);
+        gossip_frame_write_delta(&packet.w, &copy);
+        send_delta(g, p, &packet);
+    }
+}
+
+/* The next delta of the application. False: it has none. */
+static bool produce_one(struct gossip *g)
+{
+    uint8_t bytes[GOSSIP_DELTA_MAX];
+    size_t len = g->app.produce(g->app.context, g->now_us, bytes, sizeof bytes);
+    if (len == 0)
+        return false;
+    struct slice delta = slice_of((const char *)bytes, len < sizeof bytes ? len : sizeof bytes);
+    uint64_t seq = gossip_ring_put(&g->ring, delta);
+    if (seq == 0)
+        return false; /* out of memory; what was in it is left to anti-entropy */
+    g->stats.deltas_produced++;
+    gossip_peer_account(g, g->self);
+    struct frame_delta f = {.epoch = g->epoch, .seq = seq, .bytes = delta};
+    if (g->live > g->config.relay_above)
+        push_relayed(g, &f);
+    else
+        push_direct(g, &f);
+    return true;
+}
+
+void gossip_push_flush(struct gossip *g)
+{
+    g->flush_us = GOSSIP_NEVER;
+    if (!g->wanted)
+        return;
+    if (!gossip_link_rate_ready(g)) {
+        g->flush_us = g->now_us + HELD_US;
+        return;
+    }
+    unsigned bound = FLUSH_PACKETS / (g->live + 1);
+    bound = bound < FLUSH_DELTAS_MIN ? FLUSH_DELTAS_MIN : bound;
+    bound = bound > FLUSH_DELTAS_MAX ? FLUSH_DELTAS_MAX : bound;
+    uint64_t flushed_us = g->flushed_us;
+    g->flushed_us = g->now_us; /* if it is woken meanwhile that is for the next flush */
+    g->wanted = false;
+    unsigned made = 0;
+    while (made < bound && produce_one(g))
+        made++;
+    uint32_t cadence = gossip_push_cadence(g);
+    if (made == bound) {
+        g->wanted = true;
+        g->flush_us = g->now_us + cadence;
+    }
+    if (made > 0)
+        g->tail_us = g->now_us + cadence + TAIL_US;
+    else if (!g->wanted)
+        g->flushed_us = flushed_us;
+}
+
+/* No delta followed the last one: tell its number, so that who lost it asks for it soon. */
+void gossip_push_tail(struct gossip *g)
+{
+    g->tail_us = GOSSIP_NEVER;
+    struct frame_alive f = {.incarnation = g->self->incarnation, .seq = g->ring.next - 1};
+    struct packet packet;
+    packet_begin(&packet);
+    gossip_frame_write_alive(&packet.w, &f);
+    for (unsigned i = 0; i < g->listed; i++)
+        if (peer_open(g->order[i]))
+            gossip_link_send(g, g->order[i], &packet);
+}
+
+/* --- receiving ------------------------------------------------------------------------------- */
+
+static void note_nack(struct gossip *g, const struct peer *author)
+{
+    if (author->stream.nack_us < g->nack_us && !g->joining)
+        g->nack_us = author->stream.nack_us;
+}
+
+void gossip_push_lost(struct gossip *g, struct peer *author, uint64_t deltas)
+{
+    g->stats.gaps_lost += deltas;
+    g->app.lost(g->app.context, author->node, g->now_us);
+}
+
+/* This node is a relay: its group gets the delta from it, at once. */
+static void hand_on(struct gossip *g, const struct peer *author, const struct frame_delta *f)
+{
+    if (BUG(RELAY_NOT_FORWARDED) && f->seq % 4 == 0)
+        return;
+    struct frame_delta copy = *f;
+    copy.forward = false;
+    copy.relayed = true;
+    copy.author = author->node;
+    struct packet packet;
+    packet_begin(&packet);
+    gossip_frame_write_delta(&packet.w, &copy);
+    for (unsigned i = 0; i < g->listed; i++) {
+        struct peer *p = g->order[i];
+        if (peer_open(p) && p != author && group_of(p->node, f->groups) == f->group) {
+            send_delta(g, p, &packet);
+            g->stats.relayed++;
+        }
+    }
+}
+
+void gossip_push_delta(struct gossip *g, struct peer *from, const struct frame_delta *f)
+{
+    struct peer *author = f->relayed ? gossip_peer_find(g, f->author) : from;
+    if (author == NULL || !author->listed || author->self)
+        return; /* it will be asked for once the author is known */
+    if (f->epoch != author->stream.epoch && !BUG(EPOCH_IGNORED)) {
+        if (f->epoch > author->stream.epoch && author == from)
+            gossip_rumour_ask(g, from);
+        return;
+    }
+    enum gossip_stream_take take =
+        gossip_stream_take(&author->stream, f->seq, g->now_us, g->config.gap_us);
+    note_nack(g, author);
+    if (take == GOSSIP_STREAM_AGAIN)
+        g->stats.deltas_again++;
+    if (take == GOSSIP_STREAM_AGAIN || take == GOSSIP_STREAM_LATER)
+        return;
+    g->stats.gaps_repaired += take == GOSSIP_STREAM_FILLS;
+    gossip_peer_account(g, author);
+    struct gossip_origin origin = {.node = author->node, .epoch = f->epoch, .seq = f->seq};
+    if (g->app.apply(g->app.context, &origin, f->bytes, g->now_us) < 0) {
+        /* Asking again would bring the same bytes: the number stays received. */
+        gossip_watch_malformed(g, author);
+        return;
+    }
+    g->stats.deltas_applied++;
+    if (f->forward)
+        hand_on(g, author, f);
+}
+
+void gossip_push_known(struct gossip *g, struct peer *author, uint64_t seq)
+{
+    gossip_stream_known(&author->stream, seq, g->now_us, g->config.gap_us);
+    note_nack(g, author);
+}
+
+/* --- holes ----------------------------------------------------------------------------------- */
+
+static void ask(struct gossip *g, struct peer *author)
+{
+    struct gossip_stream *s = &author->stream;
+    struct frame_nack f = {.epoch = s->epoch};
+    gossip_stream_missing(s, REPAIR_DELTAS, &f.ranges);
+    struct packet packet;
+    packet_begin(&packet);
+    gossip_frame_write_nack(&packet.w, &f);
+    if (s->tries == 0)
+        g->stats.gaps += f.ranges.count;
+    uint64_t wait = 2 * (author->rtt_us + g->config.gap_us);
+    wait = (wait > RETRY_MIN_US ? wait : RETRY_MIN_US) << s->tries;
+    if (!gossip_link_send(g, author, &packet))
+        wait = UNREACHED_US;
+    else if (wait < RETRY_MAX_US)
+        s->tries++;
+    s->nack_us = g->now_us + (wait < RETRY_MAX_US ? wait : RETRY_MAX_US);
+}
+
+void gossip_push_nacks(struct gossip *g)
+{
+    g->nack_us = GOSSIP_NEVER;
+    if (g->joining)
+        return;
+    for (unsigned i = 0; i < g->listed; i++) {
+        struct peer *p = g->order[i];
+        if (p->stream.nack_us <= g->now_us) {
+            if (!peer_open(p) || BUG(NO_GAP_REPAIR))
+                p->stream.nack_us = g->now_us + UNREACHED_US;
+            else
+                ask(g, p);
+        }
+        /* The dead are not asked; if one comes back its keep-alive shows the hole anew. */
+        if (peer_live(p))
+            note_nack(g, p);
+    }
+}
+
+/* What the ring still has of a range is sent, several to a packet. False: enough for now. */
+static bool repair(struct gossip *g, struct peer *to, struct packet *packet,
+                   const struct gossip_range *range, unsigned *left)
+{
+    for (uint64_t seq = range->first; seq <= range->last && seq < g->ring.next; seq++) {
+        struct frame_delta f = {.epoch = g->epoch, .seq = seq};
+        if (!gossip_ring_get(&g->ring, seq, &f.bytes)) {
+            seq = g->ring.first - 1; /* told by GONE */
+            continue;
+        }
+        if ((*left)-- == 0 || !gossip_link_rate_ready(g))
+            return false;
+        if (gossip_frame_write_delta(&packet->w, &f))
+            continue;
+        gossip_link_send(g, to, packet);
+        packet_begin(packet);
+        gossip_frame_write_delta(&packet->w, &f);
+    }
+    return true;
+}
+
+void gossip_push_nack(struct gossip *g, struct peer *from, const struct frame_nack *f)
+{
+    if (f->epoch != g->epoch || f->ranges.count == 0)
+        return;
+    struct packet packet;
+    packet_begin(&packet);
+    if (f->ranges.at[0].first < g->ring.first) {
+        struct frame_gone gone = {.epoch = g->epoch, .oldest = g->ring.first};
+        gossip_frame_write_gone(&packet.w, &gone);
+    }
+    unsigned left = REPAIR_DELTAS;
+    for (unsigned i = 0; i < f->ranges.count; i++)
+        if (!repair(g, from, &packet, &f->ranges.at[i], &left))
+            break;
+    if (wire_written(&packet.w) > 0)
+        gossip_link_send(g, from, &packet);
+}
+
+void gossip_push_gone(struct gossip *g, struct peer *from, const struct frame_gone *f)
+{
+    if (f->epoch != from->stream.epoch || f->oldest - 1 > from->stream.known)
+        return;
+    uint64_t lost = gossip_stream_close(&from->stream, f->oldest - 1);
+    gossip_peer_account(g, from);
+    if (lost > 0)
+        gossip_push_lost(g, from, lost);
+}

@@ -1,0 +1,148 @@
+/* News of members. Who makes news tells it to all at once: a node of itself, an accuser of the
+ * accused. Nobody else hands it on; keep-alives carry a digest of what is known, and where two
+ * differ for a while the whole list is sent. So a change costs N packets, not N squared. */
+#include "base/bug.h"
+#include "gossip/inner.h"
+
+enum {
+    TELL_EVERY_US = 100000,
+    DIFFERS_US = 300000,     /* news on its way settles by itself */
+    LIST_EVERY_US = 1000000, /* to one peer */
+    LIST_COST_US = 62500,    /* 16 lists a second to all together, */
+    LISTS_BURST_US = 2000000 /* 32 of them at once */
+};
+
+static void send_entry(struct gossip *g, struct peer *to, const struct peer *about)
+{
+    struct packet packet;
+    packet_begin(&packet);
+    struct frame_member entry = gossip_peer_entry(about);
+    gossip_frame_write_member(&packet.w, &entry);
+    gossip_link_send(g, to, &packet);
+}
+
+void gossip_rumour_push(struct gossip *g, const struct peer *p)
+{
+    for (unsigned i = 0; i < g->listed; i++) {
+        struct peer *to = g->order[i];
+        if (peer_open(to) || (to == p && !to->self && to->session.sending != 0))
+            send_entry(g, to, p);
+    }
+}
+
+static bool tell_now(struct gossip *g, struct peer *to)
+{
+    if (to->told_us != 0 && g->now_us - to->told_us < TELL_EVERY_US)
+        return false;
+    to->told_us = g->now_us;
+    return true;
+}
+
+void gossip_rumour_tell(struct gossip *g, struct peer *to, const struct peer *p)
+{
+    if (to != p || tell_now(g, to))
+        send_entry(g, to, p);
+}
+
+void gossip_rumour_ask(struct gossip *g, struct peer *p)
+{
+    if (!tell_now(g, p))
+        return;
+    struct packet packet;
+    packet_begin(&packet);
+    gossip_frame_write_ping(&packet.w, false,
+                            &(struct frame_ping){.who = true, .nonce = (uint32_t)g->now_us});
+    gossip_link_send(g, p, &packet);
+}
+
+/* Everything that is known, in as many packets as it takes, if the budget allows. */
+static void send_list(struct gossip *g, struct peer *to)
+{
+    if (g->lists_us < g->now_us)
+        g->lists_us = g->now_us;
+    if (g->now_us < to->list_us || g->lists_us > g->now_us + LISTS_BURST_US ||
+        !gossip_link_rate_ready(g))
+        return;
+    g->lists_us += LIST_COST_US;
+    to->list_us = g->now_us + LIST_EVERY_US;
+    struct packet packet;
+    packet_begin(&packet);
+    for (unsigned i = 0; i < g->listed; i++) {
+        struct frame_member entry = gossip_peer_entry(g->order[i]);
+        if (gossip_frame_write_member(&packet.w, &entry))
+            continue;
+        gossip_link_send(g, to, &packet);
+        packet_begin(&packet);
+        gossip_frame_write_member(&packet.w, &entry);
+    }
+    gossip_link_send(g, to, &packet);
+}
+
+void gossip_rumour_compare(struct gossip *g, struct peer *from, uint64_t members)
+{
+    from->members = members;
+    if (members == g->members_digest) {
+        from->differs_us = 0;
+    } else if (from->differs_us == 0) {
+        from->differs_us = g->now_us;
+    } else if (g->now_us - from->differs_us >= DIFFERS_US) {
+        send_list(g, from);
+    }
+}
+
+/* Something is said of this node itself. */
+static void said_of_self(struct gossip *g, const struct frame_member *said)
+{
+    const struct peer *self = g->self;
+    bool accused = said->state != GOSSIP_ALIVE;
+    if (g->leaving || said->incarnation < self->incarnation ||
+        (said->incarnation == self->incarnation && !accused))
+        return;
+    if (BUG(NO_REFUTE) && accused && said->incarnation >> 16 == g->epoch)
+        return;
+    if (!gossip_self_rise(g, said->incarnation))
+        return;
+    if (accused)
+        g->stats.refuted++;
+    /* Being suspected without reason is a sign that this node is slow. */
+    if (said->state == GOSSIP_SUSPECT && g->health < GOSSIP_HEALTH_MAX) {
+        if (g->health++ == 0)
+            g->health_us = g->now_us;
+    }
+    gossip_rumour_push(g, self);
+}
+
+static void said_of_other(struct gossip *g, struct peer *from, uint64_t node,
+                          const struct frame_member *said)
+{
+    bool own_word = from->node == node;
+    bool new_here = own_word && !from->listed;
+    int news = gossip_peer_join(g, said);
+    struct peer *p = gossip_peer_find(g, node);
+    if (p == NULL || !p->listed)
+        return;
+    if (new_here)
+        send_list(g, from); /* a newcomer knows nobody */
+    if (own_word && (said->incarnation < p->incarnation ||
+                     (said->incarnation == p->incarnation && said->state < p->state)))
+        gossip_rumour_tell(g, from, p);
+    /* An accuser may have lost the way to the accused; who hears it passes the accusation on. */
+    if (news == 1 && !own_word && p->state != GOSSIP_ALIVE && p->session.sending != 0 &&
+        g->now_us - p->heard_us < g->config.suspect_us)
+        gossip_rumour_tell(g, p, p);
+}
+
+void gossip_rumour_members(struct gossip *g, struct peer *from, struct slice body)
+{
+    struct wire_reader r = wire_reader_of(body.at, body.len);
+    struct frame_member said;
+    while (gossip_frame_member(&r, &said) == 1) {
+        char name[GOSSIP_NAME_MAX + 1];
+        slice_to_cstr(said.name, name, sizeof name);
+        uint64_t node = gossip_node_id(name);
+        if (node == g->self->node)
+            said_of_self(g, &said);
+        else if (from->listed || node == from->node) /* a stranger begins with itself */
+            said_of_other(g, from, node, &said);
+    }
+}

@@ -1,0 +1,265 @@
+/* Who is there: keep-alives, round trips, probes, suspicion, and one's own health.
+ *
+ * Every authenticated packet is a sign of life. The random patience of each observer makes one of
+ * them accuse first; the others hear of it and need not tell everybody too. */
+#include "gossip/inner.h"
+
+enum {
+    FULL_ALIVE_US = 1000000,
+    SLACK_US = 10000, /* timers so close together are one */
+    STRANGER_US = 5000000,
+    LATE_US = 100000, /* of lateness makes one point of bad health */
+    HEALTH_FALL_US = 1000000,
+    MALFORMED_MAX = 16,
+    MALFORMED_FALL_US = 1000000,
+    QUARANTINE_US = 30000000,
+    RTT_MAX_US = 60000000,
+};
+
+/* --- keep-alive ------------------------------------------------------------------------------ */
+
+bool gossip_watch_write_alive(struct gossip *g, struct peer *p, struct packet *packet)
+{
+    struct frame_alive f = {
+        .full = true,
+        .incarnation = g->self->incarnation,
+        .seq = g->ring.next - 1,
+        .vector = g->vector_digest,
+        .members = g->members_digest,
+        .health = (uint8_t)g->health,
+        .sent = (uint32_t)g->now_us | 1, /* 0 is none */
+        .echo = p->echo,
+        .held = (uint32_t)(g->now_us - p->echo_us),
+    };
+    if (!gossip_frame_write_alive(&packet->w, &f))
+        return false;
+    p->full_us = g->now_us;
+    p->echo = 0;
+    return true;
+}
+
+static void send_alive(struct gossip *g, struct peer *p)
+{
+    struct packet packet;
+    packet_begin(&packet);
+    gossip_watch_write_alive(g, p, &packet);
+    gossip_link_send(g, p, &packet);
+}
+
+static void take_round_trip(struct gossip *g, struct peer *p, const struct frame_alive *f)
+{
+    p->echo = f->sent;
+    p->echo_us = g->now_us;
+    if (f->echo == 0)
+        return;
+    uint32_t rtt = (uint32_t)g->now_us - f->echo - f->held;
+    if (rtt > RTT_MAX_US)
+        return; /* an echo of another life, or the rounding of `sent` */
+    p->rtt_us = p->rtt_us == 0 ? rtt : (7 * p->rtt_us + rtt) / 8;
+    if (p->rtt_us == 0)
+        p->rtt_us = 1;
+}
+
+void gossip_watch_alive(struct gossip *g, struct peer *from, const struct frame_alive *f)
+{
+    if (f->incarnation > from->incarnation) {
+        gossip_rumour_ask(g, from);
+        return;
+    }
+    /* It is told what it does not know of itself: a later life, a suspicion. It answers by rising
+     * above that. */
+    if (f->incarnation < from->incarnation || from->state != GOSSIP_ALIVE)
+        gossip_rumour_tell(g, from, from);
+    if (f->incarnation >> 16 != from->stream.epoch)
+        return;
+    gossip_push_known(g, from, f->seq);
+    if (!f->full)
+        return;
+    from->health = f->health;
+    take_round_trip(g, from, f);
+    gossip_vector_compare(g, from, f->vector);
+    gossip_rumour_compare(g, from, f->members);
+}
+
+/* --- probes ---------------------------------------------------------------------------------- */
+
+static void send_ping(struct gossip *g, struct peer *to, bool ack, const struct frame_ping *f)
+{
+    struct packet packet;
+    packet_begin(&packet);
+    gossip_frame_write_ping(&packet.w, ack, f);
+    gossip_link_send(g, to, &packet);
+}
+
+/* Directly, and through helpers: healthy ones first, at random. */
+static void probe(struct gossip *g, struct peer *p)
+{
+    p->nonce = (uint32_t)prng_next(&g->prng);
+    p->probe_us = g->now_us + g->config.suspect_us / 4;
+    if (peer_open(p))
+        send_ping(g, p, false, &(struct frame_ping){.nonce = p->nonce});
+    struct frame_ping f = {.nonce = p->nonce, .target = p->node};
+    unsigned start = (unsigned)prng_below(&g->prng, g->listed);
+    unsigned helpers = 0;
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < g->listed && helpers < GOSSIP_HELPERS; i++) {
+            struct peer *q = g->order[(start + i) % g->listed];
+            if (q == p || !peer_open(q) || q->state != GOSSIP_ALIVE ||
+                (q->health == 0) != (round == 0))
+                continue;
+            send_ping(g, q, false, &f);
+            helpers++;
+        }
+    }
+}
+
+void gossip_watch_ping(struct gossip *g, struct peer *from, const struct frame_ping *f)
+{
+    if (f->who)
+        gossip_link_greet(g, from);
+    if (f->target == 0) {
+        send_ping(g, from, true, &(struct frame_ping){.nonce = f->nonce, .origin = f->origin});
+        return;
+    }
+    /* The question carries on whose behalf it is, and so does its answer: nothing is kept here. */
+    struct peer *target = gossip_peer_find(g, f->target);
+    if (from->listed && target != NULL && peer_open(target))
+        send_ping(g, target, false, &(struct frame_ping){.nonce = f->nonce, .origin = from->node});
+}
+
+void gossip_watch_ack(struct gossip *g, struct peer *from, const struct frame_ping *f)
+{
+    if (f->origin != 0) {
+        struct peer *origin = gossip_peer_find(g, f->origin);
+        if (origin != NULL && peer_open(origin))
+            send_ping(g, origin, true,
+                      &(struct frame_ping){.nonce = f->nonce, .target = from->node});
+    } else if (f->target != 0) {
+        struct peer *target = gossip_peer_find(g, f->target);
+        if (target != NULL && target->nonce == f->nonce && f->nonce != 0)
+            target->proof_us = g->now_us;
+    }
+}
+
+/* --- the clock of one peer ------------------------------------------------------------------- */
+
+static void accuse(struct gossip *g, struct peer *p, enum gossip_state state)
+{
+    g->stats.suspected += state == GOSSIP_SUSPECT;
+    gossip_peer_state(g, p, state);
+    p->accused_here = true;
+    gossip_rumour_push(g, p);
+    if (state == GOSSIP_SUSPECT)
+        probe(g, p);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Suspicion and death; when to look again. */
+static uint64_t judge(struct gossip *g, struct peer *p)
+{
+    uint64_t suspect_us = g->config.suspect_us;
+    uint64_t silent_us = p->proof_us + suspect_us + p->patience_us;
+    if (p->state == GOSSIP_ALIVE && g->now_us >= silent_us && g->now_us >= g->grace_us)
+        accuse(g, p, GOSSIP_SUSPECT);
+    uint64_t probe_us = p->proof_us + suspect_us * 6 / 10;
+    if (probe_us < p->probe_us)
+        probe_us = p->probe_us;
+    if (g->now_us >= probe_us) {
+        probe(g, p);
+        probe_us = p->probe_us;
+    }
+    uint64_t next_us = p->proof_us + suspect_us + p->patience_us;
+    if (p->state == GOSSIP_SUSPECT) {
+        next_us = p->since_us + (uint64_t)g->config.dead_us * (1 + g->health);
+        if (!p->accused_here)
+            next_us += g->config.dead_us / 4 + p->patience_us;
+        /* Whom we hear is not dead, whatever others say: it will refute that. */
+        if (next_us < p->proof_us + suspect_us)
+            next_us = p->proof_us + suspect_us;
+        if (g->now_us >= next_us && g->now_us >= g->grace_us) {
+            accuse(g, p, GOSSIP_DEAD);
+            return p->dial_us;
+        }
+    }
+    if (next_us < g->grace_us)
+        next_us = g->grace_us;
+    return earlier(next_us, probe_us);
+}
+
+/* A dead or departed member is called now and then: a partition that heals is found that way. */
+static uint64_t call_lost(struct gossip *g, struct peer *p)
+{
+    if (g->now_us - p->since_us >= g->config.forget_us) {
+        gossip_peer_remove(g, p);
+        return 0;
+    }
+    if (g->now_us >= p->dial_us) {
+        if (gossip_session_age(&p->session, g->now_us) >= GOSSIP_SESSION_FRESH) {
+            gossip_link_greet(g, p);
+            gossip_rumour_tell(g, p, p);
+        }
+        gossip_link_dial(g, p);
+    }
+    return earlier(p->dial_us, p->since_us + g->config.forget_us);
+}
+
+uint64_t gossip_watch_tick(struct gossip *g, struct peer *p)
+{
+    if (!p->listed) {
+        if (g->now_us - p->since_us < STRANGER_US)
+            return p->since_us + STRANGER_US;
+        gossip_peer_remove(g, p);
+        return 0;
+    }
+    if (p->state >= GOSSIP_DEAD)
+        return call_lost(g, p);
+    uint64_t due = judge(g, p);
+    if (!peer_open(p))
+        return due;
+    uint64_t alive_us = earlier(p->sent_us + g->config.alive_us, p->full_us + FULL_ALIVE_US);
+    if (g->now_us + SLACK_US >= alive_us) {
+        send_alive(g, p);
+        alive_us = g->now_us + g->config.alive_us;
+    }
+    return earlier(due, alive_us);
+}
+
+/* --- one's own health, and the others' behaviour --------------------------------------------- */
+
+void gossip_watch_late(struct gossip *g, uint64_t late_us)
+{
+    if (late_us < LATE_US)
+        return;
+    uint64_t health = g->health + late_us / LATE_US;
+    g->health = health < GOSSIP_HEALTH_MAX ? (unsigned)health : GOSSIP_HEALTH_MAX;
+    g->health_us = g->now_us;
+    /* What was not heard while this node slept is no silence of others. */
+    if (late_us >= g->config.suspect_us / 4)
+        g->grace_us = g->now_us + g->config.suspect_us;
+}
+
+void gossip_watch_health(struct gossip *g)
+{
+    while (g->health > 0 && g->now_us - g->health_us >= HEALTH_FALL_US) {
+        g->health--;
+        g->health_us += HEALTH_FALL_US;
+    }
+}
+
+void gossip_watch_malformed(struct gossip *g, struct peer *p)
+{
+    g->stats.refused_malformed++;
+    uint64_t fall = (g->now_us - p->malformed_us) / MALFORMED_FALL_US;
+    p->malformed = fall < p->malformed ? p->malformed - (uint32_t)fall : 0;
+    if (fall > 0 || p->malformed == 0)
+        p->malformed_us = g->now_us;
+    if (++p->malformed < MALFORMED_MAX)
+        return;
+    p->malformed = 0;
+    p->quarantine_us = g->now_us + QUARANTINE_US;
+    g->stats.quarantines++;
+}
