@@ -10,8 +10,11 @@
  * happen to have the same rkey, the greater name raises its incarnation; everybody who knows both
  * does the same, so all agree.
  *
- * Nothing is ever taken out but by node/core when no router names the replica any more (a removed
- * replica keeps its row, so that a late delta cannot bring it back).
+ * Nothing is ever taken out: a removed replica keeps its row, so that a late delta cannot bring it
+ * back. What was said of an rkey that is no longer in force is passed over.
+ *
+ * Invariants (crdt_registry_check): names, keys and rkeys in force are distinct and found by their
+ * look-ups; the digest is the sum of the rows' hashes.
  */
 #ifndef CRDT_REGISTRY_H
 #define CRDT_REGISTRY_H
@@ -35,7 +38,7 @@ struct crdt_incarnation {
 };
 
 struct crdt_replica {
-    char name[CRDT_NAME_MAX];
+    char name[CRDT_NAME_MAX + 1]; /* ends in NUL, which is not counted */
     uint16_t name_len;
     uint64_t key; /* 48-bit hash of the name: never changes */
     uint32_t rkey;
@@ -56,5 +59,37 @@ int crdt_registry_by_key(const struct crdt_registry *r, uint64_t key);
 int crdt_registry_by_rkey(const struct crdt_registry *r, uint32_t rkey);
 /* Moves with every change: for pollers. */
 uint64_t crdt_registry_version(const struct crdt_registry *r);
+
+/* --- for crdt/state.c: whoever changes the registry must tell the index and the others -------- */
+
+/* A replica that lost its cache so often is beyond help; raising never wraps. */
+enum { CRDT_RAISES_MAX = 1 << 30 };
+
+/* At most `replicas_max` slots. ERR_NOMEM. */
+int crdt_registry_create(struct crdt_registry **out, unsigned replicas_max);
+void crdt_registry_destroy(struct crdt_registry *r);
+void crdt_registry_check(const struct crdt_registry *r);
+
+/* A row as one router tells it to another: all that is not derived. */
+struct crdt_registry_row {
+    struct slice name; /* 1 .. CRDT_NAME_MAX bytes */
+    struct crdt_incarnation incarnation;
+    uint32_t wish_version;
+    enum crdt_wish wish;
+    bool draining;
+};
+struct crdt_registry_row crdt_registry_row(const struct crdt_registry *r, unsigned slot);
+
+/* Joins a row, a new one included. Returns its slot, ERR_RANGE (name) or ERR_FULL; `news` says
+ * whether it inflated the registry. A collision of rkeys may raise another row too. */
+int crdt_registry_join(struct crdt_registry *r, const struct crdt_registry_row *row, bool *news);
+/* The operator's wish takes the next version. Returns whether it differs from the present one. */
+bool crdt_registry_wish(struct crdt_registry *r, unsigned slot, enum crdt_wish wish, bool draining);
+/* See crdt_state_restarted(). */
+bool crdt_registry_restarted(struct crdt_registry *r, unsigned slot, uint64_t started);
+
+/* The sum of the rows' hashes, and the hash of one row. */
+uint64_t crdt_registry_digest(const struct crdt_registry *r);
+uint64_t crdt_registry_digest_at(const struct crdt_registry *r, unsigned slot);
 
 #endif

@@ -13,9 +13,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "crdt/registry.h"
+
 /* In flight from one router at one replica. */
 struct crdt_load {
-    uint32_t requests;
+    uint32_t requests; /* at most CRDT_LOAD_REQUESTS_MAX, tokens CRDT_LOAD_TOKENS_MAX: see below */
     uint64_t prefill_tokens; /* uncached prompt tokens not computed yet */
     uint64_t context_tokens; /* of all requests in flight */
     uint64_t decoding_tokens;
@@ -44,7 +46,8 @@ struct crdt_reports;
 
 /* Sum over all other routers that are alive. */
 void crdt_reports_load_sum(const struct crdt_reports *r, unsigned slot, struct crdt_load *out);
-/* Walks the rows of one slot, own and others': return false to stop. */
+/* Walks the rows of one slot, own and others', by router: NULL is what a router does not report.
+ * Return false to stop. */
 void crdt_reports_each(const struct crdt_reports *r, unsigned slot,
                        bool (*visit)(void *context, uint64_t router, const struct crdt_load *load,
                                      const struct crdt_sight *sight,
@@ -53,5 +56,69 @@ void crdt_reports_each(const struct crdt_reports *r, unsigned slot,
 /* Moves with every change of a load, or of anything else: for pollers. */
 uint64_t crdt_reports_load_version(const struct crdt_reports *r);
 uint64_t crdt_reports_version(const struct crdt_reports *r);
+
+/* --- for crdt/state.c ----------------------------------------------------------------------- */
+
+/* What a router may claim at most; more is cut. So the sum over all routers never wraps. */
+enum { CRDT_LOAD_REQUESTS_MAX = 1 << 22 };
+#define CRDT_LOAD_TOKENS_MAX (UINT64_C(1) << 40)
+
+enum crdt_report_kind { CRDT_REPORT_LOAD, CRDT_REPORT_SIGHT, CRDT_REPORT_LEARNED, CRDT_REPORTS };
+
+struct crdt_report {
+    uint64_t router;
+    uint64_t epoch;
+    uint64_t seq;
+    unsigned slot;
+    enum crdt_report_kind kind;
+    union crdt_report_value {
+        struct crdt_load load;
+        struct crdt_sight sight;
+        struct crdt_learned learned;
+    } value;
+};
+
+/* `registry` is borrowed: hashes are of replicas' keys, slots mean something here only.
+ * At most `routers_max` others. ERR_NOMEM. */
+int crdt_reports_create(struct crdt_reports **out, const struct crdt_registry *registry,
+                        uint64_t self, unsigned routers_max);
+void crdt_reports_destroy(struct crdt_reports *r);
+void crdt_reports_check(const struct crdt_reports *r);
+
+/* The own life, and others'. See crdt_state_epoch(), _router(), _router_gone(). */
+void crdt_reports_epoch(struct crdt_reports *r, uint64_t epoch);
+void crdt_reports_router(struct crdt_reports *r, uint64_t router, uint64_t epoch);
+void crdt_reports_router_gone(struct crdt_reports *r, uint64_t router);
+
+/* An own row (router, epoch and number are filled in). If it changes it waits to be told. */
+void crdt_reports_set(struct crdt_reports *r, const struct crdt_report *own);
+/* The next own row of that kind that waits, from `slot` on, or -1. */
+int crdt_reports_waiting(const struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot);
+bool crdt_reports_any_waiting(const struct crdt_reports *r);
+void crdt_reports_own(const struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot,
+                      struct crdt_report *out);
+/* It is told in the delta of this number. */
+void crdt_reports_told(struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot,
+                       uint64_t seq);
+
+/* Joins another router's row: 1 news, 0 known, ERR_NOT_FOUND: the router is not alive in this life
+ * (or it is this router, who knows best), ERR_STALE: an earlier life, ERR_NOMEM. */
+int crdt_reports_join(struct crdt_reports *r, const struct crdt_report *in);
+
+/* The routers of which there are reports, this one included, in the order of their ids. */
+struct crdt_reporter_digest {
+    uint64_t router;
+    uint64_t epoch;
+    uint64_t loads;  /* sum of the hashes of the rows */
+    uint64_t others; /* the same of what is no load: changes rarely */
+};
+bool crdt_reports_is_self(const struct crdt_reports *r, uint64_t router);
+unsigned crdt_reports_routers(const struct crdt_reports *r);
+struct crdt_reporter_digest crdt_reports_router_at(const struct crdt_reports *r, unsigned index);
+/* Over all routers. */
+void crdt_reports_digest(const struct crdt_reports *r, uint64_t *loads, uint64_t *others);
+/* One row of the router at `index`; false: there is none, or it waits and has no number yet. */
+bool crdt_reports_row(const struct crdt_reports *r, unsigned index, enum crdt_report_kind kind,
+                      unsigned slot, struct crdt_report *out);
 
 #endif

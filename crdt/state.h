@@ -25,6 +25,7 @@
 #include "base/chain.h"
 #include "base/slice.h"
 #include "crdt/index.h"
+#include "crdt/log.h"
 #include "crdt/registry.h"
 #include "crdt/reports.h"
 
@@ -32,12 +33,15 @@ enum {
     CRDT_ROUTERS_MAX = 512,
     CRDT_SUMMARY_MAX = 1100,   /* bytes of a summary: one packet */
     CRDT_MESSAGE_MAX = 131072, /* bytes of any other message of anti-entropy */
+    CRDT_CHUNK_MAX = 60000,    /* bytes of a chunk of a snapshot */
+    CRDT_DELTA_MIN = 512,      /* least `max` of crdt_state_produce() */
 };
 
 struct crdt_state_config {
     struct crdt_index_config index; /* `replicated` decides whether anything is queued at all */
     uint64_t self;                  /* this router */
     uint64_t outbox_bytes;          /* 0: 1 MiB; what exceeds it is left to anti-entropy */
+    uint64_t log_bytes;             /* 0: 16 MiB; taken as the logs grow */
 };
 
 struct crdt_origin {
@@ -56,12 +60,13 @@ void crdt_state_check(const struct crdt_state *s);
 struct crdt_index *crdt_state_index(struct crdt_state *s); /* for asking, time and memory */
 const struct crdt_registry *crdt_state_registry(const struct crdt_state *s);
 const struct crdt_reports *crdt_state_reports(const struct crdt_state *s);
+const struct crdt_log *crdt_state_log(const struct crdt_state *s);
 
 /* --- what this router does and sees --------------------------------------------------------- */
 
 /* The slot of a replica by name, made if new. ERR_FULL, ERR_RANGE (name). */
 int crdt_state_replica(struct crdt_state *s, struct slice name);
-/* An operator's wish (crdt/registry.h). */
+/* An operator's wish (crdt/registry.h); 1 if it was news, else 0. */
 int crdt_state_wish(struct crdt_state *s, unsigned slot, enum crdt_wish wish, bool draining);
 /* The replica lost its cache. `started`: the engine's own start time in ms where it tells, 0 where
  * not (then the incarnation is raised by one). Returns whether that was news. */
@@ -74,6 +79,10 @@ int crdt_state_observe(struct crdt_state *s, const struct chain *chain, unsigned
 int crdt_state_bind(struct crdt_state *s, uint64_t id, unsigned slot);
 /* The replica that it is bound to, by the newest observation, or -1. */
 int crdt_state_bound(const struct crdt_state *s, uint64_t id);
+
+/* An event of the replica's own log (crdt/log.h): 1 applied, 0 known, ERR_AGAIN over a gap,
+ * ERR_FULL. Not pushed: anti-entropy and snapshots carry the log. `event->rkey` is filled in. */
+int crdt_state_event(struct crdt_state *s, unsigned slot, const struct crdt_log_event *event);
 
 /* This router's reports; each queues itself if it changed. */
 void crdt_state_load(struct crdt_state *s, unsigned slot, const struct crdt_load *load);
@@ -91,7 +100,8 @@ void crdt_state_router(struct crdt_state *s, uint64_t router, uint64_t epoch);
 void crdt_state_router_gone(struct crdt_state *s, uint64_t router);
 
 /* Writes the next delta, at most `max` >= 512 bytes; 0: nothing is queued. `seq` is the number that
- * it will have: reports carry it. Loads first, so that they are never late. */
+ * it will have: reports carry it. News of replicas first (rare; the rest is not understood
+ * without), then loads, so that they are never late. */
 size_t crdt_state_produce(struct crdt_state *s, uint64_t seq, uint8_t *out, size_t max);
 bool crdt_state_has_news(const struct crdt_state *s);
 /* Joins a delta. Checked wholly before anything is joined: ERR_SYNTAX leaves the state as it was.
@@ -121,7 +131,10 @@ void crdt_state_digest(const struct crdt_state *s, uint32_t from, struct crdt_di
  *
  * and has no state at either side but what the messages carry. ERR_SYNTAX: nothing was joined. */
 struct crdt_reconciled {
-    bool equal;    /* all classes */
+    bool equal;   /* it was a summary, and all classes are equal */
+    bool summary; /* it was a summary: peer_now and peer_floor are the sender's index's */
+    uint32_t peer_now;
+    uint32_t peer_floor;
     bool decoded;  /* cells were decoded: `differences` counts both directions */
     bool too_many; /* differences beyond what the sketch can tell: take a snapshot */
     uint64_t differences;
@@ -133,13 +146,14 @@ int crdt_state_message(struct crdt_state *s, struct slice message, bool settled,
 
 /* --- snapshot ------------------------------------------------------------------------------- */
 
-/* The whole state in chunks of some 32 KiB, each of which can be joined alone, while the state goes
- * on changing: whoever joins all chunks and all deltas since the start has everything. `from`: only
- * generations from there on. */
+/* The whole state in chunks of some 32 KiB (CRDT_CHUNK_MAX at most), each of which can be joined
+ * alone, while the state goes on changing: whoever joins all chunks and all deltas since the start
+ * has everything. `from`: only generations from there on. */
 struct crdt_snapshot {
     uint32_t from;
     uint32_t stage;
     uint64_t position;
+    struct crdt_index_cursor cursor;
 };
 void crdt_snapshot_begin(struct crdt_snapshot *c, uint32_t from);
 /* Appends the next chunk; returns 1, or 0 if there was none left. ERR_NOMEM. */

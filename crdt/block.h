@@ -1,0 +1,65 @@
+/* A block: observations of any caches and generations, as a snapshot carries millions of them.
+ *
+ * Entries come in the order of the table. A block has a small table of the caches in it and the
+ * oldest generation in it; an entry is its id (6 bytes) and a tail that packs code, generation and
+ * cache in as many bits as this block needs, rounded up to bytes (two or three). Entries of one id
+ * and code that follow each other (a set of holders) share the id:
+ *
+ *   caches 2, { rkey 4 }, oldest generation 4, bits of a generation 1, of a cache 1,
+ *   singles varint, sets varint,
+ *   { id 6, tail }                      for each single entry
+ *   { id 6, code 1, count varint, { tail without code } }     for each set
+ */
+#ifndef CRDT_BLOCK_H
+#define CRDT_BLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/slice.h"
+#include "base/wire.h"
+
+enum { CRDT_BLOCK_CACHES_MAX = 1024 };
+
+struct crdt_block_entry {
+    uint64_t id48;
+    uint32_t generation;
+    uint16_t slot;
+    uint8_t code;
+};
+
+/* Appends a block of `count` > 0 entries; `rkey_of_slot` has CRDT_BLOCK_CACHES_MAX rkeys. The
+ * generations span less than 4,096. ERR_NOMEM. */
+int crdt_block_append(struct buf *out, const struct crdt_block_entry *entries, unsigned count,
+                      const uint32_t *rkey_of_slot);
+
+struct crdt_block {
+    unsigned caches;
+    struct slice rkeys;
+    uint32_t oldest;
+    uint8_t generation_bits;
+    uint8_t cache_bits;
+    unsigned singles;
+    unsigned sets;
+    struct slice singles_bytes; /* borrowed */
+    struct slice sets_bytes;
+};
+
+/* Reads and checks all of it; malformed makes `r` bad. */
+void crdt_block_read(struct wire_reader *r, struct crdt_block *out);
+
+/* Unpacks a checked block piece by piece: up to `max` entries, 0 at the end. `slot` of an entry is
+ * its index in the table of caches. */
+struct crdt_block_reader {
+    const struct crdt_block *block;
+    struct wire_reader singles;
+    struct wire_reader sets;
+    uint64_t id48;
+    uint32_t set_left;
+    uint8_t code;
+};
+struct crdt_block_reader crdt_block_reader_of(const struct crdt_block *block);
+unsigned crdt_block_next(struct crdt_block_reader *r, struct crdt_block_entry *out, unsigned max);
+
+#endif

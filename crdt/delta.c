@@ -1,0 +1,95 @@
+#include "base/check.h"
+#include "base/err.h"
+#include "crdt/record.h"
+#include "crdt/state_inside.h"
+
+/* --- telling -------------------------------------------------------------------------------- */
+
+/* A record goes in whole or not at all. */
+static bool fits(struct wire_writer *w, const struct wire_writer *before)
+{
+    if (!w->bad)
+        return true;
+    *w = *before;
+    return false;
+}
+
+static bool produce_replicas(struct crdt_state *s, struct wire_writer *w)
+{
+    for (unsigned word = 0; s->replicas_waiting > 0 && word < CRDT_REPLICAS_MAX / 64; word++) {
+        while (s->replica_waiting[word] != 0) {
+            unsigned slot = word * 64 + (unsigned)__builtin_ctzll(s->replica_waiting[word]);
+            struct crdt_registry_row row = crdt_registry_row(s->registry, slot);
+            struct wire_writer before = *w;
+            crdt_record_write_replica(w, &row);
+            if (!fits(w, &before))
+                return false;
+            s->replica_waiting[word] &= s->replica_waiting[word] - 1;
+            s->replicas_waiting--;
+        }
+    }
+    return true;
+}
+
+static bool produce_reports(struct crdt_state *s, uint64_t seq, enum crdt_report_kind kind,
+                            struct wire_writer *w)
+{
+    for (int slot = crdt_reports_waiting(s->reports, kind, 0); slot >= 0;
+         slot = crdt_reports_waiting(s->reports, kind, (unsigned)slot)) {
+        struct crdt_report row;
+        crdt_reports_own(s->reports, kind, (unsigned)slot, &row);
+        struct wire_writer before = *w;
+        crdt_record_write_report(w, crdt_registry_at(s->registry, (unsigned)slot)->key, &row,
+                                 false);
+        if (!fits(w, &before))
+            return false;
+        crdt_reports_told(s->reports, kind, (unsigned)slot, seq);
+    }
+    return true;
+}
+
+static void produce_observations(struct crdt_state *s, struct wire_writer *w)
+{
+    struct crdt_outbox_run run;
+    for (;;) {
+        crdt_outbox_peek(&s->outbox, &run);
+        if (run.count == 0)
+            return;
+        unsigned told = crdt_record_write_run(w, run.rkey, run.generation, run.points, run.count);
+        if (told == 0)
+            return;
+        crdt_outbox_take(&s->outbox, told);
+    }
+}
+
+size_t crdt_state_produce(struct crdt_state *s, uint64_t seq, uint8_t *out, size_t max)
+{
+    CHECK(max >= CRDT_DELTA_MIN);
+    if (!s->replicated)
+        return 0;
+    struct wire_writer w = wire_writer_of(out, max);
+    if (produce_replicas(s, &w) && produce_reports(s, seq, CRDT_REPORT_LOAD, &w) &&
+        produce_reports(s, seq, CRDT_REPORT_SIGHT, &w) &&
+        produce_reports(s, seq, CRDT_REPORT_LEARNED, &w))
+        produce_observations(s, &w);
+    CHECK(!w.bad);
+    return wire_written(&w);
+}
+
+bool crdt_state_has_news(const struct crdt_state *s)
+{
+    return s->replicated &&
+           (s->replicas_waiting > 0 || s->outbox.used > 0 || crdt_reports_any_waiting(s->reports));
+}
+
+/* --- hearing -------------------------------------------------------------------------------- */
+
+int crdt_state_apply(struct crdt_state *s, const struct crdt_origin *origin, struct slice delta)
+{
+    if (!crdt_records_valid(delta, false)) {
+        s->stats.malformed++;
+        return ERR_SYNTAX;
+    }
+    (void)crdt_state_join(s, origin, delta);
+    return 0;
+}

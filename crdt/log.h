@@ -1,0 +1,68 @@
+/* Precise observations: what a replica itself says that its cache holds.
+ *
+ *   rkey -> (version, ids)     the ids that events 1 .. version of this cache have left
+ *
+ * The replica is the only writer of its events and numbers them, so the states of one rkey are
+ * prefixes of one another: a chain, and the join is the greater version. A removal needs no
+ * tombstone; "version at least that of the removal, and the id is not there" says it. An event is
+ * applied only on top of the one before it: over a gap the set would be wrong, and no later event
+ * would put it right. A cache that restarted has a new rkey, and the log of the old one is dropped.
+ *
+ * Two states of one version that differ can only come from a fault. The greater fold wins then, so
+ * that all routers still agree, and it is counted.
+ *
+ * Memory is bounded: by the budget over all, and by CRDT_LOG_IDS_MAX for one cache, so that a whole
+ * state fits into one message. An event without room is refused, and so is what follows it, until
+ * there is a state to join that fits.
+ */
+#ifndef CRDT_LOG_H
+#define CRDT_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CRDT_LOG_IDS_MAX = 8192 };
+
+struct crdt_log;
+
+/* ERR_NOMEM. */
+int crdt_log_create(struct crdt_log **out, unsigned replicas_max, uint64_t bytes_max);
+void crdt_log_destroy(struct crdt_log *l);
+/* Recounts everything. */
+void crdt_log_check(const struct crdt_log *l);
+
+struct crdt_log_event {
+    uint32_t rkey;
+    uint64_t version; /* > 0 */
+    const uint64_t *added;
+    unsigned added_count;
+    const uint64_t *removed; /* after the added ones */
+    unsigned removed_count;
+};
+/* 1: applied; 0: known already; ERR_AGAIN: one before it is missing; ERR_FULL. */
+int crdt_log_append(struct crdt_log *l, const struct crdt_log_event *e);
+/* Joins a whole state: 1 news, 0 not, ERR_FULL, ERR_LIMIT (too many ids). */
+int crdt_log_join(struct crdt_log *l, uint32_t rkey, uint64_t version, const uint64_t *ids,
+                  unsigned count);
+void crdt_log_retire(struct crdt_log *l, uint32_t rkey);
+
+struct crdt_log_head {
+    uint32_t rkey;
+    uint64_t version;
+    uint64_t fold; /* sum of the hashes of the ids: the set in 64 bits */
+    unsigned count;
+};
+/* Whether anything is known of that cache. */
+bool crdt_log_find(const struct crdt_log *l, uint32_t rkey, struct crdt_log_head *out);
+bool crdt_log_holds(const struct crdt_log *l, uint32_t rkey, uint64_t id48);
+/* In the order of rkeys. */
+unsigned crdt_log_count(const struct crdt_log *l);
+struct crdt_log_head crdt_log_at(const struct crdt_log *l, unsigned index);
+/* All ids of the one at `index`; `out` has room for its count. */
+void crdt_log_ids(const struct crdt_log *l, unsigned index, uint64_t *out);
+
+uint64_t crdt_log_digest(const struct crdt_log *l);
+uint64_t crdt_log_conflicts(const struct crdt_log *l);
+
+#endif

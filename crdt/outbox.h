@@ -1,0 +1,43 @@
+/* Own observations that wait to be told: a ring of words, bounded. When it is full the oldest go,
+ * and anti-entropy brings them to the others instead.
+ *
+ * A run lies in it as a header of two words (count | rkey, generation) and its points. Neighbouring
+ * observations of one cache and generation share a run.
+ */
+#ifndef CRDT_OUTBOX_H
+#define CRDT_OUTBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "crdt/run.h"
+
+struct crdt_outbox {
+    uint64_t *word;
+    size_t words;
+    size_t head; /* where the oldest run begins */
+    size_t used;
+    size_t last; /* where the newest run begins, if any */
+    uint64_t dropped;
+};
+
+/* ERR_NOMEM. */
+int crdt_outbox_init(struct crdt_outbox *o, uint64_t bytes);
+void crdt_outbox_free(struct crdt_outbox *o);
+void crdt_outbox_check(const struct crdt_outbox *o);
+
+void crdt_outbox_push(struct crdt_outbox *o, uint32_t rkey, uint32_t generation, uint64_t point);
+
+/* The front of the oldest run; its count is 0 if nothing waits. */
+struct crdt_outbox_run {
+    uint32_t rkey;
+    uint32_t generation;
+    unsigned count; /* of points copied: there may be more */
+    uint64_t points[CRDT_RUN_MAX];
+};
+void crdt_outbox_peek(const struct crdt_outbox *o, struct crdt_outbox_run *out);
+/* The first `count` points of the oldest run are told. */
+void crdt_outbox_take(struct crdt_outbox *o, unsigned count);
+
+#endif

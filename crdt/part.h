@@ -1,0 +1,58 @@
+/* The frame of a message of anti-entropy: parts, each with its kind (1 byte) and length (4). */
+#ifndef CRDT_PART_H
+#define CRDT_PART_H
+
+#include "base/wire.h"
+
+enum crdt_part_kind {
+    CRDT_PART_SUMMARY = 1,
+    CRDT_PART_CELLS,    /* folded cells of the sender's sketch */
+    CRDT_PART_WIDER,    /* they did not come apart: asks for more of them */
+    CRDT_PART_TOO_MANY, /* the receiver should take a snapshot */
+    CRDT_PART_REPLICAS, /* hashes of the rows of the registry      crdt/vector.h */
+    CRDT_PART_REPORTS,  /* digests of each router's reports */
+    CRDT_PART_LOGS,     /* versions of the logs */
+    CRDT_PART_RECORDS,  /* a dump: crdt/record.h */
+};
+
+struct crdt_part {
+    unsigned kind;
+    struct slice body;
+};
+
+static inline bool crdt_part_next(struct wire_reader *r, struct crdt_part *out)
+{
+    if (wire_left(r) == 0)
+        return false;
+    out->kind = wire_read_u8(r);
+    out->body = wire_read_bytes(r, wire_read_u32(r));
+    return !r->bad;
+}
+
+/* Parts are written one after the other, each whole or not at all: what does not fit is left to
+ * the next round. */
+struct crdt_part_writer {
+    struct wire_writer w;
+    uint8_t *open; /* where the length of the open part stands */
+};
+
+static inline void crdt_part_begin(struct crdt_part_writer *p, enum crdt_part_kind kind)
+{
+    p->open = p->w.at;
+    wire_write_u8(&p->w, (uint8_t)kind);
+    wire_write_u32(&p->w, 0);
+}
+
+static inline void crdt_part_end(struct crdt_part_writer *p)
+{
+    enum { HEADER = 5 };
+    if (p->w.bad) {
+        p->w.bad = false;
+        p->w.at = p->open;
+        return;
+    }
+    struct wire_writer length = wire_writer_of(p->open + 1, 4);
+    wire_write_u32(&length, (uint32_t)(p->w.at - p->open - HEADER));
+}
+
+#endif

@@ -1,0 +1,445 @@
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "crdt/part.h"
+#include "crdt/record.h"
+#include "crdt/sketch.h"
+#include "crdt/state_inside.h"
+#include "crdt/vector.h"
+
+/* Anti-entropy. The registry, the reports and the logs are compared by vectors (crdt/vector.h), the
+ * index by its sketch, from a generation on at which both floors begin a whole span. A summary
+ * names the one of its sender; if the receiver's floor is higher it answers with a summary of its
+ * own from there on (`index_only`: the other classes are being looked after already). */
+enum {
+    PARTS_MAX = 16,
+    HOPS_MAX = 2,  /* summaries that answer summaries */
+    TRIES_MAX = 2, /* wider cells */
+    SKEW_MAX = 1,  /* generations between two clocks: more, and what differs cannot all be joined */
+    SUMMARY_BYTES = 53 + CRDT_ESTIMATE_COUNTERS,
+    WIDER_BYTES = 7,
+    CELLS_MAX = CRDT_SKETCH_PARTS * CRDT_SKETCH_CELLS,
+};
+
+struct summary {
+    uint8_t hops;
+    uint32_t now, floor, from;
+    uint64_t registry, log, loads, others, index;
+    uint8_t estimate[CRDT_ESTIMATE_COUNTERS];
+};
+
+/* --- summaries ------------------------------------------------------------------------------ */
+
+static uint32_t own_from(const struct crdt_state *s)
+{
+    return crdt_index_sketch_from(s->index, crdt_index_floor(s->index));
+}
+
+static void summarise(const struct crdt_state *s, uint32_t from, uint8_t hops, struct summary *out)
+{
+    *out = (struct summary){.hops = hops,
+                            .now = crdt_index_now(s->index),
+                            .floor = crdt_index_floor(s->index),
+                            .from = from,
+                            .registry = crdt_registry_digest(s->registry),
+                            .log = crdt_log_digest(s->log),
+                            .index = crdt_index_digest(s->index, from)};
+    crdt_reports_digest(s->reports, &out->loads, &out->others);
+    crdt_index_estimate(s->index, from, out->estimate);
+}
+
+static void write_summary(const struct crdt_state *s, uint32_t from, uint8_t hops,
+                          struct crdt_part_writer *out)
+{
+    struct summary own;
+    summarise(s, from, hops, &own);
+    crdt_part_begin(out, CRDT_PART_SUMMARY);
+    wire_write_u8(&out->w, own.hops);
+    wire_write_u32(&out->w, own.now);
+    wire_write_u32(&out->w, own.floor);
+    wire_write_u32(&out->w, own.from);
+    wire_write_u64(&out->w, own.registry);
+    wire_write_u64(&out->w, own.log);
+    wire_write_u64(&out->w, own.loads);
+    wire_write_u64(&out->w, own.others);
+    wire_write_u64(&out->w, own.index);
+    wire_write_bytes(&out->w, own.estimate, sizeof own.estimate);
+    crdt_part_end(out);
+}
+
+static struct summary read_summary(struct slice body)
+{
+    struct wire_reader r = wire_reader_of(body.at, body.len);
+    struct summary p;
+    p.hops = wire_read_u8(&r);
+    p.now = wire_read_u32(&r);
+    p.floor = wire_read_u32(&r);
+    p.from = wire_read_u32(&r);
+    p.registry = wire_read_u64(&r);
+    p.log = wire_read_u64(&r);
+    p.loads = wire_read_u64(&r);
+    p.others = wire_read_u64(&r);
+    p.index = wire_read_u64(&r);
+    struct slice estimate = wire_read_bytes(&r, sizeof p.estimate);
+    CHECK(!r.bad && wire_left(&r) == 0); /* its length was checked */
+    memcpy(p.estimate, estimate.at, sizeof p.estimate);
+    return p;
+}
+
+int crdt_state_summary(const struct crdt_state *s, struct buf *out)
+{
+    CHECK(s->replicated);
+    uint8_t bytes[CRDT_SUMMARY_MAX];
+    struct crdt_part_writer w = {.w = wire_writer_of(bytes, sizeof bytes)};
+    write_summary(s, own_from(s), 0, &w);
+    return buf_append(out, bytes, wire_written(&w.w));
+}
+
+/* --- cells ---------------------------------------------------------------------------------- */
+
+/* What decoding needs is too large for the stack. */
+struct workshop {
+    struct crdt_sketch sketch;
+    struct crdt_cell own[CELLS_MAX];
+    struct crdt_symbol symbol[CELLS_MAX];
+    struct mine {
+        uint32_t rkey;
+        uint32_t generation;
+        uint64_t point;
+    } mine[CELLS_MAX];
+    uint64_t points[CRDT_RUN_MAX];
+};
+
+/* Whether both can compare from there on: a span begins there, here too, that the floor has not
+ * cut. Otherwise the next round does. */
+static bool comparable(const struct crdt_state *s, uint32_t from)
+{
+    return from >= own_from(s) && from <= crdt_index_now(s->index) + CRDT_TTL_MAX &&
+           crdt_index_sketch_from(s->index, from) == from;
+}
+
+static void write_cells(const struct crdt_state *s, uint32_t from, uint32_t width, uint8_t tries,
+                        struct workshop *shop, struct crdt_part_writer *out)
+{
+    crdt_index_sketch(s->index, from, &shop->sketch);
+    crdt_sketch_fold(&shop->sketch, width, shop->own);
+    crdt_part_begin(out, CRDT_PART_CELLS);
+    wire_write_u32(&out->w, crdt_index_now(s->index));
+    wire_write_u32(&out->w, crdt_index_floor(s->index));
+    wire_write_u32(&out->w, from);
+    wire_write_u16(&out->w, (uint16_t)width);
+    wire_write_u8(&out->w, tries);
+    for (uint32_t i = 0; i < CRDT_SKETCH_PARTS * width; i++) {
+        wire_write_u64(&out->w, shop->own[i].low);
+        wire_write_fixed(&out->w, shop->own[i].high, CRDT_CELL_BYTES - 8);
+    }
+    crdt_part_end(out);
+}
+
+struct cells {
+    uint32_t now, floor, from;
+    uint32_t width;
+    uint8_t tries;
+    struct slice cells;
+};
+
+static bool read_cells(struct slice body, struct cells *out)
+{
+    struct wire_reader r = wire_reader_of(body.at, body.len);
+    out->now = wire_read_u32(&r);
+    out->floor = wire_read_u32(&r);
+    out->from = wire_read_u32(&r);
+    out->width = wire_read_u16(&r);
+    out->tries = wire_read_u8(&r);
+    if (r.bad || !crdt_sketch_width_is_valid(out->width))
+        return false;
+    out->cells = wire_read_bytes(&r, (size_t)CRDT_SKETCH_PARTS * out->width * CRDT_CELL_BYTES);
+    return !r.bad && wire_left(&r) == 0;
+}
+
+static void write_too_many(struct crdt_part_writer *out, struct crdt_reconciled *result)
+{
+    result->too_many = true;
+    crdt_part_begin(out, CRDT_PART_TOO_MANY);
+    crdt_part_end(out);
+}
+
+/* The cells did not come apart: once more with about twice as many, then with all. */
+static void ask_wider(const struct cells *c, struct crdt_part_writer *out,
+                      struct crdt_reconciled *result)
+{
+    if (c->width == CRDT_SKETCH_CELLS || c->tries >= TRIES_MAX) {
+        write_too_many(out, result);
+        return;
+    }
+    uint32_t width = c->tries > 0 ? CRDT_SKETCH_CELLS : c->width * 2;
+    while (!crdt_sketch_width_is_valid(width))
+        width++;
+    crdt_part_begin(out, CRDT_PART_WIDER);
+    wire_write_u32(&out->w, c->from);
+    wire_write_u16(&out->w, (uint16_t)width);
+    wire_write_u8(&out->w, (uint8_t)(c->tries + 1));
+    crdt_part_end(out);
+}
+
+static bool holds(const struct crdt_state *s, const struct crdt_symbol *symbol, int slot)
+{
+    uint32_t generation = 0;
+    return crdt_index_get(s->index, symbol->id48, (unsigned)slot, symbol->code, &generation) == 0 &&
+           generation == crdt_index_generation_of(s->index, symbol->generation);
+}
+
+/* Joins the symbols that are not ours, and collects those of ours that the peer lacks and takes. */
+static uint32_t sort_out(struct crdt_state *s, const struct cells *c, uint32_t count,
+                         struct workshop *shop, struct crdt_reconciled *result)
+{
+    uint32_t mine = 0;
+    uint32_t theirs = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct crdt_symbol symbol = shop->symbol[i];
+        int slot = crdt_registry_by_rkey(s->registry, symbol.rkey);
+        if (slot < 0)
+            continue; /* a cache that is gone, or one that the registry will tell us of */
+        if (!holds(s, &symbol, slot))
+            shop->symbol[theirs++] = symbol;
+        else
+            shop->mine[mine++] =
+                (struct mine){.rkey = symbol.rkey,
+                              .generation = crdt_index_generation_of(s->index, symbol.generation),
+                              .point = crdt_point(symbol.id48, symbol.code)};
+    }
+    for (uint32_t i = 0; i < theirs; i++) {
+        const struct crdt_symbol *t = &shop->symbol[i];
+        int slot = crdt_registry_by_rkey(s->registry, t->rkey);
+        uint32_t generation = crdt_index_generation_of(s->index, t->generation);
+        if (generation < c->from)
+            continue; /* it lies in the future here, and the number of a generation is 12 bits */
+        result->joined +=
+            crdt_index_observe(s->index, t->id48, (unsigned)slot, t->code, generation) == 1;
+    }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < mine; i++) {
+        const struct mine *m = &shop->mine[i];
+        struct crdt_symbol symbol = {.id48 = m->point & 0xffffffffffff,
+                                     .generation = m->generation & 0xfff,
+                                     .code = (uint8_t)(m->point >> 48)};
+        int slot = crdt_registry_by_rkey(s->registry, m->rkey);
+        /* Not if the peer has a newer one, and not what it would refuse. */
+        if (holds(s, &symbol, slot) && m->generation >= c->floor && m->generation <= c->now + 1)
+            shop->mine[kept++] = *m;
+    }
+    return kept;
+}
+
+static int compare_mine(const void *a, const void *b)
+{
+    const struct mine *x = a;
+    const struct mine *y = b;
+    if (x->rkey != y->rkey)
+        return x->rkey < y->rkey ? -1 : 1;
+    if (x->generation != y->generation)
+        return x->generation < y->generation ? -1 : 1;
+    return (x->point >> 48 > y->point >> 48) - (x->point >> 48 < y->point >> 48);
+}
+
+static void send_mine(struct workshop *shop, uint32_t count, struct crdt_part_writer *out)
+{
+    if (count == 0)
+        return;
+    qsort(shop->mine, count, sizeof shop->mine[0], compare_mine);
+    crdt_part_begin(out, CRDT_PART_RECORDS);
+    for (uint32_t i = 0; i < count;) {
+        const struct mine *m = &shop->mine[i];
+        unsigned n = 0;
+        while (n < CRDT_RUN_MAX && i + n < count && m[n].rkey == m->rkey &&
+               m[n].generation == m->generation) {
+            shop->points[n] = m[n].point;
+            n++;
+        }
+        unsigned written = crdt_record_write_run(&out->w, m->rkey, m->generation, shop->points, n);
+        if (written == 0)
+            break;
+        i += written;
+    }
+    crdt_part_end(out);
+}
+
+static void take_cells(struct crdt_state *s, struct slice body, struct workshop *shop,
+                       struct crdt_part_writer *out, struct crdt_reconciled *result)
+{
+    struct cells c;
+    CHECK(read_cells(body, &c));
+    if (!comparable(s, c.from))
+        return;
+    uint32_t cells = CRDT_SKETCH_PARTS * c.width;
+    crdt_index_sketch(s->index, c.from, &shop->sketch);
+    crdt_sketch_fold(&shop->sketch, c.width, shop->own);
+    struct wire_reader r = wire_reader_of(c.cells.at, c.cells.len);
+    for (uint32_t i = 0; i < cells; i++) {
+        shop->own[i].low ^= wire_read_u64(&r);
+        shop->own[i].high ^= wire_read_fixed(&r, CRDT_CELL_BYTES - 8);
+    }
+    int count = crdt_sketch_decode(shop->own, c.width, shop->symbol, cells);
+    if (count < 0) {
+        ask_wider(&c, out, result);
+        return;
+    }
+    result->decoded = true;
+    result->differences += (uint64_t)count;
+    send_mine(shop, sort_out(s, &c, (uint32_t)count, shop, result), out);
+}
+
+/* --- messages ------------------------------------------------------------------------------- */
+
+static bool skewed(const struct crdt_state *s, uint32_t now)
+{
+    uint32_t own = crdt_index_now(s->index);
+    return (own > now ? own - now : now - own) > SKEW_MAX;
+}
+
+/* Returns whether the indexes are equal. */
+static bool compare_index(const struct crdt_state *s, const struct summary *p,
+                          struct workshop *shop, struct crdt_part_writer *out,
+                          struct crdt_reconciled *result)
+{
+    uint32_t from = own_from(s);
+    if (from > p->from && p->hops < HOPS_MAX)
+        write_summary(s, from, (uint8_t)(p->hops + 1), out);
+    if (!comparable(s, p->from))
+        return false;
+    if (crdt_index_digest(s->index, p->from) == p->index)
+        return true;
+    uint8_t estimate[CRDT_ESTIMATE_COUNTERS];
+    crdt_index_estimate(s->index, p->from, estimate);
+    uint64_t differences = crdt_sketch_estimate(estimate, p->estimate);
+    uint32_t width = crdt_sketch_width(differences > 0 ? differences : 1);
+    if (width > 0)
+        write_cells(s, p->from, width, 0, shop, out);
+    else if (!skewed(s, p->now))
+        write_too_many(out, result);
+    return false;
+}
+
+static void take_summary(struct crdt_state *s, struct slice body, bool settled,
+                         struct workshop *shop, struct crdt_part_writer *out,
+                         struct crdt_reconciled *result)
+{
+    struct summary p = read_summary(body);
+    result->summary = true;
+    result->peer_now = p.now;
+    result->peer_floor = p.floor;
+    uint64_t loads = 0;
+    uint64_t others = 0;
+    crdt_reports_digest(s->reports, &loads, &others);
+    bool registry_equal = crdt_registry_digest(s->registry) == p.registry;
+    bool log_equal = crdt_log_digest(s->log) == p.log;
+    if (p.hops == 0) {
+        if (!registry_equal)
+            crdt_vector_replicas(s, false, out);
+        if (others != p.others || (settled && loads != p.loads))
+            crdt_vector_reports(s, false, settled, out);
+    }
+    bool index_equal = compare_index(s, &p, shop, out, result);
+    if (p.hops == 0 && !log_equal)
+        crdt_vector_logs(s, false, out);
+    result->equal =
+        registry_equal && log_equal && index_equal && others == p.others && loads == p.loads;
+}
+
+static void take_wider(struct crdt_state *s, struct slice body, struct workshop *shop,
+                       struct crdt_part_writer *out)
+{
+    struct wire_reader r = wire_reader_of(body.at, body.len);
+    uint32_t from = wire_read_u32(&r);
+    uint32_t width = wire_read_u16(&r);
+    uint8_t tries = wire_read_u8(&r);
+    if (comparable(s, from))
+        write_cells(s, from, width, tries, shop, out);
+}
+
+static bool part_is_valid(const struct crdt_part *part)
+{
+    struct cells cells;
+    switch (part->kind) {
+    case CRDT_PART_SUMMARY:
+        return part->body.len == SUMMARY_BYTES;
+    case CRDT_PART_CELLS:
+        return read_cells(part->body, &cells);
+    case CRDT_PART_WIDER: {
+        struct wire_reader r = wire_reader_of(part->body.at, part->body.len);
+        (void)wire_read_u32(&r);
+        return part->body.len == WIDER_BYTES && crdt_sketch_width_is_valid(wire_read_u16(&r));
+    }
+    case CRDT_PART_TOO_MANY:
+        return part->body.len == 0;
+    case CRDT_PART_REPLICAS:
+    case CRDT_PART_REPORTS:
+    case CRDT_PART_LOGS:
+        return crdt_vector_valid(part);
+    case CRDT_PART_RECORDS:
+        return crdt_records_valid(part->body, true);
+    default:
+        return false;
+    }
+}
+
+static void take_part(struct crdt_state *s, const struct crdt_part *part, bool settled,
+                      struct workshop *shop, struct crdt_part_writer *out,
+                      struct crdt_reconciled *result)
+{
+    if (part->kind == CRDT_PART_SUMMARY)
+        take_summary(s, part->body, settled, shop, out, result);
+    else if (part->kind == CRDT_PART_CELLS)
+        take_cells(s, part->body, shop, out, result);
+    else if (part->kind == CRDT_PART_WIDER)
+        take_wider(s, part->body, shop, out);
+    else if (part->kind == CRDT_PART_TOO_MANY)
+        result->too_many = true;
+    else if (part->kind != CRDT_PART_RECORDS)
+        crdt_vector_answer(s, part, out);
+}
+
+/* Checks all of a message. Returns how many parts it has, or ERR_SYNTAX. */
+static int read_parts(struct slice message, struct crdt_part part[PARTS_MAX])
+{
+    struct wire_reader r = wire_reader_of(message.at, message.len);
+    if (message.len > CRDT_MESSAGE_MAX)
+        return ERR_SYNTAX;
+    int parts = 0;
+    while (wire_left(&r) > 0) {
+        if (parts == PARTS_MAX || !crdt_part_next(&r, &part[parts]) || !part_is_valid(&part[parts]))
+            return ERR_SYNTAX;
+        parts++;
+    }
+    return parts;
+}
+
+int crdt_state_message(struct crdt_state *s, struct slice message, bool settled, struct buf *reply,
+                       struct crdt_reconciled *out)
+{
+    CHECK(s->replicated);
+    *out = (struct crdt_reconciled){0};
+    struct crdt_part part[PARTS_MAX];
+    int parts = read_parts(message, part);
+    if (parts < 0) {
+        s->stats.malformed++;
+        return parts;
+    }
+    struct workshop *shop = malloc(sizeof *shop);
+    uint8_t *bytes = malloc(CRDT_MESSAGE_MAX);
+    int err = shop != NULL && bytes != NULL ? 0 : ERR_NOMEM;
+    if (err == 0) {
+        /* Rows first: vectors and cells are compared with what is known then. */
+        for (int i = 0; i < parts; i++)
+            if (part[i].kind == CRDT_PART_RECORDS)
+                out->joined += crdt_state_join(s, NULL, part[i].body);
+        struct crdt_part_writer w = {.w = wire_writer_of(bytes, CRDT_MESSAGE_MAX)};
+        for (int i = 0; i < parts; i++)
+            take_part(s, &part[i], settled, shop, &w, out);
+        err = buf_append(reply, bytes, wire_written(&w.w));
+    }
+    free(shop);
+    free(bytes);
+    return err;
+}

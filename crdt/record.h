@@ -1,0 +1,88 @@
+/* The codec of what routers tell each other: records, one after the other. Deltas, messages of
+ * anti-entropy and chunks of a snapshot are made of the same records.
+ *
+ * In a *delta* all records are of its author and have its number. In a *dump* reports follow an
+ * ORIGIN, which says whose they are, and carry their own number.
+ *
+ *   REPLICA  a row of the registry                          crdt/registry.h
+ *   LOAD, SIGHT, LEARNED   a report                         crdt/reports.h
+ *   RUN      observations of one cache and generation       crdt/run.h
+ *   ORIGIN   router and its life                            dumps only
+ *   LOG      the whole precise log of one cache             dumps only; crdt/log.h
+ *   BLOCK    observations of any cache and generation       dumps only; crdt/block.h
+ *
+ * A decoded record borrows from what it was decoded from, and everything in it is in bounds.
+ */
+#ifndef CRDT_RECORD_H
+#define CRDT_RECORD_H
+
+#include "base/wire.h"
+#include "crdt/block.h"
+#include "crdt/log.h"
+#include "crdt/registry.h"
+#include "crdt/reports.h"
+#include "crdt/run.h"
+
+enum crdt_record_kind {
+    CRDT_RECORD_REPLICA = 1,
+    CRDT_RECORD_LOAD,
+    CRDT_RECORD_SIGHT,
+    CRDT_RECORD_LEARNED,
+    CRDT_RECORD_RUN,
+    CRDT_RECORD_ORIGIN,
+    CRDT_RECORD_LOG,
+    CRDT_RECORD_BLOCK,
+    CRDT_RECORD_KINDS,
+};
+
+enum {
+    CRDT_RECORD_REPLICA_MAX = 300, /* bytes at most; of a report 80 */
+    CRDT_RECORD_REPORT_MAX = 80,
+};
+
+struct crdt_record {
+    enum crdt_record_kind kind;
+    union {
+        struct crdt_registry_row replica;
+        struct {
+            uint64_t key;
+            struct crdt_report row; /* slot not filled in; in a delta origin and number neither */
+        } report;
+        struct crdt_run run;
+        struct {
+            uint32_t rkey;
+            uint64_t version;
+            unsigned count;
+            struct slice ids; /* 6 bytes each */
+        } log;
+        struct crdt_block block;
+    };
+};
+
+struct crdt_records {
+    struct wire_reader in;
+    bool dump;
+    bool has_origin;
+    uint64_t router;
+    uint64_t epoch;
+};
+
+struct crdt_records crdt_records_of(struct slice bytes, bool dump);
+/* The next record; false at the end, or if it is malformed (then in.bad is set). An ORIGIN is not
+ * returned: it is in the reports that follow it. */
+bool crdt_records_next(struct crdt_records *records, struct crdt_record *out);
+/* Whether all of it is well-formed. */
+bool crdt_records_valid(struct slice bytes, bool dump);
+
+/* Each writes the record or makes `w` bad. */
+void crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry_row *row);
+void crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct crdt_report *row,
+                              bool dump);
+void crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t epoch);
+void crdt_record_write_log(struct wire_writer *w, const struct crdt_log_head *head,
+                           const uint64_t *ids);
+/* As crdt_run_write(). */
+unsigned crdt_record_write_run(struct wire_writer *w, uint32_t rkey, uint32_t generation,
+                               const uint64_t *points, unsigned count);
+
+#endif

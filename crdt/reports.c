@@ -1,0 +1,495 @@
+#include "crdt/reports.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bug.h"
+#include "base/check.h"
+#include "base/err.h"
+#include "base/hash.h"
+
+enum { SLOTS = 1024, WORDS = SLOTS / 64, ROWS_STEP = 64 };
+
+struct row {
+    bool present;
+    uint64_t seq;
+    uint64_t hash;
+    union crdt_report_value value;
+};
+
+/* What one router reports. Its rows grow with the replicas that it reports of. */
+struct reporter {
+    uint64_t router;
+    uint64_t epoch;
+    unsigned rows;
+    struct row *row[CRDT_REPORTS];
+    uint64_t digest[CRDT_REPORTS];
+};
+
+struct crdt_reports {
+    const struct crdt_registry *registry;
+    uint64_t self;
+    uint64_t load_version;
+    uint64_t version;
+    unsigned routers_max; /* others */
+    unsigned count;
+    struct reporter **reporter; /* by router; own one too */
+    struct crdt_load sum[SLOTS];
+    uint64_t waiting[CRDT_REPORTS][WORDS];
+    unsigned waiting_count;
+};
+
+/* --- values --------------------------------------------------------------------------------- */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A copy with its padding zero, in bounds: two are equal exactly if their bytes are. */
+static union crdt_report_value clean(enum crdt_report_kind kind, const union crdt_report_value *in)
+{
+    union crdt_report_value out;
+    memset(&out, 0, sizeof out);
+    if (kind == CRDT_REPORT_LOAD) {
+        out.load.requests = (uint32_t)least(in->load.requests, CRDT_LOAD_REQUESTS_MAX);
+        out.load.prefill_tokens = least(in->load.prefill_tokens, CRDT_LOAD_TOKENS_MAX);
+        out.load.context_tokens = least(in->load.context_tokens, CRDT_LOAD_TOKENS_MAX);
+        out.load.decoding_tokens = least(in->load.decoding_tokens, CRDT_LOAD_TOKENS_MAX);
+    } else if (kind == CRDT_REPORT_SIGHT) {
+        out.sight.configured = in->sight.configured;
+        out.sight.health = in->sight.health;
+        out.sight.engine = in->sight.engine;
+        out.sight.asleep = in->sight.asleep;
+    } else {
+        /* All fields, but not the padding behind the last. */
+        memcpy(&out.learned, &in->learned,
+               offsetof(struct crdt_learned, bytes_per_token_milli) + sizeof(uint32_t));
+    }
+    return out;
+}
+
+_Static_assert(sizeof(union crdt_report_value) == 40, "hashed as five words");
+
+static uint64_t hash_of(const struct crdt_reports *r, const struct reporter *p, unsigned kind,
+                        unsigned slot)
+{
+    const struct row *row = &p->row[kind][slot];
+    uint64_t word[5];
+    memcpy(word, &row->value, sizeof word);
+    uint64_t h = hash_mix(p->router + 0x9e3779b97f4a7c15u * (kind + 1));
+    h = hash_mix(h ^ crdt_registry_at(r->registry, slot)->key);
+    h = hash_mix(h + p->epoch);
+    h = hash_mix(h ^ row->seq);
+    for (unsigned i = 0; i < 5; i++)
+        h = hash_mix(h + word[i]);
+    return h;
+}
+
+static void load_add(struct crdt_load *sum, const struct crdt_load *l)
+{
+    sum->requests += l->requests;
+    sum->prefill_tokens += l->prefill_tokens;
+    sum->context_tokens += l->context_tokens;
+    sum->decoding_tokens += l->decoding_tokens;
+}
+
+static void load_subtract(struct crdt_load *sum, const struct crdt_load *l)
+{
+    sum->requests -= l->requests;
+    sum->prefill_tokens -= l->prefill_tokens;
+    sum->context_tokens -= l->context_tokens;
+    sum->decoding_tokens -= l->decoding_tokens;
+}
+
+/* --- rows ----------------------------------------------------------------------------------- */
+
+static unsigned place_of(const struct crdt_reports *r, uint64_t router)
+{
+    unsigned low = 0;
+    unsigned high = r->count;
+    while (low < high) {
+        unsigned middle = (low + high) / 2;
+        if (r->reporter[middle]->router < router)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct reporter *find(const struct crdt_reports *r, uint64_t router)
+{
+    unsigned at = place_of(r, router);
+    return at < r->count && r->reporter[at]->router == router ? r->reporter[at] : NULL;
+}
+
+static int make_room(struct reporter *p, unsigned slot)
+{
+    if (slot < p->rows)
+        return 0;
+    unsigned rows = (slot / ROWS_STEP + 1) * ROWS_STEP;
+    struct row *grown[CRDT_REPORTS];
+    for (unsigned kind = 0; kind < CRDT_REPORTS; kind++) {
+        grown[kind] = calloc(rows, sizeof *grown[kind]);
+        if (grown[kind] == NULL) {
+            while (kind-- > 0)
+                free(grown[kind]);
+            return ERR_NOMEM;
+        }
+    }
+    for (unsigned kind = 0; kind < CRDT_REPORTS; kind++) {
+        if (p->rows > 0)
+            memcpy(grown[kind], p->row[kind], p->rows * sizeof *grown[kind]);
+        free(p->row[kind]);
+        p->row[kind] = grown[kind];
+    }
+    p->rows = rows;
+    return 0;
+}
+
+static void rehash(struct crdt_reports *r, struct reporter *p, unsigned kind, unsigned slot)
+{
+    struct row *row = &p->row[kind][slot];
+    p->digest[kind] -= row->hash;
+    row->hash = hash_of(r, p, kind, slot);
+    p->digest[kind] += row->hash;
+}
+
+static void put(struct crdt_reports *r, struct reporter *p, const struct crdt_report *in)
+{
+    struct row *row = &p->row[in->kind][in->slot];
+    union crdt_report_value value = clean(in->kind, &in->value);
+    if (in->kind == CRDT_REPORT_LOAD && p->router != r->self) {
+        load_subtract(&r->sum[in->slot], &row->value.load);
+        load_add(&r->sum[in->slot], &value.load);
+    }
+    row->present = true;
+    row->seq = in->seq;
+    row->value = value;
+    rehash(r, p, in->kind, in->slot);
+    *(in->kind == CRDT_REPORT_LOAD ? &r->load_version : &r->version) += 1;
+}
+
+static void drop_rows(struct crdt_reports *r, struct reporter *p)
+{
+    for (unsigned slot = 0; slot < p->rows && p->router != r->self; slot++)
+        load_subtract(&r->sum[slot], &p->row[CRDT_REPORT_LOAD][slot].value.load);
+    for (unsigned kind = 0; kind < CRDT_REPORTS; kind++) {
+        free(p->row[kind]);
+        p->row[kind] = NULL;
+        p->digest[kind] = 0;
+    }
+    p->rows = 0;
+    r->load_version++;
+    r->version++;
+}
+
+/* --- own ------------------------------------------------------------------------------------ */
+
+static void wait_row(struct crdt_reports *r, unsigned kind, unsigned slot)
+{
+    uint64_t bit = UINT64_C(1) << slot % 64;
+    r->waiting_count += (r->waiting[kind][slot / 64] & bit) == 0;
+    r->waiting[kind][slot / 64] |= bit;
+}
+
+void crdt_reports_epoch(struct crdt_reports *r, uint64_t epoch)
+{
+    struct reporter *own = find(r, r->self);
+    if (epoch <= own->epoch)
+        return;
+    own->epoch = epoch;
+    for (unsigned kind = 0; kind < CRDT_REPORTS; kind++) {
+        for (unsigned slot = 0; slot < own->rows; slot++) {
+            if (!own->row[kind][slot].present)
+                continue;
+            own->row[kind][slot].seq = 0;
+            rehash(r, own, kind, slot);
+            wait_row(r, kind, slot);
+        }
+    }
+}
+
+void crdt_reports_set(struct crdt_reports *r, const struct crdt_report *own)
+{
+    CHECK(own->slot < crdt_registry_count(r->registry));
+    struct reporter *p = find(r, r->self);
+    union crdt_report_value value = clean(own->kind, &own->value);
+    union crdt_report_value known;
+    memset(&known, 0, sizeof known);
+    if (own->slot < p->rows)
+        known = p->row[own->kind][own->slot].value;
+    bool present = own->slot < p->rows && p->row[own->kind][own->slot].present;
+    /* No load is what everybody takes it that there is. */
+    if ((present || own->kind == CRDT_REPORT_LOAD) && memcmp(&known, &value, sizeof known) == 0)
+        return;
+    if (make_room(p, own->slot) != 0)
+        return; /* a gauge that is not told; the next change tries again */
+    struct crdt_report row = *own;
+    row.seq = p->row[own->kind][own->slot].seq;
+    put(r, p, &row);
+    wait_row(r, own->kind, own->slot);
+}
+
+int crdt_reports_waiting(const struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot)
+{
+    for (unsigned w = slot / 64; w < WORDS && r->waiting_count > 0; w++) {
+        uint64_t bits = r->waiting[kind][w];
+        if (w == slot / 64)
+            bits &= ~UINT64_C(0) << slot % 64;
+        if (bits != 0)
+            return (int)(w * 64 + (unsigned)__builtin_ctzll(bits));
+    }
+    return -1;
+}
+
+bool crdt_reports_any_waiting(const struct crdt_reports *r)
+{
+    return r->waiting_count > 0;
+}
+
+void crdt_reports_own(const struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot,
+                      struct crdt_report *out)
+{
+    const struct reporter *own = find(r, r->self);
+    CHECK(slot < own->rows && own->row[kind][slot].present);
+    *out = (struct crdt_report){.router = own->router,
+                                .epoch = own->epoch,
+                                .seq = own->row[kind][slot].seq,
+                                .slot = slot,
+                                .kind = kind,
+                                .value = own->row[kind][slot].value};
+}
+
+void crdt_reports_told(struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot,
+                       uint64_t seq)
+{
+    uint64_t bit = UINT64_C(1) << slot % 64;
+    CHECK((r->waiting[kind][slot / 64] & bit) != 0);
+    r->waiting[kind][slot / 64] &= ~bit;
+    r->waiting_count--;
+    struct reporter *own = find(r, r->self);
+    own->row[kind][slot].seq = seq;
+    rehash(r, own, kind, slot);
+}
+
+/* --- others' -------------------------------------------------------------------------------- */
+
+static struct reporter *add(struct crdt_reports *r, uint64_t router)
+{
+    struct reporter *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return NULL;
+    p->router = router;
+    unsigned at = place_of(r, router);
+    memmove(&r->reporter[at + 1], &r->reporter[at], (r->count - at) * sizeof(struct reporter *));
+    r->reporter[at] = p;
+    r->count++;
+    return p;
+}
+
+void crdt_reports_router(struct crdt_reports *r, uint64_t router, uint64_t epoch)
+{
+    if (router == r->self)
+        return;
+    struct reporter *p = find(r, router);
+    if (p == NULL && r->count <= r->routers_max)
+        p = add(r, router); /* else its reports are passed over, as of one that is not alive */
+    if (p == NULL || epoch <= p->epoch)
+        return;
+    if (!BUG(EPOCH_IGNORED))
+        drop_rows(r, p);
+    p->epoch = epoch;
+    for (unsigned kind = 0; kind < CRDT_REPORTS; kind++)
+        for (unsigned slot = 0; slot < p->rows; slot++)
+            if (p->row[kind][slot].present)
+                rehash(r, p, kind, slot); /* only under the bug */
+}
+
+void crdt_reports_router_gone(struct crdt_reports *r, uint64_t router)
+{
+    unsigned at = place_of(r, router);
+    if (router == r->self || BUG(DEAD_LOAD) || find(r, router) == NULL)
+        return;
+    struct reporter *p = r->reporter[at];
+    drop_rows(r, p);
+    free(p);
+    r->count--;
+    memmove(&r->reporter[at], &r->reporter[at + 1], (r->count - at) * sizeof(struct reporter *));
+}
+
+int crdt_reports_join(struct crdt_reports *r, const struct crdt_report *in)
+{
+    CHECK(in->slot < crdt_registry_count(r->registry) && in->kind < CRDT_REPORTS);
+    struct reporter *p = find(r, in->router);
+    if (p == NULL || in->router == r->self)
+        return ERR_NOT_FOUND;
+    if (in->epoch != p->epoch && !BUG(EPOCH_IGNORED))
+        return in->epoch < p->epoch ? ERR_STALE : ERR_NOT_FOUND;
+    if (make_room(p, in->slot) != 0)
+        return ERR_NOMEM;
+    const struct row *row = &p->row[in->kind][in->slot];
+    if (row->present && in->seq <= row->seq && !BUG(TIE_BY_ARRIVAL))
+        return 0;
+    put(r, p, in);
+    return 1;
+}
+
+/* --- asking --------------------------------------------------------------------------------- */
+
+void crdt_reports_load_sum(const struct crdt_reports *r, unsigned slot, struct crdt_load *out)
+{
+    CHECK(slot < SLOTS);
+    *out = r->sum[slot];
+}
+
+void crdt_reports_each(const struct crdt_reports *r, unsigned slot,
+                       bool (*visit)(void *context, uint64_t router, const struct crdt_load *load,
+                                     const struct crdt_sight *sight,
+                                     const struct crdt_learned *learned),
+                       void *context)
+{
+    for (unsigned i = 0; i < r->count; i++) {
+        const struct reporter *p = r->reporter[i];
+        if (slot >= p->rows)
+            continue;
+        const struct row *load = &p->row[CRDT_REPORT_LOAD][slot];
+        const struct row *sight = &p->row[CRDT_REPORT_SIGHT][slot];
+        const struct row *learned = &p->row[CRDT_REPORT_LEARNED][slot];
+        if (!load->present && !sight->present && !learned->present)
+            continue;
+        if (!visit(context, p->router, load->present ? &load->value.load : NULL,
+                   sight->present ? &sight->value.sight : NULL,
+                   learned->present ? &learned->value.learned : NULL))
+            return;
+    }
+}
+
+uint64_t crdt_reports_load_version(const struct crdt_reports *r)
+{
+    return r->load_version;
+}
+
+uint64_t crdt_reports_version(const struct crdt_reports *r)
+{
+    return r->version;
+}
+
+bool crdt_reports_is_self(const struct crdt_reports *r, uint64_t router)
+{
+    return router == r->self;
+}
+
+unsigned crdt_reports_routers(const struct crdt_reports *r)
+{
+    return r->count;
+}
+
+struct crdt_reporter_digest crdt_reports_router_at(const struct crdt_reports *r, unsigned index)
+{
+    CHECK(index < r->count);
+    const struct reporter *p = r->reporter[index];
+    return (struct crdt_reporter_digest){.router = p->router,
+                                         .epoch = p->epoch,
+                                         .loads = p->digest[CRDT_REPORT_LOAD],
+                                         .others = p->digest[CRDT_REPORT_SIGHT] +
+                                                   p->digest[CRDT_REPORT_LEARNED]};
+}
+
+void crdt_reports_digest(const struct crdt_reports *r, uint64_t *loads, uint64_t *others)
+{
+    *loads = 0;
+    *others = 0;
+    for (unsigned i = 0; i < r->count; i++) {
+        struct crdt_reporter_digest d = crdt_reports_router_at(r, i);
+        *loads += d.loads;
+        *others += d.others;
+    }
+}
+
+bool crdt_reports_row(const struct crdt_reports *r, unsigned index, enum crdt_report_kind kind,
+                      unsigned slot, struct crdt_report *out)
+{
+    CHECK(index < r->count);
+    const struct reporter *p = r->reporter[index];
+    if (slot >= p->rows || !p->row[kind][slot].present)
+        return false;
+    if (p->router == r->self && (r->waiting[kind][slot / 64] >> slot % 64 & 1) != 0)
+        return false;
+    *out = (struct crdt_report){.router = p->router,
+                                .epoch = p->epoch,
+                                .seq = p->row[kind][slot].seq,
+                                .slot = slot,
+                                .kind = kind,
+                                .value = p->row[kind][slot].value};
+    return true;
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+int crdt_reports_create(struct crdt_reports **out, const struct crdt_registry *registry,
+                        uint64_t self, unsigned routers_max)
+{
+    struct crdt_reports *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return ERR_NOMEM;
+    r->registry = registry;
+    r->self = self;
+    r->routers_max = routers_max;
+    r->reporter = calloc((size_t)routers_max + 1, sizeof(struct reporter *));
+    if (r->reporter == NULL || add(r, self) == NULL) {
+        crdt_reports_destroy(r);
+        return ERR_NOMEM;
+    }
+    *out = r;
+    return 0;
+}
+
+void crdt_reports_destroy(struct crdt_reports *r)
+{
+    if (r == NULL)
+        return;
+    for (unsigned i = 0; i < r->count; i++) {
+        for (unsigned kind = 0; kind < CRDT_REPORTS; kind++)
+            free(r->reporter[i]->row[kind]);
+        free(r->reporter[i]);
+    }
+    free(r->reporter);
+    free(r);
+}
+
+static void check_reporter(const struct crdt_reports *r, const struct reporter *p,
+                           struct crdt_load *sum)
+{
+    for (unsigned kind = 0; kind < CRDT_REPORTS; kind++) {
+        uint64_t digest = 0;
+        for (unsigned slot = 0; slot < p->rows; slot++) {
+            const struct row *row = &p->row[kind][slot];
+            CHECK(!row->present || row->hash == hash_of(r, p, kind, slot));
+            CHECK(row->present || row->hash == 0);
+            digest += row->hash;
+            if (kind == CRDT_REPORT_LOAD && p->router != r->self)
+                load_add(&sum[slot], &row->value.load);
+        }
+        CHECK(digest == p->digest[kind]);
+    }
+}
+
+void crdt_reports_check(const struct crdt_reports *r)
+{
+    struct crdt_load *sum = calloc(SLOTS, sizeof *sum);
+    CHECK(sum != NULL && r->count <= r->routers_max + 1 && find(r, r->self) != NULL);
+    for (unsigned i = 0; i < r->count; i++) {
+        CHECK(i == 0 || r->reporter[i - 1]->router < r->reporter[i]->router);
+        check_reporter(r, r->reporter[i], sum);
+    }
+    CHECK(memcmp(sum, r->sum, sizeof r->sum) == 0);
+    free(sum);
+    unsigned waiting = 0;
+    for (unsigned kind = 0; kind < CRDT_REPORTS; kind++)
+        for (unsigned w = 0; w < WORDS; w++)
+            waiting += (unsigned)__builtin_popcountll(r->waiting[kind][w]);
+    CHECK(waiting == r->waiting_count);
+}

@@ -1,0 +1,49 @@
+/* A run: observations of one cache in one generation, as they are queued, sent and received.
+ *
+ * On the wire: rkey 4, generation 4, count, the weight codes in *pieces*, then 6 bytes an id. Codes
+ * cost next to nothing, because a decision on a prompt yields neighbouring checkpoints, and the
+ * code of a checkpoint follows from its ordinal (base/checkpoint.h). A piece is (start, length):
+ *
+ *   start < CHECKPOINT_MAX     the codes of the ordinals start, start + 1, ...
+ *   otherwise                  `length` times the code start - CHECKPOINT_MAX
+ *
+ * The ordinal itself is not known here, and need not be: any that gives the same codes will do.
+ */
+#ifndef CRDT_RUN_H
+#define CRDT_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "base/wire.h"
+
+enum {
+    CRDT_RUN_MAX = 512,        /* observations */
+    CRDT_RUN_OVERHEAD_MAX = 14 /* bytes of a run of one piece, but for its ids */
+};
+
+/* An observation in one word: the id, and its code above bit 48. */
+static inline uint64_t crdt_point(uint64_t id, uint8_t code)
+{
+    return (id & 0xffffffffffff) | (uint64_t)code << 48;
+}
+
+struct crdt_run {
+    uint32_t rkey;
+    uint32_t generation;
+    unsigned count;      /* 1 .. CRDT_RUN_MAX */
+    struct slice pieces; /* borrowed */
+    struct slice ids;
+};
+
+/* Writes as many of the points as fit and are allowed in a run; returns how many, 0 if none. */
+unsigned crdt_run_write(struct wire_writer *w, uint32_t rkey, uint32_t generation,
+                        const uint64_t *points, unsigned count);
+/* Checks all of it; malformed makes `r` bad. */
+void crdt_run_read(struct wire_reader *r, struct crdt_run *out);
+/* Unpacks `count` ids and codes. */
+void crdt_run_unpack(const struct crdt_run *run, uint64_t ids[CRDT_RUN_MAX],
+                     uint8_t codes[CRDT_RUN_MAX]);
+
+#endif

@@ -1,0 +1,181 @@
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "crdt/record.h"
+#include "crdt/state_inside.h"
+
+enum {
+    CHUNK_TARGET = 28672, /* a bucket of nothing but full sets adds 22 KB at most */
+    ENTRY_BYTES = 9,      /* of a single, about */
+    HOLDER_BYTES = 3,     /* of one that shares its id */
+    ENTRIES_MAX = CHUNK_TARGET / HOLDER_BYTES + 7 * CRDT_REPLICAS_MAX + 1,
+};
+
+enum stage { STAGE_REGISTRY, STAGE_REPORTS, STAGE_LOG, STAGE_INDEX, STAGE_END };
+
+void crdt_snapshot_begin(struct crdt_snapshot *c, uint32_t from)
+{
+    *c = (struct crdt_snapshot){.from = from};
+}
+
+/* Writes the record or leaves `w` as it was. */
+static bool fits(struct wire_writer *w, const struct wire_writer *before)
+{
+    if (!w->bad)
+        return true;
+    *w = *before;
+    return false;
+}
+
+/* Each of these goes on at c->position and returns whether its stage is done. */
+
+static bool next_replicas(const struct crdt_state *s, struct crdt_snapshot *c,
+                          struct wire_writer *w)
+{
+    for (; c->position < crdt_registry_count(s->registry); c->position++) {
+        struct crdt_registry_row row = crdt_registry_row(s->registry, (unsigned)c->position);
+        struct wire_writer before = *w;
+        crdt_record_write_replica(w, &row);
+        if (!fits(w, &before))
+            return false;
+    }
+    return true;
+}
+
+static bool next_reports(const struct crdt_state *s, struct crdt_snapshot *c, struct wire_writer *w)
+{
+    /* The position counts (router, replica): a router that comes or goes meanwhile shifts some
+     * rows, which its own deltas and anti-entropy bring. */
+    uint64_t end = (uint64_t)crdt_reports_routers(s->reports) * CRDT_REPLICAS_MAX;
+    unsigned told = UINT32_MAX;
+    for (; c->position < end; c->position++) {
+        unsigned router = (unsigned)(c->position / CRDT_REPLICAS_MAX);
+        unsigned slot = (unsigned)(c->position % CRDT_REPLICAS_MAX);
+        struct wire_writer before = *w;
+        for (unsigned kind = 0; kind < CRDT_REPORTS; kind++) {
+            struct crdt_report row;
+            if (!crdt_reports_row(s->reports, router, (enum crdt_report_kind)kind, slot, &row))
+                continue;
+            if (router != told)
+                crdt_record_write_origin(w, row.router, row.epoch);
+            told = router;
+            crdt_record_write_report(w, crdt_registry_at(s->registry, slot)->key, &row, true);
+        }
+        if (!fits(w, &before))
+            return false;
+    }
+    return true;
+}
+
+static bool next_logs(const struct crdt_state *s, struct crdt_snapshot *c, struct wire_writer *w)
+{
+    uint64_t ids[CRDT_LOG_IDS_MAX];
+    /* The position is the last rkey that was written: the log may change meanwhile. */
+    for (unsigned i = 0; i < crdt_log_count(s->log); i++) {
+        struct crdt_log_head head = crdt_log_at(s->log, i);
+        if (head.rkey <= c->position)
+            continue;
+        struct wire_writer before = *w;
+        crdt_log_ids(s->log, i, ids);
+        crdt_record_write_log(w, &head, ids);
+        if (!fits(w, &before))
+            return false;
+        c->position = head.rkey;
+    }
+    return true;
+}
+
+/* --- the index ------------------------------------------------------------------------------ */
+
+struct gathering {
+    uint32_t from;
+    unsigned count;
+    size_t bytes; /* about what they will take */
+    struct crdt_block_entry entry[ENTRIES_MAX];
+};
+
+static void gather(void *context, uint64_t id48, uint8_t weight_code, unsigned replica,
+                   uint32_t generation)
+{
+    struct gathering *g = context;
+    if (generation < g->from)
+        return;
+    const struct crdt_block_entry *before = &g->entry[g->count > 0 ? g->count - 1 : 0];
+    bool shares = g->count > 0 && before->id48 == id48 && before->code == weight_code;
+    g->bytes += shares ? HOLDER_BYTES : ENTRY_BYTES;
+    CHECK(g->count < ENTRIES_MAX);
+    g->entry[g->count++] = (struct crdt_block_entry){
+        .id48 = id48, .generation = generation, .slot = (uint16_t)replica, .code = weight_code};
+}
+
+static int next_block(const struct crdt_state *s, struct crdt_snapshot *c, struct buf *out)
+{
+    struct gathering *g = malloc(sizeof *g);
+    if (g == NULL)
+        return ERR_NOMEM;
+    g->from = c->from;
+    g->count = 0;
+    g->bytes = 0;
+    struct crdt_index_cursor cursor = c->cursor;
+    bool more = true;
+    while (more && g->bytes < CHUNK_TARGET)
+        more = crdt_index_walk(s->index, &cursor, 1, gather, g);
+    int err = 0;
+    if (g->count > 0) {
+        err = buf_append_char(out, CRDT_RECORD_BLOCK);
+        if (err == 0)
+            err = crdt_block_append(out, g->entry, g->count, s->rkey_known);
+    }
+    free(g);
+    if (err != 0)
+        return err;
+    c->cursor = cursor;
+    if (!more)
+        c->stage = STAGE_END;
+    return 0;
+}
+
+/* --- chunks --------------------------------------------------------------------------------- */
+
+static int next_rows(const struct crdt_state *s, struct crdt_snapshot *c, struct buf *out)
+{
+    int err = buf_reserve(out, CRDT_CHUNK_MAX);
+    if (err != 0)
+        return err;
+    struct wire_writer w = wire_writer_of(out->at + out->len, CRDT_CHUNK_MAX);
+    bool done = c->stage == STAGE_REGISTRY  ? next_replicas(s, c, &w)
+                : c->stage == STAGE_REPORTS ? next_reports(s, c, &w)
+                                            : next_logs(s, c, &w);
+    out->len += wire_written(&w);
+    if (done) {
+        c->stage++;
+        c->position = 0;
+    }
+    return 0;
+}
+
+int crdt_snapshot_next(const struct crdt_state *s, struct crdt_snapshot *c, struct buf *out)
+{
+    const size_t before = out->len;
+    while (out->len == before) {
+        if (c->stage >= STAGE_END)
+            return 0;
+        int err = c->stage == STAGE_INDEX ? next_block(s, c, out) : next_rows(s, c, out);
+        if (err != 0) {
+            out->len = before;
+            return err;
+        }
+    }
+    return 1;
+}
+
+int crdt_snapshot_apply(struct crdt_state *s, struct slice chunk)
+{
+    if (!crdt_records_valid(chunk, true)) {
+        s->stats.malformed++;
+        return ERR_SYNTAX;
+    }
+    (void)crdt_state_join(s, NULL, chunk);
+    return 0;
+}

@@ -1,0 +1,31 @@
+/* The inside of the state, for its own files only: state.c (life, what this router does), delta.c
+ * (telling and hearing), join.c, reconcile*.c and snapshot.c. */
+#ifndef CRDT_STATE_INSIDE_H
+#define CRDT_STATE_INSIDE_H
+
+#include "crdt/outbox.h"
+#include "crdt/state.h"
+
+struct crdt_state {
+    struct crdt_index *index;
+    struct crdt_registry *registry;
+    struct crdt_reports *reports;
+    struct crdt_log *log;
+    bool replicated;
+    struct crdt_outbox outbox;
+    uint64_t replica_waiting[CRDT_REPLICAS_MAX / 64]; /* rows of the registry to be told */
+    unsigned replicas_waiting;
+    uint64_t registry_followed;             /* version of it */
+    uint32_t rkey_known[CRDT_REPLICAS_MAX]; /* to the index, by slot */
+    struct crdt_state_stats stats;
+};
+
+/* The registry may have changed: tells the index and the log of new caches. */
+void crdt_state_follow_registry(struct crdt_state *s);
+
+/* Joins checked records. `origin` is that of a delta, NULL for a dump. Returns how many
+ * observations were news. */
+uint64_t crdt_state_join(struct crdt_state *s, const struct crdt_origin *origin,
+                         struct slice records);
+
+#endif
