@@ -3,6 +3,7 @@
 #   build/           the ordinary build: grapevine, gvctl, tests
 #   build/asan/      the same under AddressSanitizer and UndefinedBehaviorSanitizer
 #   build/fuzz/      libFuzzer targets (clang)
+#   build/sim/       with known bugs compiled in (base/bug.h), for the simulator's controls
 #
 # A new .c file in a known folder is picked up by itself; a new unit test is any
 # tests/unit/*/*_test.c, a new fuzz target any tests/fuzz/*_fuzz.c.
@@ -15,15 +16,18 @@ VARIANT ?= release
 BUILD_release := build
 BUILD_asan    := build/asan
 BUILD_fuzz    := build/fuzz
+BUILD_sim     := build/sim
 BUILD := $(BUILD_$(VARIANT))
 
 CC_release := gcc
 CC_asan    := gcc
 CC_fuzz    := clang-14
+CC_sim     := gcc
 CC := $(CC_$(VARIANT))
 
 OPT_release := -O2 -g
 OPT_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+OPT_sim     := -O2 -g -DGRAPEVINE_BUGS
 OPT_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 
 PACKAGES := build-essential pkg-config libuv1-dev libsodium-dev libmsgpack-dev libxxhash-dev \
@@ -52,12 +56,15 @@ GVCTL_SRC := $(wildcard node/gvctl/*.c)
 SIM_SRC   := $(wildcard tests/engine-sim/*.c)
 REPLAY_SRC := $(wildcard tests/bench/replay/*.c)
 BACKEND_SRC := $(wildcard tests/bench/backend.c)
+GOSSIP_BENCH_SRC := $(wildcard tests/bench/gossip/*.c)
+CLUSTER_SRC := $(wildcard tests/sim/*.c)
+MAELSTROM_SRC := $(wildcard tests/maelstrom/*.c)
 TESTLIB_SRC := $(wildcard tests/lib/*.c)
 UNIT_SRC  := $(wildcard tests/unit/*/*_test.c)
 FUZZ_SRC  := $(wildcard tests/fuzz/*_fuzz.c)
 BENCH_SRC := $(wildcard tests/bench/*_bench.c)
-ALL_SRC := $(CORE_SRC) $(SHELL_SRC) $(DAEMON_SRC) $(GVCTL_SRC) $(SIM_SRC) $(REPLAY_SRC) $(BACKEND_SRC) \
-           $(TESTLIB_SRC) $(UNIT_SRC) $(FUZZ_SRC) $(BENCH_SRC) $(wildcard tests/fuzz/lib/*.c)
+ALL_SRC := $(CORE_SRC) $(SHELL_SRC) $(DAEMON_SRC) $(GVCTL_SRC) $(SIM_SRC) $(REPLAY_SRC) $(BACKEND_SRC) $(GOSSIP_BENCH_SRC) \
+           $(CLUSTER_SRC) $(MAELSTROM_SRC) $(TESTLIB_SRC) $(UNIT_SRC) $(FUZZ_SRC) $(BENCH_SRC) $(wildcard tests/fuzz/lib/*.c)
 ALL_HDR := $(wildcard */*.h */*/*.h */*/*/*.h)
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -66,7 +73,9 @@ UNIT_BIN  := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SRC))
 FUZZ_BIN  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(FUZZ_SRC))
 BENCH_BIN := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(BENCH_SRC))
 TOOLS := $(if $(SIM_SRC),$(BUILD)/tests/engine-sim) $(if $(REPLAY_SRC),$(BUILD)/tests/replay) \
-         $(if $(BACKEND_SRC),$(BUILD)/tests/bench/backend)
+         $(if $(BACKEND_SRC),$(BUILD)/tests/bench/backend) \
+         $(if $(GOSSIP_BENCH_SRC),$(BUILD)/tests/bench/gossip-bench) \
+         $(if $(CLUSTER_SRC),$(BUILD)/tests/sim) $(if $(MAELSTROM_SRC),$(BUILD)/tests/maelstrom)
 DAEMONS := $(if $(DAEMON_SRC),$(BUILD)/grapevine) $(if $(GVCTL_SRC),$(BUILD)/gvctl)
 
 # --- building --------------------------------------------------------------------------------
@@ -106,6 +115,19 @@ $(BUILD)/tests/engine-sim: $(call obj,$(SIM_SRC)) $(BUILD)/libcore.a
 $(BUILD)/tests/replay: $(call obj,$(REPLAY_SRC)) $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ -ljansson $(SHELL_LIBS) -o $@
+
+$(BUILD)/tests/bench/gossip-bench: $(call obj,$(GOSSIP_BENCH_SRC) tests/bench/replay/proc.c) \
+                                   $(BUILD)/libshell.a $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $^ $(SHELL_LIBS) -o $@
+
+$(BUILD)/tests/sim: $(call obj,$(CLUSTER_SRC)) $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $^ $(CORE_LIBS) -o $@
+
+$(BUILD)/tests/maelstrom: $(call obj,$(MAELSTROM_SRC)) $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $^ -ljansson $(CORE_LIBS) -o $@
 
 # All of a tool but its main(), for the tests of its parts.
 $(BUILD)/libsim.a: $(filter-out %/main.o,$(call obj,$(SIM_SRC)))
@@ -188,10 +210,21 @@ check: deps-check ## lints, then the tests under ASan and UBSan; both run even i
 	else status=1; fi; \
 	exit $$status
 
+.PHONY: sim sim-controls sim-latency sim-build
+sim-build:
+	@$(MAKE) --no-print-directory -j2 -s VARIANT=sim $(BUILD_sim)/tests/sim
+sim: sim-build ## one simulated run, SEED=n [NODES=n] [PROFILE=calm] [STEPS=seconds] [BUG=name] [VERBOSE=1]
+	@$(BUILD_sim)/tests/sim run $(or $(SEED),1) $(if $(NODES),nodes=$(NODES)) $(if $(PROFILE),profile=$(PROFILE)) \
+	    $(if $(STEPS),seconds=$(STEPS)) $(if $(BUG),bug=$(BUG)) $(if $(VERBOSE),verbose)
+sim-controls: sim-build ## each known bug compiled in: is it caught? [SEEDS=n]
+	@$(BUILD_sim)/tests/sim controls $(or $(SEEDS),20)
+sim-latency: sim-build ## simulated time until all of 3, 16, 64, 256 nodes know; bytes on the wire
+	@$(BUILD_sim)/tests/sim latency && $(BUILD_sim)/tests/sim bytes
+
 .PHONY: bench
-bench: deps-bench ## against nginx and HAProxy, microbenchmarks, routing quality
+bench: deps-bench ## against nginx and HAProxy, parts, routing, gossip (SECTION=name for one)
 	@$(MAKE) --no-print-directory -j2 -s everything
-	@./tests/bench/run.sh
+	@./tests/bench/run.sh $(SECTION)
 
 .PHONY: fuzz
 fuzz: deps-check ## every fuzz target for SECONDS=60 each (FILTER=name, JOBS=1)

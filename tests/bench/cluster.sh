@@ -30,10 +30,11 @@ tests/bench/traces.sh coding
 machine() { awk '/^cpu / { for (i = 2; i <= 9; i++) all += $i; print all - $5 - $6, all }' /proc/stat; }
 
 run() { # HOW COUNT SEED
-    local flags=() i before after
+    local how=$1 flags=() i before after
     start_engines "$REPLICAS" --model sim --cache-tokens "$CACHE" --max-model-len 200000 --prefill-rate 10000 \
         --decode-base-ms 15 --decode-ns-per-context-token 30 --prefill-chunk 2048 --speed-up "$SPEED"
-    start_routers "$1" "$2" cache_aware "${COMPRESSED[@]}"
+    [ "$2" -gt 1 ] || how=apart # one router needs no gossip
+    start_routers "$how" "$2" cache_aware "${COMPRESSED[@]}"
     for i in "${!ROUTERS[@]}"; do
         flags+=(--target "${ROUTERS[$i]}" --pid "${ROUTER_PIDS[$i]}")
     done

@@ -93,8 +93,8 @@ static struct exchange reconcile(struct crdt_state *a, struct crdt_state *b)
     while (message.len > 0 && e.messages < STEPS_MAX) {
         struct crdt_reconciled done = {0};
         e.messages++;
-        e.bytes += (double)message.len +
-                   (double)((message.len + PART_BYTES - 1) / PART_BYTES) * PART_OVERHEAD;
+        size_t parts = (message.len + PART_BYTES - 1) / PART_BYTES;
+        e.bytes += (double)(message.len + parts * PART_OVERHEAD);
         CHECK(crdt_state_message(sides[e.messages % 2], slice_of(message.at, message.len), true,
                                  &reply, &done) == 0);
         e.differences += done.differences;

@@ -92,7 +92,7 @@ static double sum_bytes(const struct group_counts *c)
 static void bytes(struct group *g, const char *what, enum group_command_kind kind, unsigned authors,
                   unsigned seconds, double aim)
 {
-    struct group_counts before[GROUP_MAX], after[GROUP_MAX];
+    struct group_counts before[GROUP_MAX] = {0}, after[GROUP_MAX] = {0};
     streams(g, kind, authors, RATE);
     wait_ms(1000);
     for (unsigned i = 0; i < g->count; i++)
