@@ -42,10 +42,10 @@ static struct slice text(struct reader *r)
 }
 
 /* Passes over the rest of a value whose first token is `token`. */
-static void skip(struct reader *r, enum http_json_token token)
+static void skip(struct reader *r, enum http_json_token first)
 {
     unsigned depth = 0;
-    for (;; token = next(r)) {
+    for (enum http_json_token token = first;; token = next(r)) {
         if (token <= HTTP_JSON_MORE)
             return;
         if (token == HTTP_JSON_KEY || token == HTTP_JSON_STRING)
@@ -90,12 +90,11 @@ static void read_generation(struct reader *r, uint64_t from, struct told *out)
     uint64_t generation = 0;
     uint64_t digest = 0;
     bool empty = true;
-    enum http_json_token token;
-    while ((token = next(r)) == HTTP_JSON_KEY) {
+    while (next(r) == HTTP_JSON_KEY) {
         struct slice key = text(r);
         bool is_generation = slice_equal(key, SLICE("generation"));
         bool is_digest = slice_equal(key, SLICE("digest"));
-        token = next(r);
+        enum http_json_token token = next(r);
         if (is_generation) {
             generation = number(r, token);
         } else if (is_digest && token == HTTP_JSON_STRING) {
@@ -126,21 +125,21 @@ static void read_index(struct reader *r, enum http_json_token token, uint64_t fr
     }
 }
 
-static void read_node(struct reader *r, enum http_json_token token, uint64_t from, struct told *out)
+static void read_node(struct reader *r, enum http_json_token first, uint64_t from, struct told *out)
 {
     *out = (struct told){0};
-    if (token != HTTP_JSON_OBJECT_BEGIN) {
-        skip(r, token);
+    if (first != HTTP_JSON_OBJECT_BEGIN) {
+        skip(r, first);
         return;
     }
-    while ((token = next(r)) == HTTP_JSON_KEY) {
+    while (next(r) == HTTP_JSON_KEY) {
         struct slice key = text(r);
         int class = -1;
         for (int i = 0; i < CLASSES; i++)
             class = slice_equal(key, class_names[i]) ? i : class;
         bool is_index = slice_equal(key, SLICE("index"));
         bool is_floor = slice_equal(key, SLICE("floor"));
-        token = next(r);
+        enum http_json_token token = next(r);
         if (class >= 0 && token == HTTP_JSON_STRING) {
             out->classes[class] = text_hash(text(r));
             out->classes_told |= 1u << class;

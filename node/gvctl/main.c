@@ -257,7 +257,7 @@ static int run(const struct settings *s, unsigned given, int argc, char **argv)
         return convergence(s);
     if (c == &alone[1])
         return keygen(s->step, s->key_file);
-    return carry_out(s, c, argc > 1 ? argv[1] : NULL);
+    return carry_out(s, c, argc > 1 ? argv[1] : "-");
 }
 
 /* A number of an option, from 1 on. */

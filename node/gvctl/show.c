@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/err.h"
 
@@ -89,6 +90,262 @@ int show_explain(struct slice text)
            "(near-equal costs are drawn among)\n",
            number_of(e, "displaced_weight"), number_of(e, "decode_weight"));
     json_decref(e);
+    return 0;
+}
+
+/* --- several routers ------------------------------------------------------------------------ */
+
+enum { NAME_WIDTH = 28, COLUMN_WIDTH = 24 };
+
+/* Colours only where a person looks. */
+static const char *good(bool is_good)
+{
+    return !isatty(STDOUT_FILENO) ? "" : is_good ? "\033[32m" : "\033[31m";
+}
+
+static const char *plain(void)
+{
+    return isatty(STDOUT_FILENO) ? "\033[0m" : "";
+}
+
+static json_t *parse_object(struct slice text)
+{
+    json_t *o = json_loadb(text.at, text.len, 0, NULL);
+    if (json_is_object(o))
+        return o;
+    json_decref(o);
+    return NULL;
+}
+
+/* --- members -------------------------------------------------------------------------------- */
+
+/* 1234 -> "1.2k" */
+static const char *short_number(double n, char out[16])
+{
+    static const char units[] = " kMGTP";
+    unsigned u = 0;
+    while (n >= 9999.5 && u + 2 < sizeof units) {
+        n /= 1000;
+        u++;
+    }
+    (void)snprintf(out, 16, u > 0 && n < 100 ? "%.1f%c" : "%.0f%c", n, units[u]);
+    if (u == 0)
+        out[strlen(out) - 1] = '\0';
+    return out;
+}
+
+static const char *state_of(const json_t *m)
+{
+    if (json_is_true(json_object_get(m, "mismatch")))
+        return "mismatch"; /* its settings or its hash key are others */
+    bool joining =
+        strcmp(text_of(m, "state"), "alive") == 0 && !json_is_true(json_object_get(m, "ready"));
+    return joining ? "joining" : text_of(m, "state");
+}
+
+static void show_member(const json_t *m)
+{
+    const char *state = state_of(m);
+    bool fine = strcmp(state, "alive") == 0;
+    printf("%s %-*s %s%-8s%s %-22s %18.0f", json_is_true(json_object_get(m, "self")) ? "*" : " ",
+           NAME_WIDTH, text_of(m, "name"), good(fine), state, plain(), text_of(m, "address"),
+           number_of(m, "incarnation"));
+    if (!json_is_true(json_object_get(m, "self"))) {
+        char text[4][16];
+        printf(" %8.2f %8.0f %8.1f %6.0f %6.0f %7s %7s %7s %7s", number_of(m, "rtt_ms"),
+               number_of(m, "heard_ms_ago"), number_of(m, "lag_ms"), number_of(m, "lag_deltas"),
+               number_of(m, "lacks_of_ours"), short_number(number_of(m, "packets_in"), text[0]),
+               short_number(number_of(m, "packets_out"), text[1]),
+               short_number(number_of(m, "bytes_in"), text[2]),
+               short_number(number_of(m, "bytes_out"), text[3]));
+    }
+    printf("\n");
+}
+
+static void show_index(const json_t *stats)
+{
+    const json_t *state = json_object_get(stats, "state");
+    const json_t *repair = json_object_get(json_object_get(stats, "reconcile"), "last_round");
+    char text[3][16];
+    printf("\nindex: %s entries in %sB of %sB\n",
+           short_number(number_of(state, "index_entries"), text[0]),
+           short_number(number_of(state, "index_bytes_used"), text[1]),
+           short_number(number_of(state, "index_bytes_max"), text[2]));
+    if (json_is_object(repair))
+        printf(
+            "last comparison: with %s, %.1f s ago: %s; %.0f differences, %sB, %.1f ms\n",
+            text_of(repair, "with"), number_of(repair, "ago_ms") / 1000, text_of(repair, "result"),
+            number_of(repair, "differences"),
+            short_number(number_of(repair, "bytes_out") + number_of(repair, "bytes_in"), text[0]),
+            number_of(repair, "took_ms"));
+}
+
+int show_members(struct slice text)
+{
+    json_t *answer = parse_object(text);
+    const json_t *members = json_object_get(answer, "members");
+    if (!json_is_array(members)) {
+        json_decref(answer);
+        return ERR_SYNTAX;
+    }
+    printf("  %-*s %-8s %-22s %18s %8s %8s %8s %6s %6s %7s %7s %7s %7s\n", NAME_WIDTH, "ROUTER",
+           "STATE", "ADDRESS", "INCARNATION", "RTT ms", "HEARD ms", "LAG ms", "LAG", "LACKS",
+           "PKT IN", "PKT OUT", "B IN", "B OUT");
+    size_t i;
+    const json_t *m;
+    json_array_foreach(members, i, m)
+    {
+        show_member(m);
+    }
+    show_index(json_object_get(answer, "stats"));
+    printf("\n* is the router that was asked, and all is as it sees it. HEARD: since its last "
+           "packet. LAG: deltas of it\nthat are known here and not applied yet, and the age of "
+           "the oldest. LACKS: deltas of ours that it has not told\nto have applied.\n");
+    json_decref(answer);
+    return 0;
+}
+
+/* --- convergence ---------------------------------------------------------------------------- */
+
+bool show_convergence_equal(struct slice text, unsigned members)
+{
+    json_t *answer = parse_object(text);
+    bool equal = json_is_true(json_object_get(answer, "equal")) &&
+                 json_object_size(json_object_get(answer, "nodes")) >= members;
+    json_decref(answer);
+    return equal;
+}
+
+static double observations(const json_t *node)
+{
+    double sum = 0;
+    size_t i;
+    const json_t *generation;
+    json_array_foreach(json_object_get(node, "index"), i, generation)
+    {
+        sum += number_of(generation, "entries");
+    }
+    return sum;
+}
+
+int show_convergence(struct slice text)
+{
+    json_t *answer = parse_object(text);
+    if (answer == NULL)
+        return ERR_SYNTAX;
+    bool equal = json_is_true(json_object_get(answer, "equal"));
+    printf("%-*s %-16s %-16s %-16s %-16s %11s %12s\n", NAME_WIDTH, "ROUTER", "REGISTRY", "INDEX",
+           "LOG", "REPORTS", "GENERATIONS", "OBSERVATIONS");
+    const char *name;
+    json_t *node;
+    json_object_foreach(json_object_get(answer, "nodes"), name, node)
+    {
+        const char *error = json_string_value(json_object_get(node, "error"));
+        if (error != NULL) {
+            printf("%-*s %sno answer: %s%s\n", NAME_WIDTH, name, good(false), error, plain());
+            continue;
+        }
+        printf("%-*s %-16s %-16s %-16s %-16s %11zu %12.0f%s\n", NAME_WIDTH, name,
+               text_of(node, "registry"), text_of(node, "whole_index"), text_of(node, "log"),
+               text_of(node, "reports"), json_array_size(json_object_get(node, "index")),
+               observations(node),
+               json_is_true(json_object_get(node, "ready")) ? "" : "  (joining)");
+    }
+    printf("\n%s%s%s\n", good(equal),
+           equal ? "equal: all routers hold the same state"
+                 : "not equal (what was just learned may still be on its way)",
+           plain());
+    json_decref(answer);
+    return 0;
+}
+
+/* --- explain, side by side ------------------------------------------------------------------ */
+
+static const json_t *find_replica(const json_t *node, const char *name)
+{
+    size_t i;
+    const json_t *replica;
+    json_array_foreach(json_object_get(node, "replicas"), i, replica)
+    {
+        if (strcmp(text_of(replica, "replica"), name) == 0)
+            return replica;
+    }
+    return NULL;
+}
+
+/* The names of all replicas that any node weighs, in a JSON object. */
+static json_t *all_replicas(json_t *nodes)
+{
+    json_t *names = json_object();
+    const char *key;
+    json_t *node;
+    json_object_foreach(nodes, key, node)
+    {
+        size_t i;
+        const json_t *replica;
+        json_array_foreach(json_object_get(node, "replicas"), i, replica)
+        {
+            (void)json_object_set_new(names, text_of(replica, "replica"), json_true());
+        }
+    }
+    return names;
+}
+
+static void show_row(json_t *nodes, const char *replica)
+{
+    printf("%-*s", NAME_WIDTH, replica);
+    const char *key;
+    json_t *node;
+    json_object_foreach(nodes, key, node)
+    {
+        const json_t *r = find_replica(node, replica);
+        char cell[64] = "-";
+        if (r != NULL)
+            (void)snprintf(cell, sizeof cell, "%c%9.3f %10.0f",
+                           strcmp(text_of(node, "choice"), replica) == 0 ? '>' : ' ',
+                           number_of(r, "cost_s"), number_of(r, "cached_tokens"));
+        printf(" %*s", COLUMN_WIDTH, cell);
+    }
+    printf("\n");
+}
+
+int show_explain_all(struct slice text)
+{
+    json_t *answer = parse_object(text);
+    json_t *nodes = json_object_get(answer, "nodes");
+    if (!json_is_object(nodes)) {
+        json_decref(answer);
+        return ERR_SYNTAX;
+    }
+    const char *key;
+    json_t *node;
+    printf("%-*s", NAME_WIDTH, "");
+    json_object_foreach(nodes, key, node)
+    {
+        printf(" %*.*s", COLUMN_WIDTH, COLUMN_WIDTH, key);
+    }
+    printf("\n%-*s", NAME_WIDTH, "REPLICA");
+    json_object_foreach(nodes, key, node)
+    {
+        printf(" %*s", COLUMN_WIDTH, "COST s     CACHED");
+    }
+    printf("\n");
+    json_t *replicas = all_replicas(nodes);
+    json_t *unused;
+    const char *name;
+    json_object_foreach(replicas, name, unused)
+    {
+        show_row(nodes, name);
+    }
+    json_decref(replicas);
+    json_object_foreach(nodes, key, node)
+    {
+        const char *error = json_string_value(json_object_get(node, "error"));
+        if (error != NULL)
+            printf("%s: %s\n", key, error);
+    }
+    printf("\n> marks the choice of each router; CACHED is in tokens\n");
+    json_decref(answer);
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* JSON of the admin port as tables for people: show.c one router, show_cluster.c several. */
+/* JSON of the admin port as tables for people. */
 #ifndef NODE_GVCTL_SHOW_H
 #define NODE_GVCTL_SHOW_H
 

@@ -105,7 +105,7 @@ void io_udp_send(struct io_gossip *g, const struct gossip_address *to, const uin
         g->stats.send_errors++;
         return;
     }
-    uv_buf_t iov = uv_buf_init((char *)(uintptr_t)bytes, (unsigned)len);
+    uv_buf_t iov = uv_buf_init((char *)bytes, (unsigned)len);
     int n = uv_udp_try_send(&g->udp, &iov, 1, (const struct sockaddr *)&at);
     if (n == UV_EAGAIN)
         enqueue(g, (const struct sockaddr *)&at, bytes, len);
