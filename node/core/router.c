@@ -466,6 +466,7 @@ int node_router_choose_by_load(struct node_router *r, const struct node_request 
 void node_router_tick(struct node_router *r, uint64_t now_ms)
 {
     node_router_clock(r, now_ms);
+    node_router_loads_take(r); /* decisions do it themselves; this is for who only looks */
     struct crdt_index_stats stats;
     crdt_index_stats(r->index, &stats);
     double seconds = now_ms > r->ticked_ms ? (double)(now_ms - r->ticked_ms) / 1000 : 0;

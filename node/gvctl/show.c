@@ -147,9 +147,9 @@ static void show_member(const json_t *m)
 {
     const char *state = state_of(m);
     bool fine = strcmp(state, "alive") == 0;
-    printf("%s %-*s %s%-8s%s %-22s %18.0f", json_is_true(json_object_get(m, "self")) ? "*" : " ",
+    printf("%s %-*s %s%-8s%s %-22s %18lld", json_is_true(json_object_get(m, "self")) ? "*" : " ",
            NAME_WIDTH, text_of(m, "name"), good(fine), state, plain(), text_of(m, "address"),
-           number_of(m, "incarnation"));
+           (long long)json_integer_value(json_object_get(m, "incarnation")));
     if (!json_is_true(json_object_get(m, "self"))) {
         char text[4][16];
         printf(" %8.2f %8.0f %8.1f %6.0f %6.0f %7s %7s %7s %7s", number_of(m, "rtt_ms"),
