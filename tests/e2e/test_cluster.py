@@ -9,12 +9,11 @@ import socket
 import stat
 import subprocess
 import tempfile
-import threading
 import time
 import unittest
 
 from lib import HOST, LIMIT, Case, Engine, Router, binary, closed_port, wait_for
-from test_engines import CHAT, FAST, message, words
+from test_engines import CHAT, FAST, chat, message, words
 
 FAST_PROBES = ("--scrape-interval", "200ms")
 
@@ -80,6 +79,10 @@ class Clustered(Case):
         with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
             f.write(out)
         return path
+
+    def read_key(self):
+        with open(self.key) as f:
+            return f.read()
 
     def node(self, name, engines, *args, join=None, listen=HOST + ":0", key=None, ready=True,
              **how):
@@ -164,10 +167,8 @@ class Members(Clustered):
         nodes = self.cluster(3, [sim])
         wait_for(lambda: sim.name in str(nodes[1].events("replica_up")), "the replica at r2")
         c = self.client(nodes[1])
-        c.send(b"POST " + CHAT.encode() + b" HTTP/1.1\r\nHost: a\r\nContent-Type: application/json"
-               b"\r\nContent-Length: %d\r\n\r\n%s" % ((lambda b: (len(b), b))(json.dumps(
-                   {"model": "sim", "max_tokens": 2000, "stream": True,
-                    "messages": [message("user", "go on")]}).encode())))
+        c.send(chat({"model": "sim", "max_tokens": 2000, "stream": True,
+                     "messages": [message("user", "go on")]}))
         c.head()
 
         def remote(r):
@@ -183,7 +184,7 @@ class Members(Clustered):
         for r in (nodes[0], nodes[2]):
             wait_for(lambda: remote(r) == 0, "no load of r2", step=0.02)
         took = time.monotonic() - began
-        print("load of a killed router gone after %.2f s" % took)
+        self.assertLess(took, 10, "the target is 3 s; a busy machine gets more")
         for r in (nodes[0], nodes[2]):
             wait_for(lambda: self.members(r)["r2"]["state"] in ("dead", "left"), "r2 dead")
         again = self.node("r2", [sim], join=nodes[0], listen="%s:%d" % (HOST, port))
@@ -247,7 +248,7 @@ class Members(Clustered):
             self.wait_alive(r, ["r1", "r2"])
         self.converge(first, 2)
         both = self.node("r3", [e], join="%s:%d" % (HOST, second.gossip_port))  # IPv4 to [::]
-        self.wait_alive(both, ["r1", "r2", "r3"][1 - 1:])
+        self.wait_alive(both, ["r1", "r2", "r3"])
 
 
 class Keys(Clustered):
@@ -338,7 +339,7 @@ class Keys(Clustered):
                 r.signal(signal.SIGHUP)
                 r.wait_event("cluster_key_read", n)
                 self.assertEqual(self.alive(nodes[i]), names)
-        old = open(self.key).read()
+        old = self.read_key()
         step("--next", 1)
         third = self.node("r3", [e], join=nodes[0])
         names.append("r3")
@@ -353,7 +354,7 @@ class Keys(Clustered):
         step("--finish", 3)
         self.assertEqual(gvctl("keygen", "--finish", self.key)[0], 1)
         self.assertEqual(stat.S_IMODE(os.stat(self.key).st_mode), 0o600)
-        new = open(self.key).read()
+        new = self.read_key()
         self.assertNotEqual(new, old)
         self.assertEqual(re.findall("hash .*", new), re.findall("hash .*", old))
         self.assertEqual(len(re.findall("(?m)^(key|next) ", new)), 1)
@@ -514,7 +515,6 @@ class Shared(Clustered):
         c = self.client(r)
         body = {"model": "sim", "max_tokens": 60, "stream": True,
                 "messages": [message("user", "go on")]}
-        from test_engines import chat
         c.send(chat(body))
         head = c.head()
         where = head.get("x-grapevine-replica")
