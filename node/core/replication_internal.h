@@ -56,7 +56,7 @@ struct node_round {
     bool force;
     uint64_t began_us, ended_us;
     uint64_t bytes_out, bytes_in;
-    bool equal, differs, decoded, too_many;
+    bool equal, differs, worked, too_many;
     uint64_t differences, joined;
 };
 
@@ -67,7 +67,7 @@ struct node_reconcile {
     uint64_t lost;            /* the author whose deltas are lost; 0: none */
     struct node_round round;  /* the present or last one */
     struct node_round repair; /* the last one that found differences */
-    uint64_t rounds, rounds_equal, rounds_unsettled, rounds_decoded, rounds_too_many,
+    uint64_t rounds, rounds_equal, rounds_unsettled, rounds_worked, rounds_too_many,
         rounds_unanswered;
     uint64_t differences, joined, bytes_out, bytes_in;
 };

@@ -210,7 +210,7 @@ static void put_round(struct json_writer *w, const struct node_replication *n, c
     put_text(w, "result",
              r->open       ? "under way"
              : r->too_many ? "too many differences: a snapshot is taken"
-             : r->decoded  ? "repaired"
+             : r->worked   ? "repaired"
              : r->equal    ? "equal"
              : r->differs  ? "differs, perhaps on its way"
                            : "no answer");
@@ -232,7 +232,7 @@ static void put_reconcile(struct json_writer *w, const struct node_replication *
     put_u64(w, "rounds", a->rounds);
     put_u64(w, "rounds_equal", a->rounds_equal);
     put_u64(w, "rounds_unsettled", a->rounds_unsettled);
-    put_u64(w, "rounds_repaired", a->rounds_decoded);
+    put_u64(w, "rounds_repaired", a->rounds_worked);
     put_u64(w, "rounds_unanswered", a->rounds_unanswered);
     put_u64(w, "rounds_too_many", a->rounds_too_many);
     put_u64(w, "differences", a->differences);

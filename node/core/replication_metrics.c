@@ -68,7 +68,7 @@ static int put_reconcile(const struct node_replication *n, struct buf *out)
         uint64_t count;
     } results[] = {
         {"equal", a->rounds_equal},           {"unsettled", a->rounds_unsettled},
-        {"repaired", a->rounds_decoded},      {"too_many", a->rounds_too_many},
+        {"repaired", a->rounds_worked},       {"too_many", a->rounds_too_many},
         {"unanswered", a->rounds_unanswered},
     };
     int err = buf_printf(out, "# HELP grapevine_reconcile_rounds_total Rounds of anti-entropy that "

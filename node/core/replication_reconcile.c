@@ -7,7 +7,6 @@
 enum {
     FORCE_US = 10000000,    /* what differs so long is more than traffic on its way */
     LOST_US = 50000,        /* after a loss: more is likely to be lost at once */
-    ROUND_US = 5000000,     /* a round without an answer is over then */
     SNAPSHOT_US = 30000000, /* at most one snapshot for repair in so long */
 };
 
@@ -55,15 +54,15 @@ static void round_end(struct node_replication *n, uint64_t now_us)
         return;
     r->open = false;
     r->ended_us = now_us;
+    /* Whoever of the two decodes, both have worked on it. */
+    r->worked = r->bytes_in > 0 && !r->equal && !r->differs;
     a->rounds_equal += r->equal;
     a->rounds_unsettled += r->differs;
-    a->rounds_decoded += r->decoded;
-    a->rounds_unanswered += !r->equal && !r->differs && !r->decoded && !r->too_many;
-    a->differed = !r->equal && (r->differs || a->differed);
-    if (r->decoded || r->too_many) {
+    a->rounds_worked += r->worked;
+    a->rounds_unanswered += r->bytes_in == 0;
+    a->differed = r->differs || (a->differed && r->bytes_in == 0);
+    if (r->worked)
         a->repair = *r;
-        a->differed = false;
-    }
 }
 
 static uint64_t draw_peer(struct node_replication *n)
@@ -112,8 +111,6 @@ void node_reconcile_run(struct node_replication *n, uint64_t now_us)
     a->due_us = now_us + n->config.reconcile_us * 3 / 4 +
                 prng_below(&n->prng, n->config.reconcile_us / 2 + 1);
     node_clock_check(n, now_us);
-    if (a->round.open && now_us - a->round.began_us < ROUND_US && a->round.bytes_in > 0)
-        return; /* a repair is under way */
     if (n->ready)
         round_begin(n, now_us);
 }
@@ -150,17 +147,20 @@ static void take_state(struct node_replication *n, uint64_t peer, enum node_mess
     a->differences += done.differences;
     a->joined += done.joined;
     if (own) {
-        round->decoded = round->decoded || done.decoded;
         round->too_many = round->too_many || done.too_many;
         round->differences += done.differences;
         round->joined += done.joined;
     }
-    if (n->message.len > NODE_MESSAGE_HEAD)
+    /* What differs while both still hear from others is most likely on its way. */
+    bool wait = kind == NODE_MESSAGE_SUMMARY && !settled && !force && !done.equal;
+    if (n->message.len > NODE_MESSAGE_HEAD && !wait)
         (void)send_message(n, peer, now_us);
     else if (kind == NODE_MESSAGE_SUMMARY)
         node_reconcile_say(n, peer, done.equal ? NODE_MESSAGE_EQUAL : NODE_MESSAGE_DIFFERS, now_us);
     if (own && n->message.len <= NODE_MESSAGE_HEAD)
         round_end(n, now_us);
+    if (wait)
+        return;
     if (done.too_many)
         take_snapshot(n, peer, now_us);
 }

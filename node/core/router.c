@@ -109,11 +109,15 @@ bool node_router_model_known(const struct node_router *r, struct slice model)
 {
     struct node_replica_set serving;
     serving_find(r, model, &serving);
+    bool any = false;
     for (unsigned k = 0; k < r->replica_count; k++) {
-        if (node_replica_set_has(&serving, k) && !r->replicas[k].absent)
+        if (r->replicas[k].absent)
+            continue;
+        if (node_replica_set_has(&serving, k))
             return true;
+        any = true;
     }
-    return r->replica_count == 0;
+    return !any;
 }
 
 bool node_router_ready(const struct node_router *r)
@@ -192,11 +196,15 @@ static int candidates_find(struct node_router *r, const struct node_request *req
         if (r->candidate_count > 0)
             return ERR_OK;
     }
+    bool any = false;
     for (unsigned k = 0; k < r->replica_count; k++) {
-        if (node_replica_set_has(&serving, k) && !r->replicas[k].absent)
+        if (r->replicas[k].absent)
+            continue;
+        if (node_replica_set_has(&serving, k))
             return ERR_UNREACHABLE;
+        any = true;
     }
-    return r->replica_count == 0 || request->replica_wanted >= 0 ? ERR_UNREACHABLE : ERR_NOT_FOUND;
+    return !any || request->replica_wanted >= 0 ? ERR_UNREACHABLE : ERR_NOT_FOUND;
 }
 
 static struct node_size size_of(struct node_router *r, const struct node_request *request)
@@ -466,7 +474,6 @@ int node_router_choose_by_load(struct node_router *r, const struct node_request 
 void node_router_tick(struct node_router *r, uint64_t now_ms)
 {
     node_router_clock(r, now_ms);
-    node_router_loads_take(r); /* decisions do it themselves; this is for who only looks */
     struct crdt_index_stats stats;
     crdt_index_stats(r->index, &stats);
     double seconds = now_ms > r->ticked_ms ? (double)(now_ms - r->ticked_ms) / 1000 : 0;

@@ -158,8 +158,10 @@ static void replica_load(struct json_writer *w, const struct node_router *r,
     put_u64(w, "prefill_tokens", k->load.prefill_tokens);
     put_u64(w, "context_tokens", k->load.context_tokens);
     put_double(w, "queue_s", node_load_queue_s(r->bookings, &k->load, rate, now_ms));
-    put_u64(w, "requests_of_others", k->remote.requests);
-    put_u64(w, "prefill_tokens_of_others", k->remote.prefill_tokens);
+    struct crdt_load others;
+    crdt_reports_load_sum(crdt_state_reports(r->state), (unsigned)(k - r->replicas), &others);
+    put_u64(w, "requests_of_others", others.requests);
+    put_u64(w, "prefill_tokens_of_others", others.prefill_tokens);
     json_object_end(w);
 }
 

@@ -58,6 +58,13 @@ static double scrape_age_s(const struct context *c, const struct node_replica *k
     return c->now_ms > k->scraped_ms ? (double)(c->now_ms - k->scraped_ms) / 1000 : 0;
 }
 
+static struct crdt_load others(const struct context *c, const struct node_replica *k)
+{
+    struct crdt_load sum;
+    crdt_reports_load_sum(crdt_state_reports(c->r->state), (unsigned)(k - c->r->replicas), &sum);
+    return sum;
+}
+
 #define REPLICA_METRICS(X)                                                                         \
     X(up, "gauge", "1 if the replica gets new requests.", node_replica_usable(k, NODE_HEALTH_UP))  \
     X(backing_off, "gauge",                                                                        \
@@ -69,10 +76,10 @@ static double scrape_age_s(const struct context *c, const struct node_replica *k
     X(context_tokens, "gauge", "Tokens of context of the requests in flight.",                     \
       (double)k->load.context_tokens)                                                              \
     X(requests_of_others, "gauge", "Requests in flight there, of all other routers.",              \
-      (double)k->remote.requests)                                                                  \
+      (double)others(c, k).requests)                                                               \
     X(prefill_tokens_of_others, "gauge",                                                           \
       "Uncached prompt tokens not computed yet, of all other routers.",                            \
-      (double)k->remote.prefill_tokens)                                                            \
+      (double)others(c, k).prefill_tokens)                                                         \
     X(queue_seconds, "gauge", "Estimated time until the booked prefill is computed.",              \
       node_load_queue_s(c->r->bookings, &k->load, node_ratio_value(&k->rate), c->now_ms))          \
     X(prefill_tokens_per_second, "gauge", "Learned prefill rate.", node_ratio_value(&k->rate))     \

@@ -1,0 +1,905 @@
+#include "node/core/replication.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "node/core/affinity.h"
+#include "node/core/digests.h"
+#include "node/core/replication_request.h"
+#include "node/core/router_share.h"
+#include "tests/lib/cluster.h"
+#include "tests/lib/test.h"
+
+enum { S = 1000000, MS = 1000 };
+
+static const struct node_usage no_usage = {-1, -1, -1};
+
+/* Routers that know each other, with the same replicas in different orders. */
+static void start(struct cluster *c, unsigned count, unsigned replicas)
+{
+    cluster_init(c, count, 1);
+    for (unsigned i = 0; i < count; i++) {
+        cluster_start(c, i);
+        cluster_run(c, 100 * MS);
+    }
+    cluster_settle(c);
+    for (unsigned i = 0; i < count; i++) {
+        for (unsigned k = 0; k < replicas; k++) {
+            char name[32];
+            (void)snprintf(name, sizeof name, "replica-%u:8000", (k + i) % replicas);
+            (void)cluster_replica(c, i, name);
+        }
+    }
+    cluster_run(c, 500 * MS);
+}
+
+static struct slice name_at(struct cluster *c, unsigned node, unsigned replica)
+{
+    return node_router_replica_name(c->nodes[node].router, replica);
+}
+
+static json_t *replica_json(struct cluster *c, unsigned node, const char *name)
+{
+    struct buf text = {0};
+    assert_int_equal(node_router_replicas_json(c->nodes[node].router, cluster_ms(c), &text), 0);
+    json_t *rows = json_loadb(text.at, text.len, 0, NULL);
+    buf_free(&text);
+    assert_non_null(rows);
+    json_t *found = NULL;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        json_t *row = json_array_get(rows, i);
+        if (strcmp(json_string_value(json_object_get(row, "name")), name) == 0)
+            found = json_incref(row);
+    }
+    json_decref(rows);
+    return found;
+}
+
+static double number_of(struct cluster *c, unsigned node, const char *replica, const char *group,
+                        const char *key)
+{
+    json_t *row = replica_json(c, node, replica);
+    assert_non_null(row);
+    const json_t *value = json_object_get(json_object_get(row, group), key);
+    assert_true(json_is_number(value));
+    double number = json_number_value(value);
+    json_decref(row);
+    return number;
+}
+
+static json_t *stats(struct cluster *c, unsigned node)
+{
+    struct buf text = {0};
+    assert_int_equal(node_replication_stats_json(c->nodes[node].replication, c->now_us, &text), 0);
+    json_t *root = json_loadb(text.at, text.len, 0, NULL);
+    buf_free(&text);
+    assert_non_null(root);
+    return root;
+}
+
+static double stat_of(struct cluster *c, unsigned node, const char *group, const char *key)
+{
+    json_t *root = stats(c, node);
+    const json_t *value = json_object_get(json_object_get(root, group), key);
+    assert_true(json_is_number(value));
+    double number = json_number_value(value);
+    json_decref(root);
+    return number;
+}
+
+/* --- what routers tell each other ------------------------------------------------------------ */
+
+static void turns_over_three_routers_find_the_cache(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 3, 4);
+    struct chain chain;
+    char first[64] = "";
+    for (unsigned turn = 0; turn < 9; turn++) {
+        cluster_prompt(&chain, 7, 4000 + 500 * turn);
+        struct node_decision d = cluster_choose(&c, turn % 3, &chain);
+        char name[64];
+        assert_true(slice_to_cstr(name_at(&c, turn % 3, d.replica), name, sizeof name));
+        if (turn == 0)
+            memcpy(first, name, sizeof first);
+        else
+            assert_true(d.cached_tokens > 3000 + 500 * (turn - 1));
+        assert_string_equal(name, first);
+        cluster_run(&c, 50 * MS);
+        cluster_finish(&c, turn % 3, d, &no_usage);
+        cluster_run(&c, 50 * MS);
+    }
+    assert_true(cluster_until(&c, 5 * S, cluster_agrees));
+    cluster_free(&c);
+}
+
+static void work_of_one_is_load_for_all(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 3, 2);
+    struct chain chain;
+    cluster_prompt(&chain, 1, 20000);
+    struct node_decision a = cluster_choose(&c, 0, &chain);
+    char busy[64];
+    assert_true(slice_to_cstr(name_at(&c, 0, a.replica), busy, sizeof busy));
+    cluster_run(&c, 20 * MS);
+    for (unsigned i = 1; i < 3; i++)
+        assert_true(number_of(&c, i, busy, "load", "prefill_tokens_of_others") == 20000);
+    /* Another prompt goes elsewhere, though this router has sent nothing there. */
+    cluster_prompt(&chain, 2, 20000);
+    struct node_decision b = cluster_choose(&c, 1, &chain);
+    assert_false(slice_equal(name_at(&c, 1, b.replica), slice_of_cstr(busy)));
+    cluster_finish(&c, 0, a, &no_usage);
+    cluster_finish(&c, 1, b, &no_usage);
+    cluster_run(&c, 20 * MS);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(number_of(&c, i, busy, "load", "requests_of_others") == 0);
+    cluster_free(&c);
+}
+
+static void the_load_of_a_killed_router_goes(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 3, 1);
+    struct chain chain;
+    cluster_prompt(&chain, 1, 20000);
+    (void)cluster_choose(&c, 2, &chain);
+    cluster_run(&c, 50 * MS);
+    assert_true(number_of(&c, 0, "replica-0:8000", "load", "requests_of_others") == 1);
+    cluster_kill(&c, 2);
+    cluster_run(&c, 3 * S);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(number_of(&c, i, "replica-0:8000", "load", "requests_of_others") == 0);
+        assert_int_equal(c.nodes[i].events[NODE_REPLICATION_MEMBER_DEAD], 1);
+        /* The load counts in a decision, not only in the table. */
+        cluster_prompt(&chain, 3, 4000);
+        struct node_decision d = cluster_choose(&c, i, &chain);
+        cluster_finish(&c, i, d, &no_usage);
+    }
+    /* Its observations stay. */
+    cluster_prompt(&chain, 1, 20000);
+    assert_true(cluster_choose(&c, 0, &chain).cached_tokens > 19000);
+    cluster_free(&c);
+}
+
+static void who_joins_knows_everything_when_it_is_ready(void **state)
+{
+    (void)state;
+    struct cluster c;
+    cluster_init(&c, 3, 2);
+    for (unsigned i = 0; i < 2; i++)
+        cluster_start(&c, i);
+    cluster_settle(&c);
+    for (unsigned i = 0; i < 2; i++)
+        (void)cluster_replica(&c, i, "replica-0:8000");
+    cluster_run(&c, 100 * MS);
+    struct chain chain;
+    for (unsigned s = 0; s < 10; s++) {
+        cluster_prompt(&chain, s, 8000);
+        cluster_finish(&c, s % 2, cluster_choose(&c, s % 2, &chain), &no_usage);
+        cluster_run(&c, 10 * MS);
+    }
+    (void)cluster_choose(&c, 0, &chain);
+    cluster_start(&c, 2);
+    assert_false(node_replication_ready(c.nodes[2].replication));
+    cluster_settle(&c);
+    /* It is configured with no replica: it has it from the others. */
+    int slot = node_router_replica_find(c.nodes[2].router, SLICE("replica-0:8000"));
+    assert_true(slot >= 0);
+    assert_true(node_router_replica_present(c.nodes[2].router, (unsigned)slot));
+    assert_true(c.nodes[2].has[slot]);
+    assert_true(number_of(&c, 2, "replica-0:8000", "load", "requests_of_others") == 1);
+    /* Not probed yet here, and up by the word of the others. */
+    for (unsigned s = 0; s < 10; s++) {
+        cluster_prompt(&chain, s, 8000);
+        struct node_decision d = cluster_choose(&c, 2, &chain);
+        assert_true(d.cached_tokens > 7000);
+        cluster_finish(&c, 2, d, &no_usage);
+    }
+    assert_int_equal(c.nodes[2].events[NODE_REPLICATION_READY], 1);
+    assert_true(cluster_until(&c, 5 * S, cluster_agrees));
+    cluster_free(&c);
+}
+
+static void the_first_of_all_is_ready_alone(void **state)
+{
+    (void)state;
+    struct cluster c;
+    cluster_init(&c, 3, 3);
+    /* Its seed is not there. */
+    cluster_start(&c, 1);
+    cluster_run(&c, 2500 * MS);
+    assert_false(node_replication_ready(c.nodes[1].replication));
+    cluster_run(&c, 1 * S);
+    assert_true(node_replication_ready(c.nodes[1].replication));
+    cluster_start(&c, 0);
+    cluster_start(&c, 2);
+    cluster_settle(&c);
+    cluster_free(&c);
+}
+
+static void a_snapshot_that_breaks_off_is_taken_from_another(void **state)
+{
+    (void)state;
+    struct cluster c;
+    cluster_init(&c, 3, 4);
+    cluster_start(&c, 0);
+    cluster_start(&c, 1);
+    cluster_settle(&c);
+    /* Calls to router 0 fail: its packets arrive, connections do not. */
+    cluster_start(&c, 2);
+    for (unsigned i = 0; i < 4000 && !node_replication_ready(c.nodes[2].replication); i++) {
+        cluster_run(&c, 1 * MS);
+        for (unsigned k = 0; k < c.call_count; k++) {
+            if (c.calls[k].server == 0 && c.calls[k].kind == NODE_CALL_SNAPSHOT)
+                c.calls[k].server = CLUSTER_NODES_MAX - 1;
+        }
+    }
+    assert_true(node_replication_ready(c.nodes[2].replication));
+    cluster_free(&c);
+}
+
+/* --- replicas -------------------------------------------------------------------------------- */
+
+static bool has(struct cluster *c, unsigned node, const char *name)
+{
+    int slot = node_router_replica_find(c->nodes[node].router, slice_of_cstr(name));
+    return slot >= 0 && node_router_replica_present(c->nodes[node].router, (unsigned)slot);
+}
+
+static bool told(struct cluster *c, unsigned node, const char *name)
+{
+    int slot = node_router_replica_find(c->nodes[node].router, slice_of_cstr(name));
+    return slot >= 0 && c->nodes[node].has[slot];
+}
+
+static void draining_holds_everywhere(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 3, 2);
+    int slot = node_router_replica_find(c.nodes[0].router, SLICE("replica-0:8000"));
+    node_router_replica_drain(c.nodes[0].router, (unsigned)slot, true);
+    node_replication_run(c.nodes[0].replication, c.now_us);
+    cluster_run(&c, 50 * MS);
+    struct chain chain;
+    for (unsigned i = 0; i < 3; i++) {
+        for (unsigned s = 0; s < 10; s++) {
+            cluster_prompt(&chain, s, 4000);
+            struct node_decision d = cluster_choose(&c, i, &chain);
+            assert_slice_equal(name_at(&c, i, d.replica), "replica-1:8000");
+            cluster_finish(&c, i, d, &no_usage);
+        }
+    }
+    /* Another router may undo it. */
+    slot = node_router_replica_find(c.nodes[2].router, SLICE("replica-0:8000"));
+    assert_int_equal(node_router_replica_health(c.nodes[2].router, (unsigned)slot),
+                     NODE_HEALTH_DRAINING);
+    node_router_replica_drain(c.nodes[2].router, (unsigned)slot, false);
+    node_replication_run(c.nodes[2].replication, c.now_us);
+    cluster_run(&c, 50 * MS);
+    slot = node_router_replica_find(c.nodes[0].router, SLICE("replica-0:8000"));
+    assert_int_equal(node_router_replica_health(c.nodes[0].router, (unsigned)slot), NODE_HEALTH_UP);
+    cluster_free(&c);
+}
+
+static void replicas_come_and_go_at_run_time(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 3, 1);
+    struct node_router *r0 = c.nodes[0].router, *r1 = c.nodes[1].router;
+    struct slice name = SLICE("new:8000");
+    assert_int_equal(node_router_replica_wish(r0, name, NODE_REPLICA_REMOVE, NODE_ENGINE_AUTO),
+                     ERR_NOT_FOUND);
+    assert_true(node_router_replica_wish(r0, name, NODE_REPLICA_ADD, NODE_ENGINE_SGLANG) >= 0);
+    assert_int_equal(node_router_replica_wish(r0, name, NODE_REPLICA_ADD, NODE_ENGINE_AUTO),
+                     ERR_EXISTS);
+    assert_true(told(&c, 0, "new:8000"));
+    node_replication_run(c.nodes[0].replication, c.now_us);
+    cluster_run(&c, 500 * MS);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(has(&c, i, "new:8000") && told(&c, i, "new:8000"));
+        unsigned slot = (unsigned)node_router_replica_find(c.nodes[i].router, name);
+        assert_int_equal(node_router_replica_engine(c.nodes[i].router, slot), NODE_ENGINE_SGLANG);
+    }
+    assert_true(node_router_replica_wish(r1, name, NODE_REPLICA_REMOVE, NODE_ENGINE_AUTO) >= 0);
+    /* Whatever a configuration says. */
+    assert_true(node_router_replica_wish(r1, SLICE("replica-0:8000"), NODE_REPLICA_REMOVE,
+                                         NODE_ENGINE_AUTO) >= 0);
+    node_replication_run(c.nodes[1].replication, c.now_us);
+    cluster_run(&c, 500 * MS);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_false(has(&c, i, "new:8000") || told(&c, i, "new:8000"));
+        assert_false(has(&c, i, "replica-0:8000"));
+        assert_null(replica_json(&c, i, "new:8000"));
+        struct chain chain;
+        cluster_prompt(&chain, 1, 1000);
+        struct node_request request = {.chain = &chain, .replica_wanted = -1};
+        struct node_decision d;
+        assert_int_equal(node_router_choose(c.nodes[i].router, &request, NULL, cluster_ms(&c), &d),
+                         ERR_UNREACHABLE);
+    }
+    assert_true(node_router_replica_wish(r1, SLICE("replica-0:8000"), NODE_REPLICA_FORGET,
+                                         NODE_ENGINE_AUTO) >= 0);
+    node_replication_run(c.nodes[1].replication, c.now_us);
+    cluster_run(&c, 500 * MS);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(has(&c, i, "replica-0:8000") && told(&c, i, "replica-0:8000"));
+    cluster_free(&c);
+}
+
+static void a_replica_that_nobody_names_any_more_goes(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 3, 1);
+    (void)cluster_replica(&c, 2, "only-here:8000");
+    cluster_run(&c, 500 * MS);
+    assert_true(has(&c, 0, "only-here:8000") && told(&c, 0, "only-here:8000"));
+    cluster_kill(&c, 2);
+    cluster_run(&c, 4 * S);
+    assert_false(has(&c, 0, "only-here:8000") || told(&c, 0, "only-here:8000"));
+    assert_true(has(&c, 0, "replica-0:8000"));
+    cluster_start(&c, 2);
+    (void)cluster_replica(&c, 2, "only-here:8000");
+    cluster_settle(&c);
+    cluster_run(&c, 1 * S);
+    assert_true(has(&c, 0, "only-here:8000") && told(&c, 0, "only-here:8000"));
+    cluster_free(&c);
+}
+
+/* --- restarts of engines --------------------------------------------------------------------- */
+
+static void scrape(struct cluster *c, unsigned node, double started_s, double queries)
+{
+    struct node_router *r = c->nodes[node].router;
+    int slot = node_router_replica_find(r, SLICE("replica-0:8000"));
+    struct node_scrape s = node_scrape_untold;
+    s.start_time_s = started_s;
+    s.prefix_queries = queries;
+    s.prefix_hits = 0;
+    s.running = s.waiting = 0;
+    (void)node_router_scraped(r, (unsigned)slot, &s, cluster_ms(c));
+    node_replication_run(c->nodes[node].replication, c->now_us);
+}
+
+static uint64_t cached(struct cluster *c, unsigned node, uint64_t seed)
+{
+    struct chain chain;
+    cluster_prompt(&chain, seed, 8000);
+    struct node_request request = {.chain = &chain, .replica_wanted = -1};
+    struct buf text = {0};
+    assert_int_equal(node_router_explain(c->nodes[node].router, &request, cluster_ms(c), &text), 0);
+    json_t *root = json_loadb(text.at, text.len, 0, NULL);
+    buf_free(&text);
+    assert_non_null(root);
+    const json_t *row = json_array_get(json_object_get(root, "replicas"), 0);
+    uint64_t tokens = (uint64_t)json_integer_value(json_object_get(row, "cached_tokens"));
+    json_decref(root);
+    return tokens;
+}
+
+static void say(struct cluster *c, unsigned node, uint64_t seed)
+{
+    struct chain chain;
+    cluster_prompt(&chain, seed, 8000);
+    cluster_finish(c, node, cluster_choose(c, node, &chain), &no_usage);
+    cluster_run(c, 50 * MS);
+}
+
+static void a_restart_is_noticed_once_by_all(void **state)
+{
+    (void)state;
+    for (unsigned told_start = 0; told_start < 2; told_start++) {
+        struct cluster c;
+        start(&c, 3, 1);
+        for (unsigned i = 0; i < 3; i++)
+            scrape(&c, i, told_start ? 1000 : -1, 5000);
+        cluster_run(&c, 200 * MS);
+        say(&c, 0, 1);
+        for (unsigned i = 0; i < 3; i++)
+            assert_true(cached(&c, i, 1) > 7000);
+        /* Router 1 sees the new process first; the others hear of it at once. */
+        scrape(&c, 1, told_start ? 2000.1 : -1, 10);
+        cluster_run(&c, 50 * MS);
+        for (unsigned i = 0; i < 3; i++)
+            assert_int_equal(cached(&c, i, 1), 0);
+        /* What is observed from then on counts, though the others notice it later too. */
+        say(&c, 1, 2);
+        scrape(&c, 0, told_start ? 2000.9 : -1, 20);
+        scrape(&c, 2, told_start ? 2000.4 : -1, 30);
+        cluster_run(&c, 200 * MS);
+        for (unsigned i = 0; i < 3; i++)
+            assert_true(cached(&c, i, 2) > 7000);
+        /* A second restart is another one. */
+        scrape(&c, 0, told_start ? 3000 : -1, 1);
+        cluster_run(&c, 50 * MS);
+        for (unsigned i = 0; i < 3; i++)
+            assert_int_equal(cached(&c, i, 2), 0);
+        assert_true(cluster_until(&c, 5 * S, cluster_agrees));
+        cluster_free(&c);
+    }
+}
+
+static void a_refused_port_counts_once_and_only_without_a_start_time(void **state)
+{
+    (void)state;
+    for (unsigned told_start = 0; told_start < 2; told_start++) {
+        struct cluster c;
+        start(&c, 2, 1);
+        for (unsigned i = 0; i < 2; i++)
+            scrape(&c, i, told_start ? 1000 : -1, 5000);
+        cluster_run(&c, 100 * MS);
+        say(&c, 0, 1);
+        unsigned slot[2];
+        for (unsigned i = 0; i < 2; i++) {
+            slot[i] =
+                (unsigned)node_router_replica_find(c.nodes[i].router, SLICE("replica-0:8000"));
+            node_router_probed(c.nodes[i].router, slot[i], false, true, cluster_ms(&c));
+            node_router_probed(c.nodes[i].router, slot[i], true, false, cluster_ms(&c));
+            node_replication_run(c.nodes[i].replication, c.now_us);
+            cluster_run(&c, 50 * MS);
+            if (i == 0)
+                say(&c, 0, 2);
+        }
+        for (unsigned i = 0; i < 2; i++) {
+            assert_int_equal(cached(&c, i, 1) > 7000, told_start);
+            if (!told_start)
+                assert_true(number_of(&c, i, "replica-0:8000", "incarnation", "raises") >= 1);
+        }
+        cluster_free(&c);
+    }
+}
+
+/* --- what was learned ------------------------------------------------------------------------ */
+
+static void learned_figures_are_adopted_and_not_echoed(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 2, 1);
+    struct chain chain;
+    /* 8,000 tokens in 400 ms: 20,000 a second, where 10,000 are believed. */
+    for (unsigned s = 0; s < 40; s++) {
+        cluster_prompt(&chain, s, 8000);
+        struct node_decision d = cluster_choose(&c, 0, &chain);
+        cluster_run(&c, 400 * MS);
+        struct node_usage usage = {
+            .prompt_tokens = 8000, .cached_tokens = 0, .completion_tokens = 1};
+        cluster_finish(&c, 0, d, &usage);
+        cluster_run(&c, 100 * MS);
+    }
+    const char *name = "replica-0:8000";
+    double own = number_of(&c, 0, name, "learned", "prefill_tokens_per_s");
+    assert_true(own > 15000);
+    double other = number_of(&c, 1, name, "learned", "prefill_tokens_per_s");
+    assert_true(other > own * 0.95 && other < own * 1.05);
+    cluster_free(&c);
+}
+
+struct learned_by {
+    uint64_t router;
+    uint32_t samples;
+};
+
+static bool find_learned(void *context, uint64_t router, const struct crdt_load *load,
+                         const struct crdt_sight *sight, const struct crdt_learned *learned)
+{
+    (void)load;
+    (void)sight;
+    struct learned_by *by = context;
+    if (learned && router == by->router)
+        by->samples = learned->rate_samples;
+    return true;
+}
+
+static void what_is_only_believed_is_not_reported(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 2, 1);
+    struct chain chain;
+    for (unsigned s = 0; s < 10; s++) {
+        cluster_prompt(&chain, s, 8000);
+        struct node_decision d = cluster_choose(&c, 0, &chain);
+        cluster_run(&c, 400 * MS);
+        struct node_usage usage = {
+            .prompt_tokens = 8000, .cached_tokens = 0, .completion_tokens = 1};
+        cluster_finish(&c, 0, d, &usage);
+        cluster_run(&c, 600 * MS);
+    }
+    struct crdt_state *s0 = node_router_state(c.nodes[0].router);
+    int slot = node_router_replica_find(c.nodes[0].router, SLICE("replica-0:8000"));
+    struct learned_by of0 = {.router = gossip_node_id("router-0")};
+    struct learned_by of1 = {.router = gossip_node_id("router-1")};
+    crdt_reports_each(crdt_state_reports(s0), (unsigned)slot, find_learned, &of0);
+    crdt_reports_each(crdt_state_reports(s0), (unsigned)slot, find_learned, &of1);
+    assert_true(of0.samples > 0);
+    assert_int_equal(of1.samples, 0);
+    cluster_free(&c);
+}
+
+static void stored_responses_are_found_by_other_routers(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 3, 3);
+    struct node_affinity *a[3];
+    struct hash_secret secret;
+    hash_secret_from_seed(&secret, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(node_affinity_create(&a[i], &secret, 64), 0);
+        node_affinity_share(a[i], c.nodes[i].router);
+    }
+    int slot = node_router_replica_find(c.nodes[1].router, SLICE("replica-2:8000"));
+    node_affinity_put(a[1], SLICE("resp_42"), (unsigned)slot);
+    node_replication_run(c.nodes[1].replication, c.now_us);
+    cluster_run(&c, 50 * MS);
+    for (unsigned i = 0; i < 3; i++) {
+        int found = node_affinity_get(a[i], SLICE("resp_42"));
+        assert_true(found >= 0);
+        assert_slice_equal(name_at(&c, i, (unsigned)found), "replica-2:8000");
+        assert_int_equal(node_affinity_get(a[i], SLICE("resp_43")), -1);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        node_affinity_destroy(a[i]);
+    cluster_free(&c);
+}
+
+static void a_session_goes_to_the_same_replica_from_every_router(void **state)
+{
+    (void)state;
+    /* The policy has no state: its hashes are of names, under the secret of the cluster. */
+    struct node_router *r[2];
+    const char *names[] = {"a:1", "b:1", "c:1", "d:1"};
+    for (unsigned i = 0; i < 2; i++) {
+        struct node_router_config config = {.policy = "session",
+                                            .seed = i + 1,
+                                            .index_bytes = 4 << 20,
+                                            .generation_ms = 10000,
+                                            .ttl_ms = 600000,
+                                            .reuse_horizon_ms = 1000,
+                                            .cache_tokens = 1000,
+                                            .prefill_tokens_per_s = 1000,
+                                            .decode_step_ms = 20,
+                                            .bytes_per_token = 4,
+                                            .load_bound = 1.25};
+        hash_secret_from_seed(&config.secret, 5);
+        assert_int_equal(node_router_create(&r[i], &config), 0);
+        for (unsigned k = 0; k < 4; k++)
+            (void)node_router_replica_add(r[i], slice_of_cstr(names[i == 0 ? k : 3 - k]),
+                                          NODE_ENGINE_AUTO);
+    }
+    for (unsigned s = 0; s < 100; s++) {
+        char key[16];
+        int len = snprintf(key, sizeof key, "session-%u", s);
+        struct node_request request = {.session = slice_of(key, (size_t)len), .replica_wanted = -1};
+        struct node_decision d[2];
+        for (unsigned i = 0; i < 2; i++)
+            assert_int_equal(node_router_choose(r[i], &request, NULL, 1000, &d[i]), 0);
+        assert_true(slice_equal(node_router_replica_name(r[0], d[0].replica),
+                                node_router_replica_name(r[1], d[1].replica)));
+    }
+    for (unsigned i = 0; i < 2; i++)
+        node_router_destroy(r[i]);
+}
+
+/* --- anti-entropy and time -------------------------------------------------------------------- */
+
+static void what_a_partition_kept_apart_is_repaired(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 2, 1);
+    c.cut[0][1] = c.cut[1][0] = true;
+    cluster_run(&c, 5 * S);
+    for (unsigned s = 0; s < 10; s++) {
+        struct chain chain;
+        cluster_prompt(&chain, s, 8000);
+        cluster_finish(&c, s % 2, cluster_choose(&c, s % 2, &chain), &no_usage);
+        cluster_run(&c, 100 * MS);
+    }
+    assert_false(cluster_agrees(&c));
+    c.cut[0][1] = c.cut[1][0] = false;
+    cluster_settle(&c);
+    assert_true(cluster_until(&c, 30 * S, cluster_agrees));
+    for (unsigned s = 0; s < 10; s++)
+        assert_true(cached(&c, 1 - s % 2, s) > 7000);
+    cluster_free(&c);
+}
+
+static void losses_are_repaired(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 4, 4);
+    c.lose_every = 10;
+    struct chain chain;
+    for (unsigned s = 0; s < 400; s++) {
+        cluster_prompt(&chain, s % 50, 2000 + 100 * (s % 7));
+        struct node_decision d = cluster_choose(&c, s % 4, &chain);
+        cluster_run(&c, 5 * MS);
+        cluster_finish(&c, s % 4, d, &no_usage);
+    }
+    assert_true(cluster_until(&c, 20 * S, cluster_agrees));
+    c.lose_every = 0;
+    cluster_run(&c, 10 * S);
+    /* At rest rounds find nothing and cost two packets. */
+    double equal = stat_of(&c, 0, "reconcile", "rounds_equal");
+    cluster_run(&c, 5 * S);
+    assert_true(stat_of(&c, 0, "reconcile", "rounds_equal") >= equal + 3);
+    cluster_free(&c);
+}
+
+static uint32_t generation_at(struct cluster *c, unsigned node)
+{
+    return crdt_index_now(crdt_state_index(node_router_state(c->nodes[node].router)));
+}
+
+static bool clocks_agree(struct cluster *c)
+{
+    for (unsigned i = 1; i < c->count; i++) {
+        uint32_t a = generation_at(c, 0), b = generation_at(c, i);
+        if (c->nodes[i].up && (a > b ? a - b : b - a) > 1)
+            return false;
+    }
+    return true;
+}
+
+/* A restart is when a wall clock that jumped takes effect. */
+static void a_clock_that_is_an_hour_off_heals(void **state)
+{
+    (void)state;
+    static const int64_t offs_ms[] = {3600000, -3600000};
+    for (unsigned k = 0; k < 2; k++) {
+        struct cluster c;
+        start(&c, 3, 2);
+        say(&c, 0, 1);
+        cluster_kill(&c, 2);
+        cluster_run(&c, 3 * S);
+        c.nodes[2].wall_off_ms = offs_ms[k];
+        cluster_start(&c, 2);
+        for (unsigned i = 0; i < 2; i++) {
+            char name[32];
+            (void)snprintf(name, sizeof name, "replica-%u:8000", i);
+            (void)cluster_replica(&c, 2, name);
+        }
+        say(&c, 2, 9); /* before it knows better */
+        cluster_settle(&c);
+        assert_true(clocks_agree(&c));
+        say(&c, 2, 2);
+        for (unsigned i = 0; i < 3; i++) {
+            struct chain chain;
+            cluster_prompt(&chain, 1, 8000);
+            assert_true(cluster_choose(&c, i, &chain).cached_tokens > 7000);
+            cluster_prompt(&chain, 2, 8000);
+            assert_true(cluster_choose(&c, i, &chain).cached_tokens > 7000);
+        }
+        assert_true(cluster_until(&c, 10 * S, cluster_agrees));
+        cluster_free(&c);
+    }
+}
+
+/* Everybody is ready before they meet: the odd one gives way to the majority, ahead or behind. */
+static void the_majority_tells_the_time(void **state)
+{
+    (void)state;
+    static const int64_t offs_ms[] = {3600000, -3600000};
+    for (unsigned k = 0; k < 2; k++) {
+        struct cluster c;
+        cluster_init(&c, 4, 7 + k);
+        c.nodes[1].wall_off_ms = offs_ms[k];
+        for (unsigned i = 0; i < 4; i++) {
+            cluster_start(&c, i);
+            for (unsigned j = 0; j < 4; j++)
+                c.cut[i][j] = i == 1 || j == 1;
+        }
+        for (unsigned i = 0; i < 4; i++)
+            (void)cluster_replica(&c, i, "replica-0:8000");
+        cluster_run(&c, 5 * S);
+        for (unsigned i = 0; i < 4; i++)
+            assert_true(node_replication_ready(c.nodes[i].replication));
+        say(&c, 0, 1);
+        say(&c, 1, 2);
+        memset(c.cut, 0, sizeof c.cut);
+        assert_true(cluster_until(&c, 40 * S, clocks_agree));
+        cluster_settle(&c);
+        assert_int_equal(c.nodes[1].events[k == 0 ? NODE_REPLICATION_CLOCK_BACK
+                                                  : NODE_REPLICATION_CLOCK_FORWARD],
+                         1);
+        for (unsigned i = 0; i < 4; i++) {
+            if (i != 1)
+                assert_int_equal(c.nodes[i].events[NODE_REPLICATION_CLOCK_BACK] +
+                                     c.nodes[i].events[NODE_REPLICATION_CLOCK_FORWARD],
+                                 0);
+        }
+        say(&c, 1, 3);
+        assert_true(cluster_until(&c, 10 * S, cluster_agrees));
+        assert_true(cached(&c, 1, 1) > 7000);
+        assert_true(cached(&c, 0, 3) > 7000);
+        cluster_free(&c);
+    }
+}
+
+static void small_differences_of_clocks_are_slewed(void **state)
+{
+    (void)state;
+    struct cluster c;
+    cluster_init(&c, 3, 5);
+    c.nodes[2].wall_off_ms = -4000;
+    for (unsigned i = 0; i < 3; i++)
+        cluster_start(&c, i);
+    cluster_settle(&c);
+    cluster_run(&c, 20 * S);
+    uint64_t a = node_router_cluster_ms(c.nodes[0].router, cluster_ms(&c));
+    uint64_t b = node_router_cluster_ms(c.nodes[2].router, cluster_ms(&c));
+    assert_true((a > b ? a - b : b - a) < 200);
+    cluster_free(&c);
+}
+
+/* --- questions -------------------------------------------------------------------------------- */
+
+static char answers[1 << 16];
+
+static void on_answers(void *context, struct slice json)
+{
+    unsigned *count = context;
+    (*count)++;
+    assert_true(slice_to_cstr(json, answers, sizeof answers));
+}
+
+static void all_are_asked(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 3, 2);
+    say(&c, 1, 1);
+    assert_true(cluster_until(&c, 5 * S, cluster_agrees));
+    unsigned count = 0;
+    assert_int_equal(node_replication_ask(c.nodes[0].replication, NODE_CALL_DIGESTS,
+                                          slice_of("", 0), 2 * S, c.now_us, on_answers, &count),
+                     0);
+    cluster_run(&c, 100 * MS);
+    assert_int_equal(count, 1);
+    assert_true(node_digests_equal(slice_of_cstr(answers)));
+
+    struct chain chain;
+    cluster_prompt(&chain, 1, 8000);
+    struct node_request request = {.model = SLICE("m"), .chain = &chain, .replica_wanted = -1};
+    struct buf packed = {0};
+    assert_int_equal(node_request_pack(&request, &packed), 0);
+    assert_int_equal(node_replication_ask(c.nodes[2].replication, NODE_CALL_EXPLAIN,
+                                          buf_slice(&packed), 2 * S, c.now_us, on_answers, &count),
+                     0);
+    cluster_run(&c, 100 * MS);
+    assert_int_equal(count, 2);
+    json_t *root = json_loads(answers, 0, NULL);
+    assert_non_null(root);
+    const char *choice = NULL;
+    for (unsigned i = 0; i < 3; i++) {
+        const json_t *node = json_object_get(root, c.nodes[i].name);
+        const char *its = json_string_value(json_object_get(node, "choice"));
+        assert_non_null(its);
+        if (choice)
+            assert_string_equal(its, choice);
+        choice = its;
+    }
+    json_decref(root);
+    /* One that is silent costs the time limit, not the answer. */
+    cluster_kill(&c, 1);
+    assert_int_equal(node_replication_ask(c.nodes[0].replication, NODE_CALL_DIGESTS,
+                                          slice_of("", 0), 1 * S, c.now_us, on_answers, &count),
+                     0);
+    cluster_run(&c, 1100 * MS);
+    assert_int_equal(count, 3);
+    root = json_loads(answers, 0, NULL);
+    assert_non_null(json_object_get(json_object_get(root, "router-1"), "error"));
+    json_decref(root);
+    /* Bytes of no request. */
+    struct node_serve *serve;
+    assert_int_equal(node_replication_serve(c.nodes[0].replication, NODE_CALL_EXPLAIN,
+                                            slice_of("\xff\xff\xff", 3), cluster_ms(&c), &serve),
+                     ERR_SYNTAX);
+    assert_int_equal(
+        node_replication_serve(c.nodes[0].replication, 99, slice_of("", 0), cluster_ms(&c), &serve),
+        ERR_UNSUPPORTED);
+    buf_free(&packed);
+    cluster_free(&c);
+}
+
+static void requests_travel_whole(void **state)
+{
+    (void)state;
+    struct chain chain;
+    cluster_prompt(&chain, 3, 100000);
+    chain.token_ids = true;
+    struct node_request request = {.model = SLICE("model"),
+                                   .session = SLICE("s"),
+                                   .chain = &chain,
+                                   .body_bytes = 123456,
+                                   .output_tokens_max = 77,
+                                   .replica_wanted = 3,
+                                   .answer_whole = true};
+    struct buf packed = {0};
+    assert_int_equal(node_request_pack(&request, &packed), 0);
+    static struct node_request_copy copy;
+    assert_int_equal(node_request_unpack(&copy, buf_slice(&packed)), 0);
+    assert_slice_equal(copy.request.model, "model");
+    assert_slice_equal(copy.request.session, "s");
+    assert_int_equal(copy.request.body_bytes, 123456);
+    assert_int_equal(copy.request.output_tokens_max, 77);
+    assert_int_equal(copy.request.replica_wanted, -1); /* an index means nothing elsewhere */
+    assert_true(copy.request.answer_whole && copy.chain.token_ids);
+    assert_int_equal(copy.chain.length, chain.length);
+    for (unsigned i = 0; i < chain.length; i++)
+        assert_true(copy.chain.points[i].id == chain.points[i].id &&
+                    copy.chain.points[i].blocks == chain.points[i].blocks &&
+                    copy.chain.points[i].code == chain.points[i].code);
+    for (size_t len = 0; len < packed.len; len++)
+        assert_int_equal(node_request_unpack(&copy, slice_of(packed.at, len)), ERR_SYNTAX);
+    buf_free(&packed);
+}
+
+static void json_and_metrics_are_well_formed(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 3, 2);
+    say(&c, 0, 1);
+    cluster_run(&c, 3 * S);
+    struct buf text = {0};
+    assert_int_equal(node_replication_members_json(c.nodes[1].replication, c.now_us, &text), 0);
+    json_t *root = json_loadb(text.at, text.len, 0, NULL);
+    assert_int_equal(json_array_size(root), 3);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *m = json_array_get(root, i);
+        assert_string_equal(json_string_value(json_object_get(m, "state")), "alive");
+        assert_true(json_is_true(json_object_get(m, "ready")));
+        assert_int_equal(json_object_size(json_object_get(m, "vector")), 3);
+        assert_string_equal(json_string_value(json_object_get(m, "admin")), "127.0.0.1:9000");
+        assert_null(json_object_get(m, "mismatch"));
+    }
+    json_decref(root);
+    json_decref(stats(&c, 1));
+    buf_clear(&text);
+    assert_int_equal(node_replication_metrics(c.nodes[1].replication, c.now_us, &text), 0);
+    assert_true(text.len > 0 && text.at[text.len - 1] == '\n');
+    buf_free(&text);
+    cluster_free(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(turns_over_three_routers_find_the_cache),
+        cmocka_unit_test(work_of_one_is_load_for_all),
+        cmocka_unit_test(the_load_of_a_killed_router_goes),
+        cmocka_unit_test(who_joins_knows_everything_when_it_is_ready),
+        cmocka_unit_test(the_first_of_all_is_ready_alone),
+        cmocka_unit_test(a_snapshot_that_breaks_off_is_taken_from_another),
+        cmocka_unit_test(draining_holds_everywhere),
+        cmocka_unit_test(replicas_come_and_go_at_run_time),
+        cmocka_unit_test(a_replica_that_nobody_names_any_more_goes),
+        cmocka_unit_test(a_restart_is_noticed_once_by_all),
+        cmocka_unit_test(a_refused_port_counts_once_and_only_without_a_start_time),
+        cmocka_unit_test(learned_figures_are_adopted_and_not_echoed),
+        cmocka_unit_test(what_is_only_believed_is_not_reported),
+        cmocka_unit_test(stored_responses_are_found_by_other_routers),
+        cmocka_unit_test(a_session_goes_to_the_same_replica_from_every_router),
+        cmocka_unit_test(what_a_partition_kept_apart_is_repaired),
+        cmocka_unit_test(losses_are_repaired),
+        cmocka_unit_test(a_clock_that_is_an_hour_off_heals),
+        cmocka_unit_test(the_majority_tells_the_time),
+        cmocka_unit_test(small_differences_of_clocks_are_slewed),
+        cmocka_unit_test(all_are_asked),
+        cmocka_unit_test(requests_travel_whole),
+        cmocka_unit_test(json_and_metrics_are_well_formed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
