@@ -21,7 +21,7 @@
 #include "gossip/stream.h"
 
 enum {
-    GOSSIP_STRANGERS_MAX = 64, /* peers with a session that have not said yet who they are */
+    GOSSIP_STRANGERS_MAX = 256, /* peers with a session that have not said yet who they are */
     GOSSIP_SLOTS = GOSSIP_MEMBERS_MAX + GOSSIP_STRANGERS_MAX,
     GOSSIP_NODES_HASH = 4096,
     GOSSIP_DOOR_BITS = 13,
