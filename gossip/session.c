@@ -184,7 +184,7 @@ static void keys_expire(struct gossip_session *s, uint64_t now_us)
 }
 
 /* Which set a new one replaces: the one that waits in vain if the new one will wait too, a free
- * one, else the oldest that is not sent on. */
+ * one, else the oldest, which is never the one that is sent on (see gossip_session_check()). */
 static struct gossip_keys *keys_place(struct gossip_session *s, bool confirmed)
 {
     struct gossip_keys *oldest = NULL;
@@ -195,7 +195,7 @@ static struct gossip_keys *keys_place(struct gossip_session *s, bool confirmed)
         struct gossip_keys *keys = &s->keys[i];
         if (keys->own_index == 0)
             return keys;
-        if (keys->own_index != s->sending && (oldest == NULL || keys->order < oldest->order))
+        if (oldest == NULL || keys->order < oldest->order)
             oldest = keys;
     }
     return oldest;
@@ -337,7 +337,7 @@ void gossip_session_wipe(struct gossip_session *s)
 void gossip_session_check(const struct gossip_session *s)
 {
     unsigned waiting = 0;
-    bool sending = s->sending == 0;
+    uint64_t sending = 0, newest = 0; /* orders: of the set that is sent on, of the confirmed */
     for (unsigned i = 0; i < GOSSIP_SESSION_KEYS; i++) {
         const struct gossip_keys *keys = &s->keys[i];
         if (keys->own_index == 0)
@@ -346,12 +346,12 @@ void gossip_session_check(const struct gossip_session *s)
         CHECK(keys->sealed <= GOSSIP_SESSION_PACKETS_MAX);
         CHECK(keys->confirmed || !keys->initiator);
         waiting += keys->confirmed ? 0 : 1;
-        if (keys->own_index == s->sending) {
-            CHECK(keys->confirmed);
-            sending = true;
-        }
+        if (keys->own_index == s->sending)
+            sending = keys->order;
+        if (keys->confirmed && keys->order > newest)
+            newest = keys->order;
         for (unsigned j = i + 1; j < GOSSIP_SESSION_KEYS; j++)
             CHECK(s->keys[j].own_index != keys->own_index);
     }
-    CHECK(sending && waiting <= 1);
+    CHECK(sending == newest && (sending > 0) == (s->sending > 0) && waiting <= 1);
 }

@@ -81,7 +81,7 @@ enum {
 };
 
 enum {
-    GOSSIP_IDENT_MAX = 512,
+    GOSSIP_IDENT_MAX = 64,
     GOSSIP_HELLO_PAYLOAD = 8 + 8 + 3 + 2 + GOSSIP_IDENT_MAX,
     GOSSIP_WELCOME_PAYLOAD = 8 + 3 + 2 + GOSSIP_IDENT_MAX,
     GOSSIP_HELLO_BYTES = 1 + 4 + GOSSIP_NOISE_OVERHEAD + GOSSIP_HELLO_PAYLOAD,
@@ -117,7 +117,8 @@ struct gossip_keys {
     struct gossip_replay replay;
 };
 
-/* A zeroed session has no keys. It may be moved as a whole; wipe what is left behind. */
+/* Invariants: at most one set is not confirmed; the one that is sent on is the newest of those that
+ * are. A zeroed session has no keys. It may be moved as a whole; wipe what is left behind. */
 struct gossip_session {
     struct gossip_keys keys[GOSSIP_SESSION_KEYS];
     uint32_t sending; /* own_index of the set that is sent on; 0: cannot send */

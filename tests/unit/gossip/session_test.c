@@ -287,6 +287,23 @@ static void test_crossing_hellos(void **state)
         }
 }
 
+/* An older set that is confirmed late opens packets, and is not sent on. */
+static void test_late_confirmation(void **state)
+{
+    struct world *w = *state;
+    struct welcome_packet to_a, to_b;
+    struct hello_packet from_b = dial(w, &w->b);
+    assert_int_equal(answer(w, &w->a, &from_b, &to_b), ERR_OK);
+    struct hello_packet from_a = dial(w, &w->a);
+    assert_int_equal(answer(w, &w->b, &from_a, &to_a), ERR_OK);
+    assert_int_equal(finish(w, &w->a, &to_a), ERR_OK);
+    assert_int_equal(finish(w, &w->b, &to_b), ERR_OK);
+    uint32_t newest = w->a.session.sending;
+    assert_int_equal(carry(w, &w->b, &w->a), ERR_OK);
+    assert_int_equal(w->a.session.sending, newest);
+    assert_int_equal(carry(w, &w->a, &w->b), ERR_OK);
+}
+
 /* A peer that restarted knows nothing of the keys that it had. */
 static void test_restart(void **state)
 {
@@ -506,6 +523,7 @@ int main(void)
         TEST(test_replayed_and_reordered_data),
         TEST(test_rekey_overlap),
         TEST(test_crossing_hellos),
+        TEST(test_late_confirmation),
         TEST(test_restart),
         TEST(test_ages),
         TEST(test_packet_limits),
