@@ -142,6 +142,7 @@ struct gossip {
     uint64_t flushed_us;                          /* last flush */
     uint64_t flush_us, tail_us, tick_us, nack_us; /* when due */
     bool wanted;                                  /* the application has something */
+    unsigned tails;                               /* told since the last delta */
     struct frame_entry *adopted;                  /* of members not known yet */
     unsigned adopted_count;
 

@@ -12,6 +12,7 @@ enum {
     FLUSH_DELTAS_MIN = 4,    /* but so many deltas always, */
     FLUSH_DELTAS_MAX = 64,   /* and never more */
     HELD_US = 1000,          /* the rate does not allow a flush: look again */
+    TAIL_TWICE_FROM = 32,    /* members */
     TAIL_US = 2000,          /* beyond the cadence: a lost last delta is told of then */
     FULL_ALIVE_US = 1000000, /* one comes along with a delta as often as that */
     REPAIR_DELTAS = 64,      /* for one NACK */
@@ -136,16 +137,20 @@ void gossip_push_flush(struct gossip *g)
         g->wanted = true;
         g->flush_us = g->now_us + cadence;
     }
-    if (made > 0)
+    if (made > 0) {
         g->tail_us = g->now_us + cadence + TAIL_US;
-    else if (!g->wanted)
+        g->tails = 0;
+    } else if (!g->wanted) {
         g->flushed_us = flushed_us;
+    }
 }
 
-/* No delta followed the last one: tell its number, so that who lost it asks for it soon. */
+/* No delta followed the last one: tell its number, so that who lost it asks for it soon. Among many
+ * members somebody loses that, too: there it is told twice. */
 void gossip_push_tail(struct gossip *g)
 {
-    g->tail_us = GOSSIP_NEVER;
+    bool again = g->tails++ == 0 && g->live >= TAIL_TWICE_FROM;
+    g->tail_us = again ? g->now_us + gossip_push_cadence(g) : GOSSIP_NEVER;
     struct frame_alive f = {.incarnation = g->self->incarnation, .seq = g->ring.next - 1};
     struct packet packet;
     packet_begin(&packet);
