@@ -249,9 +249,8 @@ static void test_changed_records(void **state)
         assert_int_equal(gossip_call_answer(e.server, SLICE("abc")), ERR_OK);
         assert_int_equal(gossip_call_end(e.server), ERR_OK);
         gossip_call_out(e.server)->at[i] ^= 1;
-        int err = carry(e.server, e.client, 1000);
-        if (err == ERR_OK)
-            err = client_step(&e);
+        if (carry(e.server, e.client, 1000) == ERR_OK)
+            (void)client_step(&e);
         assert_false(e.done);
         ends_close(&e);
     }

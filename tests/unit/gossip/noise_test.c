@@ -39,7 +39,7 @@ static struct slice hex_member(const json_t *object, const char *name)
 
 static void slice_free(struct slice s)
 {
-    free((void *)(uintptr_t)s.at);
+    free((char *)s.at);
 }
 
 static const uint8_t *bytes(struct slice s)
