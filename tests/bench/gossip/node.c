@@ -38,7 +38,7 @@ static void options_of(struct node_options *o, const struct bench_node_setup *se
         "--admin-listen",
         "127.0.0.1:0",
         "--log-level",
-        "warn",
+        "error",
         "--index-bytes",
         bytes,
         "--node-name",
