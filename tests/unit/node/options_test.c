@@ -264,6 +264,58 @@ static void test_contradictions(void **state)
                         "--replica): want each replica once, this one is there already");
 }
 
+static void test_a_cluster_needs_a_key(void **state)
+{
+    (void)state;
+    struct node_address listen;
+    assert_int_equal(flags(REPLICA, NULL), 0);
+    assert_false(node_options_gossip(&o, &listen));
+    assert_int_equal(node_options_finish(&o, &error), 0);
+    assert_int_equal(flags("--join", "routers.internal", NULL), 0);
+    assert_true(node_options_gossip(&o, &listen));
+    assert_string_equal(listen.host, "0.0.0.0");
+    assert_int_equal(listen.port, NODE_GOSSIP_PORT);
+    assert_int_equal(node_options_finish(&o, &error), ERR_SYNTAX);
+    assert_non_null(strstr(error.text, "gvctl keygen > FILE"));
+    assert_int_equal(flags("--insecure-gossip", NULL), 0);
+    assert_int_equal(node_options_finish(&o, &error), 0);
+    assert_int_equal(flags("--cluster-key-file", "k", NULL), 0);
+    assert_int_equal(node_options_finish(&o, &error), ERR_RANGE);
+    assert_string_equal(
+        error.text, "bad setting insecure-gossip = \"on\" (flag --insecure-gossip): want it off "
+                    "with cluster-key-file, which is k (flag --cluster-key-file)");
+    assert_int_equal(flags("--no-insecure-gossip", "--gossip-listen", "[::]:8080", NULL), 0);
+    assert_int_equal(node_options_finish(&o, &error), ERR_RANGE); /* clients connect there */
+    assert_int_equal(flags("--gossip-listen", "[::1]:0", NULL), 0);
+    assert_true(node_options_gossip(&o, &listen));
+    assert_string_equal(listen.host, "::1");
+    assert_int_equal(listen.port, 0);
+    assert_int_equal(node_options_finish(&o, &error), 0);
+}
+
+/* Part of a cluster's settings, and not the part that makes it one. */
+static void test_a_key_alone_makes_no_cluster(void **state)
+{
+    (void)state;
+    assert_int_equal(flags(REPLICA, "--cluster-key-file", "k", NULL), 0);
+    assert_int_equal(node_options_finish(&o, &error), ERR_RANGE);
+    assert_string_equal(
+        error.text, "bad setting cluster-key-file = \"k\" (flag --cluster-key-file): this router "
+                    "runs alone, want gossip-listen or join beside it");
+}
+
+static void test_a_router_of_a_cluster_may_name_no_replica(void **state)
+{
+    (void)state;
+    assert_int_equal(flags("--join", "10.0.0.7:1,[fd00::7],a", "--cluster-key-file", "k", NULL), 0);
+    assert_int_equal(o.join.count, 3);
+    assert_int_equal(node_options_finish(&o, &error), 0);
+    struct node_address at;
+    assert_int_equal(node_address_parse_default(slice_of_cstr(o.join.at[1]), 7, &at), 0);
+    assert_string_equal(at.host, "fd00::7");
+    assert_int_equal(at.port, 7);
+}
+
 static void test_replica_urls(void **state)
 {
     (void)state;
@@ -454,6 +506,9 @@ int main(void)
         TEST(test_errors_of_other_sources),
         TEST(test_variables_of_kubernetes),
         TEST(test_contradictions),
+        TEST(test_a_cluster_needs_a_key),
+        TEST(test_a_key_alone_makes_no_cluster),
+        TEST(test_a_router_of_a_cluster_may_name_no_replica),
         TEST(test_replica_urls),
         TEST(test_values),
         TEST(test_list_limit),
