@@ -154,7 +154,7 @@ static void feed_script(struct slice bytes)
 {
     struct side sides[2] = {{.index = 10}, {.index = 1000000}};
     uint8_t hello[2][GOSSIP_HELLO_BYTES] = {{0}}, welcome[2][GOSSIP_WELCOME_BYTES] = {{0}};
-    struct kept kept[KEPT] = {{{0}}};
+    struct kept kept[KEPT] = {{.valid = false}};
     uint64_t now_us = 1000000;
     for (size_t i = 0; i < bytes.len && i < 200; i++) {
         uint8_t op = (uint8_t)bytes.at[i];
