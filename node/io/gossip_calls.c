@@ -223,17 +223,34 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
 
 /* --- the two sides -------------------------------------------------------------------------- */
 
+/* Whoever only connects must not keep members out: the oldest that has shown nothing yet makes
+ * room. False: all are being answered. */
+static bool make_room(struct io_gossip *g)
+{
+    struct io_call *oldest = NULL;
+    for (struct io_call *c = g->calls; c != NULL; c = c->next) {
+        if (!c->client && c->serve == NULL && !c->ended)
+            oldest = c;
+    }
+    if (oldest == NULL)
+        return false;
+    g->stats.calls_refused++;
+    drop(oldest);
+    return true;
+}
+
 static void on_connection(uv_stream_t *stream, int status)
 {
     struct io_gossip *g = stream->data;
     if (status < 0)
         return;
+    bool room = g->served < IO_CALLS_SERVED_MAX || make_room(g);
     struct io_call *c = new_call(g, false);
     if (c == NULL)
         return; /* no memory: it waits, and libuv with it */
     uint8_t random[32];
     io_random_bytes(random, sizeof random);
-    if (uv_accept(stream, (uv_stream_t *)&c->tcp) != 0 || g->served > IO_CALLS_SERVED_MAX) {
+    if (uv_accept(stream, (uv_stream_t *)&c->tcp) != 0 || !room) {
         g->stats.calls_refused++;
         drop(c);
         return;

@@ -10,7 +10,7 @@ enum {
     IO_UDP_BUFFER_BYTES = 4 << 20,    /* wanted of the kernel, each way */
     IO_UDP_DATAGRAMS = 20,            /* received at once: as many as libuv takes */
     IO_UDP_QUEUE_BYTES = 4 << 20,     /* waiting for a kernel that is full; beyond, dropped */
-    IO_CALLS_SERVED_MAX = 64,         /* at once; more are closed */
+    IO_CALLS_SERVED_MAX = 64,         /* at once; beyond, who has proved nothing yet is closed */
     IO_CALL_CONNECT_MS = 3000,        /* client */
     IO_CALL_HANDSHAKE_MS = 10000,     /* server: until the request is whole */
     IO_CALL_IDLE_MS = 15000,          /* without a byte */

@@ -327,6 +327,17 @@ class Keys(Clustered):
             t.close()
         self.assertEqual(r.admin("GET", "/readyz").status, 200)
 
+    def test_idle_connections_keep_no_member_out(self):
+        e = self.engine()
+        first = self.node("r1", [e])
+        idle = [socket.create_connection((HOST, first.gossip_port), LIMIT) for _ in range(200)]
+        second = self.node("r2", [e], join=first)
+        self.assertEqual(second.events("snapshot_failed"), [])
+        self.wait_alive(second, ["r1", "r2"])
+        self.assertGreaterEqual(first.metric("gossip_calls_refused_total"), 200 - 64)
+        for s in idle:
+            s.close()
+
     def test_a_key_is_changed_without_a_pause(self):
         e = self.engine()
         nodes = self.cluster(2, [e])
