@@ -75,9 +75,12 @@ bool gossip_link_rate_ready(struct gossip *g)
 
 /* --- sending --------------------------------------------------------------------------------- */
 
+/* Where it was heard last under the session in use: a member that came back elsewhere, with its
+ * clock set back, cannot say so before it has heard of its earlier life. */
 static const struct gossip_address *address_of(const struct peer *p)
 {
-    return p->advertised.port != 0 ? &p->advertised : &p->source;
+    bool heard = p->source.port != 0 && p->session.sending != 0;
+    return heard || p->advertised.port == 0 ? &p->source : &p->advertised;
 }
 
 static void send_bytes(struct gossip *g, const struct gossip_address *to, const uint8_t *bytes,
@@ -284,7 +287,7 @@ struct peer *gossip_link_open(struct gossip *g, const struct gossip_address *fro
 
 void gossip_link_dial(struct gossip *g, struct peer *p)
 {
-    const struct gossip_address *to = address_of(p);
+    const struct gossip_address *to = p->advertised.port != 0 ? &p->advertised : &p->source;
     if (p->source.port != 0 && p->dials++ % 2 == 1)
         to = &p->source; /* what it advertises may be wrong */
     if (to->port != 0)

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "tests/sim/sim.h"
 
-enum { TROUBLE_MS_MAX = 1500 };
+enum { TROUBLE_MS_MAX = 600 };
 
 static unsigned any_node(struct sim_world *w)
 {

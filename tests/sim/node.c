@@ -124,6 +124,18 @@ static void wake(void *context, struct sim_event *e)
     sim_node_touch(w, n);
 }
 
+/* The first nodes are everybody's seeds, by names that lead to wherever they are now. */
+static void seeds_resolve(struct sim_world *w, struct sim_node *n)
+{
+    struct gossip_address seeds[SEEDS];
+    unsigned count = 0;
+    for (unsigned i = 0; i < SEEDS && i < w->config.nodes; i++) {
+        if (i != n->number)
+            seeds[count++] = sim_address(i, w->nodes[i].address.ip[1]);
+    }
+    gossip_seeds(sim_node_gossip(n), seeds, count, sim_node_mono_us(w, n));
+}
+
 static void tick(void *context, struct sim_event *e)
 {
     struct sim_world *w = context;
@@ -133,6 +145,7 @@ static void tick(void *context, struct sim_event *e)
     if (n->paused_until_us == 0) {
         node_router_wall(n->router, sim_node_wall_ms(w, n), sim_node_mono_us(w, n) / 1000);
         node_router_tick(n->router, sim_node_mono_us(w, n) / 1000);
+        seeds_resolve(w, n);
         sim_node_touch(w, n);
     }
     struct sim_event next = *e;
@@ -235,13 +248,7 @@ void sim_node_start(struct sim_world *w, unsigned number, bool elsewhere)
     int err = node_replication_create(&n->replication, &config, &w->keyring, n->router, &io, now);
     if (err != ERR_OK)
         sim_broken(w, "setup", "a node is not made: %s", err_text(err));
-    struct gossip_address seeds[SEEDS];
-    unsigned count = 0;
-    for (unsigned i = 0; i < SEEDS && i < w->config.nodes; i++) {
-        if (i != number)
-            seeds[count++] = sim_address(i, w->nodes[i].address.ip[1]);
-    }
-    gossip_seeds(sim_node_gossip(n), seeds, count, now);
+    seeds_resolve(w, n);
     sim_trace(w, (uint64_t)number << 32 | n->life);
     sim_say(w, "%s starts", n->name);
     sim_queue_put(&w->queue, &(struct sim_event){.at_us = w->now_us + prng_below(&w->prng, TICK_US),

@@ -85,9 +85,10 @@ static int serve(struct sim_world *w, struct sim_call *c)
             return err;
     }
     while (c->requested && !c->ended && gossip_call_wants(c->answers)) {
-        struct buf chunk = {.max = GOSSIP_CALL_CHUNK_MAX};
+        struct buf chunk = {0};
         int more = node_replication_serve_next(n->replication, c->serve, &chunk);
         int err = more < 0 ? more : ERR_OK;
+        CHECK(chunk.len <= GOSSIP_CALL_CHUNK_MAX);
         if (more == 1)
             err = gossip_call_answer(c->answers, buf_slice(&chunk));
         buf_free(&chunk);

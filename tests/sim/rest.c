@@ -284,6 +284,42 @@ static void calm_check(struct sim_world *w)
     }
 }
 
+/* What everybody believes, for whoever looks into a run that failed. */
+static void beliefs_say(struct sim_world *w)
+{
+    for (unsigned i = 0; i < w->config.nodes; i++) {
+        struct sim_node *n = &w->nodes[i];
+        if (!n->up)
+            continue;
+        struct gossip *g = sim_node_gossip(n);
+        struct gossip_stats s;
+        struct crdt_state_stats c;
+        gossip_stats(g, &s);
+        crdt_state_stats(sim_node_state(n), &c);
+        sim_say(w,
+                "%s: floor %u, now %u, refused %llu by key, %llu replays, %llu stale, %llu future, "
+                "%llu full, %llu of unknown replicas, %llu of unknown routers",
+                n->name, crdt_index_floor(crdt_state_index(sim_node_state(n))),
+                crdt_index_now(crdt_state_index(sim_node_state(n))),
+                (unsigned long long)s.refused_key, (unsigned long long)s.refused_replay,
+                (unsigned long long)c.stale, (unsigned long long)c.future,
+                (unsigned long long)c.full, (unsigned long long)c.unknown_replica,
+                (unsigned long long)c.unknown_router);
+        for (unsigned k = 0; k < gossip_member_count(g); k++) {
+            struct gossip_member m;
+            uint64_t now = sim_node_mono_us(w, n);
+            gossip_member_at(g, k, now, &m);
+            sim_say(
+                w,
+                "    %s %s incarnation %llu.%llu session %d heard %.1f s ago, applied %llu of %llu",
+                m.name, gossip_state_text(m.state), (unsigned long long)(m.incarnation >> 16),
+                (unsigned long long)(m.incarnation & 0xffff), m.session,
+                m.heard_us ? (double)(now - m.heard_us) / 1e6 : -1.0,
+                (unsigned long long)m.seq_applied, (unsigned long long)m.seq_known);
+        }
+    }
+}
+
 void sim_rest(struct sim_world *w)
 {
     struct requirements r = {.w = w};
@@ -301,9 +337,11 @@ void sim_rest(struct sim_world *w)
     uint64_t until = begin + 3 * SIM_S; /* the requests that are open end */
     char why[256] = "";
     while (w->now_us < until || !sim_rest_agreed(w, why, sizeof why)) {
-        if (w->now_us > until + patience_us(w))
+        if (w->now_us > until + patience_us(w)) {
+            beliefs_say(w);
             sim_broken(w, "no agreement", "%llu s after all was healed: %s",
                        (unsigned long long)(w->now_us - begin) / 1000000, why);
+        }
         sim_run_until(w, w->now_us + LOOK_EVERY_MS * SIM_MS);
         sim_oracle_all(w);
     }
