@@ -70,6 +70,7 @@ struct peer {
     uint64_t patience_us; /* added to suspect_us and dead_us in this episode: not all at once */
     uint64_t probe_us;    /* next probe not before */
     uint64_t told_us;     /* when it was last told what we know of it, or asked who it is */
+    uint64_t spoke_us;    /* last ALIVE of the incarnation that is known */
     bool accused_here;    /* the suspicion is our own */
     uint32_t nonce;
     uint32_t echo;    /* its last stamp, to be sent back, */

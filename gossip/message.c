@@ -331,6 +331,8 @@ void gossip_messages_run(struct gossip_messages *m, const struct gossip_message_
         }
         if (now_us >= out->due_us)
             send_due(out, io, now_us);
+        if (out->due_us > out->progress_us + GIVE_UP_US)
+            out->due_us = out->progress_us + GIVE_UP_US;
         due_by(m, out->due_us);
         link = &out->next;
     }

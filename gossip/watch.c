@@ -14,6 +14,7 @@ enum {
     MALFORMED_FALL_US = 1000000,
     QUARANTINE_US = 30000000,
     RTT_MAX_US = 60000000,
+    TWO_LIVES_US = 1000000,
 };
 
 /* --- keep-alive ------------------------------------------------------------------------------ */
@@ -70,6 +71,11 @@ void gossip_watch_alive(struct gossip *g, struct peer *from, const struct frame_
      * above that. */
     if (f->incarnation < from->incarnation || from->state != GOSSIP_ALIVE)
         gossip_rumour_tell(g, from, from);
+    if (f->incarnation == from->incarnation)
+        from->spoke_us = g->now_us;
+    else if (f->incarnation >> 16 < from->incarnation >> 16 && from->spoke_us != 0 &&
+             g->now_us - from->spoke_us < TWO_LIVES_US && g->now_us - from->since_us > TWO_LIVES_US)
+        g->stats.name_conflicts++; /* an earlier and a later life speak at the same time */
     if (f->incarnation >> 16 != from->stream.epoch)
         return;
     gossip_push_known(g, from, f->seq);

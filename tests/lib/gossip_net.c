@@ -101,6 +101,8 @@ static void io_send(void *context, const struct gossip_address *to, const uint8_
     net->bytes += len;
     if (target >= net->count)
         return;
+    if (net->alias[target] != 0)
+        target = net->alias[target] - 1u;
     if (net->block != NULL && net->block(net->block_context, n->index, target, bytes, len))
         return;
     unsigned copies = net->duplicate > 0 && prng_unit(&net->prng) < net->duplicate ? 2 : 1;
@@ -280,6 +282,26 @@ void net_free(struct net *net)
     free(net);
 }
 
+int net_create(struct net *net, unsigned index, const struct gossip_config *config)
+{
+    struct net_node *n = &net->nodes[index];
+    CHECK(n->gossip == NULL);
+    struct gossip_app app = {.context = n,
+                             .produce = app_produce,
+                             .apply = app_apply,
+                             .member = app_member,
+                             .lost = app_lost,
+                             .message = app_message};
+    struct gossip_io io = {.context = n, .send = io_send, .random = io_random};
+    int status = gossip_create(&n->gossip, config, &n->keyring, &app, &io, net->now_us);
+    if (status < 0)
+        return status;
+    struct gossip_address seeds[2] = {address_of(0), address_of(1)};
+    gossip_seeds(n->gossip, seeds, 2, net->now_us);
+    due_refresh(net, index);
+    return 0;
+}
+
 void net_start(struct net *net, unsigned index, uint64_t epoch, bool fresh)
 {
     struct net_node *n = &net->nodes[index];
@@ -295,23 +317,20 @@ void net_start(struct net *net, unsigned index, uint64_t epoch, bool fresh)
     config.epoch = epoch;
     if (net->advertise)
         config.address = n->address;
-    struct gossip_app app = {.context = n,
-                             .produce = app_produce,
-                             .apply = app_apply,
-                             .member = app_member,
-                             .lost = app_lost,
-                             .message = app_message};
-    struct gossip_io io = {.context = n, .send = io_send, .random = io_random};
-    CHECK(gossip_create(&n->gossip, &config, &n->keyring, &app, &io, net->now_us) == 0);
-    struct gossip_address seeds[2] = {address_of(0), address_of(1)};
-    gossip_seeds(n->gossip, seeds, 2, net->now_us);
-    due_refresh(net, index);
+    CHECK(net_create(net, index, &config) == 0);
 }
 
 void net_start_all(struct net *net)
 {
     for (unsigned i = 0; i < net->count; i++)
         net_start(net, i, 1700000000000 + net->now_us / 1000 + i, true);
+}
+
+void net_alias(struct net *net, unsigned address, unsigned index)
+{
+    net->nodes[index].address = address_of(address);
+    net->alias[address] = (uint16_t)(index + 1);
+    net->alias[index] = (uint16_t)(address + 1); /* nobody is there any more */
 }
 
 void net_kill(struct net *net, unsigned index)

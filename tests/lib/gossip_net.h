@@ -65,6 +65,7 @@ struct net {
     size_t latencies_len, latencies_cap;
     struct gossip_config config; /* a template: name, epoch and address are filled in */
     bool advertise;
+    uint16_t alias[NET_NODES_MAX]; /* of an address: node + 1 */
 };
 
 struct net *net_new(unsigned count, uint64_t seed);
@@ -72,6 +73,10 @@ void net_free(struct net *net);
 /* Starts a node (its application is empty if `fresh`), with node 0 and 1 as seeds. */
 void net_start(struct net *net, unsigned index, uint64_t epoch, bool fresh);
 void net_start_all(struct net *net);
+/* The same with a configuration of its own. */
+int net_create(struct net *net, unsigned index, const struct gossip_config *config);
+/* From now on the node sends from, and gets what is sent to, another address. */
+void net_alias(struct net *net, unsigned address, unsigned index);
 void net_kill(struct net *net, unsigned index);
 /* Runs until the time, or until `done` says so (NULL: never); whether it did. */
 bool net_run(struct net *net, uint64_t until_us, bool (*done)(struct net *net));
