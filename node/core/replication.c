@@ -91,7 +91,6 @@ void node_replication_retell(struct node_replication *n)
 
 static void on_member(void *context, const struct gossip_member *m, uint64_t now_us)
 {
-    (void)now_us;
     struct node_replication *n = context;
     uint64_t epoch = m->incarnation >> 16;
     if (m->self) {
@@ -99,7 +98,7 @@ static void on_member(void *context, const struct gossip_member *m, uint64_t now
         return;
     }
     struct node_peer *p = node_replication_peer(n, m->node);
-    bool lived = p && node_peer_lives(p);
+    bool known = p != NULL, lived = known && node_peer_lives(p);
     if (!p) {
         p = peer_make(n);
         if (!p)
@@ -114,6 +113,8 @@ static void on_member(void *context, const struct gossip_member *m, uint64_t now
     tell_state(n, p);
     n->reports_due_us = 0;
     bool mismatch = node_peer_lives(p) && p->fingerprint != node_router_fingerprint(n->router);
+    if (node_peer_lives(p) && !lived && known)
+        node_reconcile_lost(n, m->node, now_us); /* either side may lack what was told meanwhile */
     if (node_peer_lives(p) && !lived)
         node_replication_event(n, NODE_REPLICATION_MEMBER_ALIVE, m->node, 0);
     else if (lived && m->state == GOSSIP_DEAD)

@@ -47,7 +47,7 @@ enum node_replication_event {
     NODE_REPLICATION_LOST,            /* deltas of a member are lost: anti-entropy repairs that */
     NODE_REPLICATION_CLOCK_FORWARD,   /* this node was behind the cluster [ms] */
     NODE_REPLICATION_CLOCK_BACK,      /* it was ahead of the majority, and joins anew [ms] */
-    NODE_REPLICATION_MISMATCH,        /* a member's hash key, generation or TTL is another */
+    NODE_REPLICATION_MISMATCH,        /* a member's hash key or length of generations is another */
     NODE_REPLICATION_EVENTS,
 };
 const char *node_replication_event_text(enum node_replication_event event);

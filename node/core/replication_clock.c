@@ -2,9 +2,9 @@
  *
  * Each tells its cluster time with every message of anti-entropy. What a peer told is kept as an
  * offset to this node's own monotonic clock, so it stays true until that peer moves its time. A
- * node follows the upper median of all offsets, its own (0) among them: of two that disagree the
- * later one wins, since going back costs an index and going forward nothing that the other does not
- * have; among more the majority wins.
+ * node follows the median of all offsets, its own (0) among them, so the majority wins. Where the
+ * two in the middle disagree it is the one of who has been ready longer (there is more to lose),
+ * and of who have been so equally long the later one, since going back costs an index.
  */
 #include <stdlib.h>
 
@@ -16,9 +16,10 @@ enum {
     SLEW_MS = 500,        /* at most per check, so per second */
     GRAIN_MS = 100,       /* the network's delay: differences below are none */
     SLEW_GENERATIONS = 8, /* ahead by no more than this: slowed down instead of set back */
+    AGE_S = 5,            /* ages that differ by no more are equal */
 };
 
-void node_clock_told(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
+void node_clock_told(struct node_replication *n, uint64_t node, uint64_t cluster_ms, uint64_t age_s,
                      uint64_t now_us)
 {
     struct node_clock *at = &n->clocks[0];
@@ -33,7 +34,13 @@ void node_clock_told(struct node_replication *n, uint64_t node, uint64_t cluster
     }
     *at = (struct node_clock){.node = node,
                               .off_ms = (int64_t)(cluster_ms - node_replication_ms(now_us)),
-                              .heard_us = now_us > 0 ? now_us : 1};
+                              .heard_us = now_us > 0 ? now_us : 1,
+                              .age_s = age_s};
+}
+
+uint64_t node_clock_age_s(const struct node_replication *n, uint64_t now_us)
+{
+    return n->ready ? (now_us - n->ready_us) / 1000000 : 0;
 }
 
 static int64_t own_off(const struct node_replication *n, uint64_t now_us)
@@ -42,28 +49,45 @@ static int64_t own_off(const struct node_replication *n, uint64_t now_us)
     return (int64_t)(node_router_cluster_ms(n->router, now_ms) - now_ms);
 }
 
+struct vote {
+    int64_t off_ms; /* to this node's cluster time */
+    uint64_t age_s;
+};
+
 static int compare(const void *a, const void *b)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    int64_t x = ((const struct vote *)a)->off_ms, y = ((const struct vote *)b)->off_ms;
     return x < y ? -1 : x > y;
+}
+
+static int64_t median(struct vote *votes, unsigned count)
+{
+    qsort(votes, count, sizeof votes[0], compare);
+    const struct vote *upper = &votes[count / 2];
+    if (count % 2 == 1)
+        return upper->off_ms;
+    const struct vote *lower = upper - 1;
+    return lower->age_s > upper->age_s + AGE_S ? lower->off_ms : upper->off_ms;
 }
 
 /* How many ms this node is behind the median; `heard` is of how many others. */
 static int64_t behind(const struct node_replication *n, uint64_t now_us, unsigned *heard)
 {
-    int64_t offs[NODE_CLOCKS_MAX + 1];
+    struct vote votes[NODE_CLOCKS_MAX + 1];
     unsigned count = 0;
     int64_t own = own_off(n, now_us);
     for (unsigned i = 0; i < NODE_CLOCKS_MAX; i++) {
         const struct node_clock *c = &n->clocks[i];
         const struct node_peer *p = c->heard_us > 0 ? node_replication_peer(n, c->node) : NULL;
         if (p && node_peer_lives(p) && now_us - c->heard_us < FRESH_US)
-            offs[count++] = c->off_ms - own;
+            votes[count++] = (struct vote){
+                .off_ms = c->off_ms - own,
+                .age_s = c->age_s + (now_us - c->heard_us) / 1000000,
+            };
     }
     *heard = count;
-    offs[count++] = 0;
-    qsort(offs, count, sizeof offs[0], compare);
-    return offs[count / 2];
+    votes[count++] = (struct vote){.age_s = node_clock_age_s(n, now_us)};
+    return median(votes, count);
 }
 
 static unsigned peers_alive(const struct node_replication *n)

@@ -36,9 +36,11 @@ struct node_clock {
     uint64_t node;
     int64_t off_ms; /* to this node's monotonic clock */
     uint64_t heard_us;
+    uint64_t age_s; /* how long it had been ready then */
 };
 
-/* Messages of anti-entropy begin with kind, flags and the sender's cluster time. */
+/* Messages of anti-entropy begin with kind, flags, the sender's cluster time and for how many
+ * seconds it has been ready. */
 enum node_message {
     NODE_MESSAGE_SUMMARY = 1, /* of crdt/state.h: begins a round */
     NODE_MESSAGE_STEP,        /* what it led to */
@@ -47,7 +49,7 @@ enum node_message {
     NODE_MESSAGE_CLOCK_ASK,
     NODE_MESSAGE_CLOCK,
 };
-enum { NODE_MESSAGE_FORCE = 1, NODE_MESSAGE_HEAD = 8 };
+enum { NODE_MESSAGE_FORCE = 1, NODE_MESSAGE_HEAD = 10 };
 
 /* One round of anti-entropy that this node began. */
 struct node_round {
@@ -179,8 +181,9 @@ void node_reconcile_say(struct node_replication *n, uint64_t peer, enum node_mes
                         uint64_t now_us);
 
 /* replication_clock.c */
-void node_clock_told(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
+void node_clock_told(struct node_replication *n, uint64_t node, uint64_t cluster_ms, uint64_t age_s,
                      uint64_t now_us);
+uint64_t node_clock_age_s(const struct node_replication *n, uint64_t now_us);
 void node_clock_check(struct node_replication *n, uint64_t now_us);
 /* A node that joins takes the time of a member that is ready. Returns whether it had to go back. */
 void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluster_ms,

@@ -38,6 +38,21 @@ static uint64_t draw_ready(struct node_replication *n, uint64_t now_us)
     return drawn != 0 ? drawn : failed;
 }
 
+/* Of members that have all just started one may begin sooner than if it were alone. */
+static bool is_first(const struct node_replication *n)
+{
+    unsigned others = 0;
+    for (unsigned i = 0; i < n->peer_count; i++) {
+        const struct node_peer *p = &n->peers[i];
+        if (!node_peer_lives(p))
+            continue;
+        if (p->ready || p->node < gossip_self(n->gossip))
+            return false;
+        others++;
+    }
+    return others > 0;
+}
+
 static void become_ready(struct node_replication *n, uint64_t of, uint64_t now_us)
 {
     n->ready = true;
@@ -77,9 +92,10 @@ void node_join_run(struct node_replication *n, uint64_t now_us)
         return;
     }
     uint64_t peer = draw_ready(n, now_us);
+    uint64_t wait_us = is_first(n) ? n->config.alone_us / 3 : n->config.alone_us;
     if (peer != 0)
         ask(n, peer, now_us);
-    else if (now_us - n->started_us >= n->config.alone_us)
+    else if (now_us - n->started_us >= wait_us)
         become_ready(n, 0, now_us);
 }
 

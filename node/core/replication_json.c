@@ -121,8 +121,10 @@ static void put_member(struct json_writer *w, const struct node_replication *n,
     put_u64(w, "epoch_ms", m->incarnation >> 16);
     put_address(w, &m->address);
     put_text(w, "admin", m->self ? n->admin : p ? p->admin : "");
-    if (p)
+    if (p) {
         put_text(w, "version", p->version);
+        put_u64(w, "started_ms", p->started_ms);
+    }
     if (p && p->mismatch)
         put_bool(w, "mismatch", true);
     if (!m->self) {

@@ -20,6 +20,8 @@ static int begin_message(struct node_replication *n, enum node_message kind, uin
     wire_write_u8(&w, (uint8_t)kind);
     wire_write_u8(&w, flags);
     wire_write_u48(&w, node_router_cluster_ms(n->router, node_replication_ms(now_us)));
+    uint64_t age_s = node_clock_age_s(n, now_us);
+    wire_write_u16(&w, age_s < UINT16_MAX ? (uint16_t)age_s : UINT16_MAX);
     CHECK(!w.bad);
     buf_clear(&n->message);
     return buf_append(&n->message, head, sizeof head);
@@ -182,6 +184,7 @@ void node_reconcile_message(struct node_replication *n, uint64_t peer, struct sl
     enum node_message kind = (enum node_message)wire_read_u8(&r);
     uint8_t flags = wire_read_u8(&r);
     uint64_t cluster_ms = wire_read_u48(&r);
+    uint64_t age_s = wire_read_u16(&r);
     struct slice rest = wire_read_bytes(&r, wire_left(&r));
     if (r.bad) {
         n->message_errors++;
@@ -190,7 +193,7 @@ void node_reconcile_message(struct node_replication *n, uint64_t peer, struct sl
     n->reconcile.bytes_in += bytes.len;
     if (n->reconcile.round.open && n->reconcile.round.peer == peer)
         n->reconcile.round.bytes_in += bytes.len;
-    node_clock_told(n, peer, cluster_ms, now_us);
+    node_clock_told(n, peer, cluster_ms, age_s, now_us);
     switch (kind) {
     case NODE_MESSAGE_SUMMARY:
     case NODE_MESSAGE_STEP:

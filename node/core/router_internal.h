@@ -36,6 +36,7 @@ struct node_router {
     uint64_t registry_taken, reports_taken, loads_taken;
     uint64_t learned_ms;             /* when what was learned was told last */
     struct node_replica_set touched; /* whose load or sight may have changed since it was told */
+    struct node_replica_set lined;   /* which may have prefill going on */
 
     unsigned replica_count;
     struct node_replica *replicas; /* NODE_REPLICAS_MAX */

@@ -21,8 +21,7 @@ uint32_t node_router_generation_ms(const struct node_router *r)
 
 uint64_t node_router_fingerprint(const struct node_router *r)
 {
-    uint32_t settings[] = {r->config.generation_ms, r->state_config.index.ttl_generations};
-    return hash64(&r->config.secret, settings, sizeof settings);
+    return hash64(&r->config.secret, &r->config.generation_ms, sizeof r->config.generation_ms);
 }
 
 void node_router_names(struct node_router *r, const char *(*name)(void *context, uint64_t router),
@@ -45,6 +44,8 @@ void node_router_load_advance(struct node_router *r, struct node_replica *k, uin
 static void tell_replica(struct node_router *r, unsigned slot)
 {
     const struct node_replica *k = &r->replicas[slot];
+    if (k->load.head != NODE_BOOKING_NONE)
+        node_replica_set_add(&r->lined, slot);
     struct crdt_load load = {
         .requests = k->load.requests,
         .prefill_tokens = k->load.prefill_tokens,
@@ -117,8 +118,24 @@ static void tell_learned(struct node_router *r, uint64_t now_ms)
     }
 }
 
+/* Answers that are not streamed leave the line by themselves: their gauges fall without an event.
+ */
+static void lines_advance(struct node_router *r, uint64_t now_ms)
+{
+    for (unsigned word = 0; word < NODE_REPLICA_WORDS; word++) {
+        for (uint64_t bits = r->lined.words[word]; bits != 0; bits &= bits - 1) {
+            unsigned slot = word * 64 + (unsigned)__builtin_ctzll(bits);
+            struct node_replica *k = &r->replicas[slot];
+            node_router_load_advance(r, k, now_ms);
+            if (k->load.head == NODE_BOOKING_NONE)
+                node_replica_set_remove(&r->lined, slot);
+        }
+    }
+}
+
 void node_router_collect(struct node_router *r, uint64_t now_ms)
 {
+    lines_advance(r, now_ms);
     for (unsigned word = 0; word < NODE_REPLICA_WORDS; word++) {
         uint64_t bits = r->touched.words[word];
         r->touched.words[word] = 0;

@@ -144,15 +144,15 @@ void cluster_start(struct cluster *c, unsigned number)
     };
     struct node_replication_config config = {
         .gossip = {.name = n->name, .epoch = wall_ms(n), .address = address_of(number)},
-        .has_seeds = number > 0,
+        .has_seeds = number > 0 || c->has_no_first,
         .admin = "127.0.0.1:9000",
     };
     assert_int_equal(
         node_replication_create(&n->replication, &config, &c->keyring, n->router, &io, c->now_us),
         ERR_OK);
     n->up = true;
-    struct gossip_address seed = address_of(0);
-    if (number > 0)
+    struct gossip_address seed = address_of(number > 0 ? 0 : 1);
+    if (config.has_seeds)
         gossip_seeds(node_replication_gossip(n->replication), &seed, 1, c->now_us);
 }
 

@@ -223,6 +223,42 @@ static void the_first_of_all_is_ready_alone(void **state)
     cluster_free(&c);
 }
 
+static void who_start_together_need_not_wait_for_long(void **state)
+{
+    (void)state;
+    struct cluster c;
+    cluster_init(&c, 3, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        c.has_no_first = true;
+        cluster_start(&c, i);
+    }
+    cluster_run(&c, 2 * S);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(node_replication_ready(c.nodes[i].replication));
+    cluster_free(&c);
+}
+
+/* An answer that is not streamed tells nothing when its prefill is over. */
+static void prefill_of_whole_answers_is_told_as_over_in_time(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 2, 1);
+    struct chain chain;
+    cluster_prompt(&chain, 1, 5000); /* half a second */
+    struct node_request request = {.chain = &chain, .replica_wanted = -1, .answer_whole = true};
+    struct node_decision d;
+    assert_int_equal(node_router_choose(c.nodes[0].router, &request, NULL, cluster_ms(&c), &d), 0);
+    node_replication_run(c.nodes[0].replication, c.now_us);
+    cluster_run(&c, 400 * MS);
+    const char *name = "replica-0:8000";
+    assert_true(number_of(&c, 1, name, "load", "prefill_tokens_of_others") == 5000);
+    cluster_run(&c, 350 * MS);
+    assert_true(number_of(&c, 1, name, "load", "prefill_tokens_of_others") == 0);
+    assert_true(number_of(&c, 1, name, "load", "requests_of_others") == 1);
+    cluster_free(&c);
+}
+
 static void a_snapshot_that_breaks_off_is_taken_from_another(void **state)
 {
     (void)state;
@@ -727,6 +763,30 @@ static void the_majority_tells_the_time(void **state)
     }
 }
 
+/* Of two that disagree the one that has been there longer tells the time. */
+static void a_seed_that_comes_back_an_hour_ahead_gives_way(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 2, 1);
+    cluster_run(&c, 20 * S);
+    say(&c, 1, 1);
+    cluster_kill(&c, 0);
+    cluster_run(&c, 3 * S);
+    c.nodes[0].wall_off_ms = 3600000;
+    cluster_start(&c, 0); /* it has no seeds: it is ready at once, and wrong */
+    (void)cluster_replica(&c, 0, "replica-0:8000");
+    assert_true(node_replication_ready(c.nodes[0].replication));
+    cluster_settle(&c);
+    assert_true(cluster_until(&c, 20 * S, clocks_agree));
+    assert_int_equal(c.nodes[0].events[NODE_REPLICATION_CLOCK_BACK], 1);
+    assert_int_equal(c.nodes[1].events[NODE_REPLICATION_CLOCK_FORWARD], 0);
+    cluster_settle(&c);
+    assert_true(cached(&c, 0, 1) > 7000);
+    assert_true(cached(&c, 1, 1) > 7000);
+    cluster_free(&c);
+}
+
 static void small_differences_of_clocks_are_slewed(void **state)
 {
     (void)state;
@@ -882,6 +942,8 @@ int main(void)
         cmocka_unit_test(the_load_of_a_killed_router_goes),
         cmocka_unit_test(who_joins_knows_everything_when_it_is_ready),
         cmocka_unit_test(the_first_of_all_is_ready_alone),
+        cmocka_unit_test(who_start_together_need_not_wait_for_long),
+        cmocka_unit_test(prefill_of_whole_answers_is_told_as_over_in_time),
         cmocka_unit_test(a_snapshot_that_breaks_off_is_taken_from_another),
         cmocka_unit_test(draining_holds_everywhere),
         cmocka_unit_test(replicas_come_and_go_at_run_time),
@@ -896,6 +958,7 @@ int main(void)
         cmocka_unit_test(losses_are_repaired),
         cmocka_unit_test(a_clock_that_is_an_hour_off_heals),
         cmocka_unit_test(the_majority_tells_the_time),
+        cmocka_unit_test(a_seed_that_comes_back_an_hour_ahead_gives_way),
         cmocka_unit_test(small_differences_of_clocks_are_slewed),
         cmocka_unit_test(all_are_asked),
         cmocka_unit_test(requests_travel_whole),
