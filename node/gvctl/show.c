@@ -29,8 +29,8 @@ int show_replicas(struct slice text)
         json_decref(list);
         return ERR_SYNTAX;
     }
-    printf("%-28s %-9s %-7s %8s %8s %9s %10s %9s %9s %9s\n", "REPLICA", "HEALTH", "ENGINE",
-           "CHOSEN", "REQUESTS", "QUEUE s", "PREFILL/s", "CACHE", "HELD", "RESTARTS");
+    printf("%-28s %-9s %-7s %8s %8s %8s %9s %10s %9s %9s %9s\n", "REPLICA", "HEALTH", "ENGINE",
+           "CHOSEN", "REQUESTS", "OTHERS'", "QUEUE s", "PREFILL/s", "CACHE", "HELD", "RESTARTS");
     size_t i;
     const json_t *r;
     json_array_foreach(list, i, r)
@@ -38,15 +38,18 @@ int show_replicas(struct slice text)
         const json_t *load = json_object_get(r, "load");
         const json_t *learned = json_object_get(r, "learned");
         const json_t *cache = json_object_get(r, "cache");
-        printf("%-28s %-9s %-7s %8.0f %8.0f %9.3f %10.0f %8.0fk %8.0fk %9.0f\n", text_of(r, "name"),
+        printf("%-28s %-9s %-7s %8.0f %8.0f %8.0f %9.3f %10.0f %8.0fk %8.0fk %9.0f\n",
+               text_of(r, "name"),
                json_is_true(json_object_get(r, "backing_off")) ? "avoided" : text_of(r, "health"),
                text_of(r, "engine"), number_of(r, "chosen"), number_of(load, "requests"),
-               number_of(load, "queue_s"), number_of(learned, "prefill_tokens_per_s"),
-               number_of(cache, "tokens") / 1000, number_of(cache, "present_bytes") / 4000,
-               number_of(r, "restarts"));
+               number_of(load, "requests_of_others"), number_of(load, "queue_s"),
+               number_of(learned, "prefill_tokens_per_s"), number_of(cache, "tokens") / 1000,
+               number_of(cache, "present_bytes") / 4000, number_of(r, "restarts"));
     }
-    printf("\nCACHE and HELD are thousands of tokens: the size of the replica's KV cache, and how "
-           "much of it\nthis router believes to be filled (at 4 bytes a token).\n");
+    printf(
+        "\nOTHERS': requests of other routers under way there. CACHE and HELD are thousands of "
+        "tokens: the size of\nthe replica's KV cache, and how much of it this router believes to "
+        "be filled (at 4 bytes a token).\n");
     json_decref(list);
     return 0;
 }

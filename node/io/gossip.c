@@ -64,7 +64,10 @@ static void on_prepare(uv_prepare_t *handle)
     }
     /* libuv's clock is this one in whole milliseconds: the first one that is not too early. */
     uint64_t at_ms = (due + 999) / 1000;
+    if (at_ms == g->wake_ms && uv_is_active((uv_handle_t *)&g->wake))
+        return;
     uint64_t loop_ms = uv_now(g->loop);
+    g->wake_ms = at_ms;
     (void)uv_timer_start(&g->wake, on_wake, at_ms > loop_ms ? at_ms - loop_ms : 0, 0);
 }
 

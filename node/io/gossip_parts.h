@@ -60,6 +60,7 @@ struct io_gossip {
 
     uv_prepare_t prepare;
     uv_timer_t wake;
+    uint64_t wake_ms;  /* what it is set to */
     uint64_t armed_us; /* when the loop should be awake again; 0: whenever */
 
     uv_udp_t udp;

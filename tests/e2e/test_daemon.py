@@ -174,7 +174,8 @@ class Admin(Case):
     def test_the_index_lists_every_call(self):
         text = self.r.admin("GET", "/").body.decode()
         for path in ("/healthz", "/readyz", "/metrics", "/replicas", "/explain", "/config",
-                     "/log-level", "/drain", "/undrain"):
+                     "/log-level", "/drain", "/undrain", "/members", "/convergence",
+                     "POST /replicas", "DELETE /replicas", "/explain?all=1"):
             self.assertIn(path, text)
 
     def test_unknown_calls_and_wrong_methods(self):
