@@ -521,7 +521,7 @@ static void learned_figures_are_adopted_and_not_echoed(void **state)
 
 struct learned_by {
     uint64_t router;
-    uint32_t samples;
+    uint32_t samples, rate;
 };
 
 static bool find_learned(void *context, uint64_t router, const struct crdt_load *load,
@@ -530,8 +530,10 @@ static bool find_learned(void *context, uint64_t router, const struct crdt_load 
     (void)load;
     (void)sight;
     struct learned_by *by = context;
-    if (learned && router == by->router)
+    if (learned && router == by->router) {
         by->samples = learned->rate_samples;
+        by->rate = learned->rate;
+    }
     return true;
 }
 
@@ -558,6 +560,7 @@ static void what_is_only_believed_is_not_reported(void **state)
     crdt_reports_each(crdt_state_reports(s0), (unsigned)slot, find_learned, &of1);
     assert_true(of0.samples > 0);
     assert_int_equal(of1.samples, 0);
+    assert_int_equal(of1.rate, 0);
     cluster_free(&c);
 }
 
@@ -763,6 +766,29 @@ static void the_majority_tells_the_time(void **state)
     }
 }
 
+/* The one that is heard first may be the odd one. */
+static void the_first_that_is_heard_is_no_majority(void **state)
+{
+    (void)state;
+    for (unsigned seed = 0; seed < 8; seed++) {
+        struct cluster c;
+        cluster_init(&c, 5, seed);
+        c.nodes[1].wall_off_ms = 3600000;
+        for (unsigned i = 0; i < 5; i++) {
+            cluster_start(&c, i);
+            for (unsigned j = 0; j < 5; j++)
+                c.cut[i][j] = true;
+        }
+        cluster_run(&c, 5 * S);
+        memset(c.cut, 0, sizeof c.cut);
+        assert_true(cluster_until(&c, 40 * S, clocks_agree));
+        cluster_settle(&c);
+        for (unsigned i = 0; i < 5; i++)
+            assert_int_equal(c.nodes[i].events[NODE_REPLICATION_CLOCK_FORWARD], 0);
+        cluster_free(&c);
+    }
+}
+
 /* Of two that disagree the one that has been there longer tells the time. */
 static void a_seed_that_comes_back_an_hour_ahead_gives_way(void **state)
 {
@@ -958,6 +984,7 @@ int main(void)
         cmocka_unit_test(losses_are_repaired),
         cmocka_unit_test(a_clock_that_is_an_hour_off_heals),
         cmocka_unit_test(the_majority_tells_the_time),
+        cmocka_unit_test(the_first_that_is_heard_is_no_majority),
         cmocka_unit_test(a_seed_that_comes_back_an_hour_ahead_gives_way),
         cmocka_unit_test(small_differences_of_clocks_are_slewed),
         cmocka_unit_test(all_are_asked),
