@@ -122,7 +122,11 @@ static void start_again(void *context, struct sim_event *e)
     if (w->closing || w->nodes[e->node].up || w->nodes[e->node].life != e->a)
         return;
     w->restarts++;
-    sim_node_start(w, e->node, sim_chance(w, 0.2));
+    /* Elsewhere and with a clock set back, by more than the others' next call takes, it is known
+     * not to be found until its clock has caught up (gossip/stamps.h). */
+    struct sim_node *n = &w->nodes[e->node];
+    bool elsewhere = sim_chance(w, 0.2) && sim_node_wall_ms(w, n) > n->stamp_ms;
+    sim_node_start(w, e->node, elsewhere);
 }
 
 /* Sometimes the wall clock has gone back (or far ahead) by the time that the node is back. */

@@ -203,6 +203,7 @@ void sim_node_start(struct sim_world *w, unsigned number, bool elsewhere)
     struct sim_node *n = &w->nodes[number];
     CHECK(!n->up);
     n->up = true;
+    n->started_us = w->now_us;
     n->leaving = false;
     n->life++;
     n->memory++;
@@ -265,6 +266,8 @@ void sim_node_crash(struct sim_world *w, unsigned number)
     CHECK(n->up);
     sim_say(w, "%s crashes", n->name);
     sim_calls_of_node_end(w, number);
+    uint64_t stamp = gossip_epoch(sim_node_gossip(n)) + (w->now_us - n->started_us) / 1000;
+    n->stamp_ms = stamp > n->stamp_ms ? stamp : n->stamp_ms;
     for (unsigned i = 0; i < n->socket_count; i++)
         free(n->socket[i]);
     n->socket_count = 0;

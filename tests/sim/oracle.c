@@ -160,6 +160,42 @@ static bool heard_the_same(struct sim_world *w, struct sim_node *a, struct sim_n
     return true;
 }
 
+struct differing {
+    const struct sim_world *w;
+    const struct sim_node *a, *b;
+    uint32_t from;
+};
+
+static void differing_say(void *context, uint64_t id48, uint8_t code, unsigned replica,
+                          uint32_t generation)
+{
+    struct differing *d = context;
+    const struct crdt_replica *r =
+        crdt_registry_at(crdt_state_registry(sim_node_state(d->a)), replica);
+    struct crdt_state *s = sim_node_state(d->b);
+    int slot = crdt_registry_by_rkey(crdt_state_registry(s), r->rkey);
+    uint32_t other = 0;
+    if (generation < d->from ||
+        (slot >= 0 &&
+         crdt_index_get(crdt_state_index(s), id48, (unsigned)slot, code, &other) == ERR_OK &&
+         other == generation))
+        return;
+    sim_say(d->w, "%s has id %012llx code %u of %.*s generation %u, %s has %u (slot %d)",
+            d->a->name, (unsigned long long)id48, code, (int)r->name_len, r->name, generation,
+            d->b->name, other, slot);
+}
+
+void sim_oracle_differing_say(struct sim_world *w, const struct sim_node *a,
+                              const struct sim_node *b, uint32_t from)
+{
+    if (!w->config.verbose)
+        return;
+    struct differing d = {w, a, b, from};
+    crdt_index_each(crdt_state_index(sim_node_state(a)), differing_say, &d);
+    d = (struct differing){w, b, a, from};
+    crdt_index_each(crdt_state_index(sim_node_state(b)), differing_say, &d);
+}
+
 /* Equal vectors and floors, equal observations: where anti-entropy brings nothing beside the
  * deltas, and no item is passed over. */
 static void same_check(struct sim_world *w, struct sim_node *a, struct sim_node *b)
@@ -171,15 +207,18 @@ static void same_check(struct sim_world *w, struct sim_node *a, struct sim_node 
     uint32_t from =
         crdt_index_floor(x) > crdt_index_floor(y) ? crdt_index_floor(x) : crdt_index_floor(y);
     w->compared++;
-    if (crdt_index_digest(x, from) != crdt_index_digest(y, from))
-        sim_broken(w, "equal vectors", "%s and %s heard the same and hold something else", a->name,
-                   b->name);
+    if (crdt_index_digest(x, from) == crdt_index_digest(y, from))
+        return;
+    sim_oracle_differing_say(w, a, b, from);
+    sim_beliefs_say(w);
+    sim_broken(w, "equal vectors", "%s and %s heard the same and hold something else", a->name,
+               b->name);
 }
 
 void sim_oracle_all(struct sim_world *w)
 {
     unsigned n = w->config.nodes;
-    bool pure_stream = w->config.profile == SIM_STRICT || w->config.profile == SIM_CALM;
+    bool pure_stream = w->config.profile == SIM_STRICT;
     for (unsigned i = 0; i < n; i++) {
         struct sim_node *a = &w->nodes[i], *b = &w->nodes[(i + 1) % n];
         if (!sim_node_runs(a))

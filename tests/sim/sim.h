@@ -74,6 +74,8 @@ struct sim_node {
     uint32_t life;
     uint32_t memory;          /* moves when it lost what it had observed */
     uint64_t id;              /* gossip_node_id() of its name */
+    uint64_t started_us; /* this life */
+    uint64_t stamp_ms;   /* the greatest wall-clock time that it ever told */
     uint64_t paused_until_us; /* 0: runs */
     char name[32];
     struct gossip_address address;
@@ -307,6 +309,9 @@ void sim_oracle_step(struct sim_world *w, struct sim_node *n);
 void sim_oracle_all(struct sim_world *w);
 /* Everything that a node shows was observed by somebody, is not fenced and not expired. */
 void sim_oracle_visible(struct sim_world *w, struct sim_node *n);
+/* What one has and the other has not, for whoever looks into a run that failed. */
+void sim_oracle_differing_say(struct sim_world *w, const struct sim_node *a,
+                              const struct sim_node *b, uint32_t from);
 void sim_oracle_event(struct sim_world *w, struct sim_node *n, enum node_replication_event event);
 /* What a node counts of packets that it took for good. */
 uint64_t sim_oracle_taken(const struct sim_node *n);
@@ -318,6 +323,8 @@ uint64_t sim_oracle_taken(const struct sim_node *n);
 void sim_rest(struct sim_world *w);
 /* Whether a node counts any load of that router. */
 bool sim_rest_load_of(struct sim_node *n, uint64_t router);
+/* What everybody believes, for whoever looks into a run that failed. */
+void sim_beliefs_say(struct sim_world *w);
 bool sim_rest_agreed(struct sim_world *w, char *why, size_t why_size);
 
 #endif

@@ -172,6 +172,8 @@ void sim_work_request_of(struct sim_world *w, struct sim_node *n, unsigned conve
         if (engine < 0 || n->slot_of_engine[engine] < 0)
             sim_broken(w, "replicas", "%s chose a replica that it does not have", n->name);
         sim_trace(w, (uint64_t)n->number << 32 | (unsigned)engine);
+        sim_say(w, "%s sends conversation %u of %u points to %s", n->name, conversation,
+                chain->length, w->engines[engine].name);
         if (!w->measuring)
             remember(w, n, chain, d.replica);
         request_book(w, n, &d, (unsigned)engine);
