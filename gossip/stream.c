@@ -66,7 +66,7 @@ static enum gossip_stream_take take_beyond(struct gossip_stream *s, uint64_t seq
         s->ranges[i] = (struct gossip_range){.first = seq, .last = seq};
         s->count++;
     }
-    return seq < s->known ? GOSSIP_STREAM_FILLS : GOSSIP_STREAM_NEW;
+    return seq <= s->known ? GOSSIP_STREAM_FILLS : GOSSIP_STREAM_NEW;
 }
 
 enum gossip_stream_take gossip_stream_take(struct gossip_stream *s, uint64_t seq, uint64_t now_us,

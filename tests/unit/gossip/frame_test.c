@@ -1,0 +1,197 @@
+#include "tests/lib/test.h"
+
+#include "base/err.h"
+#include "gossip/frame.h"
+
+static uint8_t bytes[GOSSIP_PACKET_MAX];
+
+static struct wire_writer writer(void)
+{
+    return wire_writer_of(bytes, sizeof bytes);
+}
+
+static int read_one(size_t len, struct frame *f)
+{
+    struct wire_reader r = wire_reader_of(bytes, len);
+    return gossip_frame_read(&r, f);
+}
+
+static void test_a_delta_round_trips_and_the_largest_fits(void **state)
+{
+    (void)state;
+    static char text[GOSSIP_DELTA_MAX];
+    memset(text, 'd', sizeof text);
+    struct frame_delta f = {.epoch = GOSSIP_EPOCH_LIMIT - 1,
+                            .seq = GOSSIP_SEQ_LIMIT - 1,
+                            .relayed = true,
+                            .author = UINT64_MAX,
+                            .bytes = slice_of(text, sizeof text)};
+    struct wire_writer w = writer();
+    assert_true(gossip_frame_write_delta(&w, &f));
+    struct frame out;
+    assert_int_equal(read_one(wire_written(&w), &out), 1);
+    assert_int_equal(out.type, GOSSIP_FRAME_DELTA);
+    assert_true(out.delta.relayed && !out.delta.forward);
+    assert_true(out.delta.author == UINT64_MAX && out.delta.seq == GOSSIP_SEQ_LIMIT - 1);
+    assert_true(slice_equal(out.delta.bytes, f.bytes));
+    f.relayed = false;
+    f.forward = true;
+    f.group = 1022;
+    f.groups = 1023;
+    w = writer();
+    assert_true(gossip_frame_write_delta(&w, &f));
+    assert_int_equal(read_one(wire_written(&w), &out), 1);
+    assert_int_equal(out.delta.group, 1022);
+    assert_false(gossip_frame_write_delta(&w, &f)); /* no room for two, and nothing is torn */
+    assert_int_equal(gossip_frame_packet_check(slice_of((char *)bytes, wire_written(&w))), 0);
+}
+
+static void test_alive_round_trips_short_and_full(void **state)
+{
+    (void)state;
+    struct frame_alive f = {.full = true,
+                            .incarnation = UINT64_C(1700000000000) << 16 | 3,
+                            .seq = 77,
+                            .vector = 5,
+                            .members = 6,
+                            .health = 7,
+                            .sent = 8,
+                            .echo = 9,
+                            .held = 10};
+    struct wire_writer w = writer();
+    assert_true(gossip_frame_write_alive(&w, &f));
+    assert_true(wire_written(&w) <= GOSSIP_ALIVE_BYTES);
+    struct frame out;
+    assert_int_equal(read_one(wire_written(&w), &out), 1);
+    assert_true(out.alive.full && out.alive.incarnation == f.incarnation && out.alive.seq == 77);
+    assert_true(out.alive.vector == 5 && out.alive.members == 6 && out.alive.health == 7);
+    assert_true(out.alive.sent == 8 && out.alive.echo == 9 && out.alive.held == 10);
+    f = (struct frame_alive){.incarnation = f.incarnation};
+    w = writer();
+    assert_true(gossip_frame_write_alive(&w, &f));
+    assert_int_equal(wire_written(&w), 12);
+    assert_int_equal(read_one(wire_written(&w), &out), 1);
+    assert_true(!out.alive.full && out.alive.incarnation == f.incarnation && out.alive.seq == 0);
+}
+
+static void test_ranges_round_trip(void **state)
+{
+    (void)state;
+    struct frame_nack f = {.epoch = 1, .ranges = {.count = GOSSIP_RANGES_MAX}};
+    for (unsigned i = 0; i < GOSSIP_RANGES_MAX; i++)
+        f.ranges.at[i] = (struct gossip_range){.first = 1 + 10 * i, .last = 1 + 10 * i + i % 9};
+    struct wire_writer w = writer();
+    assert_true(gossip_frame_write_nack(&w, &f));
+    struct frame out;
+    assert_int_equal(read_one(wire_written(&w), &out), 1);
+    assert_memory_equal(&out.nack.ranges, &f.ranges, sizeof f.ranges);
+}
+
+static void test_members_round_trip(void **state)
+{
+    (void)state;
+    struct frame_member f = {.incarnation = 1 << 16,
+                             .state = GOSSIP_SUSPECT,
+                             .address = {.ip = {1, 2, 3, 4, 5, 6, 7, 8, 9}, .port = 1, .family = 6},
+                             .name = SLICE("router-1"),
+                             .meta = SLICE("\0binary")};
+    struct wire_writer w = writer();
+    assert_true(gossip_frame_write_member(&w, &f));
+    f.address.port = 0; /* not known */
+    assert_true(gossip_frame_write_member(&w, &f));
+    struct wire_reader r = wire_reader_of(bytes, wire_written(&w));
+    for (unsigned i = 0; i < 2; i++) {
+        struct frame out;
+        struct frame_member m;
+        assert_int_equal(gossip_frame_read(&r, &out), 1);
+        struct wire_reader body = wire_reader_of(out.body.at, out.body.len);
+        assert_int_equal(gossip_frame_member(&body, &m), 1);
+        assert_true(m.incarnation == f.incarnation && m.state == f.state);
+        assert_true(slice_equal(m.name, f.name) && slice_equal(m.meta, f.meta));
+        assert_int_equal(m.address.port, 1 - i);
+        assert_int_equal(m.address.ip[8], i == 0 ? 9 : 0);
+        assert_int_equal(gossip_frame_member(&body, &m), 0);
+    }
+}
+
+static void test_vectors_fill_as_many_packets_as_it_takes(void **state)
+{
+    (void)state;
+    struct frame_entry entries[300];
+    for (unsigned i = 0; i < 300; i++)
+        entries[i] = (struct frame_entry){.node = i + 1, .epoch = 5, .seq = UINT64_C(1) << 40};
+    unsigned done = 0;
+    unsigned packets = 0;
+    while (done < 300) {
+        struct wire_writer w = writer();
+        unsigned n = gossip_frame_write_vector(&w, entries + done, 300 - done);
+        assert_true(n > 40);
+        assert_int_equal(gossip_frame_packet_check(slice_of((char *)bytes, wire_written(&w))), 0);
+        done += n;
+        packets++;
+    }
+    assert_int_equal(packets, 5);
+}
+
+static void test_malformed_frames_are_refused(void **state)
+{
+    (void)state;
+#define BAD(text)                                                                                  \
+    assert_int_equal(gossip_frame_packet_check(slice_of((text), sizeof(text) - 1)), ERR_SYNTAX)
+    BAD("\x00");                                              /* no length */
+    BAD("\x00\x05xx");                                        /* longer than the packet */
+    BAD("\x00\x09\x00\x01\x00\x00\x00\x00\x00\x01");          /* delta: no bytes */
+    BAD("\x00\x09\x04\x01\x00\x00\x00\x00\x00\x01x");         /* unknown flag */
+    BAD("\x00\x09\x00\x00\x00\x00\x00\x00\x00\x01x");         /* epoch 0 */
+    BAD("\x00\x09\x00\x01\x00\x00\x00\x00\x00\x00x");         /* number 0 */
+    BAD("\x00\x0b\x02\x01\x00\x00\x00\x00\x00\x01\x03\x03x"); /* group 3 of 3 */
+    BAD("\x02\x09\x01\x00\x00\x00\x00\x00\x01\x00\x00");      /* nack: a range of length 0 */
+    BAD("\x02\x07\x01\x00\x00\x00\x00\x00\x21");              /* 33 ranges */
+    BAD("\x03\x08\x01\x00\x00\x00\x00\x00\x01x");             /* gone: a byte too many */
+    BAD("\x04\x0d\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00"); /* no name */
+    BAD("\x04\x0d\x00\x00\x01\x00\x00\x00\x00\x00\x04\x00\x01n\x00");    /* state 4 */
+    BAD("\x05\x05\x02\x01\x00\x00\x00");                                 /* no target */
+    BAD("\x07\x12\x01\x00\x00\x00\x00\x00\x01\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00zz");
+#undef BAD
+    /* A part must have exactly the bytes that its place asks for. */
+    struct frame_part f = {.epoch = 1, .id = 1, .total = 1165, .index = 1, .bytes = SLICE("12345")};
+    struct wire_writer w = writer();
+    assert_true(gossip_frame_write_part(&w, &f));
+    struct frame out;
+    assert_int_equal(read_one(wire_written(&w), &out), 1);
+    f.index = 0;
+    w = writer();
+    assert_true(gossip_frame_write_part(&w, &f));
+    assert_int_equal(read_one(wire_written(&w), &out), ERR_SYNTAX);
+    f.index = 2;
+    w = writer();
+    assert_true(gossip_frame_write_part(&w, &f));
+    assert_int_equal(read_one(wire_written(&w), &out), ERR_SYNTAX);
+}
+
+static void test_unknown_types_are_skipped(void **state)
+{
+    (void)state;
+    struct wire_reader r = wire_reader_of("\xc8\x03xyz\x05\x05\x01\x01\x00\x00\x00", 12);
+    struct frame f;
+    assert_int_equal(gossip_frame_read(&r, &f), 1);
+    assert_int_equal(f.type, GOSSIP_FRAMES);
+    assert_int_equal(gossip_frame_read(&r, &f), 1);
+    assert_int_equal(f.type, GOSSIP_FRAME_PING);
+    assert_true(f.ping.who && f.ping.nonce == 1);
+    assert_int_equal(gossip_frame_read(&r, &f), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_delta_round_trips_and_the_largest_fits),
+        cmocka_unit_test(test_alive_round_trips_short_and_full),
+        cmocka_unit_test(test_ranges_round_trip),
+        cmocka_unit_test(test_members_round_trip),
+        cmocka_unit_test(test_vectors_fill_as_many_packets_as_it_takes),
+        cmocka_unit_test(test_malformed_frames_are_refused),
+        cmocka_unit_test(test_unknown_types_are_skipped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
