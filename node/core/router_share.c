@@ -308,8 +308,13 @@ static bool tell_again(void *context, uint64_t router, const struct crdt_load *l
     const struct told *t = context;
     if (router != t->self)
         return true;
-    if (load)
+    if (load) {
+        /* A gauge that fell to zero is a row that the others have, but zero alone makes no row. */
+        struct crdt_load busy = *load;
+        busy.requests++;
+        crdt_state_load(t->to, t->slot, &busy);
         crdt_state_load(t->to, t->slot, load);
+    }
     if (sight)
         crdt_state_sight(t->to, t->slot, sight);
     if (learned)
