@@ -1,0 +1,247 @@
+#include "tests/lib/states.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bug.h"
+#include "base/check.h"
+#include "base/checkpoint.h"
+#include "base/hash.h"
+
+#ifdef GRAPEVINE_BUGS
+/* By hand: BUG=<name> in the environment shows whether a test notices (docs/simulation.md). */
+enum bug bug_active;
+__attribute__((constructor)) static void choose_bug(void)
+{
+    const char *name = getenv("BUG");
+#define BUG_CHOOSE(bug, text)                                                                      \
+    if (name != NULL && strcmp(name, #bug) == 0)                                                   \
+        bug_active = BUG_##bug;
+    BUG_MAP(BUG_CHOOSE)
+}
+#endif
+
+struct crdt_state *states_make(const struct states_setting *setting)
+{
+    struct crdt_state_config config = {
+        .index = {.bytes_max = setting->bytes_max != 0 ? setting->bytes_max : 8 << 20,
+                  .replicas_max = 64,
+                  .ttl_generations = setting->ttl != 0 ? setting->ttl : 12,
+                  .generation = setting->now != 0 ? setting->now : 1000,
+                  .replicated = true},
+        .self = setting->self,
+        .outbox_bytes = setting->outbox_bytes};
+    struct crdt_state *s = NULL;
+    CHECK(crdt_state_create(&s, &config) == 0);
+    crdt_state_epoch(s, 1);
+    for (uint64_t router = 1; router <= 3; router++)
+        crdt_state_router(s, router, 1);
+    return s;
+}
+
+void states_join(struct crdt_state *into, const struct crdt_state *from)
+{
+    struct crdt_snapshot c;
+    crdt_snapshot_begin(&c, 0);
+    struct buf chunk = {0};
+    int more;
+    while ((more = crdt_snapshot_next(from, &c, &chunk)) == 1) {
+        CHECK(chunk.len > 0 && chunk.len <= CRDT_CHUNK_MAX);
+        CHECK(crdt_snapshot_apply(into, buf_slice(&chunk)) == 0);
+        buf_clear(&chunk);
+    }
+    CHECK(more == 0);
+    buf_free(&chunk);
+}
+
+struct crdt_state *states_joined(const struct crdt_state *a, const struct crdt_state *b)
+{
+    struct crdt_state *s = states_make(&(struct states_setting){.self = 99});
+    states_join(s, a);
+    states_join(s, b);
+    return s;
+}
+
+/* --- comparing ------------------------------------------------------------------------------ */
+
+struct line {
+    uint64_t word[8];
+};
+
+struct walk {
+    const struct crdt_state *state;
+    uint32_t from;
+    struct line *line;
+    size_t count;
+    size_t room;
+};
+
+static struct line *add_line(struct walk *w, uint64_t class, uint64_t key)
+{
+    if (w->count == w->room) {
+        w->room = w->room == 0 ? 1024 : 2 * w->room;
+        w->line = realloc(w->line, w->room * sizeof *w->line);
+        CHECK(w->line != NULL);
+    }
+    struct line *line = &w->line[w->count++];
+    *line = (struct line){.word = {class, key}};
+    return line;
+}
+
+static void walk_entry(void *context, uint64_t id48, uint8_t code, unsigned replica,
+                       uint32_t generation)
+{
+    struct walk *w = context;
+    if (generation < w->from)
+        return;
+    struct line *line =
+        add_line(w, 1, crdt_registry_at(crdt_state_registry(w->state), replica)->rkey);
+    line->word[2] = id48;
+    line->word[3] = code;
+    line->word[4] = generation;
+}
+
+static void walk_registry(struct walk *w)
+{
+    const struct crdt_registry *r = crdt_state_registry(w->state);
+    for (unsigned i = 0; i < crdt_registry_count(r); i++) {
+        const struct crdt_replica *row = crdt_registry_at(r, i);
+        struct line *line = add_line(w, 2, row->key);
+        line->word[2] = row->rkey;
+        line->word[3] = row->incarnation.started;
+        line->word[4] = row->incarnation.raises;
+        line->word[5] = row->wish_version;
+        line->word[6] = (uint64_t)row->wish << 1 | row->draining;
+    }
+}
+
+static void walk_reports(struct walk *w)
+{
+    const struct crdt_reports *r = crdt_state_reports(w->state);
+    for (unsigned i = 0; i < crdt_reports_routers(r); i++) {
+        for (unsigned n = 0; n < 64u * CRDT_REPORTS; n++) {
+            struct crdt_report row;
+            unsigned slot = n / CRDT_REPORTS;
+            if (slot >= crdt_registry_count(crdt_state_registry(w->state)) ||
+                !crdt_reports_row(r, i, (enum crdt_report_kind)(n % CRDT_REPORTS), slot, &row))
+                continue;
+            struct line *line =
+                add_line(w, 3, crdt_registry_at(crdt_state_registry(w->state), slot)->key);
+            line->word[2] = row.router;
+            line->word[3] = row.epoch;
+            line->word[4] = row.seq << 2 | row.kind;
+            uint64_t value[5];
+            memcpy(value, &row.value, sizeof value);
+            for (unsigned v = 0; v < 5; v++)
+                line->word[5] = hash_mix(line->word[5] + value[v]);
+        }
+    }
+}
+
+static void walk_logs(struct walk *w)
+{
+    const struct crdt_log *l = crdt_state_log(w->state);
+    static uint64_t ids[CRDT_LOG_IDS_MAX];
+    for (unsigned i = 0; i < crdt_log_count(l); i++) {
+        struct crdt_log_head head = crdt_log_at(l, i);
+        add_line(w, 4, head.rkey)->word[2] = head.version;
+        crdt_log_ids(l, i, ids);
+        for (unsigned n = 0; n < head.count; n++)
+            add_line(w, 5, head.rkey)->word[2] = ids[n];
+    }
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(struct line));
+}
+
+static void walk_all(struct walk *w, struct crdt_state *s, uint32_t from)
+{
+    *w = (struct walk){.state = s, .from = from};
+    crdt_index_each(crdt_state_index(s), walk_entry, w);
+    walk_registry(w);
+    walk_reports(w);
+    walk_logs(w);
+    if (w->count > 0)
+        qsort(w->line, w->count, sizeof *w->line, compare_lines);
+}
+
+bool states_equal(struct crdt_state *a, struct crdt_state *b, uint32_t from)
+{
+    struct walk wa;
+    struct walk wb;
+    walk_all(&wa, a, from);
+    walk_all(&wb, b, from);
+    bool same = wa.count == wb.count &&
+                (wa.count == 0 || memcmp(wa.line, wb.line, wa.count * sizeof *wa.line) == 0);
+    free(wa.line);
+    free(wb.line);
+    struct crdt_digest da;
+    struct crdt_digest db;
+    crdt_state_digest(a, from, &da);
+    crdt_state_digest(b, from, &db);
+    CHECK(same == (da.registry == db.registry && da.index == db.index && da.log == db.log &&
+                   da.reports == db.reports));
+    return same;
+}
+
+/* --- anti-entropy --------------------------------------------------------------------------- */
+
+struct states_exchange states_reconcile(struct crdt_state *a, struct crdt_state *b, bool settled)
+{
+    struct states_exchange all = {0};
+    struct buf message = {0};
+    struct buf reply = {0};
+    CHECK(crdt_state_summary(a, &message) == 0 && message.len <= CRDT_SUMMARY_MAX);
+    struct crdt_state *at = b;
+    while (message.len > 0) {
+        struct crdt_reconciled r;
+        CHECK(message.len <= CRDT_MESSAGE_MAX && all.messages < 16);
+        all.messages++;
+        all.bytes += message.len;
+        CHECK(crdt_state_message(at, buf_slice(&message), settled, &reply, &r) == 0);
+        all.differences += r.differences;
+        all.joined += r.joined;
+        all.equal = all.equal || r.equal;
+        all.too_many = all.too_many || r.too_many;
+        struct buf swap = message;
+        message = reply;
+        reply = swap;
+        buf_clear(&reply);
+        at = at == a ? b : a;
+    }
+    buf_free(&message);
+    buf_free(&reply);
+    return all;
+}
+
+uint64_t states_tell_nobody(struct crdt_state *s, uint64_t seq)
+{
+    uint8_t delta[1160];
+    while (crdt_state_produce(s, seq + 1, delta, sizeof delta) > 0)
+        seq++;
+    return seq;
+}
+
+/* --- what to say ---------------------------------------------------------------------------- */
+
+void states_prompt(struct chain *chain, uint64_t seed, unsigned points)
+{
+    CHECK(points <= CHECKPOINT_MAX);
+    chain->length = (uint16_t)points;
+    for (unsigned i = 0; i < points; i++)
+        chain->points[i] = (struct chain_point){.id = hash_mix(seed * 1000003 + i) & 0xffffffffffff,
+                                                .blocks = checkpoint_blocks(i),
+                                                .code = checkpoint_code(i)};
+}
+
+unsigned states_replica(struct crdt_state *s, unsigned number)
+{
+    char name[32];
+    int len = snprintf(name, sizeof name, "engine-%u", number);
+    int slot = crdt_state_replica(s, slice_of(name, (size_t)len));
+    CHECK(slot >= 0);
+    return (unsigned)slot;
+}

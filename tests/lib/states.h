@@ -1,0 +1,44 @@
+/* For tests of the replicated state: making states, joining them whole, driving anti-entropy
+ * between two, and comparing them not by digest but by all that is in them. */
+#ifndef TESTS_LIB_STATES_H
+#define TESTS_LIB_STATES_H
+
+#include "crdt/state.h"
+
+struct states_setting {
+    uint64_t self;
+    uint32_t ttl;       /* 0: 12 generations */
+    uint32_t now;       /* 0: 1,000 */
+    uint64_t bytes_max; /* of the index; 0: 8 MiB */
+    uint64_t outbox_bytes;
+};
+/* With the routers 1 .. 3 alive in life 1. */
+struct crdt_state *states_make(const struct states_setting *setting);
+
+/* into := into join from, by a snapshot. */
+void states_join(struct crdt_state *into, const struct crdt_state *from);
+/* A new state that is the join of two. */
+struct crdt_state *states_joined(const struct crdt_state *a, const struct crdt_state *b);
+
+/* Whether they are equal: by digest from a generation on, and row by row. Both must agree. */
+bool states_equal(struct crdt_state *a, struct crdt_state *b, uint32_t from);
+
+/* One exchange that `a` begins, to its end. */
+struct states_exchange {
+    unsigned messages;
+    uint64_t bytes;
+    uint64_t differences;
+    uint64_t joined;
+    bool equal;
+    bool too_many;
+};
+struct states_exchange states_reconcile(struct crdt_state *a, struct crdt_state *b, bool settled);
+
+/* All that waits, as deltas, into the void (rows count as told then). */
+uint64_t states_tell_nobody(struct crdt_state *s, uint64_t seq);
+
+/* A prompt of `points` checkpoints, the same for the same seed. */
+void states_prompt(struct chain *chain, uint64_t seed, unsigned points);
+unsigned states_replica(struct crdt_state *s, unsigned number);
+
+#endif

@@ -1,0 +1,264 @@
+#include "crdt/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/prng.h"
+#include "tests/lib/states.h"
+#include "tests/lib/test.h"
+
+static struct chain chain;
+
+static struct crdt_state *make(uint64_t self, uint32_t ttl, uint64_t bytes_max)
+{
+    struct crdt_state *s =
+        states_make(&(struct states_setting){.self = self, .ttl = ttl, .bytes_max = bytes_max});
+    for (unsigned i = 0; i < 8; i++)
+        (void)states_replica(s, i);
+    return s;
+}
+
+static void observe(struct crdt_state *s, uint64_t seed, unsigned points, unsigned slot)
+{
+    states_prompt(&chain, seed, points);
+    assert_int_equal(crdt_state_observe(s, &chain, slot), points);
+}
+
+static void destroy(struct crdt_state *a, struct crdt_state *b)
+{
+    crdt_state_check(a);
+    crdt_state_check(b);
+    crdt_state_destroy(a);
+    crdt_state_destroy(b);
+}
+
+static void test_equal_states_say_so_in_one_packet(void **state)
+{
+    (void)state;
+    struct crdt_state *a = make(1, 12, 0);
+    struct crdt_state *b = make(2, 12, 0);
+    observe(a, 1, 100, 3);
+    observe(b, 1, 100, 3);
+    struct states_exchange e = states_reconcile(a, b, true);
+    assert_true(e.equal);
+    assert_int_equal(e.messages, 1);
+    assert_in_range(e.bytes, 1, CRDT_SUMMARY_MAX);
+    destroy(a, b);
+}
+
+static void test_differences_of_any_number_are_repaired_both_ways(void **state)
+{
+    (void)state;
+    for (unsigned prompts = 1; prompts <= 64; prompts *= 2) {
+        struct crdt_state *a = make(1, 12, 8 << 20);
+        struct crdt_state *b = make(2, 12, 8 << 20);
+        for (unsigned i = 0; i < 300; i++) {
+            observe(a, i, 50, i % 8);
+            observe(b, i, 50, i % 8);
+        }
+        for (unsigned i = 0; i < prompts; i++) {
+            observe(i % 2 == 0 ? a : b, 1000 + i, 30, i % 8);
+            assert_int_equal(crdt_state_bind(i % 2 == 0 ? a : b, hash_mix(i + 1), i % 8), 1);
+        }
+        assert_false(states_equal(a, b, 0));
+        struct states_exchange e = states_reconcile(a, b, false);
+        assert_false(e.too_many);
+        assert_int_equal(e.differences, 31 * prompts);
+        assert_int_equal(e.joined, 31 * prompts);
+        assert_true(states_equal(a, b, 0));
+        assert_true(states_reconcile(b, a, true).equal);
+        /* Cost follows the difference, whatever the size: cells fold to few widths. */
+        assert_in_range(e.bytes, 1, 2500 + 60 * 31 * prompts);
+        destroy(a, b);
+    }
+}
+
+/* The figure of docs/replication.md. */
+static void test_a_thousand_differences_cost_some_25_kb(void **state)
+{
+    (void)state;
+    struct crdt_state *a = make(1, 12, 16 << 20);
+    struct crdt_state *b = make(2, 12, 16 << 20);
+    for (unsigned i = 0; i < 1000; i++) {
+        observe(a, i, 100, i % 8);
+        observe(b, i, 100, i % 8);
+    }
+    for (unsigned i = 0; i < 10; i++)
+        observe(i % 2 == 0 ? a : b, 5000 + i, 100, i % 8);
+    struct states_exchange e = states_reconcile(a, b, false);
+    assert_int_equal(e.joined, 1000);
+    assert_int_equal(e.messages, 3);
+    assert_in_range(e.bytes, 1, 33000); /* the estimate errs by 9 % */
+    assert_true(states_equal(a, b, 0));
+    destroy(a, b);
+}
+
+static void test_too_many_differences_call_for_a_snapshot_at_both_ends(void **state)
+{
+    (void)state;
+    struct crdt_state *a = make(1, 12, 8 << 20);
+    struct crdt_state *b = make(2, 12, 8 << 20);
+    for (unsigned i = 0; i < 100; i++)
+        observe(a, i, 200, i % 8);
+    struct states_exchange e = states_reconcile(a, b, true);
+    assert_true(e.too_many);
+    assert_int_equal(e.messages, 2);
+    assert_in_range(e.bytes, 1, 3000);
+    /* But not because the clocks are hours apart: a snapshot would be refused as well. */
+    struct crdt_state *c = states_make(&(struct states_setting){.self = 3, .now = 500});
+    assert_false(states_reconcile(a, c, true).too_many);
+    assert_false(states_reconcile(c, a, true).too_many);
+    states_join(b, a);
+    assert_true(states_equal(a, b, 0));
+    crdt_state_destroy(c);
+    destroy(a, b);
+}
+
+/* Who is short of memory has a higher floor. What lies below is neither compared nor sent, so the
+ * two find rest. */
+static void test_a_higher_floor_is_heard_and_nothing_goes_back_and_forth(void **state)
+{
+    (void)state;
+    for (uint32_t ttl = 12; ttl <= 96; ttl += 84) { /* spans of one generation, and of three */
+        struct crdt_state *a = make(1, ttl, 16 << 20);
+        struct crdt_state *b = make(2, ttl, 16 << 20);
+        for (uint32_t now = 1000; now < 1010; now++) {
+            crdt_index_advance(crdt_state_index(a), now);
+            crdt_index_advance(crdt_state_index(b), now);
+            observe(a, now, 20, now % 8);
+            observe(b, now + 5000, 20, now % 8);
+        }
+        crdt_index_floor_raise(crdt_state_index(b), 1005);
+        uint32_t from = crdt_index_sketch_from(crdt_state_index(b), 1005);
+        for (unsigned who = 0; who < 2; who++) {
+            struct states_exchange e = states_reconcile(who == 0 ? a : b, who == 0 ? b : a, false);
+            assert_int_equal(e.joined, who == 0 ? 2 * 20 * (1010 - from) : 0);
+        }
+        assert_true(states_equal(a, b, from));
+        assert_true(states_reconcile(a, b, true).messages <= 2);
+        assert_true(states_reconcile(a, b, true).equal || from > 1005);
+        assert_true(states_reconcile(b, a, true).equal);
+        struct crdt_state_stats stats;
+        crdt_state_stats(b, &stats);
+        assert_int_equal(stats.stale, 0);
+        destroy(a, b);
+    }
+}
+
+static void test_registry_reports_and_logs_are_repaired(void **state)
+{
+    (void)state;
+    struct crdt_state *a = make(1, 12, 0);
+    struct crdt_state *b = make(2, 12, 0);
+    crdt_state_load(a, 1, &(struct crdt_load){.requests = 4});
+    crdt_state_sight(b, 2, &(struct crdt_sight){.configured = true});
+    crdt_state_learned(b, 3, &(struct crdt_learned){.rate = 1234});
+    (void)states_tell_nobody(a, 0);
+    (void)states_tell_nobody(b, 0);
+    (void)crdt_state_restarted(a, 4, 777);
+    (void)states_replica(b, 20);
+    (void)crdt_state_wish(b, 5, CRDT_WISH_REMOVED, true);
+    uint64_t ids[] = {1, 2, 3};
+    for (unsigned v = 1; v <= 3; v++) {
+        struct crdt_log_event e = {.version = v, .added = &ids[v - 1], .added_count = 1};
+        assert_int_equal(crdt_state_event(a, 6, &e), 1);
+        if (v < 3)
+            assert_int_equal(crdt_state_event(b, 6, &e), 1); /* one event behind */
+        assert_int_equal(crdt_state_event(b, 7, &e), 1);
+    }
+    (void)states_reconcile(a, b, false);
+    struct crdt_load sum;
+    crdt_reports_load_sum(crdt_state_reports(b), 1, &sum);
+    assert_int_equal(sum.requests, 0); /* loads only where nothing is on its way */
+    (void)states_reconcile(a, b, true);
+    crdt_reports_load_sum(crdt_state_reports(b), 1, &sum);
+    assert_int_equal(sum.requests, 4);
+    assert_true(states_equal(a, b, 0));
+    destroy(a, b);
+}
+
+/* --- hostile and broken messages ------------------------------------------------------------ */
+
+static struct crdt_digest digest(const struct crdt_state *s)
+{
+    struct crdt_digest d;
+    crdt_state_digest(s, 0, &d);
+    return d;
+}
+
+static void try_message(struct crdt_state *s, const uint8_t *bytes, size_t len)
+{
+    /* An exact copy, so that the sanitizer sees a read beyond its end. */
+    char *copy = malloc(len > 0 ? len : 1);
+    assert_non_null(copy);
+    memcpy(copy, bytes, len);
+    struct crdt_digest before = digest(s);
+    struct crdt_reconciled r;
+    struct buf reply = {0};
+    if (crdt_state_message(s, slice_of(copy, len), true, &reply, &r) != 0) {
+        struct crdt_digest after = digest(s);
+        assert_memory_equal(&before, &after, sizeof before);
+        assert_int_equal(reply.len, 0);
+    }
+    assert_in_range(reply.len, 0, CRDT_MESSAGE_MAX);
+    buf_free(&reply);
+    free(copy);
+}
+
+static void test_broken_messages_change_nothing_and_forged_ones_end(void **state)
+{
+    (void)state;
+    struct crdt_state *a = make(1, 12, 0);
+    struct crdt_state *b = make(2, 12, 0);
+    observe(a, 1, 40, 1);
+    observe(b, 2, 40, 2);
+    (void)states_replica(b, 9);
+    struct buf message[3] = {{0}};
+    struct crdt_reconciled r;
+    assert_int_equal(crdt_state_summary(a, &message[0]), 0);
+    assert_int_equal(crdt_state_message(b, buf_slice(&message[0]), true, &message[1], &r), 0);
+    assert_int_equal(crdt_state_message(a, buf_slice(&message[1]), true, &message[2], &r), 0);
+    assert_true(message[2].len > 0);
+    struct prng p;
+    prng_seed(&p, 3);
+    for (unsigned m = 0; m < 3; m++) {
+        const uint8_t *bytes = (const uint8_t *)message[m].at;
+        for (size_t cut = 0; cut < message[m].len; cut += 1 + cut / 60)
+            try_message(b, bytes, cut);
+        uint8_t *flipped = malloc(message[m].len);
+        assert_non_null(flipped);
+        for (unsigned i = 0; i < 300; i++) {
+            memcpy(flipped, bytes, message[m].len);
+            for (unsigned n = 0; n < 1 + i % 3; n++)
+                flipped[prng_below(&p, i < 100 ? 20 : message[m].len)] ^=
+                    (uint8_t)(1 << prng_below(&p, 8));
+            try_message(b, flipped, message[m].len);
+        }
+        free(flipped);
+        buf_free(&message[m]);
+    }
+    uint8_t noise[2000];
+    for (unsigned i = 0; i < 2000; i++) {
+        for (unsigned n = 0; n < sizeof noise; n++)
+            noise[n] = (uint8_t)prng_next(&p);
+        noise[0] = (uint8_t)(i % 9);
+        try_message(b, noise, prng_below(&p, sizeof noise));
+    }
+    destroy(a, b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equal_states_say_so_in_one_packet),
+        cmocka_unit_test(test_differences_of_any_number_are_repaired_both_ways),
+        cmocka_unit_test(test_a_thousand_differences_cost_some_25_kb),
+        cmocka_unit_test(test_too_many_differences_call_for_a_snapshot_at_both_ends),
+        cmocka_unit_test(test_a_higher_floor_is_heard_and_nothing_goes_back_and_forth),
+        cmocka_unit_test(test_registry_reports_and_logs_are_repaired),
+        cmocka_unit_test(test_broken_messages_change_nothing_and_forged_ones_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

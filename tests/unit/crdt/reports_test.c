@@ -1,0 +1,213 @@
+#include "crdt/reports.h"
+
+#include <string.h>
+
+#include "base/err.h"
+#include "tests/lib/states.h"
+#include "tests/lib/test.h"
+
+struct world {
+    struct crdt_registry *registry;
+    struct crdt_reports *reports;
+};
+
+static struct world make(void)
+{
+    struct world w;
+    assert_int_equal(crdt_registry_create(&w.registry, 64), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        char name[2] = {(char)('a' + i), '\0'};
+        bool news = false;
+        struct crdt_registry_row row = {.name = slice_of_cstr(name)};
+        assert_int_equal(crdt_registry_join(w.registry, &row, &news), i);
+    }
+    assert_int_equal(crdt_reports_create(&w.reports, w.registry, 1, 4), 0);
+    crdt_reports_router(w.reports, 2, 10);
+    crdt_reports_router(w.reports, 3, 20);
+    return w;
+}
+
+static void destroy(struct world *w)
+{
+    crdt_reports_check(w->reports);
+    crdt_reports_destroy(w->reports);
+    crdt_registry_destroy(w->registry);
+}
+
+static struct crdt_report load(uint64_t router, uint64_t epoch, uint64_t seq, unsigned slot,
+                               uint32_t requests)
+{
+    return (struct crdt_report){.router = router,
+                                .epoch = epoch,
+                                .seq = seq,
+                                .slot = slot,
+                                .kind = CRDT_REPORT_LOAD,
+                                .value.load = {.requests = requests, .prefill_tokens = seq}};
+}
+
+static int join(struct world *w, struct crdt_report row)
+{
+    return crdt_reports_join(w->reports, &row);
+}
+
+static unsigned sum(struct world *w, unsigned slot)
+{
+    struct crdt_load l;
+    crdt_reports_load_sum(w->reports, slot, &l);
+    return l.requests;
+}
+
+static uint64_t digest(struct world *w)
+{
+    uint64_t loads;
+    uint64_t others;
+    crdt_reports_digest(w->reports, &loads, &others);
+    return loads ^ others;
+}
+
+/* All orders of four rows of one router, each up to twice: the value of a number is a function of
+ * it, as only the router itself writes it. */
+static void test_rows_join_in_any_order_and_more_than_once(void **state)
+{
+    (void)state;
+    uint64_t expected = 0;
+    for (unsigned order = 0; order < 4 * 4 * 4 * 4 * 4 * 4; order++) {
+        struct world w = make();
+        unsigned seen = 0;
+        for (unsigned step = 0, o = order; step < 6; step++, o /= 4) {
+            unsigned seq = o % 4 + 1;
+            seen |= 1u << seq;
+            (void)join(&w, load(2, 10, seq, 0, seq * 7 % 5));
+            crdt_reports_check(w.reports);
+        }
+        if (seen == 0x1e) {
+            assert_int_equal(sum(&w, 0), 4 * 7 % 5);
+            if (expected == 0)
+                expected = digest(&w);
+            assert_int_equal(digest(&w), expected);
+        }
+        destroy(&w);
+    }
+}
+
+static void test_loads_of_others_add_up_and_die_with_their_router(void **state)
+{
+    (void)state;
+    struct world w = make();
+    struct crdt_report own = load(0, 0, 0, 0, 100);
+    crdt_reports_set(w.reports, &own);
+    assert_int_equal(sum(&w, 0), 0); /* the own load is known better */
+    assert_int_equal(join(&w, load(2, 10, 1, 0, 5)), 1);
+    assert_int_equal(join(&w, load(3, 20, 1, 0, 7)), 1);
+    assert_int_equal(join(&w, load(3, 20, 2, 1, 9)), 1);
+    assert_int_equal(sum(&w, 0), 12);
+    assert_int_equal(join(&w, load(3, 20, 3, 0, 1)), 1);
+    assert_int_equal(sum(&w, 0), 6);
+    uint64_t version = crdt_reports_load_version(w.reports);
+    crdt_reports_router_gone(w.reports, 3);
+    assert_int_equal(sum(&w, 0), 5);
+    assert_int_equal(sum(&w, 1), 0);
+    assert_true(crdt_reports_load_version(w.reports) > version);
+    assert_int_equal(join(&w, load(3, 20, 4, 0, 1)), ERR_NOT_FOUND);
+    destroy(&w);
+}
+
+static void test_a_later_life_drops_the_rows_of_the_earlier_one(void **state)
+{
+    (void)state;
+    struct world w = make();
+    (void)join(&w, load(2, 10, 500, 0, 5));
+    assert_int_equal(join(&w, load(2, 9, 900, 0, 6)), ERR_STALE);
+    assert_int_equal(join(&w, load(2, 11, 1, 0, 6)), ERR_NOT_FOUND); /* membership says it first */
+    crdt_reports_router(w.reports, 2, 11);
+    assert_int_equal(sum(&w, 0), 0);
+    assert_int_equal(join(&w, load(2, 10, 501, 0, 5)), ERR_STALE);
+    assert_int_equal(join(&w, load(2, 11, 1, 0, 6)), 1);
+    crdt_reports_router(w.reports, 2, 10);
+    assert_int_equal(sum(&w, 0), 6);
+    assert_int_equal(join(&w, load(1, 0, 9, 0, 6)), ERR_NOT_FOUND); /* nobody writes my rows */
+    destroy(&w);
+}
+
+static void test_own_rows_wait_once_and_again_in_a_new_life(void **state)
+{
+    (void)state;
+    struct world w = make();
+    crdt_reports_epoch(w.reports, 5);
+    struct crdt_report row = load(0, 0, 0, 2, 0);
+    crdt_reports_set(w.reports, &row);
+    assert_false(crdt_reports_any_waiting(w.reports)); /* no load is no news */
+    row.value.load.requests = 3;
+    crdt_reports_set(w.reports, &row);
+    crdt_reports_set(w.reports, &row);
+    assert_int_equal(crdt_reports_waiting(w.reports, CRDT_REPORT_LOAD, 0), 2);
+    crdt_reports_told(w.reports, CRDT_REPORT_LOAD, 2, 17);
+    assert_false(crdt_reports_any_waiting(w.reports));
+    struct crdt_report told;
+    assert_true(crdt_reports_row(w.reports, 0, CRDT_REPORT_LOAD, 2, &told));
+    assert_int_equal(told.seq, 17);
+    assert_int_equal(told.epoch, 5);
+    crdt_reports_epoch(w.reports, 6);
+    assert_int_equal(crdt_reports_waiting(w.reports, CRDT_REPORT_LOAD, 0), 2);
+    assert_false(crdt_reports_row(w.reports, 0, CRDT_REPORT_LOAD, 2, &told)); /* has no number */
+    crdt_reports_check(w.reports);
+    crdt_reports_told(w.reports, CRDT_REPORT_LOAD, 2, 1);
+    destroy(&w);
+}
+
+static bool count_rows(void *context, uint64_t router, const struct crdt_load *l,
+                       const struct crdt_sight *s, const struct crdt_learned *e)
+{
+    unsigned *seen = context;
+    seen[router] += (l != NULL) + 10 * (s != NULL) + 100 * (e != NULL);
+    return true;
+}
+
+static void test_rows_of_one_replica_are_visited_by_router(void **state)
+{
+    (void)state;
+    struct world w = make();
+    (void)join(&w, load(2, 10, 1, 1, 5));
+    (void)join(&w, (struct crdt_report){.router = 2,
+                                        .epoch = 10,
+                                        .seq = 1,
+                                        .slot = 1,
+                                        .kind = CRDT_REPORT_LEARNED,
+                                        .value.learned.rate = 9});
+    struct crdt_report own = {.slot = 1, .kind = CRDT_REPORT_SIGHT, .value.sight.health = 1};
+    crdt_reports_set(w.reports, &own);
+    unsigned seen[4] = {0};
+    crdt_reports_each(w.reports, 1, count_rows, seen);
+    assert_int_equal(seen[1], 10);
+    assert_int_equal(seen[2], 101);
+    assert_int_equal(seen[3], 0);
+    destroy(&w);
+}
+
+static void test_routers_are_bounded_and_claims_are_cut(void **state)
+{
+    (void)state;
+    struct world w = make();
+    for (uint64_t router = 4; router < 10; router++)
+        crdt_reports_router(w.reports, router, 1);
+    assert_int_equal(crdt_reports_routers(w.reports), 5);
+    assert_int_equal(join(&w, load(5, 1, 1, 0, 1)), 1);
+    assert_int_equal(join(&w, load(6, 1, 1, 0, 1)), ERR_NOT_FOUND);
+    for (uint64_t router = 2; router < 6; router++)
+        (void)join(&w, load(router, router == 2 ? 10 : router == 3 ? 20 : 1, 9, 0, UINT32_MAX));
+    assert_int_equal(sum(&w, 0), 4u * CRDT_LOAD_REQUESTS_MAX);
+    destroy(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows_join_in_any_order_and_more_than_once),
+        cmocka_unit_test(test_loads_of_others_add_up_and_die_with_their_router),
+        cmocka_unit_test(test_a_later_life_drops_the_rows_of_the_earlier_one),
+        cmocka_unit_test(test_own_rows_wait_once_and_again_in_a_new_life),
+        cmocka_unit_test(test_rows_of_one_replica_are_visited_by_router),
+        cmocka_unit_test(test_routers_are_bounded_and_claims_are_cut),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
