@@ -10,6 +10,7 @@ enum {
     DIAL_WAIT_LOST_FIRST_US = 1000000,
     AWAITED_MAX_US = 500000, /* a peer that said hello has to speak */
     SEED_LOOK_US = 1000000,
+    SILENT_SUSPECTS = 2, /* times suspect_us without a packet: the session may be dead */
     RATE_BURST_PART = 20, /* of a second */
 };
 
@@ -303,9 +304,14 @@ void gossip_link_dial(struct gossip *g, struct peer *p)
 
 uint64_t gossip_link_tick(struct gossip *g, struct peer *p)
 {
+    uint64_t silent_us = p->heard_us + SILENT_SUSPECTS * g->config.suspect_us;
     switch (gossip_session_age(&p->session, g->now_us)) {
     case GOSSIP_SESSION_FRESH:
-        return GOSSIP_NEVER;
+        if (!peer_live(p))
+            return GOSSIP_NEVER;
+        if (g->now_us < silent_us)
+            return silent_us;
+        break; /* alive, as others say, and silent here: it may be a new life without these keys */
     case GOSSIP_SESSION_AWAITED:
     case GOSSIP_SESSION_NONE:
     case GOSSIP_SESSION_OLD:

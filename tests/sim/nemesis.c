@@ -230,14 +230,67 @@ static void engine_trouble(struct sim_world *w)
     }
 }
 
+/* --- joining again, with nothing lost -------------------------------------------------------- */
+
+/* Whether all others have every delta of the node. */
+static bool told_to_all(struct sim_world *w, struct sim_node *n)
+{
+    struct gossip_member own, seen;
+    if (crdt_state_has_news(sim_node_state(n)) || n->bookings_open > 0 ||
+        gossip_member_find(sim_node_gossip(n), n->id, sim_node_mono_us(w, n), &own) != ERR_OK)
+        return false;
+    for (unsigned i = 0; i < w->config.nodes; i++) {
+        struct sim_node *other = &w->nodes[i];
+        if (other == n)
+            continue;
+        if (!sim_node_runs(other) ||
+            gossip_member_find(sim_node_gossip(other), n->id, sim_node_mono_us(w, other), &seen) !=
+                ERR_OK)
+            return false;
+        if (seen.incarnation >> 16 != own.incarnation >> 16 || seen.seq_applied != own.seq_applied)
+            return false;
+    }
+    return true;
+}
+
+static void rejoin_now(void *context, struct sim_event *e)
+{
+    struct sim_world *w = context;
+    struct sim_node *n = &w->nodes[e->node];
+    if (w->closing || !n->up || n->life != e->a)
+        return;
+    n->leaving = false;
+    if (!w->working || !sim_node_runs(n) || !told_to_all(w, n))
+        return;
+    w->crashes++;
+    sim_node_crash(w, e->node);
+    later(w, between(w, 100, 1500) * SIM_MS, start_again, e->node, n->life);
+}
+
+/* A node gets no more requests; when all have all that it told it restarts, so that only what
+ * happens while it joins can be lost to it. */
+static void rejoin(struct sim_world *w)
+{
+    unsigned i = any_node(w);
+    struct sim_node *n = &w->nodes[i];
+    if (!sim_node_runs(n) || n->leaving || up_count(w) < w->config.nodes)
+        return;
+    n->leaving = true;
+    later(w, 2800 * SIM_MS, rejoin_now, i, n->life);
+}
+
 /* --- the whole ------------------------------------------------------------------------------ */
 
 static void trouble_strict(struct sim_world *w)
 {
-    switch (prng_below(&w->prng, 6)) {
+    switch (prng_below(&w->prng, 8)) {
     case 0:
     case 1:
         bad_weather(w);
+        break;
+    case 6:
+    case 7:
+        rejoin(w);
         break;
     case 2:
         partition(w, between(w, 50, 700) * SIM_MS); /* too short to be suspected */

@@ -84,7 +84,8 @@ static int serve(struct sim_world *w, struct sim_call *c)
         if (err != ERR_OK)
             return err;
     }
-    while (c->requested && !c->ended && gossip_call_wants(c->answers)) {
+    /* One chunk at a time: the state changes between them. */
+    if (c->requested && !c->ended && gossip_call_wants(c->answers)) {
         struct buf chunk = {0};
         int more = node_replication_serve_next(n->replication, c->serve, &chunk);
         int err = more < 0 ? more : ERR_OK;
@@ -127,7 +128,8 @@ static void pump(void *context, struct sim_event *e);
 static void pump_later(struct sim_world *w, const struct sim_call *c)
 {
     sim_queue_put(&w->queue, &(struct sim_event){
-                                 .at_us = w->now_us + 100 + sim_net_delay_us(w),
+                                 .at_us = w->now_us + 100 + prng_below(&w->prng, w->pipe_pause_us) +
+                                          sim_net_delay_us(w),
                                  .happen = pump,
                                  .a = (uint64_t)(c - w->calls),
                                  .b = c->tag,

@@ -59,9 +59,9 @@ void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int no
         .requests_s = 40,
         .generation_ms = 1000,
         .ttl_ms = 40000,
-        .check_every = 2000,
+        .check_every = 500,
     };
-    if (draw[1] % 4 == 0 && c->nodes > 3)
+    if (draw[1] % 3 == 0 && c->nodes > 3)
         c->relay_above = c->nodes / 2;
     if (c->profile == SIM_STRICT)
         c->reconcile_us = UINT32_MAX;
@@ -84,6 +84,7 @@ struct sim_world *sim_world_open(const struct sim_config *config)
     w->model = sim_model_create();
     sim_calls_open(w);
     w->pipe_bytes_max = 1 + prng_below(&w->prng, 30000);
+    w->pipe_pause_us = 1 + prng_below(&w->prng, 30 * SIM_MS);
     sim_net_open(w);
     sim_engines_open(w);
     for (unsigned i = 0; i < config->nodes; i++) {
