@@ -9,6 +9,10 @@
  *   gossip_wake()       the application has something to tell
  *   gossip_run()        the time of gossip_due_us() has come
  *
+ * Callbacks come from within these calls. They may ask, wake and send messages; they must not call
+ * gossip_datagram(), gossip_run(), gossip_leave() or gossip_destroy(), and `send` must not deliver
+ * before it returns.
+ *
  * What the application sees (struct gossip_app): it *produces* deltas of its own, one packet each,
  * numbered 1, 2, ... within this life of the node; every other member *applies* each of them at
  * least once, in any order (so applying is a join). A vector (node -> epoch, number) says up to

@@ -92,7 +92,7 @@ static void unlist(struct gossip *g, struct peer *p)
     if (peer_live(p) && !p->self)
         g->live--;
     g->listed--;
-    memmove(&g->order[at], &g->order[at + 1], (g->listed - at) * sizeof g->order[0]);
+    memmove(&g->order[at], &g->order[at + 1], (g->listed - at) * sizeof(struct peer *));
     p->listed = false;
     g->strangers++;
     gossip_peer_account(g, p);
@@ -142,7 +142,7 @@ static void enlist(struct gossip *g, struct peer *p, const char *name)
 {
     memcpy(p->name, name, strlen(name) + 1);
     unsigned at = order_place(g, name);
-    memmove(&g->order[at + 1], &g->order[at], (g->listed - at) * sizeof g->order[0]);
+    memmove(&g->order[at + 1], &g->order[at], (g->listed - at) * sizeof(struct peer *));
     g->order[at] = p;
     g->listed++;
     g->strangers--;

@@ -40,15 +40,15 @@ static struct gossip_ring_place *place(const struct gossip_ring *r, uint64_t seq
 
 static bool grow(struct gossip_ring *r)
 {
-    struct gossip_ring bigger = *r;
-    bigger.cap = r->cap * 2;
-    bigger.places = calloc(bigger.cap, sizeof *bigger.places);
-    if (bigger.places == NULL)
+    uint64_t cap = r->cap * 2;
+    struct gossip_ring_place *places = calloc(cap, sizeof *places);
+    if (places == NULL)
         return false;
     for (uint64_t seq = r->first; seq < r->next; seq++)
-        *place(&bigger, seq) = *place(r, seq);
+        places[seq & (cap - 1)] = *place(r, seq);
     free(r->places);
-    *r = bigger;
+    r->places = places;
+    r->cap = cap;
     return true;
 }
 

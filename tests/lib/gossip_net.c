@@ -76,8 +76,8 @@ static struct net_packet heap_pop(struct net *net)
         net->heap[i] = net->heap[child];
         i = child;
     }
-    if (net->heap_len > 0)
-        net->heap[i] = last;
+    net->heap[i] = last;
+    net->heap[net->heap_len].bytes = NULL; /* the caller's now */
     return top;
 }
 
@@ -360,7 +360,7 @@ bool net_run(struct net *net, uint64_t until_us, bool (*done)(struct net *net))
             break;
         if (next > net->now_us)
             net->now_us = next;
-        if (packet_us <= net->due[1]) {
+        if (net->heap_len > 0 && packet_us <= net->due[1]) {
             struct net_packet p = heap_pop(net);
             if (net->tap != NULL)
                 net->tap(net->tap_context, p.to, &p.from, p.bytes, p.len);
