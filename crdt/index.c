@@ -24,11 +24,11 @@ _Static_assert((int)CRDT_PROMOTE_AT < (int)CRDT_HOLDERS_START &&
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-/* Moves in the table that it remembers for walks: some 6 % of its buckets in bytes. */
+/* Moves in the table that it remembers for walks: one for each KiB, as far as that is of use. */
 static uint32_t moves_kept(uint64_t bytes)
 {
     uint32_t count = 16;
-    while (count < 65536 && (uint64_t)count * 2 * 256 <= bytes)
+    while (count < 65536 && (uint64_t)count * 2 * 1024 <= bytes)
         count *= 2;
     return count;
 }

@@ -460,6 +460,94 @@ static void test_a_walk_misses_nothing_that_moves_meanwhile(void **state)
         walk_once(&p, 8900000 + run * 4096, 40 + run * 100, 40);
 }
 
+/* More kicks between two calls than the index remembers: the walk begins anew. */
+static void test_a_walk_survives_more_moves_than_are_remembered(void **state)
+{
+    (void)state;
+    for (uint64_t run = 0; run < 10; run++) {
+        struct crdt_index *x = make(450000, 4, TTL, NOW);
+        struct crdt_index *y = make(450000, 4, TTL, NOW);
+        uint64_t limit = stats_of(x).slots_limit;
+        uint64_t n = run << 32;
+        for (; stats_of(x).slots_live < limit - 50; n++)
+            (void)crdt_index_observe(x, id_of(n), n % 4, 0, NOW);
+
+        struct crdt_index_cursor cursor = {0};
+        struct walked walked = {.to = y};
+        assert_true(
+            crdt_index_walk(x, &cursor, (uint32_t)stats_of(x).buckets / 2, walk_visit, &walked));
+        for (unsigned round = 0; round < 2; round++) { /* a quarter goes and others come */
+            crdt_index_forget(x, round % 4, 100 + round);
+            crdt_index_forget(y, round % 4, 100 + round);
+            (void)crdt_index_sweep(x, UINT32_MAX);
+            (void)crdt_index_sweep(y, UINT32_MAX);
+            for (; crdt_index_blocks_total(x, round % 4) < limit / 4 - 20; n++) {
+                if (crdt_index_observe(x, id_of(n), round % 4, 0, NOW) == 1)
+                    (void)crdt_index_observe(y, id_of(n), round % 4, 0, NOW);
+            }
+        }
+        while (crdt_index_walk(x, &cursor, 100, walk_visit, &walked)) {
+        }
+        assert_int_equal(crdt_index_digest(x, 0), crdt_index_digest(y, 0));
+        crdt_index_check(x);
+        crdt_index_destroy(x);
+        crdt_index_destroy(y);
+    }
+}
+
+/* Every entry that one call moved from ahead of the walk to behind it must still be found: by
+ * making sets (of seven holders), by dissolving them, and by kicks. */
+static void test_a_walk_survives_what_happens_in_its_middle(void **state)
+{
+    (void)state;
+    enum { WALKERS = 16, SHARED = 1500, ROUNDS = 6 };
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct crdt_index *x = make(6 << 20, WALKERS, TTL, NOW);
+        struct crdt_index *y = make(40 << 20, WALKERS, TTL, NOW);
+        uint64_t n = SHARED;
+        /* Of the holders of each shared id, few are of the present generation. */
+        for (unsigned i = 0; i < SHARED; i++) {
+            for (unsigned r = 0; r < 6; r++)
+                (void)crdt_index_observe(x, id_of(i), r, 1, r < 2 ? NOW : NOW - 2);
+        }
+        uint64_t limit = stats_of(x).slots_limit;
+        for (; stats_of(x).slots_live < limit - SHARED; n++)
+            (void)crdt_index_observe(x, id_of(n), n % WALKERS, 0, NOW);
+        if (round % 3 == 1) {
+            for (unsigned i = 0; i < SHARED; i++)
+                (void)crdt_index_observe(x, id_of(i), 6, 1, NOW - 2);
+        }
+        struct crdt_index_cursor cursor = {0};
+        struct walked walked = {.to = y};
+        assert_true(crdt_index_walk(x, &cursor, (uint32_t)stats_of(x).buckets / (2 + round / 3),
+                                    walk_visit, &walked));
+        uint64_t promoted = stats_of(x).promoted;
+        if (round % 3 == 0) {
+            for (unsigned i = 0; i < SHARED; i++) {
+                assert_int_equal(crdt_index_observe(x, id_of(i), 6, 1, NOW - 2), 1);
+                (void)crdt_index_observe(y, id_of(i), 6, 1, NOW - 2);
+            }
+            assert_true(stats_of(x).promoted > promoted + SHARED / 2);
+        } else if (round % 3 == 1) {
+            crdt_index_advance(x, NOW + 1);
+            crdt_index_advance(y, NOW + 1);
+            (void)crdt_index_sweep(x, UINT32_MAX);
+            assert_true(stats_of(x).promoted < promoted / 2);
+        } else {
+            for (uint64_t end = n + 60000; n < end; n++) { /* the oldest make room */
+                if (crdt_index_observe(x, id_of(n), n % WALKERS, 0, NOW) == 1)
+                    (void)crdt_index_observe(y, id_of(n), n % WALKERS, 0, NOW);
+            }
+        }
+        while (crdt_index_walk(x, &cursor, 1000, walk_visit, &walked)) {
+        }
+        uint32_t floor = crdt_index_floor(x);
+        assert_int_equal(crdt_index_digest(x, floor), crdt_index_digest(y, floor));
+        crdt_index_destroy(x);
+        crdt_index_destroy(y);
+    }
+}
+
 /* --- bindings ------------------------------------------------------------------------------- */
 
 static void test_bindings_weigh_nothing_and_the_newest_wins(void **state)
@@ -543,6 +631,8 @@ int main(void)
         cmocka_unit_test(test_differences_are_found_and_repaired),
         cmocka_unit_test(test_the_sweeper_makes_haste_while_a_cache_is_retired),
         cmocka_unit_test(test_a_walk_misses_nothing_that_moves_meanwhile),
+        cmocka_unit_test(test_a_walk_survives_what_happens_in_its_middle),
+        cmocka_unit_test(test_a_walk_survives_more_moves_than_are_remembered),
         cmocka_unit_test(test_bindings_weigh_nothing_and_the_newest_wins),
         cmocka_unit_test(test_a_run_joins_like_its_observations),
     };
