@@ -312,7 +312,7 @@ void gossip_push_nack(struct gossip *g, struct peer *from, const struct frame_na
 
 void gossip_push_gone(struct gossip *g, struct peer *from, const struct frame_gone *f)
 {
-    if (f->epoch != from->stream.epoch || f->oldest - 1 > from->stream.known)
+    if (f->epoch != from->stream.epoch)
         return;
     uint64_t lost = gossip_stream_close(&from->stream, f->oldest - 1);
     gossip_peer_account(g, from);

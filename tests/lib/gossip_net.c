@@ -326,6 +326,20 @@ void net_start_all(struct net *net)
         net_start(net, i, 1700000000000 + net->now_us / 1000 + i, true);
 }
 
+struct net *net_new_meshed(unsigned count, uint64_t seed)
+{
+    struct net *net = net_new(count, seed);
+    net_start_all(net);
+    CHECK(net_run(net, net->now_us + 10000000, net_meshed));
+    return net;
+}
+
+void net_finish(struct net *net)
+{
+    net_check(net);
+    net_free(net);
+}
+
 void net_alias(struct net *net, unsigned address, unsigned index)
 {
     net->nodes[index].address = address_of(address);
@@ -401,6 +415,18 @@ void net_item(struct net *net, unsigned index)
         return;
     gossip_wake(n->gossip, net->now_us);
     due_refresh(net, index);
+}
+
+void net_items(struct net *net, unsigned items)
+{
+    for (unsigned i = 0; i < items; i++) {
+        unsigned at;
+        do
+            at = (unsigned)prng_below(&net->prng, net->count);
+        while (net->nodes[at].gossip == NULL || net->nodes[at].paused);
+        net_item(net, at);
+        net_for(net, prng_below(&net->prng, 10000));
+    }
 }
 
 /* --- asking ----------------------------------------------------------------------------------- */

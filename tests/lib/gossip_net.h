@@ -70,6 +70,10 @@ struct net {
 
 struct net *net_new(unsigned count, uint64_t seed);
 void net_free(struct net *net);
+/* All started, and all with sessions to each other. */
+struct net *net_new_meshed(unsigned count, uint64_t seed);
+/* Checks every node, then frees. */
+void net_finish(struct net *net);
 /* Starts a node (its application is empty if `fresh`), with node 0 and 1 as seeds. */
 void net_start(struct net *net, unsigned index, uint64_t epoch, bool fresh);
 void net_start_all(struct net *net);
@@ -87,6 +91,8 @@ void net_inject(struct net *net, unsigned to, const struct gossip_address *from,
 
 /* Makes one item at the node. */
 void net_item(struct net *net, unsigned index);
+/* So many at random nodes that run, 5 ms apart on average. */
+void net_items(struct net *net, unsigned items);
 bool net_has(const struct net *net, unsigned index, unsigned origin, uint32_t number);
 
 /* Every running node has every item that a running node has made. */

@@ -1,0 +1,174 @@
+/* Several gossips on a network in virtual time: packets that nobody should believe, and floods. */
+#include "tests/lib/test.h"
+
+#include <stdlib.h>
+
+#include "tests/lib/gossip_net.h"
+
+enum { MS = 1000, SECOND = 1000000 };
+
+struct captured {
+    struct captured_packet {
+        unsigned to;
+        struct gossip_address from;
+        size_t len;
+        uint8_t bytes[GOSSIP_DATAGRAM_MAX];
+    } * at;
+    unsigned count, max;
+};
+
+static void capture(void *context, unsigned to, const struct gossip_address *from,
+                    const uint8_t *bytes, size_t len)
+{
+    struct captured *c = context;
+    if (c->count == c->max)
+        return;
+    struct captured_packet *p = &c->at[c->count++];
+    p->to = to;
+    p->from = *from;
+    p->len = len;
+    memcpy(p->bytes, bytes, len);
+}
+
+static void test_replayed_and_forged_packets_change_nothing_and_get_no_answer(void **state)
+{
+    (void)state;
+    struct captured c = {.max = 3000};
+    c.at = calloc(c.max, sizeof *c.at);
+    assert_non_null(c.at);
+    struct net *net = net_new(3, 22);
+    net->tap = capture;
+    net->tap_context = &c;
+    net_start_all(net);
+    assert_true(net_run(net, net->now_us + SECOND, net_meshed));
+    net_items(net, 200);
+    net_for(net, SECOND);
+    net->tap = NULL;
+    uint64_t packets = net->packets;
+    uint64_t applied = net->nodes[0].applied + net->nodes[1].applied + net->nodes[2].applied;
+    struct gossip_address stranger = {.port = 9, .family = 4};
+    for (unsigned round = 0; round < 4; round++) {
+        for (unsigned i = 0; i < c.count; i++) {
+            struct captured_packet p = c.at[i];
+            if (round == 1)
+                p.bytes[prng_below(&net->prng, p.len)] ^=
+                    (uint8_t)(1u << prng_below(&net->prng, 8));
+            if (round == 2)
+                p.len = prng_below(&net->prng, p.len);
+            if (round == 3)
+                for (size_t k = 1; k < p.len; k++)
+                    p.bytes[k] = (uint8_t)prng_next(&net->prng);
+            net_inject(net, p.to, round % 2 == 0 ? &p.from : &stranger, p.bytes, p.len);
+        }
+    }
+    assert_int_equal(net->packets, packets);
+    assert_int_equal(net->nodes[0].applied + net->nodes[1].applied + net->nodes[2].applied,
+                     applied);
+    struct gossip_stats s = net_stats(net, 0);
+    assert_true(s.refused_replay > 100 && s.refused_key > 300);
+    assert_int_equal(s.refused_malformed, 0);
+    net_for(net, 3 * SECOND);
+    assert_true(net_meshed(net));
+    free(c.at);
+    net_finish(net);
+}
+
+static void test_another_key_gets_no_answer(void **state)
+{
+    (void)state;
+    struct net *net = net_new(3, 23);
+    memset(net->nodes[2].keyring.keys[0].psk, 7, sizeof net->nodes[2].keyring.keys[0].psk);
+    net_start_all(net);
+    net_for(net, 5 * SECOND);
+    assert_int_equal(gossip_member_count(net->nodes[2].gossip), 1);
+    assert_int_equal(gossip_member_count(net->nodes[0].gossip), 2);
+    assert_int_equal(net_stats(net, 2).packets_in, 0);
+    assert_true(net_stats(net, 0).refused_key > 0);
+    net_finish(net);
+}
+
+static void test_keys_rotate_without_losing_anybody(void **state)
+{
+    (void)state;
+    struct net *net = net_new_meshed(3, 24);
+    struct gossip_keyring old = net->nodes[0].keyring;
+    struct gossip_key next = old.keys[0];
+    memset(next.psk, 5, sizeof next.psk);
+    memset(next.id, 5, sizeof next.id);
+    /* Each step reaches the nodes one after the other, and takes longer than a session lasts. */
+    for (unsigned step = 0; step < 3; step++) {
+        for (unsigned i = 0; i < 3; i++) {
+            struct gossip_keyring *k = &net->nodes[i].keyring;
+            if (step == 0) {
+                k->keys[1] = next;
+                k->count = 2;
+            } else if (step == 1) {
+                k->keys[0] = next;
+                k->keys[1] = old.keys[0];
+            } else {
+                k->count = 1;
+            }
+            net_for(net, 70 * (uint64_t)SECOND);
+        }
+        assert_true(net_meshed(net));
+    }
+    net_items(net, 50);
+    assert_true(net_run(net, net->now_us + SECOND, net_converged));
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(net_stats(net, i).suspected, 0);
+        assert_true(net_stats(net, i).rekeys >= 4);
+        assert_int_equal(net_stats(net, i).refused_key, 0);
+    }
+    net_finish(net);
+}
+
+static void test_a_peer_that_sends_rubbish_is_ignored_for_a_while(void **state)
+{
+    (void)state;
+    struct net *net = net_new_meshed(3, 25);
+    net->nodes[0].refuse = 16; /* the application finds so many deltas malformed */
+    for (unsigned i = 0; i < 20; i++) {
+        net_item(net, 2);
+        net_for(net, 11 * MS);
+    }
+    assert_int_equal(net_stats(net, 0).refused_malformed, 16);
+    assert_int_equal(net_stats(net, 0).quarantines, 1);
+    assert_false(net_has(net, 0, 2, 18)); /* good, but from a peer in quarantine */
+    assert_true(net_has(net, 1, 2, 18));
+    net_for(net, 29 * SECOND);
+    assert_int_equal(net_state(net, 0, 2), GOSSIP_ALIVE);
+    net_for(net, 2 * SECOND);
+    assert_true(net_has(net, 0, 2, 18)); /* asked for, once it is over */
+    net_finish(net);
+}
+
+static void test_the_rate_is_kept(void **state)
+{
+    (void)state;
+    struct net *net = net_new(4, 26);
+    net->config.rate_bytes_s = 200000;
+    net_start_all(net);
+    assert_true(net_run(net, net->now_us + SECOND, net_meshed));
+    net->nodes[0].meltdown = true; /* it always has more */
+    uint64_t before = net_stats(net, 0).bytes_out;
+    net_item(net, 0);
+    net_for(net, 10 * SECOND);
+    uint64_t sent = net_stats(net, 0).bytes_out - before;
+    assert_in_range(sent, 1700000, 2300000);
+    assert_true(net_stats(net, 0).rate_held > 0);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(net_stats(net, i).suspected, 0);
+    net_finish(net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_replayed_and_forged_packets_change_nothing_and_get_no_answer),
+        cmocka_unit_test(test_another_key_gets_no_answer),
+        cmocka_unit_test(test_keys_rotate_without_losing_anybody),
+        cmocka_unit_test(test_a_peer_that_sends_rubbish_is_ignored_for_a_while),
+        cmocka_unit_test(test_the_rate_is_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

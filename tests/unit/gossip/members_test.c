@@ -1,0 +1,335 @@
+/* Several gossips on a network in virtual time: who is there. */
+#include "tests/lib/test.h"
+
+#include "tests/lib/gossip_net.h"
+
+enum { MS = 1000, SECOND = 1000000 };
+
+static bool dead_everywhere(struct net *net)
+{
+    for (unsigned i = 0; i < net->count; i++)
+        for (unsigned o = 0; o < net->count; o++)
+            if (net->nodes[i].gossip != NULL && net->nodes[o].gossip == NULL &&
+                net_state(net, i, o) < GOSSIP_DEAD)
+                return false;
+    return true;
+}
+
+static void test_a_killed_node_is_dead_everywhere_within_three_seconds(void **state)
+{
+    (void)state;
+    for (unsigned count = 2; count <= 32; count *= 4) {
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            struct net *net = net_new_meshed(count, seed);
+            net->loss = 0.01;
+            net_for(net, SECOND);
+            uint64_t packets = net->packets;
+            net_kill(net, 1);
+            assert_true(net_run(net, net->now_us + 3 * SECOND, dead_everywhere));
+            /* One accuses, or a few; not everybody tells everybody. */
+            uint64_t keep_alives = (uint64_t)count * count * 6 * 3;
+            assert_true(net->packets - packets < keep_alives + 20 * count);
+            for (unsigned i = 0; i < count; i++)
+                for (unsigned o = 0; o < count; o++)
+                    if (i != 1 && o != 1)
+                        assert_int_equal(net_state(net, i, o), GOSSIP_ALIVE);
+            net_finish(net);
+        }
+    }
+}
+
+static bool one_way(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len)
+{
+    (void)context;
+    (void)bytes;
+    (void)len;
+    return from == 1 && to == 0;
+}
+
+static void test_helpers_save_whom_only_one_cannot_hear(void **state)
+{
+    (void)state;
+    struct net *net = net_new_meshed(4, 7);
+    net->block = one_way;
+    net_for(net, 10 * SECOND);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(net_stats(net, i).died, 0);
+        assert_int_equal(net_stats(net, i).suspected, 0);
+    }
+    assert_true(net_stats(net, 2).frames_out[GOSSIP_FRAME_ACK] > 0);
+    net_finish(net);
+}
+
+static void test_a_suspect_refutes(void **state)
+{
+    (void)state;
+    struct net *net = net_new_meshed(4, 8);
+    net->nodes[3].paused = true;
+    net_for(net, 1700 * MS);
+    assert_int_equal(net_state(net, 0, 3), GOSSIP_SUSPECT);
+    net->nodes[3].paused = false;
+    net_for(net, 300 * MS);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(net_state(net, i, 3), GOSSIP_ALIVE);
+        assert_int_equal(net_stats(net, i).died, 0);
+    }
+    struct gossip_member m;
+    assert_int_equal(gossip_member_find(net->nodes[0].gossip, net_node(3), net->now_us, &m), 0);
+    assert_true((m.incarnation & 0xffff) > 0);
+    assert_int_equal(m.incarnation >> 16, gossip_epoch(net->nodes[3].gossip));
+    assert_true(net_stats(net, 3).refuted > 0);
+    net_finish(net);
+}
+
+static void test_who_slept_accuses_nobody(void **state)
+{
+    (void)state;
+    struct net *net = net_new_meshed(5, 9);
+    net->nodes[2].paused = true;
+    net_for(net, 20 * SECOND);
+    assert_int_equal(net_state(net, 0, 2), GOSSIP_DEAD);
+    net->nodes[2].paused = false;
+    net_for(net, 12 * SECOND); /* it is called again at most 10 s later, and says hello itself */
+    assert_int_equal(net_stats(net, 2).suspected, 0);
+    assert_int_equal(net_stats(net, 2).died, 0);
+    assert_true(net_meshed(net));
+    net_finish(net);
+}
+
+static void test_leave_is_told_at_once(void **state)
+{
+    (void)state;
+    struct net *net = net_new_meshed(4, 10);
+    gossip_leave(net->nodes[1].gossip, net->now_us);
+    net_for(net, 2 * MS);
+    for (unsigned i = 0; i < 4; i++)
+        if (i != 1)
+            assert_int_equal(net_state(net, i, 1), GOSSIP_LEFT);
+    gossip_run(net->nodes[1].gossip, net->now_us + 50 * MS);
+    gossip_run(net->nodes[1].gossip, net->now_us + 100 * MS);
+    assert_int_equal(gossip_due_us(net->nodes[1].gossip), UINT64_MAX);
+    net_kill(net, 1);
+    net_for(net, 5 * SECOND);
+    for (unsigned i = 0; i < 4; i++)
+        if (i != 1)
+            assert_int_equal(net_stats(net, i).died, 0);
+    /* The same name comes back. */
+    net_start(net, 1, 1800000000000, true);
+    assert_true(net_run(net, net->now_us + SECOND, net_meshed));
+    net_finish(net);
+}
+
+static bool split(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len)
+{
+    (void)bytes;
+    (void)len;
+    unsigned border = *(unsigned *)context;
+    return (from < border) != (to < border);
+}
+
+static void test_a_partition_heals_by_itself(void **state)
+{
+    (void)state;
+    static const uint64_t lasts_s[] = {5, 40, 400};
+    for (unsigned k = 0; k < 3; k++) {
+        struct net *net = net_new_meshed(6, 11 + k);
+        unsigned border = 3;
+        net->block = split;
+        net->block_context = &border;
+        net_for(net, 3 * SECOND);
+        net_items(net, 100);
+        net_for(net, lasts_s[k] * SECOND);
+        assert_int_equal(net_state(net, 0, 5), GOSSIP_DEAD);
+        assert_int_equal(net_state(net, 5, 0), GOSSIP_DEAD);
+        assert_int_equal(net_state(net, 5, 4), GOSSIP_ALIVE);
+        net->block = NULL;
+        assert_true(net_run(net, net->now_us + 13 * SECOND, net_meshed));
+        assert_true(net_run(net, net->now_us + SECOND, net_converged)); /* from the rings */
+        net_finish(net);
+    }
+}
+
+static void test_seeds_are_tried_for_ever(void **state)
+{
+    (void)state;
+    struct net *net = net_new(3, 14);
+    net_start(net, 2, 1700000000000, true);
+    net_for(net, 100 * (uint64_t)SECOND);
+    assert_true(net->packets > 16 && net->packets < 40); /* two seeds, every 10 s and a little */
+    net_start(net, 0, 1700000000000, true);
+    net_start(net, 1, 1700000000001, true);
+    assert_true(net_run(net, net->now_us + SECOND, net_meshed)); /* 2 is no seed, but is called */
+    net_finish(net);
+}
+
+static void test_a_restart_begins_a_new_stream(void **state)
+{
+    (void)state;
+    struct net *net = net_new_meshed(3, 15);
+    net_items(net, 60);
+    net_kill(net, 2);
+    net_for(net, 100 * MS);
+    net->nodes[2].made = 100; /* it has forgotten them; others have not */
+    net_start(net, 2, 1700000100000, true);
+    assert_true(net_run(net, net->now_us + SECOND, net_meshed));
+    assert_int_equal(net_state(net, 0, 2), GOSSIP_ALIVE);
+    struct gossip_member m;
+    assert_int_equal(gossip_member_find(net->nodes[0].gossip, net_node(2), net->now_us, &m), 0);
+    assert_int_equal(m.incarnation >> 16, 1700000100000);
+    assert_int_equal(m.seq_known, 0);
+    for (unsigned i = 0; i < 10; i++) {
+        net_item(net, 2);
+        net_for(net, 11 * MS);
+        assert_true(net_has(net, 0, 2, 100 + i) && net_has(net, 1, 2, 100 + i));
+    }
+    assert_int_equal(net_stats(net, 2).name_conflicts, 0);
+    net_finish(net);
+}
+
+static void test_a_clock_that_went_back_takes_what_peers_remember(void **state)
+{
+    (void)state;
+    struct net *net = net_new_meshed(3, 16);
+    net_items(net, 60);
+    struct gossip_member m;
+    assert_int_equal(gossip_member_find(net->nodes[0].gossip, net_node(2), net->now_us, &m), 0);
+    uint64_t before = m.incarnation >> 16;
+    net_kill(net, 2);
+    net_for(net, 5 * SECOND);
+    net->nodes[2].made = 100;
+    net->nodes[2].self_calls = 0;
+    net_start(net, 2, before - 3600000, true);
+    /* Its hellos are refused as old; the others call it within 10 s. */
+    assert_true(net_run(net, net->now_us + 13 * SECOND, net_meshed));
+    assert_int_equal(gossip_epoch(net->nodes[2].gossip), before + 1);
+    assert_int_equal(net->nodes[2].self_calls, 1);
+    net_item(net, 2);
+    net_for(net, 20 * MS);
+    assert_true(net_has(net, 0, 2, 100) && net_has(net, 1, 2, 100));
+    net_finish(net);
+}
+
+static void test_two_nodes_of_one_name_do_not_flood_the_cluster(void **state)
+{
+    (void)state;
+    struct net *net = net_new(4, 17);
+    for (unsigned i = 0; i < 3; i++)
+        net_start(net, i, 1700000000000 + i, true);
+    assert_true(net_run(net, net->now_us + SECOND, net_meshed));
+    /* Number 3 calls itself node-002, too. */
+    struct gossip_config config = {.name = "node-002", .epoch = 1700000900000};
+    config.address = net->nodes[3].address;
+    assert_int_equal(net_create(net, 3, &config), 0);
+    uint64_t packets = net->packets;
+    net_for(net, 30 * SECOND);
+    /* 4 nodes at 5 keep-alives a second to each other, and as much again for the quarrel. */
+    assert_true(net->packets - packets < 30 * 4 * 3 * 5 * 2);
+    uint64_t conflicts = 0;
+    for (unsigned i = 0; i < 4; i++)
+        conflicts += net_stats(net, i).name_conflicts;
+    assert_true(conflicts > 0);
+    assert_int_equal(net_state(net, 0, 1), GOSSIP_ALIVE);
+    assert_int_equal(net_state(net, 1, 0), GOSSIP_ALIVE);
+    net_finish(net);
+}
+
+static void test_metadata_reaches_all(void **state)
+{
+    (void)state;
+    struct net *net = net_new_meshed(4, 18);
+    net->loss = 0.3; /* the push may be lost, the comparison finds it */
+    gossip_meta_set(net->nodes[2].gossip, SLICE("admin=10.0.0.2:9000"), net->now_us);
+    net_for(net, 5 * SECOND);
+    for (unsigned i = 0; i < 4; i++) {
+        struct gossip_member m;
+        assert_int_equal(gossip_member_find(net->nodes[i].gossip, net_node(2), net->now_us, &m), 0);
+        assert_int_equal(m.meta_len, 19);
+        assert_memory_equal(m.meta, "admin=10.0.0.2:9000", 19);
+    }
+    net_finish(net);
+}
+
+static void test_the_dead_are_forgotten(void **state)
+{
+    (void)state;
+    struct net *net = net_new(4, 19);
+    net->config.forget_us = 20 * SECOND;
+    net_start_all(net);
+    assert_true(net_run(net, net->now_us + SECOND, net_meshed));
+    net_kill(net, 3);
+    net_for(net, 10 * SECOND);
+    assert_int_equal(gossip_member_count(net->nodes[0].gossip), 4);
+    net_for(net, 20 * SECOND);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(gossip_member_count(net->nodes[i].gossip), 3);
+    net_finish(net);
+}
+
+static void test_a_peer_that_roams_is_followed(void **state)
+{
+    (void)state;
+    struct net *net = net_new(4, 20);
+    net->advertise = false;
+    for (unsigned i = 0; i < 3; i++)
+        net_start(net, i, 1700000000000 + i, true);
+    assert_true(net_run(net, net->now_us + SECOND, net_meshed));
+    /* Node 2 is now where number 3 would be. */
+    struct gossip *g = net->nodes[2].gossip;
+    net_alias(net, 3, 2);
+    net_for(net, 10 * SECOND);
+    assert_ptr_equal(net->nodes[2].gossip, g);
+    assert_int_equal(net_stats(net, 0).died, 0);
+    assert_true(net_meshed(net));
+    net_item(net, 0);
+    net_for(net, 30 * MS);
+    assert_true(net_has(net, 2, 0, 0));
+    net_finish(net);
+}
+
+static void test_a_cold_start_and_a_death_make_no_storm(void **state)
+{
+    (void)state;
+    enum { N = 96 };
+    struct net *net = net_new_meshed(N, 21);
+    assert_true(net->now_us < 4 * SECOND);
+    /* Handshake, greetings and some keep-alives for each pair, and lists within their budget. */
+    assert_true(net->packets < N * N * 10);
+    net_for(net, 3 * SECOND); /* lists */
+    uint64_t packets = net->packets;
+    net_for(net, 3 * SECOND);
+    uint64_t idle = net->packets - packets;
+    assert_true(idle < N * N * 5 * 3 * 11 / 10);
+    packets = net->packets;
+    net_kill(net, 5);
+    net_for(net, 3 * SECOND);
+    assert_true(dead_everywhere(net));
+    /* Keep-alives, a few that accuse, and probes of the victim by everybody. */
+    assert_true(net->packets - packets < idle + N * (3 * 3 * 4 + 40));
+    packets = net->packets;
+    net_start(net, 5, 1700009999999, true);
+    assert_true(net_run(net, net->now_us + 2 * SECOND, net_meshed));
+    net_for(net, SECOND);
+    assert_true(net->packets - packets < 2 * idle + N * 60);
+    net_finish(net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_killed_node_is_dead_everywhere_within_three_seconds),
+        cmocka_unit_test(test_helpers_save_whom_only_one_cannot_hear),
+        cmocka_unit_test(test_a_suspect_refutes),
+        cmocka_unit_test(test_who_slept_accuses_nobody),
+        cmocka_unit_test(test_leave_is_told_at_once),
+        cmocka_unit_test(test_a_partition_heals_by_itself),
+        cmocka_unit_test(test_seeds_are_tried_for_ever),
+        cmocka_unit_test(test_a_restart_begins_a_new_stream),
+        cmocka_unit_test(test_a_clock_that_went_back_takes_what_peers_remember),
+        cmocka_unit_test(test_two_nodes_of_one_name_do_not_flood_the_cluster),
+        cmocka_unit_test(test_metadata_reaches_all),
+        cmocka_unit_test(test_the_dead_are_forgotten),
+        cmocka_unit_test(test_a_peer_that_roams_is_followed),
+        cmocka_unit_test(test_a_cold_start_and_a_death_make_no_storm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
