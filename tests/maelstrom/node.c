@@ -10,7 +10,8 @@
 
 enum {
     INDEX_BYTES = 64 << 20,
-    GENERATION_MS = 10000,
+    GENERATION_MS = 60000,
+    GENERATIONS = 240, /* four hours: longer than any run */
     ID_BITS = 48,
     PORT = 7946,
 };
@@ -109,7 +110,7 @@ static int state_open(struct mael_node *n, const char *name, uint64_t wall_ms)
             {
                 .bytes_max = INDEX_BYTES,
                 .replicas_max = CRDT_REPLICAS_MAX,
-                .ttl_generations = CRDT_TTL_MAX,
+                .ttl_generations = GENERATIONS,
                 .generation = (uint32_t)(wall_ms / GENERATION_MS),
                 .replicated = true,
             },
