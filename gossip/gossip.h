@@ -21,7 +21,7 @@
  *
  * Membership: node -> (incarnation, alive < suspect < dead < left), the greatest wins. A node alone
  * raises its own incarnation: epoch << 16 | refutations. The epoch is milliseconds of wall-clock
- * time at its start, or one more than what peers remember of it.
+ * time at its start, or somewhat more than what peers remember of it.
  *
  * Times are microseconds of a monotonic clock. Nothing is allocated because of bytes from the
  * network before they are authenticated; every size has a limit below.

@@ -11,6 +11,7 @@ enum {
     RISES_FREE_US = 300000000, /* a rise of the epoch is forgotten after so long */
     RISE_WAIT_US = 1000000,    /* the second one waits so long, each further one twice as long */
     RISE_DOUBLINGS_MAX = 6,
+    RISE_SPREAD = 4096, /* milliseconds of epoch */
     EVICT_SILENT_US = 10000000,
 };
 
@@ -321,8 +322,9 @@ bool gossip_self_rise(struct gossip *g, uint64_t above)
     if (above >> 16 > g->epoch) {
         /* A later life is remembered than this one: our clock went back, or there is another node
          * of this name. The first is settled by one rise. Two nodes that outbid one another must
-         * not flood the cluster. */
-        incarnation = ((above >> 16) + 1) << 16;
+         * not flood the cluster. How far it rises is random: two lives that learn from different
+         * peers of the same earlier one must not take the same epoch. */
+        incarnation = ((above >> 16) + 1 + prng_below(&g->prng, RISE_SPREAD)) << 16;
         if (g->rises > 0 && g->now_us - g->rise_us > RISES_FREE_US)
             g->rises = 0;
         if (g->rises > 0) {
