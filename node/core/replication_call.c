@@ -298,15 +298,31 @@ int node_replication_serve(struct node_replication *n, uint8_t kind, struct slic
     return ERR_OK;
 }
 
+/* Who lives is told too: reports of routers of which the other has not heard would be lost to it.
+ */
 static int head_put(const struct node_serve *s, struct buf *out)
 {
-    uint8_t head[8];
-    struct wire_writer w = wire_writer_of(head, sizeof head);
+    enum { HEAD = 8, ROUTER = 14 };
+    const struct node_replication *n = s->n;
+    size_t room = HEAD + (size_t)ROUTER * (n->peer_count + 1);
+    int err = buf_reserve(out, room);
+    if (err != ERR_OK)
+        return err;
+    struct wire_writer w = wire_writer_of(out->at + out->len, room);
     wire_write_u8(&w, NODE_SNAPSHOT_HEAD);
-    wire_write_u8(&w, s->n->ready);
-    wire_write_u48(&w, node_router_cluster_ms(s->n->router, s->now_ms));
+    wire_write_u8(&w, n->ready);
+    wire_write_u48(&w, node_router_cluster_ms(n->router, s->now_ms));
+    wire_write_u64(&w, gossip_self(n->gossip));
+    wire_write_u48(&w, gossip_epoch(n->gossip));
+    for (unsigned i = 0; i < n->peer_count; i++) {
+        if (!node_peer_lives(&n->peers[i]))
+            continue;
+        wire_write_u64(&w, n->peers[i].node);
+        wire_write_u48(&w, n->peers[i].epoch);
+    }
     CHECK(!w.bad);
-    return buf_append(out, head, sizeof head);
+    out->len += wire_written(&w);
+    return ERR_OK;
 }
 
 static int vector_put(struct node_serve *s, struct buf *out)

@@ -122,6 +122,7 @@ struct node_replication {
     uint64_t join_due_us; /* the next try */
     uint64_t snapshot_of; /* a peer whose snapshot is wanted although ready; 0: none */
     bool joining_told;    /* what the gossip was told */
+    unsigned join_waits;  /* heads that named members of which this node had not heard */
     uint64_t not_from;    /* the last peer whose snapshot failed */
     uint64_t repair_us;   /* no further snapshot for repair before */
     uint64_t snapshots, snapshots_failed, snapshot_bytes, snapshot_us;

@@ -9,7 +9,11 @@
 #include "node/core/replication_internal.h"
 #include "node/core/replication_snapshot.h"
 
-enum { RETRY_US = 200000 };
+enum {
+    RETRY_US = 200000,
+    AGAIN_US = 20000, /* what is missing comes soon */
+    WAITS_MAX = 50,
+};
 
 static unsigned calls_of(const struct node_replication *n, enum node_call_use use)
 {
@@ -110,12 +114,27 @@ void node_join_again(struct node_replication *n, uint64_t now_us)
     n->ready = false;
     n->started_us = now_us;
     n->join_due_us = now_us;
+    n->join_waits = 0;
     n->joining_told = true;
     gossip_joining(n->gossip, true);
     node_replication_meta(n, now_us);
 }
 
 /* --- the answer ----------------------------------------------------------------------------- */
+
+/* Reports of routers of which membership has not told yet would be passed over, and the vector
+ * would claim them. It has told in a few milliseconds. */
+static bool knows_routers(const struct node_replication *n, struct wire_reader *r)
+{
+    bool known = true;
+    while (wire_left(r) > 0) {
+        uint64_t router = wire_read_u64(r);
+        uint64_t epoch = wire_read_u48(r);
+        const struct node_peer *p = node_replication_peer(n, router);
+        known = known && (router == gossip_self(n->gossip) || (p && p->epoch >= epoch));
+    }
+    return known;
+}
 
 static int take_head(struct node_replication *n, struct node_call *call, struct wire_reader *r,
                      uint64_t now_us)
@@ -126,6 +145,11 @@ static int take_head(struct node_replication *n, struct node_call *call, struct 
         return ERR_SYNTAX;
     if (!ready && !n->ready)
         return ERR_AGAIN; /* it knows no more than this one */
+    bool known = knows_routers(n, r);
+    if (r->bad)
+        return ERR_SYNTAX;
+    if (!known && n->join_waits++ < WAITS_MAX)
+        return ERR_AGAIN;
     if (!n->ready)
         node_clock_adopt(n, call->peer, cluster_ms, now_us);
     call->has_head = true;
@@ -170,13 +194,14 @@ void node_join_answered(struct node_replication *n, struct node_call *call, int 
     uint64_t took_us = now_us - call->began_us;
     n->snapshot_bytes += call->bytes;
     call->use = NODE_CALL_FREE;
-    n->join_due_us = now_us + RETRY_US;
+    n->join_due_us = now_us + (err == ERR_AGAIN ? AGAIN_US : RETRY_US);
     if (!whole) {
         n->not_from = peer;
+        if (err == ERR_AGAIN)
+            return;
         n->snapshots_failed++;
-        if (err != ERR_AGAIN)
-            node_replication_event(n, NODE_REPLICATION_SNAPSHOT_FAILED, peer,
-                                   err != ERR_OK ? err : ERR_CLOSED);
+        node_replication_event(n, NODE_REPLICATION_SNAPSHOT_FAILED, peer,
+                               err != ERR_OK ? err : ERR_CLOSED);
         return;
     }
     n->snapshots++;

@@ -149,6 +149,7 @@ static void take_state(struct node_replication *n, uint64_t peer, enum node_mess
     a->differences += done.differences;
     a->joined += done.joined;
     if (own) {
+        round->equal = round->equal || (done.summary && done.equal);
         round->too_many = round->too_many || done.too_many;
         round->differences += done.differences;
         round->joined += done.joined;
