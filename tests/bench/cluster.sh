@@ -5,8 +5,8 @@
 #   WHOLE=1    all 14,496 requests (hours)
 #   ROUNDS=3   every run so many times, each with another order of the sessions; the table has means
 # Time is compressed as in quality.sh: a millisecond of this machine, and so of the gossip, counts as
-# SPEED milliseconds. "machine" is the share of all cores that was busy: beyond 80 % or so the figures
-# speak of the machine.
+# SPEED milliseconds. "machine" is the share of all cores that was busy, and the part of it that was
+# this bench (routers, engines, driver): beyond 80 % or so the figures speak of the machine.
 # Results: build/bench/cluster.txt, cluster.json, and the picture build/bench/routers.svg.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -26,8 +26,11 @@ mkdir -p "$out"
 [ $# -gt 0 ] || set -- shared apart
 tests/bench/traces.sh coding
 
-# Busy and all jiffies of the machine.
-machine() { awk '/^cpu / { for (i = 2; i <= 9; i++) all += $i; print all - $5 - $6, all }' /proc/stat; }
+# Busy and all ticks of the machine, and those of the children that have ended.
+machine() {
+    awk '/^cpu / { for (i = 2; i <= 9; i++) all += $i; printf "%d %d ", all - $5 - $6, all }' /proc/stat
+    awk '{ print $16 + $17 }' "/proc/$$/stat"
+}
 
 run() { # HOW COUNT SEED
     local how=$1 flags=() i before after
@@ -42,9 +45,10 @@ run() { # HOW COUNT SEED
     "$BUILD/tests/replay" "${flags[@]}" --trace "coding:$BUILD/traces/coding" --sessions "$SESSIONS" \
         --requests-max "$REQUESTS" --speed-up "$SPEED" --seed "$3" --label "$2 $1" \
         --json "$out/$1.$2.$3.json" >"$out/$1.$2.$3.txt"
-    read -r -a after < <(machine)
-    echo $((100 * (after[0] - before[0]) / (after[1] - before[1]))) >"$out/$1.$2.$3.busy"
     stop "${PIDS[@]}"
+    read -r -a after < <(machine)
+    echo $((100 * (after[0] - before[0]) / (after[1] - before[1]))) \
+        $((100 * (after[2] - before[2]) / (after[1] - before[1]))) >"$out/$1.$2.$3.busy"
 }
 
 step "Coding sessions over several routers: $REPLICAS engines of $CACHE tokens, $SESSIONS sessions at once," \

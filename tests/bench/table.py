@@ -105,7 +105,7 @@ def cluster(folder, out):
     for path in sorted(pathlib.Path(folder).glob("*.json")):
         how, count, _, _ = path.name.split(".")
         run = json.loads(path.read_text())
-        run["busy"] = float(path.with_suffix(".busy").read_text())
+        run["busy"], run["own"] = map(float, path.with_suffix(".busy").read_text().split())
         groups.setdefault((how, int(count)), []).append(run)
     result = []
     for (how, count), runs in sorted(groups.items(), key=lambda g: (g[0][0] != "shared", g[0][1])):
@@ -122,7 +122,8 @@ def cluster(folder, out):
             "total_s": mean(lambda run: run["total_s"]["mean"]),
             "spread": mean(lambda run: run["spread"]),
             "router_cpu_us": mean(lambda run: run["router_cpu_us_per_request"]),
-            "machine_busy": mean(lambda run: run["busy"]) / 100})
+            "machine_busy": mean(lambda run: run["busy"]) / 100,
+            "machine_own": mean(lambda run: run["own"]) / 100})
     pathlib.Path(out).write_text(json.dumps(result, indent=2) + "\n")
     one = next((r for r in result if r["routers"] == 1), None)
     rows = [["routers", "from cache", "against one", "first token", "against one", "p50", "p99",
@@ -137,7 +138,7 @@ def cluster(folder, out):
             "" if alone else f"{r['ttft_s'] / max(one['ttft_s'], 1e-9):.2f} x",
             seconds(r["ttft_p50_s"]), seconds(r["ttft_p99_s"]), seconds(r["total_s"]),
             f"{r['spread']:.2f}", str(r["failed"]), f"{r['router_cpu_us'] / 1e3:.1f} ms",
-            f"{100 * r['machine_busy']:.0f} %"])
+            f"{100 * r['machine_busy']:.0f} % ({100 * r['machine_own']:.0f} %)"])
     print_table(rows)
     print("  Aims with shared state: from cache within 0.5 points of one router, first token within "
           "1.1 x.")
