@@ -58,6 +58,7 @@ static bool set_holds(const struct set *s, uint64_t id)
 
 static void set_add(struct set *s, uint64_t id)
 {
+    CHECK(s->place != NULL);
     uint32_t at = probe(s, id);
     if (s->place[at] != 0)
         return;

@@ -72,6 +72,15 @@ static union crdt_report_value clean(enum crdt_report_kind kind, const union crd
 
 _Static_assert(sizeof(union crdt_report_value) == 40, "hashed as five words");
 
+static bool same(const union crdt_report_value *a, const union crdt_report_value *b)
+{
+    uint64_t x[5];
+    uint64_t y[5];
+    memcpy(x, a, sizeof x);
+    memcpy(y, b, sizeof y);
+    return memcmp(x, y, sizeof x) == 0;
+}
+
 static uint64_t hash_of(const struct crdt_reports *r, const struct reporter *p, unsigned kind,
                         unsigned slot)
 {
@@ -223,7 +232,7 @@ void crdt_reports_set(struct crdt_reports *r, const struct crdt_report *own)
         known = p->row[own->kind][own->slot].value;
     bool present = own->slot < p->rows && p->row[own->kind][own->slot].present;
     /* No load is what everybody takes it that there is. */
-    if ((present || own->kind == CRDT_REPORT_LOAD) && memcmp(&known, &value, sizeof known) == 0)
+    if ((present || own->kind == CRDT_REPORT_LOAD) && same(&known, &value))
         return;
     if (make_room(p, own->slot) != 0)
         return; /* a gauge that is not told; the next change tries again */
@@ -485,7 +494,13 @@ void crdt_reports_check(const struct crdt_reports *r)
         CHECK(i == 0 || r->reporter[i - 1]->router < r->reporter[i]->router);
         check_reporter(r, r->reporter[i], sum);
     }
-    CHECK(memcmp(sum, r->sum, sizeof r->sum) == 0);
+    for (unsigned slot = 0; slot < SLOTS; slot++) {
+        const struct crdt_load *kept = &r->sum[slot];
+        CHECK(kept->requests == sum[slot].requests &&
+              kept->prefill_tokens == sum[slot].prefill_tokens &&
+              kept->context_tokens == sum[slot].context_tokens &&
+              kept->decoding_tokens == sum[slot].decoding_tokens);
+    }
     free(sum);
     unsigned waiting = 0;
     for (unsigned kind = 0; kind < CRDT_REPORTS; kind++)

@@ -12,7 +12,7 @@
 
 static inline struct crdt_state *fuzz_state(uint64_t self)
 {
-    struct crdt_state_config config = {.index = {.bytes_max = 1 << 20,
+    struct crdt_state_config config = {.index = {.bytes_max = 5 << 17,
                                                  .replicas_max = 8,
                                                  .ttl_generations = 2,
                                                  .generation = 1000,
