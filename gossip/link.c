@@ -10,7 +10,7 @@ enum {
     DIAL_WAIT_LOST_FIRST_US = 1000000,
     AWAITED_MAX_US = 500000, /* a peer that said hello has to speak */
     SEED_LOOK_US = 1000000,
-    SILENT_SUSPECTS = 2, /* times suspect_us without a packet: the session may be dead */
+    SILENT_SUSPECTS = 2,  /* times suspect_us without a packet: the session may be dead */
     RATE_BURST_PART = 20, /* of a second */
 };
 
