@@ -355,6 +355,7 @@ static size_t take_head(struct client *c, struct slice in)
     if (err == ERR_AGAIN)
         return 0;
     c->progress = (struct http_progress){0};
+    c->asked = true;
     if (err != 0) {
         exchange_refuse(c, head->refusal, "invalid_request_error", head->refusal_text);
         return 0;
@@ -473,8 +474,12 @@ void client_drain(struct client *c)
     if (c->port == SHELL_PORT_ADMIN)
         return;
     c->last = true;
-    if (c->state == CLIENT_HEAD && c->in.len == 0 && c->out_bytes == 0)
+    if (c->state != CLIENT_HEAD || c->in.len > 0 || c->out_bytes > 0)
+        return;
+    if (c->asked)
         client_close(c, CLIENT_END_DONE);
+    else
+        deadline_set(&c->shell->client_fresh, &c->deadline, shell_now_ms(c->shell));
 }
 
 static void on_spare_closed(uv_handle_t *handle)

@@ -42,6 +42,7 @@ struct client {
     enum client_state state;
     bool reading;
     bool writing;
+    bool asked;             /* a request came, so it is known what the client did last */
     bool pumping;           /* client_pump() is on the stack */
     bool last;              /* close after the present answer */
     bool surplus;           /* beyond connections-max: it gets its 503 and counts as no request */
@@ -90,7 +91,8 @@ void client_answer_cut(struct client *c, bool by_reset);
 void client_hold_body(struct client *c);
 void client_resume_body(struct client *c);
 
-/* The drain has begun: closes if nothing is under way, else after the present answer. */
+/* The drain has begun: closes if nothing is under way, else after the present answer. The first
+ * request of a connection that was just accepted is surely on its way: there is a moment for it. */
 void client_drain(struct client *c);
 
 /* Closes at once; the exchange, if any, is told why. */

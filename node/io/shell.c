@@ -27,12 +27,19 @@ static void on_tick(uv_timer_t *timer)
     struct shell *shell = timer->data;
     uint64_t now = shell_now_ms(shell);
     struct deadline_queue *queues[] = {
-        &shell->client_head,         &shell->client_idle,
-        &shell->client_body,         &shell->client_write,
-        &shell->client_linger,       &shell->upstream_connect,
-        &shell->upstream_first_byte, &shell->upstream_idle,
-        &shell->upstream_keepalive,  &shell->fetch,
-        &shell->fetch_sglang,        &shell->fetch_failed,
+        &shell->client_head,
+        &shell->client_idle,
+        &shell->client_body,
+        &shell->client_write,
+        &shell->client_linger,
+        &shell->client_fresh,
+        &shell->upstream_connect,
+        &shell->upstream_first_byte,
+        &shell->upstream_idle,
+        &shell->upstream_keepalive,
+        &shell->fetch,
+        &shell->fetch_sglang,
+        &shell->fetch_failed,
     };
     for (size_t i = 0; i < ARRAY_LEN(queues); i++)
         deadline_run(queues[i], now);
@@ -66,6 +73,7 @@ static void init_queues(struct shell *shell)
     deadline_queue_init(&shell->client_body, o->client_body_timeout_ms);
     deadline_queue_init(&shell->client_write, o->client_write_timeout_ms);
     deadline_queue_init(&shell->client_linger, SHELL_LINGER_MS);
+    deadline_queue_init(&shell->client_fresh, SHELL_FRESH_MS);
     deadline_queue_init(&shell->upstream_connect, o->upstream_connect_timeout_ms);
     deadline_queue_init(&shell->upstream_first_byte, o->upstream_first_byte_timeout_ms);
     deadline_queue_init(&shell->upstream_idle, o->upstream_idle_timeout_ms);

@@ -29,6 +29,7 @@ enum {
     SHELL_OUT_BYTES_HIGH = 256 * 1024, /* queued towards a slow client: stop reading the engine */
     SHELL_TICK_MS = 50,
     SHELL_ENGINE_HEAD_BYTES_MAX = 64 * 1024, /* of an answer; then it is malformed */
+    SHELL_FRESH_MS = 500,   /* a drain waits so long for the first request of a connection */
     SHELL_LINGER_MS = 2000, /* after an error answer: how long a client may still talk */
 };
 
@@ -122,6 +123,7 @@ struct shell {
     struct deadline_queue client_body;
     struct deadline_queue client_write;
     struct deadline_queue client_linger;
+    struct deadline_queue client_fresh;
     struct deadline_queue upstream_connect;
     struct deadline_queue upstream_first_byte;
     struct deadline_queue upstream_idle;

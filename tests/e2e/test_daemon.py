@@ -548,6 +548,21 @@ class Draining(Case):
             self.assertTrue(x.is_closed())
         self.assertEqual(r.wait(), 0)
 
+    def test_a_connection_that_was_just_accepted_may_still_ask(self):
+        """Its client could not know; on a rolling restart such requests failed."""
+        self.e.replies(answer(200, b"in time"))
+        r = self.router([self.e])
+        fresh, silent, used = (self.client(r) for _ in range(3))
+        self.assertEqual(used.ask("GET", "/health").status, 200)
+        wait_for(lambda: r.metric("connections_open") == 4, "all accepted, and this one")
+        r.signal(signal.SIGTERM)
+        wait_for(lambda: r.admin("GET", "/readyz").status == 503, "the drain")
+        got = fresh.ask("POST", CHAT, BODY)
+        self.assertEqual((got.body, got.get("connection")), (b"in time", "close"))
+        for c in (fresh, silent, used):
+            self.assertTrue(c.is_closed())
+        self.assertEqual(r.wait(), 0)
+
     def test_an_idle_router_ends_at_once(self):
         for number in (signal.SIGTERM, signal.SIGINT):
             r = self.router([self.e])
