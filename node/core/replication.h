@@ -11,7 +11,7 @@
  *
  * Anti-entropy: every `reconcile_us` a summary goes to one random peer. Equal states cost two
  * packets. What differs may just be on its way; only when both had heard the same, or when that has
- * gone on for 10 s, the difference is worked out and repaired.
+ * gone on for 3 s, the difference is worked out and repaired.
  *
  * Cluster time (node/core/router.h): each message of anti-entropy tells the sender's. A node that
  * joins takes the time of whom it joins. Later each follows the median of what all tell: slowly

@@ -5,7 +5,7 @@
 #include "node/core/replication_internal.h"
 
 enum {
-    FORCE_US = 10000000,    /* what differs so long is more than traffic on its way */
+    FORCE_US = 3000000,     /* what differs so long is more than traffic on its way */
     LOST_US = 50000,        /* after a loss: more is likely to be lost at once */
     SNAPSHOT_US = 30000000, /* at most one snapshot for repair in so long */
 };
@@ -63,6 +63,9 @@ static void round_end(struct node_replication *n, uint64_t now_us)
     a->rounds_worked += r->worked;
     a->rounds_unanswered += r->bytes_in == 0;
     a->differed = r->differs || (a->differed && r->bytes_in == 0);
+    /* One without an answer is made up for with another peer: this one may be cut off. */
+    if (r->force && r->bytes_in > 0)
+        a->forced_us = r->began_us;
     if (r->worked)
         a->repair = *r;
 }
@@ -93,7 +96,7 @@ static void round_begin(struct node_replication *n, uint64_t now_us)
         return;
     }
     a->rounds++;
-    if (force || !a->differed)
+    if (!a->differed)
         a->forced_us = now_us;
 }
 
