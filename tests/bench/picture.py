@@ -10,7 +10,7 @@ import json
 import pathlib
 import sys
 
-WIDTH, HEIGHT = 720, 280
+WIDTH, HEIGHT = 720, 284
 TOP, BOTTOM, PANEL, LEFTS = 48, 214, 262, (58, 420)
 STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #3d444d }
@@ -88,8 +88,8 @@ def legend():
     x = 150
     for kind, text in (("shared", "sharing state by gossip"), ("apart", "each for itself"),
                        ("one", "one router")):
-        yield f'<path class="{kind}" d="M{x} {HEIGHT - 7}h26"/>'
-        yield f'<text x="{x + 32}" y="{HEIGHT - 3}">{text}</text>'
+        yield f'<path class="{kind}" d="M{x} {HEIGHT - 11}h26"/>'
+        yield f'<text x="{x + 32}" y="{HEIGHT - 7}">{text}</text>'
         x += 68 + 6.3 * len(text)
 
 
