@@ -22,12 +22,15 @@ __attribute__((constructor)) static void choose_bug(void)
 }
 #endif
 
+uint32_t states_ttl = 12;
+uint64_t states_bytes = 8 << 20;
+
 struct crdt_state *states_make(const struct states_setting *setting)
 {
     struct crdt_state_config config = {
-        .index = {.bytes_max = setting->bytes_max != 0 ? setting->bytes_max : 8 << 20,
+        .index = {.bytes_max = setting->bytes_max != 0 ? setting->bytes_max : states_bytes,
                   .replicas_max = 64,
-                  .ttl_generations = setting->ttl != 0 ? setting->ttl : 12,
+                  .ttl_generations = setting->ttl != 0 ? setting->ttl : states_ttl,
                   .generation = setting->now != 0 ? setting->now : 1000,
                   .replicated = true},
         .self = setting->self,

@@ -7,11 +7,14 @@
 
 struct states_setting {
     uint64_t self;
-    uint32_t ttl;       /* 0: 12 generations */
+    uint32_t ttl;       /* 0: states_ttl */
     uint32_t now;       /* 0: 1,000 */
-    uint64_t bytes_max; /* of the index; 0: 8 MiB */
+    uint64_t bytes_max; /* of the index; 0: states_bytes */
     uint64_t outbox_bytes;
 };
+/* For the states of a test that makes thousands: 12 generations, 8 MiB. */
+extern uint32_t states_ttl;
+extern uint64_t states_bytes;
 /* With the routers 1 .. 3 alive in life 1. */
 struct crdt_state *states_make(const struct states_setting *setting);
 

@@ -66,6 +66,8 @@ static struct crdt_state *small(unsigned n)
 static void test_small_states_join_in_any_order_and_more_than_once(void **state)
 {
     (void)state;
+    states_ttl = 3;
+    states_bytes = 1 << 20;
     struct crdt_state *s[SMALL];
     for (unsigned i = 0; i < SMALL; i++)
         s[i] = small(i);
@@ -88,6 +90,8 @@ static void test_small_states_join_in_any_order_and_more_than_once(void **state)
         }
     }
     free_all(s, SMALL);
+    states_ttl = 12;
+    states_bytes = 8 << 20;
 }
 
 /* --- large ones, at random ------------------------------------------------------------------ */
