@@ -198,6 +198,7 @@ tools: $(TOOLS)
 test: deps ## the whole ordinary test suite (FILTER=name for a part of it)
 	@echo "building $(BUILD)"
 	@$(MAKE) --no-print-directory -j2 -s everything
+	@$(MAKE) --no-print-directory -s sim-build
 	@./tests/run.sh $(BUILD)
 
 .PHONY: check

@@ -98,8 +98,23 @@ static void clog_link(struct sim_world *w)
     sim_say(w, "clogged: %u to %u", a, b);
 }
 
+/* What was seen long ago, and comes in late. */
+static void late_observation(struct sim_world *w)
+{
+    struct sim_node *n = &w->nodes[any_node(w)];
+    if (!sim_node_runs(n))
+        return;
+    struct crdt_state *s = sim_node_state(n);
+    struct crdt_index *index = crdt_state_index(s);
+    uint32_t late = crdt_index_floor(index) - 1 - (uint32_t)prng_below(&w->prng, 20);
+    unsigned slots = crdt_registry_count(crdt_state_registry(s));
+    if (slots > 0)
+        sim_oracle_late(w, n, (unsigned)prng_below(&w->prng, slots), late);
+}
+
 static void intruder(struct sim_world *w)
 {
+    late_observation(w);
     for (unsigned i = 0; i < 20; i++)
         sim_net_replay(w);
     for (unsigned i = 0; i < 10; i++)

@@ -148,6 +148,18 @@ void sim_oracle_visible(struct sim_world *w, struct sim_node *n)
     sim_events_check(w, n);
 }
 
+void sim_oracle_late(struct sim_world *w, struct sim_node *n, unsigned slot, uint32_t generation)
+{
+    struct crdt_index *index = crdt_state_index(sim_node_state(n));
+    struct crdt_index_stats before, after;
+    crdt_index_stats(index, &before);
+    int err = crdt_index_observe(index, 0x1234567, slot, 3, generation);
+    crdt_index_stats(index, &after);
+    if (err != ERR_STALE || after.inserted != before.inserted || after.entries != before.entries)
+        sim_broken(w, "expired", "%s takes in what it saw %u generations ago, below its floor",
+                   n->name, crdt_index_now(index) - generation);
+}
+
 /* --- pairs ---------------------------------------------------------------------------------- */
 
 /* Whether two nodes have heard the same, all of it, and have nothing to tell. */

@@ -61,7 +61,7 @@ void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int no
         .ttl_ms = 40000,
         .check_every = 500,
     };
-    if (draw[1] % 3 == 0 && c->nodes > 3)
+    if (draw[1] % (c->profile == SIM_CALM ? 2 : 3) == 0 && c->nodes > 3)
         c->relay_above = c->nodes / 2;
     if (c->profile == SIM_STRICT)
         c->reconcile_us = UINT32_MAX;

@@ -316,6 +316,8 @@ void sim_oracle_visible(struct sim_world *w, struct sim_node *n);
 /* What one has and the other has not, for whoever looks into a run that failed. */
 void sim_oracle_differing_say(struct sim_world *w, const struct sim_node *a,
                               const struct sim_node *b, uint32_t from);
+/* What comes in later than it is kept must be refused, and leave no trace. */
+void sim_oracle_late(struct sim_world *w, struct sim_node *n, unsigned slot, uint32_t generation);
 void sim_oracle_event(struct sim_world *w, struct sim_node *n, enum node_replication_event event);
 /* What a node counts of packets that it took for good. */
 uint64_t sim_oracle_taken(const struct sim_node *n);
