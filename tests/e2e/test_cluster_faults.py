@@ -198,6 +198,7 @@ class Deaths(Faulty):
 
     def test_an_engine_restart_that_only_one_sees(self):
         sims = [self.sim(*FAST) for _ in range(2)]
+        born = time.monotonic()
         self.names = ["r1", "r2"]
         seeing = self.begin("r1", sims)
         blind = self.begin("r2", sims, "--health-interval", "1h", "--scrape-interval", "1h")
@@ -209,6 +210,7 @@ class Deaths(Faulty):
         for r in (seeing, blind):
             self.wait_knows(r, talk)
         at = [s for s in sims if s.name == talk.where[0]][0]
+        wait_for(lambda: time.monotonic() > born + 3, "start times that differ")
         at.stop()
         self.sim(*FAST, port=at.port)
         for r in (seeing, blind):
