@@ -214,6 +214,8 @@ static int on_apply(void *context, const struct gossip_origin *origin, struct sl
     struct crdt_origin from = {.router = origin->node, .epoch = origin->epoch, .seq = origin->seq};
     int err = crdt_state_apply(node_router_state(n->router), &from, delta);
     n->delta_errors += err < 0;
+    if (!n->ready && err >= 0)
+        node_join_keep(n, &from, delta);
     node_router_joined(n->router);
     return err;
 }
@@ -281,6 +283,7 @@ int node_replication_create(struct node_replication **out,
     n->now_us = n->started_us = now_us;
     n->started_ms = node_router_cluster_ms(router, node_replication_ms(now_us));
     n->ready = !config->has_seeds;
+    n->kept_all = true;
     n->ready_us = now_us;
     uint64_t seed;
     io->random(io->context, &seed, sizeof seed);
@@ -314,6 +317,7 @@ void node_replication_destroy(struct node_replication *n)
     for (unsigned i = 0; i < NODE_ASKS_MAX; i++)
         node_ask_free(&n->asks[i]);
     buf_free(&n->message);
+    buf_free(&n->kept);
     free(n->peers);
     free(n);
 }

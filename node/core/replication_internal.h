@@ -122,9 +122,11 @@ struct node_replication {
     uint64_t join_due_us; /* the next try */
     uint64_t snapshot_of; /* a peer whose snapshot is wanted although ready; 0: none */
     bool joining_told;    /* what the gossip was told */
-    unsigned join_waits;  /* heads that named members of which this node had not heard */
-    uint64_t not_from;    /* the last peer whose snapshot failed */
-    uint64_t repair_us;   /* no further snapshot for repair before */
+    struct buf kept;      /* deltas that came while joining */
+    bool kept_all;
+    unsigned join_waits; /* heads that named members of which this node had not heard */
+    uint64_t not_from;   /* the last peer whose snapshot failed */
+    uint64_t repair_us;  /* no further snapshot for repair before */
     uint64_t snapshots, snapshots_failed, snapshot_bytes, snapshot_us;
 
     struct node_peer *peers; /* GOSSIP_MEMBERS_MAX */
@@ -166,6 +168,9 @@ void node_replication_retell(struct node_replication *n);
 /* replication_join.c */
 void node_join_run(struct node_replication *n, uint64_t now_us);
 uint64_t node_join_due(const struct node_replication *n);
+/* A delta was applied before the snapshot is whole. */
+void node_join_keep(struct node_replication *n, const struct crdt_origin *origin,
+                    struct slice delta);
 void node_join_again(struct node_replication *n, uint64_t now_us);
 void node_join_answer(struct node_replication *n, struct node_call *call, struct slice chunk,
                       uint64_t now_us);

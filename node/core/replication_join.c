@@ -13,6 +13,7 @@ enum {
     RETRY_US = 200000,
     AGAIN_US = 20000, /* what is missing comes soon */
     WAITS_MAX = 50,
+    KEPT_BYTES_MAX = 8 << 20, /* of deltas; what exceeds it is left to anti-entropy */
 };
 
 static unsigned calls_of(const struct node_replication *n, enum node_call_use use)
@@ -61,6 +62,8 @@ static void become_ready(struct node_replication *n, uint64_t of, uint64_t now_u
 {
     n->ready = true;
     n->ready_us = now_us;
+    buf_free(&n->kept);
+    n->kept_all = true;
     n->joining_told = false;
     gossip_joining(n->gossip, false);
     node_replication_meta(n, now_us);
@@ -81,6 +84,41 @@ static void ask(struct node_replication *n, uint64_t peer, uint64_t now_us)
                         slice_of((const char *)request, sizeof request), now_us))
         n->not_from = peer;
 }
+
+/* --- deltas that come meanwhile ------------------------------------------------------------- */
+
+/* What they say of replicas of which this node has not heard is passed over, and they may be newer
+ * than the snapshot: so they are joined once more when it is whole. */
+void node_join_keep(struct node_replication *n, const struct crdt_origin *origin,
+                    struct slice delta)
+{
+    size_t len = n->kept.len;
+    uint64_t size = delta.len;
+    if (len + sizeof *origin + sizeof size + delta.len > KEPT_BYTES_MAX ||
+        buf_append(&n->kept, origin, sizeof *origin) != ERR_OK ||
+        buf_append(&n->kept, &size, sizeof size) != ERR_OK ||
+        buf_append_slice(&n->kept, delta) != ERR_OK) {
+        n->kept.len = len;
+        n->kept_all = false;
+    }
+}
+
+static void apply_kept(struct node_replication *n)
+{
+    struct slice rest = buf_slice(&n->kept);
+    while (rest.len > 0) {
+        struct crdt_origin origin;
+        uint64_t size;
+        memcpy(&origin, rest.at, sizeof origin);
+        memcpy(&size, rest.at + sizeof origin, sizeof size);
+        rest = slice_skip(rest, sizeof origin + sizeof size);
+        (void)crdt_state_apply(node_router_state(n->router), &origin, slice_of(rest.at, size));
+        rest = slice_skip(rest, size);
+    }
+    buf_free(&n->kept);
+}
+
+/* --- asking --------------------------------------------------------------------------------- */
 
 void node_join_run(struct node_replication *n, uint64_t now_us)
 {
@@ -206,6 +244,10 @@ void node_join_answered(struct node_replication *n, struct node_call *call, int 
     }
     n->snapshots++;
     n->snapshot_us = took_us;
+    apply_kept(n);
+    if (!n->kept_all)
+        node_reconcile_lost(n, peer, now_us);
+    n->kept_all = true;
     node_router_joined(n->router);
     node_router_reports_take(n->router);
     if (!n->ready)
