@@ -1,0 +1,32 @@
+/* What routers send each other beside the state: a packed request, which must come back the same
+ * when it is packed again, and a member's metadata. */
+#include "base/check.h"
+#include "base/err.h"
+#include "node/core/replication_internal.h"
+#include "node/core/replication_request.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct node_request_copy first, second;
+    struct slice bytes = slice_of((const char *)data, size);
+    struct node_peer peer = {0};
+    (void)node_meta_read(&peer, bytes);
+    CHECK(memchr(peer.admin, 0, sizeof peer.admin) && memchr(peer.version, 0, sizeof peer.version));
+    if (node_request_unpack(&first, bytes) != ERR_OK)
+        return 0;
+    struct buf packed = {0};
+    CHECK(node_request_pack(&first.request, &packed) == ERR_OK);
+    CHECK(node_request_unpack(&second, buf_slice(&packed)) == ERR_OK);
+    CHECK(slice_equal(first.request.model, second.request.model));
+    CHECK((first.request.chain == NULL) == (second.request.chain == NULL));
+    if (first.request.chain) {
+        CHECK(first.chain.length == second.chain.length && first.chain.bytes == second.chain.bytes);
+        for (unsigned i = 0; i < first.chain.length; i++)
+            CHECK(first.chain.points[i].id == second.chain.points[i].id &&
+                  first.chain.points[i].blocks == second.chain.points[i].blocks);
+    }
+    buf_free(&packed);
+    return 0;
+}
