@@ -10,8 +10,26 @@ SIM = os.path.join(BUILD, "tests", "sim")
 # With the bugs compiled in. Only the ordinary build makes it.
 SIM_WITH_BUGS = os.path.join(BUILD, "sim", "tests", "sim")
 
-# Bug -> a seed that catches it soon; `make sim-controls` looks for more.
-CONTROLS = {}
+# Bug -> a seed that catches it soon (or the next ones of the same profile do);
+# `make sim-controls` looks for more.
+CONTROLS = {
+    "SKIP_FENCE": 1,
+    "SKIP_FLOOR": 1,
+    "FUTURE_CLAMP": 3,
+    "TIE_BY_ARRIVAL": 1,
+    "DEAD_LOAD": 3,
+    "NO_GAP_REPAIR": 1,
+    "GAP_SKIPPED": 1,
+    "NO_RECONCILE": 2,
+    "SKETCH_STALE": 1,
+    "REPLAY_ACCEPTED": 1,
+    "NO_REFUTE": 2,
+    "EPOCH_IGNORED": 1,
+    "FLOOR_UNANNOUNCED": 3,
+    "LOG_GAP_APPLIED": 2,
+    "RELAY_NOT_FORWARDED": 16,
+    "SNAPSHOT_VECTOR_LATE": 17,
+}
 
 
 def simulate(*words, program=SIM):

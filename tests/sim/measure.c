@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "tests/sim/sim.h"
 
-enum { SETTLE_S = 3, STEP_US = 250, GIVE_UP_US = 20000000 };
+enum { SETTLE_S = 3, REQUESTS_S = 2, STEP_US = 250, GIVE_UP_US = 20000000 };
 
 /* A request that shows a point which nobody has: `unique` makes it. */
 static bool all_hold(struct sim_world *w, const struct sim_fact *f)
@@ -39,7 +39,7 @@ static struct sim_world *open_calm(uint64_t seed, unsigned nodes, double loss)
     c.generation_ms = 10000;
     c.ttl_ms = 80000; /* few sketches: memory of 256 nodes */
     c.spread_start = nodes > 16;
-    c.requests_s = nodes;
+    c.requests_s = REQUESTS_S * nodes;
     struct sim_world *w = sim_world_open(&c);
     w->measuring = true;
     sim_start(w);
@@ -50,6 +50,7 @@ static struct sim_world *open_calm(uint64_t seed, unsigned nodes, double loss)
 void sim_measure_latency(uint64_t seed, unsigned nodes, double loss, unsigned count)
 {
     struct sim_world *w = open_calm(seed, nodes, loss);
+    sim_work_begin(w);
     uint64_t *times = calloc(count, sizeof *times);
     CHECK(times != NULL);
     for (unsigned k = 0; k < count; k++) {
@@ -67,9 +68,9 @@ void sim_measure_latency(uint64_t seed, unsigned nodes, double loss, unsigned co
     }
     qsort(times, count, sizeof *times, ascending);
     printf("simulated: N=%-3u loss %.1f %%: all nodes hold one observation after p50 %.1f ms, "
-           "p99 %.1f ms, max %.1f ms (%u observations)\n",
+           "p99 %.1f ms, max %.1f ms (%u observations, beside %u requests/s at each)\n",
            nodes, loss * 100, (double)times[count / 2] / 1e3, (double)times[count * 99 / 100] / 1e3,
-           (double)times[count - 1] / 1e3, count);
+           (double)times[count - 1] / 1e3, count, REQUESTS_S);
     (void)fflush(stdout);
     free(times);
     sim_world_close(w);
@@ -89,7 +90,7 @@ static uint64_t observations_out(const struct sim_world *w)
 void sim_measure_bytes(uint64_t seed, unsigned nodes, unsigned per_s)
 {
     struct sim_world *w = open_calm(seed, nodes, 0);
-    enum { SECONDS = 5, POINTS = 32 };
+    enum { SECONDS = 5, POINTS = 160 }; /* as coding sessions have */
     uint64_t bytes = w->net.bytes, made = observations_out(w);
     uint64_t requests = (uint64_t)SECONDS * per_s / POINTS;
     uint64_t begin = w->now_us;

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* Time until all nodes hold one new observation, p50 and p99 over `count` of them, at random nodes
- * and moments, while all go on reporting load. */
+ * and moments, while all go on with requests of their own. */
 void sim_measure_latency(uint64_t seed, unsigned nodes, double loss, unsigned count);
 /* Bytes on the wire per observation, headers counted, at `per_s` observations a second. */
 void sim_measure_bytes(uint64_t seed, unsigned nodes, unsigned per_s);
