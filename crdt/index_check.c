@@ -100,7 +100,10 @@ static void check_sketches(const struct crdt_index *x)
                 recount_sketch(x, &again, id, code, stamp);
         }
     }
+    crdt_spans_settle(&again);
     CHECK(s->first == x->window.floor / s->length);
+    for (unsigned i = 0; i < CRDT_PENDING; i++)
+        CHECK(s->pending[i].sketch == NULL);
     for (uint32_t i = 0; i < s->count; i++) {
         CHECK(s->dirty[i] || !again.dirty[i]);
         if (s->dirty[i]) /* else nothing was ever written there */

@@ -117,6 +117,7 @@ uint32_t crdt_index_sweep(struct crdt_index *x, uint32_t buckets)
         if (++x->hand == x->table.buckets)
             lap_end(x);
     }
+    crdt_spans_settle(&x->spans);
     return (uint32_t)(x->table.reclaimed - before);
 }
 

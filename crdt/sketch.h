@@ -124,6 +124,11 @@ static inline uint32_t crdt_mark_place(const struct crdt_mark *mark, unsigned pa
     return (uint32_t)((mark->places >> 21 * part & 0x1fffff) * CRDT_SKETCH_CELLS >> 21);
 }
 
+static inline uint8_t *crdt_sketch_counter(struct crdt_sketch *s, const struct crdt_mark *mark)
+{
+    return &s->estimate[mark->hash >> 24 & (CRDT_ESTIMATE_COUNTERS - 1)];
+}
+
 static inline void crdt_sketch_flip_mark(struct crdt_sketch *s, const struct crdt_mark *mark,
                                          int sign)
 {
@@ -132,7 +137,7 @@ static inline void crdt_sketch_flip_mark(struct crdt_sketch *s, const struct crd
         cell->low ^= mark->cell.low;
         cell->high ^= mark->cell.high;
     }
-    uint8_t *counter = &s->estimate[mark->hash >> 24 & (CRDT_ESTIMATE_COUNTERS - 1)];
+    uint8_t *counter = crdt_sketch_counter(s, mark);
     *counter = (uint8_t)(*counter + (mark->hash >> 63 != 0 ? sign : -sign));
 }
 

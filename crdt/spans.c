@@ -45,8 +45,15 @@ void crdt_spans_free(struct crdt_spans *s)
     s->rkey = NULL;
 }
 
+void crdt_spans_settle(struct crdt_spans *s)
+{
+    for (unsigned i = 0; i < CRDT_PENDING; i++)
+        crdt_pending_settle(&s->pending[i]);
+}
+
 void crdt_spans_floor(struct crdt_spans *s, uint32_t floor)
 {
+    crdt_spans_settle(s);
     uint32_t first = floor / s->length;
     uint32_t gone = first - s->first;
     for (uint32_t i = 0; i < gone && i < s->count; i++) {

@@ -10,12 +10,22 @@
 #define CRDT_SPANS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "crdt/sketch.h"
 #include "crdt/window.h"
 
-enum { CRDT_SPANS = 32 }; /* per TTL */
+enum {
+    CRDT_SPANS = 32,   /* per TTL */
+    CRDT_PENDING = 16, /* flips that wait for their cells */
+};
+
+struct crdt_pending {
+    struct crdt_sketch *sketch; /* NULL: none */
+    struct crdt_mark mark;
+    int sign;
+};
 
 struct crdt_spans {
     const struct crdt_window *window;
@@ -25,6 +35,8 @@ struct crdt_spans {
     uint32_t count;           /* of the ring */
     uint32_t first;           /* the first span with a generation not below the floor */
     uint32_t replicas;
+    struct crdt_pending pending[CRDT_PENDING];
+    unsigned next; /* of `pending` */
     bool dirty[CRDT_SPANS + 2];
     bool used[CRDT_WINDOW_REPLICAS]; /* the present incarnation has had an entry */
 };
@@ -35,7 +47,9 @@ int crdt_spans_init(struct crdt_spans *s, const struct crdt_window *window, uint
                     uint32_t ttl);
 void crdt_spans_free(struct crdt_spans *s);
 
-/* The floor has risen: clears the spans below it. */
+/* All flips take place. */
+void crdt_spans_settle(struct crdt_spans *s);
+/* The floor has risen: settles and clears the spans below it. */
 void crdt_spans_floor(struct crdt_spans *s, uint32_t floor);
 /* The sum of the spans from that of `from` on. */
 void crdt_spans_sum(const struct crdt_spans *s, uint32_t from, struct crdt_sketch *out);
@@ -79,12 +93,26 @@ static inline bool crdt_spans_alive(const struct crdt_spans *s, uint32_t generat
     return generation / s->length >= s->first;
 }
 
+static inline void crdt_pending_settle(struct crdt_pending *p)
+{
+    if (p->sketch != NULL)
+        crdt_sketch_flip_mark(p->sketch, &p->mark, p->sign);
+    p->sketch = NULL;
+}
+
+/* The sketches together are larger than a core's cache: the cells are asked for, and changed when
+ * they have come. crdt_spans_settle() must follow before anybody looks. */
 static inline void crdt_spans_flip(struct crdt_spans *s, uint32_t generation,
                                    const struct crdt_mark *mark, int sign)
 {
     uint32_t at = generation / s->length % s->count;
     s->dirty[at] = true;
-    crdt_sketch_flip_mark(&s->ring[at], mark, sign);
+    for (unsigned part = 0; part < CRDT_SKETCH_PARTS; part++)
+        __builtin_prefetch(&s->ring[at].cell[part][crdt_mark_place(mark, part)], 1);
+    __builtin_prefetch(crdt_sketch_counter(&s->ring[at], mark), 1);
+    struct crdt_pending *p = &s->pending[s->next++ % CRDT_PENDING];
+    crdt_pending_settle(p);
+    *p = (struct crdt_pending){.sketch = &s->ring[at], .mark = *mark, .sign = sign};
 }
 
 #endif

@@ -8,7 +8,9 @@
 #include "base/check.h"
 #include "base/checkpoint.h"
 #include "base/hash.h"
+#include "crdt/counts.h"
 #include "crdt/index.h"
+#include "crdt/spans.h"
 
 enum { NOW = 1000000, TTL = 240, POINTS = 148, BATCH = 16, RUN = 500 };
 
@@ -26,13 +28,21 @@ static uint64_t id_of(uint64_t n)
     return hash_mix(n * UINT64_C(0x9e3779b97f4a7c15));
 }
 
+static bool replicated; /* digests and sketches are kept */
+
 static struct crdt_index *make(uint64_t bytes)
 {
     struct crdt_index *x = NULL;
     struct crdt_index_config config = {.bytes_max = bytes,
                                        .replicas_max = CRDT_REPLICAS_MAX,
                                        .ttl_generations = TTL,
-                                       .generation = NOW};
+                                       .generation = NOW,
+                                       .replicated = replicated};
+    if (replicated) { /* what that takes, so that the table is as large as without */
+        config.bytes_max += crdt_spans_bytes(CRDT_REPLICAS_MAX, TTL) +
+                            crdt_counts_bytes(CRDT_REPLICAS_MAX, TTL + 2, true) -
+                            crdt_counts_bytes(CRDT_REPLICAS_MAX, TTL + 2, false) + 65536 * 4;
+    }
     CHECK(crdt_index_create(&x, &config) == 0);
     return x;
 }
@@ -66,16 +76,27 @@ static double pass(struct crdt_index *x, uint64_t n, uint32_t generation)
     return total;
 }
 
+static uint64_t run_ids[RUN];
+static uint8_t run_codes[RUN];
+
+static void run_fill(uint64_t from)
+{
+    for (unsigned i = 0; i < RUN; i++) {
+        run_ids[i] = id_of(from + i);
+        run_codes[i] = (uint8_t)((from + i) % 24);
+    }
+}
+
 static void bench_table(uint64_t n, double bytes_per_entry)
 {
     struct crdt_index *x = make((uint64_t)((double)n * bytes_per_entry));
     struct crdt_index_stats s;
-    printf("%.0f M observations, each id on one replica, budget %.1f B each\n", (double)n / 1e6,
-           bytes_per_entry);
+    printf("%.0f M observations, each id on one replica, budget %.1f B each%s\n", (double)n / 1e6,
+           bytes_per_entry, replicated ? ", digests and sketches kept" : "");
     double insert = pass(x, n, NOW);
     crdt_index_stats(x, &s);
     row("bytes per observation, everything that is allocated", (double)s.bytes / (double)s.entries,
-        "B", n >= 10000000 ? 12 : 0, true);
+        "B", n >= 10000000 && !replicated ? 12 : 0, true);
     row("share of slots that is live", 100 * (double)s.slots_live / (double)s.slots, "%", 0, true);
     row("refused", 100 * (double)s.refused / (double)n, "%", 0.1, true);
     row("insert", (double)n / insert / 1e6, "M/s", 0, false);
@@ -214,10 +235,145 @@ static void bench_sets(void)
     crdt_index_destroy(x);
 }
 
+/* What a router does all day at 10 M entries of all ages: of five runs of 500 observations, two are
+ * known already (the same delta by another way), two move entries of a random age to the present,
+ * one is new and pushes out the oldest where the table is full. */
+static void bench_mix(void)
+{
+    enum { ENTRIES = 10000000, OPERATIONS = 4000000 };
+    struct crdt_index *x = make((uint64_t)(ENTRIES * 11.6));
+    for (uint64_t from = 0; from < ENTRIES; from += RUN) {
+        run_fill(from);
+        CHECK(crdt_index_observe_run(x, run_ids, run_codes, RUN, from / RUN % 1000,
+                                     NOW - TTL + 1 + (uint32_t)(from / RUN * 7919 % TTL),
+                                     NULL) >= 0);
+    }
+    crdt_index_advance(x, NOW);
+    struct crdt_index_stats before;
+    struct crdt_index_stats after;
+    crdt_index_stats(x, &before);
+    double total = 0;
+    uint64_t next = ENTRIES;
+    uint64_t inflated[(RUN + 63) / 64];
+    for (uint64_t i = 0; i < OPERATIONS / RUN; i++) {
+        uint64_t run = hash_mix(i / 5 * 5 + i % 5 / 2) % (ENTRIES / RUN); /* the same one twice */
+        uint64_t from = i % 5 == 4 ? next : run * RUN;
+        next += i % 5 == 4 ? RUN : 0;
+        run_fill(from);
+        double start = now_s();
+        (void)crdt_index_observe_run(x, run_ids, run_codes, RUN, from / RUN % 1000, NOW + 1,
+                                     inflated);
+        total += now_s() - start;
+    }
+    crdt_index_stats(x, &after);
+    uint64_t inserted = after.inserted - before.inserted;
+    uint64_t refreshed = after.refreshed - before.refreshed;
+    printf("%.1f M entries of %d ages; merged: %.0f %% new, %.0f %% newer, the rest known%s\n",
+           (double)before.entries / 1e6, TTL, 100.0 * (double)inserted / OPERATIONS,
+           100.0 * (double)refreshed / OPERATIONS, replicated ? "; digests and sketches kept" : "");
+    row("merge, mixed, one core", OPERATIONS / total / 1e6, "M/s", 4, false);
+    double start = now_s();
+    uint64_t digest = 0;
+    for (unsigned i = 0; replicated && i < 1000; i++)
+        digest += crdt_index_digest(x, NOW - TTL + i % 8);
+    if (replicated)
+        row("digest of the whole index", (now_s() - start) * 1e3 + (double)(digest & 1) * 1e-9,
+            "us", 0, true);
+    crdt_index_destroy(x);
+}
+
+/* The parts of what a change costs more, apart from the table. */
+static void bench_sketch_update(void)
+{
+    enum { SPANS = 34, COUNT = 20000000 };
+    struct crdt_sketch *sketch = calloc(SPANS, sizeof *sketch);
+    CHECK(sketch != NULL);
+    printf("what a change of one entry adds\n");
+    uint64_t sum = 0;
+    double start = now_s();
+    for (uint64_t i = 0; i < COUNT; i++) {
+        struct crdt_symbol s = {.id48 = i * 0x9e3779b9, .rkey = 77, .generation = i & 4095};
+        sum += crdt_symbol_hash(&s);
+    }
+    row("hash of a symbol (digest)", (now_s() - start) / COUNT * 1e9, "ns", 0, true);
+    for (unsigned spans = 1; spans <= SPANS; spans += SPANS - 1) {
+        start = now_s();
+        for (uint64_t i = 0; i < COUNT; i++) {
+            struct crdt_symbol s = {.id48 = i * 0x9e3779b9, .rkey = 77, .generation = i & 4095};
+            crdt_sketch_flip(&sketch[i % spans], &s, 1);
+        }
+        char text[80];
+        (void)snprintf(text, sizeof text, "hash and one sketch update, %u sketches in turn", spans);
+        row(text, (now_s() - start) / COUNT * 1e9 + (double)(sum & 1) * 1e-9, "ns", 0, true);
+    }
+    free(sketch);
+}
+
+/* Two routers with 1 M equal entries and 1,000 that only one of them has, half of them each. */
+static void bench_reconcile(void)
+{
+    enum { ENTRIES = 1000000, DIFFERENCES = 1000, MAX = CRDT_SKETCH_PARTS * CRDT_SKETCH_CELLS };
+    static struct crdt_sketch sketch[2];
+    static struct crdt_cell cells[2][MAX];
+    static struct crdt_symbol symbols[MAX];
+    struct crdt_index *x[2];
+    for (unsigned side = 0; side < 2; side++) {
+        x[side] = make(UINT64_C(16) << 20);
+        for (uint64_t from = 0; from < ENTRIES; from += RUN) {
+            run_fill(from);
+            CHECK(crdt_index_observe_run(x[side], run_ids, run_codes, RUN, from / RUN % 1000,
+                                         NOW - (uint32_t)(from / RUN % TTL), NULL) == RUN);
+        }
+        run_fill((side + 1) * UINT64_C(100000000));
+        CHECK(crdt_index_observe_run(x[side], run_ids, run_codes, DIFFERENCES / 2, 5, NOW, NULL) ==
+              DIFFERENCES / 2);
+    }
+    printf("1 M entries, 1,000 differences\n");
+    uint32_t from = crdt_index_sketch_from(x[0], NOW - TTL);
+    uint8_t estimate[2][CRDT_ESTIMATE_COUNTERS];
+    double start = now_s();
+    for (unsigned i = 0; i < 1000; i++)
+        crdt_index_estimate(x[0], from, estimate[0]);
+    row("counters of the estimate", (now_s() - start) * 1e3, "us", 0, true);
+    crdt_index_estimate(x[1], from, estimate[1]);
+    uint64_t about = crdt_sketch_estimate(estimate[0], estimate[1]);
+    uint32_t width = crdt_sketch_width(about);
+    row("estimate", (double)about, "", 0, true);
+    row("cells on the wire", (double)CRDT_SKETCH_PARTS * width * CRDT_CELL_BYTES, "B", 25000, true);
+    double parts[3] = {0};
+    enum { ROUNDS = 200 };
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        start = now_s();
+        crdt_index_sketch(x[0], from, &sketch[0]);
+        parts[0] += now_s() - start;
+        crdt_index_sketch(x[1], from, &sketch[1]);
+        start = now_s();
+        crdt_sketch_fold(&sketch[0], width, cells[0]);
+        parts[1] += now_s() - start;
+        crdt_sketch_fold(&sketch[1], width, cells[1]);
+        start = now_s();
+        crdt_cells_add(cells[0], cells[1], CRDT_SKETCH_PARTS * width);
+        CHECK(crdt_sketch_decode(cells[0], width, symbols, MAX) == DIFFERENCES);
+        parts[2] += now_s() - start;
+    }
+    row("sum of the sketches of all spans", parts[0] / ROUNDS * 1e6, "us", 0, true);
+    row("fold", parts[1] / ROUNDS * 1e6, "us", 0, true);
+    row("XOR and decode", parts[2] / ROUNDS * 1e6, "us", 0, true);
+    crdt_index_destroy(x[0]);
+    crdt_index_destroy(x[1]);
+}
+
 int main(void)
 {
     bench_table(1000000, 13.5);
     bench_table(10000000, 11.6);
+    bench_mix();
+    replicated = true;
+    bench_table(10000000, 11.6);
+    bench_mix();
+    bench_reconcile();
+    bench_sketch_update();
+    replicated = false;
     bench_sets();
     printf("a prompt of 100,000 tokens (%d points) in a table with 4 M others\n", POINTS);
     bench_match(96);
