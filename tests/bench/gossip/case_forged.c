@@ -135,7 +135,8 @@ static void report(uint64_t sent, uint64_t dropped, const uint64_t *by_kind, dou
     bench_row("of them, dropped by the kernel before it saw them", (double)dropped / 1e6, "M", 0);
     for (unsigned i = 0; i < KINDS; i++)
         printf("      %10" PRIu64 " %s\n", by_kind[i], kind_names[i]);
-    bench_row("counted as refused (empty ones are not counted)", (double)(after->refused - before->refused) / 1e6, "M", 0);
+    bench_row("counted as refused (empty ones are not counted)",
+              (double)(after->refused - before->refused) / 1e6, "M", 0);
     bench_row("a second", (double)(sent - dropped) / seconds / 1e3, "k", 0);
     bench_row("CPU of the router for one",
               1e6 * (after->cpu_s - before->cpu_s) / (double)(sent - dropped), "us", 0);
