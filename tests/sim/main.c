@@ -111,8 +111,9 @@ static uint64_t run(const struct settings *s)
            (unsigned long long)c.seed, sim_profile_text(c.profile), c.nodes,
            (unsigned long long)w->events, (unsigned long long)w->requests,
            (unsigned long long)w->net.packets, (unsigned long long)w->crashes,
-           (unsigned long long)w->replays, (unsigned long long)(w->damaged + w->garbage),
-           (size_t)w->required, (double)w->rest_us / 1e6, (unsigned long long)trace);
+           (unsigned long long)w->replays,
+           (unsigned long long)w->damaged + (unsigned long long)w->garbage, (size_t)w->required,
+           (double)w->rest_us / 1e6, (unsigned long long)trace);
     (void)fflush(stdout);
     sim_world_close(w);
     return trace;

@@ -29,6 +29,16 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static unsigned at_p50(unsigned count)
+{
+    return count / 2;
+}
+
+static unsigned at_p99(unsigned count)
+{
+    return (unsigned)((uint64_t)count * 99 / 100);
+}
+
 static struct sim_world *open_calm(uint64_t seed, unsigned nodes, double loss)
 {
     struct sim_config c;
@@ -69,8 +79,8 @@ void sim_measure_latency(uint64_t seed, unsigned nodes, double loss, unsigned co
     qsort(times, count, sizeof *times, ascending);
     printf("simulated: N=%-3u loss %.1f %%: all nodes hold one observation after p50 %.1f ms, "
            "p99 %.1f ms, max %.1f ms (%u observations, beside %u requests/s at each)\n",
-           nodes, loss * 100, (double)times[count / 2] / 1e3, (double)times[count * 99 / 100] / 1e3,
-           (double)times[count - 1] / 1e3, count, REQUESTS_S);
+           nodes, loss * 100, (double)times[at_p50(count)] / 1e3,
+           (double)times[at_p99(count)] / 1e3, (double)times[count - 1] / 1e3, count, REQUESTS_S);
     (void)fflush(stdout);
     free(times);
     sim_world_close(w);
@@ -138,7 +148,7 @@ void sim_measure_death(uint64_t seed, unsigned nodes, unsigned count)
     qsort(times, count, sizeof *times, ascending);
     printf("simulated: N=%-3u the load of a killed router is gone everywhere after p50 %.2f s, "
            "max %.2f s (%u kills)\n",
-           nodes, (double)times[count / 2] / 1e6, (double)times[count - 1] / 1e6, count);
+           nodes, (double)times[at_p50(count)] / 1e6, (double)times[count - 1] / 1e6, count);
     free(times);
     sim_world_close(w);
 }

@@ -67,6 +67,11 @@ uint64_t sim_net_delay_us(struct sim_world *w)
     return 20 + (uint64_t)(DELAY_MEDIAN_US * exp(0.5 * z) * w->net.slow);
 }
 
+bool sim_address_equal(const struct gossip_address *a, const struct gossip_address *b)
+{
+    return a->port == b->port && a->family == b->family && memcmp(a->ip, b->ip, 4) == 0;
+}
+
 static struct sim_datagram *datagram_copy(const struct sim_datagram *d)
 {
     struct sim_datagram *copy = malloc(sizeof *copy + d->len);
@@ -95,7 +100,7 @@ static void arrive(void *context, struct sim_event *e)
     struct sim_world *w = context;
     struct sim_datagram *d = e->object;
     struct sim_node *n = &w->nodes[e->node];
-    bool there = n->up && memcmp(&d->target, &n->address, sizeof d->target) == 0;
+    bool there = n->up && sim_address_equal(&d->target, &n->address);
     if (w->closing || !there) {
         free(d);
         return;

@@ -195,7 +195,7 @@ int sim_call_open(struct sim_world *w, struct sim_node *client, uint32_t id,
     if (!c || number < 0 || (unsigned)number >= w->config.nodes)
         return ERR_UNREACHABLE;
     struct sim_node *server = &w->nodes[number];
-    if (!server->up || memcmp(&server->address, to, sizeof *to) != 0)
+    if (!server->up || !sim_address_equal(&server->address, to))
         return ERR_UNREACHABLE;
     uint32_t tag = c->tag;
     *c = (struct sim_call){

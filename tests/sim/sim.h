@@ -225,6 +225,7 @@ static inline bool sim_node_runs(const struct sim_node *n)
 void sim_net_open(struct sim_world *w);
 void sim_net_close(struct sim_world *w);
 struct gossip_address sim_address(unsigned node, unsigned turn);
+bool sim_address_equal(const struct gossip_address *a, const struct gossip_address *b);
 int sim_address_node(const struct gossip_address *a); /* -1: nobody's */
 void sim_net_send(struct sim_world *w, struct sim_node *from, const struct gossip_address *to,
                   const uint8_t *bytes, size_t len);
