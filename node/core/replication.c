@@ -11,6 +11,7 @@ enum {
     ALONE_US = 3000000,
     RECONCILE_US = 1000000,
     REPORTS_US = 100000, /* the others' reports are taken in at most so often */
+    WATCH_US = 60000000, /* limits and conflicts are told at most so often */
 };
 
 const char *node_replication_event_text(enum node_replication_event event)
@@ -25,6 +26,8 @@ const char *node_replication_event_text(enum node_replication_event event)
         [NODE_REPLICATION_CLOCK_FORWARD] = "cluster_clock_forward",
         [NODE_REPLICATION_CLOCK_BACK] = "cluster_clock_back",
         [NODE_REPLICATION_MISMATCH] = "member_mismatch",
+        [NODE_REPLICATION_NAME_TAKEN] = "name_taken",
+        [NODE_REPLICATION_REPLICAS_FULL] = "replicas_full",
     };
     CHECK(event < ARRAY_LEN(texts));
     return texts[event];
@@ -285,6 +288,7 @@ int node_replication_create(struct node_replication **out,
     n->ready = !config->has_seeds;
     n->kept_all = true;
     n->ready_us = now_us;
+    n->watch_due_us = now_us + WATCH_US;
     uint64_t seed;
     io->random(io->context, &seed, sizeof seed);
     prng_seed(&n->prng, seed);
@@ -354,6 +358,23 @@ void node_replication_datagram(struct node_replication *n, const struct gossip_a
     gossip_datagram(n->gossip, from, bytes, len, now_us);
 }
 
+/* What an operator has to put right: nothing here heals it. */
+static void watch(struct node_replication *n, uint64_t now_us)
+{
+    if (now_us < n->watch_due_us)
+        return;
+    n->watch_due_us = now_us + WATCH_US;
+    struct gossip_stats g;
+    gossip_stats(n->gossip, &g);
+    if (g.name_conflicts > n->name_conflicts)
+        node_replication_event(n, NODE_REPLICATION_NAME_TAKEN, 0,
+                               (int64_t)(g.name_conflicts - n->name_conflicts));
+    n->name_conflicts = g.name_conflicts;
+    unsigned replicas = node_router_replica_count(n->router);
+    if (replicas == NODE_REPLICAS_MAX)
+        node_replication_event(n, NODE_REPLICATION_REPLICAS_FULL, 0, replicas);
+}
+
 void node_replication_run(struct node_replication *n, uint64_t now_us)
 {
     n->now_us = now_us;
@@ -369,6 +390,7 @@ void node_replication_run(struct node_replication *n, uint64_t now_us)
     node_call_run(n, now_us);
     node_join_run(n, now_us);
     node_reconcile_run(n, now_us);
+    watch(n, now_us);
 }
 
 uint64_t node_replication_due_us(const struct node_replication *n)

@@ -48,6 +48,8 @@ enum node_replication_event {
     NODE_REPLICATION_CLOCK_FORWARD,   /* this node was behind the cluster [ms] */
     NODE_REPLICATION_CLOCK_BACK,      /* it was ahead of the majority, and joins anew [ms] */
     NODE_REPLICATION_MISMATCH,        /* a member's hash key or length of generations is another */
+    NODE_REPLICATION_NAME_TAKEN,      /* another node that lives has this node's name */
+    NODE_REPLICATION_REPLICAS_FULL,   /* the cluster knows [so many] replicas: no more fit */
     NODE_REPLICATION_EVENTS,
 };
 const char *node_replication_event_text(enum node_replication_event event);
@@ -95,9 +97,10 @@ void node_replication_datagram(struct node_replication *n, const struct gossip_a
 void node_replication_run(struct node_replication *n, uint64_t now_us);
 uint64_t node_replication_due_us(const struct node_replication *n);
 
-/* Client side of a call. */
-void node_replication_answer(struct node_replication *n, uint32_t id, struct slice chunk,
-                             uint64_t now_us);
+/* Client side of a call. ERR_CLOSED: the rest of the answer is not wanted, hang up (a snapshot may
+ * have gigabytes to come). */
+int node_replication_answer(struct node_replication *n, uint32_t id, struct slice chunk,
+                            uint64_t now_us);
 void node_replication_answered(struct node_replication *n, uint32_t id, int err, uint64_t now_us);
 
 /* Server side: `next` appends a chunk of at most GOSSIP_CALL_CHUNK_MAX bytes; 1, or 0 at the end.

@@ -97,27 +97,35 @@ static void ask_end(struct node_replication *n, unsigned number)
     buf_free(&json);
 }
 
-/* Opens as many calls as there is room for. */
+static bool has_room(const struct node_replication *n)
+{
+    for (unsigned i = 0; i < NODE_CALLS_MAX; i++) {
+        if (n->calls[i].use == NODE_CALL_FREE)
+            return true;
+    }
+    return false;
+}
+
+/* Opens as many calls as there is room for; the others wait for those that end. */
 static void ask_run(struct node_replication *n, unsigned number, uint64_t now_us)
 {
     struct node_ask *a = &n->asks[number];
-    unsigned done = 0, open = 0;
+    unsigned done = 0;
     for (unsigned i = 0; i < a->count; i++) {
         struct node_asked *m = &a->asked[i];
-        if (m->state == ASKED_WAITING) {
+        if (m->state == ASKED_WAITING && has_room(n)) {
             struct node_call *c =
                 node_call_open(n, NODE_CALL_ASK, m->node, a->kind, buf_slice(&a->request), now_us);
             if (c) {
                 c->ask = number;
                 c->asked = i;
                 m->state = ASKED_OPEN;
-            } else if (open == 0) {
+            } else {
                 m->state = ASKED_DONE;
                 m->err = ERR_UNREACHABLE;
             }
         }
         done += m->state == ASKED_DONE;
-        open += m->state == ASKED_OPEN;
     }
     if (done == a->count || now_us >= a->until_us)
         ask_end(n, number);
@@ -187,20 +195,21 @@ static void asked_done(struct node_replication *n, struct node_call *c, int err,
     ask_run(n, number, now_us);
 }
 
-void node_replication_answer(struct node_replication *n, uint32_t id, struct slice chunk,
-                             uint64_t now_us)
+int node_replication_answer(struct node_replication *n, uint32_t id, struct slice chunk,
+                            uint64_t now_us)
 {
     struct node_call *c = call_of(n, id);
     if (!c)
-        return;
+        return ERR_CLOSED;
     c->until_us = now_us + PROGRESS_US;
     if (c->use == NODE_CALL_JOIN) {
         node_join_answer(n, c, chunk, now_us);
-        return;
+    } else {
+        int err = buf_append_slice(&n->asks[c->ask].asked[c->asked].answer, chunk);
+        if (err != ERR_OK)
+            asked_done(n, c, err, now_us);
     }
-    int err = buf_append_slice(&n->asks[c->ask].asked[c->asked].answer, chunk);
-    if (err != ERR_OK)
-        asked_done(n, c, err, now_us);
+    return call_of(n, id) ? ERR_OK : ERR_CLOSED;
 }
 
 void node_replication_answered(struct node_replication *n, uint32_t id, int err, uint64_t now_us)
@@ -221,8 +230,8 @@ void node_call_run(struct node_replication *n, uint64_t now_us)
             node_replication_answered(n, n->calls[i].id, ERR_TIMEOUT, now_us);
     }
     for (unsigned i = 0; i < NODE_ASKS_MAX; i++) {
-        if (n->asks[i].open && now_us >= n->asks[i].until_us)
-            ask_end(n, i);
+        if (n->asks[i].open)
+            ask_run(n, i, now_us);
     }
 }
 

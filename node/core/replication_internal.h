@@ -56,7 +56,7 @@ struct node_round {
     uint64_t peer; /* 0: none yet */
     bool open;
     bool force;
-    uint64_t began_us, ended_us;
+    uint64_t began_us, ended_us; /* ended: the last message, either way */
     uint64_t bytes_out, bytes_in;
     bool equal, differs, worked, too_many;
     uint64_t differences, joined;
@@ -90,7 +90,6 @@ struct node_call {
 struct node_asked {
     char name[GOSSIP_NAME_MAX + 1];
     uint64_t node;
-    struct gossip_address address;
     enum { ASKED_WAITING, ASKED_OPEN, ASKED_DONE } state;
     int err;
     struct buf answer;
@@ -138,6 +137,8 @@ struct node_replication {
     struct node_reconcile reconcile;
     struct buf message; /* scratch */
     uint64_t reports_due_us;
+    uint64_t watch_due_us;
+    uint64_t name_conflicts; /* told */
 
     uint32_t call_id;
     struct node_call calls[NODE_CALLS_MAX];

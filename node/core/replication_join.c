@@ -149,6 +149,12 @@ uint64_t node_join_due(const struct node_replication *n)
 
 void node_join_again(struct node_replication *n, uint64_t now_us)
 {
+    /* A snapshot that is on its way has told a state that is gone. */
+    for (unsigned i = 0; i < NODE_CALLS_MAX; i++) {
+        if (n->calls[i].use == NODE_CALL_JOIN)
+            n->calls[i].use = NODE_CALL_FREE;
+    }
+    n->snapshot_of = 0;
     n->ready = false;
     n->started_us = now_us;
     n->join_due_us = now_us;
@@ -235,8 +241,10 @@ void node_join_answered(struct node_replication *n, struct node_call *call, int 
     n->join_due_us = now_us + (err == ERR_AGAIN ? AGAIN_US : RETRY_US);
     if (!whole) {
         n->not_from = peer;
-        if (err == ERR_AGAIN)
+        if (err == ERR_AGAIN) {
+            n->snapshot_of = n->ready ? peer : 0;
             return;
+        }
         n->snapshots_failed++;
         node_replication_event(n, NODE_REPLICATION_SNAPSHOT_FAILED, peer,
                                err != ERR_OK ? err : ERR_CLOSED);
@@ -244,6 +252,7 @@ void node_join_answered(struct node_replication *n, struct node_call *call, int 
     }
     n->snapshots++;
     n->snapshot_us = took_us;
+    n->join_waits = 0;
     apply_kept(n);
     if (!n->kept_all)
         node_reconcile_lost(n, peer, now_us);

@@ -34,8 +34,10 @@ static bool send_message(struct node_replication *n, uint64_t peer, uint64_t now
     if (gossip_message(n->gossip, peer, buf_slice(&n->message), now_us) != ERR_OK)
         return false;
     a->bytes_out += n->message.len;
-    if (a->round.open && a->round.peer == peer)
+    if (a->round.open && a->round.peer == peer) {
         a->round.bytes_out += n->message.len;
+        a->round.ended_us = now_us;
+    }
     return true;
 }
 
@@ -48,19 +50,19 @@ void node_reconcile_say(struct node_replication *n, uint64_t peer, enum node_mes
 
 /* --- rounds --------------------------------------------------------------------------------- */
 
-static void round_end(struct node_replication *n, uint64_t now_us)
+static void round_end(struct node_replication *n)
 {
     struct node_reconcile *a = &n->reconcile;
     struct node_round *r = &a->round;
     if (!r->open)
         return;
     r->open = false;
-    r->ended_us = now_us;
     /* Whoever of the two decodes, both have worked on it. */
     r->worked = r->bytes_in > 0 && !r->equal && !r->differs;
     a->rounds_equal += r->equal;
     a->rounds_unsettled += r->differs;
-    a->rounds_worked += r->worked;
+    a->rounds_worked += r->worked && !r->too_many;
+    a->rounds_too_many += r->too_many;
     a->rounds_unanswered += r->bytes_in == 0;
     a->differed = r->differs || (a->differed && r->bytes_in == 0);
     /* One without an answer is made up for with another peer: this one may be cut off. */
@@ -85,7 +87,7 @@ static void round_begin(struct node_replication *n, uint64_t now_us)
     uint64_t peer = draw_peer(n);
     if (peer == 0 || BUG(NO_RECONCILE))
         return;
-    round_end(n, now_us);
+    round_end(n);
     if (begin_message(n, NODE_MESSAGE_SUMMARY, force ? NODE_MESSAGE_FORCE : 0, now_us) != ERR_OK ||
         crdt_state_summary(node_router_state(n->router), &n->message) != ERR_OK)
         return;
@@ -124,7 +126,6 @@ void node_reconcile_run(struct node_replication *n, uint64_t now_us)
 
 static void take_snapshot(struct node_replication *n, uint64_t peer, uint64_t now_us)
 {
-    n->reconcile.rounds_too_many++;
     if (!n->ready || now_us < n->repair_us)
         return;
     n->repair_us = now_us + SNAPSHOT_US;
@@ -164,21 +165,21 @@ static void take_state(struct node_replication *n, uint64_t peer, enum node_mess
     else if (kind == NODE_MESSAGE_SUMMARY)
         node_reconcile_say(n, peer, done.equal ? NODE_MESSAGE_EQUAL : NODE_MESSAGE_DIFFERS, now_us);
     if (own && n->message.len <= NODE_MESSAGE_HEAD)
-        round_end(n, now_us);
+        round_end(n);
     if (wait)
         return;
     if (done.too_many)
         take_snapshot(n, peer, now_us);
 }
 
-static void take_verdict(struct node_replication *n, uint64_t peer, bool equal, uint64_t now_us)
+static void take_verdict(struct node_replication *n, uint64_t peer, bool equal)
 {
     struct node_round *round = &n->reconcile.round;
     if (!round->open || round->peer != peer)
         return;
     round->equal = equal;
     round->differs = !equal;
-    round_end(n, now_us);
+    round_end(n);
 }
 
 void node_reconcile_message(struct node_replication *n, uint64_t peer, struct slice bytes,
@@ -195,8 +196,10 @@ void node_reconcile_message(struct node_replication *n, uint64_t peer, struct sl
         return;
     }
     n->reconcile.bytes_in += bytes.len;
-    if (n->reconcile.round.open && n->reconcile.round.peer == peer)
+    if (n->reconcile.round.open && n->reconcile.round.peer == peer) {
         n->reconcile.round.bytes_in += bytes.len;
+        n->reconcile.round.ended_us = now_us;
+    }
     node_clock_told(n, peer, cluster_ms, age_s, now_us);
     switch (kind) {
     case NODE_MESSAGE_SUMMARY:
@@ -206,10 +209,10 @@ void node_reconcile_message(struct node_replication *n, uint64_t peer, struct sl
             take_state(n, peer, kind, flags, rest, settled, now_us);
         break;
     case NODE_MESSAGE_EQUAL:
-        take_verdict(n, peer, true, now_us);
+        take_verdict(n, peer, true);
         break;
     case NODE_MESSAGE_DIFFERS:
-        take_verdict(n, peer, false, now_us);
+        take_verdict(n, peer, false);
         break;
     case NODE_MESSAGE_CLOCK_ASK:
         node_reconcile_say(n, peer, NODE_MESSAGE_CLOCK, now_us);

@@ -253,6 +253,11 @@ static int put_index(const struct node_router *r, struct buf *out)
         const char *name, *type, *help;
         uint64_t value;
     } rows[] = {
+        {"grapevine_replica_names", "gauge",
+         "Replicas ever known, those that went too: their places are not used again.",
+         r->replica_count},
+        {"grapevine_replica_names_max", "gauge", "Beyond it a replica is refused.",
+         NODE_REPLICAS_MAX},
         {"grapevine_bookings", "gauge", "Requests in flight.",
          node_bookings_open_count(r->bookings)},
         {"grapevine_unroutable_total", "counter",

@@ -120,6 +120,8 @@ static void on_event(void *context, enum node_replication_event event, struct sl
         level = LOG_WARN;
         break;
     case NODE_REPLICATION_MISMATCH:
+    case NODE_REPLICATION_NAME_TAKEN:
+    case NODE_REPLICATION_REPLICAS_FULL:
         level = LOG_ERROR;
         break;
     default:

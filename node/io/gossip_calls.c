@@ -182,7 +182,9 @@ static int step(struct io_call *c)
                 return err;
             break;
         case GOSSIP_CALL_CHUNK:
-            node_replication_answer(c->gossip->replication, c->id, chunk, io_now_us());
+            err = node_replication_answer(c->gossip->replication, c->id, chunk, io_now_us());
+            if (err != 0)
+                return err;
             break;
         case GOSSIP_CALL_DONE:
             return 1;

@@ -244,7 +244,7 @@ static bool step_call(struct cluster *c, struct cluster_call call, struct node_s
     int more =
         err == ERR_OK ? node_replication_serve_next(server->replication, *serve, &chunk) : err;
     if (more > 0)
-        node_replication_answer(client, call.id, buf_slice(&chunk), c->now_us);
+        more = node_replication_answer(client, call.id, buf_slice(&chunk), c->now_us) == ERR_OK;
     else
         node_replication_answered(client, call.id, more, c->now_us);
     buf_free(&chunk);

@@ -109,7 +109,7 @@ static void serve(struct linked *l, const struct flight *f)
             err = more;
             break;
         }
-        node_replication_answer(client, f->call_id, slice_of(chunk.at, chunk.len), l->now_us);
+        err = node_replication_answer(client, f->call_id, slice_of(chunk.at, chunk.len), l->now_us);
     }
     if (s != NULL)
         node_replication_serve_end(s);

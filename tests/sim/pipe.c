@@ -118,8 +118,10 @@ static int take(struct sim_world *w, struct sim_call *c)
             return 1;
         if (step != GOSSIP_CALL_CHUNK)
             return ERR_OK;
-        node_replication_answer(n->replication, c->id, chunk, sim_node_mono_us(w, n));
+        err = node_replication_answer(n->replication, c->id, chunk, sim_node_mono_us(w, n));
         sim_node_touch(w, n);
+        if (err != ERR_OK)
+            return err;
     }
 }
 

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "node/core/affinity.h"
 #include "node/core/digests.h"
+#include "node/core/replication_internal.h" /* a jump of the clock is hard to time */
 #include "node/core/replication_request.h"
 #include "node/core/router_share.h"
 #include "tests/lib/cluster.h"
@@ -280,6 +281,58 @@ static void a_snapshot_that_breaks_off_is_taken_from_another(void **state)
     cluster_free(&c);
 }
 
+/* Else each try would carry the whole state, and tries follow each other in milliseconds. */
+static void an_answer_that_is_given_up_is_hung_up(void **state)
+{
+    (void)state;
+    struct cluster c;
+    cluster_init(&c, 2, 4);
+    cluster_start(&c, 0);
+    cluster_settle(&c);
+    cluster_start(&c, 1);
+    struct node_replication *n = c.nodes[1].replication;
+    for (unsigned i = 0; i < 4000 && c.call_count == 0; i++)
+        cluster_run(&c, 100);
+    assert_int_equal(c.call_count, 1);
+    uint32_t id = c.calls[0].id;
+    assert_int_equal(c.calls[0].kind, NODE_CALL_SNAPSHOT);
+    struct slice not_ready = slice_of("\1\0\0\0\0\0\0\0", 8);
+    assert_int_equal(node_replication_answer(n, id, not_ready, c.now_us), ERR_CLOSED);
+    assert_int_equal(node_replication_answer(n, id, not_ready, c.now_us), ERR_CLOSED);
+    cluster_settle(&c); /* it asks again, and that one is taken to the end */
+    assert_int_equal(stat_of(&c, 1, "snapshots", "taken"), 1);
+    assert_int_equal(stat_of(&c, 1, "snapshots", "failed"), 0);
+    cluster_free(&c);
+}
+
+/* Its first half went into a state that is no more. */
+static void a_snapshot_does_not_outlive_a_clock_that_went_back(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 2, 1);
+    struct chain chain;
+    cluster_prompt(&chain, 1, 8000);
+    cluster_finish(&c, 0, cluster_choose(&c, 0, &chain), &no_usage);
+    cluster_run(&c, 2 * S);
+    struct node_replication *n = c.nodes[1].replication;
+    n->snapshot_of = gossip_node_id(c.nodes[0].name); /* for repair */
+    n->join_due_us = 0;
+    for (unsigned i = 0; i < 4000 && c.call_count == 0; i++)
+        cluster_run(&c, 100);
+    assert_int_equal(c.call_count, 1);
+    uint32_t id = c.calls[0].id;
+    while (c.calls[0].serve == NULL)
+        cluster_run(&c, 100);
+    node_join_again(n, c.now_us);
+    assert_int_equal(node_replication_answer(n, id, slice_of("\2", 1), c.now_us), ERR_CLOSED);
+    node_replication_answered(n, id, ERR_OK, c.now_us);
+    assert_false(node_replication_ready(n));
+    cluster_settle(&c);
+    assert_true(cluster_until(&c, 5 * S, cluster_agrees));
+    cluster_free(&c);
+}
+
 /* --- replicas -------------------------------------------------------------------------------- */
 
 static bool has(struct cluster *c, unsigned node, const char *name)
@@ -367,6 +420,30 @@ static void replicas_come_and_go_at_run_time(void **state)
     cluster_run(&c, 500 * MS);
     for (unsigned i = 0; i < 3; i++)
         assert_true(has(&c, i, "replica-0:8000") && told(&c, i, "replica-0:8000"));
+    cluster_free(&c);
+}
+
+/* Names are never forgotten: an operator must hear of it before a new engine is missed. */
+static void a_full_table_of_replicas_is_told(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 2, 1);
+    struct node_router *r = c.nodes[0].router;
+    char name[32];
+    for (unsigned i = 1; i < NODE_REPLICAS_MAX; i++) {
+        (void)snprintf(name, sizeof name, "10.0.%u.%u:8000", i / 256, i % 256);
+        assert_true(node_router_replica_wish(r, slice_of_cstr(name), NODE_REPLICA_ADD,
+                                             NODE_ENGINE_AUTO) >= 0);
+        assert_true(node_router_replica_wish(r, slice_of_cstr(name), NODE_REPLICA_REMOVE,
+                                             NODE_ENGINE_AUTO) >= 0);
+    }
+    assert_int_equal(
+        node_router_replica_wish(r, SLICE("one-more:80"), NODE_REPLICA_ADD, NODE_ENGINE_AUTO),
+        ERR_FULL);
+    cluster_run(&c, 61 * S);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(c.nodes[i].events[NODE_REPLICATION_REPLICAS_FULL], 1);
     cluster_free(&c);
 }
 
@@ -971,8 +1048,11 @@ int main(void)
         cmocka_unit_test(who_start_together_need_not_wait_for_long),
         cmocka_unit_test(prefill_of_whole_answers_is_told_as_over_in_time),
         cmocka_unit_test(a_snapshot_that_breaks_off_is_taken_from_another),
+        cmocka_unit_test(an_answer_that_is_given_up_is_hung_up),
+        cmocka_unit_test(a_snapshot_does_not_outlive_a_clock_that_went_back),
         cmocka_unit_test(draining_holds_everywhere),
         cmocka_unit_test(replicas_come_and_go_at_run_time),
+        cmocka_unit_test(a_full_table_of_replicas_is_told),
         cmocka_unit_test(a_replica_that_nobody_names_any_more_goes),
         cmocka_unit_test(a_restart_is_noticed_once_by_all),
         cmocka_unit_test(a_refused_port_counts_once_and_only_without_a_start_time),
