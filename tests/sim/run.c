@@ -104,9 +104,6 @@ struct sim_world *sim_world_open(const struct sim_config *config)
 void sim_world_close(struct sim_world *w)
 {
     w->closing = true;
-    for (struct sim_event e; sim_queue_take(&w->queue, &e);)
-        e.happen(w, &e); /* frees what it is about */
-    sim_calls_close(w);
     for (unsigned i = 0; i < w->config.nodes; i++) {
         struct sim_node *n = &w->nodes[i];
         if (n->up)
@@ -114,6 +111,9 @@ void sim_world_close(struct sim_world *w)
         free(n->seen);
         free(n->socket);
     }
+    for (struct sim_event e; sim_queue_take(&w->queue, &e);)
+        e.happen(w, &e); /* frees what it is about */
+    sim_calls_close(w);
     sim_queue_free(&w->queue);
     sim_engines_close(w);
     sim_net_close(w);
