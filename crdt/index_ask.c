@@ -99,8 +99,8 @@ int crdt_index_get(const struct crdt_index *x, uint64_t id, unsigned replica, ui
 
 /* The newest live holder so far. */
 struct best {
-    unsigned *replica;
-    uint32_t *generation;
+    unsigned replica;
+    uint32_t generation;
     uint32_t rkey;
     bool found;
 };
@@ -111,12 +111,9 @@ static void best_take(const struct crdt_index *x, struct best *best, uint32_t st
     uint32_t generation = crdt_stamp_generation(&x->window, stamp);
     uint32_t rkey = x->replicated ? crdt_spans_rkey(&x->spans, replica, stamp >> 12 & 15) : replica;
     if (best->found &&
-        (generation < *best->generation || (generation == *best->generation && rkey <= best->rkey)))
+        (generation < best->generation || (generation == best->generation && rkey <= best->rkey)))
         return;
-    *best->replica = replica;
-    *best->generation = generation;
-    best->rkey = rkey;
-    best->found = true;
+    *best = (struct best){replica, generation, rkey, true};
 }
 
 static void newest_in(const struct crdt_index *x, uint32_t bucket, unsigned second, uint32_t tag,
@@ -142,11 +139,15 @@ int crdt_index_newest(const struct crdt_index *x, uint64_t id, uint8_t weight_co
 {
     CHECK(weight_code <= CHECKPOINT_CODE_BINDING);
     struct crdt_place place = crdt_table_place(&x->table, id);
-    struct best best = {.generation = generation_out, .replica = replica_out};
+    struct best best = {0};
     newest_in(x, place.first, 0, place.tag, weight_code, &best);
     if (place.first != place.second)
         newest_in(x, place.second, CRDT_ENTRY_SECOND, place.tag, weight_code, &best);
-    return best.found ? 0 : ERR_NOT_FOUND;
+    if (!best.found)
+        return ERR_NOT_FOUND;
+    *replica_out = best.replica;
+    *generation_out = best.generation;
+    return 0;
 }
 
 /* --- walking -------------------------------------------------------------------------------- */

@@ -39,7 +39,9 @@ uint64_t crdt_sketch_estimate(const uint8_t a[CRDT_ESTIMATE_COUNTERS],
 {
     uint64_t sum = 0;
     for (unsigned i = 0; i < CRDT_ESTIMATE_COUNTERS; i++) {
-        int difference = (int8_t)(uint8_t)(a[i] - b[i]);
+        int difference = (uint8_t)(a[i] - b[i]);
+        if (difference > 127)
+            difference -= 256;
         sum += (uint64_t)(difference * difference);
     }
     return sum;

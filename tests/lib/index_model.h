@@ -17,7 +17,9 @@
 #include "base/checkpoint.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "crdt/counts.h"
 #include "crdt/index.h"
+#include "crdt/spans.h"
 
 enum { MODEL_IDS = 24, MODEL_CODES = 2, MODEL_REPLICAS = 100 };
 
@@ -281,7 +283,8 @@ static void model_run(const uint8_t *bytes, size_t size, unsigned check_every,
     } else {
         config.bytes_max = (UINT64_C(1) << 17) + m.replicas * (m.ttl + 2) * 16;
         if (m.replicated)
-            config.bytes_max += UINT64_C(4) << 20;
+            config.bytes_max += crdt_spans_bytes(m.replicas, m.ttl) +
+                                crdt_counts_bytes(m.replicas, m.ttl + 2, true);
     }
     CHECK(crdt_index_create(&x, &config) == 0);
     while (t.left > 0) {
