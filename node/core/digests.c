@@ -1,19 +1,29 @@
 #include "node/core/digests.h"
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "http/json.h"
 
-enum { TEXT_BYTES = 64, CLASSES = 3 };
+enum { TEXT_BYTES = 64, INDEX_BIT = 1 << NODE_DIGEST_INDEX };
+enum { ALL_BITS = (1 << NODE_DIGEST_CLASSES) - 1 };
 
-static const struct slice class_names[CLASSES] = {{"registry", 8}, {"log", 3}, {"reports", 7}};
+const char *node_digest_class_text(enum node_digest_class class)
+{
+    static const char *const texts[] = {
+        [NODE_DIGEST_REGISTRY] = "registry",
+        [NODE_DIGEST_LOG] = "log",
+        [NODE_DIGEST_REPORTS] = "reports",
+        [NODE_DIGEST_INDEX] = "index",
+    };
+    CHECK(class < ARRAY_LEN(texts));
+    return texts[class];
+}
 
 /* One router's word: hashes of the texts, so that what is compared is of a fixed size. */
 struct told {
-    uint64_t classes[CLASSES];
-    unsigned classes_told; /* bits */
-    bool index_told;
+    uint64_t classes[NODE_DIGEST_CLASSES]; /* of the index: sum over generations from `from` on */
+    unsigned bits;                         /* the classes that were told */
     uint64_t floor;
-    uint64_t index; /* sum over generations from `from` on */
 };
 
 struct reader {
@@ -106,7 +116,7 @@ static void read_generation(struct reader *r, uint64_t from, struct told *out)
         }
     }
     if (!empty && generation >= from)
-        out->index += hash_mix(digest ^ hash_mix(generation));
+        out->classes[NODE_DIGEST_INDEX] += hash_mix(digest ^ hash_mix(generation));
 }
 
 static void read_index(struct reader *r, enum http_json_token token, uint64_t from,
@@ -116,7 +126,7 @@ static void read_index(struct reader *r, enum http_json_token token, uint64_t fr
         skip(r, token);
         return;
     }
-    out->index_told = true;
+    out->bits |= INDEX_BIT;
     while ((token = next(r)) != HTTP_JSON_ARRAY_END && token > HTTP_JSON_MORE) {
         if (token == HTTP_JSON_OBJECT_BEGIN)
             read_generation(r, from, out);
@@ -135,16 +145,15 @@ static void read_node(struct reader *r, enum http_json_token first, uint64_t fro
     while (next(r) == HTTP_JSON_KEY) {
         struct slice key = text(r);
         int class = -1;
-        for (int i = 0; i < CLASSES; i++)
-            class = slice_equal(key, class_names[i]) ? i : class;
-        bool is_index = slice_equal(key, SLICE("index"));
+        for (int i = 0; i < NODE_DIGEST_CLASSES; i++)
+            class = slice_equal(key, slice_of_cstr(node_digest_class_text(i))) ? i : class;
         bool is_floor = slice_equal(key, SLICE("floor"));
         enum http_json_token token = next(r);
-        if (class >= 0 && token == HTTP_JSON_STRING) {
-            out->classes[class] = text_hash(text(r));
-            out->classes_told |= 1u << class;
-        } else if (is_index) {
+        if (class == NODE_DIGEST_INDEX) {
             read_index(r, token, from, out);
+        } else if (class >= 0 && token == HTTP_JSON_STRING) {
+            out->classes[class] = text_hash(text(r));
+            out->bits |= 1u << class;
         } else if (is_floor) {
             out->floor = number(r, token);
         } else {
@@ -154,16 +163,15 @@ static void read_node(struct reader *r, enum http_json_token first, uint64_t fro
 }
 
 /* Reads all members, with the index from generation `from` on. */
-static bool compare(struct slice nodes, uint64_t from, uint64_t *floor)
+static unsigned compare(struct slice nodes, uint64_t from, uint64_t *floor)
 {
     struct reader r = {.in = nodes};
     http_json_init(&r.json);
     struct told first;
-    unsigned count = 0;
-    bool equal = true;
+    unsigned count = 0, differ = 0;
     enum http_json_token token = next(&r);
     if (token != HTTP_JSON_OBJECT_BEGIN)
-        return false;
+        return ALL_BITS;
     while ((token = next(&r)) == HTTP_JSON_KEY) {
         struct told told;
         (void)text(&r);
@@ -172,14 +180,14 @@ static bool compare(struct slice nodes, uint64_t from, uint64_t *floor)
             first = told;
         if (told.floor > *floor)
             *floor = told.floor;
-        equal = equal && told.index_told && told.classes_told == (1u << CLASSES) - 1 &&
-                told.index == first.index &&
-                memcmp(told.classes, first.classes, sizeof told.classes) == 0;
+        differ |= ALL_BITS & ~told.bits;
+        for (unsigned i = 0; i < NODE_DIGEST_CLASSES; i++)
+            differ |= told.classes[i] != first.classes[i] ? 1u << i : 0;
     }
-    return equal && count > 0 && token == HTTP_JSON_OBJECT_END;
+    return count > 0 && token == HTTP_JSON_OBJECT_END ? differ : ALL_BITS;
 }
 
-bool node_digests_equal(struct slice nodes)
+unsigned node_digests_differ(struct slice nodes)
 {
     uint64_t floor = 0;
     (void)compare(nodes, 0, &floor);

@@ -11,12 +11,20 @@
 #ifndef NODE_CORE_DIGESTS_H
 #define NODE_CORE_DIGESTS_H
 
-#include <stdbool.h>
-
 #include "base/slice.h"
 
-/* `nodes`: a JSON object, member name -> digests, as node_replication_ask() gives it. A member that
- * did not answer, or did not tell all classes, counts as different. */
-bool node_digests_equal(struct slice nodes);
+enum node_digest_class {
+    NODE_DIGEST_REGISTRY,
+    NODE_DIGEST_LOG,
+    NODE_DIGEST_REPORTS,
+    NODE_DIGEST_INDEX,
+    NODE_DIGEST_CLASSES,
+};
+const char *node_digest_class_text(enum node_digest_class class);
+
+/* `nodes`: a JSON object, member name -> digests, as node_replication_ask() gives it. Bits
+ * 1 << class of what is not the same everywhere; 0: all is equal. A member that did not answer, or
+ * did not tell a class, differs in it. */
+unsigned node_digests_differ(struct slice nodes);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -98,7 +99,7 @@ int show_explain(struct slice text)
 
 /* --- several routers ------------------------------------------------------------------------ */
 
-enum { NAME_WIDTH = 28, COLUMN_WIDTH = 24 };
+enum { NAME_WIDTH = 28, COLUMN_WIDTH = 24, COLUMNS_MAX = 8 /* --json has them all */ };
 
 /* Colours only where a person looks. */
 static const char *good(bool is_good)
@@ -154,13 +155,15 @@ static void show_member(const json_t *m)
            NAME_WIDTH, text_of(m, "name"), good(fine), state, plain(), text_of(m, "address"),
            (long long)json_integer_value(json_object_get(m, "incarnation")));
     if (!json_is_true(json_object_get(m, "self"))) {
-        char text[4][16];
-        printf(" %8.2f %8.0f %8.1f %6.0f %6.0f %7s %7s %7s %7s", number_of(m, "rtt_ms"),
+        char text[5][16] = {"-"}; /* it has not told its vector yet */
+        if (json_is_number(json_object_get(m, "lacks_of_ours")))
+            (void)short_number(number_of(m, "lacks_of_ours"), text[0]);
+        printf(" %8.2f %8.0f %8.1f %6.0f %6s %7s %7s %7s %7s", number_of(m, "rtt_ms"),
                number_of(m, "heard_ms_ago"), number_of(m, "lag_ms"), number_of(m, "lag_deltas"),
-               number_of(m, "lacks_of_ours"), short_number(number_of(m, "packets_in"), text[0]),
-               short_number(number_of(m, "packets_out"), text[1]),
-               short_number(number_of(m, "bytes_in"), text[2]),
-               short_number(number_of(m, "bytes_out"), text[3]));
+               text[0], short_number(number_of(m, "packets_in"), text[1]),
+               short_number(number_of(m, "packets_out"), text[2]),
+               short_number(number_of(m, "bytes_in"), text[3]),
+               short_number(number_of(m, "bytes_out"), text[4]));
     }
     printf("\n");
 }
@@ -183,6 +186,64 @@ static void show_index(const json_t *stats)
             number_of(repair, "took_ms"));
 }
 
+/* What the packets carried, by frame type, both ways since the start. */
+static void show_frames(const json_t *stats)
+{
+    json_t *gossip = json_object_get(stats, "gossip");
+    json_t *in = json_object_get(gossip, "frames_in");
+    json_t *sent = json_object_get(gossip, "frames_out");
+    json_t *types = json_object();
+    (void)json_object_update(types, in);
+    (void)json_object_update(types, sent);
+    printf("\n  %-12s %9s %9s %9s %9s\n", "FRAME", "IN", "OUT", "B IN", "B OUT");
+    const char *type;
+    json_t *unused;
+    json_object_foreach(types, type, unused)
+    {
+        const json_t *ways[] = {json_object_get(in, type), json_object_get(sent, type)};
+        char text[4][16];
+        printf("  %-12s %9s %9s %9s %9s\n", type,
+               short_number(number_of(ways[0], "frames"), text[0]),
+               short_number(number_of(ways[1], "frames"), text[1]),
+               short_number(number_of(ways[0], "bytes"), text[2]),
+               short_number(number_of(ways[1], "bytes"), text[3]));
+    }
+    json_decref(types);
+}
+
+/* Rows: up to which delta of each author that router has told to have applied all. */
+static void show_vectors(const json_t *members)
+{
+    size_t i;
+    const json_t *m;
+    printf("\n  %-*s", NAME_WIDTH, "VECTOR");
+    json_array_foreach(members, i, m)
+    {
+        printf(" %*.*s", COLUMN_WIDTH, COLUMN_WIDTH, text_of(m, "name"));
+    }
+    printf("\n");
+    json_array_foreach(members, i, m)
+    {
+        printf("  %-*s", NAME_WIDTH, text_of(m, "name"));
+        size_t j;
+        const json_t *author;
+        json_array_foreach(members, j, author)
+        {
+            const json_t *at =
+                json_object_get(json_object_get(m, "vector"), text_of(author, "name"));
+            json_int_t life = json_integer_value(json_object_get(author, "epoch_ms"));
+            char cell[32] = "-";
+            if (json_is_array(at))
+                (void)snprintf(
+                    cell, sizeof cell, "%lld%s",
+                    (long long)json_integer_value(json_array_get(at, 1)),
+                    json_integer_value(json_array_get(at, 0)) == life ? "" : " (earlier life)");
+            printf(" %*s", COLUMN_WIDTH, cell);
+        }
+        printf("\n");
+    }
+}
+
 int show_members(struct slice text)
 {
     json_t *answer = parse_object(text);
@@ -200,10 +261,14 @@ int show_members(struct slice text)
     {
         show_member(m);
     }
+    if (json_array_size(members) <= COLUMNS_MAX)
+        show_vectors(members);
+    show_frames(json_object_get(answer, "stats"));
     show_index(json_object_get(answer, "stats"));
     printf("\n* is the router that was asked, and all is as it sees it. HEARD: since its last "
            "packet. LAG: deltas of it\nthat are known here and not applied yet, and the age of "
-           "the oldest. LACKS: deltas of ours that it has not told\nto have applied.\n");
+           "the oldest. LACKS: deltas of ours that it has not told\nto have applied. VECTOR: up "
+           "to which delta of each router (column) each (row) has applied all.\n");
     json_decref(answer);
     return 0;
 }
@@ -231,6 +296,61 @@ static double observations(const json_t *node)
     return sum;
 }
 
+/* The time slices whose digests are not the same everywhere, above what anybody has dropped. */
+static void show_generations(json_t *nodes)
+{
+    const char *name;
+    json_t *node;
+    double floor = 0;
+    json_t *digests = json_object(); /* generation -> digest, or null where they differ */
+    json_t *counts = json_object();  /* generation -> nodes that hold something of it */
+    json_object_foreach(nodes, name, node)
+    {
+        size_t i;
+        const json_t *g;
+        floor = number_of(node, "floor") > floor ? number_of(node, "floor") : floor;
+        json_array_foreach(json_object_get(node, "index"), i, g)
+        {
+            char key[24];
+            (void)snprintf(key, sizeof key, "%.0f", number_of(g, "generation"));
+            json_t *digest = json_object_get(g, "digest");
+            const json_t *known = json_object_get(digests, key);
+            (void)json_object_set(
+                digests, key, known == NULL || json_equal(known, digest) ? digest : json_null());
+            (void)json_object_set_new(
+                counts, key, json_integer(1 + json_integer_value(json_object_get(counts, key))));
+        }
+    }
+    unsigned shown = 0;
+    const char *key;
+    json_t *digest;
+    json_object_foreach(digests, key, digest)
+    {
+        bool same = json_is_string(digest) && json_integer_value(json_object_get(counts, key)) ==
+                                                  (json_int_t)json_object_size(nodes);
+        if (same || strtod(key, NULL) < floor)
+            continue;
+        printf("%s%s", shown == 0 ? "time slices that differ: " : ", ", key);
+        shown++;
+    }
+    printf("%s", shown > 0 ? "\n" : "");
+    json_decref(digests);
+    json_decref(counts);
+}
+
+static void show_differ(json_t *answer)
+{
+    size_t i;
+    const json_t *class;
+    json_array_foreach(json_object_get(answer, "differ"), i, class)
+    {
+        printf("%s%s", i == 0 ? "classes that differ: " : ", ", json_string_value(class));
+        if (i + 1 == json_array_size(json_object_get(answer, "differ")))
+            printf("\n");
+    }
+    show_generations(json_object_get(answer, "nodes"));
+}
+
 int show_convergence(struct slice text)
 {
     json_t *answer = parse_object(text);
@@ -254,7 +374,10 @@ int show_convergence(struct slice text)
                observations(node),
                json_is_true(json_object_get(node, "ready")) ? "" : "  (joining)");
     }
-    printf("\n%s%s%s\n", good(equal),
+    printf("\n");
+    if (!equal)
+        show_differ(answer);
+    printf("%s%s%s\n", good(equal),
            equal ? "equal: all routers hold the same state"
                  : "not equal (what was just learned may still be on its way)",
            plain());

@@ -95,8 +95,16 @@ static int write_answers(const struct admin_ask *ask, struct slice nodes, struct
     json_key(&w, "self");
     json_cstr(&w, io_gossip_name(ask->shell->gossip));
     if (ask->kind == NODE_CALL_DIGESTS) {
+        unsigned differ = node_digests_differ(nodes);
         json_key(&w, "equal");
-        json_bool(&w, node_digests_equal(nodes));
+        json_bool(&w, differ == 0);
+        json_key(&w, "differ");
+        json_array_begin(&w);
+        for (unsigned i = 0; i < NODE_DIGEST_CLASSES; i++) {
+            if ((differ & 1u << i) != 0)
+                json_cstr(&w, node_digest_class_text(i));
+        }
+        json_array_end(&w);
     }
     json_key(&w, "nodes");
     json_raw(&w, nodes);

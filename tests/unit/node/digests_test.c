@@ -8,7 +8,7 @@
 
 static bool equal(const char *text)
 {
-    return node_digests_equal(slice_of_cstr(text));
+    return node_digests_differ(slice_of_cstr(text)) == 0;
 }
 
 static void test_equal(void **state)
@@ -41,6 +41,22 @@ static void test_each_class_counts(void **state)
                        others[i]);
         assert_false(equal(text));
     }
+}
+
+static void test_what_differs_is_named(void **state)
+{
+    (void)state;
+    static const char format[] =
+        "{\"a\":{" CLASSES ",\"index\":[]},\"b\":{\"registry\":\"%s\",\"log\":\"02\","
+        "\"reports\":\"%s\",\"index\":[{\"generation\":4,\"digest\":\"%s\"}]}}";
+    char text[512];
+    (void)snprintf(text, sizeof text, format, "01", "03", "5");
+    assert_int_equal(node_digests_differ(slice_of_cstr(text)), 1 << NODE_DIGEST_INDEX);
+    (void)snprintf(text, sizeof text, format, "01", "04", "0");
+    assert_int_equal(node_digests_differ(slice_of_cstr(text)), 1 << NODE_DIGEST_REPORTS);
+    (void)snprintf(text, sizeof text, format, "x", "04", "0");
+    assert_int_equal(node_digests_differ(slice_of_cstr(text)),
+                     1 << NODE_DIGEST_REPORTS | 1 << NODE_DIGEST_REGISTRY);
 }
 
 /* Below the greatest floor nobody is wrong; an empty generation may be listed or not. */
@@ -79,6 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equal),
         cmocka_unit_test(test_each_class_counts),
+        cmocka_unit_test(test_what_differs_is_named),
         cmocka_unit_test(test_floors),
         cmocka_unit_test(test_what_is_no_such_thing),
     };
