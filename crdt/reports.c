@@ -36,6 +36,7 @@ struct crdt_reports {
     unsigned count;
     struct reporter **reporter; /* by router; own one too */
     struct crdt_load sum[SLOTS];
+    uint64_t prefilled[SLOTS];
     uint64_t waiting[CRDT_REPORTS][WORDS];
     unsigned waiting_count;
 };
@@ -173,6 +174,8 @@ static void put(struct crdt_reports *r, struct reporter *p, const struct crdt_re
     if (in->kind == CRDT_REPORT_LOAD && p->router != r->self) {
         load_subtract(&r->sum[in->slot], &row->value.load);
         load_add(&r->sum[in->slot], &value.load);
+        if (value.load.prefill_tokens < row->value.load.prefill_tokens)
+            r->prefilled[in->slot] += row->value.load.prefill_tokens - value.load.prefill_tokens;
     }
     row->present = true;
     row->seq = in->seq;
@@ -352,6 +355,12 @@ void crdt_reports_load_sum(const struct crdt_reports *r, unsigned slot, struct c
 {
     CHECK(slot < SLOTS);
     *out = r->sum[slot];
+}
+
+uint64_t crdt_reports_prefilled(const struct crdt_reports *r, unsigned slot)
+{
+    CHECK(slot < SLOTS);
+    return r->prefilled[slot];
 }
 
 void crdt_reports_each(const struct crdt_reports *r, unsigned slot,

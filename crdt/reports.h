@@ -46,6 +46,9 @@ struct crdt_reports;
 
 /* Sum over all other routers that are alive. */
 void crdt_reports_load_sum(const struct crdt_reports *r, unsigned slot, struct crdt_load *out);
+/* Prefill tokens that have left the others' gauges since the start, as seen here: what came and
+ * went between two reports of a router is not in it. Differences mean something, modulo 2^64. */
+uint64_t crdt_reports_prefilled(const struct crdt_reports *r, unsigned slot);
 /* Walks the rows of one slot, own and others', by router: NULL is what a router does not report.
  * Return false to stop. */
 void crdt_reports_each(const struct crdt_reports *r, unsigned slot,

@@ -41,9 +41,26 @@ void node_load_init(struct node_load *l)
 static void area_advance(struct node_load *l, double now_ms)
 {
     if (now_ms > l->area_at_ms) {
-        l->decoding_area += (double)l->decoding_tokens * (now_ms - l->area_at_ms) / 1000;
+        double tokens = (double)l->decoding_tokens + (double)l->remote.decoding_tokens;
+        l->decoding_area += tokens * (now_ms - l->area_at_ms) / 1000;
         l->area_at_ms = now_ms;
     }
+}
+
+void node_load_remote(struct node_load *l, const struct node_remote_load *remote, uint64_t now_ms)
+{
+    area_advance(l, (double)now_ms);
+    if (remote->prefilled_tokens > l->remote.prefilled_tokens)
+        l->prefilled_tokens += (double)(remote->prefilled_tokens - l->remote.prefilled_tokens);
+    l->remote = *remote;
+}
+
+/* A booking becomes the head, because it came to an empty line or the one before it is done. */
+static void head_begin(struct node_load *l, double since_ms, bool line_was_empty)
+{
+    l->head_since_ms = since_ms;
+    l->head_prefilled = l->prefilled_tokens;
+    l->head_timed = !line_was_empty || l->remote.prefill_tokens == 0;
 }
 
 static void line_append(struct node_bookings *p, struct node_load *l, uint32_t slot, double now_ms)
@@ -54,7 +71,7 @@ static void line_append(struct node_bookings *p, struct node_load *l, uint32_t s
     e->next = NODE_BOOKING_NONE;
     if (l->tail == NODE_BOOKING_NONE) {
         l->head = slot;
-        l->head_since_ms = now_ms;
+        head_begin(l, now_ms, true);
     } else {
         p->entries[l->tail].next = slot;
     }
@@ -69,10 +86,10 @@ static void line_remove(struct node_bookings *p, struct node_load *l, uint32_t s
     e->prefilling = false;
     if (e->prev == NODE_BOOKING_NONE) {
         l->head = e->next;
-        l->head_since_ms = now_ms;
+        head_begin(l, now_ms, false);
         /* The line may have been empty for a while before the next one came. */
         if (e->next != NODE_BOOKING_NONE && (double)p->entries[e->next].chosen_ms > now_ms)
-            l->head_since_ms = (double)p->entries[e->next].chosen_ms;
+            head_begin(l, (double)p->entries[e->next].chosen_ms, true);
     } else {
         p->entries[e->prev].next = e->next;
     }
@@ -84,6 +101,7 @@ static void line_remove(struct node_bookings *p, struct node_load *l, uint32_t s
     l->prefill_tokens -= e->work.prefill_tokens;
 }
 
+/* Before the line moves on: what is computed then is not the next one's. */
 static void decoding_begin(struct node_load *l, const struct node_booking_entry *e, double now_ms)
 {
     area_advance(l, now_ms);
@@ -131,10 +149,12 @@ bool node_bookings_first_byte(struct node_bookings *p, struct node_load *l, stru
     e->first_byte_seen = true;
     e->first_byte_ms = now_ms;
     if (e->prefilling) {
-        if (l->head == b.slot && !e->work.answer_whole)
+        if (l->head == b.slot && l->head_timed && !e->work.answer_whole) {
             e->prefill_s = ((double)now_ms - l->head_since_ms) / 1000;
-        line_remove(p, l, b.slot, (double)now_ms);
+            e->prefill_beside = l->prefilled_tokens - l->head_prefilled;
+        }
         decoding_begin(l, e, (double)now_ms);
+        line_remove(p, l, b.slot, (double)now_ms);
     }
     area_advance(l, (double)now_ms);
     e->area_at_first_byte = l->decoding_area;
@@ -171,8 +191,8 @@ void node_load_advance(struct node_bookings *p, struct node_load *l, double toke
         double done_ms = l->head_since_ms + e->work.prefill_tokens / tokens_per_s * 1000;
         if (!e->work.answer_whole || done_ms > (double)now_ms)
             return;
-        line_remove(p, l, l->head, done_ms);
         decoding_begin(l, e, done_ms);
+        line_remove(p, l, l->head, done_ms);
     }
 }
 

@@ -9,6 +9,11 @@
  * serve first come, first served. Its head is the one being computed, `head_since_ms` is when that
  * began (it was sent to an idle replica, or the one before it was done).
  *
+ * Others' prompts stand in the same line of the engine. Those that are computed while one of ours
+ * is at the head are seen to leave others' gauges, so that the time is shared out among all of
+ * them. But how much of another's prompt was done when ours came to an empty line of our own cannot
+ * be seen: such a one is not timed.
+ *
  * An answer that is not streamed begins when it is complete, so its first byte does not tell when
  * prefill was over. Such a booking leaves the line by itself when its estimated time at the head
  * has passed (node_load_advance).
@@ -23,7 +28,16 @@
 
 #include "node/core/router.h"
 
-/* What is in flight at one replica, own bookings only. */
+/* What other routers have in flight there, by their gauges, which are a moment late. */
+struct node_remote_load {
+    uint64_t requests;
+    uint64_t prefill_tokens;
+    uint64_t context_tokens;
+    uint64_t decoding_tokens;
+    uint64_t prefilled_tokens; /* computed so far; only differences mean something */
+};
+
+/* What is in flight at one replica: own bookings, and beside them what others have there. */
 struct node_load {
     uint32_t requests;
     uint32_t head, tail;      /* slots of the line, NODE_BOOKING_NONE if empty */
@@ -31,8 +45,11 @@ struct node_load {
     uint64_t context_tokens;  /* of all requests in flight */
     uint64_t decoding_tokens; /* of those whose prefill is over */
     double head_since_ms;
-    /* Integrals over time, to see what a stream went through between two moments. */
-    double decoding_area; /* decoding_tokens * seconds */
+    double head_prefilled; /* prefilled_tokens then */
+    bool head_timed; /* others' work, of which nobody knows how much was done, was not ahead */
+    struct node_remote_load remote;
+    /* Integrals over time, others' work included, to see what a request went through. */
+    double decoding_area; /* decoding tokens * seconds */
     double area_at_ms;
     double prefilled_tokens; /* computed so far */
 };
@@ -60,11 +77,11 @@ struct node_booking_entry {
     bool open;
     bool prefilling;
     bool first_byte_seen;
-    uint32_t window;  /* the scrape interval of its first byte */
-    bool remote_seen; /* others had work there too: timings say little */
+    uint32_t window; /* the scrape interval of its first byte */
     uint64_t chosen_ms;
     uint64_t first_byte_ms;
     double prefill_s;          /* measured duration of its prefill; < 0: not measured */
+    double prefill_beside;     /* tokens of others' prompts that were computed in that time */
     double area_at_first_byte; /* the replica's integrals then */
     double prefilled_at_first_byte;
 };
@@ -80,6 +97,8 @@ void node_bookings_check(const struct node_bookings *p, const struct node_load *
 uint32_t node_bookings_open_count(const struct node_bookings *p);
 
 void node_load_init(struct node_load *l);
+/* What the others have there now. Less computed than before is a new count: it says nothing. */
+void node_load_remote(struct node_load *l, const struct node_remote_load *remote, uint64_t now_ms);
 
 /* ERR_FULL beyond NODE_BOOKINGS_MAX. */
 int node_bookings_open(struct node_bookings *p, struct node_load *l, const struct node_work *work,

@@ -42,13 +42,6 @@ struct node_backoff {
     bool trial;         /* no answer has begun since */
 };
 
-/* What others have in flight there: other nodes' gauges are added here, and only here. */
-struct node_remote_load {
-    uint64_t requests;
-    uint64_t prefill_tokens;
-    uint64_t context_tokens;
-};
-
 /* Predictions against what turned out, since the start. */
 struct node_prediction_sums {
     uint64_t predicted;
@@ -76,7 +69,6 @@ struct node_replica {
     struct node_backoff broken; /* connections that failed or broke: it went down */
     uint64_t name_hash;
     struct node_load load;
-    struct node_remote_load remote;
     struct node_belief belief;
     struct node_ratio rate; /* prefill tokens per second of prefill */
     /* Of all prompts sent there, whatever model and form: blocks of the index to tokens of cache.

@@ -279,7 +279,7 @@ static double queue_s(struct node_router *r, struct node_replica *replica, doubl
 {
     node_router_load_advance(r, replica, now_ms);
     return node_load_queue_s(r->bookings, &replica->load, rate, now_ms) +
-           (double)replica->remote.prefill_tokens / rate;
+           (double)replica->load.remote.prefill_tokens / rate;
 }
 
 static void candidate_fill(struct node_router *r, struct node_candidate *c,
@@ -296,11 +296,13 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     double cached_tokens = held_blocks * size->block_tokens;
     if (cached_tokens > size->prompt_tokens)
         cached_tokens = size->prompt_tokens;
-    double requests = (double)replica->load.requests + (double)replica->remote.requests;
-    double context = (double)replica->load.context_tokens + (double)replica->remote.context_tokens;
+    double requests = (double)replica->load.requests + (double)replica->load.remote.requests;
+    double context =
+        (double)replica->load.context_tokens + (double)replica->load.remote.context_tokens;
     c->name_hash = replica->name_hash;
     c->requests = (uint64_t)requests;
-    c->tokens = (uint64_t)context + replica->load.prefill_tokens + replica->remote.prefill_tokens;
+    c->tokens =
+        (uint64_t)context + replica->load.prefill_tokens + replica->load.remote.prefill_tokens;
     c->cached_tokens = (uint64_t)cached_tokens;
     if (!costs)
         return;
@@ -326,7 +328,7 @@ int node_router_evaluate(struct node_router *r, const struct node_request *reque
                          struct node_size *size)
 {
     node_router_clock(r, now_ms);
-    node_router_loads_take(r);
+    node_router_loads_take(r, now_ms);
     int err = candidates_find(r, request, excluded, now_ms);
     if (err != ERR_OK)
         return err;
@@ -404,7 +406,6 @@ static int decide(struct node_router *r, unsigned index, const struct node_work 
     int err = node_bookings_open(r->bookings, &replica->load, work, now_ms, &booking);
     if (err != ERR_OK)
         return err;
-    node_bookings_get(r->bookings, booking)->remote_seen = replica->remote.requests > 0;
     node_router_touch(r, c->replica);
     replica->chosen++;
     replica->prompt_tokens += work->prompt_tokens;

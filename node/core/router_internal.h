@@ -69,8 +69,9 @@ static inline void node_router_touch(struct node_router *r, unsigned replica)
 }
 /* node_load_advance, which may change the load by itself. */
 void node_router_load_advance(struct node_router *r, struct node_replica *k, uint64_t now_ms);
-/* What the others have in flight, if that has changed. */
-void node_router_loads_take(struct node_router *r);
+/* What the others have in flight, if that has changed; at one replica or at all. */
+void node_router_load_take(struct node_router *r, unsigned replica, uint64_t now_ms);
+void node_router_loads_take(struct node_router *r, uint64_t now_ms);
 /* The replica table follows the registry. */
 void node_router_registry_take(struct node_router *r);
 /* Which replicas are in use; calls the watcher where that changed. */

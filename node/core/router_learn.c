@@ -10,6 +10,10 @@ static const double rate_tokens_min = 512, rate_s_min = 1e-4;
 static const int64_t pace_tokens_min = 16, ratio_tokens_min = 64;
 static const double step_min_s = 1e-4, step_max_s = 2;
 
+/* A prefill that is mostly others' prompts, of which only the estimates are known, teaches nothing.
+ */
+static const double rate_beside_max = 1;
+
 /* How far from the present value one sample is believed (node_ratio_add). */
 static const double trust_ratio = 2, trust_output = 16;
 
@@ -19,14 +23,14 @@ static const double pace_prefill_share_max = 0.5;
 static void learn_rate(struct node_router *r, struct node_replica *replica,
                        const struct node_booking_entry *e, const struct node_usage *usage)
 {
-    if (e->prefill_s < rate_s_min || e->remote_seen)
+    if (e->prefill_s < rate_s_min)
         return;
     double tokens = e->work.prefill_tokens;
     if (usage->prompt_tokens > 0 && usage->cached_tokens >= 0)
         tokens = (double)(usage->prompt_tokens - usage->cached_tokens);
-    if (tokens < rate_tokens_min)
+    if (tokens < rate_tokens_min || e->prefill_beside > rate_beside_max * tokens)
         return;
-    node_replica_rate_add(replica, tokens, e->prefill_s);
+    node_replica_rate_add(replica, tokens + e->prefill_beside, e->prefill_s);
     /* One that has not shown what it can do is believed to be like this one; otherwise a default
      * that is too low would keep it from ever being asked. */
     for (unsigned k = 0; k < r->replica_count; k++) {
@@ -39,8 +43,8 @@ static void learn_pace(struct node_router *r, struct node_replica *replica,
                        const struct node_booking_entry *e, const struct node_usage *usage,
                        uint64_t now_ms)
 {
-    if (e->work.answer_whole || !e->first_byte_seen || e->remote_seen ||
-        usage->completion_tokens < pace_tokens_min || now_ms <= e->first_byte_ms)
+    if (e->work.answer_whole || !e->first_byte_seen || usage->completion_tokens < pace_tokens_min ||
+        now_ms <= e->first_byte_ms)
         return;
     double duration_s = (double)(now_ms - e->first_byte_ms) / 1000;
     double prefill_s = (replica->load.prefilled_tokens - e->prefilled_at_first_byte) /
@@ -103,6 +107,7 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
 {
     struct node_booking_entry *e = node_bookings_get(r->bookings, b);
     struct node_replica *replica = &r->replicas[e->work.replica];
+    node_router_load_take(r, e->work.replica, now_ms);
     if (!node_bookings_first_byte(r->bookings, &replica->load, b, now_ms))
         return;
     node_router_touch(r, e->work.replica);
@@ -136,6 +141,7 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
                         const struct node_usage *usage, uint64_t now_ms)
 {
     struct node_replica *replica = &r->replicas[node_bookings_get(r->bookings, b)->work.replica];
+    node_router_load_take(r, (unsigned)(replica - r->replicas), now_ms);
     const struct node_booking_entry *e =
         node_bookings_close(r->bookings, &replica->load, b, now_ms);
     node_replica_answered(replica, outcome, now_ms);

@@ -156,7 +156,24 @@ void node_router_joined(struct node_router *r)
         node_router_presence_update(r);
 }
 
-void node_router_loads_take(struct node_router *r)
+void node_router_load_take(struct node_router *r, unsigned replica, uint64_t now_ms)
+{
+    if (!r->config.replicated)
+        return;
+    const struct crdt_reports *reports = crdt_state_reports(r->state);
+    struct crdt_load sum;
+    crdt_reports_load_sum(reports, replica, &sum);
+    struct node_remote_load remote = {
+        .requests = sum.requests,
+        .prefill_tokens = sum.prefill_tokens,
+        .context_tokens = sum.context_tokens,
+        .decoding_tokens = sum.decoding_tokens,
+        .prefilled_tokens = crdt_reports_prefilled(reports, replica),
+    };
+    node_load_remote(&r->replicas[replica].load, &remote, now_ms);
+}
+
+void node_router_loads_take(struct node_router *r, uint64_t now_ms)
 {
     if (!r->config.replicated)
         return;
@@ -165,15 +182,8 @@ void node_router_loads_take(struct node_router *r)
     if (version == r->loads_taken)
         return;
     r->loads_taken = version;
-    for (unsigned slot = 0; slot < r->replica_count; slot++) {
-        struct crdt_load sum;
-        crdt_reports_load_sum(reports, slot, &sum);
-        r->replicas[slot].remote = (struct node_remote_load){
-            .requests = sum.requests,
-            .prefill_tokens = sum.prefill_tokens,
-            .context_tokens = sum.context_tokens,
-        };
-    }
+    for (unsigned slot = 0; slot < r->replica_count; slot++)
+        node_router_load_take(r, slot, now_ms);
 }
 
 /* What the others say of one replica. */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/err.h"
 #include "tests/lib/states.h"
 #include "tests/lib/test.h"
@@ -184,6 +185,27 @@ static void test_rows_of_one_replica_are_visited_by_router(void **state)
     destroy(&w);
 }
 
+/* Gauges that fall tell what was computed; a router that goes has computed nothing by going. */
+static void test_prefill_that_leaves_the_gauges_is_counted(void **state)
+{
+    (void)state;
+    struct world w = make();
+    struct crdt_report row = load(2, 10, 1, 0, 1);
+    static const struct {
+        uint64_t gauge, prefilled;
+    } steps[] = {{700, 0}, {900, 0}, {200, 700}, {500, 700}, {0, 1200}, {300, 1200}};
+    for (unsigned i = 0; i < ARRAY_LEN(steps); i++) {
+        row.seq = i + 1;
+        row.value.load.prefill_tokens = steps[i].gauge;
+        assert_int_equal(join(&w, row), 1);
+        assert_int_equal(crdt_reports_prefilled(w.reports, 0), steps[i].prefilled);
+    }
+    assert_int_equal(join(&w, row), 0);
+    crdt_reports_router_gone(w.reports, 2);
+    assert_int_equal(crdt_reports_prefilled(w.reports, 0), 1200);
+    destroy(&w);
+}
+
 static void test_routers_are_bounded_and_claims_are_cut(void **state)
 {
     (void)state;
@@ -207,6 +229,7 @@ int main(void)
         cmocka_unit_test(test_a_later_life_drops_the_rows_of_the_earlier_one),
         cmocka_unit_test(test_own_rows_wait_once_and_again_in_a_new_life),
         cmocka_unit_test(test_rows_of_one_replica_are_visited_by_router),
+        cmocka_unit_test(test_prefill_that_leaves_the_gauges_is_counted),
         cmocka_unit_test(test_routers_are_bounded_and_claims_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,6 +101,67 @@ static void answers_that_are_not_streamed_leave_by_themselves(void **state)
     node_bookings_destroy(p);
 }
 
+static void others(struct node_load *l, uint64_t prefill, uint64_t decoding, uint64_t prefilled,
+                   uint64_t now_ms)
+{
+    struct node_remote_load remote = {
+        .prefill_tokens = prefill, .decoding_tokens = decoding, .prefilled_tokens = prefilled};
+    node_load_remote(l, &remote, now_ms);
+}
+
+/* Ours, another router's, ours, at 1,000 tokens a second. */
+static void others_prompts_in_between_are_counted(void **state)
+{
+    (void)state;
+    struct node_bookings *p;
+    struct node_load l;
+    assert_int_equal(node_bookings_create(&p), ERR_OK);
+    node_load_init(&l);
+    others(&l, 0, 0, 70000, 0);
+    struct node_booking a = book(p, &l, 2000, false, 0);
+    others(&l, 500, 0, 70000, 100);
+    struct node_booking b = book(p, &l, 1000, false, 200);
+    assert_true(node_bookings_first_byte(p, &l, a, 2000));
+    assert_near(node_bookings_get(p, a)->prefill_s, 2);
+    assert_near(node_bookings_get(p, a)->prefill_beside, 0);
+    others(&l, 0, 700, 70500, 2500);
+    assert_true(node_bookings_first_byte(p, &l, b, 3500));
+    assert_near(node_bookings_get(p, b)->prefill_s, 1.5);
+    assert_near(node_bookings_get(p, b)->prefill_beside, 500);
+    /* What b's stream goes through: 2,100 tokens of a, 1,100 of its own and 700 of the others for
+     * a second, and then 1,000 tokens of prefill of theirs. */
+    others(&l, 1000, 0, 70500, 4500);
+    others(&l, 0, 0, 71500, 5500);
+    struct node_booking_entry e = *node_bookings_close(p, &l, b, 5500);
+    assert_near(l.decoding_area - e.area_at_first_byte, 2 * 3200 + 700);
+    assert_near(l.prefilled_tokens - e.prefilled_at_first_byte, 1000);
+    (void)node_bookings_close(p, &l, a, 5500);
+    node_bookings_destroy(p);
+}
+
+/* Another's prompt is under way when ours comes: nobody knows how much of it is done. */
+static void what_waits_for_others_is_not_timed(void **state)
+{
+    (void)state;
+    struct node_bookings *p;
+    struct node_load l;
+    assert_int_equal(node_bookings_create(&p), ERR_OK);
+    node_load_init(&l);
+    others(&l, 3000, 0, 0, 0);
+    struct node_booking a = book(p, &l, 1000, false, 1000), b = book(p, &l, 1000, false, 1000);
+    others(&l, 0, 0, 3000, 3000);
+    assert_true(node_bookings_first_byte(p, &l, a, 4000));
+    assert_true(node_bookings_get(p, a)->prefill_s < 0);
+    assert_true(node_bookings_first_byte(p, &l, b, 5000)); /* but the next one is */
+    assert_near(node_bookings_get(p, b)->prefill_s, 1);
+    assert_near(node_bookings_get(p, b)->prefill_beside, 0);
+    others(&l, 0, 0, 5, 6000); /* a new count */
+    assert_near(l.prefilled_tokens, 5000);
+    (void)node_bookings_close(p, &l, a, 6000);
+    (void)node_bookings_close(p, &l, b, 6000);
+    node_bookings_destroy(p);
+}
+
 static void a_full_pool_says_so(void **state)
 {
     (void)state;
@@ -182,6 +243,8 @@ int main(void)
         cmocka_unit_test(the_queue_runs_down_with_time),
         cmocka_unit_test(one_that_overtakes_is_not_timed),
         cmocka_unit_test(answers_that_are_not_streamed_leave_by_themselves),
+        cmocka_unit_test(others_prompts_in_between_are_counted),
+        cmocka_unit_test(what_waits_for_others_is_not_timed),
         cmocka_unit_test(a_full_pool_says_so),
         cmocka_unit_test(loads_return_to_zero),
     };
