@@ -103,7 +103,7 @@ struct gossip_app {
     /* Writes the next delta, at most `max` bytes; 0: nothing to tell. Called when it may be sent.
      */
     size_t (*produce)(void *context, uint64_t now_us, uint8_t *out, size_t max);
-    /* Joins a delta. A negative error: malformed; it is counted against the author. */
+    /* Joins a delta. A negative error: malformed; it is counted against who sent it. */
     int (*apply)(void *context, const struct gossip_origin *origin, struct slice delta,
                  uint64_t now_us);
     /* A member changed its state, life or metadata (or is new). Borrowed. */

@@ -1,4 +1,6 @@
 /* Sessions and packets: who is dialled, what is sealed and sent, the rate. */
+#include <sodium.h>
+
 #include "base/check.h"
 #include "base/err.h"
 #include "gossip/inner.h"
@@ -152,6 +154,7 @@ static bool say_hello(struct gossip *g, struct gossip_dial *dial, const struct g
     g->stamp = gossip_stamp_next(g->stamp, g->epoch * 1000 + (g->now_us - g->created_us));
     gossip_dial_begin(dial, g->keyring, random, index, g->self->node, g->stamp,
                       slice_of((const char *)ident, sizeof ident), out);
+    sodium_memzero(random, sizeof random);
     send_bytes(g, to, out, sizeof out);
     return true;
 }
@@ -194,12 +197,14 @@ void gossip_link_hello(struct gossip *g, const struct gossip_address *from, stru
     g->io.random(g->io.context, random, sizeof random);
     struct wire_writer w = wire_writer_of(ident, sizeof ident);
     wire_write_u64(&w, g->instance);
-    if (index == 0 ||
+    bool welcome =
+        index != 0 &&
         gossip_session_welcome(&p->session, &hello, random, index, g->self->node,
-                               slice_of((const char *)ident, sizeof ident), g->now_us, out) < 0) {
-        gossip_hello_wipe(&hello);
+                               slice_of((const char *)ident, sizeof ident), g->now_us, out) == 0;
+    sodium_memzero(random, sizeof random);
+    gossip_hello_wipe(&hello);
+    if (!welcome)
         return;
-    }
     p->greeting = true;
     if (p->dial_us < g->now_us + AWAITED_MAX_US)
         p->dial_us = g->now_us + AWAITED_MAX_US;
@@ -211,6 +216,34 @@ static void heard(struct gossip *g, struct peer *p, const struct gossip_address 
 {
     p->heard_us = p->proof_us = g->now_us;
     p->source = *from;
+}
+
+/* The dial at this index was answered. */
+static void welcomed(struct gossip *g, const struct gossip_address *from, uint32_t index,
+                     struct gossip_welcome *welcome)
+{
+    if (welcome->node == g->self->node) {
+        g->stats.name_conflicts +=
+            ident_instance(welcome->ident, welcome->ident_len) != g->instance;
+        return;
+    }
+    struct peer *p = gossip_peer_find(g, welcome->node);
+    if (p == NULL)
+        p = gossip_peer_add(g, welcome->node);
+    if (p == NULL)
+        return;
+    /* It need not be the one whose address was dialled. */
+    g->doors[index & (GOSSIP_DOORS - 1)].owner = p->slot;
+    if (p->session.sending != 0)
+        g->stats.rekeys++;
+    else
+        g->stats.handshakes++;
+    gossip_session_install(&p->session, welcome);
+    p->dials = 0;
+    if (peer_live(p))
+        p->dial_wait = 0;
+    heard(g, p, from);
+    gossip_link_greet(g, p);
 }
 
 void gossip_link_welcome(struct gossip *g, const struct gossip_address *from, struct slice packet,
@@ -226,33 +259,14 @@ void gossip_link_welcome(struct gossip *g, const struct gossip_address *from, st
         dial = &g->slots[d->owner]->dial;
     }
     struct gossip_welcome welcome;
-    if (dial == NULL || gossip_dial_finish(dial, packet, g->now_us, &welcome) < 0) {
+    if (dial != NULL && gossip_dial_finish(dial, packet, g->now_us, &welcome) == 0) {
+        if (seed != NULL)
+            seed->node = welcome.node;
+        welcomed(g, from, index, &welcome);
+    } else {
         g->stats.refused_key++;
-        return;
     }
-    if (seed != NULL)
-        seed->node = welcome.node;
-    if (welcome.node == g->self->node) {
-        g->stats.name_conflicts += ident_instance(welcome.ident, welcome.ident_len) != g->instance;
-        return;
-    }
-    struct peer *p = gossip_peer_find(g, welcome.node);
-    if (p == NULL)
-        p = gossip_peer_add(g, welcome.node);
-    if (p == NULL)
-        return;
-    /* It need not be the one whose address was dialled. */
-    g->doors[index & (GOSSIP_DOORS - 1)].owner = p->slot;
-    if (p->session.sending != 0)
-        g->stats.rekeys++;
-    else
-        g->stats.handshakes++;
-    gossip_session_install(&p->session, &welcome);
-    p->dials = 0;
-    if (peer_live(p))
-        p->dial_wait = 0;
-    heard(g, p, from);
-    gossip_link_greet(g, p);
+    sodium_memzero(&welcome, sizeof welcome);
 }
 
 struct peer *gossip_link_open(struct gossip *g, const struct gossip_address *from,
@@ -377,7 +391,7 @@ void gossip_seeds(struct gossip *g, const struct gossip_address *at, unsigned co
     }
     for (unsigned j = g->seeds_count; j < known_count; j++)
         gossip_dial_wipe(&g->seeds[j].dial);
-    memset(known, 0, sizeof known);
+    sodium_memzero(known, sizeof known);
     tick_by(g, g->now_us);
 }
 

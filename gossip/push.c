@@ -216,8 +216,10 @@ void gossip_push_delta(struct gossip *g, struct peer *from, const struct frame_d
     gossip_peer_account(g, author);
     struct gossip_origin origin = {.node = author->node, .epoch = f->epoch, .seq = f->seq};
     if (g->app.apply(g->app.context, &origin, f->bytes, g->now_us) < 0) {
-        /* Asking again would bring the same bytes: the number stays received. */
-        gossip_watch_malformed(g, author);
+        /* Asking again would bring the same bytes: the number stays received. A relay hands on only
+         * what it could apply itself, so who sent it is to blame, whoever is said to be the author.
+         */
+        gossip_watch_malformed(g, from);
         return;
     }
     g->stats.deltas_applied++;

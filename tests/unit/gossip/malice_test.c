@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "gossip/inner.h"
 #include "tests/lib/gossip_net.h"
 
 enum { MS = 1000, SECOND = 1000000 };
@@ -142,6 +143,38 @@ static void test_a_peer_that_sends_rubbish_is_ignored_for_a_while(void **state)
     net_finish(net);
 }
 
+/* One bad node must not be able to have all others shut out: who sends it is to blame. */
+static void test_rubbish_in_the_name_of_another_is_held_against_who_sent_it(void **state)
+{
+    (void)state;
+    struct net *net = net_new_meshed(3, 27);
+    struct gossip *liar = net->nodes[1].gossip;
+    struct peer *victim = gossip_peer_find(liar, net_node(0));
+    net->nodes[0].refuse = 16;
+    for (unsigned i = 0; i < 16; i++) {
+        struct packet packet;
+        packet_begin(&packet);
+        struct frame_delta f = {.epoch = gossip_epoch(net->nodes[2].gossip),
+                                .seq = i + 1,
+                                .relayed = true,
+                                .author = net_node(2),
+                                .bytes = SLICE("rubbish")};
+        assert_true(gossip_frame_write_delta(&packet.w, &f));
+        assert_true(gossip_link_send(liar, victim, &packet));
+    }
+    net_for(net, 20 * MS);
+    assert_int_equal(net_stats(net, 0).refused_malformed, 16);
+    assert_int_equal(net_stats(net, 0).quarantines, 1);
+    for (unsigned i = 0; i < 20; i++) {
+        net_item(net, 1);
+        net_item(net, 2);
+        net_for(net, 11 * MS);
+    }
+    assert_true(net_has(net, 0, 2, 18));
+    assert_false(net_has(net, 0, 1, 18));
+    net_finish(net);
+}
+
 static void test_the_rate_is_kept(void **state)
 {
     (void)state;
@@ -168,6 +201,7 @@ int main(void)
         cmocka_unit_test(test_another_key_gets_no_answer),
         cmocka_unit_test(test_keys_rotate_without_losing_anybody),
         cmocka_unit_test(test_a_peer_that_sends_rubbish_is_ignored_for_a_while),
+        cmocka_unit_test(test_rubbish_in_the_name_of_another_is_held_against_who_sent_it),
         cmocka_unit_test(test_the_rate_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
