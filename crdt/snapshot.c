@@ -6,9 +6,10 @@
 #include "crdt/state_inside.h"
 
 enum {
-    CHUNK_TARGET = 28672, /* a bucket of nothing but full sets adds 22 KB at most */
-    ENTRY_BYTES = 9,      /* of a single, about */
-    HOLDER_BYTES = 3,     /* of one that shares its id */
+    CHUNK_TARGET = 28672,  /* a bucket of nothing but full sets adds 22 KB at most */
+    ENTRY_BYTES = 9,       /* of a single, about */
+    HOLDER_BYTES = 3,      /* of one that shares its id */
+    BUCKETS_MAX = 1 << 16, /* of the index looked at for one chunk: below a millisecond of them */
     ENTRIES_MAX = CHUNK_TARGET / HOLDER_BYTES + 7 * CRDT_REPLICAS_MAX + 1,
 };
 
@@ -118,8 +119,8 @@ static int next_block(const struct crdt_state *s, struct crdt_snapshot *c, struc
     g->count = 0;
     g->bytes = 0;
     struct crdt_index_cursor cursor = c->cursor;
-    bool more = true;
-    while (more && g->bytes < CHUNK_TARGET)
+    bool more = c->from <= crdt_index_now(s->index) + 1; /* else there is nothing of it */
+    for (unsigned i = 0; more && i < BUCKETS_MAX && g->bytes < CHUNK_TARGET; i++)
         more = crdt_index_walk(s->index, &cursor, 1, gather, g);
     int err = 0;
     if (g->count > 0) {
@@ -158,16 +159,17 @@ static int next_rows(const struct crdt_state *s, struct crdt_snapshot *c, struct
 int crdt_snapshot_next(const struct crdt_state *s, struct crdt_snapshot *c, struct buf *out)
 {
     const size_t before = out->len;
-    while (out->len == before) {
-        if (c->stage >= STAGE_END)
-            return 0;
-        int err = c->stage == STAGE_INDEX ? next_block(s, c, out) : next_rows(s, c, out);
+    while (c->stage < STAGE_END) {
+        bool walking = c->stage == STAGE_INDEX;
+        int err = walking ? next_block(s, c, out) : next_rows(s, c, out);
         if (err != 0) {
             out->len = before;
             return err;
         }
+        if (out->len > before || (walking && c->stage == STAGE_INDEX))
+            return 1;
     }
-    return 1;
+    return 0;
 }
 
 int crdt_snapshot_apply(struct crdt_state *s, struct slice chunk)

@@ -135,8 +135,10 @@ static int pump(struct io_call *c)
 {
     static struct buf chunk;
     int err = 0;
-    while (err == 0 && c->serve != NULL && !c->ended && !c->writing &&
-           gossip_call_out(c->call)->len < IO_CALL_ROUND_BYTES && gossip_call_wants(c->call)) {
+    for (unsigned i = 0;
+         err == 0 && i < IO_CALL_ROUND_CHUNKS && c->serve != NULL && !c->ended && !c->writing &&
+         gossip_call_out(c->call)->len < IO_CALL_ROUND_BYTES && gossip_call_wants(c->call);
+         i++) {
         buf_clear(&chunk);
         int more = node_replication_serve_next(c->gossip->replication, c->serve, &chunk);
         if (more < 0)

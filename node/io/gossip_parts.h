@@ -14,7 +14,8 @@ enum {
     IO_CALL_CONNECT_MS = 3000,        /* client */
     IO_CALL_HANDSHAKE_MS = 10000,     /* server: until the request is whole */
     IO_CALL_IDLE_MS = 15000,          /* without a byte */
-    IO_CALL_ROUND_BYTES = 128 * 1024, /* made before the loop turns again */
+    IO_CALL_ROUND_BYTES = 128 * 1024, /* made before the loop turns again, */
+    IO_CALL_ROUND_CHUNKS = 8,         /* and so many chunks: one may be small and yet take long */
     IO_SEEDS_ALONE_MS = 5000,         /* between two look-ups while nobody is there */
     IO_SEEDS_JOINED_MS = 30000,       /* and later: names move */
     IO_SEEDS_COMPLAIN_MS = 60000,     /* between two lines about a name that is not found */

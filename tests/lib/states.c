@@ -50,7 +50,7 @@ void states_join(struct crdt_state *into, const struct crdt_state *from)
     struct buf chunk = {0};
     int more;
     while ((more = crdt_snapshot_next(from, &c, &chunk)) == 1) {
-        CHECK(chunk.len > 0 && chunk.len <= CRDT_CHUNK_MAX);
+        CHECK(chunk.len <= CRDT_CHUNK_MAX);
         CHECK(crdt_snapshot_apply(into, buf_slice(&chunk)) == 0);
         buf_clear(&chunk);
     }

@@ -227,7 +227,7 @@ static void test_broken_messages_change_nothing_and_forged_ones_end(void **state
         const uint8_t *bytes = (const uint8_t *)message[m].at;
         for (size_t cut = 0; cut < message[m].len; cut += 1 + cut / 60)
             try_message(b, bytes, cut);
-        uint8_t *flipped = malloc(message[m].len);
+        uint8_t *flipped = malloc(message[m].len + 1);
         assert_non_null(flipped);
         for (unsigned i = 0; i < 300; i++) {
             memcpy(flipped, bytes, message[m].len);
