@@ -2,9 +2,10 @@
  *
  * Both are chains, so the join of each is its maximum:
  *
- *   incarnation  (start time, raises)      start time in ms as the engine tells it (0: never told);
- *                                          raises count losses of the cache without a new start
- * time wish         (version, wish, draining) who changes it takes version + 1
+ *   incarnation = (start time, raises): the start time in ms as the engine tells it (0: never told);
+ *   raises count losses of the cache without a new start time.
+ *
+ *   wish = (version, wish, draining): who changes it takes version + 1.
  *
  * A new incarnation is a new rkey: 31 bits of a hash of name and incarnation, never 0. If two names
  * happen to have the same rkey, the greater name raises its incarnation; everybody who knows both

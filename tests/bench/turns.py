@@ -12,7 +12,7 @@ QUESTIONS = ["What is this about?", "Which part matters most?", "What happens wh
              "And when a router does?", "What would you measure first?", "Thank you. One sentence, please."]
 
 
-def ask(routers[router], model, messages):
+def ask(router, model, messages):
     body = json.dumps({"model": model, "max_tokens": 40, "messages": messages}).encode()
     request = urllib.request.Request(router + "/v1/chat/completions", body,
                                      {"content-type": "application/json"})

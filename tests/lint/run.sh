@@ -43,6 +43,13 @@ tidy() {
     make -s --no-print-directory print-sources | xargs -r -n1 -P2 tests/lint/tidy_one.sh "$cache"
 }
 
+python_syntax() { # a script that nothing runs in the tests may still be somebody's first command
+    tracked | grep '\.py$' | xargs -r -d '\n' python3 -c '
+import ast, sys
+for path in sys.argv[1:]:
+    ast.parse(open(path).read(), path)'
+}
+
 text() {
     tracked | xargs -r -d '\n' tests/lint/text.py
 }
@@ -57,6 +64,7 @@ lint self-test tests/lint/self_test.sh
 lint includes tests/lint/includes.py .
 lint purity purity
 lint text text
+lint python python_syntax
 lint format format
 lint options options_page
 lint tidy tidy
