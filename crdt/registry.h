@@ -2,8 +2,8 @@
  *
  * Both are chains, so the join of each is its maximum:
  *
- *   incarnation = (start time, raises): the start time in ms as the engine tells it (0: never told);
- *   raises count losses of the cache without a new start time.
+ *   incarnation = (start time, raises): the start time in ms as the engine tells it (0: never
+ * told); raises count losses of the cache without a new start time.
  *
  *   wish = (version, wish, draining): who changes it takes version + 1.
  *
