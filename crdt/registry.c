@@ -143,7 +143,10 @@ static void settle(struct crdt_registry *r, unsigned slot)
             break;
         if (compare_names(&r->row[other], &r->row[slot]) > 0)
             slot = (unsigned)other;
-        r->row[slot].incarnation.raises++;
+        /* What a peer told may be the greatest number: a raise has to be later all the same. */
+        struct crdt_incarnation *raised = &r->row[slot].incarnation;
+        if (++raised->raises == 0)
+            raised->started++;
     }
     memset(&r->by_rkey, 0, sizeof r->by_rkey);
     for (unsigned i = 0; i < r->count; i++)

@@ -140,8 +140,8 @@ static int by_rkey(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Two names with the same rkey at their first incarnation, found among many. */
-static void find_collision(char one[32], char two[32])
+/* Two names with the same rkey after so many raises, found among many. */
+static void find_collision(char one[32], char two[32], uint32_t raises)
 {
     enum { NAMES = 200000 };
     struct named *n = malloc(NAMES * sizeof *n);
@@ -153,7 +153,7 @@ static void find_collision(char one[32], char two[32])
             r = make();
         }
         snprintf(one, 32, "name-%u", i);
-        int slot = join(r, one, 0, 0);
+        int slot = join(r, one, 0, raises);
         n[i] = (struct named){crdt_registry_at(r, (unsigned)slot)->rkey, i};
     }
     crdt_registry_destroy(r);
@@ -172,7 +172,7 @@ static void test_of_two_names_with_one_rkey_the_greater_is_raised(void **state)
     (void)state;
     char one[32];
     char two[32];
-    find_collision(one, two);
+    find_collision(one, two, 0);
     const char *greater = strcmp(one, two) > 0 ? one : two;
     uint64_t digest[2];
     for (unsigned order = 0; order < 2; order++) {
@@ -188,6 +188,25 @@ static void test_of_two_names_with_one_rkey_the_greater_is_raised(void **state)
         crdt_registry_destroy(r);
     }
     assert_int_equal(digest[0], digest[1]);
+}
+
+static void test_raising_goes_on_behind_the_greatest_number(void **state)
+{
+    (void)state;
+    char one[32];
+    char two[32];
+    find_collision(one, two, UINT32_MAX);
+    struct crdt_registry *r = make();
+    (void)join(r, one, 0, UINT32_MAX);
+    (void)join(r, two, 0, UINT32_MAX);
+    crdt_registry_check(r);
+    unsigned greater = strcmp(one, two) < 0;
+    assert_int_equal(crdt_registry_at(r, greater)->incarnation.started, 1);
+    assert_int_equal(crdt_registry_at(r, greater)->incarnation.raises, 0);
+    uint64_t digest = crdt_registry_digest(r);
+    (void)join(r, greater ? two : one, 0, UINT32_MAX); /* told again it is no news */
+    assert_int_equal(crdt_registry_digest(r), digest);
+    crdt_registry_destroy(r);
 }
 
 static void test_names_and_slots_are_bounded(void **state)
@@ -220,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_a_new_incarnation_is_a_new_rkey_and_the_old_one_is_unknown),
         cmocka_unit_test(test_wishes_take_versions),
         cmocka_unit_test(test_of_two_names_with_one_rkey_the_greater_is_raised),
+        cmocka_unit_test(test_raising_goes_on_behind_the_greatest_number),
         cmocka_unit_test(test_names_and_slots_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
