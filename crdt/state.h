@@ -156,8 +156,9 @@ struct crdt_snapshot {
     struct crdt_index_cursor cursor;
 };
 void crdt_snapshot_begin(struct crdt_snapshot *c, uint32_t from);
-/* Appends the next chunk; returns 1, or 0 if there was none left. ERR_NOMEM. It may be empty: a call
- * looks at a part of the index only, so that it is short, and there may be nothing in that part. */
+/* Appends the next chunk; returns 1, or 0 if there was none left. ERR_NOMEM. It may be empty: a
+ * call looks at a part of the index only, so that it is short, and there may be nothing in that
+ * part. */
 int crdt_snapshot_next(const struct crdt_state *s, struct crdt_snapshot *c, struct buf *out);
 /* ERR_SYNTAX: malformed, nothing of the chunk was joined. */
 int crdt_snapshot_apply(struct crdt_state *s, struct slice chunk);

@@ -22,7 +22,7 @@ HARMLESS = re.compile(
     | (exp|exp2|expm1|log|log2|log10|log1p|pow|sqrt|floor|ceil|round|lround|llround|trunc|fabs
        |fmin|fmax|fmod|ldexp|frexp|isnan|nextafter)f?
     | __\w+_chk | __stack_chk_fail | _GLOBAL_OFFSET_TABLE_ | __isoc\w+ | __errno_location
-    | __(u|)(div|mod|mul|float|fix)\w*[0-9]     # arithmetic helpers of the compiler
+    | __(u|)(div|mod|mul|float|fix|popcount)\w*[0-9]     # arithmetic helpers of the compiler
     )$""",
     re.VERBOSE,
 )
