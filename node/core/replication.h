@@ -112,7 +112,8 @@ int node_replication_serve_next(struct node_replication *n, struct node_serve *s
 void node_replication_serve_end(struct node_serve *s);
 
 /* Asks all live members the same question; `done` gets one JSON object, member name -> answer (or
- * {"error": ...}), after all have answered or `timeout_us`. ERR_FULL. */
+ * {"error": ...}), after all have answered or `timeout_us`; nothing if there was no memory for it.
+ * ERR_FULL, ERR_NOMEM. */
 int node_replication_ask(struct node_replication *n, uint8_t kind, struct slice request,
                          uint64_t timeout_us, uint64_t now_us,
                          void (*done)(void *context, struct slice json), void *context);

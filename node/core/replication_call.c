@@ -10,8 +10,9 @@
 #include <stdlib.h>
 
 enum {
-    PROGRESS_US = 10000000,     /* an answer that stands still so long has failed */
-    ANSWER_BYTES_MAX = 4 << 20, /* of one member to a question to all */
+    PROGRESS_US = 10000000,       /* an answer that stands still so long has failed */
+    ANSWER_BYTES_MAX = 4 << 20,   /* of one member to a question to all */
+    ANSWERS_BYTES_MAX = 64 << 20, /* of all of them */
     SERVING_MAX = 64,
     JSON_CHUNK = 32768,
 };
@@ -205,7 +206,11 @@ int node_replication_answer(struct node_replication *n, uint32_t id, struct slic
     if (c->use == NODE_CALL_JOIN) {
         node_join_answer(n, c, chunk, now_us);
     } else {
-        int err = buf_append_slice(&n->asks[c->ask].asked[c->asked].answer, chunk);
+        struct node_ask *a = &n->asks[c->ask];
+        a->answer_bytes += chunk.len;
+        int err = a->answer_bytes > ANSWERS_BYTES_MAX
+                      ? ERR_LIMIT
+                      : buf_append_slice(&a->asked[c->asked].answer, chunk);
         if (err != ERR_OK)
             asked_done(n, c, err, now_us);
     }

@@ -100,6 +100,7 @@ struct node_ask {
     uint8_t kind;
     struct buf request;
     uint64_t until_us;
+    uint64_t answer_bytes;
     struct node_asked *asked;
     unsigned count;
     void (*done)(void *context, struct slice json);

@@ -90,6 +90,8 @@ void admin_asks_free(struct shell *shell)
 
 static int write_answers(const struct admin_ask *ask, struct slice nodes, struct buf *out)
 {
+    if (nodes.len == 0)
+        return ERR_NOMEM;
     struct json_writer w = json_writer_of(out);
     json_object_begin(&w);
     json_key(&w, "self");
