@@ -730,6 +730,37 @@ static void what_a_partition_kept_apart_is_repaired(void **state)
     cluster_free(&c);
 }
 
+/* More than a sketch can tell: both take snapshots. */
+static void what_is_far_apart_is_made_up_by_snapshots(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 3, 1);
+    for (unsigned i = 0; i < 2; i++)
+        c.cut[i][2] = c.cut[2][i] = true;
+    cluster_run(&c, 5 * S);
+    for (unsigned s = 0; s < 800; s++) {
+        struct chain chain;
+        unsigned node = s % 2 == 0 ? 0 : 2;
+        cluster_prompt(&chain, s, 100000);
+        cluster_finish(&c, node, cluster_choose(&c, node, &chain), &no_usage);
+        if (s % 50 == 0)
+            cluster_run(&c, 10 * MS);
+    }
+    memset(c.cut, 0, sizeof c.cut);
+    cluster_settle(&c);
+    assert_true(cluster_until(&c, 40 * S, cluster_agrees));
+    double too_many = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        too_many += stat_of(&c, i, "reconcile", "rounds_too_many");
+        assert_true(stat_of(&c, i, "snapshots", "taken") <= 2); /* a joiner's, and this one */
+    }
+    assert_true(too_many > 0);
+    assert_true(cached(&c, 1, 1) > 7000);
+    assert_true(cached(&c, 2, 0) > 7000);
+    cluster_free(&c);
+}
+
 static void losses_are_repaired(void **state)
 {
     (void)state;
@@ -1061,6 +1092,7 @@ int main(void)
         cmocka_unit_test(stored_responses_are_found_by_other_routers),
         cmocka_unit_test(a_session_goes_to_the_same_replica_from_every_router),
         cmocka_unit_test(what_a_partition_kept_apart_is_repaired),
+        cmocka_unit_test(what_is_far_apart_is_made_up_by_snapshots),
         cmocka_unit_test(losses_are_repaired),
         cmocka_unit_test(a_clock_that_is_an_hour_off_heals),
         cmocka_unit_test(the_majority_tells_the_time),
