@@ -17,8 +17,8 @@ _Static_assert(crypto_kdf_KEYBYTES == GOSSIP_KEY_BYTES, "a key of the file is a 
 _Static_assert(HASH_SECRET_BYTES % KDF_BYTES_MAX == 0, "the secret of hashes is whole blocks");
 
 /* The words of a line, as they are before anything is derived. */
-enum word { WORD_HASH, WORD_KEY, WORD_NEXT, WORDS };
-static const char *const word_text[WORDS] = {"hash", "key", "next"};
+enum word { WORD_HASH, WORD_KEY, WORD_NEXT, WORD_OLD, WORDS };
+static const char *const word_text[WORDS] = {"hash", "key", "next", "old"};
 
 struct raw {
     uint8_t bytes[WORDS][GOSSIP_KEY_BYTES];
@@ -92,9 +92,11 @@ static int line_read(struct raw *raw, struct slice line, unsigned number, char *
     while (word < WORDS && !slice_equal(name, slice_of_cstr(word_text[word])))
         word++;
     if (word == WORDS)
-        return complain(message, number, "neither `hash` nor `key` nor `next`");
+        return complain(message, number, "neither `hash` nor `key`, `next` or `old`");
     if (raw->given[word])
         return complain(message, number, "this kind of key was given before");
+    if ((word == WORD_NEXT && raw->given[WORD_OLD]) || (word == WORD_OLD && raw->given[WORD_NEXT]))
+        return complain(message, number, "`next` and `old` do not go together");
     if (!key_read(word_cut(&line), raw->bytes[word]))
         return complain(message, number, "a key is 64 hexadecimal digits");
     if (word_cut(&line).len > 0)
@@ -137,7 +139,7 @@ static void ring_derive(struct gossip_keyring *out, const struct raw *raw)
 {
     memset(out, 0, sizeof *out);
     memcpy(out->hash, raw->bytes[WORD_HASH], sizeof out->hash);
-    for (unsigned word = WORD_KEY; word <= WORD_NEXT; word++)
+    for (unsigned word = WORD_KEY; word <= WORD_OLD; word++)
         if (raw->given[word])
             key_derive(&out->keys[out->count++], raw->bytes[word]);
 }
@@ -191,9 +193,10 @@ void gossip_keyring_format(const uint8_t random[2 * GOSSIP_KEY_BYTES], char *out
         snprintf(out, out_size,
                  "# Keys of a Grapevine cluster: the same file on every router, readable by it "
                  "alone.\n"
-                 "# `hash` stays for the life of the cluster. To rotate `key`: add a `next` "
-                 "everywhere,\n"
-                 "# then swap `key` and `next` everywhere, then remove `next` everywhere.\n"
+                 "# `hash` stays for the life of the cluster. To change `key`: gvctl keygen --next "
+                 "FILE,\n"
+                 "# then --promote, then --finish; after each, this file to all and a SIGHUP to "
+                 "each.\n"
                  "hash %s\n"
                  "key %s\n",
                  hash, key);

@@ -11,7 +11,7 @@
 #include "gossip/keyring.h"
 #include "node/io/random.h"
 
-enum { PATH_BYTES = 4096, FILE_BYTES_MAX = 65536 };
+enum { PATH_BYTES = 4096, FILE_BYTES_MAX = 65536, MODE_NEW = 0600 };
 
 static int complain(const char *path, const char *what)
 {
@@ -19,27 +19,30 @@ static int complain(const char *path, const char *what)
     return EXIT_FAILURE;
 }
 
-static int print_new(void)
+/* As the log of a router has them when it reads the file (cluster_key_read). */
+static void print_ids(struct slice text)
 {
-    uint8_t random[2 * GOSSIP_KEY_BYTES];
-    char text[2048];
-    io_random_bytes(random, sizeof random);
-    gossip_keyring_format(random, text, sizeof text);
-    bool written = fputs(text, stdout) >= 0 && fflush(stdout) == 0;
-    if (isatty(STDOUT_FILENO))
-        (void)fputs("gvctl: this is the secret of a cluster; keep it in a file: gvctl keygen > "
-                    "cluster.key\n",
-                    stderr);
-    return written ? EXIT_SUCCESS : EXIT_FAILURE;
+    struct gossip_keyring ring;
+    char message[160];
+    if (gossip_keyring_parse(&ring, text, message) != 0)
+        return;
+    for (unsigned i = 0; i < ring.count; i++) {
+        const uint8_t *id = ring.keys[i].id;
+        printf("%s%02x%02x%02x%02x", i == 0 ? "key in use: " : ", accepted too: ", id[0], id[1],
+               id[2], id[3]);
+    }
+    (void)putchar('\n');
+    explicit_bzero(&ring, sizeof ring);
 }
 
 static int read_file(const char *path, struct buf *out)
 {
     FILE *f = fopen(path, "rb");
     if (f == NULL || buf_reserve(out, FILE_BYTES_MAX) != 0) {
+        int why = errno;
         if (f != NULL)
             (void)fclose(f);
-        return complain(path, strerror(errno));
+        return complain(path, strerror(why));
     }
     out->len = fread(out->at, 1, FILE_BYTES_MAX, f);
     (void)fclose(f);
@@ -49,6 +52,72 @@ static int read_file(const char *path, struct buf *out)
         return complain(path, message);
     return EXIT_SUCCESS;
 }
+
+static bool write_new(const char *path, struct slice text, int mode, const struct stat *like)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, MODE_NEW);
+    if (fd < 0)
+        return false;
+    /* Root changes the file of the user that grapevine runs as. */
+    bool written =
+        write(fd, text.at, text.len) == (ssize_t)text.len &&
+        (like == NULL || fchown(fd, like->st_uid, like->st_gid) == 0 || errno == EPERM) &&
+        fchmod(fd, (mode_t)mode) == 0 && fsync(fd) == 0;
+    int why = errno;
+    if (close(fd) != 0 && written) {
+        why = errno;
+        written = false;
+    }
+    if (!written)
+        (void)unlink(path);
+    errno = why;
+    return written;
+}
+
+static int replace_file(const char *path, struct slice text)
+{
+    char temporary[PATH_BYTES];
+    struct stat status;
+    int n = snprintf(temporary, sizeof temporary, "%s.new", path);
+    if (n < 0 || (size_t)n >= sizeof temporary)
+        return complain(path, strerror(ENAMETOOLONG));
+    if (stat(path, &status) != 0)
+        return complain(path, strerror(errno));
+    if (!write_new(temporary, text, status.st_mode & 07777, &status))
+        return complain(temporary, strerror(errno));
+    if (rename(temporary, path) == 0)
+        return EXIT_SUCCESS;
+    int why = errno;
+    (void)unlink(temporary);
+    return complain(path, strerror(why));
+}
+
+static int make(const char *path)
+{
+    uint8_t random[2 * GOSSIP_KEY_BYTES];
+    char text[2048];
+    io_random_bytes(random, sizeof random);
+    gossip_keyring_format(random, text, sizeof text);
+    int status = EXIT_SUCCESS;
+    if (path == NULL) {
+        status = fputs(text, stdout) >= 0 && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+        if (isatty(STDOUT_FILENO))
+            (void)fputs("gvctl: this is the secret of a cluster; keep it in a file: gvctl keygen "
+                        "--out cluster.key\n",
+                        stderr);
+    } else if (!write_new(path, slice_of_cstr(text), MODE_NEW, NULL)) {
+        status = complain(path, errno == EEXIST ? "it is there already, and stays as it is"
+                                                : strerror(errno));
+    } else {
+        print_ids(slice_of_cstr(text));
+        (void)printf("Give %s to all routers: --cluster-key-file\n", path);
+    }
+    explicit_bzero(random, sizeof random);
+    explicit_bzero(text, sizeof text);
+    return status;
+}
+
+/* --- a rotation ------------------------------------------------------------------------------ */
 
 /* The file was parsed: a line's first word says what it is. */
 static struct slice word_of(struct slice line)
@@ -60,13 +129,32 @@ static struct slice word_of(struct slice line)
     return slice_of(line.at, end);
 }
 
-static bool has_next(struct slice text)
+static bool has_line(struct slice text, struct slice word)
 {
     while (text.len > 0) {
-        if (slice_equal(word_of(slice_cut(&text, '\n')), SLICE("next")))
+        if (slice_equal(word_of(slice_cut(&text, '\n')), word))
             return true;
     }
     return false;
+}
+
+/* What forbids the step, or NULL. A rotation goes one way: a step that is taken twice, or before
+ * the one that it needs, would undo it or part the cluster. */
+static const char *forbids(enum keygen_step step, struct slice text)
+{
+    bool next = has_line(text, SLICE("next"));
+    bool old = has_line(text, SLICE("old"));
+    if (next && step == KEYGEN_NEXT)
+        return "it has a `next` key already: --promote comes now";
+    if (next && step == KEYGEN_FINISH)
+        return "its `next` key is not in use yet: --promote comes now";
+    if (old && step == KEYGEN_NEXT)
+        return "the last change is not finished: --finish removes its `old` key";
+    if (old && step == KEYGEN_PROMOTE)
+        return "its new key is in use already: --finish comes now";
+    if (!next && !old && step != KEYGEN_NEXT)
+        return "no change of its key is under way: --next begins one";
+    return NULL;
 }
 
 static int append_next(struct buf *out)
@@ -88,10 +176,10 @@ static int edit(enum keygen_step step, struct slice text, struct buf *out)
         struct slice word = word_of(line);
         bool key = slice_equal(word, SLICE("key"));
         bool next = slice_equal(word, SLICE("next"));
-        if (next && step == KEYGEN_FINISH)
+        if (step == KEYGEN_FINISH && slice_equal(word, SLICE("old")))
             continue;
         if ((key || next) && step == KEYGEN_PROMOTE) {
-            err = buf_append_cstr(out, key ? "next" : "key");
+            err = buf_append_cstr(out, key ? "old" : "key");
             line = slice_skip(line, (size_t)(word.at - line.at) + word.len);
         }
         if (err == 0)
@@ -102,24 +190,11 @@ static int edit(enum keygen_step step, struct slice text, struct buf *out)
     return err == 0 && step == KEYGEN_NEXT ? append_next(out) : err;
 }
 
-static int replace_file(const char *path, struct slice text)
+static void forget(struct buf *text)
 {
-    char temporary[PATH_BYTES];
-    struct stat status;
-    int n = snprintf(temporary, sizeof temporary, "%s.new", path);
-    if (n < 0 || (size_t)n >= sizeof temporary || stat(path, &status) != 0)
-        return complain(path, strerror(errno));
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return complain(temporary, strerror(errno));
-    bool written = write(fd, text.at, text.len) == (ssize_t)text.len &&
-                   fchmod(fd, status.st_mode & 07777) == 0 && fsync(fd) == 0;
-    written = close(fd) == 0 && written && rename(temporary, path) == 0;
-    if (written)
-        return EXIT_SUCCESS;
-    int why = errno;
-    (void)unlink(temporary);
-    return complain(path, strerror(why));
+    if (text->at != NULL)
+        explicit_bzero(text->at, text->cap);
+    buf_free(text);
 }
 
 int keygen(enum keygen_step step, const char *path)
@@ -133,24 +208,24 @@ int keygen(enum keygen_step step, const char *path)
     };
     io_random_init();
     if (step == KEYGEN_NEW)
-        return print_new();
+        return make(path);
     struct buf text;
     struct buf edited;
     buf_init(&text, 0);
     buf_init(&edited, 0);
     int status = read_file(path, &text);
-    bool next = status == EXIT_SUCCESS && has_next(buf_slice(&text));
-    if (status == EXIT_SUCCESS && step == KEYGEN_NEXT && next)
-        status = complain(path, "it has a `next` key already: --promote or --finish comes now");
-    else if (status == EXIT_SUCCESS && step != KEYGEN_NEXT && !next)
-        status = complain(path, "it has no `next` key: --next makes one");
+    const char *why = status == EXIT_SUCCESS ? forbids(step, buf_slice(&text)) : NULL;
+    if (why != NULL)
+        status = complain(path, why);
     else if (status == EXIT_SUCCESS && edit(step, buf_slice(&text), &edited) != 0)
         status = complain(path, "out of memory");
     if (status == EXIT_SUCCESS)
         status = replace_file(path, buf_slice(&edited));
-    if (status == EXIT_SUCCESS)
+    if (status == EXIT_SUCCESS) {
+        print_ids(buf_slice(&edited));
         (void)puts(then[step]);
-    buf_free(&text);
-    buf_free(&edited);
+    }
+    forget(&text);
+    forget(&edited);
     return status;
 }

@@ -3,14 +3,14 @@
 #define NODE_GVCTL_KEYGEN_H
 
 enum keygen_step {
-    KEYGEN_NEW,     /* a whole file on stdout */
+    KEYGEN_NEW,     /* a whole file: `path`, which must not be there, or stdout if it is NULL */
     KEYGEN_NEXT,    /* the file gets a second key that is accepted already */
-    KEYGEN_PROMOTE, /* the second key becomes the one that is used, the first stays accepted */
+    KEYGEN_PROMOTE, /* that becomes the one that is used, and the first, now `old`, stays accepted */
     KEYGEN_FINISH,  /* the old key goes */
 };
 
-/* Changes `path` in one step (a new file takes its place, with its mode). The exit status; what is
- * wrong stands on stderr. */
+/* Changes `path` in one step (a new file takes its place, with its mode and owner). A step out of
+ * order is refused. The exit status; what is wrong stands on stderr, key ids on stdout. */
 int keygen(enum keygen_step step, const char *path);
 
 #endif

@@ -40,7 +40,7 @@ static const char usage_text[] =
     "  remove HOST:PORT      no router uses the replica, whatever its configuration says\n"
     "\n"
     "The cluster's key (needs no router):\n"
-    "  keygen > FILE         a new one; give the file to all routers (--cluster-key-file)\n"
+    "  keygen --out FILE     a new one; give the file to all routers (--cluster-key-file)\n"
     "  keygen --next FILE    to change it without a pause, in three steps. Each changes FILE;\n"
     "  keygen --promote FILE give it to all routers and send each a SIGHUP before the\n"
     "  keygen --finish FILE  next step\n"
@@ -267,21 +267,15 @@ static unsigned read_number(const char *text)
     return slice_to_u64(slice_of_cstr(text), &value) == 0 && value <= 1000000 ? (unsigned)value : 0;
 }
 
-static const struct option long_options[] = {{"admin", required_argument, NULL, 'a'},
-                                             {"token-file", required_argument, NULL, 't'},
-                                             {"session", required_argument, NULL, 's'},
-                                             {"json", no_argument, NULL, 'j'},
-                                             {"all", no_argument, NULL, 'A'},
-                                             {"wait", no_argument, NULL, 'w'},
-                                             {"timeout", required_argument, NULL, 'T'},
-                                             {"members", required_argument, NULL, 'M'},
-                                             {"engine", required_argument, NULL, 'e'},
-                                             {"next", required_argument, NULL, 'n'},
-                                             {"promote", required_argument, NULL, 'p'},
-                                             {"finish", required_argument, NULL, 'f'},
-                                             {"help", no_argument, NULL, 'h'},
-                                             {"version", no_argument, NULL, 'v'},
-                                             {NULL, 0, NULL, 0}};
+static const struct option long_options[] = {
+    {"admin", required_argument, NULL, 'a'},   {"token-file", required_argument, NULL, 't'},
+    {"session", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
+    {"all", no_argument, NULL, 'A'},           {"wait", no_argument, NULL, 'w'},
+    {"timeout", required_argument, NULL, 'T'}, {"members", required_argument, NULL, 'M'},
+    {"engine", required_argument, NULL, 'e'},  {"out", required_argument, NULL, 'o'},
+    {"next", required_argument, NULL, 'n'},    {"promote", required_argument, NULL, 'p'},
+    {"finish", required_argument, NULL, 'f'},  {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'v'},       {NULL, 0, NULL, 0}};
 
 /* One option; false: it cannot be used, which is told. */
 static bool take(struct settings *s, unsigned *given, int letter)
@@ -320,11 +314,19 @@ static bool take(struct settings *s, unsigned *given, int letter)
             (void)fprintf(stderr, "gvctl: \"%s\" is no number from 1 on\n", optarg);
         return *number > 0;
     }
+    case 'o':
     case 'n':
     case 'p':
     case 'f':
+        if ((*given & OF_KEYGEN) != 0) {
+            (void)fputs("gvctl: keygen takes one step at a time\n", stderr);
+            return false;
+        }
         *given |= OF_KEYGEN;
-        s->step = letter == 'n' ? KEYGEN_NEXT : letter == 'p' ? KEYGEN_PROMOTE : KEYGEN_FINISH;
+        s->step = letter == 'o'   ? KEYGEN_NEW
+                  : letter == 'n' ? KEYGEN_NEXT
+                  : letter == 'p' ? KEYGEN_PROMOTE
+                                  : KEYGEN_FINISH;
         s->key_file = optarg;
         return true;
     default:

@@ -41,6 +41,8 @@ static void test_file(void **state)
     assert_memory_equal(&k.keys[0], &swapped.keys[1], sizeof k.keys[0]);
     assert_memory_equal(&k.keys[1], &swapped.keys[0], sizeof k.keys[0]);
     assert_memory_equal(k.hash, swapped.hash, sizeof k.hash);
+    assert_int_equal(parse(&k, "hash " HEX_A "\nold " HEX_B "\nkey " HEX_C, message), ERR_OK);
+    assert_memory_equal(&k, &swapped, sizeof k); /* both names are of the second key */
     assert_int_equal(parse(&k, "hash " HEX_A "\nkey " HEX_B, message), ERR_OK);
     assert_int_equal(k.count, 1);
 }
@@ -51,8 +53,11 @@ static void test_refused(void **state)
     assert_refused("", "there is no line `hash` with 64 hexadecimal digits");
     assert_refused("hash " HEX_A "\n", "there is no line `key` with 64 hexadecimal digits");
     assert_refused("key " HEX_A, "there is no line `hash` with 64 hexadecimal digits");
-    assert_refused("hash " HEX_A "\nkeys " HEX_B, "line 2: neither `hash` nor `key` nor `next`");
-    assert_refused(HEX_A, "line 1: neither `hash` nor `key` nor `next`");
+    assert_refused("hash " HEX_A "\nkeys " HEX_B,
+                   "line 2: neither `hash` nor `key`, `next` or `old`");
+    assert_refused(HEX_A, "line 1: neither `hash` nor `key`, `next` or `old`");
+    assert_refused("next " HEX_A "\nold " HEX_B, "line 2: `next` and `old` do not go together");
+    assert_refused("old " HEX_A "\nnext " HEX_B, "line 2: `next` and `old` do not go together");
     assert_refused("hash " HEX_A "\n\n#\nhash " HEX_B, "line 4: this kind of key was given before");
     assert_refused("hash " HEX_A "0", "line 1: a key is 64 hexadecimal digits");
     assert_refused("hash", "line 1: a key is 64 hexadecimal digits");
