@@ -549,7 +549,7 @@ static int fail_setting(const struct node_options *o, struct node_options_error 
     return fail(error, &line, ERR_RANGE);
 }
 
-/* A key or a name for the others, and nobody to be reached by: a part was forgotten. */
+/* A key, an address or a name for the others, and nobody to be reached by: a part was forgotten. */
 static int check_alone(const struct node_options *o, struct node_options_error *error)
 {
     static const char reason[] = "this router runs alone, want gossip-listen or join beside it";
@@ -559,6 +559,8 @@ static int check_alone(const struct node_options *o, struct node_options_error *
         return fail_setting(o, error, "insecure-gossip", reason);
     if (o->gossip_advertise[0] != '\0')
         return fail_setting(o, error, "gossip-advertise", reason);
+    if (o->node_name[0] != '\0')
+        return fail_setting(o, error, "node-name", reason);
     return 0;
 }
 
@@ -572,7 +574,7 @@ static int check_cluster(const struct node_options *o, struct node_options_error
     if (!o->insecure_gossip && o->cluster_key_file[0] == '\0')
         return fail_text(error,
                          "setting cluster-key-file is missing: routers that talk to each other "
-                         "need a key, make one with gvctl keygen > FILE and give all of them "
+                         "need a key, make one with gvctl keygen --out FILE and give all of them "
                          "--cluster-key-file FILE (or, to try it out, --insecure-gossip)",
                          ERR_SYNTAX);
     if (same_port(&listen, &o->listen)) /* gossip has TCP too */

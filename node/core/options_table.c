@@ -76,11 +76,18 @@ static const char *address_wrong(struct slice value)
     return "want HOST:PORT, such as 0.0.0.0:7490 or [::]:7490";
 }
 
+/* 0.0.0.0, ::, 0:0:0::0 and the like: a place to listen at, none to send to. */
+static bool is_any_address(const char *host)
+{
+    return host[strspn(host, "0.:")] == '\0';
+}
+
 /* Peers must be able to send there. */
 static const char *advertise_wrong(struct slice value)
 {
     struct node_address parsed;
-    if (value.len == 0 || (node_address_parse(value, &parsed) == 0 && parsed.port != 0))
+    if (value.len == 0 || (node_address_parse(value, &parsed) == 0 && parsed.port != 0 &&
+                           !is_any_address(parsed.host)))
         return NULL;
     return "want HOST:PORT where the other routers reach this one, such as 10.0.0.7:7490";
 }
@@ -192,8 +199,9 @@ static const struct node_option table[] = {
      .unit = "FILE",
      .group = "Cluster",
      .help = "the key that all routers share",
-     .more = "Made by `gvctl keygen > FILE`. Who has it is a member. SIGHUP reads it again: that "
-             "is how a key is changed without a pause (`gvctl --help`)."},
+     .more = "Made by `gvctl keygen --out FILE`. Who has it is a member. A relative path is taken "
+             "from the directory that grapevine was started in. SIGHUP reads it again: that is how "
+             "a key is changed without a pause (`gvctl --help`)."},
     {.name = "insecure-gossip",
      .type = NODE_TYPE_BOOL,
      FIELD(insecure_gossip),

@@ -74,10 +74,8 @@ class Clustered(Case):
 
     def new_key(self, name):
         path = os.path.join(self.folder.name, name)
-        status, out, err = gvctl("keygen")
+        status, out, err = gvctl("keygen", "--out", path)
         self.assertEqual((status, err), (0, ""))
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
-            f.write(out)
         return path
 
     def read_key(self):
@@ -257,7 +255,7 @@ class Keys(Clustered):
             status, err = run_grapevine("--replica", "http://127.0.0.1:1", *args)
             self.assertEqual(status, 2, err)
             self.assertEqual(len(err.splitlines()), 1, err)
-            self.assertIn("gvctl keygen > FILE", err)
+            self.assertIn("gvctl keygen --out FILE", err)
             self.assertIn("insecure-gossip", err)
 
     def test_settings_that_contradict_each_other(self):
@@ -266,10 +264,13 @@ class Keys(Clustered):
                 (("--insecure-gossip",), "alone"),
                 (("--cluster-key-file", self.key), "alone"),
                 (("--gossip-advertise", "1.2.3.4:5"), "alone"),
+                (("--node-name", "router-1"), "alone"),
                 (("--join", HOST, "--insecure-gossip", "--cluster-key-file", self.key), "insecure"),
                 (("--gossip-listen", "nonsense", "--insecure-gossip"), "HOST:PORT"),
                 (("--join", ":1", "--insecure-gossip"), "join"),
                 (("--gossip-advertise", HOST, "--join", HOST, "--insecure-gossip"), "advertise"),
+                (("--gossip-advertise", "0.0.0.0:7", "--join", HOST, "--insecure-gossip"), "reach"),
+                (("--gossip-advertise", "[::]:7", "--join", HOST, "--insecure-gossip"), "reach"),
                 (("--gossip-listen", HOST + ":0", "--cluster-key-file", "/does/not/exist"),
                  "/does/not/exist")):
             status, err = run_grapevine(*one, *args)
@@ -338,6 +339,46 @@ class Keys(Clustered):
         for s in idle:
             s.close()
 
+    def test_a_new_key_file_is_private_and_never_lost(self):
+        self.assertEqual(stat.S_IMODE(os.stat(self.key).st_mode), 0o600)
+        before = self.read_key()
+        status, out, err = gvctl("keygen", "--out", self.key)
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn("already", err)
+        self.assertEqual(self.read_key(), before)
+        status, out, err = gvctl("keygen")
+        self.assertEqual((status, err), (0, ""))
+        self.assertRegex(out, "(?m)^hash [0-9a-f]{64}\nkey [0-9a-f]{64}$")
+        self.assertEqual(gvctl("keygen", "--next", self.key, "--promote", self.key)[0], 2)
+
+    def test_a_rotation_goes_one_way(self):
+        """--finish without --promote took the old key and left the new; --promote twice undid it."""
+        def key_ids(text):
+            return re.findall("[0-9a-f]{8}", text.splitlines()[0])
+
+        def refused(option, word):
+            before = self.read_key()
+            status, out, err = gvctl("keygen", option, self.key)
+            self.assertEqual((status, out), (1, ""))
+            self.assertIn(word, err)
+            self.assertEqual(self.read_key(), before)
+
+        def taken(option):
+            status, out, err = gvctl("keygen", option, self.key)
+            self.assertEqual((status, err), (0, ""))
+            return key_ids(out)
+        for option in ("--promote", "--finish"):
+            refused(option, "--next")
+        old, new = taken("--next")
+        refused("--next", "--promote")
+        refused("--finish", "--promote")
+        self.assertEqual(taken("--promote"), [new, old])
+        self.assertEqual(re.findall("(?m)^(key|next|old) ", self.read_key()), ["old", "key"])
+        refused("--promote", "--finish")
+        refused("--next", "--finish")
+        self.assertEqual(taken("--finish"), [new])
+        refused("--finish", "--next")
+
     def test_a_key_is_changed_without_a_pause(self):
         e = self.engine()
         nodes = self.cluster(2, [e])
@@ -368,7 +409,7 @@ class Keys(Clustered):
         new = self.read_key()
         self.assertNotEqual(new, old)
         self.assertEqual(re.findall("hash .*", new), re.findall("hash .*", old))
-        self.assertEqual(len(re.findall("(?m)^(key|next) ", new)), 1)
+        self.assertEqual(len(re.findall("(?m)^(key|next|old) ", new)), 1)
         with open(self.key, "w") as f:
             f.write(old)
         outsider = self.node("r4", [e], join=nodes[0])

@@ -276,7 +276,7 @@ static void test_a_cluster_needs_a_key(void **state)
     assert_string_equal(listen.host, "0.0.0.0");
     assert_int_equal(listen.port, NODE_GOSSIP_PORT);
     assert_int_equal(node_options_finish(&o, &error), ERR_SYNTAX);
-    assert_non_null(strstr(error.text, "gvctl keygen > FILE"));
+    assert_non_null(strstr(error.text, "gvctl keygen --out FILE"));
     assert_int_equal(flags("--insecure-gossip", NULL), 0);
     assert_int_equal(node_options_finish(&o, &error), 0);
     assert_int_equal(flags("--cluster-key-file", "k", NULL), 0);
