@@ -27,6 +27,9 @@
  *   4. The floor and `now` never go back; generations in memory span less than 4,096.
  *   5. Memory in use never exceeds the budget. When the table is loaded to its limit the floor
  *      rises, the oldest generations go first, and crdt_index_floor() announces it.
+ *   6. Replicated: the digests equal a recount of the live entries, and the sketch of each span of
+ *      generations that the floor has not passed is the XOR of the symbols of all entries with such
+ *      a generation that are physically in memory, dead ones of earlier caches included.
  */
 #ifndef CRDT_INDEX_H
 #define CRDT_INDEX_H
@@ -53,7 +56,12 @@ struct crdt_index_config {
 struct crdt_index;
 
 /* ERR_RANGE: a setting is out of its bounds. ERR_LIMIT: the budget is too small for the counters
- * and a first few buckets (10 bytes per replica and generation are ample). ERR_NOMEM. */
+ * and a first few buckets (16 bytes per replica and generation are ample); a replicated index needs
+ * as much again, and 93 KB for each of its 34 sketches (3.2 MB; fewer if the TTL is below 32).
+ * ERR_NOMEM.
+ *
+ * Routers compare ids, so all must have a table of 65,536 buckets (a budget of 16 MiB is ample), or
+ * else (tests) budgets of the same size. */
 int crdt_index_create(struct crdt_index **out, const struct crdt_index_config *config);
 void crdt_index_destroy(struct crdt_index *x);
 /* The table's memory, all of it and untouched so far: random access to it is what look-ups cost, so
@@ -89,8 +97,8 @@ int crdt_index_observe_run(struct crdt_index *x, const uint64_t *ids, const uint
 void crdt_index_prefetch(const struct crdt_index *x, uint64_t id);
 
 /* The replica's cache is empty (it restarted): all its entries are absent at once. `rkey` names the
- * cache that it has from now on (crdt/registry.h); a replica of its first cache gets its name the
- * same way, before its first entry. */
+ * cache that it has from now on (crdt/registry.h) and is not one that it had before; a replica of
+ * its first cache gets its name the same way, before its first entry. */
 void crdt_index_forget(struct crdt_index *x, unsigned replica, uint32_t rkey);
 
 /* --- asking --------------------------------------------------------------------------------- */
@@ -151,10 +159,13 @@ uint64_t crdt_index_digest_at(const struct crdt_index *x, uint32_t generation);
 /* Live entries of one generation. */
 uint64_t crdt_index_entries_at(const struct crdt_index *x, uint32_t generation);
 
-/* The sketch (crdt/sketch.h) of all entries from the generation `from` on, which must be one of
- * those that crdt_index_sketch_from() returns, now or at a peer with a higher floor: sketches are
- * kept per span of generations, and a span that the floor has cut cannot be compared. */
+/* Sketches (crdt/sketch.h) are kept per span of ttl / 32 generations, rounded up: routers must have
+ * the same TTL. What the floor has cut of a span is reclaimed at other times on every router, so
+ * only whole spans are compared: from the first generation of the first whole span at or above the
+ * higher of both floors. */
 uint32_t crdt_index_sketch_from(const struct crdt_index *x, uint32_t floor);
+/* The sketch of all entries from there on. What restarted replicas left behind is in it until the
+ * sweeper has passed: symbols of an rkey that nobody has any more. 0.1 ms. */
 void crdt_index_sketch(const struct crdt_index *x, uint32_t from, struct crdt_sketch *out);
 /* Only its counters, which is far cheaper. */
 void crdt_index_estimate(const struct crdt_index *x, uint32_t from,
@@ -162,12 +173,14 @@ void crdt_index_estimate(const struct crdt_index *x, uint32_t from,
 /* The whole generation of a symbol, of those in memory. */
 uint32_t crdt_index_generation_of(const struct crdt_index *x, uint16_t generation_mod_4096);
 
-/* Visits the next `buckets` buckets of the table; returns false at its end. For snapshots: whoever
- * joins what a whole walk visits, and all that was observed since its start, has everything, though
- * entries move in the table meanwhile. */
+/* Visits the live entries of the next `buckets` buckets of the table; returns false at its end. For
+ * snapshots: whoever joins what a whole walk visits, and all that was observed since its start, has
+ * everything, though entries move in the table meanwhile. The index remembers the last moves (one
+ * per KiB of its budget, at most 65,536), and a walk visits their buckets again; if more happened
+ * between two calls, it begins anew. A cursor starts as zeroes. */
 struct crdt_index_cursor {
     uint32_t bucket;
-    uint64_t moves; /* see index_walk in crdt/index_upkeep.c */
+    uint64_t moves; /* of these, it has seen all before */
 };
 bool crdt_index_walk(const struct crdt_index *x, struct crdt_index_cursor *c, uint32_t buckets,
                      void (*visit)(void *context, uint64_t id48, uint8_t weight_code,
@@ -186,7 +199,9 @@ uint32_t crdt_index_now(const struct crdt_index *x);
 uint32_t crdt_index_floor(const struct crdt_index *x);
 
 /* Moves the clock hand over the next buckets and reclaims what is dead there. Returns how many
- * entries it reclaimed. crdt_index_stats.buckets is one lap. */
+ * entries it reclaimed. crdt_index_stats.buckets is one lap. A replicated index goes 16 times
+ * faster while a lost cache is in memory (crdt_index_stats.retired), because until then sketches
+ * differ. */
 uint32_t crdt_index_sweep(struct crdt_index *x, uint32_t buckets);
 
 struct crdt_index_stats {
@@ -208,7 +223,7 @@ struct crdt_index_stats {
     uint64_t evicted;     /* live entries that fell below a floor raised for memory */
     uint64_t forgotten;   /* live entries of replicas that lost their cache */
     uint64_t reclaimed;   /* dead entries whose memory came back */
-    uint64_t retired;     /* lost caches whose entries may still be in memory: see sweep */
+    uint64_t retired;     /* lost caches whose entries may still be in memory */
 };
 void crdt_index_stats(const struct crdt_index *x, struct crdt_index_stats *out);
 

@@ -45,22 +45,34 @@ void crdt_index_book_newer(struct crdt_index *x, const struct crdt_item *item, u
     x->stats.refreshed++;
 }
 
+/* Whether a sketch still has the entry of this stamp. */
+static bool is_sketched(const struct crdt_index *x, uint32_t stamp)
+{
+    return x->replicated && crdt_spans_alive(&x->spans, crdt_stamp_generation(&x->window, stamp));
+}
+
 void crdt_index_book_gone(struct crdt_index *x, uint64_t id, uint8_t code, uint32_t stamp)
 {
-    uint32_t generation = crdt_stamp_generation(&x->window, stamp);
-    if (!x->replicated || !crdt_spans_alive(&x->spans, generation))
+    if (!is_sketched(x, stamp))
         return;
     struct crdt_mark mark = crdt_spans_mark(&x->spans, id, code, stamp);
-    crdt_spans_flip(&x->spans, generation, &mark, -1);
+    crdt_spans_flip(&x->spans, crdt_stamp_generation(&x->window, stamp), &mark, -1);
+}
+
+void crdt_index_book_gone_entry(struct crdt_index *x, uint32_t bucket, uint64_t entry)
+{
+    uint32_t stamp = crdt_entry_stamp(entry);
+    if (is_sketched(x, stamp)) /* mostly not: then its id, a division, is not needed */
+        crdt_index_book_gone(x, crdt_table_id(&x->table, bucket, entry), crdt_entry_code(entry),
+                             stamp);
 }
 
 uint64_t *crdt_index_put(struct crdt_index *x, struct crdt_place place, uint64_t entry)
 {
     struct crdt_taken taken;
     uint64_t *put = crdt_table_insert(&x->table, place, entry, &taken);
-    if (taken.any && x->replicated)
-        crdt_index_book_gone(x, crdt_table_id(&x->table, taken.bucket, taken.entry),
-                             crdt_entry_code(taken.entry), crdt_entry_stamp(taken.entry));
+    if (taken.any)
+        crdt_index_book_gone_entry(x, taken.bucket, taken.entry);
     return put;
 }
 

@@ -66,6 +66,8 @@ void crdt_index_book_new(struct crdt_index *x, const struct crdt_item *item);
 void crdt_index_book_newer(struct crdt_index *x, const struct crdt_item *item, uint32_t known);
 /* The memory of a dead entry is used for something else. */
 void crdt_index_book_gone(struct crdt_index *x, uint64_t id, uint8_t code, uint32_t stamp);
+/* The same for an entry of the table that is no set. */
+void crdt_index_book_gone_entry(struct crdt_index *x, uint32_t bucket, uint64_t entry);
 
 /* crdt_table_insert() with the bookkeeping for whose slot it took. */
 uint64_t *crdt_index_put(struct crdt_index *x, struct crdt_place place, uint64_t entry);

@@ -106,10 +106,7 @@ uint32_t crdt_index_sweep(struct crdt_index *x, uint32_t buckets)
             if (crdt_entry_is_set(b->slot[slot])) {
                 sweep_set(x, x->hand, slot);
             } else if (crdt_entry_is_dead(&x->window, b->slot[slot])) {
-                uint64_t entry = b->slot[slot];
-                if (x->replicated)
-                    crdt_index_book_gone(x, crdt_table_id(&x->table, x->hand, entry),
-                                         crdt_entry_code(entry), crdt_entry_stamp(entry));
+                crdt_index_book_gone_entry(x, x->hand, b->slot[slot]);
                 crdt_table_remove(&x->table, x->hand, slot);
                 x->table.reclaimed++;
             }

@@ -57,8 +57,9 @@ void crdt_cells_add(struct crdt_cell *cells, const struct crdt_cell *other, uint
 /* Estimated number of differing symbols, from both routers' counters. */
 uint64_t crdt_sketch_estimate(const uint8_t a[CRDT_ESTIMATE_COUNTERS],
                               const uint8_t b[CRDT_ESTIMATE_COUNTERS]);
-/* Cells per part that such an estimated difference needs, a divisor of CRDT_SKETCH_CELLS; 0: too
- * many. */
+/* Cells per part that such a difference needs, a divisor of CRDT_SKETCH_CELLS; 0: too many. One
+ * decode of a hundred fails (docs/adr/0007), more where the estimate was too low: then take twice
+ * the width. */
 uint32_t crdt_sketch_width(uint64_t differences);
 /* A width that a peer may name: a divisor, not 0. */
 static inline bool crdt_sketch_width_is_valid(uint32_t width)
