@@ -143,6 +143,10 @@ class Members(Clustered):
             self.assertIn(name, out)
         got = nodes[2].admin("GET", "/convergence").json
         self.assertEqual((got["equal"], sorted(got["nodes"])), (True, ["r1", "r2", "r3"]))
+        self.assertEqual(got["differ"], [])
+        stats = nodes[2].admin("GET", "/members").json["stats"]
+        self.assertIn("alive", stats["gossip"]["frames_in"])
+        self.assertGreater(stats["state"]["index_bytes_max"], 0)
 
     def test_a_single_node_opens_no_gossip_port_and_needs_no_key(self):
         r = self.router([self.engine()])
