@@ -165,7 +165,7 @@ uint64_t gossip_due_us(const struct gossip *g);
 void gossip_late(struct gossip *g, uint64_t late_us, uint64_t now_us);
 
 /* Where the seeds are now (the shell resolves their names again and again). Those that are no
- * members are tried for ever, with a back-off up to 10 s. */
+ * members are tried for ever, with a back-off up to 5 s. */
 void gossip_seeds(struct gossip *g, const struct gossip_address *at, unsigned count,
                   uint64_t now_us);
 /* Says good-bye to all; afterwards only run() it until nothing is due. */
@@ -173,10 +173,13 @@ void gossip_leave(struct gossip *g, uint64_t now_us);
 void gossip_meta_set(struct gossip *g, struct slice meta, uint64_t now_us);
 
 /* Sends a message to the application of a live member, in parts that are repaired; it arrives once,
- * whole, or (after a second without progress) not at all. ERR_NOT_FOUND, ERR_LIMIT, ERR_FULL. */
+ * whole, or (after a second without progress, or 20 in all) not at all. ERR_NOT_FOUND, ERR_LIMIT,
+ * ERR_FULL. */
 int gossip_message(struct gossip *g, uint64_t peer, struct slice bytes, uint64_t now_us);
 
-/* A live member with a session, drawn at random, not `except` (0: any); 0 if there is none. */
+/* A live member with a session, drawn at random, not `except` (0: any); 0 if there is none. One
+ * that was silent for long is drawn only where all were: others may reach it, this node does not.
+ */
 uint64_t gossip_peer_random(struct gossip *g, uint64_t except);
 
 /* The vector as bytes, for a snapshot: taken before its first entry, adopted after its last. What
@@ -201,6 +204,8 @@ struct gossip_stats {
     uint64_t frame_bytes_in[GOSSIP_FRAMES], frame_bytes_out[GOSSIP_FRAMES];
     uint64_t packets_in, packets_out, bytes_in, bytes_out; /* UDP payload */
     uint64_t refused_key;                                  /* did not prove the key: no answer */
+    uint64_t refused_hellos;                               /* of them, those that want to join */
+    struct gossip_address refused_hello_from;              /* the last one */
     uint64_t refused_replay;                               /* counter seen before or too old */
     uint64_t refused_malformed;                            /* authenticated, and wrong */
     uint64_t handshakes, rekeys;
@@ -208,10 +213,14 @@ struct gossip_stats {
     uint64_t gaps, gaps_repaired, gaps_lost, relayed;
     uint64_t messages_in, messages_out, messages_failed, parts_resent;
     uint64_t suspected, refuted, died, rate_held;
-    uint64_t name_conflicts; /* signs of another live node with this node's name */
-    uint64_t quarantines;    /* peers ignored for a while because of malformed frames */
-    uint64_t no_room;        /* members, messages or sessions beyond a limit */
+    uint64_t name_conflicts; /* signs of two live nodes of one name, */
+    uint64_t name_conflict;  /* which has this id (this node's own, most often); the last one */
+    struct gossip_address name_conflict_at; /* where another of them is; port 0: not known */
+    uint64_t quarantines; /* peers ignored for a while because of malformed frames */
+    uint64_t no_room;     /* members, messages or sessions beyond a limit */
     uint64_t ring_bytes, ring_deltas, sessions;
+    unsigned seeds_unknown;  /* that have never answered, this node itself not counted */
+    unsigned seeds_answered; /* and that have */
 };
 void gossip_stats(const struct gossip *g, struct gossip_stats *out);
 

@@ -13,6 +13,7 @@ enum {
     BACK_OFF_MAX_US = 200000,
     GIVE_UP_US = 1000000, /* without progress */
     AWAY_US = 1500000,    /* the receiver forgets later than the sender gives up */
+    LIFE_US = 20000000,   /* at both ends, whatever the other one says */
 };
 
 struct gossip_message {
@@ -28,7 +29,7 @@ struct gossip_message {
     unsigned next_part; /* sender: where to look for the next one */
     unsigned tries;
     bool sent_all; /* sender: all parts were sent once */
-    uint64_t progress_us, due_us;
+    uint64_t progress_us, due_us, until_us;
     char bytes[];
 };
 
@@ -73,13 +74,15 @@ void gossip_messages_free(struct gossip_messages *m)
 }
 
 static struct gossip_message *message_new(struct gossip_messages *m, struct gossip_message **list,
-                                          uint64_t peer, uint32_t total)
+                                          uint64_t peer, uint32_t total, uint64_t now_us)
 {
     struct gossip_message *made = calloc(1, sizeof *made + total);
     if (made == NULL)
         return NULL;
     made->peer = peer;
     made->total = total;
+    made->progress_us = made->due_us = now_us;
+    made->until_us = now_us + LIFE_US;
     made->parts = (total + GOSSIP_PART_BYTES - 1) / GOSSIP_PART_BYTES;
     m->bytes_used += total;
     m->count++;
@@ -109,7 +112,7 @@ int gossip_messages_send(struct gossip_messages *m, uint64_t peer, uint64_t epoc
         return ERR_LIMIT;
     if (!room(m, bytes.len))
         return ERR_FULL;
-    struct gossip_message *out = message_new(m, &m->first_out, peer, (uint32_t)bytes.len);
+    struct gossip_message *out = message_new(m, &m->first_out, peer, (uint32_t)bytes.len, now_us);
     if (out == NULL)
         return ERR_NOMEM;
     memcpy(out->bytes, bytes.at, bytes.len);
@@ -118,7 +121,6 @@ int gossip_messages_send(struct gossip_messages *m, uint64_t peer, uint64_t epoc
     out->vector = vector;
     for (unsigned i = 0; i < out->parts; i++)
         bit_set(out, i);
-    out->progress_us = out->due_us = now_us;
     due_by(m, now_us);
     return 0;
 }
@@ -186,7 +188,7 @@ int gossip_messages_part(struct gossip_messages *m, const struct gossip_message_
     if (*link == NULL) {
         if (!room(m, part->total) || !peer_has_room(m, peer, part->total))
             return ERR_FULL;
-        struct gossip_message *made = message_new(m, &m->first_in, peer, part->total);
+        struct gossip_message *made = message_new(m, &m->first_in, peer, part->total, now_us);
         if (made == NULL)
             return ERR_NOMEM;
         made->epoch = part->epoch;
@@ -323,7 +325,7 @@ void gossip_messages_run(struct gossip_messages *m, const struct gossip_message_
     m->due_us = UINT64_MAX;
     for (struct gossip_message **link = &m->first_out; *link != NULL;) {
         struct gossip_message *out = *link;
-        if (now_us - out->progress_us >= GIVE_UP_US) {
+        if (now_us - out->progress_us >= GIVE_UP_US || now_us >= out->until_us) {
             uint64_t peer = out->peer;
             drop(m, link);
             io->failed(io->context, peer);
@@ -338,7 +340,7 @@ void gossip_messages_run(struct gossip_messages *m, const struct gossip_message_
     }
     for (struct gossip_message **link = &m->first_in; *link != NULL;) {
         struct gossip_message *in = *link;
-        if (now_us - in->progress_us >= AWAY_US) {
+        if (now_us - in->progress_us >= AWAY_US || now_us >= in->until_us) {
             drop(m, link);
             continue;
         }

@@ -7,7 +7,8 @@
  *              <---- RESEND done                whole: delivered once
  *
  * A sender that hears nothing after its last part sends it again, with a back-off, to be told. A
- * message that makes no progress for a second is given up at both ends.
+ * message that makes no progress for a second is given up at both ends, and one that is not through
+ * after 20 seconds in any case: no peer can keep memory here by asking again and again.
  *
  * All messages together, both ways, hold at most `bytes_max` bytes, and those that come from one
  * peer a quarter of it (but one message at least): what exceeds that is not taken, and the sender

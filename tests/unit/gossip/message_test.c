@@ -177,6 +177,34 @@ static void test_a_message_without_progress_is_given_up_at_both_ends(void **stat
     stop();
 }
 
+/* A peer that asks for the same part for ever, or sends one now and then, holds no memory for ever.
+ */
+static void test_a_message_ends_whatever_the_peer_says(void **state)
+{
+    (void)state;
+    static const char filler[GOSSIP_PART_BYTES];
+    start(1 << 20, 1);
+    assert_int_equal(send(1, 100000), 0);
+    struct frame_part part = {
+        .epoch = 1, .id = 1, .total = 100000, .bytes = slice_of(filler, GOSSIP_PART_BYTES)};
+    struct frame_resend again = {.epoch = 9, .id = 1, .ranges.count = 1, .ranges.at = {{1, 1}}};
+    for (unsigned i = 0; i < 40; i++) {
+        gossip_messages_resend(&wire.out, RECEIVER, &again, wire.now_us);
+        struct buf whole = {0};
+        part.index = i;
+        assert_int_equal(gossip_messages_part(&wire.in, &io, SENDER, &wire.delivered, &part,
+                                              wire.now_us, &whole),
+                         0);
+        assert_true(wire.out.count == 1 && wire.in.count == 1);
+        pass(500);
+    }
+    pass(300); /* it looks at least so often */
+    assert_int_equal(wire.out.count, 0);
+    assert_int_equal(wire.failed, 1);
+    assert_int_equal(wire.in.count, 0);
+    stop();
+}
+
 static void test_memory_is_bounded(void **state)
 {
     (void)state;
@@ -236,6 +264,7 @@ int main(void)
         cmocka_unit_test(test_each_length_arrives_once),
         cmocka_unit_test(test_only_what_is_missing_is_sent_again),
         cmocka_unit_test(test_a_message_without_progress_is_given_up_at_both_ends),
+        cmocka_unit_test(test_a_message_ends_whatever_the_peer_says),
         cmocka_unit_test(test_memory_is_bounded),
         cmocka_unit_test(test_what_was_delivered_is_not_delivered_again),
     };
