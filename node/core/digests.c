@@ -23,6 +23,7 @@ const char *node_digest_class_text(enum node_digest_class class)
 struct told {
     uint64_t classes[NODE_DIGEST_CLASSES]; /* of the index: sum over generations from `from` on */
     unsigned bits;                         /* the classes that were told */
+    bool joining;
     uint64_t floor;
 };
 
@@ -148,6 +149,7 @@ static void read_node(struct reader *r, enum http_json_token first, uint64_t fro
         for (int i = 0; i < NODE_DIGEST_CLASSES; i++)
             class = slice_equal(key, slice_of_cstr(node_digest_class_text(i))) ? i : class;
         bool is_floor = slice_equal(key, SLICE("floor"));
+        bool is_ready = slice_equal(key, SLICE("ready"));
         enum http_json_token token = next(r);
         if (class == NODE_DIGEST_INDEX) {
             read_index(r, token, from, out);
@@ -156,6 +158,9 @@ static void read_node(struct reader *r, enum http_json_token first, uint64_t fro
             out->bits |= 1u << class;
         } else if (is_floor) {
             out->floor = number(r, token);
+        } else if (is_ready) {
+            out->joining = token == HTTP_JSON_FALSE;
+            skip(r, token);
         } else {
             skip(r, token);
         }
@@ -181,6 +186,7 @@ static unsigned compare(struct slice nodes, uint64_t from, uint64_t *floor)
         if (told.floor > *floor)
             *floor = told.floor;
         differ |= ALL_BITS & ~told.bits;
+        differ |= told.joining ? NODE_DIGESTS_JOINING : 0;
         for (unsigned i = 0; i < NODE_DIGEST_CLASSES; i++)
             differ |= told.classes[i] != first.classes[i] ? 1u << i : 0;
     }

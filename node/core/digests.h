@@ -4,9 +4,10 @@
  *   {"registry": "16 hex digits", "log": "...", "reports": "...", "floor": 117, "now": 240,
  *    "index": [{"generation": 118, "digest": "..."}, ...]}
  *
- * Members of other names are passed over. A generation that is not listed is empty. Generations
- * below the greatest floor of all are not compared: there somebody has forgotten already what
- * others still hold, which is no disagreement (crdt/index.h).
+ * `"ready": false` says that the router has not taken over the state yet, so whatever it holds is
+ * not all. Members of other names are passed over. A generation that is not listed is empty.
+ * Generations below the greatest floor of all are not compared: there somebody has forgotten
+ * already what others still hold, which is no disagreement (crdt/index.h).
  */
 #ifndef NODE_CORE_DIGESTS_H
 #define NODE_CORE_DIGESTS_H
@@ -20,6 +21,8 @@ enum node_digest_class {
     NODE_DIGEST_INDEX,
     NODE_DIGEST_CLASSES,
 };
+/* Beside the classes in what differs: a router joins. */
+enum { NODE_DIGESTS_JOINING = 1 << NODE_DIGEST_CLASSES };
 const char *node_digest_class_text(enum node_digest_class class);
 
 /* `nodes`: a JSON object, member name -> digests, as node_replication_ask() gives it. Bits

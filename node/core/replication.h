@@ -112,17 +112,20 @@ int node_replication_serve_next(struct node_replication *n, struct node_serve *s
 void node_replication_serve_end(struct node_serve *s);
 
 /* Asks all live members the same question; `done` gets one JSON object, member name -> answer (or
- * {"error": ...}), after all have answered or `timeout_us`; nothing if there was no memory for it.
- * ERR_FULL, ERR_NOMEM. */
+ * {"error": ...}), after all have answered, died or left, or `timeout_us`; nothing if there was no
+ * memory for it. ERR_FULL, ERR_NOMEM. */
 int node_replication_ask(struct node_replication *n, uint8_t kind, struct slice request,
                          uint64_t timeout_us, uint64_t now_us,
                          void (*done)(void *context, struct slice json), void *context);
 /* A request packed for NODE_CALL_EXPLAIN. */
 int node_request_pack(const struct node_request *request, struct buf *out);
 
-/* JSON for the admin port: members with vectors and lag; this node's digests; counters. */
+/* JSON for the admin port: members with vectors and lag; whom node_replication_ask() passes over
+ * (name -> state); this node's digests; counters. */
 int node_replication_members_json(const struct node_replication *n, uint64_t now_us,
                                   struct buf *out);
+int node_replication_not_asked_json(const struct node_replication *n, uint64_t now_us,
+                                    struct buf *out);
 int node_replication_digests_json(const struct node_replication *n, struct buf *out);
 int node_replication_stats_json(const struct node_replication *n, uint64_t now_us, struct buf *out);
 /* Prometheus text. */

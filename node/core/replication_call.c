@@ -107,6 +107,25 @@ static bool has_room(const struct node_replication *n)
     return false;
 }
 
+/* Whether a member can be expected to answer at all: one that has died or left will not. */
+static bool is_there(const struct node_replication *n, uint64_t node, uint64_t now_us)
+{
+    struct gossip_member m;
+    return gossip_member_find(n->gossip, node, now_us, &m) == ERR_OK &&
+           (m.self || m.state == GOSSIP_ALIVE || m.state == GOSSIP_SUSPECT);
+}
+
+static void give_up(struct node_replication *n, unsigned number, unsigned asked)
+{
+    for (unsigned i = 0; i < NODE_CALLS_MAX; i++) {
+        struct node_call *c = &n->calls[i];
+        if (c->use == NODE_CALL_ASK && c->ask == number && c->asked == asked)
+            c->use = NODE_CALL_FREE;
+    }
+    n->asks[number].asked[asked].state = ASKED_DONE;
+    n->asks[number].asked[asked].err = ERR_UNREACHABLE;
+}
+
 /* Opens as many calls as there is room for; the others wait for those that end. */
 static void ask_run(struct node_replication *n, unsigned number, uint64_t now_us)
 {
@@ -114,6 +133,8 @@ static void ask_run(struct node_replication *n, unsigned number, uint64_t now_us
     unsigned done = 0;
     for (unsigned i = 0; i < a->count; i++) {
         struct node_asked *m = &a->asked[i];
+        if (m->state != ASKED_DONE && !is_there(n, m->node, now_us))
+            give_up(n, number, i);
         if (m->state == ASKED_WAITING && has_room(n)) {
             struct node_call *c =
                 node_call_open(n, NODE_CALL_ASK, m->node, a->kind, buf_slice(&a->request), now_us);
@@ -171,7 +192,7 @@ int node_replication_ask(struct node_replication *n, uint8_t kind, struct slice 
     for (unsigned i = 0; i < members; i++) {
         struct gossip_member member;
         gossip_member_at(n->gossip, i, now_us, &member);
-        if (!member.self && member.state != GOSSIP_ALIVE && member.state != GOSSIP_SUSPECT)
+        if (!is_there(n, member.node, now_us))
             continue;
         struct node_asked *m = &a->asked[a->count++];
         m->node = member.node;

@@ -159,6 +159,21 @@ int node_replication_members_json(const struct node_replication *n, uint64_t now
     return json_writer_finish(&w);
 }
 
+int node_replication_not_asked_json(const struct node_replication *n, uint64_t now_us,
+                                    struct buf *out)
+{
+    struct json_writer w = json_writer_of(out);
+    json_object_begin(&w);
+    for (unsigned i = 0; i < gossip_member_count(n->gossip); i++) {
+        struct gossip_member m;
+        gossip_member_at(n->gossip, i, now_us, &m);
+        if (!m.self && m.state != GOSSIP_ALIVE && m.state != GOSSIP_SUSPECT)
+            put_text(&w, m.name, gossip_state_text(m.state));
+    }
+    json_object_end(&w);
+    return json_writer_finish(&w);
+}
+
 /* --- digests: the format is in node/core/digests.h ------------------------------------------- */
 
 int node_replication_digests_json(const struct node_replication *n, struct buf *out)

@@ -59,6 +59,21 @@ static void test_what_differs_is_named(void **state)
                      1 << NODE_DIGEST_REPORTS | 1 << NODE_DIGEST_REGISTRY);
 }
 
+/* A router that has heard of nobody yet holds the same as nobody. */
+static void test_who_joins_is_not_equal(void **state)
+{
+    (void)state;
+    static const char format[] = "{\"a\":{\"ready\":%s," CLASSES ",\"index\":[]},"
+                                 "\"b\":{" CLASSES ",\"index\":[],\"ready\":%s}}";
+    char text[512];
+    (void)snprintf(text, sizeof text, format, "true", "true");
+    assert_true(equal(text));
+    (void)snprintf(text, sizeof text, format, "true", "false");
+    assert_int_equal(node_digests_differ(slice_of_cstr(text)), NODE_DIGESTS_JOINING);
+    (void)snprintf(text, sizeof text, format, "false", "true");
+    assert_int_equal(node_digests_differ(slice_of_cstr(text)), NODE_DIGESTS_JOINING);
+}
+
 /* Below the greatest floor nobody is wrong; an empty generation may be listed or not. */
 static void test_floors(void **state)
 {
@@ -96,6 +111,7 @@ int main(void)
         cmocka_unit_test(test_equal),
         cmocka_unit_test(test_each_class_counts),
         cmocka_unit_test(test_what_differs_is_named),
+        cmocka_unit_test(test_who_joins_is_not_equal),
         cmocka_unit_test(test_floors),
         cmocka_unit_test(test_what_is_no_such_thing),
     };
