@@ -250,22 +250,20 @@ void gossip_link_welcome(struct gossip *g, const struct gossip_address *from, st
                          uint32_t index)
 {
     const struct door *d = door_at(g, index);
-    struct gossip_dial *dial = NULL;
-    struct seed *seed = NULL;
-    if (d != NULL && d->owner >= GOSSIP_SLOTS) {
-        seed = &g->seeds[d->owner - GOSSIP_SLOTS];
-        dial = &seed->dial;
-    } else if (d != NULL && g->slots[d->owner] != NULL) {
-        dial = &g->slots[d->owner]->dial;
-    }
     struct gossip_welcome welcome;
-    if (dial != NULL && gossip_dial_finish(dial, packet, g->now_us, &welcome) == 0) {
-        if (seed != NULL)
+    int status = ERR_NOT_FOUND;
+    if (d != NULL && d->owner >= GOSSIP_SLOTS) {
+        struct seed *seed = &g->seeds[d->owner - GOSSIP_SLOTS];
+        status = gossip_dial_finish(&seed->dial, packet, g->now_us, &welcome);
+        if (status == 0)
             seed->node = welcome.node;
-        welcomed(g, from, index, &welcome);
-    } else {
-        g->stats.refused_key++;
+    } else if (d != NULL && g->slots[d->owner] != NULL) {
+        status = gossip_dial_finish(&g->slots[d->owner]->dial, packet, g->now_us, &welcome);
     }
+    if (status == 0)
+        welcomed(g, from, index, &welcome);
+    else
+        g->stats.refused_key++;
     sodium_memzero(&welcome, sizeof welcome);
 }
 
