@@ -235,7 +235,7 @@ int main(int argc, char **argv)
         unsigned count = argc > 2 ? (unsigned)(argc - 2) : ARRAY_LEN(all);
         for (unsigned i = 0; i < count; i++) {
             unsigned nodes = argc > 2 ? (unsigned)atoi(argv[2 + i]) : all[i];
-            unsigned samples = nodes > 64 ? 100 : 500;
+            unsigned samples = nodes > 64 ? 60 : 500;
             sim_measure_latency(1, nodes, 0.001, samples);
             sim_measure_latency(1, nodes, 0.01, samples);
         }
