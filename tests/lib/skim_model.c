@@ -432,7 +432,7 @@ void model_chain(const struct hash_secret *secret, const json_t *body, struct ch
         uint32_t at = h->count == 0 ? 0 : h->points[h->count - 1].blocks;
         uint32_t beyond = (uint32_t)(h->bytes / 256) - at;
         if (i < last && beyond > 0) { /* the end counts, for something follows */
-            uint8_t code = 31;
+            uint8_t code = CHECKPOINT_CODE_MAX;
             while (checkpoint_weight(code) > beyond)
                 code--;
             h->points[h->count++] = (struct chain_point){
