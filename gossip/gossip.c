@@ -15,9 +15,10 @@ enum {
     RING_BYTES = 4 << 20,
     MESSAGE_BYTES = 1 << 20,
     RATE_BYTES_S = 64 << 20,
-    TICK_MIN_US = 1000,     /* two ticks are not closer together */
-    ASLEEP_US = 250000,     /* not run for so long after it was due: this node lagged */
-    LEAVE_EVERY_US = 50000, /* good-byes */
+    TICK_MIN_US = 1000,       /* two ticks are not closer together */
+    ASLEEP_US = 250000,       /* not run for so long after it was due: this node lagged */
+    LEAVE_EVERY_US = 50000,   /* good-byes */
+    PEER_SILENT_SUSPECTS = 2, /* times suspect_us without a packet: it is not heard here */
 };
 #define FORGET_US 3600000000u
 
@@ -459,15 +460,20 @@ void gossip_joining(struct gossip *g, bool joining)
 
 uint64_t gossip_peer_random(struct gossip *g, uint64_t except)
 {
-    uint64_t chosen = 0;
-    unsigned seen = 0;
+    uint64_t chosen = 0, silent = 0;
+    unsigned seen = 0, silents = 0;
     for (unsigned i = 0; i < g->listed; i++) {
         const struct peer *p = g->order[i];
-        if (peer_open(p) && p->state == GOSSIP_ALIVE && p->node != except &&
-            prng_below(&g->prng, ++seen) == 0)
-            chosen = p->node;
+        if (!peer_open(p) || p->state != GOSSIP_ALIVE || p->node == except)
+            continue;
+        if (g->now_us < p->heard_us + PEER_SILENT_SUSPECTS * g->config.suspect_us) {
+            if (prng_below(&g->prng, ++seen) == 0)
+                chosen = p->node;
+        } else if (prng_below(&g->prng, ++silents) == 0) {
+            silent = p->node;
+        }
     }
-    return chosen;
+    return chosen != 0 ? chosen : silent;
 }
 
 unsigned gossip_member_count(const struct gossip *g)
@@ -504,4 +510,8 @@ void gossip_stats(const struct gossip *g, struct gossip_stats *out)
     out->ring_deltas = g->ring.next - g->ring.first;
     for (unsigned i = 0; i < g->listed; i++)
         out->sessions += g->order[i]->session.sending != 0;
+    for (unsigned i = 0; i < g->seeds_count; i++) {
+        out->seeds_unknown += g->seeds[i].node == 0;
+        out->seeds_answered += g->seeds[i].node != 0 && g->seeds[i].node != g->self->node;
+    }
 }

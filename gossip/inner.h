@@ -102,7 +102,7 @@ struct seed {
     struct gossip_address at;
     struct gossip_dial dial;
     uint64_t dial_us, dial_wait;
-    uint64_t node; /* who answered last; 0: nobody */
+    uint64_t node; /* who answered last, or this node itself; 0: nobody */
 };
 
 /* Where the index in a packet leads: to a peer or to the dial of a seed. */
@@ -202,6 +202,8 @@ void gossip_peer_account(struct gossip *g, struct peer *p);
 void gossip_peer_describe(const struct gossip *g, const struct peer *p, struct gossip_member *out);
 void gossip_peer_announce(struct gossip *g, const struct peer *p);
 struct frame_member gossip_peer_entry(const struct peer *p);
+/* Two live nodes have the name of `node`; one of them is there (NULL or port 0: not known). */
+void gossip_peer_conflict(struct gossip *g, uint64_t node, const struct gossip_address *at);
 /* This node takes a greater incarnation than `above`. False: not now (see rises). */
 bool gossip_self_rise(struct gossip *g, uint64_t above);
 void gossip_peers_check(const struct gossip *g);

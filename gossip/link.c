@@ -8,7 +8,8 @@
 enum {
     DIAL_WAIT_FIRST_US = 100000,
     DIAL_WAIT_MAX_US = 1000000,       /* to a live member */
-    DIAL_WAIT_LOST_MAX_US = 10000000, /* to a seed or a dead member */
+    DIAL_WAIT_LOST_MAX_US = 10000000, /* to a dead member */
+    DIAL_WAIT_SEED_MAX_US = 4000000,  /* and a quarter, at random */
     DIAL_WAIT_LOST_FIRST_US = 1000000,
     AWAITED_MAX_US = 500000, /* a peer that said hello has to speak */
     SEED_LOOK_US = 1000000,
@@ -165,16 +166,27 @@ static uint64_t ident_instance(const uint8_t *ident, size_t len)
     return wire_read_u64(&r);
 }
 
+/* The hello came back to who said it. */
+static void seed_is_self(struct gossip *g, uint32_t index)
+{
+    const struct door *d = door_at(g, index);
+    if (d != NULL && d->owner >= GOSSIP_SLOTS)
+        g->seeds[d->owner - GOSSIP_SLOTS].node = g->self->node;
+}
+
 void gossip_link_hello(struct gossip *g, const struct gossip_address *from, struct slice packet)
 {
     struct gossip_hello hello;
     if (gossip_hello_open(&hello, g->keyring, packet) < 0) {
         g->stats.refused_key++;
+        g->stats.refused_hellos++;
+        g->stats.refused_hello_from = *from;
         return;
     }
     bool ours = hello.node == g->self->node;
     if (ours && ident_instance(hello.ident, hello.ident_len) == g->instance) {
-        gossip_hello_wipe(&hello); /* a seed is this node itself */
+        seed_is_self(g, hello.peer_index);
+        gossip_hello_wipe(&hello);
         return;
     }
     if (hello.node == 0 || gossip_stamps_take(&g->stamps, hello.node, hello.stamp) < 0) {
@@ -183,7 +195,7 @@ void gossip_link_hello(struct gossip *g, const struct gossip_address *from, stru
         return;
     }
     if (ours) {
-        g->stats.name_conflicts++;
+        gossip_peer_conflict(g, hello.node, from);
         gossip_hello_wipe(&hello);
         return;
     }
@@ -223,8 +235,8 @@ static void welcomed(struct gossip *g, const struct gossip_address *from, uint32
                      struct gossip_welcome *welcome)
 {
     if (welcome->node == g->self->node) {
-        g->stats.name_conflicts +=
-            ident_instance(welcome->ident, welcome->ident_len) != g->instance;
+        if (ident_instance(welcome->ident, welcome->ident_len) != g->instance)
+            gossip_peer_conflict(g, welcome->node, from);
         return;
     }
     struct peer *p = gossip_peer_find(g, welcome->node);
@@ -349,8 +361,8 @@ uint64_t gossip_link_seeds_tick(struct gossip *g)
         } else if (g->now_us >= seed->dial_us) {
             say_hello(g, &seed->dial, &seed->at, GOSSIP_SLOTS + i);
             seed->dial_wait = seed->dial_wait == 0 ? DIAL_WAIT_FIRST_US : seed->dial_wait * 2;
-            if (seed->dial_wait > DIAL_WAIT_LOST_MAX_US || seed->node == g->self->node)
-                seed->dial_wait = DIAL_WAIT_LOST_MAX_US;
+            if (seed->dial_wait > DIAL_WAIT_SEED_MAX_US || seed->node == g->self->node)
+                seed->dial_wait = DIAL_WAIT_SEED_MAX_US;
             seed->dial_us = g->now_us + seed->dial_wait + prng_below(&g->prng, seed->dial_wait / 4);
         }
         if (seed->dial_us < due)

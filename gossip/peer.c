@@ -313,6 +313,16 @@ int gossip_peer_join(struct gossip *g, const struct frame_member *said)
     return 1;
 }
 
+void gossip_peer_conflict(struct gossip *g, uint64_t node, const struct gossip_address *at)
+{
+    static const struct gossip_address unknown;
+    bool known = at != NULL && !gossip_address_equal(at, &g->self->advertised);
+    g->stats.name_conflicts++;
+    if (known || g->stats.name_conflict != node)
+        g->stats.name_conflict_at = known ? *at : unknown;
+    g->stats.name_conflict = node;
+}
+
 bool gossip_self_rise(struct gossip *g, uint64_t above)
 {
     struct peer *self = g->self;
@@ -330,7 +340,7 @@ bool gossip_self_rise(struct gossip *g, uint64_t above)
         if (g->rises > 0) {
             unsigned doublings =
                 g->rises - 1 < RISE_DOUBLINGS_MAX ? g->rises - 1 : RISE_DOUBLINGS_MAX;
-            g->stats.name_conflicts++;
+            gossip_peer_conflict(g, self->node, NULL);
             if (g->now_us - g->rise_us < (uint64_t)RISE_WAIT_US << doublings)
                 return false;
         }

@@ -75,7 +75,8 @@ void gossip_watch_alive(struct gossip *g, struct peer *from, const struct frame_
         from->spoke_us = g->now_us;
     else if (f->incarnation >> 16 < from->incarnation >> 16 && from->spoke_us != 0 &&
              g->now_us - from->spoke_us < TWO_LIVES_US && g->now_us - from->since_us > TWO_LIVES_US)
-        g->stats.name_conflicts++; /* an earlier and a later life speak at the same time */
+        /* An earlier and a later life speak at the same time. */
+        gossip_peer_conflict(g, from->node, &from->source);
     if (f->incarnation >> 16 != from->stream.epoch)
         return;
     gossip_push_known(g, from, f->seq);

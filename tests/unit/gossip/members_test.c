@@ -155,10 +155,43 @@ static void test_seeds_are_tried_for_ever(void **state)
     struct net *net = net_new(3, 14);
     net_start(net, 2, 1700000000000, true);
     net_for(net, 100 * (uint64_t)SECOND);
-    assert_true(net->packets > 16 && net->packets < 40); /* two seeds, every 10 s and a little */
+    assert_true(net->packets > 40 && net->packets < 70); /* two seeds, every 4 to 5 s */
+    assert_int_equal(net_stats(net, 2).seeds_unknown, 2);
+    assert_int_equal(net_stats(net, 2).seeds_answered, 0);
     net_start(net, 0, 1700000000000, true);
     net_start(net, 1, 1700000000001, true);
     assert_true(net_run(net, net->now_us + SECOND, net_meshed)); /* 2 is no seed, but is called */
+    net_for(net, 6 * SECOND);
+    assert_int_equal(net_stats(net, 2).seeds_unknown, 0);
+    assert_int_equal(net_stats(net, 2).seeds_answered, 2);
+    assert_int_equal(net_stats(net, 1).seeds_unknown, 0); /* one of its seeds is itself */
+    assert_int_equal(net_stats(net, 1).seeds_answered, 1);
+    net_finish(net);
+}
+
+static bool block_from_1_to_0(void *context, unsigned from, unsigned to, const uint8_t *bytes,
+                              size_t len)
+{
+    (void)context;
+    (void)bytes;
+    (void)len;
+    return from == 1 && to == 0;
+}
+
+/* Others vouch for number 1, so it is alive; but this node hears nothing of it, and an answer would
+ * not come. */
+static void test_a_peer_that_is_not_heard_is_not_drawn(void **state)
+{
+    (void)state;
+    struct net *net = net_new_meshed(3, 19);
+    struct gossip *g = net->nodes[0].gossip;
+    net->block = block_from_1_to_0;
+    net_for(net, 10 * SECOND);
+    assert_int_equal(net_state(net, 0, 1), GOSSIP_ALIVE);
+    for (unsigned i = 0; i < 100; i++)
+        assert_true(gossip_peer_random(g, 0) == net_node(2));
+    net_kill(net, 2);
+    assert_true(gossip_peer_random(g, net_node(2)) == net_node(1)); /* rather than none */
     net_finish(net);
 }
 
@@ -293,6 +326,11 @@ static void test_two_nodes_of_one_name_do_not_flood_the_cluster(void **state)
     for (unsigned i = 0; i < 4; i++)
         conflicts += net_stats(net, i).name_conflicts;
     assert_true(conflicts > 0);
+    for (unsigned i = 0; i < 2; i++) { /* who both talk to sees it, and where one of them is */
+        struct gossip_stats told = net_stats(net, i);
+        assert_true(told.name_conflict == net_node(2));
+        assert_true(told.name_conflict_at.ip[3] == 2 || told.name_conflict_at.ip[3] == 3);
+    }
     assert_int_equal(net_state(net, 0, 1), GOSSIP_ALIVE);
     assert_int_equal(net_state(net, 1, 0), GOSSIP_ALIVE);
     net_finish(net);
@@ -388,6 +426,7 @@ int main(void)
         cmocka_unit_test(test_leave_is_told_at_once),
         cmocka_unit_test(test_a_partition_heals_by_itself),
         cmocka_unit_test(test_seeds_are_tried_for_ever),
+        cmocka_unit_test(test_a_peer_that_is_not_heard_is_not_drawn),
         cmocka_unit_test(test_a_restart_begins_a_new_stream),
         cmocka_unit_test(test_a_clock_that_went_back_takes_what_peers_remember),
         cmocka_unit_test(test_a_new_life_is_dialled_by_those_with_old_keys),
