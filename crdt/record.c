@@ -54,6 +54,11 @@ static void write_learned(struct wire_writer *w, const struct crdt_learned *l)
     wire_write_varint(w, l->step_context_fs);
     wire_write_varint(w, l->pace_samples);
     wire_write_varint(w, l->bytes_per_token_milli);
+    wire_write_varint(w, l->prompt_tokens);
+    wire_write_varint(w, l->predicted_tokens);
+    wire_write_varint(w, l->told);
+    wire_write_varint(w, l->grown_ppm);
+    wire_write_varint(w, l->shrunk_ppm);
 }
 
 void crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct crdt_report *row,
@@ -154,6 +159,11 @@ static void read_value(struct wire_reader *r, struct crdt_report *out)
         l->step_context_fs = read_u32(r);
         l->pace_samples = read_u32(r);
         l->bytes_per_token_milli = read_u32(r);
+        l->prompt_tokens = wire_read_varint_max(r, NUMBER_MAX);
+        l->predicted_tokens = wire_read_varint_max(r, NUMBER_MAX);
+        l->told = wire_read_varint_max(r, NUMBER_MAX);
+        l->grown_ppm = wire_read_varint_max(r, NUMBER_MAX);
+        l->shrunk_ppm = wire_read_varint_max(r, NUMBER_MAX);
     }
 }
 

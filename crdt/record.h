@@ -36,8 +36,8 @@ enum crdt_record_kind {
 };
 
 enum {
-    CRDT_RECORD_REPLICA_MAX = 300, /* bytes at most; of a report 80 */
-    CRDT_RECORD_REPORT_MAX = 80,
+    CRDT_RECORD_REPLICA_MAX = 300, /* bytes at most; of a report 112 */
+    CRDT_RECORD_REPORT_MAX = 112,
 };
 
 struct crdt_record {

@@ -71,12 +71,13 @@ static union crdt_report_value clean(enum crdt_report_kind kind, const union crd
     return out;
 }
 
-_Static_assert(sizeof(union crdt_report_value) == 40, "hashed as five words");
+enum { VALUE_WORDS = 10 };
+_Static_assert(sizeof(union crdt_report_value) == VALUE_WORDS * sizeof(uint64_t), "all is hashed");
 
 static bool same(const union crdt_report_value *a, const union crdt_report_value *b)
 {
-    uint64_t x[5];
-    uint64_t y[5];
+    uint64_t x[VALUE_WORDS];
+    uint64_t y[VALUE_WORDS];
     memcpy(x, a, sizeof x);
     memcpy(y, b, sizeof y);
     return memcmp(x, y, sizeof x) == 0;
@@ -86,13 +87,13 @@ static uint64_t hash_of(const struct crdt_reports *r, const struct reporter *p, 
                         unsigned slot)
 {
     const struct row *row = &p->row[kind][slot];
-    uint64_t word[5];
+    uint64_t word[VALUE_WORDS];
     memcpy(word, &row->value, sizeof word);
     uint64_t h = hash_mix(p->router + 0x9e3779b97f4a7c15u * (kind + 1));
     h = hash_mix(h ^ crdt_registry_at(r->registry, slot)->key);
     h = hash_mix(h + p->epoch);
     h = hash_mix(h ^ row->seq);
-    for (unsigned i = 0; i < 5; i++)
+    for (unsigned i = 0; i < VALUE_WORDS; i++)
         h = hash_mix(h + word[i]);
     return h;
 }

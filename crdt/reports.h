@@ -30,11 +30,17 @@ struct crdt_sight {
     bool asleep;
 };
 
-/* What a new router starts from. Sums, so that the one with most evidence can be seen. */
+/* What a new router starts from, with counts, so that the one with most evidence can be seen; and
+ * sums since the router began, of which only differences mean something: an engine's counters can
+ * only be compared with what all routers predicted. */
 struct crdt_learned {
-    uint64_t cache_tokens; /* 0: not told */
-    uint32_t believed_ppm; /* size of the cache by feedback, per million of that */
-    uint32_t rate;         /* prefill tokens per second */
+    uint64_t cache_tokens;  /* 0: not told */
+    uint64_t prompt_tokens; /* of requests whose answers began */
+    uint64_t predicted_tokens;
+    uint64_t told;                  /* answers that told their cached tokens */
+    uint64_t grown_ppm, shrunk_ppm; /* what they did to the logarithm of the believed size */
+    uint32_t believed_ppm;          /* size of the cache by feedback, per million of that */
+    uint32_t rate;                  /* prefill tokens per second */
     uint32_t rate_samples;
     uint32_t step_base_ns;    /* decode pace: base + context * per token */
     uint32_t step_context_fs; /* femtoseconds a context token */

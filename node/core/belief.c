@@ -71,19 +71,25 @@ static double clamp(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
-void node_belief_correct(struct node_belief *b, double prompt, double predicted, double actual,
-                         double size_tokens)
+void node_belief_follow(struct node_belief *b, double step)
+{
+    b->factor = clamp(b->factor * exp(step), factor_min, factor_max);
+    b->stale = true;
+}
+
+double node_belief_correct(struct node_belief *b, double prompt, double predicted, double actual,
+                           double size_tokens)
 {
     double error = actual - predicted;
     double grain = prompt * correction_grain;
     if (!(size_tokens > 0) || fabs(error) <= grain)
-        return;
+        return 0;
     error -= error > 0 ? grain : -grain;
     if (error > 0 && b->present_blocks < 0.95 * b->size_blocks)
-        return;
+        return 0;
     double step = clamp(correction_gain * error / size_tokens, -0.2, 0.2);
-    b->factor = clamp(b->factor * exp(step), factor_min, factor_max);
-    b->stale = true;
+    node_belief_follow(b, step);
+    return step;
 }
 
 void node_belief_factor_set(struct node_belief *b, double factor)

@@ -53,9 +53,13 @@ double node_belief_displaced(const struct node_belief *b, const struct crdt_inde
 /* A prompt, or many, of which `predicted` tokens were believed cached and `actual` were; the cache
  * is believed to hold `size_tokens`. Differences below a sixteenth of the prompt are the grain of
  * checkpoints and teach nothing. More than predicted only makes the belief grow while it is full:
- * otherwise the index, not the size, was what did not know. */
-void node_belief_correct(struct node_belief *b, double prompt, double predicted, double actual,
-                         double size_tokens);
+ * otherwise the index, not the size, was what did not know. Returns what was added to the factor's
+ * logarithm: another router that is told can do the same. */
+double node_belief_correct(struct node_belief *b, double prompt, double predicted, double actual,
+                           double size_tokens);
+
+/* Another router's answers corrected its belief by so much. */
+void node_belief_follow(struct node_belief *b, double step);
 
 /* The factor as another router learned it. */
 void node_belief_factor_set(struct node_belief *b, double factor);

@@ -77,7 +77,6 @@ struct node_booking_entry {
     bool open;
     bool prefilling;
     bool first_byte_seen;
-    uint32_t window; /* the scrape interval of its first byte */
     uint64_t chosen_ms;
     uint64_t first_byte_ms;
     double prefill_s;          /* measured duration of its prefill; < 0: not measured */

@@ -12,7 +12,7 @@ static const double context_typical = 100000; /* tokens */
 static const double step_context_believed_s = 30e-9, step_context_max_s = 1e-5;
 static const double rate_trust = 4; /* how far from the present rate one sample is believed */
 
-/* A scrape interval teaches only if it saw enough, and mostly our own requests. */
+/* A scrape interval teaches only if it saw enough, and mostly requests that we know of. */
 static const double window_tokens_min = 4096, window_share_min = 0.7, window_share_max = 1.4;
 
 void node_replica_init(struct node_replica *k, struct slice name, enum node_engine engine,
@@ -139,39 +139,59 @@ static void keep_if_missing(double *now, double before)
         *now = before;
 }
 
-static void window_begin(struct node_scrape_window *w, const struct node_scrape *s)
+static struct node_predicted predicted_by_all(const struct node_replica *k)
 {
-    *w = (struct node_scrape_window){
-        .queries = s->prefix_queries, .hits = s->prefix_hits, .number = w->number + 1};
+    const struct node_predicted *own = &k->predicted;
+    const struct node_predicted *others = &k->others.predicted;
+    return (struct node_predicted){.prompt_tokens = own->prompt_tokens + others->prompt_tokens,
+                                   .cached_tokens = own->cached_tokens + others->cached_tokens,
+                                   .told = own->told + others->told};
+}
+
+static void window_begin(struct node_replica *k, uint64_t now_ms)
+{
+    k->window = (struct node_scrape_window){.queries = k->scrape.prefix_queries,
+                                            .hits = k->scrape.prefix_hits,
+                                            .predicted = predicted_by_all(k),
+                                            .who = k->others.who,
+                                            .since_ms = now_ms};
+}
+
+/* It may have shrunk: what came to nothing is taken back. */
+static double rise(uint64_t before, uint64_t now)
+{
+    return (double)(int64_t)(now - before);
 }
 
 /* The engine's own counters against what was predicted for the requests that began there. */
-static void window_compare(struct node_replica *k, double size_tokens)
+static void window_compare(struct node_replica *k, double size_tokens, uint64_t now_ms)
 {
     const struct node_scrape_window *w = &k->window;
     double queries = k->scrape.prefix_queries - w->queries;
     double hits = k->scrape.prefix_hits - w->hits;
-    double prompt = (double)w->prompt_tokens;
     if (w->queries < 0 || w->hits < 0 || k->scrape.prefix_queries < 0 ||
-        k->scrape.prefix_hits < 0) {
-        window_begin(&k->window, &k->scrape);
+        k->scrape.prefix_hits < 0 || w->who != k->others.who) {
+        window_begin(k, now_ms);
         return;
     }
-    if (queries < window_tokens_min)
+    if (queries < window_tokens_min ||
+        (w->who != 0 && now_ms < w->since_ms + NODE_WINDOW_SHARED_MS))
         return; /* goes on until the next scrape */
+    struct node_predicted all = predicted_by_all(k);
+    double prompt = rise(w->predicted.prompt_tokens, all.prompt_tokens);
+    double predicted = rise(w->predicted.cached_tokens, all.cached_tokens);
     bool ours = prompt >= queries * window_share_min && prompt <= queries * window_share_max;
-    if (ours && hits >= 0 && hits <= queries) {
-        double predicted = (double)w->predicted_tokens;
+    if (ours && predicted >= 0 && hits >= 0 && hits <= queries) {
         double actual = hits / queries * prompt;
         k->by_scrape.predicted += (uint64_t)predicted;
         k->by_scrape.actual += (uint64_t)actual;
         k->by_scrape.off += (uint64_t)fabs(predicted - actual);
-        if (w->told == 0) {
-            node_belief_correct(&k->belief, prompt, predicted, actual, size_tokens);
+        if (w->predicted.told == all.told) {
+            (void)node_belief_correct(&k->belief, prompt, predicted, actual, size_tokens);
             k->belief_samples++;
         }
     }
-    window_begin(&k->window, &k->scrape);
+    window_begin(k, now_ms);
 }
 
 static void cache_size_told(struct node_replica *k, double tokens)
@@ -217,9 +237,9 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
     k->scraped_ms = now_ms > 0 ? now_ms : 1;
     k->asleep = now.sleeping > 0;
     if (restarted || k->window.queries < 0)
-        window_begin(&k->window, &k->scrape);
+        window_begin(k, now_ms);
     else
-        window_compare(k, node_replica_cache_tokens(k, cache_tokens_configured));
+        window_compare(k, node_replica_cache_tokens(k, cache_tokens_configured), now_ms);
     if (restarted)
         k->restarts++;
     /* An engine that goes to sleep gives its cache away (vLLM, level 1 and 2). */
@@ -232,10 +252,20 @@ void node_replica_cached_told(struct node_replica *k, uint64_t prompt, uint64_t 
     k->by_usage.predicted += predicted;
     k->by_usage.actual += actual;
     k->by_usage.off += predicted > actual ? predicted - actual : actual - predicted;
-    k->window.told++;
+    k->predicted.told++;
     k->belief_samples++;
-    node_belief_correct(&k->belief, (double)prompt, (double)predicted, (double)actual,
-                        node_replica_cache_tokens(k, cache_tokens_configured));
+    double step = node_belief_correct(&k->belief, (double)prompt, (double)predicted, (double)actual,
+                                      node_replica_cache_tokens(k, cache_tokens_configured));
+    *(step > 0 ? &k->grown_ppm : &k->shrunk_ppm) += (uint64_t)llround(fabs(step) * 1e6);
+}
+
+void node_replica_others(struct node_replica *k, const struct node_others *others)
+{
+    double steps = rise(k->others.grown_ppm, others->grown_ppm) -
+                   rise(k->others.shrunk_ppm, others->shrunk_ppm);
+    if (others->who == k->others.who && steps != 0)
+        node_belief_follow(&k->belief, steps / 1e6);
+    k->others = *others;
 }
 
 void node_replica_rate_believe(struct node_replica *k, double tokens_per_s)

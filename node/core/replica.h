@@ -32,6 +32,7 @@ enum {
     NODE_BUSY_AVOID_MS = 1000,
     NODE_BACKOFF_MIN_MS = 1000,
     NODE_BACKOFF_MAX_MS = 30000,
+    NODE_WINDOW_SHARED_MS = 15000,  /* a window is at least so long while there are others */
     NODE_BACKOFF_FORGET_MS = 60000, /* a failure so long after the last back-off is a new story */
     NODE_OUTCOMES = NODE_OUTCOME_BROKEN + 1,
 };
@@ -49,12 +50,29 @@ struct node_prediction_sums {
     uint64_t off; /* sum of absolute differences, per answer or per scrape */
 };
 
-/* Since the scrape that the counters are compared with. */
+/* Sums since the start, of requests whose answers began. */
+struct node_predicted {
+    uint64_t prompt_tokens;
+    uint64_t cached_tokens; /* as predicted */
+    uint64_t told;          /* answers that told their cached tokens themselves */
+};
+
+/* What the others report of the cache, summed up: differences mean something while they are the
+ * same routers in the same lives. */
+struct node_others {
+    uint64_t who; /* names those routers and lives; 0: nobody */
+    struct node_predicted predicted;
+    uint64_t grown_ppm, shrunk_ppm; /* what answers told them, see struct crdt_learned */
+};
+
+/* How things stood at the scrape that the engine's counters are compared with. They count the
+ * requests of all routers, so they are compared with what all predicted. The others' sums are a few
+ * seconds late, so a window is longer while there are others. */
 struct node_scrape_window {
-    double queries, hits; /* the engine's counters then; -1: not known */
-    uint64_t prompt_tokens, predicted_tokens;
-    uint64_t told; /* answers that told their cached tokens themselves */
-    uint32_t number;
+    double queries, hits; /* -1: not known */
+    struct node_predicted predicted;
+    uint64_t who;
+    uint64_t since_ms;
 };
 
 struct node_replica {
@@ -93,6 +111,9 @@ struct node_replica {
     struct node_scrape scrape;
     uint64_t scraped_ms; /* 0: never */
     struct node_scrape_window window;
+    struct node_predicted predicted; /* own */
+    uint64_t grown_ppm, shrunk_ppm;
+    struct node_others others;
 
     uint64_t chosen;
     uint64_t outcomes[NODE_OUTCOMES];
@@ -160,6 +181,8 @@ double node_replica_cache_tokens(const struct node_replica *k, double configured
 /* A finished answer taught something: the sums, and the belief in the cache's size. */
 void node_replica_cached_told(struct node_replica *k, uint64_t prompt, uint64_t predicted,
                               uint64_t actual, double cache_tokens_configured);
+/* The others' sums as they are now: what they were told since counts here too. */
+void node_replica_others(struct node_replica *k, const struct node_others *others);
 /* What it is believed to be like until it shows: later samples replace it. */
 void node_replica_rate_believe(struct node_replica *k, double tokens_per_s);
 void node_replica_pace_believe(struct node_replica *k, double step_base_s, double step_context_s);

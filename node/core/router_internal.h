@@ -72,6 +72,8 @@ void node_router_load_advance(struct node_router *r, struct node_replica *k, uin
 /* What the others have in flight, if that has changed; at one replica or at all. */
 void node_router_load_take(struct node_router *r, unsigned replica, uint64_t now_ms);
 void node_router_loads_take(struct node_router *r, uint64_t now_ms);
+/* What the others report of its cache, which counts for what is believed here too. */
+void node_router_others_take(struct node_router *r, unsigned replica);
 /* The replica table follows the registry. */
 void node_router_registry_take(struct node_router *r);
 /* Which replicas are in use; calls the watcher where that changed. */

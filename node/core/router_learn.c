@@ -12,7 +12,7 @@ static const double step_min_s = 1e-4, step_max_s = 2;
 
 /* A prefill that is mostly others' prompts, of which only the estimates are known, teaches nothing.
  */
-static const double rate_beside_max = 1;
+static const double rate_beside_max = 4;
 
 /* How far from the present value one sample is believed (node_ratio_add). */
 static const double trust_ratio = 2, trust_output = 16;
@@ -112,9 +112,8 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
         return;
     node_router_touch(r, e->work.replica);
     node_replica_answering(replica);
-    e->window = replica->window.number;
-    replica->window.prompt_tokens += e->work.prompt_tokens;
-    replica->window.predicted_tokens += e->work.cached_tokens;
+    replica->predicted.prompt_tokens += e->work.prompt_tokens;
+    replica->predicted.cached_tokens += e->work.cached_tokens;
 }
 
 static void compare_ttft(struct node_replica *replica, const struct node_booking_entry *e)
@@ -129,12 +128,12 @@ static void compare_ttft(struct node_replica *replica, const struct node_booking
 }
 
 /* The engine computed nothing after all: its counters will not show this prompt. */
-static void window_take_back(struct node_scrape_window *w, const struct node_booking_entry *e)
+static void prediction_take_back(struct node_predicted *p, const struct node_booking_entry *e)
 {
-    if (!e->first_byte_seen || e->window != w->number)
+    if (!e->first_byte_seen)
         return;
-    w->prompt_tokens -= e->work.prompt_tokens;
-    w->predicted_tokens -= e->work.cached_tokens;
+    p->prompt_tokens -= e->work.prompt_tokens;
+    p->cached_tokens -= e->work.cached_tokens;
 }
 
 void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
@@ -149,7 +148,7 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
     if (usage)
         compare_ttft(replica, e);
     else
-        window_take_back(&replica->window, e);
+        prediction_take_back(&replica->predicted, e);
     if (usage && (outcome == NODE_OUTCOME_OK || outcome == NODE_OUTCOME_CLIENT_GONE))
         node_router_learn(r, e, usage, outcome == NODE_OUTCOME_OK, now_ms);
 }

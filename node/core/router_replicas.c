@@ -248,6 +248,7 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
 {
     node_router_clock(r, now_ms);
     struct node_replica *k = node_router_replica_at(r, replica);
+    node_router_others_take(r, replica);
     bool lost = node_replica_scraped(k, s, (double)r->config.cache_tokens, now_ms);
     bool noticed = k->rkey_scraped != k->rkey; /* by another router, since the last scrape */
     uint64_t started = r->config.replicated ? started_ms(k) : 0;

@@ -70,7 +70,14 @@ static uint32_t to_u32(double x)
 /* Own evidence only. */
 static struct crdt_learned learned_of(const struct node_replica *k)
 {
-    struct crdt_learned l = {.cache_tokens = k->cache_tokens};
+    struct crdt_learned l = {
+        .cache_tokens = k->cache_tokens,
+        .prompt_tokens = k->predicted.prompt_tokens,
+        .predicted_tokens = k->predicted.cached_tokens,
+        .told = k->predicted.told,
+        .grown_ppm = k->grown_ppm,
+        .shrunk_ppm = k->shrunk_ppm,
+    };
     if (k->belief_samples > 0)
         l.believed_ppm = to_u32(k->belief.factor * 1e6);
     if (k->rate_samples > 0) {
@@ -94,6 +101,8 @@ static bool moved(uint64_t before, uint64_t now)
 
 static bool learned_moved(const struct crdt_learned *a, const struct crdt_learned *b)
 {
+    if (a->prompt_tokens != b->prompt_tokens || a->told != b->told)
+        return true;
     /* Samples that only grow in number matter while there are few. */
     return moved(a->cache_tokens, b->cache_tokens) || moved(a->believed_ppm, b->believed_ppm) ||
            moved(a->rate, b->rate) || b->rate_samples > 2ull * a->rate_samples ||
@@ -225,19 +234,26 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
     return true;
 }
 
+/* Own evidence, as long as it is little, gives way to others' once, not each time that they have
+ * news: it would never become more. */
+static bool hears(uint64_t own_samples, bool heard)
+{
+    return own_samples == 0 || (own_samples < NODE_LEARNED_FEW && !heard);
+}
+
 static void believe(struct node_replica *k, const struct heard *h)
 {
     if (h->cache_tokens != k->cache_tokens_heard && k->cache_tokens == 0)
         k->belief.stale = true;
     k->cache_tokens_heard = h->cache_tokens;
-    if (h->rate.rate > 0 && k->rate_samples < NODE_LEARNED_FEW &&
-        h->rate.rate_samples > k->rate_samples) {
+    if (h->rate.rate > 0 && h->rate.rate_samples > k->rate_samples &&
+        hears(k->rate_samples, k->rate_heard)) {
         node_replica_rate_believe(k, h->rate.rate);
         k->rate_heard = true;
         k->rate_samples = 0;
     }
     if (h->pace.step_base_ns + (uint64_t)h->pace.step_context_fs > 0 &&
-        k->pace_samples < NODE_LEARNED_FEW && h->pace.pace_samples > k->pace_samples) {
+        h->pace.pace_samples > k->pace_samples && hears(k->pace_samples, k->pace_heard)) {
         node_replica_pace_believe(k, h->pace.step_base_ns * 1e-9, h->pace.step_context_fs * 1e-15);
         k->pace_heard = true;
         k->pace_samples = 0;
@@ -246,6 +262,26 @@ static void believe(struct node_replica *k, const struct heard *h)
         node_replica_bytes_believe(k, h->rest.bytes_per_token_milli / 1000.0);
     if (k->belief_samples == 0 && h->rest.believed_ppm > 0)
         node_belief_factor_set(&k->belief, h->rest.believed_ppm / 1e6);
+}
+
+void node_router_others_take(struct node_router *r, unsigned replica)
+{
+    const struct crdt_reports *reports = crdt_state_reports(r->state);
+    struct node_others others = {0};
+    for (unsigned i = 0; i < crdt_reports_routers(reports); i++) {
+        struct crdt_report row;
+        if (!crdt_reports_row(reports, i, CRDT_REPORT_LEARNED, replica, &row) ||
+            crdt_reports_is_self(reports, row.router))
+            continue;
+        const struct crdt_learned *learned = &row.value.learned;
+        others.who += hash_mix(row.router ^ hash_mix(row.epoch));
+        others.predicted.prompt_tokens += learned->prompt_tokens;
+        others.predicted.cached_tokens += learned->predicted_tokens;
+        others.predicted.told += learned->told;
+        others.grown_ppm += learned->grown_ppm;
+        others.shrunk_ppm += learned->shrunk_ppm;
+    }
+    node_replica_others(&r->replicas[replica], &others);
 }
 
 void node_router_reports_take(struct node_router *r)
@@ -268,6 +304,7 @@ void node_router_reports_take(struct node_router *r)
             node_router_touch(r, slot);
         }
         believe(k, &h);
+        node_router_others_take(r, slot);
     }
     node_router_presence_update(r);
 }

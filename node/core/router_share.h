@@ -17,7 +17,7 @@ struct node_router;
 struct crdt_state;
 
 enum {
-    NODE_LEARNED_INTERVAL_MS = 3000, /* what was learned is told at most so often */
+    NODE_LEARNED_INTERVAL_MS = 1000, /* what was learned is told at most so often */
     NODE_LEARNED_FEW = 4,            /* with fewer samples, those who have more are believed */
 };
 

@@ -274,9 +274,9 @@ static double factor_after_windows(double ours, double predicted, double hits, u
     struct node_scrape s = scrape_of(0, 0);
     (void)node_replica_scraped(&k, &s, 0, 1);
     for (unsigned i = 1; i <= 50; i++) {
-        k.window.prompt_tokens += (uint64_t)ours;
-        k.window.predicted_tokens += (uint64_t)predicted;
-        k.window.told += told;
+        k.predicted.prompt_tokens += (uint64_t)ours;
+        k.predicted.cached_tokens += (uint64_t)predicted;
+        k.predicted.told += told;
         s.prefix_queries = s.prompt_tokens = i * 10000.0;
         s.prefix_hits = i * hits;
         (void)node_replica_scraped(&k, &s, 0, i * 5000);
