@@ -25,7 +25,7 @@ enum {
     CRDT_SKETCH_PARTS = 3,
     CRDT_SKETCH_CELLS = 1920,     /* per part; 2^7 * 3 * 5: folds to each of its divisors */
     CRDT_ESTIMATE_COUNTERS = 512, /* bytes */
-    CRDT_CELL_BYTES = 15,         /* on the wire: 12 of the symbol, 3 of the check */
+    CRDT_CELL_BYTES = 14,         /* on the wire: 12 of the symbol, 2 of the check */
 };
 
 /* 96 bits: id48 | rkey31 | generation12 | code5. */
@@ -98,7 +98,7 @@ static inline struct crdt_mark crdt_cell_mark(uint64_t low, uint32_t high)
     mark.hash = (uint64_t)hash ^ (uint64_t)(hash >> 64);
     mark.places = (uint64_t)places ^ (uint64_t)(places >> 64);
     mark.cell.low = low;
-    mark.cell.high = high | (mark.hash & 0xffffff) << 32;
+    mark.cell.high = high | (mark.hash & 0xffff) << 32;
     return mark;
 }
 
