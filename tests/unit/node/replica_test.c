@@ -1,5 +1,7 @@
 #include "node/core/replica.h"
 
+#include <math.h>
+
 #include "tests/lib/test.h"
 
 static struct node_replica make(void)
@@ -293,6 +295,65 @@ static void counters_of_the_engine_correct_the_belief(void **state)
     assert_true(factor_after_windows(3000, 2700, 1000, 0) == 1);  /* mostly others' requests */
 }
 
+/* Half of the 20,000 tokens between two scrapes are another router's; none is a hit. */
+static double factor_after_shared_windows(bool same_routers, uint64_t every_ms)
+{
+    struct node_replica k = make();
+    struct node_scrape s = scrape_of(0, 0);
+    struct node_others others = {.who = 1};
+    node_replica_others(&k, &others);
+    (void)node_replica_scraped(&k, &s, 0, 1);
+    for (unsigned i = 1; i <= 10; i++) {
+        k.predicted.prompt_tokens += 10000;
+        k.predicted.cached_tokens += 9000;
+        others.predicted.prompt_tokens += 10000;
+        others.predicted.cached_tokens += 9000;
+        others.who += !same_routers;
+        node_replica_others(&k, &others);
+        s.prefix_queries = s.prompt_tokens = i * 20000.0;
+        (void)node_replica_scraped(&k, &s, 0, i * every_ms);
+    }
+    return k.belief.factor;
+}
+
+static void counters_are_compared_with_what_all_routers_predicted(void **state)
+{
+    (void)state;
+    double often = factor_after_shared_windows(true, 16000);
+    assert_true(often < 0.8);
+    assert_true(factor_after_shared_windows(false, 16000) == 1);
+    /* Others' sums are late: a window is at least NODE_WINDOW_SHARED_MS long. */
+    double seldom = factor_after_shared_windows(true, 5000);
+    assert_true(seldom < 1);
+    assert_int_equal(NODE_WINDOW_SHARED_MS, 15000);
+    assert_true(factor_after_shared_windows(true, 1000) == 1);
+}
+
+static void what_answers_told_others_counts_here(void **state)
+{
+    (void)state;
+    struct node_replica told = make(), heard = make();
+    struct node_scrape s = scrape_of(0, 0);
+    (void)node_replica_scraped(&told, &s, 0, 1); /* its size */
+    (void)node_replica_scraped(&heard, &s, 0, 1);
+    struct node_others others = {.who = 1};
+    node_replica_others(&heard, &others);
+    for (unsigned i = 0; i < 10; i++)
+        node_replica_cached_told(&told, 10000, 9000, 1000, 0);
+    others.grown_ppm = told.grown_ppm;
+    others.shrunk_ppm = told.shrunk_ppm;
+    node_replica_others(&heard, &others);
+    assert_true(told.belief.factor < 0.9);
+    assert_true(fabs(heard.belief.factor - told.belief.factor) < 1e-5);
+    assert_int_equal(heard.grown_ppm + heard.shrunk_ppm, 0); /* and goes no further */
+    node_replica_others(&heard, &others);
+    assert_true(fabs(heard.belief.factor - told.belief.factor) < 1e-5);
+    others.who = 2; /* one more, with all that it ever heard */
+    others.shrunk_ppm += 500000;
+    node_replica_others(&heard, &others);
+    assert_true(fabs(heard.belief.factor - told.belief.factor) < 1e-5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +371,8 @@ int main(void)
         cmocka_unit_test(cache_size_is_told_or_configured),
         cmocka_unit_test(sizes_do_not_overwrite_what_the_metrics_told),
         cmocka_unit_test(counters_of_the_engine_correct_the_belief),
+        cmocka_unit_test(counters_are_compared_with_what_all_routers_predicted),
+        cmocka_unit_test(what_answers_told_others_counts_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
