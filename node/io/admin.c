@@ -74,8 +74,8 @@ static bool may_change(struct exchange *x, const struct http_head *head)
     if (x->shell->admin_token == NULL || has_token(x, head))
         return true;
     exchange_answer_error(x, 401, "AuthenticationError", slice_of("", 0),
-                          "This call changes state and needs the admin token "
-                          "(Authorization: Bearer ...).");
+                          "This call changes state and needs the admin token: gvctl "
+                          "--token-file FILE, or the header Authorization: Bearer TOKEN.");
     return false;
 }
 
@@ -212,25 +212,23 @@ static void handle_log_level(struct exchange *x, const struct http_head *head)
         return;
     }
     x->shell->log->level = level;
-    log_event(x->shell->log, LOG_ERROR, "log_level", LOG_STR("level", name));
+    log_event(x->shell->log, LOG_ERROR, "log_level", LOG_STR("now", name));
     exchange_answer(x, 200, type_json, SLICE("{\"ok\":true}"), NULL, 0);
 }
 
 static void set_draining(struct exchange *x, const struct http_head *head, bool draining)
 {
     struct shell *shell = x->shell;
-    char text[NODE_NAME_MAX + 1];
-    bool readable = admin_query(head, SLICE("replica"), text, sizeof text);
-    struct slice name = slice_of_cstr(text);
-    int replica = readable ? node_router_replica_find(shell->router, name) : -1;
+    struct node_replica_option wanted;
+    if (!admin_read_replica(x, head, &wanted))
+        return;
+    int replica = node_router_replica_find(shell->router, slice_of_cstr(wanted.name));
     if (replica < 0 || !node_router_replica_present(shell->router, (unsigned)replica)) {
-        exchange_answer_error(x, 404, "NotFoundError", SLICE("replica"),
-                              "There is no replica `%.*s`; GET /replicas lists them.",
-                              name.len > 200 ? 200 : (int)name.len, name.at);
+        admin_answer_no_replica(x, wanted.name);
         return;
     }
     node_router_replica_drain(shell->router, (unsigned)replica, draining);
-    log_event(shell->log, LOG_INFO, "replica_drain", LOG_STR("replica", name),
+    log_event(shell->log, LOG_INFO, "replica_drain", LOG_CSTR("replica", wanted.name),
               LOG_BOOL("draining", draining));
     exchange_answer(x, 200, type_json, SLICE("{\"ok\":true}"), NULL, 0);
 }
@@ -300,8 +298,7 @@ void admin_handle(struct exchange *x, const struct http_head *head)
     if (!probe && !may_call(x, head))
         return;
     if (call == NULL) {
-        struct http_line allow = {SLICE("allow"), slice_of_cstr(methods)};
-        exchange_answer(x, 405, type_json, SLICE(HTTP_BODY_METHOD_NOT_ALLOWED), &allow, 1);
+        exchange_answer_not_allowed(x, head->path, methods);
         return;
     }
     if (!call->changes || may_change(x, head))

@@ -61,7 +61,14 @@ struct admin_ask {
     struct shell *shell;
     struct exchange *x; /* NULL: who asked is gone */
     uint8_t kind;
+    struct buf not_asked; /* JSON: the dead, and those that have left */
 };
+
+static void ask_free(struct admin_ask *ask)
+{
+    buf_free(&ask->not_asked);
+    free(ask);
+}
 
 static void unlink_ask(struct admin_ask *ask)
 {
@@ -84,7 +91,7 @@ void admin_asks_free(struct shell *shell)
     while (shell->asks != NULL) {
         struct admin_ask *ask = shell->asks;
         shell->asks = ask->next;
-        free(ask);
+        ask_free(ask);
     }
 }
 
@@ -107,9 +114,13 @@ static int write_answers(const struct admin_ask *ask, struct slice nodes, struct
                 json_cstr(&w, node_digest_class_text(i));
         }
         json_array_end(&w);
+        json_key(&w, "joining");
+        json_bool(&w, (differ & NODE_DIGESTS_JOINING) != 0);
     }
     json_key(&w, "nodes");
     json_raw(&w, nodes);
+    json_key(&w, "not_asked");
+    json_raw(&w, buf_slice(&ask->not_asked));
     json_object_end(&w);
     return json_writer_finish(&w);
 }
@@ -126,7 +137,7 @@ static void on_answers(void *context, struct slice nodes)
         int err = write_answers(ask, nodes, &out);
         admin_answer_buf(x, err, type_json, &out);
     }
-    free(ask);
+    ask_free(ask);
 }
 
 static void ask_all(struct exchange *x, struct node_replication *n, uint8_t kind,
@@ -141,13 +152,15 @@ static void ask_all(struct exchange *x, struct node_replication *n, uint8_t kind
     *ask = (struct admin_ask){.next = shell->asks, .shell = shell, .x = x, .kind = kind};
     shell->asks = ask;
     x->asking = ask; /* the answer may come from within the call: a cluster of one */
-    int err = node_replication_ask(n, kind, request, ADMIN_ASK_TIMEOUT_US, uv_hrtime() / 1000,
-                                   on_answers, ask);
+    uint64_t now = uv_hrtime() / 1000;
+    int err = node_replication_not_asked_json(n, now, &ask->not_asked);
+    if (err == 0)
+        err = node_replication_ask(n, kind, request, ADMIN_ASK_TIMEOUT_US, now, on_answers, ask);
     if (err == 0)
         return;
     x->asking = NULL;
     unlink_ask(ask);
-    free(ask);
+    ask_free(ask);
     if (err == ERR_FULL)
         exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0),
                               "Too many such questions are under way, try again.");
@@ -187,26 +200,65 @@ void admin_explain_all(struct exchange *x, const struct http_head *head)
 
 /* --- the set of replicas -------------------------------------------------------------------- */
 
-/* ?replica=HOST:PORT or its URL, and maybe &engine=vllm. False: answered what is wrong. */
-static bool read_replica(struct exchange *x, const struct http_head *head,
-                         struct node_replica_option *out)
+/* What is wrong with a replica's HOST:PORT, or NULL. */
+static const char *address_wrong(struct slice given)
+{
+    struct node_address address;
+    if (slice_find(given, '/') < given.len)
+        return "want no path: HOST:PORT alone";
+    if (node_address_parse(given, &address) == 0)
+        return address.port != 0 ? NULL : "want a port from 1 to 65535";
+    if (node_address_parse_default(given, 0, &address) == 0)
+        return "the port is missing: want HOST:PORT, such as 10.0.0.1:8000";
+    size_t colon = given.len;
+    while (colon > 0 && given.at[colon - 1] != ':')
+        colon--;
+    if (colon > 1 && node_address_parse_default(slice_of(given.at, colon - 1), 0, &address) == 0)
+        return "want a port from 1 to 65535";
+    return "want HOST:PORT, such as 10.0.0.1:8000";
+}
+
+bool admin_read_replica(struct exchange *x, const struct http_head *head,
+                        struct node_replica_option *out)
 {
     char given[NODE_HOST_BYTES + 64];
     char engine[16];
     char url[NODE_HOST_BYTES + 128];
     if (!admin_query(head, SLICE("replica"), given, sizeof given))
-        given[0] = '\0';
+        (void)snprintf(given, sizeof given, "?");
     if (!admin_query(head, SLICE("engine"), engine, sizeof engine))
         (void)snprintf(engine, sizeof engine, "?");
-    (void)snprintf(url, sizeof url, "%s%s%s%s",
-                   slice_starts_with(slice_of_cstr(given), SLICE("http://")) ? "" : "http://",
-                   given, engine[0] != '\0' ? "#engine=" : "", engine);
-    if (given[0] != '\0' && node_replica_parse(slice_of_cstr(url), out) == 0)
-        return true;
-    exchange_answer_error(x, 400, "invalid_request_error", SLICE("replica"),
-                          "want ?replica=HOST:PORT, and where it is known beforehand "
-                          "&engine=vllm, sglang or other");
-    return false;
+    struct slice name = slice_of_cstr(given);
+    if (name.len == 0) {
+        exchange_answer_error(x, 400, "invalid_request_error", SLICE("replica"),
+                              "No replica is given: want ?replica=HOST:PORT.");
+        return false;
+    }
+    const char *wrong = NULL;
+    if (slice_starts_with(name, SLICE("https://")))
+        wrong = "https is not supported: routers speak http with engines";
+    if (slice_starts_with(name, SLICE("http://"))) {
+        name = slice_skip(name, strlen("http://"));
+        if (slice_ends_with(name, SLICE("/")))
+            name.len--;
+    }
+    if (wrong == NULL)
+        wrong = address_wrong(name);
+    (void)snprintf(url, sizeof url, "http://%.*s%s%s", SLICE_ARG(name),
+                   engine[0] != '\0' ? "#engine=" : "", engine);
+    if (wrong == NULL && node_replica_parse(slice_of_cstr(url), out) != 0)
+        wrong = "want vllm, sglang or other as its engine";
+    if (wrong != NULL)
+        exchange_answer_error(x, 400, "invalid_request_error", SLICE("replica"), "`%.200s`: %s",
+                              given, wrong);
+    return wrong == NULL;
+}
+
+void admin_answer_no_replica(struct exchange *x, const char *name)
+{
+    exchange_answer_error(x, 404, "NotFoundError", SLICE("replica"),
+                          "There is no replica `%s`; gvctl replicas (GET /replicas) lists them.",
+                          name);
 }
 
 static void answer_wish(struct exchange *x, const char *name, enum node_replica_wish wish,
@@ -220,8 +272,7 @@ static void answer_wish(struct exchange *x, const char *name, enum node_replica_
     } else if (result == ERR_EXISTS) {
         exchange_answer(x, 200, type_json, SLICE("{\"ok\":true,\"already\":true}"), NULL, 0);
     } else if (result == ERR_NOT_FOUND) {
-        exchange_answer_error(x, 404, "NotFoundError", SLICE("replica"),
-                              "There is no replica `%s`; GET /replicas lists them.", name);
+        admin_answer_no_replica(x, name);
     } else {
         exchange_answer_error(x, result == ERR_FULL ? 409 : 400, "invalid_request_error",
                               SLICE("replica"), "The replica `%s` cannot be %s: %s.", name, verb,
@@ -232,7 +283,7 @@ static void answer_wish(struct exchange *x, const char *name, enum node_replica_
 void admin_replica_add(struct exchange *x, const struct http_head *head)
 {
     struct node_replica_option replica;
-    if (!read_replica(x, head, &replica))
+    if (!admin_read_replica(x, head, &replica))
         return;
     int result = node_router_replica_wish(x->shell->router, slice_of_cstr(replica.name),
                                           NODE_REPLICA_ADD, replica.engine);
@@ -242,7 +293,7 @@ void admin_replica_add(struct exchange *x, const struct http_head *head)
 void admin_replica_remove(struct exchange *x, const struct http_head *head)
 {
     struct node_replica_option replica;
-    if (!read_replica(x, head, &replica))
+    if (!admin_read_replica(x, head, &replica))
         return;
     int result = node_router_replica_wish(x->shell->router, slice_of_cstr(replica.name),
                                           NODE_REPLICA_REMOVE, replica.engine);

@@ -5,7 +5,8 @@
 
 #include "node/io/local.h"
 
-enum { ADMIN_ASK_TIMEOUT_US = 10000000 }; /* for the answers of all routers */
+/* For the answers of all routers; gvctl waits a little longer. */
+enum { ADMIN_ASK_TIMEOUT_US = 8000000 };
 
 /* Decoded value of `name` in the query, in `out`; empty if it is not there, false if it is
  * malformed or too long. */
@@ -14,6 +15,11 @@ bool admin_query(const struct http_head *head, struct slice name, char *out, siz
 void admin_answer_buf(struct exchange *x, int err, struct slice type, struct buf *out);
 /* The prompt and session of an /explain; false: answered that it is no request. */
 bool admin_describe(struct exchange *x, const struct http_head *head, struct node_request *out);
+
+/* ?replica=HOST:PORT or its URL, and maybe &engine=vllm. False: answered what is wrong. */
+bool admin_read_replica(struct exchange *x, const struct http_head *head,
+                        struct node_replica_option *out);
+void admin_answer_no_replica(struct exchange *x, const char *name);
 
 /* GET /members, GET /convergence, POST /explain?all=1, POST and DELETE /replicas?replica=... */
 void admin_members(struct exchange *x, const struct http_head *head);

@@ -81,16 +81,22 @@ void exchange_answer(struct exchange *x, unsigned status, struct slice content_t
     answer(x, &a, NULL);
 }
 
-static void answer_error_text(struct exchange *x, unsigned status, const char *type,
-                              struct slice param, const char *text)
+static void answer_error_line(struct exchange *x, unsigned status, const char *type,
+                              struct slice param, const char *text, const struct http_line *line)
 {
-    struct http_line retry = {SLICE("retry-after"), SLICE("1")};
-    struct http_answer a = {.extra = &retry, .extra_count = status == 503 ? 1 : 0};
+    struct http_answer a = {.extra = line, .extra_count = line != NULL ? 1 : 0};
     struct http_error error = {.message = slice_of_cstr(text),
                                .type = slice_of_cstr(type),
                                .param = param,
                                .status = status};
     answer(x, &a, &error);
+}
+
+static void answer_error_text(struct exchange *x, unsigned status, const char *type,
+                              struct slice param, const char *text)
+{
+    struct http_line retry = {SLICE("retry-after"), SLICE("1")};
+    answer_error_line(x, status, type, param, text, status == 503 ? &retry : NULL);
 }
 
 void exchange_answer_error(struct exchange *x, unsigned status, const char *type,
@@ -102,6 +108,15 @@ void exchange_answer_error(struct exchange *x, unsigned status, const char *type
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
     answer_error_text(x, status, type, param, text);
+}
+
+void exchange_answer_not_allowed(struct exchange *x, struct slice path, const char *methods)
+{
+    struct http_line allow = {SLICE("allow"), slice_of_cstr(methods)};
+    char text[256];
+    (void)snprintf(text, sizeof text, "%.*s takes %s.", path.len > 100 ? 100 : (int)path.len,
+                   path.at, methods);
+    answer_error_line(x, 405, "invalid_request_error", slice_of("", 0), text, &allow);
 }
 
 void exchange_refuse(struct client *c, unsigned status, const char *type, const char *text)

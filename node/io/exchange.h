@@ -123,6 +123,9 @@ void exchange_answer_error(struct exchange *x, unsigned status, const char *type
                            struct slice param, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* 405; `methods` is what the path does take, for people and for the Allow field. */
+void exchange_answer_not_allowed(struct exchange *x, struct slice path, const char *methods);
+
 /* The session key: from the configured header, where there is one, or given. */
 void exchange_read_session(struct exchange *x, const struct http_head *head);
 void exchange_session_set(struct exchange *x, struct slice value);
