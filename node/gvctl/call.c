@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -12,9 +13,26 @@
 #include "http/head.h"
 #include "node/core/options.h"
 
-enum { TIMEOUT_S = 60 };
+double call_seconds(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
 
-static int open_connection(const char *admin)
+/* Whatever blocks next does so until `end_s` at most. False: that is past. */
+static bool set_limit(int fd, double end_s)
+{
+    double left = end_s - call_seconds();
+    if (left <= 0)
+        return false;
+    long long us = (long long)(left * 1e6) + 1; /* 0 would be for ever */
+    struct timeval limit = {.tv_sec = us / 1000000, .tv_usec = us % 1000000};
+    return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0 &&
+           setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) == 0;
+}
+
+static int open_connection(const char *admin, double end_s)
 {
     struct slice text = slice_of_cstr(admin);
     if (slice_starts_with(text, SLICE("http://")))
@@ -38,14 +56,15 @@ static int open_connection(const char *admin)
     int fd = -1;
     for (struct addrinfo *a = found; a != NULL && fd < 0; a = a->ai_next) {
         fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, 0);
-        struct timeval limit = {.tv_sec = TIMEOUT_S};
-        if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0 ||
-                        connect(fd, a->ai_addr, a->ai_addrlen) != 0)) {
-            err = errno;
-            (void)close(fd);
-            fd = -1;
-            errno = err;
-        }
+        if (fd < 0)
+            continue;
+        bool in_time = set_limit(fd, end_s);
+        if (in_time && connect(fd, a->ai_addr, a->ai_addrlen) == 0)
+            break;
+        err = !in_time || errno == EINPROGRESS ? ETIMEDOUT : errno;
+        (void)close(fd);
+        fd = -1;
+        errno = err;
     }
     freeaddrinfo(found);
     if (fd < 0)
@@ -56,26 +75,30 @@ static int open_connection(const char *admin)
     return fd;
 }
 
-static int write_all(int fd, struct slice bytes)
+static int write_all(int fd, struct slice bytes, double end_s)
 {
     while (bytes.len > 0) {
+        if (!set_limit(fd, end_s))
+            return ERR_TIMEOUT;
         ssize_t n = send(fd, bytes.at, bytes.len, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return ERR_CLOSED;
+            return n < 0 && errno == EAGAIN ? ERR_TIMEOUT : ERR_CLOSED;
         bytes = slice_skip(bytes, (size_t)n);
     }
     return 0;
 }
 
 /* Reads to the end of the connection (we asked for it to close). */
-static int read_all(int fd, struct buf *in)
+static int read_all(int fd, struct buf *in, double end_s)
 {
     for (;;) {
         int err = buf_reserve(in, 65536);
         if (err != 0)
             return err;
+        if (!set_limit(fd, end_s))
+            return ERR_TIMEOUT;
         ssize_t n = recv(fd, in->at + in->len, in->cap - in->len, 0);
         if (n < 0 && errno == EINTR)
             continue;
@@ -87,7 +110,7 @@ static int read_all(int fd, struct buf *in)
     }
 }
 
-static int send_call(int fd, const struct call *call)
+static int send_call(int fd, const struct call *call, double end_s)
 {
     struct buf head;
     buf_init(&head, 0);
@@ -104,23 +127,32 @@ static int send_call(int fd, const struct call *call)
     if (err == 0)
         err = buf_append_cstr(&head, "\r\n");
     if (err == 0)
-        err = write_all(fd, buf_slice(&head));
+        err = write_all(fd, buf_slice(&head), end_s);
     if (err == 0)
-        err = write_all(fd, call->body);
+        err = write_all(fd, call->body, end_s);
     buf_free(&head);
     return err;
 }
 
 int call_admin(const char *admin, const struct call *call, struct buf *out)
 {
-    int fd = open_connection(admin);
+    double end_s = call_seconds() + call->timeout_s;
+    int fd = open_connection(admin, end_s);
     if (fd < 0)
         return -1;
     struct buf in;
     buf_init(&in, 0);
-    int err = send_call(fd, call);
-    int read_err = read_all(fd, &in); /* an early refusal may be there although sending failed */
+    int err = send_call(fd, call, end_s);
+    int read_err = read_all(fd, &in, end_s); /* an early refusal may come though sending failed */
     (void)close(fd);
+    if (read_err == ERR_TIMEOUT || (err == ERR_TIMEOUT && in.len == 0)) {
+        buf_free(&in);
+        (void)fprintf(stderr,
+                      "gvctl: %s did not answer within %.0f s\n"
+                      "       --timeout SECONDS waits longer.\n",
+                      admin, call->timeout_s);
+        return -1;
+    }
     static struct http_head head;
     if (in.len > 0)
         err = http_response_parse(&head, in.at, in.len, false, &http_limits_default);

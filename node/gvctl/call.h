@@ -10,7 +10,11 @@ struct call {
     struct slice body;
     const char *token;   /* NULL: none */
     const char *session; /* the key of the request that is explained; NULL: none */
+    double timeout_s;    /* for all of it, but for looking up the name */
 };
+
+/* A clock that never goes back. */
+double call_seconds(void);
 
 /* `admin` is http://HOST:PORT or HOST:PORT. The body of the answer is appended to `out`. Returns
  * the status, or -1 after printing what went wrong and what to do. */

@@ -12,7 +12,7 @@
 #include "node/gvctl/keygen.h"
 #include "node/gvctl/show.h"
 
-enum { EXIT_USAGE = 2 };
+enum { EXIT_USAGE = 2, TIMEOUT_S = 10, WAIT_S = 60 };
 
 static const char usage_text[] =
     "usage: gvctl [--admin URL] [--token-file FILE] [--json] COMMAND [ARGUMENT] [OPTIONS]\n"
@@ -32,7 +32,7 @@ static const char usage_text[] =
     "  convergence           exit 0 if all routers hold the same state, 1 if not\n"
     "    --wait              until they do\n"
     "    --timeout SECONDS   how long (default 60)\n"
-    "    --members N         and until there are so many\n"
+    "    --members N         and there are so many\n"
     "  drain HOST:PORT       no router sends a replica anything new\n"
     "  undrain HOST:PORT     undo that\n"
     "  add HOST:PORT         a replica for all routers, until it is removed\n"
@@ -47,6 +47,7 @@ static const char usage_text[] =
     "\n"
     "  --admin URL           default $GRAPEVINE_ADMIN or http://127.0.0.1:9090\n"
     "  --token-file FILE     for calls that change something, where the router asks for a token\n"
+    "  --timeout SECONDS     how long a router may take to answer (default 10)\n"
     "  --json                the answer as it came\n"
     "  --help, --version\n"
     "\n"
@@ -61,7 +62,7 @@ struct settings {
     bool json;
     bool all;
     bool wait;
-    unsigned timeout_s;
+    unsigned timeout_s; /* 0: not given */
     unsigned members;
     const char *key_file;
     enum keygen_step step;
@@ -168,7 +169,12 @@ static int carry_out(const struct settings *s, const struct command *c, const ch
     int status = EXIT_FAILURE;
     if ((!c->reads_body || read_file(argument, &body) == 0) &&
         write_target(s, c, argument, &target) == 0) {
-        struct call call = {c->method, target.at, buf_slice(&body), s->token, s->session};
+        struct call call = {.method = c->method,
+                            .target = target.at,
+                            .body = buf_slice(&body),
+                            .token = s->token,
+                            .session = s->session,
+                            .timeout_s = s->timeout_s > 0 ? s->timeout_s : TIMEOUT_S};
         int answer = call_admin(s->admin, &call, &out);
         int (*show)(struct slice) = s->all ? show_explain_all : c->show;
         if (answer == 200) {
@@ -187,39 +193,39 @@ static int carry_out(const struct settings *s, const struct command *c, const ch
     return status;
 }
 
-static double seconds(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* Asks once, or again and again until all are equal. */
 static int convergence(const struct settings *s)
 {
     static const struct timespec pause = {.tv_nsec = 100000000};
-    double end = seconds() + s->timeout_s;
+    unsigned limit_s = s->timeout_s > 0 ? s->timeout_s : s->wait ? WAIT_S : TIMEOUT_S;
+    double end = call_seconds() + limit_s;
+    double least = limit_s < TIMEOUT_S ? limit_s : TIMEOUT_S; /* for the last question too */
     struct buf out;
     buf_init(&out, 0);
     bool equal = false;
     int answer;
     for (;;) {
-        struct call call = {"GET", "/convergence", slice_of("", 0), s->token, NULL};
+        double left = end - call_seconds();
+        struct call call = {.method = "GET",
+                            .target = "/convergence",
+                            .token = s->token,
+                            .timeout_s = left > least ? left : least};
         buf_clear(&out);
         answer = call_admin(s->admin, &call, &out);
         equal = answer == 200 && show_convergence_equal(buf_slice(&out), s->members);
-        if (equal || !s->wait || answer < 0 || (answer != 200 && answer != 503) || seconds() >= end)
+        if (equal || !s->wait || answer < 0 || (answer != 200 && answer != 503) ||
+            call_seconds() >= end)
             break;
         (void)nanosleep(&pause, NULL);
     }
     if (answer == 200 && s->json)
         print_raw(buf_slice(&out));
     else if (answer == 200)
-        equal = show_convergence(buf_slice(&out)) == 0 && equal;
+        equal = show_convergence(buf_slice(&out), s->members) == 0 && equal;
     else if (answer > 0)
         show_error(answer, buf_slice(&out));
     if (answer == 200 && !equal && s->wait)
-        (void)fprintf(stderr, "gvctl: not equal after %u s\n", s->timeout_s);
+        (void)fprintf(stderr, "gvctl: gave up after %u s\n", limit_s);
     buf_free(&out);
     return equal ? EXIT_SUCCESS : EXIT_FAILURE;
 }
@@ -307,7 +313,7 @@ static bool take(struct settings *s, unsigned *given, int letter)
         return true;
     case 'T':
     case 'M': {
-        *given |= OF_CONVERGENCE;
+        *given |= letter == 'M' ? OF_CONVERGENCE : 0;
         unsigned *number = letter == 'T' ? &s->timeout_s : &s->members;
         *number = read_number(optarg);
         if (*number == 0)
@@ -336,7 +342,7 @@ static bool take(struct settings *s, unsigned *given, int letter)
 
 int main(int argc, char **argv)
 {
-    struct settings s = {.admin = getenv("GRAPEVINE_ADMIN"), .timeout_s = 60};
+    struct settings s = {.admin = getenv("GRAPEVINE_ADMIN")};
     unsigned given = 0;
     if (s.admin == NULL)
         s.admin = "http://127.0.0.1:9090";

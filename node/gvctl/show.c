@@ -351,7 +351,63 @@ static void show_differ(json_t *answer)
     show_generations(json_object_get(answer, "nodes"));
 }
 
-int show_convergence(struct slice text)
+/* Why it is not so; the first of the reasons, for it explains the others. */
+static void show_why_not(json_t *answer, unsigned members)
+{
+    json_t *nodes = json_object_get(answer, "nodes");
+    const char *name;
+    json_t *node;
+    unsigned silent = 0;
+    json_object_foreach(nodes, name, node)
+    {
+        if (json_object_get(node, "error") != NULL)
+            printf("%s%s", silent++ == 0 ? "not equal: " : ", ", name);
+    }
+    if (silent > 0) {
+        printf(" did not answer");
+        return;
+    }
+    if (json_is_true(json_object_get(answer, "equal"))) {
+        printf("too few: %zu of %u routers", json_object_size(nodes), members);
+        return;
+    }
+    unsigned joining = 0;
+    json_object_foreach(nodes, name, node)
+    {
+        if (!json_is_true(json_object_get(node, "ready")))
+            printf("%s%s", joining++ == 0 ? "not equal: " : ", ", name);
+    }
+    if (joining > 0)
+        printf(joining == 1 ? " is joining" : " are joining");
+    else
+        printf("not equal (what was just learned may still be on its way)");
+}
+
+static void show_verdict(json_t *answer, unsigned members)
+{
+    bool equal = json_is_true(json_object_get(answer, "equal"));
+    size_t count = json_object_size(json_object_get(answer, "nodes"));
+    bool good_news = equal && count >= members;
+    printf("%s", good(good_news));
+    if (!good_news)
+        show_why_not(answer, members);
+    else if (count > 1)
+        printf("equal: all %zu living routers hold the same state", count);
+    else
+        printf("equal: there is one living router");
+    printf("%s\n", plain());
+    json_t *lost = json_object_get(answer, "not_asked");
+    const char *name;
+    json_t *state;
+    unsigned shown = 0;
+    json_object_foreach(lost, name, state)
+    {
+        printf("%s%s (%s)", shown++ == 0 ? "not asked: " : ", ", name, json_string_value(state));
+    }
+    printf("%s", shown > 0 ? "\n" : "");
+}
+
+int show_convergence(struct slice text, unsigned members)
 {
     json_t *answer = parse_object(text);
     if (answer == NULL)
@@ -365,7 +421,7 @@ int show_convergence(struct slice text)
     {
         const char *error = json_string_value(json_object_get(node, "error"));
         if (error != NULL) {
-            printf("%-*s %sno answer: %s%s\n", NAME_WIDTH, name, good(false), error, plain());
+            printf("%-*s %sdid not answer: %s%s\n", NAME_WIDTH, name, good(false), error, plain());
             continue;
         }
         printf("%-*s %-16s %-16s %-16s %-16s %11zu %12.0f%s\n", NAME_WIDTH, name,
@@ -377,10 +433,7 @@ int show_convergence(struct slice text)
     printf("\n");
     if (!equal)
         show_differ(answer);
-    printf("%s%s%s\n", good(equal),
-           equal ? "equal: all routers hold the same state"
-                 : "not equal (what was just learned may still be on its way)",
-           plain());
+    show_verdict(answer, members);
     json_decref(answer);
     return 0;
 }

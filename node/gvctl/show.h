@@ -11,7 +11,8 @@ int show_replicas(struct slice json);
 int show_explain(struct slice json);
 int show_explain_all(struct slice json);
 int show_members(struct slice json);
-int show_convergence(struct slice json);
+/* `members`: so many routers are wanted; 0: any number. */
+int show_convergence(struct slice json, unsigned members);
 
 /* Whether a /convergence says that all routers hold the same, and that they are at least so many.
  */

@@ -194,6 +194,58 @@ class Members(Clustered):
             self.wait_alive(r, ["r1", "r2", "r3"])
         self.converge(nodes[0], 3)
 
+    def test_convergence_says_what_is_amiss(self):
+        """It was equal with itself before it had joined anybody, and blamed the way for the dead."""
+        e = self.engine()
+        early = self.node("r0", [e], join="%s:%d" % (HOST, closed_port()), ready=False)
+        status, out, err = gvctl("convergence", admin=early.admin_port)
+        if early.admin("GET", "/readyz").status == 503:  # for 3 s
+            self.assertEqual((status, err), (1, ""))
+            self.assertIn("not equal: r0 is joining", out)
+            self.assertEqual(early.admin("GET", "/convergence").json["equal"], False)
+        early.stop()
+        nodes = self.cluster(3, [e])
+        self.assertIn("equal: all 3 living routers", self.converge(nodes[0], 3))
+        status, out, err = gvctl("convergence", "--members", "5", admin=nodes[0].admin_port)
+        self.assertEqual((status, err), (1, ""))
+        self.assertIn("too few: 3 of 5 routers", out)
+        nodes[2].signal(signal.SIGKILL)
+        nodes[2].stopped = True
+        nodes[2].wait()
+        status, out, err = gvctl("convergence", admin=nodes[0].admin_port)
+        if "not asked" not in out:  # it is not known to be dead yet
+            self.assertEqual((status, err), (1, ""))
+            self.assertIn("not equal: r3 did not answer", out)
+            self.assertNotIn("on its way", out)
+        wait_for(lambda: self.members(nodes[0])["r3"]["state"] == "dead", "r3 dead")
+        out = self.converge(nodes[0], 2)
+        self.assertIn("equal: all 2 living routers", out)
+        self.assertIn("not asked: r3 (dead)", out)
+
+    def test_a_router_that_hangs_keeps_nobody_waiting(self):
+        nodes = self.cluster(3, [self.engine()])
+        nodes[2].signal(signal.SIGSTOP)
+        began = time.monotonic()
+        for args in (("replicas",), ("convergence",), ("convergence", "--wait"), ("drain", "a:1")):
+            status, out, err = gvctl(*args, "--timeout", "1", admin=nodes[2].admin_port)
+            self.assertEqual((status, out), (1, ""))
+            self.assertIn("did not answer within 1 s", err)
+        self.assertLess(time.monotonic() - began, 20)
+        wait_for(lambda: self.members(nodes[0])["r3"]["state"] == "dead", "r3 dead")
+        self.assertIn("not asked: r3 (dead)", self.converge(nodes[0], 2))
+        nodes[2].signal(signal.SIGCONT)
+        self.wait_alive(nodes[0], ["r1", "r2", "r3"])
+        self.converge(nodes[0], 3)
+
+    def test_a_question_ends_with_who_dies_of_it(self):
+        nodes = self.cluster(2, [self.engine()])
+        nodes[1].signal(signal.SIGSTOP)
+        status, out, err = gvctl("convergence", admin=nodes[0].admin_port)
+        if "not asked" not in out:
+            self.assertIn("r2 did not answer", out)
+            self.assertNotIn("time", out, "it was given up before the time was up")
+        nodes[1].signal(signal.SIGCONT)
+
     def test_a_router_that_leaves_says_so(self):
         nodes = self.cluster(3, [self.engine()])
         nodes[2].signal(signal.SIGTERM)
@@ -550,6 +602,29 @@ class Shared(Clustered):
             self.assertEqual(status, 1)
             self.assertIn(word, err)
 
+    def test_a_replica_is_named_in_full(self):
+        e = self.engine()
+        r = self.router([e, self.engine()])
+        r.wait_up(2)
+        for name, word in (("foo", "the port is missing"), ("http://foo", "the port is missing"),
+                           ("https://foo:1", "https is not supported"), ("foo:99999", "1 to 65535"),
+                           ("[::1]:0", "1 to 65535"), ("foo:x", "1 to 65535"),
+                           ("foo:1/v1", "no path"), ("x y", "HOST:PORT"), ("", "No replica")):
+            for command in ("add", "remove", "drain", "undrain"):
+                status, out, err = gvctl(command, name, admin=r.admin_port)
+                self.assertEqual((status, out), (1, ""), (command, name))
+                self.assertIn(word, err)
+        status, _, err = gvctl("drain", "foo:1", admin=r.admin_port)
+        self.assertIn("gvctl replicas", err)
+        got = r.admin("POST", "/drain")
+        self.assertEqual((got.status, got.json["error"]["param"]), (400, "replica"))
+        self.assertIn("?replica=HOST:PORT", got.json["error"]["message"])
+        for command, health in (("drain", "draining"), ("undrain", "up")):
+            self.assertEqual(gvctl(command, "http://%s/" % e.name, admin=r.admin_port)[0], 0)
+            rows = {x["name"]: x["health"] for x in r.admin("GET", "/replicas").json}
+            self.assertEqual(rows[e.name], health)
+        self.assertEqual(gvctl("remove", "http://" + e.name, admin=r.admin_port)[0], 0)
+
     def test_a_router_alone_can_change_its_replicas_too(self):
         sims = [self.sim(*FAST) for _ in range(2)]
         r = self.router([sims[0].url])
@@ -596,7 +671,9 @@ class Shared(Clustered):
             f.write("sesame\n")
         r = self.router([self.engine()], "--admin-token-file", path)
         for method, target in (("POST", "/replicas?replica=a:1"), ("DELETE", "/replicas?replica=a:1")):
-            self.assertEqual(r.admin(method, target).status, 401)
+            got = r.admin(method, target)
+            self.assertEqual(got.status, 401)
+            self.assertIn("--token-file", got.json["error"]["message"])
         got = r.admin("POST", "/replicas?replica=a:1", headers=[("Authorization", "Bearer sesame")])
         self.assertEqual(got.status, 200, got)
 
