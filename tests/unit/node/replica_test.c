@@ -343,6 +343,7 @@ static void what_answers_told_others_counts_here(void **state)
     others.grown_ppm = told.grown_ppm;
     others.shrunk_ppm = told.shrunk_ppm;
     node_replica_others(&heard, &others);
+    assert_int_equal(told.predicted.told, 10); /* counters are left alone then */
     assert_true(told.belief.factor < 0.9);
     assert_true(fabs(heard.belief.factor - told.belief.factor) < 1e-5);
     assert_int_equal(heard.grown_ppm + heard.shrunk_ppm, 0); /* and goes no further */
