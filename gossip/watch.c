@@ -56,6 +56,10 @@ static void take_round_trip(struct gossip *g, struct peer *p, const struct frame
     uint32_t rtt = (uint32_t)g->now_us - f->echo - f->held;
     if (rtt > RTT_MAX_US)
         return; /* an echo of another life, or the rounding of `sent` */
+    /* Who slept finds packets that waited for it, and so measures its sleep and not the way. */
+    bool late = g->health > 0 || f->health > 0;
+    if (late && rtt > (p->rtt_us != 0 ? p->rtt_us : LATE_US))
+        return;
     p->rtt_us = p->rtt_us == 0 ? rtt : (7 * p->rtt_us + rtt) / 8;
     if (p->rtt_us == 0)
         p->rtt_us = 1;

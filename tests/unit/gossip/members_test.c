@@ -96,6 +96,56 @@ static void test_who_slept_accuses_nobody(void **state)
     net_finish(net);
 }
 
+/* What came for a node that is stopped waits in its socket's buffer. */
+static struct {
+    unsigned to, count;
+    struct gossip_address from[512];
+    uint8_t bytes[512][1500];
+    size_t len[512];
+} waiting;
+
+static void wait_for_it(void *context, unsigned to, const struct gossip_address *from,
+                        const uint8_t *bytes, size_t len)
+{
+    const struct net *net = context;
+    if (to != waiting.to || !net->nodes[to].paused || waiting.count == 512)
+        return;
+    waiting.from[waiting.count] = *from;
+    memcpy(waiting.bytes[waiting.count], bytes, len);
+    waiting.len[waiting.count++] = len;
+}
+
+/* After SIGCONT both sides told the pause as round trip. */
+static void test_a_sleep_is_no_round_trip(void **state)
+{
+    (void)state;
+    struct net *net = net_new_meshed(3, 9);
+    net_for(net, 5 * SECOND);
+    waiting.to = 2;
+    waiting.count = 0;
+    net->tap = wait_for_it;
+    net->tap_context = net;
+    net->nodes[2].paused = true;
+    net_for(net, 1500 * MS);
+    net->nodes[2].paused = false;
+    assert_true(waiting.count > 0);
+    for (unsigned i = 0; i < waiting.count; i++)
+        net_inject(net, 2, &waiting.from[i], waiting.bytes[i], waiting.len[i]);
+    for (unsigned ms = 0; ms < 3000; ms += 10) {
+        net_for(net, 10 * MS);
+        for (unsigned i = 0; i < 2; i++) {
+            struct gossip_member m;
+            assert_int_equal(gossip_member_find(net->nodes[i].gossip, net_node(2), net->now_us, &m),
+                             0);
+            assert_in_range(m.rtt_us, 1, 50 * MS);
+            assert_int_equal(gossip_member_find(net->nodes[2].gossip, net_node(i), net->now_us, &m),
+                             0);
+            assert_in_range(m.rtt_us, 1, 50 * MS);
+        }
+    }
+    net_finish(net);
+}
+
 static void test_leave_is_told_at_once(void **state)
 {
     (void)state;
@@ -423,6 +473,7 @@ int main(void)
         cmocka_unit_test(test_helpers_save_whom_only_one_cannot_hear),
         cmocka_unit_test(test_a_suspect_refutes),
         cmocka_unit_test(test_who_slept_accuses_nobody),
+        cmocka_unit_test(test_a_sleep_is_no_round_trip),
         cmocka_unit_test(test_leave_is_told_at_once),
         cmocka_unit_test(test_a_partition_heals_by_itself),
         cmocka_unit_test(test_seeds_are_tried_for_ever),
