@@ -31,6 +31,12 @@ void deadline_set(struct deadline_queue *q, struct deadline *d, uint64_t now_ms)
     q->head.prev = d;
 }
 
+void deadline_shift(struct deadline_queue *q, uint64_t by_ms)
+{
+    for (struct deadline *d = q->head.next; d != &q->head; d = d->next)
+        d->at_ms += by_ms;
+}
+
 void deadline_run(struct deadline_queue *q, uint64_t now_ms)
 {
     while (q->head.next != &q->head && q->head.next->at_ms <= now_ms) {

@@ -76,8 +76,11 @@ int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *o
 void io_gossip_reload(struct shell *shell)
 {
     struct io_gossip *g = shell->gossip;
-    if (g == NULL || shell->options->insecure_gossip)
+    if (g == NULL || shell->options->insecure_gossip) {
+        log_event(shell->log, LOG_INFO, "nothing_to_read",
+                  LOG_CSTR("why", "SIGHUP reads the cluster key file again, and there is none"));
         return;
+    }
     char message[IO_KEYS_MESSAGE];
     struct gossip_keyring ring;
     if (io_gossip_keys_load(&ring, shell->options, shell->log, message) != 0) {

@@ -22,10 +22,17 @@ enum { LISTEN_BACKLOG = 4096, ROUTER_TICK_MS = 1000, LOG_FLUSH_MS = 60000, SPARE
 
 /* --- time ----------------------------------------------------------------------------------- */
 
+/* After a pause (a stopped process, a machine that slept) the answers that came meanwhile are still
+ * to be read: nobody was slow, so all time limits move by the pause, and no check begins on a
+ * connection that may be closed by now. A loop that is late time after time is only slow. */
 static void on_tick(uv_timer_t *timer)
 {
     struct shell *shell = timer->data;
     uint64_t now = shell_now_ms(shell);
+    uint64_t late = now - shell->ticked_ms;
+    bool paused = late >= SHELL_PAUSE_MS && !shell->paused;
+    shell->ticked_ms = now;
+    shell->paused = paused;
     struct deadline_queue *queues[] = {
         &shell->client_head,
         &shell->client_idle,
@@ -41,8 +48,11 @@ static void on_tick(uv_timer_t *timer)
         &shell->fetch_sglang,
         &shell->fetch_failed,
     };
-    for (size_t i = 0; i < ARRAY_LEN(queues); i++)
+    for (size_t i = 0; i < ARRAY_LEN(queues); i++) {
+        if (paused)
+            deadline_shift(queues[i], late);
         deadline_run(queues[i], now);
+    }
     if (now - shell->router_ticked_ms >= ROUTER_TICK_MS) {
         shell->router_ticked_ms = now;
         struct timespec wall;
@@ -55,7 +65,8 @@ static void on_tick(uv_timer_t *timer)
         shell->log_flushed_ms = now;
         log_flush(shell->log);
     }
-    prober_tick(shell);
+    if (!paused)
+        prober_tick(shell);
     io_gossip_tick(shell);
     if (shell->draining && now - shell->drain_started_ms >= shell->options->drain_timeout_ms) {
         log_event(shell->log, LOG_WARN, "drain_timeout",
@@ -343,15 +354,14 @@ int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options 
         return err;
     check_file_limit(shell);
     static const int numbers[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
-    /* A router without a key file has nothing to read again: hanging up ends it, as usual. */
-    size_t count = ARRAY_LEN(numbers) - (options->cluster_key_file[0] == '\0');
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         CHECK(uv_signal_init(loop, &shell->signals[i]) == 0);
         shell->signals[i].data = shell;
         CHECK(uv_signal_start(&shell->signals[i], on_signal, numbers[i]) == 0);
     }
     CHECK(uv_timer_init(loop, &shell->tick) == 0);
     shell->tick.data = shell;
+    shell->ticked_ms = shell_now_ms(shell);
     CHECK(uv_timer_start(&shell->tick, on_tick, SHELL_TICK_MS, SHELL_TICK_MS) == 0);
     err = prober_start(shell);
     return err == 0 ? io_gossip_start(shell) : err;

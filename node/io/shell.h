@@ -28,6 +28,7 @@ enum {
     SHELL_READ_BYTES = 65536,
     SHELL_OUT_BYTES_HIGH = 256 * 1024, /* queued towards a slow client: stop reading the engine */
     SHELL_TICK_MS = 50,
+    SHELL_PAUSE_MS = 1000,                   /* between two ticks: the process stood still */
     SHELL_ENGINE_HEAD_BYTES_MAX = 64 * 1024, /* of an answer; then it is malformed */
     SHELL_FRESH_MS = 500,   /* a drain waits so long for the first request of a connection */
     SHELL_LINGER_MS = 2000, /* after an error answer: how long a client may still talk */
@@ -107,12 +108,14 @@ struct shell {
 
     struct shell_listener listeners[2]; /* by enum shell_port */
     uv_timer_t tick;
-    uv_signal_t signals[4]; /* TERM, INT, USR1; HUP where there is a key file */
+    uv_signal_t signals[4]; /* TERM, INT, USR1, HUP */
     bool draining;
     bool leaving; /* drained: the other routers are told */
     uint64_t drain_started_ms;
     uint64_t started_ms;
     uint64_t router_ticked_ms;
+    uint64_t ticked_ms;
+    bool paused; /* before the last tick the loop stood still */
     uint64_t log_flushed_ms;
     int exit_code;
     char *admin_token; /* NULL: none is asked for */

@@ -49,6 +49,25 @@ static void arming_again_moves_it_to_the_back(void **state)
     assert_int_equal(fired, 1);
 }
 
+static void a_pause_is_nobodys_fault(void **state)
+{
+    (void)state;
+    struct deadline_queue q;
+    deadline_queue_init(&q, 100);
+    struct deadline a = {.expired = on_expired};
+    struct deadline b = {.expired = on_expired};
+    fired = 0;
+    deadline_set(&q, &a, 0);
+    deadline_set(&q, &b, 10);
+    deadline_shift(&q, 5000);
+    deadline_run(&q, 5099);
+    assert_int_equal(fired, 0);
+    deadline_run(&q, 5100);
+    assert_int_equal(fired, 1);
+    deadline_run(&q, 5110);
+    assert_int_equal(fired, 2);
+}
+
 static struct deadline_queue other;
 
 static void on_expired_rearm(struct deadline *d)
@@ -87,6 +106,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fires_in_order_and_only_when_due),
         cmocka_unit_test(arming_again_moves_it_to_the_back),
+        cmocka_unit_test(a_pause_is_nobodys_fault),
         cmocka_unit_test(may_be_armed_again_from_its_callback),
         cmocka_unit_test(zero_turns_a_limit_off),
     };
