@@ -38,7 +38,7 @@ void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log
 void io_log_cycle_level(struct node_log *log)
 {
     log->level = log->level == LOG_DEBUG ? LOG_ERROR : (enum log_level)(log->level + 1);
-    log_event(log, LOG_ERROR, "log_level", LOG_CSTR("level", log_level_name(log->level)));
+    log_event(log, LOG_ERROR, "log_level", LOG_CSTR("now", log_level_name(log->level)));
 }
 
 uint64_t io_log_dropped(const struct node_log *log)

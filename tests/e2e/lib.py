@@ -35,6 +35,13 @@ def binary(name):
     return path
 
 
+def each_once(pairs):
+    """A JSON object of the log; a key that comes twice is a mistake of the router's."""
+    if len(dict(pairs)) < len(pairs):
+        raise AssertionError("a key comes twice: %s" % pairs)
+    return dict(pairs)
+
+
 def wait_for(condition, what, limit=LIMIT, step=0.005):
     """Polls until condition() is true; returns its value."""
     end = time.monotonic() + limit
@@ -574,7 +581,7 @@ class Router(Process):
         out = []
         for line in list(self.lines):
             try:
-                event = json.loads(line)
+                event = json.loads(line, object_pairs_hook=each_once)
             except ValueError:
                 continue
             if name is None or event.get("event") == name:
