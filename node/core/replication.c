@@ -1,6 +1,7 @@
 /* The life of the seam, and what the gossip calls. */
 #include "node/core/replication_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -11,7 +12,8 @@ enum {
     ALONE_US = 3000000,
     RECONCILE_US = 1000000,
     REPORTS_US = 100000, /* the others' reports are taken in at most so often */
-    WATCH_US = 60000000, /* limits and conflicts are told at most so often */
+    WATCH_US = 1000000,
+    TOLD_US = 60000000, /* limits and conflicts are told at most so often */
 };
 
 const char *node_replication_event_text(enum node_replication_event event)
@@ -27,19 +29,27 @@ const char *node_replication_event_text(enum node_replication_event event)
         [NODE_REPLICATION_CLOCK_BACK] = "cluster_clock_back",
         [NODE_REPLICATION_MISMATCH] = "member_mismatch",
         [NODE_REPLICATION_NAME_TAKEN] = "name_taken",
+        [NODE_REPLICATION_REFUSED_KEY] = "gossip_refused_key",
         [NODE_REPLICATION_REPLICAS_FULL] = "replicas_full",
     };
     CHECK(event < ARRAY_LEN(texts));
     return texts[event];
 }
 
-void node_replication_event(struct node_replication *n, enum node_replication_event event,
-                            uint64_t node, int64_t value)
+void node_replication_event_detail(struct node_replication *n, enum node_replication_event event,
+                                   uint64_t node, int64_t value, const char *detail)
 {
     if (!n->io.event)
         return;
     const struct node_peer *p = node_replication_peer(n, node);
-    n->io.event(n->io.context, event, slice_of_cstr(p ? p->name : ""), value);
+    n->io.event(n->io.context, event, slice_of_cstr(p ? p->name : ""), value,
+                slice_of_cstr(detail));
+}
+
+void node_replication_event(struct node_replication *n, enum node_replication_event event,
+                            uint64_t node, int64_t value)
+{
+    node_replication_event_detail(n, event, node, value, "");
 }
 
 /* --- members -------------------------------------------------------------------------------- */
@@ -56,6 +66,28 @@ struct node_peer *node_replication_peer(const struct node_replication *n, uint64
 bool node_peer_lives(const struct node_peer *p)
 {
     return p->state == GOSSIP_ALIVE || p->state == GOSSIP_SUSPECT;
+}
+
+static void put_difference(char out[NODE_DETAIL_MAX], const char *what, uint32_t there_ms,
+                           uint32_t here_ms)
+{
+    size_t len = strlen(out);
+    if (there_ms != here_ms)
+        (void)snprintf(out + len, NODE_DETAIL_MAX - len, "%s%s %.15gs, here %.15gs",
+                       len > 0 ? "; " : "", what, there_ms / 1000.0, here_ms / 1000.0);
+}
+
+void node_peer_differs(const struct node_replication *n, const struct node_peer *p,
+                       char out[NODE_DETAIL_MAX])
+{
+    struct node_agreement here = node_router_agreement(n->router);
+    out[0] = '\0';
+    put_difference(out, "generation", p->agreement.generation_ms, here.generation_ms);
+    put_difference(out, "ttl", p->agreement.ttl_ms, here.ttl_ms);
+    size_t len = strlen(out);
+    if (p->agreement.hash != here.hash)
+        (void)snprintf(out + len, NODE_DETAIL_MAX - len, "%sthe hash line of the key file",
+                       len > 0 ? "; " : "");
 }
 
 static const char *name_of(void *context, uint64_t router)
@@ -112,10 +144,12 @@ static void on_member(void *context, const struct gossip_member *m, uint64_t now
     p->epoch = epoch;
     p->state = m->state;
     if (node_meta_read(p, slice_of((const char *)m->meta, m->meta_len)) != ERR_OK)
-        p->fingerprint = 0;
+        p->agreement = (struct node_agreement){0};
     tell_state(n, p);
     n->reports_due_us = 0;
-    bool mismatch = node_peer_lives(p) && p->fingerprint != node_router_fingerprint(n->router);
+    char differs[NODE_DETAIL_MAX];
+    node_peer_differs(n, p, differs);
+    bool mismatch = node_peer_lives(p) && differs[0] != '\0';
     if (node_peer_lives(p) && !lived && known)
         node_reconcile_lost(n, m->node, now_us); /* either side may lack what was told meanwhile */
     if (node_peer_lives(p) && !lived)
@@ -125,14 +159,22 @@ static void on_member(void *context, const struct gossip_member *m, uint64_t now
     else if (lived && m->state == GOSSIP_LEFT)
         node_replication_event(n, NODE_REPLICATION_MEMBER_LEFT, m->node, 0);
     if (mismatch && !p->mismatch)
-        node_replication_event(n, NODE_REPLICATION_MISMATCH, m->node, 0);
+        node_replication_event_detail(n, NODE_REPLICATION_MISMATCH, m->node, 0, differs);
     p->mismatch = mismatch;
 }
 
 /* --- metadata ------------------------------------------------------------------------------- */
 
 /* Fields of tag, length and bytes; tags that a reader does not know are passed over. */
-enum { META_ADMIN = 1, META_VERSION, META_STARTED, META_FINGERPRINT, META_READY };
+enum {
+    META_ADMIN = 1,
+    META_VERSION,
+    META_STARTED,
+    META_HASH,
+    META_READY,
+    META_GENERATION,
+    META_TTL,
+};
 
 static void put_field(struct wire_writer *w, uint8_t tag, const void *bytes, size_t len)
 {
@@ -154,8 +196,11 @@ static struct slice meta_write(const struct node_replication *n, uint8_t out[GOS
     put_field(&w, META_ADMIN, n->admin, strlen(n->admin));
     put_field(&w, META_VERSION, GRAPEVINE_VERSION, strlen(GRAPEVINE_VERSION));
     put_number(&w, META_STARTED, n->started_ms);
-    put_number(&w, META_FINGERPRINT, node_router_fingerprint(n->router));
+    struct node_agreement agreement = node_router_agreement(n->router);
+    put_number(&w, META_HASH, agreement.hash);
     put_number(&w, META_READY, n->ready);
+    put_number(&w, META_GENERATION, agreement.generation_ms);
+    put_number(&w, META_TTL, agreement.ttl_ms);
     CHECK(!w.bad);
     return slice_of((const char *)out, wire_written(&w));
 }
@@ -181,10 +226,14 @@ int node_meta_read(struct node_peer *p, struct slice meta)
             text_read(p->version, sizeof p->version, bytes);
         else if (tag == META_STARTED)
             p->started_ms = wire_read_u64(&number);
-        else if (tag == META_FINGERPRINT)
-            p->fingerprint = wire_read_u64(&number);
+        else if (tag == META_HASH)
+            p->agreement.hash = wire_read_u64(&number);
         else if (tag == META_READY)
             p->ready = wire_read_u64(&number) != 0;
+        else if (tag == META_GENERATION)
+            p->agreement.generation_ms = (uint32_t)wire_read_u64(&number);
+        else if (tag == META_TTL)
+            p->agreement.ttl_ms = (uint32_t)wire_read_u64(&number);
     }
     return ERR_OK;
 }
@@ -365,14 +414,27 @@ static void watch(struct node_replication *n, uint64_t now_us)
         return;
     n->watch_due_us = now_us + WATCH_US;
     struct gossip_stats g;
+    char at[NODE_ADDRESS_MAX];
     gossip_stats(n->gossip, &g);
-    if (g.name_conflicts > n->name_conflicts)
-        node_replication_event(n, NODE_REPLICATION_NAME_TAKEN, 0,
-                               (int64_t)(g.name_conflicts - n->name_conflicts));
-    n->name_conflicts = g.name_conflicts;
+    if (g.name_conflicts > n->name_taken.count && now_us >= n->name_taken.again_us) {
+        node_address_text(&g.name_conflict_at, at);
+        node_replication_event_detail(n, NODE_REPLICATION_NAME_TAKEN, g.name_conflict,
+                                      (int64_t)(g.name_conflicts - n->name_taken.count), at);
+        n->name_taken.count = g.name_conflicts;
+        n->name_taken.again_us = now_us + TOLD_US;
+    }
+    if (g.refused_hellos > n->refused_key.count && now_us >= n->refused_key.again_us) {
+        node_address_text(&g.refused_hello_from, at);
+        node_replication_event_detail(n, NODE_REPLICATION_REFUSED_KEY, 0,
+                                      (int64_t)(g.refused_hellos - n->refused_key.count), at);
+        n->refused_key.count = g.refused_hellos;
+        n->refused_key.again_us = now_us + TOLD_US;
+    }
     unsigned replicas = node_router_replica_count(n->router);
-    if (replicas == NODE_REPLICAS_MAX)
+    if (replicas == NODE_REPLICAS_MAX && now_us >= n->replicas_full.again_us) {
         node_replication_event(n, NODE_REPLICATION_REPLICAS_FULL, 0, replicas);
+        n->replicas_full.again_us = now_us + TOLD_US;
+    }
 }
 
 void node_replication_run(struct node_replication *n, uint64_t now_us)

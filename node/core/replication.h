@@ -37,7 +37,7 @@ enum node_call_kind {
     NODE_CALL_EXPLAIN,      /* request: a packed node_request; answer: its cost table as JSON */
 };
 
-/* What operators should know; the value in brackets. */
+/* What operators should know; the value in brackets, the detail in words after a colon. */
 enum node_replication_event {
     NODE_REPLICATION_MEMBER_ALIVE, /* new, or back */
     NODE_REPLICATION_MEMBER_DEAD,  /* its load no longer counts */
@@ -47,8 +47,10 @@ enum node_replication_event {
     NODE_REPLICATION_LOST,            /* deltas of a member are lost: anti-entropy repairs that */
     NODE_REPLICATION_CLOCK_FORWARD,   /* this node was behind the cluster [ms] */
     NODE_REPLICATION_CLOCK_BACK,      /* it was ahead of the majority, and joins anew [ms] */
-    NODE_REPLICATION_MISMATCH,        /* a member's hash key or length of generations is another */
-    NODE_REPLICATION_NAME_TAKEN,      /* another node that lives has this node's name */
+    NODE_REPLICATION_MISMATCH,        /* a member has settings that all must share: which */
+    NODE_REPLICATION_NAME_TAKEN,      /* two nodes that live have the member's name, or, without a
+                                         member, this node's [signs]: where another of them is */
+    NODE_REPLICATION_REFUSED_KEY,     /* somebody without the key asks to join [times]: where */
     NODE_REPLICATION_REPLICAS_FULL,   /* the cluster knows [so many] replicas: no more fit */
     NODE_REPLICATION_EVENTS,
 };
@@ -65,9 +67,10 @@ struct node_replication_io {
     /* The router has a replica that it did not have (or one came back or went): the shell begins or
      * ends probing it. May be NULL; otherwise it takes the place of node_router_watch(). */
     void (*replica)(void *context, unsigned replica, bool present);
-    /* Something for the log, see the enum. `member` is its name (empty: none). May be NULL. */
+    /* Something for the log, see the enum. `member` is its name; it and `detail` are empty where
+     * there is none. May be NULL. */
     void (*event)(void *context, enum node_replication_event event, struct slice member,
-                  int64_t value);
+                  int64_t value, struct slice detail);
 };
 
 struct node_replication_config {

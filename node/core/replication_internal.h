@@ -15,6 +15,8 @@ enum {
     NODE_ASKS_MAX = 4,
     NODE_ADMIN_MAX = 96,
     NODE_VERSION_MAX = 32,
+    NODE_DETAIL_MAX = 160,
+    NODE_ADDRESS_MAX = 64,
 };
 
 /* A member, with what its metadata says. */
@@ -24,8 +26,8 @@ struct node_peer {
     enum gossip_state state;
     bool ready;
     bool mismatch;
-    uint64_t fingerprint;
-    uint64_t started_ms; /* cluster time at its start */
+    struct node_agreement agreement; /* all 0: it has not told any */
+    uint64_t started_ms;             /* cluster time at its start */
     char name[GOSSIP_NAME_MAX + 1];
     char admin[NODE_ADMIN_MAX + 1];
     char version[NODE_VERSION_MAX + 1];
@@ -139,7 +141,10 @@ struct node_replication {
     struct buf message; /* scratch */
     uint64_t reports_due_us;
     uint64_t watch_due_us;
-    uint64_t name_conflicts; /* told */
+    struct {
+        uint64_t again_us; /* not told before */
+        uint64_t count;    /* told */
+    } name_taken, refused_key, replicas_full;
 
     uint32_t call_id;
     struct node_call calls[NODE_CALLS_MAX];
@@ -157,6 +162,13 @@ static inline uint64_t node_replication_ms(uint64_t now_us)
 
 void node_replication_event(struct node_replication *n, enum node_replication_event event,
                             uint64_t node, int64_t value);
+void node_replication_event_detail(struct node_replication *n, enum node_replication_event event,
+                                   uint64_t node, int64_t value, const char *detail);
+/* What the member has set otherwise than this node; empty: nothing. */
+void node_peer_differs(const struct node_replication *n, const struct node_peer *p,
+                       char out[NODE_DETAIL_MAX]);
+/* HOST:PORT; empty: not known. */
+void node_address_text(const struct gossip_address *a, char out[NODE_ADDRESS_MAX]);
 /* The member's row, or NULL. */
 struct node_peer *node_replication_peer(const struct node_replication *n, uint64_t node);
 /* Alive, or merely suspected. */

@@ -49,22 +49,21 @@ static void put_hex(struct json_writer *w, const char *key, uint64_t value)
 
 /* --- members -------------------------------------------------------------------------------- */
 
-static void put_address(struct json_writer *w, const struct gossip_address *a)
+void node_address_text(const struct gossip_address *a, char out[NODE_ADDRESS_MAX])
 {
-    char text[64];
-    if (a->port == 0) {
-        text[0] = '\0';
-    } else if (a->family == 6) {
-        int at = snprintf(text, sizeof text, "[");
+    out[0] = '\0';
+    if (a->port == 0)
+        return;
+    if (a->family == 6) {
+        int at = snprintf(out, NODE_ADDRESS_MAX, "[");
         for (unsigned i = 0; i < 16; i += 2)
-            at += snprintf(text + at, sizeof text - (size_t)at, "%s%x", i > 0 ? ":" : "",
+            at += snprintf(out + at, NODE_ADDRESS_MAX - (size_t)at, "%s%x", i > 0 ? ":" : "",
                            (unsigned)(a->ip[i] << 8 | a->ip[i + 1]));
-        (void)snprintf(text + at, sizeof text - (size_t)at, "]:%u", a->port);
+        (void)snprintf(out + at, NODE_ADDRESS_MAX - (size_t)at, "]:%u", a->port);
     } else {
-        (void)snprintf(text, sizeof text, "%u.%u.%u.%u:%u", a->ip[0], a->ip[1], a->ip[2], a->ip[3],
-                       a->port);
+        (void)snprintf(out, NODE_ADDRESS_MAX, "%u.%u.%u.%u:%u", a->ip[0], a->ip[1], a->ip[2],
+                       a->ip[3], a->port);
     }
-    put_text(w, "address", text);
 }
 
 /* Up to where a member has heard each author, as it told last; this node's own word for itself. */
@@ -119,14 +118,20 @@ static void put_member(struct json_writer *w, const struct node_replication *n,
     put_bool(w, "ready", m->self ? n->ready : p && p->ready);
     put_u64(w, "incarnation", m->incarnation);
     put_u64(w, "epoch_ms", m->incarnation >> 16);
-    put_address(w, &m->address);
+    char address[NODE_ADDRESS_MAX];
+    node_address_text(&m->address, address);
+    put_text(w, "address", address);
     put_text(w, "admin", m->self ? n->admin : p ? p->admin : "");
     if (p) {
         put_text(w, "version", p->version);
         put_u64(w, "started_ms", p->started_ms);
     }
-    if (p && p->mismatch)
+    if (p && p->mismatch) {
+        char differs[NODE_DETAIL_MAX];
+        node_peer_differs(n, p, differs);
         put_bool(w, "mismatch", true);
+        put_text(w, "differs", differs);
+    }
     if (!m->self) {
         put_bool(w, "session", m->session);
         put_ms(w, "heard_ms_ago",

@@ -19,9 +19,12 @@ uint32_t node_router_generation_ms(const struct node_router *r)
     return r->config.generation_ms;
 }
 
-uint64_t node_router_fingerprint(const struct node_router *r)
+struct node_agreement node_router_agreement(const struct node_router *r)
 {
-    return hash64(&r->config.secret, &r->config.generation_ms, sizeof r->config.generation_ms);
+    static const char name[] = "the name of a secret";
+    return (struct node_agreement){.generation_ms = r->config.generation_ms,
+                                   .ttl_ms = r->config.ttl_ms,
+                                   .hash = hash64(&r->config.secret, name, sizeof name)};
 }
 
 void node_router_names(struct node_router *r, const char *(*name)(void *context, uint64_t router),

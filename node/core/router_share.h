@@ -24,8 +24,12 @@ enum {
 /* Owned by the router; another one after node_router_rewind(). */
 struct crdt_state *node_router_state(struct node_router *r);
 uint32_t node_router_generation_ms(const struct node_router *r);
-/* Names the settings on which all routers must agree: equal exactly if they are. */
-uint64_t node_router_fingerprint(const struct node_router *r);
+/* The settings on which all routers must agree. */
+struct node_agreement {
+    uint32_t generation_ms, ttl_ms;
+    uint64_t hash; /* names the secret that keys the hashes of prompts */
+};
+struct node_agreement node_router_agreement(const struct node_router *r);
 
 /* Reports what changed since the last call. Cheap when nothing did. */
 void node_router_collect(struct node_router *r, uint64_t now_ms);

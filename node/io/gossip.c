@@ -107,32 +107,48 @@ static void on_replica(void *context, unsigned replica, bool present)
     shell_replica(g->shell, replica, present);
 }
 
+/* How an event is called in the log is told by node/core; here: how much it matters, and what its
+ * member, value and detail are called. NULL: it has none. */
+static const struct told {
+    enum log_level level;
+    const char *member, *value, *detail;
+} told_as[NODE_REPLICATION_EVENTS] = {
+    [NODE_REPLICATION_MEMBER_ALIVE] = {LOG_INFO, "member", NULL, NULL},
+    [NODE_REPLICATION_MEMBER_DEAD] = {LOG_WARN, "member", NULL, NULL},
+    [NODE_REPLICATION_MEMBER_LEFT] = {LOG_INFO, "member", NULL, NULL},
+    [NODE_REPLICATION_READY] = {LOG_INFO, "from", "ms", NULL},
+    [NODE_REPLICATION_SNAPSHOT_FAILED] = {LOG_WARN, "member", NULL, "error"},
+    [NODE_REPLICATION_LOST] = {LOG_INFO, "member", NULL, NULL},
+    [NODE_REPLICATION_CLOCK_FORWARD] = {LOG_WARN, "member", "ms", NULL},
+    [NODE_REPLICATION_CLOCK_BACK] = {LOG_WARN, "member", "ms", NULL},
+    [NODE_REPLICATION_MISMATCH] = {LOG_ERROR, "member", NULL, "differs"},
+    [NODE_REPLICATION_NAME_TAKEN] = {LOG_ERROR, "member", "signs", "at"},
+    [NODE_REPLICATION_REFUSED_KEY] = {LOG_WARN, NULL, "count", "from"},
+    [NODE_REPLICATION_REPLICAS_FULL] = {LOG_ERROR, NULL, "replicas", NULL},
+};
+
 static void on_event(void *context, enum node_replication_event event, struct slice member,
-                     int64_t value)
+                     int64_t value, struct slice detail)
 {
     struct io_gossip *g = context;
-    enum log_level level = LOG_INFO;
-    switch (event) {
-    case NODE_REPLICATION_MEMBER_DEAD:
-    case NODE_REPLICATION_SNAPSHOT_FAILED:
-    case NODE_REPLICATION_CLOCK_FORWARD:
-    case NODE_REPLICATION_CLOCK_BACK:
-        level = LOG_WARN;
-        break;
-    case NODE_REPLICATION_MISMATCH:
-    case NODE_REPLICATION_NAME_TAKEN:
-    case NODE_REPLICATION_REPLICAS_FULL:
-        level = LOG_ERROR;
-        break;
-    default:
-        break;
-    }
+    const struct told *t = &told_as[event];
+    if (!log_enabled(g->log, t->level))
+        return;
+    struct log_field fields[4];
+    unsigned count = 0;
     if (event == NODE_REPLICATION_SNAPSHOT_FAILED)
-        log_event(g->log, level, "snapshot_failed", LOG_STR("member", member),
-                  LOG_CSTR("error", err_text((int)value)));
-    else
-        log_event(g->log, level, node_replication_event_text(event), LOG_STR("member", member),
-                  LOG_INT("value", value));
+        detail = slice_of_cstr(err_text((int)value));
+    if (t->member != NULL && member.len > 0)
+        fields[count++] = LOG_STR(t->member, member);
+    if (event == NODE_REPLICATION_READY)
+        fields[count++] = LOG_BOOL("alone", member.len == 0);
+    if (event == NODE_REPLICATION_NAME_TAKEN && member.len == 0)
+        fields[count++] = LOG_CSTR("name", g->name);
+    if (t->value != NULL)
+        fields[count++] = LOG_INT(t->value, value);
+    if (t->detail != NULL && detail.len > 0)
+        fields[count++] = LOG_STR(t->detail, detail);
+    log_event_write(g->log, t->level, node_replication_event_text(event), fields, count);
 }
 
 /* --- open ----------------------------------------------------------------------------------- */
@@ -342,10 +358,11 @@ int io_gossip_start(struct shell *shell)
         return ERR_UNREACHABLE;
     }
     if (g->options->insecure_gossip)
-        log_event(g->log, LOG_WARN, "insecure_gossip",
-                  LOG_CSTR("danger", "there is no cluster key: whoever can send to the gossip port "
-                                     "can read and change what this router believes"),
-                  LOG_CSTR("want", "gvctl keygen --out FILE, and --cluster-key-file FILE everywhere"));
+        log_event(
+            g->log, LOG_WARN, "insecure_gossip",
+            LOG_CSTR("danger", "there is no cluster key: whoever can send to the gossip port "
+                               "can read and change what this router believes"),
+            LOG_CSTR("want", "gvctl keygen --out FILE, and --cluster-key-file FILE everywhere"));
     log_event(g->log, LOG_INFO, "listening", LOG_CSTR("port_of", "gossip"),
               LOG_CSTR("host", g->bound.host), LOG_UINT("port", g->bound.port),
               LOG_CSTR("name", g->name));

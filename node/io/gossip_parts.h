@@ -18,7 +18,8 @@ enum {
     IO_CALL_ROUND_CHUNKS = 8,         /* and so many chunks: one may be small and yet take long */
     IO_SEEDS_ALONE_MS = 5000,         /* between two look-ups while nobody is there */
     IO_SEEDS_JOINED_MS = 30000,       /* and later: names move */
-    IO_SEEDS_COMPLAIN_MS = 60000,     /* between two lines about a name that is not found */
+    IO_SEEDS_COMPLAIN_MS = 60000,     /* between two lines about names that do not help */
+    IO_SEEDS_ANSWER_MS = 3000,        /* from the start until an answer is missed */
     IO_SEED_ADDRESSES_MAX = 64,       /* of one name */
 };
 
@@ -76,6 +77,7 @@ struct io_gossip {
 
     struct io_seed *seeds;
     unsigned seed_count;
+    uint64_t unanswered_ms; /* when the log is to say next that nobody answers */
 
     void (*left)(struct shell *shell); /* to be called when all know that we leave */
     uint64_t leave_until_us;

@@ -79,8 +79,34 @@ static bool is_alone(struct io_gossip *g)
     return gossip_peer_random(node_replication_gossip(g->replication), 0) == 0;
 }
 
+/* Nobody was ever met, here or there: the cluster may be split without anybody seeing it. */
+static void miss_answers(struct io_gossip *g, uint64_t now_ms)
+{
+    if (g->seed_count == 0 || now_ms < g->unanswered_ms)
+        return;
+    struct gossip_stats s;
+    gossip_stats(node_replication_gossip(g->replication), &s);
+    if (s.seeds_unknown == 0 || s.seeds_answered > 0 || !is_alone(g))
+        return;
+    g->unanswered_ms = now_ms + IO_SEEDS_COMPLAIN_MS;
+    char names[LOG_VALUE_BYTES_MAX] = "";
+    for (unsigned i = 0; i < g->seed_count; i++) {
+        const struct node_address *name = &g->seeds[i].name;
+        size_t len = strlen(names);
+        (void)snprintf(names + len, sizeof names - len,
+                       strchr(name->host, ':') != NULL ? "%s[%s]:%u" : "%s%s:%u",
+                       len > 0 ? " " : "", name->host, name->port);
+    }
+    log_event(g->log, LOG_WARN, "join_unanswered", LOG_CSTR("seeds", names),
+              LOG_CSTR("check", "that another router runs there and this is its gossip port, that "
+                                "UDP and TCP of it are open, and that both have the same key "
+                                "file"),
+              LOG_CSTR("effect", "this router goes on alone and keeps trying"));
+}
+
 void io_seeds_tick(struct io_gossip *g, uint64_t now_ms)
 {
+    miss_answers(g, now_ms);
     for (unsigned i = 0; i < g->seed_count; i++) {
         struct io_seed *s = &g->seeds[i];
         uint64_t age = now_ms - s->asked_ms;
@@ -117,6 +143,7 @@ int io_seeds_start(struct io_gossip *g)
             complain(s, "gossip-listen is IPv4 and this is not: listen to [::]");
     }
     tell(g);
+    g->unanswered_ms = shell_now_ms(g->shell) + IO_SEEDS_ANSWER_MS;
     io_seeds_tick(g, shell_now_ms(g->shell));
     return 0;
 }

@@ -73,13 +73,15 @@ static void on_replica(void *context, unsigned replica, bool present)
 }
 
 static void on_event(void *context, enum node_replication_event event, struct slice member,
-                     int64_t value)
+                     int64_t value, struct slice detail)
 {
     struct cluster_node *n = context;
     n->events[event]++;
+    (void)slice_to_cstr(detail, n->detail[event], sizeof n->detail[event]);
     if (getenv("CLUSTER_TRACE"))
-        printf("%8.3f %s: %s %.*s %lld\n", (double)n->cluster->now_us / 1e6, n->name,
-               node_replication_event_text(event), (int)member.len, member.at, (long long)value);
+        printf("%8.3f %s: %s %.*s %lld %.*s\n", (double)n->cluster->now_us / 1e6, n->name,
+               node_replication_event_text(event), SLICE_ARG(member), (long long)value,
+               SLICE_ARG(detail));
 }
 
 /* --- life ----------------------------------------------------------------------------------- */
@@ -109,7 +111,7 @@ static void make_router(struct cluster_node *n)
         .policy = "cache_aware",
         .seed = n->number + 1,
         .index_bytes = 8 << 20,
-        .generation_ms = 10000,
+        .generation_ms = n->generation_ms != 0 ? n->generation_ms : 10000,
         .ttl_ms = 600000,
         .displaced_weight = 2,
         .decode_weight = 0.5,
@@ -125,7 +127,7 @@ static void make_router(struct cluster_node *n)
         .wall_ms = wall_ms(n),
         .now_ms = cluster_ms(n->cluster),
     };
-    hash_secret_from_seed(&config.secret, 1);
+    hash_secret_from_seed(&config.secret, n->other_hash ? 2 : 1);
     assert_int_equal(node_router_create(&n->router, &config), ERR_OK);
 }
 

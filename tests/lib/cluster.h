@@ -17,11 +17,15 @@ struct cluster_node {
     unsigned number;
     char name[32];
     bool up;
-    int64_t wall_off_ms; /* set before cluster_start() */
+    /* Set before cluster_start(). */
+    int64_t wall_off_ms;
+    uint32_t generation_ms; /* 0: 10 s */
+    bool other_hash;        /* another secret than the others */
     struct node_router *router;
     struct node_replication *replication;
     unsigned events[NODE_REPLICATION_EVENTS];
-    bool has[NODE_REPLICAS_MAX]; /* what io.replica told */
+    char detail[NODE_REPLICATION_EVENTS][160]; /* of the last one */
+    bool has[NODE_REPLICAS_MAX];               /* what io.replica told */
 };
 
 struct cluster_packet {

@@ -81,11 +81,11 @@ static void on_replica(void *context, unsigned replica, bool present)
 }
 
 static void on_event(void *context, enum node_replication_event event, struct slice member,
-                     int64_t value)
+                     int64_t value, struct slice detail)
 {
     struct shell *s = context;
-    sim_say(s->w, "%s: %s %.*s %lld", s->n->name, node_replication_event_text(event),
-            SLICE_ARG(member), (long long)value);
+    sim_say(s->w, "%s: %s %.*s %lld %.*s", s->n->name, node_replication_event_text(event),
+            SLICE_ARG(member), (long long)value, SLICE_ARG(detail));
     sim_oracle_event(s->w, s->n, event);
 }
 

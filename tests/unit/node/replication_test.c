@@ -441,9 +441,12 @@ static void a_full_table_of_replicas_is_told(void **state)
     assert_int_equal(
         node_router_replica_wish(r, SLICE("one-more:80"), NODE_REPLICA_ADD, NODE_ENGINE_AUTO),
         ERR_FULL);
-    cluster_run(&c, 61 * S);
+    cluster_run(&c, 30 * S);
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(c.nodes[i].events[NODE_REPLICATION_REPLICAS_FULL], 1);
+    cluster_run(&c, 60 * S);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(c.nodes[i].events[NODE_REPLICATION_REPLICAS_FULL], 2);
     cluster_free(&c);
 }
 
@@ -496,6 +499,41 @@ static uint64_t cached(struct cluster *c, unsigned node, uint64_t seed)
     uint64_t tokens = (uint64_t)json_integer_value(json_object_get(row, "cached_tokens"));
     json_decref(root);
     return tokens;
+}
+
+/* What it does counts, what it believes does not: its requests keep the engines busy whatever its
+ * settings are, but its observations name other prompts or other times. */
+static void settings_that_differ_are_named_and_their_observations_do_not_count(void **state)
+{
+    (void)state;
+    static const char *const differs[] = {"generation 20s, here 10s",
+                                          "the hash line of the key file"};
+    for (unsigned k = 0; k < 2; k++) {
+        struct cluster c;
+        cluster_init(&c, 2, 1);
+        c.nodes[1].generation_ms = k == 0 ? 20000 : 0;
+        c.nodes[1].other_hash = k == 1;
+        cluster_start(&c, 0);
+        cluster_start(&c, 1);
+        cluster_settle(&c);
+        for (unsigned i = 0; i < 2; i++) {
+            assert_int_equal(c.nodes[i].events[NODE_REPLICATION_MISMATCH], 1);
+            cluster_replica(&c, i, "replica-0:8000");
+        }
+        assert_string_equal(c.nodes[0].detail[NODE_REPLICATION_MISMATCH], differs[k]);
+        struct chain chain;
+        cluster_prompt(&chain, 1, 8000);
+        (void)cluster_choose(&c, 1, &chain);
+        cluster_run(&c, S);
+        assert_true(number_of(&c, 0, "replica-0:8000", "load", "requests_of_others") == 1);
+        if (k == 0)
+            assert_true(cached(&c, 0, 1) == 0);
+        cluster_run(&c, 120 * S);
+        assert_int_equal(c.nodes[0].events[NODE_REPLICATION_MISMATCH], 1);
+        assert_int_equal(c.nodes[1].events[NODE_REPLICATION_MISMATCH], 1);
+        assert_int_equal(c.nodes[0].events[NODE_REPLICATION_CLOCK_BACK], 0);
+        cluster_free(&c);
+    }
 }
 
 static void say(struct cluster *c, unsigned node, uint64_t seed)
@@ -1098,6 +1136,7 @@ int main(void)
         cmocka_unit_test(draining_holds_everywhere),
         cmocka_unit_test(replicas_come_and_go_at_run_time),
         cmocka_unit_test(a_full_table_of_replicas_is_told),
+        cmocka_unit_test(settings_that_differ_are_named_and_their_observations_do_not_count),
         cmocka_unit_test(a_replica_that_nobody_names_any_more_goes),
         cmocka_unit_test(a_restart_is_noticed_once_by_all),
         cmocka_unit_test(a_refused_port_counts_once_and_only_without_a_start_time),

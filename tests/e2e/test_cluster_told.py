@@ -1,0 +1,171 @@
+"""What a router says of its cluster: somebody who reads the log finds out what is wrong."""
+
+import json
+import os
+import signal
+import socket
+import time
+import unittest
+
+from lib import HOST, LIMIT, answer, closed_port, wait_for
+from test_cluster import Clustered, Talk
+from test_engines import FAST
+
+
+def place(r):
+    return "%s:%d" % (HOST, r.gossip_port)
+
+
+class Alone(Clustered):
+    """Routers that were to be one cluster and are not."""
+
+    def missed(self, r, seeds):
+        e = r.wait_event("join_unanswered")
+        self.assertEqual((e["level"], e["seeds"]), ("warn", seeds))
+        for word in ("UDP and TCP", "key file", "another router"):
+            self.assertIn(word, e["check"])
+        ready = r.wait_event("cluster_ready")
+        self.assertEqual(ready["alone"], True)
+        self.assertNotIn("from", ready)
+        self.assertGreaterEqual(ready["ms"], 3000)
+        self.assertEqual(len(r.events("join_unanswered")), 1)  # once a minute
+
+    def test_another_key(self):
+        e = self.engine()
+        first = self.node("r1", [e])
+        other = self.node("r2", [e], join=first, key=self.new_key("other.key"))
+        self.missed(other, place(first))
+        refused = first.wait_event("gossip_refused_key")
+        self.assertEqual((refused["level"], refused["from"]), ("warn", place(other)))
+        self.assertGreaterEqual(refused["count"], 1)
+        time.sleep(1)
+        self.assertEqual(len(first.events("gossip_refused_key")), 1)
+        self.assertEqual(first.events("join_unanswered"), [])
+
+    def test_one_without_a_key(self):
+        e = self.engine()
+        first = self.node("r1", [e])
+        other = self.node("r2", [e], "--insecure-gossip", join=first, key="")
+        self.missed(other, place(first))
+        self.assertEqual(first.wait_event("gossip_refused_key")["from"], place(other))
+
+    def test_another_port(self):
+        wrong = "%s:%d" % (HOST, closed_port())
+        self.missed(self.node("r1", [self.engine()], join=wrong), wrong)
+
+    def test_who_is_found_says_nothing(self):
+        e = self.engine()
+        port = closed_port()
+        seeds = "%s:%d" % (HOST, port)
+        first = self.node("r1", [e], join=seeds, listen=seeds)  # itself among the seeds
+        second = self.node("r2", [e], join=first)
+        self.wait_alive(second, ["r1", "r2"])
+        ready = second.wait_event("cluster_ready")
+        self.assertEqual((ready["from"], ready["alone"]), ("r1", False))
+        self.assertEqual(first.wait_event("cluster_ready")["alone"], True)
+        time.sleep(3.2)
+        for r in (first, second):
+            self.assertEqual(r.events("join_unanswered"), [])
+            self.assertEqual(r.events("gossip_refused_key"), [])
+            for e in r.events():
+                self.assertFalse({"value", "detail"} & set(e), e)
+                self.assertNotIn("", [v for k, v in e.items() if k == "member"], e)
+
+
+class Differs(Clustered):
+    def test_other_settings_are_named_and_only_the_load_counts(self):
+        sims = [self.sim(*FAST)]
+        first = self.node("r1", sims)
+        with open(self.key) as f:
+            lines = f.read().splitlines()
+        lines = ["hash " + "5a" * 32 if l.startswith("hash ") else l for l in lines]
+        other_hash = os.path.join(self.folder.name, "hash.key")
+        with open(os.open(other_hash, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+            f.write("\n".join(lines) + "\n")
+        slow = self.node("slow", sims, "--generation", "30s", join=first)
+        foreign = self.node("foreign", sims, "--ttl", "10m", join=first, key=other_hash)
+        nodes = {"r1": first, "slow": slow, "foreign": foreign}
+        for r in nodes.values():
+            self.wait_alive(r, sorted(nodes))
+            r.wait_up(1)
+
+        def differs(r):
+            return {e["member"]: e["differs"] for e in r.events("member_mismatch")}
+        wait_for(lambda: len(differs(first)) == 2, "both are named")
+        there = differs(first)
+        self.assertEqual(there["slow"], "generation 30s, here 15s")
+        self.assertRegex(there["foreign"],
+                         "^ttl 600s, here [0-9]+s; the hash line of the key file$")
+        self.assertEqual(differs(slow)["r1"], "generation 15s, here 30s")
+        members = self.members(first)
+        self.assertEqual(members["slow"]["differs"], there["slow"])
+        self.assertNotIn("differs", members["r1"])
+        talks = {}
+        for name in ("slow", "foreign"):
+            talks[name] = Talk(self, len(talks))
+            talks[name].ask(nodes[name])
+        time.sleep(1)
+        for talk in talks.values():
+            self.assertEqual(max(talk.believed(first).values()), 0)
+        for name, talk in talks.items():
+            self.assertGreater(max(talk.believed(nodes[name]).values()), 100)
+            self.assertEqual(first.events("snapshot_failed"), [])
+
+
+class Names(Clustered):
+    def test_two_of_one_name(self):
+        e = self.engine()
+        first = self.node("r1", [e])
+        one = self.node("twin", [e], join=first)
+        other = self.node("twin", [e], "--join", place(one), join=first, ready=False)
+        for r, twin in ((one, other), (other, one)):
+            said = r.wait_event("name_taken")
+            self.assertEqual((said["level"], said["name"]), ("error", "twin"))
+        self.assertEqual(one.events("name_taken")[0].get("at"), place(other))
+        said = first.wait_event("name_taken")
+        self.assertEqual(said["member"], "twin")
+        self.assertIn(said["at"], (place(one), place(other)))
+
+
+class Signals(Clustered):
+    def test_hanging_up_ends_nobody(self):
+        e = self.engine()
+        for r in (self.router([e]), self.node("r1", [e], "--insecure-gossip", key="")):
+            r.signal(signal.SIGHUP)
+            self.assertIn("key file", r.wait_event("nothing_to_read")["why"])
+            self.assertEqual(r.admin("GET", "/healthz").status, 200)
+
+    def test_a_pause_is_not_the_fault_of_a_replica(self):
+        """Answers of probes that came while the process stood still are read, not timed out."""
+        engines = [self.engine() for _ in range(3)]
+
+        def slowly(asked):
+            time.sleep(0.3)
+            asked.send(answer(200, b""))
+        for e in engines:
+            e.probes["/health"] = slowly
+        r = self.router(engines, "--health-interval", "100ms", "--health-timeout", "700ms",
+                        "--health-failures", "1")
+        r.wait_up(3)
+        for _ in range(4):
+            time.sleep(0.4)
+            r.signal(signal.SIGSTOP)
+            time.sleep(1.5)
+            r.signal(signal.SIGCONT)
+        time.sleep(0.5)
+        self.assertEqual(r.events("replica_down"), [])
+
+
+class Seeds(Clustered):
+    def test_a_late_seed_is_found_in_seconds(self):
+        e = self.engine()
+        port = closed_port()
+        early = self.node("r2", [e], join="%s:%d" % (HOST, port))
+        time.sleep(8)  # until its tries are as rare as they become
+        late = self.node("r1", [e], listen="%s:%d" % (HOST, port))
+        self.wait_alive(early, ["r1", "r2"], 7)
+        self.wait_alive(late, ["r1", "r2"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
