@@ -15,20 +15,20 @@ SIM_WITH_BUGS = os.path.join(BUILD, "sim", "tests", "sim")
 CONTROLS = {
     "SKIP_FENCE": 1,
     "SKIP_FLOOR": 1,
-    "FUTURE_CLAMP": 3,
-    "TIE_BY_ARRIVAL": 1,
+    "FUTURE_CLAMP": 2,
+    "TIE_BY_ARRIVAL": 3,
     "DEAD_LOAD": 3,
     "NO_GAP_REPAIR": 1,
     "GAP_SKIPPED": 1,
-    "NO_RECONCILE": 2,
+    "NO_RECONCILE": 3,
     "SKETCH_STALE": 1,
     "REPLAY_ACCEPTED": 1,
-    "NO_REFUTE": 2,
+    "NO_REFUTE": 10,
     "EPOCH_IGNORED": 1,
-    "FLOOR_UNANNOUNCED": 3,
+    "FLOOR_UNANNOUNCED": 11,
     "LOG_GAP_APPLIED": 2,
     "RELAY_NOT_FORWARDED": 16,
-    "SNAPSHOT_VECTOR_LATE": 17,
+    "SNAPSHOT_VECTOR_LATE": 13,
 }
 
 

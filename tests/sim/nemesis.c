@@ -142,6 +142,8 @@ static void start_again(void *context, struct sim_event *e)
     struct sim_node *n = &w->nodes[e->node];
     bool elsewhere = sim_chance(w, 0.2) && sim_node_wall_ms(w, n) > n->stamp_ms;
     sim_node_start(w, e->node, elsewhere);
+    if (w->config.profile == SIM_STRICT)
+        bad_weather(w); /* so that deltas are lost while it joins */
 }
 
 /* Sometimes the wall clock has gone back (or far ahead) by the time that the node is back. */

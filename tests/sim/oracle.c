@@ -19,13 +19,6 @@ uint64_t sim_oracle_taken(const struct sim_node *n)
     return taken;
 }
 
-bool sim_oracle_excused(const struct sim_world *w, const struct sim_node *n)
-{
-    struct crdt_state_stats s;
-    crdt_state_stats(sim_node_state(n), &s);
-    return w->config.profile == SIM_STRICT && s.unknown_replica > 0;
-}
-
 /* --- one node ------------------------------------------------------------------------------- */
 
 static unsigned number_of(const struct sim_world *w, uint64_t node)
@@ -225,7 +218,7 @@ static void same_check(struct sim_world *w, struct sim_node *a, struct sim_node 
     uint64_t settled_us = w->now_us > SNAPSHOT_US ? w->now_us - SNAPSHOT_US : 0;
     if ((a->life > 1 && a->started_us > settled_us) || (b->life > 1 && b->started_us > settled_us))
         return;
-    if (sim_oracle_excused(w, a) || sim_oracle_excused(w, b) || !heard_the_same(w, a, b))
+    if (!heard_the_same(w, a, b))
         return;
     const struct crdt_index *x = crdt_state_index(sim_node_state(a));
     const struct crdt_index *y = crdt_state_index(sim_node_state(b));

@@ -83,8 +83,10 @@ struct sim_world *sim_world_open(const struct sim_config *config)
                         config, &w->index_buckets);
     w->model = sim_model_create();
     sim_calls_open(w);
-    w->pipe_bytes_max = 1 + prng_below(&w->prng, 30000);
-    w->pipe_pause_us = 1 + prng_below(&w->prng, 30 * SIM_MS);
+    w->pipe_bytes_max = 4000 + prng_below(&w->prng, 26000);
+    /* Slow ones where what is told while they last may not be lost. */
+    w->pipe_pause_us =
+        1 + prng_below(&w->prng, (config->profile == SIM_STRICT ? 100 : 30) * SIM_MS);
     sim_net_open(w);
     sim_engines_open(w);
     for (unsigned i = 0; i < config->nodes; i++) {

@@ -305,9 +305,6 @@ void sim_model_each_own(const struct sim_model *m,
 
 /* --- oracle.c ------------------------------------------------------------------------------- */
 
-/* In a profile without anti-entropy: items that named a replica which the node did not know yet
- * were passed over (while it joined), so it may lack some. */
-bool sim_oracle_excused(const struct sim_world *w, const struct sim_node *n);
 /* Cheap: after each step of a node. */
 void sim_oracle_step(struct sim_world *w, struct sim_node *n);
 /* Dear: now and then, over everything. */
