@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -23,6 +24,14 @@ static double number_of(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
+/* Why the router has the replica. */
+static const char *source_of(const json_t *replica)
+{
+    if (json_is_true(json_object_get(replica, "configured")))
+        return "here";
+    return strcmp(text_of(replica, "wish"), "added") == 0 ? "added" : "heard";
+}
+
 int show_replicas(struct slice text)
 {
     json_t *list = parse(text);
@@ -30,8 +39,9 @@ int show_replicas(struct slice text)
         json_decref(list);
         return ERR_SYNTAX;
     }
-    printf("%-28s %-9s %-7s %8s %8s %8s %9s %10s %9s %9s %9s\n", "REPLICA", "HEALTH", "ENGINE",
-           "CHOSEN", "REQUESTS", "OTHERS'", "QUEUE s", "PREFILL/s", "CACHE", "HELD", "RESTARTS");
+    printf("%-28s %-9s %-7s %-6s %8s %8s %8s %9s %10s %9s %9s %9s\n", "REPLICA", "HEALTH", "ENGINE",
+           "FROM", "CHOSEN", "REQUESTS", "OTHERS'", "QUEUE s", "PREFILL/s", "CACHE", "HELD",
+           "RESTARTS");
     size_t i;
     const json_t *r;
     json_array_foreach(list, i, r)
@@ -39,18 +49,23 @@ int show_replicas(struct slice text)
         const json_t *load = json_object_get(r, "load");
         const json_t *learned = json_object_get(r, "learned");
         const json_t *cache = json_object_get(r, "cache");
-        printf("%-28s %-9s %-7s %8.0f %8.0f %8.0f %9.3f %10.0f %8.0fk %8.0fk %9.0f\n",
+        printf("%-28s %-9s %-7s %-6s %8.0f %8.0f %8.0f %9.3f %10.0f %8.0fk %8.0fk %9.0f\n",
                text_of(r, "name"),
                json_is_true(json_object_get(r, "backing_off")) ? "avoided" : text_of(r, "health"),
-               text_of(r, "engine"), number_of(r, "chosen"), number_of(load, "requests"),
-               number_of(load, "requests_of_others"), number_of(load, "queue_s"),
-               number_of(learned, "prefill_tokens_per_s"), number_of(cache, "tokens") / 1000,
-               number_of(cache, "present_bytes") / 4000, number_of(r, "restarts"));
+               text_of(r, "engine"), source_of(r), number_of(r, "chosen"),
+               number_of(load, "requests"), number_of(load, "requests_of_others"),
+               number_of(load, "queue_s"), number_of(learned, "prefill_tokens_per_s"),
+               number_of(cache, "tokens") / 1000, number_of(cache, "present_bytes") / 4000,
+               number_of(r, "restarts"));
     }
     printf(
-        "\nOTHERS': requests of other routers under way there. CACHE and HELD are thousands of "
-        "tokens: the size of\nthe replica's KV cache, and how much of it this router believes to "
-        "be filled (at 4 bytes a token).\n");
+        "\n"
+        "FROM: configured here, added at run time (gvctl add), or heard of from a router that has\n"
+        "it configured. CHOSEN: by this router alone. OTHERS': requests of other routers under "
+        "way\n"
+        "there. CACHE and HELD are thousands of tokens: the size of the replica's KV cache, and "
+        "how\n"
+        "much of it this router believes to be filled (at 4 bytes a token).\n");
     json_decref(list);
     return 0;
 }
@@ -147,13 +162,32 @@ static const char *state_of(const json_t *m)
     return joining ? "joining" : text_of(m, "state");
 }
 
+/* When its life began and how often it had to deny its death since: "21:18:01 +1", or the day if it
+ * was not today. */
+static const char *life_of(const json_t *m, char out[32])
+{
+    time_t now = time(NULL);
+    time_t at = (time_t)(json_integer_value(json_object_get(m, "epoch_ms")) / 1000);
+    long long denied = json_integer_value(json_object_get(m, "incarnation")) & 0xffff;
+    struct tm today;
+    struct tm then;
+    if (localtime_r(&now, &today) == NULL || localtime_r(&at, &then) == NULL)
+        return "-";
+    bool same_day = today.tm_year == then.tm_year && today.tm_yday == then.tm_yday;
+    size_t n = strftime(out, 16, same_day ? "%H:%M:%S" : "%Y-%m-%d", &then);
+    if (denied > 0)
+        (void)snprintf(out + n, 32 - n, " +%lld", denied);
+    return out;
+}
+
 static void show_member(const json_t *m)
 {
     const char *state = state_of(m);
     bool fine = strcmp(state, "alive") == 0;
-    printf("%s %-*s %s%-8s%s %-22s %18lld", json_is_true(json_object_get(m, "self")) ? "*" : " ",
+    char life[32];
+    printf("%s %-*s %s%-8s%s %-22s %15s", json_is_true(json_object_get(m, "self")) ? "*" : " ",
            NAME_WIDTH, text_of(m, "name"), good(fine), state, plain(), text_of(m, "address"),
-           (long long)json_integer_value(json_object_get(m, "incarnation")));
+           life_of(m, life));
     if (!json_is_true(json_object_get(m, "self"))) {
         char text[5][16] = {"-"}; /* it has not told its vector yet */
         if (json_is_number(json_object_get(m, "lacks_of_ours")))
@@ -252,9 +286,9 @@ int show_members(struct slice text)
         json_decref(answer);
         return ERR_SYNTAX;
     }
-    printf("  %-*s %-8s %-22s %18s %8s %8s %8s %6s %6s %7s %7s %7s %7s\n", NAME_WIDTH, "ROUTER",
-           "STATE", "ADDRESS", "INCARNATION", "RTT ms", "HEARD ms", "LAG ms", "LAG", "LACKS",
-           "PKT IN", "PKT OUT", "B IN", "B OUT");
+    printf("  %-*s %-8s %-22s %15s %8s %8s %8s %6s %6s %7s %7s %7s %7s\n", NAME_WIDTH, "ROUTER",
+           "STATE", "ADDRESS", "STARTED", "RTT ms", "HEARD ms", "LAG ms", "LAG", "LACKS", "PKT IN",
+           "PKT OUT", "B IN", "B OUT");
     size_t i;
     const json_t *m;
     json_array_foreach(members, i, m)
@@ -265,10 +299,14 @@ int show_members(struct slice text)
         show_vectors(members);
     show_frames(json_object_get(answer, "stats"));
     show_index(json_object_get(answer, "stats"));
-    printf("\n* is the router that was asked, and all is as it sees it. HEARD: since its last "
-           "packet. LAG: deltas of it\nthat are known here and not applied yet, and the age of "
-           "the oldest. LACKS: deltas of ours that it has not told\nto have applied. VECTOR: up "
-           "to which delta of each router (column) each (row) has applied all.\n");
+    printf(
+        "\n"
+        "* is the router that was asked; all is as it sees it. STARTED: +1, it had to deny its\n"
+        "death once since. HEARD: since its last packet. LAG: deltas of it that are known here\n"
+        "and not applied yet, and the age of the oldest. LACKS: deltas of ours that it has not\n"
+        "told to have applied. VECTOR: up to which delta of each router (column) each (row) has\n"
+        "applied all; above %d routers --json has it. FRAME: what the packets carried.\n",
+        COLUMNS_MAX);
     json_decref(answer);
     return 0;
 }

@@ -140,7 +140,7 @@ class Members(Clustered):
         status, out, err = gvctl("members", admin=nodes[1].admin_port)
         self.assertEqual((status, err), (0, ""))
         for name in ("r1", "r2", "r3"):
-            self.assertIn(name, out)
+            self.assertRegex(out, r"(?m)^[* ] %s +alive +\S+ +(\d\d:\d\d:\d\d|\d+-\d\d-\d\d)( \+\d)? " % name)
         got = nodes[2].admin("GET", "/convergence").json
         self.assertEqual((got["equal"], sorted(got["nodes"])), (True, ["r1", "r2", "r3"]))
         self.assertEqual(got["differ"], [])
@@ -660,6 +660,10 @@ class Shared(Clustered):
         empty = self.node("r3", [], join=first)
         for r in (first, second, empty):
             r.wait_up(2)
+        for r, where in ((first, ["here", "heard"]), (empty, ["heard", "heard"])):
+            out = gvctl("replicas", admin=r.admin_port)[1]
+            rows = {line.split()[0]: line.split()[3] for line in out.splitlines()[1:3]}
+            self.assertEqual([rows[s.name] for s in sims], where)
         second.stop()
         for r in (first, empty):
             wait_for(lambda: [x["name"] for x in r.admin("GET", "/replicas").json] ==
