@@ -81,10 +81,10 @@ DAEMONS := $(if $(DAEMON_SRC),$(BUILD)/grapevine) $(if $(GVCTL_SRC),$(BUILD)/gvc
 # --- building --------------------------------------------------------------------------------
 
 .PHONY: all
-all: $(DAEMONS)
+all: $(DAEMONS) ## grapevine and gvctl
 
 .PHONY: everything
-everything: all $(TOOLS) $(UNIT_BIN) $(FUZZ_BIN) $(BENCH_BIN)
+everything: all $(TOOLS) $(UNIT_BIN) $(FUZZ_BIN) $(BENCH_BIN) ## those, tools, unit tests, fuzz targets, benchmarks
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -176,7 +176,7 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(FUZZ_MAIN) $(BUILD)/libshel
 
 .PHONY: help
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F':.*## ' '/^all:.*## /{printf "  make %-14s %s\n", "", $$2; next} /^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: deps deps-check deps-bench
 deps: ## install missing Debian packages (as root, or with sudo)
@@ -192,7 +192,7 @@ demo: deps ## three policies on the same conversations, side by side (KEEP=1 lea
 	@./tests/bench/demo.sh
 
 .PHONY: tools
-tools: $(TOOLS)
+tools: $(TOOLS) ## engine simulator, replay, backend, cluster simulator, Maelstrom node
 
 .PHONY: test
 test: deps ## the whole ordinary test suite (FILTER=name for a part of it)
