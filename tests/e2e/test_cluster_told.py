@@ -142,11 +142,11 @@ class Signals(Clustered):
         def slowly(asked):
             time.sleep(0.3)
             asked.send(answer(200, b""))
-        for e in engines:
-            e.probes["/health"] = slowly
         r = self.router(engines, "--health-interval", "100ms", "--health-timeout", "700ms",
                         "--health-failures", "1")
         r.wait_up(3)
+        for e in engines:
+            e.probes["/health"] = slowly
         for _ in range(4):
             time.sleep(0.4)
             r.signal(signal.SIGSTOP)
