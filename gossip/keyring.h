@@ -7,10 +7,10 @@
  *     next 64 hex digits     optional: accepted too, not used to begin sessions
  *     old  64 hex digits     the same, instead of `next`: the name says which step comes
  *
- * Rotation: add a `next` everywhere; make it `key`, and what was `key` the `old`, everywhere; remove
- * `old` everywhere (`gvctl keygen --next`, `--promote`, `--finish`). At each step all members
- * understand each other and no session breaks. The second key has two names so that no step can be
- * taken twice or left out unseen.
+ * Rotation: add a `next` everywhere; make it `key`, and what was `key` the `old`, everywhere;
+ * remove `old` everywhere (`gvctl keygen --next`, `--promote`, `--finish`). At each step all
+ * members understand each other and no session breaks. The second key has two names so that no step
+ * can be taken twice or left out unseen.
  *
  * Keys are never used as they are: the pre-shared key of handshakes and the secret of prompt hashes
  * are derived from them with different contexts (libsodium crypto_kdf: BLAKE2b).
