@@ -3,10 +3,9 @@
 #define NODE_GVCTL_KEYGEN_H
 
 enum keygen_step {
-    KEYGEN_NEW,     /* a whole file: `path`, which must not be there, or stdout if it is NULL */
+    KEYGEN_NEW,     /* a whole file: `path`, which must not be there; stdout if it is NULL */
     KEYGEN_NEXT,    /* the file gets a second key that is accepted already */
-    KEYGEN_PROMOTE, /* that becomes the one that is used, and the first, now `old`, stays accepted
-                     */
+    KEYGEN_PROMOTE, /* that is used from now on; the first, now `old`, stays accepted */
     KEYGEN_FINISH,  /* the old key goes */
 };
 

@@ -162,21 +162,21 @@ static const char *state_of(const json_t *m)
     return joining ? "joining" : text_of(m, "state");
 }
 
-/* When its life began and how often it had to deny its death since: "21:18:01 +1", or the day if it
- * was not today. */
+/* When its life began and how often it rose in it, being ready or denying its death: "21:18:01 +1",
+ * or the day if it was not today. */
 static const char *life_of(const json_t *m, char out[32])
 {
     time_t now = time(NULL);
     time_t at = (time_t)(json_integer_value(json_object_get(m, "epoch_ms")) / 1000);
-    long long denied = json_integer_value(json_object_get(m, "incarnation")) & 0xffff;
+    long long risen = json_integer_value(json_object_get(m, "incarnation")) & 0xffff;
     struct tm today;
     struct tm then;
     if (localtime_r(&now, &today) == NULL || localtime_r(&at, &then) == NULL)
         return "-";
     bool same_day = today.tm_year == then.tm_year && today.tm_yday == then.tm_yday;
     size_t n = strftime(out, 16, same_day ? "%H:%M:%S" : "%Y-%m-%d", &then);
-    if (denied > 0)
-        (void)snprintf(out + n, 32 - n, " +%lld", denied);
+    if (risen > 0)
+        (void)snprintf(out + n, 32 - n, " +%lld", risen);
     return out;
 }
 
@@ -301,8 +301,9 @@ int show_members(struct slice text)
     show_index(json_object_get(answer, "stats"));
     printf(
         "\n"
-        "* is the router that was asked; all is as it sees it. STARTED: +1, it had to deny its\n"
-        "death once since. HEARD: since its last packet. LAG: deltas of it that are known here\n"
+        "* is the router that was asked; all is as it sees it. STARTED: +2, it announced itself\n"
+        "twice since: it became ready, or denied its death. HEARD: since its last packet. LAG: "
+        "deltas of it that are known here\n"
         "and not applied yet, and the age of the oldest. LACKS: deltas of ours that it has not\n"
         "told to have applied. VECTOR: up to which delta of each router (column) each (row) has\n"
         "applied all; above %d routers --json has it. FRAME: what the packets carried.\n",
@@ -374,6 +375,18 @@ static void show_generations(json_t *nodes)
     printf("%s", shown > 0 ? "\n" : "");
     json_decref(digests);
     json_decref(counts);
+}
+
+static bool all_answered(json_t *nodes)
+{
+    const char *name;
+    json_t *node;
+    json_object_foreach(nodes, name, node)
+    {
+        if (json_object_get(node, "error") != NULL)
+            return false;
+    }
+    return true;
 }
 
 static void show_differ(json_t *answer)
@@ -469,7 +482,7 @@ int show_convergence(struct slice text, unsigned members)
                json_is_true(json_object_get(node, "ready")) ? "" : "  (joining)");
     }
     printf("\n");
-    if (!equal)
+    if (!equal && all_answered(json_object_get(answer, "nodes")))
         show_differ(answer);
     show_verdict(answer, members);
     json_decref(answer);
