@@ -91,7 +91,7 @@ static void test_levels_go_round(void **state)
     }
     char text[2000] = "";
     assert_true(read(pipe_fds[0], text, sizeof text - 1) > 0);
-    assert_non_null(strstr(text, "\"log_level\",\"level\":\"error\""));
+    assert_non_null(strstr(text, "\"log_level\",\"now\":\"error\""));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
