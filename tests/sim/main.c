@@ -1,9 +1,9 @@
 /* The simulator's command line; see docs/simulation.md.
  *
- *   sim run SEED [nodes=N] [profile=calm|strict|storm|pressure] [seconds=S] [bug=NAME] [verbose]
- *   sim seeds FIRST COUNT [...]      several runs, one line each
- *   sim controls [SEEDS] [BUG=SEED...]  every known bug: how many seeds until it is caught
- *   sim latency [N...]               time until all nodes hold one observation
+ *   sim run SEED [nodes=N] [profile=calm|strict|join|storm|pressure] [seconds=S] [bug=NAME]
+ * [verbose] sim seeds FIRST COUNT [...]      several runs, one line each sim controls [SEEDS] every
+ * known bug: how many seeds catch it sim caught [SEEDS]               every known bug: does one of
+ * the seeds catch it? sim latency [N...]               time until all nodes hold one observation
  *   sim bytes [N]                    bytes on the wire per observation
  *   sim death [N]                    time until the load of a killed router is gone
  */
@@ -15,8 +15,6 @@
 #include "base/check.h"
 #include "tests/sim/measure.h"
 #include "tests/sim/sim.h"
-
-enum { NAMED_TRIES = 10 };
 
 #ifdef GRAPEVINE_BUGS
 enum bug bug_active;
@@ -165,48 +163,75 @@ static int run_seeds(struct settings *s, uint64_t first, uint64_t count)
     return failed > 0;
 }
 
-/* The seed that caught the bug, or 0. */
-static uint64_t control(struct settings *s, enum bug bug, uint64_t first, uint64_t count,
-                        unsigned step)
+/* --- controls ------------------------------------------------------------------------------- */
+
+/* The profile that provokes a bug most. */
+static const enum sim_profile provoked_by[BUG_COUNT] = {
+    [BUG_SKIP_FENCE] = SIM_STORM,
+    [BUG_SKIP_FLOOR] = SIM_STORM,
+    [BUG_FUTURE_CLAMP] = SIM_STORM,
+    [BUG_TIE_BY_ARRIVAL] = SIM_JOIN,
+    [BUG_DEAD_LOAD] = SIM_STORM,
+    [BUG_NO_GAP_REPAIR] = SIM_STRICT,
+    [BUG_GAP_SKIPPED] = SIM_STRICT,
+    [BUG_NO_RECONCILE] = SIM_STORM,
+    [BUG_SKETCH_STALE] = SIM_STORM,
+    [BUG_REPLAY_ACCEPTED] = SIM_STRICT,
+    [BUG_NO_REFUTE] = SIM_JOIN,
+    [BUG_EPOCH_IGNORED] = SIM_JOIN,
+    [BUG_FLOOR_UNANNOUNCED] = SIM_PRESSURE,
+    [BUG_LOG_GAP_APPLIED] = SIM_STORM,
+    [BUG_RELAY_NOT_FORWARDED] = SIM_CALM,
+    [BUG_SNAPSHOT_VECTOR_LATE] = SIM_JOIN,
+};
+
+/* Appends the rule that a line names, if it is new. */
+static void rule_note(char *rules, size_t size, const char *line)
 {
-    char line[1024];
-    for (uint64_t seed = first; seed < first + count * step; seed += step) {
-        s->seed = seed;
-        s->bug = bug;
-        if (run_apart(s, line, sizeof line))
-            continue;
-        printf("caught %-20s with seed %-4llu %s\n", bugs[bug].name, (unsigned long long)seed,
-               line);
-        (void)fflush(stdout);
-        return seed;
+    static const char broken[] = "BROKEN ";
+    char rule[64] = "_check()"; /* it aborted */
+    if (strncmp(line, broken, sizeof broken - 1) == 0) {
+        line += sizeof broken - 1;
+        (void)snprintf(rule, sizeof rule, "%.*s", (int)strcspn(line, ":"), line);
     }
-    printf("MISSED %-20s with %llu seeds from %llu on\n", bugs[bug].name, (unsigned long long)count,
-           (unsigned long long)first);
-    (void)fflush(stdout);
-    return 0;
+    size_t len = strlen(rules);
+    if (!strstr(rules, rule))
+        (void)snprintf(rules + len, size - len, "%s%s", len > 0 ? ", " : "", rule);
 }
 
-/* All bugs with so many seeds each; or those named, each with the seed known to catch it. */
-static int run_controls(struct settings *s, int count, char **words)
+/* How many of the seeds catch a bug, in a profile or in all of them (-1); or just whether one
+ * does. */
+static unsigned control(enum bug bug, int profile, uint64_t seeds, bool until, char *rules,
+                        size_t rules_size)
+{
+    char line[1024];
+    unsigned caught = 0;
+    struct settings s = {.profile = profile, .nodes = -1, .seconds = -1, .bug = bug};
+    for (s.seed = 1; s.seed <= seeds && !(until && caught > 0); s.seed++) {
+        if (run_apart(&s, line, sizeof line))
+            continue;
+        caught++;
+        rule_note(rules, rules_size, line);
+    }
+    return caught;
+}
+
+/* Every known bug. `until` one seed catches it, or a table of how many do. */
+static int run_controls(bool until, uint64_t seeds)
 {
     unsigned missed = 0;
-    uint64_t seeds = 20;
-    bool named = false;
-    for (int i = 0; i < count; i++) {
-        char *equals = strchr(words[i], '=');
-        if (!equals) {
-            seeds = strtoull(words[i], NULL, 10);
-        } else {
-            *equals = '\0';
-            named = true;
-            /* A change of the code is another run for every seed: the next ones of its profile
-             * may do as well. */
-            missed += control(s, bug_of(words[i]), strtoull(equals + 1, NULL, 10), NAMED_TRIES,
-                              SIM_PROFILES) == 0;
-        }
+    for (unsigned i = 1; i < BUG_COUNT; i++) {
+        enum sim_profile profile = provoked_by[i];
+        char rules[256] = "";
+        unsigned own = control((enum bug)i, (int)profile, seeds, until, rules, sizeof rules);
+        unsigned all = until ? 0 : control((enum bug)i, -1, seeds, false, rules, sizeof rules);
+        missed += own == 0;
+        printf("%-6s %-20s %-8s ", own ? "caught" : "MISSED", bugs[i].name,
+               sim_profile_text(profile));
+        if (!until)
+            printf("%2u of %llu, all profiles %2u  ", own, (unsigned long long)seeds, all);
+        puts(rules);
     }
-    for (unsigned i = 1; !named && i < BUG_COUNT; i++)
-        missed += control(s, (enum bug)i, 1, seeds, 1) == 0;
     printf("%u missed\n", missed);
     return missed > 0;
 }
@@ -229,7 +254,9 @@ int main(int argc, char **argv)
         return run_seeds(&s, strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
     }
     if (strcmp(what, "controls") == 0)
-        return run_controls(&s, argc - 2, argv + 2);
+        return run_controls(false, argc > 2 ? strtoull(argv[2], NULL, 10) : 20);
+    if (strcmp(what, "caught") == 0)
+        return run_controls(true, argc > 2 ? strtoull(argv[2], NULL, 10) : 20);
     if (strcmp(what, "latency") == 0) {
         static const unsigned all[] = {3, 16, 64, 256};
         unsigned count = argc > 2 ? (unsigned)(argc - 2) : ARRAY_LEN(all);
@@ -249,8 +276,9 @@ int main(int argc, char **argv)
         sim_measure_death(1, argc > 2 ? (unsigned)atoi(argv[2]) : 16, 50);
         return 0;
     }
-    (void)fprintf(stderr,
-                  "usage: sim run SEED | seeds FIRST COUNT | controls | latency | bytes | death; "
-                  "see docs/simulation.md\n");
+    (void)fprintf(
+        stderr,
+        "usage: sim run SEED | seeds FIRST COUNT | controls | caught | latency | bytes | death; "
+        "see docs/simulation.md\n");
     return 2;
 }

@@ -6,7 +6,11 @@
 #include "base/err.h"
 #include "tests/sim/sim.h"
 
-enum { TROUBLE_MS_MAX = 600 };
+enum {
+    TROUBLE_MS_MAX = 600,
+    REJOIN_TRY_MS = 50, /* whether all have been told; */
+    REJOIN_TRIES = 100, /* then it stays */
+};
 
 static unsigned any_node(struct sim_world *w)
 {
@@ -98,6 +102,36 @@ static void clog_link(struct sim_world *w)
     sim_say(w, "clogged: %u to %u", a, b);
 }
 
+/* Observations of some others do not reach a node for a while; it hears from them all the same. */
+static void ways_narrow(struct sim_world *w, unsigned to)
+{
+    for (unsigned from = 0; from < w->config.nodes; from++) {
+        if (from != to && sim_chance(w, 0.6))
+            sim_link(w, from, to)->narrow_until_us = w->now_us + between(w, 1000, 6000) * SIM_MS;
+    }
+    sim_say(w, "narrow ways to %u", to);
+}
+
+/* None that looks for the others: lists of members are large packets too. */
+static void narrow_one(struct sim_world *w)
+{
+    unsigned i = any_node(w);
+    if (w->nodes[i].up && w->nodes[i].ready_us > 0)
+        ways_narrow(w, i);
+}
+
+static void ways_widen(struct sim_world *w, unsigned to)
+{
+    for (unsigned from = 0; from < w->config.nodes; from++)
+        sim_link(w, from, to)->narrow_until_us = 0;
+}
+
+void sim_nemesis_joining(struct sim_world *w, struct sim_node *n)
+{
+    if (w->config.profile == SIM_JOIN && w->working)
+        ways_narrow(w, n->number);
+}
+
 /* What was seen long ago, and comes in late. */
 static void late_observation(struct sim_world *w)
 {
@@ -141,6 +175,7 @@ static void start_again(void *context, struct sim_event *e)
      * not to be found until its clock has caught up (gossip/stamps.h). */
     struct sim_node *n = &w->nodes[e->node];
     bool elsewhere = sim_chance(w, 0.2) && sim_node_wall_ms(w, n) > n->stamp_ms;
+    ways_widen(w, e->node);
     sim_node_start(w, e->node, elsewhere);
     if (w->config.profile == SIM_STRICT)
         bad_weather(w); /* so that deltas are lost while it joins */
@@ -276,12 +311,22 @@ static void rejoin_now(void *context, struct sim_event *e)
     struct sim_node *n = &w->nodes[e->node];
     if (w->closing || !n->up || n->life != e->a)
         return;
-    n->leaving = false;
-    if (!w->working || !sim_node_runs(n) || !told_to_all(w, n))
+    if (!w->working || !sim_node_runs(n) || e->b == REJOIN_TRIES) {
+        n->leaving = false;
         return;
+    }
+    if (!told_to_all(w, n)) {
+        struct sim_event again = *e;
+        again.at_us += REJOIN_TRY_MS * SIM_MS;
+        again.b++;
+        sim_queue_put(&w->queue, &again);
+        return;
+    }
+    n->leaving = false;
     w->crashes++;
     sim_node_crash(w, e->node);
-    later(w, between(w, 100, 1500) * SIM_MS, start_again, e->node, n->life);
+    uint64_t away_ms = between(w, 100, w->config.profile == SIM_JOIN ? 700 : 1500);
+    later(w, away_ms * SIM_MS, start_again, e->node, n->life);
 }
 
 /* A node gets no more requests; when all have all that it told it restarts, so that only what
@@ -293,7 +338,7 @@ static void rejoin(struct sim_world *w)
     if (!sim_node_runs(n) || n->leaving || up_count(w) < w->config.nodes)
         return;
     n->leaving = true;
-    later(w, 2800 * SIM_MS, rejoin_now, i, n->life);
+    later(w, REJOIN_TRY_MS * SIM_MS, rejoin_now, i, n->life);
 }
 
 /* --- the whole ------------------------------------------------------------------------------ */
@@ -320,6 +365,29 @@ static void trouble_strict(struct sim_world *w)
         break;
     default:
         intruder(w);
+    }
+}
+
+static void trouble_join(struct sim_world *w)
+{
+    switch (prng_below(&w->prng, 8)) {
+    case 0:
+        bad_weather(w);
+        break;
+    case 1:
+        clog_link(w);
+        break;
+    case 2:
+        narrow_one(w);
+        break;
+    case 3:
+        pause_one(w, 1500); /* suspected, but not given up */
+        break;
+    case 4:
+        intruder(w);
+        break;
+    default:
+        rejoin(w);
     }
 }
 
@@ -365,6 +433,8 @@ static void trouble(void *context, struct sim_event *e)
         return;
     if (w->config.profile == SIM_STRICT)
         trouble_strict(w);
+    else if (w->config.profile == SIM_JOIN)
+        trouble_join(w);
     else
         trouble_storm(w);
     struct sim_event next = *e;

@@ -4,12 +4,14 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "gossip/session.h"
 #include "tests/sim/sim.h"
 
 enum {
     PORT = 7946,
     DELAY_MEDIAN_US = 150,
-    CAPTURE_EVERY = 8, /* one datagram in so many is kept for replay */
+    CAPTURE_EVERY = 8,  /* one datagram in so many is kept for replay */
+    NARROW_BYTES = 150, /* a narrow link carries keep-alives, and no observations */
 };
 
 void sim_net_open(struct sim_world *w)
@@ -37,6 +39,7 @@ void sim_net_heal(struct sim_world *w)
     for (size_t i = 0; i < (size_t)w->config.nodes * w->config.nodes; i++) {
         net->links[i].cut = false;
         net->links[i].clogged_until_us = 0;
+        net->links[i].narrow_until_us = 0;
     }
 }
 
@@ -172,6 +175,8 @@ void sim_net_send(struct sim_world *w, struct sim_node *from, const struct gossi
         return;
     struct sim_link *link = sim_link(w, from->number, (unsigned)target);
     if (link->cut || (net->loss > 0 && sim_chance(w, net->loss)))
+        return;
+    if (w->now_us < link->narrow_until_us && len > NARROW_BYTES && bytes[0] == GOSSIP_PACKET_DATA)
         return;
     struct sim_datagram *d = malloc(sizeof *d + len);
     CHECK(d != NULL);

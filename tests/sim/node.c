@@ -204,6 +204,7 @@ void sim_node_start(struct sim_world *w, unsigned number, bool elsewhere)
     CHECK(!n->up);
     n->up = true;
     n->started_us = w->now_us;
+    n->ready_us = 0;
     n->leaving = false;
     n->life++;
     n->memory++;
@@ -212,6 +213,7 @@ void sim_node_start(struct sim_world *w, unsigned number, bool elsewhere)
     n->wake_us = UINT64_MAX;
     n->floor_seen = 0;
     memset(n->seen, 0, w->config.nodes * sizeof *n->seen);
+    sim_reported_forget(w, n);
     for (unsigned i = 0; i < SIM_ENGINES_MAX; i++)
         n->slot_of_engine[i] = -1;
     prng_seed(&n->random, prng_next(&w->prng));

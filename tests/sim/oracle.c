@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "tests/sim/sim.h"
 
-enum { SNAPSHOT_US = 5000000 };
+enum { CAUGHT_UP_US = 3000000 };
 
 uint64_t sim_oracle_taken(const struct sim_node *n)
 {
@@ -86,6 +86,8 @@ void sim_oracle_step(struct sim_world *w, struct sim_node *n)
     w->steps++;
     if (w->steps % (1 + w->config.nodes / 2) == 0)
         vector_check(w, n);
+    if (w->steps % 4 == 0)
+        sim_reported_check(w, n);
     if (w->steps % 64 == 0)
         budgets_check(w, n);
     if (w->steps % w->config.check_every == 0) {
@@ -210,15 +212,17 @@ void sim_oracle_differing_say(struct sim_world *w, const struct sim_node *a,
     crdt_index_each(crdt_state_index(sim_node_state(b)), differing_say, &d);
 }
 
+/* A snapshot has more than the vector of its start says, until the stream has caught up. */
+static bool caught_up(const struct sim_world *w, const struct sim_node *n)
+{
+    return n->life == 1 || (n->ready_us > 0 && w->now_us - n->ready_us > CAUGHT_UP_US);
+}
+
 /* Equal vectors and floors, equal observations: where anti-entropy brings nothing beside the
  * deltas, and no item is passed over. */
 static void same_check(struct sim_world *w, struct sim_node *a, struct sim_node *b)
 {
-    /* A snapshot has more than the vector of its start says, until the stream has caught up. */
-    uint64_t settled_us = w->now_us > SNAPSHOT_US ? w->now_us - SNAPSHOT_US : 0;
-    if ((a->life > 1 && a->started_us > settled_us) || (b->life > 1 && b->started_us > settled_us))
-        return;
-    if (!heard_the_same(w, a, b))
+    if (!caught_up(w, a) || !caught_up(w, b) || !heard_the_same(w, a, b))
         return;
     const struct crdt_index *x = crdt_state_index(sim_node_state(a));
     const struct crdt_index *y = crdt_state_index(sim_node_state(b));
@@ -236,13 +240,15 @@ static void same_check(struct sim_world *w, struct sim_node *a, struct sim_node 
 void sim_oracle_all(struct sim_world *w)
 {
     unsigned n = w->config.nodes;
-    bool pure_stream = w->config.profile == SIM_STRICT;
     for (unsigned i = 0; i < n; i++) {
         struct sim_node *a = &w->nodes[i], *b = &w->nodes[(i + 1) % n];
         if (!sim_node_runs(a))
             continue;
+        if (a->ready_us == 0 && node_replication_ready(a->replication))
+            a->ready_us = w->now_us;
         vector_check(w, a);
-        if (pure_stream && sim_node_runs(b) && a != b)
+        sim_reported_dead_check(w, a);
+        if (sim_pure_stream(w) && sim_node_runs(b) && a != b)
             same_check(w, a, b);
     }
 }

@@ -8,7 +8,7 @@
 #include "gossip/call.h"
 #include "tests/sim/sim.h"
 
-enum { STALL_MAX_MS = 3000 };
+enum { STALL_MAX_MS = 3000, FIRST_OF_STATE = 2 };
 
 struct sim_call {
     bool used;
@@ -16,6 +16,7 @@ struct sim_call {
     unsigned client, server;
     uint32_t id; /* the client's */
     uint8_t kind;
+    unsigned chunks; /* taken */
     struct gossip_call *asks, *answers;
     struct node_serve *serve;
     bool requested, ended; /* at the server */
@@ -122,6 +123,8 @@ static int take(struct sim_world *w, struct sim_call *c)
         sim_node_touch(w, n);
         if (err != ERR_OK)
             return err;
+        if (c->kind == NODE_CALL_SNAPSHOT && ++c->chunks == FIRST_OF_STATE)
+            sim_nemesis_joining(w, n);
     }
 }
 

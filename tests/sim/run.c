@@ -15,7 +15,7 @@ enum {
 
 const char *sim_profile_text(enum sim_profile p)
 {
-    static const char *const texts[] = {"calm", "strict", "storm", "pressure"};
+    static const char *const texts[] = {"calm", "strict", "join", "storm", "pressure"};
     return texts[p];
 }
 
@@ -61,10 +61,17 @@ void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int no
         .ttl_ms = 40000,
         .check_every = 500,
     };
-    if (draw[1] % (c->profile == SIM_CALM ? 2 : 3) == 0 && c->nodes > 3)
+    bool relays = c->profile == SIM_CALM ? draw[1] % 4 > 0 : draw[1] % 3 == 0;
+    if (relays && c->nodes > 3)
         c->relay_above = c->nodes / 2;
-    if (c->profile == SIM_STRICT)
+    if (c->profile == SIM_STRICT || c->profile == SIM_JOIN)
         c->reconcile_us = UINT32_MAX;
+    /* Longer than a pause: a node that slept over the end of the next generation refuses what was
+     * told meanwhile as of the future, until it has looked at its clock. */
+    if (c->profile == SIM_JOIN) {
+        c->generation_ms = 4000;
+        c->ttl_ms = 160000;
+    }
     /* Short memories of their own deltas, so that some are lost and must be reconciled. */
     if (c->profile >= SIM_STORM && draw[2] % 2 == 0)
         c->ring_bytes = 16384;
@@ -83,10 +90,10 @@ struct sim_world *sim_world_open(const struct sim_config *config)
                         config, &w->index_buckets);
     w->model = sim_model_create();
     sim_calls_open(w);
-    w->pipe_bytes_max = 4000 + prng_below(&w->prng, 26000);
     /* Slow ones where what is told while they last may not be lost. */
-    w->pipe_pause_us =
-        1 + prng_below(&w->prng, (config->profile == SIM_STRICT ? 100 : 30) * SIM_MS);
+    bool slow = config->profile == SIM_JOIN;
+    w->pipe_bytes_max = (slow ? 500 : 4000) + prng_below(&w->prng, slow ? 3500 : 26000);
+    w->pipe_pause_us = 1 + prng_below(&w->prng, (sim_pure_stream(w) ? 100 : 30) * SIM_MS);
     sim_net_open(w);
     sim_engines_open(w);
     for (unsigned i = 0; i < config->nodes; i++) {
@@ -99,6 +106,7 @@ struct sim_world *sim_world_open(const struct sim_config *config)
         n->seen = calloc(config->nodes, sizeof *n->seen);
         n->socket = calloc(SIM_SOCKET_MAX, sizeof(struct sim_datagram *));
         CHECK(n->seen != NULL && n->socket != NULL);
+        sim_reported_open(w, n);
     }
     return w;
 }
@@ -111,6 +119,7 @@ void sim_world_close(struct sim_world *w)
         if (n->up)
             sim_node_crash(w, i);
         free(n->seen);
+        sim_reported_close(n);
         free(n->socket);
     }
     for (struct sim_event e; sim_queue_take(&w->queue, &e);)

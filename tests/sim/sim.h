@@ -41,9 +41,11 @@ enum {
 
 /* What goes wrong, and what that must leave intact. */
 enum sim_profile {
-    SIM_CALM,     /* nothing: then nothing may ever be missed, suspected or repaired */
-    SIM_STRICT,   /* packets only, and no anti-entropy: the stream of deltas alone must suffice */
-    SIM_STORM,    /* everything */
+    SIM_CALM,   /* nothing: then nothing may ever be missed, suspected or repaired */
+    SIM_STRICT, /* packets only, and no anti-entropy: the stream of deltas alone must suffice */
+    SIM_JOIN,   /* the same, with restarts one after another: snapshots that take long, deltas lost
+                 * while they last, suspicions; nothing else may be needed to mend that */
+    SIM_STORM,  /* everything */
     SIM_PRESSURE, /* everything, and indexes too small for what is observed */
     SIM_PROFILES,
 };
@@ -75,6 +77,7 @@ struct sim_node {
     uint32_t memory;          /* moves when it lost what it had observed */
     uint64_t id;              /* gossip_node_id() of its name */
     uint64_t started_us;      /* this life */
+    uint64_t ready_us;        /* when it was first seen to be; 0: not yet */
     uint64_t stamp_ms;        /* the greatest wall-clock time that it ever told */
     uint64_t paused_until_us; /* 0: runs */
     char name[32];
@@ -97,6 +100,7 @@ struct sim_node {
 
     /* What the oracles remember of this life. */
     struct sim_seen *seen; /* per node of the cluster */
+    uint64_t *reported;    /* see reported.c */
     uint32_t floor_seen;
     unsigned bookings_open;
     int slot_of_engine[SIM_ENGINES_MAX]; /* -1: this router does not have it */
@@ -120,7 +124,8 @@ struct sim_datagram {
 struct sim_link {
     bool cut;
     uint64_t clogged_until_us;
-    uint64_t last_us; /* arrival of the last packet, where order is kept */
+    uint64_t narrow_until_us; /* no large packet gets through */
+    uint64_t last_us;         /* arrival of the last packet, where order is kept */
 };
 
 struct sim_net {
@@ -172,6 +177,12 @@ struct sim_world {
 };
 
 /* --- run.c ---------------------------------------------------------------------------------- */
+
+/* Deltas and snapshots alone must do: there is no anti-entropy. */
+static inline bool sim_pure_stream(const struct sim_world *w)
+{
+    return w->config.profile == SIM_STRICT || w->config.profile == SIM_JOIN;
+}
 
 /* Settings follow from the seed, but for what is not negative here. */
 void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int nodes);
@@ -281,6 +292,8 @@ void sim_work_request(struct sim_world *w, struct sim_node *n, unsigned conversa
 
 void sim_nemesis_begin(struct sim_world *w);
 void sim_nemesis_heal(struct sim_world *w);
+/* A node has met the others and taken the first chunk of a snapshot. */
+void sim_nemesis_joining(struct sim_world *w, struct sim_node *n);
 
 /* --- model.c -------------------------------------------------------------------------------- */
 
@@ -319,6 +332,16 @@ void sim_oracle_late(struct sim_world *w, struct sim_node *n, unsigned slot, uin
 void sim_oracle_event(struct sim_world *w, struct sim_node *n, enum node_replication_event event);
 /* What a node counts of packets that it took for good. */
 uint64_t sim_oracle_taken(const struct sim_node *n);
+
+/* --- reported.c ----------------------------------------------------------------------------- */
+
+/* A node's reports of others only move forward, */
+void sim_reported_check(struct sim_world *w, struct sim_node *n);
+/* and none are kept of a router that it holds for dead. */
+void sim_reported_dead_check(struct sim_world *w, struct sim_node *n);
+void sim_reported_open(struct sim_world *w, struct sim_node *n);
+void sim_reported_forget(struct sim_world *w, struct sim_node *n);
+void sim_reported_close(struct sim_node *n);
 
 /* --- rest.c --------------------------------------------------------------------------------- */
 
