@@ -48,12 +48,14 @@ static void write_learned(struct wire_writer *w, const struct crdt_learned *l)
 {
     wire_write_varint(w, l->cache_tokens);
     wire_write_varint(w, l->believed_ppm);
+    wire_write_varint(w, l->believed_rkey);
     wire_write_varint(w, l->rate);
     wire_write_varint(w, l->rate_samples);
     wire_write_varint(w, l->step_base_ns);
     wire_write_varint(w, l->step_context_fs);
     wire_write_varint(w, l->pace_samples);
     wire_write_varint(w, l->bytes_per_token_milli);
+    wire_write_varint(w, l->bytes_samples);
     wire_write_varint(w, l->prompt_tokens);
     wire_write_varint(w, l->predicted_tokens);
     wire_write_varint(w, l->told);
@@ -153,12 +155,14 @@ static void read_value(struct wire_reader *r, struct crdt_report *out)
         struct crdt_learned *l = &out->value.learned;
         l->cache_tokens = wire_read_varint_max(r, NUMBER_MAX);
         l->believed_ppm = read_u32(r);
+        l->believed_rkey = read_u32(r);
         l->rate = read_u32(r);
         l->rate_samples = read_u32(r);
         l->step_base_ns = read_u32(r);
         l->step_context_fs = read_u32(r);
         l->pace_samples = read_u32(r);
         l->bytes_per_token_milli = read_u32(r);
+        l->bytes_samples = read_u32(r);
         l->prompt_tokens = wire_read_varint_max(r, NUMBER_MAX);
         l->predicted_tokens = wire_read_varint_max(r, NUMBER_MAX);
         l->told = wire_read_varint_max(r, NUMBER_MAX);

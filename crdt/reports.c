@@ -66,12 +66,12 @@ static union crdt_report_value clean(enum crdt_report_kind kind, const union crd
     } else {
         /* All fields, but not the padding behind the last. */
         memcpy(&out.learned, &in->learned,
-               offsetof(struct crdt_learned, bytes_per_token_milli) + sizeof(uint32_t));
+               offsetof(struct crdt_learned, bytes_samples) + sizeof(uint32_t));
     }
     return out;
 }
 
-enum { VALUE_WORDS = 10 };
+enum { VALUE_WORDS = 11 };
 _Static_assert(sizeof(union crdt_report_value) == VALUE_WORDS * sizeof(uint64_t), "all is hashed");
 
 static bool same(const union crdt_report_value *a, const union crdt_report_value *b)

@@ -36,6 +36,16 @@ struct node_line node_line_of(double a, double b, double x_typical, double horiz
     return l;
 }
 
+void node_line_weigh(struct node_line *l, double samples)
+{
+    double by = samples / l->w;
+    l->w *= by;
+    l->x *= by;
+    l->y *= by;
+    l->xx *= by;
+    l->xy *= by;
+}
+
 void node_line_add(struct node_line *l, double x, double y)
 {
     l->w += 1;
@@ -43,14 +53,8 @@ void node_line_add(struct node_line *l, double x, double y)
     l->y += y;
     l->xx += x * x;
     l->xy += x * y;
-    if (l->w > l->horizon) {
-        double keep = l->horizon / l->w;
-        l->w *= keep;
-        l->x *= keep;
-        l->y *= keep;
-        l->xx *= keep;
-        l->xy *= keep;
-    }
+    if (l->w > l->horizon)
+        node_line_weigh(l, l->horizon);
 }
 
 void node_line_fit(const struct node_line *l, double b_max, double *a, double *b)

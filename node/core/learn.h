@@ -34,6 +34,8 @@ struct node_line {
 
 struct node_line node_line_of(double a, double b, double x_typical, double horizon);
 void node_line_add(struct node_line *l, double x, double y);
+/* As if it rested on so many samples. */
+void node_line_weigh(struct node_line *l, double samples);
 
 /* The line that fits best among those with a >= 0 and 0 <= b <= b_max. */
 void node_line_fit(const struct node_line *l, double b_max, double *a, double *b);

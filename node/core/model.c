@@ -15,6 +15,7 @@ enum {
 /* How fast what is learned fades: tokens for the ratio, answers for their length. */
 static const double ratio_weight = 2000, ratio_horizon = 1e6;
 static const double output_weight = 4, output_horizon = 200;
+static const double ratio_trust = 2; /* how far from the present ratio one prompt is believed */
 
 struct node_models {
     struct hash_secret secret;
@@ -24,9 +25,20 @@ struct node_models {
     struct node_model rows[NODE_MODELS_MAX + 1];
 };
 
+void node_model_bytes_believe(struct node_model *row, double bytes_per_token)
+{
+    row->bytes_per_token = node_ratio_of(bytes_per_token, ratio_weight, ratio_horizon);
+}
+
+void node_model_bytes_add(struct node_model *row, double bytes, double tokens)
+{
+    node_ratio_add(&row->bytes_per_token, bytes, tokens, ratio_trust);
+    row->bytes_samples++;
+}
+
 static void row_learn_afresh(const struct node_models *m, struct node_model *row)
 {
-    row->bytes_per_token = node_ratio_of(m->bytes_per_token, ratio_weight, ratio_horizon);
+    node_model_bytes_believe(row, m->bytes_per_token);
     row->output_tokens = node_ratio_of(m->output_tokens, output_weight, output_horizon);
 }
 

@@ -45,11 +45,17 @@ struct node_model {
     struct node_replica_set serving;
     struct node_ratio bytes_per_token; /* of prompts, as the chain counts bytes */
     struct node_ratio output_tokens;   /* per answer */
+    uint64_t bytes_samples;            /* own ones */
     uint16_t name_len;                 /* 0: an unused row */
     char name[NODE_MODEL_NAME_MAX];
 };
 
 struct node_models;
+
+/* A ratio that was not learned of its own prompts. The samples that it had are replaced. */
+void node_model_bytes_believe(struct node_model *row, double bytes_per_token);
+/* An answer told the tokens of its prompt. */
+void node_model_bytes_add(struct node_model *row, double bytes, double tokens);
 
 /* ERR_NOMEM. `bytes_per_token` and `output_tokens` are believed until they are learned. */
 int node_models_create(struct node_models **out, const struct hash_secret *secret,

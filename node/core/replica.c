@@ -4,7 +4,8 @@
 
 #include "base/check.h"
 
-/* What is learned fades: tokens of prompts, seconds of prefill, and streams. */
+/* What is learned fades: tokens of prompts, seconds of prefill, and streams. A weight is that of a
+ * default, and of each sample that was only heard of. */
 static const double bytes_weight_tokens = 2000, bytes_horizon_tokens = 1e6;
 static const double rate_weight_s = 0.5, rate_horizon_s = 20;
 static const double pace_horizon = 200;
@@ -29,9 +30,9 @@ void node_replica_init(struct node_replica *k, struct slice name, enum node_engi
     };
     CHECK(name.len <= NODE_NAME_MAX);
     memcpy(k->name, name.at, name.len);
-    node_replica_bytes_believe(k, config->bytes_per_token);
-    node_replica_rate_believe(k, config->prefill_tokens_per_s);
-    node_replica_pace_believe(k, config->decode_step_ms / 1000, step_context_believed_s);
+    node_replica_bytes_believe(k, config->bytes_per_token, 0);
+    node_replica_rate_believe(k, config->prefill_tokens_per_s, 0);
+    node_replica_pace_believe(k, config->decode_step_ms / 1000, step_context_believed_s, 0);
     node_load_init(&k->load);
     node_belief_init(&k->belief);
 }
@@ -188,7 +189,7 @@ static void window_compare(struct node_replica *k, double size_tokens, uint64_t 
         k->by_scrape.off += (uint64_t)fabs(predicted - actual);
         if (w->predicted.told == all.told) {
             (void)node_belief_correct(&k->belief, prompt, predicted, actual, size_tokens);
-            k->belief_samples++;
+            k->belief_held = true;
         }
     }
     window_begin(k, now_ms);
@@ -253,7 +254,7 @@ void node_replica_cached_told(struct node_replica *k, uint64_t prompt, uint64_t 
     k->by_usage.actual += actual;
     k->by_usage.off += predicted > actual ? predicted - actual : actual - predicted;
     k->predicted.told++;
-    k->belief_samples++;
+    k->belief_held = true;
     double step = node_belief_correct(&k->belief, (double)prompt, (double)predicted, (double)actual,
                                       node_replica_cache_tokens(k, cache_tokens_configured));
     *(step > 0 ? &k->grown_ppm : &k->shrunk_ppm) += (uint64_t)llround(fabs(step) * 1e6);
@@ -268,21 +269,34 @@ void node_replica_others(struct node_replica *k, const struct node_others *other
     k->others = *others;
 }
 
-void node_replica_rate_believe(struct node_replica *k, double tokens_per_s)
+static double weight(double each, uint64_t samples, double horizon)
 {
-    k->rate = node_ratio_of(tokens_per_s, rate_weight_s, rate_horizon_s);
+    return fmin(each * (1 + (double)samples), horizon);
 }
 
-void node_replica_pace_believe(struct node_replica *k, double step_base_s, double step_context_s)
+void node_replica_rate_believe(struct node_replica *k, double tokens_per_s, uint64_t samples)
+{
+    k->rate =
+        node_ratio_of(tokens_per_s, weight(rate_weight_s, samples, rate_horizon_s), rate_horizon_s);
+    k->rate_samples = samples;
+}
+
+void node_replica_pace_believe(struct node_replica *k, double step_base_s, double step_context_s,
+                               uint64_t samples)
 {
     k->pace = node_line_of(step_base_s, step_context_s, context_typical, pace_horizon);
+    node_line_weigh(&k->pace, fmin(k->pace.w + (double)samples, pace_horizon));
+    k->pace_samples = samples;
     k->step_base_s = step_base_s;
     k->step_context_s = step_context_s;
 }
 
-void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token)
+void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, uint64_t samples)
 {
-    k->bytes_per_token = node_ratio_of(bytes_per_token, bytes_weight_tokens, bytes_horizon_tokens);
+    k->bytes_per_token =
+        node_ratio_of(bytes_per_token, weight(bytes_weight_tokens, samples, bytes_horizon_tokens),
+                      bytes_horizon_tokens);
+    k->bytes_samples = samples;
     k->belief.stale = true;
 }
 

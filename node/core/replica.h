@@ -96,9 +96,9 @@ struct node_replica {
     double step_context_s;
 
     struct node_line pace; /* seconds of a decode step by tokens in the running contexts */
-    uint64_t rate_samples, pace_samples; /* own evidence; so are the next two */
-    uint64_t bytes_samples, belief_samples;
-    bool rate_heard, pace_heard; /* believed because another router learned it */
+    /* What rests on how many samples, own ones and those that were heard of, each once. */
+    uint64_t rate_samples, pace_samples, bytes_samples;
+    bool belief_held; /* the belief's factor was learned or heard of this cache */
     enum node_engine engine;
     unsigned probe_failures; /* in a row */
     unsigned probe_failures_max;
@@ -183,10 +183,12 @@ void node_replica_cached_told(struct node_replica *k, uint64_t prompt, uint64_t 
                               uint64_t actual, double cache_tokens_configured);
 /* The others' sums as they are now: what they were told since counts here too. */
 void node_replica_others(struct node_replica *k, const struct node_others *others);
-/* What it is believed to be like until it shows: later samples replace it. */
-void node_replica_rate_believe(struct node_replica *k, double tokens_per_s);
-void node_replica_pace_believe(struct node_replica *k, double step_base_s, double step_context_s);
-void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token);
+/* What it is believed to be like until it shows, as if that many samples had said so: later ones
+ * replace it, the sooner the fewer these were. */
+void node_replica_rate_believe(struct node_replica *k, double tokens_per_s, uint64_t samples);
+void node_replica_pace_believe(struct node_replica *k, double step_base_s, double step_context_s,
+                               uint64_t samples);
+void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, uint64_t samples);
 /* A prefill of so many tokens took so long. */
 void node_replica_rate_add(struct node_replica *k, double tokens, double seconds);
 /* A stream went at this pace while so many tokens of context were decoding. */

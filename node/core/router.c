@@ -489,4 +489,5 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
         node_belief_recover(&replica->belief, seconds);
         replica->belief.stale = true;
     }
+    node_router_models_believe(r);
 }

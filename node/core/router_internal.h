@@ -94,6 +94,10 @@ struct node_policy_input node_router_policy_input(struct node_router *r,
 void node_router_learn(struct node_router *r, const struct node_booking_entry *e,
                        const struct node_usage *usage, bool complete, uint64_t now_ms);
 
+/* Models of which few answers here have told take the ratio of the replicas that serve them: those
+ * may have been learned by other routers, or of another model. */
+void node_router_models_believe(struct node_router *r);
+
 const char *node_health_text(enum node_health health);
 const char *node_engine_text(enum node_engine engine);
 

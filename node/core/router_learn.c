@@ -34,8 +34,8 @@ static void learn_rate(struct node_router *r, struct node_replica *replica,
     /* One that has not shown what it can do is believed to be like this one; otherwise a default
      * that is too low would keep it from ever being asked. */
     for (unsigned k = 0; k < r->replica_count; k++) {
-        if (r->replicas[k].rate_samples == 0 && !r->replicas[k].rate_heard)
-            node_replica_rate_believe(&r->replicas[k], node_ratio_value(&replica->rate));
+        if (r->replicas[k].rate_samples == 0)
+            node_replica_rate_believe(&r->replicas[k], node_ratio_value(&replica->rate), 0);
     }
 }
 
@@ -57,9 +57,9 @@ static void learn_pace(struct node_router *r, struct node_replica *replica,
         return;
     node_replica_pace_add(replica, context, step_s);
     for (unsigned k = 0; k < r->replica_count; k++) {
-        if (r->replicas[k].pace_samples == 0 && !r->replicas[k].pace_heard)
+        if (r->replicas[k].pace_samples == 0)
             node_replica_pace_believe(&r->replicas[k], replica->step_base_s,
-                                      replica->step_context_s);
+                                      replica->step_context_s, 0);
     }
 }
 
@@ -76,9 +76,37 @@ static void learn_bytes(struct node_replica *replica, struct node_model *model,
         node_ratio_add(&replica->bytes_per_token, bytes, tokens, trust_ratio);
         replica->bytes_samples++;
         if (!work->token_ids)
-            node_ratio_add(&model->bytes_per_token, bytes, tokens, trust_ratio);
+            node_model_bytes_add(model, bytes, tokens);
     } else if (usage->prompt_tokens < 0) {
         node_ratio_add(&replica->bytes_per_token, bytes, work->prompt_tokens, trust_ratio);
+    }
+}
+
+/* Of two that serve it, the figure that rests on more samples. */
+static const struct node_replica *tells_bytes(const struct node_router *r,
+                                              const struct node_model *row)
+{
+    const struct node_replica *best = NULL;
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        const struct node_replica *replica = &r->replicas[k];
+        bool serves = row->name_len == 0 || node_replica_set_has(&row->serving, k);
+        if (serves && !replica->absent &&
+            (best == NULL || replica->bytes_samples > best->bytes_samples))
+            best = replica;
+    }
+    return best;
+}
+
+void node_router_models_believe(struct node_router *r)
+{
+    for (unsigned number = 0; number <= NODE_MODELS_MAX; number++) {
+        struct node_model *row = node_models_row_at(r->models, number);
+        bool used = row->name_len > 0 || number == NODE_MODELS_MAX;
+        if (!used || row->bytes_samples >= NODE_LEARNED_FEW)
+            continue;
+        const struct node_replica *replica = tells_bytes(r, row);
+        if (replica != NULL && replica->bytes_samples > row->bytes_samples)
+            node_model_bytes_believe(row, node_ratio_value(&replica->bytes_per_token));
     }
 }
 

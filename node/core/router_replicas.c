@@ -21,7 +21,7 @@ struct node_replica *node_router_replica_at(const struct node_router *r, unsigne
 static void forget(struct node_replica *k, uint32_t rkey)
 {
     k->rkey = rkey;
-    k->belief_samples = 0;
+    k->belief_held = false;
     node_belief_init(&k->belief);
 }
 

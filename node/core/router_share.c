@@ -70,7 +70,12 @@ static uint32_t to_u32(double x)
     return x <= 0 ? 0 : x >= UINT32_MAX ? UINT32_MAX : (uint32_t)llround(x);
 }
 
-/* Own evidence only. */
+static uint32_t to_count(uint64_t n)
+{
+    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+/* What is held, whoever learned it; no defaults. */
 static struct crdt_learned learned_of(const struct node_replica *k)
 {
     struct crdt_learned l = {
@@ -80,17 +85,19 @@ static struct crdt_learned learned_of(const struct node_replica *k)
         .told = k->predicted.told,
         .grown_ppm = k->grown_ppm,
         .shrunk_ppm = k->shrunk_ppm,
+        .rate_samples = to_count(k->rate_samples),
+        .pace_samples = to_count(k->pace_samples),
+        .bytes_samples = to_count(k->bytes_samples),
     };
-    if (k->belief_samples > 0)
+    if (k->belief_held) {
         l.believed_ppm = to_u32(k->belief.factor * 1e6);
-    if (k->rate_samples > 0) {
-        l.rate = to_u32(node_ratio_value(&k->rate));
-        l.rate_samples = to_u32((double)k->rate_samples);
+        l.believed_rkey = k->rkey;
     }
+    if (k->rate_samples > 0)
+        l.rate = to_u32(node_ratio_value(&k->rate));
     if (k->pace_samples > 0) {
         l.step_base_ns = to_u32(k->step_base_s * 1e9);
         l.step_context_fs = to_u32(k->step_context_s * 1e15);
-        l.pace_samples = to_u32((double)k->pace_samples);
     }
     if (k->bytes_samples > 0)
         l.bytes_per_token_milli = to_u32(node_ratio_value(&k->bytes_per_token) * 1000);
@@ -108,10 +115,10 @@ static bool learned_moved(const struct crdt_learned *a, const struct crdt_learne
         return true;
     /* Samples that only grow in number matter while there are few. */
     return moved(a->cache_tokens, b->cache_tokens) || moved(a->believed_ppm, b->believed_ppm) ||
-           moved(a->rate, b->rate) || b->rate_samples > 2ull * a->rate_samples ||
-           moved(a->step_base_ns, b->step_base_ns) ||
+           a->believed_rkey != b->believed_rkey || moved(a->rate, b->rate) ||
+           b->rate_samples > 2ull * a->rate_samples || moved(a->step_base_ns, b->step_base_ns) ||
            moved(a->step_context_fs, b->step_context_fs) ||
-           b->pace_samples > 2ull * a->pace_samples ||
+           b->pace_samples > 2ull * a->pace_samples || b->bytes_samples > 2ull * a->bytes_samples ||
            moved(a->bytes_per_token_milli, b->bytes_per_token_milli);
 }
 
@@ -205,7 +212,8 @@ struct heard {
     unsigned up, down;
     enum node_engine engine;
     uint64_t cache_tokens;
-    struct crdt_learned rate, pace, rest; /* of the one with most samples */
+    uint32_t rkey;
+    struct crdt_learned rate, pace, bytes, belief; /* of the one with most samples */
 };
 
 static bool hear(void *context, uint64_t router, const struct crdt_load *load,
@@ -226,45 +234,39 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
         return true;
     if (learned->cache_tokens > h->cache_tokens)
         h->cache_tokens = learned->cache_tokens;
-    if (learned->rate_samples > h->rate.rate_samples)
+    if (learned->rate > 0 && learned->rate_samples > h->rate.rate_samples)
         h->rate = *learned;
-    if (learned->pace_samples > h->pace.pace_samples)
+    if (learned->step_base_ns + (uint64_t)learned->step_context_fs > 0 &&
+        learned->pace_samples > h->pace.pace_samples)
         h->pace = *learned;
-    /* These have no count of their own: whoever saw most prefills saw most prompts. */
-    if ((learned->believed_ppm > 0 || learned->bytes_per_token_milli > 0) &&
-        learned->rate_samples >= h->rest.rate_samples)
-        h->rest = *learned;
+    if (learned->bytes_per_token_milli > 0 && learned->bytes_samples > h->bytes.bytes_samples)
+        h->bytes = *learned;
+    if (learned->believed_ppm > 0 && learned->believed_rkey == h->rkey &&
+        learned->prompt_tokens >= h->belief.prompt_tokens)
+        h->belief = *learned;
     return true;
 }
 
-/* Own evidence, as long as it is little, gives way to others' once, not each time that they have
- * news: it would never become more. */
-static bool hears(uint64_t own_samples, bool heard)
-{
-    return own_samples == 0 || (own_samples < NODE_LEARNED_FEW && !heard);
-}
-
+/* Strictly more samples, or it may be an echo of what is held here. */
 static void believe(struct node_replica *k, const struct heard *h)
 {
     if (h->cache_tokens != k->cache_tokens_heard && k->cache_tokens == 0)
         k->belief.stale = true;
     k->cache_tokens_heard = h->cache_tokens;
-    if (h->rate.rate > 0 && h->rate.rate_samples > k->rate_samples &&
-        hears(k->rate_samples, k->rate_heard)) {
-        node_replica_rate_believe(k, h->rate.rate);
-        k->rate_heard = true;
-        k->rate_samples = 0;
+    if (h->rate.rate_samples > k->rate_samples)
+        node_replica_rate_believe(k, h->rate.rate, h->rate.rate_samples);
+    if (h->pace.pace_samples > k->pace_samples)
+        node_replica_pace_believe(k, h->pace.step_base_ns * 1e-9, h->pace.step_context_fs * 1e-15,
+                                  h->pace.pace_samples);
+    if (h->bytes.bytes_samples > k->bytes_samples)
+        node_replica_bytes_believe(k, h->bytes.bytes_per_token_milli / 1000.0,
+                                   h->bytes.bytes_samples);
+    /* To begin with: from then on what moves others' factors moves this one too. */
+    if (!k->belief_held && h->belief.believed_ppm > 0) {
+        node_belief_factor_set(&k->belief, h->belief.believed_ppm / 1e6);
+        k->belief_held = true;
+        k->belief.stale = true;
     }
-    if (h->pace.step_base_ns + (uint64_t)h->pace.step_context_fs > 0 &&
-        h->pace.pace_samples > k->pace_samples && hears(k->pace_samples, k->pace_heard)) {
-        node_replica_pace_believe(k, h->pace.step_base_ns * 1e-9, h->pace.step_context_fs * 1e-15);
-        k->pace_heard = true;
-        k->pace_samples = 0;
-    }
-    if (k->bytes_samples == 0 && h->rest.bytes_per_token_milli > 0)
-        node_replica_bytes_believe(k, h->rest.bytes_per_token_milli / 1000.0);
-    if (k->belief_samples == 0 && h->rest.believed_ppm > 0)
-        node_belief_factor_set(&k->belief, h->rest.believed_ppm / 1e6);
 }
 
 void node_router_others_take(struct node_router *r, unsigned replica)
@@ -296,7 +298,7 @@ void node_router_reports_take(struct node_router *r)
     r->reports_taken = version;
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         struct node_replica *k = &r->replicas[slot];
-        struct heard h = {.r = r};
+        struct heard h = {.r = r, .rkey = k->rkey};
         crdt_reports_each(reports, slot, hear, &h);
         k->named = h.named;
         k->hint = h.up > h.down   ? NODE_HEALTH_UP
@@ -306,8 +308,8 @@ void node_router_reports_take(struct node_router *r)
             k->engine = h.engine;
             node_router_touch(r, slot);
         }
+        node_router_others_take(r, slot); /* before a factor is taken that has it in it */
         believe(k, &h);
-        node_router_others_take(r, slot);
     }
     node_router_presence_update(r);
 }

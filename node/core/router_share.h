@@ -4,8 +4,12 @@
  *   own bookings, probes, estimators   --collect-->  reports of the state  -->  deltas
  *   deltas of others  -->  the state   --joined-->   replicas in use, their loads, hints, beliefs
  *
- * What was learned by others is believed only until there are a few samples of one's own, and what
- * is only believed is never reported: so nobody's own word comes back to him as evidence.
+ * What was learned is one figure that is carried on by all: with it goes the number of samples that
+ * it rests on, whoever took them. A router takes another's figure, and its number, if that rests on
+ * more samples than its own, adds its own samples to it one by one, and reports the outcome. So a
+ * figure lives as long as one router does; the busiest routers move it, and the others follow; and
+ * an echo changes nothing, since it never rests on more samples than what it is an echo of.
+ * (Routers that learn at the same time do not add up: the one ahead is followed.)
  */
 #ifndef NODE_CORE_ROUTER_SHARE_H
 #define NODE_CORE_ROUTER_SHARE_H
@@ -18,7 +22,7 @@ struct crdt_state;
 
 enum {
     NODE_LEARNED_INTERVAL_MS = 1000, /* what was learned is told at most so often */
-    NODE_LEARNED_FEW = 4,            /* with fewer samples, those who have more are believed */
+    NODE_LEARNED_FEW = 4,            /* a model with fewer own samples is as its replicas are */
 };
 
 /* Owned by the router; another one after node_router_rewind(). */

@@ -244,7 +244,9 @@ static void test_what_was_learned_travels_whole(void **state)
                                     .step_base_ns = greatest ? UINT32_MAX : 10,
                                     .step_context_fs = greatest ? UINT32_MAX : 11,
                                     .pace_samples = greatest ? UINT32_MAX : 12,
-                                    .bytes_per_token_milli = greatest ? UINT32_MAX : 13};
+                                    .bytes_per_token_milli = greatest ? UINT32_MAX : 13,
+                                    .bytes_samples = greatest ? UINT32_MAX : 14,
+                                    .believed_rkey = greatest ? UINT32_MAX : 15};
         crdt_state_learned(a, slot, &sent);
         uint8_t bytes[DELTA_MAX];
         size_t len = crdt_state_produce(a, 1, bytes, sizeof bytes);
@@ -263,7 +265,9 @@ static void test_what_was_learned_travels_whole(void **state)
                                     {got.step_base_ns, sent.step_base_ns},
                                     {got.step_context_fs, sent.step_context_fs},
                                     {got.pace_samples, sent.pace_samples},
-                                    {got.bytes_per_token_milli, sent.bytes_per_token_milli}};
+                                    {got.bytes_per_token_milli, sent.bytes_per_token_milli},
+                                    {got.bytes_samples, sent.bytes_samples},
+                                    {got.believed_rkey, sent.believed_rkey}};
         for (unsigned i = 0; i < ARRAY_LEN(wide); i++)
             assert_int_equal(wide[i][0], wide[i][1]);
         crdt_state_destroy(a);

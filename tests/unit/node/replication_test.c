@@ -610,7 +610,7 @@ static void a_refused_port_counts_once_and_only_without_a_start_time(void **stat
 
 /* --- what was learned ------------------------------------------------------------------------ */
 
-static void learned_figures_are_adopted_and_not_echoed(void **state)
+static void learned_figures_are_adopted(void **state)
 {
     (void)state;
     struct cluster c;
@@ -631,51 +631,6 @@ static void learned_figures_are_adopted_and_not_echoed(void **state)
     assert_true(own > 15000);
     double other = number_of(&c, 1, name, "learned", "prefill_tokens_per_s");
     assert_true(other > own * 0.95 && other < own * 1.05);
-    cluster_free(&c);
-}
-
-struct learned_by {
-    uint64_t router;
-    uint32_t samples, rate;
-};
-
-static bool find_learned(void *context, uint64_t router, const struct crdt_load *load,
-                         const struct crdt_sight *sight, const struct crdt_learned *learned)
-{
-    (void)load;
-    (void)sight;
-    struct learned_by *by = context;
-    if (learned && router == by->router) {
-        by->samples = learned->rate_samples;
-        by->rate = learned->rate;
-    }
-    return true;
-}
-
-static void what_is_only_believed_is_not_reported(void **state)
-{
-    (void)state;
-    struct cluster c;
-    start(&c, 2, 1);
-    struct chain chain;
-    for (unsigned s = 0; s < 10; s++) {
-        cluster_prompt(&chain, s, 8000);
-        struct node_decision d = cluster_choose(&c, 0, &chain);
-        cluster_run(&c, 400 * MS);
-        struct node_usage usage = {
-            .prompt_tokens = 8000, .cached_tokens = 0, .completion_tokens = 1};
-        cluster_finish(&c, 0, d, &usage);
-        cluster_run(&c, 600 * MS);
-    }
-    struct crdt_state *s0 = node_router_state(c.nodes[0].router);
-    int slot = node_router_replica_find(c.nodes[0].router, SLICE("replica-0:8000"));
-    struct learned_by of0 = {.router = gossip_node_id("router-0")};
-    struct learned_by of1 = {.router = gossip_node_id("router-1")};
-    crdt_reports_each(crdt_state_reports(s0), (unsigned)slot, find_learned, &of0);
-    crdt_reports_each(crdt_state_reports(s0), (unsigned)slot, find_learned, &of1);
-    assert_true(of0.samples > 0);
-    assert_int_equal(of1.samples, 0);
-    assert_int_equal(of1.rate, 0);
     cluster_free(&c);
 }
 
@@ -1150,8 +1105,7 @@ int main(void)
         cmocka_unit_test(a_replica_that_nobody_names_any_more_goes),
         cmocka_unit_test(a_restart_is_noticed_once_by_all),
         cmocka_unit_test(a_refused_port_counts_once_and_only_without_a_start_time),
-        cmocka_unit_test(learned_figures_are_adopted_and_not_echoed),
-        cmocka_unit_test(what_is_only_believed_is_not_reported),
+        cmocka_unit_test(learned_figures_are_adopted),
         cmocka_unit_test(stored_responses_are_found_by_other_routers),
         cmocka_unit_test(a_session_goes_to_the_same_replica_from_every_router),
         cmocka_unit_test(what_a_partition_kept_apart_is_repaired),

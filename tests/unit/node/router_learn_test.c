@@ -222,12 +222,240 @@ static void a_window_in_which_the_routers_change_is_skipped(void **state)
     cluster_free(&w.c);
 }
 
+/* --- what is held, and goes on ------------------------------------------------------------------
+ */
+
+static const double text_ratio = 7; /* bytes per token; 4 are believed at first */
+
+/* Prompts one after the other at one router, of a model that the replica serves, at this rate. */
+static void work(struct cluster *c, unsigned router, unsigned requests, double tokens_per_s)
+{
+    static struct chain chain;
+    static uint64_t seed = 1000;
+    for (unsigned i = 0; i < requests; i++) {
+        cluster_prompt(&chain, ++seed, 8000);
+        double tokens = (double)chain.bytes / text_ratio;
+        struct node_request request = {.model = SLICE("m"), .chain = &chain, .replica_wanted = -1};
+        struct cluster_node *n = &c->nodes[router];
+        struct node_decision d;
+        assert_int_equal(node_router_choose(n->router, &request, NULL, cluster_ms(c), &d), 0);
+        node_replication_run(n->replication, c->now_us);
+        cluster_run(c, (uint64_t)(tokens / tokens_per_s * S));
+        node_router_first_byte(n->router, d.booking, cluster_ms(c));
+        cluster_run(c, 300 * MS); /* 10 ms a step */
+        struct node_usage usage = {(int64_t)tokens, 0, 31};
+        cluster_finish(c, router, d, &usage);
+    }
+}
+
+static void list_models(struct cluster *c, unsigned router)
+{
+    struct slice model = SLICE("m");
+    assert_int_equal(node_router_models(c->nodes[router].router, 0, &model, 1), 0);
+}
+
+static void start_working(struct cluster *c, unsigned routers)
+{
+    start(c, routers);
+    for (unsigned i = 0; i < routers; i++)
+        list_models(c, i);
+}
+
+static double model_ratio(struct cluster *c, unsigned router)
+{
+    const struct node_router *r = c->nodes[router].router;
+    return node_ratio_value(&node_models_row(r->models, SLICE("m"))->bytes_per_token);
+}
+
+static void restart(struct cluster *c, unsigned router)
+{
+    cluster_kill(c, router);
+    cluster_run(c, 15 * S);
+    cluster_start(c, router);
+    cluster_settle(c);
+    (void)cluster_replica(c, router, "replica-0:8000");
+    list_models(c, router);
+    cluster_run(c, 3 * S);
+}
+
+static void what_one_learned_sizes_prompts_at_all(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start_working(&c, 3);
+    for (unsigned i = 0; i < 3; i++)
+        assert_near(model_ratio(&c, i), 4, 1e-9);
+    work(&c, 0, 8, 20000);
+    cluster_run(&c, 3 * S);
+    for (unsigned i = 0; i < 3; i++)
+        assert_near(model_ratio(&c, i), text_ratio, 0.05);
+    /* Few own samples on a doubtful figure do not stand against it, many do. */
+    struct node_model *row = node_models_row(c.nodes[1].router->models, SLICE("m"));
+    node_model_bytes_believe(row, 4);
+    node_model_bytes_add(row, 300, 70);
+    cluster_run(&c, 3 * S);
+    assert_near(model_ratio(&c, 1), text_ratio, 0.05);
+    for (unsigned i = 0; i < NODE_LEARNED_FEW; i++)
+        node_model_bytes_add(row, 1e6, 2e5);
+    double own = model_ratio(&c, 1);
+    cluster_run(&c, 3 * S);
+    assert_true(own < 6 && model_ratio(&c, 1) == own);
+    cluster_free(&c);
+}
+
+struct held {
+    double rate, bytes, step_s, factor;
+    uint64_t rate_samples, bytes_samples, pace_samples;
+};
+
+static struct held held_at(struct cluster *c, unsigned router)
+{
+    const struct node_replica *k = replica_at(c, router);
+    return (struct held){.rate = node_ratio_value(&k->rate),
+                         .bytes = node_ratio_value(&k->bytes_per_token),
+                         .step_s = k->step_base_s + k->step_context_s * 8000,
+                         .factor = k->belief.factor,
+                         .rate_samples = k->rate_samples,
+                         .bytes_samples = k->bytes_samples,
+                         .pace_samples = k->pace_samples};
+}
+
+static void assert_held(const struct held *now, const struct held *then, double share)
+{
+    assert_near(now->rate, then->rate, share);
+    assert_near(now->bytes, then->bytes, share);
+    assert_near(now->step_s, then->step_s, share);
+    assert_true(now->rate_samples > 0 && now->rate_samples <= then->rate_samples);
+    assert_true(now->bytes_samples > 0 && now->bytes_samples <= then->bytes_samples);
+    assert_true(now->pace_samples > 0 && now->pace_samples <= then->pace_samples);
+}
+
+/* Corrections of the size are followed by all (see above): so they have it from those. */
+static void believe_half(struct cluster *c)
+{
+    for (unsigned i = 0; i < c->count; i++) {
+        replica_at(c, i)->belief.factor = 0.5;
+        replica_at(c, i)->belief_held = true;
+    }
+}
+
+/* Everyone is restarted in turn; only the first had learned anything by itself. */
+static void what_was_learned_survives_a_rolling_restart(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start_working(&c, 3);
+    work(&c, 0, 40, 20000);
+    believe_half(&c);
+    cluster_run(&c, 3 * S);
+    struct held then = held_at(&c, 0);
+    assert_near(then.rate, 20000, 0.05);
+    assert_near(then.bytes, text_ratio, 0.02);
+    assert_near(then.step_s, 0.010, 0.1);
+    assert_int_equal(then.rate_samples, 40);
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < 3; i++) {
+            restart(&c, i);
+            struct held now = held_at(&c, i);
+            assert_held(&now, &then, 0.021);
+            assert_near(model_ratio(&c, i), text_ratio, 0.03);
+            assert_true(now.factor > 0.49 && now.factor < 0.7); /* it goes back to 1 slowly */
+        }
+    }
+    cluster_free(&c);
+}
+
+/* Told again and again, without anything new. */
+static void an_echo_changes_nothing(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start_working(&c, 3);
+    work(&c, 0, 30, 20000);
+    work(&c, 1, 7, 18000);
+    cluster_run(&c, 3 * S);
+    struct held then[3];
+    for (unsigned i = 0; i < 3; i++) {
+        then[i] = held_at(&c, i);
+        assert_true(then[i].rate_samples <= 37 && then[i].bytes_samples <= 37);
+        assert_true(then[i].pace_samples <= 37);
+    }
+    for (unsigned s = 0; s < 120; s++) {
+        for (unsigned i = 0; i < 3; i++) {
+            struct node_replica *k = replica_at(&c, i);
+            k->reported = (struct crdt_learned){0};
+            k->predicted.told += s % 3 == i; /* so that the row is news */
+        }
+        cluster_run(&c, 1 * S);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        struct held now = held_at(&c, i);
+        assert_true(now.rate_samples <= 37 && now.bytes_samples <= 37 && now.pace_samples <= 37);
+        assert_held(&now, &then[1], 0.001);
+        assert_int_equal(now.rate_samples, then[1].rate_samples);
+    }
+    cluster_free(&c);
+}
+
+/* Seen by a router that has taken few samples, while those that took many have nothing to do. */
+static void a_replica_that_gets_slower_is_followed_by_all(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start_working(&c, 3);
+    work(&c, 0, 120, 20000);
+    cluster_run(&c, 3 * S);
+    for (unsigned i = 0; i < 3; i++)
+        assert_near(held_at(&c, i).rate, 20000, 0.05);
+    /* 90 s of prefill, of which the last 20 count most. */
+    work(&c, 1, 100, 5000);
+    cluster_run(&c, 3 * S);
+    for (unsigned i = 0; i < 3; i++)
+        assert_near(held_at(&c, i).rate, 5000, 0.1);
+    assert_true(held_at(&c, 0).rate_samples <= 220);
+    /* And another takes over from there. */
+    work(&c, 2, 100, 20000);
+    cluster_run(&c, 3 * S);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(held_at(&c, i).rate > 12000);
+    assert_true(held_at(&c, 0).rate_samples <= 320);
+    cluster_free(&c);
+}
+
+/* Otherwise who has not yet noticed would tell those who have, and then hear it from them. */
+static void a_lost_cache_takes_its_size_along(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start_working(&c, 3);
+    struct node_scrape scrape = node_scrape_untold;
+    for (unsigned life = 1; life <= 2; life++) {
+        scrape.start_time_s = 1000 * life;
+        for (unsigned i = 0; i < 3; i++) {
+            (void)node_router_scraped(c.nodes[i].router, 0, &scrape, cluster_ms(&c));
+            node_replication_run(c.nodes[i].replication, c.now_us);
+            cluster_run(&c, 200 * MS);
+        }
+        if (life == 1)
+            believe_half(&c);
+        cluster_run(&c, 5 * S);
+        for (unsigned i = 0; i < 3; i++)
+            assert_near(held_at(&c, i).factor, life == 1 ? 0.5 : 1, 0.05);
+    }
+    cluster_free(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(timings_among_others_work_teach),
         cmocka_unit_test(four_correct_the_size_as_fast_as_one),
         cmocka_unit_test(a_window_in_which_the_routers_change_is_skipped),
+        cmocka_unit_test(what_one_learned_sizes_prompts_at_all),
+        cmocka_unit_test(what_was_learned_survives_a_rolling_restart),
+        cmocka_unit_test(an_echo_changes_nothing),
+        cmocka_unit_test(a_replica_that_gets_slower_is_followed_by_all),
+        cmocka_unit_test(a_lost_cache_takes_its_size_along),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
