@@ -214,7 +214,7 @@ class Deaths(Faulty):
         at.stop()
         self.sim(*FAST, port=at.port)
         for r in (seeing, blind):
-            wait_for(lambda: talk.believed(r)[at.name] == 0, "forgotten", HEALED)
+            wait_for(lambda: talk.believed(r).get(at.name) == 0, "forgotten", HEALED)
         self.converge(seeing, 2, HEALED)
 
 
