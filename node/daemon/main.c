@@ -109,15 +109,18 @@ static int create_router(const struct node_options *options, const struct node_r
         (void)fprintf(stderr, "grapevine: cannot start: %s\n", err_text(err));
         return EXIT_FAILURE;
     }
-    (void)fprintf(/* the index counts tokens per replica and generation */
-                  stderr,
+    /* The index counts per replica and generation; to compare itself with others it keeps a digest
+     * beside each count, and sketches. */
+    uint64_t slices = options->ttl_ms / options->generation_ms, ring = 1;
+    while (ring < slices + 2)
+        ring *= 2;
+    uint64_t count_bytes = c->replicated ? 16 : 8, fixed_mib = c->replicated ? 6 : 3;
+    (void)fprintf(stderr,
                   "grapevine: bad setting index-bytes = \"%" PRIu64
                   "\": too small for ttl / generation = %" PRIu64
                   " time slices, want at least %" PRIu64 "MiB\n",
-                  options->index_bytes, options->ttl_ms / options->generation_ms,
-                  (options->ttl_ms / options->generation_ms + 2) * 10 * NODE_REPLICAS_MAX /
-                          1048576 +
-                      2);
+                  options->index_bytes, slices,
+                  ring * count_bytes * NODE_REPLICAS_MAX / 1048576 + fixed_mib);
     return EXIT_CONFIG;
 }
 
@@ -169,13 +172,21 @@ static int run(const struct node_options *options)
         (void)fprintf(stderr, "grapevine: cannot start: no event loop\n");
         return EXIT_FAILURE;
     }
-    if (io_gossip_open(&shell.gossip, &loop, options, &keyring, &sink.log) != 0)
-        return EXIT_FAILURE;
-    struct node_router_config config = router_config(options, shell.gossip, &keyring);
+    shell.loop = &loop;
     struct node_router *router = NULL;
-    status = create_router(options, &config, &router);
-    if (status != 0)
+    struct node_router_config config = {0};
+    status = io_gossip_open(&shell.gossip, &loop, options, &keyring, &sink.log) != 0;
+    if (status == 0) {
+        config = router_config(options, shell.gossip, &keyring);
+        status = create_router(options, &config, &router);
+    }
+    if (status != 0) {
+        shell_close(&shell);
+        log_flush(&sink.log);
+        (void)uv_loop_close(&loop);
+        free(shell.admin_token);
         return status;
+    }
     shell.secret = config.secret;
     log_event(&sink.log, LOG_INFO, "start", LOG_CSTR("version", GRAPEVINE_VERSION),
               LOG_CSTR("policy", config.policy), LOG_UINT("replicas", options->replica.count),

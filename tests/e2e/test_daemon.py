@@ -113,6 +113,15 @@ class Settings(Case):
         r = self.router([self.engine()], "--index-bytes", wanted)
         self.assertEqual(self.client(r).ask("POST", CHAT, BODY).status, 200)
 
+    def test_a_cluster_needs_more_memory_and_says_how_much(self):
+        cluster = ["--gossip-listen", HOST + ":0", "--insecure-gossip"]
+        status, _, err = run("grapevine", *self.ONE, *cluster, "--index-bytes", "1MiB", "--listen",
+                             HOST + ":0", "--admin-listen", HOST + ":0")
+        self.assertEqual(status, 2, err)
+        wanted = re.search(r"at least (\d+MiB)", err).group(1)
+        r = self.router([self.engine()], *cluster, "--index-bytes", wanted)
+        self.assertEqual(self.client(r).ask("POST", CHAT, BODY).status, 200)
+
     def test_a_port_in_use_stops_the_start_and_is_named(self):
         s = socket.socket()
         s.bind((HOST, 0))
