@@ -106,7 +106,7 @@ static void clog_link(struct sim_world *w)
 static void ways_narrow(struct sim_world *w, unsigned to)
 {
     for (unsigned from = 0; from < w->config.nodes; from++) {
-        if (from != to && sim_chance(w, 0.6))
+        if (from != to && sim_chance(w, 0.7))
             sim_link(w, from, to)->narrow_until_us = w->now_us + between(w, 1000, 6000) * SIM_MS;
     }
     sim_say(w, "narrow ways to %u", to);
@@ -198,11 +198,11 @@ static void node_goes(struct sim_world *w, bool politely)
     later(w, between(w, politely ? 600 : 100, 6000) * SIM_MS, start_again, i, n->life);
 }
 
-static void pause_one(struct sim_world *w, uint64_t most_ms)
+static void pause_one(struct sim_world *w, uint64_t least_ms, uint64_t most_ms)
 {
     unsigned i = any_node(w);
     if (sim_node_runs(&w->nodes[i]) && !w->nodes[i].leaving)
-        sim_node_pause(w, i, w->now_us + between(w, 20, most_ms) * SIM_MS);
+        sim_node_pause(w, i, w->now_us + between(w, least_ms, most_ms) * SIM_MS);
 }
 
 /* The wall clock of a node jumps; the monotonic one drifts. */
@@ -361,7 +361,7 @@ static void trouble_strict(struct sim_world *w)
         clog_link(w);
         break;
     case 4:
-        pause_one(w, 400);
+        pause_one(w, 20, 400);
         break;
     default:
         intruder(w);
@@ -381,7 +381,7 @@ static void trouble_join(struct sim_world *w)
         narrow_one(w);
         break;
     case 3:
-        pause_one(w, 1500); /* suspected, but not given up */
+        pause_one(w, 900, 1500); /* suspected, but not given up */
         break;
     case 4:
         intruder(w);
@@ -412,7 +412,7 @@ static void trouble_storm(struct sim_world *w)
         node_goes(w, true);
         break;
     case 7:
-        pause_one(w, 6000);
+        pause_one(w, 20, 6000);
         break;
     case 8:
         clock_moves(w);
@@ -451,8 +451,11 @@ void sim_nemesis_begin(struct sim_world *w)
 /* All is well again, but for the nodes that stay dead: whose load must not stay. */
 void sim_nemesis_heal(struct sim_world *w)
 {
+    enum { PIPE_BYTES_MIN = 4000 };
     sim_say(w, "healed");
     sim_net_heal(w);
+    if (w->pipe_bytes_max < PIPE_BYTES_MIN)
+        w->pipe_bytes_max = PIPE_BYTES_MIN;
     for (unsigned i = 0; i < w->config.engines; i++) {
         if (!w->engines[i].up)
             sim_engine_restart(w, i);

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "tests/sim/sim.h"
 
-enum { CAUGHT_UP_US = 3000000 };
+enum { CAUGHT_UP_US = 3000000, REFUTED_US = 3000000 };
 
 uint64_t sim_oracle_taken(const struct sim_node *n)
 {
@@ -45,7 +45,29 @@ static void vector_check(struct sim_world *w, struct sim_node *n)
                        m.name, (unsigned long long)m.seq_applied, (unsigned long long)epoch);
         if (m.seq_applied > m.seq_known)
             sim_broken(w, "vector", "%s applied more of %s than it knows of", n->name, m.name);
-        *seen = (struct sim_seen){.epoch = epoch, .seq = m.seq_applied};
+        seen->epoch = epoch;
+        seen->seq = m.seq_applied;
+    }
+}
+
+/* Who is suspected says that it lives, where no way is cut for long. */
+static void refuted_check(struct sim_world *w, struct sim_node *n)
+{
+    const struct gossip *g = sim_node_gossip(n);
+    for (unsigned i = 0; i < gossip_member_count(g); i++) {
+        struct gossip_member m;
+        gossip_member_at(g, i, sim_node_mono_us(w, n), &m);
+        unsigned number = number_of(w, m.node);
+        struct sim_seen *seen = &n->seen[number];
+        bool narrow = sim_link(w, number, n->number)->narrow_until_us > w->now_us ||
+                      sim_link(w, n->number, number)->narrow_until_us > w->now_us;
+        if (m.state != GOSSIP_SUSPECT || narrow || !sim_node_runs(&w->nodes[number]))
+            seen->suspected_us = 0;
+        else if (seen->suspected_us == 0)
+            seen->suspected_us = w->now_us;
+        else if (w->now_us - seen->suspected_us > REFUTED_US)
+            sim_broken(w, "not refuted", "%s runs, and %s suspects it for %llu ms", m.name, n->name,
+                       (unsigned long long)(w->now_us - seen->suspected_us) / 1000);
     }
 }
 
@@ -248,6 +270,8 @@ void sim_oracle_all(struct sim_world *w)
             a->ready_us = w->now_us;
         vector_check(w, a);
         sim_reported_dead_check(w, a);
+        if (sim_pure_stream(w))
+            refuted_check(w, a);
         if (sim_pure_stream(w) && sim_node_runs(b) && a != b)
             same_check(w, a, b);
     }

@@ -106,9 +106,10 @@ struct sim_node {
     int slot_of_engine[SIM_ENGINES_MAX]; /* -1: this router does not have it */
 };
 
-/* The vector of a node, as last seen. */
+/* What a node has of another one, as last seen. */
 struct sim_seen {
     uint64_t epoch, seq;
+    uint64_t suspected_us; /* since when it is suspected although it runs; 0: it is not */
 };
 
 struct sim_datagram {

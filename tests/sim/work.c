@@ -198,7 +198,7 @@ static void next_request(void *context, struct sim_event *e)
     struct sim_node *n = &w->nodes[prng_below(&w->prng, w->config.nodes)];
     unsigned conversation = (unsigned)prng_below(&w->prng, CONVERSATIONS);
     /* Conversations end, others begin: soon, where what was missed may not be told again. */
-    unsigned fresh = (unsigned)(w->requests / (w->config.profile == SIM_JOIN ? 25 : 200));
+    unsigned fresh = (unsigned)(w->requests / (w->config.profile == SIM_JOIN ? 40 : 200));
     unsigned points = 1 + (unsigned)(w->requests % 200) / 8 + conversation % 40;
     if (w->config.profile == SIM_PRESSURE)
         points = CHAIN_POINTS_MAX / 2; /* far more than fits */
