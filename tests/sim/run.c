@@ -95,7 +95,7 @@ struct sim_world *sim_world_open(const struct sim_config *config)
     sim_calls_open(w);
     /* Slow ones where what is told while they last may not be lost. */
     bool slow = config->profile == SIM_JOIN;
-    w->pipe_bytes_max = (slow ? 1000 : 4000) + prng_below(&w->prng, slow ? 3500 : 26000);
+    w->pipe_bytes_max = (slow ? 500 : 4000) + prng_below(&w->prng, slow ? 3500 : 26000);
     w->pipe_pause_us = 1 + prng_below(&w->prng, (sim_pure_stream(w) ? 100 : 30) * SIM_MS);
     sim_net_open(w);
     sim_engines_open(w);
