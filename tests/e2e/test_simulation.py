@@ -10,6 +10,7 @@ SIM = os.path.join(BUILD, "tests", "sim")
 # With the bugs compiled in. Only the ordinary build makes it.
 SIM_WITH_BUGS = os.path.join(BUILD, "sim", "tests", "sim")
 
+
 def simulate(*words, program=SIM):
     done = subprocess.run([program, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, timeout=280)
