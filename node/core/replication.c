@@ -404,6 +404,9 @@ void node_replication_datagram(struct node_replication *n, const struct gossip_a
                                const uint8_t *bytes, size_t len, uint64_t now_us)
 {
     n->now_us = now_us;
+    /* After a pause what waited is read first: without the time it would seem to be of the future.
+     */
+    node_router_clock(n->router, node_replication_ms(now_us));
     gossip_datagram(n->gossip, from, bytes, len, now_us);
 }
 

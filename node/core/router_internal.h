@@ -57,9 +57,6 @@ struct node_size {
     double block_tokens; /* of this prompt */
 };
 
-/* Moves the index to the present generation. */
-void node_router_clock(struct node_router *r, uint64_t now_ms);
-
 /* --- between routers (router_share.c, router_replicas.c) --- */
 
 /* Something of the replica changed that the others may want to know. */

@@ -43,6 +43,8 @@ void node_router_joined(struct node_router *r);
  * so not to be called for each delta. */
 void node_router_reports_take(struct node_router *r);
 
+/* Moves the index to the present generation, if it has changed. */
+void node_router_clock(struct node_router *r, uint64_t now_ms);
 /* Cluster time - wall clock, in ms; 0 while the wall clock was not told. */
 int64_t node_router_clock_off_ms(const struct node_router *r);
 /* Moves cluster time; back only within the present generation (an index never goes back). */

@@ -68,13 +68,8 @@ void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int no
         c->relay_above = c->nodes / 2;
     if (c->profile == SIM_STRICT || c->profile == SIM_JOIN)
         c->reconcile_us = UINT32_MAX;
-    /* Longer than a pause: a node that slept over the end of the next generation refuses what was
-     * told meanwhile as of the future, until it has looked at its clock. */
-    if (c->profile == SIM_JOIN) {
-        c->generation_ms = 4000;
-        c->ttl_ms = 160000;
+    if (c->profile == SIM_JOIN)
         c->requests_s = 80; /* much is told while a snapshot is on its way */
-    }
     /* Short memories of their own deltas, so that some are lost and must be reconciled. */
     if (c->profile >= SIM_STORM && draw[2] % 2 == 0)
         c->ring_bytes = 16384;
