@@ -507,11 +507,15 @@ static void turn_away(struct shell *shell, struct shell_listener *l)
     uv_close((uv_handle_t *)&l->spare, on_spare_closed);
 }
 
-void client_accept(struct shell *shell, struct shell_listener *listener)
+/* `fd`: a connection that the system has handed over already, or -1: the next one of libuv. */
+static void client_open(struct shell *shell, struct shell_listener *listener, int fd)
 {
     struct client *c = calloc(1, sizeof *c);
     if (c == NULL) {
-        turn_away(shell, listener);
+        if (fd >= 0)
+            (void)close(fd);
+        else
+            turn_away(shell, listener);
         return;
     }
     CHECK(uv_tcp_init(shell->loop, &c->tcp) == 0);
@@ -526,7 +530,10 @@ void client_accept(struct shell *shell, struct shell_listener *listener)
     shell->clients = c;
     shell->stats.connections_open++;
     shell->stats.clients_open += c->port == SHELL_PORT_CLIENT;
-    if (uv_accept((uv_stream_t *)&listener->tcp, (uv_stream_t *)&c->tcp) != 0) {
+    if ((fd >= 0 ? uv_tcp_open(&c->tcp, fd)
+                 : uv_accept((uv_stream_t *)&listener->tcp, (uv_stream_t *)&c->tcp)) != 0) {
+        if (fd >= 0)
+            (void)close(fd);
         client_close(c, CLIENT_END_GONE);
         return;
     }
@@ -546,4 +553,19 @@ void client_accept(struct shell *shell, struct shell_listener *listener)
         return;
     }
     arm(c);
+}
+
+void client_accept(struct shell *shell, struct shell_listener *listener)
+{
+    client_open(shell, listener, -1);
+}
+
+void client_accept_waiting(struct shell *shell, struct shell_listener *listener)
+{
+    uv_os_fd_t listening;
+    if (uv_fileno((const uv_handle_t *)&listener->tcp, &listening) != 0)
+        return;
+    int fd;
+    while ((fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
+        client_open(shell, listener, fd);
 }

@@ -70,6 +70,9 @@ struct client {
 /* Takes the connection that waits at the listener. Without memory for it, it is closed: libuv
  * listens no more while one waits. */
 void client_accept(struct shell *shell, struct shell_listener *listener);
+/* Takes all connections that the system has set up and libuv has not told of: whoever closes the
+ * listener without it resets them. */
+void client_accept_waiting(struct shell *shell, struct shell_listener *listener);
 
 /* Writes now what the socket takes and queues the rest. An error closes later, from the loop. */
 void client_write(struct client *c, const uv_buf_t *iov, unsigned count);

@@ -180,6 +180,7 @@ void shell_drain(struct shell *shell)
     log_event(shell->log, LOG_INFO, "draining",
               LOG_UINT("requests_open", shell->stats.requests_open),
               LOG_UINT("limit_ms", shell->options->drain_timeout_ms));
+    client_accept_waiting(shell, &shell->listeners[SHELL_PORT_CLIENT]);
     uv_close((uv_handle_t *)&shell->listeners[SHELL_PORT_CLIENT].tcp, NULL);
     for (struct client *c = shell->clients, *next; c != NULL; c = next) {
         next = c->next;
