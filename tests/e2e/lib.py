@@ -575,7 +575,11 @@ class Router(Process):
         self.port, self.admin_port = ports["clients"], ports["admin"]
         self.gossip_port = ports.get("gossip")
         if wait_up:
-            self.wait_up(len([r for r in replicas if not isinstance(r, str)]))
+            try:
+                self.wait_up(len([r for r in replicas if not isinstance(r, str)]))
+            except BaseException:
+                self.stop()  # nobody else knows of it yet
+                raise
 
     def events(self, name=None):
         out = []
