@@ -1,0 +1,113 @@
+/* What the tests of the seam share: routers that know each other, and looks at what they tell. */
+#ifndef TESTS_LIB_CLUSTER_HELP_H
+#define TESTS_LIB_CLUSTER_HELP_H
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/lib/cluster.h"
+#include "tests/lib/test.h"
+
+enum { S = 1000000, MS = 1000 };
+
+static const struct node_usage no_usage = {-1, -1, -1};
+
+/* Routers that know each other, with the same replicas in different orders. */
+static void start(struct cluster *c, unsigned count, unsigned replicas)
+{
+    cluster_init(c, count, 1);
+    for (unsigned i = 0; i < count; i++) {
+        cluster_start(c, i);
+        cluster_run(c, 100 * MS);
+    }
+    cluster_settle(c);
+    for (unsigned i = 0; i < count; i++) {
+        for (unsigned k = 0; k < replicas; k++) {
+            char name[32];
+            (void)snprintf(name, sizeof name, "replica-%u:8000", (k + i) % replicas);
+            (void)cluster_replica(c, i, name);
+        }
+    }
+    cluster_run(c, 500 * MS);
+}
+
+static struct slice name_at(struct cluster *c, unsigned node, unsigned replica)
+{
+    return node_router_replica_name(c->nodes[node].router, replica);
+}
+
+static json_t *replica_json(struct cluster *c, unsigned node, const char *name)
+{
+    struct buf text = {0};
+    assert_int_equal(node_router_replicas_json(c->nodes[node].router, cluster_ms(c), &text), 0);
+    json_t *rows = json_loadb(text.at, text.len, 0, NULL);
+    buf_free(&text);
+    assert_non_null(rows);
+    json_t *found = NULL;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        json_t *row = json_array_get(rows, i);
+        if (strcmp(json_string_value(json_object_get(row, "name")), name) == 0)
+            found = json_incref(row);
+    }
+    json_decref(rows);
+    return found;
+}
+
+static double number_of(struct cluster *c, unsigned node, const char *replica, const char *group,
+                        const char *key)
+{
+    json_t *row = replica_json(c, node, replica);
+    assert_non_null(row);
+    const json_t *value = json_object_get(json_object_get(row, group), key);
+    assert_true(json_is_number(value));
+    double number = json_number_value(value);
+    json_decref(row);
+    return number;
+}
+
+static json_t *stats(struct cluster *c, unsigned node)
+{
+    struct buf text = {0};
+    assert_int_equal(node_replication_stats_json(c->nodes[node].replication, c->now_us, &text), 0);
+    json_t *root = json_loadb(text.at, text.len, 0, NULL);
+    buf_free(&text);
+    assert_non_null(root);
+    return root;
+}
+
+static double stat_of(struct cluster *c, unsigned node, const char *group, const char *key)
+{
+    json_t *root = stats(c, node);
+    const json_t *value = json_object_get(json_object_get(root, group), key);
+    assert_true(json_is_number(value));
+    double number = json_number_value(value);
+    json_decref(root);
+    return number;
+}
+
+static uint64_t cached(struct cluster *c, unsigned node, uint64_t seed)
+{
+    struct chain chain;
+    cluster_prompt(&chain, seed, 8000);
+    struct node_request request = {.chain = &chain, .replica_wanted = -1};
+    struct buf text = {0};
+    assert_int_equal(node_router_explain(c->nodes[node].router, &request, cluster_ms(c), &text), 0);
+    json_t *root = json_loadb(text.at, text.len, 0, NULL);
+    buf_free(&text);
+    assert_non_null(root);
+    const json_t *row = json_array_get(json_object_get(root, "replicas"), 0);
+    uint64_t tokens = (uint64_t)json_integer_value(json_object_get(row, "cached_tokens"));
+    json_decref(root);
+    return tokens;
+}
+
+static void say(struct cluster *c, unsigned node, uint64_t seed)
+{
+    struct chain chain;
+    cluster_prompt(&chain, seed, 8000);
+    cluster_finish(c, node, cluster_choose(c, node, &chain), &no_usage);
+    cluster_run(c, 50 * MS);
+}
+
+#endif
