@@ -1,5 +1,13 @@
 #include "node/core/learn.h"
 
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How far one sample moves a speed that rests on many, in logarithms. */
+static const double move_max = 0.05;
+
 struct node_ratio node_ratio_of(double value, double weight, double horizon)
 {
     return (struct node_ratio){.above = value * weight, .below = weight, .horizon = horizon};
@@ -26,6 +34,70 @@ void node_ratio_add(struct node_ratio *r, double above, double below, double tru
         r->above *= keep;
         r->below *= keep;
     }
+}
+
+static int greatest_first(const void *a, const void *b)
+{
+    double x = ((const struct node_vote *)a)->value, y = ((const struct node_vote *)b)->value;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+double node_votes_median(struct node_vote *votes, unsigned count)
+{
+    double all = 0, so_far = 0;
+    for (unsigned i = 0; i < count; i++)
+        all += votes[i].votes;
+    if (!(all > 0))
+        return 0;
+    qsort(votes, count, sizeof *votes, greatest_first);
+    unsigned at = 0;
+    while ((so_far += votes[at].votes) < all / 2)
+        at++;
+    return votes[at].value;
+}
+
+unsigned node_speed_fresh(const struct node_speed *s, uint64_t now_ms)
+{
+    uint64_t faded = now_ms > s->at_ms ? (now_ms - s->at_ms) / NODE_SPEED_FADE_MS : 0;
+    return faded < s->fresh ? s->fresh - (unsigned)faded : 0;
+}
+
+/* Makes room for a new last one. */
+static void recent_keep(struct node_speed *s, unsigned count)
+{
+    memmove(s->recent, s->recent + s->fresh - count, count * sizeof s->recent[0]);
+    s->fresh = count;
+}
+
+static double recent_median(const struct node_speed *s)
+{
+    struct node_vote votes[NODE_SPEED_RECENT_MAX];
+    for (unsigned i = 0; i < s->fresh; i++)
+        votes[i] = (struct node_vote){s->recent[i], 1};
+    return node_votes_median(votes, s->fresh);
+}
+
+void node_speed_add(struct node_speed *s, double sample, uint64_t now_ms)
+{
+    if (!(sample > 0))
+        return;
+    unsigned fresh = node_speed_fresh(s, now_ms);
+    bool many = fresh == NODE_SPEED_RECENT_MAX;
+    recent_keep(s, many ? fresh - 1 : fresh);
+    s->recent[s->fresh++] = (float)sample;
+    if (many)
+        s->value *= exp(fmax(fmin(log(sample / s->value), move_max), -move_max));
+    else
+        s->value = recent_median(s);
+    s->samples++;
+    s->at_ms = now_ms;
+}
+
+void node_speed_hear(struct node_speed *s, double value, uint64_t samples, uint64_t now_ms)
+{
+    *s = (struct node_speed){.value = value, .samples = samples, .at_ms = now_ms};
+    while (s->fresh < NODE_SPEED_RECENT_MAX && s->fresh < samples)
+        s->recent[s->fresh++] = (float)value;
 }
 
 struct node_line node_line_of(double a, double b, double x_typical, double horizon)

@@ -4,17 +4,27 @@
 
 #include "base/check.h"
 
-/* What is learned fades: tokens of prompts, seconds of prefill, and streams. A weight is that of a
- * default, and of each sample that was only heard of. */
+/* What is learned of the ratio fades: tokens of prompts. The weight is that of a default, and of
+ * each sample that was only heard of. */
 static const double bytes_weight_tokens = 2000, bytes_horizon_tokens = 1e6;
-static const double rate_weight_s = 0.5, rate_horizon_s = 20;
+/* Samples of the pace that count, and how many the first of them are. */
 static const double pace_horizon = 200;
-static const double context_typical = 100000; /* tokens */
-static const double step_context_believed_s = 30e-9, step_context_max_s = 1e-5;
-static const double rate_trust = 4; /* how far from the present rate one sample is believed */
+static const uint64_t pace_first = 8;
+static const double context_typical = 100000;                              /* tokens */
+static const double step_growth_believed = 1.5e-6, step_growth_max = 1e-3; /* by a token */
+static const double step_trust = 4; /* how far from the line one sample is believed */
+/* The clock has milliseconds: shorter prefills are timed together. */
+static const double rate_s_min = 0.004;
 
 /* A scrape interval teaches only if it saw enough, and mostly requests that we know of. */
 static const double window_tokens_min = 4096, window_share_min = 0.7, window_share_max = 1.4;
+
+static void pace_line_begin(struct node_replica *k)
+{
+    double base_s = 1 / k->pace.value;
+    k->pace_line = node_line_of(base_s, k->step_growth * base_s, context_typical, pace_horizon);
+    node_line_weigh(&k->pace_line, fmin(pace_first + (double)k->pace.samples, pace_horizon));
+}
 
 void node_replica_init(struct node_replica *k, struct slice name, enum node_engine engine,
                        uint64_t name_hash, const struct node_router_config *config)
@@ -31,8 +41,10 @@ void node_replica_init(struct node_replica *k, struct slice name, enum node_engi
     CHECK(name.len <= NODE_NAME_MAX);
     memcpy(k->name, name.at, name.len);
     node_replica_bytes_believe(k, config->bytes_per_token, 0);
-    node_replica_rate_believe(k, config->prefill_tokens_per_s, 0);
-    node_replica_pace_believe(k, config->decode_step_ms / 1000, step_context_believed_s, 0);
+    k->tokens_per_s = config->prefill_tokens_per_s;
+    k->step_base_s = config->decode_step_ms / 1000;
+    k->step_context_s = step_growth_believed * k->step_base_s;
+    k->step_growth = step_growth_believed;
     node_load_init(&k->load);
     node_belief_init(&k->belief);
 }
@@ -269,46 +281,59 @@ void node_replica_others(struct node_replica *k, const struct node_others *other
     k->others = *others;
 }
 
-static double weight(double each, uint64_t samples, double horizon)
+void node_replica_rate_hear(struct node_replica *k, double tokens_per_s, uint64_t samples,
+                            uint64_t now_ms)
 {
-    return fmin(each * (1 + (double)samples), horizon);
+    node_speed_hear(&k->rate, tokens_per_s, samples, now_ms);
 }
 
-void node_replica_rate_believe(struct node_replica *k, double tokens_per_s, uint64_t samples)
+void node_replica_pace_hear(struct node_replica *k, double step_base_s, double step_context_s,
+                            uint64_t samples, uint64_t now_ms)
 {
-    k->rate =
-        node_ratio_of(tokens_per_s, weight(rate_weight_s, samples, rate_horizon_s), rate_horizon_s);
-    k->rate_samples = samples;
-}
-
-void node_replica_pace_believe(struct node_replica *k, double step_base_s, double step_context_s,
-                               uint64_t samples)
-{
-    k->pace = node_line_of(step_base_s, step_context_s, context_typical, pace_horizon);
-    node_line_weigh(&k->pace, fmin(k->pace.w + (double)samples, pace_horizon));
-    k->pace_samples = samples;
-    k->step_base_s = step_base_s;
-    k->step_context_s = step_context_s;
+    node_speed_hear(&k->pace, 1 / step_base_s, samples, now_ms);
+    k->step_growth = fmin(step_context_s / step_base_s, step_growth_max);
+    pace_line_begin(k);
 }
 
 void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, uint64_t samples)
 {
-    k->bytes_per_token =
-        node_ratio_of(bytes_per_token, weight(bytes_weight_tokens, samples, bytes_horizon_tokens),
-                      bytes_horizon_tokens);
+    k->bytes_per_token = node_ratio_of(
+        bytes_per_token, fmin(bytes_weight_tokens * (1 + (double)samples), bytes_horizon_tokens),
+        bytes_horizon_tokens);
     k->bytes_samples = samples;
     k->belief.stale = true;
 }
 
-void node_replica_rate_add(struct node_replica *k, double tokens, double seconds)
+bool node_replica_rate_add(struct node_replica *k, double tokens, double seconds, uint64_t now_ms)
 {
-    node_ratio_add(&k->rate, tokens, seconds, rate_trust);
-    k->rate_samples++;
+    if (seconds < rate_s_min) {
+        tokens = k->short_tokens += tokens;
+        seconds = k->short_s += seconds;
+        if (seconds < rate_s_min)
+            return false;
+        k->short_tokens = k->short_s = 0;
+    }
+    node_speed_add(&k->rate, tokens / seconds, now_ms);
+    return true;
 }
 
-void node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s)
+/* The first samples tell how long a step takes, whatever was believed before; then the line through
+ * all of them tells how much of that is the context's. */
+void node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s,
+                           uint64_t now_ms)
 {
-    node_line_add(&k->pace, context_tokens, step_s);
-    node_line_fit(&k->pace, step_context_max_s, &k->step_base_s, &k->step_context_s);
-    k->pace_samples++;
+    double grown = 1 + k->step_growth * context_tokens;
+    if (k->pace.samples < pace_first) {
+        node_speed_add(&k->pace, grown / step_s, now_ms);
+        pace_line_begin(k);
+        return;
+    }
+    double expected_s = grown / k->pace.value;
+    node_line_add(&k->pace_line, context_tokens,
+                  fmin(fmax(step_s, expected_s / step_trust), expected_s * step_trust));
+    double base_s, context_s;
+    node_line_fit(&k->pace_line, step_growth_max / k->pace.value, &base_s, &context_s);
+    base_s = fmax(base_s, context_s / step_growth_max);
+    node_speed_hear(&k->pace, 1 / base_s, k->pace.samples + 1, now_ms);
+    k->step_growth = context_s / base_s;
 }

@@ -88,17 +88,21 @@ struct node_replica {
     uint64_t name_hash;
     struct node_load load;
     struct node_belief belief;
-    struct node_ratio rate; /* prefill tokens per second of prefill */
+    /* Believed, by its own samples and by the fleet (node/core/fleet.h). */
+    double tokens_per_s;   /* of prefill */
+    double step_base_s;    /* of a decode step without context */
+    double step_context_s; /* more for each token of context that is running */
     /* Of all prompts sent there, whatever model and form: blocks of the index to tokens of cache.
      */
     struct node_ratio bytes_per_token;
-    double step_base_s; /* fit of `pace` */
-    double step_context_s;
 
-    struct node_line pace; /* seconds of a decode step by tokens in the running contexts */
-    /* What rests on how many samples, own ones and those that were heard of, each once. */
-    uint64_t rate_samples, pace_samples, bytes_samples;
-    bool belief_held; /* the belief's factor was learned or heard of this cache */
+    struct node_speed rate;       /* tokens of prefill per second */
+    struct node_speed pace;       /* decode steps per second, were there no context */
+    struct node_line pace_line;   /* seconds of a step by tokens of running context */
+    double step_growth;           /* share by which a token of running context makes it longer */
+    double short_tokens, short_s; /* prefills too short to be timed one by one, added up */
+    uint64_t bytes_samples;       /* own ones and those that were heard of, each once */
+    bool belief_held;             /* the belief's factor was learned or heard of this cache */
     enum node_engine engine;
     unsigned probe_failures; /* in a row */
     unsigned probe_failures_max;
@@ -183,15 +187,17 @@ void node_replica_cached_told(struct node_replica *k, uint64_t prompt, uint64_t 
                               uint64_t actual, double cache_tokens_configured);
 /* The others' sums as they are now: what they were told since counts here too. */
 void node_replica_others(struct node_replica *k, const struct node_others *others);
-/* What it is believed to be like until it shows, as if that many samples had said so: later ones
- * replace it, the sooner the fewer these were. */
-void node_replica_rate_believe(struct node_replica *k, double tokens_per_s, uint64_t samples);
-void node_replica_pace_believe(struct node_replica *k, double step_base_s, double step_context_s,
-                               uint64_t samples);
+/* Another router's figures, which rest on so many samples. Own samples replace them, the sooner the
+ * fewer these were. */
+void node_replica_rate_hear(struct node_replica *k, double tokens_per_s, uint64_t samples,
+                            uint64_t now_ms);
+void node_replica_pace_hear(struct node_replica *k, double step_base_s, double step_context_s,
+                            uint64_t samples, uint64_t now_ms);
 void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, uint64_t samples);
-/* A prefill of so many tokens took so long. */
-void node_replica_rate_add(struct node_replica *k, double tokens, double seconds);
+/* A prefill of so many tokens took so long. Whether that was news. */
+bool node_replica_rate_add(struct node_replica *k, double tokens, double seconds, uint64_t now_ms);
 /* A stream went at this pace while so many tokens of context were decoding. */
-void node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s);
+void node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s,
+                           uint64_t now_ms);
 
 #endif

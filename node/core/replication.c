@@ -450,7 +450,7 @@ void node_replication_run(struct node_replication *n, uint64_t now_us)
         gossip_run(n->gossip, now_us);
     if (now_us >= n->reports_due_us) {
         n->reports_due_us = now_us + REPORTS_US;
-        node_router_reports_take(n->router);
+        node_router_reports_take(n->router, node_replication_ms(now_us));
     }
     node_call_run(n, now_us);
     node_join_run(n, now_us);

@@ -258,7 +258,7 @@ void node_join_answered(struct node_replication *n, struct node_call *call, int 
         node_reconcile_lost(n, peer, now_us);
     n->kept_all = true;
     node_router_joined(n->router);
-    node_router_reports_take(n->router);
+    node_router_reports_take(n->router, node_replication_ms(now_us));
     if (!n->ready)
         become_ready(n, peer, now_us);
 }

@@ -7,10 +7,11 @@
 #include "base/err.h"
 
 enum {
-    SWEEP_BUCKETS_MIN = 256, /* per tick */
-    SWEEP_LAP_S = 600,       /* one lap of the whole table takes about this long */
-    TOKEN_ID_BYTES = 4,      /* as the chain counts them */
-    PREFIX_KEY_BLOCKS = 16,  /* what prefix_hash hashes: about 1,000 tokens */
+    SWEEP_BUCKETS_MIN = 256,  /* per tick */
+    SWEEP_LAP_S = 600,        /* one lap of the whole table takes about this long */
+    TOKEN_ID_BYTES = 4,       /* as the chain counts them */
+    FLEET_REPLICAS_A_MS = 64, /* what all are believed to be like is worked out at most so often */
+    PREFIX_KEY_BLOCKS = 16,   /* what prefix_hash hashes: about 1,000 tokens */
 };
 
 /* Believed until answers tell. */
@@ -306,7 +307,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     c->cached_tokens = (uint64_t)cached_tokens;
     if (!costs)
         return;
-    double rate = node_ratio_value(&replica->rate);
+    double rate = replica->tokens_per_s;
     struct node_cost_input in = {
         .queue_s = queue_s(r, replica, rate, now_ms),
         .prompt_tokens = size->prompt_tokens,
@@ -332,6 +333,8 @@ int node_router_evaluate(struct node_router *r, const struct node_request *reque
     int err = candidates_find(r, request, excluded, now_ms);
     if (err != ERR_OK)
         return err;
+    if (r->fleet_stale && now_ms >= r->fleet_ms + r->replica_count / FLEET_REPLICAS_A_MS)
+        node_router_fleet_believe(r, now_ms);
     *size = size_of(r, request);
     beliefs_refresh(r);
     match(r, request);
@@ -380,7 +383,7 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
                                 uint64_t now_ms)
 {
     struct node_replica *replica = &r->replicas[c->replica];
-    double rate = node_ratio_value(&replica->rate);
+    double rate = replica->tokens_per_s;
     double uncached = size->prompt_tokens - (double)c->cached_tokens;
     return (struct node_work){
         .replica = c->replica,
@@ -490,4 +493,5 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
         replica->belief.stale = true;
     }
     node_router_models_believe(r);
+    node_router_fleet_believe(r, now_ms);
 }

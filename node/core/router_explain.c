@@ -151,7 +151,7 @@ int node_router_explain(struct node_router *r, const struct node_request *reques
 static void replica_load(struct json_writer *w, const struct node_router *r,
                          const struct node_replica *k, uint64_t now_ms)
 {
-    double rate = node_ratio_value(&k->rate);
+    double rate = k->tokens_per_s;
     json_key(w, "load");
     json_object_begin(w);
     put_u64(w, "requests", k->load.requests);
@@ -169,7 +169,7 @@ static void replica_learned(struct json_writer *w, const struct node_replica *k)
 {
     json_key(w, "learned");
     json_object_begin(w);
-    put_double(w, "prefill_tokens_per_s", node_ratio_value(&k->rate));
+    put_double(w, "prefill_tokens_per_s", k->tokens_per_s);
     put_double(w, "bytes_per_token", node_ratio_value(&k->bytes_per_token));
     put_double(w, "decode_step_ms", k->step_base_s * 1000);
     put_double(w, "decode_step_ns_per_context_token", k->step_context_s * 1e9);

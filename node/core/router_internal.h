@@ -6,6 +6,7 @@
 
 #include "crdt/state.h"
 #include "node/core/booking.h"
+#include "node/core/fleet.h"
 #include "node/core/model.h"
 #include "node/core/policy.h"
 #include "node/core/replica.h"
@@ -40,6 +41,8 @@ struct node_router {
 
     unsigned replica_count;
     struct node_replica *replicas; /* NODE_REPLICAS_MAX */
+    bool fleet_stale;              /* something was learned since the beliefs were set */
+    uint64_t fleet_ms;             /* when that was */
 
     /* Scratch of one decision. */
     struct node_candidate candidates[NODE_REPLICAS_MAX];
@@ -47,6 +50,7 @@ struct node_router {
     uint32_t floors[NODE_REPLICAS_MAX];
     uint16_t lengths[NODE_REPLICAS_MAX];
     uint32_t generations[NODE_REPLICAS_MAX];
+    struct node_vote votes[NODE_REPLICAS_MAX + 1];
 };
 
 /* The size of a request in tokens, by what was learned of its model. */
@@ -90,6 +94,9 @@ struct node_policy_input node_router_policy_input(struct node_router *r,
 /* What an answer teaches; `complete` if it was not cut short. */
 void node_router_learn(struct node_router *r, const struct node_booking_entry *e,
                        const struct node_usage *usage, bool complete, uint64_t now_ms);
+
+/* Sets what is believed of all replicas' speed (node/core/fleet.h). */
+void node_router_fleet_believe(struct node_router *r, uint64_t now_ms);
 
 /* Models of which few answers here have told take the ratio of the replicas that serve them: those
  * may have been learned by other routers, or of another model. */

@@ -21,7 +21,8 @@ static const double trust_ratio = 2, trust_output = 16;
 static const double pace_prefill_share_max = 0.5;
 
 static void learn_rate(struct node_router *r, struct node_replica *replica,
-                       const struct node_booking_entry *e, const struct node_usage *usage)
+                       const struct node_booking_entry *e, const struct node_usage *usage,
+                       uint64_t now_ms)
 {
     if (e->prefill_s < rate_s_min)
         return;
@@ -30,13 +31,8 @@ static void learn_rate(struct node_router *r, struct node_replica *replica,
         tokens = (double)(usage->prompt_tokens - usage->cached_tokens);
     if (tokens < rate_tokens_min || e->prefill_beside > rate_beside_max * tokens)
         return;
-    node_replica_rate_add(replica, tokens + e->prefill_beside, e->prefill_s);
-    /* One that has not shown what it can do is believed to be like this one; otherwise a default
-     * that is too low would keep it from ever being asked. */
-    for (unsigned k = 0; k < r->replica_count; k++) {
-        if (r->replicas[k].rate_samples == 0)
-            node_replica_rate_believe(&r->replicas[k], node_ratio_value(&replica->rate), 0);
-    }
+    r->fleet_stale |=
+        node_replica_rate_add(replica, tokens + e->prefill_beside, e->prefill_s, now_ms);
 }
 
 static void learn_pace(struct node_router *r, struct node_replica *replica,
@@ -47,20 +43,23 @@ static void learn_pace(struct node_router *r, struct node_replica *replica,
         now_ms <= e->first_byte_ms)
         return;
     double duration_s = (double)(now_ms - e->first_byte_ms) / 1000;
-    double prefill_s = (replica->load.prefilled_tokens - e->prefilled_at_first_byte) /
-                       node_ratio_value(&replica->rate);
+    double prefill_s =
+        (replica->load.prefilled_tokens - e->prefilled_at_first_byte) / replica->tokens_per_s;
     if (prefill_s > pace_prefill_share_max * duration_s)
         return;
     double step_s = (duration_s - prefill_s) / (double)(usage->completion_tokens - 1);
     double context = (replica->load.decoding_area - e->area_at_first_byte) / duration_s;
     if (step_s < step_min_s || step_s > step_max_s)
         return;
-    node_replica_pace_add(replica, context, step_s);
-    for (unsigned k = 0; k < r->replica_count; k++) {
-        if (r->replicas[k].pace_samples == 0)
-            node_replica_pace_believe(&r->replicas[k], replica->step_base_s,
-                                      replica->step_context_s, 0);
-    }
+    node_replica_pace_add(replica, context, step_s, now_ms);
+    r->fleet_stale = true;
+}
+
+void node_router_fleet_believe(struct node_router *r, uint64_t now_ms)
+{
+    r->fleet_stale = false;
+    r->fleet_ms = now_ms;
+    node_fleet_believe(r->replicas, r->replica_count, &r->config, r->votes, now_ms);
 }
 
 /* The model's ratio is of text only: token ids have four bytes each by definition. The replica's is
@@ -117,7 +116,7 @@ void node_router_learn(struct node_router *r, const struct node_booking_entry *e
     struct node_model *model = node_models_row_at(r->models, e->work.model);
     if (e->work.prompt_tokens == 0)
         return; /* booked by load: nothing was predicted */
-    learn_rate(r, replica, e, usage);
+    learn_rate(r, replica, e, usage, now_ms);
     learn_pace(r, replica, e, usage, now_ms);
     if (complete && usage->completion_tokens >= 0)
         node_ratio_add(&model->output_tokens, (double)usage->completion_tokens, 1, trust_output);

@@ -39,7 +39,7 @@ void node_router_names(struct node_router *r, const char *(*name)(void *context,
 void node_router_load_advance(struct node_router *r, struct node_replica *k, uint64_t now_ms)
 {
     uint64_t before = k->load.prefill_tokens;
-    node_load_advance(r->bookings, &k->load, node_ratio_value(&k->rate), now_ms);
+    node_load_advance(r->bookings, &k->load, k->tokens_per_s, now_ms);
     if (k->load.prefill_tokens != before)
         node_router_touch(r, (unsigned)(k - r->replicas));
 }
@@ -85,19 +85,20 @@ static struct crdt_learned learned_of(const struct node_replica *k)
         .told = k->predicted.told,
         .grown_ppm = k->grown_ppm,
         .shrunk_ppm = k->shrunk_ppm,
-        .rate_samples = to_count(k->rate_samples),
-        .pace_samples = to_count(k->pace_samples),
+        .rate_samples = to_count(k->rate.samples),
+        .pace_samples = to_count(k->pace.samples),
         .bytes_samples = to_count(k->bytes_samples),
     };
     if (k->belief_held) {
         l.believed_ppm = to_u32(k->belief.factor * 1e6);
         l.believed_rkey = k->rkey;
     }
-    if (k->rate_samples > 0)
-        l.rate = to_u32(node_ratio_value(&k->rate));
-    if (k->pace_samples > 0) {
-        l.step_base_ns = to_u32(k->step_base_s * 1e9);
-        l.step_context_fs = to_u32(k->step_context_s * 1e15);
+    if (k->rate.samples > 0)
+        l.rate = to_u32(k->rate.value);
+    if (k->pace.samples > 0) {
+        double step_base_s = 1 / k->pace.value;
+        l.step_base_ns = to_u32(step_base_s * 1e9);
+        l.step_context_fs = to_u32(k->step_growth * step_base_s * 1e15);
     }
     if (k->bytes_samples > 0)
         l.bytes_per_token_milli = to_u32(node_ratio_value(&k->bytes_per_token) * 1000);
@@ -236,8 +237,7 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
         h->cache_tokens = learned->cache_tokens;
     if (learned->rate > 0 && learned->rate_samples > h->rate.rate_samples)
         h->rate = *learned;
-    if (learned->step_base_ns + (uint64_t)learned->step_context_fs > 0 &&
-        learned->pace_samples > h->pace.pace_samples)
+    if (learned->step_base_ns > 0 && learned->pace_samples > h->pace.pace_samples)
         h->pace = *learned;
     if (learned->bytes_per_token_milli > 0 && learned->bytes_samples > h->bytes.bytes_samples)
         h->bytes = *learned;
@@ -248,16 +248,16 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
 }
 
 /* Strictly more samples, or it may be an echo of what is held here. */
-static void believe(struct node_replica *k, const struct heard *h)
+static void believe(struct node_replica *k, const struct heard *h, uint64_t now_ms)
 {
     if (h->cache_tokens != k->cache_tokens_heard && k->cache_tokens == 0)
         k->belief.stale = true;
     k->cache_tokens_heard = h->cache_tokens;
-    if (h->rate.rate_samples > k->rate_samples)
-        node_replica_rate_believe(k, h->rate.rate, h->rate.rate_samples);
-    if (h->pace.pace_samples > k->pace_samples)
-        node_replica_pace_believe(k, h->pace.step_base_ns * 1e-9, h->pace.step_context_fs * 1e-15,
-                                  h->pace.pace_samples);
+    if (h->rate.rate_samples > k->rate.samples)
+        node_replica_rate_hear(k, h->rate.rate, h->rate.rate_samples, now_ms);
+    if (h->pace.pace_samples > k->pace.samples)
+        node_replica_pace_hear(k, h->pace.step_base_ns * 1e-9, h->pace.step_context_fs * 1e-15,
+                               h->pace.pace_samples, now_ms);
     if (h->bytes.bytes_samples > k->bytes_samples)
         node_replica_bytes_believe(k, h->bytes.bytes_per_token_milli / 1000.0,
                                    h->bytes.bytes_samples);
@@ -289,7 +289,7 @@ void node_router_others_take(struct node_router *r, unsigned replica)
     node_replica_others(&r->replicas[replica], &others);
 }
 
-void node_router_reports_take(struct node_router *r)
+void node_router_reports_take(struct node_router *r, uint64_t now_ms)
 {
     const struct crdt_reports *reports = crdt_state_reports(r->state);
     uint64_t version = crdt_reports_version(reports);
@@ -309,8 +309,9 @@ void node_router_reports_take(struct node_router *r)
             node_router_touch(r, slot);
         }
         node_router_others_take(r, slot); /* before a factor is taken that has it in it */
-        believe(k, &h);
+        believe(k, &h, now_ms);
     }
+    r->fleet_stale = true;
     node_router_presence_update(r);
 }
 

@@ -41,7 +41,7 @@ void node_router_collect(struct node_router *r, uint64_t now_ms);
 void node_router_joined(struct node_router *r);
 /* Takes in what the others report: sights and what they learned. Walks all reports if any changed,
  * so not to be called for each delta. */
-void node_router_reports_take(struct node_router *r);
+void node_router_reports_take(struct node_router *r, uint64_t now_ms);
 
 /* Moves the index to the present generation, if it has changed. */
 void node_router_clock(struct node_router *r, uint64_t now_ms);

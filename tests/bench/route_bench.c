@@ -14,6 +14,14 @@
  * With --routers N each request goes to a random one of N routers, which share what they know over
  * simulated links of --delay milliseconds one way, or do not (--shared 0).
  *
+ * The column "spread" is the deviation over the replicas of the tokens that they computed, as a
+ * share of their mean.
+ *
+ * With --speed F engines and clients are F times faster, and all seconds printed are F times those
+ * that passed: without the router's millisecond clock and its settings that speak of time, nothing
+ * would change. --told 0 leaves rates and pace at the router's defaults, which are off by F then.
+ * --half 2 takes the second half of the sessions, which no setting was chosen by.
+ *
  * The row "oracle" is the rule of cache_aware with perfect knowledge: it looks into the caches and
  * queues. One seed gives the same table every time, but for the column of CPU time.
  */
@@ -43,6 +51,9 @@ static struct settings {
     double believed_cache, believed_rate; /* times the true one; 0: told by the engine */
     double cached_told;                   /* whether answers tell their cached tokens */
     double routers, shared, delay_ms;
+    double speed; /* of engines and clients, times what stands here */
+    double told;  /* whether the router is given their rates; 0: it has its defaults */
+    double half;  /* of the sessions, 1 or 2; 0: all */
     const char *policy;
 } set = {
     .replicas = 8,
@@ -62,6 +73,8 @@ static struct settings {
     .generation_s = 15,
     .think_max_s = 60,
     .believed_rate = 1,
+    .speed = 1,
+    .told = 1,
     .cached_told = 1,
     .routers = 1,
     .shared = 1,
@@ -91,6 +104,9 @@ static const struct {
     {"--routers", &set.routers, 1, LINKED_MAX},
     {"--shared", &set.shared, 0, 1},
     {"--delay", &set.delay_ms, 0, 10000},
+    {"--speed", &set.speed, 0.001, 1000},
+    {"--told", &set.told, 0, 1},
+    {"--half", &set.half, 0, 2},
 };
 
 /* --- caches of replicas --------------------------------------------------------------------- */
@@ -341,7 +357,8 @@ static void turn_next(struct slot *s)
         s->turn = 0;
     }
     double think_s = slot_request(s)->think_s;
-    s->next_s = w->now_s + (set.think_max_s > 0 ? fmin(think_s, set.think_max_s) : think_s);
+    s->next_s =
+        w->now_s + (set.think_max_s > 0 ? fmin(think_s, set.think_max_s) : think_s) / set.speed;
 }
 
 static void finish(struct slot *s)
@@ -454,8 +471,8 @@ static struct linked *routers_make(const char *policy)
         .reuse_horizon_ms = (uint32_t)(set.horizon_s * 1000),
         .near_tie = set.near_tie,
         .cache_tokens = (uint64_t)(set.cache_tokens * believed),
-        .prefill_tokens_per_s = set.rate * set.believed_rate,
-        .decode_step_ms = 20,
+        .prefill_tokens_per_s = (set.told > 0 ? set.rate : 10000) * set.believed_rate,
+        .decode_step_ms = set.told > 0 ? 20 / set.speed : 20,
         .bytes_per_token = 4,
         .load_bound = 1.25,
     };
@@ -532,6 +549,19 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Of the tokens that the replicas computed, over their mean. */
+static double load_deviation(void)
+{
+    double sum = 0, squares = 0;
+    for (unsigned i = 0; i < set.replicas; i++) {
+        double computed = w->replicas[i].queries - w->replicas[i].hits;
+        sum += computed;
+        squares += computed * computed;
+    }
+    double mean = sum / set.replicas;
+    return sqrt(fmax(squares / set.replicas - mean * mean, 0)) / mean;
+}
+
 static void print_predictions(void)
 {
     struct buf text = {0};
@@ -563,15 +593,19 @@ static void run(const char *name, const struct coding_sessions *sessions, const 
     for (unsigned i = 0; i < w->slot_count; i++) {
         w->slots[i] = (struct slot){.session = NONE, .step_end = -1};
         turn_next(&w->slots[i]);
-        w->slots[i].next_s += prng_unit(&w->prng) * 60; /* they do not all begin at once */
+        w->slots[i].next_s +=
+            prng_unit(&w->prng) * 60 / set.speed; /* they do not all begin at once */
     }
     while (step())
         ;
     struct result *r = &w->result;
     qsort(r->ttft, r->count, sizeof(double), by_value);
-    printf("| %-12s | %5.1f %% | %6.2f s | %6.2f s | %6.2f s | %5.1f ms | %6.2f s | %5.1f us |\n",
-           name, 100 * r->cached / r->prompt, r->ttft_sum / r->count, r->ttft[r->count / 2],
-           r->ttft[r->count * 99 / 100], 1000 * r->tpot_sum / r->streams, r->end_sum / r->count,
+    double by = set.speed;
+    printf("| %-12s | %5.1f %% | %6.2f s | %6.2f s | %6.2f s | %5.1f ms | %6.2f s | %6.2f | "
+           "%5.1f us |\n",
+           name, 100 * r->cached / r->prompt, by * r->ttft_sum / r->count,
+           by * r->ttft[r->count / 2], by * r->ttft[r->count * 99 / 100],
+           by * 1000 * r->tpot_sum / r->streams, by * r->end_sum / r->count, load_deviation(),
            1e6 * r->cpu_s / r->count);
     fflush(stdout);
     if (w->routers) {
@@ -627,6 +661,15 @@ int main(int argc, char **argv)
                         "unpacks them)\n");
         return 2;
     }
+    struct coding_sessions all_sessions = sessions;
+    if (set.half > 0) {
+        sessions.count /= 2;
+        if (set.half > 1)
+            sessions.sessions += all_sessions.count - sessions.count;
+    }
+    set.rate *= set.speed;
+    set.step_base_s /= set.speed;
+    set.step_context_s /= set.speed;
     unsigned requests = 0;
     double outputs = 0;
     unsigned *order = calloc(sessions.count, sizeof *order);
@@ -649,7 +692,7 @@ int main(int argc, char **argv)
                set.shared > 0 ? "which share what they know" : "each for itself", set.delay_ms);
     printf("\n");
     printf("| policy       | cached  | TTFT mean|   p50    |   p99    | TPOT     | to the end | "
-           "decision |\n|---|---|---|---|---|---|---|---|\n");
+           "spread | decision |\n|---|---|---|---|---|---|---|---|---|\n");
     static const char *const all[] = {"round_robin",  "session",     "prefix_hash",
                                       "least_tokens", "cache_aware", "oracle"};
     for (unsigned i = 0; i < ARRAY_LEN(all); i++) {
@@ -657,6 +700,6 @@ int main(int argc, char **argv)
             run(all[i], &sessions, order, requests, outputs / requests);
     }
     free(order);
-    coding_sessions_free(&sessions);
+    coding_sessions_free(&all_sessions);
     return 0;
 }

@@ -53,6 +53,66 @@ static void ratio_is_not_moved_by_one_absurd_sample(void **state)
     assert_true(node_ratio_value(&r) == before);
 }
 
+static void the_upper_median_is_the_faster_of_two(void **state)
+{
+    (void)state;
+    struct node_vote two[] = {{600, 1}, {10000, 1}};
+    assert_true(node_votes_median(two, 2) == 10000);
+    struct node_vote weighed[] = {{5, 1}, {3, 2.5}, {9, 1}};
+    assert_true(node_votes_median(weighed, 3) == 3);
+    struct node_vote none[] = {{5, 0}};
+    assert_true(node_votes_median(none, 1) == 0);
+    assert_true(node_votes_median(NULL, 0) == 0);
+}
+
+static void speed_has_no_prior_and_heeds_no_stall(void **state)
+{
+    (void)state;
+    struct node_speed s = {0};
+    node_speed_add(&s, 0, 0);
+    node_speed_add(&s, -1, 0);
+    node_speed_add(&s, NAN, 0);
+    assert_true(s.samples == 0 && s.value == 0);
+    static const double samples[] = {600, 10000, 11000, 0.5, 9000};
+    for (unsigned i = 0; i < 5; i++)
+        node_speed_add(&s, samples[i], 1000 + i);
+    assert_near(s.value, 9000, 1e-6);
+    for (unsigned i = 0; i < 50; i++)
+        node_speed_add(&s, 10000, 2000);
+    node_speed_add(&s, 1, 2000);
+    assert_near(s.value, 10000 * exp(-0.05), 1e-3);
+    assert_true(s.samples == 56);
+}
+
+static void speed_follows_a_lasting_change(void **state)
+{
+    (void)state;
+    struct node_speed s = {0};
+    for (unsigned i = 0; i < 1000; i++)
+        node_speed_add(&s, 10000, 1000);
+    for (unsigned i = 0; i < 50; i++)
+        node_speed_add(&s, 1000, 1000);
+    assert_near(s.value, 1000, 1e-3);
+}
+
+static void speed_rests_on_less_the_longer_nothing_comes(void **state)
+{
+    (void)state;
+    struct node_speed s = {0};
+    for (unsigned i = 0; i < 100; i++)
+        node_speed_add(&s, 500, 1000);
+    assert_true(node_speed_fresh(&s, 1000) == NODE_SPEED_RECENT_MAX);
+    uint64_t later_ms = 1000 + (NODE_SPEED_RECENT_MAX - 1) * (uint64_t)NODE_SPEED_FADE_MS;
+    assert_true(node_speed_fresh(&s, later_ms) == 1);
+    node_speed_add(&s, 10000, later_ms);
+    assert_true(s.value == 10000 && s.fresh == 2);
+    assert_true(node_speed_fresh(&s, later_ms + 3600000) == 0);
+    node_speed_hear(&s, 700, 3, later_ms);
+    assert_true(s.value == 700 && s.samples == 3 && s.fresh == 3);
+    node_speed_add(&s, 800, later_ms);
+    assert_near(s.value, 700, 1e-6);
+}
+
 static void line_starts_at_its_prior(void **state)
 {
     (void)state;
@@ -111,6 +171,10 @@ int main(void)
         cmocka_unit_test(ratio_weighs_samples_by_their_size),
         cmocka_unit_test(ratio_follows_a_change_from_far_away),
         cmocka_unit_test(ratio_is_not_moved_by_one_absurd_sample),
+        cmocka_unit_test(the_upper_median_is_the_faster_of_two),
+        cmocka_unit_test(speed_has_no_prior_and_heeds_no_stall),
+        cmocka_unit_test(speed_follows_a_lasting_change),
+        cmocka_unit_test(speed_rests_on_less_the_longer_nothing_comes),
         cmocka_unit_test(line_starts_at_its_prior),
         cmocka_unit_test(line_finds_the_pace_under_noise),
         cmocka_unit_test(line_stays_sane),

@@ -124,11 +124,11 @@ static void timings_among_others_work_teach(void **state)
         engine_run(&e, &c, 40000);
         for (unsigned i = 0; i < c.count; i++) {
             const struct node_replica *k = replica_at(&c, i);
-            assert_true(k->rate_samples > NODE_LEARNED_FEW);
-            assert_near(node_ratio_value(&k->rate), rate, 0.05);
+            assert_true(k->rate.samples > NODE_LEARNED_FEW);
+            assert_near(k->tokens_per_s, rate, 0.05);
             if (run == 0)
                 continue; /* it says nothing of its pace */
-            assert_true(k->pace_samples > NODE_LEARNED_FEW);
+            assert_true(k->pace.samples > NODE_LEARNED_FEW);
             double context = JOBS * 4000.0; /* typical */
             assert_near(k->step_base_s + k->step_context_s * context,
                         step_base_s + step_context_s * context, 0.1);
@@ -311,13 +311,13 @@ struct held {
 static struct held held_at(struct cluster *c, unsigned router)
 {
     const struct node_replica *k = replica_at(c, router);
-    return (struct held){.rate = node_ratio_value(&k->rate),
+    return (struct held){.rate = k->tokens_per_s,
                          .bytes = node_ratio_value(&k->bytes_per_token),
                          .step_s = k->step_base_s + k->step_context_s * 8000,
                          .factor = k->belief.factor,
-                         .rate_samples = k->rate_samples,
+                         .rate_samples = k->rate.samples,
                          .bytes_samples = k->bytes_samples,
-                         .pace_samples = k->pace_samples};
+                         .pace_samples = k->pace.samples};
 }
 
 static void assert_held(const struct held *now, const struct held *then, double share)
@@ -384,7 +384,8 @@ static void an_echo_changes_nothing(void **state)
         assert_true(then[i].pace_samples <= 37);
     }
     /* Of two that rest on as many, nobody takes the other's: they would swap for ever. */
-    node_replica_rate_believe(replica_at(&c, 2), 10000, then[1].rate_samples);
+    node_replica_rate_hear(replica_at(&c, 2), 10000, then[1].rate_samples, cluster_ms(&c));
+    cluster_run(&c, 2 * S);
     then[2] = held_at(&c, 2);
     for (unsigned s = 0; s < 120; s++) {
         for (unsigned i = 0; i < 3; i++) {

@@ -550,6 +550,7 @@ static void it_learns_what_the_engine_is_like(void **state)
         node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, now);
         now += 50;
     }
+    node_router_tick(r, now);
     json_t *root = replicas_json(r, now);
     assert_near(believed(root, 0, "learned", "prefill_tokens_per_s"), 2500, 0.03);
     assert_near(believed(root, 0, "learned", "decode_step_ms"), 10, 0.05);
@@ -644,6 +645,7 @@ static void replicas_not_tried_are_believed_to_be_like_the_others(void **state)
     node_router_first_byte(r, d.booking, START_MS + 200); /* 100,000 tokens a second */
     struct node_usage usage = {20000, 0, 100};
     node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, START_MS + 1200);
+    node_router_tick(r, START_MS + 1200);
     json_t *root = replicas_json(r, START_MS);
     double shown = believed(root, d.replica, "learned", "prefill_tokens_per_s");
     assert_true(shown > 12000);
