@@ -156,6 +156,7 @@ struct node_options {
     unsigned log_level;  /* enum log_level */
     unsigned log_format; /* enum node_log_format */
     unsigned access_log; /* enum node_access_log */
+    uint64_t drain_delay_ms;
     uint64_t drain_timeout_ms;
 
     /* By row of the table; for --check-config and for precedence. */

@@ -653,6 +653,16 @@ static const struct node_option table[] = {
      .unit = "WHICH",
      .group = "Operation",
      .help = "requests to log: off, errors or all"},
+    {.name = "drain-delay",
+     .type = NODE_TYPE_MS,
+     FIELD(drain_delay_ms),
+     .fallback = "5s",
+     .max = DAY_MS,
+     .unit = "TIME",
+     .group = "Operation",
+     .help = "still serves after SIGTERM, not ready",
+     .more = "Longer than load balancers take to see `/readyz` fail. SIGINT (Ctrl-C) skips it, a "
+             "second SIGTERM ends it. 0 turns it off."},
     {.name = "drain-timeout",
      .type = NODE_TYPE_MS,
      FIELD(drain_timeout_ms),
@@ -660,7 +670,7 @@ static const struct node_option table[] = {
      .max = DAY_MS,
      .unit = "TIME",
      .group = "Operation",
-     .help = "for open requests after SIGTERM"},
+     .help = "for open requests after drain-delay"},
 };
 
 _Static_assert(ARRAY_LEN(table) <= NODE_OPTIONS_MAX, "origins[] has one entry a row");

@@ -94,8 +94,9 @@ void client_answer_cut(struct client *c, bool by_reset);
 void client_hold_body(struct client *c);
 void client_resume_body(struct client *c);
 
-/* The drain has begun: closes if nothing is under way, else after the present answer. The first
- * request of a connection that was just accepted is surely on its way: there is a moment for it. */
+/* The client port is closed: closes this connection too, if nothing is under way, else after the
+ * present answer. The first request of a connection that was just accepted is surely on its way:
+ * there is a moment for it. */
 void client_drain(struct client *c);
 
 /* Closes at once; the exchange, if any, is told why. */

@@ -132,7 +132,7 @@ static int write_process(const struct shell *shell, struct buf *out)
          (double)(shell_now_ms(shell) - shell->started_ms) / 1000},
         {"process_cpu_seconds_total", "counter", "CPU time, user and system.", cpu},
         {"process_resident_memory_bytes", "gauge", "Resident memory.", (double)rss},
-        {"draining", "gauge", "1 while the node finishes what is open and takes nothing new.",
+        {"draining", "gauge", "1 from SIGTERM on: not ready, and ends when what is open is done.",
          shell->draining},
     };
     int err = write_families(out, families, sizeof families / sizeof families[0]);

@@ -20,6 +20,8 @@
 
 enum { LISTEN_BACKLOG = 4096, ROUTER_TICK_MS = 1000, LOG_FLUSH_MS = 60000, SPARE_FILES = 64 };
 
+static void drain_tick(struct shell *shell, uint64_t now);
+
 /* --- time ----------------------------------------------------------------------------------- */
 
 /* After a pause (a stopped process, a machine that slept) the answers that came meanwhile are still
@@ -68,12 +70,7 @@ static void on_tick(uv_timer_t *timer)
     if (!paused)
         prober_tick(shell);
     io_gossip_tick(shell);
-    if (shell->draining && now - shell->drain_started_ms >= shell->options->drain_timeout_ms) {
-        log_event(shell->log, LOG_WARN, "drain_timeout",
-                  LOG_UINT("requests_cut", shell->stats.requests_open));
-        shell->exit_code = 1;
-        uv_stop(shell->loop);
-    }
+    drain_tick(shell, now);
 }
 
 static void init_queues(struct shell *shell)
@@ -104,7 +101,7 @@ static void on_connection(uv_stream_t *stream, int status)
         shell->stats.accept_failures++;
         log_event(shell->log, LOG_ERROR, "accept_failed", LOG_CSTR("error", uv_strerror(status)),
                   LOG_UINT("connections", shell->stats.connections_open));
-    } else if (!shell->draining || listener->port == SHELL_PORT_ADMIN) {
+    } else {
         client_accept(shell, listener);
     }
 }
@@ -156,7 +153,7 @@ static void on_left(struct shell *shell)
 /* The other routers are told last: until then what is still under way here counts for them. */
 void shell_drain_check(struct shell *shell)
 {
-    if (!shell->draining || shell->leaving)
+    if (!shell->closed || shell->leaving)
         return;
     for (const struct client *c = shell->clients; c != NULL; c = c->next) {
         if (c->port == SHELL_PORT_CLIENT)
@@ -166,18 +163,11 @@ void shell_drain_check(struct shell *shell)
     io_gossip_leave(shell, on_left);
 }
 
-void shell_drain(struct shell *shell)
+static void close_client_port(struct shell *shell)
 {
-    if (shell->draining) {
-        log_event(shell->log, LOG_WARN, "stopped",
-                  LOG_UINT("requests_cut", shell->stats.requests_open));
-        shell->exit_code = shell->stats.requests_open > 0;
-        uv_stop(shell->loop);
-        return;
-    }
-    shell->draining = true;
-    shell->drain_started_ms = shell_now_ms(shell);
-    log_event(shell->log, LOG_INFO, "draining",
+    shell->closed = true;
+    shell->drain_timeout_at_ms = shell_now_ms(shell) + shell->options->drain_timeout_ms;
+    log_event(shell->log, LOG_INFO, "client_port_closed",
               LOG_UINT("requests_open", shell->stats.requests_open),
               LOG_UINT("limit_ms", shell->options->drain_timeout_ms));
     client_accept_waiting(shell, &shell->listeners[SHELL_PORT_CLIENT]);
@@ -187,6 +177,41 @@ void shell_drain(struct shell *shell)
         client_drain(c);
     }
     shell_drain_check(shell);
+}
+
+static void drain_tick(struct shell *shell, uint64_t now)
+{
+    if (!shell->draining)
+        return;
+    if (!shell->closed && now >= shell->drain_delay_at_ms)
+        close_client_port(shell);
+    if (shell->closed && now >= shell->drain_timeout_at_ms) {
+        log_event(shell->log, LOG_WARN, "drain_timeout",
+                  LOG_UINT("requests_cut", shell->stats.requests_open));
+        shell->exit_code = 1;
+        uv_stop(shell->loop);
+    }
+}
+
+void shell_drain(struct shell *shell, bool delayed)
+{
+    if (shell->closed) {
+        log_event(shell->log, LOG_WARN, "stopped",
+                  LOG_UINT("requests_cut", shell->stats.requests_open));
+        shell->exit_code = shell->stats.requests_open > 0;
+        uv_stop(shell->loop);
+        return;
+    }
+    uint64_t delay_ms = delayed && !shell->draining ? shell->options->drain_delay_ms : 0;
+    if (!shell->draining) {
+        shell->draining = true;
+        shell->drain_delay_at_ms = shell_now_ms(shell) + delay_ms;
+        log_event(shell->log, LOG_INFO, "draining",
+                  LOG_UINT("requests_open", shell->stats.requests_open),
+                  LOG_UINT("delay_ms", delay_ms));
+    }
+    if (delay_ms == 0)
+        close_client_port(shell);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -200,7 +225,7 @@ static void on_signal(uv_signal_t *handle, int number)
         io_gossip_reload(shell);
         return;
     }
-    shell_drain(shell);
+    shell_drain(shell, number == SIGTERM); /* who presses Ctrl-C wants it to end */
 }
 
 static void close_handle(uv_handle_t *handle, void *context)

@@ -109,9 +109,12 @@ struct shell {
     struct shell_listener listeners[2]; /* by enum shell_port */
     uv_timer_t tick;
     uv_signal_t signals[4]; /* TERM, INT, USR1, HUP */
-    bool draining;
-    bool leaving; /* drained: the other routers are told */
-    uint64_t drain_started_ms;
+    /* The end, step by step; each stays true. */
+    bool draining;              /* not ready; answers close their connections */
+    bool closed;                /* the delay is over: nothing new is accepted on the client port */
+    bool leaving;               /* drained: the other routers are told */
+    uint64_t drain_delay_at_ms; /* when it closes */
+    uint64_t drain_timeout_at_ms; /* when what is open then is cut */
     uint64_t started_ms;
     uint64_t router_ticked_ms;
     uint64_t ticked_ms;
@@ -164,9 +167,12 @@ static inline uint64_t shell_now_ms(const struct shell *shell)
 int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options *options,
                 struct node_router *router, struct node_affinity *affinity, struct node_log *log);
 
-/* Stops accepting and finishes what is open; the loop ends when all is done or at the drain limit.
- * The second call ends at once. */
-void shell_drain(struct shell *shell);
+/* The beginning of the end. The router is not ready from now on and each answer closes its
+ * connection, but it accepts and serves for `drain-delay` more, until load balancers have turned
+ * away. Then the client port closes and what is open is finished; the loop ends when all is done or
+ * at the drain limit. Not `delayed`, or called again: the delay is over. Called once more: it ends
+ * at once. */
+void shell_drain(struct shell *shell, bool delayed);
 
 /* After the loop has ended: frees what is left. */
 void shell_close(struct shell *shell);

@@ -273,7 +273,7 @@ static void answer_ended(struct upstream *u, bool leftover)
     u->exchange = NULL;
     u->served++;
     bool keep = u->keep_alive && !leftover && u->request_sent && !u->writing &&
-                u->framing != HTTP_BODY_UNTIL_CLOSE && !u->shell->draining &&
+                u->framing != HTTP_BODY_UNTIL_CLOSE && !u->shell->closed &&
                 u->shell->options->upstream_keepalive_ms > 0;
     if (keep) {
         u->state = UPSTREAM_IDLE;

@@ -555,7 +555,7 @@ class Router(Process):
         if defaults:
             command += ["--listen", HOST + ":0", "--admin-listen", HOST + ":0",
                         "--index-bytes", "32MiB", "--health-interval", "200ms",
-                        "--drain-timeout", "5s"]
+                        "--drain-timeout", "5s", "--drain-delay", "0"]
         for r in replicas:
             command += ["--replica", r if isinstance(r, str) else r.url]
         super().__init__(command + list(args), env)
