@@ -50,6 +50,8 @@ int node_router_create(struct node_router **out, const struct node_router_config
     if (err == ERR_OK)
         err = node_bookings_create(&r->bookings);
     if (err == ERR_OK)
+        err = node_answered_create(&r->answered, &config->secret);
+    if (err == ERR_OK)
         err = crdt_state_create(&r->state, &r->state_config);
     if (err != ERR_OK) {
         node_router_destroy(r);
@@ -67,6 +69,7 @@ void node_router_destroy(struct node_router *r)
     if (r->state)
         crdt_state_destroy(r->state);
     node_bookings_destroy(r->bookings);
+    node_answered_destroy(r->answered);
     node_models_destroy(r->models);
     free(r->replicas);
     free(r);

@@ -5,6 +5,7 @@
 #define NODE_CORE_ROUTER_INTERNAL_H
 
 #include "crdt/state.h"
+#include "node/core/answered.h"
 #include "node/core/booking.h"
 #include "node/core/fleet.h"
 #include "node/core/model.h"
@@ -25,6 +26,7 @@ struct node_router {
     int64_t wall_off_ms;      /* wall clock - monotonic time; 0: not told */
     struct node_models *models;
     struct node_bookings *bookings;
+    struct node_answered *answered;
     struct node_decay decay;
     uint64_t ticked_ms;
     uint64_t unroutable; /* first attempts without a replica */

@@ -143,6 +143,16 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
     replica->predicted.cached_tokens += e->work.cached_tokens;
 }
 
+static void count_answered(struct node_router *r, const struct node_work *work,
+                           const struct node_usage *usage)
+{
+    if (usage->prompt_tokens <= 0 || usage->cached_tokens < 0)
+        return;
+    const struct node_model *model = node_models_row_at(r->models, work->model);
+    node_answered_add(r->answered, work->replica, slice_of(model->name, model->name_len),
+                      (uint64_t)usage->prompt_tokens, (uint64_t)usage->cached_tokens);
+}
+
 static void compare_ttft(struct node_replica *replica, const struct node_booking_entry *e)
 {
     if (!e->first_byte_seen || e->work.answer_whole || e->work.prompt_tokens == 0)
@@ -172,10 +182,12 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
         node_bookings_close(r->bookings, &replica->load, b, now_ms);
     node_replica_answered(replica, outcome, now_ms);
     node_router_touch(r, e->work.replica);
-    if (usage)
+    if (usage) {
+        count_answered(r, &e->work, usage);
         compare_ttft(replica, e);
-    else
+    } else {
         prediction_take_back(&replica->predicted, e);
+    }
     if (usage && (outcome == NODE_OUTCOME_OK || outcome == NODE_OUTCOME_CLIENT_GONE))
         node_router_learn(r, e, usage, outcome == NODE_OUTCOME_OK, now_ms);
 }

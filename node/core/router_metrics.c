@@ -1,5 +1,6 @@
-/* Prometheus text (exposition format 0.0.4). Labels are names of configured replicas and words of
- * this file, so the number of series is bounded. One table row per metric. */
+/* Prometheus text (exposition format 0.0.4). Labels are names of configured replicas, of models
+ * that engines list (node/core/answered.h has their limit) and words of this file, so the number of
+ * series is bounded. One table row per metric. */
 #include <inttypes.h>
 
 #include "base/check.h"
@@ -236,6 +237,56 @@ static int put_labelled(const struct context *c, struct buf *out)
     return err;
 }
 
+/* --- series with a model -------------------------------------------------------------------- */
+
+static uint64_t answered_prompt(const struct node_answered_row *row)
+{
+    return row->prompt_tokens;
+}
+
+static uint64_t answered_cached(const struct node_answered_row *row)
+{
+    return row->cached_tokens;
+}
+
+static const struct {
+    const char *name, *help;
+    uint64_t (*value)(const struct node_answered_row *row);
+} answered_metrics[] = {
+    {"grapevine_answered_prompt_tokens_total",
+     "Prompt tokens as told by engines, of answers that told their cached ones too.",
+     answered_prompt},
+    {"grapevine_answered_cached_tokens_total",
+     "Those of grapevine_answered_prompt_tokens_total that came from the replica's cache.",
+     answered_cached},
+};
+
+static int put_answered(const struct node_router *r, struct buf *out)
+{
+    int err = ERR_OK;
+    for (unsigned i = 0; i < ARRAY_LEN(answered_metrics) && err == ERR_OK; i++) {
+        const char *name = answered_metrics[i].name;
+        err = put_head(out, name, "counter", answered_metrics[i].help);
+        struct node_answered_row row;
+        for (unsigned at = 0; err == ERR_OK && node_answered_next(r->answered, &at, &row);) {
+            const struct node_replica *k = &r->replicas[row.replica];
+            if (k->absent)
+                continue;
+            err = buf_printf(out, "%s{replica=\"", name);
+            if (err == ERR_OK)
+                err = put_label_value(out, node_replica_name(k));
+            if (err == ERR_OK && row.model.len > 0) {
+                err = buf_append_cstr(out, "\",model=\"");
+                if (err == ERR_OK)
+                    err = put_label_value(out, row.model);
+            }
+            if (err == ERR_OK)
+                err = buf_printf(out, "\"} %" PRIu64 "\n", answered_metrics[i].value(&row));
+        }
+    }
+    return err;
+}
+
 /* --- the whole node ------------------------------------------------------------------------- */
 
 static int put_number(struct buf *out, const char *name, const char *type, const char *help,
@@ -322,6 +373,8 @@ int node_router_metrics(const struct node_router *r, uint64_t now_ms, struct buf
     int err = put_replicas(&c, out);
     if (err == ERR_OK)
         err = put_labelled(&c, out);
+    if (err == ERR_OK)
+        err = put_answered(r, out);
     if (err == ERR_OK)
         err = put_models(r, out);
     if (err == ERR_OK)

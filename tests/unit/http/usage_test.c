@@ -175,6 +175,32 @@ static void sglang(void **state)
           (struct wanted){12, 4, 1, 1, true, false, "r1"});
     check(HTTP_USAGE_JSON, "{\"object\":\"error\",\"message\":\"bad\",\"code\":400}",
           (struct wanted){-1, -1, -1, 0, true, true, ""});
+    /* Chat without --enable-cache-report: null is not zero. */
+    check(HTTP_USAGE_JSON,
+          "{\"id\":\"f0\",\"object\":\"chat.completion\",\"choices\":[{\"message\":{\"content\":"
+          "\"a\"}}],"
+          "\"usage\":{\"prompt_tokens\":458,\"total_tokens\":462,\"completion_tokens\":4,"
+          "\"prompt_tokens_details\":null,\"reasoning_tokens\":0,\"completion_tokens_details\":"
+          "null}}",
+          (struct wanted){458, -1, 4, 1, true, false, "f0"});
+    /* Messages: what was cached stands apart, in a stream at its start; without the flag
+     * input_tokens is all of the prompt. */
+    check(HTTP_USAGE_JSON,
+          "{\"id\":\"m0\",\"type\":\"message\",\"usage\":{\"input_tokens\":10,\"output_tokens\":3,"
+          "\"cache_read_input_tokens\":448}}",
+          (struct wanted){458, 448, 3, 1, true, false, "m0"});
+    check(
+        HTTP_USAGE_SSE,
+        "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m1\","
+        "\"usage\":{\"input_tokens\":10,\"output_tokens\":0,\"cache_read_input_tokens\":448}}}\n\n"
+        "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":"
+        "\"end_turn\"},\"usage\":{\"output_tokens\":3}}\n\n"
+        "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+        (struct wanted){458, 448, 3, 0, true, false, "m1"});
+    check(
+        HTTP_USAGE_JSON,
+        "{\"id\":\"m2\",\"type\":\"message\",\"usage\":{\"input_tokens\":458,\"output_tokens\":3}}",
+        (struct wanted){458, -1, 3, 1, true, false, "m2"});
 }
 
 static void framing(void **state)
