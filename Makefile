@@ -32,6 +32,9 @@ OPT_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-
 
 PACKAGES := build-essential pkg-config libuv1-dev libsodium-dev libmsgpack-dev libxxhash-dev \
             libcmocka-dev libyaml-dev libjansson-dev python3 curl xz-utils
+# What the programs include of them, and what only tests do.
+HEADERS := uv.h=libuv1-dev sodium.h=libsodium-dev xxhash.h=libxxhash-dev yaml.h=libyaml-dev jansson.h=libjansson-dev
+HEADERS_TEST := cmocka.h=libcmocka-dev
 PACKAGES_CHECK := clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev
 PACKAGES_BENCH := nginx haproxy
 
@@ -86,7 +89,16 @@ all: $(DAEMONS) ## grapevine and gvctl
 .PHONY: everything
 everything: all $(TOOLS) $(UNIT_BIN) $(FUZZ_BIN) $(BENCH_BIN) ## those, tools, unit tests, fuzz targets, benchmarks
 
-$(BUILD)/obj/%.o: %.c
+# Once a build folder: a package that is missing is named, before a compiler stumbles over it.
+$(BUILD)/have-headers: Makefile
+	@./tests/lib/missing.sh $(CC) $(HEADERS)
+	@mkdir -p $(@D) && touch $@
+$(BUILD)/have-headers-test: Makefile
+	@./tests/lib/missing.sh $(CC) $(HEADERS_TEST)
+	@mkdir -p $(@D) && touch $@
+$(call obj,$(TESTLIB_SRC) $(UNIT_SRC)): | $(BUILD)/have-headers-test
+
+$(BUILD)/obj/%.o: %.c | $(BUILD)/have-headers
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 

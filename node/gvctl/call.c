@@ -32,7 +32,8 @@ static bool set_limit(int fd, double end_s)
            setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) == 0;
 }
 
-static int open_connection(const char *admin, double end_s)
+/* A socket, CALL_FAILED or CALL_REFUSED. */
+static int open_connection(const char *admin, bool awaited, double end_s)
 {
     struct slice text = slice_of_cstr(admin);
     if (slice_starts_with(text, SLICE("http://")))
@@ -42,7 +43,7 @@ static int open_connection(const char *admin, double end_s)
     struct node_address address;
     if (node_address_parse(text, &address) != 0) {
         (void)fprintf(stderr, "gvctl: --admin \"%s\" is not http://HOST:PORT\n", admin);
-        return -1;
+        return CALL_FAILED;
     }
     char port[8];
     (void)snprintf(port, sizeof port, "%u", address.port);
@@ -51,7 +52,7 @@ static int open_connection(const char *admin, double end_s)
     int err = getaddrinfo(address.host, port, &hints, &found);
     if (err != 0) {
         (void)fprintf(stderr, "gvctl: %s: %s\n", address.host, gai_strerror(err));
-        return -1;
+        return CALL_FAILED;
     }
     int fd = -1;
     for (struct addrinfo *a = found; a != NULL && fd < 0; a = a->ai_next) {
@@ -67,12 +68,14 @@ static int open_connection(const char *admin, double end_s)
         errno = err;
     }
     freeaddrinfo(found);
+    if (fd < 0 && awaited && errno == ECONNREFUSED)
+        return CALL_REFUSED;
     if (fd < 0)
         (void)fprintf(stderr,
                       "gvctl: no admin port at %s: %s\n"
                       "       Is grapevine running? --admin names its admin-listen address.\n",
                       admin, strerror(errno));
-    return fd;
+    return fd < 0 ? CALL_FAILED : fd;
 }
 
 static int write_all(int fd, struct slice bytes, double end_s)
@@ -137,9 +140,9 @@ static int send_call(int fd, const struct call *call, double end_s)
 int call_admin(const char *admin, const struct call *call, struct buf *out)
 {
     double end_s = call_seconds() + call->timeout_s;
-    int fd = open_connection(admin, end_s);
+    int fd = open_connection(admin, call->awaited, end_s);
     if (fd < 0)
-        return -1;
+        return fd;
     struct buf in;
     buf_init(&in, 0);
     int err = send_call(fd, call, end_s);
@@ -151,7 +154,7 @@ int call_admin(const char *admin, const struct call *call, struct buf *out)
                       "gvctl: %s did not answer within %.0f s\n"
                       "       --timeout SECONDS waits longer.\n",
                       admin, call->timeout_s);
-        return -1;
+        return CALL_FAILED;
     }
     static struct http_head head;
     if (in.len > 0)
@@ -163,7 +166,7 @@ int call_admin(const char *admin, const struct call *call, struct buf *out)
     buf_free(&in);
     if (err != 0) {
         (void)fprintf(stderr, "gvctl: the answer of %s cannot be read: %s\n", admin, err_text(err));
-        return -1;
+        return CALL_FAILED;
     }
     return (int)head.status;
 }

@@ -11,13 +11,16 @@ struct call {
     const char *token;   /* NULL: none */
     const char *session; /* the key of the request that is explained; NULL: none */
     double timeout_s;    /* for all of it, but for looking up the name */
+    bool awaited; /* a router that does not listen yet is no error: CALL_REFUSED, no message */
 };
+
+enum { CALL_FAILED = -1, CALL_REFUSED = -2 };
 
 /* A clock that never goes back. */
 double call_seconds(void);
 
 /* `admin` is http://HOST:PORT or HOST:PORT. The body of the answer is appended to `out`. Returns
- * the status, or -1 after printing what went wrong and what to do. */
+ * the status, CALL_REFUSED, or CALL_FAILED after printing what went wrong and what to do. */
 int call_admin(const char *admin, const struct call *call, struct buf *out);
 
 #endif

@@ -30,7 +30,7 @@ static const char usage_text[] =
     "The cluster:\n"
     "  members               the routers, what is known of each, and what passed between\n"
     "  convergence           exit 0 if all routers hold the same state, 1 if not\n"
-    "    --wait              until they do\n"
+    "    --wait              until they do, also for a router that does not listen yet\n"
     "    --timeout SECONDS   how long (default 60)\n"
     "    --members N         and there are so many\n"
     "  drain HOST:PORT       no router sends a replica anything new\n"
@@ -209,12 +209,13 @@ static int convergence(const struct settings *s)
         struct call call = {.method = "GET",
                             .target = "/convergence",
                             .token = s->token,
-                            .timeout_s = left > least ? left : least};
+                            .timeout_s = left > least ? left : least,
+                            .awaited = s->wait && left > 0};
         buf_clear(&out);
         answer = call_admin(s->admin, &call, &out);
         equal = answer == 200 && show_convergence_equal(buf_slice(&out), s->members);
-        if (equal || !s->wait || answer < 0 || (answer != 200 && answer != 503) ||
-            call_seconds() >= end)
+        bool may_become = answer == 200 || answer == 503 || answer == CALL_REFUSED;
+        if (equal || !call.awaited || !may_become)
             break;
         (void)nanosleep(&pause, NULL);
     }

@@ -223,6 +223,20 @@ class Members(Clustered):
         self.assertIn("equal: all 2 living routers", out)
         self.assertIn("not asked: r3 (dead)", out)
 
+    def test_who_waits_for_agreement_waits_for_the_start_too(self):
+        port = closed_port()
+        p = subprocess.Popen([binary("gvctl"), "--admin", "http://%s:%d" % (HOST, port),
+                              "convergence", "--wait", "--members", "2"],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        first = self.node("r1", [self.engine()], "--admin-listen", "%s:%d" % (HOST, port))
+        self.node("r2", [], join=first)
+        out, err = p.communicate(timeout=60)
+        self.assertEqual((p.returncode, err), (0, b""))
+        self.assertIn(b"equal: all 2 living routers", out)
+        status, _, err = gvctl("convergence", "--wait", "--timeout", "1", admin=closed_port())
+        self.assertEqual(status, 1)
+        self.assertIn("Is grapevine running?", err)
+
     def test_a_router_that_hangs_keeps_nobody_waiting(self):
         nodes = self.cluster(3, [self.engine()])
         nodes[2].signal(signal.SIGSTOP)

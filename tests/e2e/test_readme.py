@@ -1,0 +1,204 @@
+"""README.md as a reader uses it: every ```sh block pasted into one shell, in order, from the top of
+a checkout.
+
+The checkout is a copy with the programs of this build, so nothing is compiled and nothing is left
+here. The ports are those of the page, in a network namespace of their own where one can be made.
+Left out by rule: blocks of nothing but `make demo` and `make test`, which take minutes (and the
+second is what runs this). Blocks in other languages (text, yaml) are the reader's own network."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import unittest
+
+from lib import BUILD, wait_for
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PORTS = [8001, 8002, 8080, 8081, 8082, 8083, 9090, 9091, 9092, 9093, 7491, 7492, 7493]
+SECONDS = 120
+LEFT_OUT = re.compile(r"make (demo|test)\b")
+LANGUAGES = {"sh", "text", "yaml", ""}
+
+# Brings up the loopback of a new network namespace, then becomes the command.
+LOOPBACK = """
+import fcntl, os, socket, struct, sys
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+fcntl.ioctl(socket.socket(), SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", IFF_UP))
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def fenced(text):
+    """[(language, text)] of the code blocks."""
+    return re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S)
+
+
+def commands(block):
+    return [line for line in block.split("\n") if line.strip() and not line.startswith("#")]
+
+
+def namespace():
+    """What runs a command behind it with a network of its own, or nothing."""
+    for flags in (["-n"], ["-rn"]):
+        wrap = ["unshare", *flags, "python3", "-c", LOOPBACK]
+        try:
+            if subprocess.run(wrap + ["true"], capture_output=True).returncode == 0:
+                return wrap
+        except FileNotFoundError:
+            return []
+    return []
+
+
+def ports_taken():
+    taken = []
+    for port in PORTS:
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                taken.append(port)
+    return taken
+
+
+class Readme(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with open(os.path.join(TOP, "README.md")) as f:
+            cls.page = f.read()
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="grapevine-readme-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.addCleanup(self.end_what_runs)
+
+    def copy(self):
+        """The files of the checkout, and this build's programs as build/."""
+        for at, folders, names in os.walk(TOP):
+            if at == TOP:
+                folders[:] = [f for f in folders if f != ".git" and not f.startswith("build")]
+            for name in names:
+                path = os.path.join(at, name)
+                self.copy_file(path, os.path.relpath(path, TOP))
+        tools = ["tests/" + t for t in ("engine-sim", "replay", "sim", "maelstrom",
+                                        "bench/backend", "bench/gossip-bench")]
+        for name in ["grapevine", "gvctl"] + tools:
+            self.copy_file(os.path.join(BUILD, name), os.path.join("build", name))
+
+    def copy_file(self, path, name):
+        to = os.path.join(self.folder, name)
+        os.makedirs(os.path.dirname(to), exist_ok=True)
+        shutil.copy2(path, to)  # with its time: make has nothing to do
+
+    def files(self):
+        """Outside of build/, which git ignores."""
+        found = set()
+        for at, folders, names in os.walk(self.folder):
+            if at == self.folder:
+                folders.remove("build")
+            found |= {os.path.join(at, n) for n in names}
+        return found
+
+    def running(self):
+        """Programs of the copy."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if os.readlink("/proc/%s/exe" % pid).startswith(self.folder):
+                    found.append(int(pid))
+            except OSError:
+                pass
+        return found
+
+    def end_what_runs(self):
+        for pid in self.running():
+            os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not self.running(), "the end of what was started")
+
+    def paste(self, blocks):
+        """Runs them in one bash; [(what it printed, the commands that failed)] of each."""
+        script = ["trap 'echo \"@@failed $BASH_COMMAND\"' ERR"]
+        for block in blocks:
+            script += [block, "echo @@next"]
+        path = os.path.join(self.folder, "build", "pasted.sh")
+        with open(path, "w") as f:
+            f.write("\n".join(script))
+        wrap = namespace()
+        taken = [] if wrap else ports_taken()
+        if taken:
+            self.skipTest("ports %s are taken, and no network namespace can be made here" % taken)
+        env = {k: v for k, v in os.environ.items()
+               if not k.startswith(("GRAPEVINE_", "MAKE", "MFLAGS", "BUILD"))}
+        with open(os.path.join(self.folder, "build", "pasted.log"), "w+") as log:
+            p = subprocess.Popen(wrap + ["bash", path], cwd=self.folder, env=env, stdout=log,
+                                 stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                 start_new_session=True)
+            try:
+                p.wait(SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(p.pid, signal.SIGKILL)
+                p.wait()
+            log.seek(0)
+            self.printed = log.read()
+        parts = self.printed.split("@@next\n")
+        self.assertEqual((p.returncode, len(parts)), (0, len(blocks) + 1), self.printed)
+        return [(text, re.findall(r"^@@failed (.*)$", text, re.M)) for text in parts[:-1]]
+
+    def answers(self, text):
+        """[(replica, cached tokens)]"""
+        return [(a, int(n)) for a, n in re.findall(
+            r'x-grapevine-replica: (\S+)\s+"prompt_tokens":\d+\s+"cached_tokens":(\d+)', text)]
+
+    def test_pasted_block_by_block_it_works(self):
+        self.assertLessEqual({language for language, _ in fenced(self.page)}, LANGUAGES)
+        blocks = [text for language, text in fenced(self.page) if language == "sh"]
+        pasted = [b for b in blocks if not all(map(LEFT_OUT.match, commands(b)))]
+        self.assertEqual(len(blocks) - len(pasted), 1, "one block is left out")
+        self.copy()
+        files = self.files()
+        results = self.paste(pasted)
+        for block, (text, failed) in zip(pasted, results):
+            self.assertEqual(failed, [], "%s\n--- printed:\n%s" % (block, text))
+        text = "".join(text for text, _ in results)
+
+        asked = self.answers(text)
+        self.assertEqual(len(asked), 4, text)
+        (first, none), (second, some), (at_r1, _), (at_r3, shared) = asked
+        self.assertEqual((first, none), (second, 0))
+        self.assertGreater(some, 1000)
+        self.assertEqual(at_r1, at_r3)
+        self.assertGreater(shared, 1000)
+        self.assertIn('grapevine_answered_cached_tokens_total{replica="%s",model="m"} %d\n'
+                      % (first, some), text)
+        self.assertEqual(text.count("equal: all 3 living routers"), 2, text)
+
+        self.assertEqual(self.running(), [])
+        self.assertEqual(self.files(), files)
+        self.assertNotIn("cluster.key", os.listdir(os.path.join(self.folder, "build")))
+
+    def test_make_names_the_packages_that_are_missing(self):
+        """Instead of what the compiler says of the first header that is not there."""
+        self.copy()
+        shutil.rmtree(os.path.join(self.folder, "build"))
+        compiler = os.path.join(self.folder, "cc")
+        with open(compiler, "w") as f:
+            f.write('#!/bin/sh\nasked=$(cat)\n'
+                    'case $asked in *uv.h*|*yaml.h*) exit 1 ;; esac\nexit 0\n')
+        os.chmod(compiler, 0o755)
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
+        for cc, packages in ((compiler, "libuv1-dev libyaml-dev"), ("no-cc", "build-essential")):
+            p = subprocess.run(["make", "-j2", "CC_release=" + cc], cwd=self.folder, env=env,
+                               capture_output=True, timeout=SECONDS)
+            said = p.stderr.decode()
+            self.assertNotEqual(p.returncode, 0)
+            self.assertIn("These Debian packages are missing: %s\n" % packages, said)
+            self.assertIn("make deps", said)
+            self.assertEqual(said.count("missing"), 1, said)
+
+
+if __name__ == "__main__":
+    unittest.main()
