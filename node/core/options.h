@@ -142,6 +142,7 @@ struct node_options {
     /* Replicas */
     uint64_t upstream_connect_timeout_ms;
     uint64_t upstream_first_byte_timeout_ms;
+    uint64_t upstream_whole_answer_timeout_ms;
     uint64_t upstream_idle_timeout_ms;
     uint64_t upstream_keepalive_ms;
     uint64_t upstream_connections_max; /* per replica */

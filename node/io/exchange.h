@@ -42,6 +42,7 @@ struct exchange {
     bool local; /* answered here: admin port, health, models */
     bool whole; /* the body must be complete before a replica is chosen */
     bool skimming;
+    bool answer_whole; /* a generation that is not streamed: its first byte comes with its last */
     bool head_request;
     bool dropped;      /* a sent part of the body was let go: no retry any more */
     bool chunked_body; /* its length is known only at the end */

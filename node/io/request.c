@@ -245,6 +245,8 @@ void exchange_on_body_end(struct exchange *x)
         http_skim_finish(&x->skim);
         if (!x->skim.understood)
             x->shell->stats.not_understood++;
+        x->answer_whole = x->skim.understood && exchange_generates(x->route.kind) &&
+                          !x->skim.flags[HTTP_SKIM_STREAM];
     }
     if (x->chunked_body) { /* the length is known now: put it in place of the head's last CRLF */
         x->head.len -= 2;

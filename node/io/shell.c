@@ -44,6 +44,7 @@ static void on_tick(uv_timer_t *timer)
         &shell->client_fresh,
         &shell->upstream_connect,
         &shell->upstream_first_byte,
+        &shell->upstream_whole_answer,
         &shell->upstream_idle,
         &shell->upstream_keepalive,
         &shell->fetch,
@@ -84,6 +85,7 @@ static void init_queues(struct shell *shell)
     deadline_queue_init(&shell->client_fresh, SHELL_FRESH_MS);
     deadline_queue_init(&shell->upstream_connect, o->upstream_connect_timeout_ms);
     deadline_queue_init(&shell->upstream_first_byte, o->upstream_first_byte_timeout_ms);
+    deadline_queue_init(&shell->upstream_whole_answer, o->upstream_whole_answer_timeout_ms);
     deadline_queue_init(&shell->upstream_idle, o->upstream_idle_timeout_ms);
     deadline_queue_init(&shell->upstream_keepalive, o->upstream_keepalive_ms);
     deadline_queue_init(&shell->fetch, o->health_timeout_ms);

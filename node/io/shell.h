@@ -132,6 +132,7 @@ struct shell {
     struct deadline_queue client_fresh;
     struct deadline_queue upstream_connect;
     struct deadline_queue upstream_first_byte;
+    struct deadline_queue upstream_whole_answer;
     struct deadline_queue upstream_idle;
     struct deadline_queue upstream_keepalive;
     struct deadline_queue fetch;        /* probes of replicas */

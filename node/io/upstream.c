@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "node/io/exchange.h"
 
-enum { IOV_MAX_SEND = 16, JOIN_BYTES_MAX = 8192 };
+enum { IOV_MAX_SEND = 16, JOIN_BYTES_MAX = 8192, KEEPALIVE_S = 60 };
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -201,6 +201,15 @@ static int try_write(struct upstream *u, const uv_buf_t *iov, unsigned count, si
     return uv_try_write((uv_stream_t *)&u->tcp, &one, 1);
 }
 
+/* Until the request is sent the engine is the one who is slow, whatever it will answer. */
+static void await_answer(struct upstream *u)
+{
+    struct shell *shell = u->shell;
+    bool whole = u->exchange->answer_whole && u->request_sent;
+    deadline_set(whole ? &shell->upstream_whole_answer : &shell->upstream_first_byte, &u->deadline,
+                 shell_now_ms(shell));
+}
+
 void upstream_push(struct upstream *u)
 {
     if (u->state != UPSTREAM_BUSY || u->writing || u->write_failed || u->request_sent)
@@ -232,7 +241,7 @@ void upstream_push(struct upstream *u)
     if (!u->any_byte && !u->writing && !u->request_sent)
         deadline_clear(&u->deadline); /* the client is slow, not the engine */
     else if (!u->any_byte && u->deadline.next == NULL)
-        deadline_set(&u->shell->upstream_first_byte, &u->deadline, shell_now_ms(u->shell));
+        await_answer(u);
     exchange_on_request_drained(u->exchange);
 }
 
@@ -515,6 +524,8 @@ static int open_connection(struct upstream_pool *pool, struct exchange *x, struc
     u->state = UPSTREAM_CONNECTING;
     shell->stats.upstream_connects++;
     (void)uv_tcp_nodelay(&u->tcp, 1);
+    /* A machine that vanishes closes nothing, and a whole answer may be awaited without a limit. */
+    (void)uv_tcp_keepalive(&u->tcp, 1, KEEPALIVE_S);
     int err = uv_tcp_connect(&u->connect, &u->tcp, upstream_pool_address(pool), on_connect);
     if (err != 0) {
         upstream_pool_address_failed(pool, u->address);

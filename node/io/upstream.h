@@ -25,7 +25,7 @@ enum upstream_failure {
     UPSTREAM_CONNECT_FAILED, /* refused, unreachable, or connect time-out */
     UPSTREAM_STALE,          /* a reused connection was already closed by the engine */
     UPSTREAM_BROKEN,         /* closed or reset in the middle */
-    UPSTREAM_TIMEOUT,        /* no byte within first-byte or idle time-out */
+    UPSTREAM_TIMEOUT,        /* no byte within first-byte, whole-answer or idle time-out */
     UPSTREAM_MALFORMED,      /* the answer is not HTTP that can be trusted */
 };
 

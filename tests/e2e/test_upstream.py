@@ -390,11 +390,65 @@ class Waiting(Case):
         e = self.engine()
         e.handler = lambda asked: (asked.read_body(), asked.wait_gone())
         r = self.router([e], "--other-paths", "pass", "--upstream-first-byte-timeout", "200ms")
-        for path in (CHAT, "/a"):
-            got = self.client(r).ask("POST", path, chat())
+        for path, body in ((CHAT, chat(stream=True)), (CHAT, b"no JSON"), ("/tokenize", chat()),
+                           ("/a", chat())):
+            got = self.client(r).ask("POST", path, body)
             self.assertEqual(got.status, 504, got)
-        self.assertEqual(r.metric("upstream_timeouts_total"), 2)
+        self.assertEqual(r.metric("upstream_timeouts_total"), 4)
         r.quiet()
+
+    def test_a_whole_answer_outlives_the_first_byte_limit(self):
+        """Its first byte comes with its last, and generating takes as long as it takes."""
+        sim = self.sim("--model", "m")
+        r = self.router([sim], "--upstream-first-byte-timeout", "300ms")
+        wait_for(lambda: r.events("replica_up"), "the engine up")
+        hi = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+        for path, body, status in ((CHAT, hi, 200),
+                                   ("/v1/completions", {"model": "m", "prompt": "hi",
+                                                        "stream": False}, 200),
+                                   (CHAT, dict(hi, stream=True), 504)):
+            sim.call("POST", "/sim/fail", {"mode": "slow", "delay_ms": 1000, "count": 1})
+            got = self.client(r).post(path, body)
+            self.assertEqual(got.status, status, got)
+        self.assertEqual(r.metric("upstream_timeouts_total"), 1)
+        r.quiet()
+
+    def test_a_whole_answer_has_a_limit_of_its_own(self):
+        e = self.engine()
+        e.handler = lambda asked: (asked.read_body(), asked.wait_gone())
+        r = self.router([e], "--upstream-whole-answer-timeout", "200ms")
+        got = self.client(r).ask("POST", CHAT, chat())
+        self.assertEqual(got.status, 504, got)
+        self.assertEqual(r.metric("upstream_timeouts_total"), 1)
+        r.quiet()
+
+    def test_a_client_that_leaves_ends_a_whole_answer_at_its_engine(self):
+        e = self.engine()
+        e.handler = lambda asked: (asked.read_body(), asked.wait_gone())
+        r = self.router([e], "--upstream-first-byte-timeout", "100ms")
+        c = self.client(r)
+        c.send(request("POST", CHAT, chat()))
+        e.wait_request()
+        c.close()
+        self.assertTrue(e.requests[0].gone.wait(5))
+        r.quiet()
+
+    def test_connections_to_engines_are_kept_alive(self):
+        """A machine that loses its power closes nothing: only the kernel's probes find out."""
+        e = self.engine()
+        e.handler = lambda asked: (asked.read_body(), asked.wait_gone())
+        r = self.router([e])
+        c = self.client(r)
+        c.send(request("POST", CHAT, chat()))
+        e.wait_request()
+        ours = e.requests[0].sock.getpeername()[1]
+
+        def timer():  # of the router's end, once all that it sent is acknowledged
+            with open("/proc/net/tcp") as f:
+                rows = [line.split() for line in f.readlines()[1:]]
+            return [row[5][:2] for row in rows
+                    if [int(end.rpartition(":")[2], 16) for end in row[1:3]] == [ours, e.port]]
+        wait_for(lambda: timer() == ["02"], "the keep-alive timer")
 
     def slow_and_good(self):
         slow, good = self.engine(), self.engine()
@@ -414,7 +468,7 @@ class Waiting(Case):
 
     def test_a_prompt_that_an_engine_sits_on_is_not_queued_at_a_second_one(self):
         slow, good, r = self.slow_and_good()
-        seen = [self.client(r).ask("POST", CHAT, chat()).status for _ in range(4)]
+        seen = [self.client(r).ask("POST", CHAT, chat(stream=True)).status for _ in range(4)]
         self.assertEqual(sorted(seen), [200, 200, 504, 504])
         self.assertEqual((len(slow.requests), len(good.requests)), (2, 2))
         self.assertEqual(r.metric("retries_total"), 0)
