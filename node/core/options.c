@@ -9,66 +9,6 @@
 
 /* --- addresses -------------------------------------------------------------------------------- */
 
-static bool is_alnum(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static bool host_ok(struct slice host, bool bracketed)
-{
-    if (host.len == 0 || host.len >= NODE_HOST_BYTES - 2)
-        return false;
-    for (size_t i = 0; i < host.len; i++) {
-        char c = host.at[i];
-        bool ok =
-            is_alnum(c) || c == '.' || (bracketed ? c == ':' || c == '%' : c == '-' || c == '_');
-        if (!ok)
-            return false;
-    }
-    return true;
-}
-
-/* HOST, HOST:PORT or [V6]:PORT; without a port `port_default`, -1 if one is needed. */
-static int parse_host_port(struct slice text, int port_default, struct node_address *out)
-{
-    struct slice host;
-    struct slice rest;
-    bool bracketed = text.len > 0 && text.at[0] == '[';
-    if (bracketed) {
-        size_t end = slice_find(text, ']');
-        if (end == text.len)
-            return ERR_SYNTAX;
-        host = slice_of(text.at + 1, end - 1);
-        rest = slice_skip(text, end + 1);
-    } else {
-        size_t end = slice_find(text, ':');
-        host = slice_of(text.at, end);
-        rest = slice_skip(text, end);
-    }
-    if (!host_ok(host, bracketed))
-        return ERR_SYNTAX;
-    uint64_t port = 0;
-    if (rest.len == 0 && port_default >= 0) {
-        port = (uint64_t)port_default;
-    } else if (rest.len == 0 || rest.at[0] != ':' ||
-               slice_to_u64(slice_skip(rest, 1), &port) != 0 || port > UINT16_MAX) {
-        return ERR_SYNTAX;
-    }
-    (void)slice_to_cstr(host, out->host, sizeof out->host);
-    out->port = (uint16_t)port;
-    return 0;
-}
-
-int node_address_parse(struct slice text, struct node_address *out)
-{
-    return parse_host_port(text, -1, out);
-}
-
-int node_address_parse_default(struct slice text, uint16_t port_default, struct node_address *out)
-{
-    return parse_host_port(text, port_default, out);
-}
-
 bool node_options_gossip(const struct node_options *o, struct node_address *listen)
 {
     *listen = (struct node_address){.host = "0.0.0.0", .port = NODE_GOSSIP_PORT};
@@ -93,7 +33,7 @@ static int parse_engine(struct slice fragment, enum node_engine *out)
 
 int node_replica_parse(struct slice text, struct node_replica_option *out)
 {
-    static const int http_port = 80;
+    static const uint16_t http_port = 80;
     struct node_replica_option parsed = {.engine = NODE_ENGINE_AUTO};
     struct slice rest = text;
     struct slice url = slice_cut(&rest, '#');
@@ -104,7 +44,7 @@ int node_replica_parse(struct slice text, struct node_replica_option *out)
     url = slice_skip(url, strlen("http://"));
     if (slice_ends_with(url, SLICE("/")))
         url.len--;
-    if (parse_host_port(url, http_port, &parsed.address) != 0 || parsed.address.port == 0)
+    if (node_address_parse_default(url, http_port, &parsed.address) != 0 || parsed.address.port == 0)
         return ERR_SYNTAX;
     bool v6 = strchr(parsed.address.host, ':') != NULL;
     (void)snprintf(parsed.name, sizeof parsed.name, v6 ? "[%s]:%u" : "%s:%u", parsed.address.host,
@@ -522,10 +462,8 @@ static int check_replicas(const struct node_options *o, struct node_options_erro
 /* One address would take the other's port: the same host, or all of them. */
 static bool same_port(const struct node_address *a, const struct node_address *b)
 {
-    static const char *const any[] = {"0.0.0.0", "::"};
-    bool overlap = strcmp(a->host, b->host) == 0;
-    for (unsigned i = 0; i < ARRAY_LEN(any); i++)
-        overlap = overlap || strcmp(a->host, any[i]) == 0 || strcmp(b->host, any[i]) == 0;
+    bool overlap = strcmp(a->host, b->host) == 0 || node_host_is_any(a->host) ||
+                   node_host_is_any(b->host);
     return overlap && a->port != 0 && a->port == b->port;
 }
 

@@ -26,6 +26,7 @@
 
 #include "base/buf.h"
 #include "base/slice.h"
+#include "node/core/address.h"
 #include "node/core/log.h"
 #include "node/core/router.h"
 
@@ -33,16 +34,10 @@
 
 enum {
     NODE_OPTIONS_MAX = 96,   /* rows of the table */
-    NODE_HOST_BYTES = 256,   /* with the NUL; a DNS name has at most 253 */
     NODE_STRINGS_MAX = 1024, /* entries of a list */
     NODE_VALUE_BYTES = 4096, /* of one value */
     NODE_ERROR_BYTES = 512,
     NODE_GOSSIP_PORT = 7490, /* where gossip-listen and join say none */
-};
-
-struct node_address {
-    char host[NODE_HOST_BYTES]; /* a name or an IP address, IPv6 without its brackets */
-    uint16_t port;              /* 0: the kernel chooses */
 };
 
 struct node_strings {
@@ -226,11 +221,6 @@ int node_options_finish(const struct node_options *o, struct node_options_error 
 
 /* ERR_SYNTAX, or the parsed replica. What passed node_options_set() always parses. */
 int node_replica_parse(struct slice text, struct node_replica_option *out);
-
-/* "HOST:PORT", "[::1]:80". ERR_SYNTAX. */
-int node_address_parse(struct slice text, struct node_address *out);
-/* The same where the port may be left out: then it is `port_default`. */
-int node_address_parse_default(struct slice text, uint16_t port_default, struct node_address *out);
 
 /* Whether this router is one of several (gossip-listen or join was given), and where it listens to
  * the others then. */

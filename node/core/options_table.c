@@ -76,18 +76,12 @@ static const char *address_wrong(struct slice value)
     return "want HOST:PORT, such as 0.0.0.0:7490 or [::]:7490";
 }
 
-/* 0.0.0.0, ::, 0:0:0::0 and the like: a place to listen at, none to send to. */
-static bool is_any_address(const char *host)
-{
-    return host[strspn(host, "0.:")] == '\0';
-}
-
 /* Peers must be able to send there. */
 static const char *advertise_wrong(struct slice value)
 {
     struct node_address parsed;
     if (value.len == 0 || (node_address_parse(value, &parsed) == 0 && parsed.port != 0 &&
-                           !is_any_address(parsed.host)))
+                           !node_host_is_any(parsed.host)))
         return NULL;
     return "want HOST:PORT where the other routers reach this one, such as 10.0.0.7:7490";
 }
@@ -150,7 +144,8 @@ static const struct node_option table[] = {
      .unit = "HOST:PORT",
      .group = "Endpoints",
      .help = "health, metrics, administration",
-     .more = "Serves `/healthz`, `/readyz`, `/metrics` and what `gvctl` asks for."},
+     .more = "Serves `/healthz`, `/readyz`, `/metrics` and what `gvctl` asks for. Where other "
+             "machines reach it, give it an admin-token-file: without one they may only read."},
     {.name = "admin-token-file",
      .type = NODE_TYPE_PATH,
      FIELD(admin_token_file),
@@ -158,7 +153,8 @@ static const struct node_option table[] = {
      .unit = "FILE",
      .group = "Endpoints",
      .help = "token asked of calls that change something",
-     .more = "On the admin port: `Authorization: Bearer TOKEN`. Reading needs no token."},
+     .more = "On the admin port: `Authorization: Bearer TOKEN`. Reading needs no token. Without a "
+             "token file, changes are taken from the router's own machine alone."},
     {.name = "config",
      .type = NODE_TYPE_PATH,
      FIELD(config),

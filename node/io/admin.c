@@ -68,14 +68,26 @@ static bool may_call(struct exchange *x, const struct http_head *head)
     return true;
 }
 
-/* What changes state asks for the token, where one is configured. Answers 401 if it is wrong. */
+/* What changes state asks for the token, where one is configured: 401 if it is wrong. Where none
+ * is, it must come from this machine: whoever could add a replica would be sent prompts. 403. */
 static bool may_change(struct exchange *x, const struct http_head *head)
 {
-    if (x->shell->admin_token == NULL || has_token(x, head))
+    const struct shell *shell = x->shell;
+    if (shell->admin_token != NULL ? has_token(x, head) : node_host_is_loopback(x->client->peer))
         return true;
-    exchange_answer_error(x, 401, "AuthenticationError", slice_of("", 0),
-                          "This call changes state and needs the admin token: gvctl "
-                          "--token-file FILE, or the header Authorization: Bearer TOKEN.");
+    log_event(shell->log, LOG_WARN, "admin_refused", LOG_CSTR("from", x->client->peer),
+              LOG_CSTR("path", x->path), LOG_BOOL("token", shell->admin_token != NULL));
+    if (shell->admin_token != NULL)
+        exchange_answer_error(x, 401, "AuthenticationError", slice_of("", 0),
+                              "This call changes state and needs the admin token: gvctl "
+                              "--token-file FILE, or the header Authorization: Bearer TOKEN.");
+    else
+        exchange_answer_error(x, 403, "PermissionDeniedError", slice_of("", 0),
+                              "This call changes state and comes from another machine (%s), and "
+                              "this router has no admin token: call it from its own machine, or "
+                              "start it with admin-token-file and give the token (gvctl "
+                              "--token-file FILE).",
+                              x->client->peer);
     return false;
 }
 

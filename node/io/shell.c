@@ -108,6 +108,12 @@ static void on_connection(uv_stream_t *stream, int status)
     }
 }
 
+static bool is_loopback(const struct sockaddr *address)
+{
+    char host[INET6_ADDRSTRLEN];
+    return uv_ip_name(address, host, sizeof host) == 0 && node_host_is_loopback(host);
+}
+
 static int listen_on(struct shell *shell, enum shell_port port, const struct node_address *address)
 {
     struct shell_listener *l = &shell->listeners[port];
@@ -134,7 +140,7 @@ static int listen_on(struct shell *shell, enum shell_port port, const struct nod
                   LOG_CSTR("error", uv_strerror(err)));
         return ERR_UNREACHABLE;
     }
-    struct sockaddr_storage name;
+    struct sockaddr_storage name = {0};
     int len = sizeof name;
     if (uv_tcp_getsockname(&l->tcp, (struct sockaddr *)&name, &len) == 0)
         l->bound.port = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
@@ -142,6 +148,12 @@ static int listen_on(struct shell *shell, enum shell_port port, const struct nod
     log_event(shell->log, LOG_INFO, "listening",
               LOG_CSTR("port_of", port == SHELL_PORT_CLIENT ? "clients" : "admin"),
               LOG_CSTR("host", l->bound.host), LOG_UINT("port", l->bound.port));
+    if (port == SHELL_PORT_ADMIN && shell->admin_token == NULL &&
+        !is_loopback((const struct sockaddr *)&name))
+        log_event(shell->log, LOG_WARN, "admin_without_token", LOG_CSTR("host", l->bound.host),
+                  LOG_CSTR("effect", "whoever reaches it may read, and changes are taken from this "
+                                     "machine alone"),
+                  LOG_CSTR("want", "admin-token-file, or an admin-listen of 127.0.0.1"));
     return 0;
 }
 

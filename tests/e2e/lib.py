@@ -184,13 +184,13 @@ class Response(Head):
 class Client:
     """One raw connection to the router."""
 
-    def __init__(self, port, receive_buffer=None):
+    def __init__(self, port, receive_buffer=None, host=HOST):
         self.sock = socket.socket()
         if receive_buffer:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.sock.settimeout(LIMIT)
         try:
-            self.sock.connect((HOST, port))
+            self.sock.connect((host, port))
         except OSError:
             self.sock.close()
             raise

@@ -26,6 +26,26 @@ def run(name, *args, env=None, stdin=b""):
     return p.returncode, p.stdout.decode(), p.stderr.decode()
 
 
+def own_address():
+    """An address of this machine that is none of loopback, or None. No packet is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:
+            s.connect(("198.51.100.1", 9))
+        except OSError:
+            return None
+        address = s.getsockname()[0]
+    return None if address.startswith("127.") or address == "0.0.0.0" else address
+
+
+def has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as s:
+            s.bind(("::", 0))
+    except OSError:
+        return False
+    return True
+
+
 class Settings(Case):
     ONE = ("--replica", "http://10.0.0.1:8000")
 
@@ -163,6 +183,74 @@ class Settings(Case):
                 f.write(text)
                 f.flush()
                 self.bad("--config", f.name, words=words)
+
+
+class AdminOffLoopback(Case):
+    """An admin port that other machines reach. One of this machine's own addresses stands for
+    them: a connection to it comes from it."""
+
+    CHANGES = (("POST", "/replicas?replica=10.0.0.9:80"), ("DELETE", "/replicas?replica=%s"),
+               ("POST", "/drain?replica=%s"), ("POST", "/undrain?replica=%s"),
+               ("POST", "/log-level?level=debug"))
+
+    def setUp(self):
+        super().setUp()
+        self.outside = own_address()
+        if self.outside is None:
+            self.skipTest("this machine has no address but loopback")
+
+    def call(self, host, r, method, path, headers=()):
+        c = Client(r.admin_port, host=host)
+        try:
+            return c.ask(method, path, b"" if method != "GET" else None,
+                         [("Host", host)] + list(headers))
+        finally:
+            c.close()
+
+    def test_changes_without_a_token_come_from_this_machine_alone(self):
+        e = self.engine()
+        for listen in ("0.0.0.0:0", "[::]:0")[:1 + has_ipv6()]:
+            r = self.router([e], "--admin-listen", listen)
+            warned = r.wait_event("admin_without_token")
+            self.assertEqual(warned["level"], "warn")
+            self.assertIn("admin-token-file", warned["want"])
+            before = r.admin("GET", "/replicas").json
+            for method, path in self.CHANGES:
+                got = self.call(self.outside, r, method, path.replace("%s", e.name))
+                self.assertEqual(got.status, 403, path)
+                for word in ("admin-token-file", self.outside):
+                    self.assertIn(word, got.json["error"]["message"])
+            after = r.admin("GET", "/replicas").json
+            self.assertEqual([(x["name"], x["health"], x["wish"]) for x in before],
+                             [(x["name"], x["health"], x["wish"]) for x in after])
+            self.assertEqual({x["path"] for x in r.events("admin_refused")},
+                             {path.partition("?")[0] for _, path in self.CHANGES})
+            self.assertIn(self.outside, r.events("admin_refused")[0]["from"])
+            for path in ("/healthz", "/readyz", "/metrics", "/replicas", "/config"):
+                self.assertEqual(self.call(self.outside, r, "GET", path).status, 200, path)
+            code, _, err = run("gvctl", "--admin", "http://%s:%d" % (self.outside, r.admin_port),
+                               "drain", e.name)
+            self.assertEqual((code, "admin-token-file" in err, "(403)" in err), (1, True, True))
+            # On the second router 127.0.0.1 comes as ::ffff:127.0.0.1.
+            self.assertEqual(r.admin("POST", "/drain?replica=" + e.name, b"").status, 200)
+
+    def test_the_token_is_asked_of_everybody(self):
+        e = self.engine()
+        with tempfile.NamedTemporaryFile("w") as f:
+            f.write("secret\n")
+            f.flush()
+            r = self.router([e], "--admin-listen", "0.0.0.0:0", "--admin-token-file", f.name)
+            key = [("Authorization", "Bearer secret")]
+            for host in (self.outside, HOST):
+                path = "/drain?replica=" + e.name
+                self.assertEqual(self.call(host, r, "POST", path).status, 401)
+                self.assertEqual(self.call(host, r, "POST", path, key).status, 200)
+        self.assertEqual(r.events("admin_without_token"), [])
+
+    def test_a_port_on_loopback_needs_no_warning(self):
+        r = self.router([self.engine()])
+        self.assertEqual(r.admin("POST", "/log-level?level=info", b"").status, 200)
+        self.assertEqual(r.events("admin_without_token"), [])
 
 
 class Admin(Case):
