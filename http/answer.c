@@ -42,7 +42,8 @@
     X(502, "Bad Gateway")                                                                          \
     X(503, "Service Unavailable")                                                                  \
     X(504, "Gateway Timeout")                                                                      \
-    X(505, "HTTP Version Not Supported")
+    X(505, "HTTP Version Not Supported")                                                           \
+    X(508, "Loop Detected")
 
 const char *http_status_text(unsigned status)
 {

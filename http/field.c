@@ -32,6 +32,9 @@ static enum http_field_id lookup_short(struct slice name)
     case 2:
         IS("te", TE);
         break;
+    case 3:
+        IS("via", VIA);
+        break;
     case 4:
         IS("host", HOST);
         IS("date", DATE);

@@ -42,6 +42,7 @@
     X(X_FORWARDED_PROTO, "x-forwarded-proto")                                                      \
     X(X_FORWARDED_HOST, "x-forwarded-host")                                                        \
     X(X_REAL_IP, "x-real-ip")                                                                      \
+    X(VIA, "via")                                                                                  \
     X(X_REQUEST_ID, "x-request-id")                                                                \
     X(X_SESSION_ID, "x-session-id")                                                                \
     X(TRACEPARENT, "traceparent")                                                                  \

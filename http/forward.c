@@ -205,6 +205,43 @@ static void put_forwarding(struct cursor *c, const struct http_head *h,
     }
 }
 
+/* One member of Via: [protocol/]version SP received-by [comment] */
+static struct slice received_by(struct slice member)
+{
+    (void)slice_cut(&member, ' ');
+    member = slice_trim(member);
+    return slice_cut(&member, ' ');
+}
+
+unsigned http_via_routers(const struct http_head *h, struct slice self, bool *passed_self)
+{
+    unsigned routers = 0;
+    *passed_self = false;
+    for (unsigned i = h->first[HTTP_VIA]; i != 0 && i <= h->field_count; i++) {
+        if (h->fields[i - 1].id != HTTP_VIA)
+            continue;
+        struct slice rest = h->fields[i - 1].value;
+        while (rest.len > 0) {
+            struct slice by = received_by(slice_trim(slice_cut(&rest, ',')));
+            routers += slice_starts_with(by, SLICE(HTTP_VIA_ROUTER));
+            *passed_self = *passed_self || slice_equal(by, self);
+        }
+    }
+    return routers;
+}
+
+/* Never dropped, not even of a client that is not trusted: what it says of routers ends loops. */
+static void put_via(struct cursor *c, const struct http_head *h, struct slice via)
+{
+    PUT(c, "Via: ");
+    put_list_so_far(c, h, HTTP_VIA);
+    PUT(c, "1.");
+    put_u64(c, h->minor);
+    PUT(c, " ");
+    put_slice(c, via);
+    PUT(c, "\r\n");
+}
+
 static void put_request_line(struct cursor *c, const struct http_head *h)
 {
     put_slice(c, h->method_text);
@@ -233,7 +270,7 @@ int http_forward_request_write(struct buf *out, const struct http_head *h,
     struct cursor c;
     size_t room = h->bytes + FIXED_ROOM + 3 * (host.len + h->host.len) +
                   2 * (how->client_address.len + how->proto.len) + how->request_id.len +
-                  extra_room(how->extra, how->extra_count);
+                  how->via.len + extra_room(how->extra, how->extra_count);
     int err = cursor_open(&c, out, room);
     if (err != 0)
         return err;
@@ -248,6 +285,10 @@ int http_forward_request_write(struct buf *out, const struct http_head *h,
     if (how->request_id.len > 0)
         drop |= BIT(X_REQUEST_ID);
     put_forwarding(&c, h, how, &drop);
+    if (how->via.len > 0) {
+        drop |= BIT(VIA);
+        put_via(&c, h, how->via);
+    }
     put_fields(&c, h, drop);
     if (how->request_id.len > 0)
         put_line(&c, SLICE("X-Request-Id"), how->request_id);

@@ -22,6 +22,7 @@ struct http_forward_request {
     struct slice client_address; /* without port or brackets; empty: no forwarding fields */
     struct slice proto;          /* that the client used; empty: "http" */
     struct slice request_id;     /* replaces X-Request-Id; empty: what the client sent */
+    struct slice via;            /* our own pseudonym, to be appended to Via; empty: Via passes */
     bool distrust_client;        /* forwarding fields of the client are dropped, not continued */
     enum http_framing framing;   /* of the body as it will be sent: NONE, LENGTH or CHUNKED */
     uint64_t content_length;
@@ -35,6 +36,14 @@ struct http_forward_request {
  * that is not trusted all of them are dropped first. */
 int http_forward_request_write(struct buf *out, const struct http_head *head,
                                const struct http_forward_request *how);
+
+/* A gateway appends itself to Via, so that loops are found (RFC 9110, section 7.6.3). Routers do so
+ * under a pseudonym: this prefix and 16 hex digits, random per process, which say nothing of names
+ * or addresses. A list of its own (CDN-Loop of RFC 8586, or a private header) would say no more. */
+#define HTTP_VIA_ROUTER "grapevine-"
+
+/* How many routers the request has passed by its Via; `*passed_self`: `self` is one of them. */
+unsigned http_via_routers(const struct http_head *head, struct slice self, bool *passed_self);
 
 struct http_forward_response {
     unsigned client_minor;     /* of the client's HTTP/1.x */

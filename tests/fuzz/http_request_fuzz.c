@@ -43,6 +43,7 @@ static void check_forward(void)
     struct http_forward_request how = {.host_fallback = SLICE("engine:8000"),
                                        .client_address = SLICE("10.0.0.1"),
                                        .request_id = SLICE("id"),
+                                       .via = SLICE(HTTP_VIA_ROUTER "self"),
                                        .framing = head.framing,
                                        .content_length = head.content_length};
     CHECK(http_forward_request_write(&out, &head, &how) == 0);
@@ -55,6 +56,9 @@ static void check_forward(void)
     CHECK(!http_head_has(&again, HTTP_CONNECTION) && !http_head_has(&again, HTTP_EXPECT));
     CHECK(!http_head_has(&again, HTTP_UPGRADE) && !http_head_has(&again, HTTP_TE));
     CHECK(http_head_get(&again, HTTP_X_REQUEST_ID).len == 2);
+    bool before, after;
+    unsigned routers = http_via_routers(&head, how.via, &before);
+    CHECK(http_via_routers(&again, how.via, &after) == routers + 1 && after);
     buf_free(&out);
 }
 

@@ -140,6 +140,51 @@ static void forwarding_fields(void **state)
         "Forwarded: for=_x, for=\"[2001:db8::1]\";host=\"a\";proto=https\r\nHost: a\r\n\r\n");
 }
 
+static void via_is_continued(void **state)
+{
+    (void)state;
+    const struct http_forward_request ours = {.via = SLICE("grapevine-1"), .distrust_client = true};
+    check_request("GET / HTTP/1.1\r\nHost: a\r\nX: y\r\n\r\n", &ours,
+                  "GET / HTTP/1.1\r\nVia: 1.1 grapevine-1\r\nHost: a\r\nX: y\r\n\r\n");
+    check_request("GET / HTTP/1.1\r\nvia: 1.0 fred, 1.1 p.example (x)\r\nHost: a\r\nVia:\r\n"
+                  "Connection: via\r\nVIA: 2 z\r\n\r\n",
+                  &ours,
+                  "GET / HTTP/1.1\r\nVia: 1.0 fred, 1.1 p.example (x), 2 z, 1.1 grapevine-1\r\n"
+                  "Host: a\r\n\r\n");
+    check_request("GET / HTTP/1.0\r\nHost: a\r\n\r\n", &ours,
+                  "GET / HTTP/1.1\r\nVia: 1.0 grapevine-1\r\nHost: a\r\n\r\n");
+}
+
+static void via_counts_routers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *lines;
+        unsigned routers;
+        bool self;
+    } rows[] = {
+        {"", 0, false},
+        {"Via: 1.1 grapevine-1\r\n", 1, true},
+        {"Via: 1.1 grapevine-2\r\n", 1, false},
+        {"Via: 1.1 grapevine-12\r\n", 1, false},
+        {"Via: 1.0 fred, HTTP/1.1  grapevine-2 (a comment),1.1 grapevine-1\r\n", 2, true},
+        {"Via: 1.1 grapevine-2\r\nA: b\r\nvia: 1.1 grapevine-3\r\nVia: 1.1 x\r\n", 2, false},
+        {"Via: grapevine-1\r\n", 0, false}, /* no protocol: not ours */
+        {"Via: ,, ,1.1,1.1 \r\n", 0, false},
+        {"X-Via: 1.1 grapevine-1\r\n", 0, false},
+        {"Via: 1.1 a (grapevine-1)\r\n", 0, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char text[256];
+        (void)snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: a\r\n%s\r\n", rows[i].lines);
+        assert_int_equal(http_request_parse(&head, text, strlen(text), &http_limits_default), 0);
+        bool self = true;
+        unsigned routers = http_via_routers(&head, SLICE("grapevine-1"), &self);
+        if (routers != rows[i].routers || self != rows[i].self)
+            fail_msg("%s: %u routers, self %d", rows[i].lines, routers, self);
+    }
+}
+
 static void request_id_and_extra(void **state)
 {
     (void)state;
@@ -285,6 +330,8 @@ int main(void)
         cmocka_unit_test(length_instead_of_chunks),
         cmocka_unit_test(hosts),
         cmocka_unit_test(forwarding_fields),
+        cmocka_unit_test(via_is_continued),
+        cmocka_unit_test(via_counts_routers),
         cmocka_unit_test(request_id_and_extra),
         cmocka_unit_test(responses),
         cmocka_unit_test(responses_without_body),
