@@ -44,7 +44,8 @@ int node_replica_parse(struct slice text, struct node_replica_option *out)
     url = slice_skip(url, strlen("http://"));
     if (slice_ends_with(url, SLICE("/")))
         url.len--;
-    if (node_address_parse_default(url, http_port, &parsed.address) != 0 || parsed.address.port == 0)
+    if (node_address_parse_default(url, http_port, &parsed.address) != 0 ||
+        parsed.address.port == 0)
         return ERR_SYNTAX;
     bool v6 = strchr(parsed.address.host, ':') != NULL;
     (void)snprintf(parsed.name, sizeof parsed.name, v6 ? "[%s]:%u" : "%s:%u", parsed.address.host,
@@ -430,6 +431,48 @@ static int fail_pair(const struct node_options *o, struct node_options_error *er
     return fail(error, &line, ERR_RANGE);
 }
 
+/* bad setting replica = "http://localhost:8080" (flag --replica): REASON */
+static int fail_replica(const struct node_options *o, struct node_options_error *error, unsigned i,
+                        const char *reason, int err)
+{
+    int index = node_option_find(SLICE("replica"));
+    struct buf line = {0};
+    (void)buf_append_cstr(&line, "bad setting replica = ");
+    (void)append_quoted(&line, slice_of_cstr(o->replica.at[i]));
+    (void)buf_append_cstr(&line, " (");
+    (void)append_origin(&line, "replica", o->origins[index]);
+    (void)buf_printf(&line, "): %s", reason);
+    return fail(error, &line, err);
+}
+
+/* Requests to a replica that is this router would go in a circle. Other names and addresses of
+ * this machine are found out by the first probe. */
+static int check_not_self(const struct node_options *o, struct node_options_error *error)
+{
+    struct node_address gossip;
+    bool several = node_options_gossip(o, &gossip);
+    const struct {
+        const char *name;
+        const struct node_address *at;
+    } own[] = {{"listen", &o->listen},
+               {"admin-listen", &o->admin_listen},
+               {"gossip-listen", several ? &gossip : NULL}};
+    for (unsigned i = 0; i < o->replica.count; i++) {
+        struct node_replica_option replica;
+        CHECK(node_replica_parse(slice_of_cstr(o->replica.at[i]), &replica) == 0);
+        for (unsigned j = 0; j < ARRAY_LEN(own); j++) {
+            if (own[j].at == NULL || !node_address_reaches(&replica.address, own[j].at))
+                continue;
+            char reason[128];
+            (void)snprintf(reason, sizeof reason,
+                           "this router itself listens there (%s), want the address of an engine",
+                           own[j].name);
+            return fail_replica(o, error, i, reason, ERR_RANGE);
+        }
+    }
+    return 0;
+}
+
 static int check_replicas(const struct node_options *o, struct node_options_error *error)
 {
     struct node_address listen;
@@ -444,26 +487,19 @@ static int check_replicas(const struct node_options *o, struct node_options_erro
         for (unsigned j = 0; j < i; j++) {
             struct node_replica_option b;
             CHECK(node_replica_parse(slice_of_cstr(o->replica.at[j]), &b) == 0);
-            if (strcmp(a.name, b.name) != 0)
-                continue;
-            int index = node_option_find(SLICE("replica"));
-            struct buf line = {0};
-            (void)buf_append_cstr(&line, "bad setting replica = ");
-            (void)append_quoted(&line, slice_of_cstr(o->replica.at[i]));
-            (void)buf_append_cstr(&line, " (");
-            (void)append_origin(&line, "replica", o->origins[index]);
-            (void)buf_append_cstr(&line, "): want each replica once, this one is there already");
-            return fail(error, &line, ERR_EXISTS);
+            if (strcmp(a.name, b.name) == 0)
+                return fail_replica(
+                    o, error, i, "want each replica once, this one is there already", ERR_EXISTS);
         }
     }
-    return 0;
+    return check_not_self(o, error);
 }
 
 /* One address would take the other's port: the same host, or all of them. */
 static bool same_port(const struct node_address *a, const struct node_address *b)
 {
-    bool overlap = strcmp(a->host, b->host) == 0 || node_host_is_any(a->host) ||
-                   node_host_is_any(b->host);
+    bool overlap =
+        strcmp(a->host, b->host) == 0 || node_host_is_any(a->host) || node_host_is_any(b->host);
     return overlap && a->port != 0 && a->port == b->port;
 }
 

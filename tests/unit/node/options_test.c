@@ -264,6 +264,29 @@ static void test_contradictions(void **state)
                         "--replica): want each replica once, this one is there already");
 }
 
+/* Requests would come back, and be sent there again. */
+static void test_a_router_is_no_replica_of_its_own(void **state)
+{
+    (void)state;
+    assert_int_equal(flags("--replica", "http://10.0.0.1:8000,http://localhost:8080", NULL), 0);
+    assert_int_equal(node_options_finish(&o, &error), ERR_RANGE);
+    assert_string_equal(error.text,
+                        "bad setting replica = \"http://localhost:8080\" (flag --replica): this "
+                        "router itself listens there (listen), want the address of an engine");
+    assert_int_equal(flags("--listen", "127.0.0.1:81", NULL), 0);
+    assert_int_equal(node_options_finish(&o, &error), 0);
+    assert_int_equal(flags("--replica", "http://127.0.0.1:9090", NULL), 0);
+    assert_int_equal(node_options_finish(&o, &error), ERR_RANGE);
+    assert_non_null(strstr(error.text, "(admin-listen)"));
+    assert_int_equal(flags("--admin-listen", "127.0.0.2:9090", NULL), 0);
+    assert_int_equal(node_options_finish(&o, &error), 0);
+    assert_int_equal(flags("--replica", "http://127.0.0.1:7490", NULL), 0);
+    assert_int_equal(node_options_finish(&o, &error), 0);
+    assert_int_equal(flags("--join", "10.0.0.7", "--insecure-gossip", NULL), 0);
+    assert_int_equal(node_options_finish(&o, &error), ERR_RANGE);
+    assert_non_null(strstr(error.text, "(gossip-listen)"));
+}
+
 static void test_a_cluster_needs_a_key(void **state)
 {
     (void)state;
@@ -506,6 +529,7 @@ int main(void)
         TEST(test_errors_of_other_sources),
         TEST(test_variables_of_kubernetes),
         TEST(test_contradictions),
+        TEST(test_a_router_is_no_replica_of_its_own),
         TEST(test_a_cluster_needs_a_key),
         TEST(test_a_key_alone_makes_no_cluster),
         TEST(test_a_router_of_a_cluster_may_name_no_replica),
