@@ -56,7 +56,8 @@ struct slice node_replica_name(const struct node_replica *k)
 
 enum node_health node_replica_health(const struct node_replica *k)
 {
-    return k->draining && k->health != NODE_HEALTH_DOWN ? NODE_HEALTH_DRAINING : k->health;
+    bool out = k->health == NODE_HEALTH_DOWN || k->health == NODE_HEALTH_ROUTER;
+    return k->draining && !out ? NODE_HEALTH_DRAINING : k->health;
 }
 
 /* What fails while it lasts was sent before and does not make it longer. */
@@ -89,6 +90,15 @@ bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t
     bool gone_now = refused && !k->gone;
     k->gone = k->gone || refused;
     return gone_now;
+}
+
+void node_replica_found_router(struct node_replica *k, struct slice who)
+{
+    k->probe_failures = 0;
+    k->gone = false;
+    k->health = NODE_HEALTH_ROUTER;
+    k->router_len = (uint16_t)(who.len < NODE_ROUTER_NAME_MAX ? who.len : NODE_ROUTER_NAME_MAX);
+    memcpy(k->router, who.at, k->router_len);
 }
 
 void node_replica_answering(struct node_replica *k)

@@ -6,6 +6,9 @@
  *      |                  |             \
  *      '---------------> DOWN ----------- probe ok, and its back-off is over
  *
+ * A probe that a router answers takes it to ROUTER, from wherever it is: requests that are sent
+ * there would go in a circle. The next good probe takes it to UP, bad ones to DOWN.
+ *
  * Draining and asleep are flags beside it: an operator's wish, and what the engine says of itself.
  *
  * Answers never take a replica down, because clients can provoke them, a whole fleet over. But they
@@ -77,7 +80,7 @@ struct node_scrape_window {
 
 struct node_replica {
     /* Read at each decision. */
-    enum node_health health; /* UNKNOWN, UP or DOWN; draining is a flag */
+    enum node_health health; /* UNKNOWN, UP, DOWN or ROUTER; draining is a flag */
     enum node_health hint;   /* what most others see, while it is UNKNOWN here */
     bool absent;             /* no router has it any more: never used, in no table */
     bool draining;
@@ -136,7 +139,9 @@ struct node_replica {
     struct crdt_learned reported;
 
     uint16_t name_len;
+    uint16_t router_len; /* of who answers there, while its health is ROUTER */
     char name[NODE_NAME_MAX];
+    char router[NODE_ROUTER_NAME_MAX];
 };
 
 /* `name` has at most NODE_NAME_MAX bytes. */
@@ -144,7 +149,7 @@ void node_replica_init(struct node_replica *k, struct slice name, enum node_engi
                        uint64_t name_hash, const struct node_router_config *config);
 struct slice node_replica_name(const struct node_replica *k);
 
-/* As an operator sees it: a draining replica that is not down is DRAINING. */
+/* As an operator sees it: a draining replica that is not down, nor a router, is DRAINING. */
 enum node_health node_replica_health(const struct node_replica *k);
 
 /* May get new requests while in this health (UP or UNKNOWN). */
@@ -171,6 +176,8 @@ static inline bool node_replica_backing_off(const struct node_replica *k, uint64
 /* One active probe. Returns true if the engine must have lost its cache: its port refused, so the
  * process is gone. It is told once, not at each probe while it stays away. */
 bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t now_ms);
+/* One active probe that a router answered. */
+void node_replica_found_router(struct node_replica *k, struct slice who);
 /* One answer has begun: it is no longer on trial. */
 void node_replica_answering(struct node_replica *k);
 /* One answer ended. */

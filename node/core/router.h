@@ -44,6 +44,7 @@
 enum {
     NODE_REPLICAS_MAX = 1024,
     NODE_NAME_MAX = 256,
+    NODE_ROUTER_NAME_MAX = 160, /* of a router that was found in place of an engine */
     NODE_BOOKINGS_MAX = 65536,
 };
 
@@ -59,6 +60,7 @@ enum node_health {
     NODE_HEALTH_UP,
     NODE_HEALTH_DOWN,
     NODE_HEALTH_DRAINING, /* finishes what it has, gets nothing new */
+    NODE_HEALTH_ROUTER,   /* no engine: a router answers its probes. Never used */
 };
 
 /* Knobs with their defaults in node/core/options.c and their meaning in docs/routing.md. */
@@ -186,6 +188,10 @@ void node_router_watch(struct node_router *r,
  * row, or at once when the port refused (`refused`). */
 void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool refused,
                         uint64_t now_ms);
+/* A probe was answered by a router, `who`: its name as operators know it, cut to
+ * NODE_ROUTER_NAME_MAX. The replica gets no request until a probe finds an engine there. */
+void node_router_found_router(struct node_router *r, unsigned replica, struct slice who,
+                              uint64_t now_ms);
 /* The replica's metrics were read. What tells sizes and nothing else (SGLang's /server_info) is
  * added to what was read before; otherwise gauges that are missing are not known now. A start time
  * that moved or counters that went back mean a restarted engine: its entries are forgotten at once.

@@ -19,6 +19,8 @@ const char *node_health_text(enum node_health health)
         return "down";
     case NODE_HEALTH_DRAINING:
         return "draining";
+    case NODE_HEALTH_ROUTER:
+        return "router";
     }
     CHECK_UNREACHABLE();
 }
@@ -93,8 +95,9 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
         json_object_begin(w);
         put_text(w, "replica", node_replica_name(k));
         json_key(w, "why");
-        json_cstr(w, health != NODE_HEALTH_UP ? node_health_text(health)
-                     : k->asleep              ? "asleep"
+        json_cstr(w, health == NODE_HEALTH_ROUTER ? "is a Grapevine router, no engine"
+                     : health != NODE_HEALTH_UP   ? node_health_text(health)
+                     : k->asleep                  ? "asleep"
                      : node_replica_avoided(k, now_ms)
                          ? "avoided: its answers failed or it was full"
                          : "does not serve the model");
@@ -280,6 +283,8 @@ int node_router_replicas_json(const struct node_router *r, uint64_t now_ms, stru
         put_text(&w, "name", node_replica_name(k));
         json_key(&w, "health");
         json_cstr(&w, node_health_text(node_replica_health(k)));
+        if (k->health == NODE_HEALTH_ROUTER) /* who answers there, being no engine */
+            put_text(&w, "router", slice_of(k->router, k->router_len));
         json_key(&w, "backing_off");
         json_bool(&w, node_replica_backing_off(k, now_ms));
         json_key(&w, "engine");

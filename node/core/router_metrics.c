@@ -165,6 +165,7 @@ VALUE(health_unknown, node_replica_health(k) == NODE_HEALTH_UNKNOWN)
 VALUE(health_up, node_replica_health(k) == NODE_HEALTH_UP)
 VALUE(health_down, node_replica_health(k) == NODE_HEALTH_DOWN)
 VALUE(health_draining, node_replica_health(k) == NODE_HEALTH_DRAINING)
+VALUE(health_router, node_replica_health(k) == NODE_HEALTH_ROUTER)
 VALUE(outcome_ok, (double)k->outcomes[NODE_OUTCOME_OK])
 VALUE(outcome_gone, (double)k->outcomes[NODE_OUTCOME_CLIENT_GONE])
 VALUE(outcome_busy, (double)k->outcomes[NODE_OUTCOME_ENGINE_BUSY])
@@ -182,7 +183,8 @@ static const struct {
      {{",state=\"unknown\"", health_unknown},
       {",state=\"up\"", health_up},
       {",state=\"down\"", health_down},
-      {",state=\"draining\"", health_draining}}},
+      {",state=\"draining\"", health_draining},
+      {",state=\"router\"", health_router}}},
     {"grapevine_prediction_cached_tokens_total",
      "counter",
      "Cached prompt tokens, predicted and told by the engine, in answers and in scraped counters.",

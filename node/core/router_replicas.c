@@ -243,6 +243,15 @@ void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool r
         k->rkey_probed = k->rkey;
 }
 
+void node_router_found_router(struct node_router *r, unsigned replica, struct slice who,
+                              uint64_t now_ms)
+{
+    node_router_clock(r, now_ms);
+    struct node_replica *k = node_router_replica_at(r, replica);
+    node_replica_found_router(k, who);
+    node_router_touch(r, replica);
+}
+
 bool node_router_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
                          uint64_t now_ms)
 {

@@ -57,7 +57,8 @@ static void tell_replica(struct node_router *r, unsigned slot)
     };
     struct crdt_sight sight = {
         .configured = k->configured,
-        .health = (uint8_t)k->health,
+        /* To the others it is one that must not be used; they find out themselves what it is. */
+        .health = (uint8_t)(k->health == NODE_HEALTH_ROUTER ? NODE_HEALTH_DOWN : k->health),
         .engine = (uint8_t)k->engine,
         .asleep = k->asleep,
     };

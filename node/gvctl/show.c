@@ -58,6 +58,13 @@ int show_replicas(struct slice text)
                number_of(cache, "tokens") / 1000, number_of(cache, "present_bytes") / 4000,
                number_of(r, "restarts"));
     }
+    json_array_foreach(list, i, r)
+    {
+        if (json_is_string(json_object_get(r, "router")))
+            printf("\n%s is a Grapevine router (%s), no engine, and gets no requests: take it out "
+                   "of the replicas\n(replica in the settings, or gvctl remove).\n",
+                   text_of(r, "name"), text_of(r, "router"));
+    }
     printf(
         "\n"
         "FROM: configured here, added at run time (gvctl add), or heard of from a router that has\n"

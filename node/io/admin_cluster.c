@@ -261,8 +261,8 @@ void admin_answer_no_replica(struct exchange *x, const char *name)
                           name);
 }
 
-static void answer_wish(struct exchange *x, const char *name, enum node_replica_wish wish,
-                        int result)
+void admin_answer_wish(struct exchange *x, const char *name, enum node_replica_wish wish,
+                       int result)
 {
     const char *verb = wish == NODE_REPLICA_ADD ? "added" : "removed";
     if (result >= 0) {
@@ -280,16 +280,6 @@ static void answer_wish(struct exchange *x, const char *name, enum node_replica_
     }
 }
 
-void admin_replica_add(struct exchange *x, const struct http_head *head)
-{
-    struct node_replica_option replica;
-    if (!admin_read_replica(x, head, &replica))
-        return;
-    int result = node_router_replica_wish(x->shell->router, slice_of_cstr(replica.name),
-                                          NODE_REPLICA_ADD, replica.engine);
-    answer_wish(x, replica.name, NODE_REPLICA_ADD, result);
-}
-
 void admin_replica_remove(struct exchange *x, const struct http_head *head)
 {
     struct node_replica_option replica;
@@ -297,5 +287,5 @@ void admin_replica_remove(struct exchange *x, const struct http_head *head)
         return;
     int result = node_router_replica_wish(x->shell->router, slice_of_cstr(replica.name),
                                           NODE_REPLICA_REMOVE, replica.engine);
-    answer_wish(x, replica.name, NODE_REPLICA_REMOVE, result);
+    admin_answer_wish(x, replica.name, NODE_REPLICA_REMOVE, result);
 }

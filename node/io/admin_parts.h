@@ -1,12 +1,16 @@
-/* What admin.c (the port, and what one router answers) and admin_cluster.c (what takes several
- * routers) share. */
+/* What admin.c (the port, and what one router answers), admin_cluster.c (what takes several
+ * routers) and admin_add.c (a replica that is added) share. */
 #ifndef NODE_IO_ADMIN_PARTS_H
 #define NODE_IO_ADMIN_PARTS_H
 
 #include "node/io/local.h"
 
 /* For the answers of all routers; gvctl waits a little longer. */
-enum { ADMIN_ASK_TIMEOUT_US = 8000000 };
+enum {
+    ADMIN_ASK_TIMEOUT_US = 8000000,
+    ADMIN_ADD_PROBE_MS = 2000, /* for the health of a replica that is added; then it is taken */
+    ADMIN_ADDS_MAX = 64,       /* under way; then 503 */
+};
 
 /* Decoded value of `name` in the query, in `out`; empty if it is not there, false if it is
  * malformed or too long. */
@@ -20,6 +24,9 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
 bool admin_read_replica(struct exchange *x, const struct http_head *head,
                         struct node_replica_option *out);
 void admin_answer_no_replica(struct exchange *x, const char *name);
+/* What node_router_replica_wish() returned. */
+void admin_answer_wish(struct exchange *x, const char *name, enum node_replica_wish wish,
+                       int result);
 
 /* GET /members, GET /convergence, POST /explain?all=1, POST and DELETE /replicas?replica=... */
 void admin_members(struct exchange *x, const struct http_head *head);

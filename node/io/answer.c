@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "http/answer.h"
+#include "node/io/fetch.h"
 
 static enum shell_refusal refusal_of(unsigned status)
 {
@@ -24,6 +25,8 @@ static enum shell_refusal refusal_of(unsigned status)
         return SHELL_REFUSED_BAD_GATEWAY;
     case 503:
         return SHELL_REFUSED_NO_REPLICA;
+    case 508:
+        return SHELL_REFUSED_LOOP;
     default:
         return SHELL_REFUSED_MALFORMED;
     }
@@ -43,11 +46,14 @@ static void answer(struct exchange *x, const struct http_answer *given,
     struct http_answer a = *given;
     struct http_line lines[8];
     size_t n = 0;
-    CHECK(a.extra_count < ARRAY_LEN(lines));
+    CHECK(a.extra_count + 2 <= ARRAY_LEN(lines));
     for (; n < a.extra_count; n++)
         lines[n] = a.extra[n];
     if (x->request_id.len > 0)
         lines[n++] = (struct http_line){SLICE("x-request-id"), x->request_id};
+    if (x->probe)
+        lines[n++] =
+            (struct http_line){SLICE(FETCH_ROUTER_NAME), slice_of_cstr(x->shell->identity)};
     a.extra = lines;
     a.extra_count = n;
     a.client_minor = x->minor;

@@ -142,6 +142,8 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     }
     if (x->asking != NULL)
         admin_forget(x);
+    if (x->adding != NULL)
+        admin_add_forget(x);
     exchange_release_booking(x, outcome);
     log_access(x, why);
     exchange_free(x);

@@ -24,6 +24,7 @@ enum {
     EXCHANGE_RETRY_BYTES = 256 * 1024,     /* a streamed body beyond this cannot be sent again */
     EXCHANGE_ASK_BYTES = 1024 * 1024,      /* larger bodies are not sent around for long */
     EXCHANGE_SEND_BYTES_HIGH = 256 * 1024, /* streamed body waiting for a slow engine */
+    EXCHANGE_ROUTERS_MAX = 3,              /* that a request has passed before; then 508 */
 };
 
 enum exchange_scan { EXCHANGE_SCAN_NONE, EXCHANGE_SCAN_USAGE };
@@ -40,6 +41,7 @@ struct exchange {
     enum http_method method;
     unsigned minor;
     bool local; /* answered here: admin port, health, models */
+    bool probe; /* of a router, that takes this one for an engine */
     bool whole; /* the body must be complete before a replica is chosen */
     bool skimming;
     bool answer_whole; /* a generation that is not streamed: its first byte comes with its last */
@@ -66,6 +68,7 @@ struct exchange {
     uint64_t excluded[NODE_REPLICAS_MAX / 64];
     struct upstream *upstream;
     struct admin_ask *asking; /* admin port: other routers are asked */
+    struct admin_add *adding; /* admin port: a replica is probed before it is added */
 
     /* The answer. */
     bool answering; /* bytes of it went to the client */

@@ -130,6 +130,9 @@ static int feed(struct fetch_connection *c, struct slice bytes, bool *leftover)
     err = http_response_parse(head, c->in.at, c->in.len, false, &shell->engine_limits);
     if (err != 0)
         return err;
+    struct slice router = http_head_find(head, SLICE(FETCH_ROUTER_NAME));
+    if (router.at != NULL && !slice_to_cstr(router, c->fetch->router, sizeof c->fetch->router))
+        (void)slice_to_cstr(SLICE("?"), c->fetch->router, sizeof c->fetch->router);
     c->in_body = true;
     c->status = head->status;
     c->framing = head->framing;
@@ -252,10 +255,14 @@ void fetch_get(struct fetch *f, const char *path, bool slow)
     CHECK(!f->busy);
     f->busy = true;
     struct fetch_connection *c = f->connection != NULL ? f->connection : open_connection(f);
-    struct slice name = node_router_replica_name(f->shell->router, f->pool->replica);
+    const struct node_address *to = &f->pool->address;
+    bool v6 = strchr(to->host, ':') != NULL;
     c->out.len = 0;
-    CHECK(buf_printf(&c->out, "GET %s HTTP/1.1\r\nHost: %.*s\r\nUser-Agent: grapevine\r\n\r\n",
-                     path, SLICE_ARG(name)) == 0);
+    CHECK(buf_printf(&c->out,
+                     "GET %s HTTP/1.1\r\nHost: %s%s%s:%u\r\nUser-Agent: " FETCH_USER_AGENT
+                     "\r\n\r\n",
+                     path, v6 ? "[" : "", to->host, v6 ? "]" : "", to->port) == 0);
+    f->router[0] = '\0';
     f->slow = slow;
     f->addresses = 0;
     if (c->connected) {
@@ -271,4 +278,14 @@ void fetch_cancel(struct fetch *f)
     f->busy = false;
     if (f->connection != NULL)
         drop(f->connection);
+}
+
+void fetch_router_text(const struct fetch *f, char *out, size_t size)
+{
+    struct slice name = slice_of_cstr(f->router);
+    struct slice pseudonym = slice_cut(&name, ' ');
+    if (name.len == 0)
+        name = pseudonym;
+    bool self = slice_equal(pseudonym, slice_of_cstr(f->shell->via));
+    (void)snprintf(out, size, "%.*s%s", SLICE_ARG(name), self ? ", this router itself" : "");
 }

@@ -16,6 +16,11 @@ typedef void (*fetch_done)(void *context, int err, bool refused, unsigned status
 
 struct fetch_connection;
 
+/* Probes call themselves so, and routers that are probed name themselves in their answers: the
+ * pseudonym that they have in Via, a space, and their name in the cluster if they have one. */
+#define FETCH_USER_AGENT  "grapevine"
+#define FETCH_ROUTER_NAME "x-grapevine-router"
+
 struct fetch {
     struct shell *shell;
     struct upstream_pool *pool; /* for the address */
@@ -25,6 +30,8 @@ struct fetch {
     bool busy;
     bool slow;
     unsigned addresses; /* of the name that failed in this fetch */
+    /* During `done`: what the answer says of the router that gave it; empty: none did. */
+    char router[SHELL_ROUTER_BYTES];
 };
 
 void fetch_init(struct fetch *f, struct upstream_pool *pool, fetch_done done, void *context);
@@ -35,5 +42,9 @@ void fetch_get(struct fetch *f, const char *path, bool slow);
 
 /* Closes; `done` is not called any more. */
 void fetch_cancel(struct fetch *f);
+
+/* For people: the name of the router that answered, or its pseudonym; and whether it is this one.
+ */
+void fetch_router_text(const struct fetch *f, char *out, size_t size);
 
 #endif

@@ -21,6 +21,14 @@ void admin_forget(struct exchange *x);
 /* What still waits when the daemon ends. */
 void admin_asks_free(struct shell *shell);
 
+/* The same for a replica that is being added (x->adding). */
+void admin_add_forget(struct exchange *x);
+/* Looks at those that are under way. */
+void admin_adds_tick(struct shell *shell);
+/* Before the loop ends, and after it. */
+void admin_adds_stop(struct shell *shell);
+void admin_adds_free(struct shell *shell);
+
 /* Prometheus text of the whole node (metrics.c). */
 int metrics_write(const struct shell *shell, struct buf *out);
 

@@ -94,6 +94,7 @@ static int write_labelled(const struct shell *shell, struct buf *out)
                                           [SHELL_REFUSED_MEMORY] = "memory",
                                           [SHELL_REFUSED_TIMEOUT] = "timeout",
                                           [SHELL_REFUSED_BAD_GATEWAY] = "bad_gateway",
+                                          [SHELL_REFUSED_LOOP] = "loop",
                                           [SHELL_REFUSED_INTERNAL] = "internal"};
     int err = buf_append_cstr(out, "# HELP grapevine_requests_refused_total Requests that the "
                                    "router answered with an error of its own.\n"

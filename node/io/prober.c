@@ -28,6 +28,7 @@ struct probe {
     bool active; /* the replica is in use */
     bool was_up;
     bool told_down;         /* that it is down, in the log */
+    bool told_router;       /* that it is no engine */
     bool metrics_missing;   /* told once */
     bool metrics_too_large; /* told once */
     bool models_too_large;  /* told once */
@@ -51,7 +52,7 @@ static void log_change(struct probe *p, const char *reason, unsigned status)
     struct slice name = node_router_replica_name(shell->router, p->replica);
     if (up && !p->was_up) {
         p->was_up = true;
-        p->told_down = false;
+        p->told_down = p->told_router = false;
         p->due_ms[PROBE_MODELS] = 0;
         p->due_ms[PROBE_METRICS] = 0;
         p->due_ms[PROBE_SERVER_INFO] = 0;
@@ -65,10 +66,33 @@ static void log_change(struct probe *p, const char *reason, unsigned status)
     }
 }
 
+/* A router answered: requests would go in a circle. */
+static void found_router(struct probe *p)
+{
+    struct shell *shell = p->prober->shell;
+    char who[SHELL_ROUTER_BYTES + 32];
+    fetch_router_text(&p->fetch, who, sizeof who);
+    node_router_found_router(shell->router, p->replica, slice_of_cstr(who), shell_now_ms(shell));
+    upstream_pool_flush(&shell->pools[p->replica]);
+    p->was_up = false;
+    if (p->told_router)
+        return;
+    p->told_router = true;
+    log_event(
+        shell->log, LOG_ERROR, "replica_is_router",
+        LOG_STR("replica", node_router_replica_name(shell->router, p->replica)),
+        LOG_CSTR("router", who), LOG_CSTR("effect", "it gets no requests"),
+        LOG_CSTR("want", "engines only: take it out of the replicas (replica, gvctl remove)"));
+}
+
 static void health_done(struct probe *p, int err, bool refused, unsigned status)
 {
     struct shell *shell = p->prober->shell;
     struct upstream_pool *pool = &shell->pools[p->replica];
+    if (err == 0 && p->fetch.router[0] != '\0') {
+        found_router(p);
+        return;
+    }
     node_router_probed(shell->router, p->replica, err == 0 && status / 100 == 2, refused,
                        shell_now_ms(shell));
     log_change(p, err != 0 ? err_text(err) : "unhealthy", status);

@@ -4,6 +4,7 @@
  * (SGLang's costs the engine a token: every fifth time), metrics every scrape-interval, models when
  * the replica comes up and every ten seconds. A replica whose port refuses is dead: its open
  * answers that have been silent for a while are ended, because a killed engine leaves them hanging.
+ * One that a router answers is no engine: it gets no requests, which would go in a circle.
  */
 #ifndef NODE_IO_PROBER_H
 #define NODE_IO_PROBER_H

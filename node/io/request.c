@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "http/answer.h"
 #include "http/forward.h"
+#include "node/io/fetch.h"
 #include "node/io/local.h"
 
 /* --- the head ------------------------------------------------------------------------------- */
@@ -87,12 +88,50 @@ static bool refuse_path(struct exchange *x)
     return false;
 }
 
+static void log_loop(struct exchange *x, unsigned routers)
+{
+    struct shell *shell = x->shell;
+    uint64_t now = shell_now_ms(shell);
+    shell->loops_unlogged++;
+    if (shell->loop_logged_ms != 0 && now - shell->loop_logged_ms < SHELL_LOOP_LOG_MS)
+        return;
+    log_event(
+        shell->log, LOG_ERROR, "request_loop", LOG_STR("id", x->request_id),
+        LOG_CSTR("from", x->client->peer), LOG_UINT("routers_passed", routers),
+        LOG_UINT("count", shell->loops_unlogged),
+        LOG_CSTR("want", "engines as replicas: one of them is a router, or leads back to one"));
+    shell->loop_logged_ms = now;
+    shell->loops_unlogged = 0;
+}
+
+/* Answers 508 if the request has been here before, or has passed routers enough. */
+static bool refuse_loop(struct exchange *x, const struct http_head *head)
+{
+    bool passed_self;
+    if (!http_head_has(head, HTTP_VIA))
+        return false;
+    unsigned routers = http_via_routers(head, slice_of_cstr(x->shell->via), &passed_self);
+    if (!passed_self && routers <= EXCHANGE_ROUTERS_MAX)
+        return false;
+    log_loop(x, routers);
+    char text[256];
+    (void)snprintf(
+        text, sizeof text,
+        "The request goes in a circle: it has passed %u Grapevine routers%s. A replica of "
+        "one of them is itself a router, or leads back to one: a replica must be an "
+        "engine (gvctl replicas shows them).",
+        routers, passed_self ? ", this one among them" : "");
+    exchange_refuse(x->client, 508, "LoopDetectedError", text);
+    return true;
+}
+
 static int write_upstream_head(struct exchange *x, const struct http_head *head, bool has_body)
 {
     struct http_forward_request how = {
         .host_fallback = SLICE("grapevine"),
         .client_address = slice_of_cstr(x->client->peer),
         .request_id = x->request_id,
+        .via = slice_of_cstr(x->shell->via),
         .distrust_client = x->shell->options->forwarded_headers == NODE_FORWARDED_REPLACE,
         .framing = has_body && !x->chunked_body ? HTTP_BODY_LENGTH : HTTP_BODY_NONE,
         .content_length = head->content_length,
@@ -145,8 +184,11 @@ void exchange_begin(struct client *c, const struct http_head *head, bool has_bod
         enum http_path_kind kind = x->route.kind;
         x->local = kind == HTTP_PATH_HEALTH || kind == HTTP_PATH_MODELS ||
                    kind == HTTP_PATH_MODEL_ONE || kind == HTTP_PATH_SERVER;
+        if (!x->local && refuse_loop(x, head))
+            return;
     }
     if (x->local) {
+        x->probe = slice_equal(http_head_get(head, HTTP_USER_AGENT), SLICE(FETCH_USER_AGENT));
         err = buf_append(&x->head, head->at, head->bytes);
     } else {
         x->skimming = carries_prompt(x->route.kind) && has_body;

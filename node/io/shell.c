@@ -1,5 +1,6 @@
 #include "node/io/shell.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -9,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "http/forward.h"
 #include "node/io/client.h"
 #include "node/io/exchange.h"
 #include "node/io/gossip.h"
@@ -36,20 +38,11 @@ static void on_tick(uv_timer_t *timer)
     shell->ticked_ms = now;
     shell->paused = paused;
     struct deadline_queue *queues[] = {
-        &shell->client_head,
-        &shell->client_idle,
-        &shell->client_body,
-        &shell->client_write,
-        &shell->client_linger,
-        &shell->client_fresh,
-        &shell->upstream_connect,
-        &shell->upstream_first_byte,
-        &shell->upstream_whole_answer,
-        &shell->upstream_idle,
-        &shell->upstream_keepalive,
-        &shell->fetch,
-        &shell->fetch_sglang,
-        &shell->fetch_failed,
+        &shell->client_head,      &shell->client_idle,         &shell->client_body,
+        &shell->client_write,     &shell->client_linger,       &shell->client_fresh,
+        &shell->upstream_connect, &shell->upstream_first_byte, &shell->upstream_whole_answer,
+        &shell->upstream_idle,    &shell->upstream_keepalive,  &shell->fetch,
+        &shell->fetch_sglang,     &shell->fetch_failed,
     };
     for (size_t i = 0; i < ARRAY_LEN(queues); i++) {
         if (paused)
@@ -70,6 +63,7 @@ static void on_tick(uv_timer_t *timer)
     }
     if (!paused)
         prober_tick(shell);
+    admin_adds_tick(shell);
     io_gossip_tick(shell);
     drain_tick(shell, now);
 }
@@ -272,10 +266,12 @@ void shell_close(struct shell *shell)
         if (shell->pools[i].resolving)
             (void)uv_cancel((uv_req_t *)&shell->pools[i].resolver);
     }
+    admin_adds_stop(shell);
     uv_walk(shell->loop, close_handle, NULL);
     (void)uv_run(shell->loop, UV_RUN_DEFAULT);
     io_gossip_free(shell);
     admin_asks_free(shell);
+    admin_adds_free(shell);
     exchange_pool_free(shell);
     segment_pool_free(&shell->segments);
     buf_free(&shell->scratch);
@@ -382,6 +378,12 @@ int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options 
     shell->started_ms = shell_now_ms(shell);
     io_random_bytes(&shell->request_id_high, sizeof shell->request_id_high);
     io_random_bytes(&shell->request_id_low, sizeof shell->request_id_low);
+    uint64_t pseudonym;
+    io_random_bytes(&pseudonym, sizeof pseudonym);
+    (void)snprintf(shell->via, sizeof shell->via, HTTP_VIA_ROUTER "%016" PRIx64, pseudonym);
+    (void)snprintf(shell->identity, sizeof shell->identity, "%s%s%s", shell->via,
+                   shell->gossip != NULL ? " " : "",
+                   shell->gossip != NULL ? io_gossip_name(shell->gossip) : "");
     segment_pool_init(&shell->segments, options->buffered_bytes_max);
     buf_init(&shell->scratch, 0);
     init_queues(shell);

@@ -6,7 +6,8 @@
  *   upstream.c   pooled connections to replicas
  *   prober.c     health checks, /metrics, /v1/models of every replica
  *   local.c      what the router answers itself on the client port
- *   admin.c      the admin port, with admin_cluster.c for what several routers are asked
+ *   admin.c      the admin port, with admin_cluster.c for what several routers are asked, and
+ *                admin_add.c for a replica that is added
  *   gossip.c     the other routers (gossip.h has its parts)
  *
  * struct shell is what they share. It lives as long as the process.
@@ -26,12 +27,14 @@
 
 enum {
     SHELL_READ_BYTES = 65536,
+    SHELL_ROUTER_BYTES = 192, /* how a router names itself to the probes of another, with the NUL */
     SHELL_OUT_BYTES_HIGH = 256 * 1024, /* queued towards a slow client: stop reading the engine */
     SHELL_TICK_MS = 50,
     SHELL_PAUSE_MS = 1000,                   /* between two ticks: the process stood still */
     SHELL_ENGINE_HEAD_BYTES_MAX = 64 * 1024, /* of an answer; then it is malformed */
-    SHELL_FRESH_MS = 500,   /* a drain waits so long for the first request of a connection */
-    SHELL_LINGER_MS = 2000, /* after an error answer: how long a client may still talk */
+    SHELL_FRESH_MS = 500,      /* a drain waits so long for the first request of a connection */
+    SHELL_LOOP_LOG_MS = 60000, /* between two lines on loops */
+    SHELL_LINGER_MS = 2000,    /* after an error answer: how long a client may still talk */
 };
 
 /* Which side of the daemon a connection came in on. */
@@ -57,6 +60,7 @@ enum shell_refusal {
     SHELL_REFUSED_MEMORY,      /* 503, buffered_bytes_max */
     SHELL_REFUSED_TIMEOUT,     /* 408 */
     SHELL_REFUSED_BAD_GATEWAY, /* 502, 504: no replica gave an answer */
+    SHELL_REFUSED_LOOP,        /* 508: it came through this router before, or through too many */
     SHELL_REFUSED_INTERNAL,    /* 500 */
     SHELL_REFUSALS,
 };
@@ -93,6 +97,7 @@ struct prober;
 struct upstream_pool;
 struct io_gossip;
 struct admin_ask;
+struct admin_add;
 
 struct shell {
     uv_loop_t *loop;
@@ -147,6 +152,13 @@ struct shell {
     struct prober *prober;
     struct io_gossip *gossip; /* NULL: this router runs alone */
     struct admin_ask *asks;   /* questions to all routers that wait for their answers */
+    struct admin_add *adds;   /* replicas that are probed before they are added */
+    unsigned add_count;
+
+    char via[32];                      /* this router in Via: HTTP_VIA_ROUTER and random digits */
+    char identity[SHELL_ROUTER_BYTES]; /* the same, and its name in the cluster: for probes */
+    uint64_t loop_logged_ms;           /* 0: never */
+    unsigned loops_unlogged;           /* since then */
 
     uint64_t request_id_high; /* random per process; ids are high + counter */
     uint64_t request_id_low;

@@ -6,9 +6,9 @@ static void test_loopback(void **state)
 {
     (void)state;
     static const char *const yes[] = {
-        "127.0.0.1",        "127.0.0.0",       "127.255.255.255", "::1",       "0:0:0:0:0:0:0:1",
-        "::ffff:127.0.0.1", "::ffff:7f00:1",   "0::1",            "localhost", "LocalHost",
-        "localhost.",       "::FFFF:127.9.8.7"};
+        "127.0.0.1",       "127.0.0.0",        "127.255.255.255", "::1",
+        "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1", "::ffff:7f00:1",   "0::1",
+        "localhost",       "LocalHost",        "localhost.",      "::FFFF:127.9.8.7"};
     static const char *const no[] = {"128.0.0.1",
                                      "126.255.255.255",
                                      "0.0.0.0",

@@ -46,6 +46,31 @@ static void probes_decide_on_health(void **state)
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
 }
 
+static void a_router_is_no_replica_until_an_engine_answers(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    (void)node_replica_probed(&k, true, false, 0);
+    node_replica_found_router(&k, SLICE("r2"));
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_ROUTER);
+    assert_slice_equal(slice_of(k.router, k.router_len), "r2");
+    k.hint = NODE_HEALTH_UP; /* whatever others believe */
+    assert_false(node_replica_usable(&k, NODE_HEALTH_UP));
+    assert_false(node_replica_usable(&k, NODE_HEALTH_UNKNOWN));
+    k.draining = true;
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_ROUTER);
+    k.draining = false;
+    for (int i = 0; i < 3; i++)
+        (void)node_replica_probed(&k, false, false, 0);
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
+    char longer[NODE_ROUTER_NAME_MAX + 9];
+    memset(longer, 'r', sizeof longer);
+    node_replica_found_router(&k, slice_of(longer, sizeof longer));
+    assert_int_equal(k.router_len, NODE_ROUTER_NAME_MAX);
+    (void)node_replica_probed(&k, true, false, 0);
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
+}
+
 static void a_refused_port_is_down_at_once_and_told_once(void **state)
 {
     (void)state;
@@ -359,6 +384,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(probes_decide_on_health),
+        cmocka_unit_test(a_router_is_no_replica_until_an_engine_answers),
         cmocka_unit_test(a_refused_port_is_down_at_once_and_told_once),
         cmocka_unit_test(broken_connections_in_a_row_take_it_down),
         cmocka_unit_test(a_good_probe_waits_for_the_back_off),

@@ -48,6 +48,33 @@ static void draining_holds_everywhere(void **state)
     cluster_free(&c);
 }
 
+/* One router's probe has found it out, another has not probed it yet. */
+static void a_router_in_an_engines_place_is_used_by_nobody(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 2, 1);
+    struct node_router *r0 = c.nodes[0].router, *r1 = c.nodes[1].router;
+    struct slice name = SLICE("new:8000");
+    assert_true(node_router_replica_wish(r0, name, NODE_REPLICA_ADD, NODE_ENGINE_AUTO) >= 0);
+    int engine = node_router_replica_find(r0, SLICE("replica-0:8000"));
+    node_router_replica_drain(r0, (unsigned)engine, true); /* nothing better is there */
+    node_replication_run(c.nodes[0].replication, c.now_us);
+    cluster_run(&c, 500 * MS);
+    int slot = node_router_replica_find(r1, name);
+    node_router_found_router(r1, (unsigned)slot, SLICE("r9"), cluster_ms(&c));
+    assert_int_equal(node_router_replica_health(r1, (unsigned)slot), NODE_HEALTH_ROUTER);
+    node_replication_run(c.nodes[1].replication, c.now_us);
+    cluster_run(&c, 500 * MS);
+    struct node_request request = {.replica_wanted = -1};
+    struct node_decision d;
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(
+            node_router_choose_by_load(c.nodes[i].router, &request, NULL, cluster_ms(&c), &d),
+            ERR_UNREACHABLE);
+    cluster_free(&c);
+}
+
 static void replicas_come_and_go_at_run_time(void **state)
 {
     (void)state;
@@ -281,6 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(draining_holds_everywhere),
+        cmocka_unit_test(a_router_in_an_engines_place_is_used_by_nobody),
         cmocka_unit_test(replicas_come_and_go_at_run_time),
         cmocka_unit_test(a_full_table_of_replicas_is_told),
         cmocka_unit_test(a_replica_that_nobody_names_any_more_goes),

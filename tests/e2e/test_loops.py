@@ -1,0 +1,282 @@
+"""A replica must be an engine. A router in its place is found and gets no request; a request that
+goes in a circle all the same ends there."""
+
+import json
+import socket
+import subprocess
+import threading
+
+from lib import HOST, LIMIT, Case, Client, Engine, Router, answer, binary, closed_port, wait_for
+from test_cluster import Clustered, gvctl
+
+CHAT = "/v1/chat/completions"
+ASK = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+
+
+class Wire:
+    """A port whose connections are those of another: the router behind it is not to be seen."""
+
+    def __init__(self, target=None):
+        self.target = target
+        self.socks = []
+        self.listener = socket.socket()
+        self.listener.bind((HOST, 0))
+        self.listener.listen(64)
+        self.name = "%s:%d" % (HOST, self.listener.getsockname()[1])
+        self.url = "http://" + self.name
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                ours, _ = self.listener.accept()
+            except OSError:
+                return
+            self.socks.append(ours)
+            try:
+                theirs = socket.create_connection((HOST, self.target))
+            except OSError:
+                ours.close()
+                continue
+            self.socks.append(theirs)
+            for pair in ((ours, theirs), (theirs, ours)):
+                threading.Thread(target=self._pump, args=pair, daemon=True).start()
+
+    @staticmethod
+    def _pump(source, to):
+        try:
+            while True:
+                data = source.recv(65536)
+                if not data:
+                    to.shutdown(socket.SHUT_WR)
+                    return
+                to.sendall(data)
+        except OSError:
+            for s in (source, to):
+                s.close()
+
+    def stop(self):
+        for s in [self.listener] + self.socks:
+            s.close()
+
+
+class Balancer(Engine):
+    """A proxy in front of routers, whose checks of health and models are its own affair: to the
+    router that probes it, it is an engine. Requests are handed on."""
+
+    def __init__(self):
+        super().__init__()
+        self.target = None
+        self.handler = self.hand_on
+
+    def hand_on(self, asked):
+        body = asked.read_body()
+        c = Client(self.target)
+        try:
+            got = c.send(asked.raw + body).read(asked.method)
+        finally:
+            c.close()
+        asked.send(answer(got.status, got.body, [("Content-Type", "application/json")]))
+
+
+class Found(Case):
+    """Probes find it, before it gets a request."""
+
+    def replica(self, r, name):
+        return [x for x in r.admin("GET", "/replicas").json if x["name"] == name][0]
+
+    def test_its_own_address_stops_the_start(self):
+        for listen, admin, replica, word in (
+                ("0.0.0.0:8080", "127.0.0.1:0", "http://localhost:8080", "(listen)"),
+                ("127.0.0.1:8080", "127.0.0.1:0", "http://127.0.0.1:8080", "(listen)"),
+                ("[::]:8080", "127.0.0.1:0", "http://[::1]:8080", "(listen)"),
+                ("127.0.0.1:0", "0.0.0.0:9090", "http://127.0.0.1:9090", "(admin-listen)")):
+            for more in ((), ("--check-config",)):
+                p = subprocess.run([binary("grapevine"), "--listen", listen, "--admin-listen",
+                                    admin, "--replica", replica, *more], capture_output=True,
+                                   timeout=LIMIT)
+                err = p.stderr.decode()
+                self.assertEqual(p.returncode, 2, err)
+                for text in (replica, word, "an engine"):
+                    self.assertIn(text, err)
+
+    def test_two_routers_that_point_at_each_other(self):
+        port = closed_port()
+        engine = self.engine()
+        one = self.router(["http://%s:%d" % (HOST, port)])
+        two = self.router(["http://%s:%d" % (HOST, one.port), engine.url], "--listen",
+                          "%s:%d" % (HOST, port))
+        for r, name in ((one, "%s:%d" % (HOST, port)), (two, "%s:%d" % (HOST, one.port))):
+            event = r.wait_event("replica_is_router")
+            self.assertEqual((event["level"], event["replica"]), ("error", name))
+            self.assertRegex(event["router"], "^grapevine-[0-9a-f]{16}$")
+            self.assertEqual(self.replica(r, name)["health"], "router")
+            series = r.metrics()
+            self.assertEqual(series['grapevine_replica_up{replica="%s"}' % name], 0)
+            self.assertEqual(series['grapevine_replica_health{replica="%s",state="router"}' % name],
+                             1)
+            _, out, _ = gvctl("replicas", admin=r.admin_port)
+            self.assertIn("%s is a Grapevine router (grapevine-" % name, out)
+        # The one has nothing else, so it is not ready; the other goes on with its engine.
+        self.assertEqual(one.admin("GET", "/readyz").status, 503)
+        self.assertEqual(self.client(one).post(CHAT, ASK).status, 503)
+        two.wait_event("replica_up")
+        for _ in range(4):
+            self.assertEqual(self.client(two).post(CHAT, ASK).status, 200)
+        self.assertEqual(len(engine.requests), 4)
+        explained = two.admin("POST", "/explain", json.dumps(ASK).encode()).json
+        self.assertEqual([x["why"] for x in explained["left_out"]],
+                         ["is a Grapevine router, no engine"])
+        # An engine in the place of the router is an engine.
+        two.stop()
+        self.keep(Engine(port=port))
+        one.wait_event("replica_up")
+        self.assertEqual(self.client(one).post(CHAT, ASK).status, 200)
+        self.assertNotIn("router", self.replica(one, "%s:%d" % (HOST, port)))
+        self.assertEqual(len(one.events("replica_is_router")), 1)
+
+    def test_a_router_that_is_its_own_replica_by_another_name(self):
+        wire = Wire()
+        self.addCleanup(wire.stop)
+        r = self.router([], "--replica", wire.url, wait_up=False)
+        wire.target = r.port
+        event = r.wait_event("replica_is_router")
+        self.assertIn("this router itself", event["router"])
+        self.assertEqual(self.client(r).post(CHAT, ASK).status, 503)
+        self.assertEqual(r.metric('requests_refused_total{reason="loop"}'), 0)
+
+    def test_an_admin_port_is_no_engine_either(self):
+        other = self.router([self.engine()])
+        r = self.router(["http://%s:%d" % (HOST, other.admin_port)])
+        r.wait_event("replica_is_router")
+        self.assertEqual(r.admin("GET", "/readyz").status, 503)
+
+    def test_only_probes_are_told_who_answers(self):
+        r = self.router([self.engine()])
+        for path in ("/health", "/v1/models"):
+            self.assertIsNone(self.client(r).ask("GET", path).get("x-grapevine-router"))
+            got = self.client(r).ask("GET", path, headers=[("User-Agent", "grapevine")])
+            self.assertRegex(got.get("x-grapevine-router"), "^grapevine-[0-9a-f]{16}$")
+
+
+class Added(Clustered):
+    def names(self, r):
+        return {x["name"] for x in r.admin("GET", "/replicas").json}
+
+    def test_a_router_is_not_added(self):
+        """Neither another, nor the one that is asked, nor another member."""
+        e = self.engine()
+        one, two = self.cluster(2, [e])
+        alone = self.router([e])
+        for target, who in ((alone.port, "grapevine-"), (two.port, "(r2)"),
+                            (one.port, "(r1, this router itself)")):
+            name = "%s:%d" % (HOST, target)
+            status, out, err = gvctl("add", name, admin=one.admin_port)
+            self.assertEqual((status, out), (1, ""))
+            for word in (name, "is a Grapevine router", who, "(409)"):
+                self.assertIn(word, err)
+        self.assertEqual(len(one.events("replica_refused")), 3)
+        # What comes later reaches the other router: nothing before it did.
+        later = self.engine()
+        self.assertEqual(gvctl("add", later.name, admin=one.admin_port)[0], 0)
+        wait_for(lambda: later.name in self.names(two), "the engine at the other router")
+        for r in (one, two):
+            self.assertEqual(self.names(r), {e.name, later.name})
+
+    def test_what_does_not_answer_yet_is_added(self):
+        r = self.router([self.engine()])
+        silent = socket.socket()  # accepts and says nothing
+        silent.bind((HOST, 0))
+        silent.listen(8)
+        self.addCleanup(silent.close)
+        for name in ("%s:%d" % (HOST, closed_port()), "no-such-host.invalid:80",
+                     "%s:%d" % (HOST, silent.getsockname()[1])):
+            status, out, err = gvctl("add", name, admin=r.admin_port)
+            self.assertEqual((status, err), (0, ""), name)
+            self.assertIn(name, self.names(r))
+
+    def test_who_leaves_before_the_answer_adds_nothing(self):
+        r = self.router([self.engine()])
+        silent = socket.socket()
+        silent.bind((HOST, 0))
+        silent.listen(8)
+        self.addCleanup(silent.close)
+        name = "%s:%d" % (HOST, silent.getsockname()[1])
+        c = Client(r.admin_port)
+        c.send("POST /replicas?replica=%s HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n"
+               % (name, HOST))
+        probe, _ = silent.accept()
+        self.addCleanup(probe.close)
+        c.close()
+        probe.settimeout(LIMIT)
+        while probe.recv(4096):  # until the router gives the probe up
+            pass
+        self.assertNotIn(name, self.names(r))
+
+    def test_a_replica_that_is_heard_of_is_probed_like_any(self):
+        """The second router has the first for a replica, so both know of it."""
+        e = self.engine()
+        one = self.node("r1", [e])
+        name = "%s:%d" % (HOST, one.port)
+        two = self.node("r2", [e, "http://" + name], join=one)
+        self.assertEqual(one.wait_event("replica_is_router")["router"], "r1, this router itself")
+        self.assertEqual(two.wait_event("replica_is_router")["router"], "r1")
+        for r in (one, two):
+            for _ in range(4):
+                self.assertEqual(self.client(r).post(CHAT, ASK).status, 200)
+        self.assertEqual(len(e.requests), 8)
+
+
+class Looping(Case):
+    """What probes cannot see: a balancer that answers them itself, and leads back."""
+
+    def balanced(self, *args):
+        b = self.keep(Balancer())
+        return b, self.router([b], "--policy", "round_robin", *args)
+
+    def test_a_request_that_comes_back_ends(self):
+        b, r = self.balanced()
+        b.target = r.port
+        got = self.client(r).post(CHAT, ASK)
+        self.assertEqual(got.status, 508, got)
+        error = got.json["error"]
+        self.assertEqual((error["type"], error["code"]), ("LoopDetectedError", 508))
+        self.assertIn("a replica must be an engine", error["message"])
+        self.assertEqual(len(b.requests), 1)
+        self.assertRegex(b.requests[0].get("via"), "^1.1 grapevine-[0-9a-f]{16}$")
+        event = r.wait_event("request_loop")
+        self.assertEqual((event["level"], event["routers_passed"], event["count"]),
+                         ("error", 1, 1))
+        self.assertEqual(self.client(r).post("/v1/embeddings", ASK).status, 508)
+        self.assertEqual(len(b.requests), 2)
+        self.assertEqual(len(r.events("request_loop")), 1)  # at most once a minute
+        self.assertEqual(r.metric('requests_refused_total{reason="loop"}'), 2)
+        r.quiet()
+
+    def test_a_request_with_a_large_body_is_told_too(self):
+        b, r = self.balanced()
+        b.target = r.port
+        got = self.client(r).post(CHAT, dict(ASK, filler="x" * (4 << 20)))
+        self.assertEqual(got.status, 508, got)
+
+    def test_a_circle_of_two(self):
+        (a, one), (b, two) = self.balanced(), self.balanced()
+        a.target, b.target = two.port, one.port
+        self.assertEqual(self.client(one).post(CHAT, ASK).status, 508)
+        self.assertEqual((len(a.requests), len(b.requests)), (1, 1))
+        self.assertEqual(len(b.requests[0].get("via").split(", ")), 2)
+        self.assertEqual(one.wait_event("request_loop")["routers_passed"], 2)
+        self.assertEqual(two.events("request_loop"), [])
+
+    def test_a_request_passes_few_routers(self):
+        """A client can only stop its own requests by it. Proxies do not count."""
+        e = self.engine()
+        r = self.router([e])
+        seen = ", ".join("1.1 grapevine-%016d" % i for i in range(3))
+        for via, status in (("1.1 proxy.example, 1.0 another (a comment)", 200), (seen, 200),
+                            (seen + ", 1.1 grapevine-9", 508)):
+            got = self.client(r).ask("POST", CHAT, json.dumps(ASK).encode(), [("Via", via)])
+            self.assertEqual(got.status, status, via)
+            if status == 200:
+                self.assertTrue(e.requests[-1].get("via").startswith(via + ", 1.1 grapevine-"))
+        self.assertEqual(len(e.requests), 2)
