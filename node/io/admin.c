@@ -83,10 +83,10 @@ static bool may_change(struct exchange *x, const struct http_head *head)
                               "--token-file FILE, or the header Authorization: Bearer TOKEN.");
     else
         exchange_answer_error(x, 403, "PermissionDeniedError", slice_of("", 0),
-                              "This call changes state and comes from another machine (%s), and "
-                              "this router has no admin token: call it from its own machine, or "
-                              "start it with admin-token-file and give the token (gvctl "
-                              "--token-file FILE).",
+                              "This call changes state and comes from %s. A router without an "
+                              "admin token takes changes from loopback alone: call it on its own "
+                              "machine by 127.0.0.1, or start it with admin-token-file and give "
+                              "the token (gvctl --token-file FILE).",
                               x->client->peer);
     return false;
 }

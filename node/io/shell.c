@@ -145,8 +145,8 @@ static int listen_on(struct shell *shell, enum shell_port port, const struct nod
     if (port == SHELL_PORT_ADMIN && shell->admin_token == NULL &&
         !is_loopback((const struct sockaddr *)&name))
         log_event(shell->log, LOG_WARN, "admin_without_token", LOG_CSTR("host", l->bound.host),
-                  LOG_CSTR("effect", "whoever reaches it may read, and changes are taken from this "
-                                     "machine alone"),
+                  LOG_CSTR("effect", "whoever reaches it may read; changes are taken from loopback "
+                                     "alone"),
                   LOG_CSTR("want", "admin-token-file, or an admin-listen of 127.0.0.1"));
     return 0;
 }

@@ -74,6 +74,7 @@ static void parse_and_forward_request(void)
     parse_request();
     struct http_forward_request how = {.client_address = SLICE("203.0.113.77"),
                                        .request_id = SLICE("0123456789abcdef0123456789abcdef"),
+                                       .via = SLICE(HTTP_VIA_ROUTER "0123456789abcdef"),
                                        .framing = head.framing,
                                        .content_length = head.content_length};
     buf_clear(&out);
