@@ -85,6 +85,52 @@ int node_models_parse(struct slice json,
     return found && http_json_finish(&r.json) ? 0 : ERR_SYNTAX;
 }
 
+enum node_engine node_models_owner(struct slice object)
+{
+    struct reader r = {.in = object};
+    http_json_init(&r.json);
+    enum http_json_token token;
+    while ((token = next(&r)) > HTTP_JSON_MORE) {
+        if (token != HTTP_JSON_STRING || r.depth != 1 || !key_is(&r, SLICE("owned_by")))
+            continue;
+        struct slice owner = slice_of(r.text, r.text_len);
+        return slice_equal(owner, SLICE("vllm"))     ? NODE_ENGINE_VLLM
+               : slice_equal(owner, SLICE("sglang")) ? NODE_ENGINE_SGLANG
+                                                     : NODE_ENGINE_AUTO;
+    }
+    return NODE_ENGINE_AUTO;
+}
+
+static bool contains(struct slice text, struct slice word)
+{
+    return memmem(text.at, text.len, word.at, word.len) != NULL;
+}
+
+/* Of a text, as much as the reader keeps; the words stand behind the model's name. */
+static bool says_unknown(struct slice text)
+{
+    bool missing = contains(text, SLICE("does not exist")) || contains(text, SLICE("not found"));
+    return missing && (contains(text, SLICE("model")) || contains(text, SLICE("Model")));
+}
+
+bool node_error_model_unknown(struct slice json)
+{
+    struct reader r = {.in = json};
+    http_json_init(&r.json);
+    bool unknown = false;
+    enum http_json_token token;
+    while ((token = next(&r)) > HTTP_JSON_MORE) {
+        if (token != HTTP_JSON_STRING || r.depth > 2)
+            continue;
+        size_t kept = r.text_len <= NODE_MODEL_ID_MAX ? r.text_len : NODE_MODEL_ID_MAX;
+        struct slice text = slice_of(r.text, kept);
+        unknown = unknown || (key_is(&r, SLICE("param")) && slice_equal(text, SLICE("model"))) ||
+                  (key_is(&r, SLICE("code")) && slice_equal(text, SLICE("model_not_found"))) ||
+                  (key_is(&r, SLICE("message")) && says_unknown(text));
+    }
+    return unknown && http_json_finish(&r.json);
+}
+
 static double number_of(const struct reader *r)
 {
     char text[HTTP_JSON_NUMBER_MAX + 1];

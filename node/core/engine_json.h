@@ -1,9 +1,9 @@
-/* What engines answer in JSON to the router's own questions: /v1/models and SGLang's /server_info.
- */
+/* What engines answer in JSON: /v1/models, SGLang's /server_info, and that a model is unknown. */
 #ifndef NODE_CORE_ENGINE_JSON_H
 #define NODE_CORE_ENGINE_JSON_H
 
 #include "base/slice.h"
+#include "node/core/router.h"
 #include "node/core/scrape.h"
 
 enum { NODE_MODEL_ID_MAX = 255 };
@@ -16,6 +16,15 @@ enum { NODE_MODEL_ID_MAX = 255 };
 int node_models_parse(struct slice json,
                       int (*each)(void *context, struct slice id, struct slice object),
                       void *context);
+
+/* The kind of engine that an object of that list names as the owner, as vLLM and SGLang do; AUTO
+ * for every other. */
+enum node_engine node_models_owner(struct slice object);
+
+/* Whether the body of a 404 says that the model is unknown, and not that a path or something stored
+ * is: {"error":{"message":"The model `x` does not exist.","param":"model",...}} of vLLM, the flat
+ * form of older ones, `"code":"model_not_found"` of OpenAI, and others of like words. */
+bool node_error_model_unknown(struct slice json);
 
 /* SGLang's /server_info: cache_tokens (max_total_num_tokens) and block_tokens (page_size); all else
  * of `out` is "not told". ERR_SYNTAX; ERR_NOT_FOUND if neither is there. */

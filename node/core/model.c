@@ -10,6 +10,7 @@ enum {
     SLOTS = NODE_MODELS_MAX * 2,
     ROW_COMMON = NODE_MODELS_MAX, /* learns for names without a row */
     ROW_NONE = 0xffff,
+    DENIAL_WAYS = 8,
 };
 
 /* How fast what is learned fades: tokens for the ratio, answers for their length. */
@@ -17,9 +18,17 @@ static const double ratio_weight = 2000, ratio_horizon = 1e6;
 static const double output_weight = 4, output_horizon = 200;
 static const double ratio_trust = 2; /* how far from the present ratio one prompt is believed */
 
+struct denial {
+    uint64_t key; /* of replica and model */
+    uint64_t until_ms;
+};
+
 struct node_models {
     struct hash_secret secret;
     struct node_replica_set told; /* replicas that listed their models */
+    uint64_t denied_until_ms;     /* the last of all denials is over then */
+    struct denial denials[NODE_MODELS_DENIALS];
+    unsigned hand; /* the next row that was only learned to give way */
     double bytes_per_token, output_tokens;
     uint16_t slots[SLOTS]; /* row + 1, open addressing, linear probing; 0 = empty */
     struct node_model rows[NODE_MODELS_MAX + 1];
@@ -101,7 +110,17 @@ static void slots_rebuild(struct node_models *m)
     }
 }
 
-/* An unused row, else one that nobody serves. */
+/* Known from clients' requests alone. */
+static bool is_learned(const struct node_models *m, const struct node_model *row)
+{
+    for (unsigned i = 0; i < NODE_REPLICA_WORDS; i++) {
+        if ((row->serving.words[i] & m->told.words[i]) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* An unused row, else one that nobody serves, else one that was only learned, each in its turn. */
 static unsigned row_take(struct node_models *m)
 {
     unsigned spare = ROW_NONE;
@@ -110,6 +129,13 @@ static unsigned row_take(struct node_models *m)
             return i;
         if (spare == ROW_NONE && set_is_empty(&m->rows[i].serving))
             spare = i;
+    }
+    for (unsigned i = 0; i < NODE_MODELS_MAX && spare == ROW_NONE; i++) {
+        unsigned at = (m->hand + i) % NODE_MODELS_MAX;
+        if (is_learned(m, &m->rows[at])) {
+            spare = at;
+            m->hand = at + 1;
+        }
     }
     if (spare != ROW_NONE) {
         m->rows[spare].name_len = 0;
@@ -154,14 +180,126 @@ int node_models_set(struct node_models *m, unsigned replica, const struct slice 
     return result;
 }
 
+void node_models_untell(struct node_models *m, unsigned replica)
+{
+    CHECK(replica < NODE_REPLICAS_MAX);
+    node_replica_set_remove(&m->told, replica);
+}
+
+bool node_models_told(const struct node_models *m, unsigned replica)
+{
+    CHECK(replica < NODE_REPLICAS_MAX);
+    return node_replica_set_has(&m->told, replica);
+}
+
+/* --- what clients' requests teach ------------------------------------------------------------ */
+
+/* Of one replica and model; never 0. */
+static uint64_t denial_key(uint64_t name_hash, unsigned replica)
+{
+    return hash_mix(name_hash + replica) | 1;
+}
+
+/* Where its DENIAL_WAYS places begin. */
+static size_t denial_at(uint64_t key)
+{
+    return (key >> 32) % (NODE_MODELS_DENIALS / DENIAL_WAYS) * DENIAL_WAYS;
+}
+
+static uint64_t name_hash(const struct node_models *m, struct slice name)
+{
+    return hash64(&m->secret, name.at, name.len);
+}
+
+static bool is_denied(const struct node_models *m, uint64_t key, uint64_t now_ms)
+{
+    const struct denial *set = &m->denials[denial_at(key)];
+    for (unsigned i = 0; i < DENIAL_WAYS; i++) {
+        if (set[i].key == key)
+            return set[i].until_ms > now_ms;
+    }
+    return false;
+}
+
+void node_models_learn(struct node_models *m, unsigned replica, struct slice name)
+{
+    if (node_models_told(m, replica) || name.len == 0 || name.len > NODE_MODEL_NAME_MAX)
+        return;
+    uint64_t key = denial_key(name_hash(m, name), replica);
+    struct denial *set = &m->denials[denial_at(key)];
+    for (unsigned i = 0; i < DENIAL_WAYS; i++) {
+        if (set[i].key == key)
+            set[i] = (struct denial){0};
+    }
+    unsigned number = row_find(m, name);
+    if (number == ROW_NONE)
+        number = row_add(m, name);
+    if (number != ROW_NONE) /* full of what engines list: learned again with the next answer */
+        node_replica_set_add(&m->rows[number].serving, replica);
+}
+
+void node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms)
+{
+    if (node_models_told(m, replica) || name.len == 0)
+        return;
+    unsigned number = row_find(m, name);
+    if (number != ROW_NONE)
+        node_replica_set_remove(&m->rows[number].serving, replica);
+    uint64_t key = denial_key(name_hash(m, name), replica);
+    struct denial *set = &m->denials[denial_at(key)];
+    struct denial *place = set;
+    for (unsigned i = 0; i < DENIAL_WAYS; i++) {
+        if (set[i].key == key) {
+            place = &set[i];
+            break;
+        }
+        if (set[i].until_ms < place->until_ms)
+            place = &set[i];
+    }
+    m->denied_until_ms = now_ms + NODE_MODELS_DENIED_MS;
+    *place = (struct denial){.key = key, .until_ms = m->denied_until_ms};
+}
+
+void node_models_denied_remove(const struct node_models *m, struct slice name, unsigned count,
+                               uint64_t now_ms, struct node_replica_set *set)
+{
+    if (now_ms >= m->denied_until_ms || name.len == 0)
+        return;
+    uint64_t hash = name_hash(m, name);
+    for (unsigned k = 0; k < count; k++) {
+        if (node_replica_set_has(set, k) && !node_replica_set_has(&m->told, k) &&
+            is_denied(m, denial_key(hash, k), now_ms))
+            node_replica_set_remove(set, k);
+    }
+}
+
+/* --- who serves what ------------------------------------------------------------------------- */
+
+void node_models_each(const struct node_models *m, unsigned replica,
+                      void (*each)(void *context, struct slice name), void *context)
+{
+    for (unsigned i = 0; i < NODE_MODELS_MAX; i++) {
+        if (node_replica_set_has(&m->rows[i].serving, replica))
+            each(context, row_name(&m->rows[i]));
+    }
+}
+
+void node_models_surely(const struct node_models *m, struct slice name,
+                        struct node_replica_set *out)
+{
+    unsigned number = row_find(m, name);
+    if (number == ROW_NONE)
+        *out = (struct node_replica_set){0};
+    else
+        *out = m->rows[number].serving;
+}
+
 void node_models_serving(const struct node_models *m, struct slice name,
                          struct node_replica_set *out)
 {
-    unsigned number = row_find(m, name);
-    for (unsigned i = 0; i < NODE_REPLICA_WORDS; i++) {
-        uint64_t serving = number == ROW_NONE ? 0 : m->rows[number].serving.words[i];
-        out->words[i] = name.len == 0 ? UINT64_MAX : serving | ~m->told.words[i];
-    }
+    node_models_surely(m, name, out);
+    for (unsigned i = 0; i < NODE_REPLICA_WORDS; i++)
+        out->words[i] = name.len == 0 ? UINT64_MAX : out->words[i] | ~m->told.words[i];
 }
 
 bool node_models_known(const struct node_models *m, struct slice name)
@@ -225,7 +363,5 @@ void node_models_check(const struct node_models *m)
             continue;
         }
         CHECK(row_find(m, row_name(row)) == i);
-        for (unsigned w = 0; w < NODE_REPLICA_WORDS; w++)
-            CHECK((row->serving.words[w] & ~m->told.words[w]) == 0);
     }
 }

@@ -1,11 +1,18 @@
 /* Which replica serves which model, and what is learned of a model.
  *
- * A replica that has not told yet is believed to serve everything. Rows are made from what engines
- * list (never from what clients ask for), so the table is bounded by the engines; a row that no
- * replica serves any more is kept, with what was learned, until its place is needed.
+ * A replica *told* its models when its list was read. One that has not told (not asked yet, or it
+ * refuses the router's questions) may serve everything; clients' requests teach what it does:
+ *   - A successful answer for a model: it serves it. It is asked for all others too, as before.
+ *   - A 404 that names the model as unknown: it does not, for NODE_MODELS_DENIED_MS.
+ * What was learned so counts only while the replica has not told.
  *
- * Invariants (node_models_check): every named row is found under its name; a bit is set only for
- * replicas that have told.
+ * Rows are made from what engines list or answer well, never from what clients merely ask for. A
+ * row that no replica serves any more is kept, with what was learned, until its place is needed;
+ * what a list names takes the place of what was learned from clients, never the other way round.
+ * Denials stand in a table of NODE_MODELS_DENIALS, where a new one takes the place of the oldest of
+ * eight.
+ *
+ * Invariants (node_models_check): every named row is found under its name, every other is empty.
  */
 #ifndef NODE_CORE_MODEL_H
 #define NODE_CORE_MODEL_H
@@ -18,6 +25,8 @@
 enum {
     NODE_MODELS_MAX = 1024,
     NODE_MODEL_NAME_MAX = 256,
+    NODE_MODELS_DENIED_MS = 60000,
+    NODE_MODELS_DENIALS = 4096, /* 64 KiB */
     NODE_REPLICA_WORDS = NODE_REPLICAS_MAX / 64,
 };
 
@@ -75,9 +84,28 @@ void node_models_check(const struct node_models *m);
 int node_models_set(struct node_models *m, unsigned replica, const struct slice *ids,
                     unsigned count);
 
-/* The replicas that may be asked for the model; an empty name is served by all. */
+/* The replica does not tell any more (it refuses): what it listed counts as learned. */
+void node_models_untell(struct node_models *m, unsigned replica);
+bool node_models_told(const struct node_models *m, unsigned replica);
+
+/* What a client's request taught of a replica that has not told; nothing for one that has. */
+void node_models_learn(struct node_models *m, unsigned replica, struct slice name);
+void node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms);
+/* Takes those of `count` replicas that lately denied the model out of the set. */
+void node_models_denied_remove(const struct node_models *m, struct slice name, unsigned count,
+                               uint64_t now_ms, struct node_replica_set *set);
+
+/* Calls `each` for the models that the replica listed or is known to serve. */
+void node_models_each(const struct node_models *m, unsigned replica,
+                      void (*each)(void *context, struct slice name), void *context);
+
+/* The replicas that may be asked for the model: those that serve it, and all that have not told. An
+ * empty name is served by all. */
 void node_models_serving(const struct node_models *m, struct slice name,
                          struct node_replica_set *out);
+/* The replicas that are known to serve it. */
+void node_models_surely(const struct node_models *m, struct slice name,
+                        struct node_replica_set *out);
 bool node_models_known(const struct node_models *m, struct slice name);
 
 /* SGLang names an adapter in the request's model, `base:adapter`, and lists only the base. The base
@@ -85,7 +113,7 @@ bool node_models_known(const struct node_models *m, struct slice name);
 struct slice node_models_base(const struct node_models *m, struct slice name);
 
 /* The row of a name, of its base (node_models_base), or the one that learns for all names without a
- * row. The pointer is good until the next node_models_set. */
+ * row. The pointer is good until the next node_models_set or node_models_learn. */
 struct node_model *node_models_row(struct node_models *m, struct slice name);
 /* The same by number, which a booking keeps: a row may have changed its name in between, then a
  * sample goes to the wrong model, which does no harm. */

@@ -112,6 +112,7 @@ struct node_replica {
     uint64_t probe_failures_total;
     unsigned answer_failures;    /* in a row, for want of a connection or of its end */
     unsigned error_answers;      /* 5xx in a row */
+    unsigned probes_refused;     /* bit 1 << enum node_probe: its last answer was 401 or 403 */
     bool gone;                   /* its port refused, and no probe succeeded since */
     uint64_t cache_tokens;       /* told by the engine; 0: not told */
     uint64_t cache_tokens_heard; /* told by the engine to another router; 0: to none */

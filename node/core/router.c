@@ -92,6 +92,15 @@ void node_router_check(const struct node_router *r)
 
 /* --- models --------------------------------------------------------------------------------- */
 
+static bool any_present(const struct node_router *r, const struct node_replica_set *set)
+{
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        if (!r->replicas[k].absent && node_replica_set_has(set, k))
+            return true;
+    }
+    return false;
+}
+
 /* Who serves the model, or its base and may know the adapter that the name goes on with. vLLM lists
  * its adapters by their whole names. */
 static void serving_find(const struct node_router *r, struct slice model,
@@ -99,29 +108,48 @@ static void serving_find(const struct node_router *r, struct slice model,
 {
     node_models_serving(r->models, model, out);
     struct slice base = node_models_base(r->models, model);
-    if (base.len == 0)
-        return;
-    struct node_replica_set with_base;
-    node_models_serving(r->models, base, &with_base);
+    if (base.len > 0) {
+        struct node_replica_set with_base;
+        node_models_serving(r->models, base, &with_base);
+        for (unsigned k = 0; k < r->replica_count; k++) {
+            if (node_replica_set_has(&with_base, k) && r->replicas[k].engine != NODE_ENGINE_VLLM)
+                node_replica_set_add(out, k);
+        }
+    }
+}
+
+static void takers_of_any_name(const struct node_router *r, struct node_replica_set *out)
+{
+    *out = (struct node_replica_set){0};
     for (unsigned k = 0; k < r->replica_count; k++) {
-        if (node_replica_set_has(&with_base, k) && r->replicas[k].engine != NODE_ENGINE_VLLM)
+        if (r->replicas[k].engine == NODE_ENGINE_SGLANG)
             node_replica_set_add(out, k);
     }
+}
+
+/* Whom to ask for the model: who serves it or has not told and not denied it; else SGLang, which
+ * takes any name; else those that denied it, in case that has changed. */
+static void asked_find(const struct node_router *r, const struct node_request *request,
+                       uint64_t now_ms, struct node_replica_set *out)
+{
+    struct node_replica_set serving, any;
+    serving_find(r, request->model, &serving);
+    *out = serving;
+    node_models_denied_remove(r->models, request->model, r->replica_count, now_ms, out);
+    if (any_present(r, out))
+        return;
+    takers_of_any_name(r, &any);
+    if (any_present(r, &any))
+        *out = any;
+    else if (!request->model_likely)
+        *out = serving;
 }
 
 bool node_router_model_known(const struct node_router *r, struct slice model)
 {
     struct node_replica_set serving;
-    serving_find(r, model, &serving);
-    bool any = false;
-    for (unsigned k = 0; k < r->replica_count; k++) {
-        if (r->replicas[k].absent)
-            continue;
-        if (node_replica_set_has(&serving, k))
-            return true;
-        any = true;
-    }
-    return !any;
+    node_models_surely(r->models, model, &serving);
+    return any_present(r, &serving);
 }
 
 bool node_router_ready(const struct node_router *r)
@@ -185,7 +213,7 @@ static int candidates_find(struct node_router *r, const struct node_request *req
         if ((unsigned)request->replica_wanted < r->replica_count)
             node_replica_set_add(&serving, (unsigned)request->replica_wanted);
     } else {
-        serving_find(r, request->model, &serving);
+        asked_find(r, request, now_ms, &serving);
     }
     static const struct {
         enum node_health health;

@@ -11,6 +11,9 @@
  *   node_router_probed()        result of an active health check
  *   node_router_scraped()       what the replica's /metrics said
  *   node_router_models()        what its /v1/models said
+ *   node_router_probe_answered()  whether it lets the router ask at all (API keys)
+ *   node_router_model_served(), _denied()  what a client's request taught of a replica that does
+ * not
  *
  * Invariants (node_router_check):
  *   1. The load of a replica is the sum of its open bookings; no bookings, no load.
@@ -96,6 +99,8 @@ struct node_request {
     uint64_t body_bytes;        /* stands in for the prompt's size when there is no chain */
     uint32_t output_tokens_max; /* 0: the client did not say */
     int replica_wanted;         /* >= 0: only this one will do (stored responses); -1: any */
+    bool model_likely;          /* leave out those that lately denied the model, even if no other
+                                   is left (the request was denied already) */
     bool answer_whole;          /* not streamed: the first byte comes with the end, and so does
                                    not tell when prefill was over */
 };
@@ -199,18 +204,43 @@ void node_router_found_router(struct node_router *r, unsigned replica, struct sl
 bool node_router_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
                          uint64_t now_ms);
 /* The models that it serves, base names and adapters; replaces what was known. Until the first
- * call a replica is believed to serve everything. */
+ * call a replica is believed to serve everything (node/core/model.h). */
 int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,
                        unsigned count);
-/* Whether any replica, up or not, is known to serve the model (or none has told yet). */
+/* Whether its models were told by itself. */
+bool node_router_models_told(const struct node_router *r, unsigned replica);
+/* Whether a replica in use, up or not, is known to serve it: it listed it, or answered for it. */
 bool node_router_model_known(const struct node_router *r, struct slice model);
+
+/* The router's own questions to a replica, one bit each where they are counted together. */
+enum node_probe {
+    NODE_PROBE_HEALTH,
+    NODE_PROBE_METRICS,
+    NODE_PROBE_MODELS,
+    NODE_PROBE_SERVER_INFO,
+    NODE_PROBES,
+};
+/* An answer of that status came to a probe. 401 and 403 refuse it, until another status comes; a
+ * replica that refuses to list its models has not told them any more. */
+void node_router_probe_answered(struct node_router *r, unsigned replica, enum node_probe probe,
+                                unsigned status);
+/* The probes that are refused now, bit 1 << enum node_probe each; 0: none. */
+unsigned node_router_probes_refused(const struct node_router *r, unsigned replica);
+
+/* A client's request for the model, at a replica that has not told its models, went well; or got
+ * the answer that the model is unknown there. This router alone learns of it. SGLang takes any
+ * name, so that its answers teach nothing. */
+void node_router_model_served(struct node_router *r, unsigned replica, struct slice model);
+void node_router_model_denied(struct node_router *r, unsigned replica, struct slice model,
+                              uint64_t now_ms);
 /* Whether at least one replica is up, not draining and not asleep: a probe has found it so. Before
  * the first probes choose() uses the others all the same; an orchestrator should wait. */
 bool node_router_ready(const struct node_router *r);
 
 /* --- one request ---------------------------------------------------------------------------- */
 
-/* Chooses among the replicas that serve the model, are not down, draining or asleep, and are not in
+/* Chooses among the replicas that serve the model or may (those that lately denied it only where
+ * there are no others), are not down, draining or asleep, and are not in
  * `excluded` (a bitmap of NODE_REPLICAS_MAX bits, or NULL), books the work and records the
  * prompt's checkpoints there. Those not probed yet are used only when no healthy one is left, those
  * that are avoided (busy within the last second, or backing off) only when no other is.

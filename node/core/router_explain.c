@@ -8,6 +8,8 @@
 #include "base/json_write.h"
 #include "node/core/router_internal.h"
 
+enum { NAMES_SHOWN_MAX = 16 }; /* models of a replica */
+
 const char *node_health_text(enum node_health health)
 {
     switch (health) {
@@ -212,6 +214,49 @@ static void replica_scrape(struct json_writer *w, const struct node_replica *k, 
     json_object_end(w);
 }
 
+struct names {
+    struct json_writer *w;
+    unsigned count;
+};
+
+static void put_name(void *context, struct slice name)
+{
+    struct names *names = context;
+    if (names->count++ < NAMES_SHOWN_MAX)
+        json_slice(names->w, name);
+}
+
+/* Which probes the engine refuses, and which models it is known to serve. */
+static void replica_access(struct json_writer *w, const struct node_router *r, unsigned number)
+{
+    static const char *const paths[NODE_PROBES] = {
+        [NODE_PROBE_HEALTH] = "/health",
+        [NODE_PROBE_METRICS] = "/metrics",
+        [NODE_PROBE_MODELS] = "/v1/models",
+        [NODE_PROBE_SERVER_INFO] = "/server_info",
+    };
+    json_key(w, "probes_refused");
+    json_array_begin(w);
+    for (unsigned i = 0; i < NODE_PROBES; i++) {
+        if ((r->replicas[number].probes_refused >> i & 1) != 0)
+            json_cstr(w, paths[i]);
+    }
+    json_array_end(w);
+    json_key(w, "models");
+    json_object_begin(w);
+    struct names names = {.w = w};
+    json_key(w, "names");
+    json_array_begin(w);
+    node_models_each(r->models, number, put_name, &names);
+    json_array_end(w);
+    put_u64(w, "count", names.count);
+    json_key(w, "from");
+    json_cstr(w, node_models_told(r->models, number) ? "engine"
+                 : names.count > 0                   ? "clients"
+                                                     : "nobody");
+    json_object_end(w);
+}
+
 /* What one router reports of one replica. */
 struct view {
     struct json_writer *w;
@@ -291,6 +336,7 @@ int node_router_replicas_json(const struct node_router *r, uint64_t now_ms, stru
         json_cstr(&w, node_engine_text(k->engine));
         put_u64(&w, "chosen", k->chosen);
         put_u64(&w, "restarts", k->restarts);
+        replica_access(&w, r, i);
         replica_load(&w, r, k, now_ms);
         replica_learned(&w, k);
         replica_cache(&w, r, i);

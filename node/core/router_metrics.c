@@ -71,6 +71,9 @@ static struct crdt_load others(const struct context *c, const struct node_replic
     X(backing_off, "gauge",                                                                        \
       "1 if it is avoided where others will do, because answers failed and none has begun since.", \
       node_replica_backing_off(k, c->now_ms))                                                      \
+    X(probes_refused, "gauge",                                                                     \
+      "1 if it refuses the router's own questions with 401 or 403: replica-api-key-file.",         \
+      k->probes_refused != 0)                                                                      \
     X(requests, "gauge", "Requests in flight.", k->load.requests)                                  \
     X(prefill_tokens, "gauge", "Uncached prompt tokens booked and not computed yet.",              \
       (double)k->load.prefill_tokens)                                                              \

@@ -65,6 +65,7 @@ void node_router_presence_update(struct node_router *r)
         if (k->absent) { /* if it comes back, it is as if it were new */
             k->health = NODE_HEALTH_UNKNOWN;
             k->probe_failures = 0;
+            k->probes_refused = 0;
         }
         node_router_touch(r, slot);
         if (r->watch)
@@ -206,6 +207,43 @@ int node_router_models(struct node_router *r, unsigned replica, const struct sli
 {
     CHECK(replica < r->replica_count);
     return node_models_set(r->models, replica, ids, count);
+}
+
+bool node_router_models_told(const struct node_router *r, unsigned replica)
+{
+    CHECK(replica < r->replica_count);
+    return node_models_told(r->models, replica);
+}
+
+void node_router_probe_answered(struct node_router *r, unsigned replica, enum node_probe probe,
+                                unsigned status)
+{
+    struct node_replica *k = node_router_replica_at(r, replica);
+    bool refused = status == 401 || status == 403;
+    if (refused)
+        k->probes_refused |= 1u << probe;
+    else
+        k->probes_refused &= ~(1u << probe);
+    if (refused && probe == NODE_PROBE_MODELS)
+        node_models_untell(r->models, replica);
+}
+
+unsigned node_router_probes_refused(const struct node_router *r, unsigned replica)
+{
+    return node_router_replica_at(r, replica)->probes_refused;
+}
+
+void node_router_model_served(struct node_router *r, unsigned replica, struct slice model)
+{
+    if (node_router_replica_engine(r, replica) != NODE_ENGINE_SGLANG)
+        node_models_learn(r->models, replica, model);
+}
+
+void node_router_model_denied(struct node_router *r, unsigned replica, struct slice model,
+                              uint64_t now_ms)
+{
+    CHECK(replica < r->replica_count);
+    node_models_deny(r->models, replica, model, now_ms);
 }
 
 /* --- lost caches ---------------------------------------------------------------------------- */

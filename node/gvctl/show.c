@@ -32,32 +32,50 @@ static const char *source_of(const json_t *replica)
     return strcmp(text_of(replica, "wish"), "added") == 0 ? "added" : "heard";
 }
 
-int show_replicas(struct slice text)
+/* What it serves: so many models by its own list, "2?" by clients' answers, "-" if nothing is
+ * known. One that refuses the router is what to see first. */
+static const char *models_of(const json_t *replica, char out[16])
 {
-    json_t *list = parse(text);
-    if (!json_is_array(list)) {
-        json_decref(list);
-        return ERR_SYNTAX;
-    }
-    printf("%-28s %-9s %-7s %-6s %8s %8s %8s %9s %10s %9s %9s %9s\n", "REPLICA", "HEALTH", "ENGINE",
-           "FROM", "CHOSEN", "REQUESTS", "OTHERS'", "QUEUE s", "PREFILL/s", "CACHE", "HELD",
-           "RESTARTS");
-    size_t i;
-    const json_t *r;
+    const json_t *models = json_object_get(replica, "models");
+    const char *from = text_of(models, "from");
+    if (json_array_size(json_object_get(replica, "probes_refused")) > 0)
+        return "refused";
+    if (strcmp(from, "engine") != 0 && number_of(models, "count") < 1)
+        return "-";
+    (void)snprintf(out, 16, "%.0f%s", number_of(models, "count"),
+                   strcmp(from, "engine") == 0 ? "" : "?");
+    return out;
+}
+
+/* Those that refuse the router, and what to do about it. */
+static void show_refusing(const json_t *list)
+{
+    size_t i, j;
+    const json_t *r, *path;
+    bool any = false;
     json_array_foreach(list, i, r)
     {
-        const json_t *load = json_object_get(r, "load");
-        const json_t *learned = json_object_get(r, "learned");
-        const json_t *cache = json_object_get(r, "cache");
-        printf("%-28s %-9s %-7s %-6s %8.0f %8.0f %8.0f %9.3f %10.0f %8.0fk %8.0fk %9.0f\n",
-               text_of(r, "name"),
-               json_is_true(json_object_get(r, "backing_off")) ? "avoided" : text_of(r, "health"),
-               text_of(r, "engine"), source_of(r), number_of(r, "chosen"),
-               number_of(load, "requests"), number_of(load, "requests_of_others"),
-               number_of(load, "queue_s"), number_of(learned, "prefill_tokens_per_s"),
-               number_of(cache, "tokens") / 1000, number_of(cache, "present_bytes") / 4000,
-               number_of(r, "restarts"));
+        const json_t *paths = json_object_get(r, "probes_refused");
+        if (json_array_size(paths) == 0)
+            continue;
+        printf("%s%s refuses the router's", any ? "" : "\n", text_of(r, "name"));
+        json_array_foreach(paths, j, path)
+        {
+            printf(" %s", json_string_value(path));
+        }
+        const json_t *models = json_object_get(r, "models");
+        printf(" (401 or 403); models learned from clients: %.0f\n", number_of(models, "count"));
+        any = true;
     }
+    if (any)
+        printf("Give the router the engines' API key: --replica-api-key-file FILE. It is read anew "
+               "when it changes.\n");
+}
+
+static void show_routers(const json_t *list)
+{
+    size_t i;
+    json_t *r;
     json_array_foreach(list, i, r)
     {
         if (json_is_string(json_object_get(r, "router")))
@@ -65,8 +83,41 @@ int show_replicas(struct slice text)
                    "of the replicas\n(replica in the settings, or gvctl remove).\n",
                    text_of(r, "name"), text_of(r, "router"));
     }
+}
+
+int show_replicas(struct slice text)
+{
+    json_t *list = parse(text);
+    if (!json_is_array(list)) {
+        json_decref(list);
+        return ERR_SYNTAX;
+    }
+    printf("%-28s %-9s %-7s %-7s %-6s %8s %8s %8s %9s %10s %9s %9s %9s\n", "REPLICA", "HEALTH",
+           "ENGINE", "MODELS", "FROM", "CHOSEN", "REQUESTS", "OTHERS'", "QUEUE s", "PREFILL/s",
+           "CACHE", "HELD", "RESTARTS");
+    size_t i;
+    const json_t *r;
+    json_array_foreach(list, i, r)
+    {
+        const json_t *load = json_object_get(r, "load");
+        const json_t *learned = json_object_get(r, "learned");
+        const json_t *cache = json_object_get(r, "cache");
+        char models[16];
+        printf("%-28s %-9s %-7s %-7s %-6s %8.0f %8.0f %8.0f %9.3f %10.0f %8.0fk %8.0fk %9.0f\n",
+               text_of(r, "name"),
+               json_is_true(json_object_get(r, "backing_off")) ? "avoided" : text_of(r, "health"),
+               text_of(r, "engine"), models_of(r, models), source_of(r), number_of(r, "chosen"),
+               number_of(load, "requests"), number_of(load, "requests_of_others"),
+               number_of(load, "queue_s"), number_of(learned, "prefill_tokens_per_s"),
+               number_of(cache, "tokens") / 1000, number_of(cache, "present_bytes") / 4000,
+               number_of(r, "restarts"));
+    }
+    show_routers(list);
+    show_refusing(list);
     printf(
         "\n"
+        "MODELS: as many as the engine lists; 2? were learned from clients' requests; - none is "
+        "known.\n"
         "FROM: configured here, added at run time (gvctl add), or heard of from a router that has\n"
         "it configured. CHOSEN: by this router alone. OTHERS': requests of other routers under "
         "way\n"

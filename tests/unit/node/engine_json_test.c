@@ -1,3 +1,4 @@
+#include "base/check.h"
 #include "base/err.h"
 #include "node/core/engine_json.h"
 #include "tests/lib/test.h"
@@ -46,6 +47,53 @@ static void what_is_no_list_is_refused(void **state)
     assert_int_equal(s.count, 0);
 }
 
+static void the_owner_tells_the_engine(void **state)
+{
+    (void)state;
+    assert_int_equal(node_models_owner(SLICE("{\"id\":\"m\",\"owned_by\":\"vllm\"}")),
+                     NODE_ENGINE_VLLM);
+    assert_int_equal(node_models_owner(SLICE("{\"owned_by\":\"sglang\",\"id\":\"m\"}")),
+                     NODE_ENGINE_SGLANG);
+    assert_int_equal(node_models_owner(SLICE("{\"id\":\"vllm\",\"owned_by\":\"openai\"}")),
+                     NODE_ENGINE_AUTO);
+    assert_int_equal(node_models_owner(SLICE("{\"permission\":[{\"owned_by\":\"vllm\"}]}")),
+                     NODE_ENGINE_AUTO);
+    assert_int_equal(node_models_owner(SLICE("{\"owned_by\":")), NODE_ENGINE_AUTO);
+}
+
+/* Bodies of 404 as real engines send them. */
+static void a_404_says_what_is_unknown(void **state)
+{
+    (void)state;
+    static const char *const unknown[] = {
+        "{\"error\":{\"message\":\"The model `nope` does not exist. Valid aliases: tiny.\","
+        "\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}",
+        "{\"object\":\"error\",\"message\":\"The model `nope` does not exist.\","
+        "\"type\":\"NotFoundError\",\"param\":null,\"code\":404}",
+        "{\"type\":\"error\",\"error\":{\"type\":\"NotFoundError\",\"message\":"
+        "\"The model `nope` does not exist.\"}}",
+        "{\"error\":{\"message\":\"No such thing\",\"code\":\"model_not_found\"}}",
+        "{\"error\":{\"message\":\"model \\\"nope\\\" not found, try pulling it first\"}}",
+    };
+    static const char *const other[] = {
+        "{\"detail\":\"Not Found\"}",
+        "{\"error\":{\"message\":\"Response with id 'resp_1' not found.\",\"type\":"
+        "\"invalid_request_error\",\"param\":\"response_id\",\"code\":404}}",
+        "{\"error\":{\"message\":\"The model is busy\"}}",
+        "{\"error\":{\"param\":\"model\"}", /* cut */
+        "The model `nope` does not exist.",
+        "",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(unknown); i++)
+        assert_true(node_error_model_unknown(slice_of_cstr(unknown[i])));
+    for (size_t i = 0; i < ARRAY_LEN(other); i++)
+        assert_false(node_error_model_unknown(slice_of_cstr(other[i])));
+    char long_one[1024] = "{\"error\":{\"message\":\"The model `";
+    memset(long_one + strlen(long_one), 'x', 600);
+    (void)strcat(long_one, "` does not exist.\",\"param\":\"model\"}}");
+    assert_true(node_error_model_unknown(slice_of_cstr(long_one)));
+}
+
 static void server_info_tells_the_cache(void **state)
 {
     (void)state;
@@ -65,6 +113,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_model_with_its_whole_object),
         cmocka_unit_test(what_is_no_list_is_refused),
+        cmocka_unit_test(the_owner_tells_the_engine),
+        cmocka_unit_test(a_404_says_what_is_unknown),
         cmocka_unit_test(server_info_tells_the_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,6 +141,83 @@ static void the_range_is_of_models_that_are_served(void **state)
     node_models_destroy(m);
 }
 
+static bool denied(const struct node_models *m, const char *name, unsigned replica, uint64_t now_ms)
+{
+    struct node_replica_set set;
+    memset(&set, 0xff, sizeof set);
+    node_models_denied_remove(m, slice_of_cstr(name), 8, now_ms, &set);
+    return !node_replica_set_has(&set, replica);
+}
+
+/* Engines that want an API key do not list their models to a router without one. */
+static void clients_teach_what_a_replica_does_not_tell(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    struct slice listed = SLICE("listed");
+    assert_int_equal(node_models_set(m, 1, &listed, 1), ERR_OK);
+    node_models_learn(m, 0, SLICE("a"));
+    node_models_learn(m, 1, SLICE("a")); /* has told: that is the truth */
+    assert_true(node_models_known(m, SLICE("a")));
+    assert_true(serves(m, "a", 0) && serves(m, "b", 0) && !serves(m, "a", 1));
+    node_models_deny(m, 0, SLICE("b"), 1000);
+    node_models_deny(m, 1, SLICE("listed"), 1000);
+    assert_true(denied(m, "b", 0, 1000) && !denied(m, "a", 0, 1000) && !denied(m, "b", 2, 1000));
+    assert_false(denied(m, "listed", 1, 1000));
+    assert_true(denied(m, "b", 0, 1000 + NODE_MODELS_DENIED_MS - 1));
+    assert_false(denied(m, "b", 0, 1000 + NODE_MODELS_DENIED_MS));
+    node_models_deny(m, 0, SLICE("a"), 2000);
+    assert_false(node_models_known(m, SLICE("a")));
+    node_models_learn(m, 0, SLICE("a")); /* it was loaded after all */
+    assert_false(denied(m, "a", 0, 2000));
+    node_models_check(m);
+    node_models_destroy(m);
+}
+
+/* One that refuses from now on: what it listed is the best that is known. */
+static void who_stops_telling_is_asked_for_all(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    struct slice ids[] = {SLICE("a"), SLICE("b")};
+    assert_int_equal(node_models_set(m, 0, ids, 1), ERR_OK);
+    assert_true(node_models_told(m, 0) && !serves(m, "b", 0));
+    node_models_untell(m, 0);
+    assert_true(!node_models_told(m, 0) && serves(m, "a", 0) && serves(m, "b", 0));
+    assert_true(node_models_known(m, SLICE("a")));
+    assert_int_equal(node_models_set(m, 0, &ids[1], 1), ERR_OK);
+    assert_true(!serves(m, "a", 0) && serves(m, "b", 0));
+    node_models_check(m);
+    node_models_destroy(m);
+}
+
+/* Names that clients make up at an engine that takes any. */
+static void what_clients_teach_is_bounded(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    struct slice listed = SLICE("listed"), late[] = {SLICE("late"), SLICE("later")};
+    assert_int_equal(node_models_set(m, 1, &listed, 1), ERR_OK);
+    char name[32];
+    for (unsigned i = 0; i < 3 * NODE_MODELS_MAX; i++) {
+        int len = snprintf(name, sizeof name, "made-up-%u", i);
+        node_models_learn(m, 0, slice_of(name, (size_t)len));
+    }
+    node_models_check(m);
+    assert_true(node_models_known(m, listed) && serves(m, "listed", 1));
+    assert_true(node_models_known(m, slice_of_cstr(name)));
+    assert_false(node_models_known(m, SLICE("made-up-0")));
+    assert_int_equal(node_models_set(m, 2, late, 2), ERR_OK); /* lists come first */
+    assert_true(node_models_known(m, late[0]) && node_models_known(m, late[1]));
+    for (unsigned i = 0; i < 3 * NODE_MODELS_DENIALS; i++) {
+        int len = snprintf(name, sizeof name, "bogus-%u", i);
+        node_models_deny(m, 0, slice_of(name, (size_t)len), i);
+    }
+    assert_true(denied(m, name, 0, 3 * NODE_MODELS_DENIALS));
+    node_models_check(m);
+    node_models_destroy(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +228,9 @@ int main(void)
         cmocka_unit_test(what_is_learned_belongs_to_the_model),
         cmocka_unit_test(a_base_stands_before_the_first_colon),
         cmocka_unit_test(the_range_is_of_models_that_are_served),
+        cmocka_unit_test(clients_teach_what_a_replica_does_not_tell),
+        cmocka_unit_test(who_stops_telling_is_asked_for_all),
+        cmocka_unit_test(what_clients_teach_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include "base/checkpoint.h"
 #include "base/err.h"
 #include "base/prng.h"
+#include "node/core/model.h"
 #include "tests/lib/test.h"
 
 enum { START_MS = 1000000 };
@@ -228,8 +229,8 @@ static void requests_go_where_their_model_is(void **state)
     struct slice one[] = {SLICE("llama"), SLICE("llama-lora")}, two[] = {SLICE("qwen")};
     assert_int_equal(node_router_models(r, 0, one, 2), ERR_OK);
     assert_int_equal(node_router_models(r, 1, two, 1), ERR_OK);
-    assert_true(node_router_model_known(r, SLICE("nobody knows"))); /* 2 has not told yet */
     assert_int_equal(node_router_models(r, 2, two, 1), ERR_OK);
+    assert_true(node_router_model_known(r, SLICE("llama-lora")));
     assert_false(node_router_model_known(r, SLICE("nobody knows")));
     struct node_request request = request_of(NULL);
     struct node_decision d;
@@ -343,6 +344,99 @@ static void clients_cannot_take_the_fleet_down(void **state)
     node_router_destroy(r);
 }
 
+static unsigned seen_of(struct node_router *r, const char *model, uint64_t now_ms, int tries)
+{
+    struct node_request request = request_of(NULL);
+    request.model = slice_of_cstr(model);
+    unsigned seen = 0;
+    for (int i = 0; i < tries; i++) {
+        struct node_decision d;
+        assert_int_equal(node_router_choose(r, &request, NULL, now_ms, &d), ERR_OK);
+        seen |= 1u << d.replica;
+    }
+    return seen;
+}
+
+/* Engines that want an API key: who serves what is known from clients' requests alone. */
+static void a_replica_that_denied_a_model_is_passed_over(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 2);
+    for (unsigned k = 0; k < 2; k++)
+        node_router_probe_answered(r, k, NODE_PROBE_MODELS, 401);
+    assert_int_equal(seen_of(r, "m", START_MS, 50), 3);
+    node_router_model_denied(r, 0, SLICE("m"), START_MS);
+    node_router_model_served(r, 1, SLICE("m"));
+    assert_int_equal(seen_of(r, "m", START_MS, 50), 2);
+    assert_int_equal(seen_of(r, "other", START_MS, 50), 3);
+    assert_true(node_router_model_known(r, SLICE("m")));
+    assert_int_equal(seen_of(r, "m", START_MS + NODE_MODELS_DENIED_MS, 50), 3);
+    /* Denied by all: one is asked all the same, but not again for the same request. */
+    node_router_model_denied(r, 1, SLICE("m"), START_MS);
+    node_router_model_denied(r, 0, SLICE("m"), START_MS);
+    assert_int_equal(seen_of(r, "m", START_MS, 50), 3);
+    struct node_request request = request_of(NULL);
+    request.model = SLICE("m");
+    request.model_likely = true;
+    struct node_decision d;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
+    node_router_check(r);
+    node_router_destroy(r);
+}
+
+static void a_refused_list_is_not_known_any_more(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 2);
+    struct slice ids[] = {SLICE("a"), SLICE("b")};
+    for (unsigned k = 0; k < 2; k++)
+        assert_int_equal(node_router_models(r, k, &ids[k], 1), ERR_OK);
+    node_router_probe_answered(r, 0, NODE_PROBE_METRICS, 403);
+    assert_true(node_router_models_told(r, 0));
+    assert_int_equal(node_router_probes_refused(r, 0), 1u << NODE_PROBE_METRICS);
+    assert_int_equal(seen_of(r, "b", START_MS, 50), 2);
+    node_router_probe_answered(r, 0, NODE_PROBE_MODELS, 401);
+    assert_false(node_router_models_told(r, 0));
+    assert_int_equal(seen_of(r, "b", START_MS, 50), 3);
+    node_router_probe_answered(r, 0, NODE_PROBE_METRICS, 404);
+    node_router_probe_answered(r, 0, NODE_PROBE_MODELS, 200);
+    assert_int_equal(node_router_probes_refused(r, 0), 0);
+    node_router_check(r);
+    node_router_destroy(r);
+}
+
+/* SGLang serves whatever name it is asked for. */
+static void a_name_that_nobody_has_goes_to_sglang(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 3);
+    struct slice ids[] = {SLICE("a"), SLICE("b"), SLICE("c")};
+    for (unsigned k = 0; k < 3; k++)
+        assert_int_equal(node_router_models(r, k, &ids[k], 1), ERR_OK);
+    node_router_replica_engine_set(r, 0, NODE_ENGINE_VLLM);
+    node_router_replica_engine_set(r, 1, NODE_ENGINE_SGLANG);
+    struct node_request request = request_of(NULL);
+    struct node_decision d;
+    assert_int_equal(seen_of(r, "nope", START_MS, 30), 2);
+    assert_int_equal(seen_of(r, "nope:adapter", START_MS, 30), 2);
+    assert_int_equal(seen_of(r, "a", START_MS, 30), 1);
+    assert_int_equal(seen_of(r, "c", START_MS, 30), 4);
+    /* One that has not told may serve the very name: it comes first. */
+    node_router_probe_answered(r, 2, NODE_PROBE_MODELS, 401);
+    assert_int_equal(seen_of(r, "nope", START_MS, 30), 4);
+    node_router_model_denied(r, 2, SLICE("nope"), START_MS);
+    assert_int_equal(seen_of(r, "nope", START_MS, 30), 2);
+    node_router_model_served(r, 1, SLICE("nope")); /* says nothing */
+    assert_false(node_router_model_known(r, SLICE("nope")));
+    node_router_replica_engine_set(r, 1, NODE_ENGINE_VLLM);
+    request.model = SLICE("nobody");
+    node_router_model_denied(r, 2, request.model, START_MS);
+    request.model_likely = true;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
+    node_router_check(r);
+    node_router_destroy(r);
+}
+
 static void an_adapter_goes_where_its_base_is(void **state)
 {
     (void)state;
@@ -355,11 +449,9 @@ static void an_adapter_goes_where_its_base_is(void **state)
     struct node_decision d;
     request.model = SLICE("base:poems"); /* all are vLLM, which would have listed it */
     assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
-    assert_false(node_router_model_known(r, request.model));
     node_router_replica_engine_set(r, 1, NODE_ENGINE_SGLANG);
     node_router_replica_engine_set(r, 2, NODE_ENGINE_AUTO);
     node_router_replica_engine_set(r, 3, NODE_ENGINE_SGLANG);
-    assert_true(node_router_model_known(r, request.model));
     unsigned seen[4] = {0};
     for (int i = 0; i < 50; i++) {
         assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
@@ -930,6 +1022,9 @@ int main(void)
         cmocka_unit_test(a_busy_replica_is_avoided_for_a_second),
         cmocka_unit_test(a_replica_that_fails_at_once_attracts_nothing),
         cmocka_unit_test(clients_cannot_take_the_fleet_down),
+        cmocka_unit_test(a_replica_that_denied_a_model_is_passed_over),
+        cmocka_unit_test(a_refused_list_is_not_known_any_more),
+        cmocka_unit_test(a_name_that_nobody_has_goes_to_sglang),
         cmocka_unit_test(an_adapter_goes_where_its_base_is),
         cmocka_unit_test(a_conversation_stays_where_its_cache_is),
         cmocka_unit_test(terms_are_what_hand_arithmetic_says),
