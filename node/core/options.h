@@ -87,6 +87,7 @@ struct node_options {
     struct node_address listen;
     struct node_address admin_listen;
     char *admin_token_file;      /* "" = none; strings are owned and never NULL after init */
+    char *replica_api_key_file;  /* "" = none */
     struct node_strings replica; /* each is valid for node_replica_parse() */
     char *config;                /* path of the YAML file, "" = none */
 

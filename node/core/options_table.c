@@ -129,6 +129,19 @@ static const struct node_option table[] = {
              "the others name. The kind of engine is found out by asking it; "
              "`http://HOST:PORT#engine=vllm` (or `sglang`, `other`) says it beforehand. "
              "Without a port, 80 is meant."},
+    {.name = "replica-api-key-file",
+     .type = NODE_TYPE_PATH,
+     FIELD(replica_api_key_file),
+     .fallback = "",
+     .unit = "FILE",
+     .group = "Endpoints",
+     .help = "API key of the engines, for the router's probes",
+     .more = "For engines that were started with `--api-key`. The key, one line, is sent as "
+             "`Authorization: Bearer KEY` with the router's own health checks and questions to "
+             "every replica, and never with clients' requests: those carry the clients' own. The "
+             "file is read anew each second, so a new key, or a link that is swapped, needs no "
+             "restart. A relative path is taken from the directory that grapevine was started in. "
+             "[What is different without it](http.md#engines-that-want-an-api-key)."},
     {.name = "listen",
      .type = NODE_TYPE_ADDRESS,
      FIELD(listen),

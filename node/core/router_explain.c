@@ -102,7 +102,9 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
                      : k->asleep                  ? "asleep"
                      : node_replica_avoided(k, now_ms)
                          ? "avoided: its answers failed or it was full"
-                         : "does not serve the model");
+                     : node_models_told(r->models, i)
+                         ? "does not serve the model"
+                         : "answered lately that it does not know the model");
         json_object_end(w);
     }
     json_array_end(w);

@@ -12,6 +12,7 @@
 #include "node/core/version.h"
 #include "node/io/config.h"
 #include "node/io/gossip.h"
+#include "node/io/key_file.h"
 #include "node/io/log_sink.h"
 #include "node/io/random.h"
 #include "node/io/shell.h"
@@ -124,21 +125,51 @@ static int create_router(const struct node_options *options, const struct node_r
     return EXIT_CONFIG;
 }
 
-/* What the files of secrets say. 0, or the exit status after telling why not. */
-static int read_secrets(const struct node_options *options, struct shell *shell,
-                        struct gossip_keyring *keyring, struct node_log *log)
+/* What the files of secrets say. */
+struct secrets {
+    struct gossip_keyring keyring;
+    char *admin_token;
+    struct key_file *replica_key;
+};
+
+static void free_secrets(struct secrets *s)
+{
+    free(s->admin_token);
+    key_file_free(s->replica_key);
+}
+
+/* 0, or the exit status after telling why not. */
+static int read_secrets(const struct node_options *options, struct secrets *out,
+                        struct node_log *log)
 {
     struct node_address listen;
     char message[IO_KEYS_MESSAGE];
-    if (node_options_gossip(options, &listen) &&
-        io_gossip_keys_load(keyring, options, log, message) != 0) {
+    bool good = true;
+    if (node_options_gossip(options, &listen))
+        good = io_gossip_keys_load(&out->keyring, options, log, message) == 0;
+    if (good && options->replica_api_key_file[0] != '\0')
+        good = key_file_open(&out->replica_key, options->replica_api_key_file, log, message) == 0;
+    if (!good) {
         (void)fprintf(stderr, "grapevine: %s\n", message);
         return EXIT_CONFIG;
     }
     if (options->admin_token_file[0] == '\0')
         return 0;
-    shell->admin_token = read_token(options->admin_token_file);
-    return shell->admin_token != NULL ? 0 : EXIT_CONFIG;
+    out->admin_token = read_token(options->admin_token_file);
+    return out->admin_token != NULL ? 0 : EXIT_CONFIG;
+}
+
+/* --check-config: the files that settings name must be there too. */
+static int check_config(const struct node_options *options)
+{
+    static struct io_log_sink sink;
+    static struct secrets secrets;
+    io_log_sink_init(&sink, (enum log_level)options->log_level,
+                     (enum node_log_format)options->log_format);
+    int status = read_secrets(options, &secrets, &sink.log);
+    log_flush(&sink.log);
+    free_secrets(&secrets);
+    return status != 0 ? status : io_config_command(options);
 }
 
 static int run_shell(struct shell *shell, uv_loop_t *loop, const struct node_options *options,
@@ -161,30 +192,34 @@ static int run(const struct node_options *options)
 {
     static struct io_log_sink sink;
     static struct shell shell;
-    static struct gossip_keyring keyring;
+    static struct secrets secrets;
     io_log_sink_init(&sink, (enum log_level)options->log_level,
                      (enum node_log_format)options->log_format);
-    int status = read_secrets(options, &shell, &keyring, &sink.log);
-    if (status != 0)
+    int status = read_secrets(options, &secrets, &sink.log);
+    if (status != 0) {
+        free_secrets(&secrets);
         return status;
+    }
     uv_loop_t loop;
     if (uv_loop_init(&loop) != 0) {
         (void)fprintf(stderr, "grapevine: cannot start: no event loop\n");
         return EXIT_FAILURE;
     }
     shell.loop = &loop;
+    shell.admin_token = secrets.admin_token;
+    shell.replica_key = secrets.replica_key;
     struct node_router *router = NULL;
     struct node_router_config config = {0};
-    status = io_gossip_open(&shell.gossip, &loop, options, &keyring, &sink.log) != 0;
+    status = io_gossip_open(&shell.gossip, &loop, options, &secrets.keyring, &sink.log) != 0;
     if (status == 0) {
-        config = router_config(options, shell.gossip, &keyring);
+        config = router_config(options, shell.gossip, &secrets.keyring);
         status = create_router(options, &config, &router);
     }
     if (status != 0) {
         shell_close(&shell);
         log_flush(&sink.log);
         (void)uv_loop_close(&loop);
-        free(shell.admin_token);
+        free_secrets(&secrets);
         return status;
     }
     shell.secret = config.secret;
@@ -197,7 +232,7 @@ static int run(const struct node_options *options)
     log_flush(&sink.log);
     (void)uv_loop_close(&loop);
     node_router_destroy(router);
-    free(shell.admin_token);
+    free_secrets(&secrets);
     return err != 0 ? EXIT_FAILURE : shell.exit_code;
 }
 
@@ -224,6 +259,8 @@ int main(int argc, char **argv)
     if (io_config_load(&options, argc, argv, environ, &error) != 0) {
         (void)fprintf(stderr, "grapevine: %s\n", error.text);
         status = EXIT_CONFIG;
+    } else if (options.command == NODE_COMMAND_CHECK_CONFIG) {
+        status = check_config(&options);
     } else if (options.command != NODE_COMMAND_RUN) {
         status = io_config_command(&options);
     } else {

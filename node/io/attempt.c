@@ -36,8 +36,10 @@ struct slice exchange_stored_response(const struct exchange *x)
 
 void exchange_describe(const struct exchange *x, struct node_request *out)
 {
-    *out = (struct node_request){
-        .session = session_of(x), .body_bytes = x->body->bytes, .replica_wanted = -1};
+    *out = (struct node_request){.session = session_of(x),
+                                 .body_bytes = x->body->bytes,
+                                 .replica_wanted = -1,
+                                 .model_likely = x->model_likely};
     if (x->route.kind == HTTP_PATH_MULTIPART) {
         out->model = local_multipart_model(x->body);
     } else if (x->skimming && x->skim.understood) {
@@ -116,8 +118,7 @@ static int choose(struct exchange *x)
     return err;
 }
 
-/* Begins to send to the replica that is booked; tries others where that fails at once. */
-static void start(struct exchange *x)
+void exchange_start(struct exchange *x)
 {
     struct shell *shell = x->shell;
     int err;
@@ -145,7 +146,7 @@ void exchange_route(struct exchange *x)
     if (err != 0)
         no_replica(x, err);
     else
-        start(x);
+        exchange_start(x);
 }
 
 /* Doing it twice is as good as doing it once (RFC 9110, section 9.2.2). */
@@ -215,6 +216,7 @@ void exchange_on_failure(struct exchange *x, enum upstream_failure failure)
 {
     struct shell *shell = x->shell;
     struct upstream_pool *pool = &shell->pools[x->decision.replica];
+    exchange_hold_drop(x);
     /* A reused connection that closed without a word had closed before the request came. */
     x->reached = failure != UPSTREAM_STALE && x->upstream != NULL && x->upstream->head_sent > 0;
     x->upstream = NULL;
@@ -251,6 +253,17 @@ void exchange_on_failure(struct exchange *x, enum upstream_failure failure)
                               "The replica failed before it answered.");
 }
 
+int exchange_choose_another(struct exchange *x, enum node_outcome outcome)
+{
+    struct node_decision before = x->decision;
+    exchange_release_booking(x, outcome);
+    exclude(x);
+    int err = choose(x);
+    if (err != 0)
+        x->decision = before;
+    return err;
+}
+
 bool exchange_moves_on(struct exchange *x, unsigned status)
 {
     struct shell *shell = x->shell;
@@ -263,16 +276,11 @@ bool exchange_moves_on(struct exchange *x, unsigned status)
         (x->body->bytes <= EXCHANGE_ASK_BYTES || x->attempts <= shell->options->retries_max);
     if (!elsewhere && !(busy && may_retry(x)))
         return false;
-    struct node_decision before = x->decision;
     struct upstream *u = x->upstream;
-    exchange_release_booking(x, busy ? NODE_OUTCOME_ENGINE_BUSY : NODE_OUTCOME_OK);
-    exclude(x);
-    if (choose(x) != 0) {
-        x->decision = before; /* nobody else: this answer goes to the client */
-        return false;
-    }
+    if (exchange_choose_another(x, busy ? NODE_OUTCOME_ENGINE_BUSY : NODE_OUTCOME_OK) != 0)
+        return false; /* nobody else: this answer goes to the client */
     x->upstream = NULL;
     upstream_abort(u);
-    start(x);
+    exchange_start(x);
     return true;
 }

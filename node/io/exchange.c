@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "node/io/local.h"
+#include "node/io/model_list.h"
 #include "node/io/output.h"
 
 enum { EXCHANGES_KEPT = 256 };
@@ -144,6 +145,9 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
         admin_forget(x);
     if (x->adding != NULL)
         admin_add_forget(x);
+    if (x->model_ask != NULL)
+        model_list_forget(x);
+    exchange_hold_drop(x);
     exchange_release_booking(x, outcome);
     log_access(x, why);
     exchange_free(x);

@@ -61,14 +61,20 @@ struct exchange {
     struct node_decision decision;
     bool booked;
     bool asking_around; /* a stored response whose maker is unknown: 404 means the next one */
+    bool model_likely;  /* a replica denied the model: none that did lately is asked */
     bool timed_out;     /* the last attempt ended so: 504 rather than 502 if there is no other */
     bool reached;       /* something of the request was sent in the last attempt */
     unsigned addresses; /* of the replica's name that failed in this attempt */
     unsigned attempts;
+    unsigned denials; /* of them, that ended because the model is unknown there */
     uint64_t excluded[NODE_REPLICAS_MAX / 64];
     struct upstream *upstream;
-    struct admin_ask *asking; /* admin port: other routers are asked */
-    struct admin_add *adding; /* admin port: a replica is probed before it is added */
+    struct admin_ask *asking;    /* admin port: other routers are asked */
+    struct admin_add *adding;    /* admin port: a replica is probed before it is added */
+    struct model_ask *model_ask; /* replicas are asked for their models */
+
+    struct buf held;  /* a 404 that is not judged yet (hold.c): its head and its body */
+    size_t held_head; /* bytes of it that are the head */
 
     /* The answer. */
     bool answering; /* bytes of it went to the client */

@@ -250,7 +250,7 @@ void fetch_init(struct fetch *f, struct upstream_pool *pool, fetch_done done, vo
     *f = (struct fetch){.shell = pool->shell, .pool = pool, .done = done, .context = context};
 }
 
-void fetch_get(struct fetch *f, const char *path, bool slow)
+void fetch_get(struct fetch *f, const char *path, struct slice lines, bool slow)
 {
     CHECK(!f->busy);
     f->busy = true;
@@ -260,8 +260,9 @@ void fetch_get(struct fetch *f, const char *path, bool slow)
     c->out.len = 0;
     CHECK(buf_printf(&c->out,
                      "GET %s HTTP/1.1\r\nHost: %s%s%s:%u\r\nUser-Agent: " FETCH_USER_AGENT
-                     "\r\n\r\n",
-                     path, v6 ? "[" : "", to->host, v6 ? "]" : "", to->port) == 0);
+                     "\r\n%.*s\r\n",
+                     path, v6 ? "[" : "", to->host, v6 ? "]" : "", to->port,
+                     SLICE_ARG(lines)) == 0);
     f->router[0] = '\0';
     f->slow = slow;
     f->addresses = 0;

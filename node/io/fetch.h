@@ -36,9 +36,10 @@ struct fetch {
 
 void fetch_init(struct fetch *f, struct upstream_pool *pool, fetch_done done, void *context);
 
-/* Begins; `done` follows, never from within this call. `slow` takes the time limit for health
- * checks that cost the engine a token. Must not be called while busy. */
-void fetch_get(struct fetch *f, const char *path, bool slow);
+/* Begins; `done` follows, never from within this call. `lines` are more header lines, each with its
+ * CRLF, copied. `slow` takes the time limit for health checks that cost the engine a token. Must
+ * not be called while busy. */
+void fetch_get(struct fetch *f, const char *path, struct slice lines, bool slow);
 
 /* Closes; `done` is not called any more. */
 void fetch_cancel(struct fetch *f);

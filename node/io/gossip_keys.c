@@ -1,49 +1,11 @@
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "node/io/gossip_parts.h"
+#include "node/io/secret_file.h"
 
 enum { FILE_BYTES_MAX = 65536 };
-
-static int fail(char *message, const char *path, const char *what)
-{
-    (void)snprintf(message, IO_KEYS_MESSAGE, "cluster-key-file \"%.200s\": %s", path, what);
-    return ERR_NOT_FOUND;
-}
-
-static int read_file(const char *path, struct node_log *log, struct buf *out, char *message)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat status;
-    if (fd < 0 || fstat(fd, &status) != 0) {
-        int why = errno;
-        if (fd >= 0)
-            (void)close(fd);
-        return fail(message, path, strerror(why));
-    }
-    if ((status.st_mode & S_IROTH) != 0)
-        log_event(log, LOG_WARN, "cluster_key_readable", LOG_CSTR("file", path),
-                  LOG_CSTR("want", "nobody but grapevine to read it: chmod o-rwx"));
-    int err = buf_reserve(out, FILE_BYTES_MAX);
-    while (err == 0) {
-        ssize_t n = read(fd, out->at + out->len, FILE_BYTES_MAX - out->len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            err = fail(message, path, strerror(errno));
-        if (n <= 0)
-            break;
-        out->len += (size_t)n;
-        if (out->len == FILE_BYTES_MAX)
-            err = fail(message, path, "far too long for a key file, make one with gvctl keygen");
-    }
-    (void)close(fd);
-    return err;
-}
+_Static_assert((int)IO_KEYS_MESSAGE >= (int)IO_SECRET_MESSAGE, "its messages must fit");
 
 int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *options,
                         struct node_log *log, char *message)
@@ -53,23 +15,26 @@ int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *o
         gossip_keyring_insecure(out);
         return 0;
     }
+    struct io_secret file = {
+        .setting = "cluster-key-file",
+        .path = options->cluster_key_file,
+        .bytes_max = FILE_BYTES_MAX,
+        .long_advice = "far too long for a key file, make one with gvctl keygen",
+    };
     struct buf text;
     buf_init(&text, 0);
     char reason[160] = "out of memory";
     struct gossip_keyring ring;
-    int err = read_file(options->cluster_key_file, log, &text, message);
-    if (err == 0) {
-        err = gossip_keyring_parse(&ring, buf_slice(&text), reason);
-        if (err != 0)
-            (void)fail(message, options->cluster_key_file, reason);
-    } else if (message[0] == '\0') {
-        (void)fail(message, options->cluster_key_file, err_text(err));
-    }
+    bool others_read = false;
+    int err = io_secret_read(&file, &text, &others_read, message);
+    if (others_read)
+        log_event(log, LOG_WARN, "cluster_key_readable", LOG_CSTR("file", file.path),
+                  LOG_CSTR("want", "nobody but grapevine to read it: chmod o-rwx"));
+    if (err == 0 && gossip_keyring_parse(&ring, buf_slice(&text), reason) != 0)
+        err = io_secret_fail(&file, message, reason);
     if (err == 0)
         *out = ring;
-    if (text.at != NULL)
-        explicit_bzero(text.at, text.cap);
-    buf_free(&text);
+    io_secret_free(&text);
     return err;
 }
 

@@ -1,8 +1,7 @@
 #include "node/io/local.h"
 
 #include "base/check.h"
-#include "base/err.h"
-#include "node/io/prober.h"
+#include "node/io/model_list.h"
 
 /* The value of a whole form field in `text`; `at` is NULL if there is none. */
 static struct slice form_model(struct slice text)
@@ -41,32 +40,6 @@ struct slice local_multipart_model(const struct body *body)
     return slice_of(NULL, 0);
 }
 
-static void answer_models(struct exchange *x, struct slice encoded_id, bool one)
-{
-    struct buf out;
-    buf_init(&out, 0);
-    char decoded[1024];
-    struct slice id = slice_of("", 0);
-    int err = 0;
-    if (one) {
-        err = http_percent_decode(encoded_id, decoded, sizeof decoded, &id);
-        if (err == 0)
-            err = id.len > 0 ? prober_model_json(x->shell, id, &out) : ERR_NOT_FOUND;
-    } else {
-        err = prober_models_json(x->shell, &out);
-    }
-    if (err == 0)
-        exchange_answer(x, 200, SLICE("application/json"), buf_slice(&out), NULL, 0);
-    else if (one) {
-        x->refusal = SHELL_REFUSED_MODEL;
-        exchange_answer_error(x, 404, "NotFoundError", SLICE("model"),
-                              "The model `%.*s` does not exist.", id.len > 256 ? 256 : (int)id.len,
-                              id.at);
-    } else
-        exchange_answer_error(x, 500, "InternalServerError", slice_of("", 0), "%s", err_text(err));
-    buf_free(&out);
-}
-
 static void answer_health(struct exchange *x)
 {
     const char *why = shell_not_ready(x->shell);
@@ -92,10 +65,10 @@ void local_handle(struct exchange *x)
         answer_health(x);
         return;
     case HTTP_PATH_MODELS:
-        answer_models(x, slice_of("", 0), false);
+        model_list_answer(x, &head, slice_of("", 0), false);
         return;
     case HTTP_PATH_MODEL_ONE:
-        answer_models(x, route.id, true);
+        model_list_answer(x, &head, route.id, true);
         return;
     case HTTP_PATH_SERVER: {
         struct http_line allow = {SLICE("allow"), SLICE("GET, HEAD, POST, OPTIONS")};

@@ -90,6 +90,7 @@ static int write_labelled(const struct shell *shell, struct buf *out)
                                           [SHELL_REFUSED_BODY_LIMIT] = "body_limit",
                                           [SHELL_REFUSED_PATH] = "path",
                                           [SHELL_REFUSED_MODEL] = "model",
+                                          [SHELL_REFUSED_API_KEY] = "api_key",
                                           [SHELL_REFUSED_NO_REPLICA] = "no_replica",
                                           [SHELL_REFUSED_MEMORY] = "memory",
                                           [SHELL_REFUSED_TIMEOUT] = "timeout",

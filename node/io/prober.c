@@ -2,10 +2,13 @@
 
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "base/err.h"
-#include "base/json_write.h"
 #include "node/core/engine_json.h"
 #include "node/io/fetch.h"
+#include "node/io/key_file.h"
+#include "node/io/model_list.h"
+#include "node/io/secret_file.h"
 #include "node/io/upstream.h"
 
 enum {
@@ -14,21 +17,21 @@ enum {
     RESOLVE_INTERVAL_MS = 30000,
     SGLANG_HEALTH_FACTOR = 5,
     SILENT_MS = 5000, /* an answer that stands still this long on a dead replica is dead too */
-    MODELS_MAX = 256, /* models that one replica may tell */
 };
-
-enum probe_kind { PROBE_HEALTH, PROBE_METRICS, PROBE_MODELS, PROBE_SERVER_INFO, PROBE_KINDS };
 
 struct probe {
     struct fetch fetch;
     struct prober *prober;
     unsigned replica;
-    enum probe_kind kind; /* of the one under way */
-    uint64_t due_ms[PROBE_KINDS];
+    enum node_probe kind; /* of the one under way */
+    uint64_t due_ms[NODE_PROBES];
     bool active; /* the replica is in use */
     bool was_up;
     bool told_down;         /* that it is down, in the log */
     bool told_router;       /* that it is no engine */
+    bool told_refused;      /* that it refuses probes, in the log, */
+    unsigned told_key;      /* with this version of the API key, */
+    unsigned sent_key;      /* and that which the probe under way carries */
     bool metrics_missing;   /* told once */
     bool metrics_too_large; /* told once */
     bool models_too_large;  /* told once */
@@ -37,6 +40,7 @@ struct probe {
 
 struct prober {
     struct shell *shell;
+    unsigned key_version;                   /* of the API key that probes carry */
     struct probe probes[NODE_REPLICAS_MAX]; /* touched as they come */
 };
 
@@ -53,9 +57,9 @@ static void log_change(struct probe *p, const char *reason, unsigned status)
     if (up && !p->was_up) {
         p->was_up = true;
         p->told_down = p->told_router = false;
-        p->due_ms[PROBE_MODELS] = 0;
-        p->due_ms[PROBE_METRICS] = 0;
-        p->due_ms[PROBE_SERVER_INFO] = 0;
+        p->due_ms[NODE_PROBE_MODELS] = 0;
+        p->due_ms[NODE_PROBE_METRICS] = 0;
+        p->due_ms[NODE_PROBE_SERVER_INFO] = 0;
         log_event(shell->log, LOG_INFO, "replica_up", LOG_STR("replica", name));
     } else if (health == NODE_HEALTH_DOWN && !p->told_down) {
         p->was_up = false;
@@ -113,8 +117,62 @@ static void too_large(struct probe *p, bool *told, const char *path)
         log_event(shell->log, LOG_WARN, "replica_probe_too_large",
                   LOG_STR("replica", node_router_replica_name(shell->router, p->replica)),
                   LOG_CSTR("path", path), LOG_UINT("bytes_max", FETCH_BODY_MAX),
-                  LOG_UINT("models_max", MODELS_MAX));
+                  LOG_UINT("models_max", MODEL_LIST_MAX));
     *told = true;
+}
+
+static const char *path_of(enum node_probe kind)
+{
+    switch (kind) {
+    case NODE_PROBE_HEALTH:
+        return "/health";
+    case NODE_PROBE_METRICS:
+        return "/metrics";
+    case NODE_PROBE_MODELS:
+        return "/v1/models";
+    default:
+        return "/server_info";
+    }
+}
+
+/* Whether it lets the router ask. The log has one line for each change, and for each new key that
+ * is refused as well. */
+static void note_access(struct probe *p, unsigned status)
+{
+    struct shell *shell = p->prober->shell;
+    node_router_probe_answered(shell->router, p->replica, p->kind, status);
+    if (p->kind == NODE_PROBE_MODELS && !node_router_models_told(shell->router, p->replica))
+        buf_clear(&p->models);
+    bool refused = node_router_probes_refused(shell->router, p->replica) != 0;
+    if (refused == p->told_refused && (!refused || p->sent_key == p->told_key))
+        return;
+    p->told_refused = refused;
+    p->told_key = p->sent_key;
+    struct slice name = node_router_replica_name(shell->router, p->replica);
+    if (!refused) {
+        log_event(shell->log, LOG_INFO, "replica_takes_probes", LOG_STR("replica", name));
+        return;
+    }
+    bool has_key = shell->replica_key != NULL;
+    log_event(
+        shell->log, LOG_WARN, "replica_refuses_probes", LOG_STR("replica", name),
+        LOG_CSTR("path", path_of(p->kind)), LOG_UINT("status", status),
+        LOG_CSTR("effect", "its models are learned from clients' requests alone; its kind and "
+                           "the size of its cache may stay unknown"),
+        LOG_CSTR("want", has_key ? "the engine's API key in replica-api-key-file: it does not "
+                                   "take the one that is there"
+                                 : "the engine's API key: set replica-api-key-file"));
+}
+
+void prober_engine_found(struct shell *shell, unsigned replica, enum node_engine engine)
+{
+    if (engine == NODE_ENGINE_AUTO ||
+        node_router_replica_engine(shell->router, replica) != NODE_ENGINE_AUTO)
+        return;
+    node_router_replica_engine_set(shell->router, replica, engine);
+    log_event(shell->log, LOG_INFO, "replica_engine",
+              LOG_STR("replica", node_router_replica_name(shell->router, replica)),
+              LOG_CSTR("engine", engine == NODE_ENGINE_VLLM ? "vllm" : "sglang"));
 }
 
 static void metrics_done(struct probe *p, int err, unsigned status, struct slice body)
@@ -129,45 +187,20 @@ static void metrics_done(struct probe *p, int err, unsigned status, struct slice
     err = status == 200 ? node_scrape_parse(body, &scrape) : ERR_NOT_FOUND;
     struct slice name = node_router_replica_name(shell->router, p->replica);
     if (err != 0) {
-        if (!p->metrics_missing)
+        bool told = p->metrics_missing || status == 401 || status == 403; /* by note_access */
+        if (!told)
             log_event(shell->log, LOG_WARN, "replica_metrics_unknown", LOG_STR("replica", name),
                       LOG_UINT("status", status), LOG_CSTR("error", err_text(err)));
         p->metrics_missing = true;
-        p->due_ms[PROBE_METRICS] = shell_now_ms(shell) + MODELS_INTERVAL_MS;
+        p->due_ms[NODE_PROBE_METRICS] = shell_now_ms(shell) + MODELS_INTERVAL_MS;
         return;
     }
     p->metrics_missing = false;
-    if (node_router_replica_engine(shell->router, p->replica) == NODE_ENGINE_AUTO &&
-        (scrape.vllm || scrape.sglang)) {
-        node_router_replica_engine_set(shell->router, p->replica,
-                                       scrape.vllm ? NODE_ENGINE_VLLM : NODE_ENGINE_SGLANG);
-        log_event(shell->log, LOG_INFO, "replica_engine", LOG_STR("replica", name),
-                  LOG_CSTR("engine", scrape.vllm ? "vllm" : "sglang"));
-    }
+    if (scrape.vllm || scrape.sglang)
+        prober_engine_found(shell, p->replica, scrape.vllm ? NODE_ENGINE_VLLM : NODE_ENGINE_SGLANG);
     if (node_router_scraped(shell->router, p->replica, &scrape, shell_now_ms(shell)))
         log_event(shell->log, LOG_WARN, "replica_restarted", LOG_STR("replica", name),
                   LOG_CSTR("effect", "its prefixes are forgotten"));
-}
-
-struct model_list {
-    unsigned count;
-    bool cut;                     /* there were more */
-    struct slice ids[MODELS_MAX]; /* in `text` */
-    char text[MODELS_MAX][NODE_MODEL_ID_MAX];
-};
-
-static int collect_model(void *context, struct slice id, struct slice object)
-{
-    (void)object;
-    struct model_list *list = context;
-    if (list->count == MODELS_MAX) {
-        list->cut = true;
-        return 0;
-    }
-    char *text = list->text[list->count];
-    memcpy(text, id.at, id.len);
-    list->ids[list->count++] = slice_of(text, id.len);
-    return 0;
 }
 
 static void models_done(struct probe *p, int err, unsigned status, struct slice body)
@@ -178,9 +211,7 @@ static void models_done(struct probe *p, int err, unsigned status, struct slice 
     if (err != 0 || status != 200)
         return;
     static struct model_list list; /* one loop, one callback at a time */
-    list.count = 0;
-    list.cut = false;
-    if (node_models_parse(body, collect_model, &list) != 0) {
+    if (model_list_read(&list, body) != 0) {
         log_event(shell->log, LOG_WARN, "replica_models_unknown",
                   LOG_STR("replica", node_router_replica_name(shell->router, p->replica)));
         return;
@@ -189,6 +220,7 @@ static void models_done(struct probe *p, int err, unsigned status, struct slice 
     if (err == 0) {
         buf_clear(&p->models);
         err = buf_append_slice(&p->models, body);
+        prober_engine_found(shell, p->replica, list.engine);
     }
     if (err != 0 || list.cut)
         too_large(p, &p->models_too_large, "/v1/models");
@@ -208,65 +240,85 @@ static void server_info_done(struct probe *p, int err, unsigned status, struct s
 static void on_done(void *context, int err, bool refused, unsigned status, struct slice body)
 {
     struct probe *p = context;
+    if (err == 0)
+        note_access(p, status);
     switch (p->kind) {
-    case PROBE_HEALTH:
+    case NODE_PROBE_HEALTH:
         health_done(p, err, refused, status);
         break;
-    case PROBE_METRICS:
+    case NODE_PROBE_METRICS:
         metrics_done(p, err, status, body);
         break;
-    case PROBE_MODELS:
+    case NODE_PROBE_MODELS:
         models_done(p, err, status, body);
         break;
-    case PROBE_SERVER_INFO:
+    case NODE_PROBE_SERVER_INFO:
         server_info_done(p, err, status, body);
         break;
-    case PROBE_KINDS:
+    case NODE_PROBES:
         break;
     }
 }
 
 /* --- what is due ---------------------------------------------------------------------------- */
 
-static uint64_t interval(const struct probe *p, enum probe_kind kind)
+static uint64_t interval(const struct probe *p, enum node_probe kind)
 {
     const struct node_options *o = p->prober->shell->options;
     bool sglang =
         node_router_replica_engine(p->prober->shell->router, p->replica) == NODE_ENGINE_SGLANG;
     switch (kind) {
-    case PROBE_HEALTH:
+    case NODE_PROBE_HEALTH:
         return sglang && p->was_up ? o->health_interval_ms * SGLANG_HEALTH_FACTOR
                                    : o->health_interval_ms;
-    case PROBE_METRICS:
+    case NODE_PROBE_METRICS:
         return o->scrape_interval_ms;
-    case PROBE_MODELS:
+    case NODE_PROBE_MODELS:
         return MODELS_INTERVAL_MS;
     default:
         return sglang ? SERVER_INFO_INTERVAL_MS : UINT64_MAX / 2;
     }
 }
 
-static const char *path_of(enum probe_kind kind)
-{
-    switch (kind) {
-    case PROBE_HEALTH:
-        return "/health";
-    case PROBE_METRICS:
-        return "/metrics";
-    case PROBE_MODELS:
-        return "/v1/models";
-    default:
-        return "/server_info";
-    }
-}
-
-static void begin(struct probe *p, enum probe_kind kind, uint64_t now)
+static void begin(struct probe *p, enum node_probe kind, uint64_t now)
 {
     struct shell *shell = p->prober->shell;
     p->kind = kind;
     p->due_ms[kind] = now + interval(p, kind);
     bool sglang = node_router_replica_engine(shell->router, p->replica) == NODE_ENGINE_SGLANG;
-    fetch_get(&p->fetch, path_of(kind), kind == PROBE_HEALTH && sglang);
+    struct buf lines;
+    buf_init(&lines, 0);
+    p->sent_key = p->prober->key_version;
+    if (shell->replica_key != NULL) {
+        struct slice key = key_file_key(shell->replica_key);
+        CHECK(buf_printf(&lines, "Authorization: Bearer %.*s\r\n", SLICE_ARG(key)) == 0);
+    }
+    fetch_get(&p->fetch, path_of(kind), buf_slice(&lines), kind == NODE_PROBE_HEALTH && sglang);
+    io_secret_free(&lines);
+}
+
+/* Those that refused are asked again at once. */
+static void key_changed(struct probe *p)
+{
+    unsigned refused = node_router_probes_refused(p->prober->shell->router, p->replica);
+    for (enum node_probe kind = NODE_PROBE_HEALTH; kind < NODE_PROBES; kind++) {
+        if ((refused >> kind & 1) != 0)
+            p->due_ms[kind] = 0;
+    }
+}
+
+/* Frequent ones must not keep the others from ever being asked. NODE_PROBES: nothing is due. */
+static enum node_probe longest_due(const struct probe *p, uint64_t now)
+{
+    enum node_probe longest = NODE_PROBES;
+    for (enum node_probe kind = NODE_PROBE_HEALTH; kind < NODE_PROBES; kind++) {
+        bool never = kind == NODE_PROBE_SERVER_INFO && interval(p, kind) > SERVER_INFO_INTERVAL_MS;
+        if (never || p->due_ms[kind] > now || (kind != NODE_PROBE_HEALTH && !p->was_up))
+            continue;
+        if (longest == NODE_PROBES || p->due_ms[kind] < p->due_ms[longest])
+            longest = kind;
+    }
+    return longest;
 }
 
 void prober_tick(struct shell *shell)
@@ -275,24 +327,24 @@ void prober_tick(struct shell *shell)
     if (prober == NULL)
         return;
     uint64_t now = shell_now_ms(shell);
+    unsigned version = shell->replica_key != NULL ? key_file_version(shell->replica_key) : 0;
+    bool new_key = version != prober->key_version;
+    prober->key_version = version;
     for (unsigned i = 0; i < shell->pool_count; i++) {
         struct probe *p = &prober->probes[i];
         if (!p->active)
             continue;
+        if (new_key)
+            key_changed(p);
         upstream_pool_resolve(&shell->pools[i], RESOLVE_INTERVAL_MS);
         log_change(p, "answers failed", 0);
         const struct upstream_pool *pool = &shell->pools[i];
         bool first_lookup = pool->address_count == 0 && pool->resolving;
         if (p->fetch.busy || first_lookup)
             continue;
-        for (enum probe_kind kind = PROBE_HEALTH; kind < PROBE_KINDS; kind++) {
-            if (kind == PROBE_SERVER_INFO && interval(p, kind) > SERVER_INFO_INTERVAL_MS)
-                continue;
-            if (p->due_ms[kind] <= now && (kind == PROBE_HEALTH || p->was_up)) {
-                begin(p, kind, now);
-                break;
-            }
-        }
+        enum node_probe kind = longest_due(p, now);
+        if (kind != NODE_PROBES)
+            begin(p, kind, now);
     }
 }
 
@@ -348,67 +400,8 @@ void prober_stop(struct shell *shell)
     shell->prober = NULL;
 }
 
-/* --- models --------------------------------------------------------------------------------- */
-
-struct merge {
-    struct buf *out;
-    struct slice wanted; /* only this one; empty: all */
-    struct model_list list;
-};
-
-static int merge_model(void *context, struct slice id, struct slice object)
+struct slice prober_models(const struct shell *shell, unsigned replica)
 {
-    struct merge *m = context;
-    if (m->wanted.len > 0 && !slice_equal(id, m->wanted))
-        return 0;
-    for (unsigned i = 0; i < m->list.count; i++) {
-        if (slice_equal(m->list.ids[i], id))
-            return 0;
-    }
-    if (m->list.count == MODELS_MAX)
-        return 0;
-    int err = m->list.count > 0 ? buf_append_char(m->out, ',') : 0;
-    if (err == 0)
-        err = buf_append_slice(m->out, object);
-    (void)collect_model(&m->list, id, object);
-    return err;
-}
-
-static int merge_all(const struct shell *shell, struct merge *m)
-{
-    for (unsigned i = 0; i < shell->pool_count; i++) {
-        const struct probe *p = &shell->prober->probes[i];
-        if (!p->active || p->models.len == 0)
-            continue;
-        int err = node_models_parse(buf_slice(&p->models), merge_model, m);
-        if (err != 0)
-            return err;
-    }
-    return 0;
-}
-
-int prober_models_json(const struct shell *shell, struct buf *out)
-{
-    static struct merge m; /* 70 KB; one loop */
-    m.out = out;
-    m.wanted = slice_of("", 0);
-    m.list.count = 0;
-    int err = buf_append_cstr(out, "{\"object\":\"list\",\"data\":[");
-    if (err == 0)
-        err = merge_all(shell, &m);
-    if (err == 0)
-        err = buf_append_cstr(out, "]}");
-    return err;
-}
-
-int prober_model_json(const struct shell *shell, struct slice id, struct buf *out)
-{
-    static struct merge m;
-    m.out = out;
-    m.wanted = id;
-    m.list.count = 0;
-    int err = merge_all(shell, &m);
-    if (err != 0)
-        return err;
-    return m.list.count > 0 ? 0 : ERR_NOT_FOUND;
+    const struct probe *p = &shell->prober->probes[replica];
+    return p->active ? buf_slice(&p->models) : slice_of("", 0);
 }

@@ -5,6 +5,9 @@
  * the replica comes up and every ten seconds. A replica whose port refuses is dead: its open
  * answers that have been silent for a while are ended, because a killed engine leaves them hanging.
  * One that a router answers is no engine: it gets no requests, which would go in a circle.
+ *
+ * Probes carry the API key of replica-api-key-file, where there is one. A replica that refuses them
+ * (401, 403) is told in the log, once for each change.
  */
 #ifndef NODE_IO_PROBER_H
 #define NODE_IO_PROBER_H
@@ -20,9 +23,10 @@ void prober_end(struct shell *shell, unsigned replica);
 void prober_tick(struct shell *shell);
 void prober_stop(struct shell *shell);
 
-/* The merged model list of the replicas that told theirs: {"object":"list","data":[...]}. */
-int prober_models_json(const struct shell *shell, struct buf *out);
-/* The object of one model; ERR_NOT_FOUND. */
-int prober_model_json(const struct shell *shell, struct slice id, struct buf *out);
+/* The answer of its /v1/models that was understood last; empty: none, or it refuses now. */
+struct slice prober_models(const struct shell *shell, unsigned replica);
+
+/* An answer showed what kind of engine it is (AUTO: it did not). Counts where that is not known. */
+void prober_engine_found(struct shell *shell, unsigned replica, enum node_engine engine);
 
 #endif

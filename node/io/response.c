@@ -27,11 +27,9 @@ static void note_first_token(struct exchange *x)
         node_router_first_byte(x->shell->router, x->decision.booking, x->first_byte_ms);
 }
 
-void exchange_on_head(struct exchange *x, const struct http_head *head)
+void exchange_pass_head(struct exchange *x, const struct http_head *head)
 {
     struct shell *shell = x->shell;
-    if (exchange_moves_on(x, head->status))
-        return;
     x->status = head->status;
     if (x->asking_around && head->status / 100 == 2) /* found: not asked for again */
         node_affinity_put(shell->affinity, exchange_stored_response(x), x->decision.replica);
@@ -60,7 +58,13 @@ void exchange_on_head(struct exchange *x, const struct http_head *head)
     output_head(x, head, &how);
 }
 
-void exchange_on_data(struct exchange *x, struct slice bytes)
+void exchange_on_head(struct exchange *x, const struct http_head *head)
+{
+    if (!exchange_moves_on(x, head->status) && !exchange_hold_begin(x, head))
+        exchange_pass_head(x, head);
+}
+
+void exchange_pass_data(struct exchange *x, struct slice bytes)
 {
     if (x->scan == EXCHANGE_SCAN_USAGE) {
         http_usage_feed(&x->usage, bytes.at, bytes.len);
@@ -68,6 +72,12 @@ void exchange_on_data(struct exchange *x, struct slice bytes)
             note_first_token(x);
     }
     output_data(x, bytes);
+}
+
+void exchange_on_data(struct exchange *x, struct slice bytes)
+{
+    if (!exchange_hold_data(x, bytes))
+        exchange_pass_data(x, bytes);
 }
 
 void exchange_flush(struct exchange *x)
@@ -82,6 +92,8 @@ void exchange_flush(struct exchange *x)
 void exchange_on_end(struct exchange *x)
 {
     x->upstream = NULL;
+    if (exchange_hold_end(x))
+        return;
     if (x->scan == EXCHANGE_SCAN_USAGE) {
         http_usage_finish(&x->usage);
         if (x->route.kind == HTTP_PATH_RESPONSES && x->usage.response_id[0] != '\0')

@@ -14,6 +14,7 @@
 #include "node/io/client.h"
 #include "node/io/exchange.h"
 #include "node/io/gossip.h"
+#include "node/io/key_file.h"
 #include "node/io/local.h"
 #include "node/io/log_sink.h"
 #include "node/io/prober.h"
@@ -61,6 +62,8 @@ static void on_tick(uv_timer_t *timer)
         shell->log_flushed_ms = now;
         log_flush(shell->log);
     }
+    if (shell->replica_key != NULL)
+        key_file_tick(shell->replica_key, shell->loop, now);
     if (!paused)
         prober_tick(shell);
     admin_adds_tick(shell);
@@ -253,6 +256,8 @@ void shell_close(struct shell *shell)
     (void)pthread_sigmask(SIG_BLOCK, &late, NULL);
     io_gossip_stop(shell);
     prober_stop(shell);
+    if (shell->replica_key != NULL)
+        key_file_stop(shell->replica_key);
     while (true) { /* each close may end an exchange, which may close others */
         struct client *c = shell->clients;
         while (c != NULL && c->state == CLIENT_CLOSING)

@@ -5,7 +5,8 @@
  *                response.c and answer.c (exchange_parts.h says which is which)
  *   upstream.c   pooled connections to replicas
  *   prober.c     health checks, /metrics, /v1/models of every replica
- *   local.c      what the router answers itself on the client port
+ *   key_file.c   the API key that the prober shows to replicas
+ *   local.c      what the router answers itself on the client port, with model_list.c for models
  *   admin.c      the admin port, with admin_cluster.c for what several routers are asked, and
  *                admin_add.c for a replica that is added
  *   gossip.c     the other routers (gossip.h has its parts)
@@ -56,6 +57,7 @@ enum shell_refusal {
     SHELL_REFUSED_BODY_LIMIT,  /* 413 */
     SHELL_REFUSED_PATH,        /* 403, 404, 405 */
     SHELL_REFUSED_MODEL,       /* 404 of an unknown model */
+    SHELL_REFUSED_API_KEY,     /* 401, 403 of the engines, to a client that asked for the models */
     SHELL_REFUSED_NO_REPLICA,  /* 503 */
     SHELL_REFUSED_MEMORY,      /* 503, buffered_bytes_max */
     SHELL_REFUSED_TIMEOUT,     /* 408 */
@@ -93,6 +95,7 @@ struct shell_stats {
     uint64_t backpressure;     /* times an engine was held back for a slow client */
 };
 
+struct key_file;
 struct prober;
 struct upstream_pool;
 struct io_gossip;
@@ -126,7 +129,8 @@ struct shell {
     bool paused; /* before the last tick the loop stood still */
     uint64_t log_flushed_ms;
     int exit_code;
-    char *admin_token; /* NULL: none is asked for */
+    char *admin_token;            /* NULL: none is asked for */
+    struct key_file *replica_key; /* borrowed; NULL: probes carry no API key */
 
     /* Time limits, one queue each. */
     struct deadline_queue client_head;
@@ -151,6 +155,7 @@ struct shell {
     unsigned exchange_free_count;
     struct prober *prober;
     struct io_gossip *gossip; /* NULL: this router runs alone */
+    unsigned model_asks;      /* clients for which replicas are asked for their models */
     struct admin_ask *asks;   /* questions to all routers that wait for their answers */
     struct admin_add *adds;   /* replicas that are probed before they are added */
     unsigned add_count;

@@ -312,8 +312,9 @@ static struct sim_job *job_create(struct sim_engine *e, struct sim_conn *c,
     e->jobs = job;
     c->job = job;
     id_make(job, a);
-    (void)slice_to_cstr(a->model.len > 0 ? a->model : slice_of_cstr(e->options.models[0]),
-                        job->model, sizeof job->model);
+    const char *unnamed = e->options.sglang ? "default" : e->options.models[0];
+    (void)slice_to_cstr(a->model.len > 0 ? a->model : slice_of_cstr(unnamed), job->model,
+                        sizeof job->model);
     (void)slice_to_cstr(a->previous_response, job->previous, sizeof job->previous);
     if (a->has_tools && a->tool_choice == SIM_TOOL_REQUIRED)
         (void)slice_to_cstr(a->tool_name, job->tool, sizeof job->tool);
@@ -323,8 +324,13 @@ static struct sim_job *job_create(struct sim_engine *e, struct sim_conn *c,
 /* What separates prompts of equal text: the salt and the model or adapter. */
 static uint64_t namespace_of(const struct sim_job *job, const struct sim_ask *a)
 {
+    const struct sim_options *o = &job->engine->options;
     uint64_t name = 0;
-    struct slice parts[] = {slice_of_cstr(job->model), SLICE("\n"), a->cache_salt};
+    const char *model = o->models[0]; /* which SGLang takes any other name for */
+    for (unsigned i = 0; i < o->model_count; i++)
+        if (strcmp(job->model, o->models[i]) == 0)
+            model = o->models[i];
+    struct slice parts[] = {slice_of_cstr(model), SLICE("\n"), a->cache_salt};
     for (size_t p = 0; p < ARRAY_LEN(parts); p++)
         for (size_t i = 0; i < parts[p].len; i++)
             name = hash_mix(name * 31 + (unsigned char)parts[p].at[i]);

@@ -48,7 +48,9 @@ static const struct option table[] = {
     {"speed-up", REAL, AT(speed_up), 1e-3, "X", "all times of the model are divided by it (1)"},
     {"start-delay", REAL, AT(start_delay_s), 0, "SECONDS", "refuse connections that long (0)"},
     {"seed", WHOLE, AT(seed), 0, "N", "another seed gives other answers (0)"},
-    {"api-key", TEXT, AT(api_key), 0, "KEY", "paths under /v1 want it as bearer token"},
+    {"api-key", TEXT, AT(api_key), 0, "KEY",
+     "wanted as bearer token: by vLLM under /v1, by SGLang on all but /health and /metrics"},
+    {"metrics", ON_OFF, AT(metrics), 0, "on|off", "serve /metrics, as SGLang does if told to (on)"},
     {"on-term", TERM, AT(on_term), 0, "exit|hang|drain",
      "SIGTERM: exit at once; keep requests hanging like vLLM; or finish them first (exit)"},
     {"control", FLAG, AT(control), 0, NULL,
@@ -177,6 +179,7 @@ int sim_options_parse(struct sim_options *o, int argc, char **argv)
     *o = (struct sim_options){
         .host = "127.0.0.1",
         .details = true,
+        .metrics = true,
         .cache_tokens = 400000,
         .block_tokens = 64,
         .prefill_chunk = 2048,

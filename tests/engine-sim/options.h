@@ -16,6 +16,7 @@ struct sim_options {
     unsigned model_count;
     bool sglang;
     bool details; /* usage.prompt_tokens_details */
+    bool metrics; /* /metrics is served */
     bool control;
     enum sim_term on_term;
     const char *api_key; /* NULL: none */

@@ -69,6 +69,12 @@ bool sim_model_served(struct sim_engine *e, struct sim_conn *c, struct slice mod
     for (unsigned i = 0; i < e->options.model_count; i++)
         if (slice_equal(model, slice_of_cstr(e->options.models[i])))
             return true;
+    if (e->options.sglang) { /* any name is its one model, unless it names an adapter */
+        if (slice_find(model, ':') == model.len)
+            return true;
+        sim_answer_error(e, c, 400, NULL, NULL, "LoRA is not enabled.");
+        return false;
+    }
     sim_answer_error(e, c, 404, "NotFoundError", "model",
                      "The model `%.*s` does not exist. Valid aliases: %s.", SLICE_ARG(model),
                      e->options.models[0]);
@@ -324,7 +330,7 @@ static void generate(struct sim_engine *e, struct sim_conn *c, struct slice body
 
 /* --- the table ------------------------------------------------------------------------------- */
 
-enum whose { BOTH, VLLM, SGLANG, CONTROL };
+enum whose { BOTH, VLLM, SGLANG, CONTROL, METRICS };
 
 static const struct route {
     const char *path;
@@ -350,7 +356,7 @@ static const struct route {
     {"/ping", HTTP_METHOD_POST, health, VLLM},
     {"/version", HTTP_METHOD_GET, version, VLLM},
     {"/load", HTTP_METHOD_GET, load, VLLM},
-    {"/metrics", HTTP_METHOD_GET, metrics, BOTH},
+    {"/metrics", HTTP_METHOD_GET, metrics, METRICS},
     {"/model_info", HTTP_METHOD_GET, model_info, SGLANG},
     {"/get_model_info", HTTP_METHOD_GET, model_info, SGLANG},
     {"/server_info", HTTP_METHOD_GET, server_info, SGLANG},
@@ -370,18 +376,32 @@ static bool route_is_open(const struct sim_engine *e, const struct route *r)
         return e->options.sglang;
     case CONTROL:
         return e->options.control;
+    case METRICS:
+        return e->options.metrics;
     default:
         return true;
     }
 }
 
+/* Without a key: vLLM opens all but /v1, SGLang health checks and metrics alone. */
+static bool is_public(const struct sim_engine *e, struct slice path)
+{
+    if (slice_starts_with(path, SLICE("/sim/")))
+        return true;
+    if (!e->options.sglang)
+        return !slice_starts_with(path, SLICE("/v1"));
+    return slice_starts_with(path, SLICE("/health")) || slice_starts_with(path, SLICE("/metrics"));
+}
+
 static bool authorized(const struct sim_engine *e, const struct sim_conn *c)
 {
-    if (e->options.api_key == NULL || !slice_starts_with(c->head.path, SLICE("/v1")))
+    if (e->options.api_key == NULL || is_public(e, c->head.path))
         return true;
+    struct slice key = slice_of_cstr(e->options.api_key);
     struct slice given = http_head_find(&c->head, SLICE("authorization"));
-    return slice_starts_with(given, SLICE("Bearer ")) &&
-           slice_equal(slice_skip(given, 7), slice_of_cstr(e->options.api_key));
+    if (slice_starts_with(given, SLICE("Bearer ")) && slice_equal(slice_skip(given, 7), key))
+        return true;
+    return e->options.sglang && slice_equal(http_head_find(&c->head, SLICE("x-api-key")), key);
 }
 
 static void detail(struct sim_conn *c, unsigned status, const char *extra)

@@ -1,0 +1,42 @@
+/* The API key that the router shows to replicas with its own questions (replica-api-key-file).
+ *
+ * The file is read at the start and then every KEY_FILE_INTERVAL_MS, by a thread of libuv's pool,
+ * so that a file system that hangs holds nothing up. It is opened by its name each time: a link
+ * that is swapped, as Kubernetes does with Secrets, is a new key. A file that cannot be used any
+ * more leaves the key as it was, and the log says so once.
+ *
+ * The key is one line of visible ASCII. It is in no message and in no log.
+ */
+#ifndef NODE_IO_KEY_FILE_H
+#define NODE_IO_KEY_FILE_H
+
+#include <uv.h>
+
+#include "base/slice.h"
+#include "node/core/log.h"
+
+enum {
+    KEY_FILE_INTERVAL_MS = 1000,
+    KEY_FILE_BYTES_MAX = 4096, /* of the key */
+};
+
+struct key_file;
+
+/* The key in the text of a file: without the white space at its end. NULL, or what is wrong. */
+const char *key_file_parse(struct slice text, struct slice *key);
+
+/* Reads it for the first time. ERR_NOT_FOUND (or ERR_NOMEM) with a message of IO_SECRET_MESSAGE
+ * bytes. Warns of a file that everybody may read. `path` is borrowed. */
+int key_file_open(struct key_file **out, const char *path, struct node_log *log, char *message);
+/* The key; good until the next key_file_tick() or the next turn of the loop. */
+struct slice key_file_key(const struct key_file *k);
+/* Rises with every new key. */
+unsigned key_file_version(const struct key_file *k);
+/* Begins to read it again when it is time. */
+void key_file_tick(struct key_file *k, uv_loop_t *loop, uint64_t now_ms);
+/* No more reading; one under way ends with the loop. */
+void key_file_stop(struct key_file *k);
+/* Wipes and frees; the loop has ended, or never ran. NULL is fine. */
+void key_file_free(struct key_file *k);
+
+#endif

@@ -1,0 +1,320 @@
+#include "node/io/model_list.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/io/fetch.h"
+#include "node/io/prober.h"
+
+static int collect(void *context, struct slice id, struct slice object)
+{
+    struct model_list *list = context;
+    if (list->engine == NODE_ENGINE_AUTO)
+        list->engine = node_models_owner(object);
+    if (list->count == MODEL_LIST_MAX) {
+        list->cut = true;
+        return 0;
+    }
+    char *text = list->text[list->count];
+    memcpy(text, id.at, id.len);
+    list->ids[list->count++] = slice_of(text, id.len);
+    return 0;
+}
+
+int model_list_read(struct model_list *out, struct slice json)
+{
+    out->count = 0;
+    out->cut = false;
+    out->engine = NODE_ENGINE_AUTO;
+    return node_models_parse(json, collect, out);
+}
+
+/* --- one merged list ------------------------------------------------------------------------- */
+
+struct merge {
+    struct buf out;      /* objects with commas between */
+    struct slice wanted; /* only this one; at == NULL: all */
+    struct model_list list;
+};
+
+static void merge_begin(struct merge *m, struct slice wanted)
+{
+    buf_init(&m->out, MODEL_LIST_BYTES_MAX);
+    m->wanted = wanted;
+    m->list.count = 0;
+}
+
+/* What does not fit is left out. */
+static int merge_model(void *context, struct slice id, struct slice object)
+{
+    struct merge *m = context;
+    if ((m->wanted.at != NULL && !slice_equal(id, m->wanted)) || m->list.count == MODEL_LIST_MAX)
+        return 0;
+    for (unsigned i = 0; i < m->list.count; i++) {
+        if (slice_equal(m->list.ids[i], id))
+            return 0;
+    }
+    size_t before = m->out.len;
+    int err = before > 0 ? buf_append_char(&m->out, ',') : 0;
+    if (err == 0)
+        err = buf_append_slice(&m->out, object);
+    if (err != 0) {
+        m->out.len = before;
+        return err == ERR_LIMIT ? 0 : err;
+    }
+    return collect(&m->list, id, object);
+}
+
+/* What replicas told the router. */
+static int merge_told(const struct shell *shell, struct merge *m)
+{
+    int err = 0;
+    for (unsigned i = 0; i < shell->pool_count && err == 0; i++) {
+        struct slice models = prober_models(shell, i);
+        if (models.len > 0)
+            err = node_models_parse(models, merge_model, m);
+    }
+    return err;
+}
+
+static void answer_unknown(struct exchange *x, struct slice id)
+{
+    x->refusal = SHELL_REFUSED_MODEL;
+    exchange_answer_error(x, 404, "NotFoundError", SLICE("model"),
+                          "The model `%.*s` does not exist.", id.len > 256 ? 256 : (int)id.len,
+                          id.at);
+}
+
+static void answer_merged(struct exchange *x, struct merge *m)
+{
+    const struct slice json = SLICE("application/json");
+    if (m->wanted.at != NULL && m->list.count == 0) {
+        answer_unknown(x, m->wanted);
+        return;
+    }
+    if (m->wanted.at != NULL) {
+        exchange_answer(x, 200, json, buf_slice(&m->out), NULL, 0);
+        return;
+    }
+    struct buf body;
+    buf_init(&body, 0);
+    if (buf_printf(&body, "{\"object\":\"list\",\"data\":[%.*s]}", SLICE_ARG(m->out)) == 0)
+        exchange_answer(x, 200, json, buf_slice(&body), NULL, 0);
+    else
+        exchange_answer_error(x, 500, "InternalServerError", slice_of("", 0), "out of memory");
+    buf_free(&body);
+}
+
+/* --- asking replicas for a client ------------------------------------------------------------ */
+
+/* One question to one replica. */
+struct asked {
+    struct fetch fetch;
+    struct model_ask *ask;
+    unsigned replica;
+};
+
+struct model_ask {
+    struct exchange *x;
+    struct shell *shell;
+    struct buf lines; /* the client's authorization, as header lines */
+    uint64_t todo[NODE_REPLICAS_MAX / 64];
+    unsigned next;     /* none below it is to do */
+    unsigned open;     /* questions under way */
+    unsigned answered; /* lists that came */
+    unsigned refused;  /* status of the first refusal; 0: none */
+    struct buf refusal;
+    char wanted[NODE_MODEL_ID_MAX + 1];
+    struct merge merge;
+    struct asked asked[MODEL_LIST_AT_ONCE];
+};
+
+/* It does not list its models to the router, and may answer a client. */
+static bool wants_asking(const struct shell *shell, unsigned replica)
+{
+    const struct node_router *r = shell->router;
+    return shell->pools[replica].shell != NULL && node_router_replica_present(r, replica) &&
+           (node_router_probes_refused(r, replica) >> NODE_PROBE_MODELS & 1) != 0 &&
+           node_router_replica_health(r, replica) != NODE_HEALTH_DOWN;
+}
+
+static void ask_free(struct model_ask *ask)
+{
+    for (unsigned i = 0; i < MODEL_LIST_AT_ONCE; i++) {
+        if (ask->asked[i].ask != NULL)
+            fetch_cancel(&ask->asked[i].fetch);
+    }
+    ask->shell->model_asks--;
+    if (ask->lines.at != NULL)
+        explicit_bzero(ask->lines.at, ask->lines.cap);
+    buf_free(&ask->lines);
+    buf_free(&ask->refusal);
+    buf_free(&ask->merge.out);
+    free(ask);
+}
+
+void model_list_forget(struct exchange *x)
+{
+    struct model_ask *ask = x->model_ask;
+    x->model_ask = NULL;
+    ask_free(ask);
+}
+
+/* The engine's own refusal, where every list is behind one; what is known, where there is any. */
+static void answer_asked(struct exchange *x, struct model_ask *ask)
+{
+    if (ask->answered > 0 || ask->merge.list.count > 0) {
+        answer_merged(x, &ask->merge);
+        return;
+    }
+    if (ask->refused == 0) {
+        exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0),
+                              "No replica listed its models.");
+        return;
+    }
+    x->refusal = SHELL_REFUSED_API_KEY;
+    if (ask->refusal.len > 0 && ask->refusal.at[0] == '{')
+        exchange_answer(x, ask->refused, SLICE("application/json"), buf_slice(&ask->refusal), NULL,
+                        0);
+    else
+        exchange_answer_error(x, ask->refused,
+                              ask->refused == 401 ? "AuthenticationError" : "PermissionDeniedError",
+                              slice_of("", 0), "The engines refuse this API key.");
+}
+
+static void go_on(struct model_ask *ask);
+
+/* A list that a client may see tells the router who serves what. */
+static void learn(struct model_ask *ask, unsigned replica, struct slice body)
+{
+    static struct model_list list;
+    struct shell *shell = ask->shell;
+    if (model_list_read(&list, body) != 0)
+        return;
+    prober_engine_found(shell, replica, list.engine);
+    for (unsigned i = 0; i < list.count; i++)
+        node_router_model_served(shell->router, replica, list.ids[i]);
+    if (node_models_parse(body, merge_model, &ask->merge) == 0)
+        ask->answered++;
+}
+
+static void on_listed(void *context, int err, bool refused, unsigned status, struct slice body)
+{
+    (void)refused;
+    struct asked *a = context;
+    struct model_ask *ask = a->ask;
+    if (err == 0 && status == 200) {
+        learn(ask, a->replica, body);
+    } else if (err == 0 && (status == 401 || status == 403) && ask->refused == 0) {
+        ask->refused = status;
+        if (body.len <= MODEL_LIST_REFUSAL_BYTES_MAX)
+            (void)buf_append_slice(&ask->refusal, body);
+    }
+    fetch_cancel(&a->fetch);
+    a->ask = NULL;
+    ask->open--;
+    go_on(ask);
+}
+
+static void begin(struct model_ask *ask, struct asked *a, unsigned replica)
+{
+    a->ask = ask;
+    a->replica = replica;
+    ask->open++;
+    fetch_init(&a->fetch, &ask->shell->pools[replica], on_listed, a);
+    fetch_get(&a->fetch, "/v1/models", buf_slice(&ask->lines), false);
+}
+
+/* Asks the next ones; answers when nobody is left. */
+static void go_on(struct model_ask *ask)
+{
+    for (unsigned i = 0; i < MODEL_LIST_AT_ONCE; i++) {
+        if (ask->asked[i].ask != NULL)
+            continue;
+        while (ask->next < ask->shell->pool_count &&
+               (ask->todo[ask->next / 64] >> (ask->next % 64) & 1) == 0)
+            ask->next++;
+        if (ask->next >= ask->shell->pool_count)
+            break;
+        begin(ask, &ask->asked[i], ask->next++);
+    }
+    if (ask->open > 0)
+        return;
+    struct exchange *x = ask->x;
+    x->model_ask = NULL;
+    answer_asked(x, ask);
+    ask_free(ask);
+}
+
+/* A header line of the client's, for the engines. */
+static int pass_line(struct buf *out, const struct http_head *head, const char *name)
+{
+    struct slice value = http_head_find(head, slice_of_cstr(name));
+    return value.at == NULL ? 0 : buf_printf(out, "%s: %.*s\r\n", name, SLICE_ARG(value));
+}
+
+static void ask_replicas(struct exchange *x, const struct http_head *head, struct slice wanted)
+{
+    struct shell *shell = x->shell;
+    struct model_ask *ask = shell->model_asks < MODEL_LIST_ASKS_MAX ? calloc(1, sizeof *ask) : NULL;
+    if (ask == NULL) {
+        exchange_answer_error(x, 503, "overloaded_error", slice_of("", 0),
+                              "Too many clients ask for the models now, try again later.");
+        return;
+    }
+    shell->model_asks++;
+    ask->x = x;
+    ask->shell = shell;
+    if (wanted.at != NULL) {
+        memcpy(ask->wanted, wanted.at, wanted.len);
+        wanted = slice_of(ask->wanted, wanted.len);
+    }
+    merge_begin(&ask->merge, wanted);
+    for (unsigned i = 0; i < shell->pool_count; i++) {
+        if (wants_asking(shell, i))
+            ask->todo[i / 64] |= UINT64_C(1) << (i % 64);
+    }
+    int err = pass_line(&ask->lines, head, "authorization");
+    if (err == 0)
+        err =
+            pass_line(&ask->lines, head, "x-api-key"); /* of Anthropic's clients; SGLang takes it */
+    if (err == 0)
+        err = merge_told(shell, &ask->merge);
+    if (err != 0) {
+        ask_free(ask);
+        exchange_answer_error(x, 500, "InternalServerError", slice_of("", 0), "%s", err_text(err));
+        return;
+    }
+    x->model_ask = ask;
+    go_on(ask);
+}
+
+/* --- the answer ------------------------------------------------------------------------------ */
+
+void model_list_answer(struct exchange *x, const struct http_head *head, struct slice encoded_id,
+                       bool one)
+{
+    static struct merge m; /* 70 KB; one loop */
+    char decoded[1024];
+    struct slice wanted = slice_of(NULL, 0);
+    bool absurd = one && (http_percent_decode(encoded_id, decoded, sizeof decoded, &wanted) != 0 ||
+                          wanted.len == 0 || wanted.len > NODE_MODEL_ID_MAX);
+    if (absurd) {
+        answer_unknown(x, wanted);
+        return;
+    }
+    struct shell *shell = x->shell;
+    bool must_ask = false;
+    for (unsigned i = 0; i < shell->pool_count && !must_ask; i++)
+        must_ask = wants_asking(shell, i);
+    merge_begin(&m, wanted);
+    int err = merge_told(shell, &m);
+    if (err != 0)
+        exchange_answer_error(x, 500, "InternalServerError", slice_of("", 0), "%s", err_text(err));
+    else if (must_ask && (!one || m.list.count == 0))
+        ask_replicas(x, head, wanted);
+    else
+        answer_merged(x, &m);
+    buf_free(&m.out);
+}
