@@ -32,6 +32,8 @@ struct reader {
 
 static enum http_json_token next(struct reader *r)
 {
+    if (http_json_in_text(&r->json)) /* the input ended inside a text */
+        return HTTP_JSON_MORE;
     enum http_json_token token = http_json_next(&r->json, &r->in);
     if (token == HTTP_JSON_KEY)
         r->key_len = draw_text(&r->json, &r->in, r->key, 64);

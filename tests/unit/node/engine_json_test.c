@@ -42,6 +42,16 @@ static void what_is_no_list_is_refused(void **state)
     assert_int_equal(node_models_parse(SLICE("[]"), see, &s), ERR_SYNTAX);
     assert_int_equal(node_models_parse(SLICE(""), see, &s), ERR_SYNTAX);
     assert_int_equal(node_models_parse(SLICE("{\"data\":[{\"id\":\"a\"}]"), see, &s), ERR_SYNTAX);
+    /* Cut anywhere, as by an engine that dies: this once ended the router. */
+    struct slice whole = SLICE("{\"data\":[{\"id\":\"a\\u00e9\",\"owned_by\":\"vllm\"}]}");
+    struct node_scrape scrape;
+    for (size_t len = 0; len < whole.len; len++) {
+        s.count = 0;
+        assert_int_equal(node_models_parse(slice_of(whole.at, len), see, &s), ERR_SYNTAX);
+        assert_int_equal(node_server_info_parse(slice_of(whole.at, len), &scrape), ERR_SYNTAX);
+        assert_false(node_error_model_unknown(slice_of(whole.at, len)));
+        assert_int_equal(node_models_owner(slice_of(whole.at, len)), NODE_ENGINE_AUTO);
+    }
     s.count = 0;
     assert_int_equal(node_models_parse(SLICE("{\"data\":[{\"id\":7},{},1]}"), see, &s), 0);
     assert_int_equal(s.count, 0);
