@@ -316,7 +316,10 @@ class Errors(SimCase):
         self.assertEqual((r.status, r.json), (401, {"error": "Unauthorized"}))
         r = self.c.ask("GET", "/v1/models", headers=[("Authorization", "Bearer secret")])
         self.assertEqual(r.status, 200)
-        self.assertEqual(self.c.ask("GET", "/metrics").status, 200)
+        for path in ("/metrics", "/ping", "/health"):
+            self.assertEqual(self.c.ask("GET", path).status, 200)
+        self.assertEqual(self.c.ask("GET", "/v1/models", headers=[("x-api-key", "secret")]).status,
+                         401)
 
 
 class Connections(SimCase):
@@ -523,5 +526,27 @@ class Sglang(SimCase):
         m = self.metrics()
         rank = '{engine_type="unified",model_name="tiny",pp_rank="0",tp_rank="0"}'
         self.assertEqual(float(m["sglang:max_total_num_tokens" + rank]), 16000)
-        r = self.c.post("/v1/chat/completions", chat(model="nope"))
-        self.assertEqual((r.status, r.json["object"], r.json["code"]), (404, "error", 404))
+
+    def test_any_name_is_its_model(self):
+        for model in ("nope", "tiny"):
+            r = self.c.post("/v1/chat/completions", chat(
+                model=model, messages=[{"role": "user", "content": TEXT}]))
+            self.assertEqual((r.status, r.json["model"]), (200, model))
+        self.assertGreater(r.json["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
+        unnamed = chat()
+        unnamed.pop("model", None)
+        self.assertEqual(self.c.post("/v1/chat/completions", unnamed).json["model"], "default")
+        r = self.c.post("/v1/chat/completions", chat(model="tiny:x"))
+        self.assertEqual((r.status, r.json["object"], r.json["code"]), (400, "error", 400))
+
+    def test_api_key(self):
+        self.one.stop()
+        self.one = self.sim(*self.arguments, "--api-key", "secret")
+        self.c = self.client(self.one)
+        for path in ("/v1/models", "/ping", "/server_info", "/model_info", "/nowhere"):
+            r = self.c.ask("GET", path)
+            self.assertEqual((r.status, r.json), (401, {"error": "Unauthorized"}), path)
+        for path in ("/health", "/metrics"):
+            self.assertEqual(self.c.ask("GET", path).status, 200)
+        for header in (("Authorization", "Bearer secret"), ("x-api-key", "secret")):
+            self.assertEqual(self.c.ask("GET", "/server_info", headers=[header]).status, 200)
