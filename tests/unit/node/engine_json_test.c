@@ -87,8 +87,7 @@ static void a_404_says_what_is_unknown(void **state)
     };
     static const char *const other[] = {
         "{\"detail\":\"Not Found\"}",
-        "{\"error\":{\"message\":\"Response with id 'resp_1' not found.\",\"type\":"
-        "\"invalid_request_error\",\"param\":\"response_id\",\"code\":404}}",
+        "{\"error\":{\"message\":\"Response 'resp_1' not found.\",\"param\":\"response_id\"}}",
         "{\"error\":{\"message\":\"The model is busy\"}}",
         "{\"error\":{\"param\":\"model\"}", /* cut */
         "The model `nope` does not exist.",
