@@ -66,7 +66,6 @@ struct exchange {
     bool reached;       /* something of the request was sent in the last attempt */
     unsigned addresses; /* of the replica's name that failed in this attempt */
     unsigned attempts;
-    unsigned denials; /* of them, that ended because the model is unknown there */
     uint64_t excluded[NODE_REPLICAS_MAX / 64];
     struct upstream *upstream;
     struct admin_ask *asking;    /* admin port: other routers are asked */

@@ -5,6 +5,7 @@
 #include "node/io/exchange_parts.h"
 
 #include "base/check.h"
+#include "base/err.h"
 #include "node/core/engine_json.h"
 #include "node/io/output.h"
 
@@ -82,20 +83,20 @@ bool exchange_hold_end(struct exchange *x)
         return false;
     }
     node_router_model_denied(router, x->decision.replica, request.model, shell_now_ms(x->shell));
-    x->denials++;
     x->model_likely = true;
-    bool known = node_router_model_known(router, request.model);
-    bool another = may_ask_another(x, known) && exchange_choose_another(x, NODE_OUTCOME_OK) == 0;
-    if (another) {
+    int err = ERR_NOT_FOUND;
+    if (may_ask_another(x, node_router_model_known(router, request.model)))
+        err = exchange_choose_another(x, NODE_OUTCOME_OK);
+    if (err == 0) {
         exchange_hold_drop(x);
         exchange_start(x);
         return true;
     }
-    /* One that serves it is known and not to be had now, or another failed before: no 404, then. */
-    if (request.replica_wanted < 0 && (known || x->denials < x->attempts)) {
+    /* One that may serve it is down, or failed before: the model may well exist. */
+    if (err == ERR_UNREACHABLE && request.replica_wanted < 0) {
         exchange_hold_drop(x);
         exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0),
-                              "No replica that serves this model is up.");
+                              "No replica that may serve this model is up.");
         return true;
     }
     pass_held(x);
