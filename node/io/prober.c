@@ -157,8 +157,9 @@ static void note_access(struct probe *p, unsigned status)
     log_event(
         shell->log, LOG_WARN, "replica_refuses_probes", LOG_STR("replica", name),
         LOG_CSTR("path", path_of(p->kind)), LOG_UINT("status", status),
-        LOG_CSTR("effect", "its models are learned from clients' requests alone; its kind and "
-                           "the size of its cache may stay unknown"),
+        LOG_CSTR(
+            "effect",
+            "what it refuses stays unknown; its models are then learned from clients' requests"),
         LOG_CSTR("want", has_key ? "the engine's API key in replica-api-key-file: it does not "
                                    "take the one that is there"
                                  : "the engine's API key: set replica-api-key-file"));
