@@ -66,7 +66,7 @@ static void go_on(struct admin_add *a, uint64_t now)
         take(a);
     else if (a->x != NULL && !a->asked && !a->pool.resolving) {
         a->asked = true;
-        fetch_get(&a->fetch, "/health", false);
+        fetch_get(&a->fetch, "/health", (struct slice){0}, false); /* which no engine protects */
     }
 }
 
