@@ -83,7 +83,7 @@ struct frame_member {
 };
 
 struct frame_ping {
-    bool who; /* the answer shall say all about the receiver */
+    bool who; /* the answer shall say all about the receiver, or where the target is */
     uint32_t nonce;
     uint64_t target; /* to be asked (or: who answered) in our place; 0: the receiver itself */
     uint64_t origin; /* on whose behalf it is asked; 0: the sender's */

@@ -47,7 +47,8 @@ struct peer {
     uint64_t node;
     uint64_t incarnation;
     enum gossip_state state;
-    struct gossip_address advertised; /* port 0: not told */
+    struct gossip_address advertised; /* its own word; port 0: it gives none */
+    uint64_t word_epoch;              /* the life in which it said last who it is; 0: never */
     char name[GOSSIP_NAME_MAX + 1];
     uint16_t meta_len;
     uint8_t meta[GOSSIP_META_MAX];
@@ -59,8 +60,10 @@ struct peer {
     struct gossip_session session;
     struct gossip_dial dial;
     struct gossip_address source; /* of its last authenticated packet; port 0: none yet */
+    struct gossip_address hint;   /* where others say that it is: to be dialled, never handed on */
     uint64_t dial_us, dial_wait;  /* next hello not before; the wait after it */
-    unsigned dials;
+    uint64_t dialled_us;          /* last hello, or last question where it is; 0: none */
+    unsigned dials;               /* since a handshake succeeded */
     bool greeting; /* it said hello: greet it when it has spoken under the new keys */
 
     /* Signs of life. */
@@ -194,14 +197,17 @@ struct peer *gossip_peer_find(const struct gossip *g, uint64_t node);
 /* A stranger (not listed). NULL: no room. */
 struct peer *gossip_peer_add(struct gossip *g, uint64_t node);
 void gossip_peer_remove(struct gossip *g, struct peer *p);
-/* Joins what is said of a member into what is known. 1: it was news; 0; ERR_FULL. Calls app. */
-int gossip_peer_join(struct gossip *g, const struct frame_member *said);
+/* Joins what is said of a member, by itself (`own_word`) or by another, into what is known. 1: it
+ * was news; 0; ERR_FULL. Calls app. */
+int gossip_peer_join(struct gossip *g, const struct frame_member *said, bool own_word);
 void gossip_peer_state(struct gossip *g, struct peer *p, enum gossip_state state);
 /* After a change of its incarnation, state or stream: the digests follow. */
 void gossip_peer_account(struct gossip *g, struct peer *p);
 void gossip_peer_describe(const struct gossip *g, const struct peer *p, struct gossip_member *out);
 void gossip_peer_announce(struct gossip *g, const struct peer *p);
-struct frame_member gossip_peer_entry(const struct peer *p);
+/* What is told `to` of `p`. */
+struct frame_member gossip_peer_entry(const struct gossip *g, const struct peer *to,
+                                      const struct peer *p);
 /* Two live nodes have the name of `node`; one of them is there (NULL or port 0: not known). */
 void gossip_peer_conflict(struct gossip *g, uint64_t node, const struct gossip_address *at);
 /* This node takes a greater incarnation than `above`. False: not now (see rises). */
@@ -223,6 +229,12 @@ void gossip_link_greet(struct gossip *g, struct peer *p);
 uint64_t gossip_link_tick(struct gossip *g, struct peer *p);
 uint64_t gossip_link_seeds_tick(struct gossip *g);
 void gossip_link_dial(struct gossip *g, struct peer *p);
+/* Another member says that `p` is there. */
+void gossip_link_hint(struct gossip *g, struct peer *p, const struct gossip_address *at);
+/* Where `to` should look for `p`: what `p` says of itself, or where it is seen from here; port 0:
+ * nothing that may be handed on. */
+struct gossip_address gossip_link_place(const struct gossip *g, const struct peer *to,
+                                        const struct peer *p);
 bool gossip_link_rate_ready(struct gossip *g);
 void gossip_link_check(const struct gossip *g);
 
@@ -244,6 +256,8 @@ bool gossip_watch_write_alive(struct gossip *g, struct peer *p, struct packet *p
 void gossip_watch_alive(struct gossip *g, struct peer *from, const struct frame_alive *f);
 void gossip_watch_ping(struct gossip *g, struct peer *from, const struct frame_ping *f);
 void gossip_watch_ack(struct gossip *g, struct peer *from, const struct frame_ping *f);
+/* Asks a few members where `p` is. */
+void gossip_watch_where(struct gossip *g, const struct peer *p);
 /* Keep-alive, probes, suspicion, forgetting; when to look again. May remove the peer if it returns
  * 0. */
 uint64_t gossip_watch_tick(struct gossip *g, struct peer *p);

@@ -15,6 +15,7 @@ enum {
     SEED_LOOK_US = 1000000,
     SILENT_SUSPECTS = 2,  /* times suspect_us without a packet: the session may be dead */
     RATE_BURST_PART = 20, /* of a second */
+    PLACES = 3,           /* that a peer may be dialled at */
 };
 
 /* --- doors ----------------------------------------------------------------------------------- */
@@ -129,7 +130,7 @@ void gossip_link_greet(struct gossip *g, struct peer *p)
 {
     struct packet packet;
     packet_begin(&packet);
-    struct frame_member self = gossip_peer_entry(g->self);
+    struct frame_member self = gossip_peer_entry(g, p, g->self);
     gossip_frame_write_member(&packet.w, &self);
     gossip_watch_write_alive(g, p, &packet);
     gossip_link_send(g, p, &packet);
@@ -299,6 +300,7 @@ struct peer *gossip_link_open(struct gossip *g, const struct gossip_address *fro
     p->bytes_in += packet.len;
     if (p->greeting && p->session.sending != 0) {
         p->greeting = false;
+        p->dials = 0;
         if (had)
             g->stats.rekeys++;
         else
@@ -308,15 +310,85 @@ struct peer *gossip_link_open(struct gossip *g, const struct gossip_address *fro
     return p;
 }
 
+/* --- where a peer is ---------------------------------------------------------------------------
+ */
+
+static bool introduced(const struct peer *p)
+{
+    return p->word_epoch == p->incarnation >> 16;
+}
+
+/* Addresses that mean something else on another machine: 1 its loopback, 2 one link; else 0. */
+static unsigned address_scope(const struct gossip_address *a)
+{
+    static const uint8_t loopback[16] = {[15] = 1};
+    if (a->family == 4)
+        return a->ip[0] == 127 ? 1 : a->ip[0] == 169 && a->ip[1] == 254 ? 2 : 0;
+    if (memcmp(a->ip, loopback, sizeof loopback) == 0)
+        return 1;
+    return a->ip[0] == 0xfe && (a->ip[1] & 0xc0) == 0x80 ? 2 : 0;
+}
+
+struct gossip_address gossip_link_place(const struct gossip *g, const struct peer *to,
+                                        const struct peer *p)
+{
+    static const struct gossip_address none;
+    if (p->self || (introduced(p) && p->advertised.port != 0))
+        return p->advertised;
+    bool seen = introduced(p) && p->session.sending != 0 &&
+                g->now_us < p->heard_us + SILENT_SUSPECTS * g->config.suspect_us;
+    unsigned scope = address_scope(&p->source);
+    return seen && (scope == 0 || scope == address_scope(address_of(to))) ? p->source : none;
+}
+
+void gossip_link_hint(struct gossip *g, struct peer *p, const struct gossip_address *at)
+{
+    if (at->port == 0 || gossip_address_equal(at, &p->hint))
+        return;
+    p->hint = *at;
+    if (!peer_live(p) || p->session.sending != 0 || p->greeting)
+        return;
+    uint64_t due_us = g->now_us + prng_below(&g->prng, 1000 + 100 * (uint64_t)g->listed);
+    if (p->dialled_us != 0 && due_us < p->dialled_us + DIAL_WAIT_FIRST_US)
+        due_us = p->dialled_us + DIAL_WAIT_FIRST_US;
+    if (due_us < p->dial_us)
+        p->dial_us = due_us;
+    tick_by(g, p->dial_us);
+}
+
+/* Where to dial it, the likeliest place first; how many. */
+static unsigned places_of(const struct peer *p, const struct gossip_address *out[PLACES])
+{
+    /* The hint is of the life that is known; what it said itself may be of an earlier one. */
+    bool hint_first = !introduced(p);
+    const struct gossip_address *order[PLACES] = {
+        hint_first ? &p->hint : &p->advertised,
+        hint_first ? &p->advertised : &p->source,
+        hint_first ? &p->source : &p->hint,
+    };
+    unsigned count = 0;
+    for (unsigned i = 0; i < PLACES; i++) {
+        bool again = order[i]->port == 0;
+        for (unsigned j = 0; j < count; j++)
+            again = again || gossip_address_equal(order[i], out[j]);
+        if (!again)
+            out[count++] = order[i];
+    }
+    return count;
+}
+
 /* --- dialling -------------------------------------------------------------------------------- */
 
 void gossip_link_dial(struct gossip *g, struct peer *p)
 {
-    const struct gossip_address *to = p->advertised.port != 0 ? &p->advertised : &p->source;
-    if (p->source.port != 0 && p->dials++ % 2 == 1)
-        to = &p->source; /* what it advertises may be wrong */
-    if (to->port != 0)
-        say_hello(g, &p->dial, to, p->slot);
+    const struct gossip_address *at[PLACES];
+    unsigned places = places_of(p, at);
+    if (places > 0)
+        say_hello(g, &p->dial, at[p->dials % places], p->slot);
+    if (p->dials >= places && peer_live(p))
+        gossip_watch_where(g, p); /* it answers at none of them, or none is known */
+    p->dials++;
+    p->dialled_us = g->now_us;
     bool lost = p->state >= GOSSIP_DEAD;
     uint64_t first = lost ? DIAL_WAIT_LOST_FIRST_US : DIAL_WAIT_FIRST_US;
     uint64_t most = lost ? DIAL_WAIT_LOST_MAX_US : DIAL_WAIT_MAX_US;

@@ -179,12 +179,13 @@ void gossip_peer_account(struct gossip *g, struct peer *p)
 
 /* --- the rule -------------------------------------------------------------------------------- */
 
-struct frame_member gossip_peer_entry(const struct peer *p)
+struct frame_member gossip_peer_entry(const struct gossip *g, const struct peer *to,
+                                      const struct peer *p)
 {
     return (struct frame_member){
         .incarnation = p->incarnation,
         .state = p->state,
-        .address = p->advertised,
+        .address = gossip_link_place(g, to, p),
         .name = slice_of_cstr(p->name),
         .meta = slice_of((const char *)p->meta, p->meta_len),
     };
@@ -196,7 +197,9 @@ void gossip_peer_describe(const struct gossip *g, const struct peer *p, struct g
     out->node = p->node;
     out->incarnation = p->incarnation;
     out->state = p->state;
-    out->address = p->advertised.port != 0 ? p->advertised : p->source;
+    out->address = p->advertised.port != 0 ? p->advertised
+                   : p->source.port != 0   ? p->source
+                                           : p->hint;
     memcpy(out->name, p->name, sizeof out->name);
     memcpy(out->meta, p->meta, p->meta_len);
     out->meta_len = p->meta_len;
@@ -251,13 +254,26 @@ void gossip_peer_state(struct gossip *g, struct peer *p, enum gossip_state state
         gossip_push_lost(g, p, p->stream.known - p->stream.applied);
 }
 
+/* Where it is, in the life that is known. Its own word is the truth that may be handed on; what
+ * others say is a place to try. */
+static void take_place(struct gossip *g, struct peer *p, const struct frame_member *said,
+                       bool own_word)
+{
+    if (own_word) {
+        p->word_epoch = said->incarnation >> 16;
+        p->advertised = said->address;
+    } else {
+        gossip_link_hint(g, p, &said->address);
+    }
+}
+
 /* A greater incarnation: everything that it says of itself is new. */
-static void adopt(struct gossip *g, struct peer *p, const struct frame_member *said)
+static void adopt(struct gossip *g, struct peer *p, const struct frame_member *said, bool own_word)
 {
     uint64_t epoch = said->incarnation >> 16;
     uint64_t lost = 0;
     p->incarnation = said->incarnation;
-    p->advertised = said->address;
+    take_place(g, p, said, own_word);
     p->meta_len = (uint16_t)said->meta.len;
     if (said->meta.len > 0)
         memcpy(p->meta, said->meta.at, said->meta.len);
@@ -274,7 +290,7 @@ static void adopt(struct gossip *g, struct peer *p, const struct frame_member *s
 }
 
 static int join_new(struct gossip *g, struct peer *p, uint64_t node, const char *name,
-                    const struct frame_member *said)
+                    const struct frame_member *said, bool own_word)
 {
     /* The dead are not handed on: else nobody would ever forget them. */
     if (said->state >= GOSSIP_DEAD)
@@ -289,24 +305,26 @@ static int join_new(struct gossip *g, struct peer *p, uint64_t node, const char 
     /* Who hears of a newcomer at the same time dials at the same time: spread that. */
     if (p->session.sending == 0 && !p->greeting)
         p->dial_us = g->now_us + prng_below(&g->prng, 1000 + 100 * (uint64_t)g->listed);
-    adopt(g, p, said);
+    adopt(g, p, said, own_word);
     return 1;
 }
 
-int gossip_peer_join(struct gossip *g, const struct frame_member *said)
+int gossip_peer_join(struct gossip *g, const struct frame_member *said, bool own_word)
 {
     char name[GOSSIP_NAME_MAX + 1];
     slice_to_cstr(said->name, name, sizeof name);
     uint64_t node = gossip_node_id(name);
     struct peer *p = gossip_peer_find(g, node);
     if (p == NULL || !p->listed)
-        return join_new(g, p, node, name, said);
+        return join_new(g, p, node, name, said, own_word);
     if (p->self || strcmp(p->name, name) != 0)
         return 0;
     if (said->incarnation > p->incarnation) {
-        adopt(g, p, said);
+        adopt(g, p, said, own_word);
         return 1;
     }
+    if (said->incarnation >> 16 == p->incarnation >> 16)
+        take_place(g, p, said, own_word);
     if (said->incarnation < p->incarnation || said->state <= p->state)
         return 0;
     gossip_peer_state(g, p, said->state);

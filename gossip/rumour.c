@@ -16,7 +16,7 @@ static void send_entry(struct gossip *g, struct peer *to, const struct peer *abo
 {
     struct packet packet;
     packet_begin(&packet);
-    struct frame_member entry = gossip_peer_entry(about);
+    struct frame_member entry = gossip_peer_entry(g, to, about);
     gossip_frame_write_member(&packet.w, &entry);
     gossip_link_send(g, to, &packet);
 }
@@ -55,6 +55,17 @@ void gossip_rumour_ask(struct gossip *g, struct peer *p)
     gossip_link_send(g, p, &packet);
 }
 
+static void list_add(struct gossip *g, struct peer *to, const struct peer *about,
+                     struct packet *packet)
+{
+    struct frame_member entry = gossip_peer_entry(g, to, about);
+    if (gossip_frame_write_member(&packet->w, &entry))
+        return;
+    gossip_link_send(g, to, packet);
+    packet_begin(packet);
+    gossip_frame_write_member(&packet->w, &entry);
+}
+
 /* Everything that is known, in as many packets as it takes, if the budget allows. */
 static void send_list(struct gossip *g, struct peer *to)
 {
@@ -67,14 +78,12 @@ static void send_list(struct gossip *g, struct peer *to)
     to->list_us = g->now_us + LIST_EVERY_US;
     struct packet packet;
     packet_begin(&packet);
-    for (unsigned i = 0; i < g->listed; i++) {
-        struct frame_member entry = gossip_peer_entry(g->order[i]);
-        if (gossip_frame_write_member(&packet.w, &entry))
-            continue;
-        gossip_link_send(g, to, &packet);
-        packet_begin(&packet);
-        gossip_frame_write_member(&packet.w, &entry);
-    }
+    /* This node first: if the list overtakes the greeting, who does not know the sender yet would
+     * pass over all in front of it. */
+    list_add(g, to, g->self, &packet);
+    for (unsigned i = 0; i < g->listed; i++)
+        if (!g->order[i]->self)
+            list_add(g, to, g->order[i], &packet);
     gossip_link_send(g, to, &packet);
 }
 
@@ -117,7 +126,7 @@ static void said_of_other(struct gossip *g, struct peer *from, uint64_t node,
 {
     bool own_word = from->node == node;
     bool new_here = own_word && !from->listed;
-    int news = gossip_peer_join(g, said);
+    int news = gossip_peer_join(g, said, own_word);
     struct peer *p = gossip_peer_find(g, node);
     if (p == NULL || !p->listed)
         return;

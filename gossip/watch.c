@@ -102,14 +102,9 @@ static void send_ping(struct gossip *g, struct peer *to, bool ack, const struct 
     gossip_link_send(g, to, &packet);
 }
 
-/* Directly, and through helpers: healthy ones first, at random. */
-static void probe(struct gossip *g, struct peer *p)
+/* A question about `p`, to some who may know more of it: healthy ones first, at random. */
+static void ask_helpers(struct gossip *g, const struct peer *p, const struct frame_ping *f)
 {
-    p->nonce = (uint32_t)prng_next(&g->prng);
-    p->probe_us = g->now_us + g->config.suspect_us / 4;
-    if (peer_open(p))
-        send_ping(g, p, false, &(struct frame_ping){.nonce = p->nonce});
-    struct frame_ping f = {.nonce = p->nonce, .target = p->node};
     unsigned start = (unsigned)prng_below(&g->prng, g->listed);
     unsigned helpers = 0;
     for (unsigned round = 0; round < 2; round++) {
@@ -118,23 +113,42 @@ static void probe(struct gossip *g, struct peer *p)
             if (q == p || !peer_open(q) || q->state != GOSSIP_ALIVE ||
                 (q->health == 0) != (round == 0))
                 continue;
-            send_ping(g, q, false, &f);
+            send_ping(g, q, false, f);
             helpers++;
         }
     }
 }
 
+/* Directly, and through helpers. */
+static void probe(struct gossip *g, struct peer *p)
+{
+    p->nonce = (uint32_t)prng_next(&g->prng);
+    p->probe_us = g->now_us + g->config.suspect_us / 4;
+    if (peer_open(p))
+        send_ping(g, p, false, &(struct frame_ping){.nonce = p->nonce});
+    ask_helpers(g, p, &(struct frame_ping){.nonce = p->nonce, .target = p->node});
+}
+
+void gossip_watch_where(struct gossip *g, const struct peer *p)
+{
+    ask_helpers(g, p, &(struct frame_ping){.who = true, .target = p->node});
+}
+
 void gossip_watch_ping(struct gossip *g, struct peer *from, const struct frame_ping *f)
 {
-    if (f->who)
-        gossip_link_greet(g, from);
     if (f->target == 0) {
+        if (f->who)
+            gossip_link_greet(g, from);
         send_ping(g, from, true, &(struct frame_ping){.nonce = f->nonce, .origin = f->origin});
         return;
     }
-    /* The question carries on whose behalf it is, and so does its answer: nothing is kept here. */
     struct peer *target = gossip_peer_find(g, f->target);
-    if (from->listed && target != NULL && peer_open(target))
+    if (!from->listed || target == NULL || target == from || !peer_open(target))
+        return;
+    /* The question carries on whose behalf it is, and so does its answer: nothing is kept here. */
+    if (f->who && gossip_link_place(g, from, target).port != 0)
+        gossip_rumour_tell(g, from, target);
+    else if (!f->who)
         send_ping(g, target, false, &(struct frame_ping){.nonce = f->nonce, .origin = from->node});
 }
 

@@ -186,9 +186,11 @@ static const struct node_option table[] = {
      .unit = "HOST:PORT",
      .group = "Cluster",
      .help = "where other routers reach this one",
-     .more = "UDP and TCP. Without it and without `join` a router runs alone, opens no such port "
-             "and needs no key. With `join` alone it is `0.0.0.0:7490`. Port 0 lets the kernel "
-             "choose."},
+     .more =
+         "UDP and TCP. Without it and without `join` a router runs alone, opens no such port "
+         "and needs no key. With `join` alone it is `0.0.0.0:7490`. On all addresses (`0.0.0.0`, "
+         "`[::]`) routers tell each other where they see this one. Port 0 lets the kernel "
+         "choose."},
     {.name = "join",
      .type = NODE_TYPE_LIST,
      FIELD(join),
@@ -197,7 +199,8 @@ static const struct node_option table[] = {
      .unit = "HOST[:PORT]",
      .group = "Cluster",
      .help = "another router; repeat for several",
-     .more = "One that is alive is enough: it tells of the others. A name may stand for many "
+     .more = "One that is alive is enough: through it all meet all, and then it may go. A name may "
+             "stand for many "
              "addresses and is looked up again and again; all are tried for ever. Without a port, "
              "that of `gossip-listen` is meant. Naming the router itself does no harm, so all may "
              "have the same list."},
@@ -227,8 +230,10 @@ static const struct node_option table[] = {
      .unit = "HOST:PORT",
      .group = "Cluster",
      .help = "its address, where it is another one",
-     .more = "Behind NAT or port mappings. Otherwise peers take the address in `gossip-listen`, "
-             "or, where that is none in particular, the one that packets come from."},
+     .more = "Needed behind NAT or port mappings only. Otherwise it is the address in "
+             "`gossip-listen`, or, where that is all addresses, the one that its packets come "
+             "from: whoever gets them hands it on, but no loopback or link-local address to other "
+             "machines."},
     {.name = "node-name",
      .type = NODE_TYPE_STRING,
      FIELD(node_name),

@@ -215,9 +215,11 @@ static const char *state_of(const json_t *m)
 {
     if (json_is_true(json_object_get(m, "mismatch")))
         return "mismatch"; /* its settings or its hash key are others */
-    bool joining =
-        strcmp(text_of(m, "state"), "alive") == 0 && !json_is_true(json_object_get(m, "ready"));
-    return joining ? "joining" : text_of(m, "state");
+    if (strcmp(text_of(m, "state"), "alive") != 0)
+        return text_of(m, "state");
+    if (json_is_false(json_object_get(m, "session")))
+        return "unmet"; /* others say that it is alive; the router asked has no session with it */
+    return json_is_true(json_object_get(m, "ready")) ? "alive" : "joining";
 }
 
 /* When its life began and how often it rose in it, being ready or denying its death: "21:18:01 +1",

@@ -148,6 +148,50 @@ class Members(Clustered):
         self.assertIn("alive", stats["gossip"]["frames_in"])
         self.assertGreater(stats["state"]["index_bytes_max"], 0)
 
+    def wait_met(self, r, names):
+        """All of them are alive for r, each with an address and a session."""
+        def met():
+            return sorted(n for n, m in self.members(r).items() if m["state"] == "alive" and
+                          (m["self"] or (m["session"] and m["address"])))
+        wait_for(lambda: met() == sorted(names), "%s met; there are %s" %
+                 (names, self.members(r)), step=0.02)
+
+    def one_seed(self, listen, loopback):
+        """The README's lines made a star: the two that joined had no session with each other, and
+        when their seed went each held the other for dead."""
+        sim = self.sim()
+        first = self.node("r1", [sim], listen=listen)
+        seed = "%s:%d" % (loopback, first.gossip_port)
+        nodes = [first] + [self.node(n, [sim], listen=listen, join=seed) for n in ("r2", "r3")]
+        for r in nodes:
+            self.wait_met(r, ["r1", "r2", "r3"])
+        status, out, err = gvctl("members", admin=nodes[1].admin_port)
+        self.assertRegex(out, r"(?m)^  r3 +alive +%s:\d+ " % re.escape(
+            "[0:0:0:0:0:0:0:1]" if ":" in loopback else HOST))
+        first.signal(signal.SIGKILL)
+        first.stopped = True
+        first.wait()
+        for r in nodes[1:]:
+            wait_for(lambda: self.members(r)["r1"]["state"] == "dead", "r1 dead")
+        self.converge(nodes[1], 2)
+        talk = Talk(self, 1)
+        talk.ask(nodes[1])
+        wait_for(lambda: max(talk.believed(nodes[2]).values()) > 0, "r3 knows what r2 was asked")
+        for r in nodes[1:]:
+            self.wait_met(r, ["r2", "r3"])
+            self.assertEqual([e["member"] for e in r.events("member_dead")], ["r1"])
+
+    def test_one_seed_makes_a_mesh_that_outlives_it(self):
+        self.one_seed("0.0.0.0:0", HOST)
+
+    def test_one_seed_makes_a_mesh_of_ipv6(self):
+        try:
+            with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as s:
+                s.bind(("::1", 0))
+        except OSError as e:
+            self.skipTest("skipped: this machine has no IPv6 loopback (%s)" % e)
+        self.one_seed("[::]:0", "[::1]")
+
     def test_a_single_node_opens_no_gossip_port_and_needs_no_key(self):
         r = self.router([self.engine()])
         self.assertIsNone(r.gossip_port)

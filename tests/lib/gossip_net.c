@@ -90,19 +90,45 @@ static struct gossip_address address_of(unsigned index)
     return a;
 }
 
+/* Where node `from` is, seen from node `to`. */
+static struct gossip_address seen_at(const struct net *net, unsigned from, unsigned to)
+{
+    struct gossip_address a = net->nodes[from].address;
+    if (net->host[from] != 0 && net->host[from] == net->host[to])
+        a.ip[0] = 127;
+    else if (net->translated != 0 && from == net->translated && to == net->translated_for)
+        a.ip[0] = 99;
+    return a;
+}
+
+/* Where a packet to that address arrives; -1: nowhere. */
+static int target_of(const struct net *net, unsigned from, const struct gossip_address *to)
+{
+    unsigned target = (unsigned)to->ip[2] << 8 | to->ip[3];
+    if (target >= net->count)
+        return -1;
+    if (net->alias[target] != 0)
+        target = net->alias[target] - 1u;
+    bool local = net->host[from] != 0 && net->host[from] == net->host[target];
+    bool translated = target == net->translated && from == net->translated_for;
+    if ((to->ip[0] == 127 && !local) || (to->ip[0] == 99 && !translated))
+        return -1;
+    return (int)target;
+}
+
 static void io_send(void *context, const struct gossip_address *to, const uint8_t *bytes,
                     size_t len)
 {
     struct net_node *n = context;
     struct net *net = n->net;
     CHECK(len > 0 && len <= GOSSIP_DATAGRAM_MAX && to->family == 4);
-    unsigned target = (unsigned)to->ip[2] << 8 | to->ip[3];
+    int found = target_of(net, n->index, to);
     net->packets++;
     net->bytes += len;
-    if (target >= net->count)
+    net->astray += found < 0;
+    if (found < 0)
         return;
-    if (net->alias[target] != 0)
-        target = net->alias[target] - 1u;
+    unsigned target = (unsigned)found;
     if (net->block != NULL && net->block(net->block_context, n->index, target, bytes, len))
         return;
     unsigned copies = net->duplicate > 0 && prng_unit(&net->prng) < net->duplicate ? 2 : 1;
@@ -115,7 +141,7 @@ static void io_send(void *context, const struct gossip_address *to, const uint8_
                                .serial = net->serial++,
                                .to = (uint16_t)target,
                                .len = (uint16_t)len,
-                               .from = n->address,
+                               .from = seen_at(net, n->index, target),
                                .bytes = malloc(len)};
         CHECK(p.bytes != NULL);
         memcpy(p.bytes, bytes, len);
@@ -296,8 +322,10 @@ int net_create(struct net *net, unsigned index, const struct gossip_config *conf
     int status = gossip_create(&n->gossip, config, &n->keyring, &app, &io, net->now_us);
     if (status < 0)
         return status;
-    struct gossip_address seeds[2] = {address_of(0), address_of(1)};
-    gossip_seeds(n->gossip, seeds, 2, net->now_us);
+    unsigned first = net->seeds == NET_SEEDS_CHAIN && index > 0 ? index - 1 : 0;
+    struct gossip_address seeds[2] = {seen_at(net, first, index), address_of(1)};
+    static const unsigned counts[] = {2, 1, 1, 0};
+    gossip_seeds(n->gossip, seeds, counts[net->seeds], net->now_us);
     due_refresh(net, index);
     return 0;
 }

@@ -17,6 +17,9 @@
 
 enum { NET_NODES_MAX = 640, NET_ITEMS_MAX = 4096 };
 
+/* Of whom every node knows at its start: nodes 0 and 1; 0; the one before it; none. */
+enum net_seeds { NET_SEEDS_TWO, NET_SEEDS_ONE, NET_SEEDS_CHAIN, NET_SEEDS_NONE };
+
 struct net_node {
     struct net *net;
     unsigned index;
@@ -65,6 +68,12 @@ struct net {
     size_t latencies_len, latencies_cap;
     struct gossip_config config; /* a template: name, epoch and address are filled in */
     bool advertise;
+    enum net_seeds seeds;
+    /* Nodes of one host (not 0) see each other on its loopback, which leads nowhere else. */
+    unsigned host[NET_NODES_MAX];
+    /* A node (not 0) that this one sees elsewhere than all others do. */
+    unsigned translated, translated_for;
+    uint64_t astray; /* packets to an address that leads nowhere from where they were sent */
     uint16_t alias[NET_NODES_MAX]; /* of an address: node + 1 */
 };
 
@@ -74,7 +83,7 @@ void net_free(struct net *net);
 struct net *net_new_meshed(unsigned count, uint64_t seed);
 /* Checks every node, then frees. */
 void net_finish(struct net *net);
-/* Starts a node (its application is empty if `fresh`), with node 0 and 1 as seeds. */
+/* Starts a node (its application is empty if `fresh`), with the seeds that net->seeds says. */
 void net_start(struct net *net, unsigned index, uint64_t epoch, bool fresh);
 void net_start_all(struct net *net);
 /* The same with a configuration of its own. */

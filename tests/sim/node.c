@@ -6,7 +6,7 @@
 #include "node/core/router_share.h"
 #include "tests/sim/sim.h"
 
-enum { SEEDS = 3, TICK_US = 1000000 };
+enum { TICK_US = 1000000 };
 
 uint64_t sim_node_mono_us(const struct sim_world *w, const struct sim_node *n)
 {
@@ -127,9 +127,9 @@ static void wake(void *context, struct sim_event *e)
 /* The first nodes are everybody's seeds, by names that lead to wherever they are now. */
 static void seeds_resolve(struct sim_world *w, struct sim_node *n)
 {
-    struct gossip_address seeds[SEEDS];
+    struct gossip_address seeds[SIM_SEEDS_MAX];
     unsigned count = 0;
-    for (unsigned i = 0; i < SEEDS && i < w->config.nodes; i++) {
+    for (unsigned i = 0; i < w->config.seeds && i < w->config.nodes; i++) {
         if (i != n->number)
             seeds[count++] = sim_address(i, w->nodes[i].address.ip[1]);
     }
@@ -233,12 +233,15 @@ void sim_node_start(struct sim_world *w, unsigned number, bool elsewhere)
         .replica = on_replica,
         .event = on_event,
     };
+    static const struct gossip_address nowhere;
+    unsigned unadvertised = w->config.unadvertised;
+    bool says = unadvertised == 0 || number % unadvertised != 0;
     struct node_replication_config config = {
         .gossip =
             {
                 .name = n->name,
                 .epoch = sim_node_wall_ms(w, n),
-                .address = n->address,
+                .address = says ? n->address : nowhere,
                 .relay_above = w->config.relay_above,
                 .ring_bytes = w->config.ring_bytes,
             },

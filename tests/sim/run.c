@@ -59,6 +59,7 @@ void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int no
         .requests_s = 40,
         .generation_ms = 1000,
         .ttl_ms = 40000,
+        .seeds = SIM_SEEDS_MAX,
         .check_every = 500,
     };
     if (c->profile == SIM_CALM && nodes <= 0)
@@ -70,6 +71,11 @@ void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int no
         c->reconcile_us = UINT32_MAX;
     if (c->profile == SIM_JOIN)
         c->requests_s = 80; /* much is told while a snapshot is on its way */
+    /* Routers that listen on all addresses, joined by way of one or of several. */
+    c->unadvertised = (unsigned)(draw[3] % 4); /* none, all, every second, every third */
+    /* A storm may leave an only seed dead, or refusing who comes back with an earlier clock. */
+    if (c->profile < SIM_STORM && draw[3] / 4 % 2 == 0)
+        c->seeds = 1;
     /* Short memories of their own deltas, so that some are lost and must be reconciled. */
     if (c->profile >= SIM_STORM && draw[2] % 2 == 0)
         c->ring_bytes = 16384;

@@ -33,6 +33,7 @@ enum {
     SIM_SOCKET_MAX = 4096,  /* datagrams that wait for a node that is paused */
     SIM_CAPTURED_MAX = 512, /* datagrams kept for replay */
     SIM_CALLS_MAX = 1024,
+    SIM_SEEDS_MAX = 3,
     SIM_HEADERS = 28, /* IPv4 and UDP */
 };
 
@@ -63,9 +64,11 @@ struct sim_config {
     uint64_t index_bytes;
     uint32_t generation_ms;
     uint32_t ttl_ms;
-    uint64_t check_every; /* steps between full checks of a node */
-    double loss;          /* of every packet, always; for measuring */
-    bool spread_start;    /* nodes start over several seconds */
+    uint64_t check_every;  /* steps between full checks of a node */
+    double loss;           /* of every packet, always; for measuring */
+    bool spread_start;     /* nodes start over several seconds */
+    unsigned unadvertised; /* each so manieth node does not say where it is; 0: all do */
+    unsigned seeds;        /* so many of the first nodes are everybody's */
     bool verbose;
 };
 

@@ -1,0 +1,318 @@
+/* Several gossips on a network in virtual time: where the others are. */
+#include "tests/lib/test.h"
+
+#include "tests/lib/gossip_net.h"
+
+enum { MS = 1000, SECOND = 1000000 };
+
+static struct gossip_member member_at(const struct net *net, unsigned at, unsigned of)
+{
+    struct gossip_member m;
+    assert_int_equal(gossip_member_find(net->nodes[at].gossip, net_node(of), net->now_us, &m), 0);
+    return m;
+}
+
+/* Routers that listen on 0.0.0.0 knew each other without an address, and without a session: when
+ * the one that they had all joined went, each held all others for dead, for ever. */
+static void test_one_seed_makes_a_mesh_that_outlives_it(void **state)
+{
+    (void)state;
+    static const unsigned counts[] = {3, 4, 16, 64};
+    for (unsigned k = 0; k < 4; k++) {
+        for (uint64_t seed = 1; seed <= 6; seed++) {
+            struct net *net = net_new(counts[k], 40 + seed);
+            net->advertise = seed % 3 == 0;
+            net->loss = seed % 2 == 0 ? 0.02 : 0;
+            net->seeds = NET_SEEDS_ONE;
+            net_start_all(net);
+            assert_true(net_run(net, net->now_us + 2 * SECOND, net_meshed));
+            assert_int_equal(net->astray, 0);
+            net_kill(net, 0);
+            net_for(net, 15 * SECOND);
+            for (unsigned i = 1; i < net->count; i++)
+                assert_true(net_stats(net, i).died <=
+                            1); /* the seed, if nobody else said so first */
+            assert_true(net_meshed(net));
+            net_item(net, 1);
+            net_for(net, 200 * MS);
+            assert_true(net_converged(net));
+            net_finish(net);
+        }
+    }
+}
+
+/* Those at the ends of a chain have to be told of each other by somebody who has just met both. */
+static void test_any_connected_seeds_make_a_mesh(void **state)
+{
+    (void)state;
+    for (unsigned count = 4; count <= 64; count *= 4) {
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+            struct net *net = net_new(count, 60 + seed);
+            net->advertise = seed % 3 == 0;
+            net->loss = seed % 2 == 0 ? 0.02 : 0;
+            net->seeds = NET_SEEDS_CHAIN;
+            net_start_all(net);
+            assert_true(net_run(net, net->now_us + 2 * SECOND, net_meshed));
+            net_finish(net);
+        }
+    }
+}
+
+/* One that joins later, when digests are long equal, is met by all as well. */
+static void test_a_late_one_is_met_by_all(void **state)
+{
+    (void)state;
+    struct net *net = net_new(8, 71);
+    net->advertise = false;
+    net->seeds = NET_SEEDS_CHAIN;
+    for (unsigned i = 0; i < 7; i++)
+        net_start(net, i, 1700000000000 + i, true);
+    net_for(net, 30 * SECOND);
+    assert_true(net_meshed(net));
+    net_start(net, 7, 1700000030000, true);
+    assert_true(net_run(net, net->now_us + SECOND, net_meshed));
+    net_finish(net);
+}
+
+/* A pod that restarts has its old name and a new address; the seed is somebody else. */
+static void test_a_restart_elsewhere_is_found(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        struct net *net = net_new(6, 80 + seed);
+        net->advertise = seed % 2 == 0;
+        net->seeds = NET_SEEDS_ONE;
+        for (unsigned i = 0; i < 5; i++)
+            net_start(net, i, 1700000000000 + i, true);
+        assert_true(net_run(net, net->now_us + 2 * SECOND, net_meshed));
+        net_for(net, seed % 3 * SECOND);
+        net_kill(net, 3);
+        if (seed > 4)
+            net_for(net, 5 * SECOND); /* they hold it for dead */
+        net_alias(net, 5, 3);
+        net_start(net, 3, 1700000100000, true);
+        assert_true(net_run(net, net->now_us + 2 * SECOND, net_meshed));
+        for (unsigned i = 0; i < 5; i++)
+            if (i != 3)
+                assert_int_equal(member_at(net, i, 3).address.ip[3], 5);
+        net_finish(net);
+    }
+}
+
+/* Which nodes reach each other: a bit for each pair that does not. */
+static bool walls[8][8];
+
+static bool wall(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len)
+{
+    (void)context;
+    (void)bytes;
+    (void)len;
+    return walls[from][to];
+}
+
+static void wall_set(unsigned a, unsigned b, bool there)
+{
+    walls[a][b] = walls[b][a] = there;
+}
+
+static void start_with_seed(struct net *net, unsigned index, const char *name, unsigned seed)
+{
+    struct gossip_config config = {.name = name, .epoch = 1700000005000};
+    net->seeds = NET_SEEDS_NONE;
+    assert_int_equal(net_create(net, index, &config), 0);
+    struct gossip_address at = net->nodes[seed].address;
+    gossip_seeds(net->nodes[index].gossip, &at, 1, net->now_us);
+}
+
+static bool place_known(struct net *net)
+{
+    return member_at(net, 4, 3).address.port != 0;
+}
+
+/* Number 2 was told where number 3 is, and never got an answer from there. It tries on; it does not
+ * tell number 4, to which it hands on where it has met others. */
+static void test_what_was_only_heard_is_not_handed_on(void **state)
+{
+    (void)state;
+    struct net *net = net_new(5, 90);
+    net->advertise = false;
+    memset(walls, 0, sizeof walls);
+    net->block = wall;
+    wall_set(2, 3, true);
+    for (unsigned i = 0; i < 4; i++)
+        wall_set(4, i, i != 2);
+    for (unsigned i = 0; i < 4; i++)
+        net_start(net, i, 1700000000000 + i, true);
+    net_for(net, 5 * SECOND);
+    assert_int_equal(member_at(net, 2, 3).state, GOSSIP_ALIVE);
+    assert_false(member_at(net, 2, 3).session);
+    assert_int_equal(member_at(net, 2, 3).address.ip[3], 3);
+    start_with_seed(net, 4, "node-004", 2);
+    net_for(net, 5 * SECOND);
+    assert_int_equal(member_at(net, 4, 0).address.port, 7000);
+    assert_int_equal(member_at(net, 4, 1).address.ip[3], 1);
+    assert_int_equal(member_at(net, 4, 1).address.port, 7000);
+    assert_int_equal(member_at(net, 4, 3).address.port, 0);
+    /* It asks others for it, as soon as it meets one that knows. */
+    assert_int_equal(member_at(net, 4, 0).state, GOSSIP_ALIVE);
+    wall_set(4, 0, false);
+    wall_set(4, 3, false);
+    assert_true(net_run(net, net->now_us + 3 * SECOND, place_known));
+    net_for(net, 120 * MS); /* it is dialled then, and not when its turn comes */
+    assert_true(member_at(net, 4, 3).session && member_at(net, 3, 4).session);
+    net->block = NULL;
+    assert_true(net_run(net, net->now_us + 2 * SECOND, net_meshed));
+    net_finish(net);
+}
+
+static bool new_life_known(struct net *net)
+{
+    return member_at(net, 1, 3).incarnation >> 16 == 1700000100000;
+}
+
+/* Number 1 hears from others that number 3 lives anew, and not from itself. Where its earlier life
+ * was is nothing to hand on. */
+static void test_where_an_earlier_life_was_is_not_handed_on(void **state)
+{
+    (void)state;
+    struct net *net = net_new(6, 96);
+    net->advertise = false;
+    for (unsigned i = 0; i < 4; i++)
+        net_start(net, i, 1700000000000 + i, true);
+    assert_true(net_run(net, net->now_us + 2 * SECOND, net_meshed));
+    memset(walls, 0, sizeof walls);
+    net->block = wall;
+    wall_set(1, 3, true);
+    for (unsigned i = 0; i < 4; i++)
+        wall_set(4, i, i != 1);
+    net_kill(net, 3);
+    net_alias(net, 5, 3);
+    net_start(net, 3, 1700000100000, true);
+    assert_true(net_run(net, net->now_us + 1600 * MS, new_life_known));
+    start_with_seed(net, 4, "node-004", 1);
+    net_for(net, 50 * MS);
+    assert_int_equal(member_at(net, 4, 0).address.port, 7000);
+    assert_int_equal(member_at(net, 4, 3).incarnation >> 16, 1700000100000);
+    assert_int_equal(member_at(net, 4, 3).address.port, 0);
+    net_finish(net);
+}
+
+/* Nor is where one was that only others hear now: it may have moved. */
+static void test_where_a_silent_one_was_is_not_handed_on(void **state)
+{
+    (void)state;
+    struct net *net = net_new(5, 97);
+    net->advertise = false;
+    for (unsigned i = 0; i < 4; i++)
+        net_start(net, i, 1700000000000 + i, true);
+    assert_true(net_run(net, net->now_us + 2 * SECOND, net_meshed));
+    memset(walls, 0, sizeof walls);
+    net->block = wall;
+    wall_set(1, 3, true);
+    for (unsigned i = 0; i < 4; i++)
+        wall_set(4, i, i != 1);
+    net_for(net, 5 * SECOND);
+    assert_int_equal(member_at(net, 1, 3).state, GOSSIP_ALIVE);
+    start_with_seed(net, 4, "node-004", 1);
+    net_for(net, 50 * MS);
+    assert_int_equal(member_at(net, 4, 0).address.port, 7000);
+    assert_int_equal(member_at(net, 4, 3).address.port, 0);
+    net_finish(net);
+}
+
+/* Number 0 sees number 2 through a translation, at an address that is of no use to the others. What
+ * it says of it must not replace what answers. */
+static void test_a_hint_replaces_nothing_that_answers(void **state)
+{
+    (void)state;
+    struct net *net = net_new(5, 91);
+    net->advertise = false;
+    net->seeds = NET_SEEDS_ONE;
+    net->translated = 2;
+    net->translated_for = 0;
+    for (unsigned i = 0; i < 4; i++)
+        net_start(net, i, 1700000000000 + i, true);
+    assert_true(net_run(net, net->now_us + 3 * SECOND, net_meshed));
+    assert_int_equal(member_at(net, 0, 2).address.ip[0], 99);
+    net_for(net, 10 * SECOND);
+    net_start(net, 4, 1700000010000, true);
+    assert_true(net_run(net, net->now_us + 3 * SECOND, net_meshed));
+    uint64_t astray = net->astray;
+    net_for(net, 400 * (uint64_t)SECOND); /* new keys, several times */
+    assert_int_equal(net->astray, astray);
+    assert_true(net_meshed(net));
+    for (unsigned i = 1; i < 5; i++) {
+        assert_int_equal(net_stats(net, i).suspected, 0);
+        assert_true(i == 2 || member_at(net, i, 2).address.ip[0] == 10);
+    }
+    net_finish(net);
+}
+
+/* 1 and 2 share a machine, and 1 joined by way of its loopback. */
+static void test_a_loopback_is_not_told_to_other_machines(void **state)
+{
+    (void)state;
+    for (unsigned late = 0; late < 2; late++) {
+        struct net *net = net_new(4, 92 + late);
+        net->advertise = false;
+        net->seeds = NET_SEEDS_ONE;
+        net->host[0] = net->host[1] = net->host[2] = 1;
+        for (unsigned i = 0; i < 3; i++)
+            net_start(net, i, 1700000000000 + i, true);
+        if (late > 0)
+            net_for(net, 10 * SECOND);
+        net_start(net, 3, 1700000010000, true);
+        assert_true(net_run(net, net->now_us + 2 * SECOND, net_meshed));
+        assert_int_equal(net->astray, 0);
+        assert_int_equal(member_at(net, 1, 2).address.ip[0], 127);
+        assert_int_equal(member_at(net, 3, 2).address.ip[0], 10);
+        net_kill(net, 0);
+        net_for(net, 5 * SECOND);
+        assert_true(net_meshed(net));
+        net_finish(net);
+    }
+}
+
+static bool between_1_and_2(void *context, unsigned from, unsigned to, const uint8_t *bytes,
+                            size_t len)
+{
+    (void)context;
+    (void)bytes;
+    (void)len;
+    return (from == 1 && to == 2) || (from == 2 && to == 1);
+}
+
+/* Whoever looks for a member asks others where it is: a few packets a second, not a flood. */
+static void test_looking_for_one_is_cheap(void **state)
+{
+    (void)state;
+    struct net *net = net_new(8, 95);
+    net->advertise = false;
+    net->block = between_1_and_2;
+    net_start_all(net);
+    net_for(net, 10 * SECOND);
+    uint64_t packets = net->packets;
+    net_for(net, 10 * SECOND);
+    /* Keep-alives; probes of each other through helpers; hellos and questions. */
+    assert_true(net->packets - packets < 10 * (8 * 7 * 5 * 11 / 10 + 2 * (4 * 4 * 3 + 1 + 2 * 3)));
+    net->block = NULL;
+    assert_true(net_run(net, net->now_us + 2 * SECOND, net_meshed));
+    net_finish(net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_seed_makes_a_mesh_that_outlives_it),
+        cmocka_unit_test(test_any_connected_seeds_make_a_mesh),
+        cmocka_unit_test(test_a_late_one_is_met_by_all),
+        cmocka_unit_test(test_a_restart_elsewhere_is_found),
+        cmocka_unit_test(test_what_was_only_heard_is_not_handed_on),
+        cmocka_unit_test(test_where_an_earlier_life_was_is_not_handed_on),
+        cmocka_unit_test(test_where_a_silent_one_was_is_not_handed_on),
+        cmocka_unit_test(test_a_hint_replaces_nothing_that_answers),
+        cmocka_unit_test(test_a_loopback_is_not_told_to_other_machines),
+        cmocka_unit_test(test_looking_for_one_is_cheap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
