@@ -279,6 +279,23 @@ class Networks(Faulty):
             self.assertEqual(r.events("member_dead"), [])
             wait_for(lambda: self.load_of_others(r) == 0, "no load left", HEALED)
 
+    def test_who_was_never_reached_is_shown_as_unmet(self):
+        self.names = ["r1", "r2", "r3"]
+        sims = [self.sim(*FAST)]
+        for name in self.names:
+            self.net.place(name)
+        self.net.cut("r2", "r3")
+        nodes = [self.until_ready(self.begin(name, sims)) for name in self.names]
+        self.whole(nodes)
+        self.assertFalse(self.members(nodes[2])["r2"]["session"])
+        shown = gvctl("members", admin=nodes[2].admin_port)[1]
+        self.assertRegex(shown, r"(?m)^  r1 +alive ")
+        self.assertRegex(shown, r"(?m)^  r2 +unmet ")
+        self.net.heal()
+        wait_for(lambda: self.members(nodes[2])["r2"]["session"], "r3 meets r2", HEALED)
+        self.assertRegex(gvctl("members", admin=nodes[2].admin_port)[1], r"(?m)^  r2 +alive ")
+        self.agreed(nodes)
+
     def test_all_are_apart_and_find_each_other_again(self):
         sims = [self.sim(*FAST) for _ in range(3)]
         nodes = self.bad_cluster(3, sims)
