@@ -32,7 +32,7 @@ struct crdt_reports {
     uint64_t self;
     uint64_t load_version;
     uint64_t version;
-    unsigned routers_max; /* others */
+    unsigned routers_max; /* this one too */
     unsigned count;
     struct reporter **reporter; /* by router; own one too */
     struct crdt_load sum[SLOTS];
@@ -308,8 +308,9 @@ void crdt_reports_router(struct crdt_reports *r, uint64_t router, uint64_t epoch
     if (router == r->self)
         return;
     struct reporter *p = find(r, router);
-    if (p == NULL && r->count <= r->routers_max)
-        p = add(r, router); /* else its reports are passed over, as of one that is not alive */
+    if (p == NULL && r->count < r->routers_max)
+        p = add(r,
+                router); /* more are for membership to refuse: it must not name more than these */
     if (p == NULL || epoch <= p->epoch)
         return;
     if (!BUG(EPOCH_IGNORED))
@@ -457,7 +458,7 @@ int crdt_reports_create(struct crdt_reports **out, const struct crdt_registry *r
     r->registry = registry;
     r->self = self;
     r->routers_max = routers_max;
-    r->reporter = calloc((size_t)routers_max + 1, sizeof(struct reporter *));
+    r->reporter = calloc(routers_max, sizeof(struct reporter *));
     if (r->reporter == NULL || add(r, self) == NULL) {
         crdt_reports_destroy(r);
         return ERR_NOMEM;
@@ -499,7 +500,7 @@ static void check_reporter(const struct crdt_reports *r, const struct reporter *
 void crdt_reports_check(const struct crdt_reports *r)
 {
     struct crdt_load *sum = calloc(SLOTS, sizeof *sum);
-    CHECK(sum != NULL && r->count <= r->routers_max + 1 && find(r, r->self) != NULL);
+    CHECK(sum != NULL && r->count <= r->routers_max && find(r, r->self) != NULL);
     for (unsigned i = 0; i < r->count; i++) {
         CHECK(i == 0 || r->reporter[i - 1]->router < r->reporter[i]->router);
         check_reporter(r, r->reporter[i], sum);

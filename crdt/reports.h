@@ -90,7 +90,7 @@ struct crdt_report {
 };
 
 /* `registry` is borrowed: hashes are of replicas' keys, slots mean something here only.
- * At most `routers_max` others. ERR_NOMEM. */
+ * At most `routers_max` routers, this one too. ERR_NOMEM. */
 int crdt_reports_create(struct crdt_reports **out, const struct crdt_registry *registry,
                         uint64_t self, unsigned routers_max);
 void crdt_reports_destroy(struct crdt_reports *r);

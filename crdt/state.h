@@ -30,7 +30,7 @@
 #include "crdt/reports.h"
 
 enum {
-    CRDT_ROUTERS_MAX = 512,
+    CRDT_ROUTERS_MAX = 512,    /* that report, this one too; membership admits no more */
     CRDT_SUMMARY_MAX = 1100,   /* bytes of a summary: one packet */
     CRDT_MESSAGE_MAX = 131072, /* bytes of any other message of anti-entropy */
     CRDT_CHUNK_MAX = 60000,    /* bytes of a chunk of a snapshot */

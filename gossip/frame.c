@@ -14,8 +14,9 @@ enum {
 
 const char *gossip_frame_text(enum gossip_frame frame)
 {
-    static const char *const text[GOSSIP_FRAMES] = {"delta", "alive", "nack", "gone",   "members",
-                                                    "ping",  "ack",   "part", "resend", "vector"};
+    static const char *const text[GOSSIP_FRAMES] = {"delta",   "alive",  "nack", "gone",
+                                                    "members", "ping",   "ack",  "part",
+                                                    "resend",  "vector", "full"};
     return (unsigned)frame < GOSSIP_FRAMES ? text[frame] : "unknown";
 }
 
@@ -245,6 +246,9 @@ static void read_body(struct wire_reader *r, struct frame *f)
         f->resend.done = read_flags(r, 1);
         read_ranges(r, &f->resend.ranges);
         break;
+    case GOSSIP_FRAME_FULL:
+        f->full.limit = (uint32_t)wire_read_varint_max(r, UINT32_MAX);
+        break;
     case GOSSIP_FRAME_MEMBERS:
         check_members(f->body, r);
         read_rest(r);
@@ -428,6 +432,14 @@ bool gossip_frame_write_resend(struct wire_writer *packet, const struct frame_re
     wire_write_u8(&w, f->done);
     write_ranges(&w, &f->ranges);
     return write_small(packet, GOSSIP_FRAME_RESEND, &w);
+}
+
+bool gossip_frame_write_full(struct wire_writer *packet, const struct frame_full *f)
+{
+    uint8_t body[WIRE_VARINT_MAX];
+    struct wire_writer w = wire_writer_of(body, sizeof body);
+    wire_write_varint(&w, f->limit);
+    return write_small(packet, GOSSIP_FRAME_FULL, &w);
 }
 
 bool gossip_frame_write_member(struct wire_writer *packet, const struct frame_member *f)

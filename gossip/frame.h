@@ -14,6 +14,7 @@
  *   PART      epoch 6 | id varint | total varint | index varint | vector 8 | bytes
  *   RESEND    epoch 6 | id varint | done 1 | ranges
  *   VECTOR    (node 8 | epoch 6 | seq varint)*
+ *   FULL      limit varint
  *
  *   ranges    count varint | (skipped since the last one varint | length varint)*
  *   name, meta   length 1 (name) or varint (meta) | bytes
@@ -102,6 +103,10 @@ struct frame_resend {
     struct gossip_ranges ranges; /* part numbers + 1 */
 };
 
+struct frame_full {
+    uint32_t limit; /* of routers that live */
+};
+
 struct frame_entry {
     uint64_t node, epoch, seq;
 };
@@ -118,6 +123,7 @@ struct frame {
         struct frame_ping ping; /* and ACK */
         struct frame_part part;
         struct frame_resend resend;
+        struct frame_full full;
     };
 };
 
@@ -138,6 +144,7 @@ bool gossip_frame_write_gone(struct wire_writer *packet, const struct frame_gone
 bool gossip_frame_write_ping(struct wire_writer *packet, bool ack, const struct frame_ping *f);
 bool gossip_frame_write_part(struct wire_writer *packet, const struct frame_part *f);
 bool gossip_frame_write_resend(struct wire_writer *packet, const struct frame_resend *f);
+bool gossip_frame_write_full(struct wire_writer *packet, const struct frame_full *f);
 bool gossip_frame_write_member(struct wire_writer *packet, const struct frame_member *f);
 /* As many of the entries as fit, in one VECTOR frame; how many. */
 unsigned gossip_frame_write_vector(struct wire_writer *packet, const struct frame_entry *entries,

@@ -36,6 +36,7 @@ static void take_defaults(struct gossip_config *c)
     c->dead_us = or_default(c->dead_us, DEAD_US);
     c->gap_us = or_default(c->gap_us, GAP_US);
     c->forget_us = or_default(c->forget_us, FORGET_US);
+    c->routers_max = or_default(c->routers_max, GOSSIP_ROUTERS_MAX);
     c->relay_above = or_default(c->relay_above, RELAY_ABOVE);
     c->ring_bytes = c->ring_bytes != 0 ? c->ring_bytes : RING_BYTES;
     c->message_bytes_max = c->message_bytes_max != 0 ? c->message_bytes_max : MESSAGE_BYTES;
@@ -47,6 +48,7 @@ static bool config_fits(const struct gossip_config *c)
     size_t name = c->name != NULL ? strlen(c->name) : 0;
     return name >= 1 && name <= GOSSIP_NAME_MAX && c->epoch > 0 && c->epoch < GOSSIP_EPOCH_LIMIT &&
            c->meta.len <= GOSSIP_META_MAX && c->suspect_us >= 4 && c->alive_us < c->suspect_us &&
+           c->routers_max >= 2 && c->routers_max <= GOSSIP_ROUTERS_MAX &&
            c->ring_bytes >= GOSSIP_DELTA_MAX && c->ring_bytes < UINT32_MAX &&
            c->rate_bytes_s < UINT64_MAX / 1000000 && c->message_bytes_max < UINT32_MAX;
 }
@@ -255,7 +257,7 @@ static void take_frame(struct gossip *g, struct peer *from, const struct frame *
     g->stats.frame_bytes_in[f->type] += f->bytes;
     /* A stranger may only say who it is, and be asked. */
     bool greeting = f->type == GOSSIP_FRAME_MEMBERS || f->type == GOSSIP_FRAME_PING ||
-                    f->type == GOSSIP_FRAME_ACK;
+                    f->type == GOSSIP_FRAME_ACK || f->type == GOSSIP_FRAME_FULL;
     if (!from->listed && !greeting) {
         gossip_rumour_ask(g, from);
         return;
@@ -290,6 +292,9 @@ static void take_frame(struct gossip *g, struct peer *from, const struct frame *
         break;
     case GOSSIP_FRAME_VECTOR:
         gossip_vector_take(g, from, f->body);
+        break;
+    case GOSSIP_FRAME_FULL:
+        gossip_rumour_refused(g, &f->full);
         break;
     case GOSSIP_FRAMES:
         break;

@@ -21,7 +21,9 @@
  *
  * Membership: node -> (incarnation, alive < suspect < dead < left), the greatest wins. A node alone
  * raises its own incarnation: epoch << 16 | refutations. The epoch is milliseconds of wall-clock
- * time at its start, or somewhat more than what peers remember of it.
+ * time at its start, or somewhat more than what peers remember of it. At most routers_max live:
+ * of more, those whose lives began last are refused, the same ones by all, whatever the order in
+ * which they came.
  *
  * Times are microseconds of a monotonic clock. Nothing is allocated because of bytes from the
  * network before they are authenticated; every size has a limit below.
@@ -43,7 +45,8 @@ enum {
     GOSSIP_MESSAGE_MAX = 131072, /* one message between applications, sent in parts */
     GOSSIP_NAME_MAX = 128,
     GOSSIP_META_MAX = 256,
-    GOSSIP_MEMBERS_MAX = 1024,
+    GOSSIP_ROUTERS_MAX = 512,  /* that live at one time, this one too */
+    GOSSIP_MEMBERS_MAX = 1024, /* that are remembered: the dead and departed too */
     GOSSIP_SEEDS_MAX = 256,
 };
 
@@ -93,6 +96,7 @@ enum gossip_frame {
     GOSSIP_FRAME_PART,   /* of a message */
     GOSSIP_FRAME_RESEND, /* parts that are missing, or that none is */
     GOSSIP_FRAME_VECTOR, /* up to where the sender has applied each author's deltas */
+    GOSSIP_FRAME_FULL,   /* the receiver is refused: so many live already */
     GOSSIP_FRAMES,
 };
 const char *gossip_frame_text(enum gossip_frame frame);
@@ -130,14 +134,15 @@ struct gossip_config {
     struct gossip_address address; /* where peers reach this node; port 0: not known, peers use the
                                       source of its packets */
     struct slice meta;
-    uint32_t flush_us;          /* [10,000; 20,000 from 100 members on] */
-    uint32_t alive_us;          /* [200,000] idle keep-alive */
-    uint32_t suspect_us;        /* [1,000,000] silence until a member is suspected */
-    uint32_t dead_us;           /* [1,000,000] from suspicion to death, times local health */
-    uint32_t gap_us;            /* [2,000] how long a gap may be reordering */
-    uint32_t forget_us;         /* [3,600,000,000] dead or left members are forgotten then */
-    uint32_t relay_above;       /* [256] members; beyond, deltas go through relays */
-    uint64_t ring_bytes;        /* [4 MiB] own deltas kept for repair */
+    uint32_t flush_us;    /* [10,000; 20,000 from 100 members on] */
+    uint32_t alive_us;    /* [200,000] idle keep-alive */
+    uint32_t suspect_us;  /* [1,000,000] silence until a member is suspected */
+    uint32_t dead_us;     /* [1,000,000] from suspicion to death, times local health */
+    uint32_t gap_us;      /* [2,000] how long a gap may be reordering */
+    uint32_t forget_us;   /* [3,600,000,000] dead or left members are forgotten then */
+    uint32_t relay_above; /* [256] members; beyond, deltas go through relays */
+    uint32_t routers_max; /* [GOSSIP_ROUTERS_MAX], 2 .. that; of more the youngest are refused */
+    uint64_t ring_bytes;  /* [4 MiB] own deltas kept for repair */
     uint64_t message_bytes_max; /* [1 MiB] of messages being put together or sent, all peers */
     uint64_t rate_bytes_s;      /* [64 MiB/s] sent at most; what exceeds it waits */
 };
@@ -216,8 +221,11 @@ struct gossip_stats {
     uint64_t name_conflicts; /* signs of two live nodes of one name, */
     uint64_t name_conflict;  /* which has this id (this node's own, most often); the last one */
     struct gossip_address name_conflict_at; /* where another of them is; port 0: not known */
-    uint64_t quarantines; /* peers ignored for a while because of malformed frames */
-    uint64_t no_room;     /* members, messages or sessions beyond a limit */
+    uint64_t quarantines;     /* peers ignored for a while because of malformed frames */
+    uint64_t no_room;         /* members, messages or sessions beyond a limit */
+    uint64_t routers_refused; /* times that a router was beyond routers_max: the last one's name */
+    char router_refused[GOSSIP_NAME_MAX + 1]; /* (this node's own: others refuse it), */
+    uint32_t routers_limit;                   /* and the limit that it met */
     uint64_t ring_bytes, ring_deltas, sessions;
     unsigned seeds_unknown;  /* that have never answered, this node itself not counted */
     unsigned seeds_answered; /* and that have */

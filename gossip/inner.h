@@ -158,7 +158,8 @@ struct gossip {
 
     unsigned health; /* local: 0 is healthy */
     uint64_t health_us, grace_us;
-    unsigned rises; /* of the epoch, forced by what others remember */
+    uint64_t full_us; /* others refuse this node: it is alone until then */
+    unsigned rises;   /* of the epoch, forced by what others remember */
     uint64_t rise_us;
     struct gossip_stats stats;
 };
@@ -198,9 +199,13 @@ struct peer *gossip_peer_find(const struct gossip *g, uint64_t node);
 struct peer *gossip_peer_add(struct gossip *g, uint64_t node);
 void gossip_peer_remove(struct gossip *g, struct peer *p);
 /* Joins what is said of a member, by itself (`own_word`) or by another, into what is known. 1: it
- * was news; 0; ERR_FULL. Calls app. */
+ * was news; 0; ERR_LIMIT: routers_max live already, and began before it; ERR_FULL. Calls app. */
 int gossip_peer_join(struct gossip *g, const struct frame_member *said, bool own_word);
 void gossip_peer_state(struct gossip *g, struct peer *p, enum gossip_state state);
+/* It is a member no more, and not remembered as one: a stranger until it is heard anew. */
+void gossip_peer_part(struct gossip *g, struct peer *p);
+/* The router of this name is beyond a limit. */
+void gossip_peer_refused(struct gossip *g, const char *name, uint32_t limit);
 /* After a change of its incarnation, state or stream: the digests follow. */
 void gossip_peer_account(struct gossip *g, struct peer *p);
 void gossip_peer_describe(const struct gossip *g, const struct peer *p, struct gossip_member *out);
@@ -272,6 +277,10 @@ void gossip_rumour_members(struct gossip *g, struct peer *from, struct slice bod
 void gossip_rumour_push(struct gossip *g, const struct peer *p);
 /* Tells `to` what is known of `p`; at most every 100 ms if they are the same. */
 void gossip_rumour_tell(struct gossip *g, struct peer *to, const struct peer *p);
+/* Tells a router that it is refused; at most every 100 ms. */
+void gossip_rumour_refuse(struct gossip *g, struct peer *to);
+/* This node is refused. */
+void gossip_rumour_refused(struct gossip *g, const struct frame_full *f);
 /* Asks a peer who it is, at most every 100 ms. */
 void gossip_rumour_ask(struct gossip *g, struct peer *p);
 /* The digest of its members came in. */

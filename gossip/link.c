@@ -178,6 +178,8 @@ static void seed_is_self(struct gossip *g, uint32_t index)
 void gossip_link_hello(struct gossip *g, const struct gossip_address *from, struct slice packet)
 {
     struct gossip_hello hello;
+    if (g->now_us < g->full_us)
+        return;
     if (gossip_hello_open(&hello, g->keyring, packet) < 0) {
         g->stats.refused_key++;
         g->stats.refused_hellos++;
@@ -430,6 +432,8 @@ uint64_t gossip_link_seeds_tick(struct gossip *g)
             seed->dial_wait = 0;
             if (seed->dial_us < g->now_us + SEED_LOOK_US)
                 seed->dial_us = g->now_us + SEED_LOOK_US;
+        } else if (g->now_us >= seed->dial_us && g->now_us < g->full_us) {
+            seed->dial_us = g->full_us;
         } else if (g->now_us >= seed->dial_us) {
             say_hello(g, &seed->dial, &seed->at, GOSSIP_SLOTS + i);
             seed->dial_wait = seed->dial_wait == 0 ? DIAL_WAIT_FIRST_US : seed->dial_wait * 2;

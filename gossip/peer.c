@@ -139,6 +139,42 @@ static bool make_room(struct gossip *g)
     return true;
 }
 
+void gossip_peer_refused(struct gossip *g, const char *name, uint32_t limit)
+{
+    g->stats.routers_refused++;
+    memcpy(g->stats.router_refused, name, strlen(name) + 1);
+    g->stats.routers_limit = limit;
+}
+
+static bool younger(const struct peer *p, uint64_t epoch, uint64_t node)
+{
+    uint64_t own = p->incarnation >> 16;
+    return own != epoch ? own > epoch : p->node > node;
+}
+
+/* Whether a router of this life may live. Where there are too many the youngest is refused, be it
+ * this one or another that has to go for it: so all come to refuse the same. */
+static bool admit(struct gossip *g, const char *name, uint64_t node, uint64_t epoch)
+{
+    if (g->live + 1 < g->config.routers_max)
+        return true;
+    struct peer *youngest = NULL;
+    for (unsigned i = 0; i < g->listed; i++) {
+        struct peer *p = g->order[i];
+        if (peer_live(p) && !p->self &&
+            (youngest == NULL || younger(p, youngest->incarnation >> 16, youngest->node)))
+            youngest = p;
+    }
+    if (youngest == NULL || !younger(youngest, epoch, node)) {
+        gossip_peer_refused(g, name, g->config.routers_max);
+        return false;
+    }
+    gossip_peer_refused(g, youngest->name, g->config.routers_max);
+    gossip_rumour_refuse(g, youngest);
+    gossip_peer_part(g, youngest);
+    return true;
+}
+
 static void enlist(struct gossip *g, struct peer *p, const char *name)
 {
     memcpy(p->name, name, strlen(name) + 1);
@@ -267,6 +303,15 @@ static void take_place(struct gossip *g, struct peer *p, const struct frame_memb
     }
 }
 
+void gossip_peer_part(struct gossip *g, struct peer *p)
+{
+    CHECK(p->listed && !p->self);
+    unlist(g, p);
+    p->state = GOSSIP_LEFT;
+    p->since_us = g->now_us;
+    gossip_peer_announce(g, p);
+}
+
 /* A greater incarnation: everything that it says of itself is new. */
 static void adopt(struct gossip *g, struct peer *p, const struct frame_member *said, bool own_word)
 {
@@ -293,8 +338,10 @@ static int join_new(struct gossip *g, struct peer *p, uint64_t node, const char 
                     const struct frame_member *said, bool own_word)
 {
     /* The dead are not handed on: else nobody would ever forget them. */
-    if (said->state >= GOSSIP_DEAD)
+    if (said->state >= GOSSIP_DEAD || g->now_us < g->full_us)
         return 0;
+    if (!admit(g, name, node, said->incarnation >> 16))
+        return ERR_LIMIT;
     if (!make_room(g))
         return ERR_FULL;
     if (p == NULL)
@@ -320,6 +367,9 @@ int gossip_peer_join(struct gossip *g, const struct frame_member *said, bool own
     if (p->self || strcmp(p->name, name) != 0)
         return 0;
     if (said->incarnation > p->incarnation) {
+        if (!peer_live(p) && said->state <= GOSSIP_SUSPECT &&
+            !admit(g, name, node, said->incarnation >> 16))
+            return ERR_LIMIT;
         adopt(g, p, said, own_word);
         return 1;
     }
@@ -402,6 +452,7 @@ void gossip_peers_check(const struct gossip *g)
     }
     CHECK(members == g->members_digest && vector == g->vector_digest);
     CHECK(listed == g->listed && strangers == g->strangers && live == g->live);
+    CHECK(live < g->config.routers_max);
     CHECK(g->self->listed && g->self->incarnation >> 16 == g->epoch);
     for (unsigned i = 0; i < g->listed; i++) {
         CHECK(g->order[i]->listed);

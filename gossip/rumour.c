@@ -2,14 +2,16 @@
  * accused. Nobody else hands it on; keep-alives carry a digest of what is known, and where two
  * differ for a while the whole list is sent. So a change costs N packets, not N squared. */
 #include "base/bug.h"
+#include "base/err.h"
 #include "gossip/inner.h"
 
 enum {
     TELL_EVERY_US = 100000,
-    DIFFERS_US = 300000,     /* news on its way settles by itself */
-    LIST_EVERY_US = 1000000, /* to one peer */
-    LIST_COST_US = 62500,    /* 16 lists a second to all together, */
-    LISTS_BURST_US = 2000000 /* 32 of them at once */
+    DIFFERS_US = 300000,       /* news on its way settles by itself */
+    LIST_EVERY_US = 1000000,   /* to one peer */
+    LIST_COST_US = 62500,      /* 16 lists a second to all together, */
+    LISTS_BURST_US = 2000000,  /* 32 of them at once */
+    REFUSED_WAIT_US = 30000000 /* until seeds that have no room are called again */
 };
 
 static void send_entry(struct gossip *g, struct peer *to, const struct peer *about)
@@ -64,6 +66,29 @@ static void list_add(struct gossip *g, struct peer *to, const struct peer *about
     gossip_link_send(g, to, packet);
     packet_begin(packet);
     gossip_frame_write_member(&packet->w, &entry);
+}
+
+void gossip_rumour_refuse(struct gossip *g, struct peer *to)
+{
+    if (!tell_now(g, to))
+        return;
+    struct packet packet;
+    packet_begin(&packet);
+    gossip_frame_write_full(&packet.w, &(struct frame_full){.limit = g->config.routers_max});
+    gossip_link_send(g, to, &packet);
+}
+
+/* It goes on alone, and asks to be let in again later: of several that are refused each would bring
+ * the others back to those who refused them. */
+void gossip_rumour_refused(struct gossip *g, const struct frame_full *f)
+{
+    gossip_peer_refused(g, g->self->name, f->limit);
+    if (g->now_us < g->full_us)
+        return;
+    g->full_us = g->now_us + REFUSED_WAIT_US;
+    for (unsigned i = g->listed; i-- > 0;)
+        if (!g->order[i]->self)
+            gossip_peer_part(g, g->order[i]);
 }
 
 /* Everything that is known, in as many packets as it takes, if the budget allows. */
@@ -127,6 +152,8 @@ static void said_of_other(struct gossip *g, struct peer *from, uint64_t node,
     bool own_word = from->node == node;
     bool new_here = own_word && !from->listed;
     int news = gossip_peer_join(g, said, own_word);
+    if (own_word && news == ERR_LIMIT)
+        gossip_rumour_refuse(g, from);
     struct peer *p = gossip_peer_find(g, node);
     if (p == NULL || !p->listed)
         return;

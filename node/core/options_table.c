@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "gossip/gossip.h"
 
 static const char *const *paths_choices(void)
 {
@@ -278,7 +279,7 @@ static const struct node_option table[] = {
      FIELD(gossip_relay_above),
      .fallback = "256",
      .min = 2,
-     .max = 1024,
+     .max = GOSSIP_ROUTERS_MAX,
      .unit = "NUMBER",
      .group = "Cluster",
      .help = "routers; in larger clusters some relay"},

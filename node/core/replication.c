@@ -16,6 +16,9 @@ enum {
     TOLD_US = 60000000, /* limits and conflicts are told at most so often */
 };
 
+/* Who lives by the gossip's account has its reports kept. */
+_Static_assert((int)GOSSIP_ROUTERS_MAX == (int)CRDT_ROUTERS_MAX, "one limit of routers");
+
 const char *node_replication_event_text(enum node_replication_event event)
 {
     static const char *const texts[] = {
@@ -31,6 +34,7 @@ const char *node_replication_event_text(enum node_replication_event event)
         [NODE_REPLICATION_NAME_TAKEN] = "name_taken",
         [NODE_REPLICATION_REFUSED_KEY] = "gossip_refused_key",
         [NODE_REPLICATION_REPLICAS_FULL] = "replicas_full",
+        [NODE_REPLICATION_ROUTERS_FULL] = "routers_full",
     };
     CHECK(event < ARRAY_LEN(texts));
     return texts[event];
@@ -432,6 +436,12 @@ static void watch(struct node_replication *n, uint64_t now_us)
                                       (int64_t)(g.refused_hellos - n->refused_key.count), at);
         n->refused_key.count = g.refused_hellos;
         n->refused_key.again_us = now_us + TOLD_US;
+    }
+    if (g.routers_refused > n->routers_full.count && now_us >= n->routers_full.again_us) {
+        node_replication_event_detail(n, NODE_REPLICATION_ROUTERS_FULL, 0, g.routers_limit,
+                                      g.router_refused);
+        n->routers_full.count = g.routers_refused;
+        n->routers_full.again_us = now_us + TOLD_US;
     }
     unsigned replicas = node_router_replica_count(n->router);
     if (replicas == NODE_REPLICAS_MAX && now_us >= n->replicas_full.again_us) {

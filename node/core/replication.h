@@ -52,6 +52,8 @@ enum node_replication_event {
                                          member, this node's [signs]: where another of them is */
     NODE_REPLICATION_REFUSED_KEY,     /* somebody without the key asks to join [times]: where */
     NODE_REPLICATION_REPLICAS_FULL,   /* the cluster knows [so many] replicas: no more fit */
+    NODE_REPLICATION_ROUTERS_FULL,    /* [so many] routers live: [detail] is refused, which may be
+                                         this one; at most once a minute */
     NODE_REPLICATION_EVENTS,
 };
 const char *node_replication_event_text(enum node_replication_event event);

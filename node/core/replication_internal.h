@@ -144,7 +144,7 @@ struct node_replication {
     struct {
         uint64_t again_us; /* not told before */
         uint64_t count;    /* told */
-    } name_taken, refused_key, replicas_full;
+    } name_taken, refused_key, replicas_full, routers_full;
 
     uint32_t call_id;
     struct node_call calls[NODE_CALLS_MAX];

@@ -308,6 +308,7 @@ static void put_gossip(struct json_writer *w, const struct gossip_stats *s)
     put_u64(w, "name_conflicts", s->name_conflicts);
     put_u64(w, "quarantines", s->quarantines);
     put_u64(w, "no_room", s->no_room);
+    put_u64(w, "routers_refused", s->routers_refused);
     put_u64(w, "suspected", s->suspected);
     put_u64(w, "refuted", s->refuted);
     put_u64(w, "died", s->died);

@@ -125,6 +125,7 @@ static const struct told {
     [NODE_REPLICATION_NAME_TAKEN] = {LOG_ERROR, "member", "signs", "at"},
     [NODE_REPLICATION_REFUSED_KEY] = {LOG_WARN, NULL, "count", "from"},
     [NODE_REPLICATION_REPLICAS_FULL] = {LOG_ERROR, NULL, "replicas", NULL},
+    [NODE_REPLICATION_ROUTERS_FULL] = {LOG_ERROR, NULL, "limit", "refused"},
 };
 
 static void on_event(void *context, enum node_replication_event event, struct slice member,

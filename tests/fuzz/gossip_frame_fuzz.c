@@ -35,6 +35,8 @@ static bool write_again(struct wire_writer *w, const struct frame *f)
         return gossip_frame_write_part(w, &f->part);
     case GOSSIP_FRAME_RESEND:
         return gossip_frame_write_resend(w, &f->resend);
+    case GOSSIP_FRAME_FULL:
+        return gossip_frame_write_full(w, &f->full);
     case GOSSIP_FRAME_MEMBERS:
         if (gossip_frame_member(&body, &member) != 1)
             return false;

@@ -145,7 +145,10 @@ void cluster_start(struct cluster *c, unsigned number)
         .event = on_event,
     };
     struct node_replication_config config = {
-        .gossip = {.name = n->name, .epoch = wall_ms(n), .address = address_of(number)},
+        .gossip = {.name = n->name,
+                   .epoch = wall_ms(n),
+                   .address = address_of(number),
+                   .routers_max = c->routers_max},
         .has_seeds = number > 0 || c->has_no_first,
         .admin = "127.0.0.1:9000",
     };

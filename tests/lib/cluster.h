@@ -56,6 +56,7 @@ struct cluster {
     unsigned call_count;
     bool cut[CLUSTER_NODES_MAX][CLUSTER_NODES_MAX]; /* from, to */
     bool has_no_first;                              /* node 0 has a seed too, node 1 */
+    uint32_t routers_max;                           /* 0: the gossip's own limit */
     uint64_t lose_every;                            /* 0: no packet is lost */
     uint64_t packets_sent;
     uint64_t ticked_us;

@@ -22,7 +22,7 @@ static struct world make(void)
         struct crdt_registry_row row = {.name = slice_of_cstr(name)};
         assert_int_equal(crdt_registry_join(w.registry, &row, &news), i);
     }
-    assert_int_equal(crdt_reports_create(&w.reports, w.registry, 1, 4), 0);
+    assert_int_equal(crdt_reports_create(&w.reports, w.registry, 1, 5), 0);
     crdt_reports_router(w.reports, 2, 10);
     crdt_reports_router(w.reports, 3, 20);
     return w;

@@ -114,6 +114,17 @@ static void test_members_round_trip(void **state)
     }
 }
 
+static void test_a_refusal_round_trips(void **state)
+{
+    (void)state;
+    struct frame out;
+    struct wire_writer w = writer();
+    assert_true(gossip_frame_write_full(&w, &(struct frame_full){.limit = 512}));
+    assert_int_equal(read_one(wire_written(&w), &out), 1);
+    assert_int_equal(out.type, GOSSIP_FRAME_FULL);
+    assert_int_equal(out.full.limit, 512);
+}
+
 static void test_vectors_fill_as_many_packets_as_it_takes(void **state)
 {
     (void)state;
@@ -189,6 +200,7 @@ int main(void)
         cmocka_unit_test(test_alive_round_trips_short_and_full),
         cmocka_unit_test(test_ranges_round_trip),
         cmocka_unit_test(test_members_round_trip),
+        cmocka_unit_test(test_a_refusal_round_trips),
         cmocka_unit_test(test_vectors_fill_as_many_packets_as_it_takes),
         cmocka_unit_test(test_malformed_frames_are_refused),
         cmocka_unit_test(test_unknown_types_are_skipped),

@@ -121,6 +121,42 @@ static void replicas_come_and_go_at_run_time(void **state)
     cluster_free(&c);
 }
 
+/* Membership admitted twice as many as reports were kept of, and nobody said so. */
+static void one_router_too_many_is_refused_and_named(void **state)
+{
+    (void)state;
+    struct cluster c;
+    cluster_init(&c, 4, 9);
+    c.routers_max = 3;
+    for (unsigned i = 0; i < 4; i++) {
+        cluster_start(&c, i);
+        cluster_run(&c, S);
+        (void)cluster_replica(&c, i, "replica-0:8000");
+    }
+    cluster_run(&c, 10 * S);
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(node_replication_ready(c.nodes[i].replication));
+    for (unsigned i = 0; i < 4; i += 3) { /* its seed says so, and it itself */
+        assert_int_equal(c.nodes[i].events[NODE_REPLICATION_ROUTERS_FULL], 1);
+        assert_string_equal(c.nodes[i].detail[NODE_REPLICATION_ROUTERS_FULL], c.nodes[3].name);
+    }
+    struct chain chain;
+    cluster_prompt(&chain, 1, 20000);
+    struct node_decision d = cluster_choose(&c, 1, &chain);
+    cluster_finish(&c, 1, d, &no_usage);
+    cluster_run(&c, 60 * S);
+    c.nodes[3].up = false; /* the others are equal, reports of routers and all */
+    assert_true(cluster_agrees(&c));
+    c.nodes[3].up = true;
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(c.nodes[i].events[NODE_REPLICATION_MEMBER_DEAD], 0);
+    /* One goes, and it is let in. */
+    cluster_kill(&c, 1);
+    cluster_settle(&c);
+    assert_true(cluster_until(&c, 10 * S, cluster_agrees));
+    cluster_free(&c);
+}
+
 /* Names are never forgotten: an operator must hear of it before a new engine is missed. */
 static void a_full_table_of_replicas_is_told(void **state)
 {
@@ -310,6 +346,7 @@ int main(void)
         cmocka_unit_test(draining_holds_everywhere),
         cmocka_unit_test(a_router_in_an_engines_place_is_used_by_nobody),
         cmocka_unit_test(replicas_come_and_go_at_run_time),
+        cmocka_unit_test(one_router_too_many_is_refused_and_named),
         cmocka_unit_test(a_full_table_of_replicas_is_told),
         cmocka_unit_test(a_replica_that_nobody_names_any_more_goes),
         cmocka_unit_test(settings_that_differ_are_named_and_their_observations_do_not_count),

@@ -1,0 +1,164 @@
+/* More gossips on a network in virtual time than may be one group. */
+#include "tests/lib/test.h"
+
+#include <stdio.h>
+
+#include "tests/lib/gossip_net.h"
+
+enum { MS = 1000, SECOND = 1000000, LIMIT = 6 };
+
+static struct net *net_limited(unsigned count, uint64_t seed)
+{
+    struct net *net = net_new(count, seed);
+    net->config.routers_max = LIMIT;
+    net->advertise = seed % 2 == 0;
+    return net;
+}
+
+/* Numbers are ages: node 0 began first. */
+static void start(struct net *net, unsigned index)
+{
+    net_start(net, index, 1700000000000 + index, true);
+}
+
+/* Those that may live see each other and nobody else. */
+static bool the_oldest_agree(struct net *net)
+{
+    bool may[NET_NODES_MAX] = {0};
+    unsigned room = LIMIT;
+    for (unsigned i = 0; i < net->count && room > 0; i++) {
+        may[i] = net->nodes[i].gossip != NULL;
+        room -= may[i];
+    }
+    for (unsigned i = 0; i < net->count; i++) {
+        for (unsigned o = 0; may[i] && o < net->count; o++) {
+            struct gossip_member m;
+            bool known =
+                gossip_member_find(net->nodes[i].gossip, net_node(o), net->now_us, &m) == 0 &&
+                m.state <= GOSSIP_SUSPECT;
+            if (may[o] ? !known || m.state != GOSSIP_ALIVE || (i != o && !m.session) : known)
+                return false;
+        }
+    }
+    return true;
+}
+
+static void agree_for_long(struct net *net, unsigned first_refused)
+{
+    char name[32];
+    assert_true(net_run(net, net->now_us + 40 * (uint64_t)SECOND, the_oldest_agree));
+    net_for(net, 5 * SECOND);
+    uint64_t packets = net->packets;
+    uint64_t died[LIMIT];
+    for (unsigned i = 0; i < LIMIT; i++)
+        died[i] = net_stats(net, i).died;
+    for (unsigned second = 0; second < 90; second++) {
+        net_for(net, SECOND);
+        assert_true(the_oldest_agree(net));
+    }
+    for (unsigned i = 0; i < LIMIT; i++)
+        assert_int_equal(net_stats(net, i).died, died[i]);
+    /* Keep-alives; each of those that are refused asks twice a minute. */
+    assert_true(net->packets - packets < 90 * LIMIT * (LIMIT - 1) * 5 * 12 / 10);
+    net_item(net, 1);
+    net_for(net, 100 * MS);
+    for (unsigned i = 0; i < LIMIT; i++)
+        assert_true(net_has(net, i, 1, net->nodes[1].made - 1));
+    for (unsigned i = first_refused; i < net->count; i++) {
+        struct gossip_stats stats = net_stats(net, i);
+        (void)snprintf(name, sizeof name, "node-%03u", i);
+        assert_true(stats.routers_refused > 0);
+        assert_string_equal(stats.router_refused, name);
+        assert_int_equal(stats.routers_limit, LIMIT);
+        assert_true(net_state(net, i, 0) >= GOSSIP_DEAD);
+    }
+}
+
+static void test_the_youngest_are_refused_in_whatever_order_they_come(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        struct net *net = net_limited(9, seed);
+        for (unsigned i = 0; i < 9; i++) {
+            start(net, seed % 4 < 2 ? 8 - i : i);
+            net_for(net, prng_below(&net->prng, seed <= 4 ? 20 * MS : 3 * SECOND));
+        }
+        agree_for_long(net, LIMIT);
+        struct gossip_stats stats = net_stats(net, 0);
+        assert_true(stats.routers_refused > 0);
+        assert_true(strcmp(stats.router_refused, "node-005") > 0);
+        net_finish(net);
+    }
+}
+
+static bool odd_from_even(void *context, unsigned from, unsigned to, const uint8_t *bytes,
+                          size_t len)
+{
+    (void)context;
+    (void)bytes;
+    (void)len;
+    return from % 2 != to % 2;
+}
+
+static void test_halves_that_are_too_many_together_agree(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        struct net *net = net_limited(10, 20 + seed);
+        net->block = odd_from_even;
+        for (unsigned i = 0; i < 10; i++)
+            start(net, i);
+        net_for(net, 10 * SECOND);
+        assert_int_equal(net_stats(net, 0).routers_refused, 0);
+        net->block = NULL;
+        agree_for_long(net, LIMIT);
+        net_finish(net);
+    }
+}
+
+static void test_who_was_refused_is_let_in_when_there_is_room(void **state)
+{
+    (void)state;
+    struct net *net = net_limited(8, 30);
+    for (unsigned i = 0; i < 8; i++)
+        start(net, i);
+    net_for(net, 20 * SECOND);
+    assert_true(the_oldest_agree(net));
+    net_item(net, 2);
+    net_kill(net, 3);
+    assert_true(net_run(net, net->now_us + 40 * (uint64_t)SECOND, the_oldest_agree));
+    assert_int_equal(net_state(net, 6, 0), GOSSIP_ALIVE);
+    net_item(net, 6);
+    net_for(net, SECOND);
+    assert_true(net_has(net, 0, 6, 0) && net_has(net, 6, 2, 0));
+    net_finish(net);
+}
+
+/* One that died and comes back with an older life than the one that took its place. */
+static void test_who_sleeps_gets_its_place_back(void **state)
+{
+    (void)state;
+    struct net *net = net_limited(7, 31);
+    for (unsigned i = 0; i < 7; i++)
+        start(net, i);
+    net_for(net, 10 * SECOND);
+    net->nodes[4].paused = true;
+    net_for(net, 60 * (uint64_t)SECOND);
+    assert_int_equal(net_state(net, 0, 4), GOSSIP_DEAD);
+    assert_int_equal(net_state(net, 0, 6), GOSSIP_ALIVE);
+    net->nodes[4].paused = false;
+    assert_true(net_run(net, net->now_us + 30 * (uint64_t)SECOND, the_oldest_agree));
+    agree_for_long(net, LIMIT);
+    net_finish(net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_youngest_are_refused_in_whatever_order_they_come),
+        cmocka_unit_test(test_halves_that_are_too_many_together_agree),
+        cmocka_unit_test(test_who_was_refused_is_let_in_when_there_is_room),
+        cmocka_unit_test(test_who_sleeps_gets_its_place_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
