@@ -258,11 +258,10 @@ void fetch_get(struct fetch *f, const char *path, struct slice lines, bool slow)
     const struct node_address *to = &f->pool->address;
     bool v6 = strchr(to->host, ':') != NULL;
     c->out.len = 0;
-    CHECK(buf_printf(&c->out,
-                     "GET %s HTTP/1.1\r\nHost: %s%s%s:%u\r\nUser-Agent: " FETCH_USER_AGENT
-                     "\r\n%.*s\r\n",
-                     path, v6 ? "[" : "", to->host, v6 ? "]" : "", to->port,
-                     SLICE_ARG(lines)) == 0);
+    CHECK(buf_printf(
+              &c->out,
+              "GET %s HTTP/1.1\r\nHost: %s%s%s:%u\r\nUser-Agent: " FETCH_USER_AGENT "\r\n%.*s\r\n",
+              path, v6 ? "[" : "", to->host, v6 ? "]" : "", to->port, SLICE_ARG(lines)) == 0);
     f->router[0] = '\0';
     f->slow = slow;
     f->addresses = 0;
