@@ -180,6 +180,15 @@ class Readme(unittest.TestCase):
         self.assertEqual(self.files(), files)
         self.assertNotIn("cluster.key", os.listdir(os.path.join(self.folder, "build")))
 
+    def test_its_settings_are_accepted(self):
+        for text in (text for language, text in fenced(self.page) if language == "yaml"):
+            path = os.path.join(self.folder, "settings.yaml")
+            with open(path, "w") as f:
+                f.write(text)
+            p = subprocess.run([os.path.join(BUILD, "grapevine"), "--check-config", "--config", path],
+                               capture_output=True, timeout=SECONDS)
+            self.assertEqual(p.returncode, 0, p.stderr.decode())
+
     def test_make_names_the_packages_that_are_missing(self):
         """Instead of what the compiler says of the first header that is not there."""
         self.copy()
