@@ -7,11 +7,11 @@
 #include "base/err.h"
 
 enum {
-    SWEEP_BUCKETS_MIN = 256,  /* per tick */
-    SWEEP_LAP_S = 600,        /* one lap of the whole table takes about this long */
-    TOKEN_ID_BYTES = 4,       /* as the chain counts them */
-    FLEET_REPLICAS_A_MS = 64, /* what all are believed to be like is worked out at most so often */
-    PREFIX_KEY_BLOCKS = 16,   /* what prefix_hash hashes: about 1,000 tokens */
+    SWEEP_BUCKETS_MIN = 256, /* per tick */
+    SWEEP_LAP_S = 600,       /* one lap of the whole table takes about this long */
+    TOKEN_ID_BYTES = 4,      /* as the chain counts them */
+    FLEET_EVERY_MS = 10,     /* how fast all are believed to be is worked out no more often */
+    PREFIX_KEY_BLOCKS = 16,  /* what prefix_hash hashes: about 1,000 tokens */
 };
 
 /* Believed until answers tell. */
@@ -364,7 +364,7 @@ int node_router_evaluate(struct node_router *r, const struct node_request *reque
     int err = candidates_find(r, request, excluded, now_ms);
     if (err != ERR_OK)
         return err;
-    if (r->fleet_stale && now_ms >= r->fleet_ms + r->replica_count / FLEET_REPLICAS_A_MS)
+    if (r->fleet_stale && now_ms >= r->fleet_ms + FLEET_EVERY_MS)
         node_router_fleet_believe(r, now_ms);
     *size = size_of(r, request);
     beliefs_refresh(r);
