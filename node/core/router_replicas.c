@@ -44,6 +44,7 @@ void node_router_registry_take(struct node_router *r)
             k->absent = k->told_absent = true;
             k->rkey = k->rkey_scraped = k->rkey_probed = row->rkey;
             r->replica_count++;
+            r->fleet_stale = true; /* it is believed to be like the others */
         }
         if (k->rkey != row->rkey)
             forget(k, row->rkey);

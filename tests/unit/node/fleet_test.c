@@ -243,6 +243,24 @@ static void an_engine_that_was_judged_slow_is_tried_again(void **state)
     linked_destroy(s.routers);
 }
 
+/* A new pod is believed to be like the fleet at once, not like the defaults for a while: those may
+ * be far too fast, and all would run there. */
+static void a_new_replica_is_like_the_fleet_at_once(void **state)
+{
+    (void)state;
+    struct service s;
+    start(&s, 1, 2, 1, 30);
+    run(&s, 20);
+    struct node_router *r = linked_router(s.routers, 0);
+    assert_int_equal(node_router_replica_add(r, SLICE("new"), NODE_ENGINE_VLLM), 2);
+    node_router_probed(r, 2, true, false, s.now_ms);
+    s.engines[2].tokens_per_s = 10000;
+    s.now_ms += 20;
+    send(&s, &s.clients[1]);
+    assert_between(r->replicas[2].tokens_per_s, 8000, 12500);
+    linked_destroy(s.routers);
+}
+
 static void one_stall_among_many_answers_moves_little(void **state)
 {
     (void)state;
@@ -288,6 +306,7 @@ int main(void)
         cmocka_unit_test(several_routers_starve_no_replica_either),
         cmocka_unit_test(a_slower_engine_is_known_after_a_few_answers),
         cmocka_unit_test(an_engine_that_was_judged_slow_is_tried_again),
+        cmocka_unit_test(a_new_replica_is_like_the_fleet_at_once),
         cmocka_unit_test(one_stall_among_many_answers_moves_little),
         cmocka_unit_test(beliefs_are_the_same_whatever_order_replicas_stand_in),
     };
