@@ -63,7 +63,7 @@ static double fleet_growth(const struct node_replica *replicas, unsigned count)
 {
     const struct node_replica *best = &replicas[0];
     for (unsigned i = 1; i < count; i++) {
-        if (!replicas[i].absent && replicas[i].pace.samples > best->pace.samples)
+        if (best->absent || (!replicas[i].absent && replicas[i].pace.samples > best->pace.samples))
             best = &replicas[i];
     }
     return best->step_growth;

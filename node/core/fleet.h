@@ -8,8 +8,8 @@
  *   replica   the median of its own samples and of the fleet's figure, which has NODE_FLEET_VOTES.
  *             Samples fade when no new ones come (learn.h), so a replica that was judged slow is
  *             tried again.
- *   nearly equal is equal: where few samples, or little, speak for a difference, a replica counts
- * as the fleet. The noise of measuring decides nothing between equal replicas.
+ *   nearly equal is equal: small differences, and those that rest on few samples, are ignored. The
+ *             noise of measuring decides nothing between equal replicas.
  */
 #ifndef NODE_CORE_FLEET_H
 #define NODE_CORE_FLEET_H

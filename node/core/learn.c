@@ -7,6 +7,8 @@
 
 /* How far one sample moves a speed that rests on many, in logarithms. */
 static const double move_max = 0.05;
+/* What is left of a sample when it counts no more. */
+static const double faded = 0.1;
 
 struct node_ratio node_ratio_of(double value, double weight, double horizon)
 {
@@ -58,8 +60,8 @@ double node_votes_median(struct node_vote *votes, unsigned count)
 
 unsigned node_speed_fresh(const struct node_speed *s, uint64_t now_ms)
 {
-    uint64_t faded = now_ms > s->at_ms ? (now_ms - s->at_ms) / NODE_SPEED_FADE_MS : 0;
-    return faded < s->fresh ? s->fresh - (unsigned)faded : 0;
+    double age_ms = now_ms > s->at_ms ? (double)(now_ms - s->at_ms) : 0;
+    return (unsigned)ceil(fmax(s->fresh * exp2(-age_ms / NODE_SPEED_HALF_MS) - faded, 0));
 }
 
 /* Makes room for a new last one. */
@@ -93,11 +95,24 @@ void node_speed_add(struct node_speed *s, double sample, uint64_t now_ms)
     s->at_ms = now_ms;
 }
 
+static void rest_on(struct node_speed *s, double value, uint64_t fresh, uint64_t now_ms)
+{
+    s->value = value;
+    s->at_ms = now_ms;
+    for (s->fresh = 0; s->fresh < NODE_SPEED_RECENT_MAX && s->fresh < fresh; s->fresh++)
+        s->recent[s->fresh] = (float)value;
+}
+
+void node_speed_set(struct node_speed *s, double value, uint64_t now_ms)
+{
+    s->samples++;
+    rest_on(s, value, node_speed_fresh(s, now_ms) + 1, now_ms);
+}
+
 void node_speed_hear(struct node_speed *s, double value, uint64_t samples, uint64_t now_ms)
 {
-    *s = (struct node_speed){.value = value, .samples = samples, .at_ms = now_ms};
-    while (s->fresh < NODE_SPEED_RECENT_MAX && s->fresh < samples)
-        s->recent[s->fresh++] = (float)value;
+    s->samples = samples;
+    rest_on(s, value, samples, now_ms);
 }
 
 struct node_line node_line_of(double a, double b, double x_typical, double horizon)

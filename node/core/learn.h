@@ -6,10 +6,10 @@
  * follows a replica that changes.
  *
  * struct node_speed: tokens or steps per second, without a prior. Its value is the upper median of
- * the last samples while these are few, so that one absurd sample (an engine's first answer, a
- * stall) says nothing and a level that is far from anybody's belief is known after three. Once it
+ * the last samples while these are few. One absurd sample (an engine's first answer, a stall)
+ * changes nothing; three that agree are believed, however far they are from the prior. Once it
  * rests on many, each sample moves it towards itself by at most a twentieth. Samples fade: without
- * new ones it comes to rest on fewer and fewer.
+ * new ones their number halves every NODE_SPEED_HALF_MS.
  *
  * struct node_line: least squares of y = a + b * x over fading sums. The prior is two points of the
  * believed line, which fade as samples come.
@@ -47,7 +47,7 @@ double node_votes_median(struct node_vote *votes, unsigned count);
 
 enum {
     NODE_SPEED_RECENT_MAX = 15,
-    NODE_SPEED_FADE_MS = 8000, /* without news it rests on one sample less each time */
+    NODE_SPEED_HALF_MS = 16000,
 };
 
 struct node_speed {
@@ -60,6 +60,8 @@ struct node_speed {
 
 /* `sample` must be > 0; otherwise it is ignored. */
 void node_speed_add(struct node_speed *s, double sample, uint64_t now_ms);
+/* One sample more made this of it: a fit through all of them. */
+void node_speed_set(struct node_speed *s, double value, uint64_t now_ms);
 /* Another router's value, which rests on so many samples. */
 void node_speed_hear(struct node_speed *s, double value, uint64_t samples, uint64_t now_ms);
 /* Samples that it rests on now. */

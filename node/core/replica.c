@@ -339,11 +339,14 @@ void node_replica_pace_add(struct node_replica *k, double context_tokens, double
         return;
     }
     double expected_s = grown / k->pace.value;
+    /* The line fades as its samples do. */
+    double fresh = (node_speed_fresh(&k->pace, now_ms) + 1.0) / NODE_SPEED_RECENT_MAX;
+    node_line_weigh(&k->pace_line, fmin(k->pace_line.w, fresh * pace_horizon));
     node_line_add(&k->pace_line, context_tokens,
                   fmin(fmax(step_s, expected_s / step_trust), expected_s * step_trust));
     double base_s, context_s;
     node_line_fit(&k->pace_line, step_growth_max / k->pace.value, &base_s, &context_s);
     base_s = fmax(base_s, context_s / step_growth_max);
-    node_speed_hear(&k->pace, 1 / base_s, k->pace.samples + 1, now_ms);
+    node_speed_set(&k->pace, 1 / base_s, now_ms);
     k->step_growth = context_s / base_s;
 }

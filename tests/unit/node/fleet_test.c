@@ -239,7 +239,7 @@ static void an_engine_that_was_judged_slow_is_tried_again(void **state)
     s.engines[0].tokens_per_s = 10000;
     uint64_t before_ms = s.now_ms;
     while (share(&s, 0, 40) < 0.35)
-        assert_true(s.now_ms < before_ms + 5 * 60 * 1000);
+        assert_true(s.now_ms < before_ms + 60 * 1000);
     linked_destroy(s.routers);
 }
 

@@ -102,7 +102,7 @@ static void speed_rests_on_less_the_longer_nothing_comes(void **state)
     for (unsigned i = 0; i < 100; i++)
         node_speed_add(&s, 500, 1000);
     assert_true(node_speed_fresh(&s, 1000) == NODE_SPEED_RECENT_MAX);
-    uint64_t later_ms = 1000 + (NODE_SPEED_RECENT_MAX - 1) * (uint64_t)NODE_SPEED_FADE_MS;
+    uint64_t later_ms = 1000 + 4 * (uint64_t)NODE_SPEED_HALF_MS;
     assert_true(node_speed_fresh(&s, later_ms) == 1);
     node_speed_add(&s, 10000, later_ms);
     assert_true(s.value == 10000 && s.fresh == 2);
@@ -111,6 +111,8 @@ static void speed_rests_on_less_the_longer_nothing_comes(void **state)
     assert_true(s.value == 700 && s.samples == 3 && s.fresh == 3);
     node_speed_add(&s, 800, later_ms);
     assert_near(s.value, 700, 1e-6);
+    node_speed_set(&s, 900, later_ms + NODE_SPEED_HALF_MS);
+    assert_true(s.value == 900 && s.samples == 5 && s.fresh == 3);
 }
 
 static void line_starts_at_its_prior(void **state)
