@@ -78,8 +78,8 @@ void gossip_rumour_refuse(struct gossip *g, struct peer *to)
     gossip_link_send(g, to, &packet);
 }
 
-/* It goes on alone, and asks to be let in again later: of several that are refused each would bring
- * the others back to those who refused them. */
+/* It goes on alone, and asks its seeds to be let in again later. Refused routers must not stay in
+ * touch: each would introduce the others again to the cluster that refused them. */
 void gossip_rumour_refused(struct gossip *g, const struct frame_full *f)
 {
     gossip_peer_refused(g, g->self->name, f->limit);

@@ -177,6 +177,8 @@ static void replica_learned(struct json_writer *w, const struct node_replica *k)
     json_key(w, "learned");
     json_object_begin(w);
     put_double(w, "prefill_tokens_per_s", k->tokens_per_s);
+    put_double(w, "prefill_tokens_per_s_measured", k->rate.value);
+    put_u64(w, "prefill_samples", k->rate.samples);
     put_double(w, "bytes_per_token", node_ratio_value(&k->bytes_per_token));
     put_double(w, "decode_step_ms", k->step_base_s * 1000);
     put_double(w, "decode_step_ns_per_context_token", k->step_context_s * 1e9);

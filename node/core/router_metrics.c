@@ -86,7 +86,8 @@ static struct crdt_load others(const struct context *c, const struct node_replic
       (double)others(c, k).prefill_tokens)                                                         \
     X(queue_seconds, "gauge", "Estimated time until the booked prefill is computed.",              \
       node_load_queue_s(c->r->bookings, &k->load, k->tokens_per_s, c->now_ms))                     \
-    X(prefill_tokens_per_second, "gauge", "Learned prefill rate.", k->tokens_per_s)                \
+    X(prefill_tokens_per_second, "gauge",                                                          \
+      "Believed prefill rate: its own, or the fleet's where that is as good.", k->tokens_per_s)    \
     X(bytes_per_token, "gauge", "Learned bytes of a prompt per token, of all prompts sent there.", \
       node_ratio_value(&k->bytes_per_token))                                                       \
     X(decode_step_seconds, "gauge", "Learned time of a decode step without context.",              \

@@ -19,14 +19,15 @@ struct admin_add {
     bool asked;
 };
 
-static void take(struct admin_add *a)
+/* `silent`: why its health is not known to be good; NULL: it is. */
+static void take(struct admin_add *a, const char *silent)
 {
     struct exchange *x = a->x;
     a->x = NULL;
     x->adding = NULL;
     int result = node_router_replica_wish(a->shell->router, slice_of_cstr(a->replica.name),
                                           NODE_REPLICA_ADD, a->replica.engine);
-    admin_answer_wish(x, a->replica.name, NODE_REPLICA_ADD, result);
+    admin_answer_wish(x, a->replica.name, NODE_REPLICA_ADD, result, silent);
 }
 
 static void refuse(struct admin_add *a)
@@ -46,24 +47,29 @@ static void refuse(struct admin_add *a)
 
 static void on_health(void *context, int err, bool refused, unsigned status, struct slice body)
 {
-    (void)refused;
-    (void)status;
     (void)body;
     struct admin_add *a = context;
+    char health[32];
+    (void)snprintf(health, sizeof health, "its health is %u", status);
     if (a->x == NULL)
         return;
     if (err == 0 && a->fetch.router[0] != '\0')
         refuse(a);
     else
-        take(a);
+        take(a, refused             ? "its port refuses connections"
+                : err != 0          ? err_text(err)
+                : status / 100 == 2 ? NULL
+                                    : health);
 }
 
 /* Asks once its name is looked up; takes it when time is up. */
 static void go_on(struct admin_add *a, uint64_t now)
 {
-    bool late = now >= a->until_ms || (!a->pool.resolving && a->pool.address_count == 0);
-    if (a->x != NULL && late)
-        take(a);
+    bool unknown = !a->pool.resolving && a->pool.address_count == 0;
+    if (a->x != NULL && unknown)
+        take(a, "its name is not known");
+    else if (a->x != NULL && now >= a->until_ms)
+        take(a, "no answer within two seconds");
     else if (a->x != NULL && !a->asked && !a->pool.resolving) {
         a->asked = true;
         fetch_get(&a->fetch, "/health", (struct slice){0}, false); /* which no engine protects */

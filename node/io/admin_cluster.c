@@ -262,13 +262,16 @@ void admin_answer_no_replica(struct exchange *x, const char *name)
 }
 
 void admin_answer_wish(struct exchange *x, const char *name, enum node_replica_wish wish,
-                       int result)
+                       int result, const char *silent)
 {
+    char ok[128] = "{\"ok\":true}";
     const char *verb = wish == NODE_REPLICA_ADD ? "added" : "removed";
     if (result >= 0) {
         log_event(x->shell->log, LOG_INFO, "replica_wish", LOG_CSTR("replica", name),
                   LOG_CSTR("wish", verb));
-        exchange_answer(x, 200, type_json, SLICE("{\"ok\":true}"), NULL, 0);
+        if (silent != NULL)
+            (void)snprintf(ok, sizeof ok, "{\"ok\":true,\"answers\":false,\"why\":\"%s\"}", silent);
+        exchange_answer(x, 200, type_json, slice_of_cstr(ok), NULL, 0);
     } else if (result == ERR_EXISTS) {
         exchange_answer(x, 200, type_json, SLICE("{\"ok\":true,\"already\":true}"), NULL, 0);
     } else if (result == ERR_NOT_FOUND) {
@@ -287,5 +290,5 @@ void admin_replica_remove(struct exchange *x, const struct http_head *head)
         return;
     int result = node_router_replica_wish(x->shell->router, slice_of_cstr(replica.name),
                                           NODE_REPLICA_REMOVE, replica.engine);
-    admin_answer_wish(x, replica.name, NODE_REPLICA_REMOVE, result);
+    admin_answer_wish(x, replica.name, NODE_REPLICA_REMOVE, result, NULL);
 }

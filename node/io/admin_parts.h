@@ -24,9 +24,10 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
 bool admin_read_replica(struct exchange *x, const struct http_head *head,
                         struct node_replica_option *out);
 void admin_answer_no_replica(struct exchange *x, const char *name);
-/* What node_router_replica_wish() returned. */
+/* What node_router_replica_wish() returned. `silent`: why the replica does not answer yet, in words
+ * that JSON may quote; NULL: it does, or nobody asked. */
 void admin_answer_wish(struct exchange *x, const char *name, enum node_replica_wish wish,
-                       int result);
+                       int result, const char *silent);
 
 /* GET /members, GET /convergence, POST /explain?all=1, POST and DELETE /replicas?replica=... */
 void admin_members(struct exchange *x, const struct http_head *head);

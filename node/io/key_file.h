@@ -1,7 +1,7 @@
 /* The API key that the router shows to replicas with its own questions (replica-api-key-file).
  *
  * The file is read at the start and then every KEY_FILE_INTERVAL_MS, by a thread of libuv's pool,
- * so that a file system that hangs holds nothing up. It is opened by its name each time: a link
+ * so that a file system that hangs holds up nothing but the exit. It is opened by its name each time: a link
  * that is swapped, as Kubernetes does with Secrets, is a new key. A file that cannot be used any
  * more leaves the key as it was, and the log says so once.
  *
