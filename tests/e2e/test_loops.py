@@ -196,7 +196,7 @@ class Added(Clustered):
             self.assertIn(name, self.names(r))
             said = json.loads(out)
             self.assertEqual((said["ok"], said["answers"]), (True, False), name)
-            self.assertRegex(said["why"], "refused|not known|within two seconds")
+            self.assertRegex(said["why"], "refuses|not known|within two seconds")
         engine = self.engine()
         self.assertEqual(json.loads(gvctl("add", engine.name, admin=r.admin_port)[1]), {"ok": True})
 
