@@ -96,6 +96,7 @@ void node_replica_found_router(struct node_replica *k, struct slice who)
 {
     k->probe_failures = 0;
     k->gone = false;
+    k->probes_refused = 0; /* the engine did, which was there before */
     k->health = NODE_HEALTH_ROUTER;
     k->router_len = (uint16_t)(who.len < NODE_ROUTER_NAME_MAX ? who.len : NODE_ROUTER_NAME_MAX);
     memcpy(k->router, who.at, k->router_len);

@@ -130,13 +130,16 @@ struct model_ask {
     struct asked asked[MODEL_LIST_AT_ONCE];
 };
 
-/* It does not list its models to the router, and may answer a client. */
+/* It does not list its models to the router, and may answer a client. What gets the client's key
+ * must be an engine that lives: a router in its place must not see it. */
 static bool wants_asking(const struct shell *shell, unsigned replica)
 {
     const struct node_router *r = shell->router;
-    return shell->pools[replica].shell != NULL && node_router_replica_present(r, replica) &&
-           (node_router_probes_refused(r, replica) >> NODE_PROBE_MODELS & 1) != 0 &&
-           node_router_replica_health(r, replica) != NODE_HEALTH_DOWN;
+    if (shell->pools[replica].shell == NULL || !node_router_replica_present(r, replica))
+        return false;
+    enum node_health health = node_router_replica_health(r, replica);
+    return (node_router_probes_refused(r, replica) >> NODE_PROBE_MODELS & 1) != 0 &&
+           health != NODE_HEALTH_DOWN && health != NODE_HEALTH_ROUTER;
 }
 
 static void ask_free(struct model_ask *ask)

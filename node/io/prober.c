@@ -79,6 +79,7 @@ static void found_router(struct probe *p)
     node_router_found_router(shell->router, p->replica, slice_of_cstr(who), shell_now_ms(shell));
     upstream_pool_flush(&shell->pools[p->replica]);
     p->was_up = false;
+    p->told_refused = false;
     if (p->told_router)
         return;
     p->told_router = true;
@@ -93,10 +94,6 @@ static void health_done(struct probe *p, int err, bool refused, unsigned status)
 {
     struct shell *shell = p->prober->shell;
     struct upstream_pool *pool = &shell->pools[p->replica];
-    if (err == 0 && p->fetch.router[0] != '\0') {
-        found_router(p);
-        return;
-    }
     node_router_probed(shell->router, p->replica, err == 0 && status / 100 == 2, refused,
                        shell_now_ms(shell));
     log_change(p, err != 0 ? err_text(err) : "unhealthy", status);
@@ -241,6 +238,10 @@ static void server_info_done(struct probe *p, int err, unsigned status, struct s
 static void on_done(void *context, int err, bool refused, unsigned status, struct slice body)
 {
     struct probe *p = context;
+    if (err == 0 && p->fetch.router[0] != '\0') {
+        found_router(p);
+        return;
+    }
     if (err == 0)
         note_access(p, status);
     switch (p->kind) {

@@ -6,7 +6,8 @@ import socket
 import subprocess
 import threading
 
-from lib import HOST, LIMIT, Case, Client, Engine, Router, answer, binary, closed_port, wait_for
+from lib import (HOST, LIMIT, Case, Client, Engine, Router, answer, answer_json, binary, closed_port,
+                 wait_for)
 from test_cluster import Clustered, gvctl
 
 CHAT = "/v1/chat/completions"
@@ -134,6 +135,36 @@ class Found(Case):
         self.assertEqual(self.client(one).post(CHAT, ASK).status, 200)
         self.assertNotIn("router", self.replica(one, "%s:%d" % (HOST, port)))
         self.assertEqual(len(one.events("replica_is_router")), 1)
+
+    def test_a_router_in_the_place_of_an_engine_sees_no_clients_key(self):
+        """The engine refused to list its models, so clients' keys were shown to it."""
+        def refuse(asked):
+            asked.send(answer_json({"error": "no"}, 403))
+        seen = []
+        def circle(asked):
+            seen.append(asked.get("authorization"))
+            asked.send(answer(403, b"", [("x-grapevine-router", "grapevine-00 zz")]))
+        key = [("Authorization", "Bearer clients")]
+        engine = self.engine()
+        engine.probes["/v1/models"] = refuse
+        r = self.router([engine], wait_up=False)
+        r.wait_event("replica_refuses_probes")
+        self.assertEqual(self.client(r).ask("GET", "/v1/models", headers=key).status, 403)
+        engine.stop()
+        other = Engine(port=engine.port)
+        for path in ("/health", "/metrics", "/v1/models", "/server_info"):
+            other.probes[path] = circle
+        r.wait_event("replica_is_router")
+        self.assertEqual(self.replica(r, engine.name)["probes_refused"], [])
+        got = self.client(r).ask("GET", "/v1/models", headers=key)
+        self.assertEqual((got.status, got.json["data"]), (200, []))
+        self.assertEqual(set(seen), {None})
+        # The next engine there refuses too: that is news.
+        other.stop()
+        engine = self.keep(Engine(port=engine.port))
+        engine.probes["/v1/models"] = refuse
+        r.wait_event("replica_refuses_probes", 2)
+        self.assertEqual(r.events("replica_takes_probes"), [])
 
     def test_a_router_that_is_its_own_replica_by_another_name(self):
         wire = Wire()
