@@ -133,7 +133,8 @@ static const char *path_of(enum node_probe kind)
 }
 
 /* Whether it lets the router ask. The log has one line for each change, and for each new key that
- * is refused as well. */
+ * is refused as well. An answer that is no refusal tells nothing of the paths that were refused
+ * before: they are asked again. */
 static void note_access(struct probe *p, unsigned status)
 {
     struct shell *shell = p->prober->shell;
@@ -141,7 +142,8 @@ static void note_access(struct probe *p, unsigned status)
     if (p->kind == NODE_PROBE_MODELS && !node_router_models_told(shell->router, p->replica))
         buf_clear(&p->models);
     bool refused = node_router_probes_refused(shell->router, p->replica) != 0;
-    if (refused == p->told_refused && (!refused || p->sent_key == p->told_key))
+    bool news = refused ? status == 401 || status == 403 : p->told_refused;
+    if (!news || (refused && p->told_refused && p->sent_key == p->told_key))
         return;
     p->told_refused = refused;
     p->told_key = p->sent_key;

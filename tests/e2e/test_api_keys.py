@@ -302,8 +302,15 @@ class WithAKey(KeyCase):
                              ["Bearer clients"] if key else [])
 
     def test_a_new_key_counts_without_a_restart(self):
+        self.new_key("vllm")
+
+    def test_a_new_key_counts_with_sglang(self):
+        """It refuses two questions, which are asked again one after the other."""
+        self.new_key("sglang")
+
+    def new_key(self, engine):
         """The file is a link to a link, as in a volume of Kubernetes, and the folder is swapped."""
-        sims = self.two()
+        sims = self.two("--engine", engine)
         for name, key in (("old", "sk-old"), ("new", KEY)):
             os.mkdir(os.path.join(self.folder, name))
             self.key_file(key, os.path.join(name, "key"))
@@ -314,6 +321,9 @@ class WithAKey(KeyCase):
         r = self.ready(sims, "--replica-api-key-file", path)
         for e in self.refused(r, 2):
             self.assertIn("does not take", e["want"])
+        if engine == "sglang":
+            wait_for(lambda: all(self.rows(r)[s.name]["probes_refused"] ==
+                                 ["/v1/models", "/server_info"] for s in sims), "both refused")
         os.symlink("new", data + ".tmp")
         os.rename(data + ".tmp", data)
         self.told(r, sims)
@@ -322,7 +332,8 @@ class WithAKey(KeyCase):
         # A key that does not fit any more: one more line each, and what was listed is not forgotten.
         os.symlink("old", data + ".tmp")
         os.rename(data + ".tmp", data)
-        self.refused(r, 4)
+        for e in self.refused(r, 4):
+            self.assertIn(e["status"], (401, 403))
         self.assertEqual(self.rows(r)[sims[0].name]["models"]["names"], ["m1"])
         c = self.client(r)
         for model in ("m1", "m2"):
