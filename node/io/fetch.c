@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "node/io/secret_file.h"
 #include "node/io/upstream.h"
 
 /* Outlives its fetch until libuv has closed it. */
@@ -13,9 +14,9 @@ struct fetch_connection {
     uv_write_t write;
     struct deadline deadline;
     struct fetch *fetch; /* NULL: closing */
-    struct buf out;
-    struct buf in;   /* the head, then the body */
-    struct buf body; /* unchunked */
+    struct buf out;      /* may hold an API key */
+    struct buf in;       /* the head, then the body */
+    struct buf body;     /* unchunked */
     bool connected;
     unsigned address; /* of the pool's */
     bool in_body;
@@ -30,7 +31,7 @@ struct fetch_connection {
 static void on_closed(uv_handle_t *handle)
 {
     struct fetch_connection *c = handle->data;
-    buf_free(&c->out);
+    io_secret_free(&c->out);
     buf_free(&c->in);
     buf_free(&c->body);
     free(c);
@@ -257,6 +258,8 @@ void fetch_get(struct fetch *f, const char *path, struct slice lines, bool slow)
     struct fetch_connection *c = f->connection != NULL ? f->connection : open_connection(f);
     const struct node_address *to = &f->pool->address;
     bool v6 = strchr(to->host, ':') != NULL;
+    if (c->out.at != NULL)
+        explicit_bzero(c->out.at, c->out.cap);
     c->out.len = 0;
     CHECK(buf_printf(
               &c->out,

@@ -1,4 +1,5 @@
-/* The API key that the router shows to replicas with its own questions (replica-api-key-file).
+/* The API key that the router shows to replicas with its own questions (replica-api-key-file):
+ * node/io/prober.h says with which.
  *
  * The file is read at the start and then every KEY_FILE_INTERVAL_MS, by a thread of libuv's pool,
  * so that a file system that hangs holds up nothing but the exit. It is opened by its name each time: a link

@@ -31,7 +31,9 @@ struct probe {
     bool told_router;       /* that it is no engine */
     bool told_refused;      /* that it refuses probes, in the log, */
     unsigned told_key;      /* with this version of the API key, */
-    unsigned sent_key;      /* and that which the probe under way carries */
+    unsigned sent_key;      /* and the one that was there when the probe under way began */
+    bool with_key;          /* the probe under way carries it */
+    bool health_wants_key;  /* it refused /health without one */
     bool metrics_missing;   /* told once */
     bool metrics_too_large; /* told once */
     bool models_too_large;  /* told once */
@@ -78,7 +80,7 @@ static void found_router(struct probe *p)
     fetch_router_text(&p->fetch, who, sizeof who);
     node_router_found_router(shell->router, p->replica, slice_of_cstr(who), shell_now_ms(shell));
     upstream_pool_flush(&shell->pools[p->replica]);
-    p->was_up = false;
+    p->was_up = p->health_wants_key = false;
     p->told_refused = false;
     if (p->told_router)
         return;
@@ -94,6 +96,8 @@ static void health_done(struct probe *p, int err, bool refused, unsigned status)
 {
     struct shell *shell = p->prober->shell;
     struct upstream_pool *pool = &shell->pools[p->replica];
+    if (err != 0)
+        p->health_wants_key = false; /* another may be there when it is back */
     node_router_probed(shell->router, p->replica, err == 0 && status / 100 == 2, refused,
                        shell_now_ms(shell));
     log_change(p, err != 0 ? err_text(err) : "unhealthy", status);
@@ -237,6 +241,18 @@ static void server_info_done(struct probe *p, int err, unsigned status, struct s
     (void)node_router_scraped(shell->router, p->replica, &scrape, shell_now_ms(shell));
 }
 
+/* It refused /health, which was asked without the key: the key is the answer, at once. */
+static bool wants_key(struct probe *p, unsigned status)
+{
+    struct shell *shell = p->prober->shell;
+    if (p->kind != NODE_PROBE_HEALTH || p->with_key || shell->replica_key == NULL ||
+        (status != 401 && status != 403))
+        return false;
+    p->health_wants_key = true;
+    p->due_ms[NODE_PROBE_HEALTH] = 0;
+    return true;
+}
+
 static void on_done(void *context, int err, bool refused, unsigned status, struct slice body)
 {
     struct probe *p = context;
@@ -244,6 +260,8 @@ static void on_done(void *context, int err, bool refused, unsigned status, struc
         found_router(p);
         return;
     }
+    if (err == 0 && wants_key(p, status))
+        return;
     if (err == 0)
         note_access(p, status);
     switch (p->kind) {
@@ -284,6 +302,8 @@ static uint64_t interval(const struct probe *p, enum node_probe kind)
     }
 }
 
+/* Engines leave /health open, and it is asked of whatever is at the address: the key goes with it
+ * only if it was refused. All else is asked only of what is healthy and no router. */
 static void begin(struct probe *p, enum node_probe kind, uint64_t now)
 {
     struct shell *shell = p->prober->shell;
@@ -293,7 +313,8 @@ static void begin(struct probe *p, enum node_probe kind, uint64_t now)
     struct buf lines;
     buf_init(&lines, 0);
     p->sent_key = p->prober->key_version;
-    if (shell->replica_key != NULL) {
+    p->with_key = shell->replica_key != NULL && (kind != NODE_PROBE_HEALTH || p->health_wants_key);
+    if (p->with_key) {
         struct slice key = key_file_key(shell->replica_key);
         CHECK(buf_printf(&lines, "Authorization: Bearer %.*s\r\n", SLICE_ARG(key)) == 0);
     }

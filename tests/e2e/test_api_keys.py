@@ -6,7 +6,7 @@ import os
 import tempfile
 import unittest
 
-from lib import Case, Client, answer, answer_json, chunk, request, wait_for
+from lib import Case, Client, Engine, answer, answer_json, chunk, request, wait_for
 from test_daemon import run
 
 CHAT = "/v1/chat/completions"
@@ -283,7 +283,7 @@ class WithAKey(KeyCase):
             self.assertNotIn(KEY.encode(), r.admin("GET", path).body)
         r.quiet()
 
-    def test_it_goes_with_every_probe_and_with_nothing_else(self):
+    def test_it_goes_with_every_probe_but_health_and_with_nothing_else(self):
         e = self.engine(models=("m",))
         seen = {}
         for path in ("/health", "/metrics", "/v1/models"):
@@ -295,11 +295,60 @@ class WithAKey(KeyCase):
             e.probes[path] = probe
         r = self.router([e], "--replica-api-key-file", self.key_file(KEY + " \r\n"))
         wait_for(lambda: all(seen.values()), "each probe")
+        self.assertEqual(set(seen.pop("/health")), {None})
         self.assertEqual({a for list in seen.values() for a in list}, {"Bearer " + KEY})
         for key in (None, "clients"):
             self.ask(self.client(r), "m", key=key)
             self.assertEqual(e.requests[-1].all("authorization"),
                              ["Bearer clients"] if key else [])
+
+    def test_it_goes_with_health_where_that_is_refused(self):
+        e = self.engine()
+        seen, open_now = [], []
+        def health(asked):
+            seen.append(asked.get("authorization"))
+            asked.send(answer(200 if open_now or seen[-1] == "Bearer " + KEY else 401, b""))
+        e.probes["/health"] = health
+        r = self.router([e], "--replica-api-key-file", self.key_file(),
+                        "--health-interval", "100ms")
+        r.wait_event("replica_up")
+        wait_for(lambda: len(seen) > 5, "more checks")
+        self.assertEqual(set(seen[1:]), {"Bearer " + KEY})
+        self.assertIsNone(seen[0])
+        for event in ("replica_refuses_probes", "replica_takes_probes", "replica_down"):
+            self.assertEqual(r.events(event), [])
+        # Another one in its place gets no key that it did not ask for.
+        e.stop()
+        r.wait_event("replica_down")
+        open_now.append(True)
+        del seen[:]
+        e = Engine(port=e.port)
+        self.keep(e).probes["/health"] = health
+        r.wait_event("replica_up", 2)
+        self.assertEqual(set(seen), {None})
+
+    def test_a_key_that_health_does_not_take_is_told(self):
+        e = self.engine()
+        e.probes["/health"] = lambda asked: asked.send(answer(401, b""))
+        r = self.router([e], "--replica-api-key-file", self.key_file(), wait_up=False)
+        told = r.wait_event("replica_refuses_probes")
+        self.assertEqual((told["path"], told["status"]), ("/health", 401))
+        self.assertIn("does not take", told["want"])
+        r.wait_event("replica_down")
+
+    def test_a_router_never_sees_it(self):
+        seen = []
+        def circle(asked):
+            seen.append(asked.get("authorization"))
+            asked.send(answer(401, b"", [("x-grapevine-router", "grapevine-00 zz")]))
+        e = self.engine()
+        for path in ("/health", "/metrics", "/v1/models", "/server_info"):
+            e.probes[path] = circle
+        r = self.router([e], "--replica-api-key-file", self.key_file(), "--health-interval",
+                        "100ms", wait_up=False)
+        wait_for(lambda: len(seen) > 3, "more checks")
+        self.assertEqual(len(r.events("replica_is_router")), 1)
+        self.assertEqual(set(seen), {None})
 
     def test_a_new_key_counts_without_a_restart(self):
         self.new_key("vllm")
