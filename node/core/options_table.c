@@ -158,8 +158,10 @@ static const struct node_option table[] = {
      .unit = "HOST:PORT",
      .group = "Endpoints",
      .help = "health, metrics, administration",
-     .more = "Serves `/healthz`, `/readyz`, `/metrics` and what `gvctl` asks for. Where other "
-             "machines reach it, give it an admin-token-file: without one they may only read."},
+     .more =
+         "Serves `/healthz`, `/readyz`, `/metrics` and what `gvctl` asks for. Where other "
+         "machines reach it, give it an admin-token-file: without one they may only read, and a "
+         "port that listens neither on loopback nor on all addresses takes no changes at all."},
     {.name = "admin-token-file",
      .type = NODE_TYPE_PATH,
      FIELD(admin_token_file),

@@ -75,19 +75,26 @@ static bool may_change(struct exchange *x, const struct http_head *head)
     const struct shell *shell = x->shell;
     if (shell->admin_token != NULL ? has_token(x, head) : node_host_is_loopback(x->client->peer))
         return true;
-    log_event(shell->log, LOG_WARN, "admin_refused", LOG_CSTR("from", x->client->peer),
+    const char *peer = x->client->peer;
+    if (slice_starts_with(slice_of_cstr(peer), SLICE("::ffff:")) && strchr(peer, '.') != NULL)
+        peer += strlen("::ffff:"); /* IPv4 at an IPv6 port */
+    log_event(shell->log, LOG_WARN, "admin_refused", LOG_CSTR("from", peer),
               LOG_CSTR("path", x->path), LOG_BOOL("token", shell->admin_token != NULL));
     if (shell->admin_token != NULL)
         exchange_answer_error(x, 401, "AuthenticationError", slice_of("", 0),
                               "This call changes state and needs the admin token: gvctl "
                               "--token-file FILE, or the header Authorization: Bearer TOKEN.");
     else
-        exchange_answer_error(x, 403, "PermissionDeniedError", slice_of("", 0),
-                              "This call changes state and comes from %s. A router without an "
-                              "admin token takes changes from loopback alone: call it on its own "
-                              "machine by 127.0.0.1, or start it with admin-token-file and give "
-                              "the token (gvctl --token-file FILE).",
-                              x->client->peer);
+        exchange_answer_error(
+            x, 403, "PermissionDeniedError", slice_of("", 0),
+            "This call changes state and comes from %s. A router without an admin token takes "
+            "changes from loopback alone%s start it with admin-token-file and give the token "
+            "(gvctl --token-file FILE).",
+            peer,
+            shell->admin_on_loopback
+                ? ": call it on its own machine by 127.0.0.1, or"
+                : ", and the admin port of this one does not listen there, so it takes no changes "
+                  "at all:");
     return false;
 }
 

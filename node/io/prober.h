@@ -6,9 +6,9 @@
  * answers that have been silent for a while are ended, because a killed engine leaves them hanging.
  * One that a router answers is no engine: it gets no requests, which would go in a circle.
  *
- * Probes carry the API key of replica-api-key-file, where there is one; /health carries it only to a
- * replica that refused it without. A replica that refuses probes (401, 403) is told in the log, once
- * for each change.
+ * Probes carry the API key of replica-api-key-file, where there is one; /health carries it only to
+ * a replica that refused it without. A replica that refuses probes (401, 403) is told in the log,
+ * once for each change.
  */
 #ifndef NODE_IO_PROBER_H
 #define NODE_IO_PROBER_H

@@ -105,10 +105,26 @@ static void on_connection(uv_stream_t *stream, int status)
     }
 }
 
-static bool is_loopback(const struct sockaddr *address)
+/* What others may do on the admin port without a token; nothing to say if they do not reach it. */
+static void judge_admin_port(struct shell *shell, const struct sockaddr *bound,
+                             const struct node_address *at)
 {
     char host[INET6_ADDRSTRLEN];
-    return uv_ip_name(address, host, sizeof host) == 0 && node_host_is_loopback(host);
+    bool read = uv_ip_name(bound, host, sizeof host) == 0;
+    bool loopback = read && node_host_is_loopback(host);
+    shell->admin_on_loopback = loopback || (read && node_host_is_any(host));
+    if (shell->admin_token != NULL || loopback)
+        return;
+    log_event(shell->log, LOG_WARN, "admin_without_token", LOG_CSTR("host", at->host),
+              LOG_CSTR("effect", shell->admin_on_loopback
+                                     ? "whoever reaches it may read; changes are taken from "
+                                       "loopback alone"
+                                     : "whoever reaches it may read; it takes no changes at all, "
+                                       "for it does not listen on loopback"),
+              LOG_CSTR("want", shell->admin_on_loopback
+                                   ? "admin-token-file, or an admin-listen of 127.0.0.1"
+                                   : "admin-token-file, or an admin-listen of 127.0.0.1 or "
+                                     "0.0.0.0"));
 }
 
 static int listen_on(struct shell *shell, enum shell_port port, const struct node_address *address)
@@ -145,12 +161,8 @@ static int listen_on(struct shell *shell, enum shell_port port, const struct nod
     log_event(shell->log, LOG_INFO, "listening",
               LOG_CSTR("port_of", port == SHELL_PORT_CLIENT ? "clients" : "admin"),
               LOG_CSTR("host", l->bound.host), LOG_UINT("port", l->bound.port));
-    if (port == SHELL_PORT_ADMIN && shell->admin_token == NULL &&
-        !is_loopback((const struct sockaddr *)&name))
-        log_event(shell->log, LOG_WARN, "admin_without_token", LOG_CSTR("host", l->bound.host),
-                  LOG_CSTR("effect", "whoever reaches it may read; changes are taken from loopback "
-                                     "alone"),
-                  LOG_CSTR("want", "admin-token-file, or an admin-listen of 127.0.0.1"));
+    if (port == SHELL_PORT_ADMIN)
+        judge_admin_port(shell, (const struct sockaddr *)&name, &l->bound);
     return 0;
 }
 

@@ -130,6 +130,7 @@ struct shell {
     uint64_t log_flushed_ms;
     int exit_code;
     char *admin_token;            /* NULL: none is asked for */
+    bool admin_on_loopback;       /* the admin port listens there, or on all addresses */
     struct key_file *replica_key; /* borrowed; NULL: probes carry no API key */
 
     /* Time limits, one queue each. */

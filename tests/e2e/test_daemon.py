@@ -225,7 +225,10 @@ class AdminOffLoopback(Case):
                              [(x["name"], x["health"], x["wish"]) for x in after])
             self.assertEqual({x["path"] for x in r.events("admin_refused")},
                              {path.partition("?")[0] for _, path in self.CHANGES})
-            self.assertIn(self.outside, r.events("admin_refused")[0]["from"])
+            self.assertEqual(r.events("admin_refused")[0]["from"], self.outside)
+            self.assertIn("comes from %s." % self.outside, got.json["error"]["message"])
+            self.assertIn("by 127.0.0.1", got.json["error"]["message"])
+            self.assertIn("from loopback alone", warned["effect"])
             for path in ("/healthz", "/readyz", "/metrics", "/replicas", "/config"):
                 self.assertEqual(self.call(self.outside, r, "GET", path).status, 200, path)
             code, _, err = run("gvctl", "--admin", "http://%s:%d" % (self.outside, r.admin_port),
@@ -233,6 +236,19 @@ class AdminOffLoopback(Case):
             self.assertEqual((code, "admin-token-file" in err, "(403)" in err), (1, True, True))
             # On the second router 127.0.0.1 comes as ::ffff:127.0.0.1.
             self.assertEqual(r.admin("POST", "/drain?replica=" + e.name, b"").status, 200)
+
+    def test_a_port_off_loopback_takes_no_changes_without_a_token(self):
+        e = self.engine()
+        r = self.router([e], "--admin-listen", self.outside + ":0")
+        warned = r.wait_event("admin_without_token")
+        self.assertIn("no changes at all", warned["effect"])
+        self.assertIn("admin-token-file", warned["want"])
+        got = self.call(self.outside, r, "POST", "/drain?replica=" + e.name)
+        self.assertEqual(got.status, 403)
+        message = got.json["error"]["message"]
+        self.assertIn("takes no changes at all: start it with admin-token-file", message)
+        self.assertNotIn("127.0.0.1", message)
+        self.assertEqual(self.call(self.outside, r, "GET", "/replicas").status, 200)
 
     def test_the_token_is_asked_of_everybody(self):
         e = self.engine()
