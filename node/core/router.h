@@ -85,6 +85,7 @@ struct node_router_config {
     double bytes_per_token;      /* until it is learned from usage */
     double load_bound;           /* prefix_hash: a replica takes at most this times the mean load */
     uint32_t probe_failures_max; /* failed probes in a row until a replica is down; 0: 3 */
+    bool probes_have_key;        /* probes carry an API key: said to operators, nothing else */
     bool replicated;             /* there are other routers: what is news is queued for them */
     uint64_t self;               /* this router: gossip_node_id() of its name */
     uint64_t wall_ms, now_ms; /* wall clock and monotonic clock at the same moment, now; 0, 0: the

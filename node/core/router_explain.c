@@ -246,6 +246,8 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
             json_cstr(w, paths[i]);
     }
     json_array_end(w);
+    json_key(w, "api_key"); /* whether the router has one to show */
+    json_bool(w, r->config.probes_have_key);
     json_key(w, "models");
     json_object_begin(w);
     struct names names = {.w = w};

@@ -32,16 +32,14 @@ static const char *source_of(const json_t *replica)
     return strcmp(text_of(replica, "wish"), "added") == 0 ? "added" : "heard";
 }
 
-/* What it serves: so many models by its own list, "2?" by clients' answers, "-" if nothing is
- * known. One that refuses the router is what to see first. */
+/* What it serves: so many models by its own list, "2?" by clients' answers. Where nothing is known:
+ * "refused" if it refuses to tell, else "-". */
 static const char *models_of(const json_t *replica, char out[16])
 {
     const json_t *models = json_object_get(replica, "models");
     const char *from = text_of(models, "from");
-    if (json_array_size(json_object_get(replica, "probes_refused")) > 0)
-        return "refused";
     if (strcmp(from, "engine") != 0 && number_of(models, "count") < 1)
-        return "-";
+        return json_array_size(json_object_get(replica, "probes_refused")) > 0 ? "refused" : "-";
     (void)snprintf(out, 16, "%.0f%s", number_of(models, "count"),
                    strcmp(from, "engine") == 0 ? "" : "?");
     return out;
@@ -52,7 +50,7 @@ static void show_refusing(const json_t *list)
 {
     size_t i, j;
     const json_t *r, *path;
-    bool any = false;
+    bool any = false, has_key = false;
     json_array_foreach(list, i, r)
     {
         const json_t *paths = json_object_get(r, "probes_refused");
@@ -66,10 +64,13 @@ static void show_refusing(const json_t *list)
         const json_t *models = json_object_get(r, "models");
         printf(" (401 or 403); models learned from clients: %.0f\n", number_of(models, "count"));
         any = true;
+        has_key = json_is_true(json_object_get(r, "api_key"));
     }
     if (any)
-        printf("Give the router the engines' API key: --replica-api-key-file FILE. It is read anew "
-               "when it changes.\n");
+        printf("%s The file is read anew when it changes.\n",
+               has_key ? "The key in replica-api-key-file is not taken: write the engines' API key "
+                         "there."
+                       : "Give the router the engines' API key: --replica-api-key-file FILE.");
 }
 
 static void show_routers(const json_t *list)
@@ -116,8 +117,9 @@ int show_replicas(struct slice text)
     show_refusing(list);
     printf(
         "\n"
-        "MODELS: as many as the engine lists; 2? were learned from clients' requests; - none is "
-        "known.\n"
+        "MODELS: as many as the engine lists; 2? were learned from clients' requests; refused: the "
+        "engine\n"
+        "refuses to tell (401 or 403) and none is known; - none is known.\n"
         "FROM: configured here, added at run time (gvctl add), or heard of from a router that has\n"
         "it configured. CHOSEN: by this router alone. OTHERS': requests of other routers under "
         "way\n"

@@ -49,6 +49,14 @@ class KeyCase(Case):
         return wait_for(lambda: len(r.events("replica_refuses_probes")) >= n and
                         r.events("replica_refuses_probes"), "%d refusals" % n)
 
+    def shown(self, r):
+        """The column MODELS of gvctl replicas, and all of its text."""
+        status, out, err = run("gvctl", "--admin", "http://127.0.0.1:%d" % r.admin_port, "replicas")
+        self.assertEqual(status, 0, err)
+        rows = [line.split() for line in out.partition("\n\n")[0].splitlines()]
+        at = rows[0].index("MODELS")
+        return {row[0]: row[at] for row in rows[1:]}, out
+
     def rows(self, r):
         return {row["name"]: row for row in r.admin("GET", "/replicas").json}
 
@@ -104,11 +112,10 @@ class WithoutAKey(KeyCase):
         self.assertEqual(self.ask(self.client(r), "m2").status, 200)
         self.assertEqual(len(r.events("replica_refuses_probes")), 2)
         self.assertEqual(r.events("replica_metrics_unknown"), [])
-        status, out, _ = run("gvctl", "--admin", "http://127.0.0.1:%d" % r.admin_port, "replicas")
-        self.assertEqual(status, 0)
-        lines = out.decode() if isinstance(out, bytes) else out
-        self.assertIn("refused", [l for l in lines.splitlines() if l.startswith(sims[0].name)][0])
-        self.assertIn("--replica-api-key-file", lines)
+        column, out = self.shown(r)
+        self.assertEqual([column[s.name] for s in sims], ["refused", "1?"])
+        self.assertIn("Give the router the engines' API key: --replica-api-key-file FILE.", out)
+        self.assertIn("refused: the engine\nrefuses to tell", out)
 
     def test_models_are_listed_with_the_clients_key(self):
         sims = self.two()
@@ -370,6 +377,10 @@ class WithAKey(KeyCase):
         r = self.ready(sims, "--replica-api-key-file", path)
         for e in self.refused(r, 2):
             self.assertIn("does not take", e["want"])
+        column, out = self.shown(r)
+        self.assertEqual([column[s.name] for s in sims], ["refused"] * 2)
+        self.assertIn("The key in replica-api-key-file is not taken", out)
+        self.assertNotIn("Give the router", out)
         if engine == "sglang":
             wait_for(lambda: all(self.rows(r)[s.name]["probes_refused"] ==
                                  ["/v1/models", "/server_info"] for s in sims), "both refused")
@@ -383,6 +394,7 @@ class WithAKey(KeyCase):
         os.rename(data + ".tmp", data)
         for e in self.refused(r, 4):
             self.assertIn(e["status"], (401, 403))
+        self.assertEqual([self.shown(r)[0][s.name] for s in sims], ["1?"] * 2)
         self.assertEqual(self.rows(r)[sims[0].name]["models"]["names"], ["m1"])
         c = self.client(r)
         for model in ("m1", "m2"):
