@@ -2,9 +2,11 @@
  * and those that came from the cache. Only answers that told both are in it, so the share served
  * from cache is the one sum by the other, never above 1.
  *
- * Rows are made for models that engines list (node/core/model.h), one for each replica that has
- * answered with it, NODE_ANSWERED_ROWS_MAX at most; beyond that, and where the model is not known,
- * a replica's answers count in its row without a name, for which there is always room.
+ * Rows are made for models that a replica has listed, to the router or to a client (`listed` in
+ * node/core/model.h), one for each replica that has answered with it, NODE_ANSWERED_ROWS_MAX at
+ * most. They are never given back. Beyond that, and for names that are known from clients'
+ * requests alone, a replica's answers count in its row without a name, for which there is always
+ * room.
  */
 #ifndef NODE_CORE_ANSWERED_H
 #define NODE_CORE_ANSWERED_H

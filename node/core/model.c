@@ -172,10 +172,12 @@ int node_models_set(struct node_models *m, unsigned replica, const struct slice 
         unsigned number = row_find(m, ids[i]);
         if (number == ROW_NONE)
             number = row_add(m, ids[i]);
-        if (number == ROW_NONE)
+        if (number == ROW_NONE) {
             result = ERR_FULL;
-        else
-            node_replica_set_add(&m->rows[number].serving, replica);
+            continue;
+        }
+        m->rows[number].listed = true;
+        node_replica_set_add(&m->rows[number].serving, replica);
     }
     return result;
 }
@@ -236,6 +238,14 @@ void node_models_learn(struct node_models *m, unsigned replica, struct slice nam
         number = row_add(m, name);
     if (number != ROW_NONE) /* full of what engines list: learned again with the next answer */
         node_replica_set_add(&m->rows[number].serving, replica);
+}
+
+void node_models_learn_listed(struct node_models *m, unsigned replica, struct slice name)
+{
+    node_models_learn(m, replica, name);
+    unsigned number = row_find(m, name);
+    if (number != ROW_NONE)
+        m->rows[number].listed = true;
 }
 
 void node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms)

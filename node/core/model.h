@@ -55,6 +55,7 @@ struct node_model {
     struct node_ratio bytes_per_token; /* of prompts, as the chain counts bytes */
     struct node_ratio output_tokens;   /* per answer */
     uint64_t bytes_samples;            /* own ones */
+    bool listed;                       /* a replica has listed it: no client made the name up */
     uint16_t name_len;                 /* 0: an unused row */
     char name[NODE_MODEL_NAME_MAX];
 };
@@ -90,6 +91,8 @@ bool node_models_told(const struct node_models *m, unsigned replica);
 
 /* What a client's request taught of a replica that has not told; nothing for one that has. */
 void node_models_learn(struct node_models *m, unsigned replica, struct slice name);
+/* The same of a list that the replica gave a client. */
+void node_models_learn_listed(struct node_models *m, unsigned replica, struct slice name);
 void node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms);
 /* Takes those of `count` replicas that lately denied the model out of the set. */
 void node_models_denied_remove(const struct node_models *m, struct slice name, unsigned count,

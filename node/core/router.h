@@ -229,9 +229,11 @@ void node_router_probe_answered(struct node_router *r, unsigned replica, enum no
 unsigned node_router_probes_refused(const struct node_router *r, unsigned replica);
 
 /* A client's request for the model, at a replica that has not told its models, went well; or got
- * the answer that the model is unknown there. This router alone learns of it. SGLang takes any
- * name, so that its answers teach nothing. */
+ * the answer that the model is unknown there; or a list that it gave a client has the model. This
+ * router alone learns of it. SGLang takes any name, so that its answers teach nothing; its lists
+ * do. */
 void node_router_model_served(struct node_router *r, unsigned replica, struct slice model);
+void node_router_model_listed(struct node_router *r, unsigned replica, struct slice model);
 void node_router_model_denied(struct node_router *r, unsigned replica, struct slice model,
                               uint64_t now_ms);
 /* Whether at least one replica is up, not draining and not asleep: a probe has found it so. Before

@@ -143,14 +143,17 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
     replica->predicted.cached_tokens += e->work.cached_tokens;
 }
 
+/* Under the model's name only where an engine listed it: some engines answer for whatever name a
+ * client makes up, and a row is never given back. */
 static void count_answered(struct node_router *r, const struct node_work *work,
                            const struct node_usage *usage)
 {
     if (usage->prompt_tokens <= 0 || usage->cached_tokens < 0)
         return;
     const struct node_model *model = node_models_row_at(r->models, work->model);
-    node_answered_add(r->answered, work->replica, slice_of(model->name, model->name_len),
-                      (uint64_t)usage->prompt_tokens, (uint64_t)usage->cached_tokens);
+    struct slice name = model->listed ? slice_of(model->name, model->name_len) : SLICE("");
+    node_answered_add(r->answered, work->replica, name, (uint64_t)usage->prompt_tokens,
+                      (uint64_t)usage->cached_tokens);
 }
 
 static void compare_ttft(struct node_replica *replica, const struct node_booking_entry *e)

@@ -1,6 +1,6 @@
 /* Prometheus text (exposition format 0.0.4). Labels are names of configured replicas, of models
- * that engines list (node/core/answered.h has their limit) and words of this file, so the number of
- * series is bounded. One table row per metric. */
+ * that engines list (node/core/answered.h has their limit; never names that only clients used) and
+ * words of this file, so the number of series is bounded. One table row per metric. */
 #include <inttypes.h>
 
 #include "base/check.h"

@@ -240,6 +240,12 @@ void node_router_model_served(struct node_router *r, unsigned replica, struct sl
         node_models_learn(r->models, replica, model);
 }
 
+void node_router_model_listed(struct node_router *r, unsigned replica, struct slice model)
+{
+    CHECK(replica < r->replica_count);
+    node_models_learn_listed(r->models, replica, model);
+}
+
 void node_router_model_denied(struct node_router *r, unsigned replica, struct slice model,
                               uint64_t now_ms)
 {

@@ -197,7 +197,7 @@ static void learn(struct model_ask *ask, unsigned replica, struct slice body)
         return;
     prober_engine_found(shell, replica, list.engine);
     for (unsigned i = 0; i < list.count; i++)
-        node_router_model_served(shell->router, replica, list.ids[i]);
+        node_router_model_listed(shell->router, replica, list.ids[i]);
     if (node_models_parse(body, merge_model, &ask->merge) == 0)
         ask->answered++;
 }

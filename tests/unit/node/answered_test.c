@@ -180,12 +180,59 @@ static void answered_tokens_have_one_denominator(void **state)
     node_router_destroy(r);
 }
 
+static void answer(struct node_router *r, const char *model)
+{
+    struct node_request request = {
+        .model = slice_of_cstr(model), .body_bytes = 4000, .replica_wanted = -1};
+    struct node_usage usage = {1000, 600, 5};
+    struct node_decision d;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    node_router_model_served(r, d.replica, request.model);
+    node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, START_MS + 10);
+}
+
+/* An engine that does not list its models to the router may take any name; rows stay for good. */
+static void names_that_clients_make_up_take_no_rows(void **state)
+{
+    (void)state;
+    struct node_router *r = make_router();
+    for (unsigned turn = 0; turn < 2; turn++) {
+        for (unsigned i = 0; i < NODE_ANSWERED_ROWS_MAX + 4; i++) {
+            char name[16];
+            (void)snprintf(name, sizeof name, "made-up-%u", i);
+            node_router_model_served(r, 0, slice_of_cstr(name));
+            answer(r, name);
+        }
+    }
+    node_router_model_listed(r, 0, SLICE("real")); /* to a client */
+    answer(r, "real");
+    node_router_replica_engine_set(r, 0, NODE_ENGINE_SGLANG);
+    node_router_model_listed(r, 0, SLICE("of SGLang"));
+    answer(r, "of SGLang");
+    struct slice told = SLICE("told");
+    assert_int_equal(node_router_models(r, 0, &told, 1), ERR_OK); /* to the router */
+    answer(r, "told");
+    struct buf text = {0};
+    assert_int_equal(node_router_metrics(r, START_MS, &text), ERR_OK);
+    assert_int_equal(buf_append_char(&text, '\0'), ERR_OK);
+    assert_null(strstr(text.at, "made-up"));
+    static const char *const wanted[] = {"model=\"real\"} 1000\n", "model=\"of SGLang\"} 1000\n",
+                                         "model=\"told\"} 1000\n",
+                                         "prompt_tokens_total{replica=\"host-0:8000\"} 8200000\n"};
+    for (unsigned i = 0; i < ARRAY_LEN(wanted); i++)
+        assert_non_null(strstr(text.at, wanted[i]));
+    buf_free(&text);
+    node_router_check(r);
+    node_router_destroy(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_sum_up_per_replica_and_model),
         cmocka_unit_test(no_more_is_cached_than_there_was),
         cmocka_unit_test(answered_tokens_have_one_denominator),
+        cmocka_unit_test(names_that_clients_make_up_take_no_rows),
         cmocka_unit_test(beyond_the_limit_a_replica_has_one_row_without_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
