@@ -295,6 +295,20 @@ static void ask_replicas(struct exchange *x, const struct http_head *head, struc
 
 /* --- the answer ------------------------------------------------------------------------------ */
 
+static const char no_list[] =
+    "No replica has listed its models to the router yet. Try again when an engine is up: "
+    "`gvctl replicas` shows them.";
+
+/* A list may be empty. */
+static bool any_told(const struct shell *shell)
+{
+    for (unsigned i = 0; i < shell->pool_count; i++) {
+        if (prober_models(shell, i).len > 0)
+            return true;
+    }
+    return false;
+}
+
 void model_list_answer(struct exchange *x, const struct http_head *head, struct slice encoded_id,
                        bool one)
 {
@@ -317,6 +331,8 @@ void model_list_answer(struct exchange *x, const struct http_head *head, struct 
         exchange_answer_error(x, 500, "InternalServerError", slice_of("", 0), "%s", err_text(err));
     else if (must_ask && (!one || m.list.count == 0))
         ask_replicas(x, head, wanted);
+    else if (!any_told(shell))
+        exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0), "%s", no_list);
     else
         answer_merged(x, &m);
     buf_free(&m.out);

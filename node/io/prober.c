@@ -27,6 +27,7 @@ struct probe {
     uint64_t due_ms[NODE_PROBES];
     bool active; /* the replica is in use */
     bool was_up;
+    bool models_asked;      /* an answer to /v1/models came, or none in time */
     bool told_down;         /* that it is down, in the log */
     bool told_router;       /* that it is no engine */
     bool told_refused;      /* that it refuses probes, in the log, */
@@ -59,9 +60,9 @@ static void log_change(struct probe *p, const char *reason, unsigned status)
     if (up && !p->was_up) {
         p->was_up = true;
         p->told_down = p->told_router = false;
-        p->due_ms[NODE_PROBE_MODELS] = 0;
-        p->due_ms[NODE_PROBE_METRICS] = 0;
-        p->due_ms[NODE_PROBE_SERVER_INFO] = 0;
+        p->due_ms[NODE_PROBE_MODELS] = 0; /* first: readiness waits for it */
+        p->due_ms[NODE_PROBE_METRICS] = 1;
+        p->due_ms[NODE_PROBE_SERVER_INFO] = 1;
         log_event(shell->log, LOG_INFO, "replica_up", LOG_STR("replica", name));
     } else if (health == NODE_HEALTH_DOWN && !p->told_down) {
         p->was_up = false;
@@ -210,6 +211,7 @@ static void metrics_done(struct probe *p, int err, unsigned status, struct slice
 static void models_done(struct probe *p, int err, unsigned status, struct slice body)
 {
     struct shell *shell = p->prober->shell;
+    p->models_asked = true;
     if (err == ERR_LIMIT)
         too_large(p, &p->models_too_large, "/v1/models");
     if (err != 0 || status != 200)
@@ -253,6 +255,8 @@ static bool wants_key(struct probe *p, unsigned status)
     return true;
 }
 
+static void begin(struct probe *p, enum node_probe kind, uint64_t now);
+
 static void on_done(void *context, int err, bool refused, unsigned status, struct slice body)
 {
     struct probe *p = context;
@@ -264,9 +268,12 @@ static void on_done(void *context, int err, bool refused, unsigned status, struc
         return;
     if (err == 0)
         note_access(p, status);
+    bool was_up = p->was_up;
     switch (p->kind) {
     case NODE_PROBE_HEALTH:
         health_done(p, err, refused, status);
+        if (p->was_up && !was_up)
+            begin(p, NODE_PROBE_MODELS, shell_now_ms(p->prober->shell));
         break;
     case NODE_PROBE_METRICS:
         metrics_done(p, err, status, body);
@@ -423,6 +430,17 @@ void prober_stop(struct shell *shell)
         prober_end(shell, i);
     free(shell->prober);
     shell->prober = NULL;
+}
+
+bool prober_models_asked(const struct shell *shell)
+{
+    for (unsigned i = 0; i < shell->pool_count; i++) {
+        const struct probe *p = &shell->prober->probes[i];
+        if (p->active && p->models_asked &&
+            node_router_replica_health(shell->router, i) == NODE_HEALTH_UP)
+            return true;
+    }
+    return false;
 }
 
 struct slice prober_models(const struct shell *shell, unsigned replica)

@@ -363,7 +363,10 @@ const char *shell_not_ready(const struct shell *shell)
         return "draining";
     if (!io_gossip_ready(shell))
         return "joining: the state of the other routers is not here yet";
-    return node_router_ready(shell->router) ? NULL : "no replica is up";
+    if (!node_router_ready(shell->router))
+        return "no replica is up";
+    /* Who waits for it asks for the models next, or sends requests that name one. */
+    return prober_models_asked(shell) ? NULL : "no replica has been asked for its models yet";
 }
 
 /* Beyond the limit on open files libuv closes what it accepts, and tells nobody. */

@@ -601,7 +601,7 @@ class Router(Process):
         wait_for(lambda: len({e["replica"] for e in self.events("replica_up")}) >= n,
                  "%d replicas up" % n)
         wanted = {m for r in self.replicas if isinstance(r, Engine) for m in r.models}
-        wait_for(lambda: wanted <= {m["id"] for m in self.get("/v1/models").json["data"]},
+        wait_for(lambda: wanted <= {m["id"] for m in self.get("/v1/models").json.get("data", [])},
                  "models of the replicas")
 
     def get(self, path, port=None):

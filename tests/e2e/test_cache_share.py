@@ -75,7 +75,7 @@ class Share(Case):
     def test_the_counters_are_what_the_engines_told(self):
         engines = {"a": self.sim(*FAST, "--model", "a"), "b": self.sim(*FAST, "--model", "b")}
         r = self.router([e.url for e in engines.values()], wait_up=False)
-        wait_for(lambda: {"a", "b"} <= {m["id"] for m in r.get("/v1/models").json["data"]},
+        wait_for(lambda: {"a", "b"} <= {m["id"] for m in r.get("/v1/models").json.get("data", [])},
                  "the models")
         wanted = {"prompt": {}, "cached": {}}
         for model, engine in engines.items():
@@ -105,7 +105,7 @@ class Share(Case):
     def test_natively_sglang_always_tells(self):
         e = self.sim(*FAST, "--engine", "sglang", "--model", "sim")
         r = self.router([e.url], wait_up=False)
-        wait_for(lambda: {m["id"] for m in r.get("/v1/models").json["data"]} == {"sim"}, "models")
+        wait_for(lambda: {m["id"] for m in r.get("/v1/models").json.get("data", [])} == {"sim"}, "models")
         told = []
         for _ in range(2):
             got = self.ask(r, "/generate", {"text": PROMPT,
@@ -122,7 +122,7 @@ class Share(Case):
     def test_a_replica_that_is_removed_goes_from_the_metric(self):
         e = self.sim(*FAST)
         r = self.router([e.url], wait_up=False)
-        wait_for(lambda: {m["id"] for m in r.get("/v1/models").json["data"]} == {"sim"}, "models")
+        wait_for(lambda: {m["id"] for m in r.get("/v1/models").json.get("data", [])} == {"sim"}, "models")
         self.ask(r, CHAT, chat([message("user", PROMPT)]))
         r.quiet()
         before = counted(r, "prompt")

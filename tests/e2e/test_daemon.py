@@ -11,8 +11,8 @@ import threading
 import time
 import unittest
 
-from lib import (HOST, LIMIT, SSE_HEAD, Case, Client, Cut, Engine, Router, answer, binary, chunk,
-                 closed_port, request, wait_for)
+from lib import (HOST, LIMIT, SSE_HEAD, Case, Client, Cut, Engine, Router, answer, answer_json, binary,
+                 chunk, closed_port, request, wait_for)
 
 CHAT = "/v1/chat/completions"
 BODY = b'{"model":"m","messages":[{"role":"user","content":"hello there"}]}'
@@ -512,6 +512,62 @@ class Admin(Case):
         self.assertEqual(c.read().status, 400)
         self.assertTrue(c.is_closed())
         c.close()
+
+
+class FirstMoments(Case):
+    """From the start until a replica has listed its models."""
+
+    def ready(self, r):
+        return r.admin("GET", "/readyz").status == 200
+
+    def start(self, probe, *args):
+        e = self.engine()
+        e.probes["/v1/models"] = probe
+        r = self.router([e], *args, wait_up=False)
+        r.wait_event("replica_up")
+        return e, r
+
+    def test_it_is_ready_when_a_replica_has_listed_its_models(self):
+        go = threading.Event()
+        self.addCleanup(go.set)
+
+        def late(asked):
+            go.wait(LIMIT)
+            asked.send(answer_json({"object": "list", "data": [{"id": "m"}]}))
+        _, r = self.start(late, "--health-timeout", "%ds" % LIMIT)
+        for got in (r.admin("GET", "/readyz"), r.get("/health")):
+            self.assertEqual(got.status, 503)
+            self.assertIn(b"models", got.body)
+        for path in ("/v1/models", "/v1/models/m"):
+            got = r.get(path)
+            self.assertEqual((got.status, got.json["error"]["type"]),
+                             (503, "ServiceUnavailableError"))
+            self.assertIn("gvctl replicas", got.json["error"]["message"])
+        go.set()
+        wait_for(lambda: self.ready(r), "ready")
+        self.assertEqual([m["id"] for m in r.get("/v1/models").json["data"]], ["m"])
+
+    def test_an_engine_without_a_list_is_no_obstacle(self):
+        for probe in (lambda asked: asked.send(answer(404, b"")),
+                      lambda asked: asked.send(answer(500, b"")),
+                      lambda asked: asked.send(b"nonsense\r\n\r\n"),
+                      lambda asked: asked.wait_gone()):
+            _, r = self.start(probe, "--health-timeout", "300ms")
+            wait_for(lambda: self.ready(r), "ready")
+            self.assertEqual(r.get("/v1/models").status, 503)
+            self.assertEqual(self.client(r).post(CHAT, {"model": "m"}).status, 200)
+
+    def test_a_list_may_be_empty(self):
+        _, r = self.start(lambda asked: asked.send(answer_json({"object": "list", "data": []})))
+        wait_for(lambda: self.ready(r), "ready")
+        got = r.get("/v1/models")
+        self.assertEqual((got.status, got.json["data"]), (200, []))
+        self.assertEqual(r.get("/v1/models/m").status, 404)
+
+    def test_no_replica_no_list(self):
+        r = self.router(["http://%s:%d" % (HOST, closed_port())], wait_up=False)
+        r.wait_event("replica_down")
+        self.assertEqual(r.get("/v1/models").status, 503)
 
 
 class Logs(Case):

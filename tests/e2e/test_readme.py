@@ -174,6 +174,8 @@ class Readme(unittest.TestCase):
         self.assertGreater(shared, 1000)
         self.assertIn('grapevine_answered_cached_tokens_total{replica="%s",model="m"} %d\n'
                       % (first, some), text)
+        self.assertRegex(text, r'grapevine_answered_prompt_tokens_total\{replica="%s",model="m"\} [1-9]'
+                         % re.escape(first))
         self.assertEqual(text.count("equal: all 3 living routers"), 2, text)
 
         self.assertEqual(self.running(), [])
