@@ -100,12 +100,20 @@ const char *exchange_end_name(enum client_end why)
     return names[why];
 }
 
+/* The router's own health says 503 to every probe until an engine is loaded: no line for each. */
+static bool has_access_line(const struct exchange *x, enum client_end why)
+{
+    bool bad = why != CLIENT_END_DONE || x->status >= 400 || x->outcome != NODE_OUTCOME_OK;
+    bool health = x->route.kind == HTTP_PATH_HEALTH && x->route.method_allowed;
+    unsigned wanted = x->shell->options->access_log;
+    return x->client->port != SHELL_PORT_ADMIN &&
+           (wanted == NODE_ACCESS_LOG_ALL || (wanted == NODE_ACCESS_LOG_ERRORS && bad && !health));
+}
+
 static void log_access(const struct exchange *x, enum client_end why)
 {
     struct shell *shell = x->shell;
-    bool bad = why != CLIENT_END_DONE || x->status >= 400 || x->outcome != NODE_OUTCOME_OK;
-    if (shell->options->access_log == NODE_ACCESS_LOG_OFF || x->client->port == SHELL_PORT_ADMIN ||
-        (shell->options->access_log == NODE_ACCESS_LOG_ERRORS && !bad))
+    if (!has_access_line(x, why))
         return;
     bool has_replica = x->attempts > 0;
     uint64_t now = shell_now_ms(shell);

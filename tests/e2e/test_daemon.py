@@ -601,6 +601,22 @@ class Logs(Case):
             self.assertEqual([x["status"] for x in r.events("request")
                               if x["path"] != "/v1/models"], wanted)
 
+    def test_probes_of_a_router_that_is_not_ready_have_no_line(self):
+        """Each was one, as long as the engines load."""
+        for setting, wanted in (("errors", [("/sleep", 403), ("/health", 405)]),
+                                ("all", [("/health", 503), ("/ping", 503), ("/sleep", 403),
+                                         ("/health", 405)])):
+            r = self.router(["http://%s:%d" % (HOST, closed_port())], "--access-log", setting,
+                            wait_up=False)
+            c = self.client(r)
+            for path in ("/health", "/ping"):
+                self.assertEqual(c.ask("GET", path).status, 503)
+            self.assertEqual(r.admin("GET", "/readyz").status, 503)
+            c.ask("GET", "/sleep")
+            self.client(r).ask("POST", "/health", b"{}")
+            r.stop()
+            self.assertEqual([(x["path"], x["status"]) for x in r.events("request")], wanted)
+
     def test_the_level_changes_at_run_time(self):
         e = self.engine()
         r = self.router([e], "--access-log", "all")
