@@ -114,13 +114,14 @@ static bool refuse_loop(struct exchange *x, const struct http_head *head)
     if (!passed_self && routers <= EXCHANGE_ROUTERS_MAX)
         return false;
     log_loop(x, routers);
+    char what[64] = "came back to this router";
+    if (!passed_self)
+        (void)snprintf(what, sizeof what, "passed %u routers", routers);
     char text[256];
-    (void)snprintf(
-        text, sizeof text,
-        "The request goes in a circle: it has passed %u Grapevine routers%s. A replica of "
-        "one of them is itself a router, or leads back to one: a replica must be an "
-        "engine (gvctl replicas shows them).",
-        routers, passed_self ? ", this one among them" : "");
+    (void)snprintf(text, sizeof text,
+                   "The request %s. Something behind one of %s replicas leads to a router: name "
+                   "engines only (gvctl replicas shows them).",
+                   what, passed_self ? "its" : "their");
     exchange_refuse(x->client, 508, "LoopDetectedError", text);
     return true;
 }
