@@ -48,6 +48,8 @@ const char *key_file_parse(struct slice text, struct slice *key)
     for (size_t i = 0; i < text.len; i++) {
         if (text.at[i] == '\r' || text.at[i] == '\n')
             return "has more than one line, want one line with the API key of the replicas";
+        if (text.at[i] == ' ' || text.at[i] == '\t')
+            return "has a space in it, want one line with nothing but the API key of the replicas";
         if (text.at[i] <= ' ' || text.at[i] > '~')
             return "has other than visible ASCII in it, which no header can carry";
     }

@@ -430,7 +430,7 @@ class WithAKey(KeyCase):
                             (self.key_file("", "empty"), "is empty"),
                             (self.key_file(" \n\r\n", "blank"), "is empty"),
                             (self.key_file("a\nb\n", "two"), "more than one line"),
-                            (self.key_file("a b", "space"), "visible ASCII"),
+                            (self.key_file("a b", "space"), "has a space in it"),
                             (self.key_file("k\u00e9y", "umlaut"), "visible ASCII"),
                             (self.key_file("x" * 4097, "long"), "too long"),
                             (self.key_file("x" * 100000, "longer"), "too long"),

@@ -27,7 +27,10 @@ static void what_no_header_can_carry_is_refused(void **state)
         {"a\rb", "one line"},
         {"a\r\nX-Evil: 1\r\n", "one line"},
         {"\na", "one line"},
-        {"a b", "ASCII"},
+        {"a b", "has a space in it"},
+        {" a", "has a space in it"},
+        {"a\tb\n", "has a space in it"},
+        {"a\x01", "ASCII"},
         {"a\x7f", "ASCII"},
         {"caf\xc3\xa9", "ASCII"},
     };
