@@ -1,7 +1,8 @@
 /* Which replica serves which model, and what is learned of a model.
  *
- * A replica has *told* its models once the router has read its list. One that has not told (not asked yet, or it
- * refuses the router's questions) may serve everything; clients' requests teach what it does:
+ * A replica has *told* its models once the router has read its list. One that has not told (not
+ * asked yet, or it refuses the router's questions) may serve everything; clients' requests teach
+ * what it does:
  *   - A successful answer for a model: it serves it. It is asked for all others too, as before.
  *   - A 404 that names the model as unknown: it does not, for NODE_MODELS_DENIED_MS.
  * What was learned so counts only while the replica has not told.

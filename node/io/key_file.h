@@ -2,9 +2,9 @@
  * node/io/prober.h says with which.
  *
  * The file is read at the start and then every KEY_FILE_INTERVAL_MS, by a thread of libuv's pool,
- * so that a file system that hangs holds up nothing but the exit. It is opened by its name each time: a link
- * that is swapped, as Kubernetes does with Secrets, is a new key. A file that cannot be used any
- * more leaves the key as it was, and the log says so once.
+ * so that a file system that hangs holds up nothing but the exit. It is opened by its name each
+ * time: a link that is swapped, as Kubernetes does with Secrets, is a new key. A file that cannot
+ * be used any more leaves the key as it was, and the log says so once.
  *
  * The key is one line of visible ASCII. It is in no message and in no log.
  */
