@@ -52,7 +52,10 @@ TEST_LIBS  := -lcmocka -ljansson $(SHELL_LIBS)
 
 # --- sources ---------------------------------------------------------------------------------
 
-CORE_SRC  := $(wildcard base/*.c crdt/*.c gossip/*.c http/*.c node/core/*.c node/core/*/*.c)
+# All rooms of node/ are pure but these.
+SHELL_ROOMS := io daemon gvctl
+CORE_SRC  := $(wildcard base/*.c crdt/*.c gossip/*.c http/*.c) \
+             $(filter-out $(addprefix node/,$(addsuffix /%,$(SHELL_ROOMS))),$(wildcard node/*.c node/*/*.c node/*/*/*.c))
 SHELL_SRC := $(wildcard node/io/*.c)
 DAEMON_SRC := $(wildcard node/daemon/*.c)
 GVCTL_SRC := $(wildcard node/gvctl/*.c)

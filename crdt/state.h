@@ -10,10 +10,10 @@
  * (crdt_state_apply). Joins are commutative, associative and idempotent, so deltas may be lost,
  * repeated and reordered as long as each arrives once or anti-entropy brings what it said.
  *
- * A *slot* is this router's number of a replica, the same in the registry, the index and node/core.
- * On the wire a replica is a 48-bit hash of its name, and its cache a 31-bit *rkey*, a hash of name
- * and incarnation: a restarted engine has a new rkey, and what was said of the old one counts no
- * more.
+ * A *slot* is this router's number of a replica, the same in the registry, the index and
+ * node/route. On the wire a replica is a 48-bit hash of its name, and its cache a 31-bit *rkey*, a
+ * hash of name and incarnation: a restarted engine has a new rkey, and what was said of the old one
+ * counts no more.
  */
 #ifndef CRDT_STATE_H
 #define CRDT_STATE_H

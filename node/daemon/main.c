@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "node/core/version.h"
+#include "base/version.h"
 #include "node/io/config.h"
 #include "node/io/gossip.h"
 #include "node/io/key_file.h"

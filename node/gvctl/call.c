@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "http/chunked.h"
 #include "http/head.h"
-#include "node/core/options.h"
+#include "node/settings/options.h"
 
 double call_seconds(void)
 {

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "node/core/version.h"
+#include "base/version.h"
 #include "node/gvctl/call.h"
 #include "node/gvctl/keygen.h"
 #include "node/gvctl/show.h"

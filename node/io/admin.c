@@ -1,7 +1,7 @@
 #include "base/err.h"
 #include "base/json_write.h"
+#include "base/version.h"
 #include "http/path.h"
-#include "node/core/version.h"
 #include "node/io/admin_parts.h"
 #include "node/io/random.h"
 

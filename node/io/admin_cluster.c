@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "base/json_write.h"
-#include "node/core/digests.h"
+#include "node/cluster/digests.h"
 #include "node/io/admin_parts.h"
 #include "node/io/gossip.h"
 

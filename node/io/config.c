@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "base/version.h"
 #include "node/io/config_yaml.h"
 
 int io_config_load(struct node_options *o, int argc, char *const *argv, char *const *environment,

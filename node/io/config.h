@@ -1,10 +1,10 @@
 /* The whole configuration in one call: flags, environment, the YAML file that they name, and the
- * check for contradictions (node/core/options.h has the rules).
+ * check for contradictions (node/settings/options.h has the rules).
  */
 #ifndef NODE_IO_CONFIG_H
 #define NODE_IO_CONFIG_H
 
-#include "node/core/options.h"
+#include "node/settings/options.h"
 
 /* Initialises `o`, which the caller frees in any case. If the command line asks for help, the
  * version or the reference page, nothing else is read. */

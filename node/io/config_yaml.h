@@ -9,7 +9,7 @@
 #ifndef NODE_IO_CONFIG_YAML_H
 #define NODE_IO_CONFIG_YAML_H
 
-#include "node/core/options.h"
+#include "node/settings/options.h"
 
 enum { IO_CONFIG_FILE_BYTES_MAX = 1 << 20 };
 

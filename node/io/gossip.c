@@ -107,8 +107,8 @@ static void on_replica(void *context, unsigned replica, bool present)
     shell_replica(g->shell, replica, present);
 }
 
-/* How an event is called in the log is told by node/core; here: how much it matters, and what its
- * member, value and detail are called. NULL: it has none. */
+/* How an event is called in the log is told by node/cluster; here: how much it matters, and what
+ * its member, value and detail are called. NULL: it has none. */
 static const struct told {
     enum log_level level;
     const char *member, *value, *detail;

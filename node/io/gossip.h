@@ -1,5 +1,5 @@
 /* The shell of the gossip: its UDP socket, its TCP port for calls, the names of the routers to
- * join, the key file, and the clock that drives node/core/replication.h.
+ * join, the key file, and the clock that drives node/cluster/replication.h.
  *
  *   gossip.c        life: start, clock, leave, close
  *   gossip_udp.c    datagrams, and addresses as the kernel has them
@@ -16,7 +16,7 @@
 #define NODE_IO_GOSSIP_H
 
 #include "gossip/keyring.h"
-#include "node/core/replication.h"
+#include "node/cluster/replication.h"
 #include "node/io/shell.h"
 
 struct io_gossip;

@@ -6,8 +6,8 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "node/core/engine_json.h"
 #include "node/io/output.h"
+#include "node/replica/engine_json.h"
 
 enum { HELD_BODY_MAX = 8192 }; /* a longer 404 goes on as it is */
 

@@ -13,8 +13,8 @@
 
 #include <uv.h>
 
+#include "base/log.h"
 #include "base/slice.h"
-#include "node/core/log.h"
 
 enum {
     KEY_FILE_INTERVAL_MS = 1000,

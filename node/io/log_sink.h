@@ -6,8 +6,8 @@
 #ifndef NODE_IO_LOG_SINK_H
 #define NODE_IO_LOG_SINK_H
 
-#include "node/core/log.h"
-#include "node/core/options.h"
+#include "base/log.h"
+#include "node/settings/options.h"
 
 struct io_log_sink {
     struct node_log log; /* what everybody else gets a pointer to */

@@ -1,6 +1,6 @@
 #include <sys/resource.h>
 
-#include "node/core/version.h"
+#include "base/version.h"
 #include "node/io/gossip.h"
 #include "node/io/local.h"
 #include "node/io/log_sink.h"

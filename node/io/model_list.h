@@ -8,8 +8,8 @@
 #ifndef NODE_IO_MODEL_LIST_H
 #define NODE_IO_MODEL_LIST_H
 
-#include "node/core/engine_json.h"
 #include "node/io/exchange.h"
+#include "node/replica/engine_json.h"
 
 enum {
     MODEL_LIST_MAX = 256,               /* models read of one replica, and in one merged list */

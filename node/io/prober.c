@@ -4,12 +4,12 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "node/core/engine_json.h"
 #include "node/io/fetch.h"
 #include "node/io/key_file.h"
 #include "node/io/model_list.h"
 #include "node/io/secret_file.h"
 #include "node/io/upstream.h"
+#include "node/replica/engine_json.h"
 
 enum {
     MODELS_INTERVAL_MS = 10000,

@@ -18,13 +18,13 @@
 
 #include <uv.h>
 
+#include "base/log.h"
 #include "http/head.h"
-#include "node/core/affinity.h"
-#include "node/core/log.h"
-#include "node/core/options.h"
-#include "node/core/router.h"
 #include "node/io/deadline.h"
 #include "node/io/segment.h"
+#include "node/route/affinity.h"
+#include "node/route/router.h"
+#include "node/settings/options.h"
 
 enum {
     SHELL_READ_BYTES = 65536,

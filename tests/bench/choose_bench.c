@@ -7,7 +7,7 @@
 #include "base/checkpoint.h"
 #include "base/err.h"
 #include "base/hash.h"
-#include "node/core/router.h"
+#include "node/route/router.h"
 
 enum { CONVERSATIONS = 64 };
 

@@ -1,5 +1,5 @@
 """What the router learns of its engines decides who gets the work: real processes, default settings.
-tests/unit/node/fleet_test.c has more cases, in virtual time."""
+tests/unit/replica/fleet_test.c has more cases, in virtual time."""
 
 import threading
 import unittest

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "node/core/options.h"
 #include "node/io/config_yaml.h"
+#include "node/settings/options.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 #include "base/check.h"
 #include "base/err.h"
-#include "node/core/engine_json.h"
+#include "node/replica/engine_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

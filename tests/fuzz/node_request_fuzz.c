@@ -2,8 +2,8 @@
  * when it is packed again, and a member's metadata. */
 #include "base/check.h"
 #include "base/err.h"
-#include "node/core/replication_internal.h"
-#include "node/core/replication_request.h"
+#include "node/cluster/replication_internal.h"
+#include "node/cluster/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "node/core/scrape.h"
+#include "node/replica/scrape.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

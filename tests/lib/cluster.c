@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "node/core/router_share.h"
+#include "node/route/share.h"
 #include "tests/lib/test.h"
 
 enum { DELAY_US = 300, TICK_US = 1000000, PORT = 7000, STEP_US = 1000 };

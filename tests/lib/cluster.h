@@ -1,4 +1,4 @@
-/* A few whole routers in one process and virtual time: real node/core, crdt and gossip code over a
+/* A few whole routers in one process and virtual time: real node, crdt and gossip code over a
  * network that delivers every packet after 300 us, unless a test cuts it. For unit tests of the
  * seam; faults in numbers are the business of tests/sim. */
 #ifndef TESTS_LIB_CLUSTER_H
@@ -6,7 +6,7 @@
 
 #include "base/checkpoint.h"
 #include "base/prng.h"
-#include "node/core/replication.h"
+#include "node/cluster/replication.h"
 
 enum { CLUSTER_NODES_MAX = 8, CLUSTER_EVENTS_MAX = 256 };
 

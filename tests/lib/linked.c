@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/prng.h"
 #include "gossip/call.h"
-#include "node/core/replication.h"
+#include "node/cluster/replication.h"
 
 enum { READY_MAX_S = 60 };
 

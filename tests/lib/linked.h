@@ -7,7 +7,7 @@
 #ifndef TESTS_LIB_LINKED_H
 #define TESTS_LIB_LINKED_H
 
-#include "node/core/router.h"
+#include "node/route/router.h"
 
 enum { LINKED_MAX = 64 };
 

@@ -8,19 +8,24 @@ import re
 import sys
 
 # Folder -> folders that it may include besides itself. The same table as in CONTRIBUTING.md.
-ALL = ["base", "crdt", "gossip", "http", "node/core", "node/io"]
+TOP = ["base", "crdt", "gossip", "http"]
 MAY = {
     "base": [],
     "crdt": ["base"],
     "gossip": ["base"],
     "http": ["base"],
-    "node/core": ["base", "crdt", "gossip", "http"],
-    "node/io": ALL,
-    "node/daemon": ALL,
-    "node/gvctl": ALL,
-    "tests": ALL + ["node/daemon", "node/gvctl"],
 }
-PURE = ["base", "crdt", "gossip", "http", "node/core"]
+# The rooms of node/, each may include those above it in this list, and TOP.
+ROOMS = ["replica", "route", "cluster", "settings"]
+SHELL = ["io"]
+ENDS = ["daemon", "gvctl"]
+for n, room in enumerate(ROOMS + SHELL):
+    MAY[f"node/{room}"] = TOP + [f"node/{r}" for r in (ROOMS + SHELL)[:n]]
+ALL = list(MAY)
+for end in ENDS:
+    MAY[f"node/{end}"] = ALL
+MAY["tests"] = list(MAY)
+PURE = TOP + [f"node/{r}" for r in ROOMS]
 
 # A third-party header -> where it may stand (a folder with "/", or a file; "" as all of tests/).
 THIRD_PARTY = {

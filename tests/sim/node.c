@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "node/core/router_share.h"
+#include "node/route/share.h"
 #include "tests/sim/sim.h"
 
 enum { TICK_US = 1000000 };

@@ -1,4 +1,4 @@
-/* A cluster in one process: the real node/core, crdt and gossip code of 3 to 256 routers on virtual
+/* A cluster in one process: the real node, crdt and gossip code of 3 to 256 routers on virtual
  * time, over a network that loses, repeats, delays, reorders, damages and replays packets, beside
  * engines that restart and clocks that jump. One seed decides everything, so a run can be had
  * again.
@@ -23,7 +23,7 @@
 #include "base/bug.h"
 #include "base/prng.h"
 #include "gossip/keyring.h"
-#include "node/core/replication.h"
+#include "node/cluster/replication.h"
 #include "tests/sim/queue.h"
 
 enum {

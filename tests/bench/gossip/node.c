@@ -8,11 +8,11 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "node/core/router_share.h"
 #include "node/io/config.h"
 #include "node/io/gossip.h"
 #include "node/io/log_sink.h"
 #include "node/io/random.h"
+#include "node/route/share.h"
 #include "tests/bench/gossip/bench.h"
 
 enum { STORED_RESPONSES = 1024, HUGE_PAGE = 2 << 20 };

@@ -7,7 +7,7 @@
 #include <uv.h>
 
 #include "crdt/state.h"
-#include "node/core/replication.h"
+#include "node/cluster/replication.h"
 
 enum { NODE_REPLICAS = 96 };
 

@@ -1,0 +1,127 @@
+/* Logs: one line an event, a name and typed fields, as text or as JSON.
+ *
+ *   log_event(log, LOG_INFO, "replica_up", LOG_STR("replica", name), LOG_INT("after_ms", 12));
+ *
+ *   2026-01-31T12:00:00.123Z info  replica_up replica=10.0.0.1:8000 after_ms=12
+ *   {"time":"2026-01-31T12:00:00.123Z","level":"info","event":"replica_up","replica":...}
+ *
+ * Pure: it formats into a bounded line and hands that to `write`, and asks `clock_ms` for the time,
+ * both given by the shell (node/io/log_sink.h). An event below the level costs one comparison; its
+ * arguments are not evaluated.
+ *
+ * Invariants:
+ *   1. What reaches `write` is exactly one line: it ends in one newline and holds no other control
+ *      character, whatever the field values are.
+ *   2. A line is at most LOG_LINE_MAX bytes. A longer one loses the ends of its values and says so
+ *      (cut=true).
+ *   3. No event name is written more than `burst` times a second; what was left out is told by the
+ *      first line of that event in a later second (suppressed=123), or by log_flush().
+ */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+
+enum {
+    LOG_LINE_MAX = 4096,
+    LOG_EVENTS_MAX = 64,       /* event names that the rate limit knows; others share the last */
+    LOG_BURST_DEFAULT = 50,    /* lines a second of one event name */
+    LOG_VALUE_BYTES_MAX = 512, /* of one field, before escaping */
+};
+
+enum log_field_type {
+    LOG_FIELD_STR,
+    LOG_FIELD_INT,
+    LOG_FIELD_UINT,
+    LOG_FIELD_FLOAT,
+    LOG_FIELD_BOOL
+};
+
+struct log_field {
+    const char *name; /* a plain literal: lower case and underscores */
+    enum log_field_type type;
+    union {
+        struct slice str;
+        int64_t i;
+        uint64_t u;
+        double f;
+        bool b;
+    } value;
+};
+
+#define LOG_STR(field, slice_value)                                                                \
+    ((struct log_field){.name = (field), .type = LOG_FIELD_STR, .value.str = (slice_value)})
+#define LOG_CSTR(field, text) LOG_STR(field, slice_of_cstr(text))
+#define LOG_INT(field, number)                                                                     \
+    ((struct log_field){.name = (field), .type = LOG_FIELD_INT, .value.i = (int64_t)(number)})
+#define LOG_UINT(field, number)                                                                    \
+    ((struct log_field){.name = (field), .type = LOG_FIELD_UINT, .value.u = (uint64_t)(number)})
+#define LOG_FLOAT(field, number)                                                                   \
+    ((struct log_field){.name = (field), .type = LOG_FIELD_FLOAT, .value.f = (double)(number)})
+#define LOG_BOOL(field, truth)                                                                     \
+    ((struct log_field){.name = (field), .type = LOG_FIELD_BOOL, .value.b = (truth)})
+
+struct log_rate {
+    const char *event; /* NULL: free */
+    uint64_t second;   /* the second that `count` belongs to */
+    uint32_t count;
+    uint32_t suppressed;
+};
+
+/* Filled by log_init() and the shell. One per process; not shared between threads. */
+struct node_log {
+    enum log_level level; /* may be changed at any time */
+    bool json;
+    bool color;     /* text only */
+    uint32_t burst; /* lines a second of one event name; 0 = no limit */
+    void (*write)(void *context, struct slice line);
+    uint64_t (*clock_ms)(void *context); /* Unix time */
+    void *context;
+    uint64_t suppressed_total;
+    struct log_rate rates[LOG_EVENTS_MAX];
+};
+
+/* Level info, text, no colour, LOG_BURST_DEFAULT. `write` and `clock_ms` must not be NULL. */
+void log_init(struct node_log *log, void (*write)(void *context, struct slice line),
+              uint64_t (*clock_ms)(void *context), void *context);
+
+static inline bool log_enabled(const struct node_log *log, enum log_level level)
+{
+    return level <= log->level;
+}
+
+/* `event` must be a literal (its address outlives the log). At least one field is needed. */
+#define log_event(log, level, event, ...)                                                          \
+    do {                                                                                           \
+        struct node_log *log_event_to = (log);                                                     \
+        if (__builtin_expect(log_enabled(log_event_to, (level)), 0)) {                             \
+            const struct log_field log_event_fields[] = {__VA_ARGS__};                             \
+            log_event_write(log_event_to, (level), (event), log_event_fields,                      \
+                            sizeof log_event_fields / sizeof log_event_fields[0]);                 \
+        }                                                                                          \
+    } while (0)
+
+/* The function behind log_event(); formats and writes, or counts as suppressed. */
+void log_event_write(struct node_log *log, enum log_level level, const char *event,
+                     const struct log_field *fields, unsigned count);
+
+/* Tells what is still suppressed and not told, one line an event name. Before the process ends,
+ * and now and then (once a minute is fine). */
+void log_flush(struct node_log *log);
+
+const char *log_level_name(enum log_level level);
+
+/* ERR_NOT_FOUND if there is no such level. */
+int log_level_parse(struct slice name, enum log_level *out);
+
+/* One line of `fields` as invariants 1 and 2 say, without writing it: at most LOG_LINE_MAX bytes at
+ * `out`. Returns the length. What log_event_write() uses, and tests and fuzzers. */
+size_t log_format(const struct node_log *log, enum log_level level, const char *event,
+                  const struct log_field *fields, unsigned count, uint64_t now_ms, char *out);
+
+#endif

@@ -1,0 +1,172 @@
+/* Cluster time: how routers whose wall clocks differ come to count the same generations.
+ *
+ * Each tells its cluster time with every message of anti-entropy. What a peer told is kept as an
+ * offset to this node's own monotonic clock, so it stays true until that peer moves its time. A
+ * node follows the median of all offsets, its own (0) among them, so the majority wins. Where the
+ * two in the middle disagree it is the one of who has been ready longer (there is more to lose),
+ * and of who have been so equally long the later one, since going back costs an index.
+ */
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "node/cluster/replication_internal.h"
+
+enum {
+    FRESH_US = 60000000,  /* what was told longer ago does not count */
+    SLEW_MS = 500,        /* at most per check, so per second */
+    GRAIN_MS = 100,       /* the network's delay: differences below are none */
+    SLEW_GENERATIONS = 8, /* ahead by no more than this: slowed down instead of set back */
+    AGE_S = 5,            /* ages that differ by no more are equal */
+};
+
+void node_clock_told(struct node_replication *n, uint64_t node, uint64_t cluster_ms, uint64_t age_s,
+                     uint64_t now_us)
+{
+    struct node_clock *at = &n->clocks[0];
+    for (unsigned i = 0; i < NODE_CLOCKS_MAX; i++) {
+        struct node_clock *c = &n->clocks[i];
+        if (c->node == node) {
+            at = c;
+            break;
+        }
+        if (c->heard_us < at->heard_us)
+            at = c;
+    }
+    *at = (struct node_clock){.node = node,
+                              .off_ms = (int64_t)(cluster_ms - node_replication_ms(now_us)),
+                              .heard_us = now_us > 0 ? now_us : 1,
+                              .age_s = age_s};
+}
+
+uint64_t node_clock_age_s(const struct node_replication *n, uint64_t now_us)
+{
+    return n->ready ? (now_us - n->ready_us) / 1000000 : 0;
+}
+
+static int64_t own_off(const struct node_replication *n, uint64_t now_us)
+{
+    uint64_t now_ms = node_replication_ms(now_us);
+    return (int64_t)(node_router_cluster_ms(n->router, now_ms) - now_ms);
+}
+
+struct vote {
+    int64_t off_ms; /* to this node's cluster time */
+    uint64_t age_s;
+};
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = ((const struct vote *)a)->off_ms, y = ((const struct vote *)b)->off_ms;
+    return x < y ? -1 : x > y;
+}
+
+static int64_t median(struct vote *votes, unsigned count)
+{
+    qsort(votes, count, sizeof votes[0], compare);
+    const struct vote *upper = &votes[count / 2];
+    if (count % 2 == 1)
+        return upper->off_ms;
+    const struct vote *lower = upper - 1;
+    return lower->age_s > upper->age_s + AGE_S ? lower->off_ms : upper->off_ms;
+}
+
+/* How many ms this node is behind the median; `heard` is of how many others. */
+static int64_t behind(const struct node_replication *n, uint64_t now_us, unsigned *heard)
+{
+    struct vote votes[NODE_CLOCKS_MAX + 1];
+    unsigned count = 0;
+    int64_t own = own_off(n, now_us);
+    for (unsigned i = 0; i < NODE_CLOCKS_MAX; i++) {
+        const struct node_clock *c = &n->clocks[i];
+        const struct node_peer *p = c->heard_us > 0 ? node_replication_peer(n, c->node) : NULL;
+        if (p && node_peer_lives(p) && now_us - c->heard_us < FRESH_US)
+            votes[count++] = (struct vote){
+                .off_ms = c->off_ms - own,
+                .age_s = c->age_s + (now_us - c->heard_us) / 1000000,
+            };
+    }
+    *heard = count;
+    votes[count++] = (struct vote){.age_s = node_clock_age_s(n, now_us)};
+    return median(votes, count);
+}
+
+static unsigned peers_alive(const struct node_replication *n)
+{
+    unsigned alive = 0;
+    for (unsigned i = 0; i < n->peer_count; i++)
+        alive += n->peers[i].state == GOSSIP_ALIVE;
+    return alive;
+}
+
+static void ask_all(struct node_replication *n, uint64_t now_us)
+{
+    unsigned asked = 0;
+    for (unsigned i = 0; i < n->peer_count && asked < NODE_CLOCKS_MAX; i++) {
+        if (n->peers[i].state != GOSSIP_ALIVE)
+            continue;
+        node_reconcile_say(n, n->peers[i].node, NODE_MESSAGE_CLOCK_ASK, now_us);
+        asked++;
+    }
+}
+
+static void forward(struct node_replication *n, uint64_t node, int64_t by_ms, uint64_t now_us)
+{
+    node_router_cluster_move(n->router, by_ms, node_replication_ms(now_us));
+    n->clock_forward++;
+    node_replication_event(n, NODE_REPLICATION_CLOCK_FORWARD, node, by_ms);
+}
+
+static void back(struct node_replication *n, uint64_t node, int64_t by_ms, uint64_t now_us)
+{
+    if (node_router_rewind(n->router, by_ms, node_replication_ms(now_us)) != ERR_OK)
+        return; /* no memory: tried again at the next check */
+    n->state_id++;
+    n->clock_back++;
+    node_replication_retell(n);
+    node_replication_event(n, NODE_REPLICATION_CLOCK_BACK, node, by_ms);
+}
+
+void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
+                      uint64_t now_us)
+{
+    uint64_t now_ms = node_replication_ms(now_us);
+    int64_t by = (int64_t)(cluster_ms - node_router_cluster_ms(n->router, now_ms));
+    int64_t generation = node_router_generation_ms(n->router);
+    if (by > generation)
+        forward(n, node, by, now_us);
+    else if (by < -generation)
+        back(n, node, -by, now_us);
+    else
+        node_router_cluster_move(n->router, by, now_ms);
+}
+
+void node_clock_check(struct node_replication *n, uint64_t now_us)
+{
+    if (!n->ready)
+        return;
+    unsigned heard;
+    int64_t by = behind(n, now_us, &heard);
+    if (heard == 0 || llabs(by) < GRAIN_MS)
+        return;
+    int64_t generation = node_router_generation_ms(n->router);
+    if (by <= generation && by >= -SLEW_GENERATIONS * generation) {
+        int64_t step = by > SLEW_MS ? SLEW_MS : by < -SLEW_MS ? -SLEW_MS : by;
+        node_router_cluster_move(n->router, step, node_replication_ms(now_us));
+        n->clock_slewed_ms += (uint64_t)llabs(step);
+        return;
+    }
+    unsigned alive = peers_alive(n);
+    if (heard < (alive < NODE_CLOCKS_MAX ? alive : NODE_CLOCKS_MAX)) {
+        /* A few that were heard first are no majority. */
+        ask_all(n, now_us);
+        return;
+    }
+    if (by > 0) {
+        forward(n, 0, by, now_us);
+        /* What the others told of a time that was the future here was refused. */
+        n->snapshot_of = gossip_peer_random(n->gossip, 0);
+    } else {
+        back(n, 0, -by, now_us);
+        node_join_again(n, now_us);
+    }
+}

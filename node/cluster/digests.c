@@ -1,0 +1,202 @@
+#include "node/cluster/digests.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "http/json.h"
+
+enum { TEXT_BYTES = 64, INDEX_BIT = 1 << NODE_DIGEST_INDEX };
+enum { ALL_BITS = (1 << NODE_DIGEST_CLASSES) - 1 };
+
+const char *node_digest_class_text(enum node_digest_class class)
+{
+    static const char *const texts[] = {
+        [NODE_DIGEST_REGISTRY] = "registry",
+        [NODE_DIGEST_LOG] = "log",
+        [NODE_DIGEST_REPORTS] = "reports",
+        [NODE_DIGEST_INDEX] = "index",
+    };
+    CHECK(class < ARRAY_LEN(texts));
+    return texts[class];
+}
+
+/* One router's word: hashes of the texts, so that what is compared is of a fixed size. */
+struct told {
+    uint64_t classes[NODE_DIGEST_CLASSES]; /* of the index: sum over generations from `from` on */
+    unsigned bits;                         /* the classes that were told */
+    bool joining;
+    uint64_t floor;
+};
+
+struct reader {
+    struct http_json json;
+    struct slice in;
+    char text[TEXT_BYTES + HTTP_JSON_SLACK];
+};
+
+static enum http_json_token next(struct reader *r)
+{
+    return http_json_next(&r->json, &r->in);
+}
+
+/* The text of a key or string; longer ones are cut and cannot be confused with any of ours. */
+static struct slice text(struct reader *r)
+{
+    size_t len = 0;
+    while (http_json_in_text(&r->json) && r->in.len > 0) {
+        char rest[TEXT_BYTES + HTTP_JSON_SLACK];
+        bool room = len < TEXT_BYTES;
+        size_t n = http_json_text(&r->json, &r->in, room ? r->text + len : rest,
+                                  room ? TEXT_BYTES - len : TEXT_BYTES);
+        len += room ? n : 0;
+    }
+    return slice_of(r->text, len);
+}
+
+/* Passes over the rest of a value whose first token is `token`. */
+static void skip(struct reader *r, enum http_json_token first)
+{
+    unsigned depth = 0;
+    for (enum http_json_token token = first;; token = next(r)) {
+        if (token <= HTTP_JSON_MORE)
+            return;
+        if (token == HTTP_JSON_KEY || token == HTTP_JSON_STRING)
+            (void)text(r);
+        depth += token == HTTP_JSON_OBJECT_BEGIN || token == HTTP_JSON_ARRAY_BEGIN;
+        depth -= token == HTTP_JSON_OBJECT_END || token == HTTP_JSON_ARRAY_END;
+        if (depth == 0 && token != HTTP_JSON_KEY)
+            return;
+    }
+}
+
+static uint64_t text_hash(struct slice s)
+{
+    uint64_t h = s.len;
+    for (size_t i = 0; i < s.len; i++)
+        h = hash_mix(h ^ (unsigned char)s.at[i]);
+    return h;
+}
+
+static bool is_zero(struct slice s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.at[i] != '0')
+            return false;
+    }
+    return true;
+}
+
+static uint64_t number(struct reader *r, enum http_json_token token)
+{
+    uint64_t value = 0;
+    if (token == HTTP_JSON_NUMBER)
+        (void)slice_to_u64(http_json_number(&r->json), &value);
+    else
+        skip(r, token);
+    return value;
+}
+
+/* {"generation": n, "digest": "..."}: added to the sum, so the order does not matter. */
+static void read_generation(struct reader *r, uint64_t from, struct told *out)
+{
+    uint64_t generation = 0;
+    uint64_t digest = 0;
+    bool empty = true;
+    while (next(r) == HTTP_JSON_KEY) {
+        struct slice key = text(r);
+        bool is_generation = slice_equal(key, SLICE("generation"));
+        bool is_digest = slice_equal(key, SLICE("digest"));
+        enum http_json_token token = next(r);
+        if (is_generation) {
+            generation = number(r, token);
+        } else if (is_digest && token == HTTP_JSON_STRING) {
+            struct slice value = text(r);
+            empty = is_zero(value);
+            digest = text_hash(value);
+        } else {
+            skip(r, token);
+        }
+    }
+    if (!empty && generation >= from)
+        out->classes[NODE_DIGEST_INDEX] += hash_mix(digest ^ hash_mix(generation));
+}
+
+static void read_index(struct reader *r, enum http_json_token token, uint64_t from,
+                       struct told *out)
+{
+    if (token != HTTP_JSON_ARRAY_BEGIN) {
+        skip(r, token);
+        return;
+    }
+    out->bits |= INDEX_BIT;
+    while ((token = next(r)) != HTTP_JSON_ARRAY_END && token > HTTP_JSON_MORE) {
+        if (token == HTTP_JSON_OBJECT_BEGIN)
+            read_generation(r, from, out);
+        else
+            skip(r, token);
+    }
+}
+
+static void read_node(struct reader *r, enum http_json_token first, uint64_t from, struct told *out)
+{
+    *out = (struct told){0};
+    if (first != HTTP_JSON_OBJECT_BEGIN) {
+        skip(r, first);
+        return;
+    }
+    while (next(r) == HTTP_JSON_KEY) {
+        struct slice key = text(r);
+        int class = -1;
+        for (int i = 0; i < NODE_DIGEST_CLASSES; i++)
+            class = slice_equal(key, slice_of_cstr(node_digest_class_text(i))) ? i : class;
+        bool is_floor = slice_equal(key, SLICE("floor"));
+        bool is_ready = slice_equal(key, SLICE("ready"));
+        enum http_json_token token = next(r);
+        if (class == NODE_DIGEST_INDEX) {
+            read_index(r, token, from, out);
+        } else if (class >= 0 && token == HTTP_JSON_STRING) {
+            out->classes[class] = text_hash(text(r));
+            out->bits |= 1u << class;
+        } else if (is_floor) {
+            out->floor = number(r, token);
+        } else if (is_ready) {
+            out->joining = token == HTTP_JSON_FALSE;
+            skip(r, token);
+        } else {
+            skip(r, token);
+        }
+    }
+}
+
+/* Reads all members, with the index from generation `from` on. */
+static unsigned compare(struct slice nodes, uint64_t from, uint64_t *floor)
+{
+    struct reader r = {.in = nodes};
+    http_json_init(&r.json);
+    struct told first;
+    unsigned count = 0, differ = 0;
+    enum http_json_token token = next(&r);
+    if (token != HTTP_JSON_OBJECT_BEGIN)
+        return ALL_BITS;
+    while ((token = next(&r)) == HTTP_JSON_KEY) {
+        struct told told;
+        (void)text(&r);
+        read_node(&r, next(&r), from, &told);
+        if (count++ == 0)
+            first = told;
+        if (told.floor > *floor)
+            *floor = told.floor;
+        differ |= ALL_BITS & ~told.bits;
+        differ |= told.joining ? NODE_DIGESTS_JOINING : 0;
+        for (unsigned i = 0; i < NODE_DIGEST_CLASSES; i++)
+            differ |= told.classes[i] != first.classes[i] ? 1u << i : 0;
+    }
+    return count > 0 && token == HTTP_JSON_OBJECT_END ? differ : ALL_BITS;
+}
+
+unsigned node_digests_differ(struct slice nodes)
+{
+    uint64_t floor = 0;
+    (void)compare(nodes, 0, &floor);
+    uint64_t again = 0;
+    return compare(nodes, floor, &again);
+}

@@ -1,0 +1,33 @@
+/* Whether routers hold the same, by the digests that each of them tells
+ * (node_replication_digests_json, which writes this format):
+ *
+ *   {"registry": "16 hex digits", "log": "...", "reports": "...", "floor": 117, "now": 240,
+ *    "index": [{"generation": 118, "digest": "..."}, ...]}
+ *
+ * `"ready": false` says that the router has not taken over the state yet, so whatever it holds is
+ * not all. Members of other names are passed over. A generation that is not listed is empty.
+ * Generations below the greatest floor of all are not compared: there somebody has forgotten
+ * already what others still hold, which is no disagreement (crdt/index.h).
+ */
+#ifndef NODE_CLUSTER_DIGESTS_H
+#define NODE_CLUSTER_DIGESTS_H
+
+#include "base/slice.h"
+
+enum node_digest_class {
+    NODE_DIGEST_REGISTRY,
+    NODE_DIGEST_LOG,
+    NODE_DIGEST_REPORTS,
+    NODE_DIGEST_INDEX,
+    NODE_DIGEST_CLASSES,
+};
+/* Beside the classes in what differs: a router joins. */
+enum { NODE_DIGESTS_JOINING = 1 << NODE_DIGEST_CLASSES };
+const char *node_digest_class_text(enum node_digest_class class);
+
+/* `nodes`: a JSON object, member name -> digests, as node_replication_ask() gives it. Bits
+ * 1 << class of what is not the same everywhere; 0: all is equal. A member that did not answer, or
+ * did not tell a class, differs in it. */
+unsigned node_digests_differ(struct slice nodes);
+
+#endif

@@ -1,0 +1,264 @@
+/* Becoming ready: a snapshot from a peer that is.
+ *
+ * The answer of a snapshot call is a head (whether the peer is ready itself, and its cluster time),
+ * the state in chunks, and last the vector. The vector is the one of the snapshot's *start*: what
+ * it counts as applied was in the peer's state before the first chunk was made. */
+#include "base/bug.h"
+#include "base/check.h"
+#include "base/err.h"
+#include "node/cluster/replication_internal.h"
+#include "node/cluster/snapshot.h"
+
+enum {
+    RETRY_US = 200000,
+    AGAIN_US = 20000, /* what is missing comes soon */
+    WAITS_MAX = 50,
+    KEPT_BYTES_MAX = 8 << 20, /* of deltas; what exceeds it is left to anti-entropy */
+};
+
+static unsigned calls_of(const struct node_replication *n, enum node_call_use use)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < NODE_CALLS_MAX; i++)
+        count += n->calls[i].use == use;
+    return count;
+}
+
+/* A member that is ready, at random, rather not the one that failed last. 0: none. */
+static uint64_t draw_ready(struct node_replication *n, uint64_t now_us)
+{
+    uint64_t drawn = 0, failed = 0;
+    unsigned count = 0;
+    for (unsigned i = 0; i < n->peer_count; i++) {
+        const struct node_peer *p = &n->peers[i];
+        struct gossip_member m;
+        if (p->state != GOSSIP_ALIVE || !p->ready ||
+            gossip_member_find(n->gossip, p->node, now_us, &m) != ERR_OK || m.address.port == 0)
+            continue;
+        if (p->node == n->not_from)
+            failed = p->node;
+        else if (prng_below(&n->prng, ++count) == 0)
+            drawn = p->node;
+    }
+    return drawn != 0 ? drawn : failed;
+}
+
+/* Of members that have all just started one may begin sooner than if it were alone. */
+static bool is_first(const struct node_replication *n)
+{
+    unsigned others = 0;
+    for (unsigned i = 0; i < n->peer_count; i++) {
+        const struct node_peer *p = &n->peers[i];
+        if (!node_peer_lives(p))
+            continue;
+        if (p->ready || p->node < gossip_self(n->gossip))
+            return false;
+        others++;
+    }
+    return others > 0;
+}
+
+static void become_ready(struct node_replication *n, uint64_t of, uint64_t now_us)
+{
+    n->ready = true;
+    n->ready_us = now_us;
+    buf_free(&n->kept);
+    n->kept_all = true;
+    n->joining_told = false;
+    gossip_joining(n->gossip, false);
+    node_replication_meta(n, now_us);
+    node_replication_event(n, NODE_REPLICATION_READY, of,
+                           (int64_t)((now_us - n->started_us) / 1000));
+}
+
+static void ask(struct node_replication *n, uint64_t peer, uint64_t now_us)
+{
+    struct wire_writer w;
+    uint8_t request[4];
+    w = wire_writer_of(request, sizeof request);
+    struct crdt_index *index = crdt_state_index(node_router_state(n->router));
+    /* Who joins may have a wrong clock: it takes what there is. */
+    wire_write_u32(&w, n->ready ? crdt_index_floor(index) : 0);
+    CHECK(!w.bad);
+    if (!node_call_open(n, NODE_CALL_JOIN, peer, NODE_CALL_SNAPSHOT,
+                        slice_of((const char *)request, sizeof request), now_us))
+        n->not_from = peer;
+}
+
+/* --- deltas that come meanwhile ------------------------------------------------------------- */
+
+/* What they say of replicas of which this node has not heard is passed over, and they may be newer
+ * than the snapshot: so they are joined once more when it is whole. */
+void node_join_keep(struct node_replication *n, const struct crdt_origin *origin,
+                    struct slice delta)
+{
+    size_t len = n->kept.len;
+    uint64_t size = delta.len;
+    if (len + sizeof *origin + sizeof size + delta.len > KEPT_BYTES_MAX ||
+        buf_append(&n->kept, origin, sizeof *origin) != ERR_OK ||
+        buf_append(&n->kept, &size, sizeof size) != ERR_OK ||
+        buf_append_slice(&n->kept, delta) != ERR_OK) {
+        n->kept.len = len;
+        n->kept_all = false;
+    }
+}
+
+static void apply_kept(struct node_replication *n)
+{
+    struct slice rest = buf_slice(&n->kept);
+    while (rest.len > 0) {
+        struct crdt_origin origin;
+        uint64_t size;
+        memcpy(&origin, rest.at, sizeof origin);
+        memcpy(&size, rest.at + sizeof origin, sizeof size);
+        rest = slice_skip(rest, sizeof origin + sizeof size);
+        (void)crdt_state_apply(node_router_state(n->router), &origin, slice_of(rest.at, size));
+        rest = slice_skip(rest, size);
+    }
+    buf_free(&n->kept);
+}
+
+/* --- asking --------------------------------------------------------------------------------- */
+
+void node_join_run(struct node_replication *n, uint64_t now_us)
+{
+    if ((n->ready && n->snapshot_of == 0) || calls_of(n, NODE_CALL_JOIN) > 0 ||
+        now_us < n->join_due_us)
+        return;
+    n->join_due_us = now_us + RETRY_US;
+    if (n->ready) {
+        uint64_t peer = n->snapshot_of;
+        n->snapshot_of = 0;
+        if (node_replication_peer(n, peer))
+            ask(n, peer, now_us);
+        return;
+    }
+    uint64_t peer = draw_ready(n, now_us);
+    uint64_t wait_us = is_first(n) ? n->config.alone_us / 3 : n->config.alone_us;
+    if (peer != 0)
+        ask(n, peer, now_us);
+    else if (now_us - n->started_us >= wait_us)
+        become_ready(n, 0, now_us);
+}
+
+uint64_t node_join_due(const struct node_replication *n)
+{
+    bool wants = !n->ready || n->snapshot_of != 0;
+    return wants && calls_of(n, NODE_CALL_JOIN) == 0 ? n->join_due_us : UINT64_MAX;
+}
+
+void node_join_again(struct node_replication *n, uint64_t now_us)
+{
+    /* A snapshot that is on its way has told a state that is gone. */
+    for (unsigned i = 0; i < NODE_CALLS_MAX; i++) {
+        if (n->calls[i].use == NODE_CALL_JOIN)
+            n->calls[i].use = NODE_CALL_FREE;
+    }
+    n->snapshot_of = 0;
+    n->ready = false;
+    n->started_us = now_us;
+    n->join_due_us = now_us;
+    n->join_waits = 0;
+    n->joining_told = true;
+    gossip_joining(n->gossip, true);
+    node_replication_meta(n, now_us);
+}
+
+/* --- the answer ----------------------------------------------------------------------------- */
+
+/* Reports of routers of which membership has not told yet would be passed over, and the vector
+ * would claim them. It has told in a few milliseconds. */
+static bool knows_routers(const struct node_replication *n, struct wire_reader *r)
+{
+    bool known = true;
+    while (wire_left(r) > 0) {
+        uint64_t router = wire_read_u64(r);
+        uint64_t epoch = wire_read_u48(r);
+        const struct node_peer *p = node_replication_peer(n, router);
+        known = known && (router == gossip_self(n->gossip) || (p && p->epoch >= epoch));
+    }
+    return known;
+}
+
+static int take_head(struct node_replication *n, struct node_call *call, struct wire_reader *r,
+                     uint64_t now_us)
+{
+    bool ready = wire_read_u8(r) != 0;
+    uint64_t cluster_ms = wire_read_u48(r);
+    if (r->bad)
+        return ERR_SYNTAX;
+    if (!ready && !n->ready)
+        return ERR_AGAIN; /* it knows no more than this one */
+    bool known = knows_routers(n, r);
+    if (r->bad)
+        return ERR_SYNTAX;
+    if (!known && n->join_waits++ < WAITS_MAX)
+        return ERR_AGAIN;
+    if (!n->ready)
+        node_clock_adopt(n, call->peer, cluster_ms, now_us);
+    call->has_head = true;
+    return ERR_OK;
+}
+
+static int take_chunk(struct node_replication *n, struct node_call *call, struct slice chunk,
+                      uint64_t now_us)
+{
+    struct wire_reader r = wire_reader_of(chunk.at, chunk.len);
+    uint8_t part = wire_read_u8(&r);
+    struct slice rest = wire_read_bytes(&r, wire_left(&r));
+    struct wire_reader head = wire_reader_of(rest.at, rest.len);
+    if (part == NODE_SNAPSHOT_HEAD && !call->has_head)
+        return take_head(n, call, &head, now_us);
+    if (!call->has_head || call->has_vector)
+        return ERR_SYNTAX;
+    if (part == NODE_SNAPSHOT_STATE)
+        return crdt_snapshot_apply(node_router_state(n->router), rest);
+    if (part != NODE_SNAPSHOT_VECTOR)
+        return ERR_SYNTAX;
+    call->has_vector = true;
+    return gossip_vector_adopt(n->gossip, rest, now_us);
+}
+
+void node_join_answer(struct node_replication *n, struct node_call *call, struct slice chunk,
+                      uint64_t now_us)
+{
+    call->bytes += chunk.len;
+    call->chunks++;
+    int err = take_chunk(n, call, chunk, now_us);
+    node_router_joined(n->router);
+    if (err < 0)
+        node_join_answered(n, call, err, now_us);
+}
+
+void node_join_answered(struct node_replication *n, struct node_call *call, int err,
+                        uint64_t now_us)
+{
+    uint64_t peer = call->peer;
+    bool whole = err == ERR_OK && call->has_vector;
+    uint64_t took_us = now_us - call->began_us;
+    n->snapshot_bytes += call->bytes;
+    call->use = NODE_CALL_FREE;
+    n->join_due_us = now_us + (err == ERR_AGAIN ? AGAIN_US : RETRY_US);
+    if (!whole) {
+        n->not_from = peer;
+        if (err == ERR_AGAIN) {
+            n->snapshot_of = n->ready ? peer : 0;
+            return;
+        }
+        n->snapshots_failed++;
+        node_replication_event(n, NODE_REPLICATION_SNAPSHOT_FAILED, peer,
+                               err != ERR_OK ? err : ERR_CLOSED);
+        return;
+    }
+    n->snapshots++;
+    n->snapshot_us = took_us;
+    n->join_waits = 0;
+    apply_kept(n);
+    if (!n->kept_all)
+        node_reconcile_lost(n, peer, now_us);
+    n->kept_all = true;
+    node_router_joined(n->router);
+    node_router_reports_take(n->router, node_replication_ms(now_us));
+    if (!n->ready)
+        become_ready(n, peer, now_us);
+}

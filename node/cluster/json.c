@@ -1,0 +1,380 @@
+/* What the seam knows, for operators: members with vectors and lag, digests, counters. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "base/json_write.h"
+#include "node/cluster/replication_internal.h"
+
+/* Beyond so many members the vectors (a square of numbers) are left out. */
+enum { VECTORS_MAX = 64 };
+
+static void put_u64(struct json_writer *w, const char *key, uint64_t value)
+{
+    json_key(w, key);
+    json_u64(w, value);
+}
+
+static void put_i64(struct json_writer *w, const char *key, int64_t value)
+{
+    json_key(w, key);
+    json_i64(w, value);
+}
+
+static void put_bool(struct json_writer *w, const char *key, bool value)
+{
+    json_key(w, key);
+    json_bool(w, value);
+}
+
+static void put_text(struct json_writer *w, const char *key, const char *value)
+{
+    json_key(w, key);
+    json_cstr(w, value);
+}
+
+static void put_ms(struct json_writer *w, const char *key, uint64_t us)
+{
+    json_key(w, key);
+    json_double(w, (double)us / 1000);
+}
+
+static void put_hex(struct json_writer *w, const char *key, uint64_t value)
+{
+    char text[17];
+    (void)snprintf(text, sizeof text, "%016" PRIx64, value);
+    put_text(w, key, text);
+}
+
+/* --- members -------------------------------------------------------------------------------- */
+
+void node_address_text(const struct gossip_address *a, char out[NODE_ADDRESS_MAX])
+{
+    out[0] = '\0';
+    if (a->port == 0)
+        return;
+    if (a->family == 6) {
+        int at = snprintf(out, NODE_ADDRESS_MAX, "[");
+        for (unsigned i = 0; i < 16; i += 2)
+            at += snprintf(out + at, NODE_ADDRESS_MAX - (size_t)at, "%s%x", i > 0 ? ":" : "",
+                           (unsigned)(a->ip[i] << 8 | a->ip[i + 1]));
+        (void)snprintf(out + at, NODE_ADDRESS_MAX - (size_t)at, "]:%u", a->port);
+    } else {
+        (void)snprintf(out, NODE_ADDRESS_MAX, "%u.%u.%u.%u:%u", a->ip[0], a->ip[1], a->ip[2],
+                       a->ip[3], a->port);
+    }
+}
+
+/* Up to where a member has heard each author, as it told last; this node's own word for itself. */
+static void put_vector(struct json_writer *w, const struct gossip *g, const struct gossip_member *m,
+                       uint64_t now_us)
+{
+    json_key(w, "vector");
+    json_object_begin(w);
+    for (unsigned i = 0; i < gossip_member_count(g); i++) {
+        struct gossip_member author;
+        gossip_member_at(g, i, now_us, &author);
+        uint64_t epoch = author.incarnation >> 16, seq = author.seq_applied;
+        if (m->self && author.self)
+            seq = author.seq_known;
+        else if (!m->self && gossip_vector_of(g, m->node, author.node, &epoch, &seq) != ERR_OK)
+            continue;
+        json_key(w, author.name);
+        json_array_begin(w);
+        json_u64(w, epoch);
+        json_u64(w, seq);
+        json_array_end(w);
+    }
+    json_object_end(w);
+}
+
+/* What this node has not applied of the member's deltas, and what that one lacks of ours. */
+static void put_lag(struct json_writer *w, const struct gossip *g, const struct gossip_member *m,
+                    const struct gossip_member *self)
+{
+    put_u64(w, "lag_deltas", m->seq_known > m->seq_applied ? m->seq_known - m->seq_applied : 0);
+    put_ms(w, "lag_ms", m->lag_us);
+    uint64_t epoch, seq;
+    json_key(w, "lacks_of_ours");
+    if (gossip_vector_of(g, m->node, self->node, &epoch, &seq) != ERR_OK)
+        json_nil(w);
+    else if (epoch != self->incarnation >> 16)
+        json_u64(w, self->seq_known);
+    else
+        json_u64(w, self->seq_known > seq ? self->seq_known - seq : 0);
+}
+
+static void put_member(struct json_writer *w, const struct node_replication *n,
+                       const struct gossip_member *m, const struct gossip_member *self,
+                       uint64_t now_us)
+{
+    const struct node_peer *p = node_replication_peer(n, m->node);
+    json_object_begin(w);
+    put_text(w, "name", m->name);
+    put_hex(w, "id", m->node);
+    put_bool(w, "self", m->self);
+    put_text(w, "state", gossip_state_text(m->state));
+    put_bool(w, "ready", m->self ? n->ready : p && p->ready);
+    put_u64(w, "incarnation", m->incarnation);
+    put_u64(w, "epoch_ms", m->incarnation >> 16);
+    char address[NODE_ADDRESS_MAX];
+    node_address_text(&m->address, address);
+    put_text(w, "address", address);
+    put_text(w, "admin", m->self ? n->admin : p ? p->admin : "");
+    if (p) {
+        put_text(w, "version", p->version);
+        put_u64(w, "started_ms", p->started_ms);
+    }
+    if (p && p->mismatch) {
+        char differs[NODE_DETAIL_MAX];
+        node_peer_differs(n, p, differs);
+        put_bool(w, "mismatch", true);
+        put_text(w, "differs", differs);
+    }
+    if (!m->self) {
+        put_bool(w, "session", m->session);
+        put_ms(w, "heard_ms_ago",
+               m->heard_us > 0 && now_us > m->heard_us ? now_us - m->heard_us : 0);
+        put_ms(w, "rtt_ms", m->rtt_us);
+        put_lag(w, n->gossip, m, self);
+        put_u64(w, "packets_in", m->packets_in);
+        put_u64(w, "packets_out", m->packets_out);
+        put_u64(w, "bytes_in", m->bytes_in);
+        put_u64(w, "bytes_out", m->bytes_out);
+    }
+    if (gossip_member_count(n->gossip) <= VECTORS_MAX)
+        put_vector(w, n->gossip, m, now_us);
+    json_object_end(w);
+}
+
+int node_replication_members_json(const struct node_replication *n, uint64_t now_us,
+                                  struct buf *out)
+{
+    struct json_writer w = json_writer_of(out);
+    struct gossip_member self;
+    CHECK(gossip_member_find(n->gossip, gossip_self(n->gossip), now_us, &self) == ERR_OK);
+    json_array_begin(&w);
+    for (unsigned i = 0; i < gossip_member_count(n->gossip); i++) {
+        struct gossip_member m;
+        gossip_member_at(n->gossip, i, now_us, &m);
+        put_member(&w, n, &m, &self, now_us);
+    }
+    json_array_end(&w);
+    return json_writer_finish(&w);
+}
+
+int node_replication_not_asked_json(const struct node_replication *n, uint64_t now_us,
+                                    struct buf *out)
+{
+    struct json_writer w = json_writer_of(out);
+    json_object_begin(&w);
+    for (unsigned i = 0; i < gossip_member_count(n->gossip); i++) {
+        struct gossip_member m;
+        gossip_member_at(n->gossip, i, now_us, &m);
+        if (!m.self && m.state != GOSSIP_ALIVE && m.state != GOSSIP_SUSPECT)
+            put_text(&w, m.name, gossip_state_text(m.state));
+    }
+    json_object_end(&w);
+    return json_writer_finish(&w);
+}
+
+/* --- digests: the format is in node/cluster/digests.h -------------------------------------------
+ */
+
+int node_replication_digests_json(const struct node_replication *n, struct buf *out)
+{
+    const struct crdt_state *state = node_router_state(n->router);
+    const struct crdt_index *index = crdt_state_index(node_router_state(n->router));
+    uint32_t floor = crdt_index_floor(index), now = crdt_index_now(index);
+    struct crdt_digest digest;
+    crdt_state_digest(state, floor, &digest);
+    struct json_writer w = json_writer_of(out);
+    json_object_begin(&w);
+    put_bool(&w, "ready", n->ready);
+    put_u64(&w, "floor", floor);
+    put_u64(&w, "now", now);
+    put_hex(&w, "registry", digest.registry);
+    put_hex(&w, "log", digest.log);
+    put_hex(&w, "reports", digest.reports);
+    put_hex(&w, "whole_index", digest.index);
+    json_key(&w, "index");
+    json_array_begin(&w);
+    for (uint32_t g = floor; g <= now + 1; g++) {
+        uint64_t entries = crdt_index_entries_at(index, g);
+        if (entries == 0)
+            continue;
+        json_object_begin(&w);
+        put_u64(&w, "generation", g);
+        put_u64(&w, "entries", entries);
+        put_hex(&w, "digest", crdt_index_digest_at(index, g));
+        json_object_end(&w);
+    }
+    json_array_end(&w);
+    json_object_end(&w);
+    return json_writer_finish(&w);
+}
+
+/* --- counters ------------------------------------------------------------------------------- */
+
+static void put_round(struct json_writer *w, const struct node_replication *n, const char *key,
+                      const struct node_round *r, uint64_t now_us)
+{
+    json_key(w, key);
+    if (r->peer == 0) {
+        json_nil(w);
+        return;
+    }
+    const struct node_peer *p = node_replication_peer(n, r->peer);
+    json_object_begin(w);
+    put_text(w, "with", p ? p->name : "");
+    put_ms(w, "ago_ms", now_us > r->began_us ? now_us - r->began_us : 0);
+    put_ms(w, "took_ms", r->ended_us - r->began_us);
+    put_text(w, "result",
+             r->open       ? "under way"
+             : r->too_many ? "too many differences: a snapshot is taken"
+             : r->worked   ? "repaired"
+             : r->equal    ? "equal"
+             : r->differs  ? "differs, perhaps on its way"
+                           : "no answer");
+    put_bool(w, "forced", r->force);
+    put_u64(w, "differences", r->differences);
+    put_u64(w, "joined", r->joined);
+    put_u64(w, "bytes_out", r->bytes_out);
+    put_u64(w, "bytes_in", r->bytes_in);
+    json_object_end(w);
+}
+
+static void put_reconcile(struct json_writer *w, const struct node_replication *n, uint64_t now_us)
+{
+    const struct node_reconcile *a = &n->reconcile;
+    json_key(w, "reconcile");
+    json_object_begin(w);
+    put_round(w, n, "last_round", &a->round, now_us);
+    put_round(w, n, "last_repair", &a->repair, now_us);
+    put_u64(w, "rounds", a->rounds);
+    put_u64(w, "rounds_equal", a->rounds_equal);
+    put_u64(w, "rounds_unsettled", a->rounds_unsettled);
+    put_u64(w, "rounds_repaired", a->rounds_worked);
+    put_u64(w, "rounds_unanswered", a->rounds_unanswered);
+    put_u64(w, "rounds_too_many", a->rounds_too_many);
+    put_u64(w, "differences", a->differences);
+    put_u64(w, "joined", a->joined);
+    put_u64(w, "bytes_out", a->bytes_out);
+    put_u64(w, "bytes_in", a->bytes_in);
+    json_object_end(w);
+}
+
+static void put_frames(struct json_writer *w, const char *key, const uint64_t *count,
+                       const uint64_t *bytes)
+{
+    json_key(w, key);
+    json_object_begin(w);
+    for (unsigned f = 0; f < GOSSIP_FRAMES; f++) {
+        if (count[f] == 0)
+            continue;
+        json_key(w, gossip_frame_text((enum gossip_frame)f));
+        json_object_begin(w);
+        put_u64(w, "frames", count[f]);
+        put_u64(w, "bytes", bytes[f]);
+        json_object_end(w);
+    }
+    json_object_end(w);
+}
+
+static void put_gossip(struct json_writer *w, const struct gossip_stats *s)
+{
+    json_key(w, "gossip");
+    json_object_begin(w);
+    put_u64(w, "packets_in", s->packets_in);
+    put_u64(w, "packets_out", s->packets_out);
+    put_u64(w, "bytes_in", s->bytes_in);
+    put_u64(w, "bytes_out", s->bytes_out);
+    put_frames(w, "frames_in", s->frames_in, s->frame_bytes_in);
+    put_frames(w, "frames_out", s->frames_out, s->frame_bytes_out);
+    put_u64(w, "refused_key", s->refused_key);
+    put_u64(w, "refused_replay", s->refused_replay);
+    put_u64(w, "refused_malformed", s->refused_malformed);
+    put_u64(w, "sessions", s->sessions);
+    put_u64(w, "handshakes", s->handshakes);
+    put_u64(w, "rekeys", s->rekeys);
+    put_u64(w, "deltas_produced", s->deltas_produced);
+    put_u64(w, "deltas_applied", s->deltas_applied);
+    put_u64(w, "deltas_again", s->deltas_again);
+    put_u64(w, "gaps", s->gaps);
+    put_u64(w, "gaps_repaired", s->gaps_repaired);
+    put_u64(w, "gaps_lost", s->gaps_lost);
+    put_u64(w, "messages_failed", s->messages_failed);
+    put_u64(w, "relayed", s->relayed);
+    put_u64(w, "name_conflicts", s->name_conflicts);
+    put_u64(w, "quarantines", s->quarantines);
+    put_u64(w, "no_room", s->no_room);
+    put_u64(w, "routers_refused", s->routers_refused);
+    put_u64(w, "suspected", s->suspected);
+    put_u64(w, "refuted", s->refuted);
+    put_u64(w, "died", s->died);
+    put_u64(w, "rate_held", s->rate_held);
+    put_u64(w, "ring_bytes", s->ring_bytes);
+    json_object_end(w);
+}
+
+static void put_state(struct json_writer *w, const struct node_replication *n)
+{
+    struct crdt_state *state = node_router_state(n->router);
+    struct crdt_state_stats s;
+    struct crdt_index_stats x;
+    crdt_state_stats(state, &s);
+    crdt_index_stats(crdt_state_index(state), &x);
+    json_key(w, "state");
+    json_object_begin(w);
+    put_u64(w, "observations_in", s.observations_in);
+    put_u64(w, "observations_new", s.observations_new);
+    put_u64(w, "observations_out", s.observations_out);
+    put_u64(w, "unknown_replica", s.unknown_replica);
+    put_u64(w, "unknown_router", s.unknown_router);
+    put_u64(w, "stale", s.stale);
+    put_u64(w, "future", s.future);
+    put_u64(w, "full", s.full);
+    put_u64(w, "malformed", s.malformed);
+    put_u64(w, "outbox_bytes", s.outbox_bytes);
+    put_u64(w, "outbox_dropped", s.outbox_dropped);
+    put_u64(w, "index_entries", x.entries);
+    put_u64(w, "index_bytes", x.bytes);
+    put_u64(w, "index_bytes_used", x.bytes_used);
+    put_u64(w, "index_bytes_max", x.bytes_max);
+    put_u64(w, "index_evicted", x.evicted);
+    json_object_end(w);
+}
+
+int node_replication_stats_json(const struct node_replication *n, uint64_t now_us, struct buf *out)
+{
+    struct gossip_stats g;
+    gossip_stats(n->gossip, &g);
+    struct json_writer w = json_writer_of(out);
+    json_object_begin(&w);
+    put_bool(&w, "ready", n->ready);
+    put_ms(&w, "ready_after_ms", n->ready ? n->ready_us - n->started_us : 0);
+    json_key(&w, "snapshots");
+    json_object_begin(&w);
+    put_u64(&w, "taken", n->snapshots);
+    put_u64(&w, "failed", n->snapshots_failed);
+    put_u64(&w, "bytes", n->snapshot_bytes);
+    put_ms(&w, "last_took_ms", n->snapshot_us);
+    json_object_end(&w);
+    json_key(&w, "clock");
+    json_object_begin(&w);
+    put_u64(&w, "cluster_ms", node_router_cluster_ms(n->router, node_replication_ms(now_us)));
+    put_i64(&w, "ahead_of_wall_ms", node_router_clock_off_ms(n->router));
+    put_u64(&w, "slewed_ms", n->clock_slewed_ms);
+    put_u64(&w, "forward", n->clock_forward);
+    put_u64(&w, "back", n->clock_back);
+    json_object_end(&w);
+    put_u64(&w, "delta_errors", n->delta_errors);
+    put_u64(&w, "message_errors", n->message_errors);
+    put_u64(&w, "calls_served", n->served);
+    put_reconcile(&w, n, now_us);
+    put_state(&w, n);
+    put_gossip(&w, &g);
+    json_object_end(&w);
+    return json_writer_finish(&w);
+}

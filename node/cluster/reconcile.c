@@ -1,0 +1,225 @@
+/* Anti-entropy: proves to a random peer that the states are equal, or makes them so. */
+#include "base/bug.h"
+#include "base/check.h"
+#include "base/err.h"
+#include "node/cluster/replication_internal.h"
+
+enum {
+    FORCE_US = 3000000,     /* what differs so long is more than traffic on its way */
+    LOST_US = 50000,        /* after a loss: more is likely to be lost at once */
+    SNAPSHOT_US = 30000000, /* at most one snapshot for repair in so long */
+};
+
+/* --- messages ------------------------------------------------------------------------------- */
+
+static int begin_message(struct node_replication *n, enum node_message kind, uint8_t flags,
+                         uint64_t now_us)
+{
+    uint8_t head[NODE_MESSAGE_HEAD];
+    struct wire_writer w = wire_writer_of(head, sizeof head);
+    wire_write_u8(&w, (uint8_t)kind);
+    wire_write_u8(&w, flags);
+    wire_write_u48(&w, node_router_cluster_ms(n->router, node_replication_ms(now_us)));
+    uint64_t age_s = node_clock_age_s(n, now_us);
+    wire_write_u16(&w, age_s < UINT16_MAX ? (uint16_t)age_s : UINT16_MAX);
+    CHECK(!w.bad);
+    buf_clear(&n->message);
+    return buf_append(&n->message, head, sizeof head);
+}
+
+static bool send_message(struct node_replication *n, uint64_t peer, uint64_t now_us)
+{
+    struct node_reconcile *a = &n->reconcile;
+    /* Who cannot take it now will be asked again. */
+    if (gossip_message(n->gossip, peer, buf_slice(&n->message), now_us) != ERR_OK)
+        return false;
+    a->bytes_out += n->message.len;
+    if (a->round.open && a->round.peer == peer) {
+        a->round.bytes_out += n->message.len;
+        a->round.ended_us = now_us;
+    }
+    return true;
+}
+
+void node_reconcile_say(struct node_replication *n, uint64_t peer, enum node_message kind,
+                        uint64_t now_us)
+{
+    if (begin_message(n, kind, 0, now_us) == ERR_OK)
+        (void)send_message(n, peer, now_us);
+}
+
+/* --- rounds --------------------------------------------------------------------------------- */
+
+static void round_end(struct node_replication *n)
+{
+    struct node_reconcile *a = &n->reconcile;
+    struct node_round *r = &a->round;
+    if (!r->open)
+        return;
+    r->open = false;
+    /* Whoever of the two decodes, both have worked on it. */
+    r->worked = r->bytes_in > 0 && !r->equal && !r->differs;
+    a->rounds_equal += r->equal;
+    a->rounds_unsettled += r->differs;
+    a->rounds_worked += r->worked && !r->too_many;
+    a->rounds_too_many += r->too_many;
+    a->rounds_unanswered += r->bytes_in == 0;
+    a->differed = r->differs || (a->differed && r->bytes_in == 0);
+    /* One without an answer is made up for with another peer: this one may be cut off. */
+    if (r->force && r->bytes_in > 0)
+        a->forced_us = r->began_us;
+    if (r->worked)
+        a->repair = *r;
+}
+
+static uint64_t draw_peer(struct node_replication *n)
+{
+    uint64_t lost = n->reconcile.lost;
+    n->reconcile.lost = 0;
+    const struct node_peer *p = lost != 0 ? node_replication_peer(n, lost) : NULL;
+    return p && p->state == GOSSIP_ALIVE ? lost : gossip_peer_random(n->gossip, 0);
+}
+
+static void round_begin(struct node_replication *n, uint64_t now_us)
+{
+    struct node_reconcile *a = &n->reconcile;
+    bool force = a->lost != 0 || (a->differed && now_us - a->forced_us >= FORCE_US);
+    uint64_t peer = draw_peer(n);
+    if (peer == 0 || BUG(NO_RECONCILE))
+        return;
+    round_end(n);
+    if (begin_message(n, NODE_MESSAGE_SUMMARY, force ? NODE_MESSAGE_FORCE : 0, now_us) != ERR_OK ||
+        crdt_state_summary(node_router_state(n->router), &n->message) != ERR_OK)
+        return;
+    a->round = (struct node_round){
+        .peer = peer, .open = true, .force = force, .began_us = now_us, .ended_us = now_us};
+    if (!send_message(n, peer, now_us)) {
+        a->round.open = false;
+        return;
+    }
+    a->rounds++;
+    if (!a->differed)
+        a->forced_us = now_us;
+}
+
+void node_reconcile_lost(struct node_replication *n, uint64_t node, uint64_t now_us)
+{
+    n->reconcile.lost = node;
+    if (n->reconcile.due_us > now_us + LOST_US)
+        n->reconcile.due_us = now_us + LOST_US;
+}
+
+void node_reconcile_run(struct node_replication *n, uint64_t now_us)
+{
+    struct node_reconcile *a = &n->reconcile;
+    if (now_us < a->due_us)
+        return;
+    /* Spread a little, so that nodes do not fall into step. */
+    a->due_us = now_us + n->config.reconcile_us * 3 / 4 +
+                prng_below(&n->prng, n->config.reconcile_us / 2 + 1);
+    node_clock_check(n, now_us);
+    if (n->ready)
+        round_begin(n, now_us);
+}
+
+/* --- what comes in -------------------------------------------------------------------------- */
+
+static void take_snapshot(struct node_replication *n, uint64_t peer, uint64_t now_us)
+{
+    if (!n->ready || now_us < n->repair_us)
+        return;
+    n->repair_us = now_us + SNAPSHOT_US;
+    n->snapshot_of = peer;
+    n->join_due_us = now_us;
+}
+
+/* A message of the state's own protocol. */
+static void take_state(struct node_replication *n, uint64_t peer, enum node_message kind,
+                       uint8_t flags, struct slice rest, bool settled, uint64_t now_us)
+{
+    struct node_reconcile *a = &n->reconcile;
+    struct node_round *round = &a->round;
+    bool own = round->open && round->peer == peer && kind == NODE_MESSAGE_STEP;
+    bool force = (flags & NODE_MESSAGE_FORCE) != 0;
+    struct crdt_reconciled done = {0};
+    if (begin_message(n, NODE_MESSAGE_STEP, flags & NODE_MESSAGE_FORCE, now_us) != ERR_OK)
+        return;
+    int err = crdt_state_message(node_router_state(n->router), rest, settled || force, &n->message,
+                                 &done);
+    if (err < 0) {
+        n->message_errors++;
+        return;
+    }
+    a->differences += done.differences;
+    a->joined += done.joined;
+    if (own) {
+        round->equal = round->equal || (done.summary && done.equal);
+        round->too_many = round->too_many || done.too_many;
+        round->differences += done.differences;
+        round->joined += done.joined;
+    }
+    /* What differs while both still hear from others is most likely on its way. */
+    bool wait = kind == NODE_MESSAGE_SUMMARY && !settled && !force && !done.equal;
+    if (n->message.len > NODE_MESSAGE_HEAD && !wait)
+        (void)send_message(n, peer, now_us);
+    else if (kind == NODE_MESSAGE_SUMMARY)
+        node_reconcile_say(n, peer, done.equal ? NODE_MESSAGE_EQUAL : NODE_MESSAGE_DIFFERS, now_us);
+    if (own && n->message.len <= NODE_MESSAGE_HEAD)
+        round_end(n);
+    if (wait)
+        return;
+    if (done.too_many)
+        take_snapshot(n, peer, now_us);
+}
+
+static void take_verdict(struct node_replication *n, uint64_t peer, bool equal)
+{
+    struct node_round *round = &n->reconcile.round;
+    if (!round->open || round->peer != peer)
+        return;
+    round->equal = equal;
+    round->differs = !equal;
+    round_end(n);
+}
+
+void node_reconcile_message(struct node_replication *n, uint64_t peer, struct slice bytes,
+                            bool settled, uint64_t now_us)
+{
+    struct wire_reader r = wire_reader_of(bytes.at, bytes.len);
+    enum node_message kind = (enum node_message)wire_read_u8(&r);
+    uint8_t flags = wire_read_u8(&r);
+    uint64_t cluster_ms = wire_read_u48(&r);
+    uint64_t age_s = wire_read_u16(&r);
+    struct slice rest = wire_read_bytes(&r, wire_left(&r));
+    if (r.bad) {
+        n->message_errors++;
+        return;
+    }
+    n->reconcile.bytes_in += bytes.len;
+    if (n->reconcile.round.open && n->reconcile.round.peer == peer) {
+        n->reconcile.round.bytes_in += bytes.len;
+        n->reconcile.round.ended_us = now_us;
+    }
+    node_clock_told(n, peer, cluster_ms, age_s, now_us);
+    switch (kind) {
+    case NODE_MESSAGE_SUMMARY:
+    case NODE_MESSAGE_STEP:
+        /* Who is joining has nothing to compare yet, and a snapshot under way. */
+        if (n->ready)
+            take_state(n, peer, kind, flags, rest, settled, now_us);
+        break;
+    case NODE_MESSAGE_EQUAL:
+        take_verdict(n, peer, true);
+        break;
+    case NODE_MESSAGE_DIFFERS:
+        take_verdict(n, peer, false);
+        break;
+    case NODE_MESSAGE_CLOCK_ASK:
+        node_reconcile_say(n, peer, NODE_MESSAGE_CLOCK, now_us);
+        break;
+    case NODE_MESSAGE_CLOCK:
+        break;
+    default: /* of a later version */
+        n->message_errors++;
+    }
+}

@@ -1,0 +1,478 @@
+/* The life of the seam, and what the gossip calls. */
+#include "node/cluster/replication_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "base/version.h"
+
+enum {
+    ALONE_US = 3000000,
+    RECONCILE_US = 1000000,
+    REPORTS_US = 100000, /* the others' reports are taken in at most so often */
+    WATCH_US = 1000000,
+    TOLD_US = 60000000, /* limits and conflicts are told at most so often */
+};
+
+/* Who lives by the gossip's account has its reports kept. */
+_Static_assert((int)GOSSIP_ROUTERS_MAX == (int)CRDT_ROUTERS_MAX, "one limit of routers");
+
+const char *node_replication_event_text(enum node_replication_event event)
+{
+    static const char *const texts[] = {
+        [NODE_REPLICATION_MEMBER_ALIVE] = "member_alive",
+        [NODE_REPLICATION_MEMBER_DEAD] = "member_dead",
+        [NODE_REPLICATION_MEMBER_LEFT] = "member_left",
+        [NODE_REPLICATION_READY] = "cluster_ready",
+        [NODE_REPLICATION_SNAPSHOT_FAILED] = "snapshot_failed",
+        [NODE_REPLICATION_LOST] = "deltas_lost",
+        [NODE_REPLICATION_CLOCK_FORWARD] = "cluster_clock_forward",
+        [NODE_REPLICATION_CLOCK_BACK] = "cluster_clock_back",
+        [NODE_REPLICATION_MISMATCH] = "member_mismatch",
+        [NODE_REPLICATION_NAME_TAKEN] = "name_taken",
+        [NODE_REPLICATION_REFUSED_KEY] = "gossip_refused_key",
+        [NODE_REPLICATION_REPLICAS_FULL] = "replicas_full",
+        [NODE_REPLICATION_ROUTERS_FULL] = "routers_full",
+    };
+    CHECK(event < ARRAY_LEN(texts));
+    return texts[event];
+}
+
+void node_replication_event_detail(struct node_replication *n, enum node_replication_event event,
+                                   uint64_t node, int64_t value, const char *detail)
+{
+    if (!n->io.event)
+        return;
+    const struct node_peer *p = node_replication_peer(n, node);
+    n->io.event(n->io.context, event, slice_of_cstr(p ? p->name : ""), value,
+                slice_of_cstr(detail));
+}
+
+void node_replication_event(struct node_replication *n, enum node_replication_event event,
+                            uint64_t node, int64_t value)
+{
+    node_replication_event_detail(n, event, node, value, "");
+}
+
+/* --- members -------------------------------------------------------------------------------- */
+
+struct node_peer *node_replication_peer(const struct node_replication *n, uint64_t node)
+{
+    for (unsigned i = 0; i < n->peer_count; i++) {
+        if (n->peers[i].node == node)
+            return &n->peers[i];
+    }
+    return NULL;
+}
+
+bool node_peer_lives(const struct node_peer *p)
+{
+    return p->state == GOSSIP_ALIVE || p->state == GOSSIP_SUSPECT;
+}
+
+static void put_difference(char out[NODE_DETAIL_MAX], const char *what, uint32_t there_ms,
+                           uint32_t here_ms)
+{
+    size_t len = strlen(out);
+    if (there_ms != here_ms)
+        (void)snprintf(out + len, NODE_DETAIL_MAX - len, "%s%s %.15gs, here %.15gs",
+                       len > 0 ? "; " : "", what, there_ms / 1000.0, here_ms / 1000.0);
+}
+
+void node_peer_differs(const struct node_replication *n, const struct node_peer *p,
+                       char out[NODE_DETAIL_MAX])
+{
+    struct node_agreement here = node_router_agreement(n->router);
+    out[0] = '\0';
+    put_difference(out, "generation", p->agreement.generation_ms, here.generation_ms);
+    put_difference(out, "ttl", p->agreement.ttl_ms, here.ttl_ms);
+    size_t len = strlen(out);
+    if (p->agreement.hash != here.hash)
+        (void)snprintf(out + len, NODE_DETAIL_MAX - len, "%sthe hash line of the key file",
+                       len > 0 ? "; " : "");
+}
+
+static const char *name_of(void *context, uint64_t router)
+{
+    const struct node_peer *p = node_replication_peer(context, router);
+    return p ? p->name : NULL;
+}
+
+/* A new row; where there is none left, that of a member that is gone. */
+static struct node_peer *peer_make(struct node_replication *n)
+{
+    if (n->peer_count < GOSSIP_MEMBERS_MAX)
+        return &n->peers[n->peer_count++];
+    for (unsigned i = 0; i < n->peer_count; i++) {
+        if (!node_peer_lives(&n->peers[i]))
+            return &n->peers[i];
+    }
+    return NULL;
+}
+
+static void tell_state(struct node_replication *n, const struct node_peer *p)
+{
+    struct crdt_state *state = node_router_state(n->router);
+    if (node_peer_lives(p))
+        crdt_state_router(state, p->node, p->epoch);
+    else
+        crdt_state_router_gone(state, p->node);
+}
+
+void node_replication_retell(struct node_replication *n)
+{
+    crdt_state_epoch(node_router_state(n->router), gossip_epoch(n->gossip));
+    for (unsigned i = 0; i < n->peer_count; i++)
+        tell_state(n, &n->peers[i]);
+}
+
+static void on_member(void *context, const struct gossip_member *m, uint64_t now_us)
+{
+    struct node_replication *n = context;
+    uint64_t epoch = m->incarnation >> 16;
+    if (m->self) {
+        crdt_state_epoch(node_router_state(n->router), epoch);
+        return;
+    }
+    struct node_peer *p = node_replication_peer(n, m->node);
+    bool known = p != NULL, lived = known && node_peer_lives(p);
+    if (!p) {
+        p = peer_make(n);
+        if (!p)
+            return; /* more members than the gossip may have */
+        *p = (struct node_peer){.node = m->node};
+        memcpy(p->name, m->name, sizeof p->name);
+    }
+    p->epoch = epoch;
+    p->state = m->state;
+    if (node_meta_read(p, slice_of((const char *)m->meta, m->meta_len)) != ERR_OK)
+        p->agreement = (struct node_agreement){0};
+    tell_state(n, p);
+    n->reports_due_us = 0;
+    char differs[NODE_DETAIL_MAX];
+    node_peer_differs(n, p, differs);
+    bool mismatch = node_peer_lives(p) && differs[0] != '\0';
+    if (node_peer_lives(p) && !lived && known)
+        node_reconcile_lost(n, m->node, now_us); /* either side may lack what was told meanwhile */
+    if (node_peer_lives(p) && !lived)
+        node_replication_event(n, NODE_REPLICATION_MEMBER_ALIVE, m->node, 0);
+    else if (lived && m->state == GOSSIP_DEAD)
+        node_replication_event(n, NODE_REPLICATION_MEMBER_DEAD, m->node, 0);
+    else if (lived && m->state == GOSSIP_LEFT)
+        node_replication_event(n, NODE_REPLICATION_MEMBER_LEFT, m->node, 0);
+    if (mismatch && !p->mismatch)
+        node_replication_event_detail(n, NODE_REPLICATION_MISMATCH, m->node, 0, differs);
+    p->mismatch = mismatch;
+}
+
+/* --- metadata ------------------------------------------------------------------------------- */
+
+/* Fields of tag, length and bytes; tags that a reader does not know are passed over. */
+enum {
+    META_ADMIN = 1,
+    META_VERSION,
+    META_STARTED,
+    META_HASH,
+    META_READY,
+    META_GENERATION,
+    META_TTL,
+};
+
+static void put_field(struct wire_writer *w, uint8_t tag, const void *bytes, size_t len)
+{
+    wire_write_u8(w, tag);
+    wire_write_u8(w, (uint8_t)len);
+    wire_write_bytes(w, bytes, len);
+}
+
+static void put_number(struct wire_writer *w, uint8_t tag, uint64_t value)
+{
+    wire_write_u8(w, tag);
+    wire_write_u8(w, 8);
+    wire_write_u64(w, value);
+}
+
+static struct slice meta_write(const struct node_replication *n, uint8_t out[GOSSIP_META_MAX])
+{
+    struct wire_writer w = wire_writer_of(out, GOSSIP_META_MAX);
+    put_field(&w, META_ADMIN, n->admin, strlen(n->admin));
+    put_field(&w, META_VERSION, GRAPEVINE_VERSION, strlen(GRAPEVINE_VERSION));
+    put_number(&w, META_STARTED, n->started_ms);
+    struct node_agreement agreement = node_router_agreement(n->router);
+    put_number(&w, META_HASH, agreement.hash);
+    put_number(&w, META_READY, n->ready);
+    put_number(&w, META_GENERATION, agreement.generation_ms);
+    put_number(&w, META_TTL, agreement.ttl_ms);
+    CHECK(!w.bad);
+    return slice_of((const char *)out, wire_written(&w));
+}
+
+static void text_read(char *out, size_t size, struct slice bytes)
+{
+    if (!slice_to_cstr(bytes, out, size))
+        out[0] = '\0';
+}
+
+int node_meta_read(struct node_peer *p, struct slice meta)
+{
+    struct wire_reader r = wire_reader_of(meta.at, meta.len);
+    while (wire_left(&r) > 0) {
+        uint8_t tag = wire_read_u8(&r);
+        struct slice bytes = wire_read_bytes(&r, wire_read_u8(&r));
+        struct wire_reader number = wire_reader_of(bytes.at, bytes.len);
+        if (r.bad)
+            return ERR_SYNTAX;
+        if (tag == META_ADMIN)
+            text_read(p->admin, sizeof p->admin, bytes);
+        else if (tag == META_VERSION)
+            text_read(p->version, sizeof p->version, bytes);
+        else if (tag == META_STARTED)
+            p->started_ms = wire_read_u64(&number);
+        else if (tag == META_HASH)
+            p->agreement.hash = wire_read_u64(&number);
+        else if (tag == META_READY)
+            p->ready = wire_read_u64(&number) != 0;
+        else if (tag == META_GENERATION)
+            p->agreement.generation_ms = (uint32_t)wire_read_u64(&number);
+        else if (tag == META_TTL)
+            p->agreement.ttl_ms = (uint32_t)wire_read_u64(&number);
+    }
+    return ERR_OK;
+}
+
+void node_replication_meta(struct node_replication *n, uint64_t now_us)
+{
+    uint8_t meta[GOSSIP_META_MAX];
+    gossip_meta_set(n->gossip, meta_write(n, meta), now_us);
+}
+
+/* --- deltas --------------------------------------------------------------------------------- */
+
+static size_t on_produce(void *context, uint64_t now_us, uint8_t *out, size_t max)
+{
+    struct node_replication *n = context;
+    node_router_collect(n->router, node_replication_ms(now_us));
+    struct crdt_state *state = node_router_state(n->router);
+    if (!crdt_state_has_news(state))
+        return 0;
+    struct gossip_member self;
+    CHECK(gossip_member_find(n->gossip, gossip_self(n->gossip), now_us, &self) == ERR_OK);
+    return crdt_state_produce(state, self.seq_known + 1, out, max);
+}
+
+static int on_apply(void *context, const struct gossip_origin *origin, struct slice delta,
+                    uint64_t now_us)
+{
+    (void)now_us;
+    struct node_replication *n = context;
+    struct crdt_origin from = {.router = origin->node, .epoch = origin->epoch, .seq = origin->seq};
+    int err = crdt_state_apply(node_router_state(n->router), &from, delta);
+    n->delta_errors += err < 0;
+    if (!n->ready && err >= 0)
+        node_join_keep(n, &from, delta);
+    node_router_joined(n->router);
+    return err;
+}
+
+static void on_lost(void *context, uint64_t node, uint64_t now_us)
+{
+    struct node_replication *n = context;
+    node_replication_event(n, NODE_REPLICATION_LOST, node, 0);
+    node_reconcile_lost(n, node, now_us);
+}
+
+static void on_message(void *context, uint64_t peer, struct slice bytes, bool settled,
+                       uint64_t now_us)
+{
+    struct node_replication *n = context;
+    node_reconcile_message(n, peer, bytes, settled, now_us);
+    node_router_joined(n->router);
+}
+
+static void on_replica(void *context, unsigned replica, bool present)
+{
+    struct node_replication *n = context;
+    if (n->io.replica)
+        n->io.replica(n->io.context, replica, present);
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+static int open_gossip(struct node_replication *n, const struct gossip_keyring *keyring,
+                       uint64_t now_us)
+{
+    uint8_t meta[GOSSIP_META_MAX];
+    struct gossip_config config = n->config.gossip;
+    config.meta = meta_write(n, meta);
+    struct gossip_app app = {
+        .context = n,
+        .produce = on_produce,
+        .apply = on_apply,
+        .member = on_member,
+        .lost = on_lost,
+        .message = on_message,
+    };
+    struct gossip_io io = {.context = n->io.context, .send = n->io.send, .random = n->io.random};
+    return gossip_create(&n->gossip, &config, keyring, &app, &io, now_us);
+}
+
+int node_replication_create(struct node_replication **out,
+                            const struct node_replication_config *config,
+                            const struct gossip_keyring *keyring, struct node_router *router,
+                            const struct node_replication_io *io, uint64_t now_us)
+{
+    struct node_replication *n = calloc(1, sizeof *n);
+    if (!n)
+        return ERR_NOMEM;
+    n->config = *config;
+    n->config.admin = n->admin;
+    if (config->admin && strlen(config->admin) <= NODE_ADMIN_MAX)
+        memcpy(n->admin, config->admin, strlen(config->admin));
+    if (n->config.alone_us == 0)
+        n->config.alone_us = ALONE_US;
+    if (n->config.reconcile_us == 0)
+        n->config.reconcile_us = RECONCILE_US;
+    n->io = *io;
+    n->router = router;
+    n->now_us = n->started_us = now_us;
+    n->started_ms = node_router_cluster_ms(router, node_replication_ms(now_us));
+    n->ready = !config->has_seeds;
+    n->kept_all = true;
+    n->ready_us = now_us;
+    n->watch_due_us = now_us + WATCH_US;
+    uint64_t seed;
+    io->random(io->context, &seed, sizeof seed);
+    prng_seed(&n->prng, seed);
+    n->peers = calloc(GOSSIP_MEMBERS_MAX, sizeof *n->peers);
+    int err = n->peers ? open_gossip(n, keyring, now_us) : ERR_NOMEM;
+    if (err != ERR_OK) {
+        free(n->peers);
+        free(n);
+        return err;
+    }
+    crdt_state_epoch(node_router_state(router), gossip_epoch(n->gossip));
+    node_router_watch(router, on_replica, n);
+    node_router_names(router, name_of, n);
+    n->joining_told = !n->ready;
+    gossip_joining(n->gossip, n->joining_told);
+    /* A random phase, so that a cluster that starts at once does not reconcile at once. */
+    n->reconcile.due_us = now_us + prng_below(&n->prng, n->config.reconcile_us) + 1;
+    *out = n;
+    return ERR_OK;
+}
+
+void node_replication_destroy(struct node_replication *n)
+{
+    if (!n)
+        return;
+    CHECK(n->serving == 0);
+    node_router_watch(n->router, NULL, NULL);
+    node_router_names(n->router, NULL, NULL);
+    gossip_destroy(n->gossip);
+    for (unsigned i = 0; i < NODE_ASKS_MAX; i++)
+        node_ask_free(&n->asks[i]);
+    buf_free(&n->message);
+    buf_free(&n->kept);
+    free(n->peers);
+    free(n);
+}
+
+void node_replication_check(const struct node_replication *n)
+{
+    gossip_check(n->gossip);
+    CHECK(n->peer_count <= GOSSIP_MEMBERS_MAX);
+    CHECK(n->joining_told == !n->ready);
+    for (unsigned i = 0; i < NODE_CALLS_MAX; i++) {
+        const struct node_call *c = &n->calls[i];
+        if (c->use != NODE_CALL_ASK)
+            continue;
+        CHECK(c->ask < NODE_ASKS_MAX && n->asks[c->ask].open);
+        CHECK(c->asked < n->asks[c->ask].count);
+        CHECK(n->asks[c->ask].asked[c->asked].state == ASKED_OPEN);
+    }
+}
+
+struct gossip *node_replication_gossip(struct node_replication *n)
+{
+    return n->gossip;
+}
+
+bool node_replication_ready(const struct node_replication *n)
+{
+    return n->ready;
+}
+
+void node_replication_datagram(struct node_replication *n, const struct gossip_address *from,
+                               const uint8_t *bytes, size_t len, uint64_t now_us)
+{
+    n->now_us = now_us;
+    /* After a pause what waited is read first: without the time it would seem to be of the future.
+     */
+    node_router_clock(n->router, node_replication_ms(now_us));
+    gossip_datagram(n->gossip, from, bytes, len, now_us);
+}
+
+/* What an operator has to put right: nothing here heals it. */
+static void watch(struct node_replication *n, uint64_t now_us)
+{
+    if (now_us < n->watch_due_us)
+        return;
+    n->watch_due_us = now_us + WATCH_US;
+    struct gossip_stats g;
+    char at[NODE_ADDRESS_MAX];
+    gossip_stats(n->gossip, &g);
+    if (g.name_conflicts > n->name_taken.count && now_us >= n->name_taken.again_us) {
+        node_address_text(&g.name_conflict_at, at);
+        node_replication_event_detail(n, NODE_REPLICATION_NAME_TAKEN, g.name_conflict,
+                                      (int64_t)(g.name_conflicts - n->name_taken.count), at);
+        n->name_taken.count = g.name_conflicts;
+        n->name_taken.again_us = now_us + TOLD_US;
+    }
+    if (g.refused_hellos > n->refused_key.count && now_us >= n->refused_key.again_us) {
+        node_address_text(&g.refused_hello_from, at);
+        node_replication_event_detail(n, NODE_REPLICATION_REFUSED_KEY, 0,
+                                      (int64_t)(g.refused_hellos - n->refused_key.count), at);
+        n->refused_key.count = g.refused_hellos;
+        n->refused_key.again_us = now_us + TOLD_US;
+    }
+    if (g.routers_refused > n->routers_full.count && now_us >= n->routers_full.again_us) {
+        node_replication_event_detail(n, NODE_REPLICATION_ROUTERS_FULL, 0, g.routers_limit,
+                                      g.router_refused);
+        n->routers_full.count = g.routers_refused;
+        n->routers_full.again_us = now_us + TOLD_US;
+    }
+    unsigned replicas = node_router_replica_count(n->router);
+    if (replicas == NODE_REPLICAS_MAX && now_us >= n->replicas_full.again_us) {
+        node_replication_event(n, NODE_REPLICATION_REPLICAS_FULL, 0, replicas);
+        n->replicas_full.again_us = now_us + TOLD_US;
+    }
+}
+
+void node_replication_run(struct node_replication *n, uint64_t now_us)
+{
+    n->now_us = now_us;
+    node_router_collect(n->router, node_replication_ms(now_us));
+    if (crdt_state_has_news(node_router_state(n->router)))
+        gossip_wake(n->gossip, now_us);
+    if (now_us >= gossip_due_us(n->gossip))
+        gossip_run(n->gossip, now_us);
+    if (now_us >= n->reports_due_us) {
+        n->reports_due_us = now_us + REPORTS_US;
+        node_router_reports_take(n->router, node_replication_ms(now_us));
+    }
+    node_call_run(n, now_us);
+    node_join_run(n, now_us);
+    node_reconcile_run(n, now_us);
+    watch(n, now_us);
+}
+
+uint64_t node_replication_due_us(const struct node_replication *n)
+{
+    uint64_t due = gossip_due_us(n->gossip);
+    const uint64_t others[] = {n->reconcile.due_us, node_join_due(n), node_call_due(n)};
+    for (unsigned i = 0; i < ARRAY_LEN(others); i++)
+        due = others[i] < due ? others[i] : due;
+    return due;
+}

@@ -1,0 +1,139 @@
+/* The seam: what this router decides becomes deltas, what others tell reaches its decisions.
+ *
+ * It owns the gossip, drives the state's deltas, anti-entropy and snapshots, and keeps the router's
+ * view of the others up to date (their load, the replicas they know, what they learned). Pure: the
+ * shell (node/io/gossip.c) and the simulator (tests/sim) drive it with the same calls.
+ *
+ * A node joins like this: the gossip reaches a seed; a live peer is asked for a snapshot (a *call*,
+ * over TCP); live deltas are joined meanwhile; with the last chunk the vector of the snapshot's
+ * start is adopted, and from then on the node is ready. With seeds and nobody there, or nobody who
+ * is ready, it is ready after `alone_us`: somebody must be the first.
+ *
+ * Anti-entropy: every `reconcile_us` a summary goes to one random peer. Equal states cost two
+ * packets. What differs may just be on its way; only when both had heard the same, or when that has
+ * gone on for 3 s, the difference is worked out and repaired.
+ *
+ * Cluster time (node/route/router.h): each message of anti-entropy tells the sender's. A node that
+ * joins takes the time of whom it joins. Later each follows the median of what all tell: slowly
+ * where it is off by less than a generation, by a jump forward where it is behind by more. One that
+ * is far ahead of the majority, whose observations they refuse therefore, forgets what it observed,
+ * goes back and joins anew. Both are told by an event.
+ *
+ * Times: `now_us` is monotonic, the same clock as the router's now_ms.
+ */
+#ifndef NODE_CLUSTER_REPLICATION_H
+#define NODE_CLUSTER_REPLICATION_H
+
+#include "crdt/state.h"
+#include "gossip/gossip.h"
+#include "node/route/router.h"
+
+enum { NODE_CALLS_MAX = 64 };
+
+/* Kinds of calls. */
+enum node_call_kind {
+    NODE_CALL_SNAPSHOT = 1, /* request: generation floor; answer: vector, then chunks */
+    NODE_CALL_DIGESTS,      /* answer: node_replication_digests_json() */
+    NODE_CALL_EXPLAIN,      /* request: a packed node_request; answer: its cost table as JSON */
+};
+
+/* What operators should know; the value in brackets, the detail in words after a colon. */
+enum node_replication_event {
+    NODE_REPLICATION_MEMBER_ALIVE, /* new, or back */
+    NODE_REPLICATION_MEMBER_DEAD,  /* its load no longer counts */
+    NODE_REPLICATION_MEMBER_LEFT,
+    NODE_REPLICATION_READY,           /* joined [ms since the start]; without a member: alone */
+    NODE_REPLICATION_SNAPSHOT_FAILED, /* [the error]; another peer is asked */
+    NODE_REPLICATION_LOST,            /* deltas of a member are lost: anti-entropy repairs that */
+    NODE_REPLICATION_CLOCK_FORWARD,   /* this node was behind the cluster [ms] */
+    NODE_REPLICATION_CLOCK_BACK,      /* it was ahead of the majority, and joins anew [ms] */
+    NODE_REPLICATION_MISMATCH,        /* a member has settings that all must share: which */
+    NODE_REPLICATION_NAME_TAKEN,      /* two nodes that live have the member's name, or, without a
+                                         member, this node's [signs]: where another of them is */
+    NODE_REPLICATION_REFUSED_KEY,     /* somebody without the key asks to join [times]: where */
+    NODE_REPLICATION_REPLICAS_FULL,   /* the cluster knows [so many] replicas: no more fit */
+    NODE_REPLICATION_ROUTERS_FULL,    /* [so many] routers live: [detail] is refused, which may be
+                                         this one; at most once a minute */
+    NODE_REPLICATION_EVENTS,
+};
+const char *node_replication_event_text(enum node_replication_event event);
+
+struct node_replication_io {
+    void *context;
+    void (*send)(void *context, const struct gossip_address *to, const uint8_t *bytes, size_t len);
+    void (*random)(void *context, void *out, size_t len);
+    /* Opens a call to a peer; its answer comes through node_replication_answer() and _answered().
+     * Negative error: none was opened. */
+    int (*call)(void *context, uint32_t id, const struct gossip_address *to, uint8_t kind,
+                struct slice request);
+    /* The router has a replica that it did not have (or one came back or went): the shell begins or
+     * ends probing it. May be NULL; otherwise it takes the place of node_router_watch(). */
+    void (*replica)(void *context, unsigned replica, bool present);
+    /* Something for the log, see the enum. `member` is its name; it and `detail` are empty where
+     * there is none. May be NULL. */
+    void (*event)(void *context, enum node_replication_event event, struct slice member,
+                  int64_t value, struct slice detail);
+};
+
+struct node_replication_config {
+    struct gossip_config gossip;
+    bool has_seeds;        /* somebody is expected: not ready before a snapshot */
+    uint32_t alone_us;     /* 0: 3,000,000 */
+    uint32_t reconcile_us; /* 0: 1,000,000; anti-entropy with one random peer */
+    const char *admin;     /* where this node's admin port is, told to peers; NULL: not told */
+};
+
+struct node_replication;
+
+int node_replication_create(struct node_replication **out,
+                            const struct node_replication_config *config,
+                            const struct gossip_keyring *keyring, struct node_router *router,
+                            const struct node_replication_io *io, uint64_t now_us);
+void node_replication_destroy(struct node_replication *n);
+void node_replication_check(const struct node_replication *n);
+
+struct gossip *node_replication_gossip(struct node_replication *n);
+bool node_replication_ready(const struct node_replication *n);
+
+void node_replication_datagram(struct node_replication *n, const struct gossip_address *from,
+                               const uint8_t *bytes, size_t len, uint64_t now_us);
+/* After anything happened at the router or the time is due: collects news and flushes. Cheap when
+ * there is none. */
+void node_replication_run(struct node_replication *n, uint64_t now_us);
+uint64_t node_replication_due_us(const struct node_replication *n);
+
+/* Client side of a call. ERR_CLOSED: the rest of the answer is not wanted, hang up (a snapshot may
+ * have gigabytes to come). */
+int node_replication_answer(struct node_replication *n, uint32_t id, struct slice chunk,
+                            uint64_t now_us);
+void node_replication_answered(struct node_replication *n, uint32_t id, int err, uint64_t now_us);
+
+/* Server side: `next` appends a chunk of at most GOSSIP_CALL_CHUNK_MAX bytes; 1, or 0 at the end.
+ */
+struct node_serve;
+int node_replication_serve(struct node_replication *n, uint8_t kind, struct slice request,
+                           uint64_t now_ms, struct node_serve **out);
+int node_replication_serve_next(struct node_replication *n, struct node_serve *s, struct buf *out);
+void node_replication_serve_end(struct node_serve *s);
+
+/* Asks all live members the same question; `done` gets one JSON object, member name -> answer (or
+ * {"error": ...}), after all have answered, died or left, or `timeout_us`; nothing if there was no
+ * memory for it. ERR_FULL, ERR_NOMEM. */
+int node_replication_ask(struct node_replication *n, uint8_t kind, struct slice request,
+                         uint64_t timeout_us, uint64_t now_us,
+                         void (*done)(void *context, struct slice json), void *context);
+/* A request packed for NODE_CALL_EXPLAIN. */
+int node_request_pack(const struct node_request *request, struct buf *out);
+
+/* JSON for the admin port: members with vectors and lag; whom node_replication_ask() passes over
+ * (name -> state); this node's digests; counters. */
+int node_replication_members_json(const struct node_replication *n, uint64_t now_us,
+                                  struct buf *out);
+int node_replication_not_asked_json(const struct node_replication *n, uint64_t now_us,
+                                    struct buf *out);
+int node_replication_digests_json(const struct node_replication *n, struct buf *out);
+int node_replication_stats_json(const struct node_replication *n, uint64_t now_us, struct buf *out);
+/* Prometheus text. */
+int node_replication_metrics(const struct node_replication *n, uint64_t now_us, struct buf *out);
+
+#endif

@@ -1,0 +1,219 @@
+/* What the files of the seam share: replication.c (life, callbacks of the gossip),
+ * replication_join.c (becoming ready), replication_reconcile.c (anti-entropy), replication_clock.c
+ * (cluster time), replication_call.c (calls, both sides), replication_json.c. Nobody else includes
+ * this. */
+#ifndef NODE_CLUSTER_REPLICATION_INTERNAL_H
+#define NODE_CLUSTER_REPLICATION_INTERNAL_H
+
+#include "base/prng.h"
+#include "base/wire.h"
+#include "node/cluster/replication.h"
+#include "node/route/share.h"
+
+enum {
+    NODE_CLOCKS_MAX = 16,
+    NODE_ASKS_MAX = 4,
+    NODE_ADMIN_MAX = 96,
+    NODE_VERSION_MAX = 32,
+    NODE_DETAIL_MAX = 160,
+    NODE_ADDRESS_MAX = 64,
+};
+
+/* A member, with what its metadata says. */
+struct node_peer {
+    uint64_t node;
+    uint64_t epoch;
+    enum gossip_state state;
+    bool ready;
+    bool mismatch;
+    struct node_agreement agreement; /* all 0: it has not told any */
+    uint64_t started_ms;             /* cluster time at its start */
+    char name[GOSSIP_NAME_MAX + 1];
+    char admin[NODE_ADMIN_MAX + 1];
+    char version[NODE_VERSION_MAX + 1];
+};
+
+/* Cluster time as a peer told it. */
+struct node_clock {
+    uint64_t node;
+    int64_t off_ms; /* to this node's monotonic clock */
+    uint64_t heard_us;
+    uint64_t age_s; /* how long it had been ready then */
+};
+
+/* Messages of anti-entropy begin with kind, flags, the sender's cluster time and for how many
+ * seconds it has been ready. */
+enum node_message {
+    NODE_MESSAGE_SUMMARY = 1, /* of crdt/state.h: begins a round */
+    NODE_MESSAGE_STEP,        /* what it led to */
+    NODE_MESSAGE_EQUAL,       /* answers: the states are equal */
+    NODE_MESSAGE_DIFFERS,     /* they are not, which may just be on its way */
+    NODE_MESSAGE_CLOCK_ASK,
+    NODE_MESSAGE_CLOCK,
+};
+enum { NODE_MESSAGE_FORCE = 1, NODE_MESSAGE_HEAD = 10 };
+
+/* One round of anti-entropy that this node began. */
+struct node_round {
+    uint64_t peer; /* 0: none yet */
+    bool open;
+    bool force;
+    uint64_t began_us, ended_us; /* ended: the last message, either way */
+    uint64_t bytes_out, bytes_in;
+    bool equal, differs, worked, too_many;
+    uint64_t differences, joined;
+};
+
+struct node_reconcile {
+    uint64_t due_us;
+    uint64_t forced_us;       /* when a round was forced last */
+    bool differed;            /* the last round: and perhaps it was only on its way */
+    uint64_t lost;            /* the author whose deltas are lost; 0: none */
+    struct node_round round;  /* the present or last one */
+    struct node_round repair; /* the last one that found differences */
+    uint64_t rounds, rounds_equal, rounds_unsettled, rounds_worked, rounds_too_many,
+        rounds_unanswered;
+    uint64_t differences, joined, bytes_out, bytes_in;
+};
+
+enum node_call_use { NODE_CALL_FREE, NODE_CALL_JOIN, NODE_CALL_ASK };
+struct node_call {
+    enum node_call_use use;
+    uint32_t id;
+    uint64_t peer;
+    uint64_t began_us;
+    uint64_t until_us; /* of progress, else it has failed */
+    unsigned ask, asked;
+    /* Of a snapshot. */
+    bool has_head, has_vector;
+    uint64_t bytes, chunks;
+};
+
+struct node_asked {
+    char name[GOSSIP_NAME_MAX + 1];
+    uint64_t node;
+    enum { ASKED_WAITING, ASKED_OPEN, ASKED_DONE } state;
+    int err;
+    struct buf answer;
+};
+
+struct node_ask {
+    bool open;
+    uint8_t kind;
+    struct buf request;
+    uint64_t until_us;
+    uint64_t answer_bytes;
+    struct node_asked *asked;
+    unsigned count;
+    void (*done)(void *context, struct slice json);
+    void *context;
+};
+
+struct node_replication {
+    struct node_replication_config config;
+    char admin[NODE_ADMIN_MAX + 1];
+    struct node_replication_io io;
+    struct node_router *router;
+    struct gossip *gossip;
+    struct prng prng;
+    uint64_t now_us; /* the latest that was told */
+
+    bool ready;
+    uint64_t started_us, ready_us;
+    uint64_t started_ms;  /* cluster time at the start */
+    uint64_t join_due_us; /* the next try */
+    uint64_t snapshot_of; /* a peer whose snapshot is wanted although ready; 0: none */
+    bool joining_told;    /* what the gossip was told */
+    struct buf kept;      /* deltas that came while joining */
+    bool kept_all;
+    unsigned join_waits; /* heads that named members of which this node had not heard */
+    uint64_t not_from;   /* the last peer whose snapshot failed */
+    uint64_t repair_us;  /* no further snapshot for repair before */
+    uint64_t snapshots, snapshots_failed, snapshot_bytes, snapshot_us;
+
+    struct node_peer *peers; /* GOSSIP_MEMBERS_MAX */
+    unsigned peer_count;
+
+    struct node_clock clocks[NODE_CLOCKS_MAX];
+    uint64_t clock_forward, clock_back, clock_slewed_ms;
+
+    struct node_reconcile reconcile;
+    struct buf message; /* scratch */
+    uint64_t reports_due_us;
+    uint64_t watch_due_us;
+    struct {
+        uint64_t again_us; /* not told before */
+        uint64_t count;    /* told */
+    } name_taken, refused_key, replicas_full, routers_full;
+
+    uint32_t call_id;
+    struct node_call calls[NODE_CALLS_MAX];
+    struct node_ask asks[NODE_ASKS_MAX];
+    uint64_t state_id; /* moves when the router's state is another one */
+    uint64_t serving, served;
+
+    uint64_t delta_errors, message_errors;
+};
+
+static inline uint64_t node_replication_ms(uint64_t now_us)
+{
+    return now_us / 1000;
+}
+
+void node_replication_event(struct node_replication *n, enum node_replication_event event,
+                            uint64_t node, int64_t value);
+void node_replication_event_detail(struct node_replication *n, enum node_replication_event event,
+                                   uint64_t node, int64_t value, const char *detail);
+/* What the member has set otherwise than this node; empty: nothing. */
+void node_peer_differs(const struct node_replication *n, const struct node_peer *p,
+                       char out[NODE_DETAIL_MAX]);
+/* HOST:PORT; empty: not known. */
+void node_address_text(const struct gossip_address *a, char out[NODE_ADDRESS_MAX]);
+/* The member's row, or NULL. */
+struct node_peer *node_replication_peer(const struct node_replication *n, uint64_t node);
+/* Alive, or merely suspected. */
+bool node_peer_lives(const struct node_peer *p);
+/* The metadata as of now. */
+void node_replication_meta(struct node_replication *n, uint64_t now_us);
+int node_meta_read(struct node_peer *p, struct slice meta);
+/* The router has another state: tells it who lives. */
+void node_replication_retell(struct node_replication *n);
+
+/* replication_join.c */
+void node_join_run(struct node_replication *n, uint64_t now_us);
+uint64_t node_join_due(const struct node_replication *n);
+/* A delta was applied before the snapshot is whole. */
+void node_join_keep(struct node_replication *n, const struct crdt_origin *origin,
+                    struct slice delta);
+void node_join_again(struct node_replication *n, uint64_t now_us);
+void node_join_answer(struct node_replication *n, struct node_call *call, struct slice chunk,
+                      uint64_t now_us);
+void node_join_answered(struct node_replication *n, struct node_call *call, int err,
+                        uint64_t now_us);
+
+/* replication_reconcile.c */
+void node_reconcile_run(struct node_replication *n, uint64_t now_us);
+void node_reconcile_lost(struct node_replication *n, uint64_t node, uint64_t now_us);
+void node_reconcile_message(struct node_replication *n, uint64_t peer, struct slice bytes,
+                            bool settled, uint64_t now_us);
+/* An empty message of this kind. */
+void node_reconcile_say(struct node_replication *n, uint64_t peer, enum node_message kind,
+                        uint64_t now_us);
+
+/* replication_clock.c */
+void node_clock_told(struct node_replication *n, uint64_t node, uint64_t cluster_ms, uint64_t age_s,
+                     uint64_t now_us);
+uint64_t node_clock_age_s(const struct node_replication *n, uint64_t now_us);
+void node_clock_check(struct node_replication *n, uint64_t now_us);
+/* A node that joins takes the time of a member that is ready. Returns whether it had to go back. */
+void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
+                      uint64_t now_us);
+
+/* replication_call.c */
+struct node_call *node_call_open(struct node_replication *n, enum node_call_use use, uint64_t peer,
+                                 uint8_t kind, struct slice request, uint64_t now_us);
+void node_call_run(struct node_replication *n, uint64_t now_us);
+uint64_t node_call_due(const struct node_replication *n);
+void node_ask_free(struct node_ask *a);
+
+#endif

@@ -1,0 +1,11 @@
+/* The parts of a snapshot's answer, by the first byte of each chunk. */
+#ifndef NODE_CLUSTER_SNAPSHOT_H
+#define NODE_CLUSTER_SNAPSHOT_H
+
+enum node_snapshot_part {
+    NODE_SNAPSHOT_HEAD = 1, /* ready 1 | cluster time 6 | {router 8 | epoch 6} of those that live */
+    NODE_SNAPSHOT_STATE,    /* a chunk of crdt/state.h */
+    NODE_SNAPSHOT_VECTOR,   /* gossip_vector_write(), last of all */
+};
+
+#endif

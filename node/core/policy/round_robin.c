@@ -1,5 +1,0 @@
-/* One after the other, whatever they are doing. */
-#include "node/core/policy.h"
-
-const struct node_policy node_policy_round_robin = {.name = "round_robin",
-                                                    .choose = node_policy_next_turn};

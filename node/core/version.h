@@ -1,6 +1,0 @@
-#ifndef NODE_CORE_VERSION_H
-#define NODE_CORE_VERSION_H
-
-#define GRAPEVINE_VERSION "0.1.0"
-
-#endif

@@ -1,0 +1,40 @@
+/* What answers told of their prompts, summed up per replica and model since the start: all tokens,
+ * and those that came from the cache. Only answers that told both are in it, so the share served
+ * from cache is the one sum by the other, never above 1.
+ *
+ * Rows are made for models that a replica has listed, to the router or to a client (`listed` in
+ * node/replica/model.h), one for each replica that has answered with it, NODE_ANSWERED_ROWS_MAX at
+ * most. They are never given back. Beyond that, and for names that are known from clients'
+ * requests alone, a replica's answers count in its row without a name, for which there is always
+ * room.
+ */
+#ifndef NODE_REPLICA_ANSWERED_H
+#define NODE_REPLICA_ANSWERED_H
+
+#include "base/hash.h"
+#include "base/slice.h"
+
+enum { NODE_ANSWERED_ROWS_MAX = 4096 };
+
+struct node_answered;
+
+struct node_answered_row {
+    unsigned replica;
+    struct slice model;     /* empty: the row without a name; borrowed until the table goes */
+    uint64_t prompt_tokens; /* cached ones included */
+    uint64_t cached_tokens; /* at most prompt_tokens */
+};
+
+/* ERR_NOMEM. */
+int node_answered_create(struct node_answered **out, const struct hash_secret *secret);
+void node_answered_destroy(struct node_answered *a);
+
+/* An answer told both figures. An engine that calls more cached than there was is taken at the
+ * whole prompt. `replica` is below NODE_REPLICAS_MAX. */
+void node_answered_add(struct node_answered *a, unsigned replica, struct slice model,
+                       uint64_t prompt_tokens, uint64_t cached_tokens);
+
+/* All rows that something was added to: call with *at = 0 first; false behind the last one. */
+bool node_answered_next(const struct node_answered *a, unsigned *at, struct node_answered_row *out);
+
+#endif

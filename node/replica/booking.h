@@ -1,0 +1,127 @@
+/* Work in flight: one booking per request, summed up per replica, released exactly once.
+ *
+ *   chosen              first byte               end
+ *     |---- prefill -------|------ decode ---------|
+ *     prefill_tokens booked
+ *     context_tokens and the request itself booked ----|
+ *
+ * The bookings in prefill at a replica form a line in the order in which they were sent: engines
+ * serve first come, first served. Its head is the one being computed, `head_since_ms` is when that
+ * began (it was sent to an idle replica, or the one before it was done).
+ *
+ * Others' prompts stand in the same line of the engine. Those that are computed while one of ours
+ * is at the head are seen to leave others' gauges, so that the time is shared out among all of
+ * them. But how much of another's prompt was done when ours came to an empty line of our own cannot
+ * be seen: such a one is not timed.
+ *
+ * An answer that is not streamed begins when it is complete, so its first byte does not tell when
+ * prefill was over. Such a booking leaves the line by itself when its estimated time at the head
+ * has passed (node_load_advance).
+ *
+ * All sums are integers: without bookings every load is exactly zero.
+ *
+ * Invariants (node_bookings_check): the load of a replica is the sum of its open bookings; the
+ * line holds exactly its bookings in prefill. A released or foreign handle aborts.
+ */
+#ifndef NODE_REPLICA_BOOKING_H
+#define NODE_REPLICA_BOOKING_H
+
+#include "node/replica/terms.h"
+
+/* What other routers have in flight there, by their gauges, which are a moment late. */
+struct node_remote_load {
+    uint64_t requests;
+    uint64_t prefill_tokens;
+    uint64_t context_tokens;
+    uint64_t decoding_tokens;
+    uint64_t prefilled_tokens; /* computed so far; only differences mean something */
+};
+
+/* What is in flight at one replica: own bookings, and beside them what others have there. */
+struct node_load {
+    uint32_t requests;
+    uint32_t head, tail;      /* slots of the line, NODE_BOOKING_NONE if empty */
+    uint64_t prefill_tokens;  /* uncached prompt tokens not computed yet */
+    uint64_t context_tokens;  /* of all requests in flight */
+    uint64_t decoding_tokens; /* of those whose prefill is over */
+    double head_since_ms;
+    double head_prefilled; /* prefilled_tokens then */
+    bool head_timed; /* others' work, of which nobody knows how much was done, was not ahead */
+    struct node_remote_load remote;
+    /* Integrals over time, others' work included, to see what a request went through. */
+    double decoding_area; /* decoding tokens * seconds */
+    double area_at_ms;
+    double prefilled_tokens; /* computed so far */
+};
+
+enum { NODE_BOOKING_NONE = UINT32_MAX };
+
+/* What is booked. */
+struct node_work {
+    uint32_t replica;
+    uint32_t model; /* row of the model table */
+    uint32_t prefill_tokens;
+    uint32_t prompt_tokens; /* estimated; 0: nothing is learned from it */
+    uint32_t cached_tokens; /* predicted */
+    uint32_t context_tokens;
+    uint64_t prompt_bytes; /* as the chain counts them; 0: unknown */
+    double ttft_s;         /* predicted */
+    bool answer_whole;     /* not streamed */
+    bool token_ids;        /* the prompt came as token ids */
+};
+
+struct node_booking_entry {
+    struct node_work work;
+    uint32_t stamp;
+    uint32_t prev, next; /* in the line; next: in the free list */
+    bool open;
+    bool prefilling;
+    bool first_byte_seen;
+    uint64_t chosen_ms;
+    uint64_t first_byte_ms;
+    double prefill_s;          /* measured duration of its prefill; < 0: not measured */
+    double prefill_beside;     /* tokens of others' prompts that were computed in that time */
+    double area_at_first_byte; /* the replica's integrals then */
+    double prefilled_at_first_byte;
+};
+
+struct node_bookings;
+
+/* ERR_NOMEM. */
+int node_bookings_create(struct node_bookings **out);
+void node_bookings_destroy(struct node_bookings *p);
+/* `loads` are all loads that were ever booked on, by replica. */
+void node_bookings_check(const struct node_bookings *p, const struct node_load *const *loads,
+                         unsigned count);
+uint32_t node_bookings_open_count(const struct node_bookings *p);
+
+void node_load_init(struct node_load *l);
+/* What the others have there now. Less computed than before is a new count: it says nothing. */
+void node_load_remote(struct node_load *l, const struct node_remote_load *remote, uint64_t now_ms);
+
+/* ERR_FULL beyond NODE_BOOKINGS_MAX. */
+int node_bookings_open(struct node_bookings *p, struct node_load *l, const struct node_work *work,
+                       uint64_t now_ms, struct node_booking *out);
+
+/* The entry of an open booking; aborts for any other handle. */
+struct node_booking_entry *node_bookings_get(struct node_bookings *p, struct node_booking b);
+
+/* Prefill is over. Only the first call does something; returns whether this was it. If the booking
+ * was at the head of the line, prefill_s is how long it took. */
+bool node_bookings_first_byte(struct node_bookings *p, struct node_load *l, struct node_booking b,
+                              uint64_t now_ms);
+
+/* Releases everything. The entry stays readable until the next open. */
+const struct node_booking_entry *node_bookings_close(struct node_bookings *p, struct node_load *l,
+                                                     struct node_booking b, uint64_t now_ms);
+
+/* Lets bookings whose answers are not streamed leave the line when their time has passed. */
+void node_load_advance(struct node_bookings *p, struct node_load *l, double tokens_per_s,
+                       uint64_t now_ms);
+
+/* Seconds until everything in the line is computed, at this rate; the time already spent on the
+ * head counts, up to what the head should take. */
+double node_load_queue_s(const struct node_bookings *p, const struct node_load *l,
+                         double tokens_per_s, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,164 @@
+#include "node/replica/engine_json.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "http/json.h"
+
+/* Draws the string that begins at `in`. Returns its whole length; `out` holds what fitted. */
+static size_t draw_text(struct http_json *j, struct slice *in, char *out, size_t room)
+{
+    char spill[64 + HTTP_JSON_SLACK];
+    size_t total = 0;
+    while (http_json_in_text(j) && in->len > 0) {
+        if (total < room)
+            total += http_json_text(j, in, out + total, room - total);
+        else
+            total += http_json_text(j, in, spill, 64);
+    }
+    return total;
+}
+
+/* A reader of members: where it stands, and the key of the value to come. */
+struct reader {
+    struct http_json json;
+    struct slice in;
+    unsigned depth;
+    char key[64 + HTTP_JSON_SLACK];
+    size_t key_len;
+    char text[NODE_MODEL_ID_MAX + 1 + HTTP_JSON_SLACK];
+    size_t text_len;
+};
+
+static enum http_json_token next(struct reader *r)
+{
+    if (http_json_in_text(&r->json)) /* the input ended inside a text */
+        return HTTP_JSON_MORE;
+    enum http_json_token token = http_json_next(&r->json, &r->in);
+    if (token == HTTP_JSON_KEY)
+        r->key_len = draw_text(&r->json, &r->in, r->key, 64);
+    else if (token == HTTP_JSON_STRING)
+        r->text_len = draw_text(&r->json, &r->in, r->text, NODE_MODEL_ID_MAX + 1);
+    else if (token == HTTP_JSON_OBJECT_BEGIN || token == HTTP_JSON_ARRAY_BEGIN)
+        r->depth++;
+    else if (token == HTTP_JSON_OBJECT_END || token == HTTP_JSON_ARRAY_END)
+        r->depth--;
+    return token;
+}
+
+static bool key_is(const struct reader *r, struct slice name)
+{
+    return r->key_len <= 64 && slice_equal(slice_of(r->key, r->key_len), name);
+}
+
+/* Depths: 1 the list's object, 2 the array "data", 3 a model. */
+int node_models_parse(struct slice json,
+                      int (*each)(void *context, struct slice id, struct slice object),
+                      void *context)
+{
+    struct reader r = {.in = json};
+    http_json_init(&r.json);
+    bool in_data = false;
+    bool found = false;
+    const char *object = NULL;
+    char id[NODE_MODEL_ID_MAX];
+    size_t id_len = 0;
+    enum http_json_token token;
+    while ((token = next(&r)) > HTTP_JSON_MORE) {
+        if (token == HTTP_JSON_ARRAY_BEGIN && r.depth == 2 && key_is(&r, SLICE("data"))) {
+            in_data = true;
+            found = true;
+        } else if (token == HTTP_JSON_ARRAY_END && r.depth == 1) {
+            in_data = false;
+        } else if (in_data && token == HTTP_JSON_OBJECT_BEGIN && r.depth == 3) {
+            object = r.in.at - 1;
+            id_len = 0;
+        } else if (in_data && token == HTTP_JSON_STRING && r.depth == 3 &&
+                   key_is(&r, SLICE("id")) && r.text_len <= NODE_MODEL_ID_MAX) {
+            id_len = r.text_len;
+            memcpy(id, r.text, id_len);
+        } else if (in_data && token == HTTP_JSON_OBJECT_END && r.depth == 2 && id_len > 0) {
+            int err =
+                each(context, slice_of(id, id_len), slice_of(object, (size_t)(r.in.at - object)));
+            if (err != 0)
+                return err;
+        }
+    }
+    return found && http_json_finish(&r.json) ? 0 : ERR_SYNTAX;
+}
+
+enum node_engine node_models_owner(struct slice object)
+{
+    struct reader r = {.in = object};
+    http_json_init(&r.json);
+    enum http_json_token token;
+    while ((token = next(&r)) > HTTP_JSON_MORE) {
+        if (token != HTTP_JSON_STRING || r.depth != 1 || !key_is(&r, SLICE("owned_by")))
+            continue;
+        struct slice owner = slice_of(r.text, r.text_len);
+        return slice_equal(owner, SLICE("vllm"))     ? NODE_ENGINE_VLLM
+               : slice_equal(owner, SLICE("sglang")) ? NODE_ENGINE_SGLANG
+                                                     : NODE_ENGINE_AUTO;
+    }
+    return NODE_ENGINE_AUTO;
+}
+
+static bool contains(struct slice text, struct slice word)
+{
+    return memmem(text.at, text.len, word.at, word.len) != NULL;
+}
+
+/* Of a text, as much as the reader keeps; the words stand behind the model's name. */
+static bool says_unknown(struct slice text)
+{
+    bool missing = contains(text, SLICE("does not exist")) || contains(text, SLICE("not found"));
+    return missing && (contains(text, SLICE("model")) || contains(text, SLICE("Model")));
+}
+
+bool node_error_model_unknown(struct slice json)
+{
+    struct reader r = {.in = json};
+    http_json_init(&r.json);
+    bool unknown = false;
+    enum http_json_token token;
+    while ((token = next(&r)) > HTTP_JSON_MORE) {
+        if (token != HTTP_JSON_STRING || r.depth > 2)
+            continue;
+        size_t kept = r.text_len <= NODE_MODEL_ID_MAX ? r.text_len : NODE_MODEL_ID_MAX;
+        struct slice text = slice_of(r.text, kept);
+        unknown = unknown || (key_is(&r, SLICE("param")) && slice_equal(text, SLICE("model"))) ||
+                  (key_is(&r, SLICE("code")) && slice_equal(text, SLICE("model_not_found"))) ||
+                  (key_is(&r, SLICE("message")) && says_unknown(text));
+    }
+    return unknown && http_json_finish(&r.json);
+}
+
+static double number_of(const struct reader *r)
+{
+    char text[HTTP_JSON_NUMBER_MAX + 1];
+    (void)slice_to_cstr(http_json_number(&r->json), text, sizeof text);
+    return strtod(text, NULL);
+}
+
+int node_server_info_parse(struct slice json, struct node_scrape *out)
+{
+    struct node_scrape s = node_scrape_untold;
+    s.sglang = true;
+    struct reader r = {.in = json};
+    http_json_init(&r.json);
+    enum http_json_token token;
+    while ((token = next(&r)) > HTTP_JSON_MORE) {
+        if (token != HTTP_JSON_NUMBER || r.depth != 1)
+            continue;
+        if (key_is(&r, SLICE("max_total_num_tokens")))
+            s.cache_tokens = number_of(&r);
+        else if (key_is(&r, SLICE("page_size")))
+            s.block_tokens = number_of(&r);
+    }
+    if (!http_json_finish(&r.json))
+        return ERR_SYNTAX;
+    if (s.cache_tokens <= 0 && s.block_tokens <= 0)
+        return ERR_NOT_FOUND;
+    *out = s;
+    return 0;
+}

@@ -1,0 +1,33 @@
+/* What engines answer in JSON: /v1/models, SGLang's /server_info, and that a model is unknown. */
+#ifndef NODE_REPLICA_ENGINE_JSON_H
+#define NODE_REPLICA_ENGINE_JSON_H
+
+#include "base/slice.h"
+#include "node/replica/scrape.h"
+#include "node/replica/terms.h"
+
+enum { NODE_MODEL_ID_MAX = 255 };
+
+/* Reads {"object":"list","data":[{"id":...,...},...]} and calls `each` for every model: its id
+ * (unescaped, valid for the call only) and its whole object (points into `json`), so that lists of
+ * several replicas can be merged without knowing what else is in them. Models without an id, or
+ * with a longer one, are passed over. ERR_SYNTAX if it is no such list; else the first non-zero
+ * answer of `each`, which ends the reading. */
+int node_models_parse(struct slice json,
+                      int (*each)(void *context, struct slice id, struct slice object),
+                      void *context);
+
+/* The kind of engine that an object of that list names as the owner, as vLLM and SGLang do; AUTO
+ * for every other. */
+enum node_engine node_models_owner(struct slice object);
+
+/* Whether the body of a 404 says that the model is unknown, and not that a path or something stored
+ * is: {"error":{"message":"The model `x` does not exist.","param":"model",...}} of vLLM, the flat
+ * form of older ones, `"code":"model_not_found"` of OpenAI, and others of like words. */
+bool node_error_model_unknown(struct slice json);
+
+/* SGLang's /server_info: cache_tokens (max_total_num_tokens) and block_tokens (page_size); all else
+ * of `out` is "not told". ERR_SYNTAX; ERR_NOT_FOUND if neither is there. */
+int node_server_info_parse(struct slice json, struct node_scrape *out);
+
+#endif

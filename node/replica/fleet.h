@@ -1,0 +1,30 @@
+/* How fast a replica is believed to be: like the fleet, until its own samples outvote that.
+ *
+ * Replicas of a fleet are mostly alike, and each one's first samples are its worst: kernels are
+ * compiled, pages are touched, images are fetched. A replica that was judged by these alone would
+ * never be asked again, so it could never show that it is fast.
+ *
+ *   fleet     the upper median of what all replicas show, with one vote for the configured prior
+ *   replica   the median of its own samples and of the fleet's figure, which has NODE_FLEET_VOTES.
+ *             Samples fade when no new ones come (learn.h), so a replica that was judged slow is
+ *             tried again.
+ *   nearly equal is equal: small differences, and those that rest on few samples, are ignored. The
+ *             noise of measuring decides nothing between equal replicas.
+ */
+#ifndef NODE_REPLICA_FLEET_H
+#define NODE_REPLICA_FLEET_H
+
+#include "node/replica/replica.h"
+
+enum {
+    NODE_FLEET_VOTES = 2,
+    NODE_FLEET_REPLICA_VOTES_MAX = 4, /* so that no replica is the fleet by itself */
+};
+
+/* Sets what is believed of each replica (tokens_per_s, step_base_s, step_context_s). `scratch` has
+ * room for count + 1 votes. Costs a sort of the replicas. */
+void node_fleet_believe(struct node_replica *replicas, unsigned count,
+                        const struct node_replica_config *config, struct node_vote *scratch,
+                        uint64_t now_ms);
+
+#endif

@@ -1,0 +1,163 @@
+#include "node/replica/learn.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How far one sample moves a speed that rests on many, in logarithms. */
+static const double move_max = 0.05;
+/* What is left of a sample when it counts no more. */
+static const double faded = 0.1;
+
+struct node_ratio node_ratio_of(double value, double weight, double horizon)
+{
+    return (struct node_ratio){.above = value * weight, .below = weight, .horizon = horizon};
+}
+
+double node_ratio_value(const struct node_ratio *r)
+{
+    return r->above / r->below;
+}
+
+void node_ratio_add(struct node_ratio *r, double above, double below, double trust)
+{
+    if (!(below > 0) || !(above >= 0))
+        return;
+    double expected = node_ratio_value(r) * below;
+    if (above > expected * trust)
+        above = expected * trust;
+    if (above < expected / trust)
+        above = expected / trust;
+    r->above += above;
+    r->below += below;
+    if (r->below > r->horizon) {
+        double keep = r->horizon / r->below;
+        r->above *= keep;
+        r->below *= keep;
+    }
+}
+
+static int greatest_first(const void *a, const void *b)
+{
+    double x = ((const struct node_vote *)a)->value, y = ((const struct node_vote *)b)->value;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+double node_votes_median(struct node_vote *votes, unsigned count)
+{
+    double all = 0, so_far = 0;
+    for (unsigned i = 0; i < count; i++)
+        all += votes[i].votes;
+    if (!(all > 0))
+        return 0;
+    qsort(votes, count, sizeof *votes, greatest_first);
+    unsigned at = 0;
+    while ((so_far += votes[at].votes) < all / 2)
+        at++;
+    return votes[at].value;
+}
+
+unsigned node_speed_fresh(const struct node_speed *s, uint64_t now_ms)
+{
+    double age_ms = now_ms > s->at_ms ? (double)(now_ms - s->at_ms) : 0;
+    return (unsigned)ceil(fmax(s->fresh * exp2(-age_ms / NODE_SPEED_HALF_MS) - faded, 0));
+}
+
+/* Makes room for a new last one. */
+static void recent_keep(struct node_speed *s, unsigned count)
+{
+    memmove(s->recent, s->recent + s->fresh - count, count * sizeof s->recent[0]);
+    s->fresh = count;
+}
+
+static double recent_median(const struct node_speed *s)
+{
+    struct node_vote votes[NODE_SPEED_RECENT_MAX];
+    for (unsigned i = 0; i < s->fresh; i++)
+        votes[i] = (struct node_vote){s->recent[i], 1};
+    return node_votes_median(votes, s->fresh);
+}
+
+void node_speed_add(struct node_speed *s, double sample, uint64_t now_ms)
+{
+    if (!(sample > 0))
+        return;
+    unsigned fresh = node_speed_fresh(s, now_ms);
+    bool many = fresh == NODE_SPEED_RECENT_MAX;
+    recent_keep(s, many ? fresh - 1 : fresh);
+    s->recent[s->fresh++] = (float)sample;
+    if (many)
+        s->value *= exp(fmax(fmin(log(sample / s->value), move_max), -move_max));
+    else
+        s->value = recent_median(s);
+    s->samples++;
+    s->at_ms = now_ms;
+}
+
+static void rest_on(struct node_speed *s, double value, uint64_t fresh, uint64_t now_ms)
+{
+    s->value = value;
+    s->at_ms = now_ms;
+    for (s->fresh = 0; s->fresh < NODE_SPEED_RECENT_MAX && s->fresh < fresh; s->fresh++)
+        s->recent[s->fresh] = (float)value;
+}
+
+void node_speed_set(struct node_speed *s, double value, uint64_t now_ms)
+{
+    s->samples++;
+    rest_on(s, value, node_speed_fresh(s, now_ms) + 1, now_ms);
+}
+
+void node_speed_hear(struct node_speed *s, double value, uint64_t samples, uint64_t now_ms)
+{
+    s->samples = samples;
+    rest_on(s, value, samples, now_ms);
+}
+
+struct node_line node_line_of(double a, double b, double x_typical, double horizon)
+{
+    struct node_line l = {.horizon = horizon};
+    node_line_add(&l, 0, a);
+    node_line_add(&l, x_typical, a + b * x_typical);
+    return l;
+}
+
+void node_line_weigh(struct node_line *l, double samples)
+{
+    double by = samples / l->w;
+    l->w *= by;
+    l->x *= by;
+    l->y *= by;
+    l->xx *= by;
+    l->xy *= by;
+}
+
+void node_line_add(struct node_line *l, double x, double y)
+{
+    l->w += 1;
+    l->x += x;
+    l->y += y;
+    l->xx += x * x;
+    l->xy += x * y;
+    if (l->w > l->horizon)
+        node_line_weigh(l, l->horizon);
+}
+
+void node_line_fit(const struct node_line *l, double b_max, double *a, double *b)
+{
+    /* det / (w * xx) is the share of the spread in x; without spread the slope means nothing. */
+    double det = l->w * l->xx - l->x * l->x;
+    *b = det > 1e-9 * l->w * l->xx ? (l->w * l->xy - l->x * l->y) / det : 0;
+    if (*b < 0)
+        *b = 0;
+    if (*b > b_max)
+        *b = b_max;
+    *a = (l->y - *b * l->x) / l->w;
+    if (*a < 0) {
+        *a = 0;
+        *b = l->x > 0 ? l->y / l->x : 0;
+        if (*b > b_max)
+            *b = b_max;
+    }
+}

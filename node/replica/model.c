@@ -1,0 +1,377 @@
+#include "node/replica/model.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+
+enum {
+    SLOTS = NODE_MODELS_MAX * 2,
+    ROW_COMMON = NODE_MODELS_MAX, /* learns for names without a row */
+    ROW_NONE = 0xffff,
+    DENIAL_WAYS = 8,
+};
+
+/* How fast what is learned fades: tokens for the ratio, answers for their length. */
+static const double ratio_weight = 2000, ratio_horizon = 1e6;
+static const double output_weight = 4, output_horizon = 200;
+static const double ratio_trust = 2; /* how far from the present ratio one prompt is believed */
+
+struct denial {
+    uint64_t key; /* of replica and model */
+    uint64_t until_ms;
+};
+
+struct node_models {
+    struct hash_secret secret;
+    struct node_replica_set told; /* replicas that listed their models */
+    uint64_t denied_until_ms;     /* the last of all denials is over then */
+    struct denial denials[NODE_MODELS_DENIALS];
+    unsigned hand; /* the next row that was only learned to give way */
+    double bytes_per_token, output_tokens;
+    uint16_t slots[SLOTS]; /* row + 1, open addressing, linear probing; 0 = empty */
+    struct node_model rows[NODE_MODELS_MAX + 1];
+};
+
+void node_model_bytes_believe(struct node_model *row, double bytes_per_token)
+{
+    row->bytes_per_token = node_ratio_of(bytes_per_token, ratio_weight, ratio_horizon);
+}
+
+void node_model_bytes_add(struct node_model *row, double bytes, double tokens)
+{
+    node_ratio_add(&row->bytes_per_token, bytes, tokens, ratio_trust);
+    row->bytes_samples++;
+}
+
+static void row_learn_afresh(const struct node_models *m, struct node_model *row)
+{
+    node_model_bytes_believe(row, m->bytes_per_token);
+    row->output_tokens = node_ratio_of(m->output_tokens, output_weight, output_horizon);
+}
+
+int node_models_create(struct node_models **out, const struct hash_secret *secret,
+                       double bytes_per_token, double output_tokens)
+{
+    struct node_models *m = calloc(1, sizeof *m);
+    if (!m)
+        return ERR_NOMEM;
+    m->secret = *secret;
+    m->bytes_per_token = bytes_per_token;
+    m->output_tokens = output_tokens;
+    row_learn_afresh(m, &m->rows[ROW_COMMON]);
+    *out = m;
+    return ERR_OK;
+}
+
+void node_models_destroy(struct node_models *m)
+{
+    free(m);
+}
+
+static struct slice row_name(const struct node_model *row)
+{
+    return slice_of(row->name, row->name_len);
+}
+
+/* The slot that holds the name, or the empty one where it would go. */
+static unsigned slot_of(const struct node_models *m, struct slice name)
+{
+    unsigned at = (unsigned)(hash64(&m->secret, name.at, name.len) % SLOTS);
+    while (m->slots[at] != 0 && !slice_equal(row_name(&m->rows[m->slots[at] - 1]), name))
+        at = (at + 1) % SLOTS;
+    return at;
+}
+
+static unsigned row_find(const struct node_models *m, struct slice name)
+{
+    if (name.len == 0 || name.len > NODE_MODEL_NAME_MAX)
+        return ROW_NONE;
+    uint16_t slot = m->slots[slot_of(m, name)];
+    return slot == 0 ? ROW_NONE : slot - 1u;
+}
+
+static bool set_is_empty(const struct node_replica_set *s)
+{
+    for (unsigned i = 0; i < NODE_REPLICA_WORDS; i++) {
+        if (s->words[i] != 0)
+            return false;
+    }
+    return true;
+}
+
+static void slots_rebuild(struct node_models *m)
+{
+    memset(m->slots, 0, sizeof m->slots);
+    for (unsigned i = 0; i < NODE_MODELS_MAX; i++) {
+        if (m->rows[i].name_len > 0)
+            m->slots[slot_of(m, row_name(&m->rows[i]))] = (uint16_t)(i + 1);
+    }
+}
+
+/* Known from clients' requests alone. */
+static bool is_learned(const struct node_models *m, const struct node_model *row)
+{
+    for (unsigned i = 0; i < NODE_REPLICA_WORDS; i++) {
+        if ((row->serving.words[i] & m->told.words[i]) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* An unused row, else one that nobody serves, else one that was only learned, each in its turn. */
+static unsigned row_take(struct node_models *m)
+{
+    unsigned spare = ROW_NONE;
+    for (unsigned i = 0; i < NODE_MODELS_MAX; i++) {
+        if (m->rows[i].name_len == 0)
+            return i;
+        if (spare == ROW_NONE && set_is_empty(&m->rows[i].serving))
+            spare = i;
+    }
+    for (unsigned i = 0; i < NODE_MODELS_MAX && spare == ROW_NONE; i++) {
+        unsigned at = (m->hand + i) % NODE_MODELS_MAX;
+        if (is_learned(m, &m->rows[at])) {
+            spare = at;
+            m->hand = at + 1;
+        }
+    }
+    if (spare != ROW_NONE) {
+        m->rows[spare].name_len = 0;
+        slots_rebuild(m);
+    }
+    return spare;
+}
+
+static unsigned row_add(struct node_models *m, struct slice name)
+{
+    unsigned number = row_take(m);
+    if (number == ROW_NONE)
+        return ROW_NONE;
+    struct node_model *row = &m->rows[number];
+    memset(row, 0, sizeof *row);
+    memcpy(row->name, name.at, name.len);
+    row->name_len = (uint16_t)name.len;
+    row_learn_afresh(m, row);
+    m->slots[slot_of(m, name)] = (uint16_t)(number + 1);
+    return number;
+}
+
+int node_models_set(struct node_models *m, unsigned replica, const struct slice *ids,
+                    unsigned count)
+{
+    CHECK(replica < NODE_REPLICAS_MAX);
+    for (unsigned i = 0; i < NODE_MODELS_MAX; i++)
+        node_replica_set_remove(&m->rows[i].serving, replica);
+    node_replica_set_add(&m->told, replica);
+    int result = ERR_OK;
+    for (unsigned i = 0; i < count; i++) {
+        if (ids[i].len == 0 || ids[i].len > NODE_MODEL_NAME_MAX)
+            continue;
+        unsigned number = row_find(m, ids[i]);
+        if (number == ROW_NONE)
+            number = row_add(m, ids[i]);
+        if (number == ROW_NONE) {
+            result = ERR_FULL;
+            continue;
+        }
+        m->rows[number].listed = true;
+        node_replica_set_add(&m->rows[number].serving, replica);
+    }
+    return result;
+}
+
+void node_models_untell(struct node_models *m, unsigned replica)
+{
+    CHECK(replica < NODE_REPLICAS_MAX);
+    node_replica_set_remove(&m->told, replica);
+}
+
+bool node_models_told(const struct node_models *m, unsigned replica)
+{
+    CHECK(replica < NODE_REPLICAS_MAX);
+    return node_replica_set_has(&m->told, replica);
+}
+
+/* --- what clients' requests teach ------------------------------------------------------------ */
+
+/* Of one replica and model; never 0. */
+static uint64_t denial_key(uint64_t name_hash, unsigned replica)
+{
+    return hash_mix(name_hash + replica) | 1;
+}
+
+/* Where its DENIAL_WAYS places begin. */
+static size_t denial_at(uint64_t key)
+{
+    return (key >> 32) % (NODE_MODELS_DENIALS / DENIAL_WAYS) * DENIAL_WAYS;
+}
+
+static uint64_t name_hash(const struct node_models *m, struct slice name)
+{
+    return hash64(&m->secret, name.at, name.len);
+}
+
+static bool is_denied(const struct node_models *m, uint64_t key, uint64_t now_ms)
+{
+    const struct denial *set = &m->denials[denial_at(key)];
+    for (unsigned i = 0; i < DENIAL_WAYS; i++) {
+        if (set[i].key == key)
+            return set[i].until_ms > now_ms;
+    }
+    return false;
+}
+
+void node_models_learn(struct node_models *m, unsigned replica, struct slice name)
+{
+    if (node_models_told(m, replica) || name.len == 0 || name.len > NODE_MODEL_NAME_MAX)
+        return;
+    uint64_t key = denial_key(name_hash(m, name), replica);
+    struct denial *set = &m->denials[denial_at(key)];
+    for (unsigned i = 0; i < DENIAL_WAYS; i++) {
+        if (set[i].key == key)
+            set[i] = (struct denial){0};
+    }
+    unsigned number = row_find(m, name);
+    if (number == ROW_NONE)
+        number = row_add(m, name);
+    if (number != ROW_NONE) /* full of what engines list: learned again with the next answer */
+        node_replica_set_add(&m->rows[number].serving, replica);
+}
+
+void node_models_learn_listed(struct node_models *m, unsigned replica, struct slice name)
+{
+    node_models_learn(m, replica, name);
+    unsigned number = row_find(m, name);
+    if (number != ROW_NONE)
+        m->rows[number].listed = true;
+}
+
+void node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms)
+{
+    if (node_models_told(m, replica) || name.len == 0)
+        return;
+    unsigned number = row_find(m, name);
+    if (number != ROW_NONE)
+        node_replica_set_remove(&m->rows[number].serving, replica);
+    uint64_t key = denial_key(name_hash(m, name), replica);
+    struct denial *set = &m->denials[denial_at(key)];
+    struct denial *place = set;
+    for (unsigned i = 0; i < DENIAL_WAYS; i++) {
+        if (set[i].key == key) {
+            place = &set[i];
+            break;
+        }
+        if (set[i].until_ms < place->until_ms)
+            place = &set[i];
+    }
+    m->denied_until_ms = now_ms + NODE_MODELS_DENIED_MS;
+    *place = (struct denial){.key = key, .until_ms = m->denied_until_ms};
+}
+
+void node_models_denied_remove(const struct node_models *m, struct slice name, unsigned count,
+                               uint64_t now_ms, struct node_replica_set *set)
+{
+    if (now_ms >= m->denied_until_ms || name.len == 0)
+        return;
+    uint64_t hash = name_hash(m, name);
+    for (unsigned k = 0; k < count; k++) {
+        if (node_replica_set_has(set, k) && !node_replica_set_has(&m->told, k) &&
+            is_denied(m, denial_key(hash, k), now_ms))
+            node_replica_set_remove(set, k);
+    }
+}
+
+/* --- who serves what ------------------------------------------------------------------------- */
+
+void node_models_each(const struct node_models *m, unsigned replica,
+                      void (*each)(void *context, struct slice name), void *context)
+{
+    for (unsigned i = 0; i < NODE_MODELS_MAX; i++) {
+        if (node_replica_set_has(&m->rows[i].serving, replica))
+            each(context, row_name(&m->rows[i]));
+    }
+}
+
+void node_models_surely(const struct node_models *m, struct slice name,
+                        struct node_replica_set *out)
+{
+    unsigned number = row_find(m, name);
+    if (number == ROW_NONE)
+        *out = (struct node_replica_set){0};
+    else
+        *out = m->rows[number].serving;
+}
+
+void node_models_serving(const struct node_models *m, struct slice name,
+                         struct node_replica_set *out)
+{
+    node_models_surely(m, name, out);
+    for (unsigned i = 0; i < NODE_REPLICA_WORDS; i++)
+        out->words[i] = name.len == 0 ? UINT64_MAX : out->words[i] | ~m->told.words[i];
+}
+
+bool node_models_known(const struct node_models *m, struct slice name)
+{
+    unsigned number = row_find(m, name);
+    return number != ROW_NONE && !set_is_empty(&m->rows[number].serving);
+}
+
+struct slice node_models_base(const struct node_models *m, struct slice name)
+{
+    struct slice rest = name, base = slice_cut(&rest, ':');
+    bool has_part = base.len < name.len;
+    return has_part && !node_models_known(m, name) && node_models_known(m, base) ? base : SLICE("");
+}
+
+struct node_model *node_models_row(struct node_models *m, struct slice name)
+{
+    unsigned number = row_find(m, name);
+    if (number == ROW_NONE)
+        number = row_find(m, node_models_base(m, name));
+    return &m->rows[number == ROW_NONE ? ROW_COMMON : number];
+}
+
+unsigned node_models_row_number(const struct node_models *m, const struct node_model *row)
+{
+    return (unsigned)(row - m->rows);
+}
+
+struct node_model *node_models_row_at(struct node_models *m, unsigned number)
+{
+    CHECK(number <= NODE_MODELS_MAX);
+    return &m->rows[number];
+}
+
+struct node_models_range node_models_range(const struct node_models *m)
+{
+    struct node_models_range range = {INFINITY, 0, INFINITY, 0};
+    bool any = false;
+    for (unsigned i = 0; i <= NODE_MODELS_MAX; i++) {
+        const struct node_model *row = &m->rows[i];
+        bool counts = i == ROW_COMMON ? !any : !set_is_empty(&row->serving);
+        if (!counts)
+            continue;
+        any = true;
+        double bytes = node_ratio_value(&row->bytes_per_token);
+        double output = node_ratio_value(&row->output_tokens);
+        range.bytes_per_token_min = fmin(range.bytes_per_token_min, bytes);
+        range.bytes_per_token_max = fmax(range.bytes_per_token_max, bytes);
+        range.output_tokens_min = fmin(range.output_tokens_min, output);
+        range.output_tokens_max = fmax(range.output_tokens_max, output);
+    }
+    return range;
+}
+
+void node_models_check(const struct node_models *m)
+{
+    for (unsigned i = 0; i < NODE_MODELS_MAX; i++) {
+        const struct node_model *row = &m->rows[i];
+        if (row->name_len == 0) {
+            CHECK(set_is_empty(&row->serving));
+            continue;
+        }
+        CHECK(row_find(m, row_name(row)) == i);
+    }
+}

@@ -1,0 +1,127 @@
+/* Which replica serves which model, and what is learned of a model.
+ *
+ * A replica has *told* its models once the router has read its list. One that has not told (not
+ * asked yet, or it refuses the router's questions) may serve everything; clients' requests teach
+ * what it does:
+ *   - A successful answer for a model: it serves it. It is asked for all others too, as before.
+ *   - A 404 that names the model as unknown: it does not, for NODE_MODELS_DENIED_MS.
+ * What was learned so counts only while the replica has not told.
+ *
+ * Rows are made from what engines list or answer well, never from what clients merely ask for. A
+ * row that no replica serves any more is kept, with what was learned, until its place is needed;
+ * what a list names takes the place of what was learned from clients, never the other way round.
+ * Denials stand in a table of NODE_MODELS_DENIALS, where a new one takes the place of the oldest of
+ * eight.
+ *
+ * Invariants (node_models_check): every named row is found under its name, every other is empty.
+ */
+#ifndef NODE_REPLICA_MODEL_H
+#define NODE_REPLICA_MODEL_H
+
+#include "base/hash.h"
+#include "base/slice.h"
+#include "node/replica/learn.h"
+#include "node/replica/terms.h"
+
+enum {
+    NODE_MODELS_MAX = 1024,
+    NODE_MODEL_NAME_MAX = 256,
+    NODE_MODELS_DENIED_MS = 60000,
+    NODE_MODELS_DENIALS = 4096, /* 64 KiB */
+    NODE_REPLICA_WORDS = NODE_REPLICAS_MAX / 64,
+};
+
+/* A set of replicas. */
+struct node_replica_set {
+    uint64_t words[NODE_REPLICA_WORDS];
+};
+
+static inline bool node_replica_set_has(const struct node_replica_set *s, unsigned replica)
+{
+    return s->words[replica / 64] >> (replica % 64) & 1;
+}
+
+static inline void node_replica_set_add(struct node_replica_set *s, unsigned replica)
+{
+    s->words[replica / 64] |= UINT64_C(1) << (replica % 64);
+}
+
+static inline void node_replica_set_remove(struct node_replica_set *s, unsigned replica)
+{
+    s->words[replica / 64] &= ~(UINT64_C(1) << (replica % 64));
+}
+
+struct node_model {
+    struct node_replica_set serving;
+    struct node_ratio bytes_per_token; /* of prompts, as the chain counts bytes */
+    struct node_ratio output_tokens;   /* per answer */
+    uint64_t bytes_samples;            /* own ones */
+    bool listed;                       /* a replica has listed it: no client made the name up */
+    uint16_t name_len;                 /* 0: an unused row */
+    char name[NODE_MODEL_NAME_MAX];
+};
+
+struct node_models;
+
+/* A ratio that was not learned of its own prompts. The samples that it had are replaced. */
+void node_model_bytes_believe(struct node_model *row, double bytes_per_token);
+/* An answer told the tokens of its prompt. */
+void node_model_bytes_add(struct node_model *row, double bytes, double tokens);
+
+/* ERR_NOMEM. `bytes_per_token` and `output_tokens` are believed until they are learned. */
+int node_models_create(struct node_models **out, const struct hash_secret *secret,
+                       double bytes_per_token, double output_tokens);
+void node_models_destroy(struct node_models *m);
+/* What was learned, over all models that are served; as believed at first where none is listed. */
+struct node_models_range {
+    double bytes_per_token_min, bytes_per_token_max;
+    double output_tokens_min, output_tokens_max;
+};
+struct node_models_range node_models_range(const struct node_models *m);
+
+void node_models_check(const struct node_models *m);
+
+/* Replaces what the replica serves. Names that are empty or too long are passed over. ERR_FULL if
+ * the table has no place for all of them: those that fitted are known. */
+int node_models_set(struct node_models *m, unsigned replica, const struct slice *ids,
+                    unsigned count);
+
+/* The replica does not tell any more (it refuses): what it listed counts as learned. */
+void node_models_untell(struct node_models *m, unsigned replica);
+bool node_models_told(const struct node_models *m, unsigned replica);
+
+/* What a client's request taught of a replica that has not told; nothing for one that has. */
+void node_models_learn(struct node_models *m, unsigned replica, struct slice name);
+/* The same of a list that the replica gave a client. */
+void node_models_learn_listed(struct node_models *m, unsigned replica, struct slice name);
+void node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms);
+/* Takes those of `count` replicas that lately denied the model out of the set. */
+void node_models_denied_remove(const struct node_models *m, struct slice name, unsigned count,
+                               uint64_t now_ms, struct node_replica_set *set);
+
+/* Calls `each` for the models that the replica listed or is known to serve. */
+void node_models_each(const struct node_models *m, unsigned replica,
+                      void (*each)(void *context, struct slice name), void *context);
+
+/* The replicas that may be asked for the model: those that serve it, and all that have not told. An
+ * empty name is served by all. */
+void node_models_serving(const struct node_models *m, struct slice name,
+                         struct node_replica_set *out);
+/* The replicas that are known to serve it. */
+void node_models_surely(const struct node_models *m, struct slice name,
+                        struct node_replica_set *out);
+bool node_models_known(const struct node_models *m, struct slice name);
+
+/* SGLang names an adapter in the request's model, `base:adapter`, and lists only the base. The base
+ * of a name that nobody serves as a whole, where it is known itself; else empty. */
+struct slice node_models_base(const struct node_models *m, struct slice name);
+
+/* The row of a name, of its base (node_models_base), or the one that learns for all names without a
+ * row. The pointer is good until the next node_models_set or node_models_learn. */
+struct node_model *node_models_row(struct node_models *m, struct slice name);
+/* The same by number, which a booking keeps: a row may have changed its name in between, then a
+ * sample goes to the wrong model, which does no harm. */
+unsigned node_models_row_number(const struct node_models *m, const struct node_model *row);
+struct node_model *node_models_row_at(struct node_models *m, unsigned number);
+
+#endif

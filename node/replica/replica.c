@@ -1,0 +1,353 @@
+#include "node/replica/replica.h"
+
+#include <math.h>
+
+#include "base/check.h"
+
+/* What is learned of the ratio fades: tokens of prompts. The weight is that of a default, and of
+ * each sample that was only heard of. */
+static const double bytes_weight_tokens = 2000, bytes_horizon_tokens = 1e6;
+/* Samples of the pace that count, and how many the first of them are. */
+static const double pace_horizon = 200;
+static const uint64_t pace_first = 8;
+static const double context_typical = 100000;                              /* tokens */
+static const double step_growth_believed = 1.5e-6, step_growth_max = 1e-3; /* by a token */
+static const double step_trust = 4; /* how far from the line one sample is believed */
+/* The clock has milliseconds: shorter prefills are timed together. */
+static const double rate_s_min = 0.004;
+
+/* A scrape interval teaches only if it saw enough, and mostly requests that we know of. */
+static const double window_tokens_min = 4096, window_share_min = 0.7, window_share_max = 1.4;
+
+static void pace_line_begin(struct node_replica *k)
+{
+    double base_s = 1 / k->pace.value;
+    k->pace_line = node_line_of(base_s, k->step_growth * base_s, context_typical, pace_horizon);
+    node_line_weigh(&k->pace_line, fmin(pace_first + (double)k->pace.samples, pace_horizon));
+}
+
+void node_replica_init(struct node_replica *k, struct slice name, enum node_engine engine,
+                       uint64_t name_hash, const struct node_replica_config *config)
+{
+    *k = (struct node_replica){
+        .engine = engine,
+        .name_hash = name_hash,
+        .window = {.queries = -1, .hits = -1},
+        .scrape = node_scrape_untold,
+        .probe_failures_max =
+            config->probe_failures_max > 0 ? config->probe_failures_max : NODE_PROBE_FAILURES_MAX,
+        .name_len = (uint16_t)name.len,
+    };
+    CHECK(name.len <= NODE_NAME_MAX);
+    memcpy(k->name, name.at, name.len);
+    node_replica_bytes_believe(k, config->bytes_per_token, 0);
+    k->tokens_per_s = config->prefill_tokens_per_s;
+    k->step_base_s = config->decode_step_ms / 1000;
+    k->step_context_s = step_growth_believed * k->step_base_s;
+    k->step_growth = step_growth_believed;
+    node_load_init(&k->load);
+    node_belief_init(&k->belief);
+}
+
+struct slice node_replica_name(const struct node_replica *k)
+{
+    return slice_of(k->name, k->name_len);
+}
+
+enum node_health node_replica_health(const struct node_replica *k)
+{
+    bool out = k->health == NODE_HEALTH_DOWN || k->health == NODE_HEALTH_ROUTER;
+    return k->draining && !out ? NODE_HEALTH_DRAINING : k->health;
+}
+
+/* What fails while it lasts was sent before and does not make it longer. */
+static void backoff_begin(struct node_backoff *b, uint64_t now_ms)
+{
+    if (now_ms < b->until_ms)
+        return;
+    bool soon = b->length_ms > 0 && now_ms - b->until_ms <= NODE_BACKOFF_FORGET_MS;
+    b->length_ms = !soon                                     ? NODE_BACKOFF_MIN_MS
+                   : b->length_ms >= NODE_BACKOFF_MAX_MS / 2 ? NODE_BACKOFF_MAX_MS
+                                                             : b->length_ms * 2;
+    b->until_ms = now_ms + b->length_ms;
+    b->trial = true;
+}
+
+bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t now_ms)
+{
+    if (ok) {
+        k->probe_failures = 0;
+        k->gone = false;
+        if (k->health == NODE_HEALTH_DOWN && now_ms < k->broken.until_ms)
+            return false;
+        k->answer_failures = 0;
+        k->health = NODE_HEALTH_UP;
+        return false;
+    }
+    k->probe_failures_total++;
+    if (++k->probe_failures >= k->probe_failures_max || refused)
+        k->health = NODE_HEALTH_DOWN;
+    bool gone_now = refused && !k->gone;
+    k->gone = k->gone || refused;
+    return gone_now;
+}
+
+void node_replica_found_router(struct node_replica *k, struct slice who)
+{
+    k->probe_failures = 0;
+    k->gone = false;
+    k->probes_refused = 0; /* the engine did, which was there before */
+    k->health = NODE_HEALTH_ROUTER;
+    k->router_len = (uint16_t)(who.len < NODE_ROUTER_NAME_MAX ? who.len : NODE_ROUTER_NAME_MAX);
+    memcpy(k->router, who.at, k->router_len);
+}
+
+void node_replica_answering(struct node_replica *k)
+{
+    k->errors.trial = k->broken.trial = false;
+}
+
+void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms)
+{
+    k->outcomes[outcome]++;
+    switch (outcome) {
+    case NODE_OUTCOME_OK:
+        k->answer_failures = k->error_answers = 0;
+        k->errors = (struct node_backoff){0};
+        k->broken.trial = false; /* how long it was is kept: going down again soon is worse */
+        break;
+    case NODE_OUTCOME_CLIENT_GONE:
+        break;
+    case NODE_OUTCOME_ENGINE_BUSY:
+        k->busy_until_ms = now_ms + NODE_BUSY_AVOID_MS;
+        break;
+    case NODE_OUTCOME_ENGINE_ERROR:
+        if (++k->error_answers >= NODE_ERROR_ANSWERS_MAX)
+            backoff_begin(&k->errors, now_ms);
+        break;
+    case NODE_OUTCOME_CONNECT_FAILED:
+    case NODE_OUTCOME_BROKEN:
+        if (++k->answer_failures < NODE_ANSWER_FAILURES_MAX && !k->broken.trial)
+            break;
+        k->health = NODE_HEALTH_DOWN;
+        backoff_begin(&k->broken, now_ms);
+        break;
+    }
+}
+
+double node_replica_cache_tokens(const struct node_replica *k, double configured)
+{
+    if (k->cache_tokens > 0)
+        return (double)k->cache_tokens;
+    return k->cache_tokens_heard > 0 ? (double)k->cache_tokens_heard : configured;
+}
+
+static bool went_back(double before, double now)
+{
+    return before >= 0 && now >= 0 && now < before;
+}
+
+static bool has_restarted(const struct node_scrape *before, const struct node_scrape *now)
+{
+    /* The start time is computed from a clock that may be adjusted: small moves are no restart. */
+    bool moved = before->start_time_s >= 0 && now->start_time_s >= 0 &&
+                 fabs(now->start_time_s - before->start_time_s) > 2;
+    return moved || went_back(before->prefix_queries, now->prefix_queries) ||
+           went_back(before->prompt_tokens, now->prompt_tokens) ||
+           went_back(before->generation_tokens, now->generation_tokens);
+}
+
+static void keep_if_missing(double *now, double before)
+{
+    if (*now < 0)
+        *now = before;
+}
+
+static struct node_predicted predicted_by_all(const struct node_replica *k)
+{
+    const struct node_predicted *own = &k->predicted;
+    const struct node_predicted *others = &k->others.predicted;
+    return (struct node_predicted){.prompt_tokens = own->prompt_tokens + others->prompt_tokens,
+                                   .cached_tokens = own->cached_tokens + others->cached_tokens,
+                                   .told = own->told + others->told};
+}
+
+static void window_begin(struct node_replica *k, uint64_t now_ms)
+{
+    k->window = (struct node_scrape_window){.queries = k->scrape.prefix_queries,
+                                            .hits = k->scrape.prefix_hits,
+                                            .predicted = predicted_by_all(k),
+                                            .who = k->others.who,
+                                            .since_ms = now_ms};
+}
+
+/* It may have shrunk: what came to nothing is taken back. */
+static double rise(uint64_t before, uint64_t now)
+{
+    return (double)(int64_t)(now - before);
+}
+
+/* The engine's own counters against what was predicted for the requests that began there. */
+static void window_compare(struct node_replica *k, double size_tokens, uint64_t now_ms)
+{
+    const struct node_scrape_window *w = &k->window;
+    double queries = k->scrape.prefix_queries - w->queries;
+    double hits = k->scrape.prefix_hits - w->hits;
+    if (w->queries < 0 || w->hits < 0 || k->scrape.prefix_queries < 0 ||
+        k->scrape.prefix_hits < 0 || w->who != k->others.who) {
+        window_begin(k, now_ms);
+        return;
+    }
+    if (queries < window_tokens_min ||
+        (w->who != 0 && now_ms < w->since_ms + NODE_WINDOW_SHARED_MS))
+        return; /* goes on until the next scrape */
+    struct node_predicted all = predicted_by_all(k);
+    double prompt = rise(w->predicted.prompt_tokens, all.prompt_tokens);
+    double predicted = rise(w->predicted.cached_tokens, all.cached_tokens);
+    bool ours = prompt >= queries * window_share_min && prompt <= queries * window_share_max;
+    if (ours && predicted >= 0 && hits >= 0 && hits <= queries) {
+        double actual = hits / queries * prompt;
+        k->by_scrape.predicted += (uint64_t)predicted;
+        k->by_scrape.actual += (uint64_t)actual;
+        k->by_scrape.off += (uint64_t)fabs(predicted - actual);
+        if (w->predicted.told == all.told) {
+            (void)node_belief_correct(&k->belief, prompt, predicted, actual, size_tokens);
+            k->belief_held = true;
+        }
+    }
+    window_begin(k, now_ms);
+}
+
+static void cache_size_told(struct node_replica *k, double tokens)
+{
+    if (tokens <= 0 || (uint64_t)tokens == k->cache_tokens)
+        return;
+    k->cache_tokens = (uint64_t)tokens;
+    k->belief.stale = true;
+}
+
+/* Sizes and nothing else: server information, which is asked for beside the metrics. */
+static bool sizes_only(const struct node_scrape *s)
+{
+    return s->running < 0 && s->waiting < 0 && s->cache_usage < 0 && s->prefix_queries < 0 &&
+           s->prefix_hits < 0 && s->prompt_tokens < 0 && s->generation_tokens < 0 &&
+           s->start_time_s < 0 && s->sleeping < 0;
+}
+
+bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
+                          double cache_tokens_configured, uint64_t now_ms)
+{
+    cache_size_told(k, s->cache_tokens);
+    if (sizes_only(s)) {
+        if (s->cache_tokens > 0)
+            k->scrape.cache_tokens = s->cache_tokens;
+        if (s->block_tokens > 0)
+            k->scrape.block_tokens = s->block_tokens;
+        return false;
+    }
+    struct node_scrape now = *s;
+    keep_if_missing(&now.cache_tokens, k->scrape.cache_tokens);
+    keep_if_missing(&now.block_tokens, k->scrape.block_tokens);
+    bool was_asleep = k->asleep;
+    bool restarted = k->scraped_ms != 0 && has_restarted(&k->scrape, &now);
+    if (k->scraped_ms != 0 && !restarted) {
+        keep_if_missing(&now.start_time_s, k->scrape.start_time_s);
+        keep_if_missing(&now.prefix_queries, k->scrape.prefix_queries);
+        keep_if_missing(&now.prefix_hits, k->scrape.prefix_hits);
+        keep_if_missing(&now.prompt_tokens, k->scrape.prompt_tokens);
+        keep_if_missing(&now.generation_tokens, k->scrape.generation_tokens);
+    }
+    k->scrape = now;
+    k->scraped_ms = now_ms > 0 ? now_ms : 1;
+    k->asleep = now.sleeping > 0;
+    if (restarted || k->window.queries < 0)
+        window_begin(k, now_ms);
+    else
+        window_compare(k, node_replica_cache_tokens(k, cache_tokens_configured), now_ms);
+    if (restarted)
+        k->restarts++;
+    /* An engine that goes to sleep gives its cache away (vLLM, level 1 and 2). */
+    return restarted || (k->asleep && !was_asleep);
+}
+
+void node_replica_cached_told(struct node_replica *k, uint64_t prompt, uint64_t predicted,
+                              uint64_t actual, double cache_tokens_configured)
+{
+    k->by_usage.predicted += predicted;
+    k->by_usage.actual += actual;
+    k->by_usage.off += predicted > actual ? predicted - actual : actual - predicted;
+    k->predicted.told++;
+    k->belief_held = true;
+    double step = node_belief_correct(&k->belief, (double)prompt, (double)predicted, (double)actual,
+                                      node_replica_cache_tokens(k, cache_tokens_configured));
+    *(step > 0 ? &k->grown_ppm : &k->shrunk_ppm) += (uint64_t)llround(fabs(step) * 1e6);
+}
+
+void node_replica_others(struct node_replica *k, const struct node_others *others)
+{
+    double steps = rise(k->others.grown_ppm, others->grown_ppm) -
+                   rise(k->others.shrunk_ppm, others->shrunk_ppm);
+    if (others->who == k->others.who && steps != 0)
+        node_belief_follow(&k->belief, steps / 1e6);
+    k->others = *others;
+}
+
+void node_replica_rate_hear(struct node_replica *k, double tokens_per_s, uint64_t samples,
+                            uint64_t now_ms)
+{
+    node_speed_hear(&k->rate, tokens_per_s, samples, now_ms);
+}
+
+void node_replica_pace_hear(struct node_replica *k, double step_base_s, double step_context_s,
+                            uint64_t samples, uint64_t now_ms)
+{
+    node_speed_hear(&k->pace, 1 / step_base_s, samples, now_ms);
+    k->step_growth = fmin(step_context_s / step_base_s, step_growth_max);
+    pace_line_begin(k);
+}
+
+void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, uint64_t samples)
+{
+    k->bytes_per_token = node_ratio_of(
+        bytes_per_token, fmin(bytes_weight_tokens * (1 + (double)samples), bytes_horizon_tokens),
+        bytes_horizon_tokens);
+    k->bytes_samples = samples;
+    k->belief.stale = true;
+}
+
+bool node_replica_rate_add(struct node_replica *k, double tokens, double seconds, uint64_t now_ms)
+{
+    if (seconds < rate_s_min) {
+        tokens = k->short_tokens += tokens;
+        seconds = k->short_s += seconds;
+        if (seconds < rate_s_min)
+            return false;
+        k->short_tokens = k->short_s = 0;
+    }
+    node_speed_add(&k->rate, tokens / seconds, now_ms);
+    return true;
+}
+
+/* The first samples tell how long a step takes, whatever was believed before; then the line through
+ * all of them tells how much of that is the context's. */
+void node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s,
+                           uint64_t now_ms)
+{
+    double grown = 1 + k->step_growth * context_tokens;
+    if (k->pace.samples < pace_first) {
+        node_speed_add(&k->pace, grown / step_s, now_ms);
+        pace_line_begin(k);
+        return;
+    }
+    double expected_s = grown / k->pace.value;
+    /* The line fades as its samples do. */
+    double fresh = (node_speed_fresh(&k->pace, now_ms) + 1.0) / NODE_SPEED_RECENT_MAX;
+    node_line_weigh(&k->pace_line, fmin(k->pace_line.w, fresh * pace_horizon));
+    node_line_add(&k->pace_line, context_tokens,
+                  fmin(fmax(step_s, expected_s / step_trust), expected_s * step_trust));
+    double base_s, context_s;
+    node_line_fit(&k->pace_line, step_growth_max / k->pace.value, &base_s, &context_s);
+    base_s = fmax(base_s, context_s / step_growth_max);
+    node_speed_set(&k->pace, 1 / base_s, now_ms);
+    k->step_growth = context_s / base_s;
+}

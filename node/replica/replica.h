@@ -1,0 +1,220 @@
+/* One replica as the router sees it: whether it may be used, what it is doing, what was learned of
+ * it. Its health is a small state machine:
+ *
+ *            probe ok                     3 probes failed, port refused, or
+ *   UNKNOWN -----------> UP <----------.  5 requests in a row that could not connect or broke
+ *      |                  |             \
+ *      '---------------> DOWN ----------- probe ok, and its back-off is over
+ *
+ * A probe that a router answers takes it to ROUTER, from wherever it is: requests that are sent
+ * there would go in a circle. The next good probe takes it to UP, bad ones to DOWN.
+ *
+ * Draining and asleep are flags beside it: an operator's wish, and what the engine says of itself.
+ *
+ * Answers never take a replica down, because clients can provoke them, a whole fleet over. But they
+ * make it *avoided*: requests go there only where no other replica that serves the model will do.
+ *   - A full queue (503 of a healthy engine): for a second.
+ *   - 3 answers of 5xx with no success between: for a back-off. A server that drains answers its
+ *     health check while it fails each request at once, and its empty queue would attract them all.
+ * A back-off is 1 s at first and doubles up to 30 s when it comes again soon. When it is over, one
+ * request at a time may go there (the trial) until an answer has begun.
+ */
+#ifndef NODE_REPLICA_REPLICA_H
+#define NODE_REPLICA_REPLICA_H
+
+#include "crdt/reports.h"
+#include "node/replica/belief.h"
+#include "node/replica/booking.h"
+#include "node/replica/learn.h"
+#include "node/replica/scrape.h"
+#include "node/replica/terms.h"
+
+enum {
+    NODE_PROBE_FAILURES_MAX = 3, /* unless configured */
+    NODE_ANSWER_FAILURES_MAX = 5,
+    NODE_ERROR_ANSWERS_MAX = 3,
+    NODE_BUSY_AVOID_MS = 1000,
+    NODE_BACKOFF_MIN_MS = 1000,
+    NODE_BACKOFF_MAX_MS = 30000,
+    NODE_WINDOW_SHARED_MS = 15000,  /* a window is at least so long while there are others */
+    NODE_BACKOFF_FORGET_MS = 60000, /* a failure so long after the last back-off is a new story */
+    NODE_OUTCOMES = NODE_OUTCOME_BROKEN + 1,
+};
+
+struct node_backoff {
+    uint64_t until_ms;
+    uint32_t length_ms; /* of the last one; 0: none yet, or a success since */
+    bool trial;         /* no answer has begun since */
+};
+
+/* Predictions against what turned out, since the start. */
+struct node_prediction_sums {
+    uint64_t predicted;
+    uint64_t actual;
+    uint64_t off; /* sum of absolute differences, per answer or per scrape */
+};
+
+/* Sums since the start, of requests whose answers began. */
+struct node_predicted {
+    uint64_t prompt_tokens;
+    uint64_t cached_tokens; /* as predicted */
+    uint64_t told;          /* answers that told their cached tokens themselves */
+};
+
+/* What the others report of the cache, summed up: differences mean something while they are the
+ * same routers in the same lives. */
+struct node_others {
+    uint64_t who; /* names those routers and lives; 0: nobody */
+    struct node_predicted predicted;
+    uint64_t grown_ppm, shrunk_ppm; /* what answers told them, see struct crdt_learned */
+};
+
+/* How things stood at the scrape that the engine's counters are compared with. They count the
+ * requests of all routers, so they are compared with what all predicted. The others' sums are a few
+ * seconds late, so a window is longer while there are others. */
+struct node_scrape_window {
+    double queries, hits; /* -1: not known */
+    struct node_predicted predicted;
+    uint64_t who;
+    uint64_t since_ms;
+};
+
+struct node_replica {
+    /* Read at each decision. */
+    enum node_health health; /* UNKNOWN, UP, DOWN or ROUTER; draining is a flag */
+    enum node_health hint;   /* what most others see, while it is UNKNOWN here */
+    bool absent;             /* no router has it any more: never used, in no table */
+    bool draining;
+    bool asleep;
+    uint64_t busy_until_ms;
+    struct node_backoff errors; /* answers of 5xx */
+    struct node_backoff broken; /* connections that failed or broke: it went down */
+    uint64_t name_hash;
+    struct node_load load;
+    struct node_belief belief;
+    /* Believed, by its own samples and by the fleet (node/replica/fleet.h). */
+    double tokens_per_s;   /* of prefill */
+    double step_base_s;    /* of a decode step without context */
+    double step_context_s; /* more for each token of context that is running */
+    /* Of all prompts sent there, whatever model and form: blocks of the index to tokens of cache.
+     */
+    struct node_ratio bytes_per_token;
+
+    struct node_speed rate;       /* tokens of prefill per second */
+    struct node_speed pace;       /* decode steps per second, were there no context */
+    struct node_line pace_line;   /* seconds of a step by tokens of running context */
+    double step_growth;           /* share by which a token of running context makes it longer */
+    double short_tokens, short_s; /* prefills too short to be timed one by one, added up */
+    uint64_t bytes_samples;       /* own ones and those that were heard of, each once */
+    bool belief_held;             /* the belief's factor was learned or heard of this cache */
+    enum node_engine engine;
+    unsigned probe_failures; /* in a row */
+    unsigned probe_failures_max;
+    uint64_t probe_failures_total;
+    unsigned answer_failures;    /* in a row, for want of a connection or of its end */
+    unsigned error_answers;      /* 5xx in a row */
+    unsigned probes_refused;     /* bit 1 << enum node_probe: its last answer was 401 or 403 */
+    bool gone;                   /* its port refused, and no probe succeeded since */
+    uint64_t cache_tokens;       /* told by the engine; 0: not told */
+    uint64_t cache_tokens_heard; /* told by the engine to another router; 0: to none */
+    struct node_scrape scrape;
+    uint64_t scraped_ms; /* 0: never */
+    struct node_scrape_window window;
+    struct node_predicted predicted; /* own */
+    uint64_t grown_ppm, shrunk_ppm;
+    struct node_others others;
+
+    uint64_t chosen;
+    uint64_t outcomes[NODE_OUTCOMES];
+    uint64_t restarts;
+    uint64_t prompt_tokens, cached_tokens; /* chosen: estimated, predicted */
+    struct node_prediction_sums by_usage, by_scrape;
+    double ttft_predicted_s, ttft_actual_s, ttft_off_s;
+    uint64_t ttft_count;
+
+    /* Between routers (node/route/share.h). */
+    bool configured;                    /* by this router */
+    bool named;                         /* by another that is alive */
+    bool told_absent;                   /* what the shell believes */
+    uint32_t rkey;                      /* of its present cache (crdt/registry.h) */
+    uint32_t rkey_scraped, rkey_probed; /* at the last scrape, the last good probe */
+    struct crdt_learned reported;
+
+    uint16_t name_len;
+    uint16_t router_len; /* of who answers there, while its health is ROUTER */
+    char name[NODE_NAME_MAX];
+    char router[NODE_ROUTER_NAME_MAX];
+};
+
+/* What is believed of any engine before something was learned of it, and when it counts as down. */
+struct node_replica_config {
+    double prefill_tokens_per_s;
+    double decode_step_ms;
+    double bytes_per_token;
+    uint32_t probe_failures_max; /* 0: NODE_PROBE_FAILURES_MAX */
+};
+
+/* `name` has at most NODE_NAME_MAX bytes. */
+void node_replica_init(struct node_replica *k, struct slice name, enum node_engine engine,
+                       uint64_t name_hash, const struct node_replica_config *config);
+struct slice node_replica_name(const struct node_replica *k);
+
+/* As an operator sees it: a draining replica that is not down, nor a router, is DRAINING. */
+enum node_health node_replica_health(const struct node_replica *k);
+
+/* May get new requests while in this health (UP or UNKNOWN). */
+static inline bool node_replica_usable(const struct node_replica *k, enum node_health health)
+{
+    enum node_health seen = k->health != NODE_HEALTH_UNKNOWN ? k->health : k->hint;
+    return seen == health && !k->absent && !k->draining && !k->asleep;
+}
+
+/* Chosen only where no other will do: busy, in a back-off, or on trial with its one request. */
+static inline bool node_replica_avoided(const struct node_replica *k, uint64_t now_ms)
+{
+    return k->busy_until_ms > now_ms || k->errors.until_ms > now_ms ||
+           k->broken.until_ms > now_ms ||
+           ((k->errors.trial || k->broken.trial) && k->load.requests > 0);
+}
+/* In a back-off, or on trial since. */
+static inline bool node_replica_backing_off(const struct node_replica *k, uint64_t now_ms)
+{
+    return k->errors.trial || k->broken.trial || k->errors.until_ms > now_ms ||
+           k->broken.until_ms > now_ms;
+}
+
+/* One active probe. Returns true if the engine must have lost its cache: its port refused, so the
+ * process is gone. It is told once, not at each probe while it stays away. */
+bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t now_ms);
+/* One active probe that a router answered. */
+void node_replica_found_router(struct node_replica *k, struct slice who);
+/* One answer has begun: it is no longer on trial. */
+void node_replica_answering(struct node_replica *k);
+/* One answer ended. */
+void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms);
+/* New metrics. Returns true if the engine has lost its cache since the last ones. */
+bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
+                          double cache_tokens_configured, uint64_t now_ms);
+
+/* Size of the cache as told or configured, without the learned factor. */
+double node_replica_cache_tokens(const struct node_replica *k, double configured);
+
+/* A finished answer taught something: the sums, and the belief in the cache's size. */
+void node_replica_cached_told(struct node_replica *k, uint64_t prompt, uint64_t predicted,
+                              uint64_t actual, double cache_tokens_configured);
+/* The others' sums as they are now: what they were told since counts here too. */
+void node_replica_others(struct node_replica *k, const struct node_others *others);
+/* Another router's figures, which rest on so many samples. Own samples replace them, the sooner the
+ * fewer these were. */
+void node_replica_rate_hear(struct node_replica *k, double tokens_per_s, uint64_t samples,
+                            uint64_t now_ms);
+void node_replica_pace_hear(struct node_replica *k, double step_base_s, double step_context_s,
+                            uint64_t samples, uint64_t now_ms);
+void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, uint64_t samples);
+/* A prefill of so many tokens took so long. Whether that was news. */
+bool node_replica_rate_add(struct node_replica *k, double tokens, double seconds, uint64_t now_ms);
+/* A stream went at this pace while so many tokens of context were decoding. */
+void node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s,
+                           uint64_t now_ms);
+
+#endif

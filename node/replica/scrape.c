@@ -1,0 +1,493 @@
+#include "node/replica/scrape.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+
+const struct node_scrape node_scrape_untold = {
+    .running = -1,
+    .waiting = -1,
+    .cache_usage = -1,
+    .cache_tokens = -1,
+    .block_tokens = -1,
+    .prefix_queries = -1,
+    .prefix_hits = -1,
+    .prompt_tokens = -1,
+    .generation_tokens = -1,
+    .start_time_s = -1,
+    .sleeping = -1,
+};
+
+/* One row per name and one tally per row. A tally has a slot per engine (vLLM's label `engine`,
+ * SGLang's `dp_rank`). Tensor and pipeline ranks of one engine repeat the same figure: of those
+ * the lowest rank counts. Several series of one engine and rank (SGLang's `cache_source`) add. */
+enum { ENGINES_MAX = 64, NUMBER_BYTES_MAX = 64 };
+
+enum name {
+    VLLM_RUNNING,
+    VLLM_WAITING,
+    VLLM_USAGE,
+    VLLM_USAGE_OLD,
+    VLLM_QUERIES,
+    VLLM_QUERIES_OLD,
+    VLLM_HITS,
+    VLLM_HITS_OLD,
+    VLLM_PROMPT,
+    VLLM_GENERATION,
+    VLLM_SLEEP,
+    VLLM_CONFIG,
+    SGLANG_RUNNING,
+    SGLANG_WAITING,
+    SGLANG_USAGE,
+    SGLANG_CACHE,
+    SGLANG_PAGE,
+    SGLANG_CACHED,
+    SGLANG_PROMPT,
+    SGLANG_GENERATION,
+    SGLANG_CONFIG,
+    START_TIME,
+    NAMES,
+};
+
+#define VLLM   "vllm:"
+#define SGLANG "sglang:"
+#define TEXT(text)                                                                                 \
+    {                                                                                              \
+        .at = (text), .len = sizeof(text) - 1                                                      \
+    }
+
+static const struct slice names[NAMES] = {
+    [VLLM_RUNNING] = TEXT(VLLM "num_requests_running"),
+    [VLLM_WAITING] = TEXT(VLLM "num_requests_waiting"),
+    [VLLM_USAGE] = TEXT(VLLM "kv_cache_usage_perc"),
+    [VLLM_USAGE_OLD] = TEXT(VLLM "gpu_cache_usage_perc"),
+    [VLLM_QUERIES] = TEXT(VLLM "prefix_cache_queries_total"),
+    [VLLM_QUERIES_OLD] = TEXT(VLLM "gpu_prefix_cache_queries_total"),
+    [VLLM_HITS] = TEXT(VLLM "prefix_cache_hits_total"),
+    [VLLM_HITS_OLD] = TEXT(VLLM "gpu_prefix_cache_hits_total"),
+    [VLLM_PROMPT] = TEXT(VLLM "prompt_tokens_total"),
+    [VLLM_GENERATION] = TEXT(VLLM "generation_tokens_total"),
+    [VLLM_SLEEP] = TEXT(VLLM "engine_sleep_state"),
+    [VLLM_CONFIG] = TEXT(VLLM "cache_config_info"),
+    [SGLANG_RUNNING] = TEXT(SGLANG "num_running_reqs"),
+    [SGLANG_WAITING] = TEXT(SGLANG "num_queue_reqs"),
+    [SGLANG_USAGE] = TEXT(SGLANG "token_usage"),
+    [SGLANG_CACHE] = TEXT(SGLANG "max_total_num_tokens"),
+    [SGLANG_PAGE] = TEXT(SGLANG "page_size"),
+    [SGLANG_CACHED] = TEXT(SGLANG "cached_tokens_total"),
+    [SGLANG_PROMPT] = TEXT(SGLANG "prompt_tokens_total"),
+    [SGLANG_GENERATION] = TEXT(SGLANG "generation_tokens_total"),
+    [SGLANG_CONFIG] = TEXT(SGLANG "cache_config_info"),
+    [START_TIME] = TEXT("process_start_time_seconds"),
+};
+
+struct tally_slot {
+    uint64_t engine;
+    uint64_t rank;
+    double value;
+};
+
+struct tally {
+    unsigned count;
+    struct tally_slot slots[ENGINES_MAX];
+};
+
+struct scraper {
+    struct tally tallies[NAMES];
+    double block_tokens;
+    bool vllm;
+    bool sglang;
+    bool known;
+};
+
+/* The labels that matter, each as it stands in the text; at is NULL where it is missing. */
+struct labels {
+    struct slice engine;
+    struct slice dp_rank;
+    struct slice tp_rank;
+    struct slice pp_rank;
+    struct slice priority;
+    struct slice sleep_state;
+    struct slice block_size;
+    struct slice page_size;
+    struct slice num_gpu_blocks;
+    struct slice num_pages;
+    struct slice kv_cache_size_tokens;
+};
+
+static bool is_name_start(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ':';
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_name_byte(char c)
+{
+    return is_name_start(c) || is_digit(c);
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static struct slice skip_blank(struct slice s)
+{
+    while (s.len > 0 && is_blank(s.at[0]))
+        s = slice_skip(s, 1);
+    return s;
+}
+
+/* The longest front of `s` whose bytes are all of a kind; `s` loses it. */
+static struct slice take_while(struct slice *s, bool (*is)(char))
+{
+    size_t n = 0;
+    while (n < s->len && is(s->at[n]))
+        n++;
+    struct slice front = slice_of(s->at, n);
+    *s = slice_skip(*s, n);
+    return front;
+}
+
+static bool take_sign(struct slice *s)
+{
+    bool there = s->len > 0 && (s->at[0] == '+' || s->at[0] == '-');
+    if (there)
+        *s = slice_skip(*s, 1);
+    return there;
+}
+
+/* Whether `s` is a decimal number: digits with at most one point, then maybe an exponent. */
+static bool is_decimal(struct slice s)
+{
+    (void)take_sign(&s);
+    size_t digits = take_while(&s, is_digit).len;
+    if (s.len > 0 && s.at[0] == '.') {
+        s = slice_skip(s, 1);
+        digits += take_while(&s, is_digit).len;
+    }
+    if (digits == 0)
+        return false;
+    if (s.len > 0 && (s.at[0] == 'e' || s.at[0] == 'E')) {
+        s = slice_skip(s, 1);
+        (void)take_sign(&s);
+        if (take_while(&s, is_digit).len == 0)
+            return false;
+    }
+    return s.len == 0;
+}
+
+static int number_parse(struct slice s, double *out)
+{
+    char text[NUMBER_BYTES_MAX];
+    if (is_decimal(s)) {
+        if (!slice_to_cstr(s, text, sizeof text))
+            return ERR_SYNTAX;
+        *out = strtod(text, NULL);
+        return 0;
+    }
+    struct slice word = s;
+    bool sign = take_sign(&word);
+    if (slice_equal_nocase(word, SLICE("inf")) || slice_equal_nocase(word, SLICE("infinity"))) {
+        *out = s.at[0] == '-' ? -(double)INFINITY : (double)INFINITY;
+        return 0;
+    }
+    if (!sign && slice_equal_nocase(word, SLICE("nan"))) {
+        *out = (double)NAN;
+        return 0;
+    }
+    return ERR_SYNTAX;
+}
+
+/* Cuts a quoted label value off the front, the quotes off the value. The escapes stay in it:
+ * no value that is read here contains one. */
+static int take_quoted(struct slice *s, struct slice *value)
+{
+    if (s->len == 0 || s->at[0] != '"')
+        return ERR_SYNTAX;
+    size_t i = 1;
+    while (i < s->len && s->at[i] != '"') {
+        if (s->at[i] == '\\') {
+            i++;
+            if (i == s->len || (s->at[i] != '\\' && s->at[i] != '"' && s->at[i] != 'n'))
+                return ERR_SYNTAX;
+        }
+        i++;
+    }
+    if (i >= s->len)
+        return ERR_SYNTAX;
+    *value = slice_of(s->at + 1, i - 1);
+    *s = slice_skip(*s, i + 1);
+    return 0;
+}
+
+static void label_keep(struct labels *labels, struct slice name, struct slice value)
+{
+    struct {
+        struct slice name;
+        struct slice *value;
+    } const wanted[] = {
+        {SLICE("engine"), &labels->engine},
+        {SLICE("dp_rank"), &labels->dp_rank},
+        {SLICE("tp_rank"), &labels->tp_rank},
+        {SLICE("pp_rank"), &labels->pp_rank},
+        {SLICE("priority"), &labels->priority},
+        {SLICE("sleep_state"), &labels->sleep_state},
+        {SLICE("block_size"), &labels->block_size},
+        {SLICE("page_size"), &labels->page_size},
+        {SLICE("num_gpu_blocks"), &labels->num_gpu_blocks},
+        {SLICE("num_pages"), &labels->num_pages},
+        {SLICE("kv_cache_size_tokens"), &labels->kv_cache_size_tokens},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
+        if (slice_equal(name, wanted[i].name))
+            *wanted[i].value = value;
+}
+
+/* {name="value",...}, a comma behind the last one allowed. */
+static int take_labels(struct slice *s, struct labels *labels)
+{
+    *s = skip_blank(slice_skip(*s, 1));
+    while (s->len > 0 && s->at[0] != '}') {
+        struct slice value;
+        struct slice name = take_while(s, is_name_byte);
+        *s = skip_blank(*s);
+        if (name.len == 0 || is_digit(name.at[0]) || s->len == 0 || s->at[0] != '=')
+            return ERR_SYNTAX;
+        *s = skip_blank(slice_skip(*s, 1));
+        int err = take_quoted(s, &value);
+        if (err != 0)
+            return err;
+        label_keep(labels, name, value);
+        *s = skip_blank(*s);
+        if (s->len > 0 && s->at[0] == ',')
+            *s = skip_blank(slice_skip(*s, 1));
+        else if (s->len == 0 || s->at[0] != '}')
+            return ERR_SYNTAX;
+    }
+    if (s->len == 0)
+        return ERR_SYNTAX;
+    *s = slice_skip(*s, 1);
+    return 0;
+}
+
+static bool is_not_blank(char c)
+{
+    return !is_blank(c);
+}
+
+/* The value, and behind it a timestamp and an exemplar of OpenMetrics, both of no interest. */
+static int sample_parse(struct slice rest, double *value)
+{
+    rest = skip_blank(rest);
+    int err = number_parse(take_while(&rest, is_not_blank), value);
+    if (err != 0)
+        return err;
+    rest = skip_blank(rest);
+    if (rest.len > 0 && rest.at[0] != '#') {
+        double timestamp;
+        err = number_parse(take_while(&rest, is_not_blank), &timestamp);
+        rest = skip_blank(rest);
+        if (err != 0 || (rest.len > 0 && rest.at[0] != '#'))
+            return ERR_SYNTAX;
+    }
+    return 0;
+}
+
+static uint64_t label_u64(struct slice label)
+{
+    uint64_t value = 0;
+    return slice_to_u64(label, &value) == 0 ? value : 0;
+}
+
+/* A size: a whole number above 0; `None` and the like are -1. */
+static double label_size(struct slice label)
+{
+    uint64_t value = 0;
+    return slice_to_u64(label, &value) == 0 && value > 0 ? (double)value : -1;
+}
+
+static void tally_add(struct tally *t, uint64_t engine, uint64_t rank, double value)
+{
+    unsigned i = 0;
+    while (i < t->count && t->slots[i].engine != engine)
+        i++;
+    if (i == ENGINES_MAX)
+        return;
+    if (i == t->count) {
+        t->slots[t->count++] = (struct tally_slot){engine, rank, value};
+        return;
+    }
+    struct tally_slot *slot = &t->slots[i];
+    if (rank < slot->rank)
+        *slot = (struct tally_slot){engine, rank, value};
+    else if (rank == slot->rank)
+        slot->value += value;
+}
+
+static double tally_sum(const struct tally *t)
+{
+    double sum = t->count == 0 ? -1 : 0;
+    for (unsigned i = 0; i < t->count; i++)
+        sum += t->slots[i].value;
+    return sum;
+}
+
+static double tally_mean(const struct tally *t)
+{
+    return t->count == 0 ? -1 : tally_sum(t) / t->count;
+}
+
+static double tally_max(const struct tally *t)
+{
+    double max = -1;
+    for (unsigned i = 0; i < t->count; i++)
+        if (t->slots[i].value > max)
+            max = t->slots[i].value;
+    return max;
+}
+
+/* vLLM never hands out the first block of its pool. A hybrid model spends blocks on several
+ * layers' groups, so kv_cache_size_tokens, where it is told, may be less than their product. */
+static double vllm_cache_tokens(const struct labels *labels)
+{
+    double block = label_size(labels->block_size);
+    double blocks = label_size(labels->num_gpu_blocks);
+    double told = label_size(labels->kv_cache_size_tokens);
+    if (block < 0 || blocks < 0)
+        return told;
+    double product = (blocks - 1) * block;
+    return told > 0 && told < product ? told : product;
+}
+
+static double sglang_cache_tokens(const struct labels *labels)
+{
+    double page = label_size(labels->page_size);
+    double pages = label_size(labels->num_pages);
+    return page < 0 || pages < 0 ? -1 : page * pages;
+}
+
+static void sample_keep(struct scraper *s, enum name name, const struct labels *labels,
+                        double value)
+{
+    struct tally *t = &s->tallies[name];
+    bool sglang = name >= SGLANG_RUNNING && name <= SGLANG_CONFIG;
+    uint64_t engine = label_u64(sglang ? labels->dp_rank : labels->engine);
+    uint64_t rank = sglang ? label_u64(labels->tp_rank) * 4096 + label_u64(labels->pp_rank) : 0;
+
+    s->known = true;
+    if (!isfinite(value) || value < 0 || labels->priority.len > 0)
+        return;
+    if (name == VLLM_SLEEP) {
+        if (slice_equal(labels->sleep_state, SLICE("awake")))
+            tally_add(t, engine, 0, value == 0);
+    } else if (name == VLLM_CONFIG || name == SGLANG_CONFIG) {
+        double block = label_size(name == VLLM_CONFIG ? labels->block_size : labels->page_size);
+        double tokens =
+            name == VLLM_CONFIG ? vllm_cache_tokens(labels) : sglang_cache_tokens(labels);
+        if (block > 0)
+            s->block_tokens = block;
+        if (tokens >= 0)
+            tally_add(t, engine, rank, tokens);
+    } else {
+        tally_add(t, engine, rank, value);
+    }
+}
+
+static enum name name_find(struct slice name)
+{
+    for (unsigned i = 0; i < NAMES; i++)
+        if (slice_equal(name, names[i]))
+            return (enum name)i;
+    return NAMES;
+}
+
+static int line_parse(struct scraper *s, struct slice line)
+{
+    line = skip_blank(line);
+    if (line.len > 0 && line.at[line.len - 1] == '\r')
+        line.len--;
+    if (line.len == 0 || line.at[0] == '#')
+        return 0;
+    if (!is_name_start(line.at[0]))
+        return ERR_SYNTAX;
+    bool vllm = slice_starts_with(line, SLICE(VLLM));
+    bool sglang = !vllm && slice_starts_with(line, SLICE(SGLANG));
+    if (!vllm && !sglang && line.at[0] != names[START_TIME].at[0])
+        return 0; /* most of the text: histograms of the HTTP server */
+    s->vllm |= vllm;
+    s->sglang |= sglang;
+
+    enum name name = name_find(take_while(&line, is_name_byte));
+    if (name == NAMES)
+        return 0;
+    struct labels labels = {.engine = {0}};
+    line = skip_blank(line);
+    int err = line.len > 0 && line.at[0] == '{' ? take_labels(&line, &labels) : 0;
+    double value = 0;
+    if (err == 0)
+        err = sample_parse(line, &value);
+    if (err == 0)
+        sample_keep(s, name, &labels, value);
+    return err;
+}
+
+static double first_told(double a, double b)
+{
+    return a >= 0 ? a : b;
+}
+
+static void scraper_finish(const struct scraper *s, struct node_scrape *out)
+{
+    const struct tally *t = s->tallies;
+    double page = tally_max(&t[SGLANG_PAGE]);
+    double sglang_cache = first_told(tally_sum(&t[SGLANG_CACHE]), tally_sum(&t[SGLANG_CONFIG]));
+    double queries = first_told(tally_sum(&t[VLLM_QUERIES]), tally_sum(&t[VLLM_QUERIES_OLD]));
+    double hits = first_told(tally_sum(&t[VLLM_HITS]), tally_sum(&t[VLLM_HITS_OLD]));
+    double usage = first_told(tally_mean(&t[VLLM_USAGE]), tally_mean(&t[VLLM_USAGE_OLD]));
+
+    *out = (struct node_scrape){
+        .running = first_told(tally_sum(&t[VLLM_RUNNING]), tally_sum(&t[SGLANG_RUNNING])),
+        .waiting = first_told(tally_sum(&t[VLLM_WAITING]), tally_sum(&t[SGLANG_WAITING])),
+        .cache_usage = first_told(usage, tally_mean(&t[SGLANG_USAGE])),
+        .cache_tokens = first_told(tally_sum(&t[VLLM_CONFIG]), sglang_cache),
+        .block_tokens = first_told(s->block_tokens, page),
+        .prefix_queries = first_told(queries, tally_sum(&t[SGLANG_PROMPT])),
+        .prefix_hits = first_told(hits, tally_sum(&t[SGLANG_CACHED])),
+        .prompt_tokens = first_told(tally_sum(&t[VLLM_PROMPT]), tally_sum(&t[SGLANG_PROMPT])),
+        .generation_tokens =
+            first_told(tally_sum(&t[VLLM_GENERATION]), tally_sum(&t[SGLANG_GENERATION])),
+        .start_time_s = tally_max(&t[START_TIME]),
+        .sleeping = tally_max(&t[VLLM_SLEEP]),
+        .vllm = s->vllm,
+        .sglang = s->sglang,
+    };
+}
+
+int node_scrape_parse(struct slice text, struct node_scrape *out)
+{
+    struct scraper s;
+    for (unsigned i = 0; i < NAMES; i++)
+        s.tallies[i].count = 0;
+    s.block_tokens = -1;
+    s.vllm = s.sglang = s.known = false;
+
+    while (text.len > 0) {
+        struct slice line = slice_cut(&text, '\n');
+        if (slice_equal(line, SLICE("# EOF")))
+            break;
+        int err = line_parse(&s, line);
+        if (err != 0)
+            return err;
+    }
+    if (!s.known)
+        return ERR_NOT_FOUND;
+    scraper_finish(&s, out);
+    return 0;
+}

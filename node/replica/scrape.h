@@ -1,0 +1,40 @@
+/* What a replica's /metrics says, vLLM's and SGLang's names of all releases since 2025.
+ *
+ * Prometheus text exposition format 0.0.4. A missing name is not an error: its field stays at -1
+ * (or NaN-free default), because engines rename and drop metrics between releases. Series of
+ * several ranks or engines of one replica are added (sizes, counts) or averaged (usage).
+ */
+#ifndef NODE_REPLICA_SCRAPE_H
+#define NODE_REPLICA_SCRAPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+struct node_scrape {
+    double running;           /* requests being computed; -1 = not told, as for all below */
+    double waiting;           /* requests in the engine's queue */
+    double cache_usage;       /* 0..1 of the KV cache in use by running requests */
+    double cache_tokens;      /* size of the KV cache in tokens */
+    double block_tokens;      /* tokens per block or page */
+    double prefix_queries;    /* counter, tokens looked up in the prefix cache */
+    double prefix_hits;       /* counter, tokens found there */
+    double prompt_tokens;     /* counter */
+    double generation_tokens; /* counter */
+    double start_time_s;      /* process_start_time_seconds, Unix */
+    double sleeping;          /* 1 = the engine sleeps (vllm:engine_sleep_state), 0 = awake */
+    bool vllm;                /* names of vLLM were seen */
+    bool sglang;
+};
+
+/* Every field "not told": what to start from. */
+extern const struct node_scrape node_scrape_untold;
+
+/* Reads a whole exposition. ERR_SYNTAX if a line is no valid exposition (fields read so far are
+ * kept out: `out` is then unchanged), ERR_NOT_FOUND if no known name is in it. Lines of other names
+ * are not looked into: they are most of the text. At most 64 engines or data-parallel ranks count.
+ */
+int node_scrape_parse(struct slice text, struct node_scrape *out);
+
+#endif

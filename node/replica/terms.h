@@ -1,0 +1,64 @@
+/* The words in which all rooms of a node speak of a replica: what it is, how it is, what it was asked
+ * and how that ended.
+ */
+#ifndef NODE_REPLICA_TERMS_H
+#define NODE_REPLICA_TERMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    NODE_REPLICAS_MAX = 1024,
+    NODE_NAME_MAX = 256,
+    NODE_ROUTER_NAME_MAX = 160, /* of a router that was found in place of an engine */
+    NODE_BOOKINGS_MAX = 65536,
+};
+
+enum node_engine {
+    NODE_ENGINE_AUTO, /* not known yet: found out by probing */
+    NODE_ENGINE_VLLM,
+    NODE_ENGINE_SGLANG,
+    NODE_ENGINE_OTHER,
+};
+
+enum node_health {
+    NODE_HEALTH_UNKNOWN, /* not probed yet: used only when nothing better is there */
+    NODE_HEALTH_UP,
+    NODE_HEALTH_DOWN,
+    NODE_HEALTH_DRAINING, /* finishes what it has, gets nothing new */
+    NODE_HEALTH_ROUTER,   /* no engine: a router answers its probes. Never used */
+};
+
+/* The router's own questions to a replica, one bit each where they are counted together. */
+enum node_probe {
+    NODE_PROBE_HEALTH,
+    NODE_PROBE_METRICS,
+    NODE_PROBE_MODELS,
+    NODE_PROBE_SERVER_INFO,
+    NODE_PROBES,
+};
+
+/* A request in flight at a replica (node/replica/booking.h). */
+struct node_booking {
+    uint32_t slot;
+    uint32_t stamp; /* 0: no booking */
+};
+
+enum node_outcome {
+    NODE_OUTCOME_OK,             /* the engine answered, whatever status below 500 */
+    NODE_OUTCOME_CLIENT_GONE,    /* the client disconnected first: says nothing of the replica */
+    NODE_OUTCOME_ENGINE_BUSY,    /* 503 of a healthy engine (queue full): retry elsewhere */
+    NODE_OUTCOME_ENGINE_ERROR,   /* 5xx: never takes a replica down, several make it avoided */
+    NODE_OUTCOME_CONNECT_FAILED, /* refused, unreachable or connect time-out */
+    NODE_OUTCOME_BROKEN,         /* the connection broke or went silent after it was sent */
+};
+
+/* What the answer said of its work; -1 where it did not say. Where a stream does not tell its
+ * completion_tokens, the number of its content events stands in well. */
+struct node_usage {
+    int64_t prompt_tokens;
+    int64_t cached_tokens;
+    int64_t completion_tokens;
+};
+
+#endif

@@ -1,0 +1,43 @@
+/* What a request costs at one replica, in seconds: the rule of docs/routing.md.
+ *
+ *   queue      prefill work booked there and not done, over its prefill rate
+ *   uncached   prompt tokens that it does not hold, over its rate
+ *   displaced  tokens still wanted that this prompt would push out of its cache, over its rate
+ *   decode     o*b*K            steps of this answer are longer because of the others
+ *            + n*b*in*o/2       steps of the others are longer because of this request
+ *            + n*uncached/rate  its prefill holds the others up
+ *
+ *   total = queue + uncached + W * displaced + V * decode
+ *
+ * n requests with K tokens of context are in flight there; o tokens of output are expected; b is
+ * the time that one token of context adds to a decode step. The terms are kept without their
+ * weights, the total has them.
+ */
+#ifndef NODE_ROUTE_COST_H
+#define NODE_ROUTE_COST_H
+
+struct node_cost_input {
+    double queue_s;
+    double prompt_tokens;
+    double cached_tokens; /* at most prompt_tokens */
+    double output_tokens;
+    double displaced_tokens;
+    double requests;       /* n */
+    double context_tokens; /* K */
+    double tokens_per_s;   /* prefill rate, > 0 */
+    double step_context_s; /* b */
+    double displaced_weight;
+    double decode_weight;
+};
+
+struct node_cost {
+    double queue_s;
+    double uncached_s;
+    double displaced_s;
+    double decode_s;
+    double total_s;
+};
+
+struct node_cost node_cost_of(const struct node_cost_input *in);
+
+#endif

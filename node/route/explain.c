@@ -1,0 +1,355 @@
+/* What the router believes and why it would choose, as JSON for operators. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/checkpoint.h"
+#include "base/err.h"
+#include "base/json_write.h"
+#include "node/route/router_internal.h"
+
+enum { NAMES_SHOWN_MAX = 16 }; /* models of a replica */
+
+const char *node_health_text(enum node_health health)
+{
+    switch (health) {
+    case NODE_HEALTH_UNKNOWN:
+        return "unknown";
+    case NODE_HEALTH_UP:
+        return "up";
+    case NODE_HEALTH_DOWN:
+        return "down";
+    case NODE_HEALTH_DRAINING:
+        return "draining";
+    case NODE_HEALTH_ROUTER:
+        return "router";
+    }
+    CHECK_UNREACHABLE();
+}
+
+const char *node_engine_text(enum node_engine engine)
+{
+    switch (engine) {
+    case NODE_ENGINE_AUTO:
+        return "auto";
+    case NODE_ENGINE_VLLM:
+        return "vllm";
+    case NODE_ENGINE_SGLANG:
+        return "sglang";
+    case NODE_ENGINE_OTHER:
+        return "other";
+    }
+    CHECK_UNREACHABLE();
+}
+
+static void put_u64(struct json_writer *w, const char *key, uint64_t value)
+{
+    json_key(w, key);
+    json_u64(w, value);
+}
+
+static void put_double(struct json_writer *w, const char *key, double value)
+{
+    json_key(w, key);
+    json_double(w, value);
+}
+
+static void put_text(struct json_writer *w, const char *key, struct slice text)
+{
+    json_key(w, key);
+    json_slice(w, text);
+}
+
+static void explain_candidate(struct json_writer *w, const struct node_router *r,
+                              const struct node_candidate *c)
+{
+    json_object_begin(w);
+    put_text(w, "replica", node_replica_name(&r->replicas[c->replica]));
+    put_u64(w, "cached_tokens", c->cached_tokens);
+    put_u64(w, "requests", c->requests);
+    put_double(w, "queue_s", c->cost.queue_s);
+    put_double(w, "uncached_s", c->cost.uncached_s);
+    put_double(w, "displaced_s", c->cost.displaced_s);
+    put_double(w, "decode_s", c->cost.decode_s);
+    put_double(w, "cost_s", c->cost.total_s);
+    json_object_end(w);
+}
+
+static bool is_candidate(const struct node_router *r, unsigned replica)
+{
+    for (unsigned i = 0; i < r->candidate_count; i++) {
+        if (r->candidates[i].replica == replica)
+            return true;
+    }
+    return false;
+}
+
+/* Replicas that were not weighed, and why. */
+static void explain_left_out(struct json_writer *w, const struct node_router *r, uint64_t now_ms)
+{
+    json_key(w, "left_out");
+    json_array_begin(w);
+    for (unsigned i = 0; i < r->replica_count; i++) {
+        const struct node_replica *k = &r->replicas[i];
+        enum node_health health = node_replica_health(k);
+        if (k->absent || is_candidate(r, i))
+            continue;
+        json_object_begin(w);
+        put_text(w, "replica", node_replica_name(k));
+        json_key(w, "why");
+        json_cstr(w, health == NODE_HEALTH_ROUTER ? "is a Grapevine router, no engine"
+                     : health != NODE_HEALTH_UP   ? node_health_text(health)
+                     : k->asleep                  ? "asleep"
+                     : node_replica_avoided(k, now_ms)
+                         ? "avoided: its answers failed or it was full"
+                     : node_models_told(r->models, i)
+                         ? "does not serve the model"
+                         : "answered lately that it does not know the model");
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+/* What the policy would answer now; its state is put back. */
+static unsigned would_choose(struct node_router *r, const struct node_request *request)
+{
+    struct prng prng = r->prng;
+    uint64_t turn = r->turn;
+    struct node_policy_input input = node_router_policy_input(r, request);
+    input.prng = &prng;
+    input.turn = &turn;
+    unsigned index = r->policy->choose(&input);
+    CHECK(index < r->candidate_count);
+    return r->candidates[index].replica;
+}
+
+int node_router_explain(struct node_router *r, const struct node_request *request, uint64_t now_ms,
+                        struct buf *out)
+{
+    struct node_size size = {0};
+    int err = node_router_evaluate(r, request, NULL, true, now_ms, &size);
+    struct json_writer w = json_writer_of(out);
+    json_object_begin(&w);
+    json_key(&w, "policy");
+    json_cstr(&w, r->policy->name);
+    put_text(&w, "model", request->model);
+    put_double(&w, "displaced_weight", r->config.displaced_weight);
+    put_double(&w, "decode_weight", r->config.decode_weight);
+    if (err != ERR_OK) {
+        json_key(&w, "error");
+        json_cstr(&w, err == ERR_NOT_FOUND ? "no replica serves the model"
+                                           : "no replica can be chosen now");
+    } else {
+        put_double(&w, "prompt_tokens", size.prompt_tokens);
+        put_double(&w, "output_tokens", size.output_tokens);
+        put_u64(&w, "checkpoints", request->chain ? request->chain->length : 0);
+        put_text(&w, "choice", node_replica_name(&r->replicas[would_choose(r, request)]));
+        json_key(&w, "replicas");
+        json_array_begin(&w);
+        for (unsigned i = 0; i < r->candidate_count; i++)
+            explain_candidate(&w, r, &r->candidates[i]);
+        json_array_end(&w);
+        explain_left_out(&w, r, now_ms);
+    }
+    json_object_end(&w);
+    return json_writer_finish(&w);
+}
+
+static void replica_load(struct json_writer *w, const struct node_router *r,
+                         const struct node_replica *k, uint64_t now_ms)
+{
+    double rate = k->tokens_per_s;
+    json_key(w, "load");
+    json_object_begin(w);
+    put_u64(w, "requests", k->load.requests);
+    put_u64(w, "prefill_tokens", k->load.prefill_tokens);
+    put_u64(w, "context_tokens", k->load.context_tokens);
+    put_double(w, "queue_s", node_load_queue_s(r->bookings, &k->load, rate, now_ms));
+    struct crdt_load others;
+    crdt_reports_load_sum(crdt_state_reports(r->state), (unsigned)(k - r->replicas), &others);
+    put_u64(w, "requests_of_others", others.requests);
+    put_u64(w, "prefill_tokens_of_others", others.prefill_tokens);
+    json_object_end(w);
+}
+
+static void replica_learned(struct json_writer *w, const struct node_replica *k)
+{
+    json_key(w, "learned");
+    json_object_begin(w);
+    put_double(w, "prefill_tokens_per_s", k->tokens_per_s);
+    put_double(w, "prefill_tokens_per_s_measured", k->rate.value);
+    put_u64(w, "prefill_samples", k->rate.samples);
+    put_double(w, "bytes_per_token", node_ratio_value(&k->bytes_per_token));
+    put_double(w, "decode_step_ms", k->step_base_s * 1000);
+    put_double(w, "decode_step_ns_per_context_token", k->step_context_s * 1e9);
+    json_object_end(w);
+}
+
+static void replica_cache(struct json_writer *w, const struct node_router *r, unsigned number)
+{
+    const struct node_replica *k = &r->replicas[number];
+    json_key(w, "cache");
+    json_object_begin(w);
+    put_double(w, "tokens", node_replica_cache_tokens(k, (double)r->config.cache_tokens));
+    json_key(w, "told_by_engine");
+    json_bool(w, k->cache_tokens > 0);
+    put_double(w, "size_factor", k->belief.factor);
+    put_u64(w, "indexed_bytes", crdt_index_blocks_total(r->index, number) * CHECKPOINT_BLOCK_BYTES);
+    put_double(w, "present_bytes", k->belief.present_blocks * CHECKPOINT_BLOCK_BYTES);
+    put_u64(w, "predicted_tokens", k->by_usage.predicted);
+    put_u64(w, "actual_tokens", k->by_usage.actual);
+    json_object_end(w);
+}
+
+static void replica_scrape(struct json_writer *w, const struct node_replica *k, uint64_t now_ms)
+{
+    json_key(w, "engine_metrics");
+    if (k->scraped_ms == 0) {
+        json_nil(w);
+        return;
+    }
+    json_object_begin(w);
+    put_u64(w, "age_ms", now_ms > k->scraped_ms ? now_ms - k->scraped_ms : 0);
+    put_double(w, "running", k->scrape.running);
+    put_double(w, "waiting", k->scrape.waiting);
+    put_double(w, "cache_usage", k->scrape.cache_usage);
+    json_key(w, "asleep");
+    json_bool(w, k->asleep);
+    json_object_end(w);
+}
+
+struct names {
+    struct json_writer *w;
+    unsigned count;
+};
+
+static void put_name(void *context, struct slice name)
+{
+    struct names *names = context;
+    if (names->count++ < NAMES_SHOWN_MAX)
+        json_slice(names->w, name);
+}
+
+/* Which probes the engine refuses, and which models it is known to serve. */
+static void replica_access(struct json_writer *w, const struct node_router *r, unsigned number)
+{
+    static const char *const paths[NODE_PROBES] = {
+        [NODE_PROBE_HEALTH] = "/health",
+        [NODE_PROBE_METRICS] = "/metrics",
+        [NODE_PROBE_MODELS] = "/v1/models",
+        [NODE_PROBE_SERVER_INFO] = "/server_info",
+    };
+    json_key(w, "probes_refused");
+    json_array_begin(w);
+    for (unsigned i = 0; i < NODE_PROBES; i++) {
+        if ((r->replicas[number].probes_refused >> i & 1) != 0)
+            json_cstr(w, paths[i]);
+    }
+    json_array_end(w);
+    json_key(w, "api_key"); /* whether the router has one to show */
+    json_bool(w, r->config.probes_have_key);
+    json_key(w, "models");
+    json_object_begin(w);
+    struct names names = {.w = w};
+    json_key(w, "names");
+    json_array_begin(w);
+    node_models_each(r->models, number, put_name, &names);
+    json_array_end(w);
+    put_u64(w, "count", names.count);
+    json_key(w, "from");
+    json_cstr(w, node_models_told(r->models, number) ? "engine"
+                 : names.count > 0                   ? "clients"
+                                                     : "nobody");
+    json_object_end(w);
+}
+
+/* What one router reports of one replica. */
+struct view {
+    struct json_writer *w;
+    const struct node_router *r;
+};
+
+static bool put_view(void *context, uint64_t router, const struct crdt_load *load,
+                     const struct crdt_sight *sight, const struct crdt_learned *learned)
+{
+    (void)learned;
+    const struct view *v = context;
+    if (router == v->r->config.self)
+        return true;
+    const char *name =
+        v->r->router_name ? v->r->router_name(v->r->router_name_context, router) : NULL;
+    char id[17];
+    (void)snprintf(id, sizeof id, "%016" PRIx64, router);
+    json_object_begin(v->w);
+    json_key(v->w, "router");
+    json_cstr(v->w, name ? name : id);
+    if (sight) {
+        json_key(v->w, "health");
+        json_cstr(v->w, sight->health <= NODE_HEALTH_DRAINING
+                            ? node_health_text((enum node_health)sight->health)
+                            : "unknown");
+        json_key(v->w, "configured");
+        json_bool(v->w, sight->configured);
+    }
+    if (load) {
+        put_u64(v->w, "requests", load->requests);
+        put_u64(v->w, "prefill_tokens", load->prefill_tokens);
+        put_u64(v->w, "context_tokens", load->context_tokens);
+    }
+    json_object_end(v->w);
+    return true;
+}
+
+/* How the other routers see it. */
+static void replica_routers(struct json_writer *w, const struct node_router *r, unsigned number)
+{
+    static const char *const wishes[] = {
+        [CRDT_WISH_NONE] = "none", [CRDT_WISH_ADDED] = "added", [CRDT_WISH_REMOVED] = "removed"};
+    const struct crdt_replica *row = crdt_registry_at(crdt_state_registry(r->state), number);
+    json_key(w, "configured");
+    json_bool(w, r->replicas[number].configured);
+    json_key(w, "wish");
+    json_cstr(w, wishes[row->wish]);
+    json_key(w, "incarnation");
+    json_object_begin(w);
+    put_u64(w, "started_ms", row->incarnation.started);
+    put_u64(w, "raises", row->incarnation.raises);
+    json_object_end(w);
+    json_key(w, "other_routers");
+    json_array_begin(w);
+    struct view view = {.w = w, .r = r};
+    crdt_reports_each(crdt_state_reports(r->state), number, put_view, &view);
+    json_array_end(w);
+}
+
+int node_router_replicas_json(const struct node_router *r, uint64_t now_ms, struct buf *out)
+{
+    struct json_writer w = json_writer_of(out);
+    json_array_begin(&w);
+    for (unsigned i = 0; i < r->replica_count; i++) {
+        const struct node_replica *k = &r->replicas[i];
+        if (k->absent)
+            continue;
+        json_object_begin(&w);
+        put_text(&w, "name", node_replica_name(k));
+        json_key(&w, "health");
+        json_cstr(&w, node_health_text(node_replica_health(k)));
+        if (k->health == NODE_HEALTH_ROUTER) /* who answers there, being no engine */
+            put_text(&w, "router", slice_of(k->router, k->router_len));
+        json_key(&w, "backing_off");
+        json_bool(&w, node_replica_backing_off(k, now_ms));
+        json_key(&w, "engine");
+        json_cstr(&w, node_engine_text(k->engine));
+        put_u64(&w, "chosen", k->chosen);
+        put_u64(&w, "restarts", k->restarts);
+        replica_access(&w, r, i);
+        replica_load(&w, r, k, now_ms);
+        replica_learned(&w, k);
+        replica_cache(&w, r, i);
+        replica_scrape(&w, k, now_ms);
+        replica_routers(&w, r, i);
+        json_object_end(&w);
+    }
+    json_array_end(&w);
+    return json_writer_finish(&w);
+}

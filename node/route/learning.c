@@ -1,0 +1,197 @@
+/* What answers teach: prefill rate, decode pace, bytes per token, length of answers, and how much
+ * of a prompt really was in the cache. */
+#include <math.h>
+
+#include "base/check.h"
+#include "node/route/router_internal.h"
+
+/* Samples that are too small say more about overheads than about what is to be learned. */
+static const double rate_tokens_min = 512, rate_s_min = 1e-4;
+static const int64_t pace_tokens_min = 16, ratio_tokens_min = 64;
+static const double step_min_s = 1e-4, step_max_s = 2;
+
+/* A prefill that is mostly others' prompts, of which only the estimates are known, teaches nothing.
+ */
+static const double rate_beside_max = 4;
+
+/* How far from the present value one sample is believed (node_ratio_add). */
+static const double trust_ratio = 2, trust_output = 16;
+
+/* How much of a stream's time may be other prompts' prefill before it says nothing of its pace. */
+static const double pace_prefill_share_max = 0.5;
+
+static void learn_rate(struct node_router *r, struct node_replica *replica,
+                       const struct node_booking_entry *e, const struct node_usage *usage,
+                       uint64_t now_ms)
+{
+    if (e->prefill_s < rate_s_min)
+        return;
+    double tokens = e->work.prefill_tokens;
+    if (usage->prompt_tokens > 0 && usage->cached_tokens >= 0)
+        tokens = (double)(usage->prompt_tokens - usage->cached_tokens);
+    if (tokens < rate_tokens_min || e->prefill_beside > rate_beside_max * tokens)
+        return;
+    r->fleet_stale |=
+        node_replica_rate_add(replica, tokens + e->prefill_beside, e->prefill_s, now_ms);
+}
+
+static void learn_pace(struct node_router *r, struct node_replica *replica,
+                       const struct node_booking_entry *e, const struct node_usage *usage,
+                       uint64_t now_ms)
+{
+    if (e->work.answer_whole || !e->first_byte_seen || usage->completion_tokens < pace_tokens_min ||
+        now_ms <= e->first_byte_ms)
+        return;
+    double duration_s = (double)(now_ms - e->first_byte_ms) / 1000;
+    double prefill_s =
+        (replica->load.prefilled_tokens - e->prefilled_at_first_byte) / replica->tokens_per_s;
+    if (prefill_s > pace_prefill_share_max * duration_s)
+        return;
+    double step_s = (duration_s - prefill_s) / (double)(usage->completion_tokens - 1);
+    double context = (replica->load.decoding_area - e->area_at_first_byte) / duration_s;
+    if (step_s < step_min_s || step_s > step_max_s)
+        return;
+    node_replica_pace_add(replica, context, step_s, now_ms);
+    r->fleet_stale = true;
+}
+
+void node_router_fleet_believe(struct node_router *r, uint64_t now_ms)
+{
+    r->fleet_stale = false;
+    r->fleet_ms = now_ms;
+    struct node_replica_config prior = node_router_prior(r);
+    node_fleet_believe(r->replicas, r->replica_count, &prior, r->votes, now_ms);
+}
+
+/* The model's ratio is of text only: token ids have four bytes each by definition. The replica's is
+ * of whatever fills its cache. */
+static void learn_bytes(struct node_replica *replica, struct node_model *model,
+                        const struct node_work *work, const struct node_usage *usage)
+{
+    double bytes = (double)work->prompt_bytes;
+    if (bytes <= 0)
+        return;
+    if (usage->prompt_tokens >= ratio_tokens_min) {
+        double tokens = (double)usage->prompt_tokens;
+        node_ratio_add(&replica->bytes_per_token, bytes, tokens, trust_ratio);
+        replica->bytes_samples++;
+        if (!work->token_ids)
+            node_model_bytes_add(model, bytes, tokens);
+    } else if (usage->prompt_tokens < 0) {
+        node_ratio_add(&replica->bytes_per_token, bytes, work->prompt_tokens, trust_ratio);
+    }
+}
+
+/* Of two that serve it, the figure that rests on more samples. */
+static const struct node_replica *tells_bytes(const struct node_router *r,
+                                              const struct node_model *row)
+{
+    const struct node_replica *best = NULL;
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        const struct node_replica *replica = &r->replicas[k];
+        bool serves = row->name_len == 0 || node_replica_set_has(&row->serving, k);
+        if (serves && !replica->absent &&
+            (best == NULL || replica->bytes_samples > best->bytes_samples))
+            best = replica;
+    }
+    return best;
+}
+
+void node_router_models_believe(struct node_router *r)
+{
+    for (unsigned number = 0; number <= NODE_MODELS_MAX; number++) {
+        struct node_model *row = node_models_row_at(r->models, number);
+        bool used = row->name_len > 0 || number == NODE_MODELS_MAX;
+        if (!used || row->bytes_samples >= NODE_LEARNED_FEW)
+            continue;
+        const struct node_replica *replica = tells_bytes(r, row);
+        if (replica != NULL && replica->bytes_samples > row->bytes_samples)
+            node_model_bytes_believe(row, node_ratio_value(&replica->bytes_per_token));
+    }
+}
+
+void node_router_learn(struct node_router *r, const struct node_booking_entry *e,
+                       const struct node_usage *usage, bool complete, uint64_t now_ms)
+{
+    struct node_replica *replica = &r->replicas[e->work.replica];
+    struct node_model *model = node_models_row_at(r->models, e->work.model);
+    if (e->work.prompt_tokens == 0)
+        return; /* booked by load: nothing was predicted */
+    learn_rate(r, replica, e, usage, now_ms);
+    learn_pace(r, replica, e, usage, now_ms);
+    if (complete && usage->completion_tokens >= 0)
+        node_ratio_add(&model->output_tokens, (double)usage->completion_tokens, 1, trust_output);
+    learn_bytes(replica, model, &e->work, usage);
+    if (usage->cached_tokens >= 0 && usage->prompt_tokens > 0) {
+        /* Compared as shares of the prompt, so that the bytes per token do not matter. */
+        double share = (double)e->work.cached_tokens / e->work.prompt_tokens;
+        uint64_t predicted = (uint64_t)llround(share * (double)usage->prompt_tokens);
+        node_replica_cached_told(replica, (uint64_t)usage->prompt_tokens, predicted,
+                                 (uint64_t)usage->cached_tokens, (double)r->config.cache_tokens);
+    }
+}
+
+void node_router_first_byte(struct node_router *r, struct node_booking b, uint64_t now_ms)
+{
+    struct node_booking_entry *e = node_bookings_get(r->bookings, b);
+    struct node_replica *replica = &r->replicas[e->work.replica];
+    node_router_load_take(r, e->work.replica, now_ms);
+    if (!node_bookings_first_byte(r->bookings, &replica->load, b, now_ms))
+        return;
+    node_router_touch(r, e->work.replica);
+    node_replica_answering(replica);
+    replica->predicted.prompt_tokens += e->work.prompt_tokens;
+    replica->predicted.cached_tokens += e->work.cached_tokens;
+}
+
+/* Under the model's name only where an engine listed it: some engines answer for whatever name a
+ * client makes up, and a row is never given back. */
+static void count_answered(struct node_router *r, const struct node_work *work,
+                           const struct node_usage *usage)
+{
+    if (usage->prompt_tokens <= 0 || usage->cached_tokens < 0)
+        return;
+    const struct node_model *model = node_models_row_at(r->models, work->model);
+    struct slice name = model->listed ? slice_of(model->name, model->name_len) : SLICE("");
+    node_answered_add(r->answered, work->replica, name, (uint64_t)usage->prompt_tokens,
+                      (uint64_t)usage->cached_tokens);
+}
+
+static void compare_ttft(struct node_replica *replica, const struct node_booking_entry *e)
+{
+    if (!e->first_byte_seen || e->work.answer_whole || e->work.prompt_tokens == 0)
+        return;
+    double actual_s = (double)(e->first_byte_ms - e->chosen_ms) / 1000;
+    replica->ttft_predicted_s += e->work.ttft_s;
+    replica->ttft_actual_s += actual_s;
+    replica->ttft_off_s += fabs(actual_s - e->work.ttft_s);
+    replica->ttft_count++;
+}
+
+/* The engine computed nothing after all: its counters will not show this prompt. */
+static void prediction_take_back(struct node_predicted *p, const struct node_booking_entry *e)
+{
+    if (!e->first_byte_seen)
+        return;
+    p->prompt_tokens -= e->work.prompt_tokens;
+    p->cached_tokens -= e->work.cached_tokens;
+}
+
+void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
+                        const struct node_usage *usage, uint64_t now_ms)
+{
+    struct node_replica *replica = &r->replicas[node_bookings_get(r->bookings, b)->work.replica];
+    node_router_load_take(r, (unsigned)(replica - r->replicas), now_ms);
+    const struct node_booking_entry *e =
+        node_bookings_close(r->bookings, &replica->load, b, now_ms);
+    node_replica_answered(replica, outcome, now_ms);
+    node_router_touch(r, e->work.replica);
+    if (usage) {
+        count_answered(r, &e->work, usage);
+        compare_ttft(replica, e);
+    } else {
+        prediction_take_back(&replica->predicted, e);
+    }
+    if (usage && (outcome == NODE_OUTCOME_OK || outcome == NODE_OUTCOME_CLIENT_GONE))
+        node_router_learn(r, e, usage, outcome == NODE_OUTCOME_OK, now_ms);
+}

@@ -1,0 +1,68 @@
+/* A policy picks one of the candidates. That is all it does: candidates are already filtered (they
+ * serve the model, are healthy and not excluded), and what is booked or recorded follows from the
+ * choice, not from the policy. A policy is a pure function of its input, so that each is tested
+ * without a router.
+ *
+ * Adding one: a file in node/route/policy/ that defines `const struct node_policy
+ * node_policy_<name>`, and a row in policy_table.c.
+ */
+#ifndef NODE_ROUTE_POLICY_H
+#define NODE_ROUTE_POLICY_H
+
+#include "base/prng.h"
+#include "node/route/cost.h"
+#include "node/route/router.h"
+
+struct node_candidate {
+    unsigned replica;
+    uint64_t name_hash;     /* keyed; the same for the same name in every node of a cluster */
+    uint64_t requests;      /* in flight */
+    uint64_t tokens;        /* prompt tokens in flight, and those of prefill not done yet again */
+    uint64_t cached_tokens; /* of this prompt, predicted */
+    struct node_cost cost;  /* only if the policy wants costs */
+};
+
+struct node_policy_input {
+    const struct node_candidate *candidates;
+    unsigned count;       /* > 0 */
+    uint64_t session_key; /* keyed hash of the session; 0: none */
+    uint64_t prefix_key;  /* hash of the first blocks of the prompt; 0: none */
+    double near_tie;      /* share of the least cost within which costs count as equal */
+    double load_bound;    /* times the mean of requests in flight */
+    struct prng *prng;
+    uint64_t *turn; /* counts choices: state of round robin */
+};
+
+struct node_policy {
+    const char *name;
+    bool wants_costs;
+    /* The index of a candidate, below count. */
+    unsigned (*choose)(const struct node_policy_input *in);
+};
+
+/* The names of all, NULL-terminated. */
+const char *const *node_policy_names(void);
+/* By name, or NULL. */
+const struct node_policy *node_policy_find(const char *name);
+
+/* What several policies need. */
+
+/* Weight of a candidate for a key in rendezvous hashing (Thaler and Ravishankar, 1998): the key
+ * belongs to the candidate with the highest weight, so when a replica goes only its own keys move,
+ * and they come back with it. */
+uint64_t node_policy_weight(uint64_t key, const struct node_candidate *c);
+
+/* The candidate with the fewest requests in flight, at random among equals. */
+unsigned node_policy_least_requests(const struct node_policy_input *in);
+unsigned node_policy_next_turn(const struct node_policy_input *in);
+
+extern const struct node_policy node_policy_cache_aware;
+extern const struct node_policy node_policy_prefix_hash;
+extern const struct node_policy node_policy_session;
+extern const struct node_policy node_policy_least_request;
+extern const struct node_policy node_policy_least_tokens;
+extern const struct node_policy node_policy_power_of_two;
+extern const struct node_policy node_policy_round_robin;
+extern const struct node_policy node_policy_random;
+
+#endif

@@ -1,0 +1,528 @@
+#include "node/route/router_internal.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/checkpoint.h"
+#include "base/err.h"
+
+enum {
+    SWEEP_BUCKETS_MIN = 256, /* per tick */
+    SWEEP_LAP_S = 600,       /* one lap of the whole table takes about this long */
+    TOKEN_ID_BYTES = 4,      /* as the chain counts them */
+    FLEET_EVERY_MS = 10,     /* how fast all are believed to be is worked out no more often */
+    PREFIX_KEY_BLOCKS = 16,  /* what prefix_hash hashes: about 1,000 tokens */
+};
+
+/* Believed until answers tell. */
+static const double output_tokens_believed = 256;
+
+int node_router_create(struct node_router **out, const struct node_router_config *config)
+{
+    const struct node_policy *policy = node_policy_find(config->policy);
+    if (!policy)
+        return ERR_NOT_FOUND;
+    struct node_router *r = calloc(1, sizeof *r);
+    if (!r)
+        return ERR_NOMEM;
+    r->config = *config;
+    r->config.policy = policy->name;
+    r->policy = policy;
+    prng_seed(&r->prng, config->seed);
+    node_decay_fill(&r->decay, config->generation_ms, config->reuse_horizon_ms);
+    uint32_t ttl = (config->ttl_ms + config->generation_ms - 1) / config->generation_ms;
+    r->state_config = (struct crdt_state_config){
+        .index = {.bytes_max = config->index_bytes,
+                  .replicas_max = NODE_REPLICAS_MAX,
+                  .ttl_generations = ttl < 1              ? 1
+                                     : ttl > CRDT_TTL_MAX ? CRDT_TTL_MAX
+                                                          : ttl,
+                  .generation = (uint32_t)(config->wall_ms / config->generation_ms),
+                  .replicated = config->replicated},
+        .self = config->self,
+    };
+    r->cluster_off_ms = (int64_t)(config->wall_ms - config->now_ms);
+    r->replicas = calloc(NODE_REPLICAS_MAX, sizeof *r->replicas);
+    int err = r->replicas ? ERR_OK : ERR_NOMEM;
+    if (err == ERR_OK)
+        err = node_models_create(&r->models, &config->secret, config->bytes_per_token,
+                                 output_tokens_believed);
+    if (err == ERR_OK)
+        err = node_bookings_create(&r->bookings);
+    if (err == ERR_OK)
+        err = node_answered_create(&r->answered, &config->secret);
+    if (err == ERR_OK)
+        err = crdt_state_create(&r->state, &r->state_config);
+    if (err != ERR_OK) {
+        node_router_destroy(r);
+        return err;
+    }
+    r->index = crdt_state_index(r->state);
+    *out = r;
+    return ERR_OK;
+}
+
+void node_router_destroy(struct node_router *r)
+{
+    if (!r)
+        return;
+    if (r->state)
+        crdt_state_destroy(r->state);
+    node_bookings_destroy(r->bookings);
+    node_answered_destroy(r->answered);
+    node_models_destroy(r->models);
+    free(r->replicas);
+    free(r);
+}
+
+void node_router_memory(const struct node_router *r, void **at, uint64_t *bytes)
+{
+    crdt_index_memory(r->index, at, bytes);
+}
+
+void node_router_check(const struct node_router *r)
+{
+    const struct node_load *loads[NODE_REPLICAS_MAX];
+    for (unsigned k = 0; k < r->replica_count; k++)
+        loads[k] = &r->replicas[k].load;
+    node_bookings_check(r->bookings, loads, r->replica_count);
+    node_models_check(r->models);
+    crdt_state_check(r->state);
+}
+
+/* --- models --------------------------------------------------------------------------------- */
+
+static bool any_present(const struct node_router *r, const struct node_replica_set *set)
+{
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        if (!r->replicas[k].absent && node_replica_set_has(set, k))
+            return true;
+    }
+    return false;
+}
+
+/* Who serves the model, or its base and may know the adapter that the name goes on with. vLLM lists
+ * its adapters by their whole names. */
+static void serving_find(const struct node_router *r, struct slice model,
+                         struct node_replica_set *out)
+{
+    node_models_serving(r->models, model, out);
+    struct slice base = node_models_base(r->models, model);
+    if (base.len > 0) {
+        struct node_replica_set with_base;
+        node_models_serving(r->models, base, &with_base);
+        for (unsigned k = 0; k < r->replica_count; k++) {
+            if (node_replica_set_has(&with_base, k) && r->replicas[k].engine != NODE_ENGINE_VLLM)
+                node_replica_set_add(out, k);
+        }
+    }
+}
+
+static void takers_of_any_name(const struct node_router *r, struct node_replica_set *out)
+{
+    *out = (struct node_replica_set){0};
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        if (r->replicas[k].engine == NODE_ENGINE_SGLANG)
+            node_replica_set_add(out, k);
+    }
+}
+
+/* Whom to ask for the model: who serves it or has not told and not denied it; else SGLang, which
+ * takes any name; else those that denied it, in case that has changed. */
+static void asked_find(const struct node_router *r, const struct node_request *request,
+                       uint64_t now_ms, struct node_replica_set *out)
+{
+    struct node_replica_set serving, any;
+    serving_find(r, request->model, &serving);
+    *out = serving;
+    node_models_denied_remove(r->models, request->model, r->replica_count, now_ms, out);
+    if (any_present(r, out))
+        return;
+    takers_of_any_name(r, &any);
+    if (any_present(r, &any))
+        *out = any;
+    else if (!request->model_likely)
+        *out = serving;
+}
+
+bool node_router_model_known(const struct node_router *r, struct slice model)
+{
+    struct node_replica_set serving;
+    node_models_surely(r->models, model, &serving);
+    return any_present(r, &serving);
+}
+
+bool node_router_ready(const struct node_router *r)
+{
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        const struct node_replica *replica = &r->replicas[k];
+        if (replica->health == NODE_HEALTH_UP && node_replica_usable(replica, NODE_HEALTH_UP))
+            return true;
+    }
+    return false;
+}
+
+/* --- time ----------------------------------------------------------------------------------- */
+
+uint64_t node_router_cluster_ms(const struct node_router *r, uint64_t now_ms)
+{
+    return now_ms + (uint64_t)r->cluster_off_ms;
+}
+
+void node_router_wall(struct node_router *r, uint64_t wall_ms, uint64_t now_ms)
+{
+    r->wall_off_ms = (int64_t)(wall_ms - now_ms);
+}
+
+/* --- one decision --------------------------------------------------------------------------- */
+
+void node_router_clock(struct node_router *r, uint64_t now_ms)
+{
+    uint32_t generation = (uint32_t)(node_router_cluster_ms(r, now_ms) / r->config.generation_ms);
+    if (generation <= crdt_index_now(r->index))
+        return;
+    crdt_index_advance(r->index, generation);
+    for (unsigned k = 0; k < r->replica_count; k++)
+        r->replicas[k].belief.stale = true;
+}
+
+static bool is_excluded(const uint64_t *excluded, unsigned replica)
+{
+    return excluded && (excluded[replica / 64] >> (replica % 64) & 1) != 0;
+}
+
+static void candidates_collect(struct node_router *r, const struct node_replica_set *serving,
+                               const uint64_t *excluded, enum node_health health, bool avoided_too,
+                               uint64_t now_ms)
+{
+    r->candidate_count = 0;
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        const struct node_replica *replica = &r->replicas[k];
+        if (node_replica_set_has(serving, k) && node_replica_usable(replica, health) &&
+            !is_excluded(excluded, k) && (avoided_too || !node_replica_avoided(replica, now_ms)))
+            r->candidates[r->candidate_count++].replica = k;
+    }
+}
+
+static int candidates_find(struct node_router *r, const struct node_request *request,
+                           const uint64_t *excluded, uint64_t now_ms)
+{
+    struct node_replica_set serving;
+    if (request->replica_wanted >= 0) {
+        memset(&serving, 0, sizeof serving);
+        if ((unsigned)request->replica_wanted < r->replica_count)
+            node_replica_set_add(&serving, (unsigned)request->replica_wanted);
+    } else {
+        asked_find(r, request, now_ms, &serving);
+    }
+    static const struct {
+        enum node_health health;
+        bool avoided_too;
+    } choices[] = {{NODE_HEALTH_UP, false},
+                   {NODE_HEALTH_UP, true},
+                   {NODE_HEALTH_UNKNOWN, false},
+                   {NODE_HEALTH_UNKNOWN, true}};
+    for (unsigned i = 0; i < ARRAY_LEN(choices); i++) {
+        candidates_collect(r, &serving, excluded, choices[i].health, choices[i].avoided_too,
+                           now_ms);
+        if (r->candidate_count > 0)
+            return ERR_OK;
+    }
+    bool any = false;
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        if (r->replicas[k].absent)
+            continue;
+        if (node_replica_set_has(&serving, k))
+            return ERR_UNREACHABLE;
+        any = true;
+    }
+    return !any || request->replica_wanted >= 0 ? ERR_UNREACHABLE : ERR_NOT_FOUND;
+}
+
+static struct node_size size_of(struct node_router *r, const struct node_request *request)
+{
+    const struct node_model *row = node_models_row(r->models, request->model);
+    bool has_chain = request->chain && request->chain->bytes > 0;
+    double own = has_chain && request->chain->token_ids ? TOKEN_ID_BYTES
+                                                        : node_ratio_value(&row->bytes_per_token);
+    double bytes = (double)(has_chain ? request->chain->bytes : request->body_bytes);
+    struct node_size size = {
+        .model = node_models_row_number(r->models, row),
+        .prompt_tokens = bytes / own,
+        .output_tokens = node_ratio_value(&row->output_tokens),
+        .block_tokens = CHECKPOINT_BLOCK_BYTES / own,
+    };
+    if (size.prompt_tokens > UINT32_MAX / 2)
+        size.prompt_tokens = UINT32_MAX / 2;
+    if (request->output_tokens_max > 0 && size.output_tokens > request->output_tokens_max)
+        size.output_tokens = request->output_tokens_max;
+    return size;
+}
+
+/* Tokens in a block of the index there, over all models and kinds of prompts that it is sent. */
+static double replica_block_tokens(const struct node_replica *replica)
+{
+    return CHECKPOINT_BLOCK_BYTES / node_ratio_value(&replica->bytes_per_token);
+}
+
+/* Counts again where something has changed. Requests without a chain need it as much as others:
+ * what they displace is reckoned from the same counters. */
+static void beliefs_refresh(struct node_router *r)
+{
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        struct node_replica *replica = &r->replicas[k];
+        if (!replica->belief.stale)
+            continue;
+        struct crdt_index_ring ring = crdt_index_ring(r->index, k);
+        double tokens = node_replica_cache_tokens(replica, (double)r->config.cache_tokens);
+        node_belief_refresh(&replica->belief, &ring, tokens / replica_block_tokens(replica));
+    }
+}
+
+/* What every replica holds of the prompt: lengths and generations. */
+static void match(struct node_router *r, const struct node_request *request)
+{
+    if (!request->chain || request->chain->length == 0) {
+        memset(r->lengths, 0, r->replica_count * sizeof r->lengths[0]);
+        memset(r->generations, 0, r->replica_count * sizeof r->generations[0]);
+        return;
+    }
+    for (unsigned k = 0; k < r->replica_count; k++)
+        r->floors[k] = r->replicas[k].belief.floor;
+    crdt_index_match(r->index, request->chain, r->floors, r->replica_count, r->lengths,
+                     r->generations);
+}
+
+static double displaced_tokens(const struct node_router *r, unsigned k,
+                               const struct node_size *size, double held_blocks,
+                               double cached_tokens)
+{
+    double new_tokens = size->prompt_tokens - cached_tokens + size->output_tokens;
+    /* What goes is others' content: it is measured as theirs is, not as this prompt. */
+    double block_tokens = replica_block_tokens(&r->replicas[k]);
+    struct crdt_index_ring ring = crdt_index_ring(r->index, k);
+    return node_belief_displaced(&r->replicas[k].belief, &ring, &r->decay,
+                                 new_tokens / block_tokens, held_blocks, r->generations[k]) *
+           block_tokens;
+}
+
+static double queue_s(struct node_router *r, struct node_replica *replica, double rate,
+                      uint64_t now_ms)
+{
+    node_router_load_advance(r, replica, now_ms);
+    return node_load_queue_s(r->bookings, &replica->load, rate, now_ms) +
+           (double)replica->load.remote.prefill_tokens / rate;
+}
+
+static void candidate_fill(struct node_router *r, struct node_candidate *c,
+                           const struct node_request *request, const struct node_size *size,
+                           bool costs, uint64_t now_ms)
+{
+    unsigned k = c->replica;
+    struct node_replica *replica = &r->replicas[k];
+    double held_blocks = 0;
+    if (request->chain && r->lengths[k] > 0)
+        held_blocks = request->chain->points[r->lengths[k] - 1].blocks;
+    if (r->generations[k] == replica->belief.floor)
+        held_blocks *= replica->belief.floor_share;
+    double cached_tokens = held_blocks * size->block_tokens;
+    if (cached_tokens > size->prompt_tokens)
+        cached_tokens = size->prompt_tokens;
+    double requests = (double)replica->load.requests + (double)replica->load.remote.requests;
+    double context =
+        (double)replica->load.context_tokens + (double)replica->load.remote.context_tokens;
+    c->name_hash = replica->name_hash;
+    c->requests = (uint64_t)requests;
+    c->tokens =
+        (uint64_t)context + replica->load.prefill_tokens + replica->load.remote.prefill_tokens;
+    c->cached_tokens = (uint64_t)cached_tokens;
+    if (!costs)
+        return;
+    double rate = replica->tokens_per_s;
+    struct node_cost_input in = {
+        .queue_s = queue_s(r, replica, rate, now_ms),
+        .prompt_tokens = size->prompt_tokens,
+        .cached_tokens = cached_tokens,
+        .output_tokens = size->output_tokens,
+        .displaced_tokens = displaced_tokens(r, k, size, held_blocks, cached_tokens),
+        .requests = requests,
+        .context_tokens = context,
+        .tokens_per_s = rate,
+        .step_context_s = replica->step_context_s,
+        .displaced_weight = r->config.displaced_weight,
+        .decode_weight = r->config.decode_weight,
+    };
+    c->cost = node_cost_of(&in);
+}
+
+int node_router_evaluate(struct node_router *r, const struct node_request *request,
+                         const uint64_t *excluded, bool costs, uint64_t now_ms,
+                         struct node_size *size)
+{
+    node_router_clock(r, now_ms);
+    node_router_loads_take(r, now_ms);
+    int err = candidates_find(r, request, excluded, now_ms);
+    if (err != ERR_OK)
+        return err;
+    if (r->fleet_stale && now_ms >= r->fleet_ms + FLEET_EVERY_MS)
+        node_router_fleet_believe(r, now_ms);
+    *size = size_of(r, request);
+    beliefs_refresh(r);
+    match(r, request);
+    for (unsigned i = 0; i < r->candidate_count; i++)
+        candidate_fill(r, &r->candidates[i], request, size, costs, now_ms);
+    return ERR_OK;
+}
+
+/* The prompts that share their first blocks share this key. */
+static uint64_t prefix_key(const struct chain *chain)
+{
+    uint64_t key = 0;
+    for (unsigned i = 0; chain && i < chain->length; i++) {
+        if (i > 0 && chain->points[i].blocks > PREFIX_KEY_BLOCKS)
+            break;
+        key = chain->points[i].id;
+    }
+    return key;
+}
+
+struct node_policy_input node_router_policy_input(struct node_router *r,
+                                                  const struct node_request *request)
+{
+    uint64_t session = 0;
+    if (request->session.len > 0)
+        session = hash64(&r->config.secret, request->session.at, request->session.len) | 1;
+    return (struct node_policy_input){
+        .candidates = r->candidates,
+        .count = r->candidate_count,
+        .session_key = session,
+        .prefix_key = prefix_key(request->chain),
+        .near_tie = r->config.near_tie,
+        .load_bound = r->config.load_bound,
+        .prng = &r->prng,
+        .turn = &r->turn,
+    };
+}
+
+static uint32_t to_u32(double x)
+{
+    return x <= 0 ? 0 : x >= UINT32_MAX ? UINT32_MAX : (uint32_t)x;
+}
+
+static struct node_work work_of(struct node_router *r, const struct node_candidate *c,
+                                const struct node_request *request, const struct node_size *size,
+                                uint64_t now_ms)
+{
+    struct node_replica *replica = &r->replicas[c->replica];
+    double rate = replica->tokens_per_s;
+    double uncached = size->prompt_tokens - (double)c->cached_tokens;
+    return (struct node_work){
+        .replica = c->replica,
+        .model = size->model,
+        .prefill_tokens = to_u32(uncached),
+        .prompt_tokens = to_u32(size->prompt_tokens),
+        .cached_tokens = to_u32((double)c->cached_tokens),
+        .context_tokens = to_u32(size->prompt_tokens + size->output_tokens / 2),
+        .prompt_bytes = request->chain ? request->chain->bytes : 0,
+        .token_ids = request->chain && request->chain->token_ids,
+        .ttft_s = queue_s(r, replica, rate, now_ms) + uncached / rate,
+        .answer_whole = request->answer_whole,
+    };
+}
+
+static int decide(struct node_router *r, unsigned index, const struct node_work *work,
+                  uint64_t now_ms, struct node_decision *out)
+{
+    CHECK(index < r->candidate_count);
+    const struct node_candidate *c = &r->candidates[index];
+    struct node_replica *replica = &r->replicas[c->replica];
+    struct node_booking booking;
+    int err = node_bookings_open(r->bookings, &replica->load, work, now_ms, &booking);
+    if (err != ERR_OK)
+        return err;
+    node_router_touch(r, c->replica);
+    replica->chosen++;
+    replica->prompt_tokens += work->prompt_tokens;
+    replica->cached_tokens += work->cached_tokens;
+    *out = (struct node_decision){
+        .replica = c->replica,
+        .booking = booking,
+        .prompt_tokens = work->prompt_tokens,
+        .cached_tokens = work->cached_tokens,
+    };
+    return ERR_OK;
+}
+
+/* Finding nobody for another attempt is no news: the answer of the last one goes to the client. */
+static int unroutable(struct node_router *r, const uint64_t *excluded, int err)
+{
+    bool first = true;
+    for (unsigned i = 0; excluded && i < NODE_REPLICA_WORDS; i++)
+        first = first && excluded[i] == 0;
+    r->unroutable += first;
+    return err;
+}
+
+int node_router_choose(struct node_router *r, const struct node_request *request,
+                       const uint64_t *excluded, uint64_t now_ms, struct node_decision *out)
+{
+    struct node_size size;
+    int err = node_router_evaluate(r, request, excluded, r->policy->wants_costs, now_ms, &size);
+    if (err != ERR_OK)
+        return unroutable(r, excluded, err);
+    struct node_policy_input input = node_router_policy_input(r, request);
+    unsigned index = r->policy->choose(&input);
+    CHECK(index < r->candidate_count);
+    const struct node_candidate *c = &r->candidates[index];
+    struct node_work work = work_of(r, c, request, &size, now_ms);
+    err = decide(r, index, &work, now_ms, out);
+    if (err != ERR_OK)
+        return err;
+    if (r->policy->wants_costs)
+        out->cost_s = c->cost.total_s;
+    if (request->chain && request->chain->length > 0) {
+        /* Without room the index knows less, which it counts itself; the request goes on. */
+        (void)crdt_state_observe(r->state, request->chain, c->replica);
+        r->replicas[c->replica].belief.stale = true;
+    }
+    return ERR_OK;
+}
+
+int node_router_choose_by_load(struct node_router *r, const struct node_request *request,
+                               const uint64_t *excluded, uint64_t now_ms, struct node_decision *out)
+{
+    struct node_request bare = *request;
+    bare.chain = NULL;
+    bare.body_bytes = 0;
+    struct node_size size;
+    int err = node_router_evaluate(r, &bare, excluded, false, now_ms, &size);
+    if (err != ERR_OK)
+        return unroutable(r, excluded, err);
+    struct node_policy_input input = node_router_policy_input(r, &bare);
+    unsigned index = node_policy_least_requests(&input);
+    /* Nobody knows how much work it is: it counts as a request and nothing else. */
+    struct node_work work = {
+        .replica = r->candidates[index].replica, .model = size.model, .answer_whole = true};
+    return decide(r, index, &work, now_ms, out);
+}
+
+void node_router_tick(struct node_router *r, uint64_t now_ms)
+{
+    node_router_clock(r, now_ms);
+    struct crdt_index_stats stats;
+    crdt_index_stats(r->index, &stats);
+    double seconds = now_ms > r->ticked_ms ? (double)(now_ms - r->ticked_ms) / 1000 : 0;
+    if (r->ticked_ms == 0 || seconds > 60)
+        seconds = 1;
+    r->ticked_ms = now_ms;
+    crdt_index_sweep(r->index,
+                     SWEEP_BUCKETS_MIN + (uint32_t)((double)stats.buckets * seconds / SWEEP_LAP_S));
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        struct node_replica *replica = &r->replicas[k];
+        node_router_load_advance(r, replica, now_ms);
+        node_belief_recover(&replica->belief, seconds);
+        replica->belief.stale = true;
+    }
+    node_router_models_believe(r);
+    node_router_fleet_believe(r, now_ms);
+}

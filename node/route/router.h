@@ -1,0 +1,252 @@
+/* The brain of one node: which replica should serve this request?
+ *
+ * It owns the replica table, the prefix index, the bookings and the policies, and it is pure: time
+ * and randomness come in as arguments or from the seed of its configuration. The shell (node/io)
+ * drives it:
+ *
+ *   node_router_choose()        the request is whole: pick a replica, book the work there
+ *   node_router_first_byte()    the replica's answer has begun: prefill is over
+ *   node_router_finish()        end, error or client gone: everything is released, exactly once
+ *
+ *   node_router_probed()        result of an active health check
+ *   node_router_scraped()       what the replica's /metrics said
+ *   node_router_models()        what its /v1/models said
+ *   node_router_probe_answered()  whether it lets the router ask at all (API keys)
+ *   node_router_model_served(), _denied()  what a client's request taught of a replica that does
+ * not
+ *
+ * Invariants (node_router_check):
+ *   1. The load of a replica is the sum of its open bookings; no bookings, no load.
+ *   2. A booking is released exactly once; using a released handle is a bug and aborts.
+ *   3. No policy ever returns an excluded replica, one that is down or draining, or one that does
+ *      not serve the model.
+ *
+ * Times are milliseconds of a monotonic clock, as double where policies do arithmetic in seconds.
+ *
+ * What several routers agree on is in its struct crdt_state (crdt/state.h);
+ * node/cluster/replication.h carries that to the others and back. A replica's index here is its
+ * slot there. The replicas in use are those that this router or another live one is configured
+ * with, and those added at run time, without those removed at run time. One that went keeps its
+ * index, so that it can come back.
+ *
+ * Generations are slices of *cluster time*: the wall clock as it was at the start, carried on by
+ * the monotonic clock, so a wall clock that jumps moves nothing. Routers that differ agree by
+ * node/cluster/replication.h.
+ */
+#ifndef NODE_ROUTE_ROUTER_H
+#define NODE_ROUTE_ROUTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/chain.h"
+#include "base/hash.h"
+#include "base/slice.h"
+#include "node/replica/scrape.h"
+#include "node/replica/terms.h"
+
+/* Knobs with their defaults in node/settings/table.c and their meaning in docs/routing.md. */
+struct node_router_config {
+    const char *policy;          /* a name of node_policy_names() */
+    struct hash_secret secret;   /* keys hashing of session keys and prompts */
+    uint64_t seed;               /* for drawing among near-equal choices */
+    uint64_t index_bytes;        /* memory for the prefix index */
+    uint32_t generation_ms;      /* time slice of last use */
+    uint32_t ttl_ms;             /* an observation older than this is forgotten; at most
+                                    CRDT_TTL_MAX generations, more is cut to that */
+    double displaced_weight;     /* W */
+    double decode_weight;        /* V */
+    uint32_t reuse_horizon_ms;   /* R */
+    double near_tie;             /* costs within this share (or 1 ms) of the least are equal */
+    uint64_t cache_tokens;       /* believed cache size where the engine does not tell */
+    double prefill_tokens_per_s; /* believed prefill rate until it is learned */
+    double decode_step_ms;       /* believed pace of one decode step until it is learned */
+    double bytes_per_token;      /* until it is learned from usage */
+    double load_bound;           /* prefix_hash: a replica takes at most this times the mean load */
+    uint32_t probe_failures_max; /* failed probes in a row until a replica is down; 0: 3 */
+    bool probes_have_key;        /* probes carry an API key: said to operators, nothing else */
+    bool replicated;             /* there are other routers: what is news is queued for them */
+    uint64_t self;               /* this router: gossip_node_id() of its name */
+    uint64_t wall_ms, now_ms; /* wall clock and monotonic clock at the same moment, now; 0, 0: the
+                                 monotonic clock will do (a router alone) */
+};
+
+/* What a policy may know of a request. Slices are borrowed for the call. */
+struct node_request {
+    struct slice model;         /* empty: any replica */
+    struct slice session;       /* empty: none (session policy falls back to round robin) */
+    const struct chain *chain;  /* NULL or empty: no prompt was understood, route by load */
+    uint64_t body_bytes;        /* stands in for the prompt's size when there is no chain */
+    uint32_t output_tokens_max; /* 0: the client did not say */
+    int replica_wanted;         /* >= 0: only this one will do (stored responses); -1: any */
+    bool model_likely;          /* leave out those that lately denied the model, even if no other
+                                   is left (the request was denied already) */
+    bool answer_whole;          /* not streamed: the first byte comes with the end, and so does
+                                   not tell when prefill was over */
+};
+
+struct node_decision {
+    unsigned replica;
+    struct node_booking booking;
+    double cost_s;          /* estimated cost of the choice, by cache_aware; else 0 */
+    uint64_t prompt_tokens; /* estimated */
+    uint64_t cached_tokens; /* predicted on that replica */
+};
+
+struct node_router;
+
+/* ERR_NOMEM; ERR_NOT_FOUND for an unknown policy; ERR_RANGE or ERR_LIMIT for index settings that
+ * crdt/index.h refuses. */
+int node_router_create(struct node_router **out, const struct node_router_config *config);
+void node_router_destroy(struct node_router *r);
+void node_router_check(const struct node_router *r);
+/* Memory of the index, see crdt_index_memory(). */
+void node_router_memory(const struct node_router *r, void **at, uint64_t *bytes);
+
+/* NULL-terminated. */
+const char *const *node_policy_names(void);
+
+/* --- replicas ------------------------------------------------------------------------------- */
+
+/* Adds a replica under a unique name ("host:port"). Returns its index (stable, below
+ * NODE_REPLICAS_MAX), ERR_EXISTS, ERR_FULL, or ERR_RANGE for a name that is empty or longer than
+ * NODE_NAME_MAX. */
+int node_router_replica_add(struct node_router *r, struct slice name, enum node_engine engine);
+unsigned node_router_replica_count(const struct node_router *r);
+struct slice node_router_replica_name(const struct node_router *r, unsigned replica);
+/* Changes with probes and with finished requests: poll it to see and log changes. */
+enum node_health node_router_replica_health(const struct node_router *r, unsigned replica);
+/* Whether it failed so lately, with no answer begun since, that it is avoided where others will do
+ * (node/replica/replica.h). It is UP all the same, or DOWN until the back-off and a probe are over.
+ */
+bool node_router_replica_backing_off(const struct node_router *r, unsigned replica,
+                                     uint64_t now_ms);
+enum node_engine node_router_replica_engine(const struct node_router *r, unsigned replica);
+void node_router_replica_engine_set(struct node_router *r, unsigned replica, enum node_engine e);
+/* An operator's wish, and every router's: draining sticks until it is undone. */
+void node_router_replica_drain(struct node_router *r, unsigned replica, bool draining);
+
+/* An operator's wish for all routers, at run time; the last one wins. */
+enum node_replica_wish {
+    NODE_REPLICA_ADD,    /* in use, whatever the configurations say */
+    NODE_REPLICA_REMOVE, /* not in use, whatever they say */
+    NODE_REPLICA_FORGET, /* neither: the configurations decide again */
+};
+/* Returns the index. ERR_RANGE or ERR_FULL as replica_add; ERR_NOT_FOUND for a replica that is to
+ * be removed or forgotten and was never known; ERR_EXISTS: it is so already. `engine` counts for a
+ * replica that is new. */
+int node_router_replica_wish(struct node_router *r, struct slice name, enum node_replica_wish wish,
+                             enum node_engine engine);
+/* Whether it is in use at all. One that is not is never chosen and stands in no table. */
+bool node_router_replica_present(const struct node_router *r, unsigned replica);
+/* The index by name, present or not, or -1. */
+int node_router_replica_find(const struct node_router *r, struct slice name);
+/* `replica` is called when one appears, goes or comes back: the shell begins or ends probing it.
+ * Never out of node_router_choose(). Not called for those of node_router_replica_add(). */
+void node_router_watch(struct node_router *r,
+                       void (*replica)(void *context, unsigned replica, bool present),
+                       void *context);
+
+/* One active probe ended. Healthy after one success (where requests broke: not before the back-off
+ * is over), down after probe_failures_max in a
+ * row, or at once when the port refused (`refused`). */
+void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool refused,
+                        uint64_t now_ms);
+/* A probe was answered by a router, `who`: its name as operators know it, cut to
+ * NODE_ROUTER_NAME_MAX. The replica gets no request until a probe finds an engine there. */
+void node_router_found_router(struct node_router *r, unsigned replica, struct slice who,
+                              uint64_t now_ms);
+/* The replica's metrics were read. What tells sizes and nothing else (SGLang's /server_info) is
+ * added to what was read before; otherwise gauges that are missing are not known now. A start time
+ * that moved or counters that went back mean a restarted engine: its entries are forgotten at once.
+ * Returns whether that happened. */
+bool node_router_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
+                         uint64_t now_ms);
+/* The models that it serves, base names and adapters; replaces what was known. Until the first
+ * call a replica is believed to serve everything (node/replica/model.h). */
+int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,
+                       unsigned count);
+/* Whether its models were told by itself. */
+bool node_router_models_told(const struct node_router *r, unsigned replica);
+/* Whether a replica in use, up or not, is known to serve it: it listed it, or answered for it. */
+bool node_router_model_known(const struct node_router *r, struct slice model);
+
+/* An answer of that status came to a probe. 401 and 403 refuse it, until another status comes; a
+ * replica that refuses to list its models has not told them any more. */
+void node_router_probe_answered(struct node_router *r, unsigned replica, enum node_probe probe,
+                                unsigned status);
+/* The probes that are refused now, bit 1 << enum node_probe each; 0: none. */
+unsigned node_router_probes_refused(const struct node_router *r, unsigned replica);
+
+/* A client's request for the model, at a replica that has not told its models, went well; or got
+ * the answer that the model is unknown there; or a list that it gave a client has the model. This
+ * router alone learns of it. SGLang takes any name, so that its answers teach nothing; its lists
+ * do. */
+void node_router_model_served(struct node_router *r, unsigned replica, struct slice model);
+void node_router_model_listed(struct node_router *r, unsigned replica, struct slice model);
+void node_router_model_denied(struct node_router *r, unsigned replica, struct slice model,
+                              uint64_t now_ms);
+/* Whether at least one replica is up, not draining and not asleep: a probe has found it so. Before
+ * the first probes choose() uses the others all the same; an orchestrator should wait. */
+bool node_router_ready(const struct node_router *r);
+
+/* --- one request ---------------------------------------------------------------------------- */
+
+/* Chooses among the replicas that serve the model or may (those that lately denied it only where
+ * there are no others), are not down, draining or asleep, and are not in
+ * `excluded` (a bitmap of NODE_REPLICAS_MAX bits, or NULL), books the work and records the
+ * prompt's checkpoints there. Those not probed yet are used only when no healthy one is left, those
+ * that are avoided (busy within the last second, or backing off) only when no other is.
+ * ERR_NOT_FOUND: no replica serves the model. ERR_UNREACHABLE: some do, none can be chosen now.
+ * ERR_FULL: too many bookings.
+ *
+ * The checkpoints stay recorded if the request then fails to reach the engine: it is a small lie,
+ * the next predictions correct what it does to the belief, and a replica that is gone is forgotten
+ * by the probe that finds its port refused. */
+int node_router_choose(struct node_router *r, const struct node_request *request,
+                       const uint64_t *excluded, uint64_t now_ms, struct node_decision *out);
+/* The same for traffic without a prompt: least requests in flight, nothing recorded. */
+int node_router_choose_by_load(struct node_router *r, const struct node_request *request,
+                               const uint64_t *excluded, uint64_t now_ms,
+                               struct node_decision *out);
+
+/* First byte of the answer's body that carries work (the first token): prefill is released and
+ * its duration is learned from. At most once per booking; later calls do nothing. */
+void node_router_first_byte(struct node_router *r, struct node_booking b, uint64_t now_ms);
+/* `usage` is NULL if the engine computed nothing (it refused, or was not reached): then nothing is
+ * learned from the timing. An answer with a body of work has one, with -1 for what was not told. */
+void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
+                        const struct node_usage *usage, uint64_t now_ms);
+
+/* --- stored responses ------------------------------------------------------------------------ */
+
+/* The replica made the stored response of this id; the other routers hear of it. Kept as long as
+ * observations are, and until the replica restarts. */
+void node_router_bind(struct node_router *r, struct slice id, unsigned replica);
+/* The replica that made it, by what any router told, or -1. */
+int node_router_bound(const struct node_router *r, struct slice id);
+
+/* --- time ----------------------------------------------------------------------------------- */
+
+/* Cluster time in milliseconds since 1970, more or less (see above). */
+uint64_t node_router_cluster_ms(const struct node_router *r, uint64_t now_ms);
+/* What the wall clock says now, for showing how far off it is. Moves nothing. */
+void node_router_wall(struct node_router *r, uint64_t wall_ms, uint64_t now_ms);
+
+/* --- seeing why ----------------------------------------------------------------------------- */
+
+/* Cost table of a request as JSON: per replica every term in seconds, what it believes cached,
+ * and which one it would choose. Chooses nothing, books nothing. */
+int node_router_explain(struct node_router *r, const struct node_request *request, uint64_t now_ms,
+                        struct buf *out);
+/* Everything believed of the replicas as a JSON array. */
+int node_router_replicas_json(const struct node_router *r, uint64_t now_ms, struct buf *out);
+/* Prometheus text (gauges and counters of replicas, index, predictions), each metric with HELP
+ * and TYPE. */
+int node_router_metrics(const struct node_router *r, uint64_t now_ms, struct buf *out);
+
+/* Called about once a second: moves the generation, sweeps the index a little, decays. */
+void node_router_tick(struct node_router *r, uint64_t now_ms);
+
+#endif

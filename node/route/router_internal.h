@@ -1,0 +1,120 @@
+/* What the files of the router share: router.c (decisions), router_replicas.c (the table),
+ * router_share.c (to and from other routers), router_learn.c (what answers teach),
+ * router_explain.c and router_metrics.c (what it believes). Nobody else includes this. */
+#ifndef NODE_ROUTE_ROUTER_INTERNAL_H
+#define NODE_ROUTE_ROUTER_INTERNAL_H
+
+#include "crdt/state.h"
+#include "node/replica/answered.h"
+#include "node/replica/booking.h"
+#include "node/replica/fleet.h"
+#include "node/replica/model.h"
+#include "node/replica/replica.h"
+#include "node/route/policy.h"
+#include "node/route/router.h"
+#include "node/route/share.h"
+
+struct node_router {
+    struct node_router_config config;
+    const struct node_policy *policy;
+    struct prng prng;
+    uint64_t turn;
+    struct crdt_state_config state_config;
+    struct crdt_state *state;
+    struct crdt_index *index; /* of the state */
+    int64_t cluster_off_ms;   /* cluster time - monotonic time */
+    int64_t wall_off_ms;      /* wall clock - monotonic time; 0: not told */
+    struct node_models *models;
+    struct node_bookings *bookings;
+    struct node_answered *answered;
+    struct node_decay decay;
+    uint64_t ticked_ms;
+    uint64_t unroutable; /* first attempts without a replica */
+
+    void (*watch)(void *context, unsigned replica, bool present);
+    void *watch_context;
+    const char *(*router_name)(void *context, uint64_t router);
+    void *router_name_context;
+    /* Versions (crdt/registry.h, crdt/reports.h) that were taken in. */
+    uint64_t registry_taken, reports_taken, loads_taken;
+    uint64_t learned_ms;             /* when what was learned was told last */
+    struct node_replica_set touched; /* whose load or sight may have changed since it was told */
+    struct node_replica_set lined;   /* which may have prefill going on */
+
+    unsigned replica_count;
+    struct node_replica *replicas; /* NODE_REPLICAS_MAX */
+    bool fleet_stale;              /* something was learned since the beliefs were set */
+    uint64_t fleet_ms;             /* when that was */
+
+    /* Scratch of one decision. */
+    struct node_candidate candidates[NODE_REPLICAS_MAX];
+    unsigned candidate_count;
+    uint32_t floors[NODE_REPLICAS_MAX];
+    uint16_t lengths[NODE_REPLICAS_MAX];
+    uint32_t generations[NODE_REPLICAS_MAX];
+    struct node_vote votes[NODE_REPLICAS_MAX + 1];
+};
+
+/* The size of a request in tokens, by what was learned of its model. */
+struct node_size {
+    unsigned model; /* row */
+    double prompt_tokens;
+    double output_tokens;
+    double block_tokens; /* of this prompt */
+};
+
+/* --- between routers (router_share.c, router_replicas.c) --- */
+
+/* Something of the replica changed that the others may want to know. */
+static inline void node_router_touch(struct node_router *r, unsigned replica)
+{
+    node_replica_set_add(&r->touched, replica);
+}
+/* node_load_advance, which may change the load by itself. */
+void node_router_load_advance(struct node_router *r, struct node_replica *k, uint64_t now_ms);
+/* What the others have in flight, if that has changed; at one replica or at all. */
+void node_router_load_take(struct node_router *r, unsigned replica, uint64_t now_ms);
+void node_router_loads_take(struct node_router *r, uint64_t now_ms);
+/* What the others report of its cache, which counts for what is believed here too. */
+void node_router_others_take(struct node_router *r, unsigned replica);
+/* The replica table follows the registry. */
+void node_router_registry_take(struct node_router *r);
+/* Which replicas are in use; calls the watcher where that changed. */
+void node_router_presence_update(struct node_router *r);
+/* The settings of it that are a replica's. */
+static inline struct node_replica_config node_router_prior(const struct node_router *r)
+{
+    return (struct node_replica_config){
+        .prefill_tokens_per_s = r->config.prefill_tokens_per_s,
+        .decode_step_ms = r->config.decode_step_ms,
+        .bytes_per_token = r->config.bytes_per_token,
+        .probe_failures_max = r->config.probe_failures_max,
+    };
+}
+struct node_replica *node_router_replica_at(const struct node_router *r, unsigned replica);
+
+/* --- */
+
+/* Fills the candidates and what they hold of the prompt, with costs if `costs`. ERR_NOT_FOUND or
+ * ERR_UNREACHABLE as node_router_choose. */
+int node_router_evaluate(struct node_router *r, const struct node_request *request,
+                         const uint64_t *excluded, bool costs, uint64_t now_ms,
+                         struct node_size *size);
+struct node_policy_input node_router_policy_input(struct node_router *r,
+                                                  const struct node_request *request);
+
+/* What an answer teaches; `complete` if it was not cut short. */
+void node_router_learn(struct node_router *r, const struct node_booking_entry *e,
+                       const struct node_usage *usage, bool complete, uint64_t now_ms);
+
+/* Sets what is believed of all replicas' speed (node/replica/fleet.h). */
+void node_router_fleet_believe(struct node_router *r, uint64_t now_ms);
+
+/* Models of which few answers here have told take the ratio of the replicas that serve them: those
+ * may have been learned by other routers, or of another model. */
+void node_router_models_believe(struct node_router *r);
+
+const char *node_health_text(enum node_health health);
+const char *node_engine_text(enum node_engine engine);
+
+#endif

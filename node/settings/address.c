@@ -1,0 +1,198 @@
+#include "node/settings/address.h"
+
+#include <string.h>
+
+#include "base/err.h"
+
+/* --- HOST:PORT ------------------------------------------------------------------------------ */
+
+static bool is_alnum(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool host_ok(struct slice host, bool bracketed)
+{
+    if (host.len == 0 || host.len >= NODE_HOST_BYTES - 2)
+        return false;
+    for (size_t i = 0; i < host.len; i++) {
+        char c = host.at[i];
+        bool ok =
+            is_alnum(c) || c == '.' || (bracketed ? c == ':' || c == '%' : c == '-' || c == '_');
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+/* HOST, HOST:PORT or [V6]:PORT; without a port `port_default`, -1 if one is needed. */
+static int parse_host_port(struct slice text, int port_default, struct node_address *out)
+{
+    struct slice host;
+    struct slice rest;
+    bool bracketed = text.len > 0 && text.at[0] == '[';
+    if (bracketed) {
+        size_t end = slice_find(text, ']');
+        if (end == text.len)
+            return ERR_SYNTAX;
+        host = slice_of(text.at + 1, end - 1);
+        rest = slice_skip(text, end + 1);
+    } else {
+        size_t end = slice_find(text, ':');
+        host = slice_of(text.at, end);
+        rest = slice_skip(text, end);
+    }
+    if (!host_ok(host, bracketed))
+        return ERR_SYNTAX;
+    uint64_t port = 0;
+    if (rest.len == 0 && port_default >= 0) {
+        port = (uint64_t)port_default;
+    } else if (rest.len == 0 || rest.at[0] != ':' ||
+               slice_to_u64(slice_skip(rest, 1), &port) != 0 || port > UINT16_MAX) {
+        return ERR_SYNTAX;
+    }
+    (void)slice_to_cstr(host, out->host, sizeof out->host);
+    out->port = (uint16_t)port;
+    return 0;
+}
+
+int node_address_parse(struct slice text, struct node_address *out)
+{
+    return parse_host_port(text, -1, out);
+}
+
+int node_address_parse_default(struct slice text, uint16_t port_default, struct node_address *out)
+{
+    return parse_host_port(text, port_default, out);
+}
+
+/* --- what a host is ------------------------------------------------------------------------- */
+
+enum { IP_BYTES = 16 };
+
+/* Four decimal numbers, to the end of the text. */
+static bool read_v4(const char *at, uint8_t out[4])
+{
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned value = 0, digits = 0;
+        for (; *at >= '0' && *at <= '9' && digits < 3; at++, digits++)
+            value = value * 10 + (unsigned)(*at - '0');
+        if (digits == 0 || value > 255 || *at != (i < 3 ? '.' : '\0'))
+            return false;
+        out[i] = (uint8_t)value;
+        at++;
+    }
+    return true;
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* RFC 4291, section 2.2; a zone (%eth0) ends it. */
+static bool read_v6(const char *at, uint8_t out[IP_BYTES])
+{
+    unsigned n = 0, gap = IP_BYTES + 1; /* where "::" stands */
+    while (*at != '\0' && *at != '%' && n < IP_BYTES) {
+        if (at[0] == ':' && at[1] == ':') {
+            if (gap <= IP_BYTES)
+                return false;
+            gap = n;
+            at += 2;
+            continue;
+        }
+        if (n > 0 && gap != n && *at++ != ':')
+            return false;
+        if (n <= IP_BYTES - 4 && read_v4(at, out + n)) {
+            n += 4;
+            at = "";
+            break;
+        }
+        unsigned value = 0, digits = 0;
+        for (; hex_value(*at) >= 0 && digits < 4; at++, digits++)
+            value = value << 4 | (unsigned)hex_value(*at);
+        if (digits == 0)
+            return false;
+        out[n++] = (uint8_t)(value >> 8);
+        out[n++] = (uint8_t)value;
+    }
+    if ((*at != '\0' && *at != '%') || (gap > IP_BYTES && n < IP_BYTES))
+        return false;
+    if (gap <= IP_BYTES) {
+        unsigned tail = n - gap;
+        memmove(out + IP_BYTES - tail, out + gap, tail);
+        memset(out + gap, 0, IP_BYTES - n);
+    }
+    return true;
+}
+
+/* The bytes of an IP address, IPv4 as IPv4-mapped IPv6. False: it is a name. */
+static bool read_ip(const char *host, uint8_t out[IP_BYTES])
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    memcpy(out, mapped, sizeof mapped);
+    return read_v4(host, out + sizeof mapped) || read_v6(host, out);
+}
+
+static bool is_v4(const uint8_t ip[IP_BYTES])
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    return memcmp(ip, mapped, sizeof mapped) == 0;
+}
+
+static bool is_localhost(const char *host)
+{
+    struct slice name = slice_of_cstr(host);
+    if (slice_ends_with(name, SLICE(".")))
+        name.len--;
+    return slice_equal_nocase(name, SLICE("localhost"));
+}
+
+bool node_host_is_any(const char *host)
+{
+    static const uint8_t zero[IP_BYTES];
+    uint8_t ip[IP_BYTES];
+    return read_ip(host, ip) &&
+           (is_v4(ip) ? memcmp(ip + 12, zero, 4) == 0 : memcmp(ip, zero, IP_BYTES) == 0);
+}
+
+bool node_host_is_loopback(const char *host)
+{
+    static const uint8_t one[IP_BYTES] = {[IP_BYTES - 1] = 1};
+    uint8_t ip[IP_BYTES];
+    if (!read_ip(host, ip))
+        return is_localhost(host);
+    return is_v4(ip) ? ip[12] == 127 : memcmp(ip, one, IP_BYTES) == 0;
+}
+
+/* Where a connection to that host ends, if that is this machine or an address: who connects to all
+ * addresses reaches the loopback one. False: a name. */
+static bool read_end(const char *host, uint8_t out[IP_BYTES])
+{
+    if (is_localhost(host))
+        return read_ip("127.0.0.1", out);
+    if (!read_ip(host, out))
+        return false;
+    return !node_host_is_any(host) || read_ip(is_v4(out) ? "127.0.0.1" : "::1", out);
+}
+
+bool node_address_reaches(const struct node_address *to, const struct node_address *listen)
+{
+    if (to->port == 0 || to->port != listen->port)
+        return false;
+    if (slice_equal_nocase(slice_of_cstr(to->host), slice_of_cstr(listen->host)))
+        return true;
+    uint8_t end[IP_BYTES], ear[IP_BYTES];
+    if (!read_end(to->host, end) || !read_end(listen->host, ear))
+        return false;
+    bool here = node_host_is_loopback(to->host) || node_host_is_any(to->host);
+    if (node_host_is_any(listen->host)) /* [::] takes IPv4 too, 0.0.0.0 only IPv4 */
+        return here && (!is_v4(ear) || is_v4(end));
+    bool by_name = is_localhost(to->host) || is_localhost(listen->host); /* 127.0.0.1 or ::1 */
+    return memcmp(end, ear, IP_BYTES) == 0 ||
+           (by_name && here && node_host_is_loopback(listen->host));
+}

@@ -1,0 +1,34 @@
+/* HOST:PORT as settings and replicas write it, and what can be told of a host from its text alone:
+ * names are not looked up here.
+ */
+#ifndef NODE_SETTINGS_ADDRESS_H
+#define NODE_SETTINGS_ADDRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+enum { NODE_HOST_BYTES = 256 }; /* with the NUL; a DNS name has at most 253 */
+
+struct node_address {
+    char host[NODE_HOST_BYTES]; /* a name or an IP address, IPv6 without its brackets */
+    uint16_t port;              /* 0: the kernel chooses */
+};
+
+/* "HOST:PORT", "[::1]:80". ERR_SYNTAX. */
+int node_address_parse(struct slice text, struct node_address *out);
+/* The same where the port may be left out: then it is `port_default`. */
+int node_address_parse_default(struct slice text, uint16_t port_default, struct node_address *out);
+
+/* 0.0.0.0, ::, 0:0:0::0 and the like: a place to listen at. */
+bool node_host_is_any(const char *host);
+/* 127.0.0.0/8, ::1, ::ffff:127.0.0.0/104 (IPv4-mapped), or the name localhost: this machine. */
+bool node_host_is_loopback(const char *host);
+
+/* Whether a connection to `to` ends at the socket that listens at `listen`, as far as their texts
+ * say so: the same host, or this machine by whatever name (localhost, 0.0.0.0, a loopback address)
+ * where that is listened to. Port 0 is nobody's. */
+bool node_address_reaches(const struct node_address *to, const struct node_address *listen);
+
+#endif

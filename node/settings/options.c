@@ -1,0 +1,575 @@
+#include "node/settings/options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/settings/value.h"
+
+/* --- addresses -------------------------------------------------------------------------------- */
+
+bool node_options_gossip(const struct node_options *o, struct node_address *listen)
+{
+    *listen = (struct node_address){.host = "0.0.0.0", .port = NODE_GOSSIP_PORT};
+    bool said = o->gossip_listen[0] != '\0';
+    if (said)
+        CHECK(node_address_parse(slice_of_cstr(o->gossip_listen), listen) == 0);
+    return said || o->join.count > 0;
+}
+
+static int parse_engine(struct slice fragment, enum node_engine *out)
+{
+    if (slice_equal(fragment, SLICE("engine=vllm")))
+        *out = NODE_ENGINE_VLLM;
+    else if (slice_equal(fragment, SLICE("engine=sglang")))
+        *out = NODE_ENGINE_SGLANG;
+    else if (slice_equal(fragment, SLICE("engine=other")))
+        *out = NODE_ENGINE_OTHER;
+    else
+        return ERR_SYNTAX;
+    return 0;
+}
+
+int node_replica_parse(struct slice text, struct node_replica_option *out)
+{
+    static const uint16_t http_port = 80;
+    struct node_replica_option parsed = {.engine = NODE_ENGINE_AUTO};
+    struct slice rest = text;
+    struct slice url = slice_cut(&rest, '#');
+    if (url.len < text.len && parse_engine(rest, &parsed.engine) != 0)
+        return ERR_SYNTAX;
+    if (!slice_starts_with(url, SLICE("http://")))
+        return ERR_SYNTAX;
+    url = slice_skip(url, strlen("http://"));
+    if (slice_ends_with(url, SLICE("/")))
+        url.len--;
+    if (node_address_parse_default(url, http_port, &parsed.address) != 0 ||
+        parsed.address.port == 0)
+        return ERR_SYNTAX;
+    bool v6 = strchr(parsed.address.host, ':') != NULL;
+    (void)snprintf(parsed.name, sizeof parsed.name, v6 ? "[%s]:%u" : "%s:%u", parsed.address.host,
+                   parsed.address.port);
+    *out = parsed;
+    return 0;
+}
+
+/* --- errors ----------------------------------------------------------------------------------- */
+
+/* Appends text that may hold anything: control and non-ASCII bytes as \xNN, cut if long. */
+static int append_quoted(struct buf *out, struct slice value)
+{
+    enum { SHOWN = 80 };
+    int err = buf_append_char(out, '"');
+    for (size_t i = 0; i < value.len && i < SHOWN && err == 0; i++) {
+        unsigned char c = (unsigned char)value.at[i];
+        err = c < 0x20 || c > 0x7e ? buf_printf(out, "\\x%02x", c) : buf_append_char(out, (char)c);
+    }
+    return err == 0 ? buf_append_cstr(out, value.len > SHOWN ? "...\"" : "\"") : err;
+}
+
+static int append_upper_name(struct buf *out, const char *name)
+{
+    int err = buf_append_cstr(out, "GRAPEVINE_");
+    for (const char *c = name; *c != '\0' && err == 0; c++)
+        err = buf_append_char(out, *c == '-'                ? '_'
+                                   : *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A')
+                                                            : *c);
+    return err;
+}
+
+/* "flag --listen", "GRAPEVINE_LISTEN", "grapevine.yaml:12", "default". */
+static int append_origin(struct buf *out, const char *name, struct node_option_origin origin)
+{
+    switch (origin.source) {
+    case NODE_SOURCE_DEFAULT:
+        return buf_append_cstr(out, "default");
+    case NODE_SOURCE_FILE:
+        return buf_printf(out, "%s:%u", origin.file, origin.line);
+    case NODE_SOURCE_ENVIRONMENT:
+        return append_upper_name(out, name);
+    case NODE_SOURCE_FLAG:
+        return buf_printf(out, "flag --%s", name);
+    }
+    CHECK_UNREACHABLE();
+}
+
+int node_option_origin_format(const struct node_option *row, struct node_option_origin origin,
+                              struct buf *out)
+{
+    return append_origin(out, row->name, origin);
+}
+
+static int fail(struct node_options_error *error, struct buf *line, int err)
+{
+    (void)slice_to_cstr(buf_slice(line), error->text, sizeof error->text);
+    buf_free(line);
+    return err;
+}
+
+static int fail_text(struct node_options_error *error, const char *text, int err)
+{
+    (void)snprintf(error->text, sizeof error->text, "%s", text);
+    return err;
+}
+
+/* bad setting listen = "8080" (flag --listen): want ... */
+static int fail_value(struct node_options_error *error, const struct node_option *row,
+                      struct slice value, struct node_option_origin origin, int err)
+{
+    if (err == ERR_NOMEM)
+        return fail_text(error, "out of memory while reading the settings", err);
+    struct buf line = {0};
+    (void)buf_printf(&line, "bad setting %s = ", row->name);
+    (void)append_quoted(&line, value);
+    (void)buf_append_cstr(&line, " (");
+    (void)append_origin(&line, row->name, origin);
+    (void)buf_append_cstr(&line, "): ");
+    if (err == ERR_FULL)
+        (void)buf_printf(&line, "want at most %d entries", NODE_STRINGS_MAX);
+    else
+        (void)node_option_value_want(row, value, &line);
+    return fail(error, &line, err);
+}
+
+static const char *const command_flags[] = {
+    [NODE_COMMAND_HELP] = "help",
+    [NODE_COMMAND_VERSION] = "version",
+    [NODE_COMMAND_CHECK_CONFIG] = "check-config",
+    [NODE_COMMAND_PRINT_MARKDOWN] = "print-options-markdown",
+};
+
+/* `name` as in the table: lower case with dashes. */
+static int fail_unknown(struct node_options_error *error, struct slice name,
+                        struct node_option_origin origin)
+{
+    struct node_option_nearest nearest = {.name = name};
+    unsigned count;
+    const struct node_option *rows = node_option_table(&count);
+    for (unsigned i = 0; i < count; i++)
+        node_option_nearest_offer(&nearest, rows[i].name);
+    if (origin.source == NODE_SOURCE_FLAG) {
+        for (unsigned i = 1; i < ARRAY_LEN(command_flags); i++)
+            node_option_nearest_offer(&nearest, command_flags[i]);
+    }
+    struct buf line = {0};
+    (void)buf_append_cstr(&line, "unknown setting ");
+    (void)append_quoted(&line, name);
+    if (origin.source == NODE_SOURCE_FILE)
+        (void)buf_printf(&line, " (%s:%u)", origin.file, origin.line);
+    else if (origin.source == NODE_SOURCE_ENVIRONMENT)
+        (void)buf_append_cstr(&line, " (environment)");
+    else
+        (void)buf_append_cstr(&line, " (flag)");
+    if (nearest.best != NULL) {
+        origin.file = NULL;
+        (void)buf_append_cstr(&line, ": did you mean ");
+        if (origin.source == NODE_SOURCE_ENVIRONMENT)
+            (void)append_upper_name(&line, nearest.best);
+        else
+            (void)buf_printf(&line, "%s%s", origin.source == NODE_SOURCE_FLAG ? "--" : "",
+                             nearest.best);
+        (void)buf_append_char(&line, '?');
+    } else {
+        (void)buf_append_cstr(&line, ": see grapevine --help");
+    }
+    return fail(error, &line, ERR_SYNTAX);
+}
+
+/* --- one setting ------------------------------------------------------------------------------ */
+
+int node_options_init(struct node_options *o)
+{
+    *o = (struct node_options){0};
+    unsigned count;
+    const struct node_option *rows = node_option_table(&count);
+    for (unsigned i = 0; i < count; i++) {
+        if (rows[i].type == NODE_TYPE_LIST)
+            continue; /* lists start empty */
+        int err = node_option_value_read(o, &rows[i], slice_of_cstr(rows[i].fallback));
+        if (err == ERR_NOMEM)
+            return err;
+        CHECK(err == 0); /* a default that is no valid value */
+    }
+    return 0;
+}
+
+void node_options_free(struct node_options *o)
+{
+    unsigned count;
+    const struct node_option *rows = node_option_table(&count);
+    for (unsigned i = 0; i < count; i++) {
+        char *field = (char *)o + rows[i].offset;
+        if (rows[i].type == NODE_TYPE_LIST)
+            node_option_list_clear((struct node_strings *)(void *)field);
+        if (rows[i].type == NODE_TYPE_STRING || rows[i].type == NODE_TYPE_PATH)
+            free(*(char **)(void *)field);
+    }
+    *o = (struct node_options){0};
+}
+
+static int set_list(struct node_options *o, const struct node_option *row, bool store, bool replace,
+                    struct slice value, struct slice *bad)
+{
+    struct node_strings *list = (struct node_strings *)(void *)((char *)o + row->offset);
+    for (struct slice rest = value; rest.len > 0;) { /* all are right before one is stored */
+        *bad = slice_trim(slice_cut(&rest, ','));
+        int err = node_option_value_test(row, *bad);
+        if (err != 0)
+            return err;
+    }
+    *bad = value;
+    if (value.len == 0)
+        return ERR_SYNTAX;
+    if (!store)
+        return 0;
+    if (replace)
+        node_option_list_clear(list);
+    for (struct slice rest = value; rest.len > 0;) {
+        int err = node_option_value_read(o, row, slice_trim(slice_cut(&rest, ',')));
+        if (err != 0)
+            return err;
+    }
+    return 0;
+}
+
+static int set_row(struct node_options *o, unsigned index, struct slice value,
+                   struct node_option_origin origin, struct node_options_error *error)
+{
+    unsigned count;
+    const struct node_option *row = &node_option_table(&count)[index];
+    struct node_option_origin before = o->origins[index];
+    bool store = origin.source >= before.source;
+    struct slice bad = value;
+    int err;
+    if (row->type == NODE_TYPE_LIST)
+        err = set_list(o, row, store, origin.source > before.source, value, &bad);
+    else
+        err = store ? node_option_value_read(o, row, value) : node_option_value_test(row, value);
+    if (err != 0)
+        return fail_value(error, row, bad, origin, err);
+    if (store)
+        o->origins[index] = origin;
+    return 0;
+}
+
+int node_options_set(struct node_options *o, struct slice name, struct slice value,
+                     struct node_option_origin origin, struct node_options_error *error)
+{
+    int index = node_option_find(name);
+    if (index < 0)
+        return fail_unknown(error, name, origin);
+    if (origin.source == NODE_SOURCE_FILE && slice_equal(name, SLICE("config"))) {
+        struct buf line = {0};
+        (void)buf_append_cstr(&line, "bad setting config = ");
+        (void)append_quoted(&line, value);
+        (void)buf_printf(&line, " (%s:%u): want it as a flag or as GRAPEVINE_CONFIG only",
+                         origin.file, origin.line);
+        return fail(error, &line, ERR_SYNTAX);
+    }
+    return set_row(o, (unsigned)index, value, origin, error);
+}
+
+/* --- flags ------------------------------------------------------------------------------------ */
+
+static bool take_command(struct node_options *o, struct slice name)
+{
+    for (unsigned i = 1; i < ARRAY_LEN(command_flags); i++) {
+        if (slice_equal(name, slice_of_cstr(command_flags[i]))) {
+            o->command = (enum node_command)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int fail_no_value(struct node_options_error *error, const struct node_option *row)
+{
+    (void)snprintf(error->text, sizeof error->text,
+                   "bad setting %s (flag --%s): a value is missing, want --%s %s", row->name,
+                   row->name, row->name, row->unit);
+    return ERR_SYNTAX;
+}
+
+/* One flag at argv[*at], with its value if that stands apart; moves *at to the last one used. */
+static int take_flag(struct node_options *o, struct slice name, int argc, char *const *argv,
+                     int *at, struct node_options_error *error)
+{
+    static const struct node_option_origin origin = {.source = NODE_SOURCE_FLAG};
+    unsigned count;
+    const struct node_option *rows = node_option_table(&count);
+    size_t equals = slice_find(name, '=');
+    bool has_value = equals < name.len;
+    struct slice value = slice_skip(name, equals + 1);
+    name.len = equals;
+
+    if (!has_value && take_command(o, name))
+        return 0;
+    int index = node_option_find(name);
+    if (index < 0 && !has_value && slice_starts_with(name, SLICE("no-"))) {
+        int positive = node_option_find(slice_skip(name, 3));
+        if (positive >= 0 && rows[positive].type == NODE_TYPE_BOOL)
+            return set_row(o, (unsigned)positive, SLICE("off"), origin, error);
+    }
+    if (index < 0)
+        return fail_unknown(error, name, origin);
+    const char *next = *at + 1 < argc ? argv[*at + 1] : NULL;
+    bool truth;
+    if (has_value) {
+        /* as it stands */
+    } else if (rows[index].type == NODE_TYPE_BOOL) {
+        bool word = next != NULL && node_option_bool_read(slice_of_cstr(next), &truth);
+        value = word ? slice_of_cstr(next) : SLICE("on");
+        *at += word;
+    } else if (next == NULL || strncmp(next, "--", 2) == 0) {
+        return fail_no_value(error, &rows[index]);
+    } else {
+        value = slice_of_cstr(next);
+        (*at)++;
+    }
+    return set_row(o, (unsigned)index, value, origin, error);
+}
+
+int node_options_flags(struct node_options *o, int argc, char *const *argv,
+                       struct node_options_error *error)
+{
+    for (int i = 1; i < argc; i++) {
+        struct slice word = slice_of_cstr(argv[i]);
+        if (slice_equal(word, SLICE("-h")))
+            word = SLICE("--help");
+        else if (slice_equal(word, SLICE("-V")))
+            word = SLICE("--version");
+        if (!slice_starts_with(word, SLICE("--")) || word.len == 2) {
+            struct buf line = {0};
+            (void)buf_append_cstr(&line, "unexpected argument ");
+            (void)append_quoted(&line, word);
+            (void)buf_append_cstr(&line, ": want --name VALUE, see grapevine --help");
+            return fail(error, &line, ERR_SYNTAX);
+        }
+        int err = take_flag(o, slice_skip(word, 2), argc, argv, &i, error);
+        if (err != 0)
+            return err;
+        if (o->command == NODE_COMMAND_HELP || o->command == NODE_COMMAND_VERSION)
+            return 0; /* whatever else is wrong, help is what helps */
+    }
+    return 0;
+}
+
+/* --- environment ------------------------------------------------------------------------------ */
+
+/* Kubernetes sets these in every pod of a namespace with a service "grapevine"; docker links did
+ * the same. GRAPEVINE_ADMIN is gvctl's, GRAPEVINE_SHARED is where the test suite finds its vectors.
+ */
+static bool not_a_setting(struct slice name)
+{
+    return slice_equal(name, SLICE("shared")) || slice_equal(name, SLICE("admin")) ||
+           slice_equal(name, SLICE("port")) || slice_starts_with(name, SLICE("port-")) ||
+           slice_equal(name, SLICE("service-host")) ||
+           slice_starts_with(name, SLICE("service-port")) ||
+           slice_ends_with(name, SLICE("-service-host")) ||
+           slice_ends_with(name, SLICE("-service-port")) || slice_ends_with(name, SLICE("-port")) ||
+           slice_ends_with(name, SLICE("-tcp")) || slice_ends_with(name, SLICE("-tcp-addr")) ||
+           slice_ends_with(name, SLICE("-tcp-port")) || slice_ends_with(name, SLICE("-tcp-proto"));
+}
+
+static int take_variable(struct node_options *o, struct slice variable,
+                         struct node_options_error *error)
+{
+    static const struct node_option_origin origin = {.source = NODE_SOURCE_ENVIRONMENT};
+    struct slice value = variable;
+    struct slice upper = slice_skip(slice_cut(&value, '='), strlen("GRAPEVINE_"));
+    char name[64];
+    if (value.len == 0)
+        return 0;
+    if (!slice_to_cstr(upper, name, sizeof name))
+        return fail_unknown(error, upper, origin);
+    for (char *c = name; *c != '\0'; c++)
+        *c = *c == '_' ? '-' : *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+    int index = node_option_find(slice_of_cstr(name));
+    if (index < 0)
+        return not_a_setting(slice_of_cstr(name))
+                   ? 0
+                   : fail_unknown(error, slice_of_cstr(name), origin);
+    return set_row(o, (unsigned)index, value, origin, error);
+}
+
+int node_options_environment(struct node_options *o, char *const *environment,
+                             struct node_options_error *error)
+{
+    for (char *const *at = environment; *at != NULL; at++) {
+        struct slice variable = slice_of_cstr(*at);
+        if (!slice_starts_with(variable, SLICE("GRAPEVINE_")))
+            continue;
+        int err = take_variable(o, variable, error);
+        if (err != 0)
+            return err;
+    }
+    return 0;
+}
+
+/* --- contradictions --------------------------------------------------------------------------- */
+
+/* bad setting ttl = "10s" (flag --ttl): want at least generation, which is 15s (default) */
+static int fail_pair(const struct node_options *o, struct node_options_error *error,
+                     const char *name, const char *relation, const char *other)
+{
+    unsigned count;
+    const struct node_option *rows = node_option_table(&count);
+    int a = node_option_find(slice_of_cstr(name));
+    int b = node_option_find(slice_of_cstr(other));
+    CHECK(a >= 0 && b >= 0);
+    struct buf line = {0};
+    (void)buf_printf(&line, "bad setting %s = \"", name);
+    (void)node_option_format(o, &rows[a], &line);
+    (void)buf_append_cstr(&line, "\" (");
+    (void)append_origin(&line, name, o->origins[a]);
+    (void)buf_printf(&line, "): want %s %s, which is ", relation, other);
+    (void)node_option_format(o, &rows[b], &line);
+    (void)buf_append_cstr(&line, " (");
+    (void)append_origin(&line, other, o->origins[b]);
+    (void)buf_append_char(&line, ')');
+    return fail(error, &line, ERR_RANGE);
+}
+
+/* bad setting replica = "http://localhost:8080" (flag --replica): REASON */
+static int fail_replica(const struct node_options *o, struct node_options_error *error, unsigned i,
+                        const char *reason, int err)
+{
+    int index = node_option_find(SLICE("replica"));
+    struct buf line = {0};
+    (void)buf_append_cstr(&line, "bad setting replica = ");
+    (void)append_quoted(&line, slice_of_cstr(o->replica.at[i]));
+    (void)buf_append_cstr(&line, " (");
+    (void)append_origin(&line, "replica", o->origins[index]);
+    (void)buf_printf(&line, "): %s", reason);
+    return fail(error, &line, err);
+}
+
+/* Requests to a replica that is this router would go in a circle. Other names and addresses of
+ * this machine are found out by the first probe. */
+static int check_not_self(const struct node_options *o, struct node_options_error *error)
+{
+    struct node_address gossip;
+    bool several = node_options_gossip(o, &gossip);
+    const struct {
+        const char *name;
+        const struct node_address *at;
+    } own[] = {{"listen", &o->listen},
+               {"admin-listen", &o->admin_listen},
+               {"gossip-listen", several ? &gossip : NULL}};
+    for (unsigned i = 0; i < o->replica.count; i++) {
+        struct node_replica_option replica;
+        CHECK(node_replica_parse(slice_of_cstr(o->replica.at[i]), &replica) == 0);
+        for (unsigned j = 0; j < ARRAY_LEN(own); j++) {
+            if (own[j].at == NULL || !node_address_reaches(&replica.address, own[j].at))
+                continue;
+            char reason[128];
+            (void)snprintf(reason, sizeof reason,
+                           "this router itself listens there (%s), want the address of an engine",
+                           own[j].name);
+            return fail_replica(o, error, i, reason, ERR_RANGE);
+        }
+    }
+    return 0;
+}
+
+static int check_replicas(const struct node_options *o, struct node_options_error *error)
+{
+    struct node_address listen;
+    if (o->replica.count == 0 && !node_options_gossip(o, &listen)) /* else others may name some */
+        return fail_text(error,
+                         "setting replica is missing: want at least one engine, such as "
+                         "--replica http://10.0.0.1:8000",
+                         ERR_SYNTAX);
+    for (unsigned i = 1; i < o->replica.count; i++) {
+        struct node_replica_option a;
+        CHECK(node_replica_parse(slice_of_cstr(o->replica.at[i]), &a) == 0);
+        for (unsigned j = 0; j < i; j++) {
+            struct node_replica_option b;
+            CHECK(node_replica_parse(slice_of_cstr(o->replica.at[j]), &b) == 0);
+            if (strcmp(a.name, b.name) == 0)
+                return fail_replica(
+                    o, error, i, "want each replica once, this one is there already", ERR_EXISTS);
+        }
+    }
+    return check_not_self(o, error);
+}
+
+/* One address would take the other's port: the same host, or all of them. */
+static bool same_port(const struct node_address *a, const struct node_address *b)
+{
+    bool overlap =
+        strcmp(a->host, b->host) == 0 || node_host_is_any(a->host) || node_host_is_any(b->host);
+    return overlap && a->port != 0 && a->port == b->port;
+}
+
+/* bad setting cluster-key-file = "x" (flag --cluster-key-file): REASON */
+static int fail_setting(const struct node_options *o, struct node_options_error *error,
+                        const char *name, const char *reason)
+{
+    unsigned count;
+    const struct node_option *rows = node_option_table(&count);
+    int index = node_option_find(slice_of_cstr(name));
+    CHECK(index >= 0);
+    struct buf value = {0};
+    struct buf line = {0};
+    (void)node_option_format(o, &rows[index], &value);
+    (void)buf_printf(&line, "bad setting %s = ", name);
+    (void)append_quoted(&line, buf_slice(&value));
+    (void)buf_append_cstr(&line, " (");
+    (void)append_origin(&line, name, o->origins[index]);
+    (void)buf_printf(&line, "): %s", reason);
+    buf_free(&value);
+    return fail(error, &line, ERR_RANGE);
+}
+
+/* A key, an address or a name for the others, and nobody to be reached by: a part was forgotten. */
+static int check_alone(const struct node_options *o, struct node_options_error *error)
+{
+    static const char reason[] = "this router runs alone, want gossip-listen or join beside it";
+    if (o->cluster_key_file[0] != '\0')
+        return fail_setting(o, error, "cluster-key-file", reason);
+    if (o->insecure_gossip)
+        return fail_setting(o, error, "insecure-gossip", reason);
+    if (o->gossip_advertise[0] != '\0')
+        return fail_setting(o, error, "gossip-advertise", reason);
+    if (o->node_name[0] != '\0')
+        return fail_setting(o, error, "node-name", reason);
+    return 0;
+}
+
+static int check_cluster(const struct node_options *o, struct node_options_error *error)
+{
+    struct node_address listen;
+    if (!node_options_gossip(o, &listen))
+        return check_alone(o, error);
+    if (o->insecure_gossip && o->cluster_key_file[0] != '\0')
+        return fail_pair(o, error, "insecure-gossip", "it off with", "cluster-key-file");
+    if (!o->insecure_gossip && o->cluster_key_file[0] == '\0')
+        return fail_text(error,
+                         "setting cluster-key-file is missing: routers that talk to each other "
+                         "need a key, make one with gvctl keygen --out FILE and give all of them "
+                         "--cluster-key-file FILE (or, to try it out, --insecure-gossip)",
+                         ERR_SYNTAX);
+    if (same_port(&listen, &o->listen)) /* gossip has TCP too */
+        return fail_pair(o, error, "gossip-listen", "another port than that of", "listen");
+    if (same_port(&listen, &o->admin_listen))
+        return fail_pair(o, error, "gossip-listen", "another port than that of", "admin-listen");
+    return 0;
+}
+
+int node_options_finish(const struct node_options *o, struct node_options_error *error)
+{
+    int err = check_replicas(o, error);
+    if (err == 0)
+        err = check_cluster(o, error);
+    if (err != 0)
+        return err;
+    if (same_port(&o->listen, &o->admin_listen))
+        return fail_pair(o, error, "admin-listen", "another port than that of", "listen");
+    if (o->ttl_ms < o->generation_ms)
+        return fail_pair(o, error, "ttl", "at least", "generation");
+    if (o->buffered_bytes_max < o->body_bytes_max)
+        return fail_pair(o, error, "buffered-bytes-max", "at least", "body-bytes-max");
+    return 0;
+}

@@ -1,0 +1,241 @@
+/* Every setting of grapevine, from one table: flags, environment, YAML file, --help,
+ * --check-config and docs/options.md all come from node_option_table() (options_table.c).
+ *
+ * Driven by the daemon (or in one call by io_config_load() of node/io/config.h):
+ *
+ *   node_options_init(&o);
+ *   node_options_flags(&o, argc, argv, &error)       --name VALUE, --name=VALUE, --no-name
+ *   node_options_environment(&o, environ, &error)    GRAPEVINE_NAME
+ *   node_options_set(&o, key, value, origin, &error) for each setting of the file
+ *   node_options_finish(&o, &error)                  contradictions
+ *
+ * in any order: a setting keeps the value of the strongest source that named it (flag, then
+ * environment, then file, then default). Weaker ones are still checked.
+ *
+ * Errors are ERR_SYNTAX (no such setting, malformed), ERR_RANGE or ERR_NOMEM, and `error` is then
+ * one line that names the setting, the value, where it came from and what would be right.
+ *
+ * Pure: the environment and the arguments come in as arguments; files are read by the shell.
+ */
+#ifndef NODE_SETTINGS_OPTIONS_H
+#define NODE_SETTINGS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/slice.h"
+#include "node/replica/terms.h"
+#include "node/settings/address.h"
+
+enum {
+    NODE_OPTIONS_MAX = 96,   /* rows of the table */
+    NODE_STRINGS_MAX = 1024, /* entries of a list */
+    NODE_VALUE_BYTES = 4096, /* of one value */
+    NODE_ERROR_BYTES = 512,
+    NODE_GOSSIP_PORT = 7490, /* where gossip-listen and join say none */
+};
+
+struct node_strings {
+    char **at; /* owned, NUL-terminated */
+    unsigned count;
+};
+
+/* A replica as --replica writes it: http://HOST:PORT[#engine=vllm|sglang|other] */
+struct node_replica_option {
+    struct node_address address;
+    char name[NODE_HOST_BYTES + 8]; /* "host:port", IPv6 in brackets: for router, logs, headers */
+    enum node_engine engine;
+};
+
+enum node_paths { NODE_PATHS_REFUSE, NODE_PATHS_PASS };
+enum node_forwarded { NODE_FORWARDED_TRUST, NODE_FORWARDED_REPLACE };
+enum node_log_format { NODE_LOG_FORMAT_AUTO, NODE_LOG_FORMAT_TEXT, NODE_LOG_FORMAT_JSON };
+enum node_access_log { NODE_ACCESS_LOG_OFF, NODE_ACCESS_LOG_ERRORS, NODE_ACCESS_LOG_ALL };
+
+/* What the command line asks for; all but RUN print to stdout and end. */
+enum node_command {
+    NODE_COMMAND_RUN,
+    NODE_COMMAND_HELP,
+    NODE_COMMAND_VERSION,
+    NODE_COMMAND_CHECK_CONFIG,
+    NODE_COMMAND_PRINT_MARKDOWN,
+};
+
+enum node_option_source {
+    NODE_SOURCE_DEFAULT,
+    NODE_SOURCE_FILE,
+    NODE_SOURCE_ENVIRONMENT,
+    NODE_SOURCE_FLAG,
+};
+
+/* Where a value came from. `line` is 0 but for files. */
+struct node_option_origin {
+    enum node_option_source source;
+    const char *file; /* outlives the options; NULL but for files */
+    unsigned line;
+};
+
+struct node_options {
+    enum node_command command;
+
+    /* Endpoints */
+    struct node_address listen;
+    struct node_address admin_listen;
+    char *admin_token_file;      /* "" = none; strings are owned and never NULL after init */
+    char *replica_api_key_file;  /* "" = none */
+    struct node_strings replica; /* each is valid for node_replica_parse() */
+    char *config;                /* path of the YAML file, "" = none */
+
+    /* Cluster */
+    char *gossip_listen; /* HOST:PORT, "" = not said; see node_options_gossip() */
+    struct node_strings join;
+    char *cluster_key_file; /* "" = none */
+    bool insecure_gossip;
+    char *gossip_advertise;    /* HOST:PORT, "" = found out by peers */
+    char *node_name;           /* "" = hostname:port */
+    uint64_t gossip_bandwidth; /* bytes a second */
+    uint64_t gossip_ring_bytes;
+    uint64_t gossip_flush_ms;    /* 0: by the size of the cluster */
+    uint64_t gossip_relay_above; /* members */
+
+    /* Routing */
+    unsigned policy; /* index into node_policy_names() */
+    char *session_header;
+    uint64_t index_bytes;
+    uint64_t generation_ms;
+    uint64_t ttl_ms;
+    double displaced_weight;
+    double decode_weight;
+    uint64_t reuse_horizon_ms;
+    double near_tie;
+    uint64_t cache_tokens;
+    double prefill_rate; /* tokens per second */
+    uint64_t decode_step_ms;
+    double bytes_per_token;
+    double load_bound;
+    uint64_t seed; /* 0: a random one */
+
+    /* Front door */
+    unsigned other_paths;          /* enum node_paths */
+    unsigned engine_control_paths; /* enum node_paths */
+    bool replica_header;
+    uint32_t forwarded_headers; /* enum node_forwarded */
+    uint64_t head_bytes_max;
+    uint64_t headers_max;
+    uint64_t body_bytes_max;
+    uint64_t buffered_bytes_max;
+    uint64_t connections_max;
+    uint64_t client_idle_timeout_ms; /* time-outs: 0 = off */
+    uint64_t client_head_timeout_ms;
+    uint64_t client_body_timeout_ms;
+    uint64_t client_write_timeout_ms;
+
+    /* Replicas */
+    uint64_t upstream_connect_timeout_ms;
+    uint64_t upstream_first_byte_timeout_ms;
+    uint64_t upstream_whole_answer_timeout_ms;
+    uint64_t upstream_idle_timeout_ms;
+    uint64_t upstream_keepalive_ms;
+    uint64_t upstream_connections_max; /* per replica */
+    uint64_t retries_max;
+    uint64_t health_interval_ms;
+    uint64_t health_timeout_ms;
+    uint64_t health_timeout_sglang_ms;
+    uint64_t health_failures;
+    uint64_t scrape_interval_ms;
+
+    /* Operation */
+    unsigned log_level;  /* enum log_level */
+    unsigned log_format; /* enum node_log_format */
+    unsigned access_log; /* enum node_access_log */
+    uint64_t drain_delay_ms;
+    uint64_t drain_timeout_ms;
+
+    /* By row of the table; for --check-config and for precedence. */
+    struct node_option_origin origins[NODE_OPTIONS_MAX];
+};
+
+struct node_options_error {
+    char text[NODE_ERROR_BYTES]; /* one line without newline */
+};
+
+enum node_option_type {
+    NODE_TYPE_ADDRESS, /* struct node_address */
+    NODE_TYPE_BOOL,    /* bool */
+    NODE_TYPE_INTEGER, /* uint64_t */
+    NODE_TYPE_MS,      /* uint64_t; "500ms", "4s", "1.5m", "1h", or a bare 0 */
+    NODE_TYPE_BYTES,   /* uint64_t; "64MiB" and "64M" are the same; "64MB" counts in thousands */
+    NODE_TYPE_FLOAT,   /* double */
+    NODE_TYPE_CHOICE,  /* unsigned: index into choices() */
+    NODE_TYPE_STRING,  /* char *, owned */
+    NODE_TYPE_PATH,    /* char *, owned */
+    NODE_TYPE_LIST, /* struct node_strings; repeat the flag, separate by comma or YAML sequence */
+};
+
+struct node_option {
+    const char
+        *name; /* "client-idle-timeout"; GRAPEVINE_CLIENT_IDLE_TIMEOUT; the key in the file */
+    enum node_option_type type;
+    size_t offset;                            /* in struct node_options */
+    const char *fallback;                     /* the default as text */
+    double min;                               /* of numbers; ms and bytes in their base unit */
+    double max;                               /* 0: no bound */
+    const char *const *(*choices)(void);      /* NULL-terminated names; CHOICE only */
+    const char *(*wrong)(struct slice value); /* NULL, or says what is wrong (NULL = nothing) */
+    const char *unit; /* what stands for the value in --help: "HOST:PORT", "TIME", ... */
+    const char *group;
+    const char *help; /* one line in --help, lower case, no full stop */
+    const char *more; /* more sentences for docs/options.md, or NULL */
+};
+
+/* The rows, grouped; `count` of them. */
+const struct node_option *node_option_table(unsigned *count);
+
+/* Index of the row of that name, or ERR_NOT_FOUND. */
+int node_option_find(struct slice name);
+
+/* All defaults. ERR_NOMEM. Free what it owns with node_options_free(), after errors too. */
+int node_options_init(struct node_options *o);
+void node_options_free(struct node_options *o);
+
+/* One setting by its name. A list given by a stronger source replaces, by the same one grows. */
+int node_options_set(struct node_options *o, struct slice name, struct slice value,
+                     struct node_option_origin origin, struct node_options_error *error);
+
+/* argv[0] is skipped. Also sets o->command. */
+int node_options_flags(struct node_options *o, int argc, char *const *argv,
+                       struct node_options_error *error);
+
+/* `environment` is NULL-terminated "NAME=value". Only GRAPEVINE_* is looked at, an empty value is
+ * as good as none, and the variables that Kubernetes makes for a service of the name "grapevine"
+ * (GRAPEVINE_PORT, GRAPEVINE_SERVICE_HOST, ...) are not ours. */
+int node_options_environment(struct node_options *o, char *const *environment,
+                             struct node_options_error *error);
+
+/* What no single setting can tell: contradictions, and no replica at all. */
+int node_options_finish(const struct node_options *o, struct node_options_error *error);
+
+/* ERR_SYNTAX, or the parsed replica. What passed node_options_set() always parses. */
+int node_replica_parse(struct slice text, struct node_replica_option *out);
+
+/* Whether this router is one of several (gossip-listen or join was given), and where it listens to
+ * the others then. */
+bool node_options_gossip(const struct node_options *o, struct node_address *listen);
+
+/* For --help, --check-config and docs/options.md (options_print.c). ERR_NOMEM. */
+int node_options_help(struct buf *out);
+int node_options_effective(const struct node_options *o, struct buf *out);
+int node_options_markdown(struct buf *out);
+
+/* Where it came from: "flag --listen", "GRAPEVINE_LISTEN", "grapevine.yaml:12", "default". */
+int node_option_origin_format(const struct node_option *row, struct node_option_origin origin,
+                              struct buf *out);
+
+/* The value of a row as text that would set it again ("4s", "64MiB"). */
+int node_option_format(const struct node_options *o, const struct node_option *row,
+                       struct buf *out);
+
+#endif

@@ -1,0 +1,291 @@
+/* What the option table looks like to people: --help, --check-config, docs/options.md. */
+#include "node/settings/options.h"
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/settings/value.h"
+
+enum { HELP_COLUMN = 33, HELP_WIDTH = 80 };
+
+static int format_list(const struct node_strings *list, struct buf *out)
+{
+    int err = 0;
+    for (unsigned i = 0; i < list->count && err == 0; i++)
+        err = buf_printf(out, "%s%s", i == 0 ? "" : ",", list->at[i]);
+    return err;
+}
+
+int node_option_format(const struct node_options *o, const struct node_option *row, struct buf *out)
+{
+    const void *field = (const char *)o + row->offset;
+    switch (row->type) {
+    case NODE_TYPE_ADDRESS: {
+        const struct node_address *a = field;
+        bool v6 = strchr(a->host, ':') != NULL;
+        return buf_printf(out, v6 ? "[%s]:%u" : "%s:%u", a->host, a->port);
+    }
+    case NODE_TYPE_BOOL:
+        return buf_append_cstr(out, *(const bool *)field ? "on" : "off");
+    case NODE_TYPE_INTEGER:
+    case NODE_TYPE_MS:
+    case NODE_TYPE_BYTES:
+        return node_option_uint_format(row->type, *(const uint64_t *)field, out);
+    case NODE_TYPE_FLOAT:
+        return node_option_number_format(row, *(const double *)field, out);
+    case NODE_TYPE_CHOICE:
+        return buf_append_cstr(out, row->choices()[*(const unsigned *)field]);
+    case NODE_TYPE_STRING:
+    case NODE_TYPE_PATH:
+        return buf_append_cstr(out, *(char *const *)field);
+    case NODE_TYPE_LIST:
+        return format_list(field, out);
+    }
+    CHECK_UNREACHABLE();
+}
+
+/* --- --help ----------------------------------------------------------------------------------- */
+
+static const char help_head[] =
+    "Usage: grapevine --replica URL [--replica URL ...] [SETTINGS]\n"
+    "\n"
+    "A cache-aware router for LLM engines: clients connect to --listen, requests go\n"
+    "to the replica where they cost the least time.\n";
+
+static const char help_tail[] =
+    "\n"
+    "Commands:\n"
+    "  -h, --help       this text\n"
+    "  -V, --version    print the version\n"
+    "  --check-config   print the effective settings and where each comes from\n"
+    "\n"
+    "Each setting is also GRAPEVINE_NAME in the environment (GRAPEVINE_LISTEN) and a\n"
+    "key in the YAML file (listen:). Flags win over the environment, that over the\n"
+    "file. Times need a unit (500ms, 4s, 2m, 1h), sizes may have one (32KiB, 64M).\n"
+    "\n"
+    "Examples:\n"
+    "  grapevine --replica http://10.0.0.1:8000 --replica http://10.0.0.2:8000\n"
+    "  grapevine --config /etc/grapevine.yaml --log-level debug\n"
+    "  GRAPEVINE_POLICY=round_robin grapevine --config /etc/grapevine.yaml\n";
+
+static int help_row(const struct node_option *row, struct buf *out)
+{
+    size_t start = out->len;
+    int err = buf_printf(out, "  --%s %s", row->name, row->unit);
+    if (err == 0 && out->len - start + 2 > HELP_COLUMN) {
+        err = buf_append_char(out, '\n'); /* a long name stands alone */
+        start = out->len;
+    }
+    while (err == 0 && out->len - start < HELP_COLUMN)
+        err = buf_append_char(out, ' ');
+    if (err == 0)
+        err = buf_append_cstr(out, row->help);
+    if (err != 0 || row->fallback[0] == '\0')
+        return err != 0 ? err : buf_append_char(out, '\n');
+    bool fits = out->len - start + strlen(row->fallback) + 3 <= HELP_WIDTH;
+    if (!fits)
+        err = buf_printf(out, "\n%*s", HELP_COLUMN - 1, "");
+    return err == 0 ? buf_printf(out, " [%s]\n", row->fallback) : err;
+}
+
+int node_options_help(struct buf *out)
+{
+    unsigned count;
+    const struct node_option *rows = node_option_table(&count);
+    int err = buf_append_cstr(out, help_head);
+    const char *group = "";
+    for (unsigned i = 0; i < count && err == 0; i++) {
+        if (strcmp(group, rows[i].group) != 0)
+            err = buf_printf(out, "\n%s:\n", rows[i].group);
+        group = rows[i].group;
+        if (err == 0)
+            err = help_row(&rows[i], out);
+    }
+    return err == 0 ? buf_append_cstr(out, help_tail) : err;
+}
+
+/* --- --check-config --------------------------------------------------------------------------- */
+
+static bool yaml_plain(struct slice text)
+{
+    static const char safe[] = "./:_-+#|";
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.at[i];
+        bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        bool inside = i > 0 && i + 1 < text.len; /* ":", "-" and "#" mean something at the ends */
+        if (!alnum && !(c == '/' || (inside && c != '\0' && strchr(safe, c) != NULL)))
+            return false;
+    }
+    return text.len > 0;
+}
+
+/* Bytes of a character that a YAML reader takes for a line break or refuses: NEL and the other C1
+ * controls, U+2028, U+2029, the byte order mark. 0 if there is none in front; `code` is its number.
+ */
+static size_t yaml_break(struct slice text, unsigned *code)
+{
+    const unsigned char *at = (const unsigned char *)text.at;
+    if (text.len >= 2 && at[0] == 0xc2 && at[1] < 0xa0) {
+        *code = at[1];
+        return 2;
+    }
+    if (text.len >= 3 && at[0] == 0xe2 && at[1] == 0x80 && (at[2] == 0xa8 || at[2] == 0xa9)) {
+        *code = 0x2000u + (at[2] & 0x3fu);
+        return 3;
+    }
+    if (text.len >= 3 && at[0] == 0xef && at[1] == 0xbb && at[2] == 0xbf) {
+        *code = 0xfeff;
+        return 3;
+    }
+    return 0;
+}
+
+/* A YAML scalar (without control characters, as all our values), in quotes where it would not stand
+ * for itself. */
+static int append_yaml(struct buf *out, struct slice text)
+{
+    if (yaml_plain(text))
+        return buf_append_slice(out, text);
+    int err = buf_append_char(out, '"');
+    while (text.len > 0 && err == 0) {
+        char c = text.at[0];
+        unsigned code = 0;
+        size_t escaped = yaml_break(text, &code);
+        if (escaped > 0)
+            err = buf_printf(out, "\\u%04x", code);
+        else
+            err = buf_printf(out, "%s%c", c == '"' || c == '\\' ? "\\" : "", c);
+        text = slice_skip(text, escaped > 0 ? escaped : 1);
+    }
+    return err == 0 ? buf_append_char(out, '"') : err;
+}
+
+static int effective_value(const struct node_options *o, const struct node_option *row,
+                           struct buf *out)
+{
+    if (row->type == NODE_TYPE_LIST) {
+        const struct node_strings *list = (const void *)((const char *)o + row->offset);
+        int err = buf_append_char(out, '[');
+        for (unsigned i = 0; i < list->count && err == 0; i++) {
+            err = buf_append_cstr(out, i == 0 ? "" : ", ");
+            if (err == 0)
+                err = append_yaml(out, slice_of_cstr(list->at[i]));
+        }
+        return err == 0 ? buf_append_char(out, ']') : err;
+    }
+    struct buf text = {0};
+    int err = node_option_format(o, row, &text);
+    if (err == 0)
+        err = append_yaml(out, buf_slice(&text));
+    buf_free(&text);
+    return err;
+}
+
+static bool is_empty_list(const struct node_options *o, const struct node_option *row)
+{
+    const struct node_strings *list = (const void *)((const char *)o + row->offset);
+    return row->type == NODE_TYPE_LIST && list->count == 0;
+}
+
+int node_options_effective(const struct node_options *o, struct buf *out)
+{
+    unsigned count;
+    const struct node_option *rows = node_option_table(&count);
+    int err = 0;
+    for (unsigned i = 0; i < count && err == 0; i++) {
+        size_t start = out->len;
+        /* `config` may not stand in a file, nor may an empty list: told as comments. */
+        const char *comment =
+            strcmp(rows[i].name, "config") == 0 || is_empty_list(o, &rows[i]) ? "# " : "";
+        err = buf_printf(out, "%s%s: ", comment, rows[i].name);
+        if (err == 0)
+            err = effective_value(o, &rows[i], out);
+        while (err == 0 && out->len - start < 45)
+            err = buf_append_char(out, ' ');
+        if (err == 0)
+            err = buf_append_cstr(out, " # ");
+        if (err == 0)
+            err = node_option_origin_format(&rows[i], o->origins[i], out);
+        if (err == 0)
+            err = buf_append_char(out, '\n');
+    }
+    return err;
+}
+
+/* --- docs/options.md -------------------------------------------------------------------------- */
+
+static const char markdown_head[] =
+    "# Settings\n"
+    "\n"
+    "<!-- Made by `make docs` from node/settings/table.c: change that, not this. -->\n"
+    "\n"
+    "Each setting is a flag (`--listen 0.0.0.0:8080` or `--listen=0.0.0.0:8080`), an environment\n"
+    "variable (`GRAPEVINE_LISTEN`; dashes become underscores) and a key of the YAML file that\n"
+    "`--config` names (`listen: 0.0.0.0:8080`). Flags win over the environment, the environment "
+    "over\n"
+    "the file. `grapevine --check-config` prints what is in effect and where each value comes "
+    "from.\n"
+    "\n"
+    "- Times need a unit: `500ms`, `4s`, `2m`, `1h`.\n"
+    "- Sizes: `64MiB` and `64M` are the same (powers of 1024), `64MB` counts in thousands.\n"
+    "- On or off: also `true`, `false`, `yes`, `no`; as flags `--replica-header` and\n"
+    "  `--no-replica-header`.\n"
+    "- Lists: repeat the flag, separate by commas, or write a YAML sequence. A list given by a\n"
+    "  stronger source replaces the whole list of a weaker one.\n"
+    "- An empty environment variable counts as not set.\n"
+    "\n"
+    "A bad setting stops the start with status 2 and one line that says what would be right.\n";
+
+static int markdown_values(const struct node_option *row, struct buf *out)
+{
+    if (row->type == NODE_TYPE_CHOICE) {
+        int err = 0;
+        for (unsigned i = 0; row->choices()[i] != NULL && err == 0; i++)
+            err = buf_printf(out, "%s`%s`", i == 0 ? "" : ", ", row->choices()[i]);
+        return err;
+    }
+    if (row->type == NODE_TYPE_BOOL)
+        return buf_append_cstr(out, "`on`, `off`");
+    bool number = row->type == NODE_TYPE_INTEGER || row->type == NODE_TYPE_MS ||
+                  row->type == NODE_TYPE_BYTES || row->type == NODE_TYPE_FLOAT;
+    if (!number)
+        return buf_append_cstr(out, row->unit);
+    if (row->max == 0)
+        return buf_append_cstr(out, "a whole number");
+    int err = node_option_number_format(row, row->min, out);
+    if (err == 0)
+        err = buf_append_cstr(out, " to ");
+    return err == 0 ? node_option_number_format(row, row->max, out) : err;
+}
+
+static int markdown_row(const struct node_option *row, struct buf *out)
+{
+    int err = buf_printf(out, "| `%s` | ", row->name);
+    if (err == 0 && row->fallback[0] != '\0')
+        err = buf_printf(out, "`%s`", row->fallback);
+    if (err == 0)
+        err = buf_append_cstr(out, " | ");
+    if (err == 0)
+        err = markdown_values(row, out);
+    if (err == 0)
+        err = buf_printf(out, " | %s.%s%s |\n", row->help, row->more != NULL ? " " : "",
+                         row->more != NULL ? row->more : "");
+    return err;
+}
+
+int node_options_markdown(struct buf *out)
+{
+    unsigned count;
+    const struct node_option *rows = node_option_table(&count);
+    int err = buf_append_cstr(out, markdown_head);
+    const char *group = "";
+    for (unsigned i = 0; i < count && err == 0; i++) {
+        if (strcmp(group, rows[i].group) != 0)
+            err = buf_printf(
+                out, "\n## %s\n\n| setting | default | values | meaning |\n|---|---|---|---|\n",
+                rows[i].group);
+        group = rows[i].group;
+        if (err == 0)
+            err = markdown_row(&rows[i], out);
+    }
+    return err;
+}

@@ -1,0 +1,40 @@
+/* Values of settings as text: reading by type, writing back, and saying what would be right.
+ * Used by options.c and options_print.c.
+ */
+#ifndef NODE_SETTINGS_VALUE_H
+#define NODE_SETTINGS_VALUE_H
+
+#include "node/settings/options.h"
+
+/* Reads `value` into the row's field of `o`; a list gains one entry. ERR_SYNTAX, ERR_RANGE,
+ * ERR_FULL (list) or ERR_NOMEM; the field is then unchanged. */
+int node_option_value_read(struct node_options *o, const struct node_option *row,
+                           struct slice value);
+
+/* Reads without storing. */
+int node_option_value_test(const struct node_option *row, struct slice value);
+
+/* "want a time from 100ms to 1h, such as 1s": what a value of this row must be. */
+int node_option_value_want(const struct node_option *row, struct slice value, struct buf *out);
+
+/* A number in the row's unit as text: "4s", "64MiB", "0.5". */
+int node_option_number_format(const struct node_option *row, double number, struct buf *out);
+
+/* "4s" or "64MiB" of an exact value. */
+int node_option_uint_format(enum node_option_type type, uint64_t value, struct buf *out);
+
+/* Whether it is one of on, true, yes (*out = true), off, false, no; any case. */
+bool node_option_bool_read(struct slice value, bool *out);
+
+/* The candidate nearest to `name` by edit distance, or NULL if none is near. Give candidates one
+ * by one; start with a zeroed struct but for `name`. */
+struct node_option_nearest {
+    struct slice name;
+    const char *best;
+    unsigned distance;
+};
+void node_option_nearest_offer(struct node_option_nearest *n, const char *candidate);
+
+void node_option_list_clear(struct node_strings *list);
+
+#endif

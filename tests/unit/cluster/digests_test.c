@@ -1,0 +1,119 @@
+#include "tests/lib/test.h"
+
+#include <stdio.h>
+
+#include "node/cluster/digests.h"
+
+#define CLASSES "\"registry\":\"01\",\"log\":\"02\",\"reports\":\"03\""
+
+static bool equal(const char *text)
+{
+    return node_digests_differ(slice_of_cstr(text)) == 0;
+}
+
+static void test_equal(void **state)
+{
+    (void)state;
+    assert_true(equal("{\"a\":{" CLASSES ",\"floor\":5,\"index\":[]}}"));
+    assert_true(equal("{\"a\":{" CLASSES ",\"floor\":5,\"index\":[{\"generation\":7,\"digest\":"
+                      "\"ab\"}]},\"b\":{\"index\":[{\"digest\":\"ab\",\"entries\":{\"x\":[1]},"
+                      "\"generation\":7}],\"more\":[{\"a\":\"b\"}]," CLASSES "}}"));
+}
+
+static void test_each_class_counts(void **state)
+{
+    (void)state;
+    static const char *const others[] = {
+        "\"registry\":\"09\",\"log\":\"02\",\"reports\":\"03\",\"index\":[]",
+        "\"registry\":\"01\",\"log\":\"09\",\"reports\":\"03\",\"index\":[]",
+        "\"registry\":\"01\",\"log\":\"02\",\"reports\":\"09\",\"index\":[]",
+        "\"registry\":\"01\",\"log\":\"02\",\"index\":[]",
+        "\"registry\":\"01\",\"log\":\"02\",\"reports\":\"03\"",
+        CLASSES ",\"index\":[{\"generation\":1,\"digest\":\"1\"}]", /* NOLINT: one text */
+        "\"error\":\"timeout\"",
+    };
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        char text[512];
+        (void)snprintf(text, sizeof text, "{\"a\":{" CLASSES ",\"index\":[]},\"b\":{%s}}",
+                       others[i]);
+        assert_false(equal(text));
+        (void)snprintf(text, sizeof text, "{\"b\":{%s},\"a\":{" CLASSES ",\"index\":[]}}",
+                       others[i]);
+        assert_false(equal(text));
+    }
+}
+
+static void test_what_differs_is_named(void **state)
+{
+    (void)state;
+    static const char format[] =
+        "{\"a\":{" CLASSES ",\"index\":[]},\"b\":{\"registry\":\"%s\",\"log\":\"02\","
+        "\"reports\":\"%s\",\"index\":[{\"generation\":4,\"digest\":\"%s\"}]}}";
+    char text[512];
+    (void)snprintf(text, sizeof text, format, "01", "03", "5");
+    assert_int_equal(node_digests_differ(slice_of_cstr(text)), 1 << NODE_DIGEST_INDEX);
+    (void)snprintf(text, sizeof text, format, "01", "04", "0");
+    assert_int_equal(node_digests_differ(slice_of_cstr(text)), 1 << NODE_DIGEST_REPORTS);
+    (void)snprintf(text, sizeof text, format, "x", "04", "0");
+    assert_int_equal(node_digests_differ(slice_of_cstr(text)),
+                     1 << NODE_DIGEST_REPORTS | 1 << NODE_DIGEST_REGISTRY);
+}
+
+/* A router that has heard of nobody yet holds the same as nobody. */
+static void test_who_joins_is_not_equal(void **state)
+{
+    (void)state;
+    static const char format[] = "{\"a\":{\"ready\":%s," CLASSES ",\"index\":[]},"
+                                 "\"b\":{" CLASSES ",\"index\":[],\"ready\":%s}}";
+    char text[512];
+    (void)snprintf(text, sizeof text, format, "true", "true");
+    assert_true(equal(text));
+    (void)snprintf(text, sizeof text, format, "true", "false");
+    assert_int_equal(node_digests_differ(slice_of_cstr(text)), NODE_DIGESTS_JOINING);
+    (void)snprintf(text, sizeof text, format, "false", "true");
+    assert_int_equal(node_digests_differ(slice_of_cstr(text)), NODE_DIGESTS_JOINING);
+}
+
+/* Below the greatest floor nobody is wrong; an empty generation may be listed or not. */
+static void test_floors(void **state)
+{
+    (void)state;
+    static const char format[] =
+        "{\"a\":{" CLASSES ",\"floor\":%d,\"index\":[{\"generation\":4,\"digest\":\"aa\"},"
+        "{\"generation\":5,\"digest\":\"bb\"},{\"generation\":6,\"digest\":\"000\"}]},"
+        "\"b\":{" CLASSES ",\"floor\":3,\"index\":[{\"generation\":5,\"digest\":\"bb\"}]}}";
+    char text[512];
+    (void)snprintf(text, sizeof text, format, 5);
+    assert_true(equal(text));
+    (void)snprintf(text, sizeof text, format, 4);
+    assert_false(equal(text));
+}
+
+static void test_what_is_no_such_thing(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"",
+                                        "{",
+                                        "{}",
+                                        "[]",
+                                        "7",
+                                        "{\"a\":1}",
+                                        "{\"a\":{\"log\":",
+                                        "{\"a\":{" CLASSES ",\"index\":[]}", /* NOLINT: one text */
+                                        "nonsense"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        assert_false(equal(texts[i]));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equal),
+        cmocka_unit_test(test_each_class_counts),
+        cmocka_unit_test(test_what_differs_is_named),
+        cmocka_unit_test(test_who_joins_is_not_equal),
+        cmocka_unit_test(test_floors),
+        cmocka_unit_test(test_what_is_no_such_thing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

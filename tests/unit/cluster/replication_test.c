@@ -1,0 +1,584 @@
+#include "node/cluster/replication.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "node/cluster/digests.h"
+#include "node/cluster/replication_internal.h" /* a jump of the clock is hard to time */
+#include "node/cluster/request.h"
+#include "node/route/affinity.h"
+#include "tests/lib/cluster_help.h"
+#include "tests/lib/test.h"
+
+/* --- what routers tell each other ------------------------------------------------------------ */
+
+static void turns_over_three_routers_find_the_cache(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 3, 4);
+    struct chain chain;
+    char first[64] = "";
+    for (unsigned turn = 0; turn < 9; turn++) {
+        cluster_prompt(&chain, 7, 4000 + 500 * turn);
+        struct node_decision d = cluster_choose(&c, turn % 3, &chain);
+        char name[64];
+        assert_true(slice_to_cstr(name_at(&c, turn % 3, d.replica), name, sizeof name));
+        if (turn == 0)
+            memcpy(first, name, sizeof first);
+        else
+            assert_true(d.cached_tokens > 3000 + 500 * (turn - 1));
+        assert_string_equal(name, first);
+        cluster_run(&c, 50 * MS);
+        cluster_finish(&c, turn % 3, d, &no_usage);
+        cluster_run(&c, 50 * MS);
+    }
+    assert_true(cluster_until(&c, 5 * S, cluster_agrees));
+    cluster_free(&c);
+}
+
+static void work_of_one_is_load_for_all(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 3, 2);
+    struct chain chain;
+    cluster_prompt(&chain, 1, 20000);
+    struct node_decision a = cluster_choose(&c, 0, &chain);
+    char busy[64];
+    assert_true(slice_to_cstr(name_at(&c, 0, a.replica), busy, sizeof busy));
+    cluster_run(&c, 20 * MS);
+    for (unsigned i = 1; i < 3; i++)
+        assert_true(number_of(&c, i, busy, "load", "prefill_tokens_of_others") == 20000);
+    /* Another prompt goes elsewhere, though this router has sent nothing there. */
+    cluster_prompt(&chain, 2, 20000);
+    struct node_decision b = cluster_choose(&c, 1, &chain);
+    assert_false(slice_equal(name_at(&c, 1, b.replica), slice_of_cstr(busy)));
+    cluster_finish(&c, 0, a, &no_usage);
+    cluster_finish(&c, 1, b, &no_usage);
+    cluster_run(&c, 20 * MS);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(number_of(&c, i, busy, "load", "requests_of_others") == 0);
+    cluster_free(&c);
+}
+
+static void the_load_of_a_killed_router_goes(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 3, 1);
+    struct chain chain;
+    cluster_prompt(&chain, 1, 20000);
+    (void)cluster_choose(&c, 2, &chain);
+    cluster_run(&c, 50 * MS);
+    assert_true(number_of(&c, 0, "replica-0:8000", "load", "requests_of_others") == 1);
+    cluster_kill(&c, 2);
+    cluster_run(&c, 3 * S);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(number_of(&c, i, "replica-0:8000", "load", "requests_of_others") == 0);
+        assert_int_equal(c.nodes[i].events[NODE_REPLICATION_MEMBER_DEAD], 1);
+        /* The load counts in a decision, not only in the table. */
+        cluster_prompt(&chain, 3, 4000);
+        struct node_decision d = cluster_choose(&c, i, &chain);
+        cluster_finish(&c, i, d, &no_usage);
+    }
+    /* Its observations stay. */
+    cluster_prompt(&chain, 1, 20000);
+    assert_true(cluster_choose(&c, 0, &chain).cached_tokens > 19000);
+    cluster_free(&c);
+}
+
+static void who_joins_knows_everything_when_it_is_ready(void **state)
+{
+    (void)state;
+    struct cluster c;
+    cluster_init(&c, 3, 2);
+    for (unsigned i = 0; i < 2; i++)
+        cluster_start(&c, i);
+    cluster_settle(&c);
+    for (unsigned i = 0; i < 2; i++)
+        (void)cluster_replica(&c, i, "replica-0:8000");
+    cluster_run(&c, 100 * MS);
+    struct chain chain;
+    for (unsigned s = 0; s < 10; s++) {
+        cluster_prompt(&chain, s, 8000);
+        cluster_finish(&c, s % 2, cluster_choose(&c, s % 2, &chain), &no_usage);
+        cluster_run(&c, 10 * MS);
+    }
+    (void)cluster_choose(&c, 0, &chain);
+    cluster_start(&c, 2);
+    assert_false(node_replication_ready(c.nodes[2].replication));
+    cluster_settle(&c);
+    /* It is configured with no replica: it has it from the others. */
+    int slot = node_router_replica_find(c.nodes[2].router, SLICE("replica-0:8000"));
+    assert_true(slot >= 0);
+    assert_true(node_router_replica_present(c.nodes[2].router, (unsigned)slot));
+    assert_true(c.nodes[2].has[slot]);
+    assert_true(number_of(&c, 2, "replica-0:8000", "load", "requests_of_others") == 1);
+    /* Not probed yet here, and up by the word of the others. */
+    for (unsigned s = 0; s < 10; s++) {
+        cluster_prompt(&chain, s, 8000);
+        struct node_decision d = cluster_choose(&c, 2, &chain);
+        assert_true(d.cached_tokens > 7000);
+        cluster_finish(&c, 2, d, &no_usage);
+    }
+    assert_int_equal(c.nodes[2].events[NODE_REPLICATION_READY], 1);
+    assert_true(cluster_until(&c, 5 * S, cluster_agrees));
+    cluster_free(&c);
+}
+
+static void the_first_of_all_is_ready_alone(void **state)
+{
+    (void)state;
+    struct cluster c;
+    cluster_init(&c, 3, 3);
+    /* Its seed is not there. */
+    cluster_start(&c, 1);
+    cluster_run(&c, 2500 * MS);
+    assert_false(node_replication_ready(c.nodes[1].replication));
+    cluster_run(&c, 1 * S);
+    assert_true(node_replication_ready(c.nodes[1].replication));
+    cluster_start(&c, 0);
+    cluster_start(&c, 2);
+    cluster_settle(&c);
+    cluster_free(&c);
+}
+
+static void who_start_together_need_not_wait_for_long(void **state)
+{
+    (void)state;
+    struct cluster c;
+    cluster_init(&c, 3, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        c.has_no_first = true;
+        cluster_start(&c, i);
+    }
+    cluster_run(&c, 2 * S);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(node_replication_ready(c.nodes[i].replication));
+    cluster_free(&c);
+}
+
+/* An answer that is not streamed tells nothing when its prefill is over. */
+static void prefill_of_whole_answers_is_told_as_over_in_time(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 2, 1);
+    struct chain chain;
+    cluster_prompt(&chain, 1, 5000); /* half a second */
+    struct node_request request = {.chain = &chain, .replica_wanted = -1, .answer_whole = true};
+    struct node_decision d;
+    assert_int_equal(node_router_choose(c.nodes[0].router, &request, NULL, cluster_ms(&c), &d), 0);
+    node_replication_run(c.nodes[0].replication, c.now_us);
+    cluster_run(&c, 400 * MS);
+    const char *name = "replica-0:8000";
+    assert_true(number_of(&c, 1, name, "load", "prefill_tokens_of_others") == 5000);
+    cluster_run(&c, 350 * MS);
+    assert_true(number_of(&c, 1, name, "load", "prefill_tokens_of_others") == 0);
+    assert_true(number_of(&c, 1, name, "load", "requests_of_others") == 1);
+    cluster_free(&c);
+}
+
+static void a_snapshot_that_breaks_off_is_taken_from_another(void **state)
+{
+    (void)state;
+    struct cluster c;
+    cluster_init(&c, 3, 4);
+    cluster_start(&c, 0);
+    cluster_start(&c, 1);
+    cluster_settle(&c);
+    /* Calls to router 0 fail: its packets arrive, connections do not. */
+    cluster_start(&c, 2);
+    for (unsigned i = 0; i < 4000 && !node_replication_ready(c.nodes[2].replication); i++) {
+        cluster_run(&c, 1 * MS);
+        for (unsigned k = 0; k < c.call_count; k++) {
+            if (c.calls[k].server == 0 && c.calls[k].kind == NODE_CALL_SNAPSHOT)
+                c.calls[k].server = CLUSTER_NODES_MAX - 1;
+        }
+    }
+    assert_true(node_replication_ready(c.nodes[2].replication));
+    cluster_free(&c);
+}
+
+/* Else each try would carry the whole state, and tries follow each other in milliseconds. */
+static void an_answer_that_is_given_up_is_hung_up(void **state)
+{
+    (void)state;
+    struct cluster c;
+    cluster_init(&c, 2, 4);
+    cluster_start(&c, 0);
+    cluster_settle(&c);
+    cluster_start(&c, 1);
+    struct node_replication *n = c.nodes[1].replication;
+    for (unsigned i = 0; i < 4000 && c.call_count == 0; i++)
+        cluster_run(&c, 100);
+    assert_int_equal(c.call_count, 1);
+    uint32_t id = c.calls[0].id;
+    assert_int_equal(c.calls[0].kind, NODE_CALL_SNAPSHOT);
+    struct slice not_ready = slice_of("\1\0\0\0\0\0\0\0", 8);
+    assert_int_equal(node_replication_answer(n, id, not_ready, c.now_us), ERR_CLOSED);
+    assert_int_equal(node_replication_answer(n, id, not_ready, c.now_us), ERR_CLOSED);
+    cluster_settle(&c); /* it asks again, and that one is taken to the end */
+    assert_int_equal(stat_of(&c, 1, "snapshots", "taken"), 1);
+    assert_int_equal(stat_of(&c, 1, "snapshots", "failed"), 0);
+    cluster_free(&c);
+}
+
+/* Its first half went into a state that is no more. */
+static void a_snapshot_does_not_outlive_a_clock_that_went_back(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 2, 1);
+    struct chain chain;
+    cluster_prompt(&chain, 1, 8000);
+    cluster_finish(&c, 0, cluster_choose(&c, 0, &chain), &no_usage);
+    cluster_run(&c, 2 * S);
+    struct node_replication *n = c.nodes[1].replication;
+    n->snapshot_of = gossip_node_id(c.nodes[0].name); /* for repair */
+    n->join_due_us = 0;
+    for (unsigned i = 0; i < 4000 && c.call_count == 0; i++)
+        cluster_run(&c, 100);
+    assert_int_equal(c.call_count, 1);
+    uint32_t id = c.calls[0].id;
+    while (c.calls[0].serve == NULL)
+        cluster_run(&c, 100);
+    node_join_again(n, c.now_us);
+    assert_int_equal(node_replication_answer(n, id, slice_of("\2", 1), c.now_us), ERR_CLOSED);
+    node_replication_answered(n, id, ERR_OK, c.now_us);
+    assert_false(node_replication_ready(n));
+    cluster_settle(&c);
+    assert_true(cluster_until(&c, 5 * S, cluster_agrees));
+    cluster_free(&c);
+}
+
+/* --- replicas -------------------------------------------------------------------------------- */
+
+/* --- restarts of engines --------------------------------------------------------------------- */
+
+/* --- what was learned ------------------------------------------------------------------------ */
+
+static void stored_responses_are_found_by_other_routers(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 3, 3);
+    struct node_affinity *a[3];
+    struct hash_secret secret;
+    hash_secret_from_seed(&secret, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(node_affinity_create(&a[i], &secret, 64), 0);
+        node_affinity_share(a[i], c.nodes[i].router);
+    }
+    int slot = node_router_replica_find(c.nodes[1].router, SLICE("replica-2:8000"));
+    node_affinity_put(a[1], SLICE("resp_42"), (unsigned)slot);
+    node_replication_run(c.nodes[1].replication, c.now_us);
+    cluster_run(&c, 50 * MS);
+    for (unsigned i = 0; i < 3; i++) {
+        int found = node_affinity_get(a[i], SLICE("resp_42"));
+        assert_true(found >= 0);
+        assert_slice_equal(name_at(&c, i, (unsigned)found), "replica-2:8000");
+        assert_int_equal(node_affinity_get(a[i], SLICE("resp_43")), -1);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        node_affinity_destroy(a[i]);
+    cluster_free(&c);
+}
+
+static void a_session_goes_to_the_same_replica_from_every_router(void **state)
+{
+    (void)state;
+    /* The policy has no state: its hashes are of names, under the secret of the cluster. */
+    struct node_router *r[2];
+    const char *names[] = {"a:1", "b:1", "c:1", "d:1"};
+    for (unsigned i = 0; i < 2; i++) {
+        struct node_router_config config = {.policy = "session",
+                                            .seed = i + 1,
+                                            .index_bytes = 4 << 20,
+                                            .generation_ms = 10000,
+                                            .ttl_ms = 600000,
+                                            .reuse_horizon_ms = 1000,
+                                            .cache_tokens = 1000,
+                                            .prefill_tokens_per_s = 1000,
+                                            .decode_step_ms = 20,
+                                            .bytes_per_token = 4,
+                                            .load_bound = 1.25};
+        hash_secret_from_seed(&config.secret, 5);
+        assert_int_equal(node_router_create(&r[i], &config), 0);
+        for (unsigned k = 0; k < 4; k++)
+            (void)node_router_replica_add(r[i], slice_of_cstr(names[i == 0 ? k : 3 - k]),
+                                          NODE_ENGINE_AUTO);
+    }
+    for (unsigned s = 0; s < 100; s++) {
+        char key[16];
+        int len = snprintf(key, sizeof key, "session-%u", s);
+        struct node_request request = {.session = slice_of(key, (size_t)len), .replica_wanted = -1};
+        struct node_decision d[2];
+        for (unsigned i = 0; i < 2; i++)
+            assert_int_equal(node_router_choose(r[i], &request, NULL, 1000, &d[i]), 0);
+        assert_true(slice_equal(node_router_replica_name(r[0], d[0].replica),
+                                node_router_replica_name(r[1], d[1].replica)));
+    }
+    for (unsigned i = 0; i < 2; i++)
+        node_router_destroy(r[i]);
+}
+
+/* --- anti-entropy and time -------------------------------------------------------------------- */
+
+static void what_a_partition_kept_apart_is_repaired(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 2, 1);
+    c.cut[0][1] = c.cut[1][0] = true;
+    cluster_run(&c, 5 * S);
+    for (unsigned s = 0; s < 10; s++) {
+        struct chain chain;
+        cluster_prompt(&chain, s, 8000);
+        cluster_finish(&c, s % 2, cluster_choose(&c, s % 2, &chain), &no_usage);
+        cluster_run(&c, 100 * MS);
+    }
+    assert_false(cluster_agrees(&c));
+    c.cut[0][1] = c.cut[1][0] = false;
+    cluster_settle(&c);
+    assert_true(cluster_until(&c, 30 * S, cluster_agrees));
+    for (unsigned s = 0; s < 10; s++)
+        assert_true(cached(&c, 1 - s % 2, s) > 7000);
+    cluster_free(&c);
+}
+
+/* More than a sketch can tell: both take snapshots. */
+static void what_is_far_apart_is_made_up_by_snapshots(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 3, 1);
+    for (unsigned i = 0; i < 2; i++)
+        c.cut[i][2] = c.cut[2][i] = true;
+    cluster_run(&c, 5 * S);
+    for (unsigned s = 0; s < 800; s++) {
+        struct chain chain;
+        unsigned node = s % 2 == 0 ? 0 : 2;
+        cluster_prompt(&chain, s, 100000);
+        cluster_finish(&c, node, cluster_choose(&c, node, &chain), &no_usage);
+        if (s % 50 == 0)
+            cluster_run(&c, 10 * MS);
+    }
+    memset(c.cut, 0, sizeof c.cut);
+    cluster_settle(&c);
+    assert_true(cluster_until(&c, 40 * S, cluster_agrees));
+    double too_many = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        too_many += stat_of(&c, i, "reconcile", "rounds_too_many");
+        assert_true(stat_of(&c, i, "snapshots", "taken") <= 2); /* a joiner's, and this one */
+    }
+    assert_true(too_many > 0);
+    cluster_free(&c);
+}
+
+static void losses_are_repaired(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 4, 4);
+    c.lose_every = 10;
+    struct chain chain;
+    for (unsigned s = 0; s < 400; s++) {
+        cluster_prompt(&chain, s % 50, 2000 + 100 * (s % 7));
+        struct node_decision d = cluster_choose(&c, s % 4, &chain);
+        cluster_run(&c, 5 * MS);
+        cluster_finish(&c, s % 4, d, &no_usage);
+    }
+    assert_true(cluster_until(&c, 20 * S, cluster_agrees));
+    c.lose_every = 0;
+    cluster_run(&c, 10 * S);
+    /* At rest rounds find nothing and cost two packets. */
+    double equal = stat_of(&c, 0, "reconcile", "rounds_equal");
+    cluster_run(&c, 5 * S);
+    assert_true(stat_of(&c, 0, "reconcile", "rounds_equal") >= equal + 3);
+    cluster_free(&c);
+}
+
+/* --- questions -------------------------------------------------------------------------------- */
+
+static char answers[1 << 16];
+
+static void on_answers(void *context, struct slice json)
+{
+    unsigned *count = context;
+    (*count)++;
+    assert_true(slice_to_cstr(json, answers, sizeof answers));
+}
+
+static void all_are_asked(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 3, 2);
+    say(&c, 1, 1);
+    assert_true(cluster_until(&c, 5 * S, cluster_agrees));
+    unsigned count = 0;
+    assert_int_equal(node_replication_ask(c.nodes[0].replication, NODE_CALL_DIGESTS,
+                                          slice_of("", 0), 2 * S, c.now_us, on_answers, &count),
+                     0);
+    cluster_run(&c, 100 * MS);
+    assert_int_equal(count, 1);
+    assert_int_equal(node_digests_differ(slice_of_cstr(answers)), 0);
+
+    struct chain chain;
+    cluster_prompt(&chain, 1, 8000);
+    struct node_request request = {.model = SLICE("m"), .chain = &chain, .replica_wanted = -1};
+    struct buf packed = {0};
+    assert_int_equal(node_request_pack(&request, &packed), 0);
+    assert_int_equal(node_replication_ask(c.nodes[2].replication, NODE_CALL_EXPLAIN,
+                                          buf_slice(&packed), 2 * S, c.now_us, on_answers, &count),
+                     0);
+    cluster_run(&c, 100 * MS);
+    assert_int_equal(count, 2);
+    json_t *root = json_loads(answers, 0, NULL);
+    assert_non_null(root);
+    const char *choice = NULL;
+    for (unsigned i = 0; i < 3; i++) {
+        const json_t *node = json_object_get(root, c.nodes[i].name);
+        const char *its = json_string_value(json_object_get(node, "choice"));
+        assert_non_null(its);
+        if (choice)
+            assert_string_equal(its, choice);
+        choice = its;
+    }
+    json_decref(root);
+    /* One that is silent costs the time limit, not the answer. */
+    cluster_kill(&c, 1);
+    assert_int_equal(node_replication_ask(c.nodes[0].replication, NODE_CALL_DIGESTS,
+                                          slice_of("", 0), 1 * S, c.now_us, on_answers, &count),
+                     0);
+    cluster_run(&c, 1100 * MS);
+    assert_int_equal(count, 3);
+    root = json_loads(answers, 0, NULL);
+    assert_non_null(json_object_get(json_object_get(root, "router-1"), "error"));
+    json_decref(root);
+    /* Nor does one that hangs, once it is known to be dead: its call stands open, and nothing
+     * comes. */
+    cluster_start(&c, 1);
+    cluster_settle(&c);
+    for (unsigned i = 0; i < 3; i++)
+        c.cut[i][1] = c.cut[1][i] = true;
+    assert_int_equal(node_replication_ask(c.nodes[0].replication, NODE_CALL_DIGESTS,
+                                          slice_of("", 0), 60 * S, c.now_us, on_answers, &count),
+                     0);
+    for (unsigned i = 0; i < c.call_count; i++) {
+        if (c.calls[i].server == 1)
+            c.calls[i].at_us += 60 * S;
+    }
+    cluster_run(&c, 200 * MS);
+    assert_int_equal(count, 3);
+    cluster_run(&c, 5 * S);
+    assert_int_equal(count, 4);
+    root = json_loads(answers, 0, NULL);
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(root, "router-1"), "error")),
+        err_text(ERR_UNREACHABLE));
+    json_decref(root);
+    struct buf lost = {0};
+    assert_int_equal(node_replication_not_asked_json(c.nodes[0].replication, c.now_us, &lost), 0);
+    assert_slice_equal(buf_slice(&lost), "{\"router-1\":\"dead\"}");
+    buf_free(&lost);
+    /* Bytes of no request. */
+    struct node_serve *serve;
+    assert_int_equal(node_replication_serve(c.nodes[0].replication, NODE_CALL_EXPLAIN,
+                                            slice_of("\xff\xff\xff", 3), cluster_ms(&c), &serve),
+                     ERR_SYNTAX);
+    assert_int_equal(
+        node_replication_serve(c.nodes[0].replication, 99, slice_of("", 0), cluster_ms(&c), &serve),
+        ERR_UNSUPPORTED);
+    buf_free(&packed);
+    cluster_free(&c);
+}
+
+static void requests_travel_whole(void **state)
+{
+    (void)state;
+    struct chain chain;
+    cluster_prompt(&chain, 3, 100000);
+    chain.token_ids = true;
+    struct node_request request = {.model = SLICE("model"),
+                                   .session = SLICE("s"),
+                                   .chain = &chain,
+                                   .body_bytes = 123456,
+                                   .output_tokens_max = 77,
+                                   .replica_wanted = 3,
+                                   .answer_whole = true};
+    struct buf packed = {0};
+    assert_int_equal(node_request_pack(&request, &packed), 0);
+    static struct node_request_copy copy;
+    assert_int_equal(node_request_unpack(&copy, buf_slice(&packed)), 0);
+    assert_slice_equal(copy.request.model, "model");
+    assert_slice_equal(copy.request.session, "s");
+    assert_int_equal(copy.request.body_bytes, 123456);
+    assert_int_equal(copy.request.output_tokens_max, 77);
+    assert_int_equal(copy.request.replica_wanted, -1); /* an index means nothing elsewhere */
+    assert_true(copy.request.answer_whole && copy.chain.token_ids);
+    assert_int_equal(copy.chain.length, chain.length);
+    for (unsigned i = 0; i < chain.length; i++)
+        assert_true(copy.chain.points[i].id == chain.points[i].id &&
+                    copy.chain.points[i].blocks == chain.points[i].blocks &&
+                    copy.chain.points[i].code == chain.points[i].code);
+    for (size_t len = 0; len < packed.len; len++)
+        assert_int_equal(node_request_unpack(&copy, slice_of(packed.at, len)), ERR_SYNTAX);
+    buf_free(&packed);
+}
+
+static void json_and_metrics_are_well_formed(void **state)
+{
+    (void)state;
+    struct cluster c;
+    start(&c, 3, 2);
+    say(&c, 0, 1);
+    cluster_run(&c, 3 * S);
+    struct buf text = {0};
+    assert_int_equal(node_replication_members_json(c.nodes[1].replication, c.now_us, &text), 0);
+    json_t *root = json_loadb(text.at, text.len, 0, NULL);
+    assert_int_equal(json_array_size(root), 3);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *m = json_array_get(root, i);
+        assert_string_equal(json_string_value(json_object_get(m, "state")), "alive");
+        assert_true(json_is_true(json_object_get(m, "ready")));
+        assert_int_equal(json_object_size(json_object_get(m, "vector")), 3);
+        assert_string_equal(json_string_value(json_object_get(m, "admin")), "127.0.0.1:9000");
+        assert_null(json_object_get(m, "mismatch"));
+    }
+    json_decref(root);
+    json_decref(stats(&c, 1));
+    buf_clear(&text);
+    assert_int_equal(node_replication_metrics(c.nodes[1].replication, c.now_us, &text), 0);
+    assert_true(text.len > 0 && text.at[text.len - 1] == '\n');
+    buf_free(&text);
+    cluster_free(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(turns_over_three_routers_find_the_cache),
+        cmocka_unit_test(work_of_one_is_load_for_all),
+        cmocka_unit_test(the_load_of_a_killed_router_goes),
+        cmocka_unit_test(who_joins_knows_everything_when_it_is_ready),
+        cmocka_unit_test(the_first_of_all_is_ready_alone),
+        cmocka_unit_test(who_start_together_need_not_wait_for_long),
+        cmocka_unit_test(prefill_of_whole_answers_is_told_as_over_in_time),
+        cmocka_unit_test(a_snapshot_that_breaks_off_is_taken_from_another),
+        cmocka_unit_test(an_answer_that_is_given_up_is_hung_up),
+        cmocka_unit_test(a_snapshot_does_not_outlive_a_clock_that_went_back),
+        cmocka_unit_test(stored_responses_are_found_by_other_routers),
+        cmocka_unit_test(a_session_goes_to_the_same_replica_from_every_router),
+        cmocka_unit_test(what_a_partition_kept_apart_is_repaired),
+        cmocka_unit_test(what_is_far_apart_is_made_up_by_snapshots),
+        cmocka_unit_test(losses_are_repaired),
+        cmocka_unit_test(all_are_asked),
+        cmocka_unit_test(requests_travel_whole),
+        cmocka_unit_test(json_and_metrics_are_well_formed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

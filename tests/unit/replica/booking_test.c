@@ -1,0 +1,252 @@
+#include "node/replica/booking.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/prng.h"
+#include "tests/lib/test.h"
+
+static struct node_booking book(struct node_bookings *p, struct node_load *l, uint32_t prefill,
+                                bool whole, uint64_t now_ms)
+{
+    struct node_work work = {.prefill_tokens = prefill,
+                             .prompt_tokens = prefill,
+                             .context_tokens = prefill + 100,
+                             .answer_whole = whole};
+    struct node_booking b;
+    assert_int_equal(node_bookings_open(p, l, &work, now_ms, &b), ERR_OK);
+    return b;
+}
+
+static void assert_near(double actual, double expected)
+{
+    if (fabs(actual - expected) > 1e-9)
+        fail_msg("%g is not %g", actual, expected);
+}
+
+static void the_queue_runs_down_with_time(void **state)
+{
+    (void)state;
+    struct node_bookings *p;
+    struct node_load l;
+    assert_int_equal(node_bookings_create(&p), ERR_OK);
+    node_load_init(&l);
+    assert_near(node_load_queue_s(p, &l, 1000, 0), 0);
+    struct node_booking a = book(p, &l, 2000, false, 1000);
+    struct node_booking b = book(p, &l, 3000, false, 1500);
+    assert_near(node_load_queue_s(p, &l, 1000, 1500), 4.5);
+    assert_near(node_load_queue_s(p, &l, 1000, 3000), 3);
+    /* The head takes longer than thought: what is behind it still has to be done. */
+    assert_near(node_load_queue_s(p, &l, 1000, 9000), 3);
+    assert_true(node_bookings_first_byte(p, &l, a, 9000));
+    assert_near(node_bookings_get(p, a)->prefill_s, 8);
+    assert_near(node_load_queue_s(p, &l, 1000, 10000), 2);
+    assert_true(node_bookings_first_byte(p, &l, b, 12000));
+    assert_near(node_bookings_get(p, b)->prefill_s, 3);
+    assert_near(node_load_queue_s(p, &l, 1000, 12000), 0);
+    (void)node_bookings_close(p, &l, a, 13000);
+    (void)node_bookings_close(p, &l, b, 13000);
+    assert_int_equal(l.requests + l.context_tokens + l.decoding_tokens, 0);
+    node_bookings_destroy(p);
+}
+
+static void one_that_overtakes_is_not_timed(void **state)
+{
+    (void)state;
+    struct node_bookings *p;
+    struct node_load l;
+    assert_int_equal(node_bookings_create(&p), ERR_OK);
+    node_load_init(&l);
+    struct node_booking a = book(p, &l, 2000, false, 0), b = book(p, &l, 10, false, 0);
+    assert_true(node_bookings_first_byte(p, &l, b, 100));
+    assert_true(node_bookings_get(p, b)->prefill_s < 0);
+    assert_false(node_bookings_first_byte(p, &l, b, 200));
+    assert_true(node_bookings_first_byte(p, &l, a, 2000));
+    assert_near(node_bookings_get(p, a)->prefill_s, 2);
+    (void)node_bookings_close(p, &l, a, 2000);
+    (void)node_bookings_close(p, &l, b, 2000);
+    node_bookings_destroy(p);
+}
+
+/* Their first byte comes with the end, so they leave the line when their time has passed. */
+static void answers_that_are_not_streamed_leave_by_themselves(void **state)
+{
+    (void)state;
+    struct node_bookings *p;
+    struct node_load l;
+    assert_int_equal(node_bookings_create(&p), ERR_OK);
+    node_load_init(&l);
+    struct node_booking a = book(p, &l, 1000, true, 0), b = book(p, &l, 1000, true, 100);
+    struct node_booking c = book(p, &l, 1000, false, 200);
+    node_load_advance(p, &l, 1000, 1500);
+    assert_int_equal(l.prefill_tokens, 2000);
+    assert_int_equal(l.decoding_tokens, 1100);
+    assert_near(node_load_queue_s(p, &l, 1000, 1500), 1.5);
+    node_load_advance(p, &l, 1000, 60000);
+    assert_int_equal(l.prefill_tokens, 1000); /* the streamed one waits for its first byte */
+    assert_true(node_bookings_first_byte(p, &l, a, 60000));
+    assert_true(node_bookings_get(p, a)->prefill_s < 0);
+    (void)node_bookings_close(p, &l, a, 60000);
+    (void)node_bookings_close(p, &l, b, 60000);
+    (void)node_bookings_close(p, &l, c, 60000);
+    assert_int_equal(l.prefill_tokens + l.decoding_tokens + l.context_tokens + l.requests, 0);
+
+    /* Advanced late: the next one did not begin before it came. */
+    struct node_booking d = book(p, &l, 1000, true, 100000), e = book(p, &l, 1000, true, 110000);
+    node_load_advance(p, &l, 1000, 110500);
+    assert_near(node_load_queue_s(p, &l, 1000, 110500), 0.5);
+    (void)node_bookings_close(p, &l, d, 110500);
+    (void)node_bookings_close(p, &l, e, 110500);
+    node_bookings_destroy(p);
+}
+
+static void others(struct node_load *l, uint64_t prefill, uint64_t decoding, uint64_t prefilled,
+                   uint64_t now_ms)
+{
+    struct node_remote_load remote = {
+        .prefill_tokens = prefill, .decoding_tokens = decoding, .prefilled_tokens = prefilled};
+    node_load_remote(l, &remote, now_ms);
+}
+
+/* Ours, another router's, ours, at 1,000 tokens a second. */
+static void others_prompts_in_between_are_counted(void **state)
+{
+    (void)state;
+    struct node_bookings *p;
+    struct node_load l;
+    assert_int_equal(node_bookings_create(&p), ERR_OK);
+    node_load_init(&l);
+    others(&l, 0, 0, 70000, 0);
+    struct node_booking a = book(p, &l, 2000, false, 0);
+    others(&l, 500, 0, 70000, 100);
+    struct node_booking b = book(p, &l, 1000, false, 200);
+    assert_true(node_bookings_first_byte(p, &l, a, 2000));
+    assert_near(node_bookings_get(p, a)->prefill_s, 2);
+    assert_near(node_bookings_get(p, a)->prefill_beside, 0);
+    others(&l, 0, 700, 70500, 2500);
+    assert_true(node_bookings_first_byte(p, &l, b, 3500));
+    assert_near(node_bookings_get(p, b)->prefill_s, 1.5);
+    assert_near(node_bookings_get(p, b)->prefill_beside, 500);
+    /* What b's stream goes through: 2,100 tokens of a, 1,100 of its own and 700 of the others for
+     * a second, and then 1,000 tokens of prefill of theirs. */
+    others(&l, 1000, 0, 70500, 4500);
+    others(&l, 0, 0, 71500, 5500);
+    struct node_booking_entry e = *node_bookings_close(p, &l, b, 5500);
+    assert_near(l.decoding_area - e.area_at_first_byte, 2 * 3200 + 700);
+    assert_near(l.prefilled_tokens - e.prefilled_at_first_byte, 1000);
+    (void)node_bookings_close(p, &l, a, 5500);
+    node_bookings_destroy(p);
+}
+
+/* Another's prompt is under way when ours comes: nobody knows how much of it is done. */
+static void what_waits_for_others_is_not_timed(void **state)
+{
+    (void)state;
+    struct node_bookings *p;
+    struct node_load l;
+    assert_int_equal(node_bookings_create(&p), ERR_OK);
+    node_load_init(&l);
+    others(&l, 3000, 0, 0, 0);
+    struct node_booking a = book(p, &l, 1000, false, 1000), b = book(p, &l, 1000, false, 1000);
+    others(&l, 0, 0, 3000, 3000);
+    assert_true(node_bookings_first_byte(p, &l, a, 4000));
+    assert_true(node_bookings_get(p, a)->prefill_s < 0);
+    assert_true(node_bookings_first_byte(p, &l, b, 5000)); /* but the next one is */
+    assert_near(node_bookings_get(p, b)->prefill_s, 1);
+    assert_near(node_bookings_get(p, b)->prefill_beside, 0);
+    others(&l, 0, 0, 5, 6000); /* a new count */
+    assert_near(l.prefilled_tokens, 5000);
+    (void)node_bookings_close(p, &l, a, 6000);
+    (void)node_bookings_close(p, &l, b, 6000);
+    node_bookings_destroy(p);
+}
+
+static void a_full_pool_says_so(void **state)
+{
+    (void)state;
+    struct node_bookings *p;
+    struct node_load l;
+    assert_int_equal(node_bookings_create(&p), ERR_OK);
+    node_load_init(&l);
+    struct node_booking b, first = book(p, &l, 1, false, 0);
+    for (unsigned i = 1; i < NODE_BOOKINGS_MAX; i++)
+        (void)book(p, &l, 1, false, 0);
+    struct node_work work = {.prefill_tokens = 1};
+    assert_int_equal(node_bookings_open(p, &l, &work, 0, &b), ERR_FULL);
+    assert_int_equal(l.requests, NODE_BOOKINGS_MAX);
+    (void)node_bookings_close(p, &l, first, 0);
+    assert_int_equal(node_bookings_open(p, &l, &work, 0, &b), ERR_OK);
+    assert_true(b.slot == first.slot && b.stamp != first.stamp);
+    node_bookings_destroy(p);
+}
+
+/* Random lives, in any order: loads always add up, and end at exactly nothing. */
+static void loads_return_to_zero(void **state)
+{
+    (void)state;
+    enum { REPLICAS = 5, OPEN_MAX = 40, STEPS = 20000 };
+    struct node_bookings *p;
+    struct node_load loads[REPLICAS];
+    const struct node_load *pointers[REPLICAS];
+    struct {
+        struct node_booking b;
+        unsigned replica;
+    } open[OPEN_MAX];
+    unsigned count = 0;
+    struct prng prng;
+    prng_seed(&prng, 42);
+    assert_int_equal(node_bookings_create(&p), ERR_OK);
+    for (unsigned k = 0; k < REPLICAS; k++) {
+        node_load_init(&loads[k]);
+        pointers[k] = &loads[k];
+    }
+    uint64_t now = 0;
+    for (unsigned i = 0; i < STEPS || count > 0; i++) {
+        now += prng_below(&prng, 50);
+        uint64_t what = prng_below(&prng, 5);
+        if (what == 0 && count < OPEN_MAX && i < STEPS) {
+            unsigned k = (unsigned)prng_below(&prng, REPLICAS);
+            struct node_work work = {.replica = k,
+                                     .prefill_tokens = (uint32_t)prng_below(&prng, 1000),
+                                     .context_tokens = (uint32_t)prng_below(&prng, 5000),
+                                     .answer_whole = prng_below(&prng, 2) != 0};
+            assert_int_equal(node_bookings_open(p, &loads[k], &work, now, &open[count].b), ERR_OK);
+            open[count++].replica = k;
+        } else if (what <= 2 && count > 0) {
+            unsigned at = (unsigned)prng_below(&prng, count);
+            (void)node_bookings_first_byte(p, &loads[open[at].replica], open[at].b, now);
+        } else if (what == 3 && count > 0) {
+            unsigned at = (unsigned)prng_below(&prng, count);
+            (void)node_bookings_close(p, &loads[open[at].replica], open[at].b, now);
+            open[at] = open[--count];
+        } else {
+            node_load_advance(p, &loads[prng_below(&prng, REPLICAS)], 2000, now);
+        }
+        if (i % 7 == 0)
+            node_bookings_check(p, pointers, REPLICAS);
+    }
+    for (unsigned k = 0; k < REPLICAS; k++) {
+        assert_int_equal(loads[k].requests, 0);
+        assert_int_equal(loads[k].prefill_tokens, 0);
+        assert_int_equal(loads[k].context_tokens, 0);
+        assert_int_equal(loads[k].decoding_tokens, 0);
+        assert_int_equal(loads[k].head, NODE_BOOKING_NONE);
+    }
+    node_bookings_check(p, pointers, REPLICAS);
+    node_bookings_destroy(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_queue_runs_down_with_time),
+        cmocka_unit_test(one_that_overtakes_is_not_timed),
+        cmocka_unit_test(answers_that_are_not_streamed_leave_by_themselves),
+        cmocka_unit_test(others_prompts_in_between_are_counted),
+        cmocka_unit_test(what_waits_for_others_is_not_timed),
+        cmocka_unit_test(a_full_pool_says_so),
+        cmocka_unit_test(loads_return_to_zero),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,130 @@
+#include "base/check.h"
+#include "base/err.h"
+#include "node/replica/engine_json.h"
+#include "tests/lib/test.h"
+
+struct seen {
+    unsigned count;
+    char ids[8][64];
+    char objects[8][256];
+};
+
+static int see(void *context, struct slice id, struct slice object)
+{
+    struct seen *s = context;
+    assert_true(slice_to_cstr(id, s->ids[s->count], sizeof s->ids[0]));
+    assert_true(slice_to_cstr(object, s->objects[s->count], sizeof s->objects[0]));
+    s->count++;
+    return 0;
+}
+
+static void every_model_with_its_whole_object(void **state)
+{
+    (void)state;
+    struct seen s = {0};
+    struct slice json = SLICE(
+        "{\"object\":\"list\",\"data\":[{\"id\":\"tiny\",\"permission\":[{\"id\":\"modelperm-1\"}],"
+        "\"parent\":null}, {\"owned_by\":\"vllm\",\"id\":\"sql\\u002dlora\"}]}");
+    assert_int_equal(node_models_parse(json, see, &s), 0);
+    assert_int_equal(s.count, 2);
+    assert_string_equal(s.ids[0], "tiny"); /* and not the id of its permission */
+    assert_string_equal(
+        s.objects[0],
+        "{\"id\":\"tiny\",\"permission\":[{\"id\":\"modelperm-1\"}],\"parent\":null}");
+    assert_string_equal(s.ids[1], "sql-lora");
+}
+
+static void what_is_no_list_is_refused(void **state)
+{
+    (void)state;
+    struct seen s = {0};
+    assert_int_equal(node_models_parse(SLICE("{\"data\":{}}"), see, &s), ERR_SYNTAX);
+    assert_int_equal(node_models_parse(SLICE("[]"), see, &s), ERR_SYNTAX);
+    assert_int_equal(node_models_parse(SLICE(""), see, &s), ERR_SYNTAX);
+    assert_int_equal(node_models_parse(SLICE("{\"data\":[{\"id\":\"a\"}]"), see, &s), ERR_SYNTAX);
+    /* Cut anywhere, as by an engine that dies: this once ended the router. */
+    struct slice whole = SLICE("{\"data\":[{\"id\":\"a\\u00e9\",\"owned_by\":\"vllm\"}]}");
+    struct node_scrape scrape;
+    for (size_t len = 0; len < whole.len; len++) {
+        s.count = 0;
+        assert_int_equal(node_models_parse(slice_of(whole.at, len), see, &s), ERR_SYNTAX);
+        assert_int_equal(node_server_info_parse(slice_of(whole.at, len), &scrape), ERR_SYNTAX);
+        assert_false(node_error_model_unknown(slice_of(whole.at, len)));
+        assert_int_equal(node_models_owner(slice_of(whole.at, len)), NODE_ENGINE_AUTO);
+    }
+    s.count = 0;
+    assert_int_equal(node_models_parse(SLICE("{\"data\":[{\"id\":7},{},1]}"), see, &s), 0);
+    assert_int_equal(s.count, 0);
+}
+
+static void the_owner_tells_the_engine(void **state)
+{
+    (void)state;
+    assert_int_equal(node_models_owner(SLICE("{\"id\":\"m\",\"owned_by\":\"vllm\"}")),
+                     NODE_ENGINE_VLLM);
+    assert_int_equal(node_models_owner(SLICE("{\"owned_by\":\"sglang\",\"id\":\"m\"}")),
+                     NODE_ENGINE_SGLANG);
+    assert_int_equal(node_models_owner(SLICE("{\"id\":\"vllm\",\"owned_by\":\"openai\"}")),
+                     NODE_ENGINE_AUTO);
+    assert_int_equal(node_models_owner(SLICE("{\"permission\":[{\"owned_by\":\"vllm\"}]}")),
+                     NODE_ENGINE_AUTO);
+    assert_int_equal(node_models_owner(SLICE("{\"owned_by\":")), NODE_ENGINE_AUTO);
+}
+
+/* Bodies of 404 as real engines send them. */
+static void a_404_says_what_is_unknown(void **state)
+{
+    (void)state;
+    static const char *const unknown[] = {
+        "{\"error\":{\"message\":\"The model `nope` does not exist. Valid aliases: tiny.\","
+        "\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}",
+        "{\"object\":\"error\",\"message\":\"The model `nope` does not exist.\","
+        "\"type\":\"NotFoundError\",\"param\":null,\"code\":404}",
+        "{\"type\":\"error\",\"error\":{\"type\":\"NotFoundError\",\"message\":"
+        "\"The model `nope` does not exist.\"}}",
+        "{\"error\":{\"message\":\"No such thing\",\"code\":\"model_not_found\"}}",
+        "{\"error\":{\"message\":\"model \\\"nope\\\" not found, try pulling it first\"}}",
+    };
+    static const char *const other[] = {
+        "{\"detail\":\"Not Found\"}",
+        "{\"error\":{\"message\":\"Response 'resp_1' not found.\",\"param\":\"response_id\"}}",
+        "{\"error\":{\"message\":\"The model is busy\"}}",
+        "{\"error\":{\"param\":\"model\"}", /* cut */
+        "The model `nope` does not exist.",
+        "",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(unknown); i++)
+        assert_true(node_error_model_unknown(slice_of_cstr(unknown[i])));
+    for (size_t i = 0; i < ARRAY_LEN(other); i++)
+        assert_false(node_error_model_unknown(slice_of_cstr(other[i])));
+    char long_one[1024] = "{\"error\":{\"message\":\"The model `";
+    memset(long_one + strlen(long_one), 'x', 600);
+    (void)strcat(long_one, "` does not exist.\",\"param\":\"model\"}}");
+    assert_true(node_error_model_unknown(slice_of_cstr(long_one)));
+}
+
+static void server_info_tells_the_cache(void **state)
+{
+    (void)state;
+    struct node_scrape s;
+    assert_int_equal(
+        node_server_info_parse(SLICE("{\"max_total_num_tokens\":123456,\"page_size\":1,"
+                                     "\"internal_states\":[{\"page_size\":9}]}"),
+                               &s),
+        0);
+    assert_true(s.cache_tokens == 123456 && s.block_tokens == 1 && s.running == -1);
+    assert_int_equal(node_server_info_parse(SLICE("{}"), &s), ERR_NOT_FOUND);
+    assert_int_equal(node_server_info_parse(SLICE("{"), &s), ERR_SYNTAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_model_with_its_whole_object),
+        cmocka_unit_test(what_is_no_list_is_refused),
+        cmocka_unit_test(the_owner_tells_the_engine),
+        cmocka_unit_test(a_404_says_what_is_unknown),
+        cmocka_unit_test(server_info_tells_the_cache),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

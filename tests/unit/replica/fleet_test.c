@@ -1,0 +1,314 @@
+/* Which of several engines get the work while routers learn how fast they are (fleet.h): real
+ * routers that share what they know, engines in virtual time. */
+#include "node/replica/fleet.h"
+
+#include <math.h>
+
+#include "base/check.h"
+#include "base/checkpoint.h"
+#include "base/err.h"
+#include "node/route/router_internal.h"
+#include "tests/lib/linked.h"
+#include "tests/lib/test.h"
+
+enum { ENGINES_MAX = 4, CLIENTS_MAX = 8, PROMPT_TOKENS = 1200, OUTPUT = 32 };
+
+static const double step_s = 0.010;
+
+/* First come, first served; what was computed is decoded at a steady pace. */
+struct engine {
+    double tokens_per_s;
+    unsigned slow_answers; /* so many more answers begin */
+    double slow_ms;        /* this much later */
+    double free_ms;        /* when its line is empty */
+    unsigned served;
+};
+
+struct client {
+    struct node_router *r; /* asks this one, and another the next time */
+    struct node_decision d;
+    bool began;
+    double first_ms, end_ms;
+};
+
+struct service {
+    struct linked *routers;
+    struct engine engines[ENGINES_MAX];
+    struct client clients[CLIENTS_MAX];
+    unsigned router_count, client_count;
+    uint64_t now_ms, sent;
+};
+
+static void start(struct service *s, unsigned routers, unsigned engines, unsigned clients,
+                  double prior)
+{
+    *s = (struct service){.router_count = routers, .client_count = clients};
+    struct linked_config config = {.routers = routers, .shared = true, .delay_s = 0.0005};
+    config.router = (struct node_router_config){
+        .policy = "cache_aware",
+        .seed = 1,
+        .index_bytes = 16 << 20,
+        .generation_ms = 15000,
+        .ttl_ms = 3600000,
+        .displaced_weight = 6,
+        .decode_weight = 0.25,
+        .reuse_horizon_ms = 120000,
+        .near_tie = 0.02,
+        .cache_tokens = 400000,
+        .prefill_tokens_per_s = 10000 * prior,
+        .decode_step_ms = 20 / prior,
+        .bytes_per_token = 4,
+        .load_bound = 1.25,
+    };
+    hash_secret_from_seed(&config.router.secret, 1);
+    linked_create(&s->routers, &config);
+    s->now_ms = (uint64_t)(linked_start_s(s->routers) * 1000) + 1;
+    for (unsigned i = 0; i < routers * engines; i++) {
+        struct node_router *r = linked_router(s->routers, i / engines);
+        char name[] = {'e', (char)('0' + i % engines)};
+        assert_int_equal(node_router_replica_add(r, slice_of(name, sizeof name), NODE_ENGINE_VLLM),
+                         i % engines);
+        node_router_probed(r, i % engines, true, false, s->now_ms);
+        linked_news(s->routers, i / engines);
+    }
+    for (unsigned k = 0; k < engines; k++)
+        s->engines[k].tokens_per_s = 10000;
+}
+
+/* A prompt that nobody has seen. */
+static void send(struct service *s, struct client *c)
+{
+    static struct chain chain;
+    chain = (struct chain){.bytes = PROMPT_TOKENS * 4};
+    s->sent++;
+    for (unsigned i = 0; checkpoint_blocks(i) * 256ull <= chain.bytes; i++)
+        chain.points[chain.length++] = (struct chain_point){.id = hash_mix(s->sent * 1000003 + i),
+                                                            .blocks = checkpoint_blocks(i),
+                                                            .code = checkpoint_code(i)};
+    struct node_request request = {
+        .chain = &chain, .body_bytes = chain.bytes, .replica_wanted = -1};
+    unsigned number = (unsigned)(s->sent % s->router_count);
+    c->r = linked_router(s->routers, number);
+    assert_int_equal(node_router_choose(c->r, &request, NULL, s->now_ms, &c->d), ERR_OK);
+    linked_news(s->routers, number);
+    struct engine *e = &s->engines[c->d.replica];
+    e->served++;
+    e->free_ms = fmax(e->free_ms, (double)s->now_ms) + PROMPT_TOKENS / e->tokens_per_s * 1000;
+    if (e->slow_answers > 0) {
+        e->slow_answers--;
+        e->free_ms += e->slow_ms;
+    }
+    c->began = false;
+    c->first_ms = e->free_ms;
+    c->end_ms = c->first_ms + (OUTPUT - 1) * step_s * 1000;
+}
+
+static void serve(struct service *s, struct client *c)
+{
+    if (s->sent < s->client_count || c->end_ms == 0)
+        return send(s, c);
+    if (!c->began && (double)s->now_ms >= c->first_ms) {
+        c->began = true;
+        node_router_first_byte(c->r, c->d.booking, s->now_ms);
+    }
+    if ((double)s->now_ms < c->end_ms)
+        return;
+    struct node_usage usage = {PROMPT_TOKENS, 0, OUTPUT};
+    node_router_finish(c->r, c->d.booking, NODE_OUTCOME_OK, &usage, s->now_ms);
+    send(s, c);
+}
+
+/* All clients ask one thing after the other, until so many more were sent. */
+static void run(struct service *s, unsigned requests)
+{
+    uint64_t end = s->sent + requests;
+    while (s->sent < end) {
+        s->now_ms++;
+        linked_run(s->routers, (double)s->now_ms / 1000);
+        for (unsigned i = 0; i < s->router_count && s->now_ms % 1000 == 0; i++)
+            node_router_tick(linked_router(s->routers, i), s->now_ms);
+        for (unsigned i = 0; i < s->client_count && s->sent < end; i++)
+            serve(s, &s->clients[i]);
+    }
+}
+
+/* The engine's share of so many more requests. */
+static double share(struct service *s, unsigned engine, unsigned requests)
+{
+    unsigned before = s->engines[engine].served;
+    run(s, requests);
+    return (s->engines[engine].served - before) / (double)requests;
+}
+
+static void assert_between(double value, double least, double most)
+{
+    if (!(value >= least && value <= most))
+        fail_msg("%g is not between %g and %g", value, least, most);
+}
+
+static const struct node_replica *believed(const struct service *s, unsigned engine)
+{
+    struct node_router *r = linked_router(s->routers, 0);
+    node_router_fleet_believe(r, s->now_ms);
+    return &r->replicas[engine];
+}
+
+static const unsigned clients[] = {1, 2, 4};
+
+/* Every engine's first answer is slow. It was judged by that one for ever: the other had all the
+ * work, so it could never show that it is as fast. */
+static void a_slow_first_answer_starves_no_replica(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < ARRAY_LEN(clients); i++) {
+        for (unsigned slow = 1; slow <= 2; slow++) {
+            struct service s;
+            start(&s, 1, 2, clients[i], 1);
+            s.engines[0].slow_answers = slow;
+            s.engines[0].slow_ms = 2000;
+            run(&s, 10);
+            assert_between(share(&s, 0, 60), 0.35, 0.65);
+            linked_destroy(s.routers);
+        }
+    }
+}
+
+static void a_prior_that_is_far_off_starves_no_replica(void **state)
+{
+    (void)state;
+    static const double priors[] = {1 / 30.0, 30};
+    for (unsigned p = 0; p < ARRAY_LEN(priors); p++) {
+        for (unsigned i = 0; i < ARRAY_LEN(clients); i++) {
+            struct service s;
+            start(&s, 1, 2, clients[i], priors[p]);
+            run(&s, 10);
+            assert_between(share(&s, 0, 60), 0.35, 0.65);
+            for (unsigned k = 0; k < 2; k++) {
+                assert_between(believed(&s, k)->tokens_per_s, 8000, 12500);
+                assert_between(believed(&s, k)->step_base_s, 0.5 * step_s, 1.5 * step_s);
+            }
+            linked_destroy(s.routers);
+        }
+    }
+}
+
+/* Each router sees a part of the samples, and the others' figures. */
+static void several_routers_starve_no_replica_either(void **state)
+{
+    (void)state;
+    static const double priors[] = {1 / 30.0, 1, 30};
+    for (unsigned p = 0; p < ARRAY_LEN(priors); p++) {
+        struct service s;
+        start(&s, 4, 4, 8, priors[p]);
+        s.engines[0].slow_answers = 2;
+        s.engines[0].slow_ms = 2000;
+        run(&s, 40);
+        unsigned before[4];
+        for (unsigned k = 0; k < 4; k++)
+            before[k] = s.engines[k].served;
+        run(&s, 400);
+        for (unsigned k = 0; k < 4; k++)
+            assert_between(s.engines[k].served - before[k], 60, 140);
+        linked_destroy(s.routers);
+    }
+}
+
+/* Another machine, or a cache of another kind: what is really slower gets less. */
+static void a_slower_engine_is_known_after_a_few_answers(void **state)
+{
+    (void)state;
+    struct service s;
+    start(&s, 1, 4, 4, 1);
+    s.engines[0].tokens_per_s = 2000;
+    run(&s, 40);
+    assert_between(believed(&s, 0)->tokens_per_s, 1800, 2200);
+    assert_between(believed(&s, 1)->tokens_per_s, 9000, 11000);
+    assert_between(share(&s, 0, 200), 0, 0.1);
+    linked_destroy(s.routers);
+}
+
+/* It was slow for a while: a co-tenant, a throttled card. Nobody tells that this is over. */
+static void an_engine_that_was_judged_slow_is_tried_again(void **state)
+{
+    (void)state;
+    struct service s;
+    start(&s, 1, 2, 1, 1);
+    s.engines[0].tokens_per_s = 500;
+    run(&s, 60);
+    assert_between(share(&s, 0, 20), 0, 0.05);
+    s.engines[0].tokens_per_s = 10000;
+    uint64_t before_ms = s.now_ms;
+    while (share(&s, 0, 40) < 0.35)
+        assert_true(s.now_ms < before_ms + 60 * 1000);
+    linked_destroy(s.routers);
+}
+
+/* A new pod is believed to be like the fleet at once, not like the defaults for a while: those may
+ * be far too fast, and all would run there. */
+static void a_new_replica_is_like_the_fleet_at_once(void **state)
+{
+    (void)state;
+    struct service s;
+    start(&s, 1, 2, 1, 30);
+    run(&s, 20);
+    struct node_router *r = linked_router(s.routers, 0);
+    assert_int_equal(node_router_replica_add(r, SLICE("new"), NODE_ENGINE_VLLM), 2);
+    node_router_probed(r, 2, true, false, s.now_ms);
+    s.engines[2].tokens_per_s = 10000;
+    s.now_ms += 20;
+    send(&s, &s.clients[1]);
+    assert_between(r->replicas[2].tokens_per_s, 8000, 12500);
+    linked_destroy(s.routers);
+}
+
+static void one_stall_among_many_answers_moves_little(void **state)
+{
+    (void)state;
+    struct service s;
+    start(&s, 1, 1, 1, 1);
+    run(&s, 40);
+    s.engines[0].slow_answers = 1;
+    s.engines[0].slow_ms = 60000;
+    run(&s, 3);
+    assert_between(believed(&s, 0)->tokens_per_s, 8500, 11000);
+    linked_destroy(s.routers);
+}
+
+static void beliefs_are_the_same_whatever_order_replicas_stand_in(void **state)
+{
+    (void)state;
+    static const double rates[] = {9000, 500, 10000, 11000, 10500, 9500};
+    struct node_replica_config config = {
+        .prefill_tokens_per_s = 10000, .decode_step_ms = 20, .bytes_per_token = 4};
+    static struct node_replica replicas[6];
+    struct node_vote scratch[7];
+    for (unsigned turn = 0; turn < 6; turn++) {
+        for (unsigned i = 0; i < 6; i++) {
+            struct node_replica *k = &replicas[(i + turn) % 6];
+            node_replica_init(k, SLICE("r"), NODE_ENGINE_VLLM, i, &config);
+            for (unsigned n = 0; n < 20; n++)
+                assert_true(node_replica_rate_add(k, rates[i], 1, 1000));
+        }
+        node_fleet_believe(replicas, 6, &config, scratch, 1000);
+        for (unsigned i = 0; i < 6; i++) {
+            double expected = i == 1 ? 500 : 10000;
+            assert_between(replicas[(i + turn) % 6].tokens_per_s, expected * 0.999,
+                           expected * 1.001);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_slow_first_answer_starves_no_replica),
+        cmocka_unit_test(a_prior_that_is_far_off_starves_no_replica),
+        cmocka_unit_test(several_routers_starve_no_replica_either),
+        cmocka_unit_test(a_slower_engine_is_known_after_a_few_answers),
+        cmocka_unit_test(an_engine_that_was_judged_slow_is_tried_again),
+        cmocka_unit_test(a_new_replica_is_like_the_fleet_at_once),
+        cmocka_unit_test(one_stall_among_many_answers_moves_little),
+        cmocka_unit_test(beliefs_are_the_same_whatever_order_replicas_stand_in),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,185 @@
+#include "node/replica/learn.h"
+
+#include <math.h>
+
+#include "base/prng.h"
+#include "tests/lib/test.h"
+
+static void assert_near(double actual, double expected, double share)
+{
+    if (fabs(actual - expected) > share * fabs(expected))
+        fail_msg("%g is not near %g", actual, expected);
+}
+
+static void ratio_starts_at_its_prior(void **state)
+{
+    (void)state;
+    struct node_ratio r = node_ratio_of(10000, 0.5, 20);
+    assert_near(node_ratio_value(&r), 10000, 1e-12);
+}
+
+static void ratio_weighs_samples_by_their_size(void **state)
+{
+    (void)state;
+    struct node_ratio r = node_ratio_of(10, 1, 1000);
+    node_ratio_add(&r, 180, 9, 100); /* 20 a unit, nine units against one of the prior */
+    assert_near(node_ratio_value(&r), 19, 1e-12);
+}
+
+static void ratio_follows_a_change_from_far_away(void **state)
+{
+    (void)state;
+    struct node_ratio r = node_ratio_of(10000, 0.5, 20);
+    for (int i = 0; i < 60; i++)
+        node_ratio_add(&r, 1200, 1.5, 4); /* 800 tokens a second */
+    assert_near(node_ratio_value(&r), 800, 0.05);
+    for (int i = 0; i < 400; i++)
+        node_ratio_add(&r, 30000, 1, 4);
+    assert_near(node_ratio_value(&r), 30000, 0.01);
+}
+
+static void ratio_is_not_moved_by_one_absurd_sample(void **state)
+{
+    (void)state;
+    struct node_ratio r = node_ratio_of(10000, 20, 20);
+    node_ratio_add(&r, 1e12, 1, 4);
+    assert_true(node_ratio_value(&r) < 11500);
+    node_ratio_add(&r, 0, 1, 4);
+    assert_true(node_ratio_value(&r) > 9000);
+    double before = node_ratio_value(&r);
+    node_ratio_add(&r, 5, 0, 4);
+    node_ratio_add(&r, 5, -1, 4);
+    node_ratio_add(&r, NAN, 1, 4);
+    assert_true(node_ratio_value(&r) == before);
+}
+
+static void the_upper_median_is_the_faster_of_two(void **state)
+{
+    (void)state;
+    struct node_vote two[] = {{600, 1}, {10000, 1}};
+    assert_true(node_votes_median(two, 2) == 10000);
+    struct node_vote weighed[] = {{5, 1}, {3, 2.5}, {9, 1}};
+    assert_true(node_votes_median(weighed, 3) == 3);
+    struct node_vote none[] = {{5, 0}};
+    assert_true(node_votes_median(none, 1) == 0);
+    assert_true(node_votes_median(NULL, 0) == 0);
+}
+
+static void speed_has_no_prior_and_heeds_no_stall(void **state)
+{
+    (void)state;
+    struct node_speed s = {0};
+    node_speed_add(&s, 0, 0);
+    node_speed_add(&s, -1, 0);
+    node_speed_add(&s, NAN, 0);
+    assert_true(s.samples == 0 && s.value == 0);
+    static const double samples[] = {600, 10000, 11000, 0.5, 9000};
+    for (unsigned i = 0; i < 5; i++)
+        node_speed_add(&s, samples[i], 1000 + i);
+    assert_near(s.value, 9000, 1e-6);
+    for (unsigned i = 0; i < 50; i++)
+        node_speed_add(&s, 10000, 2000);
+    node_speed_add(&s, 1, 2000);
+    assert_near(s.value, 10000 * exp(-0.05), 1e-3);
+    assert_true(s.samples == 56);
+}
+
+static void speed_follows_a_lasting_change(void **state)
+{
+    (void)state;
+    struct node_speed s = {0};
+    for (unsigned i = 0; i < 1000; i++)
+        node_speed_add(&s, 10000, 1000);
+    for (unsigned i = 0; i < 50; i++)
+        node_speed_add(&s, 1000, 1000);
+    assert_near(s.value, 1000, 1e-3);
+}
+
+static void speed_rests_on_less_the_longer_nothing_comes(void **state)
+{
+    (void)state;
+    struct node_speed s = {0};
+    for (unsigned i = 0; i < 100; i++)
+        node_speed_add(&s, 500, 1000);
+    assert_true(node_speed_fresh(&s, 1000) == NODE_SPEED_RECENT_MAX);
+    uint64_t later_ms = 1000 + 4 * (uint64_t)NODE_SPEED_HALF_MS;
+    assert_true(node_speed_fresh(&s, later_ms) == 1);
+    node_speed_add(&s, 10000, later_ms);
+    assert_true(s.value == 10000 && s.fresh == 2);
+    assert_true(node_speed_fresh(&s, later_ms + 3600000) == 0);
+    node_speed_hear(&s, 700, 3, later_ms);
+    assert_true(s.value == 700 && s.samples == 3 && s.fresh == 3);
+    node_speed_add(&s, 800, later_ms);
+    assert_near(s.value, 700, 1e-6);
+    node_speed_set(&s, 900, later_ms + NODE_SPEED_HALF_MS);
+    assert_true(s.value == 900 && s.samples == 5 && s.fresh == 3);
+}
+
+static void line_starts_at_its_prior(void **state)
+{
+    (void)state;
+    struct node_line l = node_line_of(0.020, 30e-9, 100000, 200);
+    double a, b;
+    node_line_fit(&l, 1e-5, &a, &b);
+    assert_near(a, 0.020, 1e-6);
+    assert_near(b, 30e-9, 1e-6);
+}
+
+static void line_finds_the_pace_under_noise(void **state)
+{
+    (void)state;
+    struct prng prng;
+    prng_seed(&prng, 7);
+    struct node_line l = node_line_of(0.050, 5e-9, 100000, 200);
+    for (int i = 0; i < 2000; i++) {
+        double x = prng_unit(&prng) * 400000;
+        double noise = 1 + 0.2 * (prng_unit(&prng) - 0.5);
+        node_line_add(&l, x, (0.015 + 30e-9 * x) * noise);
+    }
+    double a, b;
+    node_line_fit(&l, 1e-5, &a, &b);
+    assert_near(a, 0.015, 0.1);
+    assert_near(b, 30e-9, 0.1);
+}
+
+static void line_stays_sane(void **state)
+{
+    (void)state;
+    double a, b;
+    struct node_line flat = node_line_of(0.02, 30e-9, 100000, 50);
+    for (int i = 0; i < 500; i++)
+        node_line_add(&flat, 50000, 0.03); /* always the same context: no slope to be seen */
+    node_line_fit(&flat, 1e-5, &a, &b);
+    assert_true(a >= 0 && b >= 0);
+    assert_near(a + b * 50000, 0.03, 0.01);
+
+    struct node_line falling = node_line_of(0.02, 0, 100000, 50);
+    for (int i = 0; i < 500; i++)
+        node_line_add(&falling, i, 1.0 - i * 0.001);
+    node_line_fit(&falling, 1e-5, &a, &b);
+    assert_true(a >= 0 && b == 0);
+
+    struct node_line steep = node_line_of(0.02, 0, 100000, 50);
+    for (int i = 0; i < 500; i++)
+        node_line_add(&steep, 1000 + i, i * 0.001);
+    node_line_fit(&steep, 1e-5, &a, &b);
+    assert_true(a >= 0 && b <= 1e-5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ratio_starts_at_its_prior),
+        cmocka_unit_test(ratio_weighs_samples_by_their_size),
+        cmocka_unit_test(ratio_follows_a_change_from_far_away),
+        cmocka_unit_test(ratio_is_not_moved_by_one_absurd_sample),
+        cmocka_unit_test(the_upper_median_is_the_faster_of_two),
+        cmocka_unit_test(speed_has_no_prior_and_heeds_no_stall),
+        cmocka_unit_test(speed_follows_a_lasting_change),
+        cmocka_unit_test(speed_rests_on_less_the_longer_nothing_comes),
+        cmocka_unit_test(line_starts_at_its_prior),
+        cmocka_unit_test(line_finds_the_pace_under_noise),
+        cmocka_unit_test(line_stays_sane),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

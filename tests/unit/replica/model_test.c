@@ -1,0 +1,236 @@
+#include "node/replica/model.h"
+
+#include <stdio.h>
+
+#include "base/err.h"
+#include "tests/lib/test.h"
+
+static struct node_models *make(void)
+{
+    struct hash_secret secret;
+    hash_secret_from_seed(&secret, 1);
+    struct node_models *m;
+    assert_int_equal(node_models_create(&m, &secret, 4, 256), ERR_OK);
+    return m;
+}
+
+static bool serves(const struct node_models *m, const char *name, unsigned replica)
+{
+    struct node_replica_set set;
+    node_models_serving(m, slice_of_cstr(name), &set);
+    return node_replica_set_has(&set, replica);
+}
+
+static void who_has_not_told_serves_everything(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    assert_true(serves(m, "any", 0));
+    struct slice ids[] = {SLICE("a"), SLICE("b")};
+    assert_int_equal(node_models_set(m, 0, ids, 2), ERR_OK);
+    assert_true(serves(m, "a", 0) && serves(m, "b", 0) && !serves(m, "any", 0));
+    assert_true(serves(m, "", 0));
+    assert_true(serves(m, "any", 1));
+    assert_true(node_models_known(m, SLICE("a")) && !node_models_known(m, SLICE("any")));
+    node_models_check(m);
+    node_models_destroy(m);
+}
+
+static void a_new_list_replaces_the_old_one(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    struct slice first[] = {SLICE("a"), SLICE("b")}, second[] = {SLICE("b"), SLICE("c")};
+    assert_int_equal(node_models_set(m, 70, first, 2), ERR_OK);
+    assert_int_equal(node_models_set(m, 3, first, 1), ERR_OK);
+    assert_int_equal(node_models_set(m, 70, second, 2), ERR_OK);
+    assert_true(!serves(m, "a", 70) && serves(m, "b", 70) && serves(m, "c", 70));
+    assert_true(serves(m, "a", 3));
+    assert_int_equal(node_models_set(m, 70, NULL, 0), ERR_OK);
+    assert_true(!serves(m, "b", 70));
+    assert_false(node_models_known(m, SLICE("c")));
+    node_models_check(m);
+    node_models_destroy(m);
+}
+
+static void rows_nobody_serves_make_room(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    char names[NODE_MODELS_MAX + 1][16];
+    struct slice ids[NODE_MODELS_MAX + 1];
+    for (unsigned i = 0; i <= NODE_MODELS_MAX; i++) {
+        int len = snprintf(names[i], sizeof names[i], "model-%u", i);
+        ids[i] = slice_of(names[i], (size_t)len);
+    }
+    assert_int_equal(node_models_set(m, 0, ids, NODE_MODELS_MAX), ERR_OK);
+    assert_int_equal(node_models_set(m, 1, &ids[NODE_MODELS_MAX], 1), ERR_FULL);
+    node_models_check(m);
+    assert_int_equal(node_models_set(m, 0, ids, 1), ERR_OK);
+    assert_int_equal(node_models_set(m, 1, &ids[NODE_MODELS_MAX], 1), ERR_OK);
+    assert_true(serves(m, names[NODE_MODELS_MAX], 1) && serves(m, names[0], 0));
+    node_models_check(m);
+    node_models_destroy(m);
+}
+
+static void absurd_names_are_passed_over(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    char text[NODE_MODEL_NAME_MAX + 1];
+    memset(text, 'x', sizeof text);
+    struct slice ids[] = {slice_of(text, sizeof text), SLICE(""), slice_of(text, sizeof text - 1)};
+    assert_int_equal(node_models_set(m, 0, ids, 3), ERR_OK);
+    struct node_replica_set set;
+    node_models_serving(m, ids[0], &set);
+    assert_false(node_replica_set_has(&set, 0));
+    node_models_serving(m, ids[2], &set);
+    assert_true(node_replica_set_has(&set, 0));
+    node_models_check(m);
+    node_models_destroy(m);
+}
+
+static void what_is_learned_belongs_to_the_model(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    struct slice ids[] = {SLICE("a"), SLICE("b")};
+    assert_int_equal(node_models_set(m, 0, ids, 2), ERR_OK);
+    struct node_model *a = node_models_row(m, ids[0]);
+    node_ratio_add(&a->bytes_per_token, 30000, 10000, 2);
+    assert_true(node_ratio_value(&a->bytes_per_token) < 4);
+    assert_true(node_ratio_value(&node_models_row(m, ids[1])->bytes_per_token) == 4);
+    assert_ptr_equal(node_models_row_at(m, node_models_row_number(m, a)), a);
+    struct node_model *common = node_models_row(m, SLICE("nobody lists this"));
+    assert_ptr_equal(common, node_models_row(m, SLICE("")));
+    node_models_destroy(m);
+}
+
+/* SGLang lists the base only and takes `base:adapter` in requests. */
+static void a_base_stands_before_the_first_colon(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    struct slice ids[] = {SLICE("qwen"), SLICE("llama:8b")};
+    assert_int_equal(node_models_set(m, 0, ids, 2), ERR_OK);
+    assert_slice_equal(node_models_base(m, SLICE("qwen:poems")), "qwen");
+    assert_slice_equal(node_models_base(m, SLICE("qwen:poems:2")), "qwen");
+    assert_slice_equal(node_models_base(m, SLICE("qwen")), "");
+    assert_slice_equal(node_models_base(m, SLICE("llama:8b")), "");
+    assert_slice_equal(node_models_base(m, SLICE("llama:poems")), "");
+    assert_slice_equal(node_models_base(m, SLICE(":poems")), "");
+    assert_slice_equal(node_models_base(m, SLICE("")), "");
+    assert_ptr_equal(node_models_row(m, SLICE("qwen:poems")), node_models_row(m, ids[0]));
+    assert_ptr_equal(node_models_row(m, SLICE("who:poems")), node_models_row(m, SLICE("who")));
+    node_models_destroy(m);
+}
+
+static void the_range_is_of_models_that_are_served(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    assert_true(node_models_range(m).bytes_per_token_min == 4);
+    assert_true(node_models_range(m).output_tokens_max == 256);
+    struct slice ids[] = {SLICE("a"), SLICE("b")};
+    assert_int_equal(node_models_set(m, 0, ids, 2), ERR_OK);
+    node_ratio_add(&node_models_row(m, ids[0])->bytes_per_token, 2e6, 1e6, 2);
+    struct node_models_range range = node_models_range(m);
+    assert_true(range.bytes_per_token_min < 2.1 && range.bytes_per_token_max == 4);
+    assert_int_equal(node_models_set(m, 0, &ids[1], 1), ERR_OK);
+    assert_true(node_models_range(m).bytes_per_token_min == 4);
+    node_models_destroy(m);
+}
+
+static bool denied(const struct node_models *m, const char *name, unsigned replica, uint64_t now_ms)
+{
+    struct node_replica_set set;
+    memset(&set, 0xff, sizeof set);
+    node_models_denied_remove(m, slice_of_cstr(name), 8, now_ms, &set);
+    return !node_replica_set_has(&set, replica);
+}
+
+/* Engines that want an API key do not list their models to a router without one. */
+static void clients_teach_what_a_replica_does_not_tell(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    struct slice listed = SLICE("listed");
+    assert_int_equal(node_models_set(m, 1, &listed, 1), ERR_OK);
+    node_models_learn(m, 0, SLICE("a"));
+    node_models_learn(m, 1, SLICE("a")); /* has told: that is the truth */
+    assert_true(node_models_known(m, SLICE("a")));
+    assert_true(serves(m, "a", 0) && serves(m, "b", 0) && !serves(m, "a", 1));
+    node_models_deny(m, 0, SLICE("b"), 1000);
+    node_models_deny(m, 1, SLICE("listed"), 1000);
+    assert_true(denied(m, "b", 0, 1000) && !denied(m, "a", 0, 1000) && !denied(m, "b", 2, 1000));
+    assert_false(denied(m, "listed", 1, 1000));
+    assert_true(denied(m, "b", 0, 1000 + NODE_MODELS_DENIED_MS - 1));
+    assert_false(denied(m, "b", 0, 1000 + NODE_MODELS_DENIED_MS));
+    node_models_deny(m, 0, SLICE("a"), 2000);
+    assert_false(node_models_known(m, SLICE("a")));
+    node_models_learn(m, 0, SLICE("a")); /* it was loaded after all */
+    assert_false(denied(m, "a", 0, 2000));
+    node_models_check(m);
+    node_models_destroy(m);
+}
+
+/* One that refuses from now on: what it listed is the best that is known. */
+static void who_stops_telling_is_asked_for_all(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    struct slice ids[] = {SLICE("a"), SLICE("b")};
+    assert_int_equal(node_models_set(m, 0, ids, 1), ERR_OK);
+    assert_true(node_models_told(m, 0) && !serves(m, "b", 0));
+    node_models_untell(m, 0);
+    assert_true(!node_models_told(m, 0) && serves(m, "a", 0) && serves(m, "b", 0));
+    assert_true(node_models_known(m, SLICE("a")));
+    assert_int_equal(node_models_set(m, 0, &ids[1], 1), ERR_OK);
+    assert_true(!serves(m, "a", 0) && serves(m, "b", 0));
+    node_models_check(m);
+    node_models_destroy(m);
+}
+
+/* Names that clients make up at an engine that takes any. */
+static void what_clients_teach_is_bounded(void **state)
+{
+    (void)state;
+    struct node_models *m = make();
+    struct slice listed = SLICE("listed"), late[] = {SLICE("late"), SLICE("later")};
+    assert_int_equal(node_models_set(m, 1, &listed, 1), ERR_OK);
+    char name[32];
+    for (unsigned i = 0; i < 3 * NODE_MODELS_MAX; i++) {
+        int len = snprintf(name, sizeof name, "made-up-%u", i);
+        node_models_learn(m, 0, slice_of(name, (size_t)len));
+    }
+    node_models_check(m);
+    assert_true(node_models_known(m, listed) && serves(m, "listed", 1));
+    assert_true(node_models_known(m, slice_of_cstr(name)));
+    assert_false(node_models_known(m, SLICE("made-up-0")));
+    assert_int_equal(node_models_set(m, 2, late, 2), ERR_OK); /* lists come first */
+    assert_true(node_models_known(m, late[0]) && node_models_known(m, late[1]));
+    for (unsigned i = 0; i < 3 * NODE_MODELS_DENIALS; i++) {
+        int len = snprintf(name, sizeof name, "bogus-%u", i);
+        node_models_deny(m, 0, slice_of(name, (size_t)len), i);
+    }
+    assert_true(denied(m, name, 0, 3 * NODE_MODELS_DENIALS));
+    node_models_check(m);
+    node_models_destroy(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_has_not_told_serves_everything),
+        cmocka_unit_test(a_new_list_replaces_the_old_one),
+        cmocka_unit_test(rows_nobody_serves_make_room),
+        cmocka_unit_test(absurd_names_are_passed_over),
+        cmocka_unit_test(what_is_learned_belongs_to_the_model),
+        cmocka_unit_test(a_base_stands_before_the_first_colon),
+        cmocka_unit_test(the_range_is_of_models_that_are_served),
+        cmocka_unit_test(clients_teach_what_a_replica_does_not_tell),
+        cmocka_unit_test(who_stops_telling_is_asked_for_all),
+        cmocka_unit_test(what_clients_teach_is_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,405 @@
+#include "node/replica/replica.h"
+
+#include <math.h>
+
+#include "tests/lib/test.h"
+
+static struct node_replica make(void)
+{
+    struct node_replica_config config = {
+        .prefill_tokens_per_s = 10000, .decode_step_ms = 20, .bytes_per_token = 4};
+    struct node_replica k;
+    node_replica_init(&k, SLICE("host:1"), NODE_ENGINE_AUTO, 1, &config);
+    return k;
+}
+
+static struct node_scrape scrape_of(double queries, double hits)
+{
+    return (struct node_scrape){.running = -1,
+                                .waiting = -1,
+                                .cache_usage = -1,
+                                .cache_tokens = 100000,
+                                .block_tokens = 16,
+                                .prefix_queries = queries,
+                                .prefix_hits = hits,
+                                .prompt_tokens = queries,
+                                .generation_tokens = -1,
+                                .start_time_s = 1700000000,
+                                .sleeping = -1};
+}
+
+static void probes_decide_on_health(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_UNKNOWN);
+    assert_false(node_replica_probed(&k, true, false, 0));
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
+    for (int i = 0; i < 2; i++)
+        assert_false(node_replica_probed(&k, false, false, 0));
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
+    (void)node_replica_probed(&k, true, false, 0);
+    for (int i = 0; i < 3; i++)
+        assert_false(node_replica_probed(&k, false, false, 0));
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
+    (void)node_replica_probed(&k, true, false, 0);
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
+}
+
+static void a_router_is_no_replica_until_an_engine_answers(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    (void)node_replica_probed(&k, true, false, 0);
+    node_replica_found_router(&k, SLICE("r2"));
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_ROUTER);
+    assert_slice_equal(slice_of(k.router, k.router_len), "r2");
+    k.hint = NODE_HEALTH_UP; /* whatever others believe */
+    assert_false(node_replica_usable(&k, NODE_HEALTH_UP));
+    assert_false(node_replica_usable(&k, NODE_HEALTH_UNKNOWN));
+    k.draining = true;
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_ROUTER);
+    k.draining = false;
+    for (int i = 0; i < 3; i++)
+        (void)node_replica_probed(&k, false, false, 0);
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
+    char longer[NODE_ROUTER_NAME_MAX + 9];
+    memset(longer, 'r', sizeof longer);
+    node_replica_found_router(&k, slice_of(longer, sizeof longer));
+    assert_int_equal(k.router_len, NODE_ROUTER_NAME_MAX);
+    (void)node_replica_probed(&k, true, false, 0);
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
+}
+
+static void a_refused_port_is_down_at_once_and_told_once(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    (void)node_replica_probed(&k, true, false, 0);
+    assert_false(node_replica_probed(&k, false, false, 0));
+    assert_true(node_replica_probed(&k, false, true, 0));
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
+    assert_false(node_replica_probed(&k, false, true, 0));
+    (void)node_replica_probed(&k, true, false, 0);
+    assert_true(node_replica_probed(&k, false, true, 0));
+}
+
+static void broken_connections_in_a_row_take_it_down(void **state)
+{
+    (void)state;
+    static const enum node_outcome bad[] = {NODE_OUTCOME_CONNECT_FAILED, NODE_OUTCOME_BROKEN};
+    struct node_replica k = make();
+    (void)node_replica_probed(&k, true, false, 0);
+    for (int i = 0; i < 4; i++)
+        node_replica_answered(&k, bad[i % 2], 0);
+    node_replica_answered(&k, NODE_OUTCOME_OK, 0);
+    for (int i = 0; i < 4; i++) {
+        node_replica_answered(&k, bad[i % 2], 0);
+        node_replica_answered(&k, NODE_OUTCOME_CLIENT_GONE, 0); /* says nothing */
+    }
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
+    node_replica_answered(&k, NODE_OUTCOME_BROKEN, 0);
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
+    node_replica_answered(&k, NODE_OUTCOME_OK, 0); /* only a probe brings it back */
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
+}
+
+/* Its health check is fine and every request breaks: each time it comes back, one request may try
+ * it, and it stays away twice as long. */
+static void a_good_probe_waits_for_the_back_off(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    uint64_t now = 100000, away_ms = 1000;
+    (void)node_replica_probed(&k, true, false, now);
+    for (int i = 0; i < 5; i++)
+        node_replica_answered(&k, NODE_OUTCOME_BROKEN, now);
+    for (int round = 0; round < 7; round++) {
+        assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
+        (void)node_replica_probed(&k, true, false, now + away_ms - 1);
+        assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
+        (void)node_replica_probed(&k, true, false, now + away_ms);
+        assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
+        now += away_ms + 500;
+        assert_false(node_replica_avoided(&k, now));
+        k.load.requests = 1;
+        assert_true(node_replica_avoided(&k, now)); /* one at a time */
+        k.load.requests = 0;
+        node_replica_answered(&k, NODE_OUTCOME_BROKEN, now);
+        away_ms = away_ms * 2 < 30000 ? away_ms * 2 : 30000;
+    }
+    now += away_ms;
+    (void)node_replica_probed(&k, true, false, now);
+    node_replica_answering(&k); /* it works again, and others may come */
+    k.load.requests = 1;
+    assert_false(node_replica_avoided(&k, now));
+    node_replica_answered(&k, NODE_OUTCOME_OK, now);
+    now += 61000; /* and what happens much later is a new story */
+    for (int i = 0; i < 5; i++)
+        node_replica_answered(&k, NODE_OUTCOME_BROKEN, now);
+    (void)node_replica_probed(&k, true, false, now + 1000);
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
+}
+
+/* Whoever sends a request that makes engines answer 500 must not be able to take them all down. */
+static void errors_of_the_engine_never_take_it_down(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    (void)node_replica_probed(&k, true, false, 0);
+    for (int i = 0; i < 1000; i++)
+        node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, (uint64_t)i * 100);
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
+    assert_true(node_replica_backing_off(&k, 100000));
+}
+
+static void errors_in_a_row_make_it_avoided_longer_and_longer(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    uint64_t now = 100000;
+    for (int i = 0; i < 2; i++)
+        node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, now);
+    node_replica_answered(&k, NODE_OUTCOME_OK, now);
+    for (int i = 0; i < 2; i++)
+        node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, now);
+    assert_false(node_replica_avoided(&k, now));
+    for (uint64_t away_ms = 1000; away_ms <= 60000; away_ms *= 2) {
+        uint64_t bounded_ms = away_ms < 30000 ? away_ms : 30000;
+        node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, now);
+        node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, now + 10); /* sent before */
+        assert_true(node_replica_avoided(&k, now + bounded_ms - 1));
+        assert_false(node_replica_avoided(&k, now + bounded_ms));
+        now += bounded_ms + 1000;
+    }
+    node_replica_answered(&k, NODE_OUTCOME_OK, now); /* one success makes all good */
+    assert_false(node_replica_backing_off(&k, now));
+    for (int i = 0; i < 3; i++)
+        node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, now);
+    assert_true(node_replica_avoided(&k, now + 999));
+    assert_false(node_replica_avoided(&k, now + 1000));
+}
+
+static void busy_is_no_failure(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    (void)node_replica_probed(&k, true, false, 0);
+    for (int i = 0; i < 100; i++)
+        node_replica_answered(&k, NODE_OUTCOME_ENGINE_BUSY, 5000);
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
+    assert_int_equal(k.busy_until_ms, 6000);
+}
+
+static void draining_is_a_wish_beside_health(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    k.draining = true;
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_DRAINING);
+    (void)node_replica_probed(&k, true, false, 0);
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_DRAINING);
+    assert_false(node_replica_usable(&k, NODE_HEALTH_UP));
+    (void)node_replica_probed(&k, false, true, 0);
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
+    k.draining = false;
+    (void)node_replica_probed(&k, true, false, 0);
+    assert_true(node_replica_usable(&k, NODE_HEALTH_UP));
+}
+
+static void restarts_are_seen(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    struct node_scrape s = scrape_of(1000, 500);
+    assert_false(node_replica_scraped(&k, &s, 0, 1000));
+    assert_false(node_replica_scraped(&k, &s, 0, 2000));
+    s.start_time_s += 1; /* a clock adjusted */
+    assert_false(node_replica_scraped(&k, &s, 0, 3000));
+    s.start_time_s += 30;
+    assert_true(node_replica_scraped(&k, &s, 0, 4000));
+    assert_false(node_replica_scraped(&k, &s, 0, 5000));
+    s.prefix_queries = s.prompt_tokens = 10; /* an engine that tells no start time */
+    s.start_time_s = -1;
+    assert_true(node_replica_scraped(&k, &s, 0, 6000));
+    assert_int_equal(k.restarts, 2);
+}
+
+static void a_missing_counter_is_no_restart(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    struct node_scrape s = scrape_of(1000, 500), without = scrape_of(-1, -1);
+    without.start_time_s = -1;
+    assert_false(node_replica_scraped(&k, &s, 0, 1000));
+    assert_false(node_replica_scraped(&k, &without, 0, 2000));
+    assert_false(node_replica_scraped(&k, &s, 0, 3000));
+    s.prefix_queries = 999;
+    assert_false(node_replica_scraped(&k, &without, 0, 4000));
+    assert_true(node_replica_scraped(&k, &s, 0, 5000));
+}
+
+static void sleep_loses_the_cache_once(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    struct node_scrape s = scrape_of(0, 0);
+    (void)node_replica_probed(&k, true, false, 0);
+    assert_false(node_replica_scraped(&k, &s, 0, 1000));
+    s.sleeping = 1;
+    assert_true(node_replica_scraped(&k, &s, 0, 2000));
+    assert_false(node_replica_usable(&k, NODE_HEALTH_UP));
+    assert_false(node_replica_scraped(&k, &s, 0, 3000));
+    s.sleeping = 0;
+    assert_false(node_replica_scraped(&k, &s, 0, 4000));
+    assert_true(node_replica_usable(&k, NODE_HEALTH_UP));
+}
+
+static void cache_size_is_told_or_configured(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    assert_true(node_replica_cache_tokens(&k, 400000) == 400000);
+    struct node_scrape s = scrape_of(0, 0);
+    (void)node_replica_scraped(&k, &s, 400000, 1000);
+    assert_true(node_replica_cache_tokens(&k, 400000) == 100000);
+    s.cache_tokens = -1; /* missing this time: what it told stays */
+    (void)node_replica_scraped(&k, &s, 400000, 2000);
+    assert_true(node_replica_cache_tokens(&k, 400000) == 100000);
+}
+
+/* SGLang's /server_info is read beside its metrics and tells sizes only. */
+static void sizes_do_not_overwrite_what_the_metrics_told(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    struct node_scrape sizes = scrape_of(-1, -1), all = scrape_of(1000, 500);
+    sizes.start_time_s = -1;
+    sizes.cache_tokens = 200000;
+    assert_false(node_replica_scraped(&k, &sizes, 0, 500)); /* before any metrics */
+    assert_true(node_replica_cache_tokens(&k, 0) == 200000);
+    assert_int_equal(k.scraped_ms, 0);
+    all.running = 3;
+    all.waiting = 2;
+    all.cache_usage = 0.5;
+    all.sleeping = 1;
+    all.cache_tokens = -1;
+    (void)node_replica_scraped(&k, &all, 0, 1000);
+    sizes.cache_tokens = 300000;
+    assert_false(node_replica_scraped(&k, &sizes, 0, 2000));
+    assert_true(k.scrape.running == 3 && k.scrape.waiting == 2 && k.scrape.cache_usage == 0.5);
+    assert_true(k.asleep);
+    assert_int_equal(k.scraped_ms, 1000);
+    assert_true(node_replica_cache_tokens(&k, 0) == 300000);
+    assert_true(k.scrape.prefix_queries == 1000 && k.scrape.cache_tokens == 300000);
+}
+
+/* 10,000 tokens between two scrapes, of which `predicted` and `hits` were in the cache. */
+static double factor_after_windows(double ours, double predicted, double hits, unsigned told)
+{
+    struct node_replica k = make();
+    struct node_scrape s = scrape_of(0, 0);
+    (void)node_replica_scraped(&k, &s, 0, 1);
+    for (unsigned i = 1; i <= 50; i++) {
+        k.predicted.prompt_tokens += (uint64_t)ours;
+        k.predicted.cached_tokens += (uint64_t)predicted;
+        k.predicted.told += told;
+        s.prefix_queries = s.prompt_tokens = i * 10000.0;
+        s.prefix_hits = i * hits;
+        (void)node_replica_scraped(&k, &s, 0, i * 5000);
+    }
+    return k.belief.factor;
+}
+
+static void counters_of_the_engine_correct_the_belief(void **state)
+{
+    (void)state;
+    assert_true(factor_after_windows(10000, 9000, 9000, 0) == 1);
+    assert_true(factor_after_windows(10000, 9000, 1000, 0) < 0.6);
+    assert_true(factor_after_windows(10000, 9000, 1000, 1) == 1); /* answers tell already */
+    assert_true(factor_after_windows(3000, 2700, 1000, 0) == 1);  /* mostly others' requests */
+}
+
+/* Half of the 20,000 tokens between two scrapes are another router's; none is a hit. */
+static double factor_after_shared_windows(bool same_routers, uint64_t every_ms)
+{
+    struct node_replica k = make();
+    struct node_scrape s = scrape_of(0, 0);
+    struct node_others others = {.who = 1};
+    node_replica_others(&k, &others);
+    (void)node_replica_scraped(&k, &s, 0, 1);
+    for (unsigned i = 1; i <= 10; i++) {
+        k.predicted.prompt_tokens += 10000;
+        k.predicted.cached_tokens += 9000;
+        others.predicted.prompt_tokens += 10000;
+        others.predicted.cached_tokens += 9000;
+        others.who += !same_routers;
+        node_replica_others(&k, &others);
+        s.prefix_queries = s.prompt_tokens = i * 20000.0;
+        (void)node_replica_scraped(&k, &s, 0, i * every_ms);
+    }
+    return k.belief.factor;
+}
+
+static void counters_are_compared_with_what_all_routers_predicted(void **state)
+{
+    (void)state;
+    double often = factor_after_shared_windows(true, 16000);
+    assert_true(often < 0.8);
+    assert_true(factor_after_shared_windows(false, 16000) == 1);
+    /* Others' sums are late: a window is at least NODE_WINDOW_SHARED_MS long. */
+    double seldom = factor_after_shared_windows(true, 5000);
+    assert_true(seldom < 1);
+    assert_int_equal(NODE_WINDOW_SHARED_MS, 15000);
+    assert_true(factor_after_shared_windows(true, 1000) == 1);
+}
+
+static void what_answers_told_others_counts_here(void **state)
+{
+    (void)state;
+    struct node_replica told = make(), heard = make();
+    struct node_scrape s = scrape_of(0, 0);
+    (void)node_replica_scraped(&told, &s, 0, 1); /* its size */
+    (void)node_replica_scraped(&heard, &s, 0, 1);
+    struct node_others others = {.who = 1};
+    node_replica_others(&heard, &others);
+    for (unsigned i = 0; i < 10; i++)
+        node_replica_cached_told(&told, 10000, 9000, 1000, 0);
+    others.grown_ppm = told.grown_ppm;
+    others.shrunk_ppm = told.shrunk_ppm;
+    node_replica_others(&heard, &others);
+    assert_int_equal(told.predicted.told, 10); /* counters are left alone then */
+    assert_true(told.belief.factor < 0.9);
+    assert_true(fabs(heard.belief.factor - told.belief.factor) < 1e-5);
+    assert_int_equal(heard.grown_ppm + heard.shrunk_ppm, 0); /* and goes no further */
+    node_replica_others(&heard, &others);
+    assert_true(fabs(heard.belief.factor - told.belief.factor) < 1e-5);
+    others.who = 2; /* one more, with all that it ever heard */
+    others.shrunk_ppm += 500000;
+    node_replica_others(&heard, &others);
+    assert_true(fabs(heard.belief.factor - told.belief.factor) < 1e-5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(probes_decide_on_health),
+        cmocka_unit_test(a_router_is_no_replica_until_an_engine_answers),
+        cmocka_unit_test(a_refused_port_is_down_at_once_and_told_once),
+        cmocka_unit_test(broken_connections_in_a_row_take_it_down),
+        cmocka_unit_test(a_good_probe_waits_for_the_back_off),
+        cmocka_unit_test(errors_of_the_engine_never_take_it_down),
+        cmocka_unit_test(errors_in_a_row_make_it_avoided_longer_and_longer),
+        cmocka_unit_test(busy_is_no_failure),
+        cmocka_unit_test(draining_is_a_wish_beside_health),
+        cmocka_unit_test(restarts_are_seen),
+        cmocka_unit_test(a_missing_counter_is_no_restart),
+        cmocka_unit_test(sleep_loses_the_cache_once),
+        cmocka_unit_test(cache_size_is_told_or_configured),
+        cmocka_unit_test(sizes_do_not_overwrite_what_the_metrics_told),
+        cmocka_unit_test(counters_of_the_engine_correct_the_belief),
+        cmocka_unit_test(counters_are_compared_with_what_all_routers_predicted),
+        cmocka_unit_test(what_answers_told_others_counts_here),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

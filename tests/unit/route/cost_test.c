@@ -1,0 +1,78 @@
+/* Each term against arithmetic done by hand. */
+#include "node/route/cost.h"
+
+#include <math.h>
+
+#include "tests/lib/test.h"
+
+static void assert_close(double actual, double expected)
+{
+    if (fabs(actual - expected) > 1e-9)
+        fail_msg("%.12g is not %.12g", actual, expected);
+}
+
+static const struct node_cost_input base = {
+    .tokens_per_s = 10000, .displaced_weight = 2, .decode_weight = 0.5};
+
+static void an_idle_empty_replica_costs_the_prompt(void **state)
+{
+    (void)state;
+    struct node_cost_input in = base;
+    in.prompt_tokens = 5000;
+    in.output_tokens = 400;
+    in.step_context_s = 30e-9;
+    struct node_cost c = node_cost_of(&in);
+    assert_close(c.uncached_s, 0.5);
+    assert_close(c.queue_s + c.displaced_s + c.decode_s, 0);
+    assert_close(c.total_s, 0.5);
+}
+
+static void cached_tokens_cost_nothing(void **state)
+{
+    (void)state;
+    struct node_cost_input in = base;
+    in.prompt_tokens = 5000;
+    in.cached_tokens = 4000;
+    assert_close(node_cost_of(&in).total_s, 0.1);
+}
+
+static void queue_and_displaced_add_up(void **state)
+{
+    (void)state;
+    struct node_cost_input in = base;
+    in.queue_s = 1.5;
+    in.displaced_tokens = 2500;
+    struct node_cost c = node_cost_of(&in);
+    assert_close(c.displaced_s, 0.25);
+    assert_close(c.total_s, 1.5 + 2 * 0.25);
+}
+
+static void decode_counts_both_ways(void **state)
+{
+    (void)state;
+    /* Two requests of 100,000 tokens in all; 10,000 tokens more, 2,000 of them uncached; 300 out:
+     *   300 * 30e-9 * 100,000           = 0.9
+     *   2 * 30e-9 * 10,000 * 300 / 2    = 0.09
+     *   2 * 2,000 / 10,000              = 0.4 */
+    struct node_cost_input in = base;
+    in.prompt_tokens = 10000;
+    in.cached_tokens = 8000;
+    in.output_tokens = 300;
+    in.requests = 2;
+    in.context_tokens = 100000;
+    in.step_context_s = 30e-9;
+    struct node_cost c = node_cost_of(&in);
+    assert_close(c.decode_s, 1.39);
+    assert_close(c.total_s, 0.2 + 0.5 * 1.39);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_idle_empty_replica_costs_the_prompt),
+        cmocka_unit_test(cached_tokens_cost_nothing),
+        cmocka_unit_test(queue_and_displaced_add_up),
+        cmocka_unit_test(decode_counts_both_ways),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

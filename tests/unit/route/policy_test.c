@@ -1,0 +1,200 @@
+#include "node/route/policy.h"
+
+#include <stdio.h>
+
+#include "base/hash.h"
+#include "tests/lib/test.h"
+
+enum { COUNT_MAX = 24 };
+
+static struct node_candidate candidates[COUNT_MAX];
+static struct prng prng;
+static uint64_t turn;
+
+static struct node_policy_input input_of(unsigned count)
+{
+    return (struct node_policy_input){.candidates = candidates,
+                                      .count = count,
+                                      .near_tie = 0.02,
+                                      .load_bound = 1.25,
+                                      .prng = &prng,
+                                      .turn = &turn};
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(candidates, 0, sizeof candidates);
+    for (unsigned i = 0; i < COUNT_MAX; i++) {
+        candidates[i].replica = i;
+        candidates[i].name_hash = hash_mix(i + 1);
+    }
+    prng_seed(&prng, 1);
+    turn = 0;
+    return 0;
+}
+
+static void the_table_has_every_name(void **state)
+{
+    (void)state;
+    static const char *const expected[] = {"cache_aware",   "prefix_hash",  "session",
+                                           "least_request", "least_tokens", "power_of_two",
+                                           "round_robin",   "random"};
+    const char *const *names = node_policy_names();
+    for (unsigned i = 0; i < 8; i++) {
+        assert_string_equal(names[i], expected[i]);
+        assert_string_equal(node_policy_find(names[i])->name, names[i]);
+    }
+    assert_null(names[8]);
+    assert_null(node_policy_find("nonsense"));
+}
+
+/* Whatever the state: an index of a candidate comes back. */
+static void every_policy_stays_in_bounds(void **state)
+{
+    (void)state;
+    for (const char *const *name = node_policy_names(); *name; name++) {
+        for (int i = 0; i < 3000; i++) {
+            unsigned count = 1 + (unsigned)prng_below(&prng, COUNT_MAX);
+            for (unsigned k = 0; k < count; k++) {
+                candidates[k].requests = prng_below(&prng, 4) ? prng_below(&prng, 9) : 0;
+                candidates[k].tokens = prng_below(&prng, 3) * 1000;
+                candidates[k].cost.total_s = prng_unit(&prng) * (double)prng_below(&prng, 5);
+            }
+            struct node_policy_input in = input_of(count);
+            in.session_key = prng_below(&prng, 3);
+            in.prefix_key = prng_below(&prng, 3);
+            assert_true(node_policy_find(*name)->choose(&in) < count);
+        }
+    }
+}
+
+static void cache_aware_takes_the_least_cost(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 6; i++)
+        candidates[i].cost.total_s = 1 + i;
+    struct node_policy_input in = input_of(6);
+    candidates[4].cost.total_s = 0.5;
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(node_policy_cache_aware.choose(&in), 4);
+    /* Within two per cent: both, and nobody else. */
+    candidates[1].cost.total_s = 0.505;
+    unsigned seen[6] = {0};
+    for (int i = 0; i < 400; i++)
+        seen[node_policy_cache_aware.choose(&in)]++;
+    assert_true(seen[1] > 120 && seen[4] > 120 && seen[1] + seen[4] == 400);
+}
+
+static void least_ones_draw_among_equals(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 5; i++)
+        candidates[i].requests = candidates[i].tokens = i == 1 || i == 3 ? 2 : 7;
+    struct node_policy_input in = input_of(5);
+    unsigned by_requests[5] = {0}, by_tokens[5] = {0};
+    for (int i = 0; i < 400; i++) {
+        by_requests[node_policy_least_request.choose(&in)]++;
+        by_tokens[node_policy_least_tokens.choose(&in)]++;
+    }
+    assert_true(by_requests[1] > 120 && by_requests[1] + by_requests[3] == 400);
+    assert_true(by_tokens[1] > 120 && by_tokens[1] + by_tokens[3] == 400);
+}
+
+static void round_robin_takes_turns(void **state)
+{
+    (void)state;
+    struct node_policy_input in = input_of(3);
+    for (unsigned i = 0; i < 9; i++)
+        assert_int_equal(node_policy_round_robin.choose(&in), i % 3);
+}
+
+static void two_choices_never_take_the_worst(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 5; i++)
+        candidates[i].requests = i;
+    struct node_policy_input in = input_of(5);
+    unsigned seen[5] = {0};
+    for (int i = 0; i < 2000; i++)
+        seen[node_policy_power_of_two.choose(&in)]++;
+    assert_int_equal(seen[4], 0);
+    assert_true(seen[0] > seen[1] && seen[1] > seen[2] && seen[2] > seen[3] && seen[3] > 0);
+}
+
+static void a_session_stays_where_it_is(void **state)
+{
+    (void)state;
+    struct node_policy_input in = input_of(8);
+    unsigned before[1000], share[8] = {0}, moved = 0;
+    for (unsigned i = 0; i < 1000; i++) {
+        in.session_key = hash_mix(i + 77);
+        before[i] = node_policy_session.choose(&in);
+        assert_int_equal(node_policy_session.choose(&in), before[i]);
+        share[before[i]]++;
+    }
+    for (unsigned k = 0; k < 8; k++)
+        assert_true(share[k] > 80 && share[k] < 180);
+    /* One replica goes: only its own sessions move. */
+    memmove(&candidates[3], &candidates[4], 4 * sizeof candidates[0]);
+    in.count = 7;
+    for (unsigned i = 0; i < 1000; i++) {
+        in.session_key = hash_mix(i + 77);
+        unsigned replica = candidates[node_policy_session.choose(&in)].replica;
+        assert_true(before[i] == 3 || replica == before[i]);
+        moved += replica != before[i];
+    }
+    assert_int_equal(moved, share[3]);
+}
+
+static void no_session_goes_round(void **state)
+{
+    (void)state;
+    struct node_policy_input in = input_of(4);
+    for (unsigned i = 0; i < 8; i++)
+        assert_int_equal(node_policy_session.choose(&in), i % 4);
+}
+
+static void prefix_hash_bounds_the_load(void **state)
+{
+    (void)state;
+    struct node_policy_input in = input_of(4);
+    in.prefix_key = 12345;
+    unsigned home = node_policy_prefix_hash.choose(&in);
+    assert_int_equal(node_policy_prefix_hash.choose(&in), home);
+    /* 400 equal prompts that all stay in flight: no replica gets more than 1.25 times the mean. */
+    for (unsigned i = 0; i < 400; i++)
+        candidates[node_policy_prefix_hash.choose(&in)].requests++;
+    uint64_t total = 0;
+    for (unsigned k = 0; k < 4; k++) {
+        assert_true(candidates[k].requests <= 126);
+        total += candidates[k].requests;
+    }
+    assert_int_equal(total, 400);
+    assert_true(candidates[home].requests >= 125);
+}
+
+static void prefix_hash_without_a_prompt_goes_by_load(void **state)
+{
+    (void)state;
+    struct node_policy_input in = input_of(4);
+    candidates[0].requests = candidates[1].requests = candidates[3].requests = 2;
+    assert_int_equal(node_policy_prefix_hash.choose(&in), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(the_table_has_every_name, setup),
+        cmocka_unit_test_setup(every_policy_stays_in_bounds, setup),
+        cmocka_unit_test_setup(cache_aware_takes_the_least_cost, setup),
+        cmocka_unit_test_setup(least_ones_draw_among_equals, setup),
+        cmocka_unit_test_setup(round_robin_takes_turns, setup),
+        cmocka_unit_test_setup(two_choices_never_take_the_worst, setup),
+        cmocka_unit_test_setup(a_session_stays_where_it_is, setup),
+        cmocka_unit_test_setup(no_session_goes_round, setup),
+        cmocka_unit_test_setup(prefix_hash_bounds_the_load, setup),
+        cmocka_unit_test_setup(prefix_hash_without_a_prompt_goes_by_load, setup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

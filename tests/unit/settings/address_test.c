@@ -1,0 +1,119 @@
+#include "base/check.h"
+#include "node/settings/address.h"
+#include "tests/lib/test.h"
+
+static void test_loopback(void **state)
+{
+    (void)state;
+    static const char *const yes[] = {
+        "127.0.0.1",       "127.0.0.0",        "127.255.255.255", "::1",
+        "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1", "::ffff:7f00:1",   "0::1",
+        "localhost",       "LocalHost",        "localhost.",      "::FFFF:127.9.8.7"};
+    static const char *const no[] = {"128.0.0.1",
+                                     "126.255.255.255",
+                                     "0.0.0.0",
+                                     "::",
+                                     "10.0.0.127",
+                                     "::2",
+                                     "1::1",
+                                     "::127.0.0.1", /* IPv4-compatible is not IPv4-mapped */
+                                     "::ffff:10.0.0.1",
+                                     "::ffff:0:127.0.0.1",
+                                     "fe80::1%lo",
+                                     "127.0.0.1.evil.test",
+                                     "127.0.0",
+                                     "127.1",
+                                     "127.0.0.256",
+                                     "127.0.0.1 ",
+                                     "localhost.evil.test",
+                                     "evil-localhost",
+                                     "",
+                                     ":",
+                                     ":1",
+                                     ":::1",
+                                     "::1:",
+                                     "::1::",
+                                     "1:2:3:4:5:6:7:8:9",
+                                     "1:2:3:4:5:6:7",
+                                     "::fffff:127.0.0.1",
+                                     "::ffff:127.0.0.1.2",
+                                     "::ffff:127.0.0.1:1"};
+    for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
+        if (!node_host_is_loopback(yes[i]))
+            fail_msg("%s is this machine", yes[i]);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(no); i++) {
+        if (node_host_is_loopback(no[i]))
+            fail_msg("%s may be another machine", no[i]);
+    }
+}
+
+static void test_any(void **state)
+{
+    (void)state;
+    assert_true(node_host_is_any("0.0.0.0"));
+    assert_true(node_host_is_any("::"));
+    assert_true(node_host_is_any("0:0:0::0"));
+    assert_true(node_host_is_any("::ffff:0.0.0.0"));
+    assert_false(node_host_is_any("0.0.0.1"));
+    assert_false(node_host_is_any("::1"));
+    assert_false(node_host_is_any("any"));
+    assert_false(node_host_is_any(""));
+}
+
+static struct node_address at(const char *text)
+{
+    struct node_address a;
+    assert_int_equal(node_address_parse(slice_of_cstr(text), &a), 0);
+    return a;
+}
+
+static void test_reaches(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *to, *listen;
+        bool reaches;
+    } rows[] = {
+        {"10.0.0.1:80", "10.0.0.1:80", true},
+        {"10.0.0.1:80", "10.0.0.1:81", false},
+        {"10.0.0.1:80", "10.0.0.2:80", false},
+        {"router:80", "Router:80", true},
+        {"router:80", "0.0.0.0:80", false}, /* not from the text alone */
+        {"10.0.0.1:80", "0.0.0.0:80", false},
+        {"127.0.0.1:80", "0.0.0.0:80", true},
+        {"127.0.0.2:80", "0.0.0.0:80", true},
+        {"localhost:80", "0.0.0.0:80", true},
+        {"0.0.0.0:80", "0.0.0.0:80", true},
+        {"0.0.0.0:80", "127.0.0.1:80", true}, /* connecting there is connecting to loopback */
+        {"[::1]:80", "0.0.0.0:80", false},
+        {"[::1]:80", "[::]:80", true},
+        {"[::]:80", "[::1]:80", true},
+        {"127.0.0.1:80", "[::]:80", true},
+        {"[::ffff:127.0.0.1]:80", "127.0.0.1:80", true},
+        {"[::ffff:127.0.0.1]:80", "0.0.0.0:80", true},
+        {"localhost:80", "127.0.0.1:80", true},
+        {"localhost:80", "[::1]:80", true},
+        {"127.0.0.1:80", "localhost:80", true},
+        {"127.0.0.2:80", "127.0.0.1:80", false},
+        {"[0:0::1]:80", "[::1]:80", true},
+        {"[fd00::1]:80", "[fd00:0::1]:80", true},
+        {"10.0.0.1:0", "10.0.0.1:0", false},
+        {"127.0.0.1:80", "10.0.0.1:80", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct node_address to = at(rows[i].to), listen = at(rows[i].listen);
+        if (node_address_reaches(&to, &listen) != rows[i].reaches)
+            fail_msg("%s at %s: want %d", rows[i].to, rows[i].listen, rows[i].reaches);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loopback),
+        cmocka_unit_test(test_any),
+        cmocka_unit_test(test_reaches),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
