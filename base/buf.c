@@ -18,6 +18,13 @@ void buf_free(struct buf *b)
     *b = (struct buf){.max = b->max};
 }
 
+void buf_free_wiped(struct buf *b)
+{
+    if (b->at != NULL)
+        explicit_bzero(b->at, b->cap);
+    buf_free(b);
+}
+
 int buf_reserve(struct buf *b, size_t more)
 {
     if (more <= b->cap - b->len)

@@ -21,6 +21,8 @@ struct buf {
 /* Starts empty, owning nothing. A zeroed struct is the same with no limit. */
 void buf_init(struct buf *b, size_t max);
 void buf_free(struct buf *b);
+/* The same for secrets: wipes the memory first. */
+void buf_free_wiped(struct buf *b);
 
 /* Room for `more` bytes behind len. */
 int buf_reserve(struct buf *b, size_t more);

@@ -89,3 +89,13 @@ bool slice_to_cstr(struct slice s, char *out, size_t size)
     out[n] = '\0';
     return n == s.len;
 }
+
+bool slice_equal_secret(struct slice a, struct slice b)
+{
+    if (a.len != b.len)
+        return false;
+    volatile unsigned char differ = 0; /* volatile: no compiler ends the loop early */
+    for (size_t i = 0; i < a.len; i++)
+        differ |= (unsigned char)(a.at[i] ^ b.at[i]);
+    return differ == 0;
+}

@@ -33,6 +33,9 @@ static inline bool slice_equal(struct slice a, struct slice b)
     return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
 }
 
+/* For secrets: the time that it takes depends on nothing but the lengths. */
+bool slice_equal_secret(struct slice a, struct slice b);
+
 /* ASCII case folded, as header names and tokens compare (RFC 9110, section 5.1). */
 bool slice_equal_nocase(struct slice a, struct slice b);
 bool slice_starts_with(struct slice s, struct slice prefix);

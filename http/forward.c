@@ -339,3 +339,13 @@ int http_forward_response_write(struct buf *out, const struct http_head *h,
     cursor_close(&c, out);
     return 0;
 }
+
+int http_forward_length_write(struct buf *out, uint64_t content_length)
+{
+    CHECK(slice_ends_with(buf_slice(out), SLICE("\r\n\r\n")));
+    out->len -= 2; /* the empty line comes behind the new one */
+    int err = buf_printf(out, "Content-Length: %llu\r\n\r\n", (unsigned long long)content_length);
+    if (err != 0)
+        out->len += 2;
+    return err;
+}

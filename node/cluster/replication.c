@@ -476,3 +476,8 @@ uint64_t node_replication_due_us(const struct node_replication *n)
         due = others[i] < due ? others[i] : due;
     return due;
 }
+
+uint64_t node_replication_now_us(const struct node_replication *n)
+{
+    return n->now_us;
+}

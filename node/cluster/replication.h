@@ -101,6 +101,8 @@ void node_replication_datagram(struct node_replication *n, const struct gossip_a
  * there is none. */
 void node_replication_run(struct node_replication *n, uint64_t now_us);
 uint64_t node_replication_due_us(const struct node_replication *n);
+/* The latest time that it was given. */
+uint64_t node_replication_now_us(const struct node_replication *n);
 
 /* Client side of a call. ERR_CLOSED: the rest of the answer is not wanted, hang up (a snapshot may
  * have gigabytes to come). */

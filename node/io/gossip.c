@@ -54,7 +54,7 @@ static void on_prepare(uv_prepare_t *handle)
     if (g->left != NULL && due > g->leave_until_us)
         due = g->leave_until_us;
     /* The shell's tick wakes the loop anyhow. */
-    uint64_t tick = now + SHELL_TICK_MS * 1000;
+    uint64_t tick = now + PROXY_TICK_MS * 1000;
     g->armed_us = due < tick ? due : tick;
     if (g->armed_us < now)
         g->armed_us = now;
@@ -302,7 +302,7 @@ static int own_address(struct io_gossip *g, struct gossip_address *out)
 /* Told to the others, for people. */
 static void describe_admin(struct io_gossip *g)
 {
-    const struct node_address *bound = &g->shell->listeners[SHELL_PORT_ADMIN].bound;
+    const struct node_address *bound = &g->shell->listeners[PROXY_PORT_ADMIN].bound;
     char host[NODE_HOST_BYTES];
     (void)slice_to_cstr(slice_of_cstr(bound->host), host, sizeof host);
     if (is_any(host) && gethostname(host, sizeof host) != 0)

@@ -15,6 +15,7 @@
 #ifndef NODE_IO_GOSSIP_H
 #define NODE_IO_GOSSIP_H
 
+#include "base/deadline.h"
 #include "gossip/keyring.h"
 #include "node/cluster/replication.h"
 #include "node/io/shell.h"

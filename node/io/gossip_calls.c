@@ -198,7 +198,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 {
     (void)suggested;
     struct io_call *c = handle->data;
-    *out = uv_buf_init(c->gossip->shell->read_buffer, SHELL_READ_BYTES);
+    *out = uv_buf_init(c->gossip->shell->read_buffer, PROXY_READ_BYTES);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)

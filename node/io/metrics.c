@@ -2,9 +2,8 @@
 
 #include "base/version.h"
 #include "node/io/gossip.h"
-#include "node/io/local.h"
 #include "node/io/log_sink.h"
-#include "node/io/upstream.h"
+#include "node/io/shell.h"
 
 /* One family without labels. */
 static int write_one(struct buf *out, const char *name, const char *type, const char *help,
@@ -31,7 +30,9 @@ static int write_families(struct buf *out, const struct family *f, size_t count)
 
 static int write_data_path(const struct shell *shell, struct buf *out)
 {
-    const struct shell_stats *s = &shell->stats;
+    const struct proxy_stats *s = proxy_stats(shell->proxy);
+    uint64_t held_bytes, refused;
+    proxy_body_memory(shell->proxy, &held_bytes, &refused);
     const struct family families[] = {
         {"connections_accepted_total", "counter", "Connections accepted, both ports.",
          (double)s->connections_accepted},
@@ -70,10 +71,9 @@ static int write_data_path(const struct shell *shell, struct buf *out)
         {"stored_responses_evicted_total", "counter",
          "Stored responses whose maker was forgotten for newer ones.",
          (double)node_affinity_evicted(shell->affinity)},
-        {"body_bytes_held", "gauge", "Memory that holds bodies on their way.",
-         (double)shell->segments.bytes},
+        {"body_bytes_held", "gauge", "Memory that holds bodies on their way.", (double)held_bytes},
         {"body_memory_refused_total", "counter", "Allocations beyond buffered-bytes-max.",
-         (double)shell->segments.refused},
+         (double)refused},
         {"log_lines_suppressed_total", "counter", "Log lines left out by the rate limit.",
          (double)shell->log->suppressed_total},
         {"log_lines_dropped_total", "counter", "Log lines that nobody read in time.",
@@ -86,37 +86,37 @@ static int write_data_path(const struct shell *shell, struct buf *out)
 
 static int write_labelled(const struct shell *shell, struct buf *out)
 {
-    static const char *const reasons[] = {[SHELL_REFUSED_MALFORMED] = "malformed",
-                                          [SHELL_REFUSED_BODY_LIMIT] = "body_limit",
-                                          [SHELL_REFUSED_PATH] = "path",
-                                          [SHELL_REFUSED_MODEL] = "model",
-                                          [SHELL_REFUSED_API_KEY] = "api_key",
-                                          [SHELL_REFUSED_NO_REPLICA] = "no_replica",
-                                          [SHELL_REFUSED_MEMORY] = "memory",
-                                          [SHELL_REFUSED_TIMEOUT] = "timeout",
-                                          [SHELL_REFUSED_BAD_GATEWAY] = "bad_gateway",
-                                          [SHELL_REFUSED_LOOP] = "loop",
-                                          [SHELL_REFUSED_INTERNAL] = "internal"};
+    static const char *const reasons[] = {[PROXY_REFUSED_MALFORMED] = "malformed",
+                                          [PROXY_REFUSED_BODY_LIMIT] = "body_limit",
+                                          [PROXY_REFUSED_PATH] = "path",
+                                          [PROXY_REFUSED_MODEL] = "model",
+                                          [PROXY_REFUSED_API_KEY] = "api_key",
+                                          [PROXY_REFUSED_NO_REPLICA] = "no_replica",
+                                          [PROXY_REFUSED_MEMORY] = "memory",
+                                          [PROXY_REFUSED_TIMEOUT] = "timeout",
+                                          [PROXY_REFUSED_BAD_GATEWAY] = "bad_gateway",
+                                          [PROXY_REFUSED_LOOP] = "loop",
+                                          [PROXY_REFUSED_INTERNAL] = "internal"};
     int err = buf_append_cstr(out, "# HELP grapevine_requests_refused_total Requests that the "
                                    "router answered with an error of its own.\n"
                                    "# TYPE grapevine_requests_refused_total counter\n");
-    for (size_t i = SHELL_REFUSED_NONE + 1; i < SHELL_REFUSALS && err == 0; i++)
+    for (size_t i = PROXY_REFUSED_NONE + 1; i < PROXY_REFUSALS && err == 0; i++)
         err = buf_printf(out, "grapevine_requests_refused_total{reason=\"%s\"} %llu\n", reasons[i],
-                         (unsigned long long)shell->stats.requests_refused[i]);
+                         (unsigned long long)proxy_stats(shell->proxy)->requests_refused[i]);
     if (err == 0)
         err = buf_append_cstr(out, "# HELP grapevine_responses_total Answers by status class.\n"
                                    "# TYPE grapevine_responses_total counter\n");
     for (unsigned i = 1; i <= 5 && err == 0; i++)
         err = buf_printf(out, "grapevine_responses_total{class=\"%uxx\"} %llu\n", i,
-                         (unsigned long long)shell->stats.responses[i]);
+                         (unsigned long long)proxy_stats(shell->proxy)->responses[i]);
     if (err == 0)
         err = buf_append_cstr(out, "# HELP grapevine_answers_cut_total Answers that began and did "
                                    "not reach their end.\n"
                                    "# TYPE grapevine_answers_cut_total counter\n");
     for (unsigned i = CLIENT_END_DONE + 1; i < CLIENT_ENDS && err == 0; i++)
         err = buf_printf(out, "grapevine_answers_cut_total{reason=\"%s\"} %llu\n",
-                         exchange_end_name((enum client_end)i),
-                         (unsigned long long)shell->stats.answers_cut[i]);
+                         client_end_name((enum client_end)i),
+                         (unsigned long long)proxy_stats(shell->proxy)->answers_cut[i]);
     return err;
 }
 
@@ -146,8 +146,9 @@ static int write_process(const struct shell *shell, struct buf *out)
     return err;
 }
 
-int metrics_write(const struct shell *shell, struct buf *out)
+int metrics_write(void *context, struct buf *out)
 {
+    const struct shell *shell = context;
     int err = write_process(shell, out);
     if (err == 0)
         err = write_data_path(shell, out);

@@ -1,5 +1,5 @@
-/* The words in which all rooms of a node speak of a replica: what it is, how it is, what it was asked
- * and how that ended.
+/* The words in which all rooms of a node speak of a replica: what it is, how it is, what it was
+ * asked and how that ended.
  */
 #ifndef NODE_REPLICA_TERMS_H
 #define NODE_REPLICA_TERMS_H

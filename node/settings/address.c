@@ -152,6 +152,12 @@ static bool is_localhost(const char *host)
     return slice_equal_nocase(name, SLICE("localhost"));
 }
 
+bool node_host_is_ip(const char *host)
+{
+    uint8_t ip[IP_BYTES];
+    return read_ip(host, ip);
+}
+
 bool node_host_is_any(const char *host)
 {
     static const uint8_t zero[IP_BYTES];

@@ -21,6 +21,8 @@ int node_address_parse(struct slice text, struct node_address *out);
 /* The same where the port may be left out: then it is `port_default`. */
 int node_address_parse_default(struct slice text, uint16_t port_default, struct node_address *out);
 
+/* An IP address, not a name. */
+bool node_host_is_ip(const char *host);
 /* 0.0.0.0, ::, 0:0:0::0 and the like: a place to listen at. */
 bool node_host_is_any(const char *host);
 /* 127.0.0.0/8, ::1, ::ffff:127.0.0.0/104 (IPv4-mapped), or the name localhost: this machine. */

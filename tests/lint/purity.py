@@ -17,7 +17,7 @@ SHELL = ("node/io", "node/daemon", "node/gvctl")
 
 HARMLESS = re.compile(
     r"""^(
-      mem(chr|cmp|cpy|mem|move|set|rchr) | str(chr|rchr|cmp|ncmp|len|nlen|spn|cspn|pbrk|str|chrnul)
+      explicit_bzero | mem(chr|cmp|cpy|mem|move|set|rchr) | str(chr|rchr|cmp|ncmp|len|nlen|spn|cspn|pbrk|str|chrnul)
     | malloc | calloc | realloc | reallocarray | free | aligned_alloc | posix_memalign
     | v?snprintf | strto(d|l|ul|ll|ull) | qsort | bsearch | abort
     | gmtime_r | strftime                       # of a time that came in as an argument

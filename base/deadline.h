@@ -1,0 +1,36 @@
+/* Thousands of timers for the price of a list: every entry of a queue waits equally long, so the
+ * queue is in order of expiry by itself. Arming, re-arming and clearing are O(1).
+ *
+ * Each time limit of the daemon (client head, client idle, upstream first byte, ...) is one queue;
+ * the shell's tick runs them, so a limit is kept to the tick's 50 ms.
+ */
+#ifndef BASE_DEADLINE_H
+#define BASE_DEADLINE_H
+
+#include <stdint.h>
+
+struct deadline {
+    struct deadline *next; /* NULL: not armed */
+    struct deadline *prev;
+    uint64_t at_ms;
+    void (*expired)(struct deadline *d);
+};
+
+struct deadline_queue {
+    struct deadline head; /* sentinel of a ring */
+    uint64_t wait_ms;     /* 0: this limit is off, arming does nothing */
+};
+
+void deadline_queue_init(struct deadline_queue *q, uint64_t wait_ms);
+
+/* Arms or re-arms; an entry sits in one queue at a time. */
+void deadline_set(struct deadline_queue *q, struct deadline *d, uint64_t now_ms);
+void deadline_clear(struct deadline *d);
+
+/* Gives all that wait so much more time. */
+void deadline_shift(struct deadline_queue *q, uint64_t by_ms);
+
+/* Calls `expired` of all that are due; each is cleared first and may be armed again. */
+void deadline_run(struct deadline_queue *q, uint64_t now_ms);
+
+#endif

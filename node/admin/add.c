@@ -1,0 +1,140 @@
+/* POST /replicas: what is added goes to all routers at once, so its health is asked first. A router
+ * in place of an engine is refused; what does not answer yet is taken, as at the start. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/admin/admin_internal.h"
+#include "node/proxy/fetch.h"
+
+struct admin_add {
+    struct admin_add *next; /* of admin->adds */
+    struct admin *admin;
+    struct exchange *x; /* NULL: it is answered, or who asked is gone */
+    struct node_replica_option replica;
+    struct pool pool; /* its address alone: no request goes there */
+    struct fetch fetch;
+    uint64_t until_ms;
+    bool asked;
+};
+
+/* `silent`: why its health is not known to be good; NULL: it is. */
+static void take(struct admin_add *a, const char *silent)
+{
+    struct exchange *x = a->x;
+    a->x = NULL;
+    int result = node_router_replica_wish(a->admin->config.router, slice_of_cstr(a->replica.name),
+                                          NODE_REPLICA_ADD, a->replica.engine);
+    admin_answer_wish(a->admin, x, a->replica.name, NODE_REPLICA_ADD, result, silent);
+}
+
+static void refuse(struct admin_add *a)
+{
+    struct exchange *x = a->x;
+    char who[PROXY_IDENTITY_BYTES + 32];
+    fetch_router_text(&a->fetch, who, sizeof who);
+    a->x = NULL;
+    log_event(a->admin->config.log, LOG_WARN, "replica_refused",
+              LOG_CSTR("replica", a->replica.name), LOG_CSTR("error", "it is a router"),
+              LOG_CSTR("router", who));
+    exchange_answer_error(x, 409, "ConflictError", SLICE("replica"),
+                          "`%s` is a Grapevine router (%s), no engine: requests would go in a "
+                          "circle. Add the engines behind it instead.",
+                          a->replica.name, who);
+}
+
+static void on_health(void *context, int err, bool refused, unsigned status, struct slice body)
+{
+    (void)body;
+    struct admin_add *a = context;
+    char health[32];
+    (void)snprintf(health, sizeof health, "its health is %u", status);
+    if (a->x == NULL)
+        return;
+    if (err == 0 && a->fetch.router[0] != '\0')
+        refuse(a);
+    else
+        take(a, refused             ? "its port refuses connections"
+                : err != 0          ? err_text(err)
+                : status / 100 == 2 ? NULL
+                                    : health);
+}
+
+/* Asks once its name is looked up; takes it when time is up. */
+static void go_on(struct admin_add *a, uint64_t now)
+{
+    bool unknown = !a->pool.resolving && a->pool.address_count == 0;
+    if (a->x != NULL && unknown)
+        take(a, "its name is not known");
+    else if (a->x != NULL && now >= a->until_ms)
+        take(a, "no answer within two seconds");
+    else if (a->x != NULL && !a->asked && !a->pool.resolving) {
+        a->asked = true;
+        fetch_get(&a->fetch, "/health", (struct slice){0}, false); /* which no engine protects */
+    }
+}
+
+static void on_forget(void *context)
+{
+    struct admin_add *a = context;
+    a->x = NULL;
+}
+
+void admin_replica_add(struct admin *admin, struct exchange *x, const struct http_head *head)
+{
+    struct node_replica_option replica;
+    if (!admin_read_replica(x, head, &replica))
+        return;
+    struct admin_add *a = admin->add_count < ADMIN_ADDS_MAX ? calloc(1, sizeof *a) : NULL;
+    if (a == NULL || pool_open(&a->pool, admin->proxy, &replica.address) != 0) {
+        free(a);
+        exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0),
+                              "Too many replicas are being added, try again.");
+        return;
+    }
+    uint64_t now = proxy_now_ms(admin->proxy);
+    a->admin = admin;
+    a->x = x;
+    a->replica = replica;
+    a->until_ms = now + ADMIN_ADD_PROBE_MS;
+    fetch_init(&a->fetch, &a->pool, on_health, a);
+    a->next = admin->adds;
+    admin->adds = a;
+    admin->add_count++;
+    exchange_wait(x, on_forget, a);
+    go_on(a, now);
+}
+
+static void end(struct admin_add *a)
+{
+    fetch_cancel(&a->fetch);
+    pool_close(&a->pool);
+    free(a);
+}
+
+void admin_adds_tick(struct admin *admin)
+{
+    struct admin_add **link = &admin->adds;
+    while (*link != NULL) {
+        struct admin_add *a = *link;
+        go_on(a, proxy_now_ms(admin->proxy));
+        if (a->x != NULL) {
+            link = &a->next;
+            continue;
+        }
+        *link = a->next;
+        admin->add_count--;
+        end(a);
+    }
+}
+
+void admin_adds_free(struct admin *admin)
+{
+    while (admin->adds != NULL) {
+        struct admin_add *a = admin->adds;
+        admin->adds = a->next;
+        end(a);
+    }
+    admin->add_count = 0;
+}

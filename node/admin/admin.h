@@ -1,0 +1,39 @@
+/* The admin port: what operators, probes and gvctl ask of one router, or of all of them through it.
+ * Pure: requests come from the proxy whole, and are answered through it, now or later.
+ */
+#ifndef NODE_ADMIN_ADMIN_H
+#define NODE_ADMIN_ADMIN_H
+
+#include "node/cluster/replication.h"
+#include "node/proxy/proxy.h"
+
+struct admin;
+
+/* All pointers are borrowed until admin_destroy(). */
+struct admin_config {
+    const struct node_options *options;
+    struct node_router *router;
+    struct node_log *log;
+    const char *name;  /* of this router in the cluster; NULL: it runs alone */
+    const char *token; /* NULL: none is asked for, and changes are taken from loopback alone */
+    /* Prometheus text of the whole node. */
+    int (*metrics)(void *context, struct buf *out);
+    void *metrics_context;
+};
+
+/* ERR_NOMEM. */
+int admin_create(struct admin **out, const struct admin_config *config);
+/* Before the first request. `replication` NULL: this router runs alone. */
+void admin_start(struct admin *a, struct proxy *proxy, struct node_replication *replication);
+/* Whether the admin port is listened to on loopback: it may be on all addresses. */
+void admin_listens(struct admin *a, bool on_loopback);
+/* Looks at the replicas that are being added. */
+void admin_tick(struct admin *a);
+/* No more questions to replicas; before the proxy stops. */
+void admin_stop(struct admin *a);
+void admin_destroy(struct admin *a);
+
+/* For proxy_config.admin; the context is the admin. */
+void admin_handle(void *admin, struct exchange *x, const struct http_head *head);
+
+#endif

@@ -1,0 +1,58 @@
+/* What admin.c (the port, and what one router answers), cluster.c (what takes several routers) and
+ * add.c (a replica that is added) share. */
+#ifndef NODE_ADMIN_ADMIN_INTERNAL_H
+#define NODE_ADMIN_ADMIN_INTERNAL_H
+
+#include "node/admin/admin.h"
+#include "node/proxy/exchange.h"
+
+/* For the answers of all routers; gvctl waits a little longer. */
+enum {
+    ADMIN_ASK_TIMEOUT_US = 8000000,
+    ADMIN_ADD_PROBE_MS = 2000, /* for the health of a replica that is added; then it is taken */
+    ADMIN_ADDS_MAX = 64,       /* under way; then 503 */
+};
+
+struct admin_ask;
+struct admin_add;
+
+struct admin {
+    struct admin_config config;
+    struct proxy *proxy;
+    struct node_replication *replication; /* NULL: this router runs alone */
+    bool on_loopback;
+    struct admin_ask *asks; /* questions to all routers that wait for their answers */
+    struct admin_add *adds; /* replicas that are probed before they are added */
+    unsigned add_count;
+};
+
+/* Decoded value of `name` in the query, in `out`; empty if it is not there, false if it is
+ * malformed or too long. */
+bool admin_query(const struct http_head *head, struct slice name, char *out, size_t size);
+/* 200 with the buffer's text, or 500 for an error. Frees it. */
+void admin_answer_buf(struct exchange *x, int err, struct slice type, struct buf *out);
+/* The prompt and session of an /explain; false: answered that it is no request. */
+bool admin_describe(struct exchange *x, const struct http_head *head, struct node_request *out);
+
+/* ?replica=HOST:PORT or its URL, and maybe &engine=vllm. False: answered what is wrong. */
+bool admin_read_replica(struct exchange *x, const struct http_head *head,
+                        struct node_replica_option *out);
+void admin_answer_no_replica(struct exchange *x, const char *name);
+/* What node_router_replica_wish() returned. `silent`: why the replica does not answer yet, in words
+ * that JSON may quote; NULL: it does, or nobody asked. */
+void admin_answer_wish(struct admin *a, struct exchange *x, const char *name,
+                       enum node_replica_wish wish, int result, const char *silent);
+
+/* The calls of cluster.c and add.c. */
+typedef void (*admin_call)(struct admin *a, struct exchange *x, const struct http_head *head);
+void admin_members(struct admin *a, struct exchange *x, const struct http_head *head);
+void admin_convergence(struct admin *a, struct exchange *x, const struct http_head *head);
+void admin_explain_all(struct admin *a, struct exchange *x, const struct http_head *head);
+void admin_replica_add(struct admin *a, struct exchange *x, const struct http_head *head);
+void admin_replica_remove(struct admin *a, struct exchange *x, const struct http_head *head);
+
+void admin_asks_free(struct admin *a);
+void admin_adds_tick(struct admin *a);
+void admin_adds_free(struct admin *a);
+
+#endif

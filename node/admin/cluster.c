@@ -1,0 +1,299 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "base/json_write.h"
+#include "node/admin/admin_internal.h"
+#include "node/cluster/digests.h"
+
+static const struct slice type_json = SLICE("application/json");
+
+/* The replication, or NULL after answering that this router runs alone. */
+static struct node_replication *replication_of(struct admin *a, struct exchange *x)
+{
+    if (a->replication == NULL)
+        exchange_answer_error(x, 409, "ConflictError", slice_of("", 0),
+                              "This router runs alone: it has neither gossip-listen nor join.");
+    return a->replication;
+}
+
+/* The event's time, which is in milliseconds, or the replication's, if that is ahead. */
+static uint64_t now_us(const struct admin *a, const struct node_replication *n)
+{
+    uint64_t event_us = proxy_now_ms(a->proxy) * 1000, known_us = node_replication_now_us(n);
+    return event_us > known_us ? event_us : known_us;
+}
+
+void admin_members(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    (void)head;
+    struct node_replication *n = replication_of(a, x);
+    if (n == NULL)
+        return;
+    struct buf members;
+    struct buf stats;
+    struct buf out;
+    buf_init(&members, 0);
+    buf_init(&stats, 0);
+    buf_init(&out, 0);
+    uint64_t now = now_us(a, n);
+    int err = node_replication_members_json(n, now, &members);
+    if (err == 0)
+        err = node_replication_stats_json(n, now, &stats);
+    if (err == 0) {
+        struct json_writer w = json_writer_of(&out);
+        json_object_begin(&w);
+        json_key(&w, "self");
+        json_cstr(&w, a->config.name);
+        json_key(&w, "ready");
+        json_bool(&w, node_replication_ready(n));
+        json_key(&w, "members");
+        json_raw(&w, buf_slice(&members));
+        json_key(&w, "stats");
+        json_raw(&w, buf_slice(&stats));
+        json_object_end(&w);
+        err = json_writer_finish(&w);
+    }
+    buf_free(&members);
+    buf_free(&stats);
+    admin_answer_buf(x, err, type_json, &out);
+}
+
+/* --- questions to all routers --------------------------------------------------------------- */
+
+struct admin_ask {
+    struct admin_ask *next; /* of admin->asks */
+    struct admin *admin;
+    struct exchange *x; /* NULL: who asked is gone */
+    uint8_t kind;
+    struct buf not_asked; /* JSON: the dead, and those that have left */
+};
+
+static void ask_free(struct admin_ask *ask)
+{
+    buf_free(&ask->not_asked);
+    free(ask);
+}
+
+static void unlink_ask(struct admin_ask *ask)
+{
+    struct admin_ask **link = &ask->admin->asks;
+    while (*link != ask) {
+        CHECK(*link != NULL);
+        link = &(*link)->next;
+    }
+    *link = ask->next;
+}
+
+static void on_forget(void *context)
+{
+    struct admin_ask *ask = context;
+    ask->x = NULL; /* the answers come all the same */
+}
+
+void admin_asks_free(struct admin *a)
+{
+    while (a->asks != NULL) {
+        struct admin_ask *ask = a->asks;
+        a->asks = ask->next;
+        ask_free(ask);
+    }
+}
+
+static int write_answers(const struct admin_ask *ask, struct slice nodes, struct buf *out)
+{
+    if (nodes.len == 0)
+        return ERR_NOMEM;
+    struct json_writer w = json_writer_of(out);
+    json_object_begin(&w);
+    json_key(&w, "self");
+    json_cstr(&w, ask->admin->config.name);
+    if (ask->kind == NODE_CALL_DIGESTS) {
+        unsigned differ = node_digests_differ(nodes);
+        json_key(&w, "equal");
+        json_bool(&w, differ == 0);
+        json_key(&w, "differ");
+        json_array_begin(&w);
+        for (unsigned i = 0; i < NODE_DIGEST_CLASSES; i++) {
+            if ((differ & 1u << i) != 0)
+                json_cstr(&w, node_digest_class_text(i));
+        }
+        json_array_end(&w);
+        json_key(&w, "joining");
+        json_bool(&w, (differ & NODE_DIGESTS_JOINING) != 0);
+    }
+    json_key(&w, "nodes");
+    json_raw(&w, nodes);
+    json_key(&w, "not_asked");
+    json_raw(&w, buf_slice(&ask->not_asked));
+    json_object_end(&w);
+    return json_writer_finish(&w);
+}
+
+static void on_answers(void *context, struct slice nodes)
+{
+    struct admin_ask *ask = context;
+    struct exchange *x = ask->x;
+    unlink_ask(ask);
+    if (x != NULL) {
+        struct buf out;
+        buf_init(&out, 0);
+        int err = write_answers(ask, nodes, &out);
+        admin_answer_buf(x, err, type_json, &out);
+    }
+    ask_free(ask);
+}
+
+static void ask_all(struct admin *a, struct exchange *x, struct node_replication *n, uint8_t kind,
+                    struct slice request)
+{
+    struct admin_ask *ask = calloc(1, sizeof *ask);
+    if (ask == NULL) {
+        exchange_answer_error(x, 500, "InternalServerError", slice_of("", 0), "out of memory");
+        return;
+    }
+    *ask = (struct admin_ask){.next = a->asks, .admin = a, .x = x, .kind = kind};
+    a->asks = ask;
+    /* The answer may come from within the call: a cluster of one. */
+    exchange_wait(x, on_forget, ask);
+    uint64_t now = now_us(a, n);
+    int err = node_replication_not_asked_json(n, now, &ask->not_asked);
+    if (err == 0)
+        err = node_replication_ask(n, kind, request, ADMIN_ASK_TIMEOUT_US, now, on_answers, ask);
+    if (err == 0)
+        return;
+    x->forget = NULL;
+    unlink_ask(ask);
+    ask_free(ask);
+    if (err == ERR_FULL)
+        exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0),
+                              "Too many such questions are under way, try again.");
+    else
+        exchange_answer_error(x, err == ERR_LIMIT ? 413 : 500, "InternalServerError",
+                              slice_of("", 0), "The other routers cannot be asked: %s.",
+                              err_text(err));
+}
+
+void admin_convergence(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    (void)head;
+    struct node_replication *n = replication_of(a, x);
+    if (n != NULL)
+        ask_all(a, x, n, NODE_CALL_DIGESTS, slice_of("", 0));
+}
+
+void admin_explain_all(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    struct node_replication *n = replication_of(a, x);
+    struct node_request request;
+    if (n == NULL || !admin_describe(x, head, &request))
+        return;
+    struct buf packed;
+    buf_init(&packed, 0);
+    int err = node_request_pack(&request, &packed);
+    if (err == 0)
+        ask_all(a, x, n, NODE_CALL_EXPLAIN, buf_slice(&packed));
+    else
+        exchange_answer_error(x, err == ERR_LIMIT ? 413 : 500, "InternalServerError",
+                              slice_of("", 0),
+                              "The request cannot be told to the other routers: "
+                              "%s.",
+                              err_text(err));
+    buf_free(&packed);
+}
+
+/* --- the set of replicas -------------------------------------------------------------------- */
+
+/* What is wrong with a replica's HOST:PORT, or NULL. */
+static const char *address_wrong(struct slice given)
+{
+    struct node_address address;
+    if (slice_find(given, '/') < given.len)
+        return "want no path: HOST:PORT alone";
+    if (node_address_parse(given, &address) == 0)
+        return address.port != 0 ? NULL : "want a port from 1 to 65535";
+    if (node_address_parse_default(given, 0, &address) == 0)
+        return "the port is missing: want HOST:PORT, such as 10.0.0.1:8000";
+    size_t colon = given.len;
+    while (colon > 0 && given.at[colon - 1] != ':')
+        colon--;
+    if (colon > 1 && node_address_parse_default(slice_of(given.at, colon - 1), 0, &address) == 0)
+        return "want a port from 1 to 65535";
+    return "want HOST:PORT, such as 10.0.0.1:8000";
+}
+
+bool admin_read_replica(struct exchange *x, const struct http_head *head,
+                        struct node_replica_option *out)
+{
+    char given[NODE_HOST_BYTES + 64];
+    char engine[16];
+    char url[NODE_HOST_BYTES + 128];
+    if (!admin_query(head, SLICE("replica"), given, sizeof given))
+        (void)snprintf(given, sizeof given, "?");
+    if (!admin_query(head, SLICE("engine"), engine, sizeof engine))
+        (void)snprintf(engine, sizeof engine, "?");
+    struct slice name = slice_of_cstr(given);
+    if (name.len == 0) {
+        exchange_answer_error(x, 400, "invalid_request_error", SLICE("replica"),
+                              "No replica is given: want ?replica=HOST:PORT.");
+        return false;
+    }
+    const char *wrong = NULL;
+    if (slice_starts_with(name, SLICE("https://")))
+        wrong = "https is not supported: routers speak http with engines";
+    if (slice_starts_with(name, SLICE("http://"))) {
+        name = slice_skip(name, strlen("http://"));
+        if (slice_ends_with(name, SLICE("/")))
+            name.len--;
+    }
+    if (wrong == NULL)
+        wrong = address_wrong(name);
+    (void)snprintf(url, sizeof url, "http://%.*s%s%s", SLICE_ARG(name),
+                   engine[0] != '\0' ? "#engine=" : "", engine);
+    if (wrong == NULL && node_replica_parse(slice_of_cstr(url), out) != 0)
+        wrong = "want vllm, sglang or other as its engine";
+    if (wrong != NULL)
+        exchange_answer_error(x, 400, "invalid_request_error", SLICE("replica"), "`%.200s`: %s",
+                              given, wrong);
+    return wrong == NULL;
+}
+
+void admin_answer_no_replica(struct exchange *x, const char *name)
+{
+    exchange_answer_error(x, 404, "NotFoundError", SLICE("replica"),
+                          "There is no replica `%s`; gvctl replicas (GET /replicas) lists them.",
+                          name);
+}
+
+void admin_answer_wish(struct admin *a, struct exchange *x, const char *name,
+                       enum node_replica_wish wish, int result, const char *silent)
+{
+    char ok[128] = "{\"ok\":true}";
+    const char *verb = wish == NODE_REPLICA_ADD ? "added" : "removed";
+    if (result >= 0) {
+        log_event(a->config.log, LOG_INFO, "replica_wish", LOG_CSTR("replica", name),
+                  LOG_CSTR("wish", verb));
+        if (silent != NULL)
+            (void)snprintf(ok, sizeof ok, "{\"ok\":true,\"answers\":false,\"why\":\"%s\"}", silent);
+        exchange_answer(x, 200, type_json, slice_of_cstr(ok), NULL, 0);
+    } else if (result == ERR_EXISTS) {
+        exchange_answer(x, 200, type_json, SLICE("{\"ok\":true,\"already\":true}"), NULL, 0);
+    } else if (result == ERR_NOT_FOUND) {
+        admin_answer_no_replica(x, name);
+    } else {
+        exchange_answer_error(x, result == ERR_FULL ? 409 : 400, "invalid_request_error",
+                              SLICE("replica"), "The replica `%s` cannot be %s: %s.", name, verb,
+                              err_text(result));
+    }
+}
+
+void admin_replica_remove(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    struct node_replica_option replica;
+    if (!admin_read_replica(x, head, &replica))
+        return;
+    int result = node_router_replica_wish(a->config.router, slice_of_cstr(replica.name),
+                                          NODE_REPLICA_REMOVE, replica.engine);
+    admin_answer_wish(a, x, replica.name, NODE_REPLICA_REMOVE, result, NULL);
+}

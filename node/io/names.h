@@ -1,0 +1,17 @@
+/* Names of hosts and their addresses for the proxy (node/proxy/net.h), with libuv. */
+#ifndef NODE_IO_NAMES_H
+#define NODE_IO_NAMES_H
+
+#include <uv.h>
+
+#include "node/proxy/net.h"
+
+/* Actions of struct net. */
+int names_open(void *shell, const struct node_address *address, struct host **out, unsigned *count);
+bool names_resolve(struct host *host, unsigned used);
+void names_close(struct host *host);
+
+/* One of its addresses. */
+const struct sockaddr *names_address(const struct host *host, unsigned address);
+
+#endif

@@ -1,0 +1,234 @@
+#include "node/io/tcp.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/io/names.h"
+#include "node/io/shell.h"
+
+enum { PIECES_MAX = 64 };
+
+struct tcp_stream {
+    struct stream stream; /* first: what the proxy sees */
+    uv_tcp_t tcp;
+    uv_connect_t connect;
+    uv_write_t write;
+    uv_shutdown_t shutdown;
+    struct shell *shell;
+    bool closing;
+};
+
+static struct tcp_stream *of(struct stream *stream)
+{
+    return CONTAINER_OF(stream, struct tcp_stream, stream);
+}
+
+static uv_stream_t *uv_of(struct tcp_stream *s)
+{
+    return (uv_stream_t *)&s->tcp;
+}
+
+/* --- events ---------------------------------------------------------------------------------- */
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct tcp_stream *s = handle->data;
+    struct shell *shell = s->shell;
+    if (s->stream.events != NULL)
+        s->stream.events->closed(s->stream.owner);
+    free(s);
+    shell_drain_check(shell);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
+{
+    (void)suggested;
+    struct tcp_stream *s = handle->data;
+    struct slice room = slice_of(NULL, 0);
+    if (s->stream.events->room != NULL)
+        room = s->stream.events->room(s->stream.owner);
+    if (room.len > 0)
+        *out = uv_buf_init((char *)room.at, (unsigned)room.len);
+    else
+        *out = uv_buf_init(s->shell->read_buffer, PROXY_READ_BYTES);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
+{
+    struct tcp_stream *s = stream->data;
+    if (n == 0 || s->closing)
+        return;
+    const struct stream_events *events = s->stream.events;
+    uint64_t now = shell_now_ms(s->shell);
+    if (n > 0)
+        events->received(s->stream.owner, slice_of(bytes->base, (size_t)n), now);
+    else
+        events->ended(s->stream.owner, n == UV_EOF ? 0 : ERR_CLOSED, now);
+}
+
+static void on_written(uv_write_t *request, int status)
+{
+    struct tcp_stream *s = CONTAINER_OF(request, struct tcp_stream, write);
+    if (!s->closing)
+        s->stream.events->written(s->stream.owner, status != 0 ? ERR_CLOSED : 0,
+                                  shell_now_ms(s->shell));
+}
+
+static void on_connect(uv_connect_t *request, int status)
+{
+    struct tcp_stream *s = CONTAINER_OF(request, struct tcp_stream, connect);
+    int err = status == UV_ECONNREFUSED ? ERR_CLOSED : status != 0 ? ERR_UNREACHABLE : 0;
+    if (!s->closing)
+        s->stream.events->connected(s->stream.owner, err, shell_now_ms(s->shell));
+}
+
+/* --- actions --------------------------------------------------------------------------------- */
+
+static struct tcp_stream *new_stream(struct shell *shell)
+{
+    struct tcp_stream *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return NULL;
+    CHECK(uv_tcp_init(shell->loop, &s->tcp) == 0); /* takes no memory */
+    s->tcp.data = s;
+    s->shell = shell;
+    return s;
+}
+
+void tcp_close(struct stream *stream, bool reset)
+{
+    struct tcp_stream *s = of(stream);
+    CHECK(!s->closing);
+    s->closing = true;
+    if (!reset || uv_tcp_close_reset(&s->tcp, on_closed) != 0)
+        uv_close((uv_handle_t *)&s->tcp, on_closed);
+}
+
+int tcp_connect(void *context, struct host *host, unsigned address, struct stream **out)
+{
+    struct tcp_stream *s = new_stream(context);
+    if (s == NULL)
+        return ERR_FULL;
+    (void)uv_tcp_nodelay(&s->tcp, 1);
+    (void)uv_tcp_keepalive(&s->tcp, 1, NET_KEEPALIVE_S);
+    int err = uv_tcp_connect(&s->connect, &s->tcp, names_address(host, address), on_connect);
+    if (err == 0) {
+        *out = &s->stream;
+        return 0;
+    }
+    tcp_close(&s->stream, false);
+    bool ours = err == UV_EMFILE || err == UV_ENFILE || err == UV_ENOBUFS || err == UV_ENOMEM;
+    return ours ? ERR_FULL : err == UV_ECONNREFUSED ? ERR_CLOSED : ERR_UNREACHABLE;
+}
+
+static unsigned pieces_of(uv_buf_t *out, const struct slice *pieces, unsigned count)
+{
+    CHECK(count <= PIECES_MAX);
+    for (unsigned i = 0; i < count; i++)
+        out[i] = uv_buf_init((char *)pieces[i].at, (unsigned)pieces[i].len);
+    return count;
+}
+
+ptrdiff_t tcp_write(struct stream *stream, const struct slice *pieces, unsigned count)
+{
+    uv_buf_t bufs[PIECES_MAX];
+    int wrote = uv_try_write(uv_of(of(stream)), bufs, pieces_of(bufs, pieces, count));
+    return wrote >= 0 ? wrote : wrote == UV_EAGAIN ? 0 : ERR_CLOSED;
+}
+
+int tcp_queue(struct stream *stream, const struct slice *pieces, unsigned count)
+{
+    struct tcp_stream *s = of(stream);
+    uv_buf_t bufs[PIECES_MAX];
+    int err = uv_write(&s->write, uv_of(s), bufs, pieces_of(bufs, pieces, count), on_written);
+    return err == 0 ? 0 : err == UV_ENOMEM ? ERR_NOMEM : ERR_CLOSED;
+}
+
+void tcp_read(struct stream *stream, bool on)
+{
+    if (on)
+        (void)uv_read_start(uv_of(of(stream)), on_alloc, on_read);
+    else
+        (void)uv_read_stop(uv_of(of(stream)));
+}
+
+void tcp_finish(struct stream *stream)
+{
+    (void)uv_shutdown(&of(stream)->shutdown, uv_of(of(stream)), NULL);
+}
+
+/* --- connections that come in ---------------------------------------------------------------- */
+
+static void on_spare_closed(uv_handle_t *handle)
+{
+    struct tcp_listener *l = CONTAINER_OF((uv_tcp_t *)handle, struct tcp_listener, spare);
+    l->spare_busy = false;
+    if (l->waiting) {
+        l->waiting = false;
+        tcp_accept(l);
+    }
+}
+
+static void turn_away(struct tcp_listener *l, int fd)
+{
+    if (fd >= 0) {
+        (void)close(fd);
+        return;
+    }
+    proxy_stats(l->shell->proxy)->accept_failures++;
+    if (uv_is_closing((uv_handle_t *)&l->tcp))
+        return;
+    if (l->spare_busy) {
+        l->waiting = true;
+        return;
+    }
+    CHECK(uv_tcp_init(l->shell->loop, &l->spare) == 0);
+    l->spare_busy = true;
+    (void)uv_accept((uv_stream_t *)&l->tcp, (uv_stream_t *)&l->spare);
+    uv_close((uv_handle_t *)&l->spare, on_spare_closed);
+}
+
+/* `fd`: a connection that the system has handed over already, or -1: the next one of libuv. */
+static void open_client(struct tcp_listener *l, int fd)
+{
+    struct tcp_stream *s = new_stream(l->shell);
+    if (s == NULL) {
+        turn_away(l, fd);
+        return;
+    }
+    if ((fd >= 0 ? uv_tcp_open(&s->tcp, fd)
+                 : uv_accept((uv_stream_t *)&l->tcp, (uv_stream_t *)&s->tcp)) != 0) {
+        if (fd >= 0)
+            (void)close(fd);
+        tcp_close(&s->stream, false);
+        return;
+    }
+    (void)uv_tcp_nodelay(&s->tcp, 1);
+    char peer[INET6_ADDRSTRLEN] = "";
+    struct sockaddr_storage from;
+    int len = sizeof from;
+    if (uv_tcp_getpeername(&s->tcp, (struct sockaddr *)&from, &len) == 0)
+        (void)uv_ip_name((const struct sockaddr *)&from, peer, sizeof peer);
+    if (proxy_accept(l->shell->proxy, &s->stream, l->port, peer, shell_now_ms(l->shell)) != 0) {
+        proxy_stats(l->shell->proxy)->accept_failures++;
+        tcp_close(&s->stream, false);
+    }
+}
+
+void tcp_accept(struct tcp_listener *l)
+{
+    open_client(l, -1);
+}
+
+void tcp_accept_waiting(struct tcp_listener *l)
+{
+    uv_os_fd_t listening;
+    if (uv_fileno((const uv_handle_t *)&l->tcp, &listening) != 0)
+        return;
+    int fd;
+    while ((fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
+        open_client(l, fd);
+}

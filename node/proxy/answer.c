@@ -1,0 +1,146 @@
+/* Answers of the router's own: errors, and what it answers itself. */
+#include "node/proxy/exchange_internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/check.h"
+#include "http/answer.h"
+#include "node/proxy/probe.h"
+
+static enum proxy_refusal refusal_of(unsigned status)
+{
+    switch (status) {
+    case 403:
+    case 404:
+    case 405:
+        return PROXY_REFUSED_PATH;
+    case 408:
+        return PROXY_REFUSED_TIMEOUT;
+    case 413:
+        return PROXY_REFUSED_BODY_LIMIT;
+    case 500:
+        return PROXY_REFUSED_INTERNAL;
+    case 502:
+    case 504:
+        return PROXY_REFUSED_BAD_GATEWAY;
+    case 503:
+        return PROXY_REFUSED_NO_REPLICA;
+    case 508:
+        return PROXY_REFUSED_LOOP;
+    default:
+        return PROXY_REFUSED_MALFORMED;
+    }
+}
+
+static void count_refusal(struct exchange *x)
+{
+    if (x->status < 400 || x->client->port != PROXY_PORT_CLIENT || x->client->surplus)
+        return;
+    enum proxy_refusal why = x->refusal != PROXY_REFUSED_NONE ? x->refusal : refusal_of(x->status);
+    x->proxy->stats.requests_refused[why]++;
+}
+
+static void answer(struct exchange *x, const struct http_answer *given,
+                   const struct http_error *error)
+{
+    struct http_answer a = *given;
+    struct http_line lines[8];
+    size_t n = 0;
+    CHECK(a.extra_count + 2 <= ARRAY_LEN(lines));
+    for (; n < a.extra_count; n++)
+        lines[n] = a.extra[n];
+    if (x->request_id.len > 0)
+        lines[n++] = (struct http_line){SLICE("x-request-id"), x->request_id};
+    if (x->probe)
+        lines[n++] =
+            (struct http_line){SLICE(PROBE_ROUTER_NAME), slice_of_cstr(x->proxy->identity)};
+    a.extra = lines;
+    a.extra_count = n;
+    a.client_minor = x->minor;
+    a.close = x->client->last || x->client->state == CLIENT_BODY;
+    a.head_request = x->request.to_head;
+    x->status = error != NULL ? error->status : a.status;
+    count_refusal(x);
+    struct buf *out = &x->proxy->scratch;
+    buf_clear(out);
+    int err = error != NULL ? http_answer_error_write(out, &a, error) : http_answer_write(out, &a);
+    if (err != 0) {
+        exchange_cut(x, CLIENT_END_NO_MEMORY, false);
+        return;
+    }
+    x->bytes_out += out->len;
+    struct slice text = buf_slice(out);
+    if (a.close)
+        x->client->last = true;
+    client_write(x->client, &text, 1);
+    exchange_finish(x);
+}
+
+void exchange_answer(struct exchange *x, unsigned status, struct slice content_type,
+                     struct slice body, const struct http_line *extra, size_t extra_count)
+{
+    struct http_answer a = {.status = status,
+                            .content_type = content_type,
+                            .body = body,
+                            .extra = extra,
+                            .extra_count = extra_count};
+    answer(x, &a, NULL);
+}
+
+static void answer_error_line(struct exchange *x, unsigned status, const char *type,
+                              struct slice param, const char *text, const struct http_line *line)
+{
+    struct http_answer a = {.extra = line, .extra_count = line != NULL ? 1 : 0};
+    struct http_error error = {.message = slice_of_cstr(text),
+                               .type = slice_of_cstr(type),
+                               .param = param,
+                               .status = status};
+    answer(x, &a, &error);
+}
+
+static void answer_error_text(struct exchange *x, unsigned status, const char *type,
+                              struct slice param, const char *text)
+{
+    struct http_line retry = {SLICE("retry-after"), SLICE("1")};
+    answer_error_line(x, status, type, param, text, status == 503 ? &retry : NULL);
+}
+
+void exchange_answer_error(struct exchange *x, unsigned status, const char *type,
+                           struct slice param, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    answer_error_text(x, status, type, param, text);
+}
+
+void exchange_answer_not_allowed(struct exchange *x, struct slice path, const char *methods)
+{
+    struct http_line allow = {SLICE("allow"), slice_of_cstr(methods)};
+    char text[256];
+    (void)snprintf(text, sizeof text, "%.*s takes %s.", path.len > 100 ? 100 : (int)path.len,
+                   path.at, methods);
+    answer_error_line(x, 405, "invalid_request_error", slice_of("", 0), text, &allow);
+}
+
+void exchange_refuse(struct client *c, unsigned status, const char *type, const char *text)
+{
+    struct exchange *x = c->exchange;
+    if (x == NULL)
+        x = exchange_new(c);
+    if (x == NULL) {
+        client_close(c, false);
+        return;
+    }
+    c->exchange = x;
+    if (x->answering) {
+        exchange_cut(x, CLIENT_END_REFUSED, false);
+        return;
+    }
+    c->last = true;
+    c->lingering = true;
+    answer_error_text(x, status, type, slice_of("", 0), text);
+}

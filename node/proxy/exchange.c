@@ -1,0 +1,175 @@
+/* The life of an exchange: made, finished, logged. */
+#include "node/proxy/exchange_internal.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+
+enum { EXCHANGES_KEPT = 256 };
+
+struct exchange *exchange_new(struct client *c)
+{
+    struct proxy *p = c->proxy;
+    struct exchange *x = p->exchange_free;
+    if (x != NULL) {
+        p->exchange_free = x->next_free;
+        p->exchange_free_count--;
+    } else {
+        x = malloc(sizeof *x);
+        if (x == NULL)
+            return NULL;
+        buf_init(&x->request.head, 0);
+    }
+    struct buf head = x->request.head;
+    memset(x, 0, offsetof(struct exchange, usage));
+    head.len = 0;
+    x->request.head = head;
+    x->request.body = body_new();
+    if (x->request.body == NULL) {
+        buf_free(&x->request.head);
+        free(x);
+        return NULL;
+    }
+    x->proxy = p;
+    x->client = c;
+    x->started_ms = p->now_ms;
+    x->outcome = NODE_OUTCOME_OK;
+    p->stats.requests += !c->surplus && c->port == PROXY_PORT_CLIENT;
+    p->stats.requests_open++;
+    return x;
+}
+
+static void exchange_free(struct exchange *x)
+{
+    struct proxy *p = x->proxy;
+    CHECK(!x->booked && x->upstream == NULL);
+    body_unref(&p->segments, x->request.body);
+    x->request.body = NULL;
+    p->stats.requests_open--;
+    if (p->exchange_free_count >= EXCHANGES_KEPT || x->request.head.cap > 64 * 1024) {
+        buf_free(&x->request.head);
+        free(x);
+        return;
+    }
+    x->next_free = p->exchange_free;
+    p->exchange_free = x;
+    p->exchange_free_count++;
+}
+
+void exchange_pool_free(struct proxy *p)
+{
+    while (p->exchange_free != NULL) {
+        struct exchange *x = p->exchange_free;
+        p->exchange_free = x->next_free;
+        buf_free(&x->request.head);
+        free(x);
+    }
+    p->exchange_free_count = 0;
+}
+
+void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
+{
+    if (!x->booked)
+        return;
+    x->booked = false;
+    struct node_usage usage = {-1, -1, -1};
+    bool computed = x->status / 100 == 2;
+    if (x->scan == EXCHANGE_SCAN_USAGE) {
+        usage.prompt_tokens = x->usage.prompt_tokens;
+        usage.cached_tokens = x->usage.cached_tokens;
+        usage.completion_tokens = x->usage.completion_tokens;
+        if (usage.completion_tokens < 0 && x->usage.token_events > 0)
+            usage.completion_tokens = x->usage.token_events;
+    }
+    node_router_finish(x->proxy->config.router, x->decision.booking, outcome,
+                       computed ? &usage : NULL, x->proxy->now_ms);
+}
+
+/* The router's own health says 503 to every probe until an engine is loaded: no line for each. */
+static bool has_access_line(const struct exchange *x, enum client_end why)
+{
+    bool bad = why != CLIENT_END_DONE || x->status >= 400 || x->outcome != NODE_OUTCOME_OK;
+    bool health = x->route.kind == HTTP_PATH_HEALTH && x->route.method_allowed;
+    unsigned wanted = x->proxy->config.options->access_log;
+    return x->client->port != PROXY_PORT_ADMIN &&
+           (wanted == NODE_ACCESS_LOG_ALL || (wanted == NODE_ACCESS_LOG_ERRORS && bad && !health));
+}
+
+static void log_access(const struct exchange *x, enum client_end why)
+{
+    struct proxy *p = x->proxy;
+    if (!has_access_line(x, why))
+        return;
+    bool has_replica = x->attempts > 0;
+    uint64_t now = p->now_ms;
+    log_event(
+        p->config.log, LOG_INFO, "request", LOG_STR("id", x->request_id),
+        LOG_CSTR("client", x->client->peer), LOG_CSTR("path", x->path),
+        LOG_UINT("status", x->status),
+        LOG_STR("replica", has_replica
+                               ? node_router_replica_name(p->config.router, x->decision.replica)
+                               : slice_of("", 0)),
+        LOG_UINT("attempts", x->attempts), LOG_UINT("ms", now - x->started_ms),
+        LOG_UINT("first_byte_ms", x->first_byte_ms != 0 ? x->first_byte_ms - x->started_ms : 0),
+        LOG_UINT("bytes_in", x->request.body->bytes), LOG_UINT("bytes_out", x->bytes_out),
+        LOG_INT("prompt_tokens", x->scan ? x->usage.prompt_tokens : -1),
+        LOG_INT("cached_tokens", x->scan ? x->usage.cached_tokens : -1),
+        LOG_UINT("cached_predicted", x->decision.cached_tokens),
+        LOG_CSTR("end", client_end_name(why)));
+}
+
+/* The one way out of every exchange. */
+static void end(struct exchange *x, enum client_end why, enum node_outcome outcome)
+{
+    struct proxy_stats *stats = &x->proxy->stats;
+    if (x->status >= 100 && x->status < 600 && !x->client->surplus &&
+        x->client->port == PROXY_PORT_CLIENT)
+        stats->responses[x->status / 100]++;
+    if (why == CLIENT_END_GONE)
+        stats->client_gone++;
+    if (x->answering && why != CLIENT_END_DONE)
+        stats->answers_cut[why]++;
+    if (x->upstream != NULL) {
+        struct upstream *u = x->upstream;
+        x->upstream = NULL;
+        upstream_abort(u);
+    }
+    if (x->forget != NULL)
+        x->forget(x->forget_context);
+    exchange_hold_drop(x);
+    exchange_release_booking(x, outcome);
+    log_access(x, why);
+    exchange_free(x);
+}
+
+void exchange_finish(struct exchange *x)
+{
+    struct client *c = x->client;
+    x->forget = NULL; /* it has its answer */
+    /* A client that is already lost to us hears nothing of the end. */
+    end(x, c->broken, x->outcome);
+    client_answered(c);
+}
+
+void exchange_finish_cut(struct exchange *x)
+{
+    struct client *c = x->client;
+    bool by_reset = x->out_framing == HTTP_BODY_UNTIL_CLOSE;
+    end(x, CLIENT_END_ENGINE, x->outcome);
+    client_answer_cut(c, by_reset);
+}
+
+void exchange_cut(struct exchange *x, enum client_end why, bool reset)
+{
+    struct client *c = x->client;
+    c->exchange = NULL;
+    client_discard(c);
+    client_close(c, reset);
+    end(x, why, NODE_OUTCOME_CLIENT_GONE);
+}
+
+void exchange_hold_drop(struct exchange *x)
+{
+    buf_free(&x->held);
+    x->held_head = 0;
+}

@@ -1,0 +1,112 @@
+/* One request, from its head to the last byte of its answer: what it is, which replica serves it,
+ * and how far it has come. What happens to it is in the files that exchange_internal.h lists; this
+ * header is for whoever answers requests in the router itself (node/proxy/local.h, node/admin).
+ *
+ * Until the first byte of an answer went to the client, a replica that fails is replaced by another
+ * (retries-max times). Whatever way it ends, exactly one node_router_finish() follows each booking.
+ */
+#ifndef NODE_PROXY_EXCHANGE_H
+#define NODE_PROXY_EXCHANGE_H
+
+#include "http/path.h"
+#include "http/skim.h"
+#include "http/usage.h"
+#include "node/proxy/client.h"
+#include "node/proxy/upstream.h"
+
+enum {
+    EXCHANGE_ID_MAX = 128,                 /* bytes of X-Request-Id; a longer one is replaced */
+    EXCHANGE_PATH_MAX = 96,                /* of the path in logs */
+    EXCHANGE_SESSION_MAX = 128,            /* of the session header's value */
+    EXCHANGE_RETRY_BYTES = 256 * 1024,     /* a streamed body beyond this cannot be sent again */
+    EXCHANGE_ASK_BYTES = 1024 * 1024,      /* larger bodies are not sent around for long */
+    EXCHANGE_SEND_BYTES_HIGH = 256 * 1024, /* streamed body waiting for a slow engine */
+    EXCHANGE_ROUTERS_MAX = 3,              /* that a request has passed before; then 508 */
+};
+
+enum exchange_scan { EXCHANGE_SCAN_NONE, EXCHANGE_SCAN_USAGE };
+
+struct exchange {
+    struct proxy *proxy;
+    struct client *client;
+    struct exchange *next_free;
+
+    /* The request. */
+    struct upstream_request request; /* its head: as it came, if the router answers itself */
+    struct http_route route;
+    enum http_method method;
+    unsigned minor;
+    bool local; /* answered here: admin port, health, models */
+    bool probe; /* of a router, that takes this one for an engine */
+    bool whole; /* the body must be complete before a replica is chosen */
+    bool skimming;
+    bool dropped;      /* a sent part of the body was let go: no retry any more */
+    bool chunked_body; /* its length is known only at the end */
+    uint64_t started_ms;
+    struct slice request_id;
+    char request_id_text[EXCHANGE_ID_MAX];
+    char path[EXCHANGE_PATH_MAX];
+    char session[EXCHANGE_SESSION_MAX];
+    uint8_t session_len;
+    uint8_t stored_id_len;
+    char stored_id[HTTP_USAGE_ID_MAX + 1]; /* of /v1/responses/{id} */
+
+    /* The choice. */
+    struct node_decision decision;
+    bool booked;
+    bool asking_around; /* a stored response whose maker is unknown: 404 means the next one */
+    bool model_likely;  /* a replica denied the model: none that did lately is asked */
+    bool timed_out;     /* the last attempt ended so: 504 rather than 502 if there is no other */
+    bool reached;       /* something of the request was sent in the last attempt */
+    unsigned addresses; /* of the replica's name that failed in this attempt */
+    unsigned attempts;
+    uint64_t excluded[NODE_REPLICAS_MAX / 64];
+    struct upstream *upstream;
+
+    /* The router answers itself, and waits for something: called if the client is gone before. */
+    void (*forget)(void *context);
+    void *forget_context;
+
+    struct buf held;  /* a 404 that is not judged yet (hold.c): its head and its body */
+    size_t held_head; /* bytes of it that are the head */
+
+    /* The answer. */
+    bool answering; /* bytes of it went to the client */
+    bool first_token;
+    enum exchange_scan scan;
+    unsigned status;
+    enum http_framing out_framing;
+    uint64_t bytes_out;
+    uint64_t first_byte_ms;
+    enum node_outcome outcome;
+    enum proxy_refusal refusal; /* counted if it ends in an error of ours; NONE: by the status */
+    struct http_usage usage;
+
+    struct http_skim skim; /* last: 25 KB, touched only by requests with prompts */
+};
+
+/* One whole answer; `extra` fields are added. Ends the exchange. */
+void exchange_answer(struct exchange *x, unsigned status, struct slice content_type,
+                     struct slice body, const struct http_line *extra, size_t extra_count);
+/* An OpenAI-style error; the connection stays open. Ends the exchange. */
+void exchange_answer_error(struct exchange *x, unsigned status, const char *type,
+                           struct slice param, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+/* 405; `methods` is what the path does take, for people and for the Allow field. */
+void exchange_answer_not_allowed(struct exchange *x, struct slice path, const char *methods);
+
+/* It is answered later: `forget` is called if the client is gone before. */
+static inline void exchange_wait(struct exchange *x, void (*forget)(void *context), void *context)
+{
+    x->forget = forget;
+    x->forget_context = context;
+}
+
+/* The session key: from the configured header, where there is one, or given. */
+void exchange_read_session(struct exchange *x, const struct http_head *head);
+void exchange_session_set(struct exchange *x, struct slice value);
+
+/* What a policy may know of the request, from the finished skim. */
+void exchange_describe(const struct exchange *x, struct node_request *out);
+
+#endif

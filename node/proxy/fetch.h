@@ -1,0 +1,47 @@
+/* A small HTTP client for probing one replica: GETs, one after the other, on a connection that is
+ * kept while the engine keeps it.
+ */
+#ifndef NODE_PROXY_FETCH_H
+#define NODE_PROXY_FETCH_H
+
+#include "node/proxy/pool.h"
+
+enum { FETCH_BODY_MAX = 4 * 1024 * 1024 };
+
+/* `err`: 0, ERR_UNREACHABLE (`refused`: nobody listens there), ERR_TIMEOUT, ERR_CLOSED, ERR_SYNTAX,
+ * ERR_LIMIT, ERR_NOMEM. The body is borrowed for the call. A new fetch may be begun from within. */
+typedef void (*fetch_done)(void *context, int err, bool refused, unsigned status,
+                           struct slice body);
+
+struct fetch_connection;
+
+struct fetch {
+    struct pool *pool; /* for the address */
+    struct fetch_connection *connection;
+    struct deadline deadline;
+    fetch_done done;
+    void *context;
+    bool busy;
+    bool slow;
+    unsigned addresses; /* of the name that failed in this fetch */
+    int failed;         /* what `done` is to be called with, when the deadline comes; 0: time-out */
+    bool refused;
+    /* During `done`: what the answer says of the router that gave it; empty: none did. */
+    char router[PROXY_IDENTITY_BYTES];
+};
+
+void fetch_init(struct fetch *f, struct pool *pool, fetch_done done, void *context);
+
+/* Begins; `done` follows, never from within this call. `lines` are more header lines, each with its
+ * CRLF, copied. `slow` takes the time limit for health checks that cost the engine a token. Must
+ * not be called while busy. */
+void fetch_get(struct fetch *f, const char *path, struct slice lines, bool slow);
+
+/* Closes; `done` is not called any more. */
+void fetch_cancel(struct fetch *f);
+
+/* For people: the name of the router that answered, or its pseudonym; and whether it is this one.
+ */
+void fetch_router_text(const struct fetch *f, char *out, size_t size);
+
+#endif

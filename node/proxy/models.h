@@ -1,0 +1,18 @@
+/* GET /v1/models and /v1/models/{id} of the client port.
+ *
+ * The lists that replicas gave the router are merged. Replicas that refuse the router's own
+ * question are asked with the client's authorization while it waits: what they answer goes to this
+ * client alone, and teaches the router who serves what. If all that could answer refuse the client
+ * too, it gets the refusal of the engine.
+ */
+#ifndef NODE_PROXY_MODELS_H
+#define NODE_PROXY_MODELS_H
+
+#include "node/proxy/exchange.h"
+
+/* Answers, now or when replicas have. `encoded_id` as it stands in the path, if only `one` model is
+ * wanted. */
+void models_answer(struct exchange *x, const struct http_head *head, struct slice encoded_id,
+                   bool one);
+
+#endif

@@ -1,0 +1,37 @@
+#include "node/proxy/multipart.h"
+
+/* The value of a whole form field in `text`; `at` is NULL if there is none. */
+static struct slice form_model(struct slice text)
+{
+    static const char needle[] = "name=\"model\"";
+    const char *at = memmem(text.at, text.len, needle, sizeof needle - 1);
+    if (at == NULL)
+        return slice_of(NULL, 0);
+    text = slice_skip(text, (size_t)(at - text.at));
+    at = memmem(text.at, text.len, "\r\n\r\n", 4);
+    if (at == NULL)
+        return slice_of(NULL, 0);
+    text = slice_skip(text, (size_t)(at - text.at) + 4);
+    size_t len = slice_find(text, '\r');
+    return len < text.len ? slice_of(text.at, len) : slice_of(NULL, 0);
+}
+
+struct slice multipart_model(const struct body *body, char *seam)
+{
+    enum { SEAM = MULTIPART_SEAM_BYTES / 2 };
+    for (const struct segment *s = body->first; s != NULL; s = s->next) {
+        if (s != body->first && s->next != NULL && s->next != body->last)
+            continue; /* the middle of a file */
+        struct slice found = form_model(slice_of(s->data, s->len));
+        if (found.at == NULL && s->next != NULL) {
+            size_t before = s->len < SEAM ? s->len : SEAM;
+            size_t after = s->next->len < SEAM ? s->next->len : SEAM;
+            memcpy(seam, s->data + s->len - before, before);
+            memcpy(seam + before, s->next->data, after);
+            found = form_model(slice_of(seam, before + after));
+        }
+        if (found.at != NULL)
+            return found;
+    }
+    return slice_of(NULL, 0);
+}

@@ -1,0 +1,87 @@
+/* The network as the proxy sees it: TCP streams and names of hosts. Events come up, actions go
+ * down.
+ *
+ *   events    connected, received, ended, written, closed, resolved
+ *   actions   connect, write, queue, read, finish, close, open_host, resolve, close_host
+ *
+ * Whoever has a network implements it: node/io/tcp.c and node/io/names.c with libuv, tests and
+ * simulations in virtual time. One rule makes the proxy a one-way street: no event is delivered
+ * from within an action. So nothing that the proxy calls ever calls it back.
+ *
+ * A stream has one owner, who sets `events` and `owner` before the first event. Each event brings
+ * the time, in milliseconds of a monotonic clock; nothing in the proxy reads a clock.
+ */
+#ifndef NODE_PROXY_NET_H
+#define NODE_PROXY_NET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+struct node_address;
+
+struct stream_events {
+    /* Where the next bytes may be read to; empty: to memory of the network's own. NULL: always. */
+    struct slice (*room)(void *owner);
+    /* 0, ERR_CLOSED (its port refused) or ERR_UNREACHABLE. */
+    void (*connected)(void *owner, int err, uint64_t now_ms);
+    /* The bytes are borrowed for the call. */
+    void (*received)(void *owner, struct slice bytes, uint64_t now_ms);
+    /* The peer will send no more: 0, or ERR_CLOSED where the connection broke. */
+    void (*ended)(void *owner, int err, uint64_t now_ms);
+    /* What was queued is with the kernel, or (not 0) will never be. */
+    void (*written)(void *owner, int err, uint64_t now_ms);
+    /* The last event: nobody uses the owner's memory any more. */
+    void (*closed)(void *owner);
+};
+
+/* The network's own struct begins with this one. */
+struct stream {
+    const struct stream_events *events;
+    void *owner;
+};
+
+/* A name and its addresses; the network's own struct begins with this one. */
+struct host {
+    /* Its addresses are known: `count` of them, at most NET_ADDRESSES_MAX, of which `at` is the one
+     * that was used before, if it is still there, else 0. Or there are none, and `error` says why
+     * (NULL: the look-up was called off). */
+    void (*resolved)(void *owner, unsigned count, unsigned at, const char *error, uint64_t now_ms);
+    void *owner;
+};
+
+enum { NET_ADDRESSES_MAX = 8, /* of one name */ NET_KEEPALIVE_S = 60 };
+
+struct net {
+    void *context;
+
+    /* `*count` is 1 for an IP address, which is ready at once, and 0 for a name, which must be
+     * resolved. ERR_NOMEM. */
+    int (*open_host)(void *context, const struct node_address *address, struct host **out,
+                     unsigned *count);
+    /* Begins to look up the name; `used` is the address in use. One look-up at a time. Returns
+     * whether it began. */
+    bool (*resolve)(struct host *host, unsigned used);
+    /* No event follows. */
+    void (*close_host)(struct host *host);
+
+    /* Opens a connection with TCP keep-alive after NET_KEEPALIVE_S, as a machine that vanishes
+     * closes nothing. ERR_FULL: no file or memory is left here; ERR_CLOSED, ERR_UNREACHABLE: known
+     * at once. */
+    int (*connect)(void *context, struct host *host, unsigned address, struct stream **out);
+    /* Writes what the kernel takes at once: that many bytes, 0 where it is full, or ERR_CLOSED. */
+    ptrdiff_t (*write)(struct stream *stream, const struct slice *pieces, unsigned count);
+    /* Writes as the kernel takes it; the bytes must stay until `written` or `closed`. One at a
+     * time. ERR_CLOSED, ERR_NOMEM: no event follows. */
+    int (*queue)(struct stream *stream, const struct slice *pieces, unsigned count);
+    /* Begins or ends receiving. */
+    void (*read)(struct stream *stream, bool on);
+    /* Says that no more will be written (FIN), behind what is queued. */
+    void (*finish)(struct stream *stream);
+    /* `closed` follows, and no other event. `reset`: by RST, where it can be. */
+    void (*close)(struct stream *stream, bool reset);
+};
+
+#endif

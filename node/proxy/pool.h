@@ -1,0 +1,36 @@
+/* Where one replica is, and the connections to it (node/proxy/upstream.h). A name may have several
+ * addresses: one is used until connecting to it fails, then the next. */
+#ifndef NODE_PROXY_POOL_H
+#define NODE_PROXY_POOL_H
+
+#include "node/proxy/proxy_internal.h"
+
+struct upstream;
+
+struct pool {
+    struct proxy *proxy; /* NULL: not opened yet */
+    struct host *host;
+    struct node_address address;
+    unsigned address_count; /* 0: not looked up yet */
+    unsigned address_at;    /* the one to connect to: moves on when connecting to it fails */
+    bool is_name;           /* needs to be looked up */
+    bool resolving;
+    uint64_t resolved_ms;
+    struct upstream *all;
+    struct upstream *idle;
+    unsigned open_count;
+};
+
+/* IP addresses are ready at once, names after their first look-up, which begins. ERR_NOMEM. */
+int pool_open(struct pool *pool, struct proxy *p, const struct node_address *address);
+/* There are no connections any more. */
+void pool_close(struct pool *pool);
+/* Looks the name up again if it is one and the last look-up is older than `age_ms`. */
+void pool_resolve(struct pool *pool, uint64_t age_ms);
+/* Opens a connection to the address in use. Errors as net->connect; ERR_UNREACHABLE too while no
+ * address is known. */
+int pool_connect(struct pool *pool, struct stream **out);
+/* Connecting to that one failed: the next one of the name, if it has several, is used from now. */
+void pool_address_failed(struct pool *pool, unsigned address);
+
+#endif

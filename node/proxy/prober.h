@@ -1,0 +1,37 @@
+/* Watches every replica: is it healthy, what do its metrics say, which models does it serve.
+ *
+ * One probe at a time per replica, on a connection of its own. Health every health-interval
+ * (SGLang's costs the engine a token: every fifth time), metrics every scrape-interval, models as
+ * soon as the replica comes up and every ten seconds. A replica whose port refuses is dead: its
+ * open answers that have been silent for a while are ended, because a killed engine leaves them
+ * hanging. One that a router answers is no engine: it gets no requests, which would go in a circle.
+ *
+ * Probes carry the API key of replica-api-key-file, where there is one; /health carries it only to
+ * a replica that refused it without. A replica that refuses probes (401, 403) is told in the log,
+ * once for each change.
+ */
+#ifndef NODE_PROXY_PROBER_H
+#define NODE_PROXY_PROBER_H
+
+#include "node/proxy/proxy_internal.h"
+
+/* Begins to probe all replicas of proxy->pools. ERR_NOMEM. */
+int prober_start(struct proxy *proxy);
+/* A replica appeared (its pool is open) or went. Both may be called again. */
+void prober_begin(struct proxy *proxy, unsigned replica);
+void prober_end(struct proxy *proxy, unsigned replica);
+/* Begins what is due. Called by each tick. */
+void prober_tick(struct proxy *proxy);
+void prober_stop(struct proxy *proxy);
+
+/* The answer of its /v1/models that was understood last; empty: none, or it refuses now. */
+struct slice prober_models(const struct proxy *proxy, unsigned replica);
+
+/* Whether a replica that is up was asked for its models: it listed them, refused, has no such path,
+ * or did not answer within the time of a probe. */
+bool prober_models_asked(const struct proxy *proxy);
+
+/* An answer showed what kind of engine it is (AUTO: it did not). Counts where that is not known. */
+void prober_engine_found(struct proxy *proxy, unsigned replica, enum node_engine engine);
+
+#endif

@@ -1,0 +1,486 @@
+/* The events of the network, the clock and the router, each handed on to the one whose it is. */
+#include "node/proxy/proxy.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/proxy/exchange_internal.h"
+#include "node/proxy/local.h"
+#include "node/proxy/prober.h"
+
+/* --- from clients ---------------------------------------------------------------------------- */
+
+/* Closes the connection, and ends its exchange. */
+static void drop_client(struct client *c, enum client_end why, bool reset)
+{
+    if (c->exchange != NULL)
+        exchange_cut(c->exchange, why, reset);
+    else
+        client_close(c, reset);
+}
+
+static void handle_input(struct client *c, const struct client_input *in)
+{
+    if (exchange_request(c, in))
+        local_answer(c->exchange);
+    if (in->refused != 0 && (in->head == NULL || c->exchange != NULL))
+        exchange_refuse(c, in->refused, "invalid_request_error", in->refusal);
+}
+
+/* Works through what is held of the client followed by `bytes`, request after request, as far as
+ * their order allows. */
+static void take_requests(struct client *c, struct slice bytes)
+{
+    struct client_input in;
+    client_feed(c, bytes);
+    while (client_next(c, &in))
+        handle_input(c, &in);
+    if (!client_rest(c))
+        drop_client(c, CLIENT_END_NO_MEMORY, false);
+}
+
+static struct slice client_room(void *owner)
+{
+    struct client *c = owner;
+    uint64_t expected = client_direct_bytes(c);
+    struct slice room = slice_of(NULL, 0);
+    if (expected > 0)
+        room = exchange_body_room(c->exchange, expected);
+    c->room = room.len > 0 ? room.at : NULL;
+    return room;
+}
+
+static void client_received(void *owner, struct slice bytes, uint64_t now_ms)
+{
+    struct client *c = owner;
+    if (c->state == CLIENT_CLOSING || c->state == CLIENT_LINGER)
+        return;
+    c->proxy->now_ms = now_ms;
+    if (bytes.at == c->room && c->exchange != NULL) { /* straight into the body */
+        c->room = NULL;
+        c->remaining -= bytes.len;
+        if (exchange_body_read(c->exchange, bytes.len, c->remaining == 0))
+            local_answer(c->exchange);
+        if (c->state == CLIENT_BODY)
+            client_arm(c);
+        return;
+    }
+    if (c->state == CLIENT_HEAD && c->in.len == 0)
+        deadline_clear(&c->deadline);
+    take_requests(c, bytes);
+}
+
+static void client_ended(void *owner, int err, uint64_t now_ms)
+{
+    (void)err; /* a client that closes its half counts as gone */
+    struct client *c = owner;
+    if (c->state == CLIENT_CLOSING)
+        return;
+    c->proxy->now_ms = now_ms;
+    drop_client(c, c->broken != CLIENT_END_DONE ? c->broken : CLIENT_END_GONE, false);
+}
+
+static void on_client_written(void *owner, int err, uint64_t now_ms)
+{
+    struct client *c = owner;
+    if (c->state == CLIENT_CLOSING)
+        return;
+    c->proxy->now_ms = now_ms;
+    if (err != 0) {
+        drop_client(c, CLIENT_END_GONE, false);
+    } else if (c->broken != CLIENT_END_DONE) {
+        drop_client(c, c->broken, true);
+    } else {
+        client_written(c);
+        if (c->exchange != NULL)
+            exchange_client_drained(c->exchange);
+    }
+}
+
+static void client_closed(void *owner)
+{
+    client_free(owner);
+}
+
+static const struct stream_events client_events = {.room = client_room,
+                                                   .received = client_received,
+                                                   .ended = client_ended,
+                                                   .written = on_client_written,
+                                                   .closed = client_closed};
+
+static void client_expired(struct deadline *d)
+{
+    struct client *c = CONTAINER_OF(d, struct client, deadline);
+    if (c->broken != CLIENT_END_DONE) {
+        drop_client(c, c->broken, true);
+        return;
+    }
+    bool slow = c->state == CLIENT_BODY || (c->state == CLIENT_HEAD && c->in.len > 0);
+    bool refuse = slow && c->out_bytes == 0;
+    c->proxy->stats.client_timeouts += refuse || c->out_bytes > 0;
+    if (refuse)
+        exchange_refuse(c, 408, "request_timeout", "The request did not arrive in time.");
+    else
+        drop_client(c, CLIENT_END_SLOW, false);
+}
+
+int proxy_accept(struct proxy *p, struct stream *stream, enum proxy_port port, const char *peer,
+                 uint64_t now_ms)
+{
+    p->now_ms = now_ms;
+    struct client *c = client_new(p, stream, port, peer);
+    if (c == NULL)
+        return ERR_NOMEM;
+    stream->events = &client_events;
+    stream->owner = c;
+    c->deadline.expired = client_expired;
+    p->stats.connections_accepted++;
+    p->config.net->read(stream, true);
+    if (port == PROXY_PORT_CLIENT && p->stats.clients_open > p->config.options->connections_max) {
+        p->stats.connections_refused++;
+        c->surplus = true;
+        exchange_refuse(c, 503, "overloaded_error", "Too many connections, try again later.");
+        return 0;
+    }
+    client_arm(c);
+    return 0;
+}
+
+/* --- from replicas --------------------------------------------------------------------------- */
+
+static void fail_upstream(struct upstream *u, enum upstream_failure failure)
+{
+    struct exchange *x = u->exchange;
+    failure = upstream_fail(u, failure);
+    if (x != NULL)
+        exchange_failed(x, failure);
+}
+
+static void on_upstream_connected(void *owner, int err, uint64_t now_ms)
+{
+    struct upstream *u = owner;
+    if (u->state != UPSTREAM_CONNECTING)
+        return;
+    u->proxy->now_ms = now_ms;
+    if (err != 0) {
+        fail_upstream(u, UPSTREAM_CONNECT_FAILED);
+        return;
+    }
+    upstream_connected(u);
+    exchange_push(u->exchange);
+}
+
+/* Takes the answer out of what came, and hands it on; what went to the client goes out at once. */
+static void take_answer(struct upstream *u, struct exchange *x)
+{
+    struct client *c = x->client;
+    struct upstream_output out;
+    bool malformed = false;
+    while (!malformed && c->exchange == x && x->upstream == u && upstream_next(u, &out)) {
+        malformed = out.malformed;
+        exchange_response(x, &out);
+    }
+    bool present = c->exchange == x && x->upstream == u;
+    if (present && !malformed)
+        exchange_flush(x);
+    if ((!upstream_rest(u) || malformed) && present)
+        fail_upstream(u, UPSTREAM_MALFORMED);
+}
+
+static void upstream_received(void *owner, struct slice bytes, uint64_t now_ms)
+{
+    struct upstream *u = owner;
+    if (u->state == UPSTREAM_CLOSING)
+        return;
+    u->proxy->now_ms = now_ms;
+    if (u->state != UPSTREAM_BUSY) { /* an answer that nobody asked for */
+        fail_upstream(u, UPSTREAM_MALFORMED);
+        return;
+    }
+    upstream_feed(u, bytes);
+    take_answer(u, u->exchange);
+}
+
+static void on_upstream_ended(void *owner, int err, uint64_t now_ms)
+{
+    struct upstream *u = owner;
+    if (u->state == UPSTREAM_CLOSING)
+        return;
+    u->proxy->now_ms = now_ms;
+    struct exchange *x = u->exchange;
+    if (err == 0 && upstream_ended(u))
+        exchange_ended(x);
+    else
+        fail_upstream(u, UPSTREAM_BROKEN);
+}
+
+static void on_upstream_written(void *owner, int err, uint64_t now_ms)
+{
+    struct upstream *u = owner;
+    u->proxy->now_ms = now_ms;
+    if (upstream_written(u, err))
+        exchange_push(u->exchange);
+}
+
+static void upstream_closed(void *owner)
+{
+    upstream_free(owner);
+}
+
+static const struct stream_events upstream_events = {.connected = on_upstream_connected,
+                                                     .received = upstream_received,
+                                                     .ended = on_upstream_ended,
+                                                     .written = on_upstream_written,
+                                                     .closed = upstream_closed};
+
+static void upstream_expired(struct deadline *d)
+{
+    struct upstream *u = CONTAINER_OF(d, struct upstream, deadline);
+    switch (u->state) {
+    case UPSTREAM_IDLE:
+        (void)upstream_fail(u, UPSTREAM_BROKEN);
+        return;
+    case UPSTREAM_CONNECTING:
+        u->proxy->stats.upstream_timeouts++;
+        fail_upstream(u, UPSTREAM_CONNECT_FAILED);
+        return;
+    case UPSTREAM_BUSY:
+        if (u->write_failed && !u->any_byte) {
+            fail_upstream(u, UPSTREAM_BROKEN);
+            return;
+        }
+        u->proxy->stats.upstream_timeouts++;
+        fail_upstream(u, UPSTREAM_TIMEOUT);
+        return;
+    case UPSTREAM_CLOSING:
+        return;
+    }
+}
+
+/* --- replicas come and go -------------------------------------------------------------------- */
+
+static void open_pool(struct proxy *p, unsigned replica, const struct node_address *address)
+{
+    struct pool *pool = &p->pools[replica];
+    if (pool->proxy == NULL && pool_open(pool, p, address) != 0)
+        log_event(p->config.log, LOG_ERROR, "replica_refused", LOG_CSTR("replica", address->host),
+                  LOG_CSTR("error", err_text(ERR_NOMEM)));
+    if (p->pool_count <= replica)
+        p->pool_count = replica + 1;
+}
+
+void proxy_replica_configured(struct proxy *p, unsigned replica, const struct node_address *address,
+                              uint64_t now_ms)
+{
+    p->now_ms = now_ms;
+    open_pool(p, replica, address);
+}
+
+void proxy_replica(struct proxy *p, unsigned replica, bool present, uint64_t now_ms)
+{
+    p->now_ms = now_ms;
+    struct slice name = node_router_replica_name(p->config.router, replica);
+    struct node_address address;
+    if (node_address_parse(name, &address) != 0 || address.port == 0) {
+        log_event(p->config.log, LOG_ERROR, "replica_refused", LOG_STR("replica", name),
+                  LOG_CSTR("error", "its name, which another router told, is no HOST:PORT"));
+        /* It is never probed; a request that is sent there all the same finds the port refused. */
+        open_pool(p, replica, &(struct node_address){.host = "0.0.0.0"});
+        return;
+    }
+    log_event(p->config.log, LOG_INFO, present ? "replica_added" : "replica_removed",
+              LOG_STR("replica", name));
+    if (present) {
+        open_pool(p, replica, &address);
+        prober_begin(p, replica);
+    } else {
+        prober_end(p, replica);
+        if (p->pools[replica].proxy != NULL)
+            upstream_flush_pool(&p->pools[replica]);
+    }
+}
+
+/* --- time ------------------------------------------------------------------------------------ */
+
+void proxy_run(struct proxy *p, uint64_t now_ms)
+{
+    p->now_ms = now_ms;
+    while (p->waiting != NULL) {
+        struct client *c = p->waiting;
+        p->waiting = c->waiting_next;
+        c->waiting = false;
+        if (c->state == CLIENT_HEAD)
+            take_requests(c, slice_of(NULL, 0));
+    }
+}
+
+/* After a pause (a stopped process, a machine that slept) the answers that came meanwhile are still
+ * to be read: nobody was slow, so all time limits move by the pause, and no check begins on a
+ * connection that may be closed by now. A loop that is late time after time is only slow. */
+void proxy_tick(struct proxy *p, uint64_t now_ms)
+{
+    p->now_ms = now_ms;
+    uint64_t late = now_ms - p->ticked_ms;
+    p->paused = late >= PROXY_PAUSE_MS && !p->paused;
+    p->ticked_ms = now_ms;
+    for (unsigned i = 0; i < PROXY_LIMITS; i++) {
+        if (p->paused)
+            deadline_shift(&p->limit[i], late);
+        deadline_run(&p->limit[i], now_ms);
+    }
+    if (!p->paused)
+        prober_tick(p);
+}
+
+/* --- the beginning and the end --------------------------------------------------------------- */
+
+static void init_limits(struct proxy *p)
+{
+    const struct node_options *o = p->config.options;
+    const uint64_t wait_ms[PROXY_LIMITS] = {
+        [PROXY_CLIENT_HEAD] = o->client_head_timeout_ms,
+        [PROXY_CLIENT_IDLE] = o->client_idle_timeout_ms,
+        [PROXY_CLIENT_BODY] = o->client_body_timeout_ms,
+        [PROXY_CLIENT_WRITE] = o->client_write_timeout_ms,
+        [PROXY_CLIENT_LINGER] = PROXY_LINGER_MS,
+        [PROXY_CLIENT_FRESH] = PROXY_FRESH_MS,
+        [PROXY_UPSTREAM_CONNECT] = o->upstream_connect_timeout_ms,
+        [PROXY_UPSTREAM_FIRST_BYTE] = o->upstream_first_byte_timeout_ms,
+        [PROXY_UPSTREAM_WHOLE_ANSWER] = o->upstream_whole_answer_timeout_ms,
+        [PROXY_UPSTREAM_IDLE] = o->upstream_idle_timeout_ms,
+        [PROXY_UPSTREAM_KEEPALIVE] = o->upstream_keepalive_ms,
+        [PROXY_FETCH] = o->health_timeout_ms,
+        [PROXY_FETCH_SGLANG] = o->health_timeout_sglang_ms,
+        [PROXY_FETCH_FAILED] = 1,
+    };
+    for (unsigned i = 0; i < PROXY_LIMITS; i++)
+        deadline_queue_init(&p->limit[i], wait_ms[i]);
+    p->limits = http_limits_default;
+    p->limits.head_bytes_max = o->head_bytes_max;
+    p->limits.fields_max = (unsigned)o->headers_max;
+    p->engine_limits = (struct http_limits){.head_bytes_max = PROXY_ENGINE_HEAD_BYTES_MAX,
+                                            .target_bytes_max = PROXY_ENGINE_HEAD_BYTES_MAX,
+                                            .fields_max = HTTP_FIELDS_MAX};
+}
+
+int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t now_ms)
+{
+    struct proxy *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return ERR_NOMEM;
+    /* Pages that no replica needs are never touched. */
+    p->pools = calloc(NODE_REPLICAS_MAX, sizeof p->pools[0]);
+    if (p->pools == NULL) {
+        free(p);
+        return ERR_NOMEM;
+    }
+    p->config = *config;
+    p->now_ms = p->started_ms = p->ticked_ms = now_ms;
+    p->upstream_events = &upstream_events;
+    p->upstream_expired = upstream_expired;
+    p->request_id_high = config->random[0];
+    p->request_id_low = config->random[1];
+    (void)snprintf(p->via, sizeof p->via, HTTP_VIA_ROUTER "%016" PRIx64, config->random[2]);
+    (void)snprintf(p->identity, sizeof p->identity, "%s%s%s", p->via,
+                   config->name != NULL ? " " : "", config->name != NULL ? config->name : "");
+    segment_pool_init(&p->segments, config->options->buffered_bytes_max);
+    buf_init(&p->scratch, 0);
+    init_limits(p);
+    *out = p;
+    return 0;
+}
+
+void proxy_join(struct proxy *p, struct node_replication *replication)
+{
+    p->config.replication = replication;
+}
+
+int proxy_start(struct proxy *p, uint64_t now_ms)
+{
+    p->now_ms = p->ticked_ms = now_ms;
+    return prober_start(p);
+}
+
+void proxy_drain(struct proxy *p, bool closed, uint64_t now_ms)
+{
+    p->now_ms = now_ms;
+    p->draining = true;
+    if (!closed || p->closed)
+        return;
+    p->closed = true;
+    for (struct client *c = p->clients; c != NULL; c = c->next)
+        client_drain(c);
+}
+
+unsigned proxy_clients_open(const struct proxy *p)
+{
+    return (unsigned)p->stats.clients_open;
+}
+
+void proxy_stop(struct proxy *p, uint64_t now_ms)
+{
+    p->now_ms = now_ms;
+    prober_stop(p);
+    for (struct client *c = p->clients; c != NULL; c = c->next)
+        drop_client(c, CLIENT_END_STOPPED, false);
+    for (unsigned i = 0; i < p->pool_count; i++) {
+        if (p->pools[i].proxy == NULL)
+            continue;
+        upstream_flush_pool(&p->pools[i]);
+        pool_close(&p->pools[i]);
+    }
+}
+
+void proxy_destroy(struct proxy *p)
+{
+    CHECK(p->clients == NULL && p->prober == NULL);
+    exchange_pool_free(p);
+    segment_pool_free(&p->segments);
+    buf_free(&p->scratch);
+    free(p->pools);
+    free(p);
+}
+
+uint64_t proxy_now_ms(const struct proxy *p)
+{
+    return p->now_ms;
+}
+
+struct proxy_stats *proxy_stats(struct proxy *p)
+{
+    return &p->stats;
+}
+
+void proxy_body_memory(const struct proxy *p, uint64_t *held_bytes, uint64_t *refused)
+{
+    *held_bytes = p->segments.bytes;
+    *refused = p->segments.refused;
+}
+
+void proxy_check(const struct proxy *p)
+{
+    uint64_t clients = 0, exchanges = 0;
+    for (const struct client *c = p->clients; c != NULL; c = c->next) {
+        const struct exchange *x = c->exchange;
+        CHECK(!c->taking && (c->state != CLIENT_CLOSING || x == NULL));
+        CHECK(x == NULL || x->client == c);
+        CHECK(x == NULL || x->upstream == NULL || x->upstream->exchange == x);
+        CHECK(x == NULL || x->upstream == NULL || x->booked);
+        clients++;
+        exchanges += x != NULL;
+    }
+    CHECK(clients == p->stats.connections_open && exchanges == p->stats.requests_open);
+    CHECK(p->gathered.owner == NULL);
+    for (unsigned i = 0; i < p->pool_count; i++) {
+        unsigned open = 0;
+        for (const struct upstream *u = p->pools[i].all; u != NULL; u = u->all_next) {
+            CHECK((u->state == UPSTREAM_IDLE) == (u->exchange == NULL));
+            CHECK(u->exchange == NULL || u->exchange->upstream == u);
+            open++;
+        }
+        CHECK(open == p->pools[i].open_count);
+    }
+}

@@ -1,0 +1,105 @@
+/* Requests on their way from clients to replicas and back: a state machine without sockets, clock
+ * or randomness. Events of the network go in (node/proxy/net.h), actions on the network come out,
+ * and the brain (node/route) is asked which replica should serve.
+ *
+ * Driven by the shell:
+ *
+ *   proxy_create()
+ *   proxy_replica()      a replica is in use, or not any more
+ *   proxy_start()        probing begins
+ *   proxy_accept()       a client has connected; from now on its stream brings the events
+ *   proxy_run()          before the loop sleeps: works off what the events have left
+ *   proxy_tick()         every PROXY_TICK_MS: time limits, probes
+ *   proxy_drain()        the node ends: twice, see there
+ *   proxy_stop()         everything is closed; after the last `closed` event:
+ *   proxy_destroy()
+ *
+ * README.md tells which file does what, and the life of a request.
+ */
+#ifndef NODE_PROXY_PROXY_H
+#define NODE_PROXY_PROXY_H
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "node/cluster/replication.h"
+#include "node/proxy/net.h"
+#include "node/proxy/stats.h"
+#include "node/route/affinity.h"
+#include "node/route/router.h"
+#include "node/settings/options.h"
+
+struct exchange;
+struct http_head;
+struct proxy;
+
+enum {
+    PROXY_TICK_MS = 50,
+    PROXY_READ_BYTES = 65536,   /* what the network reads at once, at most */
+    PROXY_IDENTITY_BYTES = 192, /* how a router names itself to the probes of another, with NUL */
+};
+
+/* Which side of the node a connection came in on. */
+enum proxy_port { PROXY_PORT_CLIENT, PROXY_PORT_ADMIN };
+
+/* All pointers are borrowed until proxy_destroy(). */
+struct proxy_config {
+    const struct node_options *options;
+    struct node_router *router;
+    struct node_affinity *affinity;
+    struct node_replication *replication; /* NULL: this router runs alone; may be set later */
+    struct node_log *log;
+    const struct net *net;
+    struct hash_secret secret; /* of prompts: the same as the router's */
+    uint64_t random[3];        /* for ids of requests and this router's pseudonym */
+    const char *name;          /* in the cluster; NULL: it runs alone */
+    /* The API key that probes carry, good for the call; `version` rises with each new one. NULL:
+     * they carry none. */
+    struct slice (*replica_key)(void *context, unsigned *version);
+    void *replica_key_context;
+    /* Answers a whole request of the admin port with exchange_answer(), now or later. */
+    void (*admin)(void *context, struct exchange *x, const struct http_head *head);
+    void *admin_context;
+};
+
+/* ERR_NOMEM. */
+int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t now_ms);
+void proxy_destroy(struct proxy *p);
+/* The cluster is there; before proxy_start(). */
+void proxy_join(struct proxy *p, struct node_replication *replication);
+int proxy_start(struct proxy *p, uint64_t now_ms);
+
+/* The router has a replica that it did not have, or one went or came back. Requests that are under
+ * way there go on. */
+void proxy_replica(struct proxy *p, unsigned replica, bool present, uint64_t now_ms);
+/* The same for one that is configured, before proxy_start(). */
+void proxy_replica_configured(struct proxy *p, unsigned replica, const struct node_address *address,
+                              uint64_t now_ms);
+
+/* Takes the stream over. `peer`: IP address as text. ERR_NOMEM: close it. */
+int proxy_accept(struct proxy *p, struct stream *stream, enum proxy_port port, const char *peer,
+                 uint64_t now_ms);
+void proxy_run(struct proxy *p, uint64_t now_ms);
+void proxy_tick(struct proxy *p, uint64_t now_ms);
+
+/* First (`closed` false): the node is not ready, and each answer closes its connection. Then
+ * (`closed`): nothing is accepted any more, and what is idle is closed. Each stays so. */
+void proxy_drain(struct proxy *p, bool closed, uint64_t now_ms);
+/* Connections on the client port. */
+unsigned proxy_clients_open(const struct proxy *p);
+/* Closes everything; requests that are open are cut. */
+void proxy_stop(struct proxy *p, uint64_t now_ms);
+
+/* The time of the present event. */
+uint64_t proxy_now_ms(const struct proxy *p);
+/* Why this node should get no requests now; NULL: it should. */
+const char *proxy_not_ready(const struct proxy *p);
+
+/* The counters; a network adds to accept_failures. */
+struct proxy_stats *proxy_stats(struct proxy *p);
+/* Memory that holds bodies on their way, and how often its limit was in the way. */
+void proxy_body_memory(const struct proxy *p, uint64_t *held_bytes, uint64_t *refused);
+
+/* Asserts what holds between events: counters fit the lists, nothing is booked by nobody. */
+void proxy_check(const struct proxy *p);
+
+#endif

@@ -1,0 +1,96 @@
+/* What the files of the proxy share: its state, and scratch memory for one event. */
+#ifndef NODE_PROXY_PROXY_INTERNAL_H
+#define NODE_PROXY_PROXY_INTERNAL_H
+
+#include "base/deadline.h"
+#include "base/segment.h"
+#include "http/head.h"
+#include "node/proxy/proxy.h"
+
+enum {
+    PROXY_OUT_BYTES_HIGH = 256 * 1024,       /* queued to a slow client: stop reading the engine */
+    PROXY_PAUSE_MS = 1000,                   /* between two ticks: the process stood still */
+    PROXY_ENGINE_HEAD_BYTES_MAX = 64 * 1024, /* of an answer; then it is malformed */
+    PROXY_FRESH_MS = 500,      /* a drain waits so long for the first request of a connection */
+    PROXY_LOOP_LOG_MS = 60000, /* between two lines on loops */
+    PROXY_LINGER_MS = 2000,    /* after an error answer: how long a client may still talk */
+    PROXY_PIECES_MAX = 60,     /* of an answer, gathered in one read */
+    PROXY_JOIN_BYTES = 16384,  /* up to here copying is cheaper than a list of pieces */
+};
+
+/* Time limits; each is one queue. */
+enum proxy_limit {
+    PROXY_CLIENT_HEAD,
+    PROXY_CLIENT_IDLE,
+    PROXY_CLIENT_BODY,
+    PROXY_CLIENT_WRITE,
+    PROXY_CLIENT_LINGER,
+    PROXY_CLIENT_FRESH,
+    PROXY_UPSTREAM_CONNECT,
+    PROXY_UPSTREAM_FIRST_BYTE,
+    PROXY_UPSTREAM_WHOLE_ANSWER,
+    PROXY_UPSTREAM_IDLE,
+    PROXY_UPSTREAM_KEEPALIVE,
+    PROXY_FETCH,        /* probes of replicas */
+    PROXY_FETCH_SGLANG, /* whose health check costs a token */
+    PROXY_FETCH_FAILED, /* at once, but not from within the call */
+    PROXY_LIMITS,
+};
+
+/* What goes to one client within one event, written with one call. The pieces are borrowed: they
+ * are flushed before the event ends, and one event belongs to one client. */
+struct proxy_gathered {
+    const struct client *owner; /* NULL: nothing is gathered */
+    bool has_head;              /* in proxy->scratch */
+    unsigned count;
+    size_t bytes;
+    struct slice pieces[PROXY_PIECES_MAX];
+};
+
+struct proxy {
+    struct proxy_config config;
+    uint64_t now_ms; /* of the present event */
+    uint64_t started_ms;
+    uint64_t ticked_ms;
+    bool paused;   /* before the last tick the loop stood still */
+    bool draining; /* not ready; answers close their connections */
+    bool closed;   /* nothing new is accepted on the client port */
+    struct segment_pool segments;
+    struct proxy_stats stats;
+    struct http_limits limits;        /* of clients' heads */
+    struct http_limits engine_limits; /* of engines' */
+    struct deadline_queue limit[PROXY_LIMITS];
+
+    struct client *clients;         /* all open connections */
+    struct client *waiting;         /* whose next request is here already, last first */
+    struct pool *pools;             /* by replica; NODE_REPLICAS_MAX, touched as they come */
+    unsigned pool_count;            /* behind the last one that was ever in use */
+    struct exchange *exchange_free; /* for the next requests */
+    unsigned exchange_free_count;
+    struct prober *prober;
+    unsigned model_asks; /* clients for which replicas are asked for their models */
+    /* What proxy.c has for the streams to replicas. */
+    const struct stream_events *upstream_events;
+    void (*upstream_expired)(struct deadline *d);
+
+    char via[32];                        /* this router in Via: HTTP_VIA_ROUTER and random digits */
+    char identity[PROXY_IDENTITY_BYTES]; /* the same, and its name in the cluster: for probes */
+    uint64_t loop_logged_ms;             /* 0: never */
+    unsigned loops_unlogged;             /* since then */
+    uint64_t request_id_high;            /* random; ids are high + counter */
+    uint64_t request_id_low;
+
+    /* Scratch for the duration of one event. */
+    struct http_head head;
+    struct http_head local_head; /* of a request that the router answers itself */
+    struct buf scratch;
+    struct proxy_gathered gathered;
+    char joined[PROXY_JOIN_BYTES];
+};
+
+static inline void proxy_arm(struct proxy *p, enum proxy_limit limit, struct deadline *d)
+{
+    deadline_set(&p->limit[limit], d, p->now_ms);
+}
+
+#endif

@@ -1,0 +1,65 @@
+/* Counters of the data path; gauges are counted as they change. All are exported as metrics. */
+#ifndef NODE_PROXY_STATS_H
+#define NODE_PROXY_STATS_H
+
+#include <stdint.h>
+
+/* Why the router answered an error of its own. */
+enum proxy_refusal {
+    PROXY_REFUSED_NONE,
+    PROXY_REFUSED_MALFORMED,   /* 400, 414, 431, 501, 505 of the parser */
+    PROXY_REFUSED_BODY_LIMIT,  /* 413 */
+    PROXY_REFUSED_PATH,        /* 403, 404, 405 */
+    PROXY_REFUSED_MODEL,       /* 404 of an unknown model */
+    PROXY_REFUSED_API_KEY,     /* 401, 403 of the engines, to a client that asked for the models */
+    PROXY_REFUSED_NO_REPLICA,  /* 503 */
+    PROXY_REFUSED_MEMORY,      /* 503, buffered_bytes_max */
+    PROXY_REFUSED_TIMEOUT,     /* 408 */
+    PROXY_REFUSED_BAD_GATEWAY, /* 502, 504: no replica gave an answer */
+    PROXY_REFUSED_LOOP,        /* 508: it came through this router before, or through too many */
+    PROXY_REFUSED_INTERNAL,    /* 500 */
+    PROXY_REFUSALS,
+};
+
+/* How a connection, or an answer, ended. */
+enum client_end {
+    CLIENT_END_DONE,      /* nothing is cut */
+    CLIENT_END_GONE,      /* the client closed or reset the connection */
+    CLIENT_END_SLOW,      /* it did not send or read in time */
+    CLIENT_END_ENGINE,    /* the replica broke off its answer */
+    CLIENT_END_NO_MEMORY, /* ours, for what it did not read yet */
+    CLIENT_END_REFUSED,   /* the rest of its request was refused while the answer went out */
+    CLIENT_END_STOPPED,   /* the daemon ends */
+    CLIENT_ENDS,
+};
+/* In a word, for logs and metrics: "whole", "client_gone", ... */
+const char *client_end_name(enum client_end why);
+
+struct proxy_stats {
+    uint64_t connections_accepted;
+    uint64_t connections_open;
+    uint64_t clients_open;        /* the part of them that is on the client port */
+    uint64_t connections_refused; /* beyond connections_max */
+    uint64_t accept_failures;     /* counted by the network */
+    uint64_t requests;
+    uint64_t requests_open;
+    uint64_t requests_refused[PROXY_REFUSALS];
+    uint64_t responses[6]; /* by class: 1xx..5xx, index 0 unused */
+    uint64_t client_gone;
+    uint64_t answers_cut[CLIENT_ENDS]; /* begun and not finished */
+    uint64_t client_timeouts;          /* slow heads, bodies, readers */
+    uint64_t retries;
+    uint64_t upstream_connects;
+    uint64_t upstream_connect_failures;
+    uint64_t upstream_timeouts;
+    uint64_t upstream_broken; /* connections that broke in the middle of an answer */
+    uint64_t upstream_reused;
+    uint64_t upstream_full;    /* a replica not used because of upstream-connections-max */
+    uint64_t probes_too_large; /* answers to probes that were not or not wholly used */
+    uint64_t bytes_in;         /* request bodies */
+    uint64_t bytes_out;        /* answers */
+    uint64_t not_understood;   /* prompt bodies that the skimmer could not read: routed by load */
+    uint64_t backpressure;     /* times an engine was held back for a slow client */
+};
+
+#endif

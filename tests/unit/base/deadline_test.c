@@ -1,0 +1,114 @@
+#include "base/deadline.h"
+#include "tests/lib/test.h"
+
+static unsigned fired;
+static struct deadline *last_fired;
+
+static void on_expired(struct deadline *d)
+{
+    fired++;
+    last_fired = d;
+}
+
+static void fires_in_order_and_only_when_due(void **state)
+{
+    (void)state;
+    struct deadline_queue q;
+    deadline_queue_init(&q, 100);
+    struct deadline a = {.expired = on_expired};
+    struct deadline b = {.expired = on_expired};
+    fired = 0;
+    deadline_set(&q, &a, 0);
+    deadline_set(&q, &b, 10);
+    deadline_run(&q, 99);
+    assert_int_equal(fired, 0);
+    deadline_run(&q, 105);
+    assert_int_equal(fired, 1);
+    assert_ptr_equal(last_fired, &a);
+    deadline_run(&q, 1000);
+    assert_int_equal(fired, 2);
+}
+
+static void arming_again_moves_it_to_the_back(void **state)
+{
+    (void)state;
+    struct deadline_queue q;
+    deadline_queue_init(&q, 100);
+    struct deadline a = {.expired = on_expired};
+    struct deadline b = {.expired = on_expired};
+    fired = 0;
+    deadline_set(&q, &a, 0);
+    deadline_set(&q, &b, 10);
+    deadline_set(&q, &a, 50);
+    deadline_run(&q, 120);
+    assert_int_equal(fired, 1);
+    assert_ptr_equal(last_fired, &b);
+    deadline_clear(&a);
+    deadline_clear(&a); /* twice is fine */
+    deadline_run(&q, 1000);
+    assert_int_equal(fired, 1);
+}
+
+static void a_pause_is_nobodys_fault(void **state)
+{
+    (void)state;
+    struct deadline_queue q;
+    deadline_queue_init(&q, 100);
+    struct deadline a = {.expired = on_expired};
+    struct deadline b = {.expired = on_expired};
+    fired = 0;
+    deadline_set(&q, &a, 0);
+    deadline_set(&q, &b, 10);
+    deadline_shift(&q, 5000);
+    deadline_run(&q, 5099);
+    assert_int_equal(fired, 0);
+    deadline_run(&q, 5100);
+    assert_int_equal(fired, 1);
+    deadline_run(&q, 5110);
+    assert_int_equal(fired, 2);
+}
+
+static struct deadline_queue other;
+
+static void on_expired_rearm(struct deadline *d)
+{
+    fired++;
+    if (fired < 3)
+        deadline_set(&other, d, d->at_ms);
+}
+
+static void may_be_armed_again_from_its_callback(void **state)
+{
+    (void)state;
+    deadline_queue_init(&other, 10);
+    struct deadline a = {.expired = on_expired_rearm};
+    fired = 0;
+    deadline_set(&other, &a, 0);
+    deadline_run(&other, 100);
+    assert_int_equal(fired, 3);
+}
+
+static void zero_turns_a_limit_off(void **state)
+{
+    (void)state;
+    struct deadline_queue q;
+    deadline_queue_init(&q, 0);
+    struct deadline a = {.expired = on_expired};
+    fired = 0;
+    deadline_set(&q, &a, 0);
+    assert_null(a.next);
+    deadline_run(&q, UINT64_MAX);
+    assert_int_equal(fired, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fires_in_order_and_only_when_due),
+        cmocka_unit_test(arming_again_moves_it_to_the_back),
+        cmocka_unit_test(a_pause_is_nobodys_fault),
+        cmocka_unit_test(may_be_armed_again_from_its_callback),
+        cmocka_unit_test(zero_turns_a_limit_off),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
