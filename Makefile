@@ -180,7 +180,7 @@ else
 FUZZ_MAIN := $(call obj,tests/fuzz/lib/replay_main.c)
 FUZZ_LINK :=
 endif
-$(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(FUZZ_MAIN) $(BUILD)/libshell.a $(BUILD)/libcore.a
+$(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(FUZZ_MAIN) $(BUILD)/libtest.a $(BUILD)/libshell.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $(FUZZ_LINK) $^ $(SHELL_LIBS) -o $@
 

@@ -1,0 +1,86 @@
+/* A proxy in a world of its own: a network, a clock and replicas that do what a test says, and a
+ * trace of every action. Pure: no sockets, no waiting. Used by the stories, the properties and the
+ * fuzz target of node/proxy.
+ *
+ * After each event the world delivers what has come due (closed streams, bytes that wait for a
+ * reader), and checks the invariants of the proxy and the router.
+ */
+#ifndef TESTS_LIB_PROXY_WORLD_H
+#define TESTS_LIB_PROXY_WORLD_H
+
+#include "base/buf.h"
+#include "node/proxy/proxy.h"
+
+enum { WORLD_REPLICAS_MAX = 8, WORLD_WIRES_MAX = 256, WORLD_NOW_MS = 1000000 };
+
+/* One connection, with a client or with a replica. */
+struct wire {
+    struct stream stream; /* first: what the proxy sees */
+    struct proxy_world *world;
+    char name[12]; /* "A", "B", ... or, to replica 1, "1a", "1b", ... */
+    int replica;   /* -1: a client */
+    bool used;
+    bool connecting;
+    bool reading;
+    bool closing; /* the proxy closed it */
+    bool closed;  /* and knows it */
+    bool reset;   /* it was closed by a reset */
+    bool finished;
+    bool peer_ended; /* the end waits behind `in` */
+    bool peer_broke;
+    size_t room;    /* bytes that the kernel takes now; SIZE_MAX: all */
+    struct buf in;  /* from the peer, not delivered yet */
+    struct buf out; /* to the peer: all that was written so far */
+    unsigned queued_count;
+    struct slice queued[64]; /* borrowed until they are written: reading them late finds misuse */
+};
+
+struct proxy_world_config {
+    unsigned replicas;
+    bool probes;                 /* replicas are probed; else they are up from the start */
+    bool quiet;                  /* no trace */
+    const char *const *settings; /* pairs of name and value, NULL-terminated; NULL: none */
+    uint64_t seed;
+};
+
+struct proxy_world {
+    struct proxy *proxy;
+    struct node_router *router;
+    struct node_affinity *affinity;
+    struct node_options options;
+    struct node_log log;
+    struct net net;
+    uint64_t now_ms;
+    struct buf trace; /* of actions, one line each, since the test last cleared it */
+    bool traced;
+    bool connect_fails;           /* the next connect does, at once */
+    char booked[WORLD_WIRES_MAX]; /* by wire of a client: how its booking was traced last */
+    struct wire wires[WORLD_WIRES_MAX];
+    unsigned wire_count;
+    unsigned connects[WORLD_REPLICAS_MAX];
+    char read_buffer[PROXY_READ_BYTES];
+};
+
+void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *config);
+/* Stops the proxy, delivers what is left, checks that nothing is, and frees. */
+void proxy_world_close(struct proxy_world *w);
+
+/* NULL: there is no such wire, or it is closed. */
+struct wire *proxy_world_find(struct proxy_world *w, struct slice name);
+/* A client connects. NULL if the proxy had no memory for it. */
+struct wire *proxy_world_connect(struct proxy_world *w, enum proxy_port port);
+/* The replica takes the connection, or (not 0) does not. */
+void proxy_world_accept(struct proxy_world *w, struct wire *wire, int err);
+/* The peer sends. */
+void proxy_world_send(struct proxy_world *w, struct wire *wire, struct slice bytes);
+/* The peer sends no more; `broke`: by a reset. */
+void proxy_world_end(struct proxy_world *w, struct wire *wire, bool broke);
+/* The kernel takes so many bytes from now on, queued ones first. */
+void proxy_world_room(struct proxy_world *w, struct wire *wire, size_t bytes);
+void proxy_world_wait(struct proxy_world *w, uint64_t ms);
+void proxy_world_drain(struct proxy_world *w, bool closed);
+
+/* Bytes as a test writes them: printable ASCII, \r \n \t \" \\ and \xHH. */
+void proxy_world_escape(struct buf *out, struct slice bytes, size_t max);
+
+#endif
