@@ -1,9 +1,17 @@
-/* What admin.c (the port, and what one router answers), cluster.c (what takes several routers) and
- * add.c (a replica that is added) share. */
+/* What the files of the admin port share:
+ *
+ *   calls.h       the table of calls
+ *   access.c      who may call
+ *   parameters.c  what a call is given, and how it answers
+ *   cluster.c     members, convergence, explanations
+ *   replicas.c    replicas: shown, drained, added, removed
+ *   admin.c       finds the call; what one router answers about itself
+ */
 #ifndef NODE_ADMIN_ADMIN_INTERNAL_H
 #define NODE_ADMIN_ADMIN_INTERNAL_H
 
 #include "node/admin/admin.h"
+#include "node/admin/calls.h"
 #include "node/proxy/exchange.h"
 
 /* For the answers of all routers; gvctl waits a little longer. */
@@ -38,18 +46,15 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
 bool admin_read_replica(struct exchange *x, const struct http_head *head,
                         struct node_replica_option *out);
 void admin_answer_no_replica(struct exchange *x, const char *name);
-/* What node_router_replica_wish() returned. `silent`: why the replica does not answer yet, in words
- * that JSON may quote; NULL: it does, or nobody asked. */
-void admin_answer_wish(struct admin *a, struct exchange *x, const char *name,
-                       enum node_replica_wish wish, int result, const char *silent);
+/* Answers 403 to what comes in a browser under a name that is not ours. */
+bool admin_may_call(const struct admin *a, struct exchange *x, const struct http_head *head);
+/* Answers 401 or 403 to one who may not change anything. */
+bool admin_may_change(const struct admin *a, struct exchange *x, const struct http_head *head);
 
-/* The calls of cluster.c and add.c. */
-typedef void (*admin_call)(struct admin *a, struct exchange *x, const struct http_head *head);
-void admin_members(struct admin *a, struct exchange *x, const struct http_head *head);
-void admin_convergence(struct admin *a, struct exchange *x, const struct http_head *head);
-void admin_explain_all(struct admin *a, struct exchange *x, const struct http_head *head);
-void admin_replica_add(struct admin *a, struct exchange *x, const struct http_head *head);
-void admin_replica_remove(struct admin *a, struct exchange *x, const struct http_head *head);
+typedef void admin_call_handler(struct admin *a, struct exchange *x, const struct http_head *head);
+admin_call_handler admin_members, admin_convergence, admin_explain;
+admin_call_handler admin_replicas, admin_drain, admin_undrain, admin_replica_add,
+    admin_replica_remove;
 
 void admin_asks_free(struct admin *a);
 void admin_adds_tick(struct admin *a);

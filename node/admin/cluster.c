@@ -1,3 +1,4 @@
+/* What takes several routers: members, convergence, and the choice as each of them sees it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -183,7 +184,7 @@ void admin_convergence(struct admin *a, struct exchange *x, const struct http_he
         ask_all(a, x, n, NODE_CALL_DIGESTS, slice_of("", 0));
 }
 
-void admin_explain_all(struct admin *a, struct exchange *x, const struct http_head *head)
+static void explain_all(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     struct node_replication *n = replication_of(a, x);
     struct node_request request;
@@ -203,97 +204,18 @@ void admin_explain_all(struct admin *a, struct exchange *x, const struct http_he
     buf_free(&packed);
 }
 
-/* --- the set of replicas -------------------------------------------------------------------- */
-
-/* What is wrong with a replica's HOST:PORT, or NULL. */
-static const char *address_wrong(struct slice given)
+void admin_explain(struct admin *a, struct exchange *x, const struct http_head *head)
 {
-    struct node_address address;
-    if (slice_find(given, '/') < given.len)
-        return "want no path: HOST:PORT alone";
-    if (node_address_parse(given, &address) == 0)
-        return address.port != 0 ? NULL : "want a port from 1 to 65535";
-    if (node_address_parse_default(given, 0, &address) == 0)
-        return "the port is missing: want HOST:PORT, such as 10.0.0.1:8000";
-    size_t colon = given.len;
-    while (colon > 0 && given.at[colon - 1] != ':')
-        colon--;
-    if (colon > 1 && node_address_parse_default(slice_of(given.at, colon - 1), 0, &address) == 0)
-        return "want a port from 1 to 65535";
-    return "want HOST:PORT, such as 10.0.0.1:8000";
-}
-
-bool admin_read_replica(struct exchange *x, const struct http_head *head,
-                        struct node_replica_option *out)
-{
-    char given[NODE_HOST_BYTES + 64];
-    char engine[16];
-    char url[NODE_HOST_BYTES + 128];
-    if (!admin_query(head, SLICE("replica"), given, sizeof given))
-        (void)snprintf(given, sizeof given, "?");
-    if (!admin_query(head, SLICE("engine"), engine, sizeof engine))
-        (void)snprintf(engine, sizeof engine, "?");
-    struct slice name = slice_of_cstr(given);
-    if (name.len == 0) {
-        exchange_answer_error(x, 400, "invalid_request_error", SLICE("replica"),
-                              "No replica is given: want ?replica=HOST:PORT.");
-        return false;
-    }
-    const char *wrong = NULL;
-    if (slice_starts_with(name, SLICE("https://")))
-        wrong = "https is not supported: routers speak http with engines";
-    if (slice_starts_with(name, SLICE("http://"))) {
-        name = slice_skip(name, strlen("http://"));
-        if (slice_ends_with(name, SLICE("/")))
-            name.len--;
-    }
-    if (wrong == NULL)
-        wrong = address_wrong(name);
-    (void)snprintf(url, sizeof url, "http://%.*s%s%s", SLICE_ARG(name),
-                   engine[0] != '\0' ? "#engine=" : "", engine);
-    if (wrong == NULL && node_replica_parse(slice_of_cstr(url), out) != 0)
-        wrong = "want vllm, sglang or other as its engine";
-    if (wrong != NULL)
-        exchange_answer_error(x, 400, "invalid_request_error", SLICE("replica"), "`%.200s`: %s",
-                              given, wrong);
-    return wrong == NULL;
-}
-
-void admin_answer_no_replica(struct exchange *x, const char *name)
-{
-    exchange_answer_error(x, 404, "NotFoundError", SLICE("replica"),
-                          "There is no replica `%s`; gvctl replicas (GET /replicas) lists them.",
-                          name);
-}
-
-void admin_answer_wish(struct admin *a, struct exchange *x, const char *name,
-                       enum node_replica_wish wish, int result, const char *silent)
-{
-    char ok[128] = "{\"ok\":true}";
-    const char *verb = wish == NODE_REPLICA_ADD ? "added" : "removed";
-    if (result >= 0) {
-        log_event(a->config.log, LOG_INFO, "replica_wish", LOG_CSTR("replica", name),
-                  LOG_CSTR("wish", verb));
-        if (silent != NULL)
-            (void)snprintf(ok, sizeof ok, "{\"ok\":true,\"answers\":false,\"why\":\"%s\"}", silent);
-        exchange_answer(x, 200, type_json, slice_of_cstr(ok), NULL, 0);
-    } else if (result == ERR_EXISTS) {
-        exchange_answer(x, 200, type_json, SLICE("{\"ok\":true,\"already\":true}"), NULL, 0);
-    } else if (result == ERR_NOT_FOUND) {
-        admin_answer_no_replica(x, name);
-    } else {
-        exchange_answer_error(x, result == ERR_FULL ? 409 : 400, "invalid_request_error",
-                              SLICE("replica"), "The replica `%s` cannot be %s: %s.", name, verb,
-                              err_text(result));
-    }
-}
-
-void admin_replica_remove(struct admin *a, struct exchange *x, const struct http_head *head)
-{
-    struct node_replica_option replica;
-    if (!admin_read_replica(x, head, &replica))
+    char all[8];
+    if (admin_query(head, SLICE("all"), all, sizeof all) && strcmp(all, "1") == 0) {
+        explain_all(a, x, head);
         return;
-    int result = node_router_replica_wish(a->config.router, slice_of_cstr(replica.name),
-                                          NODE_REPLICA_REMOVE, replica.engine);
-    admin_answer_wish(a, x, replica.name, NODE_REPLICA_REMOVE, result, NULL);
+    }
+    struct node_request request;
+    if (!admin_describe(x, head, &request))
+        return;
+    struct buf out;
+    buf_init(&out, 0);
+    int err = node_router_explain(a->config.router, &request, x->proxy->now_ms, &out);
+    admin_answer_buf(x, err, type_json, &out);
 }

@@ -9,51 +9,11 @@
 #include "base/err.h"
 #include "base/version.h"
 #include "node/gvctl/call.h"
+#include "node/gvctl/commands.h"
 #include "node/gvctl/keygen.h"
 #include "node/gvctl/show.h"
 
 enum { EXIT_USAGE = 2, TIMEOUT_S = 10, WAIT_S = 60 };
-
-static const char usage_text[] =
-    "usage: gvctl [--admin URL] [--token-file FILE] [--json] COMMAND [ARGUMENT] [OPTIONS]\n"
-    "\n"
-    "One router:\n"
-    "  replicas              what the router believes of every replica\n"
-    "  explain [FILE]        what each replica would cost for a request body (default: stdin)\n"
-    "    --session KEY       as if the request's session header held this\n"
-    "    --all               as each router of the cluster sees it, side by side\n"
-    "  ready                 exit 0 if the router can serve, 1 if not\n"
-    "  metrics               Prometheus text\n"
-    "  config                the settings in force\n"
-    "  log-level LEVEL       error, warn, info or debug, until the next start\n"
-    "\n"
-    "The cluster:\n"
-    "  members               the routers, what is known of each, and what passed between\n"
-    "  convergence           exit 0 if all routers hold the same state, 1 if not\n"
-    "    --wait              until they do, also for a router that does not listen yet\n"
-    "    --timeout SECONDS   how long (default 60)\n"
-    "    --members N         and there are so many\n"
-    "  drain HOST:PORT       no router sends a replica anything new\n"
-    "  undrain HOST:PORT     undo that\n"
-    "  add HOST:PORT         a replica for all routers, until it is removed\n"
-    "    --engine NAME       vllm, sglang or other, where it is known beforehand\n"
-    "  remove HOST:PORT      no router uses the replica, whatever its configuration says\n"
-    "\n"
-    "The cluster's key (needs no router):\n"
-    "  keygen --out FILE     a new one; give the file to all routers (--cluster-key-file)\n"
-    "  keygen --next FILE    to change it without a pause, in three steps. Each changes FILE;\n"
-    "  keygen --promote FILE give it to all routers and send each a SIGHUP before the\n"
-    "  keygen --finish FILE  next step\n"
-    "\n"
-    "  --admin URL           default $GRAPEVINE_ADMIN or http://127.0.0.1:9090\n"
-    "  --token-file FILE     the admin token: for calls that change something, where the router\n"
-    "                        has one; without it they must come from the router's machine\n"
-    "  --timeout SECONDS     how long a router may take to answer (default 10)\n"
-    "  --json                the answer as it came\n"
-    "  --help, --version\n"
-    "\n"
-    "examples: gvctl explain --all request.json\n"
-    "          gvctl --admin http://10.0.0.7:9090 convergence --wait --timeout 10\n";
 
 struct settings {
     const char *admin;
@@ -67,33 +27,6 @@ struct settings {
     unsigned members;
     const char *key_file;
     enum keygen_step step;
-};
-
-/* Options that not every command has; `given` is a set of them. */
-enum { OF_EXPLAIN = 1, OF_CONVERGENCE = 2, OF_ADD = 4, OF_KEYGEN = 8 };
-
-struct command {
-    const char *name;
-    const char *method;
-    const char *target;
-    const char *query;              /* the argument goes behind it; NULL: no argument */
-    int (*show)(struct slice json); /* NULL: as it came */
-    bool reads_body;
-    unsigned options;
-};
-
-static const struct command commands[] = {
-    {"replicas", "GET", "/replicas", NULL, show_replicas, false, 0},
-    {"explain", "POST", "/explain", NULL, show_explain, true, OF_EXPLAIN},
-    {"ready", "GET", "/readyz", NULL, NULL, false, 0},
-    {"metrics", "GET", "/metrics", NULL, NULL, false, 0},
-    {"config", "GET", "/config", NULL, NULL, false, 0},
-    {"members", "GET", "/members", NULL, show_members, false, 0},
-    {"drain", "POST", "/drain", "?replica=", NULL, false, 0},
-    {"undrain", "POST", "/undrain", "?replica=", NULL, false, 0},
-    {"add", "POST", "/replicas", "?replica=", NULL, false, OF_ADD},
-    {"remove", "DELETE", "/replicas", "?replica=", NULL, false, 0},
-    {"log-level", "POST", "/log-level", "?level=", NULL, false, 0},
 };
 
 static int read_file(const char *path, struct buf *out)
@@ -140,10 +73,11 @@ static int append_encoded(struct buf *out, const char *text)
 static int write_target(const struct settings *s, const struct command *c, const char *argument,
                         struct buf *out)
 {
-    int err = buf_append_cstr(out, c->target);
-    if (err == 0 && c->query != NULL)
-        err = buf_append_cstr(out, c->query);
-    if (err == 0 && c->query != NULL)
+    const struct admin_call_row *call = admin_call_row(c->call);
+    int err = buf_append_cstr(out, call->path);
+    if (err == 0 && call->argument != NULL) /* replica=HOST:PORT: its name */
+        err = buf_printf(out, "?%.*s=", (int)strcspn(call->argument, "="), call->argument);
+    if (err == 0 && call->argument != NULL)
         err = append_encoded(out, argument);
     if (err == 0 && s->engine != NULL)
         err = buf_append_cstr(out, "&engine=");
@@ -168,9 +102,9 @@ static int carry_out(const struct settings *s, const struct command *c, const ch
     buf_init(&body, 0);
     buf_init(&out, 0);
     int status = EXIT_FAILURE;
-    if ((!c->reads_body || read_file(argument, &body) == 0) &&
+    if ((!command_reads_body(c) || read_file(argument, &body) == 0) &&
         write_target(s, c, argument, &target) == 0) {
-        struct call call = {.method = c->method,
+        struct call call = {.method = admin_call_row(c->call)->method,
                             .target = target.at,
                             .body = buf_slice(&body),
                             .token = s->token,
@@ -208,7 +142,7 @@ static int convergence(const struct settings *s)
     for (;;) {
         double left = end - call_seconds();
         struct call call = {.method = "GET",
-                            .target = "/convergence",
+                            .target = admin_call_row(ADMIN_CALL_CONVERGENCE)->path,
                             .token = s->token,
                             .timeout_s = left > least ? left : least,
                             .awaited = s->wait && left > 0};
@@ -235,35 +169,28 @@ static int convergence(const struct settings *s)
 static int run(const struct settings *s, unsigned given, int argc, char **argv)
 {
     if (argc == 0) {
-        (void)fputs(usage_text, stderr);
+        command_usage(stderr);
         return EXIT_USAGE;
     }
-    static const struct command alone[] = {
-        {"convergence", NULL, NULL, NULL, NULL, false, OF_CONVERGENCE},
-        {"keygen", NULL, NULL, NULL, NULL, false, OF_KEYGEN},
-    };
-    const struct command *c = NULL;
-    for (size_t i = 0; i < ARRAY_LEN(commands) && c == NULL; i++)
-        c = strcmp(argv[0], commands[i].name) == 0 ? &commands[i] : NULL;
-    for (size_t i = 0; i < ARRAY_LEN(alone) && c == NULL; i++)
-        c = strcmp(argv[0], alone[i].name) == 0 ? &alone[i] : NULL;
+    const struct command *c = command_find(argv[0]);
     if (c == NULL) {
         (void)fprintf(stderr, "gvctl: no command \"%s\"; see gvctl --help\n", argv[0]);
         return EXIT_USAGE;
     }
-    int wanted = c->query != NULL ? 2 : 1;
-    int most = c->reads_body ? 2 : wanted;
+    bool argument = command_wants_argument(c), body = command_reads_body(c);
+    int wanted = argument ? 2 : 1;
+    int most = body ? 2 : wanted;
     if (argc < wanted || argc > most || (given & ~c->options) != 0) {
         (void)fprintf(stderr, "gvctl: %s takes %s%s; see gvctl --help\n", c->name,
-                      c->query != NULL ? "one argument"
-                      : c->reads_body  ? "at most one argument"
-                                       : "no argument",
+                      argument ? "one argument"
+                      : body   ? "at most one argument"
+                               : "no argument",
                       (given & ~c->options) != 0 ? ", and not that option" : "");
         return EXIT_USAGE;
     }
-    if (c == &alone[0])
+    if (c->call == ADMIN_CALL_CONVERGENCE)
         return convergence(s);
-    if (c == &alone[1])
+    if (c->call == ADMIN_CALL_COUNT)
         return keygen(s->step, s->key_file);
     return carry_out(s, c, argc > 1 ? argv[1] : "-");
 }
@@ -351,7 +278,7 @@ int main(int argc, char **argv)
     int letter;
     while ((letter = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
         if (letter == 'h') {
-            (void)fputs(usage_text, stdout);
+            command_usage(stdout);
             return EXIT_SUCCESS;
         }
         if (letter == 'v') {

@@ -104,7 +104,7 @@ static int on_call(void *context, uint32_t id, const struct gossip_address *to, 
 static void on_replica(void *context, unsigned replica, bool present)
 {
     struct io_gossip *g = context;
-    shell_replica(g->shell, replica, present);
+    proxy_replica(g->shell->proxy, replica, present, shell_now_ms(g->shell));
 }
 
 /* How an event is called in the log is told by node/cluster; here: how much it matters, and what

@@ -18,6 +18,7 @@
 enum { LISTEN_BACKLOG = 4096, ROUTER_TICK_MS = 1000, LOG_FLUSH_MS = 60000, SPARE_FILES = 64 };
 
 static void drain_tick(struct shell *shell, uint64_t now);
+static void leave_if_drained(struct shell *shell);
 
 /* --- time ----------------------------------------------------------------------------------- */
 
@@ -55,6 +56,7 @@ static void on_prepare(uv_prepare_t *handle)
 {
     struct shell *shell = handle->data;
     proxy_run(shell->proxy, shell_now_ms(shell));
+    leave_if_drained(shell);
 }
 
 /* --- listening ------------------------------------------------------------------------------ */
@@ -141,8 +143,8 @@ static void on_left(struct shell *shell)
     uv_stop(shell->loop);
 }
 
-/* The other routers are told last: until then what is still under way here counts for them. */
-void shell_drain_check(struct shell *shell)
+/* The other routers hear of it last: until then what is still under way here counts for them. */
+static void leave_if_drained(struct shell *shell)
 {
     if (!shell->closed || shell->leaving || proxy_clients_open(shell->proxy) > 0)
         return;
@@ -160,7 +162,6 @@ static void close_client_port(struct shell *shell)
     tcp_accept_waiting(&shell->listeners[PROXY_PORT_CLIENT]);
     uv_close((uv_handle_t *)&shell->listeners[PROXY_PORT_CLIENT].tcp, NULL);
     proxy_drain(shell->proxy, true, shell_now_ms(shell));
-    shell_drain_check(shell);
 }
 
 static void drain_tick(struct shell *shell, uint64_t now)
@@ -246,14 +247,10 @@ void shell_close(struct shell *shell)
 
 /* --- the beginning -------------------------------------------------------------------------- */
 
-void shell_replica(struct shell *shell, unsigned replica, bool present)
-{
-    proxy_replica(shell->proxy, replica, present, shell_now_ms(shell));
-}
-
 static void on_replica(void *context, unsigned replica, bool present)
 {
-    shell_replica(context, replica, present);
+    struct shell *shell = context;
+    proxy_replica(shell->proxy, replica, present, shell_now_ms(shell));
 }
 
 static int add_replicas(struct shell *shell)

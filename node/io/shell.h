@@ -82,13 +82,7 @@ void shell_drain(struct shell *shell, bool delayed);
 /* After the loop has ended: frees what is left. */
 void shell_close(struct shell *shell);
 
-/* The router has a replica that it did not have, or one went or came back: begins or ends probing
- * it. Requests that are under way there go on. */
-void shell_replica(struct shell *shell, unsigned replica, bool present);
 /* Prometheus text of the whole node (metrics.c). */
 int metrics_write(void *shell, struct buf *out);
-
-/* One more request may be the last one that a drain waits for. */
-void shell_drain_check(struct shell *shell);
 
 #endif

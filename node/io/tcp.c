@@ -36,11 +36,9 @@ static uv_stream_t *uv_of(struct tcp_stream *s)
 static void on_closed(uv_handle_t *handle)
 {
     struct tcp_stream *s = handle->data;
-    struct shell *shell = s->shell;
     if (s->stream.events != NULL)
         s->stream.events->closed(s->stream.owner);
     free(s);
-    shell_drain_check(shell);
 }
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)

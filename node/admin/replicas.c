@@ -1,5 +1,6 @@
-/* POST /replicas: what is added goes to all routers at once, so its health is asked first. A router
- * in place of an engine is refused; what does not answer yet is taken, as at the start. */
+/* The replicas: shown, drained, added and removed. What is added goes to all routers at once, so
+ * its health is asked first: a router in place of an engine is refused, and what does not answer
+ * yet is taken, as at the start. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,6 +8,80 @@
 #include "base/err.h"
 #include "node/admin/admin_internal.h"
 #include "node/proxy/fetch.h"
+
+static const struct slice type_json = SLICE("application/json");
+
+void admin_replicas(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    (void)head;
+    struct buf out;
+    buf_init(&out, 0);
+    int err = node_router_replicas_json(a->config.router, x->proxy->now_ms, &out);
+    admin_answer_buf(x, err, type_json, &out);
+}
+
+static void set_draining(struct admin *a, struct exchange *x, const struct http_head *head,
+                         bool draining)
+{
+    struct node_replica_option wanted;
+    if (!admin_read_replica(x, head, &wanted))
+        return;
+    int replica = node_router_replica_find(a->config.router, slice_of_cstr(wanted.name));
+    if (replica < 0 || !node_router_replica_present(a->config.router, (unsigned)replica)) {
+        admin_answer_no_replica(x, wanted.name);
+        return;
+    }
+    node_router_replica_drain(a->config.router, (unsigned)replica, draining);
+    log_event(a->config.log, LOG_INFO, "replica_drain", LOG_CSTR("replica", wanted.name),
+              LOG_BOOL("draining", draining));
+    exchange_answer(x, 200, type_json, SLICE("{\"ok\":true}"), NULL, 0);
+}
+
+void admin_drain(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    set_draining(a, x, head, true);
+}
+
+void admin_undrain(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    set_draining(a, x, head, false);
+}
+
+/* What node_router_replica_wish() returned. `silent`: why the replica does not answer yet, in words
+ * that JSON may quote; NULL: it does, or nobody asked. */
+static void answer_wish(struct admin *a, struct exchange *x, const char *name,
+                        enum node_replica_wish wish, int result, const char *silent)
+{
+    char ok[128] = "{\"ok\":true}";
+    const char *verb = wish == NODE_REPLICA_ADD ? "added" : "removed";
+    if (result >= 0) {
+        log_event(a->config.log, LOG_INFO, "replica_wish", LOG_CSTR("replica", name),
+                  LOG_CSTR("wish", verb));
+        if (silent != NULL)
+            (void)snprintf(ok, sizeof ok, "{\"ok\":true,\"answers\":false,\"why\":\"%s\"}", silent);
+        exchange_answer(x, 200, type_json, slice_of_cstr(ok), NULL, 0);
+    } else if (result == ERR_EXISTS) {
+        exchange_answer(x, 200, type_json, SLICE("{\"ok\":true,\"already\":true}"), NULL, 0);
+    } else if (result == ERR_NOT_FOUND) {
+        admin_answer_no_replica(x, name);
+    } else {
+        exchange_answer_error(x, result == ERR_FULL ? 409 : 400, "invalid_request_error",
+                              SLICE("replica"), "The replica `%s` cannot be %s: %s.", name, verb,
+                              err_text(result));
+    }
+}
+
+void admin_replica_remove(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    struct node_replica_option replica;
+    if (!admin_read_replica(x, head, &replica))
+        return;
+    int result = node_router_replica_wish(a->config.router, slice_of_cstr(replica.name),
+                                          NODE_REPLICA_REMOVE, replica.engine);
+    answer_wish(a, x, replica.name, NODE_REPLICA_REMOVE, result, NULL);
+}
+
+/* --- one is added --------------------------------------------------------------------------- */
 
 struct admin_add {
     struct admin_add *next; /* of admin->adds */
@@ -26,7 +101,7 @@ static void take(struct admin_add *a, const char *silent)
     a->x = NULL;
     int result = node_router_replica_wish(a->admin->config.router, slice_of_cstr(a->replica.name),
                                           NODE_REPLICA_ADD, a->replica.engine);
-    admin_answer_wish(a->admin, x, a->replica.name, NODE_REPLICA_ADD, result, silent);
+    answer_wish(a->admin, x, a->replica.name, NODE_REPLICA_ADD, result, silent);
 }
 
 static void refuse(struct admin_add *a)

@@ -1,0 +1,82 @@
+/* Who may call the admin port, and who may change something there. */
+#include <string.h>
+
+#include "node/admin/admin_internal.h"
+
+static bool has_token(const struct admin *a, const struct http_head *head)
+{
+    const char *token = a->config.token;
+    struct slice given = http_head_get(head, HTTP_AUTHORIZATION);
+    struct slice prefix = SLICE("Bearer ");
+    return token != NULL && slice_starts_with(given, prefix) &&
+           slice_equal_secret(slice_skip(given, prefix.len), slice_of_cstr(token));
+}
+
+/* Whether the authority's host can be nobody's domain but ours: an address, localhost, or the name
+ * that admin-listen has. */
+static bool is_our_host(const struct admin *a, struct slice authority)
+{
+    char host[NODE_HOST_BYTES];
+    bool ipv6 = authority.len > 0 && authority.at[0] == '[';
+    if (ipv6)
+        authority = slice_skip(authority, 1);
+    struct slice name = slice_of(authority.at, slice_find(authority, ipv6 ? ']' : ':'));
+    if (!slice_to_cstr(name, host, sizeof host))
+        return false;
+    bool address = node_host_is_ip(host) && ipv6 == (strchr(host, ':') != NULL);
+    return address || slice_equal_nocase(name, SLICE("localhost")) ||
+           slice_equal_nocase(name, slice_of_cstr(a->config.options->admin_listen.host));
+}
+
+/* A page in an operator's browser must not talk to this port: not under a name of its own that it
+ * points here (DNS rebinding), and not by sending forms. Answers 403 if it is so. */
+bool admin_may_call(const struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    if (has_token(a, head))
+        return true;
+    if (head->host.len > 0 && !is_our_host(a, head->host)) {
+        exchange_answer_error(x, 403, "PermissionDeniedError", slice_of("", 0),
+                              "The admin port is asked under a name that is not its own (Host: "
+                              "%.*s): use its address, localhost or the name in admin-listen, or "
+                              "give the admin token.",
+                              head->host.len > 200 ? 200 : (int)head->host.len, head->host.at);
+        return false;
+    }
+    bool reads = head->method == HTTP_METHOD_GET || head->method == HTTP_METHOD_HEAD;
+    if (!reads && http_head_find(head, SLICE("origin")).at != NULL) {
+        exchange_answer_error(x, 403, "PermissionDeniedError", slice_of("", 0),
+                              "The admin port takes no calls of web pages (Origin) without the "
+                              "admin token.");
+        return false;
+    }
+    return true;
+}
+
+/* What changes state asks for the token, where one is configured: 401 if it is wrong. Where none
+ * is, it must come from this machine: whoever could add a replica would be sent prompts. 403. */
+bool admin_may_change(const struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    if (a->config.token != NULL ? has_token(a, head) : node_host_is_loopback(x->client->peer))
+        return true;
+    const char *peer = x->client->peer;
+    if (slice_starts_with(slice_of_cstr(peer), SLICE("::ffff:")) && strchr(peer, '.') != NULL)
+        peer += strlen("::ffff:"); /* IPv4 at an IPv6 port */
+    log_event(a->config.log, LOG_WARN, "admin_refused", LOG_CSTR("from", peer),
+              LOG_CSTR("path", x->path), LOG_BOOL("token", a->config.token != NULL));
+    if (a->config.token != NULL)
+        exchange_answer_error(x, 401, "AuthenticationError", slice_of("", 0),
+                              "This call changes state and needs the admin token: gvctl "
+                              "--token-file FILE, or the header Authorization: Bearer TOKEN.");
+    else
+        exchange_answer_error(
+            x, 403, "PermissionDeniedError", slice_of("", 0),
+            "This call changes state and comes from %s. A router without an admin token takes "
+            "changes from loopback alone%s start it with admin-token-file and give the token "
+            "(gvctl --token-file FILE).",
+            peer,
+            a->on_loopback
+                ? ": call it on its own machine by 127.0.0.1, or"
+                : ", and the admin port of this one does not listen there, so it takes no changes "
+                  "at all:");
+    return false;
+}

@@ -1,0 +1,59 @@
+/* Every call of the admin port, one row each. From the rows follow the server's table (admin.c),
+ * what GET / says, and what gvctl sends (node/gvctl/commands.c); docs/operations.md must name each
+ * path.
+ *
+ *   X(NAME, METHOD, path, argument, handler, flags, about)
+ *
+ * `argument` is the query that a call wants, "replica=HOST:PORT", or NULL. `about` is a line for
+ * people, or NULL where the line of another row speaks for it too.
+ */
+#ifndef NODE_ADMIN_CALLS_H
+#define NODE_ADMIN_CALLS_H
+
+enum {
+    ADMIN_CHANGES = 1, /* it changes something: asks for the token, or must come from loopback */
+    ADMIN_PROBED = 2,  /* probes and scrapers ask for it by whatever name they have for the host */
+    ADMIN_BODY = 4,    /* it reads a body */
+};
+
+#define ADMIN_CALLS(X)                                                                             \
+    X(INDEX, GET, "/", NULL, handle_index, 0, NULL)                                                \
+    X(HEALTHZ, GET, "/healthz", NULL, handle_healthz, ADMIN_PROBED, "the process is alive")        \
+    X(READYZ, GET, "/readyz", NULL, handle_readyz, ADMIN_PROBED,                                   \
+      "at least one replica can be chosen")                                                        \
+    X(METRICS, GET, "/metrics", NULL, handle_metrics, ADMIN_PROBED, "Prometheus")                  \
+    X(REPLICAS, GET, "/replicas", NULL, admin_replicas, 0, "what is believed of every replica")    \
+    X(EXPLAIN, POST, "/explain", NULL, admin_explain, ADMIN_BODY,                                  \
+      "body: a request; what each replica would cost")                                             \
+    X(EXPLAIN_ALL, POST, "/explain", "all=1", admin_explain, ADMIN_BODY,                           \
+      "the same, as each router sees it")                                                          \
+    X(MEMBERS, GET, "/members", NULL, admin_members, 0, "the routers of the cluster")              \
+    X(CONVERGENCE, GET, "/convergence", NULL, admin_convergence, 0,                                \
+      "digests of all routers, and whether they are equal")                                        \
+    X(CONFIG, GET, "/config", NULL, handle_config, 0, "settings in force")                         \
+    X(LOG_LEVEL, POST, "/log-level", "level=debug", handle_log_level, ADMIN_CHANGES,               \
+      "error, warn, info or debug")                                                                \
+    X(DRAIN, POST, "/drain", "replica=HOST:PORT", admin_drain, ADMIN_CHANGES,                      \
+      "no new requests for a replica")                                                             \
+    X(UNDRAIN, POST, "/undrain", "replica=HOST:PORT", admin_undrain, ADMIN_CHANGES, "")            \
+    X(ADD, POST, "/replicas", "replica=HOST:PORT", admin_replica_add, ADMIN_CHANGES,               \
+      "add a replica at run time")                                                                 \
+    X(REMOVE, DELETE, "/replicas", "replica=HOST:PORT", admin_replica_remove, ADMIN_CHANGES,       \
+      "remove one")
+
+enum admin_call {
+#define ADMIN_CALL_ENUM(name, method, path, argument, handler, flags, about) ADMIN_CALL_##name,
+    ADMIN_CALLS(ADMIN_CALL_ENUM)
+#undef ADMIN_CALL_ENUM
+        ADMIN_CALL_COUNT
+};
+
+struct admin_call_row {
+    const char *method, *path, *argument, *about;
+    unsigned flags;
+};
+
+/* The row of a call, for those who make it. */
+const struct admin_call_row *admin_call_row(enum admin_call call);
+
+#endif

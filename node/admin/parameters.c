@@ -1,0 +1,122 @@
+/* What calls are given, and how they answer. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "http/path.h"
+#include "node/admin/admin_internal.h"
+
+void admin_answer_buf(struct exchange *x, int err, struct slice type, struct buf *out)
+{
+    if (err == 0)
+        exchange_answer(x, 200, type, buf_slice(out), NULL, 0);
+    else
+        exchange_answer_error(x, 500, "InternalServerError", slice_of("", 0), "%s", err_text(err));
+    buf_free(out);
+}
+
+/* --- the query ------------------------------------------------------------------------------ */
+
+/* Value of `name` in a query string; empty if it is not there. */
+static struct slice query_value(struct slice query, struct slice name)
+{
+    while (query.len > 0) {
+        struct slice pair = slice_cut(&query, '&');
+        struct slice key = slice_cut(&pair, '=');
+        if (slice_equal(key, name))
+            return pair;
+    }
+    return slice_of("", 0);
+}
+
+bool admin_query(const struct http_head *head, struct slice name, char *out, size_t size)
+{
+    struct slice decoded;
+    out[0] = '\0';
+    struct slice value = query_value(head->query, name);
+    return http_percent_decode(value, out, size - 1, &decoded) == 0 &&
+           slice_to_cstr(decoded, out, size) && strlen(out) == decoded.len;
+}
+
+/* What is wrong with a replica's HOST:PORT, or NULL. */
+static const char *address_wrong(struct slice given)
+{
+    struct node_address address;
+    if (slice_find(given, '/') < given.len)
+        return "want no path: HOST:PORT alone";
+    if (node_address_parse(given, &address) == 0)
+        return address.port != 0 ? NULL : "want a port from 1 to 65535";
+    if (node_address_parse_default(given, 0, &address) == 0)
+        return "the port is missing: want HOST:PORT, such as 10.0.0.1:8000";
+    size_t colon = given.len;
+    while (colon > 0 && given.at[colon - 1] != ':')
+        colon--;
+    if (colon > 1 && node_address_parse_default(slice_of(given.at, colon - 1), 0, &address) == 0)
+        return "want a port from 1 to 65535";
+    return "want HOST:PORT, such as 10.0.0.1:8000";
+}
+
+bool admin_read_replica(struct exchange *x, const struct http_head *head,
+                        struct node_replica_option *out)
+{
+    char given[NODE_HOST_BYTES + 64];
+    char engine[16];
+    char url[NODE_HOST_BYTES + 128];
+    if (!admin_query(head, SLICE("replica"), given, sizeof given))
+        (void)snprintf(given, sizeof given, "?");
+    if (!admin_query(head, SLICE("engine"), engine, sizeof engine))
+        (void)snprintf(engine, sizeof engine, "?");
+    struct slice name = slice_of_cstr(given);
+    if (name.len == 0) {
+        exchange_answer_error(x, 400, "invalid_request_error", SLICE("replica"),
+                              "No replica is given: want ?replica=HOST:PORT.");
+        return false;
+    }
+    const char *wrong = NULL;
+    if (slice_starts_with(name, SLICE("https://")))
+        wrong = "https is not supported: routers speak http with engines";
+    if (slice_starts_with(name, SLICE("http://"))) {
+        name = slice_skip(name, strlen("http://"));
+        if (slice_ends_with(name, SLICE("/")))
+            name.len--;
+    }
+    if (wrong == NULL)
+        wrong = address_wrong(name);
+    (void)snprintf(url, sizeof url, "http://%.*s%s%s", SLICE_ARG(name),
+                   engine[0] != '\0' ? "#engine=" : "", engine);
+    if (wrong == NULL && node_replica_parse(slice_of_cstr(url), out) != 0)
+        wrong = "want vllm, sglang or other as its engine";
+    if (wrong != NULL)
+        exchange_answer_error(x, 400, "invalid_request_error", SLICE("replica"), "`%.200s`: %s",
+                              given, wrong);
+    return wrong == NULL;
+}
+
+void admin_answer_no_replica(struct exchange *x, const char *name)
+{
+    exchange_answer_error(x, 404, "NotFoundError", SLICE("replica"),
+                          "There is no replica `%s`; gvctl replicas (GET /replicas) lists them.",
+                          name);
+}
+
+/* --- the body ------------------------------------------------------------------------------- */
+
+bool admin_describe(struct exchange *x, const struct http_head *head, struct node_request *out)
+{
+    exchange_read_session(x, head);
+    struct slice session = http_head_find(head, SLICE("x-grapevine-session"));
+    if (session.at != NULL) /* gvctl does not know the name of the header */
+        exchange_session_set(x, session);
+    http_skim_init(&x->skim, &x->proxy->config.secret);
+    for (const struct segment *s = x->request.body->first; s != NULL; s = s->next)
+        http_skim_feed(&x->skim, s->data, s->len);
+    http_skim_finish(&x->skim);
+    if (!x->skim.understood) {
+        exchange_answer_error(x, 400, "invalid_request_error", slice_of("", 0),
+                              "The body is not a JSON request; such a request is routed by load.");
+        return false;
+    }
+    x->skimming = true;
+    exchange_describe(x, out);
+    return true;
+}
