@@ -318,6 +318,12 @@ static int open_gossip(struct node_replication *n, const struct gossip_keyring *
     return gossip_create(&n->gossip, &config, keyring, &app, &io, now_us);
 }
 
+static void admin_set(struct node_replication *n, const char *admin)
+{
+    if (!slice_to_cstr(slice_of_cstr(admin), n->admin, sizeof n->admin))
+        n->admin[0] = '\0';
+}
+
 int node_replication_create(struct node_replication **out,
                             const struct node_replication_config *config,
                             const struct gossip_keyring *keyring, struct node_router *router,
@@ -328,8 +334,8 @@ int node_replication_create(struct node_replication **out,
         return ERR_NOMEM;
     n->config = *config;
     n->config.admin = n->admin;
-    if (config->admin && strlen(config->admin) <= NODE_ADMIN_MAX)
-        memcpy(n->admin, config->admin, strlen(config->admin));
+    if (config->admin)
+        admin_set(n, config->admin);
     if (n->config.alone_us == 0)
         n->config.alone_us = ALONE_US;
     if (n->config.reconcile_us == 0)
@@ -392,6 +398,12 @@ void node_replication_check(const struct node_replication *n)
         CHECK(c->asked < n->asks[c->ask].count);
         CHECK(n->asks[c->ask].asked[c->asked].state == ASKED_OPEN);
     }
+}
+
+void node_replication_admin(struct node_replication *n, const char *admin, uint64_t now_us)
+{
+    admin_set(n, admin);
+    node_replication_meta(n, now_us);
 }
 
 struct gossip *node_replication_gossip(struct node_replication *n)

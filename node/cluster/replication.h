@@ -80,7 +80,7 @@ struct node_replication_config {
     bool has_seeds;        /* somebody is expected: not ready before a snapshot */
     uint32_t alone_us;     /* 0: 3,000,000 */
     uint32_t reconcile_us; /* 0: 1,000,000; anti-entropy with one random peer */
-    const char *admin;     /* where this node's admin port is, told to peers; NULL: not told */
+    const char *admin;     /* where this node's admin port is, told to peers; NULL: not yet */
 };
 
 struct node_replication;
@@ -94,6 +94,8 @@ void node_replication_check(const struct node_replication *n);
 
 struct gossip *node_replication_gossip(struct node_replication *n);
 bool node_replication_ready(const struct node_replication *n);
+/* The admin port is open there. */
+void node_replication_admin(struct node_replication *n, const char *admin, uint64_t now_us);
 
 void node_replication_datagram(struct node_replication *n, const struct gossip_address *from,
                                const uint8_t *bytes, size_t len, uint64_t now_us);

@@ -17,46 +17,7 @@
 #include "node/io/random.h"
 #include "node/io/shell.h"
 
-enum { EXIT_CONFIG = 2, STORED_RESPONSES = 65536, POPULATE_BYTES_MAX = 256 << 20 };
-
-static struct node_router_config router_config(const struct node_options *o,
-                                               const struct io_gossip *gossip,
-                                               const struct gossip_keyring *keyring)
-{
-    struct node_router_config c = {
-        .policy = node_policy_names()[o->policy],
-        .seed = o->seed,
-        .index_bytes = o->index_bytes,
-        .generation_ms = (uint32_t)o->generation_ms,
-        .ttl_ms = (uint32_t)o->ttl_ms,
-        .displaced_weight = o->displaced_weight,
-        .decode_weight = o->decode_weight,
-        .reuse_horizon_ms = (uint32_t)o->reuse_horizon_ms,
-        .near_tie = o->near_tie,
-        .cache_tokens = o->cache_tokens,
-        .probes_have_key = o->replica_api_key_file[0] != '\0',
-        .prefill_tokens_per_s = o->prefill_rate,
-        .decode_step_ms = (double)o->decode_step_ms,
-        .bytes_per_token = o->bytes_per_token,
-        .load_bound = o->load_bound,
-        .probe_failures_max = (uint32_t)o->health_failures,
-    };
-    if (c.seed == 0)
-        io_random_bytes(&c.seed, sizeof c.seed);
-    struct timespec wall;
-    (void)clock_gettime(CLOCK_REALTIME, &wall);
-    c.wall_ms = (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000;
-    c.now_ms = uv_hrtime() / 1000000;
-    if (gossip == NULL) {
-        io_random_bytes(&c.secret, sizeof c.secret);
-        return c;
-    }
-    /* Routers must mean the same by a hash. */
-    gossip_keyring_hash_secret(keyring, &c.secret);
-    c.replicated = true;
-    c.self = gossip_node_id(io_gossip_name(gossip));
-    return c;
-}
+enum { EXIT_CONFIG = 2, POPULATE_BYTES_MAX = 256 << 20 };
 
 /* The first line of the token file. NULL with a message if it cannot be used. */
 static char *read_token(const char *path)
@@ -82,12 +43,12 @@ static char *read_token(const char *path)
  * is there before the first request does not make the first ones slow. Both are hints: a kernel
  * that cannot do it (populating needs Linux 5.14) changes nothing but speed. Gigabytes are left to
  * come as they are used. */
-static void prepare_memory(const struct node_router *router)
+static void prepare_memory(const struct node *node)
 {
     enum { HUGE_PAGE = 2 << 20 };
     void *memory;
     uint64_t bytes;
-    node_router_memory(router, &memory, &bytes);
+    node_router_memory(node->router, &memory, &bytes);
     char *at = memory;
     size_t skip = (size_t)(-(uintptr_t)at & (HUGE_PAGE - 1));
     if (bytes < skip + HUGE_PAGE)
@@ -98,11 +59,25 @@ static void prepare_memory(const struct node_router *router)
         (void)madvise(at + skip, len, MADV_POPULATE_WRITE);
 }
 
-/* 0, or the exit status after telling why not. */
-static int create_router(const struct node_options *options, const struct node_router_config *c,
-                         struct node_router **out)
+static void on_random(void *context, void *out, size_t len)
 {
-    int err = node_router_create(out, c);
+    (void)context;
+    io_random_bytes(out, len);
+}
+
+/* 0, or the exit status after telling why not. */
+static int create_node(const struct node_options *options, struct io_gossip *gossip,
+                       struct node **out)
+{
+    struct node_config config;
+    struct node_replication_io io = {.random = on_random};
+    node_config_of(&config, options);
+    if (gossip != NULL && io_gossip_config(gossip, &config, &io) != 0)
+        return EXIT_FAILURE;
+    struct timespec wall;
+    (void)clock_gettime(CLOCK_REALTIME, &wall);
+    config.wall_ms = (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000;
+    int err = node_create(out, &config, &io, uv_hrtime() / 1000);
     if (err == 0) {
         prepare_memory(*out);
         return 0;
@@ -116,7 +91,7 @@ static int create_router(const struct node_options *options, const struct node_r
     uint64_t slices = options->ttl_ms / options->generation_ms, ring = 1;
     while (ring < slices + 2)
         ring *= 2;
-    uint64_t count_bytes = c->replicated ? 16 : 8, fixed_mib = c->replicated ? 6 : 3;
+    uint64_t count_bytes = gossip != NULL ? 16 : 8, fixed_mib = gossip != NULL ? 6 : 3;
     (void)fprintf(stderr,
                   "grapevine: bad setting index-bytes = \"%" PRIu64
                   "\": too small for ttl / generation = %" PRIu64
@@ -174,18 +149,12 @@ static int check_config(const struct node_options *options)
 }
 
 static int run_shell(struct shell *shell, uv_loop_t *loop, const struct node_options *options,
-                     struct node_router *router, struct node_log *log)
+                     struct node *node, struct node_log *log)
 {
-    struct node_affinity *affinity = NULL;
-    int err = node_affinity_create(&affinity, &shell->secret, STORED_RESPONSES);
-    if (err != 0)
-        return err;
-    node_affinity_share(affinity, router);
-    err = shell_start(shell, loop, options, router, affinity, log);
+    int err = shell_start(shell, loop, options, node, log);
     if (err == 0)
         (void)uv_run(loop, UV_RUN_DEFAULT);
     shell_close(shell);
-    node_affinity_destroy(affinity);
     return err;
 }
 
@@ -209,13 +178,10 @@ static int run(const struct node_options *options)
     shell.loop = &loop;
     shell.admin_token = secrets.admin_token;
     shell.replica_key = secrets.replica_key;
-    struct node_router *router = NULL;
-    struct node_router_config config = {0};
+    struct node *node = NULL;
     status = io_gossip_open(&shell.gossip, &loop, options, &secrets.keyring, &sink.log) != 0;
-    if (status == 0) {
-        config = router_config(options, shell.gossip, &secrets.keyring);
-        status = create_router(options, &config, &router);
-    }
+    if (status == 0)
+        status = create_node(options, shell.gossip, &node);
     if (status != 0) {
         shell_close(&shell);
         log_flush(&sink.log);
@@ -223,16 +189,16 @@ static int run(const struct node_options *options)
         free_secrets(&secrets);
         return status;
     }
-    shell.secret = config.secret;
     log_event(&sink.log, LOG_INFO, "start", LOG_CSTR("version", GRAPEVINE_VERSION),
-              LOG_CSTR("policy", config.policy), LOG_UINT("replicas", options->replica.count),
+              LOG_CSTR("policy", node_policy_names()[options->policy]),
+              LOG_UINT("replicas", options->replica.count),
               LOG_CSTR("cluster", shell.gossip != NULL ? io_gossip_name(shell.gossip) : ""));
-    int err = run_shell(&shell, &loop, options, router, &sink.log);
+    int err = run_shell(&shell, &loop, options, node, &sink.log);
     if (err == 0)
         log_event(&sink.log, LOG_INFO, "exit", LOG_INT("status", shell.exit_code));
     log_flush(&sink.log);
     (void)uv_loop_close(&loop);
-    node_router_destroy(router);
+    node_destroy(node);
     free_secrets(&secrets);
     return err != 0 ? EXIT_FAILURE : shell.exit_code;
 }

@@ -1,7 +1,6 @@
 #include "node/io/gossip.h"
 
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -99,12 +98,6 @@ static int on_call(void *context, uint32_t id, const struct gossip_address *to, 
                    struct slice request)
 {
     return io_calls_begin(context, id, to, kind, request);
-}
-
-static void on_replica(void *context, unsigned replica, bool present)
-{
-    struct io_gossip *g = context;
-    proxy_replica(g->shell->proxy, replica, present, shell_now_ms(g->shell));
 }
 
 /* How an event is called in the log is told by node/cluster; here: how much it matters, and what
@@ -299,49 +292,28 @@ static int own_address(struct io_gossip *g, struct gossip_address *out)
     return ERR_UNREACHABLE;
 }
 
+int io_gossip_config(struct io_gossip *g, struct node_config *config,
+                     struct node_replication_io *io)
+{
+    *io = (struct node_replication_io){
+        .context = g, .send = on_send, .random = on_random, .call = on_call, .event = on_event};
+    config->keyring = g->keyring;
+    config->replication.gossip.name = g->name;
+    return own_address(g, &config->replication.gossip.address);
+}
+
 /* Told to the others, for people. */
 static void describe_admin(struct io_gossip *g)
 {
     const struct node_address *bound = &g->shell->listeners[PROXY_PORT_ADMIN].bound;
-    char host[NODE_HOST_BYTES];
+    char host[NODE_HOST_BYTES], admin[NODE_HOST_BYTES + 8];
     (void)slice_to_cstr(slice_of_cstr(bound->host), host, sizeof host);
     if (is_any(host) && gethostname(host, sizeof host) != 0)
         return;
     host[sizeof host - 1] = '\0';
-    (void)snprintf(g->admin, sizeof g->admin, strchr(host, ':') != NULL ? "[%s]:%u" : "%s:%u", host,
+    (void)snprintf(admin, sizeof admin, strchr(host, ':') != NULL ? "[%s]:%u" : "%s:%u", host,
                    bound->port);
-}
-
-static int create_replication(struct io_gossip *g)
-{
-    const struct node_options *o = g->options;
-    struct timespec wall;
-    (void)clock_gettime(CLOCK_REALTIME, &wall);
-    describe_admin(g);
-    struct node_replication_config config = {
-        .gossip = {.name = g->name,
-                   .epoch = (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000,
-                   .flush_us = (uint32_t)(o->gossip_flush_ms * 1000),
-                   .relay_above = (uint32_t)o->gossip_relay_above,
-                   .ring_bytes = o->gossip_ring_bytes,
-                   .rate_bytes_s = o->gossip_bandwidth},
-        .has_seeds = o->join.count > 0,
-        .admin = g->admin[0] != '\0' ? g->admin : NULL,
-    };
-    int err = own_address(g, &config.gossip.address);
-    if (err != 0)
-        return err;
-    struct node_replication_io io = {.context = g,
-                                     .send = on_send,
-                                     .random = on_random,
-                                     .call = on_call,
-                                     .replica = on_replica,
-                                     .event = on_event};
-    err = node_replication_create(&g->replication, &config, g->keyring, g->shell->router, &io,
-                                  io_now_us());
-    if (err != 0)
-        log_event(g->log, LOG_ERROR, "gossip_failed", LOG_CSTR("error", err_text(err)));
-    return err;
+    node_replication_admin(g->replication, admin, io_now_us());
 }
 
 int io_gossip_start(struct shell *shell)
@@ -350,9 +322,8 @@ int io_gossip_start(struct shell *shell)
     if (g == NULL)
         return 0;
     g->shell = shell;
-    int err = create_replication(g);
-    if (err != 0)
-        return err;
+    g->replication = shell->node->replication;
+    describe_admin(g);
     int uv_err = io_udp_start(g);
     if (uv_err != 0) {
         log_event(g->log, LOG_ERROR, "gossip_failed", LOG_CSTR("error", uv_strerror(uv_err)));
@@ -420,8 +391,6 @@ void io_gossip_free(struct shell *shell)
     struct io_gossip *g = shell->gossip;
     if (g == NULL)
         return;
-    if (g->replication != NULL)
-        node_replication_destroy(g->replication);
     free(g->datagrams);
     free(g->seeds);
     free(g);

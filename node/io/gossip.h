@@ -17,7 +17,6 @@
 
 #include "base/deadline.h"
 #include "gossip/keyring.h"
-#include "node/cluster/replication.h"
 #include "node/io/shell.h"
 
 struct io_gossip;
@@ -34,8 +33,12 @@ int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *o
 int io_gossip_open(struct io_gossip **out, uv_loop_t *loop, const struct node_options *options,
                    struct gossip_keyring *keyring, struct node_log *log);
 const char *io_gossip_name(const struct io_gossip *g);
+/* What is settled then: keys, name and address go into the configuration, and how to send into
+ * `io`. Logs what is wrong. ERR_UNREACHABLE. */
+int io_gossip_config(struct io_gossip *g, struct node_config *config,
+                     struct node_replication_io *io);
 /* Joins, if shell->gossip is there. The other ports are open already. ERR_UNREACHABLE, ERR_NOMEM,
- * ERR_RANGE, each with a line in the log. */
+ * each with a line in the log. */
 int io_gossip_start(struct shell *shell);
 
 /* NULL: it runs alone. */

@@ -52,13 +52,12 @@ struct io_gossip {
     uv_loop_t *loop;
     const struct node_options *options;
     struct node_log *log;
-    struct shell *shell; /* NULL until it is started */
-    struct node_replication *replication;
+    struct shell *shell;                  /* NULL until it is started */
+    struct node_replication *replication; /* borrowed; NULL until it is started */
     struct gossip_keyring *keyring;
     struct io_gossip_stats stats;
     struct node_address bound; /* with the port that the kernel chose */
     char name[GOSSIP_NAME_MAX + 1];
-    char admin[NODE_HOST_BYTES + 8];
 
     uv_prepare_t prepare;
     uv_timer_t wake;

@@ -347,12 +347,14 @@ static void start_loop(struct shell *shell)
 }
 
 int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options *options,
-                struct node_router *router, struct node_affinity *affinity, struct node_log *log)
+                struct node *node, struct node_log *log)
 {
     shell->loop = loop;
     shell->options = options;
-    shell->router = router;
-    shell->affinity = affinity;
+    shell->node = node;
+    shell->router = node->router;
+    shell->affinity = node->affinity;
+    shell->secret = node->secret;
     shell->log = log;
     shell->started_ms = shell_now_ms(shell);
     int err = create_parts(shell);

@@ -21,10 +21,8 @@
 #include "base/log.h"
 #include "node/admin/admin.h"
 #include "node/io/tcp.h"
+#include "node/node.h"
 #include "node/proxy/proxy.h"
-#include "node/route/affinity.h"
-#include "node/route/router.h"
-#include "node/settings/options.h"
 
 struct key_file;
 struct io_gossip;
@@ -32,8 +30,9 @@ struct io_gossip;
 struct shell {
     uv_loop_t *loop;
     const struct node_options *options;
-    struct node_router *router;
-    struct node_affinity *affinity; /* stored responses -> replica */
+    struct node *node;
+    struct node_router *router;     /* of the node */
+    struct node_affinity *affinity; /* of the node: stored responses -> replica */
     struct node_log *log;
     struct hash_secret secret; /* of prompts: the same as the router's */
     struct proxy *proxy;
@@ -67,10 +66,10 @@ static inline uint64_t shell_now_ms(const struct shell *shell)
 }
 
 /* Opens both ports, starts probing, the tick and the gossip (shell->gossip, if it is there). On an
- * error one line is logged and ERR_* returned; the options, router, affinity and log are borrowed
- * until shell_close() has run, which frees the gossip. */
+ * error one line is logged and ERR_* returned; the options, node and log are borrowed until
+ * shell_close() has run, which frees the gossip. */
 int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options *options,
-                struct node_router *router, struct node_affinity *affinity, struct node_log *log);
+                struct node *node, struct node_log *log);
 
 /* The beginning of the end. The router is not ready from now on and each answer closes its
  * connection, but it accepts and serves for `drain-delay` more, until load balancers have turned

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "node/route/router.h"
+#include "tests/lib/alone.h"
 
 enum { CONVERSATIONS = 64 };
 
@@ -23,25 +24,10 @@ static double now_us(void)
 
 static struct node_router *make(unsigned replicas, const char *policy, uint64_t now_ms)
 {
-    struct node_router_config config = {
-        .policy = policy,
-        .seed = 1,
-        .index_bytes = 256 << 20,
-        .generation_ms = 15000,
-        .ttl_ms = 3600000,
-        .displaced_weight = 6,
-        .decode_weight = 0.25,
-        .reuse_horizon_ms = 120000,
-        .near_tie = 0.02,
-        .cache_tokens = 400000,
-        .prefill_tokens_per_s = 10000,
-        .decode_step_ms = 20,
-        .bytes_per_token = 4,
-        .load_bound = 1.25,
-    };
-    hash_secret_from_seed(&config.secret, 1);
-    struct node_router *r;
-    CHECK(node_router_create(&r, &config) == ERR_OK);
+    struct node_config config = alone_config();
+    config.router.policy = policy;
+    config.router.index_bytes = 256 << 20; /* far beyond the caches of the processor */
+    struct node_router *r = alone_router(&config);
     for (unsigned k = 0; k < replicas; k++) {
         char name[32];
         int len = snprintf(name, sizeof name, "replica-%u:8000", k);
@@ -98,7 +84,7 @@ static void measure(const char *policy, unsigned replicas, uint64_t bytes)
     fflush(stdout);
     for (unsigned c = 0; c < CONVERSATIONS; c++)
         free(prompts[c]);
-    node_router_destroy(r);
+    alone_destroy(r);
 }
 
 int main(void)

@@ -37,6 +37,7 @@
 #include "base/prng.h"
 #include "node/route/cost.h"
 #include "node/route/router.h"
+#include "tests/lib/alone.h"
 #include "tests/lib/coding_sessions.h"
 #include "tests/lib/linked.h"
 #include "tests/lib/lru.h"
@@ -460,23 +461,21 @@ static struct linked *routers_make(const char *policy)
     double believed = set.believed_cache > 0 ? set.believed_cache : 1;
     struct linked_config config = {
         .routers = (unsigned)set.routers, .shared = set.shared > 0, .delay_s = set.delay_ms / 1000};
-    config.router = (struct node_router_config){
-        .policy = policy,
-        .seed = (uint64_t)set.seed,
-        .index_bytes = 64 << 20,
-        .generation_ms = (uint32_t)(set.generation_s * 1000),
-        .ttl_ms = 3600000,
-        .displaced_weight = set.displaced_weight,
-        .decode_weight = set.decode_weight,
-        .reuse_horizon_ms = (uint32_t)(set.horizon_s * 1000),
-        .near_tie = set.near_tie,
-        .cache_tokens = (uint64_t)(set.cache_tokens * believed),
-        .prefill_tokens_per_s = (set.told > 0 ? set.rate : 10000) * set.believed_rate,
-        .decode_step_ms = set.told > 0 ? 20 / set.speed : 20,
-        .bytes_per_token = 4,
-        .load_bound = 1.25,
-    };
-    hash_secret_from_seed(&config.router.secret, (uint64_t)set.seed);
+    config.node = alone_config();
+    struct node_router_config *c = &config.node.router;
+    c->policy = policy;
+    c->seed = (uint64_t)set.seed;
+    c->generation_ms = (uint32_t)(set.generation_s * 1000);
+    c->displaced_weight = set.displaced_weight;
+    c->decode_weight = set.decode_weight;
+    c->reuse_horizon_ms = (uint32_t)(set.horizon_s * 1000);
+    c->near_tie = set.near_tie;
+    c->cache_tokens = (uint64_t)(set.cache_tokens * believed);
+    c->prefill_tokens_per_s *= set.believed_rate;
+    if (set.told > 0) {
+        c->prefill_tokens_per_s = set.rate * set.believed_rate;
+        c->decode_step_ms = 20 / set.speed;
+    }
     struct linked *routers;
     linked_create(&routers, &config);
     for (unsigned i = 0; i < set.routers; i++) {

@@ -105,60 +105,33 @@ static uint64_t wall_ms(const struct cluster_node *n)
     return wall_start_ms + cluster_ms(n->cluster) + (uint64_t)n->wall_off_ms;
 }
 
-static void make_router(struct cluster_node *n)
-{
-    struct node_router_config config = {
-        .policy = "cache_aware",
-        .seed = n->number + 1,
-        .index_bytes = 8 << 20,
-        .generation_ms = n->generation_ms != 0 ? n->generation_ms : 10000,
-        .ttl_ms = 600000,
-        .displaced_weight = 2,
-        .decode_weight = 0.5,
-        .reuse_horizon_ms = 120000,
-        .near_tie = 0.02,
-        .cache_tokens = 100000,
-        .prefill_tokens_per_s = 10000,
-        .decode_step_ms = 20,
-        .bytes_per_token = 4,
-        .load_bound = 1.25,
-        .replicated = true,
-        .self = gossip_node_id(n->name),
-        .wall_ms = wall_ms(n),
-        .now_ms = cluster_ms(n->cluster),
-    };
-    hash_secret_from_seed(&config.secret, n->other_hash ? 2 : 1);
-    assert_int_equal(node_router_create(&n->router, &config), ERR_OK);
-}
-
 void cluster_start(struct cluster *c, unsigned number)
 {
     struct cluster_node *n = &c->nodes[number];
     CHECK(!n->up);
-    make_router(n);
+    n->keyring = c->keyring;
+    n->keyring.hash[0] ^= n->other_hash;
     struct node_replication_io io = {
-        .context = n,
-        .send = on_send,
-        .random = on_random,
-        .call = on_call,
-        .replica = on_replica,
-        .event = on_event,
-    };
-    struct node_replication_config config = {
-        .gossip = {.name = n->name,
-                   .epoch = wall_ms(n),
-                   .address = address_of(number),
-                   .routers_max = c->routers_max},
-        .has_seeds = number > 0 || c->has_no_first,
-        .admin = "127.0.0.1:9000",
-    };
-    assert_int_equal(
-        node_replication_create(&n->replication, &config, &c->keyring, n->router, &io, c->now_us),
-        ERR_OK);
+        .context = n, .send = on_send, .random = on_random, .call = on_call, .event = on_event};
+    struct node_config config;
+    CHECK(node_config_default(&config) == ERR_OK);
+    config.router.seed = number + 1;
+    config.router.index_bytes = 16 << 20; /* quick to make and to check */
+    if (n->generation_ms != 0)
+        config.router.generation_ms = n->generation_ms;
+    config.replication.gossip.name = n->name;
+    config.replication.gossip.address = address_of(number);
+    config.replication.gossip.routers_max = c->routers_max;
+    config.replication.has_seeds = number > 0 || c->has_no_first;
+    config.replication.admin = "127.0.0.1:9000";
+    config.keyring = &n->keyring;
+    config.wall_ms = wall_ms(n);
+    assert_int_equal(node_create(&n->node, &config, &io, c->now_us), ERR_OK);
+    node_router_watch(n->node->router, on_replica, n);
     n->up = true;
     struct gossip_address seed = address_of(number > 0 ? 0 : 1);
-    if (config.has_seeds)
-        gossip_seeds(node_replication_gossip(n->replication), &seed, 1, c->now_us);
+    if (config.replication.has_seeds)
+        gossip_seeds(node_replication_gossip(n->node->replication), &seed, 1, c->now_us);
 }
 
 static void drop_calls(struct cluster *c, unsigned number)
@@ -173,8 +146,8 @@ static void drop_calls(struct cluster *c, unsigned number)
             node_replication_serve_end(call->serve);
         buf_free(&call->request);
         if (call->client != number)
-            node_replication_answered(c->nodes[call->client].replication, call->id, ERR_CLOSED,
-                                      c->now_us);
+            node_replication_answered(c->nodes[call->client].node->replication, call->id,
+                                      ERR_CLOSED, c->now_us);
         *call = c->calls[--c->call_count];
     }
 }
@@ -185,11 +158,9 @@ void cluster_kill(struct cluster *c, unsigned number)
     if (!n->up)
         return;
     drop_calls(c, number);
-    node_replication_destroy(n->replication);
-    node_router_destroy(n->router);
+    node_destroy(n->node);
     n->up = false;
-    n->replication = NULL;
-    n->router = NULL;
+    n->node = NULL;
     memset(n->events, 0, sizeof n->events);
     memset(n->has, 0, sizeof n->has);
 }
@@ -219,7 +190,7 @@ static void deliver_packets(struct cluster *c)
         struct cluster_node *n = &c->nodes[p->to];
         struct gossip_address from = address_of(p->from);
         if (n->up)
-            node_replication_datagram(n->replication, &from, p->bytes, p->len, c->now_us);
+            node_replication_datagram(n->node->replication, &from, p->bytes, p->len, c->now_us);
     }
     unsigned fresh = c->packet_count;
     if (kept > 0) {
@@ -235,7 +206,7 @@ static void deliver_packets(struct cluster *c)
 /* One chunk of one call; false when it has ended. */
 static bool step_call(struct cluster *c, struct cluster_call call, struct node_serve **serve)
 {
-    struct node_replication *client = c->nodes[call.client].replication;
+    struct node_replication *client = c->nodes[call.client].node->replication;
     struct cluster_node *server = &c->nodes[call.server];
     if (!server->up || c->cut[call.client][call.server]) {
         node_replication_answered(client, call.id, ERR_UNREACHABLE, c->now_us);
@@ -243,11 +214,12 @@ static bool step_call(struct cluster *c, struct cluster_call call, struct node_s
     }
     int err = ERR_OK;
     if (!*serve)
-        err = node_replication_serve(server->replication, call.kind, buf_slice(&call.request),
+        err = node_replication_serve(server->node->replication, call.kind, buf_slice(&call.request),
                                      cluster_ms(c), serve);
     struct buf chunk = {0};
-    int more =
-        err == ERR_OK ? node_replication_serve_next(server->replication, *serve, &chunk) : err;
+    int more = err == ERR_OK
+                   ? node_replication_serve_next(server->node->replication, *serve, &chunk)
+                   : err;
     if (more > 0)
         more = node_replication_answer(client, call.id, buf_slice(&chunk), c->now_us) == ERR_OK;
     else
@@ -286,9 +258,8 @@ static void tick(struct cluster *c)
     for (unsigned i = 0; i < c->count; i++) {
         if (!c->nodes[i].up)
             continue;
-        node_router_tick(c->nodes[i].router, cluster_ms(c));
-        node_router_check(c->nodes[i].router);
-        node_replication_check(c->nodes[i].replication);
+        node_router_tick(c->nodes[i].node->router, cluster_ms(c));
+        node_check(c->nodes[i].node);
     }
 }
 
@@ -301,8 +272,8 @@ static void step(struct cluster *c)
         tick(c);
     for (unsigned i = 0; i < c->count; i++) {
         struct cluster_node *n = &c->nodes[i];
-        if (n->up && node_replication_due_us(n->replication) <= c->now_us)
-            node_replication_run(n->replication, c->now_us);
+        if (n->up && node_replication_due_us(n->node->replication) <= c->now_us)
+            node_replication_run(n->node->replication, c->now_us);
     }
 }
 
@@ -333,14 +304,14 @@ static bool settled(struct cluster *c)
         const struct cluster_node *n = &c->nodes[i];
         if (!n->up)
             continue;
-        struct gossip *g = node_replication_gossip(n->replication);
+        struct gossip *g = node_replication_gossip(n->node->replication);
         unsigned alive = 0;
         for (unsigned k = 0; k < gossip_member_count(g); k++) {
             struct gossip_member m;
             gossip_member_at(g, k, c->now_us, &m);
             alive += m.state == GOSSIP_ALIVE && (m.self || m.session);
         }
-        if (alive != up || !node_replication_ready(n->replication))
+        if (alive != up || !node_replication_ready(n->node->replication))
             return false;
     }
     return true;
@@ -359,14 +330,14 @@ bool cluster_agrees(struct cluster *c)
     for (unsigned i = 0; i < c->count; i++) {
         if (!c->nodes[i].up)
             continue;
-        struct crdt_index *x = crdt_state_index(node_router_state(c->nodes[i].router));
+        struct crdt_index *x = crdt_state_index(node_router_state(c->nodes[i].node->router));
         floor = crdt_index_floor(x) > floor ? crdt_index_floor(x) : floor;
     }
     for (unsigned i = 0; i < c->count; i++) {
         struct crdt_digest d;
         if (!c->nodes[i].up)
             continue;
-        crdt_state_digest(node_router_state(c->nodes[i].router), floor, &d);
+        crdt_state_digest(node_router_state(c->nodes[i].node->router), floor, &d);
         if (have && (d.registry != first.registry || d.index != first.index || d.log != first.log ||
                      d.reports != first.reports))
             return false;
@@ -381,10 +352,10 @@ bool cluster_agrees(struct cluster *c)
 unsigned cluster_replica(struct cluster *c, unsigned number, const char *name)
 {
     struct cluster_node *n = &c->nodes[number];
-    int slot = node_router_replica_add(n->router, slice_of_cstr(name), NODE_ENGINE_VLLM);
+    int slot = node_router_replica_add(n->node->router, slice_of_cstr(name), NODE_ENGINE_VLLM);
     assert_true(slot >= 0);
-    node_router_probed(n->router, (unsigned)slot, true, false, cluster_ms(c));
-    node_replication_run(n->replication, c->now_us);
+    node_router_probed(n->node->router, (unsigned)slot, true, false, cluster_ms(c));
+    node_replication_run(n->node->replication, c->now_us);
     return (unsigned)slot;
 }
 
@@ -406,8 +377,9 @@ struct node_decision cluster_choose(struct cluster *c, unsigned number, const st
     struct node_request request = {
         .chain = chain, .body_bytes = chain->bytes, .replica_wanted = -1};
     struct node_decision d;
-    assert_int_equal(node_router_choose(n->router, &request, NULL, cluster_ms(c), &d), ERR_OK);
-    node_replication_run(n->replication, c->now_us);
+    assert_int_equal(node_router_choose(n->node->router, &request, NULL, cluster_ms(c), &d),
+                     ERR_OK);
+    node_replication_run(n->node->replication, c->now_us);
     return d;
 }
 
@@ -415,7 +387,7 @@ void cluster_finish(struct cluster *c, unsigned number, struct node_decision d,
                     const struct node_usage *usage)
 {
     struct cluster_node *n = &c->nodes[number];
-    node_router_first_byte(n->router, d.booking, cluster_ms(c));
-    node_router_finish(n->router, d.booking, NODE_OUTCOME_OK, usage, cluster_ms(c));
-    node_replication_run(n->replication, c->now_us);
+    node_router_first_byte(n->node->router, d.booking, cluster_ms(c));
+    node_router_finish(n->node->router, d.booking, NODE_OUTCOME_OK, usage, cluster_ms(c));
+    node_replication_run(n->node->replication, c->now_us);
 }

@@ -6,7 +6,7 @@
 
 #include "base/checkpoint.h"
 #include "base/prng.h"
-#include "node/cluster/replication.h"
+#include "node/node.h"
 
 enum { CLUSTER_NODES_MAX = 8, CLUSTER_EVENTS_MAX = 256 };
 
@@ -19,10 +19,10 @@ struct cluster_node {
     bool up;
     /* Set before cluster_start(). */
     int64_t wall_off_ms;
-    uint32_t generation_ms; /* 0: 10 s */
+    uint32_t generation_ms; /* 0: as a daemon has it */
     bool other_hash;        /* another secret than the others */
-    struct node_router *router;
-    struct node_replication *replication;
+    struct gossip_keyring keyring;
+    struct node *node; /* NULL: not up */
     unsigned events[NODE_REPLICATION_EVENTS];
     char detail[NODE_REPLICATION_EVENTS][160]; /* of the last one */
     bool has[NODE_REPLICAS_MAX];               /* what io.replica told */

@@ -34,13 +34,14 @@ static void start(struct cluster *c, unsigned count, unsigned replicas)
 
 static struct slice name_at(struct cluster *c, unsigned node, unsigned replica)
 {
-    return node_router_replica_name(c->nodes[node].router, replica);
+    return node_router_replica_name(c->nodes[node].node->router, replica);
 }
 
 static json_t *replica_json(struct cluster *c, unsigned node, const char *name)
 {
     struct buf text = {0};
-    assert_int_equal(node_router_replicas_json(c->nodes[node].router, cluster_ms(c), &text), 0);
+    assert_int_equal(node_router_replicas_json(c->nodes[node].node->router, cluster_ms(c), &text),
+                     0);
     json_t *rows = json_loadb(text.at, text.len, 0, NULL);
     buf_free(&text);
     assert_non_null(rows);
@@ -69,7 +70,8 @@ static double number_of(struct cluster *c, unsigned node, const char *replica, c
 static json_t *stats(struct cluster *c, unsigned node)
 {
     struct buf text = {0};
-    assert_int_equal(node_replication_stats_json(c->nodes[node].replication, c->now_us, &text), 0);
+    assert_int_equal(
+        node_replication_stats_json(c->nodes[node].node->replication, c->now_us, &text), 0);
     json_t *root = json_loadb(text.at, text.len, 0, NULL);
     buf_free(&text);
     assert_non_null(root);
@@ -92,7 +94,8 @@ static uint64_t cached(struct cluster *c, unsigned node, uint64_t seed)
     cluster_prompt(&chain, seed, 8000);
     struct node_request request = {.chain = &chain, .replica_wanted = -1};
     struct buf text = {0};
-    assert_int_equal(node_router_explain(c->nodes[node].router, &request, cluster_ms(c), &text), 0);
+    assert_int_equal(
+        node_router_explain(c->nodes[node].node->router, &request, cluster_ms(c), &text), 0);
     json_t *root = json_loadb(text.at, text.len, 0, NULL);
     buf_free(&text);
     assert_non_null(root);

@@ -9,7 +9,6 @@
 #include "base/err.h"
 #include "base/prng.h"
 #include "gossip/call.h"
-#include "node/cluster/replication.h"
 
 enum { READY_MAX_S = 60 };
 
@@ -30,8 +29,7 @@ struct flight {
 struct router {
     struct linked *linked;
     unsigned number;
-    struct node_router *router;
-    struct node_replication *replication; /* NULL: knows nobody */
+    struct node *node; /* its replication is NULL: it knows nobody */
 };
 
 struct linked {
@@ -96,8 +94,8 @@ static int on_call(void *context, uint32_t id, const struct gossip_address *to, 
 /* The whole answer at once: what a transfer takes is measured elsewhere. */
 static void serve(struct linked *l, const struct flight *f)
 {
-    struct node_replication *server = l->routers[f->to].replication;
-    struct node_replication *client = l->routers[f->from].replication;
+    struct node_replication *server = l->routers[f->to].node->replication;
+    struct node_replication *client = l->routers[f->from].node->replication;
     struct node_serve *s = NULL;
     struct buf chunk = {0};
     int err = node_replication_serve(server, f->kind, slice_of((const char *)f->bytes, f->len),
@@ -127,11 +125,11 @@ static void land(struct linked *l)
     if (f->call)
         serve(l, f);
     else
-        node_replication_datagram(l->routers[f->to].replication, &from, f->bytes, f->len,
+        node_replication_datagram(l->routers[f->to].node->replication, &from, f->bytes, f->len,
                                   l->now_us);
-    node_replication_run(l->routers[f->to].replication, l->now_us);
+    node_replication_run(l->routers[f->to].node->replication, l->now_us);
     if (f->call)
-        node_replication_run(l->routers[f->from].replication, l->now_us);
+        node_replication_run(l->routers[f->from].node->replication, l->now_us);
     free(f);
 }
 
@@ -143,36 +141,33 @@ static void router_make(struct linked *l, unsigned number, const struct linked_c
     CHECK(len > 0);
     r->linked = l;
     r->number = number;
-    struct node_router_config c = config->router;
-    c.seed += number;
-    c.replicated = config->shared && config->routers > 1;
-    c.self = gossip_node_id(name);
-    if (c.replicated) {
+    struct node_config c = config->node;
+    c.router.seed += number;
+    if (config->shared && config->routers > 1) {
+        c.replication.gossip.name = name;
+        c.replication.gossip.address = address_of(number);
+        c.replication.has_seeds = number > 0;
+        c.keyring = &l->keyring;
         c.wall_ms = WALL_MS;
-        c.now_ms = l->now_us / 1000;
     }
-    CHECK(node_router_create(&r->router, &c) == 0);
-    if (!c.replicated)
-        return;
-    struct node_replication_config rc = {
-        .gossip = {.name = name, .epoch = WALL_MS + number, .address = address_of(number)},
-        .has_seeds = number > 0};
     struct node_replication_io io = {
         .context = r, .send = on_send, .random = on_random, .call = on_call};
-    CHECK(node_replication_create(&r->replication, &rc, &l->keyring, r->router, &io, l->now_us) ==
-          0);
+    CHECK(node_create(&r->node, &c, &io, l->now_us) == 0);
+    if (r->node->replication == NULL)
+        return;
     struct gossip_address seed = address_of(0);
     if (number > 0)
-        gossip_seeds(node_replication_gossip(r->replication), &seed, 1, l->now_us);
+        gossip_seeds(node_replication_gossip(r->node->replication), &seed, 1, l->now_us);
 }
 
 static bool all_ready(const struct linked *l)
 {
     for (unsigned i = 0; i < l->count; i++) {
-        if (l->routers[i].replication == NULL)
+        if (l->routers[i].node->replication == NULL)
             continue;
-        struct gossip *g = node_replication_gossip(l->routers[i].replication);
-        if (!node_replication_ready(l->routers[i].replication) || gossip_member_count(g) < l->count)
+        struct gossip *g = node_replication_gossip(l->routers[i].node->replication);
+        if (!node_replication_ready(l->routers[i].node->replication) ||
+            gossip_member_count(g) < l->count)
             return false;
     }
     return true;
@@ -185,7 +180,7 @@ void linked_create(struct linked **out, const struct linked_config *config)
     l->count = config->routers;
     l->now_us = config->shared && config->routers > 1 ? 1000000 : 0;
     l->delay_us = (uint64_t)(config->delay_s * 1e6);
-    prng_seed(&l->prng, config->router.seed);
+    prng_seed(&l->prng, config->node.router.seed);
     gossip_keyring_insecure(&l->keyring);
     for (unsigned i = 0; i < l->count; i++)
         router_make(l, i, config);
@@ -199,11 +194,8 @@ void linked_create(struct linked **out, const struct linked_config *config)
 
 void linked_destroy(struct linked *l)
 {
-    for (unsigned i = 0; i < l->count; i++) {
-        if (l->routers[i].replication != NULL)
-            node_replication_destroy(l->routers[i].replication);
-        node_router_destroy(l->routers[i].router);
-    }
+    for (unsigned i = 0; i < l->count; i++)
+        node_destroy(l->routers[i].node);
     for (struct flight *next; l->first != NULL; l->first = next) {
         next = l->first->next;
         free(l->first);
@@ -213,7 +205,7 @@ void linked_destroy(struct linked *l)
 
 struct node_router *linked_router(struct linked *l, unsigned number)
 {
-    return l->routers[number].router;
+    return l->routers[number].node->router;
 }
 
 double linked_start_s(const struct linked *l)
@@ -227,9 +219,9 @@ static unsigned due_first(const struct linked *l, uint64_t *due_us)
     unsigned first = 0;
     *due_us = UINT64_MAX;
     for (unsigned i = 0; i < l->count; i++) {
-        if (l->routers[i].replication == NULL)
+        if (l->routers[i].node->replication == NULL)
             continue;
-        uint64_t due = node_replication_due_us(l->routers[i].replication);
+        uint64_t due = node_replication_due_us(l->routers[i].node->replication);
         if (due < *due_us) {
             *due_us = due;
             first = i;
@@ -252,13 +244,13 @@ void linked_run(struct linked *l, double now_s)
         if (landing)
             land(l);
         else
-            node_replication_run(l->routers[first].replication, l->now_us);
+            node_replication_run(l->routers[first].node->replication, l->now_us);
     }
     l->now_us = until > l->now_us ? until : l->now_us;
 }
 
 void linked_news(struct linked *l, unsigned number)
 {
-    if (l->routers[number].replication != NULL)
-        node_replication_run(l->routers[number].replication, l->now_us);
+    if (l->routers[number].node->replication != NULL)
+        node_replication_run(l->routers[number].node->replication, l->now_us);
 }

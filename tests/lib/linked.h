@@ -7,7 +7,7 @@
 #ifndef TESTS_LIB_LINKED_H
 #define TESTS_LIB_LINKED_H
 
-#include "node/route/router.h"
+#include "node/node.h"
 
 enum { LINKED_MAX = 64 };
 
@@ -15,9 +15,9 @@ struct linked;
 
 struct linked_config {
     unsigned routers;
-    bool shared;                      /* false: they do not know of each other */
-    double delay_s;                   /* one way */
-    struct node_router_config router; /* of all; clocks, names and `replicated` are set here */
+    bool shared;             /* false: they do not know of each other */
+    double delay_s;          /* one way */
+    struct node_config node; /* of all; clocks, names and keys are set here */
 };
 
 void linked_create(struct linked **out, const struct linked_config *config);

@@ -19,13 +19,17 @@ MAY = {
 ROOMS = ["replica", "route", "cluster", "settings", "proxy", "admin"]
 SHELL = ["io"]
 ENDS = ["daemon", "gvctl"]
-for n, room in enumerate(ROOMS + SHELL):
-    MAY[f"node/{room}"] = TOP + [f"node/{r}" for r in (ROOMS + SHELL)[:n]]
+for n, room in enumerate(ROOMS):
+    MAY[f"node/{room}"] = TOP + [f"node/{r}" for r in ROOMS[:n]]
+# Files of node/ itself stand above all pure rooms.
+MAY["node"] = TOP + [f"node/{r}" for r in ROOMS]
+for n, room in enumerate(SHELL):
+    MAY[f"node/{room}"] = MAY["node"] + ["node"] + [f"node/{r}" for r in SHELL[:n]]
 ALL = list(MAY)
 for end in ENDS:
     MAY[f"node/{end}"] = ALL
 MAY["tests"] = list(MAY)
-PURE = TOP + [f"node/{r}" for r in ROOMS]
+PURE = TOP + [f"node/{r}" for r in ROOMS] + ["node"]
 
 # A third-party header -> where it may stand (a folder with "/", or a file; "" as all of tests/).
 THIRD_PARTY = {
@@ -50,7 +54,9 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 def folder_of(path):
     """The folder of the table that a path belongs to, None if none."""
-    fits = [f for f in MAY if path.startswith(f + "/")]
+    if os.path.dirname(path) == "node":
+        return "node"
+    fits = [f for f in MAY if f != "node" and path.startswith(f + "/")]
     return max(fits, key=len) if fits else None
 
 

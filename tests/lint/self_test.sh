@@ -9,7 +9,7 @@ bad=0
 fresh() { # a tree of one clean file a folder
     rm -rf "${tree:?}"/*
     local folder
-    for folder in base crdt gossip http node/replica node/route node/io node/daemon node/gvctl tests; do
+    for folder in base crdt gossip http node node/replica node/route node/io node/daemon node/gvctl tests; do
         mkdir -p "$tree/$folder"
         local name=${folder//\//_}
         printf '#include <stdint.h>\nint %s_x(int a);\n' "$name" >"$tree/$folder/x.h"
@@ -58,6 +58,9 @@ plant_include gossip/x.c '"crdt/x.h"'
 plant_include http/x.c '"node/route/x.h"'
 plant_include node/replica/x.c '"node/route/x.h"'
 plant_include node/route/x.c '"node/io/x.h"'
+plant_include node/route/x.c '"node/x.h"'
+plant_include node/x.c '"node/io/x.h"'
+plant_include node/x.c '<unistd.h>'
 plant_include node/io/x.c '"node/daemon/x.h"'
 plant_include node/io/x.c '"tests/x.h"'
 plant_include node/daemon/x.c '"node/gvctl/x.h"'
@@ -73,6 +76,8 @@ plant_include node/io/x.c '<jansson.h>'
 may_include http/x.c '"base/x.h"'
 may_include node/route/x.c '"crdt/x.h"'
 may_include node/route/x.c '"node/replica/x.h"'
+may_include node/x.c '"node/route/x.h"'
+may_include node/io/x.c '"node/x.h"'
 may_include node/io/x.c '<uv.h>'
 may_include gossip/x.c '<sodium.h>'
 may_include tests/x.c '<cmocka.h>'

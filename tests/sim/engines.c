@@ -22,7 +22,7 @@ void sim_engines_open(struct sim_world *w)
 
 int sim_engine_of_slot(const struct sim_world *w, const struct sim_node *n, unsigned slot)
 {
-    struct slice name = node_router_replica_name(n->router, slot);
+    struct slice name = node_router_replica_name(n->node->router, slot);
     for (unsigned i = 0; i < w->config.engines; i++) {
         if (slice_equal(name, slice_of_cstr(w->engines[i].name)))
             return (int)i;
@@ -42,7 +42,8 @@ void sim_engines_configure(struct sim_world *w, struct sim_node *n)
                                   prng_below(&w->prng, 3) > 0);
         if (!told)
             continue;
-        int slot = node_router_replica_add(n->router, slice_of_cstr(e->name), NODE_ENGINE_VLLM);
+        int slot =
+            node_router_replica_add(n->node->router, slice_of_cstr(e->name), NODE_ENGINE_VLLM);
         CHECK(slot >= 0);
         n->slot_of_engine[engine] = slot;
     }
@@ -53,7 +54,7 @@ static void probe_one(struct sim_world *w, struct sim_node *n, unsigned engine)
     const struct sim_engine *e = &w->engines[engine];
     unsigned slot = (unsigned)n->slot_of_engine[engine];
     uint64_t now_ms = sim_node_mono_us(w, n) / 1000;
-    node_router_probed(n->router, slot, e->up, !e->up, now_ms);
+    node_router_probed(n->node->router, slot, e->up, !e->up, now_ms);
     if (!e->up)
         return;
     struct node_scrape s = node_scrape_untold;
@@ -62,7 +63,7 @@ static void probe_one(struct sim_world *w, struct sim_node *n, unsigned engine)
     s.waiting = 0;
     s.cache_tokens = 500000;
     s.start_time_s = (double)e->started_ms / 1000;
-    (void)node_router_scraped(n->router, slot, &s, now_ms);
+    (void)node_router_scraped(n->node->router, slot, &s, now_ms);
 }
 
 static void probe(void *context, struct sim_event *e)

@@ -249,7 +249,7 @@ static void wish(struct sim_world *w, unsigned engine)
                                                     NODE_REPLICA_FORGET};
     static const char *const texts[] = {"added", "removed", "forgotten"};
     uint64_t which = prng_below(&w->prng, 3);
-    int slot = node_router_replica_wish(n->router, name, wishes[which], NODE_ENGINE_VLLM);
+    int slot = node_router_replica_wish(n->node->router, name, wishes[which], NODE_ENGINE_VLLM);
     sim_say(w, "%s is %s at %s: %d", e->name, texts[which], n->name, slot);
     sim_node_touch(w, n);
 }
@@ -276,7 +276,7 @@ static void engine_trouble(struct sim_world *w)
             break;
         bool draining = sim_chance(w, 0.4);
         sim_say(w, "%s %s draining", w->engines[engine].name, draining ? "begins" : "ends");
-        node_router_replica_drain(n->router, (unsigned)slot, draining);
+        node_router_replica_drain(n->node->router, (unsigned)slot, draining);
         sim_node_touch(w, n);
     }
     }

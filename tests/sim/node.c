@@ -32,12 +32,12 @@ uint64_t sim_node_wall_ms(const struct sim_world *w, const struct sim_node *n)
 
 struct gossip *sim_node_gossip(const struct sim_node *n)
 {
-    return node_replication_gossip(n->replication);
+    return node_replication_gossip(n->node->replication);
 }
 
 struct crdt_state *sim_node_state(const struct sim_node *n)
 {
-    return node_router_state(n->router);
+    return node_router_state(n->node->router);
 }
 
 /* --- what the node asks of its shell -------------------------------------------------------- */
@@ -95,7 +95,7 @@ static void wake(void *context, struct sim_event *e);
 
 static void wake_plan(struct sim_world *w, struct sim_node *n)
 {
-    uint64_t at = node_world_us(n, node_replication_due_us(n->replication));
+    uint64_t at = node_world_us(n, node_replication_due_us(n->node->replication));
     if (at < w->now_us)
         at = w->now_us;
     if (at >= n->wake_us)
@@ -109,7 +109,7 @@ static void wake_plan(struct sim_world *w, struct sim_node *n)
 
 void sim_node_touch(struct sim_world *w, struct sim_node *n)
 {
-    node_replication_run(n->replication, sim_node_mono_us(w, n));
+    node_replication_run(n->node->replication, sim_node_mono_us(w, n));
     sim_oracle_step(w, n);
     wake_plan(w, n);
 }
@@ -143,8 +143,8 @@ static void tick(void *context, struct sim_event *e)
     if (w->closing || !n->up || n->life != e->a)
         return;
     if (n->paused_until_us == 0) {
-        node_router_wall(n->router, sim_node_wall_ms(w, n), sim_node_mono_us(w, n) / 1000);
-        node_router_tick(n->router, sim_node_mono_us(w, n) / 1000);
+        node_router_wall(n->node->router, sim_node_wall_ms(w, n), sim_node_mono_us(w, n) / 1000);
+        node_router_tick(n->node->router, sim_node_mono_us(w, n) / 1000);
         seeds_resolve(w, n);
         sim_node_touch(w, n);
     }
@@ -156,7 +156,8 @@ static void tick(void *context, struct sim_event *e)
 void sim_node_receive(struct sim_world *w, struct sim_node *n, struct sim_datagram *d)
 {
     uint64_t taken = sim_oracle_taken(n);
-    node_replication_datagram(n->replication, &d->source, d->bytes, d->len, sim_node_mono_us(w, n));
+    node_replication_datagram(n->node->replication, &d->source, d->bytes, d->len,
+                              sim_node_mono_us(w, n));
     bool again = d->delivered_to_life == n->life;
     if ((again || d->damaged) && sim_oracle_taken(n) != taken)
         sim_broken(w, d->damaged ? "forged packet" : "replayed packet",
@@ -169,33 +170,42 @@ void sim_node_receive(struct sim_world *w, struct sim_node *n, struct sim_datagr
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-static void router_open(struct sim_world *w, struct sim_node *n, uint64_t seed)
+/* As a daemon has it; what follows from the seed is set. */
+static void node_open(struct sim_world *w, struct sim_node *n, uint64_t seed)
 {
     const struct sim_config *c = &w->config;
-    struct node_router_config config = {
-        .policy = "cache_aware",
-        .seed = seed,
-        .index_bytes = c->index_bytes,
-        .generation_ms = c->generation_ms,
-        .ttl_ms = c->ttl_ms,
-        .displaced_weight = 6,
-        .decode_weight = 0.25,
-        .reuse_horizon_ms = c->ttl_ms,
-        .near_tie = 0.05,
-        .cache_tokens = 400000,
-        .prefill_tokens_per_s = 8000,
-        .decode_step_ms = 20,
-        .bytes_per_token = 4,
-        .load_bound = 1.25,
-        .replicated = true,
-        .self = gossip_node_id(n->name),
-        .wall_ms = sim_node_wall_ms(w, n),
-        .now_ms = sim_node_mono_us(w, n) / 1000,
+    unsigned unadvertised = c->unadvertised;
+    bool says = unadvertised == 0 || n->number % unadvertised != 0;
+    struct node_config config;
+    if (node_config_default(&config) != ERR_OK)
+        sim_broken(w, "setup", "no memory");
+    config.router.seed = seed;
+    config.router.index_bytes = c->index_bytes;
+    config.router.generation_ms = c->generation_ms;
+    config.router.ttl_ms = c->ttl_ms;
+    config.replication.gossip.name = n->name;
+    if (says)
+        config.replication.gossip.address = n->address;
+    if (c->relay_above != 0)
+        config.replication.gossip.relay_above = c->relay_above;
+    if (c->ring_bytes != 0)
+        config.replication.gossip.ring_bytes = c->ring_bytes;
+    config.replication.has_seeds = true;
+    config.replication.reconcile_us = c->reconcile_us;
+    config.keyring = &w->keyring;
+    config.wall_ms = sim_node_wall_ms(w, n);
+    shells[n->number] = (struct shell){w, n};
+    struct node_replication_io io = {
+        .context = &shells[n->number],
+        .send = on_send,
+        .random = on_random,
+        .call = on_call,
+        .event = on_event,
     };
-    gossip_keyring_hash_secret(&w->keyring, &config.secret);
-    int err = node_router_create(&n->router, &config);
+    int err = node_create(&n->node, &config, &io, sim_node_mono_us(w, n));
     if (err != ERR_OK)
-        sim_broken(w, "setup", "a router is not made: %s", err_text(err));
+        sim_broken(w, "setup", "a node is not made: %s", err_text(err));
+    node_router_watch(n->node->router, on_replica, &shells[n->number]);
 }
 
 void sim_node_start(struct sim_world *w, unsigned number, bool elsewhere)
@@ -223,37 +233,8 @@ void sim_node_start(struct sim_world *w, unsigned number, bool elsewhere)
         n->mono_base_us = SIM_S * (1 + prng_below(&w->prng, 100000));
     }
     n->address = sim_address(number, elsewhere ? n->life % 200 + 1 : n->address.ip[1]);
-    router_open(w, n, prng_next(&w->prng));
-    shells[number] = (struct shell){w, n};
-    struct node_replication_io io = {
-        .context = &shells[number],
-        .send = on_send,
-        .random = on_random,
-        .call = on_call,
-        .replica = on_replica,
-        .event = on_event,
-    };
-    static const struct gossip_address nowhere;
-    unsigned unadvertised = w->config.unadvertised;
-    bool says = unadvertised == 0 || number % unadvertised != 0;
-    struct node_replication_config config = {
-        .gossip =
-            {
-                .name = n->name,
-                .epoch = sim_node_wall_ms(w, n),
-                .address = says ? n->address : nowhere,
-                .relay_above = w->config.relay_above,
-                .ring_bytes = w->config.ring_bytes,
-            },
-        .has_seeds = true,
-        .alone_us = 3 * SIM_S,
-        .reconcile_us = w->config.reconcile_us,
-    };
-    uint64_t now = sim_node_mono_us(w, n);
+    node_open(w, n, prng_next(&w->prng));
     sim_engines_configure(w, n);
-    int err = node_replication_create(&n->replication, &config, &w->keyring, n->router, &io, now);
-    if (err != ERR_OK)
-        sim_broken(w, "setup", "a node is not made: %s", err_text(err));
     seeds_resolve(w, n);
     sim_trace(w, (uint64_t)number << 32 | n->life);
     sim_say(w, "%s starts", n->name);
@@ -276,10 +257,8 @@ void sim_node_crash(struct sim_world *w, unsigned number)
     for (unsigned i = 0; i < n->socket_count; i++)
         free(n->socket[i]);
     n->socket_count = 0;
-    node_replication_destroy(n->replication);
-    node_router_destroy(n->router);
-    n->replication = NULL;
-    n->router = NULL;
+    node_destroy(n->node);
+    n->node = NULL;
     n->up = false;
     n->paused_until_us = 0;
 }

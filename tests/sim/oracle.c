@@ -113,8 +113,8 @@ void sim_oracle_step(struct sim_world *w, struct sim_node *n)
     if (w->steps % 64 == 0)
         budgets_check(w, n);
     if (w->steps % w->config.check_every == 0) {
-        node_replication_check(n->replication);
-        node_router_check(n->router);
+        node_replication_check(n->node->replication);
+        node_router_check(n->node->router);
         sim_oracle_visible(w, n);
     }
 }
@@ -266,7 +266,7 @@ void sim_oracle_all(struct sim_world *w)
         struct sim_node *a = &w->nodes[i], *b = &w->nodes[(i + 1) % n];
         if (!sim_node_runs(a))
             continue;
-        if (a->ready_us == 0 && node_replication_ready(a->replication))
+        if (a->ready_us == 0 && node_replication_ready(a->node->replication))
             a->ready_us = w->now_us;
         vector_check(w, a);
         sim_reported_dead_check(w, a);

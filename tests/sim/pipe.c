@@ -40,7 +40,7 @@ static void call_end(struct sim_world *w, struct sim_call *c, int err)
     uint32_t id = c->id;
     sim_trace(w, (uint64_t)id << 8 ^ (uint64_t)(uint32_t)err);
     call_drop(c);
-    node_replication_answered(client->replication, id, err, sim_node_mono_us(w, client));
+    node_replication_answered(client->node->replication, id, err, sim_node_mono_us(w, client));
     sim_node_touch(w, client);
 }
 
@@ -80,15 +80,15 @@ static int serve(struct sim_world *w, struct sim_call *c)
         if (step != GOSSIP_CALL_REQUEST)
             break;
         c->requested = true;
-        err = node_replication_serve(n->replication, kind, request, sim_node_mono_us(w, n) / 1000,
-                                     &c->serve);
+        err = node_replication_serve(n->node->replication, kind, request,
+                                     sim_node_mono_us(w, n) / 1000, &c->serve);
         if (err != ERR_OK)
             return err;
     }
     /* One chunk at a time: the state changes between them. */
     if (c->requested && !c->ended && gossip_call_wants(c->answers)) {
         struct buf chunk = {0};
-        int more = node_replication_serve_next(n->replication, c->serve, &chunk);
+        int more = node_replication_serve_next(n->node->replication, c->serve, &chunk);
         int err = more < 0 ? more : ERR_OK;
         CHECK(chunk.len <= GOSSIP_CALL_CHUNK_MAX);
         if (more == 1)
@@ -119,7 +119,7 @@ static int take(struct sim_world *w, struct sim_call *c)
             return 1;
         if (step != GOSSIP_CALL_CHUNK)
             return ERR_OK;
-        err = node_replication_answer(n->replication, c->id, chunk, sim_node_mono_us(w, n));
+        err = node_replication_answer(n->node->replication, c->id, chunk, sim_node_mono_us(w, n));
         sim_node_touch(w, n);
         if (err != ERR_OK)
             return err;
@@ -225,7 +225,7 @@ static void broken_later(void *context, struct sim_event *e)
     struct sim_node *client = &w->nodes[e->node];
     if (w->closing || !client->up || client->life != e->a)
         return;
-    node_replication_answered(client->replication, (uint32_t)e->b, ERR_CLOSED,
+    node_replication_answered(client->node->replication, (uint32_t)e->b, ERR_CLOSED,
                               sim_node_mono_us(w, client));
     sim_node_touch(w, client);
 }

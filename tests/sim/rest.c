@@ -173,7 +173,7 @@ bool sim_rest_agreed(struct sim_world *w, char *why, size_t why_size)
         struct sim_node *n = &w->nodes[i];
         if (!n->up)
             continue;
-        if (n->leaving || !node_replication_ready(n->replication)) {
+        if (n->leaving || !node_replication_ready(n->node->replication)) {
             (void)snprintf(why, why_size, "%s is not ready", n->name);
             return false;
         }
@@ -371,8 +371,8 @@ void sim_rest(struct sim_world *w)
     for (unsigned i = 0; i < w->config.nodes; i++) {
         if (!w->nodes[i].up)
             continue;
-        node_replication_check(w->nodes[i].replication);
-        node_router_check(w->nodes[i].router);
+        node_replication_check(w->nodes[i].node->replication);
+        node_router_check(w->nodes[i].node->router);
     }
     w->required = r.count;
     free(r.facts);

@@ -23,7 +23,7 @@
 #include "base/bug.h"
 #include "base/prng.h"
 #include "gossip/keyring.h"
-#include "node/cluster/replication.h"
+#include "node/node.h"
 #include "tests/sim/queue.h"
 
 enum {
@@ -85,8 +85,7 @@ struct sim_node {
     uint64_t paused_until_us; /* 0: runs */
     char name[32];
     struct gossip_address address;
-    struct node_router *router;
-    struct node_replication *replication;
+    struct node *node;
     struct prng random;
     uint64_t wake_us;  /* the event that is due; UINT64_MAX: none */
     uint64_t wake_tag; /* events with another tag are void */

@@ -111,11 +111,12 @@ static void answer(void *context, struct sim_event *e)
     uint64_t now_ms = sim_node_mono_us(w, n) / 1000;
     if (r->first && !broken) {
         r->first = false;
-        node_router_first_byte(n->router, r->booking, now_ms);
+        node_router_first_byte(n->node->router, r->booking, now_ms);
         next.at_us = r->end_us > w->now_us ? r->end_us : w->now_us;
         sim_queue_put(&w->queue, &next);
     } else {
-        node_router_finish(n->router, r->booking, broken ? NODE_OUTCOME_BROKEN : NODE_OUTCOME_OK,
+        node_router_finish(n->node->router, r->booking,
+                           broken ? NODE_OUTCOME_BROKEN : NODE_OUTCOME_OK,
                            broken ? NULL : &r->usage, now_ms);
         n->bookings_open--;
         if (engine->running > 0)
@@ -163,7 +164,8 @@ void sim_work_request_of(struct sim_world *w, struct sim_node *n, unsigned conve
         .replica_wanted = -1,
     };
     struct node_decision d;
-    int err = node_router_choose(n->router, &request, NULL, sim_node_mono_us(w, n) / 1000, &d);
+    int err =
+        node_router_choose(n->node->router, &request, NULL, sim_node_mono_us(w, n) / 1000, &d);
     w->requests++;
     if (err == ERR_OK) {
         int engine = sim_engine_of_slot(w, n, d.replica);

@@ -15,7 +15,7 @@
 #include "node/route/share.h"
 #include "tests/bench/gossip/bench.h"
 
-enum { STORED_RESPONSES = 1024, HUGE_PAGE = 2 << 20 };
+enum { HUGE_PAGE = 2 << 20 };
 
 static _Noreturn void fail(const char *what, const char *why)
 {
@@ -64,11 +64,11 @@ static void options_of(struct node_options *o, const struct bench_node_setup *se
 }
 
 /* As the daemon does it: memory that is there before it is used. */
-static void prepare_memory(const struct node_router *router)
+static void prepare_memory(const struct node *node)
 {
     void *memory;
     uint64_t bytes;
-    node_router_memory(router, &memory, &bytes);
+    node_router_memory(node->router, &memory, &bytes);
     char *at = memory;
     size_t skip = (size_t)(-(uintptr_t)at & (HUGE_PAGE - 1));
     if (bytes < skip + HUGE_PAGE)
@@ -76,38 +76,6 @@ static void prepare_memory(const struct node_router *router)
     size_t len = (size_t)(bytes - skip) / HUGE_PAGE * HUGE_PAGE;
     (void)madvise(at + skip, len, MADV_HUGEPAGE);
     (void)madvise(at + skip, len, MADV_POPULATE_WRITE);
-}
-
-static struct node_router *router_of(const struct node_options *o, const char *name,
-                                     const struct gossip_keyring *keyring)
-{
-    struct node_router_config c = {
-        .policy = node_policy_names()[o->policy],
-        .seed = 1,
-        .index_bytes = o->index_bytes,
-        .generation_ms = (uint32_t)o->generation_ms,
-        .ttl_ms = (uint32_t)o->ttl_ms,
-        .displaced_weight = o->displaced_weight,
-        .decode_weight = o->decode_weight,
-        .reuse_horizon_ms = (uint32_t)o->reuse_horizon_ms,
-        .near_tie = o->near_tie,
-        .cache_tokens = o->cache_tokens,
-        .prefill_tokens_per_s = o->prefill_rate,
-        .decode_step_ms = (double)o->decode_step_ms,
-        .bytes_per_token = o->bytes_per_token,
-        .load_bound = o->load_bound,
-        .replicated = true,
-        .self = gossip_node_id(name),
-        .wall_ms = bench_wall_ms(),
-        .now_ms = bench_now_us() / 1000,
-    };
-    gossip_keyring_hash_secret(keyring, &c.secret);
-    struct node_router *router = NULL;
-    int err = node_router_create(&router, &c);
-    if (err != 0)
-        fail("router", err_text(err));
-    prepare_memory(router);
-    return router;
 }
 
 void bench_node_start(struct bench_node *n, uv_loop_t *loop, const struct bench_node_setup *setup)
@@ -125,12 +93,20 @@ void bench_node_start(struct bench_node *n, uv_loop_t *loop, const struct bench_
         fail("key", message);
     if (io_gossip_open(&shell.gossip, loop, &options, &keyring, &sink.log) != 0)
         exit(1);
-    n->router = router_of(&options, io_gossip_name(shell.gossip), &keyring);
-    struct node_affinity *affinity = NULL;
-    gossip_keyring_hash_secret(&keyring, &shell.secret);
-    CHECK(node_affinity_create(&affinity, &shell.secret, STORED_RESPONSES) == 0);
-    node_affinity_share(affinity, n->router);
-    int err = shell_start(&shell, loop, &options, n->router, affinity, &sink.log);
+    struct node *node;
+    struct node_config config;
+    struct node_replication_io io;
+    node_config_of(&config, &options);
+    if (io_gossip_config(shell.gossip, &config, &io) != 0)
+        exit(1);
+    config.wall_ms = bench_wall_ms();
+    int err = node_create(&node, &config, &io, bench_now_us());
+    if (err != 0)
+        fail("node", err_text(err));
+    prepare_memory(node);
+    n->router = node->router;
+    n->replication = node->replication;
+    err = shell_start(&shell, loop, &options, node, &sink.log);
     if (err != 0)
         fail("shell", err_text(err));
     /* After the start, so that nothing is probed: there is nobody to answer. */
@@ -141,7 +117,5 @@ void bench_node_start(struct bench_node *n, uv_loop_t *loop, const struct bench_
               (int)r);
         node_router_probed(n->router, r, true, false, bench_now_us() / 1000);
     }
-    n->replication = io_gossip_replication(&shell);
-    CHECK(n->replication != NULL);
     n->state = node_router_state(n->router);
 }

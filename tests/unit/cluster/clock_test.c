@@ -8,7 +8,7 @@
 
 static uint32_t generation_at(struct cluster *c, unsigned node)
 {
-    return crdt_index_now(crdt_state_index(node_router_state(c->nodes[node].router)));
+    return crdt_index_now(crdt_state_index(node_router_state(c->nodes[node].node->router)));
 }
 
 static bool clocks_agree(struct cluster *c)
@@ -73,7 +73,7 @@ static void the_majority_tells_the_time(void **state)
             (void)cluster_replica(&c, i, "replica-0:8000");
         cluster_run(&c, 5 * S);
         for (unsigned i = 0; i < 4; i++)
-            assert_true(node_replication_ready(c.nodes[i].replication));
+            assert_true(node_replication_ready(c.nodes[i].node->replication));
         say(&c, 0, 1);
         say(&c, 1, 2);
         memset(c.cut, 0, sizeof c.cut);
@@ -132,7 +132,7 @@ static void a_seed_that_comes_back_an_hour_ahead_gives_way(void **state)
     c.nodes[0].wall_off_ms = 3600000;
     cluster_start(&c, 0); /* it has no seeds: it is ready at once, and wrong */
     (void)cluster_replica(&c, 0, "replica-0:8000");
-    assert_true(node_replication_ready(c.nodes[0].replication));
+    assert_true(node_replication_ready(c.nodes[0].node->replication));
     cluster_settle(&c);
     assert_true(cluster_until(&c, 20 * S, clocks_agree));
     assert_int_equal(c.nodes[0].events[NODE_REPLICATION_CLOCK_BACK], 1);
@@ -153,8 +153,8 @@ static void small_differences_of_clocks_are_slewed(void **state)
         cluster_start(&c, i);
     cluster_settle(&c);
     cluster_run(&c, 20 * S);
-    uint64_t a = node_router_cluster_ms(c.nodes[0].router, cluster_ms(&c));
-    uint64_t b = node_router_cluster_ms(c.nodes[2].router, cluster_ms(&c));
+    uint64_t a = node_router_cluster_ms(c.nodes[0].node->router, cluster_ms(&c));
+    uint64_t b = node_router_cluster_ms(c.nodes[2].node->router, cluster_ms(&c));
     assert_true((a > b ? a - b : b - a) < 200);
     cluster_free(&c);
 }

@@ -8,13 +8,13 @@
 
 static bool has(struct cluster *c, unsigned node, const char *name)
 {
-    int slot = node_router_replica_find(c->nodes[node].router, slice_of_cstr(name));
-    return slot >= 0 && node_router_replica_present(c->nodes[node].router, (unsigned)slot);
+    int slot = node_router_replica_find(c->nodes[node].node->router, slice_of_cstr(name));
+    return slot >= 0 && node_router_replica_present(c->nodes[node].node->router, (unsigned)slot);
 }
 
 static bool told(struct cluster *c, unsigned node, const char *name)
 {
-    int slot = node_router_replica_find(c->nodes[node].router, slice_of_cstr(name));
+    int slot = node_router_replica_find(c->nodes[node].node->router, slice_of_cstr(name));
     return slot >= 0 && c->nodes[node].has[slot];
 }
 
@@ -23,9 +23,9 @@ static void draining_holds_everywhere(void **state)
     (void)state;
     struct cluster c;
     start(&c, 3, 2);
-    int slot = node_router_replica_find(c.nodes[0].router, SLICE("replica-0:8000"));
-    node_router_replica_drain(c.nodes[0].router, (unsigned)slot, true);
-    node_replication_run(c.nodes[0].replication, c.now_us);
+    int slot = node_router_replica_find(c.nodes[0].node->router, SLICE("replica-0:8000"));
+    node_router_replica_drain(c.nodes[0].node->router, (unsigned)slot, true);
+    node_replication_run(c.nodes[0].node->replication, c.now_us);
     cluster_run(&c, 50 * MS);
     struct chain chain;
     for (unsigned i = 0; i < 3; i++) {
@@ -37,14 +37,15 @@ static void draining_holds_everywhere(void **state)
         }
     }
     /* Another router may undo it. */
-    slot = node_router_replica_find(c.nodes[2].router, SLICE("replica-0:8000"));
-    assert_int_equal(node_router_replica_health(c.nodes[2].router, (unsigned)slot),
+    slot = node_router_replica_find(c.nodes[2].node->router, SLICE("replica-0:8000"));
+    assert_int_equal(node_router_replica_health(c.nodes[2].node->router, (unsigned)slot),
                      NODE_HEALTH_DRAINING);
-    node_router_replica_drain(c.nodes[2].router, (unsigned)slot, false);
-    node_replication_run(c.nodes[2].replication, c.now_us);
+    node_router_replica_drain(c.nodes[2].node->router, (unsigned)slot, false);
+    node_replication_run(c.nodes[2].node->replication, c.now_us);
     cluster_run(&c, 50 * MS);
-    slot = node_router_replica_find(c.nodes[0].router, SLICE("replica-0:8000"));
-    assert_int_equal(node_router_replica_health(c.nodes[0].router, (unsigned)slot), NODE_HEALTH_UP);
+    slot = node_router_replica_find(c.nodes[0].node->router, SLICE("replica-0:8000"));
+    assert_int_equal(node_router_replica_health(c.nodes[0].node->router, (unsigned)slot),
+                     NODE_HEALTH_UP);
     cluster_free(&c);
 }
 
@@ -54,23 +55,23 @@ static void a_router_in_an_engines_place_is_used_by_nobody(void **state)
     (void)state;
     struct cluster c;
     start(&c, 2, 1);
-    struct node_router *r0 = c.nodes[0].router, *r1 = c.nodes[1].router;
+    struct node_router *r0 = c.nodes[0].node->router, *r1 = c.nodes[1].node->router;
     struct slice name = SLICE("new:8000");
     assert_true(node_router_replica_wish(r0, name, NODE_REPLICA_ADD, NODE_ENGINE_AUTO) >= 0);
     int engine = node_router_replica_find(r0, SLICE("replica-0:8000"));
     node_router_replica_drain(r0, (unsigned)engine, true); /* nothing better is there */
-    node_replication_run(c.nodes[0].replication, c.now_us);
+    node_replication_run(c.nodes[0].node->replication, c.now_us);
     cluster_run(&c, 500 * MS);
     int slot = node_router_replica_find(r1, name);
     node_router_found_router(r1, (unsigned)slot, SLICE("r9"), cluster_ms(&c));
     assert_int_equal(node_router_replica_health(r1, (unsigned)slot), NODE_HEALTH_ROUTER);
-    node_replication_run(c.nodes[1].replication, c.now_us);
+    node_replication_run(c.nodes[1].node->replication, c.now_us);
     cluster_run(&c, 500 * MS);
     struct node_request request = {.replica_wanted = -1};
     struct node_decision d;
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(
-            node_router_choose_by_load(c.nodes[i].router, &request, NULL, cluster_ms(&c), &d),
+            node_router_choose_by_load(c.nodes[i].node->router, &request, NULL, cluster_ms(&c), &d),
             ERR_UNREACHABLE);
     cluster_free(&c);
 }
@@ -80,7 +81,7 @@ static void replicas_come_and_go_at_run_time(void **state)
     (void)state;
     struct cluster c;
     start(&c, 3, 1);
-    struct node_router *r0 = c.nodes[0].router, *r1 = c.nodes[1].router;
+    struct node_router *r0 = c.nodes[0].node->router, *r1 = c.nodes[1].node->router;
     struct slice name = SLICE("new:8000");
     assert_int_equal(node_router_replica_wish(r0, name, NODE_REPLICA_REMOVE, NODE_ENGINE_AUTO),
                      ERR_NOT_FOUND);
@@ -88,18 +89,19 @@ static void replicas_come_and_go_at_run_time(void **state)
     assert_int_equal(node_router_replica_wish(r0, name, NODE_REPLICA_ADD, NODE_ENGINE_AUTO),
                      ERR_EXISTS);
     assert_true(told(&c, 0, "new:8000"));
-    node_replication_run(c.nodes[0].replication, c.now_us);
+    node_replication_run(c.nodes[0].node->replication, c.now_us);
     cluster_run(&c, 500 * MS);
     for (unsigned i = 0; i < 3; i++) {
         assert_true(has(&c, i, "new:8000") && told(&c, i, "new:8000"));
-        unsigned slot = (unsigned)node_router_replica_find(c.nodes[i].router, name);
-        assert_int_equal(node_router_replica_engine(c.nodes[i].router, slot), NODE_ENGINE_SGLANG);
+        unsigned slot = (unsigned)node_router_replica_find(c.nodes[i].node->router, name);
+        assert_int_equal(node_router_replica_engine(c.nodes[i].node->router, slot),
+                         NODE_ENGINE_SGLANG);
     }
     assert_true(node_router_replica_wish(r1, name, NODE_REPLICA_REMOVE, NODE_ENGINE_AUTO) >= 0);
     /* Whatever a configuration says. */
     assert_true(node_router_replica_wish(r1, SLICE("replica-0:8000"), NODE_REPLICA_REMOVE,
                                          NODE_ENGINE_AUTO) >= 0);
-    node_replication_run(c.nodes[1].replication, c.now_us);
+    node_replication_run(c.nodes[1].node->replication, c.now_us);
     cluster_run(&c, 500 * MS);
     for (unsigned i = 0; i < 3; i++) {
         assert_false(has(&c, i, "new:8000") || told(&c, i, "new:8000"));
@@ -109,12 +111,13 @@ static void replicas_come_and_go_at_run_time(void **state)
         cluster_prompt(&chain, 1, 1000);
         struct node_request request = {.chain = &chain, .replica_wanted = -1};
         struct node_decision d;
-        assert_int_equal(node_router_choose(c.nodes[i].router, &request, NULL, cluster_ms(&c), &d),
-                         ERR_UNREACHABLE);
+        assert_int_equal(
+            node_router_choose(c.nodes[i].node->router, &request, NULL, cluster_ms(&c), &d),
+            ERR_UNREACHABLE);
     }
     assert_true(node_router_replica_wish(r1, SLICE("replica-0:8000"), NODE_REPLICA_FORGET,
                                          NODE_ENGINE_AUTO) >= 0);
-    node_replication_run(c.nodes[1].replication, c.now_us);
+    node_replication_run(c.nodes[1].node->replication, c.now_us);
     cluster_run(&c, 500 * MS);
     for (unsigned i = 0; i < 3; i++)
         assert_true(has(&c, i, "replica-0:8000") && told(&c, i, "replica-0:8000"));
@@ -135,7 +138,7 @@ static void one_router_too_many_is_refused_and_named(void **state)
     }
     cluster_run(&c, 10 * S);
     for (unsigned i = 0; i < 4; i++)
-        assert_true(node_replication_ready(c.nodes[i].replication));
+        assert_true(node_replication_ready(c.nodes[i].node->replication));
     for (unsigned i = 0; i < 4; i += 3) { /* its seed says so, and it itself */
         assert_int_equal(c.nodes[i].events[NODE_REPLICATION_ROUTERS_FULL], 1);
         assert_string_equal(c.nodes[i].detail[NODE_REPLICATION_ROUTERS_FULL], c.nodes[3].name);
@@ -163,7 +166,7 @@ static void a_full_table_of_replicas_is_told(void **state)
     (void)state;
     struct cluster c;
     start(&c, 2, 1);
-    struct node_router *r = c.nodes[0].router;
+    struct node_router *r = c.nodes[0].node->router;
     char name[32];
     for (unsigned i = 1; i < NODE_REPLICAS_MAX; i++) {
         (void)snprintf(name, sizeof name, "10.0.%u.%u:8000", i / 256, i % 256);
@@ -206,7 +209,7 @@ static void a_replica_that_nobody_names_any_more_goes(void **state)
 
 static void scrape(struct cluster *c, unsigned node, double started_s, double queries)
 {
-    struct node_router *r = c->nodes[node].router;
+    struct node_router *r = c->nodes[node].node->router;
     int slot = node_router_replica_find(r, SLICE("replica-0:8000"));
     struct node_scrape s = node_scrape_untold;
     s.start_time_s = started_s;
@@ -214,7 +217,7 @@ static void scrape(struct cluster *c, unsigned node, double started_s, double qu
     s.prefix_hits = 0;
     s.running = s.waiting = 0;
     (void)node_router_scraped(r, (unsigned)slot, &s, cluster_ms(c));
-    node_replication_run(c->nodes[node].replication, c->now_us);
+    node_replication_run(c->nodes[node].node->replication, c->now_us);
 }
 
 /* What it does counts, what it believes does not: its requests keep the engines busy whatever its
@@ -222,7 +225,7 @@ static void scrape(struct cluster *c, unsigned node, double started_s, double qu
 static void settings_that_differ_are_named_and_their_observations_do_not_count(void **state)
 {
     (void)state;
-    static const char *const differs[] = {"generation 20s, here 10s",
+    static const char *const differs[] = {"generation 20s, here 15s",
                                           "the hash line of the key file"};
     for (unsigned k = 0; k < 2; k++) {
         struct cluster c;
@@ -298,11 +301,11 @@ static void a_refused_port_counts_once_and_only_without_a_start_time(void **stat
         say(&c, 0, 1);
         unsigned slot[2];
         for (unsigned i = 0; i < 2; i++) {
-            slot[i] =
-                (unsigned)node_router_replica_find(c.nodes[i].router, SLICE("replica-0:8000"));
-            node_router_probed(c.nodes[i].router, slot[i], false, true, cluster_ms(&c));
-            node_router_probed(c.nodes[i].router, slot[i], true, false, cluster_ms(&c));
-            node_replication_run(c.nodes[i].replication, c.now_us);
+            slot[i] = (unsigned)node_router_replica_find(c.nodes[i].node->router,
+                                                         SLICE("replica-0:8000"));
+            node_router_probed(c.nodes[i].node->router, slot[i], false, true, cluster_ms(&c));
+            node_router_probed(c.nodes[i].node->router, slot[i], true, false, cluster_ms(&c));
+            node_replication_run(c.nodes[i].node->replication, c.now_us);
             cluster_run(&c, 50 * MS);
             if (i == 0)
                 say(&c, 0, 2);

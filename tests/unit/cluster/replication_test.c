@@ -8,6 +8,7 @@
 #include "node/cluster/replication_internal.h" /* a jump of the clock is hard to time */
 #include "node/cluster/request.h"
 #include "node/route/affinity.h"
+#include "tests/lib/alone.h"
 #include "tests/lib/cluster_help.h"
 #include "tests/lib/test.h"
 
@@ -108,12 +109,12 @@ static void who_joins_knows_everything_when_it_is_ready(void **state)
     }
     (void)cluster_choose(&c, 0, &chain);
     cluster_start(&c, 2);
-    assert_false(node_replication_ready(c.nodes[2].replication));
+    assert_false(node_replication_ready(c.nodes[2].node->replication));
     cluster_settle(&c);
     /* It is configured with no replica: it has it from the others. */
-    int slot = node_router_replica_find(c.nodes[2].router, SLICE("replica-0:8000"));
+    int slot = node_router_replica_find(c.nodes[2].node->router, SLICE("replica-0:8000"));
     assert_true(slot >= 0);
-    assert_true(node_router_replica_present(c.nodes[2].router, (unsigned)slot));
+    assert_true(node_router_replica_present(c.nodes[2].node->router, (unsigned)slot));
     assert_true(c.nodes[2].has[slot]);
     assert_true(number_of(&c, 2, "replica-0:8000", "load", "requests_of_others") == 1);
     /* Not probed yet here, and up by the word of the others. */
@@ -136,9 +137,9 @@ static void the_first_of_all_is_ready_alone(void **state)
     /* Its seed is not there. */
     cluster_start(&c, 1);
     cluster_run(&c, 2500 * MS);
-    assert_false(node_replication_ready(c.nodes[1].replication));
+    assert_false(node_replication_ready(c.nodes[1].node->replication));
     cluster_run(&c, 1 * S);
-    assert_true(node_replication_ready(c.nodes[1].replication));
+    assert_true(node_replication_ready(c.nodes[1].node->replication));
     cluster_start(&c, 0);
     cluster_start(&c, 2);
     cluster_settle(&c);
@@ -156,7 +157,7 @@ static void who_start_together_need_not_wait_for_long(void **state)
     }
     cluster_run(&c, 2 * S);
     for (unsigned i = 0; i < 3; i++)
-        assert_true(node_replication_ready(c.nodes[i].replication));
+        assert_true(node_replication_ready(c.nodes[i].node->replication));
     cluster_free(&c);
 }
 
@@ -170,8 +171,9 @@ static void prefill_of_whole_answers_is_told_as_over_in_time(void **state)
     cluster_prompt(&chain, 1, 5000); /* half a second */
     struct node_request request = {.chain = &chain, .replica_wanted = -1, .answer_whole = true};
     struct node_decision d;
-    assert_int_equal(node_router_choose(c.nodes[0].router, &request, NULL, cluster_ms(&c), &d), 0);
-    node_replication_run(c.nodes[0].replication, c.now_us);
+    assert_int_equal(
+        node_router_choose(c.nodes[0].node->router, &request, NULL, cluster_ms(&c), &d), 0);
+    node_replication_run(c.nodes[0].node->replication, c.now_us);
     cluster_run(&c, 400 * MS);
     const char *name = "replica-0:8000";
     assert_true(number_of(&c, 1, name, "load", "prefill_tokens_of_others") == 5000);
@@ -191,14 +193,14 @@ static void a_snapshot_that_breaks_off_is_taken_from_another(void **state)
     cluster_settle(&c);
     /* Calls to router 0 fail: its packets arrive, connections do not. */
     cluster_start(&c, 2);
-    for (unsigned i = 0; i < 4000 && !node_replication_ready(c.nodes[2].replication); i++) {
+    for (unsigned i = 0; i < 4000 && !node_replication_ready(c.nodes[2].node->replication); i++) {
         cluster_run(&c, 1 * MS);
         for (unsigned k = 0; k < c.call_count; k++) {
             if (c.calls[k].server == 0 && c.calls[k].kind == NODE_CALL_SNAPSHOT)
                 c.calls[k].server = CLUSTER_NODES_MAX - 1;
         }
     }
-    assert_true(node_replication_ready(c.nodes[2].replication));
+    assert_true(node_replication_ready(c.nodes[2].node->replication));
     cluster_free(&c);
 }
 
@@ -211,7 +213,7 @@ static void an_answer_that_is_given_up_is_hung_up(void **state)
     cluster_start(&c, 0);
     cluster_settle(&c);
     cluster_start(&c, 1);
-    struct node_replication *n = c.nodes[1].replication;
+    struct node_replication *n = c.nodes[1].node->replication;
     for (unsigned i = 0; i < 4000 && c.call_count == 0; i++)
         cluster_run(&c, 100);
     assert_int_equal(c.call_count, 1);
@@ -236,7 +238,7 @@ static void a_snapshot_does_not_outlive_a_clock_that_went_back(void **state)
     cluster_prompt(&chain, 1, 8000);
     cluster_finish(&c, 0, cluster_choose(&c, 0, &chain), &no_usage);
     cluster_run(&c, 2 * S);
-    struct node_replication *n = c.nodes[1].replication;
+    struct node_replication *n = c.nodes[1].node->replication;
     n->snapshot_of = gossip_node_id(c.nodes[0].name); /* for repair */
     n->join_due_us = 0;
     for (unsigned i = 0; i < 4000 && c.call_count == 0; i++)
@@ -270,11 +272,11 @@ static void stored_responses_are_found_by_other_routers(void **state)
     hash_secret_from_seed(&secret, 1);
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(node_affinity_create(&a[i], &secret, 64), 0);
-        node_affinity_share(a[i], c.nodes[i].router);
+        node_affinity_share(a[i], c.nodes[i].node->router);
     }
-    int slot = node_router_replica_find(c.nodes[1].router, SLICE("replica-2:8000"));
+    int slot = node_router_replica_find(c.nodes[1].node->router, SLICE("replica-2:8000"));
     node_affinity_put(a[1], SLICE("resp_42"), (unsigned)slot);
-    node_replication_run(c.nodes[1].replication, c.now_us);
+    node_replication_run(c.nodes[1].node->replication, c.now_us);
     cluster_run(&c, 50 * MS);
     for (unsigned i = 0; i < 3; i++) {
         int found = node_affinity_get(a[i], SLICE("resp_42"));
@@ -294,19 +296,9 @@ static void a_session_goes_to_the_same_replica_from_every_router(void **state)
     struct node_router *r[2];
     const char *names[] = {"a:1", "b:1", "c:1", "d:1"};
     for (unsigned i = 0; i < 2; i++) {
-        struct node_router_config config = {.policy = "session",
-                                            .seed = i + 1,
-                                            .index_bytes = 4 << 20,
-                                            .generation_ms = 10000,
-                                            .ttl_ms = 600000,
-                                            .reuse_horizon_ms = 1000,
-                                            .cache_tokens = 1000,
-                                            .prefill_tokens_per_s = 1000,
-                                            .decode_step_ms = 20,
-                                            .bytes_per_token = 4,
-                                            .load_bound = 1.25};
-        hash_secret_from_seed(&config.secret, 5);
-        assert_int_equal(node_router_create(&r[i], &config), 0);
+        struct node_config config = alone_config();
+        config.router.policy = "session";
+        r[i] = alone_router(&config);
         for (unsigned k = 0; k < 4; k++)
             (void)node_router_replica_add(r[i], slice_of_cstr(names[i == 0 ? k : 3 - k]),
                                           NODE_ENGINE_AUTO);
@@ -322,7 +314,7 @@ static void a_session_goes_to_the_same_replica_from_every_router(void **state)
                                 node_router_replica_name(r[1], d[1].replica)));
     }
     for (unsigned i = 0; i < 2; i++)
-        node_router_destroy(r[i]);
+        alone_destroy(r[i]);
 }
 
 /* --- anti-entropy and time -------------------------------------------------------------------- */
@@ -420,7 +412,7 @@ static void all_are_asked(void **state)
     say(&c, 1, 1);
     assert_true(cluster_until(&c, 5 * S, cluster_agrees));
     unsigned count = 0;
-    assert_int_equal(node_replication_ask(c.nodes[0].replication, NODE_CALL_DIGESTS,
+    assert_int_equal(node_replication_ask(c.nodes[0].node->replication, NODE_CALL_DIGESTS,
                                           slice_of("", 0), 2 * S, c.now_us, on_answers, &count),
                      0);
     cluster_run(&c, 100 * MS);
@@ -432,7 +424,7 @@ static void all_are_asked(void **state)
     struct node_request request = {.model = SLICE("m"), .chain = &chain, .replica_wanted = -1};
     struct buf packed = {0};
     assert_int_equal(node_request_pack(&request, &packed), 0);
-    assert_int_equal(node_replication_ask(c.nodes[2].replication, NODE_CALL_EXPLAIN,
+    assert_int_equal(node_replication_ask(c.nodes[2].node->replication, NODE_CALL_EXPLAIN,
                                           buf_slice(&packed), 2 * S, c.now_us, on_answers, &count),
                      0);
     cluster_run(&c, 100 * MS);
@@ -451,7 +443,7 @@ static void all_are_asked(void **state)
     json_decref(root);
     /* One that is silent costs the time limit, not the answer. */
     cluster_kill(&c, 1);
-    assert_int_equal(node_replication_ask(c.nodes[0].replication, NODE_CALL_DIGESTS,
+    assert_int_equal(node_replication_ask(c.nodes[0].node->replication, NODE_CALL_DIGESTS,
                                           slice_of("", 0), 1 * S, c.now_us, on_answers, &count),
                      0);
     cluster_run(&c, 1100 * MS);
@@ -465,7 +457,7 @@ static void all_are_asked(void **state)
     cluster_settle(&c);
     for (unsigned i = 0; i < 3; i++)
         c.cut[i][1] = c.cut[1][i] = true;
-    assert_int_equal(node_replication_ask(c.nodes[0].replication, NODE_CALL_DIGESTS,
+    assert_int_equal(node_replication_ask(c.nodes[0].node->replication, NODE_CALL_DIGESTS,
                                           slice_of("", 0), 60 * S, c.now_us, on_answers, &count),
                      0);
     for (unsigned i = 0; i < c.call_count; i++) {
@@ -482,17 +474,18 @@ static void all_are_asked(void **state)
         err_text(ERR_UNREACHABLE));
     json_decref(root);
     struct buf lost = {0};
-    assert_int_equal(node_replication_not_asked_json(c.nodes[0].replication, c.now_us, &lost), 0);
+    assert_int_equal(node_replication_not_asked_json(c.nodes[0].node->replication, c.now_us, &lost),
+                     0);
     assert_slice_equal(buf_slice(&lost), "{\"router-1\":\"dead\"}");
     buf_free(&lost);
     /* Bytes of no request. */
     struct node_serve *serve;
-    assert_int_equal(node_replication_serve(c.nodes[0].replication, NODE_CALL_EXPLAIN,
+    assert_int_equal(node_replication_serve(c.nodes[0].node->replication, NODE_CALL_EXPLAIN,
                                             slice_of("\xff\xff\xff", 3), cluster_ms(&c), &serve),
                      ERR_SYNTAX);
-    assert_int_equal(
-        node_replication_serve(c.nodes[0].replication, 99, slice_of("", 0), cluster_ms(&c), &serve),
-        ERR_UNSUPPORTED);
+    assert_int_equal(node_replication_serve(c.nodes[0].node->replication, 99, slice_of("", 0),
+                                            cluster_ms(&c), &serve),
+                     ERR_UNSUPPORTED);
     buf_free(&packed);
     cluster_free(&c);
 }
@@ -538,7 +531,8 @@ static void json_and_metrics_are_well_formed(void **state)
     say(&c, 0, 1);
     cluster_run(&c, 3 * S);
     struct buf text = {0};
-    assert_int_equal(node_replication_members_json(c.nodes[1].replication, c.now_us, &text), 0);
+    assert_int_equal(node_replication_members_json(c.nodes[1].node->replication, c.now_us, &text),
+                     0);
     json_t *root = json_loadb(text.at, text.len, 0, NULL);
     assert_int_equal(json_array_size(root), 3);
     for (size_t i = 0; i < 3; i++) {
@@ -552,7 +546,7 @@ static void json_and_metrics_are_well_formed(void **state)
     json_decref(root);
     json_decref(stats(&c, 1));
     buf_clear(&text);
-    assert_int_equal(node_replication_metrics(c.nodes[1].replication, c.now_us, &text), 0);
+    assert_int_equal(node_replication_metrics(c.nodes[1].node->replication, c.now_us, &text), 0);
     assert_true(text.len > 0 && text.at[text.len - 1] == '\n');
     buf_free(&text);
     cluster_free(&c);

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "node/route/router.h"
+#include "tests/lib/alone.h"
 #include "tests/lib/test.h"
 
 static struct node_answered *make(void)
@@ -93,20 +94,9 @@ enum { START_MS = 1000000 };
 
 static struct node_router *make_router(void)
 {
-    struct node_router_config config = {
-        .policy = "round_robin",
-        .index_bytes = 4 << 20,
-        .generation_ms = 15000,
-        .ttl_ms = 600000,
-        .reuse_horizon_ms = 120000,
-        .cache_tokens = 100000,
-        .prefill_tokens_per_s = 10000,
-        .decode_step_ms = 20,
-        .bytes_per_token = 4,
-    };
-    hash_secret_from_seed(&config.secret, 1);
-    struct node_router *r = NULL;
-    assert_int_equal(node_router_create(&r, &config), ERR_OK);
+    struct node_config config = alone_config();
+    config.router.policy = "round_robin";
+    struct node_router *r = alone_router(&config);
     assert_int_equal(node_router_replica_add(r, SLICE("host-0:8000"), NODE_ENGINE_VLLM), 0);
     node_router_probed(r, 0, true, false, START_MS);
     return r;
@@ -177,7 +167,7 @@ static void answered_tokens_have_one_denominator(void **state)
         assert_int_equal(strstr(text.at, "tokens_total{replica=\"host-0:8000\"") != NULL, back);
         buf_free(&text);
     }
-    node_router_destroy(r);
+    alone_destroy(r);
 }
 
 static void answer(struct node_router *r, const char *model)
@@ -223,7 +213,7 @@ static void names_that_clients_make_up_take_no_rows(void **state)
         assert_non_null(strstr(text.at, wanted[i]));
     buf_free(&text);
     node_router_check(r);
-    node_router_destroy(r);
+    alone_destroy(r);
 }
 
 int main(void)

@@ -8,6 +8,7 @@
 #include "base/checkpoint.h"
 #include "base/err.h"
 #include "node/route/router_internal.h"
+#include "tests/lib/alone.h"
 #include "tests/lib/linked.h"
 #include "tests/lib/test.h"
 
@@ -44,23 +45,9 @@ static void start(struct service *s, unsigned routers, unsigned engines, unsigne
 {
     *s = (struct service){.router_count = routers, .client_count = clients};
     struct linked_config config = {.routers = routers, .shared = true, .delay_s = 0.0005};
-    config.router = (struct node_router_config){
-        .policy = "cache_aware",
-        .seed = 1,
-        .index_bytes = 16 << 20,
-        .generation_ms = 15000,
-        .ttl_ms = 3600000,
-        .displaced_weight = 6,
-        .decode_weight = 0.25,
-        .reuse_horizon_ms = 120000,
-        .near_tie = 0.02,
-        .cache_tokens = 400000,
-        .prefill_tokens_per_s = 10000 * prior,
-        .decode_step_ms = 20 / prior,
-        .bytes_per_token = 4,
-        .load_bound = 1.25,
-    };
-    hash_secret_from_seed(&config.router.secret, 1);
+    config.node = alone_config();
+    config.node.router.prefill_tokens_per_s *= prior;
+    config.node.router.decode_step_ms /= prior;
     linked_create(&s->routers, &config);
     s->now_ms = (uint64_t)(linked_start_s(s->routers) * 1000) + 1;
     for (unsigned i = 0; i < routers * engines; i++) {

@@ -82,8 +82,9 @@ static void engine_run(struct engine *e, struct cluster *c, unsigned ms)
         }
         first->left -= rate / 1000;
         if (first->left <= 0) {
-            node_router_first_byte(c->nodes[first->router].router, first->d.booking, cluster_ms(c));
-            node_replication_run(c->nodes[first->router].replication, c->now_us);
+            node_router_first_byte(c->nodes[first->router].node->router, first->d.booking,
+                                   cluster_ms(c));
+            node_replication_run(c->nodes[first->router].node->replication, c->now_us);
         }
     }
 }
@@ -103,7 +104,7 @@ static void start(struct cluster *c, unsigned routers)
 
 static struct node_replica *replica_at(struct cluster *c, unsigned router)
 {
-    return &c->nodes[router].router->replicas[0];
+    return &c->nodes[router].node->router->replicas[0];
 }
 
 static void assert_near(double actual, double expected, double share)
@@ -153,7 +154,7 @@ static void scrape_all(struct world *w)
     s.start_time_s = 1;
     for (unsigned i = 0; i < w->c.count; i++) {
         if (w->c.nodes[i].up)
-            (void)node_router_scraped(w->c.nodes[i].router, 0, &s, cluster_ms(&w->c));
+            (void)node_router_scraped(w->c.nodes[i].node->router, 0, &s, cluster_ms(&w->c));
     }
 }
 
@@ -238,10 +239,10 @@ static void work(struct cluster *c, unsigned router, unsigned requests, double t
         struct node_request request = {.model = SLICE("m"), .chain = &chain, .replica_wanted = -1};
         struct cluster_node *n = &c->nodes[router];
         struct node_decision d;
-        assert_int_equal(node_router_choose(n->router, &request, NULL, cluster_ms(c), &d), 0);
-        node_replication_run(n->replication, c->now_us);
+        assert_int_equal(node_router_choose(n->node->router, &request, NULL, cluster_ms(c), &d), 0);
+        node_replication_run(n->node->replication, c->now_us);
         cluster_run(c, (uint64_t)(tokens / tokens_per_s * S));
-        node_router_first_byte(n->router, d.booking, cluster_ms(c));
+        node_router_first_byte(n->node->router, d.booking, cluster_ms(c));
         cluster_run(c, 300 * MS); /* 10 ms a step */
         struct node_usage usage = {(int64_t)tokens, 0, 31};
         cluster_finish(c, router, d, &usage);
@@ -251,7 +252,7 @@ static void work(struct cluster *c, unsigned router, unsigned requests, double t
 static void list_models(struct cluster *c, unsigned router)
 {
     struct slice model = SLICE("m");
-    assert_int_equal(node_router_models(c->nodes[router].router, 0, &model, 1), 0);
+    assert_int_equal(node_router_models(c->nodes[router].node->router, 0, &model, 1), 0);
 }
 
 static void start_working(struct cluster *c, unsigned routers)
@@ -263,7 +264,7 @@ static void start_working(struct cluster *c, unsigned routers)
 
 static double model_ratio(struct cluster *c, unsigned router)
 {
-    const struct node_router *r = c->nodes[router].router;
+    const struct node_router *r = c->nodes[router].node->router;
     return node_ratio_value(&node_models_row(r->models, SLICE("m"))->bytes_per_token);
 }
 
@@ -290,7 +291,7 @@ static void what_one_learned_sizes_prompts_at_all(void **state)
     for (unsigned i = 0; i < 3; i++)
         assert_near(model_ratio(&c, i), text_ratio, 0.05);
     /* Few own samples on a doubtful figure do not stand against it, many do. */
-    struct node_model *row = node_models_row(c.nodes[1].router->models, SLICE("m"));
+    struct node_model *row = node_models_row(c.nodes[1].node->router->models, SLICE("m"));
     node_model_bytes_believe(row, 4);
     node_model_bytes_add(row, 300, 70);
     cluster_run(&c, 3 * S);
@@ -439,8 +440,8 @@ static void a_lost_cache_takes_its_size_along(void **state)
     for (unsigned life = 1; life <= 2; life++) {
         scrape.start_time_s = 1000 * life;
         for (unsigned i = 0; i < 3; i++) {
-            (void)node_router_scraped(c.nodes[i].router, 0, &scrape, cluster_ms(&c));
-            node_replication_run(c.nodes[i].replication, c.now_us);
+            (void)node_router_scraped(c.nodes[i].node->router, 0, &scrape, cluster_ms(&c));
+            node_replication_run(c.nodes[i].node->replication, c.now_us);
             cluster_run(&c, 200 * MS);
         }
         if (life == 1)

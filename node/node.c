@@ -1,0 +1,122 @@
+#include "node/node.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+
+enum { STORED_RESPONSES = 65536 };
+
+void node_config_of(struct node_config *out, const struct node_options *o)
+{
+    *out = (struct node_config){
+        .router =
+            {
+                .policy = node_policy_names()[o->policy],
+                .seed = o->seed,
+                .index_bytes = o->index_bytes,
+                .generation_ms = (uint32_t)o->generation_ms,
+                .ttl_ms = (uint32_t)o->ttl_ms,
+                .displaced_weight = o->displaced_weight,
+                .decode_weight = o->decode_weight,
+                .reuse_horizon_ms = (uint32_t)o->reuse_horizon_ms,
+                .near_tie = o->near_tie,
+                .cache_tokens = o->cache_tokens,
+                .prefill_tokens_per_s = o->prefill_rate,
+                .decode_step_ms = (double)o->decode_step_ms,
+                .bytes_per_token = o->bytes_per_token,
+                .load_bound = o->load_bound,
+                .probe_failures_max = (uint32_t)o->health_failures,
+                .probes_have_key = o->replica_api_key_file[0] != '\0',
+            },
+        .replication =
+            {
+                .gossip = {.flush_us = (uint32_t)(o->gossip_flush_ms * 1000),
+                           .relay_above = (uint32_t)o->gossip_relay_above,
+                           .ring_bytes = o->gossip_ring_bytes,
+                           .rate_bytes_s = o->gossip_bandwidth},
+                .has_seeds = o->join.count > 0,
+            },
+        .stored_responses = STORED_RESPONSES,
+    };
+}
+
+int node_config_default(struct node_config *out)
+{
+    struct node_options options;
+    int err = node_options_init(&options);
+    if (err == ERR_OK)
+        node_config_of(out, &options);
+    node_options_free(&options);
+    return err;
+}
+
+/* What is settled only here: who it is, its secret, its clocks, chance. */
+static struct node_router_config router_config(const struct node_config *config,
+                                               const struct node_replication_io *io,
+                                               uint64_t now_us)
+{
+    struct node_router_config c = config->router;
+    c.wall_ms = config->wall_ms;
+    c.now_ms = now_us / 1000;
+    if (c.seed == 0)
+        io->random(io->context, &c.seed, sizeof c.seed);
+    if (!config->keyring) {
+        io->random(io->context, &c.secret, sizeof c.secret);
+        return c;
+    }
+    /* Routers must mean the same by a hash. */
+    gossip_keyring_hash_secret(config->keyring, &c.secret);
+    c.replicated = true;
+    c.self = gossip_node_id(config->replication.gossip.name);
+    return c;
+}
+
+static int replication_create(struct node *n, const struct node_config *config,
+                              const struct node_replication_io *io, uint64_t now_us)
+{
+    if (!config->keyring)
+        return ERR_OK;
+    struct node_replication_config c = config->replication;
+    c.gossip.epoch = config->wall_ms;
+    return node_replication_create(&n->replication, &c, config->keyring, n->router, io, now_us);
+}
+
+int node_create(struct node **out, const struct node_config *config,
+                const struct node_replication_io *io, uint64_t now_us)
+{
+    struct node *n = calloc(1, sizeof *n);
+    if (!n)
+        return ERR_NOMEM;
+    struct node_router_config router = router_config(config, io, now_us);
+    n->secret = router.secret;
+    int err = node_router_create(&n->router, &router);
+    if (err == ERR_OK)
+        err = node_affinity_create(&n->affinity, &n->secret, config->stored_responses);
+    if (err == ERR_OK) {
+        node_affinity_share(n->affinity, n->router);
+        err = replication_create(n, config, io, now_us);
+    }
+    if (err != ERR_OK) {
+        node_destroy(n);
+        return err;
+    }
+    *out = n;
+    return ERR_OK;
+}
+
+void node_destroy(struct node *n)
+{
+    if (!n)
+        return;
+    node_replication_destroy(n->replication);
+    node_affinity_destroy(n->affinity);
+    node_router_destroy(n->router);
+    free(n);
+}
+
+void node_check(const struct node *n)
+{
+    node_router_check(n->router);
+    if (n->replication)
+        node_replication_check(n->replication);
+}

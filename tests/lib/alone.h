@@ -1,0 +1,14 @@
+/* Routers that know no others, for unit tests and benches of the routing. Chance is the same in
+ * each run. */
+#ifndef TESTS_LIB_ALONE_H
+#define TESTS_LIB_ALONE_H
+
+#include "node/node.h"
+
+/* What a daemon has without options, but for the seed, which is 1. */
+struct node_config alone_config(void);
+/* Its clocks begin at 0. Aborts if it cannot be made. */
+struct node_router *alone_router(const struct node_config *config);
+void alone_destroy(struct node_router *r);
+
+#endif
