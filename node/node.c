@@ -3,19 +3,25 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "gossip/gossip.h"
+#include "node/route/share.h"
 
 enum { STORED_RESPONSES = 65536 };
 
 void node_config_of(struct node_config *out, const struct node_options *o)
 {
     *out = (struct node_config){
+        .state =
+            {
+                .replicas_max = NODE_REPLICAS_MAX,
+                .index_bytes = o->index_bytes,
+                .generation_ms = (uint32_t)o->generation_ms,
+                .ttl_ms = (uint32_t)o->ttl_ms,
+            },
         .router =
             {
                 .policy = node_policy_names()[o->policy],
                 .seed = o->seed,
-                .index_bytes = o->index_bytes,
-                .generation_ms = (uint32_t)o->generation_ms,
-                .ttl_ms = (uint32_t)o->ttl_ms,
                 .displaced_weight = o->displaced_weight,
                 .decode_weight = o->decode_weight,
                 .reuse_horizon_ms = (uint32_t)o->reuse_horizon_ms,
@@ -50,35 +56,51 @@ int node_config_default(struct node_config *out)
     return err;
 }
 
-/* What is settled only here: who it is, its secret, its clocks, chance. */
-static struct node_router_config router_config(const struct node_config *config,
-                                               const struct node_replication_io *io,
-                                               uint64_t now_us)
+static int state_create(struct node *n, const struct node_config *config,
+                        const struct node_replication_io *io, uint64_t now_us)
+{
+    struct node_state_config c = config->state;
+    c.now_ms = now_us / 1000;
+    if (config->keyring) {
+        /* Routers must mean the same by a hash. */
+        gossip_keyring_hash_secret(config->keyring, &c.secret);
+        c.replicated = true;
+        c.self = gossip_node_id(config->replication.gossip.name);
+    } else {
+        io->random(io->context, &c.secret, sizeof c.secret);
+    }
+    return node_state_create(&n->state, &c);
+}
+
+static int router_create(struct node *n, const struct node_config *config,
+                         const struct node_replication_io *io)
 {
     struct node_router_config c = config->router;
-    c.wall_ms = config->wall_ms;
-    c.now_ms = now_us / 1000;
     if (c.seed == 0)
         io->random(io->context, &c.seed, sizeof c.seed);
-    if (!config->keyring) {
-        io->random(io->context, &c.secret, sizeof c.secret);
-        return c;
-    }
-    /* Routers must mean the same by a hash. */
-    gossip_keyring_hash_secret(config->keyring, &c.secret);
-    c.replicated = true;
-    c.self = gossip_node_id(config->replication.gossip.name);
-    return c;
+    return node_router_create(&n->router, &c, n->state);
+}
+
+static int affinity_create(struct node *n, const struct node_config *config)
+{
+    const struct hash_secret *secret = &node_state_config_of(n->state)->secret;
+    int err = node_affinity_create(&n->affinity, secret, config->stored_responses);
+    if (err == ERR_OK)
+        node_affinity_share(n->affinity, n->router);
+    return err;
 }
 
 static int replication_create(struct node *n, const struct node_config *config,
                               const struct node_replication_io *io, uint64_t now_us)
 {
-    if (!config->keyring)
-        return ERR_OK;
     struct node_replication_config c = config->replication;
-    c.gossip.epoch = config->wall_ms;
-    return node_replication_create(&n->replication, &c, config->keyring, n->router, io, now_us);
+    c.gossip.epoch = config->state.wall_ms;
+    struct node_replication_user user = node_router_replication_user(n->router);
+    int err =
+        node_replication_create(&n->replication, &c, config->keyring, n->state, &user, io, now_us);
+    if (err == ERR_OK)
+        node_router_names(n->router, n->replication);
+    return err;
 }
 
 int node_create(struct node **out, const struct node_config *config,
@@ -87,15 +109,13 @@ int node_create(struct node **out, const struct node_config *config,
     struct node *n = calloc(1, sizeof *n);
     if (!n)
         return ERR_NOMEM;
-    struct node_router_config router = router_config(config, io, now_us);
-    n->secret = router.secret;
-    int err = node_router_create(&n->router, &router);
+    int err = state_create(n, config, io, now_us);
     if (err == ERR_OK)
-        err = node_affinity_create(&n->affinity, &n->secret, config->stored_responses);
-    if (err == ERR_OK) {
-        node_affinity_share(n->affinity, n->router);
+        err = router_create(n, config, io);
+    if (err == ERR_OK)
+        err = affinity_create(n, config);
+    if (err == ERR_OK && config->keyring)
         err = replication_create(n, config, io, now_us);
-    }
     if (err != ERR_OK) {
         node_destroy(n);
         return err;
@@ -111,6 +131,7 @@ void node_destroy(struct node *n)
     node_replication_destroy(n->replication);
     node_affinity_destroy(n->affinity);
     node_router_destroy(n->router);
+    node_state_destroy(n->state);
     free(n);
 }
 

@@ -1,14 +1,15 @@
 /* One router, all of it that is pure, wired together once: the daemon, the benches, the simulator
  * and the tests make it here and differ only in what they drive it with.
  *
+ *   state         what all routers share (node/cluster)
  *   router        chooses (node/route)
  *   affinity      remembers which replica made a stored response (node/route)
- *   replication   shares what the router knows with other routers (node/cluster); NULL: it is alone
+ *   replication   carries the state to the other routers (node/cluster); NULL: it is alone
  *
  * The parts are used directly; this owns them, and nothing else.
  *
  *   node_config_of(&config, &options);     what the options say
- *   config.keyring = ...                   what only the place where it runs can say
+ *   config.state.wall_ms = ...             what only the place where it runs can say
  *   node_create(&node, &config, &io, now_us);
  */
 #ifndef NODE_NODE_H
@@ -20,23 +21,23 @@
 #include "node/settings/options.h"
 
 struct node_config {
+    struct node_state_config state;
     struct node_router_config router;
     struct node_replication_config replication; /* of a router that is one of several */
     uint32_t stored_responses;                  /* remembered */
-    /* Not from options: */
-    const struct gossip_keyring *keyring; /* borrowed; NULL: a router alone. Else the router's name
-                                             is replication.gossip.name */
-    uint64_t wall_ms;                     /* the wall clock now */
+    const struct gossip_keyring *keyring;       /* borrowed; NULL: a router alone */
 };
 
-/* As the options say, with names of policies that are theirs for ever. The rest is 0. */
+/* What the options say. Left to the caller are the wall clock (state.wall_ms) and, of a router that
+ * is one of several, keyring, name and address (replication.gossip). What else the parts need to
+ * know of time, chance and each other is for node_create() to fill in. */
 void node_config_of(struct node_config *out, const struct node_options *options);
 /* As a daemon without any options, for tests and benches: they change only what they are about.
  * ERR_NOMEM. */
 int node_config_default(struct node_config *out);
 
 struct node {
-    struct hash_secret secret; /* keys the hashes of prompts and sessions */
+    struct node_state *state;
     struct node_router *router;
     struct node_affinity *affinity;
     struct node_replication *replication;
@@ -44,8 +45,7 @@ struct node {
 
 /* The configuration is borrowed for the call. Of `io` a router alone needs only random(), for what
  * the configuration leaves open: the seed (0) and the secret that keys its hashes. Of several
- * routers the secret is the keyring's. Errors of node_router_create() and
- * node_replication_create(). */
+ * routers the secret is the keyring's. Errors of what makes the parts. */
 int node_create(struct node **out, const struct node_config *config,
                 const struct node_replication_io *io, uint64_t now_us);
 void node_destroy(struct node *n);

@@ -7,6 +7,7 @@
 #include "base/json_write.h"
 #include "node/admin/admin_internal.h"
 #include "node/cluster/digests.h"
+#include "node/route/request.h"
 
 static const struct slice type_json = SLICE("application/json");
 

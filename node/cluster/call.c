@@ -4,7 +4,6 @@
 #include "base/err.h"
 #include "base/json_write.h"
 #include "node/cluster/replication_internal.h"
-#include "node/cluster/request.h"
 #include "node/cluster/snapshot.h"
 
 #include <stdlib.h>
@@ -157,7 +156,7 @@ static int own_answer(struct node_replication *n, uint8_t kind, struct slice req
                       uint64_t now_us, struct buf *out)
 {
     struct node_serve *serve;
-    int err = node_replication_serve(n, kind, request, node_replication_ms(now_us), &serve);
+    int err = node_replication_serve(n, kind, request, now_us, &serve);
     if (err != ERR_OK)
         return err;
     int more;
@@ -280,8 +279,8 @@ uint64_t node_call_due(const struct node_replication *n)
 struct node_serve {
     struct node_replication *n;
     uint8_t kind;
-    uint64_t now_ms;
-    uint64_t state_id;
+    uint64_t now_us;  /* when it began */
+    uint64_t rewinds; /* of the state, then */
     enum { SERVE_HEAD, SERVE_STATE, SERVE_VECTOR, SERVE_END } stage;
     struct crdt_snapshot cursor;
     struct buf vector; /* of the start */
@@ -291,10 +290,10 @@ struct node_serve {
 
 static int explain_make(struct node_serve *s, struct slice request)
 {
-    struct node_request_copy copy;
-    int err = node_request_unpack(&copy, request);
-    return err == ERR_OK ? node_router_explain(s->n->router, &copy.request, s->now_ms, &s->text)
-                         : err;
+    const struct node_replication_user *user = &s->n->user;
+    return user->explain
+               ? user->explain(user->context, request, node_replication_ms(s->now_us), &s->text)
+               : ERR_UNSUPPORTED;
 }
 
 static int serve_begin(struct node_serve *s, struct slice request)
@@ -314,14 +313,15 @@ static int serve_begin(struct node_serve *s, struct slice request)
 }
 
 int node_replication_serve(struct node_replication *n, uint8_t kind, struct slice request,
-                           uint64_t now_ms, struct node_serve **out)
+                           uint64_t now_us, struct node_serve **out)
 {
     if (n->serving == SERVING_MAX)
         return ERR_FULL;
     struct node_serve *s = calloc(1, sizeof *s);
     if (!s)
         return ERR_NOMEM;
-    *s = (struct node_serve){.n = n, .kind = kind, .now_ms = now_ms, .state_id = n->state_id};
+    *s = (struct node_serve){
+        .n = n, .kind = kind, .now_us = now_us, .rewinds = node_state_rewinds(n->state)};
     n->serving++;
     n->served++;
     int err = serve_begin(s, request);
@@ -346,7 +346,7 @@ static int head_put(const struct node_serve *s, struct buf *out)
     struct wire_writer w = wire_writer_of(out->at + out->len, room);
     wire_write_u8(&w, NODE_SNAPSHOT_HEAD);
     wire_write_u8(&w, n->ready);
-    wire_write_u48(&w, node_router_cluster_ms(n->router, s->now_ms));
+    wire_write_u48(&w, node_state_cluster_ms(n->state, node_replication_ms(s->now_us)));
     wire_write_u64(&w, gossip_self(n->gossip));
     wire_write_u48(&w, gossip_epoch(n->gossip));
     for (unsigned i = 0; i < n->peer_count; i++) {
@@ -384,7 +384,7 @@ static int snapshot_next(struct node_serve *s, struct buf *out)
     case SERVE_STATE:
         err = buf_append_char(out, NODE_SNAPSHOT_STATE);
         if (err == ERR_OK)
-            err = crdt_snapshot_next(node_router_state(s->n->router), &s->cursor, out);
+            err = crdt_snapshot_next(node_state_crdt(s->n->state), &s->cursor, out);
         if (err != 0)
             return err;
         out->len = start;
@@ -403,7 +403,7 @@ static int snapshot_next(struct node_serve *s, struct buf *out)
 int node_replication_serve_next(struct node_replication *n, struct node_serve *s, struct buf *out)
 {
     if (s->kind == NODE_CALL_SNAPSHOT)
-        return s->state_id == n->state_id ? snapshot_next(s, out) : ERR_STALE;
+        return s->rewinds == node_state_rewinds(n->state) ? snapshot_next(s, out) : ERR_STALE;
     size_t left = s->text.len - s->told;
     size_t part = left < JSON_CHUNK ? left : JSON_CHUNK;
     if (part == 0)

@@ -46,7 +46,7 @@ uint64_t node_clock_age_s(const struct node_replication *n, uint64_t now_us)
 static int64_t own_off(const struct node_replication *n, uint64_t now_us)
 {
     uint64_t now_ms = node_replication_ms(now_us);
-    return (int64_t)(node_router_cluster_ms(n->router, now_ms) - now_ms);
+    return (int64_t)(node_state_cluster_ms(n->state, now_ms) - now_ms);
 }
 
 struct vote {
@@ -111,18 +111,17 @@ static void ask_all(struct node_replication *n, uint64_t now_us)
 
 static void forward(struct node_replication *n, uint64_t node, int64_t by_ms, uint64_t now_us)
 {
-    node_router_cluster_move(n->router, by_ms, node_replication_ms(now_us));
+    node_state_clock_move(n->state, by_ms, node_replication_ms(now_us));
     n->clock_forward++;
     node_replication_event(n, NODE_REPLICATION_CLOCK_FORWARD, node, by_ms);
 }
 
 static void back(struct node_replication *n, uint64_t node, int64_t by_ms, uint64_t now_us)
 {
-    if (node_router_rewind(n->router, by_ms, node_replication_ms(now_us)) != ERR_OK)
+    if (node_state_rewind(n->state, by_ms, node_replication_ms(now_us)) != ERR_OK)
         return; /* no memory: tried again at the next check */
-    n->state_id++;
     n->clock_back++;
-    node_replication_retell(n);
+    node_replication_rewound(n);
     node_replication_event(n, NODE_REPLICATION_CLOCK_BACK, node, by_ms);
 }
 
@@ -130,14 +129,14 @@ void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluste
                       uint64_t now_us)
 {
     uint64_t now_ms = node_replication_ms(now_us);
-    int64_t by = (int64_t)(cluster_ms - node_router_cluster_ms(n->router, now_ms));
-    int64_t generation = node_router_generation_ms(n->router);
+    int64_t by = (int64_t)(cluster_ms - node_state_cluster_ms(n->state, now_ms));
+    int64_t generation = node_state_config_of(n->state)->generation_ms;
     if (by > generation)
         forward(n, node, by, now_us);
     else if (by < -generation)
         back(n, node, -by, now_us);
     else
-        node_router_cluster_move(n->router, by, now_ms);
+        node_state_clock_move(n->state, by, now_ms);
 }
 
 void node_clock_check(struct node_replication *n, uint64_t now_us)
@@ -148,10 +147,10 @@ void node_clock_check(struct node_replication *n, uint64_t now_us)
     int64_t by = behind(n, now_us, &heard);
     if (heard == 0 || llabs(by) < GRAIN_MS)
         return;
-    int64_t generation = node_router_generation_ms(n->router);
+    int64_t generation = node_state_config_of(n->state)->generation_ms;
     if (by <= generation && by >= -SLEW_GENERATIONS * generation) {
         int64_t step = by > SLEW_MS ? SLEW_MS : by < -SLEW_MS ? -SLEW_MS : by;
-        node_router_cluster_move(n->router, step, node_replication_ms(now_us));
+        node_state_clock_move(n->state, step, node_replication_ms(now_us));
         n->clock_slewed_ms += (uint64_t)llabs(step);
         return;
     }

@@ -76,7 +76,7 @@ static void ask(struct node_replication *n, uint64_t peer, uint64_t now_us)
     struct wire_writer w;
     uint8_t request[4];
     w = wire_writer_of(request, sizeof request);
-    struct crdt_index *index = crdt_state_index(node_router_state(n->router));
+    struct crdt_index *index = node_state_index(n->state);
     /* Who joins may have a wrong clock: it takes what there is. */
     wire_write_u32(&w, n->ready ? crdt_index_floor(index) : 0);
     CHECK(!w.bad);
@@ -112,7 +112,7 @@ static void apply_kept(struct node_replication *n)
         memcpy(&origin, rest.at, sizeof origin);
         memcpy(&size, rest.at + sizeof origin, sizeof size);
         rest = slice_skip(rest, sizeof origin + sizeof size);
-        (void)crdt_state_apply(node_router_state(n->router), &origin, slice_of(rest.at, size));
+        (void)crdt_state_apply(node_state_crdt(n->state), &origin, slice_of(rest.at, size));
         rest = slice_skip(rest, size);
     }
     buf_free(&n->kept);
@@ -212,7 +212,7 @@ static int take_chunk(struct node_replication *n, struct node_call *call, struct
     if (!call->has_head || call->has_vector)
         return ERR_SYNTAX;
     if (part == NODE_SNAPSHOT_STATE)
-        return crdt_snapshot_apply(node_router_state(n->router), rest);
+        return crdt_snapshot_apply(node_state_crdt(n->state), rest);
     if (part != NODE_SNAPSHOT_VECTOR)
         return ERR_SYNTAX;
     call->has_vector = true;
@@ -225,7 +225,7 @@ void node_join_answer(struct node_replication *n, struct node_call *call, struct
     call->bytes += chunk.len;
     call->chunks++;
     int err = take_chunk(n, call, chunk, now_us);
-    node_router_joined(n->router);
+    node_replication_joined(n);
     if (err < 0)
         node_join_answered(n, call, err, now_us);
 }
@@ -257,8 +257,8 @@ void node_join_answered(struct node_replication *n, struct node_call *call, int 
     if (!n->kept_all)
         node_reconcile_lost(n, peer, now_us);
     n->kept_all = true;
-    node_router_joined(n->router);
-    node_router_reports_take(n->router, node_replication_ms(now_us));
+    node_replication_joined(n);
+    node_replication_reports(n, now_us);
     if (!n->ready)
         become_ready(n, peer, now_us);
 }

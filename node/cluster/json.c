@@ -184,8 +184,8 @@ int node_replication_not_asked_json(const struct node_replication *n, uint64_t n
 
 int node_replication_digests_json(const struct node_replication *n, struct buf *out)
 {
-    const struct crdt_state *state = node_router_state(n->router);
-    const struct crdt_index *index = crdt_state_index(node_router_state(n->router));
+    const struct crdt_state *state = node_state_crdt(n->state);
+    const struct crdt_index *index = node_state_index(n->state);
     uint32_t floor = crdt_index_floor(index), now = crdt_index_now(index);
     struct crdt_digest digest;
     crdt_state_digest(state, floor, &digest);
@@ -320,7 +320,7 @@ static void put_gossip(struct json_writer *w, const struct gossip_stats *s)
 
 static void put_state(struct json_writer *w, const struct node_replication *n)
 {
-    struct crdt_state *state = node_router_state(n->router);
+    struct crdt_state *state = node_state_crdt(n->state);
     struct crdt_state_stats s;
     struct crdt_index_stats x;
     crdt_state_stats(state, &s);
@@ -363,8 +363,8 @@ int node_replication_stats_json(const struct node_replication *n, uint64_t now_u
     json_object_end(&w);
     json_key(&w, "clock");
     json_object_begin(&w);
-    put_u64(&w, "cluster_ms", node_router_cluster_ms(n->router, node_replication_ms(now_us)));
-    put_i64(&w, "ahead_of_wall_ms", node_router_clock_off_ms(n->router));
+    put_u64(&w, "cluster_ms", node_state_cluster_ms(n->state, node_replication_ms(now_us)));
+    put_i64(&w, "ahead_of_wall_ms", node_state_clock_off_ms(n->state));
     put_u64(&w, "slewed_ms", n->clock_slewed_ms);
     put_u64(&w, "forward", n->clock_forward);
     put_u64(&w, "back", n->clock_back);

@@ -96,11 +96,11 @@ int node_replication_metrics(const struct node_replication *n, uint64_t now_us, 
     struct gossip_stats g;
     struct crdt_state_stats s;
     gossip_stats(n->gossip, &g);
-    crdt_state_stats(node_router_state(n->router), &s);
+    crdt_state_stats(node_state_crdt(n->state), &s);
     const struct figure rows[] = {
         {"cluster_ready", "gauge", "1 if this node has joined.", n->ready},
         {"cluster_clock_ahead_seconds", "gauge", "Cluster time minus the wall clock.",
-         (double)node_router_clock_off_ms(n->router) / 1000},
+         (double)node_state_clock_off_ms(n->state) / 1000},
         {"cluster_clock_jumps_total", "counter",
          "Times that cluster time was corrected by more than a time slice.",
          (double)(n->clock_forward + n->clock_back)},

@@ -19,7 +19,7 @@ static int begin_message(struct node_replication *n, enum node_message kind, uin
     struct wire_writer w = wire_writer_of(head, sizeof head);
     wire_write_u8(&w, (uint8_t)kind);
     wire_write_u8(&w, flags);
-    wire_write_u48(&w, node_router_cluster_ms(n->router, node_replication_ms(now_us)));
+    wire_write_u48(&w, node_state_cluster_ms(n->state, node_replication_ms(now_us)));
     uint64_t age_s = node_clock_age_s(n, now_us);
     wire_write_u16(&w, age_s < UINT16_MAX ? (uint16_t)age_s : UINT16_MAX);
     CHECK(!w.bad);
@@ -89,7 +89,7 @@ static void round_begin(struct node_replication *n, uint64_t now_us)
         return;
     round_end(n);
     if (begin_message(n, NODE_MESSAGE_SUMMARY, force ? NODE_MESSAGE_FORCE : 0, now_us) != ERR_OK ||
-        crdt_state_summary(node_router_state(n->router), &n->message) != ERR_OK)
+        crdt_state_summary(node_state_crdt(n->state), &n->message) != ERR_OK)
         return;
     a->round = (struct node_round){
         .peer = peer, .open = true, .force = force, .began_us = now_us, .ended_us = now_us};
@@ -144,8 +144,8 @@ static void take_state(struct node_replication *n, uint64_t peer, enum node_mess
     struct crdt_reconciled done = {0};
     if (begin_message(n, NODE_MESSAGE_STEP, flags & NODE_MESSAGE_FORCE, now_us) != ERR_OK)
         return;
-    int err = crdt_state_message(node_router_state(n->router), rest, settled || force, &n->message,
-                                 &done);
+    int err =
+        crdt_state_message(node_state_crdt(n->state), rest, settled || force, &n->message, &done);
     if (err < 0) {
         n->message_errors++;
         return;

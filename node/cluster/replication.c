@@ -1,4 +1,4 @@
-/* The life of the seam, and what the gossip calls. */
+/* The life of the replication, and what the gossip calls. */
 #include "node/cluster/replication_internal.h"
 
 #include <stdio.h>
@@ -84,7 +84,7 @@ static void put_difference(char out[NODE_DETAIL_MAX], const char *what, uint32_t
 void node_peer_differs(const struct node_replication *n, const struct node_peer *p,
                        char out[NODE_DETAIL_MAX])
 {
-    struct node_agreement here = node_router_agreement(n->router);
+    struct node_agreement here = node_state_agreement(n->state);
     out[0] = '\0';
     put_difference(out, "generation", p->agreement.generation_ms, here.generation_ms);
     put_difference(out, "ttl", p->agreement.ttl_ms, here.ttl_ms);
@@ -94,9 +94,9 @@ void node_peer_differs(const struct node_replication *n, const struct node_peer 
                        len > 0 ? "; " : "");
 }
 
-static const char *name_of(void *context, uint64_t router)
+const char *node_replication_name(const struct node_replication *n, uint64_t member)
 {
-    const struct node_peer *p = node_replication_peer(context, router);
+    const struct node_peer *p = node_replication_peer(n, member);
     return p ? p->name : NULL;
 }
 
@@ -114,18 +114,20 @@ static struct node_peer *peer_make(struct node_replication *n)
 
 static void tell_state(struct node_replication *n, const struct node_peer *p)
 {
-    struct crdt_state *state = node_router_state(n->router);
+    struct crdt_state *state = node_state_crdt(n->state);
     if (node_peer_lives(p))
         crdt_state_router(state, p->node, p->epoch);
     else
         crdt_state_router_gone(state, p->node);
 }
 
-void node_replication_retell(struct node_replication *n)
+void node_replication_rewound(struct node_replication *n)
 {
-    crdt_state_epoch(node_router_state(n->router), gossip_epoch(n->gossip));
+    crdt_state_epoch(node_state_crdt(n->state), gossip_epoch(n->gossip));
     for (unsigned i = 0; i < n->peer_count; i++)
         tell_state(n, &n->peers[i]);
+    if (n->user.rewound)
+        n->user.rewound(n->user.context);
 }
 
 static void on_member(void *context, const struct gossip_member *m, uint64_t now_us)
@@ -133,7 +135,7 @@ static void on_member(void *context, const struct gossip_member *m, uint64_t now
     struct node_replication *n = context;
     uint64_t epoch = m->incarnation >> 16;
     if (m->self) {
-        crdt_state_epoch(node_router_state(n->router), epoch);
+        crdt_state_epoch(node_state_crdt(n->state), epoch);
         return;
     }
     struct node_peer *p = node_replication_peer(n, m->node);
@@ -200,7 +202,7 @@ static struct slice meta_write(const struct node_replication *n, uint8_t out[GOS
     put_field(&w, META_ADMIN, n->admin, strlen(n->admin));
     put_field(&w, META_VERSION, GRAPEVINE_VERSION, strlen(GRAPEVINE_VERSION));
     put_number(&w, META_STARTED, n->started_ms);
-    struct node_agreement agreement = node_router_agreement(n->router);
+    struct node_agreement agreement = node_state_agreement(n->state);
     put_number(&w, META_HASH, agreement.hash);
     put_number(&w, META_READY, n->ready);
     put_number(&w, META_GENERATION, agreement.generation_ms);
@@ -250,11 +252,11 @@ void node_replication_meta(struct node_replication *n, uint64_t now_us)
 
 /* --- deltas --------------------------------------------------------------------------------- */
 
+/* The user's news is in the state: what leads here is node_replication_run(), which collects it. */
 static size_t on_produce(void *context, uint64_t now_us, uint8_t *out, size_t max)
 {
     struct node_replication *n = context;
-    node_router_collect(n->router, node_replication_ms(now_us));
-    struct crdt_state *state = node_router_state(n->router);
+    struct crdt_state *state = node_state_crdt(n->state);
     if (!crdt_state_has_news(state))
         return 0;
     struct gossip_member self;
@@ -268,11 +270,11 @@ static int on_apply(void *context, const struct gossip_origin *origin, struct sl
     (void)now_us;
     struct node_replication *n = context;
     struct crdt_origin from = {.router = origin->node, .epoch = origin->epoch, .seq = origin->seq};
-    int err = crdt_state_apply(node_router_state(n->router), &from, delta);
+    int err = crdt_state_apply(node_state_crdt(n->state), &from, delta);
     n->delta_errors += err < 0;
     if (!n->ready && err >= 0)
         node_join_keep(n, &from, delta);
-    node_router_joined(n->router);
+    node_replication_joined(n);
     return err;
 }
 
@@ -288,14 +290,19 @@ static void on_message(void *context, uint64_t peer, struct slice bytes, bool se
 {
     struct node_replication *n = context;
     node_reconcile_message(n, peer, bytes, settled, now_us);
-    node_router_joined(n->router);
+    node_replication_joined(n);
 }
 
-static void on_replica(void *context, unsigned replica, bool present)
+void node_replication_joined(struct node_replication *n)
 {
-    struct node_replication *n = context;
-    if (n->io.replica)
-        n->io.replica(n->io.context, replica, present);
+    if (n->user.joined)
+        n->user.joined(n->user.context);
+}
+
+void node_replication_reports(struct node_replication *n, uint64_t now_us)
+{
+    if (n->user.reports)
+        n->user.reports(n->user.context, node_replication_ms(now_us));
 }
 
 /* --- life ----------------------------------------------------------------------------------- */
@@ -326,7 +333,8 @@ static void admin_set(struct node_replication *n, const char *admin)
 
 int node_replication_create(struct node_replication **out,
                             const struct node_replication_config *config,
-                            const struct gossip_keyring *keyring, struct node_router *router,
+                            const struct gossip_keyring *keyring, struct node_state *state,
+                            const struct node_replication_user *user,
                             const struct node_replication_io *io, uint64_t now_us)
 {
     struct node_replication *n = calloc(1, sizeof *n);
@@ -341,9 +349,10 @@ int node_replication_create(struct node_replication **out,
     if (n->config.reconcile_us == 0)
         n->config.reconcile_us = RECONCILE_US;
     n->io = *io;
-    n->router = router;
+    n->user = *user;
+    n->state = state;
     n->now_us = n->started_us = now_us;
-    n->started_ms = node_router_cluster_ms(router, node_replication_ms(now_us));
+    n->started_ms = node_state_cluster_ms(state, node_replication_ms(now_us));
     n->ready = !config->has_seeds;
     n->kept_all = true;
     n->ready_us = now_us;
@@ -358,9 +367,7 @@ int node_replication_create(struct node_replication **out,
         free(n);
         return err;
     }
-    crdt_state_epoch(node_router_state(router), gossip_epoch(n->gossip));
-    node_router_watch(router, on_replica, n);
-    node_router_names(router, name_of, n);
+    crdt_state_epoch(node_state_crdt(state), gossip_epoch(n->gossip));
     n->joining_told = !n->ready;
     gossip_joining(n->gossip, n->joining_told);
     /* A random phase, so that a cluster that starts at once does not reconcile at once. */
@@ -374,8 +381,6 @@ void node_replication_destroy(struct node_replication *n)
     if (!n)
         return;
     CHECK(n->serving == 0);
-    node_router_watch(n->router, NULL, NULL);
-    node_router_names(n->router, NULL, NULL);
     gossip_destroy(n->gossip);
     for (unsigned i = 0; i < NODE_ASKS_MAX; i++)
         node_ask_free(&n->asks[i]);
@@ -422,7 +427,7 @@ void node_replication_datagram(struct node_replication *n, const struct gossip_a
     n->now_us = now_us;
     /* After a pause what waited is read first: without the time it would seem to be of the future.
      */
-    node_router_clock(n->router, node_replication_ms(now_us));
+    node_state_clock(n->state, node_replication_ms(now_us));
     gossip_datagram(n->gossip, from, bytes, len, now_us);
 }
 
@@ -455,8 +460,9 @@ static void watch(struct node_replication *n, uint64_t now_us)
         n->routers_full.count = g.routers_refused;
         n->routers_full.again_us = now_us + TOLD_US;
     }
-    unsigned replicas = node_router_replica_count(n->router);
-    if (replicas == NODE_REPLICAS_MAX && now_us >= n->replicas_full.again_us) {
+    unsigned replicas = crdt_registry_count(crdt_state_registry(node_state_crdt(n->state)));
+    if (replicas == node_state_config_of(n->state)->replicas_max &&
+        now_us >= n->replicas_full.again_us) {
         node_replication_event(n, NODE_REPLICATION_REPLICAS_FULL, 0, replicas);
         n->replicas_full.again_us = now_us + TOLD_US;
     }
@@ -465,14 +471,15 @@ static void watch(struct node_replication *n, uint64_t now_us)
 void node_replication_run(struct node_replication *n, uint64_t now_us)
 {
     n->now_us = now_us;
-    node_router_collect(n->router, node_replication_ms(now_us));
-    if (crdt_state_has_news(node_router_state(n->router)))
+    if (n->user.collect)
+        n->user.collect(n->user.context, node_replication_ms(now_us));
+    if (crdt_state_has_news(node_state_crdt(n->state)))
         gossip_wake(n->gossip, now_us);
     if (now_us >= gossip_due_us(n->gossip))
         gossip_run(n->gossip, now_us);
     if (now_us >= n->reports_due_us) {
         n->reports_due_us = now_us + REPORTS_US;
-        node_router_reports_take(n->router, node_replication_ms(now_us));
+        node_replication_reports(n, now_us);
     }
     node_call_run(n, now_us);
     node_join_run(n, now_us);

@@ -1,8 +1,10 @@
-/* The seam: what this router decides becomes deltas, what others tell reaches its decisions.
+/* The seam of crdt and gossip: news of the state become deltas for the other routers, and theirs
+ * become part of the state.
  *
- * It owns the gossip, drives the state's deltas, anti-entropy and snapshots, and keeps the router's
- * view of the others up to date (their load, the replicas they know, what they learned). Pure: the
- * shell (node/io/gossip.c) and the simulator (tests/sim) drive it with the same calls.
+ * It owns the gossip, and drives the deltas, anti-entropy and snapshots of the state that it
+ * borrows (node/cluster/state.h). Whoever decides by that state, the router, is its *user*: a table
+ * of callbacks. Pure: the shell (node/io/gossip.c) and the simulator (tests/sim) drive it with the
+ * same calls. node/cluster/README.md follows a delta through it.
  *
  * A node joins like this: the gossip reaches a seed; a live peer is asked for a snapshot (a *call*,
  * over TCP); live deltas are joined meanwhile; with the last chunk the vector of the snapshot's
@@ -13,20 +15,20 @@
  * packets. What differs may just be on its way; only when both had heard the same, or when that has
  * gone on for 3 s, the difference is worked out and repaired.
  *
- * Cluster time (node/route/router.h): each message of anti-entropy tells the sender's. A node that
+ * Cluster time (node/cluster/state.h): each message of anti-entropy tells the sender's. A node that
  * joins takes the time of whom it joins. Later each follows the median of what all tell: slowly
  * where it is off by less than a generation, by a jump forward where it is behind by more. One that
  * is far ahead of the majority, whose observations they refuse therefore, forgets what it observed,
  * goes back and joins anew. Both are told by an event.
  *
- * Times: `now_us` is monotonic, the same clock as the router's now_ms.
+ * Times: `now_us` is monotonic, the same clock as the state's now_ms.
  */
 #ifndef NODE_CLUSTER_REPLICATION_H
 #define NODE_CLUSTER_REPLICATION_H
 
 #include "crdt/state.h"
 #include "gossip/gossip.h"
-#include "node/route/router.h"
+#include "node/cluster/state.h"
 
 enum { NODE_CALLS_MAX = 64 };
 
@@ -34,7 +36,7 @@ enum { NODE_CALLS_MAX = 64 };
 enum node_call_kind {
     NODE_CALL_SNAPSHOT = 1, /* request: generation floor; answer: vector, then chunks */
     NODE_CALL_DIGESTS,      /* answer: node_replication_digests_json() */
-    NODE_CALL_EXPLAIN,      /* request: a packed node_request; answer: its cost table as JSON */
+    NODE_CALL_EXPLAIN,      /* request and answer: what the user's explain() reads and writes */
 };
 
 /* What operators should know; the value in brackets, the detail in words after a colon. */
@@ -66,13 +68,27 @@ struct node_replication_io {
      * Negative error: none was opened. */
     int (*call)(void *context, uint32_t id, const struct gossip_address *to, uint8_t kind,
                 struct slice request);
-    /* The router has a replica that it did not have (or one came back or went): the shell begins or
-     * ends probing it. May be NULL; otherwise it takes the place of node_router_watch(). */
-    void (*replica)(void *context, unsigned replica, bool present);
     /* Something for the log, see the enum. `member` is its name; it and `detail` are empty where
      * there is none. May be NULL. */
     void (*event)(void *context, enum node_replication_event event, struct slice member,
                   int64_t value, struct slice detail);
+};
+
+/* Who decides by the state. All are called out of the calls below; any may be NULL. */
+struct node_replication_user {
+    void *context;
+    /* News will be looked for: puts into the state what has changed here. Often called: cheap when
+     * nothing did. */
+    void (*collect)(void *context, uint64_t now_ms);
+    /* Something was joined, a delta or more: replicas appear and go, lost caches are forgotten.
+     * Often called, too. */
+    void (*joined)(void *context);
+    /* Others' reports may have changed. Not for each delta: every 100 ms. */
+    void (*reports)(void *context, uint64_t now_ms);
+    /* node_state_rewind() was called: the crdt_state is another one. */
+    void (*rewound)(void *context);
+    /* Answers NODE_CALL_EXPLAIN. */
+    int (*explain)(void *context, struct slice request, uint64_t now_ms, struct buf *out);
 };
 
 struct node_replication_config {
@@ -85,9 +101,11 @@ struct node_replication_config {
 
 struct node_replication;
 
+/* `state` is borrowed. */
 int node_replication_create(struct node_replication **out,
                             const struct node_replication_config *config,
-                            const struct gossip_keyring *keyring, struct node_router *router,
+                            const struct gossip_keyring *keyring, struct node_state *state,
+                            const struct node_replication_user *user,
                             const struct node_replication_io *io, uint64_t now_us);
 void node_replication_destroy(struct node_replication *n);
 void node_replication_check(const struct node_replication *n);
@@ -96,10 +114,12 @@ struct gossip *node_replication_gossip(struct node_replication *n);
 bool node_replication_ready(const struct node_replication *n);
 /* The admin port is open there. */
 void node_replication_admin(struct node_replication *n, const char *admin, uint64_t now_us);
+/* A member's name by its id, or NULL. Valid until the next call. */
+const char *node_replication_name(const struct node_replication *n, uint64_t member);
 
 void node_replication_datagram(struct node_replication *n, const struct gossip_address *from,
                                const uint8_t *bytes, size_t len, uint64_t now_us);
-/* After anything happened at the router or the time is due: collects news and flushes. Cheap when
+/* After anything happened at the user or the time is due: collects news and flushes. Cheap when
  * there is none. */
 void node_replication_run(struct node_replication *n, uint64_t now_us);
 uint64_t node_replication_due_us(const struct node_replication *n);
@@ -116,7 +136,7 @@ void node_replication_answered(struct node_replication *n, uint32_t id, int err,
  */
 struct node_serve;
 int node_replication_serve(struct node_replication *n, uint8_t kind, struct slice request,
-                           uint64_t now_ms, struct node_serve **out);
+                           uint64_t now_us, struct node_serve **out);
 int node_replication_serve_next(struct node_replication *n, struct node_serve *s, struct buf *out);
 void node_replication_serve_end(struct node_serve *s);
 
@@ -126,8 +146,6 @@ void node_replication_serve_end(struct node_serve *s);
 int node_replication_ask(struct node_replication *n, uint8_t kind, struct slice request,
                          uint64_t timeout_us, uint64_t now_us,
                          void (*done)(void *context, struct slice json), void *context);
-/* A request packed for NODE_CALL_EXPLAIN. */
-int node_request_pack(const struct node_request *request, struct buf *out);
 
 /* JSON for the admin port: members with vectors and lag; whom node_replication_ask() passes over
  * (name -> state); this node's digests; counters. */

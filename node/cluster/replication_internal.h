@@ -1,14 +1,14 @@
-/* What the files of the seam share: replication.c (life, callbacks of the gossip),
- * replication_join.c (becoming ready), replication_reconcile.c (anti-entropy), replication_clock.c
- * (cluster time), replication_call.c (calls, both sides), replication_json.c. Nobody else includes
- * this. */
+/* What the files of the replication share: replication.c (life, callbacks of the gossip), join.c
+ * (becoming ready), reconcile.c (anti-entropy), clock.c (agreeing on cluster time), call.c (calls,
+ * both sides), json.c and metrics.c. Nobody else includes this. */
 #ifndef NODE_CLUSTER_REPLICATION_INTERNAL_H
 #define NODE_CLUSTER_REPLICATION_INTERNAL_H
 
 #include "base/prng.h"
 #include "base/wire.h"
+#include "crdt/state.h"
+#include "gossip/gossip.h"
 #include "node/cluster/replication.h"
-#include "node/route/share.h"
 
 enum {
     NODE_CLOCKS_MAX = 16,
@@ -113,7 +113,8 @@ struct node_replication {
     struct node_replication_config config;
     char admin[NODE_ADMIN_MAX + 1];
     struct node_replication_io io;
-    struct node_router *router;
+    struct node_replication_user user;
+    struct node_state *state; /* borrowed */
     struct gossip *gossip;
     struct prng prng;
     uint64_t now_us; /* the latest that was told */
@@ -149,7 +150,6 @@ struct node_replication {
     uint32_t call_id;
     struct node_call calls[NODE_CALLS_MAX];
     struct node_ask asks[NODE_ASKS_MAX];
-    uint64_t state_id; /* moves when the router's state is another one */
     uint64_t serving, served;
 
     uint64_t delta_errors, message_errors;
@@ -176,10 +176,14 @@ bool node_peer_lives(const struct node_peer *p);
 /* The metadata as of now. */
 void node_replication_meta(struct node_replication *n, uint64_t now_us);
 int node_meta_read(struct node_peer *p, struct slice meta);
-/* The router has another state: tells it who lives. */
-void node_replication_retell(struct node_replication *n);
+/* The crdt_state is another one: it must know who lives, and the user must know. */
+void node_replication_rewound(struct node_replication *n);
+/* Something was joined. */
+void node_replication_joined(struct node_replication *n);
+/* The reports of others may have changed. */
+void node_replication_reports(struct node_replication *n, uint64_t now_us);
 
-/* replication_join.c */
+/* join.c */
 void node_join_run(struct node_replication *n, uint64_t now_us);
 uint64_t node_join_due(const struct node_replication *n);
 /* A delta was applied before the snapshot is whole. */
@@ -191,7 +195,7 @@ void node_join_answer(struct node_replication *n, struct node_call *call, struct
 void node_join_answered(struct node_replication *n, struct node_call *call, int err,
                         uint64_t now_us);
 
-/* replication_reconcile.c */
+/* reconcile.c */
 void node_reconcile_run(struct node_replication *n, uint64_t now_us);
 void node_reconcile_lost(struct node_replication *n, uint64_t node, uint64_t now_us);
 void node_reconcile_message(struct node_replication *n, uint64_t peer, struct slice bytes,
@@ -200,7 +204,7 @@ void node_reconcile_message(struct node_replication *n, uint64_t peer, struct sl
 void node_reconcile_say(struct node_replication *n, uint64_t peer, enum node_message kind,
                         uint64_t now_us);
 
-/* replication_clock.c */
+/* clock.c */
 void node_clock_told(struct node_replication *n, uint64_t node, uint64_t cluster_ms, uint64_t age_s,
                      uint64_t now_us);
 uint64_t node_clock_age_s(const struct node_replication *n, uint64_t now_us);
@@ -209,7 +213,7 @@ void node_clock_check(struct node_replication *n, uint64_t now_us);
 void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
                       uint64_t now_us);
 
-/* replication_call.c */
+/* call.c */
 struct node_call *node_call_open(struct node_replication *n, enum node_call_use use, uint64_t peer,
                                  uint8_t kind, struct slice request, uint64_t now_us);
 void node_call_run(struct node_replication *n, uint64_t now_us);

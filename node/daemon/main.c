@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/version.h"
+#include "crdt/index.h"
 #include "node/io/config.h"
 #include "node/io/gossip.h"
 #include "node/io/key_file.h"
@@ -48,7 +49,7 @@ static void prepare_memory(const struct node *node)
     enum { HUGE_PAGE = 2 << 20 };
     void *memory;
     uint64_t bytes;
-    node_router_memory(node->router, &memory, &bytes);
+    crdt_index_memory(node_state_index(node->state), &memory, &bytes);
     char *at = memory;
     size_t skip = (size_t)(-(uintptr_t)at & (HUGE_PAGE - 1));
     if (bytes < skip + HUGE_PAGE)
@@ -76,7 +77,7 @@ static int create_node(const struct node_options *options, struct io_gossip *gos
         return EXIT_FAILURE;
     struct timespec wall;
     (void)clock_gettime(CLOCK_REALTIME, &wall);
-    config.wall_ms = (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000;
+    config.state.wall_ms = (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000;
     int err = node_create(out, &config, &io, uv_hrtime() / 1000);
     if (err == 0) {
         prepare_memory(*out);

@@ -161,8 +161,7 @@ static int serve(struct io_call *c, uint8_t kind, struct slice request)
     if (c->serve != NULL || c->ended)
         return ERR_SYNTAX;
     c->gossip->stats.calls_served++;
-    return node_replication_serve(c->gossip->replication, kind, request,
-                                  shell_now_ms(c->gossip->shell), &c->serve);
+    return node_replication_serve(c->gossip->replication, kind, request, io_now_us(), &c->serve);
 }
 
 /* Returns an error, 0, or 1 when the client's answer is whole. */

@@ -29,7 +29,7 @@ static void tick_router(struct shell *shell, uint64_t now)
     shell->router_ticked_ms = now;
     struct timespec wall;
     if (clock_gettime(CLOCK_REALTIME, &wall) == 0)
-        node_router_wall(shell->router,
+        node_state_wall(shell->node->state,
                          (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000, now);
     node_router_tick(shell->router, now);
 }
@@ -354,7 +354,7 @@ int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options 
     shell->node = node;
     shell->router = node->router;
     shell->affinity = node->affinity;
-    shell->secret = node->secret;
+    shell->secret = node_state_config_of(node->state)->secret;
     shell->log = log;
     shell->started_ms = shell_now_ms(shell);
     int err = create_parts(shell);

@@ -6,6 +6,7 @@
 #include "base/checkpoint.h"
 #include "base/err.h"
 #include "base/json_write.h"
+#include "node/cluster/replication.h"
 #include "node/route/router_internal.h"
 
 enum { NAMES_SHOWN_MAX = 16 }; /* models of a replica */
@@ -166,7 +167,7 @@ static void replica_load(struct json_writer *w, const struct node_router *r,
     put_u64(w, "context_tokens", k->load.context_tokens);
     put_double(w, "queue_s", node_load_queue_s(r->bookings, &k->load, rate, now_ms));
     struct crdt_load others;
-    crdt_reports_load_sum(crdt_state_reports(r->state), (unsigned)(k - r->replicas), &others);
+    crdt_reports_load_sum(crdt_state_reports(r->crdt), (unsigned)(k - r->replicas), &others);
     put_u64(w, "requests_of_others", others.requests);
     put_u64(w, "prefill_tokens_of_others", others.prefill_tokens);
     json_object_end(w);
@@ -274,10 +275,9 @@ static bool put_view(void *context, uint64_t router, const struct crdt_load *loa
 {
     (void)learned;
     const struct view *v = context;
-    if (router == v->r->config.self)
+    if (router == v->r->common->self)
         return true;
-    const char *name =
-        v->r->router_name ? v->r->router_name(v->r->router_name_context, router) : NULL;
+    const char *name = v->r->names ? node_replication_name(v->r->names, router) : NULL;
     char id[17];
     (void)snprintf(id, sizeof id, "%016" PRIx64, router);
     json_object_begin(v->w);
@@ -305,7 +305,7 @@ static void replica_routers(struct json_writer *w, const struct node_router *r, 
 {
     static const char *const wishes[] = {
         [CRDT_WISH_NONE] = "none", [CRDT_WISH_ADDED] = "added", [CRDT_WISH_REMOVED] = "removed"};
-    const struct crdt_replica *row = crdt_registry_at(crdt_state_registry(r->state), number);
+    const struct crdt_replica *row = crdt_registry_at(crdt_state_registry(r->crdt), number);
     json_key(w, "configured");
     json_bool(w, r->replicas[number].configured);
     json_key(w, "wish");
@@ -318,7 +318,7 @@ static void replica_routers(struct json_writer *w, const struct node_router *r, 
     json_key(w, "other_routers");
     json_array_begin(w);
     struct view view = {.w = w, .r = r};
-    crdt_reports_each(crdt_state_reports(r->state), number, put_view, &view);
+    crdt_reports_each(crdt_state_reports(r->crdt), number, put_view, &view);
     json_array_end(w);
 }
 

@@ -62,7 +62,7 @@ static double scrape_age_s(const struct context *c, const struct node_replica *k
 static struct crdt_load others(const struct context *c, const struct node_replica *k)
 {
     struct crdt_load sum;
-    crdt_reports_load_sum(crdt_state_reports(c->r->state), (unsigned)(k - c->r->replicas), &sum);
+    crdt_reports_load_sum(crdt_state_reports(c->r->crdt), (unsigned)(k - c->r->replicas), &sum);
     return sum;
 }
 

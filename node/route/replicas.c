@@ -27,7 +27,7 @@ static void forget(struct node_replica *k, uint32_t rkey)
 
 void node_router_registry_take(struct node_router *r)
 {
-    const struct crdt_registry *registry = crdt_state_registry(r->state);
+    const struct crdt_registry *registry = crdt_state_registry(r->crdt);
     uint64_t version = crdt_registry_version(registry);
     unsigned count = crdt_registry_count(registry);
     if (version == r->registry_taken && count == r->replica_count)
@@ -41,7 +41,7 @@ void node_router_registry_take(struct node_router *r)
         if (slot == r->replica_count) {
             struct slice name = slice_of(row->name, row->name_len);
             node_replica_init(k, name, NODE_ENGINE_AUTO,
-                              hash64(&r->config.secret, name.at, name.len), &prior);
+                              hash64(&r->common->secret, name.at, name.len), &prior);
             k->absent = k->told_absent = true;
             k->rkey = k->rkey_scraped = k->rkey_probed = row->rkey;
             r->replica_count++;
@@ -55,7 +55,7 @@ void node_router_registry_take(struct node_router *r)
 
 void node_router_presence_update(struct node_router *r)
 {
-    const struct crdt_registry *registry = crdt_state_registry(r->state);
+    const struct crdt_registry *registry = crdt_state_registry(r->crdt);
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         struct node_replica *k = &r->replicas[slot];
         enum crdt_wish wish = crdt_registry_at(registry, slot)->wish;
@@ -92,7 +92,7 @@ static bool name_fits(struct slice name)
 
 static int slot_of(struct node_router *r, struct slice name)
 {
-    int slot = crdt_state_replica(r->state, name);
+    int slot = crdt_state_replica(r->crdt, name);
     if (slot >= 0)
         node_router_registry_take(r);
     return slot;
@@ -119,7 +119,7 @@ int node_router_replica_add(struct node_router *r, struct slice name, enum node_
 
 int node_router_replica_find(const struct node_router *r, struct slice name)
 {
-    return name_fits(name) ? crdt_registry_by_name(crdt_state_registry(r->state), name) : -1;
+    return name_fits(name) ? crdt_registry_by_name(crdt_state_registry(r->crdt), name) : -1;
 }
 
 int node_router_replica_wish(struct node_router *r, struct slice name, enum node_replica_wish wish,
@@ -140,13 +140,12 @@ int node_router_replica_wish(struct node_router *r, struct slice name, enum node
         slot = slot_of(r, name);
     if (slot < 0)
         return slot;
-    const struct crdt_replica *row =
-        crdt_registry_at(crdt_state_registry(r->state), (unsigned)slot);
+    const struct crdt_replica *row = crdt_registry_at(crdt_state_registry(r->crdt), (unsigned)slot);
     if (row->wish == wishes[wish])
         return ERR_EXISTS;
     /* Whoever adds a replica wants it used. */
     bool draining = wish == NODE_REPLICA_ADD ? false : row->draining;
-    int err = crdt_state_wish(r->state, (unsigned)slot, wishes[wish], draining);
+    int err = crdt_state_wish(r->crdt, (unsigned)slot, wishes[wish], draining);
     if (err < 0)
         return err;
     if (is_new)
@@ -164,9 +163,9 @@ bool node_router_replica_present(const struct node_router *r, unsigned replica)
 void node_router_replica_drain(struct node_router *r, unsigned replica, bool draining)
 {
     struct node_replica *k = node_router_replica_at(r, replica);
-    const struct crdt_replica *row = crdt_registry_at(crdt_state_registry(r->state), replica);
+    const struct crdt_replica *row = crdt_registry_at(crdt_state_registry(r->crdt), replica);
     if (row->draining != draining)
-        CHECK(crdt_state_wish(r->state, replica, row->wish, draining) >= 0);
+        CHECK(crdt_state_wish(r->crdt, replica, row->wish, draining) >= 0);
     k->draining = draining;
     node_router_registry_take(r);
 }
@@ -259,8 +258,8 @@ void node_router_model_denied(struct node_router *r, unsigned replica, struct sl
 static void raise_incarnation(struct node_router *r, unsigned replica, uint64_t started_ms)
 {
     struct node_replica *k = &r->replicas[replica];
-    (void)crdt_state_restarted(r->state, replica, started_ms);
-    forget(k, crdt_registry_at(crdt_state_registry(r->state), replica)->rkey);
+    (void)crdt_state_restarted(r->crdt, replica, started_ms);
+    forget(k, crdt_registry_at(crdt_state_registry(r->crdt), replica)->rkey);
 }
 
 /* The start time of a process, if the engine tells it. Routers that notice a restart at their own
@@ -282,7 +281,7 @@ void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool r
         node_router_touch(r, replica);
     /* If the incarnation has risen since the last good probe, another router has noticed already.
      * Among routers an engine that tells its start time is asked for it when it is back. */
-    bool told_later = r->config.replicated && started_ms(k) > 0;
+    bool told_later = r->common->replicated && started_ms(k) > 0;
     if (gone && k->rkey_probed == k->rkey && !told_later)
         raise_incarnation(r, replica, 0);
     if (ok || gone)
@@ -306,8 +305,8 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
     node_router_others_take(r, replica);
     bool lost = node_replica_scraped(k, s, (double)r->config.cache_tokens, now_ms);
     bool noticed = k->rkey_scraped != k->rkey; /* by another router, since the last scrape */
-    uint64_t started = r->config.replicated ? started_ms(k) : 0;
-    uint64_t known = crdt_registry_at(crdt_state_registry(r->state), replica)->incarnation.started;
+    uint64_t started = r->common->replicated ? started_ms(k) : 0;
+    uint64_t known = crdt_registry_at(crdt_state_registry(r->crdt), replica)->incarnation.started;
     if (started > known + started_grain_ms)
         raise_incarnation(r, replica, started);
     else if (lost && !noticed)

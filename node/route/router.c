@@ -17,7 +17,8 @@ enum {
 /* Believed until answers tell. */
 static const double output_tokens_believed = 256;
 
-int node_router_create(struct node_router **out, const struct node_router_config *config)
+int node_router_create(struct node_router **out, const struct node_router_config *config,
+                       struct node_state *state)
 {
     const struct node_policy *policy = node_policy_find(config->policy);
     if (!policy)
@@ -28,36 +29,25 @@ int node_router_create(struct node_router **out, const struct node_router_config
     r->config = *config;
     r->config.policy = policy->name;
     r->policy = policy;
+    r->state = state;
+    r->common = node_state_config_of(state);
+    CHECK(r->common->replicas_max == NODE_REPLICAS_MAX);
+    node_router_state_take(r);
     prng_seed(&r->prng, config->seed);
-    node_decay_fill(&r->decay, config->generation_ms, config->reuse_horizon_ms);
-    uint32_t ttl = (config->ttl_ms + config->generation_ms - 1) / config->generation_ms;
-    r->state_config = (struct crdt_state_config){
-        .index = {.bytes_max = config->index_bytes,
-                  .replicas_max = NODE_REPLICAS_MAX,
-                  .ttl_generations = ttl < 1              ? 1
-                                     : ttl > CRDT_TTL_MAX ? CRDT_TTL_MAX
-                                                          : ttl,
-                  .generation = (uint32_t)(config->wall_ms / config->generation_ms),
-                  .replicated = config->replicated},
-        .self = config->self,
-    };
-    r->cluster_off_ms = (int64_t)(config->wall_ms - config->now_ms);
+    node_decay_fill(&r->decay, r->common->generation_ms, config->reuse_horizon_ms);
     r->replicas = calloc(NODE_REPLICAS_MAX, sizeof *r->replicas);
     int err = r->replicas ? ERR_OK : ERR_NOMEM;
     if (err == ERR_OK)
-        err = node_models_create(&r->models, &config->secret, config->bytes_per_token,
+        err = node_models_create(&r->models, &r->common->secret, config->bytes_per_token,
                                  output_tokens_believed);
     if (err == ERR_OK)
         err = node_bookings_create(&r->bookings);
     if (err == ERR_OK)
-        err = node_answered_create(&r->answered, &config->secret);
-    if (err == ERR_OK)
-        err = crdt_state_create(&r->state, &r->state_config);
+        err = node_answered_create(&r->answered, &r->common->secret);
     if (err != ERR_OK) {
         node_router_destroy(r);
         return err;
     }
-    r->index = crdt_state_index(r->state);
     *out = r;
     return ERR_OK;
 }
@@ -66,18 +56,11 @@ void node_router_destroy(struct node_router *r)
 {
     if (!r)
         return;
-    if (r->state)
-        crdt_state_destroy(r->state);
     node_bookings_destroy(r->bookings);
     node_answered_destroy(r->answered);
     node_models_destroy(r->models);
     free(r->replicas);
     free(r);
-}
-
-void node_router_memory(const struct node_router *r, void **at, uint64_t *bytes)
-{
-    crdt_index_memory(r->index, at, bytes);
 }
 
 void node_router_check(const struct node_router *r)
@@ -87,7 +70,8 @@ void node_router_check(const struct node_router *r)
         loads[k] = &r->replicas[k].load;
     node_bookings_check(r->bookings, loads, r->replica_count);
     node_models_check(r->models);
-    crdt_state_check(r->state);
+    node_state_check(r->state);
+    CHECK(r->crdt == node_state_crdt(r->state) && r->index == node_state_index(r->state));
 }
 
 /* --- models --------------------------------------------------------------------------------- */
@@ -162,26 +146,15 @@ bool node_router_ready(const struct node_router *r)
     return false;
 }
 
-/* --- time ----------------------------------------------------------------------------------- */
-
-uint64_t node_router_cluster_ms(const struct node_router *r, uint64_t now_ms)
-{
-    return now_ms + (uint64_t)r->cluster_off_ms;
-}
-
-void node_router_wall(struct node_router *r, uint64_t wall_ms, uint64_t now_ms)
-{
-    r->wall_off_ms = (int64_t)(wall_ms - now_ms);
-}
-
 /* --- one decision --------------------------------------------------------------------------- */
 
 void node_router_clock(struct node_router *r, uint64_t now_ms)
 {
-    uint32_t generation = (uint32_t)(node_router_cluster_ms(r, now_ms) / r->config.generation_ms);
-    if (generation <= crdt_index_now(r->index))
+    node_state_clock(r->state, now_ms);
+    uint32_t generation = crdt_index_now(r->index);
+    if (generation == r->generation)
         return;
-    crdt_index_advance(r->index, generation);
+    r->generation = generation;
     for (unsigned k = 0; k < r->replica_count; k++)
         r->replicas[k].belief.stale = true;
 }
@@ -391,7 +364,7 @@ struct node_policy_input node_router_policy_input(struct node_router *r,
 {
     uint64_t session = 0;
     if (request->session.len > 0)
-        session = hash64(&r->config.secret, request->session.at, request->session.len) | 1;
+        session = hash64(&r->common->secret, request->session.at, request->session.len) | 1;
     return (struct node_policy_input){
         .candidates = r->candidates,
         .count = r->candidate_count,
@@ -482,7 +455,7 @@ int node_router_choose(struct node_router *r, const struct node_request *request
         out->cost_s = c->cost.total_s;
     if (request->chain && request->chain->length > 0) {
         /* Without room the index knows less, which it counts itself; the request goes on. */
-        (void)crdt_state_observe(r->state, request->chain, c->replica);
+        (void)crdt_state_observe(r->crdt, request->chain, c->replica);
         r->replicas[c->replica].belief.stale = true;
     }
     return ERR_OK;

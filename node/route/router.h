@@ -1,8 +1,8 @@
 /* The brain of one node: which replica should serve this request?
  *
- * It owns the replica table, the prefix index, the bookings and the policies, and it is pure: time
- * and randomness come in as arguments or from the seed of its configuration. The shell (node/io)
- * drives it:
+ * It owns the replica table, the bookings, what was learned and the policies. It is pure: time and
+ * randomness come in as arguments or from the seed of its configuration. The shell (node/io) drives
+ * it:
  *
  *   node_router_choose()        the request is whole: pick a replica, book the work there
  *   node_router_first_byte()    the replica's answer has begun: prefill is over
@@ -23,15 +23,11 @@
  *
  * Times are milliseconds of a monotonic clock, as double where policies do arithmetic in seconds.
  *
- * What several routers agree on is in its struct crdt_state (crdt/state.h);
- * node/cluster/replication.h carries that to the others and back. A replica's index here is its
- * slot there. The replicas in use are those that this router or another live one is configured
- * with, and those added at run time, without those removed at run time. One that went keeps its
- * index, so that it can come back.
- *
- * Generations are slices of *cluster time*: the wall clock as it was at the start, carried on by
- * the monotonic clock, so a wall clock that jumps moves nothing. Routers that differ agree by
- * node/cluster/replication.h.
+ * What all routers share is in the struct node_state that it borrows (node/cluster/state.h): the
+ * prefix index, the registry of replicas, the reports. node/route/share.h is the router's side of
+ * that. A replica's index here is its slot there. The replicas in use are those that this router or
+ * another live one is configured with, and those added at run time, without those removed at run
+ * time. One that went keeps its index, so that it can come back.
  */
 #ifndef NODE_ROUTE_ROUTER_H
 #define NODE_ROUTE_ROUTER_H
@@ -41,20 +37,15 @@
 
 #include "base/buf.h"
 #include "base/chain.h"
-#include "base/hash.h"
 #include "base/slice.h"
+#include "node/cluster/state.h"
 #include "node/replica/scrape.h"
 #include "node/replica/terms.h"
 
 /* Knobs with their defaults in node/settings/table.c and their meaning in docs/routing.md. */
 struct node_router_config {
     const char *policy;          /* a name of node_policy_names() */
-    struct hash_secret secret;   /* keys hashing of session keys and prompts */
     uint64_t seed;               /* for drawing among near-equal choices */
-    uint64_t index_bytes;        /* memory for the prefix index */
-    uint32_t generation_ms;      /* time slice of last use */
-    uint32_t ttl_ms;             /* an observation older than this is forgotten; at most
-                                    CRDT_TTL_MAX generations, more is cut to that */
     double displaced_weight;     /* W */
     double decode_weight;        /* V */
     uint32_t reuse_horizon_ms;   /* R */
@@ -66,10 +57,6 @@ struct node_router_config {
     double load_bound;           /* prefix_hash: a replica takes at most this times the mean load */
     uint32_t probe_failures_max; /* failed probes in a row until a replica is down; 0: 3 */
     bool probes_have_key;        /* probes carry an API key: said to operators, nothing else */
-    bool replicated;             /* there are other routers: what is news is queued for them */
-    uint64_t self;               /* this router: gossip_node_id() of its name */
-    uint64_t wall_ms, now_ms; /* wall clock and monotonic clock at the same moment, now; 0, 0: the
-                                 monotonic clock will do (a router alone) */
 };
 
 /* What a policy may know of a request. Slices are borrowed for the call. */
@@ -96,13 +83,13 @@ struct node_decision {
 
 struct node_router;
 
-/* ERR_NOMEM; ERR_NOT_FOUND for an unknown policy; ERR_RANGE or ERR_LIMIT for index settings that
- * crdt/index.h refuses. */
-int node_router_create(struct node_router **out, const struct node_router_config *config);
+/* `state` is borrowed, made for NODE_REPLICAS_MAX replicas. ERR_NOMEM; ERR_NOT_FOUND for an unknown
+ * policy. */
+int node_router_create(struct node_router **out, const struct node_router_config *config,
+                       struct node_state *state);
 void node_router_destroy(struct node_router *r);
+/* Of the state too, which it relies on. */
 void node_router_check(const struct node_router *r);
-/* Memory of the index, see crdt_index_memory(). */
-void node_router_memory(const struct node_router *r, void **at, uint64_t *bytes);
 
 /* NULL-terminated. */
 const char *const *node_policy_names(void);
@@ -226,13 +213,6 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
 void node_router_bind(struct node_router *r, struct slice id, unsigned replica);
 /* The replica that made it, by what any router told, or -1. */
 int node_router_bound(const struct node_router *r, struct slice id);
-
-/* --- time ----------------------------------------------------------------------------------- */
-
-/* Cluster time in milliseconds since 1970, more or less (see above). */
-uint64_t node_router_cluster_ms(const struct node_router *r, uint64_t now_ms);
-/* What the wall clock says now, for showing how far off it is. Moves nothing. */
-void node_router_wall(struct node_router *r, uint64_t wall_ms, uint64_t now_ms);
 
 /* --- seeing why ----------------------------------------------------------------------------- */
 

@@ -1,10 +1,11 @@
-/* What the files of the router share: router.c (decisions), router_replicas.c (the table),
- * router_share.c (to and from other routers), router_learn.c (what answers teach),
- * router_explain.c and router_metrics.c (what it believes). Nobody else includes this. */
+/* What the files of the router share: router.c (decisions), replicas.c (the table), share.c (to and
+ * from other routers), learning.c (what answers teach), explain.c and metrics.c (what it believes).
+ * Nobody else includes this. */
 #ifndef NODE_ROUTE_ROUTER_INTERNAL_H
 #define NODE_ROUTE_ROUTER_INTERNAL_H
 
 #include "crdt/state.h"
+#include "node/cluster/state.h"
 #include "node/replica/answered.h"
 #include "node/replica/booking.h"
 #include "node/replica/fleet.h"
@@ -19,11 +20,11 @@ struct node_router {
     const struct node_policy *policy;
     struct prng prng;
     uint64_t turn;
-    struct crdt_state_config state_config;
-    struct crdt_state *state;
-    struct crdt_index *index; /* of the state */
-    int64_t cluster_off_ms;   /* cluster time - monotonic time */
-    int64_t wall_off_ms;      /* wall clock - monotonic time; 0: not told */
+    struct node_state *state;               /* borrowed, */
+    const struct node_state_config *common; /* with its settings, */
+    struct crdt_state *crdt;                /* and its parts, until it is rewound */
+    struct crdt_index *index;
+    uint32_t generation; /* of the index, when the beliefs were last seen to depend on it */
     struct node_models *models;
     struct node_bookings *bookings;
     struct node_answered *answered;
@@ -33,8 +34,7 @@ struct node_router {
 
     void (*watch)(void *context, unsigned replica, bool present);
     void *watch_context;
-    const char *(*router_name)(void *context, uint64_t router);
-    void *router_name_context;
+    const struct node_replication *names; /* of routers, for showing; NULL: none are known */
     /* Versions (crdt/registry.h, crdt/reports.h) that were taken in. */
     uint64_t registry_taken, reports_taken, loads_taken;
     uint64_t learned_ms;             /* when what was learned was told last */
@@ -63,7 +63,10 @@ struct node_size {
     double block_tokens; /* of this prompt */
 };
 
-/* --- between routers (router_share.c, router_replicas.c) --- */
+/* Moves the index to the present generation; what depends on it is counted again. */
+void node_router_clock(struct node_router *r, uint64_t now_ms);
+
+/* --- between routers (share.c, replicas.c) --- */
 
 /* Something of the replica changed that the others may want to know. */
 static inline void node_router_touch(struct node_router *r, unsigned replica)
@@ -77,6 +80,8 @@ void node_router_load_take(struct node_router *r, unsigned replica, uint64_t now
 void node_router_loads_take(struct node_router *r, uint64_t now_ms);
 /* What the others report of its cache, which counts for what is believed here too. */
 void node_router_others_take(struct node_router *r, unsigned replica);
+/* Its state is another one. */
+void node_router_state_take(struct node_router *r);
 /* The replica table follows the registry. */
 void node_router_registry_take(struct node_router *r);
 /* Which replicas are in use; calls the watcher where that changed. */

@@ -4,34 +4,15 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "node/route/request.h"
 #include "node/route/router_internal.h"
 
 /* What was learned is told again when it has changed by more than this share. */
 static const double learned_grain = 0.02;
 
-struct crdt_state *node_router_state(struct node_router *r)
+void node_router_names(struct node_router *r, const struct node_replication *names)
 {
-    return r->state;
-}
-
-uint32_t node_router_generation_ms(const struct node_router *r)
-{
-    return r->config.generation_ms;
-}
-
-struct node_agreement node_router_agreement(const struct node_router *r)
-{
-    static const char name[] = "the name of a secret";
-    return (struct node_agreement){.generation_ms = r->config.generation_ms,
-                                   .ttl_ms = r->config.ttl_ms,
-                                   .hash = hash64(&r->config.secret, name, sizeof name)};
-}
-
-void node_router_names(struct node_router *r, const char *(*name)(void *context, uint64_t router),
-                       void *context)
-{
-    r->router_name = name;
-    r->router_name_context = context;
+    r->names = names;
 }
 
 /* --- telling -------------------------------------------------------------------------------- */
@@ -62,8 +43,8 @@ static void tell_replica(struct node_router *r, unsigned slot)
         .engine = (uint8_t)k->engine,
         .asleep = k->asleep,
     };
-    crdt_state_load(r->state, slot, &load);
-    crdt_state_sight(r->state, slot, &sight);
+    crdt_state_load(r->crdt, slot, &load);
+    crdt_state_sight(r->crdt, slot, &sight);
 }
 
 static uint32_t to_u32(double x)
@@ -135,7 +116,7 @@ static void tell_learned(struct node_router *r, uint64_t now_ms)
         if (!learned_moved(&k->reported, &learned))
             continue;
         k->reported = learned;
-        crdt_state_learned(r->state, slot, &learned);
+        crdt_state_learned(r->crdt, slot, &learned);
     }
 }
 
@@ -154,8 +135,9 @@ static void lines_advance(struct node_router *r, uint64_t now_ms)
     }
 }
 
-void node_router_collect(struct node_router *r, uint64_t now_ms)
+static void on_collect(void *context, uint64_t now_ms)
 {
+    struct node_router *r = context;
     lines_advance(r, now_ms);
     for (unsigned word = 0; word < NODE_REPLICA_WORDS; word++) {
         uint64_t bits = r->touched.words[word];
@@ -168,8 +150,9 @@ void node_router_collect(struct node_router *r, uint64_t now_ms)
 
 /* --- taking in ------------------------------------------------------------------------------ */
 
-void node_router_joined(struct node_router *r)
+static void on_joined(void *context)
 {
+    struct node_router *r = context;
     unsigned count = r->replica_count;
     uint64_t version = r->registry_taken;
     node_router_registry_take(r);
@@ -179,9 +162,9 @@ void node_router_joined(struct node_router *r)
 
 void node_router_load_take(struct node_router *r, unsigned replica, uint64_t now_ms)
 {
-    if (!r->config.replicated)
+    if (!r->common->replicated)
         return;
-    const struct crdt_reports *reports = crdt_state_reports(r->state);
+    const struct crdt_reports *reports = crdt_state_reports(r->crdt);
     struct crdt_load sum;
     crdt_reports_load_sum(reports, replica, &sum);
     struct node_remote_load remote = {
@@ -196,9 +179,9 @@ void node_router_load_take(struct node_router *r, unsigned replica, uint64_t now
 
 void node_router_loads_take(struct node_router *r, uint64_t now_ms)
 {
-    if (!r->config.replicated)
+    if (!r->common->replicated)
         return;
-    const struct crdt_reports *reports = crdt_state_reports(r->state);
+    const struct crdt_reports *reports = crdt_state_reports(r->crdt);
     uint64_t version = crdt_reports_load_version(reports);
     if (version == r->loads_taken)
         return;
@@ -223,7 +206,7 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
 {
     (void)load;
     struct heard *h = context;
-    if (router == h->r->config.self)
+    if (router == h->r->common->self)
         return true;
     if (sight) {
         h->named = h->named || sight->configured;
@@ -272,7 +255,7 @@ static void believe(struct node_replica *k, const struct heard *h, uint64_t now_
 
 void node_router_others_take(struct node_router *r, unsigned replica)
 {
-    const struct crdt_reports *reports = crdt_state_reports(r->state);
+    const struct crdt_reports *reports = crdt_state_reports(r->crdt);
     struct node_others others = {0};
     for (unsigned i = 0; i < crdt_reports_routers(reports); i++) {
         struct crdt_report row;
@@ -290,9 +273,10 @@ void node_router_others_take(struct node_router *r, unsigned replica)
     node_replica_others(&r->replicas[replica], &others);
 }
 
-void node_router_reports_take(struct node_router *r, uint64_t now_ms)
+static void on_reports(void *context, uint64_t now_ms)
 {
-    const struct crdt_reports *reports = crdt_state_reports(r->state);
+    struct node_router *r = context;
+    const struct crdt_reports *reports = crdt_state_reports(r->crdt);
     uint64_t version = crdt_reports_version(reports);
     if (version == r->reports_taken)
         return;
@@ -320,109 +304,36 @@ void node_router_reports_take(struct node_router *r, uint64_t now_ms)
 
 static uint64_t bind_key(const struct node_router *r, struct slice id)
 {
-    return hash64(&r->config.secret, id.at, id.len);
+    return hash64(&r->common->secret, id.at, id.len);
 }
 
 void node_router_bind(struct node_router *r, struct slice id, unsigned replica)
 {
     CHECK(replica < r->replica_count);
     /* Without room for it the other routers ask the replicas in turn. */
-    (void)crdt_state_bind(r->state, bind_key(r, id), replica);
+    (void)crdt_state_bind(r->crdt, bind_key(r, id), replica);
 }
 
 int node_router_bound(const struct node_router *r, struct slice id)
 {
-    int slot = crdt_state_bound(r->state, bind_key(r, id));
+    int slot = crdt_state_bound(r->crdt, bind_key(r, id));
     return slot >= 0 && (unsigned)slot < r->replica_count && !r->replicas[slot].absent ? slot : -1;
 }
 
-/* --- cluster time --------------------------------------------------------------------------- */
+/* --- going back ----------------------------------------------------------------------------- */
 
-int64_t node_router_clock_off_ms(const struct node_router *r)
+void node_router_state_take(struct node_router *r)
 {
-    return r->wall_off_ms != 0 ? r->cluster_off_ms - r->wall_off_ms : 0;
+    r->crdt = node_state_crdt(r->state);
+    r->index = node_state_index(r->state);
+    r->generation = crdt_index_now(r->index);
 }
 
-void node_router_cluster_move(struct node_router *r, int64_t by_ms, uint64_t now_ms)
+/* All of the state is taken in, and all of this router reported, as if for the first time. */
+static void on_rewound(void *context)
 {
-    r->cluster_off_ms += by_ms;
-    node_router_clock(r, now_ms);
-}
-
-/* Own reports as they were told last, so that what has changed since is seen as a change. */
-struct told {
-    uint64_t self;
-    unsigned slot;
-    struct crdt_state *to;
-};
-
-static bool tell_again(void *context, uint64_t router, const struct crdt_load *load,
-                       const struct crdt_sight *sight, const struct crdt_learned *learned)
-{
-    const struct told *t = context;
-    if (router != t->self)
-        return true;
-    if (load) {
-        /* A gauge that fell to zero is a row that the others have, but zero alone makes no row. */
-        struct crdt_load busy = *load;
-        busy.requests++;
-        crdt_state_load(t->to, t->slot, &busy);
-        crdt_state_load(t->to, t->slot, load);
-    }
-    if (sight)
-        crdt_state_sight(t->to, t->slot, sight);
-    if (learned)
-        crdt_state_learned(t->to, t->slot, learned);
-    return false;
-}
-
-/* All but the observations: a snapshot from a generation that nothing has. */
-static int copy_without_index(uint64_t self, const struct crdt_state *from, struct crdt_state *to)
-{
-    const struct crdt_registry *registry = crdt_state_registry(from);
-    for (unsigned slot = 0; slot < crdt_registry_count(registry); slot++) {
-        const struct crdt_replica *row = crdt_registry_at(registry, slot);
-        int made = crdt_state_replica(to, slice_of(row->name, row->name_len));
-        if (made != (int)slot)
-            return made < 0 ? made : ERR_FULL;
-    }
-    for (unsigned slot = 0; slot < crdt_registry_count(registry); slot++) {
-        struct told t = {.self = self, .slot = slot, .to = to};
-        crdt_reports_each(crdt_state_reports(from), slot, tell_again, &t);
-    }
-    struct crdt_snapshot cursor;
-    crdt_snapshot_begin(&cursor, UINT32_MAX);
-    struct buf chunk = {0};
-    int more;
-    do {
-        buf_clear(&chunk);
-        more = crdt_snapshot_next(from, &cursor, &chunk);
-        int err = more > 0 ? crdt_snapshot_apply(to, buf_slice(&chunk)) : ERR_OK;
-        if (err < 0)
-            more = err;
-    } while (more > 0);
-    buf_free(&chunk);
-    return more;
-}
-
-int node_router_rewind(struct node_router *r, int64_t by_ms, uint64_t now_ms)
-{
-    struct crdt_state_config config = r->state_config;
-    config.index.generation =
-        (uint32_t)((now_ms + (uint64_t)(r->cluster_off_ms - by_ms)) / r->config.generation_ms);
-    struct crdt_state *state;
-    int err = crdt_state_create(&state, &config);
-    if (err != ERR_OK)
-        return err;
-    err = copy_without_index(r->config.self, r->state, state);
-    if (err != ERR_OK) {
-        crdt_state_destroy(state);
-        return err;
-    }
-    crdt_state_destroy(r->state);
-    r->state = state;
-    r->index = crdt_state_index(state);
-    r->cluster_off_ms -= by_ms;
+    struct node_router *r = context;
+    node_router_state_take(r);
     r->registry_taken = r->reports_taken = r->loads_taken = UINT64_MAX;
     r->learned_ms = 0;
     node_router_registry_take(r);
@@ -431,5 +342,25 @@ int node_router_rewind(struct node_router *r, int64_t by_ms, uint64_t now_ms)
         r->replicas[slot].reported = (struct crdt_learned){0};
         node_router_touch(r, slot);
     }
-    return ERR_OK;
+}
+
+/* --- explaining to another router ----------------------------------------------------------- */
+
+static int on_explain(void *context, struct slice request, uint64_t now_ms, struct buf *out)
+{
+    struct node_request_copy copy;
+    int err = node_request_unpack(&copy, request);
+    return err == ERR_OK ? node_router_explain(context, &copy.request, now_ms, out) : err;
+}
+
+struct node_replication_user node_router_replication_user(struct node_router *r)
+{
+    return (struct node_replication_user){
+        .context = r,
+        .collect = on_collect,
+        .joined = on_joined,
+        .reports = on_reports,
+        .rewound = on_rewound,
+        .explain = on_explain,
+    };
 }

@@ -26,7 +26,7 @@ static struct node_router *make(unsigned replicas, const char *policy, uint64_t 
 {
     struct node_config config = alone_config();
     config.router.policy = policy;
-    config.router.index_bytes = 256 << 20; /* far beyond the caches of the processor */
+    config.state.index_bytes = 256 << 20; /* far beyond the caches of the processor */
     struct node_router *r = alone_router(&config);
     for (unsigned k = 0; k < replicas; k++) {
         char name[32];

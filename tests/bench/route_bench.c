@@ -465,7 +465,7 @@ static struct linked *routers_make(const char *policy)
     struct node_router_config *c = &config.node.router;
     c->policy = policy;
     c->seed = (uint64_t)set.seed;
-    c->generation_ms = (uint32_t)(set.generation_s * 1000);
+    config.node.state.generation_ms = (uint32_t)(set.generation_s * 1000);
     c->displaced_weight = set.displaced_weight;
     c->decode_weight = set.decode_weight;
     c->reuse_horizon_ms = (uint32_t)(set.horizon_s * 1000);

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "node/cluster/replication_internal.h"
-#include "node/cluster/request.h"
+#include "node/route/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -116,16 +116,16 @@ void cluster_start(struct cluster *c, unsigned number)
     struct node_config config;
     CHECK(node_config_default(&config) == ERR_OK);
     config.router.seed = number + 1;
-    config.router.index_bytes = 16 << 20; /* quick to make and to check */
+    config.state.index_bytes = 16 << 20; /* quick to make and to check */
     if (n->generation_ms != 0)
-        config.router.generation_ms = n->generation_ms;
+        config.state.generation_ms = n->generation_ms;
     config.replication.gossip.name = n->name;
     config.replication.gossip.address = address_of(number);
     config.replication.gossip.routers_max = c->routers_max;
     config.replication.has_seeds = number > 0 || c->has_no_first;
     config.replication.admin = "127.0.0.1:9000";
     config.keyring = &n->keyring;
-    config.wall_ms = wall_ms(n);
+    config.state.wall_ms = wall_ms(n);
     assert_int_equal(node_create(&n->node, &config, &io, c->now_us), ERR_OK);
     node_router_watch(n->node->router, on_replica, n);
     n->up = true;
@@ -215,7 +215,7 @@ static bool step_call(struct cluster *c, struct cluster_call call, struct node_s
     int err = ERR_OK;
     if (!*serve)
         err = node_replication_serve(server->node->replication, call.kind, buf_slice(&call.request),
-                                     cluster_ms(c), serve);
+                                     c->now_us, serve);
     struct buf chunk = {0};
     int more = err == ERR_OK
                    ? node_replication_serve_next(server->node->replication, *serve, &chunk)
@@ -330,14 +330,14 @@ bool cluster_agrees(struct cluster *c)
     for (unsigned i = 0; i < c->count; i++) {
         if (!c->nodes[i].up)
             continue;
-        struct crdt_index *x = crdt_state_index(node_router_state(c->nodes[i].node->router));
+        struct crdt_index *x = node_state_index(c->nodes[i].node->state);
         floor = crdt_index_floor(x) > floor ? crdt_index_floor(x) : floor;
     }
     for (unsigned i = 0; i < c->count; i++) {
         struct crdt_digest d;
         if (!c->nodes[i].up)
             continue;
-        crdt_state_digest(node_router_state(c->nodes[i].node->router), floor, &d);
+        crdt_state_digest(node_state_crdt(c->nodes[i].node->state), floor, &d);
         if (have && (d.registry != first.registry || d.index != first.index || d.log != first.log ||
                      d.reports != first.reports))
             return false;

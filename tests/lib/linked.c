@@ -99,7 +99,7 @@ static void serve(struct linked *l, const struct flight *f)
     struct node_serve *s = NULL;
     struct buf chunk = {0};
     int err = node_replication_serve(server, f->kind, slice_of((const char *)f->bytes, f->len),
-                                     l->now_us / 1000, &s);
+                                     l->now_us, &s);
     while (err == 0) {
         chunk.len = 0;
         int more = node_replication_serve_next(server, s, &chunk);
@@ -148,7 +148,7 @@ static void router_make(struct linked *l, unsigned number, const struct linked_c
         c.replication.gossip.address = address_of(number);
         c.replication.has_seeds = number > 0;
         c.keyring = &l->keyring;
-        c.wall_ms = WALL_MS;
+        c.state.wall_ms = WALL_MS;
     }
     struct node_replication_io io = {
         .context = r, .send = on_send, .random = on_random, .call = on_call};

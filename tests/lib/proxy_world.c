@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "node/proxy/exchange_internal.h"
-#include "node/route/policy.h"
 
 struct world_host {
     struct host host;
@@ -295,7 +294,7 @@ static void settle(struct proxy_world *w)
     }
     note_bookings(w);
     proxy_check(w->proxy);
-    node_router_check(w->router);
+    node_check(w->node);
 }
 
 struct wire *proxy_world_connect(struct proxy_world *w, enum proxy_port port)
@@ -362,7 +361,7 @@ void proxy_world_wait(struct proxy_world *w, uint64_t ms)
     uint64_t until = w->now_ms + ms;
     while (w->now_ms < until) {
         w->now_ms += until - w->now_ms < PROXY_TICK_MS ? until - w->now_ms : PROXY_TICK_MS;
-        node_router_tick(w->router, w->now_ms);
+        node_router_tick(w->node->router, w->now_ms);
         proxy_tick(w->proxy, w->now_ms);
         settle(w);
     }
@@ -381,6 +380,12 @@ struct wire *proxy_world_find(struct proxy_world *w, struct slice name)
             return &w->wires[i];
     }
     return NULL;
+}
+
+static void on_random(void *context, void *out, size_t len)
+{
+    (void)context;
+    memset(out, 0x5a, len); /* the same in each run */
 }
 
 /* --- life ------------------------------------------------------------------------------------ */
@@ -411,11 +416,12 @@ static void add_replicas(struct proxy_world *w, unsigned count, bool probes)
         char name[NODE_HOST_BYTES + 8];
         (void)snprintf(address.host, sizeof address.host, "10.0.0.%u", i + 1);
         (void)snprintf(name, sizeof name, "%s:8000", address.host);
-        int replica = node_router_replica_add(w->router, slice_of_cstr(name), NODE_ENGINE_VLLM);
+        int replica =
+            node_router_replica_add(w->node->router, slice_of_cstr(name), NODE_ENGINE_VLLM);
         CHECK(replica == (int)i);
         proxy_replica_configured(w->proxy, i, &address, w->now_ms);
         if (!probes)
-            node_router_probed(w->router, i, true, false, w->now_ms);
+            node_router_probed(w->node->router, i, true, false, w->now_ms);
     }
     if (probes)
         CHECK(proxy_start(w->proxy, w->now_ms) == 0);
@@ -428,29 +434,14 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
     w->traced = !config->quiet;
     set_options(w, config->settings);
     log_init(&w->log, on_log, on_clock, w);
-    struct hash_secret secret;
-    hash_secret_from_seed(&secret, config->seed);
-    struct node_router_config router = {
-        .policy = node_policy_names()[w->options.policy],
-        .secret = secret,
-        .seed = config->seed,
-        .index_bytes = 16 << 20,
-        .generation_ms = (uint32_t)w->options.generation_ms,
-        .ttl_ms = (uint32_t)w->options.ttl_ms,
-        .displaced_weight = w->options.displaced_weight,
-        .decode_weight = w->options.decode_weight,
-        .reuse_horizon_ms = (uint32_t)w->options.reuse_horizon_ms,
-        .near_tie = w->options.near_tie,
-        .cache_tokens = w->options.cache_tokens,
-        .prefill_tokens_per_s = w->options.prefill_rate,
-        .decode_step_ms = (double)w->options.decode_step_ms,
-        .bytes_per_token = w->options.bytes_per_token,
-        .load_bound = w->options.load_bound,
-        .now_ms = w->now_ms,
-        .wall_ms = w->now_ms,
-    };
-    CHECK(node_router_create(&w->router, &router) == 0);
-    CHECK(node_affinity_create(&w->affinity, &secret, 64) == 0);
+    struct node_config node;
+    node_config_of(&node, &w->options);
+    node.state.index_bytes = 16 << 20; /* small: a world is made for each story */
+    node.state.now_ms = node.state.wall_ms = w->now_ms;
+    node.router.seed = config->seed;
+    node.stored_responses = 64;
+    struct node_replication_io io = {.context = w, .random = on_random};
+    CHECK(node_create(&w->node, &node, &io, w->now_ms * 1000) == 0);
     w->net = (struct net){.context = w,
                           .open_host = do_open_host,
                           .resolve = do_resolve,
@@ -462,11 +453,11 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
                           .finish = do_finish,
                           .close = do_close};
     struct proxy_config proxy = {.options = &w->options,
-                                 .router = w->router,
-                                 .affinity = w->affinity,
+                                 .router = w->node->router,
+                                 .affinity = w->node->affinity,
                                  .log = &w->log,
                                  .net = &w->net,
-                                 .secret = secret,
+                                 .secret = node_state_config_of(w->node->state)->secret,
                                  .random = {1, 2, 3},
                                  .admin = on_admin};
     CHECK(proxy_create(&w->proxy, &proxy, w->now_ms) == 0);
@@ -487,8 +478,7 @@ void proxy_world_close(struct proxy_world *w)
         buf_free(&w->wires[i].out);
     }
     proxy_destroy(w->proxy);
-    node_affinity_destroy(w->affinity);
-    node_router_destroy(w->router);
+    node_destroy(w->node);
     node_options_free(&w->options);
     buf_free(&w->trace);
 }

@@ -9,6 +9,7 @@
 #define TESTS_LIB_PROXY_WORLD_H
 
 #include "base/buf.h"
+#include "node/node.h"
 #include "node/proxy/proxy.h"
 
 enum { WORLD_REPLICAS_MAX = 8, WORLD_WIRES_MAX = 256, WORLD_NOW_MS = 1000000 };
@@ -45,8 +46,7 @@ struct proxy_world_config {
 
 struct proxy_world {
     struct proxy *proxy;
-    struct node_router *router;
-    struct node_affinity *affinity;
+    struct node *node;
     struct node_options options;
     struct node_log log;
     struct net net;

@@ -16,7 +16,7 @@ MAY = {
     "http": ["base"],
 }
 # The rooms of node/, each may include those above it in this list, and TOP.
-ROOMS = ["replica", "route", "cluster", "settings", "proxy", "admin"]
+ROOMS = ["cluster", "replica", "route", "settings", "proxy", "admin"]
 SHELL = ["io"]
 ENDS = ["daemon", "gvctl"]
 for n, room in enumerate(ROOMS):

@@ -37,7 +37,7 @@ struct gossip *sim_node_gossip(const struct sim_node *n)
 
 struct crdt_state *sim_node_state(const struct sim_node *n)
 {
-    return node_router_state(n->node->router);
+    return node_state_crdt(n->node->state);
 }
 
 /* --- what the node asks of its shell -------------------------------------------------------- */
@@ -143,7 +143,7 @@ static void tick(void *context, struct sim_event *e)
     if (w->closing || !n->up || n->life != e->a)
         return;
     if (n->paused_until_us == 0) {
-        node_router_wall(n->node->router, sim_node_wall_ms(w, n), sim_node_mono_us(w, n) / 1000);
+        node_state_wall(n->node->state, sim_node_wall_ms(w, n), sim_node_mono_us(w, n) / 1000);
         node_router_tick(n->node->router, sim_node_mono_us(w, n) / 1000);
         seeds_resolve(w, n);
         sim_node_touch(w, n);
@@ -180,9 +180,9 @@ static void node_open(struct sim_world *w, struct sim_node *n, uint64_t seed)
     if (node_config_default(&config) != ERR_OK)
         sim_broken(w, "setup", "no memory");
     config.router.seed = seed;
-    config.router.index_bytes = c->index_bytes;
-    config.router.generation_ms = c->generation_ms;
-    config.router.ttl_ms = c->ttl_ms;
+    config.state.index_bytes = c->index_bytes;
+    config.state.generation_ms = c->generation_ms;
+    config.state.ttl_ms = c->ttl_ms;
     config.replication.gossip.name = n->name;
     if (says)
         config.replication.gossip.address = n->address;
@@ -193,7 +193,7 @@ static void node_open(struct sim_world *w, struct sim_node *n, uint64_t seed)
     config.replication.has_seeds = true;
     config.replication.reconcile_us = c->reconcile_us;
     config.keyring = &w->keyring;
-    config.wall_ms = sim_node_wall_ms(w, n);
+    config.state.wall_ms = sim_node_wall_ms(w, n);
     shells[n->number] = (struct shell){w, n};
     struct node_replication_io io = {
         .context = &shells[n->number],

@@ -80,8 +80,8 @@ static int serve(struct sim_world *w, struct sim_call *c)
         if (step != GOSSIP_CALL_REQUEST)
             break;
         c->requested = true;
-        err = node_replication_serve(n->node->replication, kind, request,
-                                     sim_node_mono_us(w, n) / 1000, &c->serve);
+        err = node_replication_serve(n->node->replication, kind, request, sim_node_mono_us(w, n),
+                                     &c->serve);
         if (err != ERR_OK)
             return err;
     }

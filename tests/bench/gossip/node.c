@@ -68,7 +68,7 @@ static void prepare_memory(const struct node *node)
 {
     void *memory;
     uint64_t bytes;
-    node_router_memory(node->router, &memory, &bytes);
+    crdt_index_memory(node_state_index(node->state), &memory, &bytes);
     char *at = memory;
     size_t skip = (size_t)(-(uintptr_t)at & (HUGE_PAGE - 1));
     if (bytes < skip + HUGE_PAGE)
@@ -99,7 +99,7 @@ void bench_node_start(struct bench_node *n, uv_loop_t *loop, const struct bench_
     node_config_of(&config, &options);
     if (io_gossip_config(shell.gossip, &config, &io) != 0)
         exit(1);
-    config.wall_ms = bench_wall_ms();
+    config.state.wall_ms = bench_wall_ms();
     int err = node_create(&node, &config, &io, bench_now_us());
     if (err != 0)
         fail("node", err_text(err));
@@ -117,5 +117,5 @@ void bench_node_start(struct bench_node *n, uv_loop_t *loop, const struct bench_
               (int)r);
         node_router_probed(n->router, r, true, false, bench_now_us() / 1000);
     }
-    n->state = node_router_state(n->router);
+    n->state = node_state_crdt(node->state);
 }

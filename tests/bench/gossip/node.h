@@ -7,7 +7,7 @@
 #include <uv.h>
 
 #include "crdt/state.h"
-#include "node/cluster/replication.h"
+#include "node/node.h"
 
 enum { NODE_REPLICAS = 96 };
 

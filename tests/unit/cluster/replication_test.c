@@ -6,8 +6,8 @@
 #include "base/err.h"
 #include "node/cluster/digests.h"
 #include "node/cluster/replication_internal.h" /* a jump of the clock is hard to time */
-#include "node/cluster/request.h"
 #include "node/route/affinity.h"
+#include "node/route/request.h"
 #include "tests/lib/alone.h"
 #include "tests/lib/cluster_help.h"
 #include "tests/lib/test.h"
@@ -481,11 +481,11 @@ static void all_are_asked(void **state)
     /* Bytes of no request. */
     struct node_serve *serve;
     assert_int_equal(node_replication_serve(c.nodes[0].node->replication, NODE_CALL_EXPLAIN,
-                                            slice_of("\xff\xff\xff", 3), cluster_ms(&c), &serve),
+                                            slice_of("\xff\xff\xff", 3), c.now_us, &serve),
                      ERR_SYNTAX);
-    assert_int_equal(node_replication_serve(c.nodes[0].node->replication, 99, slice_of("", 0),
-                                            cluster_ms(&c), &serve),
-                     ERR_UNSUPPORTED);
+    assert_int_equal(
+        node_replication_serve(c.nodes[0].node->replication, 99, slice_of("", 0), c.now_us, &serve),
+        ERR_UNSUPPORTED);
     buf_free(&packed);
     cluster_free(&c);
 }

@@ -51,13 +51,18 @@ static void what_cannot_be_made_is_refused_and_leaves_nothing(void **state)
     bad.router.policy = "nonsense";
     assert_int_equal(create(&n, &bad, &prng), ERR_NOT_FOUND);
     bad = good;
-    bad.router.index_bytes = 1000;
+    bad.state.index_bytes = 1000;
     assert_int_equal(create(&n, &bad, &prng), ERR_LIMIT);
     bad = good;
     bad.keyring = &keyring;
     bad.replication.gossip.name = "";
     assert_int_equal(create(&n, &bad, &prng), ERR_RANGE);
     assert_null(n);
+}
+
+static const struct hash_secret *secret_of(const struct node *n)
+{
+    return &node_state_config_of(n->state)->secret;
 }
 
 static void alone_its_secret_is_its_own_and_of_several_the_keyring_s(void **state)
@@ -71,20 +76,20 @@ static void alone_its_secret_is_its_own_and_of_several_the_keyring_s(void **stat
     gossip_keyring_insecure(&keyring);
     gossip_keyring_hash_secret(&keyring, &shared);
     assert_int_equal(node_config_default(&config), ERR_OK);
-    config.wall_ms = 1700000000000;
+    config.state.wall_ms = 1700000000000;
     struct node *alone[2], *several[2];
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(create(&alone[i], &config, &prng), ERR_OK);
         assert_null(alone[i]->replication);
         node_check(alone[i]);
     }
-    assert_memory_not_equal(&alone[0]->secret, &alone[1]->secret, sizeof shared);
+    assert_memory_not_equal(secret_of(alone[0]), secret_of(alone[1]), sizeof shared);
     config.keyring = &keyring;
     for (unsigned i = 0; i < 2; i++) {
         config.replication.gossip.name = i == 0 ? "a" : "b";
         assert_int_equal(create(&several[i], &config, &prng), ERR_OK);
         assert_non_null(several[i]->replication);
-        assert_memory_equal(&several[i]->secret, &shared, sizeof shared);
+        assert_memory_equal(secret_of(several[i]), &shared, sizeof shared);
         node_check(several[i]);
     }
     for (unsigned i = 0; i < 2; i++) {

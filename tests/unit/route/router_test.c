@@ -19,7 +19,7 @@ static struct node_config config_of(const char *policy)
 {
     struct node_config config = alone_config();
     config.router.policy = policy;
-    config.router.index_bytes = 4 << 20; /* quick to make and to check */
+    config.state.index_bytes = 4 << 20;  /* quick to make and to check */
     config.router.cache_tokens = 100000; /* filled by a few prompts */
     return config;
 }

@@ -1,16 +1,19 @@
 /* A routing request as bytes, for asking another router what it would choose. The prompt stays
  * here: only its keyed hashes travel. */
-#ifndef NODE_CLUSTER_REQUEST_H
-#define NODE_CLUSTER_REQUEST_H
+#ifndef NODE_ROUTE_REQUEST_H
+#define NODE_ROUTE_REQUEST_H
 
 #include "node/route/router.h"
+
+/* For a NODE_CALL_EXPLAIN of node/cluster/replication.h. */
+int node_request_pack(const struct node_request *request, struct buf *out);
 
 struct node_request_copy {
     struct node_request request; /* its chain is the one below; model and session are borrowed */
     struct chain chain;
 };
 
-/* ERR_SYNTAX. node_request_pack() is in node/cluster/replication.h. */
+/* ERR_SYNTAX. */
 int node_request_unpack(struct node_request_copy *out, struct slice bytes);
 
 #endif

@@ -1,9 +1,8 @@
-#include "node/cluster/request.h"
+#include "node/route/request.h"
 
 #include "base/checkpoint.h"
 #include "base/err.h"
 #include "base/wire.h"
-#include "node/cluster/replication.h"
 
 enum { FLAG_CHAIN = 1, FLAG_TOKEN_IDS = 2, FLAG_WHOLE = 4 };
 enum { TEXT_MAX = 4096, POINT_BYTES_MAX = 8 + 1 + 5 };

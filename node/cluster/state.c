@@ -1,0 +1,202 @@
+#include "node/cluster/state.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "crdt/state.h"
+
+struct node_state {
+    struct node_state_config config;
+    struct crdt_state_config crdt_config;
+    struct crdt_state *crdt;
+    struct crdt_index *index; /* of it */
+    int64_t cluster_off_ms;   /* cluster time - monotonic time */
+    int64_t wall_off_ms;      /* wall clock - monotonic time; 0: not known */
+    uint64_t rewinds;
+};
+
+int node_state_create(struct node_state **out, const struct node_state_config *config)
+{
+    struct node_state *s = calloc(1, sizeof *s);
+    if (!s)
+        return ERR_NOMEM;
+    s->config = *config;
+    uint32_t ttl = (config->ttl_ms + config->generation_ms - 1) / config->generation_ms;
+    s->crdt_config = (struct crdt_state_config){
+        .index = {.bytes_max = config->index_bytes,
+                  .replicas_max = config->replicas_max,
+                  .ttl_generations = ttl < 1              ? 1
+                                     : ttl > CRDT_TTL_MAX ? CRDT_TTL_MAX
+                                                          : ttl,
+                  .generation = (uint32_t)(config->wall_ms / config->generation_ms),
+                  .replicated = config->replicated},
+        .self = config->self,
+    };
+    s->cluster_off_ms = (int64_t)(config->wall_ms - config->now_ms);
+    int err = crdt_state_create(&s->crdt, &s->crdt_config);
+    if (err != ERR_OK) {
+        free(s);
+        return err;
+    }
+    s->index = crdt_state_index(s->crdt);
+    *out = s;
+    return ERR_OK;
+}
+
+void node_state_destroy(struct node_state *s)
+{
+    if (!s)
+        return;
+    crdt_state_destroy(s->crdt);
+    free(s);
+}
+
+void node_state_check(const struct node_state *s)
+{
+    crdt_state_check(s->crdt);
+    CHECK(s->index == crdt_state_index(s->crdt));
+}
+
+const struct node_state_config *node_state_config_of(const struct node_state *s)
+{
+    return &s->config;
+}
+
+struct crdt_state *node_state_crdt(const struct node_state *s)
+{
+    return s->crdt;
+}
+
+struct crdt_index *node_state_index(const struct node_state *s)
+{
+    return s->index;
+}
+
+struct node_agreement node_state_agreement(const struct node_state *s)
+{
+    static const char name[] = "the name of a secret";
+    return (struct node_agreement){.generation_ms = s->config.generation_ms,
+                                   .ttl_ms = s->config.ttl_ms,
+                                   .hash = hash64(&s->config.secret, name, sizeof name)};
+}
+
+/* --- cluster time --------------------------------------------------------------------------- */
+
+uint64_t node_state_cluster_ms(const struct node_state *s, uint64_t now_ms)
+{
+    return now_ms + (uint64_t)s->cluster_off_ms;
+}
+
+static uint32_t generation_at(const struct node_state *s, uint64_t now_ms)
+{
+    return (uint32_t)(node_state_cluster_ms(s, now_ms) / s->config.generation_ms);
+}
+
+void node_state_clock(struct node_state *s, uint64_t now_ms)
+{
+    uint32_t generation = generation_at(s, now_ms);
+    if (generation > crdt_index_now(s->index))
+        crdt_index_advance(s->index, generation);
+}
+
+void node_state_wall(struct node_state *s, uint64_t wall_ms, uint64_t now_ms)
+{
+    s->wall_off_ms = (int64_t)(wall_ms - now_ms);
+}
+
+int64_t node_state_clock_off_ms(const struct node_state *s)
+{
+    return s->wall_off_ms != 0 ? s->cluster_off_ms - s->wall_off_ms : 0;
+}
+
+void node_state_clock_move(struct node_state *s, int64_t by_ms, uint64_t now_ms)
+{
+    s->cluster_off_ms += by_ms;
+    node_state_clock(s, now_ms);
+}
+
+/* --- going back ----------------------------------------------------------------------------- */
+
+/* A slot's own reports, on their way to another crdt_state. */
+struct own_reports {
+    uint64_t self;
+    unsigned slot;
+    struct crdt_state *to;
+};
+
+static bool copy_own(void *context, uint64_t router, const struct crdt_load *load,
+                     const struct crdt_sight *sight, const struct crdt_learned *learned)
+{
+    const struct own_reports *own = context;
+    if (router != own->self)
+        return true;
+    if (load) {
+        /* A gauge that fell to zero is a row that the others have, but zero alone makes no row. */
+        struct crdt_load busy = *load;
+        busy.requests++;
+        crdt_state_load(own->to, own->slot, &busy);
+        crdt_state_load(own->to, own->slot, load);
+    }
+    if (sight)
+        crdt_state_sight(own->to, own->slot, sight);
+    if (learned)
+        crdt_state_learned(own->to, own->slot, learned);
+    return false;
+}
+
+/* All but the observations: a snapshot from a generation that nothing has. Own reports stay as they
+ * were sent last, so that what has changed since is seen as a change. */
+static int copy_without_index(uint64_t self, const struct crdt_state *from, struct crdt_state *to)
+{
+    const struct crdt_registry *registry = crdt_state_registry(from);
+    for (unsigned slot = 0; slot < crdt_registry_count(registry); slot++) {
+        const struct crdt_replica *row = crdt_registry_at(registry, slot);
+        int made = crdt_state_replica(to, slice_of(row->name, row->name_len));
+        if (made != (int)slot)
+            return made < 0 ? made : ERR_FULL;
+    }
+    for (unsigned slot = 0; slot < crdt_registry_count(registry); slot++) {
+        struct own_reports own = {.self = self, .slot = slot, .to = to};
+        crdt_reports_each(crdt_state_reports(from), slot, copy_own, &own);
+    }
+    struct crdt_snapshot cursor;
+    crdt_snapshot_begin(&cursor, UINT32_MAX);
+    struct buf chunk = {0};
+    int more;
+    do {
+        buf_clear(&chunk);
+        more = crdt_snapshot_next(from, &cursor, &chunk);
+        int err = more > 0 ? crdt_snapshot_apply(to, buf_slice(&chunk)) : ERR_OK;
+        if (err < 0)
+            more = err;
+    } while (more > 0);
+    buf_free(&chunk);
+    return more;
+}
+
+int node_state_rewind(struct node_state *s, int64_t by_ms, uint64_t now_ms)
+{
+    struct crdt_state_config config = s->crdt_config;
+    config.index.generation = generation_at(s, now_ms - (uint64_t)by_ms);
+    struct crdt_state *crdt;
+    int err = crdt_state_create(&crdt, &config);
+    if (err != ERR_OK)
+        return err;
+    err = copy_without_index(s->config.self, s->crdt, crdt);
+    if (err != ERR_OK) {
+        crdt_state_destroy(crdt);
+        return err;
+    }
+    crdt_state_destroy(s->crdt);
+    s->crdt = crdt;
+    s->index = crdt_state_index(crdt);
+    s->cluster_off_ms -= by_ms;
+    s->rewinds++;
+    return ERR_OK;
+}
+
+uint64_t node_state_rewinds(const struct node_state *s)
+{
+    return s->rewinds;
+}
