@@ -64,8 +64,9 @@ REPLAY_SRC := $(wildcard tests/bench/replay/*.c)
 BACKEND_SRC := $(wildcard tests/bench/backend.c)
 GOSSIP_BENCH_SRC := $(wildcard tests/bench/gossip/*.c)
 CLUSTER_SRC := $(wildcard tests/sim/*.c)
+WORLD_SRC := $(wildcard tests/lib/world/*.c)
 MAELSTROM_SRC := $(wildcard tests/maelstrom/*.c)
-TESTLIB_SRC := $(wildcard tests/lib/*.c)
+TESTLIB_SRC := $(wildcard tests/lib/*.c) $(WORLD_SRC)
 UNIT_SRC  := $(wildcard tests/unit/*/*_test.c)
 FUZZ_SRC  := $(wildcard tests/fuzz/*_fuzz.c)
 BENCH_SRC := $(wildcard tests/bench/*_bench.c)
@@ -136,7 +137,7 @@ $(BUILD)/tests/bench/gossip-bench: $(call obj,$(GOSSIP_BENCH_SRC) tests/bench/re
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(SHELL_LIBS) -o $@
 
-$(BUILD)/tests/sim: $(call obj,$(CLUSTER_SRC)) $(BUILD)/libcore.a
+$(BUILD)/tests/sim: $(call obj,$(CLUSTER_SRC) $(WORLD_SRC)) $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(CORE_LIBS) -o $@
 

@@ -39,10 +39,10 @@
 #include "node/route/router.h"
 #include "tests/lib/alone.h"
 #include "tests/lib/coding_sessions.h"
-#include "tests/lib/linked.h"
 #include "tests/lib/lru.h"
+#include "tests/lib/world/use.h"
 
-enum { REPLICAS_MAX = 64, SLOTS_MAX = 64 * REPLICAS_MAX, NONE = LRU_NONE };
+enum { ROUTERS_MAX = 64, REPLICAS_MAX = 64, SLOTS_MAX = 64 * REPLICAS_MAX, NONE = LRU_NONE };
 
 static struct settings {
     double replicas, sessions, files, prompt_max, seed;
@@ -102,7 +102,7 @@ static const struct {
     {"--believed-cache", &set.believed_cache, 0, 100},
     {"--believed-rate", &set.believed_rate, 0.001, 1000},
     {"--cached-told", &set.cached_told, 0, 1},
-    {"--routers", &set.routers, 1, LINKED_MAX},
+    {"--routers", &set.routers, 1, ROUTERS_MAX},
     {"--shared", &set.shared, 0, 1},
     {"--delay", &set.delay_ms, 0, 10000},
     {"--speed", &set.speed, 0.001, 1000},
@@ -184,7 +184,7 @@ struct result {
     unsigned streams;
 };
 
-static struct world {
+static struct bench {
     const struct coding_sessions *sessions;
     const unsigned *order;
     unsigned next_session;
@@ -192,7 +192,8 @@ static struct world {
     struct replica replicas[REPLICAS_MAX];
     struct slot slots[SLOTS_MAX];
     unsigned slot_count;
-    struct linked *routers; /* NULL: oracle */
+    bool routed; /* else by the oracle */
+    struct world routers;
     struct prng prng;
     struct result result;
     double next_tick_s;
@@ -303,9 +304,14 @@ static double cpu_now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static struct node_router *router_at(unsigned number)
+{
+    return w->routers.nodes[number].node->router;
+}
+
 static unsigned choose(struct slot *s, const struct session_request *q)
 {
-    if (!w->routers)
+    if (!w->routed)
         return oracle_choose(q);
     s->router = set.routers > 1 ? (unsigned)prng_below(&w->prng, (uint64_t)set.routers) : 0;
     static struct chain chain;
@@ -318,12 +324,11 @@ static unsigned choose(struct slot *s, const struct session_request *q)
     };
     struct node_decision decision;
     double before = cpu_now_s();
-    int err = node_router_choose(linked_router(w->routers, s->router), &request, NULL, now_ms(),
-                                 &decision);
+    int err = node_router_choose(router_at(s->router), &request, NULL, now_ms(), &decision);
     w->result.cpu_s += cpu_now_s() - before;
     CHECK(err == ERR_OK);
     s->booking = decision.booking;
-    linked_news(w->routers, s->router);
+    world_touch(&w->routers.nodes[s->router]);
     return decision.replica;
 }
 
@@ -379,15 +384,14 @@ static void finish(struct slot *s)
         r->tpot_sum += (w->now_s - s->first_s) / (q->output_tokens - 1);
         r->streams++;
     }
-    if (w->routers) {
+    if (w->routed) {
         struct node_usage usage = {
             .prompt_tokens = q->prompt_tokens,
             .cached_tokens = set.cached_told > 0 ? (int64_t)s->held * SESSION_BLOCK_TOKENS : -1,
             .completion_tokens = q->output_tokens,
         };
-        node_router_finish(linked_router(w->routers, s->router), s->booking, NODE_OUTCOME_OK,
-                           &usage, now_ms());
-        linked_news(w->routers, s->router);
+        node_router_finish(router_at(s->router), s->booking, NODE_OUTCOME_OK, &usage, now_ms());
+        world_touch(&w->routers.nodes[s->router]);
     }
     turn_next(s);
 }
@@ -401,9 +405,9 @@ static void prefill_done(struct replica *k)
     if (k->head == NONE)
         k->tail = NONE;
     s->first_s = w->now_s;
-    if (w->routers) {
-        node_router_first_byte(linked_router(w->routers, s->router), s->booking, now_ms());
-        linked_news(w->routers, s->router);
+    if (w->routed) {
+        node_router_first_byte(router_at(s->router), s->booking, now_ms());
+        world_touch(&w->routers.nodes[s->router]);
     }
     if (q->output_tokens > 1) {
         s->step_end = k->steps + q->output_tokens - 1;
@@ -429,10 +433,8 @@ static void decode_done(struct slot *s)
 static void tick(void)
 {
     w->next_tick_s += 1;
-    if (!w->routers)
+    if (!w->routed)
         return;
-    for (unsigned i = 0; i < set.routers; i++)
-        node_router_tick(linked_router(w->routers, i), now_ms());
     if (fmod(w->next_tick_s, 5) >= 1)
         return;
     for (unsigned r = 0; r < set.replicas; r++) {
@@ -450,22 +452,20 @@ static void tick(void)
                                      .sleeping = -1,
                                      .vllm = true};
         for (unsigned i = 0; i < set.routers; i++)
-            CHECK(!node_router_scraped(linked_router(w->routers, i), r, &scrape, now_ms()));
+            CHECK(!node_router_scraped(router_at(i), r, &scrape, now_ms()));
     }
 }
 
 /* --- the loop ------------------------------------------------------------------------------- */
 
-static struct linked *routers_make(const char *policy)
+static void routers_make(const char *policy)
 {
     double believed = set.believed_cache > 0 ? set.believed_cache : 1;
-    struct linked_config config = {
-        .routers = (unsigned)set.routers, .shared = set.shared > 0, .delay_s = set.delay_ms / 1000};
-    config.node = alone_config();
-    struct node_router_config *c = &config.node.router;
+    struct node_config config = alone_config();
+    struct node_router_config *c = &config.router;
+    config.state.generation_ms = (uint32_t)(set.generation_s * 1000);
     c->policy = policy;
     c->seed = (uint64_t)set.seed;
-    config.node.state.generation_ms = (uint32_t)(set.generation_s * 1000);
     c->displaced_weight = set.displaced_weight;
     c->decode_weight = set.decode_weight;
     c->reuse_horizon_ms = (uint32_t)(set.horizon_s * 1000);
@@ -476,20 +476,22 @@ static struct linked *routers_make(const char *policy)
         c->prefill_tokens_per_s = set.rate * set.believed_rate;
         c->decode_step_ms = 20 / set.speed;
     }
-    struct linked *routers;
-    linked_create(&routers, &config);
+    struct world *routers = &w->routers;
+    world_open(routers, (unsigned)set.routers, (uint64_t)set.seed);
+    routers->checks = false; /* once, at the end */
+    routers->net.delay_min_us = routers->net.delay_max_us = (uint64_t)(set.delay_ms * 1000);
+    world_configure(routers, &config, set.shared > 0 && set.routers > 1);
+    world_start_all(routers);
     for (unsigned i = 0; i < set.routers; i++) {
         for (unsigned r = 0; r < set.replicas; r++) {
             char name[32];
             int len = snprintf(name, sizeof name, "replica-%u:8000", r);
-            struct node_router *router = linked_router(routers, i);
-            CHECK(node_router_replica_add(router, slice_of(name, (size_t)len), NODE_ENGINE_VLLM) >=
-                  0);
-            node_router_probed(router, r, true, false, (uint64_t)(linked_start_s(routers) * 1000));
+            CHECK(node_router_replica_add(router_at(i), slice_of(name, (size_t)len),
+                                          NODE_ENGINE_VLLM) >= 0);
+            node_router_probed(router_at(i), r, true, false, world_ms(routers));
         }
-        linked_news(routers, i);
+        world_touch(&routers->nodes[i]);
     }
-    return routers;
 }
 
 /* Does what comes next. False when nothing is left to do. */
@@ -527,8 +529,8 @@ static bool step(void)
     if (isinf(at_s))
         return false;
     w->now_s = fmax(w->now_s, fmin(w->next_tick_s, at_s));
-    if (w->routers)
-        linked_run(w->routers, w->now_s);
+    if (w->routed)
+        world_run_until(&w->routers, (uint64_t)llround(w->now_s * 1e6));
     if (w->next_tick_s < at_s) {
         tick();
         return true;
@@ -564,7 +566,7 @@ static double load_deviation(void)
 static void print_predictions(void)
 {
     struct buf text = {0};
-    CHECK(node_router_replicas_json(linked_router(w->routers, 0), now_ms(), &text) == ERR_OK);
+    CHECK(node_router_replicas_json(router_at(0), now_ms(), &text) == ERR_OK);
     fprintf(stderr, "%.*s\n", (int)text.len, text.at);
     buf_free(&text);
 }
@@ -581,8 +583,9 @@ static void run(const char *name, const struct coding_sessions *sessions, const 
     CHECK(w->result.ttft != NULL);
     prng_seed(&w->prng, (uint64_t)set.seed);
     if (strcmp(name, "oracle") != 0) {
-        w->routers = routers_make(name);
-        w->now_s = w->next_tick_s = linked_start_s(w->routers);
+        w->routed = true;
+        routers_make(name);
+        w->now_s = w->next_tick_s = (double)w->routers.now_us / 1e6;
     }
     for (unsigned r = 0; r < set.replicas; r++) {
         lru_init(&w->replicas[r].cache, (int)(set.cache_tokens / SESSION_BLOCK_TOKENS));
@@ -607,12 +610,12 @@ static void run(const char *name, const struct coding_sessions *sessions, const 
            by * 1000 * r->tpot_sum / r->streams, by * r->end_sum / r->count, load_deviation(),
            1e6 * r->cpu_s / r->count);
     fflush(stdout);
-    if (w->routers) {
+    if (w->routed) {
         for (unsigned i = 0; i < set.routers; i++)
-            node_router_check(linked_router(w->routers, i));
+            node_router_check(router_at(i));
         if (getenv("ROUTE_BENCH_VERBOSE"))
             print_predictions();
-        linked_destroy(w->routers);
+        world_close(&w->routers);
     }
     for (unsigned i = 0; i < set.replicas; i++)
         lru_free(&w->replicas[i].cache);

@@ -15,12 +15,12 @@ void sim_engines_open(struct sim_world *w)
         e->up = true;
         /* The last ones stand in no configuration: they are added at run time. */
         e->listed = i < 2 || i + 2 < w->config.engines;
-        e->started_ms = sim_wall_ms(w) - 1000 * (1 + prng_below(&w->prng, 100000));
+        e->started_ms = sim_wall_ms(w) - 1000 * (1 + prng_below(&w->world.prng, 100000));
         sim_events_reset(e, true);
     }
 }
 
-int sim_engine_of_slot(const struct sim_world *w, const struct sim_node *n, unsigned slot)
+int sim_engine_of_slot(const struct sim_world *w, const struct world_node *n, unsigned slot)
 {
     struct slice name = node_router_replica_name(n->node->router, slot);
     for (unsigned i = 0; i < w->config.engines; i++) {
@@ -31,29 +31,29 @@ int sim_engine_of_slot(const struct sim_world *w, const struct sim_node *n, unsi
 }
 
 /* Configurations differ: each router is told some of them, all together all. */
-void sim_engines_configure(struct sim_world *w, struct sim_node *n)
+void sim_engines_configure(struct sim_world *w, struct world_node *n)
 {
     unsigned count = w->config.engines;
-    unsigned first = (unsigned)prng_below(&w->prng, count);
+    unsigned first = (unsigned)prng_below(&w->world.prng, count);
     for (unsigned i = 0; i < count; i++) {
         unsigned engine = (first + i) % count;
         const struct sim_engine *e = &w->engines[engine];
         bool told = e->listed && (engine % w->config.nodes == n->number || engine == 0 ||
-                                  prng_below(&w->prng, 3) > 0);
+                                  prng_below(&w->world.prng, 3) > 0);
         if (!told)
             continue;
         int slot =
             node_router_replica_add(n->node->router, slice_of_cstr(e->name), NODE_ENGINE_VLLM);
         CHECK(slot >= 0);
-        n->slot_of_engine[engine] = slot;
+        sim_of(n)->slot_of_engine[engine] = slot;
     }
 }
 
-static void probe_one(struct sim_world *w, struct sim_node *n, unsigned engine)
+static void probe_one(struct sim_world *w, struct world_node *n, unsigned engine)
 {
     const struct sim_engine *e = &w->engines[engine];
-    unsigned slot = (unsigned)n->slot_of_engine[engine];
-    uint64_t now_ms = sim_node_mono_us(w, n) / 1000;
+    unsigned slot = (unsigned)sim_of(n)->slot_of_engine[engine];
+    uint64_t now_ms = world_mono_us(n) / 1000;
     node_router_probed(n->node->router, slot, e->up, !e->up, now_ms);
     if (!e->up)
         return;
@@ -66,31 +66,32 @@ static void probe_one(struct sim_world *w, struct sim_node *n, unsigned engine)
     (void)node_router_scraped(n->node->router, slot, &s, now_ms);
 }
 
-static void probe(void *context, struct sim_event *e)
+static void probe(void *context, struct world_event *e)
 {
     struct sim_world *w = context;
-    struct sim_node *n = &w->nodes[e->node];
-    if (w->closing || !n->up || n->life != e->a)
+    struct world_node *n = &w->world.nodes[e->node];
+    if (w->world.closing || !n->up || n->life != e->a)
         return;
-    if (sim_node_runs(n)) {
+    if (world_runs(n)) {
         for (unsigned i = 0; i < w->config.engines; i++) {
-            if (n->slot_of_engine[i] >= 0)
+            if (sim_of(n)->slot_of_engine[i] >= 0)
                 probe_one(w, n, i);
         }
-        sim_node_touch(w, n);
+        world_touch(n);
     }
-    struct sim_event next = *e;
+    struct world_event next = *e;
     next.at_us += PROBE_US;
-    sim_queue_put(&w->queue, &next);
+    world_queue_put(&w->world.queue, &next);
 }
 
-void sim_engines_probe_begin(struct sim_world *w, struct sim_node *n)
+void sim_engines_probe_begin(struct sim_world *w, struct world_node *n)
 {
-    sim_queue_put(&w->queue,
-                  &(struct sim_event){.at_us = w->now_us + prng_below(&w->prng, PROBE_US),
-                                      .happen = probe,
-                                      .node = n->number,
-                                      .a = n->life});
+    world_queue_put(
+        &w->world.queue,
+        &(struct world_event){.at_us = w->world.now_us + prng_below(&w->world.prng, PROBE_US),
+                              .happen = probe,
+                              .node = n->number,
+                              .a = n->life});
 }
 
 void sim_engine_restart(struct sim_world *w, unsigned engine)

@@ -56,9 +56,9 @@ static int feed(const struct sim_log *l, uint64_t version, struct crdt_state *st
 }
 
 /* The slot of the engine's present process at that node, or -1. */
-static int slot_of(const struct sim_world *w, const struct sim_node *n, unsigned engine)
+static int slot_of(const struct sim_world *w, const struct world_node *n, unsigned engine)
 {
-    const struct crdt_registry *r = crdt_state_registry(sim_node_state(n));
+    const struct crdt_registry *r = crdt_state_registry(world_state(n));
     int slot = crdt_registry_by_name(r, slice_of_cstr(w->engines[engine].name));
     if (slot < 0)
         return -1;
@@ -67,13 +67,13 @@ static int slot_of(const struct sim_world *w, const struct sim_node *n, unsigned
 }
 
 /* One event reaches a follower, which asks for those that it missed before. */
-static void follow(struct sim_world *w, struct sim_node *n, unsigned engine)
+static void follow(struct sim_world *w, struct world_node *n, unsigned engine)
 {
     int slot = slot_of(w, n, engine);
     const struct sim_log *l = w->engines[engine].log;
-    if (slot < 0 || prng_below(&w->prng, 100) < GAP_PERCENT)
+    if (slot < 0 || prng_below(&w->world.prng, 100) < GAP_PERCENT)
         return;
-    struct crdt_state *state = sim_node_state(n);
+    struct crdt_state *state = world_state(n);
     if (feed(l, l->version, state, (unsigned)slot) != ERR_AGAIN)
         return;
     struct crdt_log_head head = {0};
@@ -83,10 +83,10 @@ static void follow(struct sim_world *w, struct sim_node *n, unsigned engine)
         (void)feed(l, v, state, (unsigned)slot);
 }
 
-static void event(void *context, struct sim_event *e)
+static void event(void *context, struct world_event *e)
 {
     struct sim_world *w = context;
-    if (w->closing || !w->working)
+    if (w->world.closing || !w->working)
         return;
     for (unsigned i = 0; i < w->config.engines; i++) {
         struct sim_log *l = w->engines[i].log;
@@ -98,26 +98,27 @@ static void event(void *context, struct sim_event *e)
         CHECK(crdt_log_find(l->states, 1, &head));
         l->folds[l->version] = head.fold;
         for (unsigned k = 0; k < 2; k++) {
-            struct sim_node *n = &w->nodes[(i + k) % w->config.nodes];
-            if (sim_node_runs(n) && !n->leaving)
+            struct world_node *n = &w->world.nodes[(i + k) % w->config.nodes];
+            if (world_runs(n) && !n->leaving)
                 follow(w, n, i);
         }
     }
-    struct sim_event next = *e;
+    struct world_event next = *e;
     next.at_us += EVENT_US;
-    sim_queue_put(&w->queue, &next);
+    world_queue_put(&w->world.queue, &next);
 }
 
 void sim_events_begin(struct sim_world *w)
 {
     /* Only anti-entropy carries them, which takes its time. */
     if (w->config.profile >= SIM_STORM)
-        sim_queue_put(&w->queue, &(struct sim_event){.at_us = w->now_us, .happen = event});
+        world_queue_put(&w->world.queue,
+                        &(struct world_event){.at_us = w->world.now_us, .happen = event});
 }
 
-void sim_events_check(struct sim_world *w, struct sim_node *n)
+void sim_events_check(struct sim_world *w, struct world_node *n)
 {
-    struct crdt_state *s = sim_node_state(n);
+    struct crdt_state *s = world_state(n);
     for (unsigned i = 0; i < w->config.engines; i++) {
         int slot = slot_of(w, n, i);
         struct crdt_log_head head;

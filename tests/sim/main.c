@@ -103,15 +103,15 @@ static uint64_t run(const struct settings *s)
     bug_set(s->bug);
     struct sim_world *w = sim_world_open(&c);
     sim_run(w);
-    uint64_t trace = w->trace;
+    uint64_t trace = w->world.trace;
     printf("ok seed %llu %s nodes %u: %llu events, %llu requests, %llu packets, %llu crashes, "
            "%llu replays, %llu damaged, %zu observations kept, rest %.1f s, trace %016llx\n",
            (unsigned long long)c.seed, sim_profile_text(c.profile), c.nodes,
-           (unsigned long long)w->events, (unsigned long long)w->requests,
-           (unsigned long long)w->net.packets, (unsigned long long)w->crashes,
+           (unsigned long long)w->world.events, (unsigned long long)w->requests,
+           (unsigned long long)w->world.net.packets, (unsigned long long)w->crashes,
            (unsigned long long)w->replays,
-           (unsigned long long)w->damaged + (unsigned long long)w->garbage, (size_t)w->required,
-           (double)w->rest_us / 1e6, (unsigned long long)trace);
+           (unsigned long long)w->world.net.damaged + (unsigned long long)w->garbage,
+           (size_t)w->required, (double)w->rest_us / 1e6, (unsigned long long)trace);
     (void)fflush(stdout);
     sim_world_close(w);
     return trace;

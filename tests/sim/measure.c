@@ -13,7 +13,7 @@ enum { SETTLE_S = 3, REQUESTS_S = 2, STEP_US = 250, GIVE_UP_US = 20000000 };
 static bool all_hold(struct sim_world *w, const struct sim_fact *f)
 {
     for (unsigned i = 0; i < w->config.nodes; i++) {
-        struct crdt_state *s = sim_node_state(&w->nodes[i]);
+        struct crdt_state *s = world_state(&w->world.nodes[i]);
         int slot = crdt_registry_by_key(crdt_state_registry(s), f->replica);
         uint32_t generation;
         if (slot < 0 || crdt_index_get(crdt_state_index(s), f->id48, (unsigned)slot, f->code,
@@ -53,7 +53,7 @@ static struct sim_world *open_calm(uint64_t seed, unsigned nodes, double loss)
     struct sim_world *w = sim_world_open(&c);
     w->measuring = true;
     sim_start(w);
-    sim_run_until(w, w->now_us + SETTLE_S * SIM_S);
+    world_run_until(&w->world, w->world.now_us + SETTLE_S * SIM_S);
     return w;
 }
 
@@ -64,17 +64,18 @@ void sim_measure_latency(uint64_t seed, unsigned nodes, double loss, unsigned co
     uint64_t *times = calloc(count, sizeof *times);
     CHECK(times != NULL);
     for (unsigned k = 0; k < count; k++) {
-        sim_run_until(w, w->now_us + 20 * SIM_MS + prng_below(&w->prng, 100 * SIM_MS));
-        struct sim_node *n = &w->nodes[prng_below(&w->prng, nodes)];
+        world_run_until(&w->world,
+                        w->world.now_us + 20 * SIM_MS + prng_below(&w->world.prng, 100 * SIM_MS));
+        struct world_node *n = &w->world.nodes[prng_below(&w->world.prng, nodes)];
         struct sim_fact f;
-        uint64_t begin = w->now_us;
+        uint64_t begin = w->world.now_us;
         sim_work_request(w, n, 1000000 + k, &f);
         while (!all_hold(w, &f)) {
-            if (w->now_us - begin > GIVE_UP_US)
+            if (w->world.now_us - begin > GIVE_UP_US)
                 sim_broken(w, "latency", "an observation did not arrive everywhere");
-            sim_run_until(w, w->now_us + STEP_US);
+            world_run_until(&w->world, w->world.now_us + STEP_US);
         }
-        times[k] = w->now_us - begin;
+        times[k] = w->world.now_us - begin;
     }
     qsort(times, count, sizeof *times, ascending);
     printf("simulated: N=%-3u loss %.1f %%: all nodes hold one observation after p50 %.1f ms, "
@@ -91,7 +92,7 @@ static uint64_t observations_out(const struct sim_world *w)
     uint64_t sum = 0;
     for (unsigned i = 0; i < w->config.nodes; i++) {
         struct crdt_state_stats s;
-        crdt_state_stats(sim_node_state(&w->nodes[i]), &s);
+        crdt_state_stats(world_state(&w->world.nodes[i]), &s);
         sum += s.observations_out;
     }
     return sum;
@@ -101,16 +102,16 @@ void sim_measure_bytes(uint64_t seed, unsigned nodes, unsigned per_s)
 {
     struct sim_world *w = open_calm(seed, nodes, 0);
     enum { SECONDS = 5, POINTS = 160 }; /* as coding sessions have */
-    uint64_t bytes = w->net.bytes, made = observations_out(w);
+    uint64_t bytes = w->world.net.bytes, made = observations_out(w);
     uint64_t requests = (uint64_t)SECONDS * per_s / POINTS;
-    uint64_t begin = w->now_us;
+    uint64_t begin = w->world.now_us;
     for (uint64_t k = 0; k < requests; k++) {
-        sim_run_until(w, begin + k * SECONDS * SIM_S / requests);
-        struct sim_node *n = &w->nodes[prng_below(&w->prng, nodes)];
+        world_run_until(&w->world, begin + k * SECONDS * SIM_S / requests);
+        struct world_node *n = &w->world.nodes[prng_below(&w->world.prng, nodes)];
         sim_work_request_of(w, n, (unsigned)(1000000 + k), POINTS, NULL);
     }
-    sim_run_until(w, w->now_us + 100 * SIM_MS);
-    bytes = w->net.bytes - bytes;
+    world_run_until(&w->world, w->world.now_us + 100 * SIM_MS);
+    bytes = w->world.net.bytes - bytes;
     made = observations_out(w) - made;
     printf("simulated: N=%-3u %u observations/s: %.2f bytes on the wire per observation and peer, "
            "all headers, keep-alives and reports counted\n",
@@ -121,7 +122,7 @@ void sim_measure_bytes(uint64_t seed, unsigned nodes, unsigned per_s)
 static bool load_counts(struct sim_world *w, unsigned dead)
 {
     for (unsigned i = 0; i < w->config.nodes; i++) {
-        if (w->nodes[i].up && sim_rest_load_of(&w->nodes[i], w->nodes[dead].id))
+        if (w->world.nodes[i].up && sim_rest_load_of(&w->world.nodes[i], w->world.nodes[dead].id))
             return true;
     }
     return false;
@@ -133,17 +134,17 @@ void sim_measure_death(uint64_t seed, unsigned nodes, unsigned count)
     uint64_t *times = calloc(count, sizeof *times);
     CHECK(times != NULL);
     for (unsigned k = 0; k < count; k++) {
-        unsigned dead = (unsigned)prng_below(&w->prng, nodes);
-        sim_work_request(w, &w->nodes[dead], 2000000 + k, NULL);
-        sim_run_until(w, w->now_us + 15 * SIM_MS);
+        unsigned dead = (unsigned)prng_below(&w->world.prng, nodes);
+        sim_work_request(w, &w->world.nodes[dead], 2000000 + k, NULL);
+        world_run_until(&w->world, w->world.now_us + 15 * SIM_MS);
         CHECK(load_counts(w, dead));
-        uint64_t begin = w->now_us;
+        uint64_t begin = w->world.now_us;
         sim_node_crash(w, dead);
-        while (load_counts(w, dead) && w->now_us - begin < GIVE_UP_US)
-            sim_run_until(w, w->now_us + 10 * SIM_MS);
-        times[k] = w->now_us - begin;
+        while (load_counts(w, dead) && w->world.now_us - begin < GIVE_UP_US)
+            world_run_until(&w->world, w->world.now_us + 10 * SIM_MS);
+        times[k] = w->world.now_us - begin;
         sim_node_start(w, dead, false);
-        sim_run_until(w, w->now_us + 5 * SIM_S + prng_below(&w->prng, SIM_S));
+        world_run_until(&w->world, w->world.now_us + 5 * SIM_S + prng_below(&w->world.prng, SIM_S));
     }
     qsort(times, count, sizeof *times, ascending);
     printf("simulated: N=%-3u the load of a killed router is gone everywhere after p50 %.2f s, "

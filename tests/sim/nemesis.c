@@ -14,71 +14,73 @@ enum {
 
 static unsigned any_node(struct sim_world *w)
 {
-    return (unsigned)prng_below(&w->prng, w->config.nodes);
+    return (unsigned)prng_below(&w->world.prng, w->config.nodes);
 }
 
 static uint64_t between(struct sim_world *w, uint64_t low, uint64_t high)
 {
-    return low + prng_below(&w->prng, high - low + 1);
+    return low + prng_below(&w->world.prng, high - low + 1);
 }
 
 /* --- troubles of the network ---------------------------------------------------------------- */
 
-static void net_calms(void *context, struct sim_event *e)
+static void net_calms(void *context, struct world_event *e)
 {
     struct sim_world *w = context;
     (void)e;
-    w->net.loss = w->config.loss;
-    w->net.duplicate = w->net.reorder = w->net.flip = 0;
-    w->net.slow = 1;
+    w->world.net.loss = w->config.loss;
+    w->world.net.duplicate = w->world.net.reorder = w->world.net.flip = 0;
+    w->world.net.slow = 1;
 }
 
-static void later(struct sim_world *w, uint64_t us, void (*happen)(void *, struct sim_event *),
+static void later(struct sim_world *w, uint64_t us, void (*happen)(void *, struct world_event *),
                   unsigned node, uint64_t a)
 {
-    sim_queue_put(&w->queue, &(struct sim_event){
-                                 .at_us = w->now_us + us, .happen = happen, .node = node, .a = a});
+    world_queue_put(&w->world.queue,
+                    &(struct world_event){
+                        .at_us = w->world.now_us + us, .happen = happen, .node = node, .a = a});
 }
 
 static void bad_weather(struct sim_world *w)
 {
-    w->net.loss = prng_unit(&w->prng) * 0.3;
-    w->net.duplicate = prng_unit(&w->prng) * 0.2;
-    w->net.reorder = prng_unit(&w->prng) * 0.3;
-    w->net.flip = sim_chance(w, 0.5) ? prng_unit(&w->prng) * 0.05 : 0;
-    w->net.slow = sim_chance(w, 0.3) ? 10 : 1;
-    sim_say(w, "weather: loss %.2f, twice %.2f, reorder %.2f, flip %.2f, slow %.0f", w->net.loss,
-            w->net.duplicate, w->net.reorder, w->net.flip, w->net.slow);
+    w->world.net.loss = prng_unit(&w->world.prng) * 0.3;
+    w->world.net.duplicate = prng_unit(&w->world.prng) * 0.2;
+    w->world.net.reorder = prng_unit(&w->world.prng) * 0.3;
+    w->world.net.flip = world_chance(&w->world, 0.5) ? prng_unit(&w->world.prng) * 0.05 : 0;
+    w->world.net.slow = world_chance(&w->world, 0.3) ? 10 : 1;
+    sim_say(w, "weather: loss %.2f, twice %.2f, reorder %.2f, flip %.2f, slow %.0f",
+            w->world.net.loss, w->world.net.duplicate, w->world.net.reorder, w->world.net.flip,
+            w->world.net.slow);
     later(w, between(w, 200, 4000) * SIM_MS, net_calms, 0, 0);
 }
 
-static void links_join(void *context, struct sim_event *e)
+static void links_join(void *context, struct world_event *e)
 {
     struct sim_world *w = context;
     (void)e;
-    if (w->closing)
+    if (w->world.closing)
         return;
     sim_say(w, "partitions end");
     for (unsigned i = 0; i < w->config.nodes * w->config.nodes; i++)
-        w->net.links[i].cut = false;
+        w->world.net.links[i].cut = false;
 }
 
 static void cut(struct sim_world *w, unsigned a, unsigned b, bool both)
 {
-    sim_link(w, a, b)->cut = true;
+    world_link(&w->world, a, b)->cut = true;
     if (both)
-        sim_link(w, b, a)->cut = true;
+        world_link(&w->world, b, a)->cut = true;
 }
 
 /* Two halves; or two halves with a bridge that both reach; or one direction of some links. */
 static void partition(struct sim_world *w, uint64_t length_us)
 {
     unsigned n = w->config.nodes;
-    uint64_t kind = prng_below(&w->prng, 3);
+    uint64_t kind = prng_below(&w->world.prng, 3);
     unsigned bridge = kind == 1 ? any_node(w) : n;
     bool side[SIM_NODES_MAX];
     for (unsigned i = 0; i < n; i++)
-        side[i] = sim_chance(w, 0.5);
+        side[i] = world_chance(&w->world, 0.5);
     sim_say(w, "partition %s for %llu ms",
             kind == 0   ? "in halves"
             : kind == 1 ? "with a bridge"
@@ -88,7 +90,7 @@ static void partition(struct sim_world *w, uint64_t length_us)
         for (unsigned b = 0; b < n; b++) {
             if (a == b || a == bridge || b == bridge)
                 continue;
-            if (kind == 2 ? sim_chance(w, 0.25) : side[a] && !side[b])
+            if (kind == 2 ? world_chance(&w->world, 0.25) : side[a] && !side[b])
                 cut(w, a, b, kind != 2);
         }
     }
@@ -98,7 +100,7 @@ static void partition(struct sim_world *w, uint64_t length_us)
 static void clog_link(struct sim_world *w)
 {
     unsigned a = any_node(w), b = any_node(w);
-    sim_link(w, a, b)->clogged_until_us = w->now_us + between(w, 50, 900) * SIM_MS;
+    world_link(&w->world, a, b)->clogged_until_us = w->world.now_us + between(w, 50, 900) * SIM_MS;
     sim_say(w, "clogged: %u to %u", a, b);
 }
 
@@ -106,8 +108,9 @@ static void clog_link(struct sim_world *w)
 static void ways_narrow(struct sim_world *w, unsigned to)
 {
     for (unsigned from = 0; from < w->config.nodes; from++) {
-        if (from != to && sim_chance(w, 0.7))
-            sim_link(w, from, to)->narrow_until_us = w->now_us + between(w, 1000, 6000) * SIM_MS;
+        if (from != to && world_chance(&w->world, 0.7))
+            world_link(&w->world, from, to)->narrow_until_us =
+                w->world.now_us + between(w, 1000, 6000) * SIM_MS;
     }
     sim_say(w, "narrow ways to %u", to);
 }
@@ -116,17 +119,17 @@ static void ways_narrow(struct sim_world *w, unsigned to)
 static void narrow_one(struct sim_world *w)
 {
     unsigned i = any_node(w);
-    if (w->nodes[i].up && w->nodes[i].ready_us > 0)
+    if (w->world.nodes[i].up && sim_of(&w->world.nodes[i])->ready_us > 0)
         ways_narrow(w, i);
 }
 
 static void ways_widen(struct sim_world *w, unsigned to)
 {
     for (unsigned from = 0; from < w->config.nodes; from++)
-        sim_link(w, from, to)->narrow_until_us = 0;
+        world_link(&w->world, from, to)->narrow_until_us = 0;
 }
 
-void sim_nemesis_joining(struct sim_world *w, struct sim_node *n)
+void sim_nemesis_joining(struct sim_world *w, struct world_node *n)
 {
     if (w->config.profile == SIM_JOIN && w->working)
         ways_narrow(w, n->number);
@@ -135,15 +138,15 @@ void sim_nemesis_joining(struct sim_world *w, struct sim_node *n)
 /* What was seen long ago, and comes in late. */
 static void late_observation(struct sim_world *w)
 {
-    struct sim_node *n = &w->nodes[any_node(w)];
-    if (!sim_node_runs(n))
+    struct world_node *n = &w->world.nodes[any_node(w)];
+    if (!world_runs(n))
         return;
-    struct crdt_state *s = sim_node_state(n);
+    struct crdt_state *s = world_state(n);
     struct crdt_index *index = crdt_state_index(s);
-    uint32_t late = crdt_index_floor(index) - 1 - (uint32_t)prng_below(&w->prng, 20);
+    uint32_t late = crdt_index_floor(index) - 1 - (uint32_t)prng_below(&w->world.prng, 20);
     unsigned slots = crdt_registry_count(crdt_state_registry(s));
     if (slots > 0)
-        sim_oracle_late(w, n, (unsigned)prng_below(&w->prng, slots), late);
+        sim_oracle_late(w, n, (unsigned)prng_below(&w->world.prng, slots), late);
 }
 
 static void intruder(struct sim_world *w)
@@ -161,20 +164,20 @@ static unsigned up_count(const struct sim_world *w)
 {
     unsigned up = 0;
     for (unsigned i = 0; i < w->config.nodes; i++)
-        up += w->nodes[i].up;
+        up += w->world.nodes[i].up;
     return up;
 }
 
-static void start_again(void *context, struct sim_event *e)
+static void start_again(void *context, struct world_event *e)
 {
     struct sim_world *w = context;
-    if (w->closing || w->nodes[e->node].up || w->nodes[e->node].life != e->a)
+    if (w->world.closing || w->world.nodes[e->node].up || w->world.nodes[e->node].life != e->a)
         return;
     w->restarts++;
     /* Elsewhere and with a clock set back, by more than the others' next call takes, it is known
      * not to be found until its clock has caught up (gossip/stamps.h). */
-    struct sim_node *n = &w->nodes[e->node];
-    bool elsewhere = sim_chance(w, 0.2) && sim_node_wall_ms(w, n) > n->stamp_ms;
+    struct world_node *n = &w->world.nodes[e->node];
+    bool elsewhere = world_chance(&w->world, 0.2) && world_wall_ms(n) > sim_of(n)->stamp_ms;
     ways_widen(w, e->node);
     sim_node_start(w, e->node, elsewhere);
     if (w->config.profile == SIM_STRICT)
@@ -185,15 +188,15 @@ static void start_again(void *context, struct sim_event *e)
 static void node_goes(struct sim_world *w, bool politely)
 {
     unsigned i = any_node(w);
-    struct sim_node *n = &w->nodes[i];
-    if (!sim_node_runs(n) || n->leaving || up_count(w) < 2)
+    struct world_node *n = &w->world.nodes[i];
+    if (!world_runs(n) || n->leaving || up_count(w) < 2)
         return;
     w->crashes++;
     if (politely)
         sim_node_leave(w, i);
     else
         sim_node_crash(w, i);
-    if (sim_chance(w, 0.3))
+    if (world_chance(&w->world, 0.3))
         n->wall_offset_us -= (int64_t)between(w, 0, 120) * (int64_t)SIM_S;
     later(w, between(w, politely ? 600 : 100, 6000) * SIM_MS, start_again, i, n->life);
 }
@@ -201,19 +204,22 @@ static void node_goes(struct sim_world *w, bool politely)
 static void pause_one(struct sim_world *w, uint64_t least_ms, uint64_t most_ms)
 {
     unsigned i = any_node(w);
-    if (sim_node_runs(&w->nodes[i]) && !w->nodes[i].leaving)
-        sim_node_pause(w, i, w->now_us + between(w, least_ms, most_ms) * SIM_MS);
+    if (world_runs(&w->world.nodes[i]) && !w->world.nodes[i].leaving) {
+        uint64_t ms = between(w, least_ms, most_ms);
+        sim_say(w, "%s is paused for %llu ms", w->world.nodes[i].name, (unsigned long long)ms);
+        world_pause(&w->world.nodes[i], w->world.now_us + ms * SIM_MS);
+    }
 }
 
 /* The wall clock of a node jumps; the monotonic one drifts. */
 static void clock_moves(struct sim_world *w)
 {
-    struct sim_node *n = &w->nodes[any_node(w)];
+    struct world_node *n = &w->world.nodes[any_node(w)];
     static const int64_t jumps_s[] = {3600, -3600, 30, -30, 2, -2};
-    n->wall_offset_us = jumps_s[prng_below(&w->prng, 6)] * (int64_t)SIM_S;
-    uint64_t mono = sim_node_mono_us(w, n);
+    n->wall_offset_us = jumps_s[prng_below(&w->world.prng, 6)] * (int64_t)SIM_S;
+    uint64_t mono = world_mono_us(n);
     n->mono_base_us = mono;
-    n->mono_since_us = w->now_us;
+    n->mono_since_us = w->world.now_us;
     n->ppm = (int32_t)between(w, 0, 1000) - 500;
     sim_say(w, "clock of %s: %lld s off, %d ppm", n->name,
             (long long)(n->wall_offset_us / (int64_t)SIM_S), n->ppm);
@@ -221,18 +227,18 @@ static void clock_moves(struct sim_world *w)
 
 /* --- troubles of engines -------------------------------------------------------------------- */
 
-static void engine_comes_up(void *context, struct sim_event *e)
+static void engine_comes_up(void *context, struct world_event *e)
 {
     struct sim_world *w = context;
-    if (!w->closing && !w->engines[e->node].up)
+    if (!w->world.closing && !w->engines[e->node].up)
         sim_engine_restart(w, e->node);
 }
 
-static struct sim_node *any_running(struct sim_world *w)
+static struct world_node *any_running(struct sim_world *w)
 {
     for (unsigned tries = 0; tries < 10; tries++) {
-        struct sim_node *n = &w->nodes[any_node(w)];
-        if (sim_node_runs(n) && !n->leaving)
+        struct world_node *n = &w->world.nodes[any_node(w)];
+        if (world_runs(n) && !n->leaving)
             return n;
     }
     return NULL;
@@ -240,7 +246,7 @@ static struct sim_node *any_running(struct sim_world *w)
 
 static void wish(struct sim_world *w, unsigned engine)
 {
-    struct sim_node *n = any_running(w);
+    struct world_node *n = any_running(w);
     if (!n)
         return;
     struct sim_engine *e = &w->engines[engine];
@@ -248,16 +254,16 @@ static void wish(struct sim_world *w, unsigned engine)
     static const enum node_replica_wish wishes[] = {NODE_REPLICA_ADD, NODE_REPLICA_REMOVE,
                                                     NODE_REPLICA_FORGET};
     static const char *const texts[] = {"added", "removed", "forgotten"};
-    uint64_t which = prng_below(&w->prng, 3);
+    uint64_t which = prng_below(&w->world.prng, 3);
     int slot = node_router_replica_wish(n->node->router, name, wishes[which], NODE_ENGINE_VLLM);
     sim_say(w, "%s is %s at %s: %d", e->name, texts[which], n->name, slot);
-    sim_node_touch(w, n);
+    world_touch(n);
 }
 
 static void engine_trouble(struct sim_world *w)
 {
-    unsigned engine = (unsigned)prng_below(&w->prng, w->config.engines);
-    switch (prng_below(&w->prng, 4)) {
+    unsigned engine = (unsigned)prng_below(&w->world.prng, w->config.engines);
+    switch (prng_below(&w->world.prng, 4)) {
     case 0:
         sim_engine_restart(w, engine);
         break;
@@ -270,14 +276,14 @@ static void engine_trouble(struct sim_world *w)
         wish(w, engine);
         break;
     default: {
-        struct sim_node *n = any_running(w);
-        int slot = n ? n->slot_of_engine[engine] : -1;
+        struct world_node *n = any_running(w);
+        int slot = n ? sim_of(n)->slot_of_engine[engine] : -1;
         if (slot < 0)
             break;
-        bool draining = sim_chance(w, 0.4);
+        bool draining = world_chance(&w->world, 0.4);
         sim_say(w, "%s %s draining", w->engines[engine].name, draining ? "begins" : "ends");
         node_router_replica_drain(n->node->router, (unsigned)slot, draining);
-        sim_node_touch(w, n);
+        world_touch(n);
     }
     }
 }
@@ -285,19 +291,18 @@ static void engine_trouble(struct sim_world *w)
 /* --- joining again, with nothing lost -------------------------------------------------------- */
 
 /* Whether all others have every delta of the node. */
-static bool told_to_all(struct sim_world *w, struct sim_node *n)
+static bool told_to_all(struct sim_world *w, struct world_node *n)
 {
     struct gossip_member own, seen;
-    if (crdt_state_has_news(sim_node_state(n)) || n->bookings_open > 0 ||
-        gossip_member_find(sim_node_gossip(n), n->id, sim_node_mono_us(w, n), &own) != ERR_OK)
+    if (crdt_state_has_news(world_state(n)) || sim_of(n)->bookings_open > 0 ||
+        gossip_member_find(world_gossip(n), n->id, world_mono_us(n), &own) != ERR_OK)
         return false;
     for (unsigned i = 0; i < w->config.nodes; i++) {
-        struct sim_node *other = &w->nodes[i];
+        struct world_node *other = &w->world.nodes[i];
         if (other == n)
             continue;
-        if (!sim_node_runs(other) ||
-            gossip_member_find(sim_node_gossip(other), n->id, sim_node_mono_us(w, other), &seen) !=
-                ERR_OK)
+        if (!world_runs(other) ||
+            gossip_member_find(world_gossip(other), n->id, world_mono_us(other), &seen) != ERR_OK)
             return false;
         if (seen.incarnation >> 16 != own.incarnation >> 16 || seen.seq_applied != own.seq_applied)
             return false;
@@ -305,21 +310,21 @@ static bool told_to_all(struct sim_world *w, struct sim_node *n)
     return true;
 }
 
-static void rejoin_now(void *context, struct sim_event *e)
+static void rejoin_now(void *context, struct world_event *e)
 {
     struct sim_world *w = context;
-    struct sim_node *n = &w->nodes[e->node];
-    if (w->closing || !n->up || n->life != e->a)
+    struct world_node *n = &w->world.nodes[e->node];
+    if (w->world.closing || !n->up || n->life != e->a)
         return;
-    if (!w->working || !sim_node_runs(n) || e->b == REJOIN_TRIES) {
+    if (!w->working || !world_runs(n) || e->b == REJOIN_TRIES) {
         n->leaving = false;
         return;
     }
     if (!told_to_all(w, n)) {
-        struct sim_event again = *e;
+        struct world_event again = *e;
         again.at_us += REJOIN_TRY_MS * SIM_MS;
         again.b++;
-        sim_queue_put(&w->queue, &again);
+        world_queue_put(&w->world.queue, &again);
         return;
     }
     n->leaving = false;
@@ -334,8 +339,8 @@ static void rejoin_now(void *context, struct sim_event *e)
 static void rejoin(struct sim_world *w)
 {
     unsigned i = any_node(w);
-    struct sim_node *n = &w->nodes[i];
-    if (!sim_node_runs(n) || n->leaving || up_count(w) < w->config.nodes)
+    struct world_node *n = &w->world.nodes[i];
+    if (!world_runs(n) || n->leaving || up_count(w) < w->config.nodes)
         return;
     n->leaving = true;
     later(w, REJOIN_TRY_MS * SIM_MS, rejoin_now, i, n->life);
@@ -345,7 +350,7 @@ static void rejoin(struct sim_world *w)
 
 static void trouble_strict(struct sim_world *w)
 {
-    switch (prng_below(&w->prng, 8)) {
+    switch (prng_below(&w->world.prng, 8)) {
     case 0:
     case 1:
         bad_weather(w);
@@ -370,7 +375,7 @@ static void trouble_strict(struct sim_world *w)
 
 static void trouble_join(struct sim_world *w)
 {
-    switch (prng_below(&w->prng, 8)) {
+    switch (prng_below(&w->world.prng, 8)) {
     case 0:
         bad_weather(w);
         break;
@@ -393,7 +398,7 @@ static void trouble_join(struct sim_world *w)
 
 static void trouble_storm(struct sim_world *w)
 {
-    switch (prng_below(&w->prng, 12)) {
+    switch (prng_below(&w->world.prng, 12)) {
     case 0:
     case 1:
         bad_weather(w);
@@ -426,10 +431,10 @@ static void trouble_storm(struct sim_world *w)
     }
 }
 
-static void trouble(void *context, struct sim_event *e)
+static void trouble(void *context, struct world_event *e)
 {
     struct sim_world *w = context;
-    if (w->closing || !w->working)
+    if (w->world.closing || !w->working)
         return;
     if (w->config.profile == SIM_STRICT)
         trouble_strict(w);
@@ -437,9 +442,9 @@ static void trouble(void *context, struct sim_event *e)
         trouble_join(w);
     else
         trouble_storm(w);
-    struct sim_event next = *e;
+    struct world_event next = *e;
     next.at_us += between(w, 20, TROUBLE_MS_MAX) * SIM_MS;
-    sim_queue_put(&w->queue, &next);
+    world_queue_put(&w->world.queue, &next);
 }
 
 void sim_nemesis_begin(struct sim_world *w)
@@ -454,8 +459,8 @@ void sim_nemesis_heal(struct sim_world *w)
     enum { PIPE_BYTES_MIN = 4000 };
     sim_say(w, "healed");
     sim_net_heal(w);
-    if (w->pipe_bytes_max < PIPE_BYTES_MIN)
-        w->pipe_bytes_max = PIPE_BYTES_MIN;
+    if (w->world.call_bytes_max < PIPE_BYTES_MIN)
+        w->world.call_bytes_max = PIPE_BYTES_MIN;
     for (unsigned i = 0; i < w->config.engines; i++) {
         if (!w->engines[i].up)
             sim_engine_restart(w, i);
@@ -463,11 +468,11 @@ void sim_nemesis_heal(struct sim_world *w)
     unsigned dead = 0;
     bool may_die = w->config.profile >= SIM_STORM && w->config.nodes > 3;
     for (unsigned i = 0; i < w->config.nodes; i++) {
-        struct sim_node *n = &w->nodes[i];
+        struct world_node *n = &w->world.nodes[i];
         n->wall_offset_us = (int64_t)between(w, 0, 200 * SIM_MS) - 100 * (int64_t)SIM_MS;
         if (n->paused_until_us > 0)
-            sim_node_resume_at(w, n, w->now_us + 1);
-        if (may_die && dead < w->config.nodes / 4 && !n->leaving && sim_chance(w, 0.2)) {
+            world_pause(n, w->world.now_us + 1);
+        if (may_die && dead < w->config.nodes / 4 && !n->leaving && world_chance(&w->world, 0.2)) {
             dead++;
             if (n->up)
                 sim_node_crash(w, i);

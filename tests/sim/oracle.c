@@ -9,10 +9,10 @@
 
 enum { CAUGHT_UP_US = 3000000, REFUTED_US = 3000000 };
 
-uint64_t sim_oracle_taken(const struct sim_node *n)
+uint64_t sim_oracle_taken(const struct world_node *n)
 {
     struct gossip_stats stats;
-    gossip_stats(sim_node_gossip(n), &stats);
+    gossip_stats(world_gossip(n), &stats);
     uint64_t taken = stats.handshakes + stats.rekeys + stats.messages_in;
     for (unsigned i = 0; i < GOSSIP_FRAMES; i++)
         taken += stats.frames_in[i];
@@ -24,20 +24,20 @@ uint64_t sim_oracle_taken(const struct sim_node *n)
 static unsigned number_of(const struct sim_world *w, uint64_t node)
 {
     for (unsigned i = 0; i < w->config.nodes; i++) {
-        if (w->nodes[i].id == node)
+        if (w->world.nodes[i].id == node)
             return i;
     }
     sim_broken(w, "members", "somebody knows a member that never was: %llx",
                (unsigned long long)node);
 }
 
-static void vector_check(struct sim_world *w, struct sim_node *n)
+static void vector_check(struct sim_world *w, struct world_node *n)
 {
-    const struct gossip *g = sim_node_gossip(n);
+    const struct gossip *g = world_gossip(n);
     for (unsigned i = 0; i < gossip_member_count(g); i++) {
         struct gossip_member m;
-        gossip_member_at(g, i, sim_node_mono_us(w, n), &m);
-        struct sim_seen *seen = &n->seen[number_of(w, m.node)];
+        gossip_member_at(g, i, world_mono_us(n), &m);
+        struct sim_seen *seen = &sim_of(n)->seen[number_of(w, m.node)];
         uint64_t epoch = m.incarnation >> 16;
         if (epoch < seen->epoch || (epoch == seen->epoch && m.seq_applied < seen->seq))
             sim_broken(w, "vector regressed", "%s had %llu of life %llu of %s, now %llu of %llu",
@@ -51,29 +51,29 @@ static void vector_check(struct sim_world *w, struct sim_node *n)
 }
 
 /* Who is suspected says that it lives, where no way is cut for long. */
-static void refuted_check(struct sim_world *w, struct sim_node *n)
+static void refuted_check(struct sim_world *w, struct world_node *n)
 {
-    const struct gossip *g = sim_node_gossip(n);
+    const struct gossip *g = world_gossip(n);
     for (unsigned i = 0; i < gossip_member_count(g); i++) {
         struct gossip_member m;
-        gossip_member_at(g, i, sim_node_mono_us(w, n), &m);
+        gossip_member_at(g, i, world_mono_us(n), &m);
         unsigned number = number_of(w, m.node);
-        struct sim_seen *seen = &n->seen[number];
-        bool narrow = sim_link(w, number, n->number)->narrow_until_us > w->now_us ||
-                      sim_link(w, n->number, number)->narrow_until_us > w->now_us;
-        if (m.state != GOSSIP_SUSPECT || narrow || !sim_node_runs(&w->nodes[number]))
+        struct sim_seen *seen = &sim_of(n)->seen[number];
+        bool narrow = world_link(&w->world, number, n->number)->narrow_until_us > w->world.now_us ||
+                      world_link(&w->world, n->number, number)->narrow_until_us > w->world.now_us;
+        if (m.state != GOSSIP_SUSPECT || narrow || !world_runs(&w->world.nodes[number]))
             seen->suspected_us = 0;
         else if (seen->suspected_us == 0)
-            seen->suspected_us = w->now_us;
-        else if (w->now_us - seen->suspected_us > REFUTED_US)
+            seen->suspected_us = w->world.now_us;
+        else if (w->world.now_us - seen->suspected_us > REFUTED_US)
             sim_broken(w, "not refuted", "%s runs, and %s suspects it for %llu ms", m.name, n->name,
-                       (unsigned long long)(w->now_us - seen->suspected_us) / 1000);
+                       (unsigned long long)(w->world.now_us - seen->suspected_us) / 1000);
     }
 }
 
-static void budgets_check(struct sim_world *w, struct sim_node *n)
+static void budgets_check(struct sim_world *w, struct world_node *n)
 {
-    struct crdt_state *s = sim_node_state(n);
+    struct crdt_state *s = world_state(n);
     const struct crdt_index *index = crdt_state_index(s);
     struct crdt_index_stats x;
     crdt_index_stats(index, &x);
@@ -81,7 +81,7 @@ static void budgets_check(struct sim_world *w, struct sim_node *n)
         sim_broken(w, "budget of the index", "%s: %llu of %llu bytes", n->name,
                    (unsigned long long)x.bytes, (unsigned long long)x.bytes_max);
     struct gossip_stats g;
-    gossip_stats(sim_node_gossip(n), &g);
+    gossip_stats(world_gossip(n), &g);
     uint64_t ring_max = w->config.ring_bytes ? w->config.ring_bytes : 4 << 20;
     if (g.ring_bytes > ring_max)
         sim_broken(w, "budget of the ring", "%s: %llu bytes", n->name,
@@ -98,13 +98,13 @@ static void budgets_check(struct sim_world *w, struct sim_node *n)
                    (unsigned long long)g.refused_malformed, (unsigned long long)c.malformed);
 }
 
-void sim_oracle_step(struct sim_world *w, struct sim_node *n)
+void sim_oracle_step(struct sim_world *w, struct world_node *n)
 {
-    const struct crdt_index *index = crdt_state_index(sim_node_state(n));
+    const struct crdt_index *index = crdt_state_index(world_state(n));
     uint32_t floor = crdt_index_floor(index);
-    if (floor < n->floor_seen)
-        sim_broken(w, "floor regressed", "%s: %u after %u", n->name, floor, n->floor_seen);
-    n->floor_seen = floor;
+    if (floor < sim_of(n)->floor_seen)
+        sim_broken(w, "floor regressed", "%s: %u after %u", n->name, floor, sim_of(n)->floor_seen);
+    sim_of(n)->floor_seen = floor;
     w->steps++;
     if (w->steps % (1 + w->config.nodes / 2) == 0)
         vector_check(w, n);
@@ -120,20 +120,20 @@ void sim_oracle_step(struct sim_world *w, struct sim_node *n)
 }
 
 /* It gave up its observations of a time that never was, and begins anew. */
-void sim_oracle_event(struct sim_world *w, struct sim_node *n, enum node_replication_event event)
+void sim_oracle_event(struct sim_world *w, struct world_node *n, enum node_replication_event event)
 {
     if (event != NODE_REPLICATION_CLOCK_BACK)
         return;
-    n->memory++;
-    n->floor_seen = 0;
-    memset(n->seen, 0, w->config.nodes * sizeof *n->seen);
+    sim_of(n)->memory++;
+    sim_of(n)->floor_seen = 0;
+    memset(sim_of(n)->seen, 0, w->config.nodes * sizeof *sim_of(n)->seen);
 }
 
 /* --- what is visible ------------------------------------------------------------------------ */
 
 struct looking {
     struct sim_world *w;
-    struct sim_node *n;
+    struct world_node *n;
     uint32_t floor, now;
 };
 
@@ -143,7 +143,7 @@ static void look(void *context, uint64_t id48, uint8_t code, unsigned replica, u
     if (code == CHECKPOINT_CODE_BINDING)
         return;
     const struct crdt_replica *r =
-        crdt_registry_at(crdt_state_registry(sim_node_state(l->n)), replica);
+        crdt_registry_at(crdt_state_registry(world_state(l->n)), replica);
     struct sim_fact f = {
         .id48 = id48, .replica = r->key, .rkey = r->rkey, .generation = generation, .code = code};
     if (generation < l->floor || generation > l->now + 1)
@@ -157,17 +157,17 @@ static void look(void *context, uint64_t id48, uint8_t code, unsigned replica, u
                    generation, l->now);
 }
 
-void sim_oracle_visible(struct sim_world *w, struct sim_node *n)
+void sim_oracle_visible(struct sim_world *w, struct world_node *n)
 {
-    const struct crdt_index *index = crdt_state_index(sim_node_state(n));
+    const struct crdt_index *index = crdt_state_index(world_state(n));
     struct looking l = {w, n, crdt_index_floor(index), crdt_index_now(index)};
     crdt_index_each(index, look, &l);
     sim_events_check(w, n);
 }
 
-void sim_oracle_late(struct sim_world *w, struct sim_node *n, unsigned slot, uint32_t generation)
+void sim_oracle_late(struct sim_world *w, struct world_node *n, unsigned slot, uint32_t generation)
 {
-    struct crdt_index *index = crdt_state_index(sim_node_state(n));
+    struct crdt_index *index = crdt_state_index(world_state(n));
     struct crdt_index_stats before, after;
     crdt_index_stats(index, &before);
     int err = crdt_index_observe(index, 0x1234567, slot, 3, generation);
@@ -180,16 +180,16 @@ void sim_oracle_late(struct sim_world *w, struct sim_node *n, unsigned slot, uin
 /* --- pairs ---------------------------------------------------------------------------------- */
 
 /* Whether two nodes have heard the same, all of it, and have nothing to tell. */
-static bool heard_the_same(struct sim_world *w, struct sim_node *a, struct sim_node *b)
+static bool heard_the_same(struct world_node *a, struct world_node *b)
 {
-    const struct gossip *g = sim_node_gossip(a), *h = sim_node_gossip(b);
-    if (crdt_state_has_news(sim_node_state(a)) || crdt_state_has_news(sim_node_state(b)) ||
+    const struct gossip *g = world_gossip(a), *h = world_gossip(b);
+    if (crdt_state_has_news(world_state(a)) || crdt_state_has_news(world_state(b)) ||
         gossip_member_count(g) != gossip_member_count(h))
         return false;
     for (unsigned i = 0; i < gossip_member_count(g); i++) {
         struct gossip_member m, k;
-        gossip_member_at(g, i, sim_node_mono_us(w, a), &m);
-        if (gossip_member_find(h, m.node, sim_node_mono_us(w, b), &k) != ERR_OK)
+        gossip_member_at(g, i, world_mono_us(a), &m);
+        if (gossip_member_find(h, m.node, world_mono_us(b), &k) != ERR_OK)
             return false;
         if (m.incarnation >> 16 != k.incarnation >> 16 || m.seq_applied != k.seq_applied ||
             m.seq_applied != m.seq_known || k.seq_applied != k.seq_known)
@@ -200,7 +200,7 @@ static bool heard_the_same(struct sim_world *w, struct sim_node *a, struct sim_n
 
 struct differing {
     const struct sim_world *w;
-    const struct sim_node *a, *b;
+    const struct world_node *a, *b;
     uint32_t from;
 };
 
@@ -209,8 +209,8 @@ static void differing_say(void *context, uint64_t id48, uint8_t code, unsigned r
 {
     struct differing *d = context;
     const struct crdt_replica *r =
-        crdt_registry_at(crdt_state_registry(sim_node_state(d->a)), replica);
-    struct crdt_state *s = sim_node_state(d->b);
+        crdt_registry_at(crdt_state_registry(world_state(d->a)), replica);
+    struct crdt_state *s = world_state(d->b);
     int slot = crdt_registry_by_rkey(crdt_state_registry(s), r->rkey);
     uint32_t other = 0;
     if (generation < d->from ||
@@ -223,31 +223,32 @@ static void differing_say(void *context, uint64_t id48, uint8_t code, unsigned r
             d->b->name, other, slot);
 }
 
-void sim_oracle_differing_say(struct sim_world *w, const struct sim_node *a,
-                              const struct sim_node *b, uint32_t from)
+void sim_oracle_differing_say(struct sim_world *w, const struct world_node *a,
+                              const struct world_node *b, uint32_t from)
 {
     if (!w->config.verbose)
         return;
     struct differing d = {w, a, b, from};
-    crdt_index_each(crdt_state_index(sim_node_state(a)), differing_say, &d);
+    crdt_index_each(crdt_state_index(world_state(a)), differing_say, &d);
     d = (struct differing){w, b, a, from};
-    crdt_index_each(crdt_state_index(sim_node_state(b)), differing_say, &d);
+    crdt_index_each(crdt_state_index(world_state(b)), differing_say, &d);
 }
 
 /* A snapshot has more than the vector of its start says, until the stream has caught up. */
-static bool caught_up(const struct sim_world *w, const struct sim_node *n)
+static bool caught_up(const struct sim_world *w, const struct world_node *n)
 {
-    return n->life == 1 || (n->ready_us > 0 && w->now_us - n->ready_us > CAUGHT_UP_US);
+    return n->life == 1 ||
+           (sim_of(n)->ready_us > 0 && w->world.now_us - sim_of(n)->ready_us > CAUGHT_UP_US);
 }
 
 /* Equal vectors and floors, equal observations: where anti-entropy brings nothing beside the
  * deltas, and no item is passed over. */
-static void same_check(struct sim_world *w, struct sim_node *a, struct sim_node *b)
+static void same_check(struct sim_world *w, struct world_node *a, struct world_node *b)
 {
-    if (!caught_up(w, a) || !caught_up(w, b) || !heard_the_same(w, a, b))
+    if (!caught_up(w, a) || !caught_up(w, b) || !heard_the_same(a, b))
         return;
-    const struct crdt_index *x = crdt_state_index(sim_node_state(a));
-    const struct crdt_index *y = crdt_state_index(sim_node_state(b));
+    const struct crdt_index *x = crdt_state_index(world_state(a));
+    const struct crdt_index *y = crdt_state_index(world_state(b));
     uint32_t from =
         crdt_index_floor(x) > crdt_index_floor(y) ? crdt_index_floor(x) : crdt_index_floor(y);
     w->compared++;
@@ -263,16 +264,16 @@ void sim_oracle_all(struct sim_world *w)
 {
     unsigned n = w->config.nodes;
     for (unsigned i = 0; i < n; i++) {
-        struct sim_node *a = &w->nodes[i], *b = &w->nodes[(i + 1) % n];
-        if (!sim_node_runs(a))
+        struct world_node *a = &w->world.nodes[i], *b = &w->world.nodes[(i + 1) % n];
+        if (!world_runs(a))
             continue;
-        if (a->ready_us == 0 && node_replication_ready(a->node->replication))
-            a->ready_us = w->now_us;
+        if (sim_of(a)->ready_us == 0 && node_replication_ready(a->node->replication))
+            sim_of(a)->ready_us = w->world.now_us;
         vector_check(w, a);
         sim_reported_dead_check(w, a);
         if (sim_pure_stream(w))
             refuted_check(w, a);
-        if (sim_pure_stream(w) && sim_node_runs(b) && a != b)
+        if (sim_pure_stream(w) && world_runs(b) && a != b)
             same_check(w, a, b);
     }
 }

@@ -9,10 +9,10 @@
 enum { NODES_MAX = 16 }; /* clusters that are larger are not watched: memory */
 
 /* The number of the row that was last seen, by router, engine and kind; 0: none. */
-static uint64_t *last_of(const struct sim_world *w, const struct sim_node *n, unsigned router,
+static uint64_t *last_of(const struct sim_world *w, const struct world_node *n, unsigned router,
                          unsigned engine, enum crdt_report_kind kind)
 {
-    return &n->reported[(router * w->config.engines + engine) * CRDT_REPORTS + kind];
+    return &sim_of(n)->reported[(router * w->config.engines + engine) * CRDT_REPORTS + kind];
 }
 
 static size_t rows_of(const struct sim_world *w)
@@ -20,35 +20,35 @@ static size_t rows_of(const struct sim_world *w)
     return (size_t)w->config.nodes * w->config.engines * CRDT_REPORTS;
 }
 
-void sim_reported_open(struct sim_world *w, struct sim_node *n)
+void sim_reported_open(struct sim_world *w, struct world_node *n)
 {
     if (w->config.nodes > NODES_MAX)
         return;
-    n->reported = calloc(rows_of(w), sizeof *n->reported);
-    CHECK(n->reported != NULL);
+    sim_of(n)->reported = calloc(rows_of(w), sizeof *sim_of(n)->reported);
+    CHECK(sim_of(n)->reported != NULL);
 }
 
-void sim_reported_forget(struct sim_world *w, struct sim_node *n)
+void sim_reported_forget(struct sim_world *w, struct world_node *n)
 {
-    for (size_t i = 0; n->reported && i < rows_of(w); i++)
-        n->reported[i] = 0;
+    for (size_t i = 0; sim_of(n)->reported && i < rows_of(w); i++)
+        sim_of(n)->reported[i] = 0;
 }
 
-void sim_reported_close(struct sim_node *n)
+void sim_reported_close(struct world_node *n)
 {
-    free(n->reported);
+    free(sim_of(n)->reported);
 }
 
 static int number_of(const struct sim_world *w, uint64_t router)
 {
     for (unsigned i = 0; i < w->config.nodes; i++) {
-        if (w->nodes[i].id == router)
+        if (w->world.nodes[i].id == router)
             return (int)i;
     }
     return -1;
 }
 
-static void row_check(struct sim_world *w, struct sim_node *n, unsigned at, unsigned router,
+static void row_check(struct sim_world *w, struct world_node *n, unsigned at, unsigned router,
                       unsigned slot)
 {
     int engine = sim_engine_of_slot(w, n, slot);
@@ -57,14 +57,14 @@ static void row_check(struct sim_world *w, struct sim_node *n, unsigned at, unsi
     for (unsigned kind = 0; kind < CRDT_REPORTS; kind++) {
         struct crdt_report row = {0};
         uint64_t *last = last_of(w, n, router, (unsigned)engine, (enum crdt_report_kind)kind);
-        if (crdt_reports_row(crdt_state_reports(sim_node_state(n)), at, (enum crdt_report_kind)kind,
+        if (crdt_reports_row(crdt_state_reports(world_state(n)), at, (enum crdt_report_kind)kind,
                              slot, &row)) {
             /* Epochs are milliseconds, and a life has far fewer deltas than 2^20 here. */
             uint64_t number = row.epoch << 20 | row.seq;
             if (number < *last)
                 sim_broken(w, "report regressed",
                            "%s had report %llu of %s about %s, and took in the older %llu", n->name,
-                           (unsigned long long)(*last & 0xfffff), w->nodes[router].name,
+                           (unsigned long long)(*last & 0xfffff), w->world.nodes[router].name,
                            w->engines[engine].name, (unsigned long long)row.seq);
             *last = number;
         } else {
@@ -75,11 +75,11 @@ static void row_check(struct sim_world *w, struct sim_node *n, unsigned at, unsi
 
 /* Where nobody is held for dead and no engine removed: who dropped a row may later be given an
  * older one, by a peer that lags. */
-void sim_reported_check(struct sim_world *w, struct sim_node *n)
+void sim_reported_check(struct sim_world *w, struct world_node *n)
 {
-    if (!n->reported || w->config.profile >= SIM_STORM)
+    if (!sim_of(n)->reported || w->config.profile >= SIM_STORM)
         return;
-    struct crdt_state *s = sim_node_state(n);
+    struct crdt_state *s = world_state(n);
     const struct crdt_reports *reports = crdt_state_reports(s);
     unsigned slots = crdt_registry_count(crdt_state_registry(s));
     for (unsigned i = 0; i < crdt_reports_routers(reports); i++) {
@@ -89,13 +89,13 @@ void sim_reported_check(struct sim_world *w, struct sim_node *n)
     }
 }
 
-void sim_reported_dead_check(struct sim_world *w, struct sim_node *n)
+void sim_reported_dead_check(struct sim_world *w, struct world_node *n)
 {
-    const struct crdt_reports *reports = crdt_state_reports(sim_node_state(n));
+    const struct crdt_reports *reports = crdt_state_reports(world_state(n));
     for (unsigned i = 0; i < crdt_reports_routers(reports); i++) {
         struct gossip_member m;
         uint64_t router = crdt_reports_router_at(reports, i).router;
-        if (gossip_member_find(sim_node_gossip(n), router, sim_node_mono_us(w, n), &m) == ERR_OK &&
+        if (gossip_member_find(world_gossip(n), router, world_mono_us(n), &m) == ERR_OK &&
             !m.self && m.state > GOSSIP_SUSPECT)
             sim_broken(w, "reports of the dead", "%s holds %s for %s and still counts its load",
                        n->name, m.name, gossip_state_text(m.state));

@@ -24,12 +24,12 @@ static uint64_t patience_us(const struct sim_world *w)
 
 /* --- members -------------------------------------------------------------------------------- */
 
-static bool members_agree(struct sim_world *w, struct sim_node *n, char *why, size_t why_size)
+static bool members_agree(struct sim_world *w, struct world_node *n, char *why, size_t why_size)
 {
     for (unsigned i = 0; i < w->config.nodes; i++) {
-        const struct sim_node *other = &w->nodes[i];
+        const struct world_node *other = &w->world.nodes[i];
         struct gossip_member m;
-        int err = gossip_member_find(sim_node_gossip(n), other->id, sim_node_mono_us(w, n), &m);
+        int err = gossip_member_find(world_gossip(n), other->id, world_mono_us(n), &m);
         bool alive = err == ERR_OK && m.state == GOSSIP_ALIVE;
         bool known = err == ERR_OK && m.state <= GOSSIP_SUSPECT;
         bool good = other->up ? alive && (other == n || m.session) : !known;
@@ -48,7 +48,7 @@ static bool members_agree(struct sim_world *w, struct sim_node *n, char *why, si
 
 struct load_walk {
     const struct sim_world *w;
-    const struct sim_node *n;
+    const struct world_node *n;
     const char *wrong;
 };
 
@@ -58,27 +58,27 @@ static bool load_look(void *context, uint64_t router, const struct crdt_load *lo
     struct load_walk *l = context;
     (void)sight;
     (void)learned;
-    const struct sim_node *of = NULL;
+    const struct world_node *of = NULL;
     for (unsigned i = 0; i < l->w->config.nodes; i++) {
-        if (l->w->nodes[i].id == router)
-            of = &l->w->nodes[i];
+        if (l->w->world.nodes[i].id == router)
+            of = &l->w->world.nodes[i];
     }
     bool loaded = load && (load->requests > 0 || load->prefill_tokens > 0 ||
                            load->context_tokens > 0 || load->decoding_tokens > 0);
     if (loaded && (!of || !of->up))
         l->wrong = "the load of a dead router counts";
-    else if (loaded && of->bookings_open == 0)
+    else if (loaded && sim_of(of)->bookings_open == 0)
         l->wrong = "a load is stuck";
     return l->wrong == NULL;
 }
 
-static bool loads_are_right(struct sim_world *w, struct sim_node *n, char *why, size_t why_size)
+static bool loads_are_right(struct sim_world *w, struct world_node *n, char *why, size_t why_size)
 {
-    struct crdt_state *s = sim_node_state(n);
+    struct crdt_state *s = world_state(n);
     unsigned slots = crdt_registry_count(crdt_state_registry(s));
     unsigned open = 0;
     for (unsigned i = 0; i < w->config.nodes; i++)
-        open += w->nodes[i].up ? w->nodes[i].bookings_open : 0;
+        open += w->world.nodes[i].up ? sim_of(&w->world.nodes[i])->bookings_open : 0;
     for (unsigned slot = 0; slot < slots; slot++) {
         struct load_walk l = {w, n, NULL};
         crdt_reports_each(crdt_state_reports(s), slot, load_look, &l);
@@ -112,9 +112,9 @@ static bool load_of(void *context, uint64_t router, const struct crdt_load *load
     return !l->counts;
 }
 
-bool sim_rest_load_of(struct sim_node *n, uint64_t router)
+bool sim_rest_load_of(struct world_node *n, uint64_t router)
 {
-    struct crdt_state *s = sim_node_state(n);
+    struct crdt_state *s = world_state(n);
     struct load_of l = {.router = router};
     for (unsigned slot = 0; slot < crdt_registry_count(crdt_state_registry(s)); slot++)
         crdt_reports_each(crdt_state_reports(s), slot, load_of, &l);
@@ -127,9 +127,9 @@ static uint32_t common_floor(const struct sim_world *w)
 {
     uint32_t floor = 0;
     for (unsigned i = 0; i < w->config.nodes; i++) {
-        if (!w->nodes[i].up)
+        if (!w->world.nodes[i].up)
             continue;
-        uint32_t own = crdt_index_floor(crdt_state_index(sim_node_state(&w->nodes[i])));
+        uint32_t own = crdt_index_floor(crdt_state_index(world_state(&w->world.nodes[i])));
         floor = own > floor ? own : floor;
     }
     return floor;
@@ -139,13 +139,13 @@ static bool digests_agree(struct sim_world *w, char *why, size_t why_size)
 {
     uint32_t from = common_floor(w);
     struct crdt_digest first;
-    const struct sim_node *one = NULL;
+    const struct world_node *one = NULL;
     for (unsigned i = 0; i < w->config.nodes; i++) {
-        struct sim_node *n = &w->nodes[i];
+        struct world_node *n = &w->world.nodes[i];
         if (!n->up)
             continue;
         struct crdt_digest d;
-        crdt_state_digest(sim_node_state(n), from, &d);
+        crdt_state_digest(world_state(n), from, &d);
         if (!one) {
             one = n;
             first = d;
@@ -170,7 +170,7 @@ static bool digests_agree(struct sim_world *w, char *why, size_t why_size)
 bool sim_rest_agreed(struct sim_world *w, char *why, size_t why_size)
 {
     for (unsigned i = 0; i < w->config.nodes; i++) {
-        struct sim_node *n = &w->nodes[i];
+        struct world_node *n = &w->world.nodes[i];
         if (!n->up)
             continue;
         if (n->leaving || !node_replication_ready(n->node->replication)) {
@@ -195,7 +195,7 @@ struct requirements {
     struct required *facts;
     size_t count, room;
     struct sim_world *w;
-    struct sim_node *holder;
+    struct world_node *holder;
 };
 
 static void require(struct requirements *r, const struct sim_fact *f, unsigned holder)
@@ -213,7 +213,7 @@ static void require_held(void *context, uint64_t id48, uint8_t code, unsigned re
 {
     struct requirements *r = context;
     const struct crdt_replica *k =
-        crdt_registry_at(crdt_state_registry(sim_node_state(r->holder)), replica);
+        crdt_registry_at(crdt_state_registry(world_state(r->holder)), replica);
     struct sim_fact f = {
         .id48 = id48, .replica = k->key, .rkey = k->rkey, .generation = generation, .code = code};
     require(r, &f, r->holder->number);
@@ -222,15 +222,15 @@ static void require_held(void *context, uint64_t id48, uint8_t code, unsigned re
 static void require_own(void *context, unsigned node, uint32_t memory, const struct sim_fact *f)
 {
     struct requirements *r = context;
-    struct sim_node *n = &r->w->nodes[node];
-    if (n->up && n->memory == memory)
+    struct world_node *n = &r->w->world.nodes[node];
+    if (n->up && sim_of(n)->memory == memory)
         require(r, f, node);
 }
 
-static void must_hold(struct sim_world *w, struct sim_node *n, const struct sim_fact *f,
+static void must_hold(struct sim_world *w, struct world_node *n, const struct sim_fact *f,
                       uint32_t floor)
 {
-    struct crdt_state *s = sim_node_state(n);
+    struct crdt_state *s = world_state(n);
     if (f->generation < floor)
         return;
     int slot = crdt_registry_by_key(crdt_state_registry(s), f->replica);
@@ -253,14 +253,14 @@ static void nothing_lost(struct sim_world *w, const struct requirements *r,
     uint32_t floor = common_floor(w);
     unsigned looked = 0;
     for (unsigned i = 0; i < w->config.nodes && looked < 16; i++) {
-        struct sim_node *n = &w->nodes[i];
+        struct world_node *n = &w->world.nodes[i];
         if (!n->up)
             continue;
         looked++;
         sim_oracle_visible(w, n);
         for (size_t k = 0; k < r->count; k++) {
             unsigned holder = r->facts[k].holder;
-            if (w->nodes[holder].memory == memories[holder])
+            if (sim_of(&w->world.nodes[holder])->memory == memories[holder])
                 must_hold(w, n, &r->facts[k].fact, floor);
         }
     }
@@ -275,14 +275,14 @@ static void calm_check(struct sim_world *w)
         return;
     for (unsigned i = 0; i < w->config.nodes; i++) {
         struct gossip_stats g;
-        gossip_stats(sim_node_gossip(&w->nodes[i]), &g);
-        const struct gossip_stats *b = &w->nodes[i].begun;
+        gossip_stats(world_gossip(&w->world.nodes[i]), &g);
+        const struct gossip_stats *b = &sim_of(&w->world.nodes[i])->begun;
         if (g.gaps > b->gaps || g.suspected > 0 || g.died > 0 || g.messages_failed > 0 ||
             g.refused_replay > 0 || g.refused_malformed > 0)
             sim_broken(w, "calm",
                        "%s in calm weather: %llu gaps, %llu suspected, %llu died, %llu messages "
                        "failed, %llu refused",
-                       w->nodes[i].name, (unsigned long long)(g.gaps - b->gaps),
+                       w->world.nodes[i].name, (unsigned long long)(g.gaps - b->gaps),
                        (unsigned long long)g.suspected, (unsigned long long)g.died,
                        (unsigned long long)g.messages_failed,
                        (unsigned long long)(g.refused_malformed + g.refused_replay));
@@ -292,34 +292,33 @@ static void calm_check(struct sim_world *w)
 void sim_beliefs_say(struct sim_world *w)
 {
     for (unsigned i = 0; i < w->config.nodes; i++) {
-        struct sim_node *n = &w->nodes[i];
+        struct world_node *n = &w->world.nodes[i];
         if (!n->up)
             continue;
-        struct gossip *g = sim_node_gossip(n);
+        struct gossip *g = world_gossip(n);
         struct gossip_stats s;
         struct crdt_state_stats c;
         gossip_stats(g, &s);
-        crdt_state_stats(sim_node_state(n), &c);
+        crdt_state_stats(world_state(n), &c);
         sim_say(w,
                 "%s: floor %u, now %u, refused %llu by key, %llu replays, %llu stale, %llu future, "
                 "%llu full, %llu of unknown replicas, %llu of unknown routers",
-                n->name, crdt_index_floor(crdt_state_index(sim_node_state(n))),
-                crdt_index_now(crdt_state_index(sim_node_state(n))),
-                (unsigned long long)s.refused_key, (unsigned long long)s.refused_replay,
-                (unsigned long long)c.stale, (unsigned long long)c.future,
-                (unsigned long long)c.full, (unsigned long long)c.unknown_replica,
-                (unsigned long long)c.unknown_router);
-        const struct crdt_reports *reports = crdt_state_reports(sim_node_state(n));
+                n->name, crdt_index_floor(crdt_state_index(world_state(n))),
+                crdt_index_now(crdt_state_index(world_state(n))), (unsigned long long)s.refused_key,
+                (unsigned long long)s.refused_replay, (unsigned long long)c.stale,
+                (unsigned long long)c.future, (unsigned long long)c.full,
+                (unsigned long long)c.unknown_replica, (unsigned long long)c.unknown_router);
+        const struct crdt_reports *reports = crdt_state_reports(world_state(n));
         for (unsigned k = 0; k < crdt_reports_routers(reports); k++) {
             struct crdt_reporter_digest d = crdt_reports_router_at(reports, k);
             for (unsigned j = 0; j < w->config.nodes; j++) {
-                if (w->nodes[j].id == d.router)
-                    sim_say(w, "    reports of %s life %llu: %016llx %016llx", w->nodes[j].name,
-                            (unsigned long long)d.epoch, (unsigned long long)d.loads,
-                            (unsigned long long)d.others);
+                if (w->world.nodes[j].id == d.router)
+                    sim_say(w, "    reports of %s life %llu: %016llx %016llx",
+                            w->world.nodes[j].name, (unsigned long long)d.epoch,
+                            (unsigned long long)d.loads, (unsigned long long)d.others);
             }
         }
-        const struct crdt_log *log = crdt_state_log(sim_node_state(n));
+        const struct crdt_log *log = crdt_state_log(world_state(n));
         for (unsigned k = 0; k < crdt_log_count(log); k++) {
             struct crdt_log_head h = crdt_log_at(log, k);
             sim_say(w, "    log of %08x: version %llu, %u ids, %016llx", h.rkey,
@@ -327,7 +326,7 @@ void sim_beliefs_say(struct sim_world *w)
         }
         for (unsigned k = 0; k < gossip_member_count(g); k++) {
             struct gossip_member m;
-            uint64_t now = sim_node_mono_us(w, n);
+            uint64_t now = world_mono_us(n);
             gossip_member_at(g, k, now, &m);
             sim_say(
                 w,
@@ -345,34 +344,34 @@ void sim_rest(struct sim_world *w)
     struct requirements r = {.w = w};
     uint32_t memories[SIM_NODES_MAX];
     for (unsigned i = 0; i < w->config.nodes; i++) {
-        struct sim_node *n = &w->nodes[i];
-        memories[i] = n->memory;
+        struct world_node *n = &w->world.nodes[i];
+        memories[i] = sim_of(n)->memory;
         if (!n->up || n->leaving)
             continue;
         r.holder = n;
-        crdt_index_each(crdt_state_index(sim_node_state(n)), require_held, &r);
+        crdt_index_each(crdt_state_index(world_state(n)), require_held, &r);
     }
     sim_model_each_own(w->model, require_own, &r);
-    uint64_t begin = w->now_us;
+    uint64_t begin = w->world.now_us;
     uint64_t until = begin + 3 * SIM_S; /* the requests that are open end */
     char why[256] = "";
-    while (w->now_us < until || !sim_rest_agreed(w, why, sizeof why)) {
-        if (w->now_us > until + patience_us(w)) {
+    while (w->world.now_us < until || !sim_rest_agreed(w, why, sizeof why)) {
+        if (w->world.now_us > until + patience_us(w)) {
             sim_beliefs_say(w);
             sim_broken(w, "no agreement", "%llu s after all was healed: %s",
-                       (unsigned long long)(w->now_us - begin) / 1000000, why);
+                       (unsigned long long)(w->world.now_us - begin) / 1000000, why);
         }
-        sim_run_until(w, w->now_us + LOOK_EVERY_MS * SIM_MS);
+        world_run_until(&w->world, w->world.now_us + LOOK_EVERY_MS * SIM_MS);
         sim_oracle_all(w);
     }
-    w->rest_us = w->now_us - begin;
+    w->rest_us = w->world.now_us - begin;
     nothing_lost(w, &r, memories);
     calm_check(w);
     for (unsigned i = 0; i < w->config.nodes; i++) {
-        if (!w->nodes[i].up)
+        if (!w->world.nodes[i].up)
             continue;
-        node_replication_check(w->nodes[i].node->replication);
-        node_router_check(w->nodes[i].node->router);
+        node_replication_check(w->world.nodes[i].node->replication);
+        node_router_check(w->world.nodes[i].node->router);
     }
     w->required = r.count;
     free(r.facts);

@@ -59,7 +59,7 @@ void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int no
         .requests_s = 40,
         .generation_ms = 1000,
         .ttl_ms = 40000,
-        .seeds = SIM_SEEDS_MAX,
+        .seeds = WORLD_SEEDS_MAX,
         .check_every = 500,
     };
     if (c->profile == SIM_CALM && nodes <= 0)
@@ -86,72 +86,49 @@ struct sim_world *sim_world_open(const struct sim_config *config)
     struct sim_world *w = calloc(1, sizeof *w);
     CHECK(w != NULL);
     w->config = *config;
-    prng_seed(&w->prng, config->seed);
-    sim_queue_init(&w->queue);
-    gossip_keyring_insecure(&w->keyring);
+    world_open(&w->world, config->nodes, config->seed);
+    w->world.now_us = 0;
+    w->world.wall_ms = UINT64_C(1790000000000);
+    w->world.seeds = config->seeds;
+    w->world.checks = false; /* the oracles have their own times */
     w->config.index_bytes =
         index_bytes_for(config->profile == SIM_PRESSURE ? TABLE_BUCKETS_PRESSURE : TABLE_BUCKETS,
                         config, &w->index_buckets);
     w->model = sim_model_create();
-    sim_calls_open(w);
     /* Slow ones where what is told while they last may not be lost. */
     bool slow = config->profile == SIM_JOIN;
-    w->pipe_bytes_max = (slow ? 500 : 4000) + prng_below(&w->prng, slow ? 3500 : 26000);
-    w->pipe_pause_us = 1 + prng_below(&w->prng, (sim_pure_stream(w) ? 100 : 30) * SIM_MS);
+    w->world.call_bytes_max = (slow ? 500 : 4000) + prng_below(&w->world.prng, slow ? 3500 : 26000);
+    w->world.call_pause_us =
+        1 + prng_below(&w->world.prng, (sim_pure_stream(w) ? 100 : 30) * SIM_MS);
     sim_net_open(w);
     sim_engines_open(w);
+    sim_nodes_open(w);
     for (unsigned i = 0; i < config->nodes; i++) {
-        struct sim_node *n = &w->nodes[i];
-        n->number = i;
-        (void)snprintf(n->name, sizeof n->name, "router-%u:7946", i);
-        n->id = gossip_node_id(n->name);
-        n->wall_offset_us = (int64_t)prng_below(&w->prng, 200 * SIM_MS) - 100 * (int64_t)SIM_MS;
-        n->ppm = (int32_t)prng_below(&w->prng, 200) - 100;
-        n->seen = calloc(config->nodes, sizeof *n->seen);
-        n->socket = calloc(SIM_SOCKET_MAX, sizeof(struct sim_datagram *));
-        CHECK(n->seen != NULL && n->socket != NULL);
-        sim_reported_open(w, n);
+        struct sim_record *record = &w->records[i];
+        record->seen = calloc(config->nodes, sizeof *record->seen);
+        CHECK(record->seen != NULL);
+        sim_reported_open(w, &w->world.nodes[i]);
     }
     return w;
 }
 
 void sim_world_close(struct sim_world *w)
 {
-    w->closing = true;
     for (unsigned i = 0; i < w->config.nodes; i++) {
-        struct sim_node *n = &w->nodes[i];
-        if (n->up)
-            sim_node_crash(w, i);
-        free(n->seen);
-        sim_reported_close(n);
-        free(n->socket);
+        free(w->records[i].seen);
+        sim_reported_close(&w->world.nodes[i]);
     }
-    for (struct sim_event e; sim_queue_take(&w->queue, &e);)
-        e.happen(w, &e); /* frees what it is about */
-    sim_calls_close(w);
-    sim_queue_free(&w->queue);
+    world_close(&w->world);
     sim_engines_close(w);
     sim_net_close(w);
     sim_model_free(w->model);
     free(w);
 }
 
-void sim_run_until(struct sim_world *w, uint64_t until_us)
-{
-    struct sim_event e;
-    while (sim_queue_next_us(&w->queue) <= until_us && sim_queue_take(&w->queue, &e)) {
-        CHECK(e.at_us >= w->now_us);
-        w->now_us = e.at_us;
-        w->events++;
-        e.happen(w, &e);
-    }
-    w->now_us = until_us;
-}
-
-static void start_one(void *context, struct sim_event *e)
+static void start_one(void *context, struct world_event *e)
 {
     struct sim_world *w = context;
-    if (!w->closing)
+    if (!w->world.closing)
         sim_node_start(w, e->node, false);
 }
 
@@ -160,21 +137,22 @@ void sim_start(struct sim_world *w)
     unsigned n = w->config.nodes;
     for (unsigned i = 0; i < n; i++) {
         uint64_t spread = w->config.spread_start ? i * 10 * SIM_MS : 0;
-        sim_queue_put(&w->queue, &(struct sim_event){.at_us = w->now_us + spread +
-                                                              prng_below(&w->prng, 300 * SIM_MS),
-                                                     .happen = start_one,
-                                                     .node = i});
+        world_queue_put(&w->world.queue,
+                        &(struct world_event){.at_us = w->world.now_us + spread +
+                                                       prng_below(&w->world.prng, 300 * SIM_MS),
+                                              .happen = start_one,
+                                              .node = i});
     }
-    uint64_t most = w->now_us + (ARMED_S + n / 8) * SIM_S;
+    uint64_t most = w->world.now_us + (ARMED_S + n / 8) * SIM_S;
     char why[256] = "";
     do {
-        if (w->now_us >= most)
+        if (w->world.now_us >= most)
             sim_broken(w, "start", "not everybody met: %s", why);
-        sim_run_until(w, w->now_us + 100 * SIM_MS);
-    } while (w->now_us < 2 * SIM_S + (w->config.spread_start ? n * 10 * SIM_MS : 0) ||
+        world_run_until(&w->world, w->world.now_us + 100 * SIM_MS);
+    } while (w->world.now_us < 2 * SIM_S + (w->config.spread_start ? n * 10 * SIM_MS : 0) ||
              !sim_rest_agreed(w, why, sizeof why));
     for (unsigned i = 0; i < n; i++)
-        gossip_stats(sim_node_gossip(&w->nodes[i]), &w->nodes[i].begun);
+        gossip_stats(world_gossip(&w->world.nodes[i]), &sim_of(&w->world.nodes[i])->begun);
     sim_say(w, "all have met");
 }
 
@@ -184,24 +162,14 @@ void sim_run(struct sim_world *w)
     sim_work_begin(w);
     sim_nemesis_begin(w);
     sim_events_begin(w);
-    uint64_t until = w->now_us + w->config.seconds * SIM_S;
-    while (w->now_us < until) {
-        sim_run_until(w, w->now_us + 200 * SIM_MS);
+    uint64_t until = w->world.now_us + w->config.seconds * SIM_S;
+    while (w->world.now_us < until) {
+        world_run_until(&w->world, w->world.now_us + 200 * SIM_MS);
         sim_oracle_all(w);
     }
     w->working = false;
     sim_nemesis_heal(w);
     sim_rest(w);
-}
-
-void sim_trace(struct sim_world *w, uint64_t what)
-{
-    w->trace = hash_mix(w->trace * 31 + hash_mix(w->now_us ^ what << 20) + what);
-}
-
-bool sim_chance(struct sim_world *w, double p)
-{
-    return prng_unit(&w->prng) < p;
 }
 
 void sim_say(const struct sim_world *w, const char *format, ...)
@@ -210,7 +178,7 @@ void sim_say(const struct sim_world *w, const char *format, ...)
         return;
     va_list args;
     va_start(args, format);
-    printf("%10.6f ", (double)w->now_us / 1e6);
+    printf("%10.6f ", (double)w->world.now_us / 1e6);
     vprintf(format, args);
     putchar('\n');
     va_end(args);
@@ -222,7 +190,7 @@ void sim_broken(const struct sim_world *w, const char *rule, const char *format,
     va_start(args, format);
     printf("BROKEN %s: seed %llu, %s, %u nodes, at %.6f s: ", rule,
            (unsigned long long)w->config.seed, sim_profile_text(w->config.profile), w->config.nodes,
-           (double)w->now_us / 1e6);
+           (double)w->world.now_us / 1e6);
     vprintf(format, args);
     putchar('\n');
     va_end(args);

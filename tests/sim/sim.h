@@ -24,17 +24,13 @@
 #include "base/prng.h"
 #include "gossip/keyring.h"
 #include "node/node.h"
-#include "tests/sim/queue.h"
+#include "tests/lib/world/world.h"
 
 enum {
     SIM_NODES_MAX = 256,
     SIM_ENGINES_MAX = 64,
     SIM_POINTS_MAX = 96,    /* of a prompt */
-    SIM_SOCKET_MAX = 4096,  /* datagrams that wait for a node that is paused */
     SIM_CAPTURED_MAX = 512, /* datagrams kept for replay */
-    SIM_CALLS_MAX = 1024,
-    SIM_SEEDS_MAX = 3,
-    SIM_HEADERS = 28, /* IPv4 and UDP */
 };
 
 #define SIM_MS UINT64_C(1000)
@@ -72,73 +68,24 @@ struct sim_config {
     bool verbose;
 };
 
-struct sim_node {
-    unsigned number;
-    bool up;
-    bool leaving;
-    uint32_t life;
-    uint32_t memory;          /* moves when it lost what it had observed */
-    uint64_t id;              /* gossip_node_id() of its name */
-    uint64_t started_us;      /* this life */
-    uint64_t ready_us;        /* when it was first seen to be; 0: not yet */
-    uint64_t stamp_ms;        /* the greatest wall-clock time that it ever told */
-    uint64_t paused_until_us; /* 0: runs */
-    char name[32];
-    struct gossip_address address;
-    struct node *node;
-    struct prng random;
-    uint64_t wake_us;  /* the event that is due; UINT64_MAX: none */
-    uint64_t wake_tag; /* events with another tag are void */
-
-    /* Clocks: own time = base + (now - since) * (1 + ppm / 10^6). */
-    uint64_t mono_base_us, mono_since_us;
-    int32_t ppm;
-    int64_t wall_offset_us;
-
-    struct sim_datagram **socket; /* while it is paused */
-    unsigned socket_count;
-
-    struct gossip_stats begun; /* when work began */
-
-    /* What the oracles remember of this life. */
-    struct sim_seen *seen; /* per node of the cluster */
-    uint64_t *reported;    /* see reported.c */
-    uint32_t floor_seen;
-    unsigned bookings_open;
-    int slot_of_engine[SIM_ENGINES_MAX]; /* -1: this router does not have it */
-};
-
 /* What a node has of another one, as last seen. */
 struct sim_seen {
     uint64_t epoch, seq;
     uint64_t suspected_us; /* since when it is suspected although it runs; 0: it is not */
 };
 
-struct sim_datagram {
-    unsigned from;
-    uint32_t from_life;
-    struct gossip_address source, target;
-    bool damaged;
-    uint32_t delivered_to_life; /* of its target; 0: not delivered yet. Lives start at 1. */
-    size_t len;
-    uint8_t bytes[];
-};
-
-struct sim_link {
-    bool cut;
-    uint64_t clogged_until_us;
-    uint64_t narrow_until_us; /* no large packet gets through */
-    uint64_t last_us;         /* arrival of the last packet, where order is kept */
-};
-
-struct sim_net {
-    struct sim_link *links; /* [from * nodes + to] */
-    double loss, duplicate, reorder, flip;
-    double slow; /* factor of the delay */
-    bool ordered;
-    struct sim_datagram *captured[SIM_CAPTURED_MAX];
-    unsigned captured_count;
-    uint64_t packets, bytes; /* sent, headers counted */
+/* What the oracles remember of a node. */
+struct sim_record {
+    uint32_t memory;           /* moves when it lost what it had observed */
+    uint64_t started_us;       /* this life */
+    uint64_t ready_us;         /* when it was first seen to be, in this life; 0: not yet */
+    uint64_t stamp_ms;         /* the greatest wall-clock time that it ever told */
+    struct gossip_stats begun; /* when work began */
+    struct sim_seen *seen;     /* per node of the cluster */
+    uint64_t *reported;        /* see reported.c */
+    uint32_t floor_seen;
+    unsigned bookings_open;
+    int slot_of_engine[SIM_ENGINES_MAX]; /* -1: this router does not have it */
 };
 
 struct sim_engine {
@@ -153,31 +100,28 @@ struct sim_engine {
 };
 
 struct sim_model;
-struct sim_call;
 
 struct sim_world {
+    struct world world; /* first: it is the context of its events */
     struct sim_config config;
-    struct sim_queue queue;
-    uint64_t now_us;
-    uint64_t trace;  /* hash of all that happened */
-    uint64_t events; /* taken so far */
-    struct prng prng;
-    struct gossip_keyring keyring;
-    struct sim_node nodes[SIM_NODES_MAX];
-    struct sim_net net;
+    struct sim_record records[SIM_NODES_MAX];
+    struct world_datagram *captured[SIM_CAPTURED_MAX];
+    unsigned captured_count;
     struct sim_engine engines[SIM_ENGINES_MAX];
-    struct sim_call *calls; /* SIM_CALLS_MAX */
-    size_t pipe_bytes_max;  /* that a pipe moves at a time, */
-    uint64_t pipe_pause_us; /* so often at most */
     struct sim_model *model;
     uint64_t index_buckets; /* of every node's index */
     bool measuring;         /* nothing is remembered */
     bool working;           /* requests are made */
-    bool closing;           /* the run is over: events are dropped */
     uint64_t steps, compared, required, rest_us;
     uint64_t requests, unroutable;
-    uint64_t replays, damaged, garbage, crashes, restarts;
+    uint64_t replays, garbage, crashes, restarts;
 };
+
+static inline struct sim_record *sim_of(const struct world_node *n)
+{
+    struct sim_world *w = (struct sim_world *)(void *)n->world;
+    return &w->records[n->number];
+}
 
 /* --- run.c ---------------------------------------------------------------------------------- */
 
@@ -192,8 +136,6 @@ void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int no
 const char *sim_profile_text(enum sim_profile p);
 struct sim_world *sim_world_open(const struct sim_config *config);
 void sim_world_close(struct sim_world *w);
-/* Lets time pass. */
-void sim_run_until(struct sim_world *w, uint64_t until_us);
 /* Everybody starts, and finds one another. */
 void sim_start(struct sim_world *w);
 /* The whole of it: start, trouble, rest. */
@@ -203,72 +145,41 @@ _Noreturn void sim_broken(const struct sim_world *w, const char *rule, const cha
     __attribute__((format(printf, 3, 4)));
 void sim_say(const struct sim_world *w, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void sim_trace(struct sim_world *w, uint64_t what);
-bool sim_chance(struct sim_world *w, double p);
 
 static inline uint64_t sim_wall_ms(const struct sim_world *w)
 {
-    return UINT64_C(1790000000000) + w->now_us / 1000;
+    return w->world.wall_ms + world_ms(&w->world);
 }
 
 /* --- node.c --------------------------------------------------------------------------------- */
 
-/* A router begins a life. `seeds`: bitmap-like list of node numbers. */
+void sim_nodes_open(struct sim_world *w);
+/* A router begins a life. */
 void sim_node_start(struct sim_world *w, unsigned node, bool elsewhere);
 /* Its process is gone, with everything. */
 void sim_node_crash(struct sim_world *w, unsigned node);
 /* It says good-bye, and is gone a little later. */
 void sim_node_leave(struct sim_world *w, unsigned node);
-void sim_node_pause(struct sim_world *w, unsigned node, uint64_t until_us);
-/* Puts the end of a pause elsewhere: it must be what paused_until_us says. */
-void sim_node_resume_at(struct sim_world *w, struct sim_node *n, uint64_t at_us);
-uint64_t sim_node_mono_us(const struct sim_world *w, const struct sim_node *n);
-uint64_t sim_node_wall_ms(const struct sim_world *w, const struct sim_node *n);
-/* After anything that happened at its router. */
-void sim_node_touch(struct sim_world *w, struct sim_node *n);
-void sim_node_receive(struct sim_world *w, struct sim_node *n, struct sim_datagram *d);
-struct crdt_state *sim_node_state(const struct sim_node *n);
-struct gossip *sim_node_gossip(const struct sim_node *n);
-static inline bool sim_node_runs(const struct sim_node *n)
-{
-    return n->up && n->paused_until_us == 0;
-}
 
 /* --- net.c ---------------------------------------------------------------------------------- */
 
 void sim_net_open(struct sim_world *w);
 void sim_net_close(struct sim_world *w);
-struct gossip_address sim_address(unsigned node, unsigned turn);
-bool sim_address_equal(const struct gossip_address *a, const struct gossip_address *b);
-int sim_address_node(const struct gossip_address *a); /* -1: nobody's */
-void sim_net_send(struct sim_world *w, struct sim_node *from, const struct gossip_address *to,
-                  const uint8_t *bytes, size_t len);
-/* Puts a captured, a damaged or a made-up datagram on the wire. */
+/* As calm as the profile has it. */
+void sim_net_heal(struct sim_world *w);
+/* Keeps a datagram now and then. */
+void sim_net_capture(struct sim_world *w, const struct world_datagram *d);
+/* Puts a captured or a made-up datagram on the wire. */
 void sim_net_replay(struct sim_world *w);
 void sim_net_garbage(struct sim_world *w, unsigned to);
-uint64_t sim_net_delay_us(struct sim_world *w);
-static inline struct sim_link *sim_link(struct sim_world *w, unsigned from, unsigned to)
-{
-    return &w->net.links[from * w->config.nodes + to];
-}
-void sim_net_heal(struct sim_world *w);
-
-/* --- pipe.c --------------------------------------------------------------------------------- */
-
-int sim_call_open(struct sim_world *w, struct sim_node *client, uint32_t id,
-                  const struct gossip_address *to, uint8_t kind, struct slice request);
-/* Breaks all calls of a node that is about to go. */
-void sim_calls_of_node_end(struct sim_world *w, unsigned node);
-void sim_calls_open(struct sim_world *w);
-void sim_calls_close(struct sim_world *w);
 
 /* --- engines.c ------------------------------------------------------------------------------ */
 
 void sim_engines_open(struct sim_world *w);
 /* A router begins with some of the configured engines. */
-void sim_engines_configure(struct sim_world *w, struct sim_node *n);
-void sim_engines_probe_begin(struct sim_world *w, struct sim_node *n);
-int sim_engine_of_slot(const struct sim_world *w, const struct sim_node *n, unsigned slot);
+void sim_engines_configure(struct sim_world *w, struct world_node *n);
+void sim_engines_probe_begin(struct sim_world *w, struct world_node *n);
+int sim_engine_of_slot(const struct sim_world *w, const struct world_node *n, unsigned slot);
 void sim_engine_restart(struct sim_world *w, unsigned engine);
 void sim_engines_close(struct sim_world *w);
 
@@ -279,16 +190,16 @@ void sim_events_begin(struct sim_world *w);
 /* The process ends, and another begins if `again`. */
 void sim_events_reset(struct sim_engine *e, bool again);
 /* What a node holds of the engines' own logs is a state that they went through. */
-void sim_events_check(struct sim_world *w, struct sim_node *n);
+void sim_events_check(struct sim_world *w, struct world_node *n);
 
 /* --- work.c --------------------------------------------------------------------------------- */
 
 void sim_work_begin(struct sim_world *w);
 /* One request at a node, now. `last` (may be NULL) is what it showed of its last point. */
 struct sim_fact;
-void sim_work_request_of(struct sim_world *w, struct sim_node *n, unsigned conversation,
+void sim_work_request_of(struct sim_world *w, struct world_node *n, unsigned conversation,
                          unsigned points, struct sim_fact *last);
-void sim_work_request(struct sim_world *w, struct sim_node *n, unsigned conversation,
+void sim_work_request(struct sim_world *w, struct world_node *n, unsigned conversation,
                       struct sim_fact *last);
 
 /* --- nemesis.c ------------------------------------------------------------------------------ */
@@ -296,7 +207,7 @@ void sim_work_request(struct sim_world *w, struct sim_node *n, unsigned conversa
 void sim_nemesis_begin(struct sim_world *w);
 void sim_nemesis_heal(struct sim_world *w);
 /* A node has met the others and taken the first chunk of a snapshot. */
-void sim_nemesis_joining(struct sim_world *w, struct sim_node *n);
+void sim_nemesis_joining(struct sim_world *w, struct world_node *n);
 
 /* --- model.c -------------------------------------------------------------------------------- */
 
@@ -322,29 +233,29 @@ void sim_model_each_own(const struct sim_model *m,
 /* --- oracle.c ------------------------------------------------------------------------------- */
 
 /* Cheap: after each step of a node. */
-void sim_oracle_step(struct sim_world *w, struct sim_node *n);
+void sim_oracle_step(struct sim_world *w, struct world_node *n);
 /* Dear: now and then, over everything. */
 void sim_oracle_all(struct sim_world *w);
 /* Everything that a node shows was observed by somebody, is not fenced and not expired. */
-void sim_oracle_visible(struct sim_world *w, struct sim_node *n);
+void sim_oracle_visible(struct sim_world *w, struct world_node *n);
 /* What one has and the other has not, for whoever looks into a run that failed. */
-void sim_oracle_differing_say(struct sim_world *w, const struct sim_node *a,
-                              const struct sim_node *b, uint32_t from);
+void sim_oracle_differing_say(struct sim_world *w, const struct world_node *a,
+                              const struct world_node *b, uint32_t from);
 /* What comes in later than it is kept must be refused, and leave no trace. */
-void sim_oracle_late(struct sim_world *w, struct sim_node *n, unsigned slot, uint32_t generation);
-void sim_oracle_event(struct sim_world *w, struct sim_node *n, enum node_replication_event event);
+void sim_oracle_late(struct sim_world *w, struct world_node *n, unsigned slot, uint32_t generation);
+void sim_oracle_event(struct sim_world *w, struct world_node *n, enum node_replication_event event);
 /* What a node counts of packets that it took for good. */
-uint64_t sim_oracle_taken(const struct sim_node *n);
+uint64_t sim_oracle_taken(const struct world_node *n);
 
 /* --- reported.c ----------------------------------------------------------------------------- */
 
 /* A node's reports of others only move forward, */
-void sim_reported_check(struct sim_world *w, struct sim_node *n);
+void sim_reported_check(struct sim_world *w, struct world_node *n);
 /* and none are kept of a router that it holds for dead. */
-void sim_reported_dead_check(struct sim_world *w, struct sim_node *n);
-void sim_reported_open(struct sim_world *w, struct sim_node *n);
-void sim_reported_forget(struct sim_world *w, struct sim_node *n);
-void sim_reported_close(struct sim_node *n);
+void sim_reported_dead_check(struct sim_world *w, struct world_node *n);
+void sim_reported_open(struct sim_world *w, struct world_node *n);
+void sim_reported_forget(struct sim_world *w, struct world_node *n);
+void sim_reported_close(struct world_node *n);
 
 /* --- rest.c --------------------------------------------------------------------------------- */
 
@@ -352,7 +263,7 @@ void sim_reported_close(struct sim_node *n);
  */
 void sim_rest(struct sim_world *w);
 /* Whether a node counts any load of that router. */
-bool sim_rest_load_of(struct sim_node *n, uint64_t router);
+bool sim_rest_load_of(struct world_node *n, uint64_t router);
 /* What everybody believes, for whoever looks into a run that failed. */
 void sim_beliefs_say(struct sim_world *w);
 bool sim_rest_agreed(struct sim_world *w, char *why, size_t why_size);

@@ -49,10 +49,10 @@ static void chain_make(const struct sim_world *w, unsigned conversation, unsigne
     out->bytes = (uint64_t)out->points[out->length - 1].blocks * CHECKPOINT_BLOCK_BYTES + 100;
 }
 
-static struct sim_fact fact_of(const struct sim_node *n, const struct chain *chain, unsigned slot,
+static struct sim_fact fact_of(const struct world_node *n, const struct chain *chain, unsigned slot,
                                unsigned point)
 {
-    struct crdt_state *s = sim_node_state(n);
+    struct crdt_state *s = world_state(n);
     const struct crdt_replica *replica = crdt_registry_at(crdt_state_registry(s), slot);
     return (struct sim_fact){
         .id48 = chain->points[point].id,
@@ -64,10 +64,10 @@ static struct sim_fact fact_of(const struct sim_node *n, const struct chain *cha
 }
 
 /* What the router has recorded of its decision, for the model. */
-static void remember(struct sim_world *w, struct sim_node *n, const struct chain *chain,
+static void remember(struct sim_world *w, struct world_node *n, const struct chain *chain,
                      unsigned slot)
 {
-    const struct crdt_index *index = crdt_state_index(sim_node_state(n));
+    const struct crdt_index *index = crdt_state_index(world_state(n));
     for (unsigned i = 0; i < chain->length; i++) {
         uint32_t generation;
         struct sim_fact f = fact_of(n, chain, slot, i);
@@ -75,7 +75,7 @@ static void remember(struct sim_world *w, struct sim_node *n, const struct chain
         if (crdt_index_get(index, f.id48, slot, f.code, &generation) != ERR_OK)
             continue; /* no room */
         f.generation = generation;
-        sim_model_own(w->model, n->number, n->memory, &f);
+        sim_model_own(w->model, n->number, sim_of(n)->memory, &f);
     }
 }
 
@@ -88,13 +88,13 @@ struct request {
     uint64_t end_us;
 };
 
-static void answer(void *context, struct sim_event *e)
+static void answer(void *context, struct world_event *e)
 {
     struct sim_world *w = context;
-    struct sim_node *n = &w->nodes[e->node];
+    struct world_node *n = &w->world.nodes[e->node];
     struct request *r = e->object;
     struct sim_engine *engine = &w->engines[r->engine];
-    bool lives = !w->closing && n->up && n->life == e->a;
+    bool lives = !w->world.closing && n->up && n->life == e->a;
     bool broken = !engine->up || engine->started_ms != r->started_ms;
     if (!lives) {
         if (engine->running > 0)
@@ -102,36 +102,36 @@ static void answer(void *context, struct sim_event *e)
         free(r);
         return;
     }
-    struct sim_event next = *e;
+    struct world_event next = *e;
     if (n->paused_until_us > 0) { /* its answer waits in the socket */
         next.at_us = n->paused_until_us + 1;
-        sim_queue_put(&w->queue, &next);
+        world_queue_put(&w->world.queue, &next);
         return;
     }
-    uint64_t now_ms = sim_node_mono_us(w, n) / 1000;
+    uint64_t now_ms = world_mono_us(n) / 1000;
     if (r->first && !broken) {
         r->first = false;
         node_router_first_byte(n->node->router, r->booking, now_ms);
-        next.at_us = r->end_us > w->now_us ? r->end_us : w->now_us;
-        sim_queue_put(&w->queue, &next);
+        next.at_us = r->end_us > w->world.now_us ? r->end_us : w->world.now_us;
+        world_queue_put(&w->world.queue, &next);
     } else {
         node_router_finish(n->node->router, r->booking,
                            broken ? NODE_OUTCOME_BROKEN : NODE_OUTCOME_OK,
                            broken ? NULL : &r->usage, now_ms);
-        n->bookings_open--;
+        sim_of(n)->bookings_open--;
         if (engine->running > 0)
             engine->running--;
         free(r);
     }
-    sim_node_touch(w, n);
+    world_touch(n);
 }
 
-static void request_book(struct sim_world *w, struct sim_node *n, const struct node_decision *d,
+static void request_book(struct sim_world *w, struct world_node *n, const struct node_decision *d,
                          unsigned engine)
 {
     struct request *r = malloc(sizeof *r);
     CHECK(r != NULL);
-    uint64_t prefill = 20 * SIM_MS + prng_below(&w->prng, 300 * SIM_MS);
+    uint64_t prefill = 20 * SIM_MS + prng_below(&w->world.prng, 300 * SIM_MS);
     *r = (struct request){
         .booking = d->booking,
         .engine = engine,
@@ -140,18 +140,18 @@ static void request_book(struct sim_world *w, struct sim_node *n, const struct n
                   .cached_tokens = (int64_t)d->cached_tokens,
                   .completion_tokens = 100},
         .first = true,
-        .end_us = w->now_us + prefill + prng_below(&w->prng, 2 * SIM_S),
+        .end_us = w->world.now_us + prefill + prng_below(&w->world.prng, 2 * SIM_S),
     };
-    n->bookings_open++;
+    sim_of(n)->bookings_open++;
     w->engines[engine].running++;
-    sim_queue_put(&w->queue, &(struct sim_event){.at_us = w->now_us + prefill,
-                                                 .happen = answer,
-                                                 .node = n->number,
-                                                 .a = n->life,
-                                                 .object = r});
+    world_queue_put(&w->world.queue, &(struct world_event){.at_us = w->world.now_us + prefill,
+                                                           .happen = answer,
+                                                           .node = n->number,
+                                                           .a = n->life,
+                                                           .object = r});
 }
 
-void sim_work_request_of(struct sim_world *w, struct sim_node *n, unsigned conversation,
+void sim_work_request_of(struct sim_world *w, struct world_node *n, unsigned conversation,
                          unsigned points, struct sim_fact *last)
 {
     struct chain *chain = malloc(sizeof *chain);
@@ -164,16 +164,15 @@ void sim_work_request_of(struct sim_world *w, struct sim_node *n, unsigned conve
         .replica_wanted = -1,
     };
     struct node_decision d;
-    int err =
-        node_router_choose(n->node->router, &request, NULL, sim_node_mono_us(w, n) / 1000, &d);
+    int err = node_router_choose(n->node->router, &request, NULL, world_mono_us(n) / 1000, &d);
     w->requests++;
     if (err == ERR_OK) {
         int engine = sim_engine_of_slot(w, n, d.replica);
         if (last)
             *last = fact_of(n, chain, d.replica, chain->length - 1u);
-        if (engine < 0 || n->slot_of_engine[engine] < 0)
+        if (engine < 0 || sim_of(n)->slot_of_engine[engine] < 0)
             sim_broken(w, "replicas", "%s chose a replica that it does not have", n->name);
-        sim_trace(w, (uint64_t)n->number << 32 | (unsigned)engine);
+        world_trace(&w->world, (uint64_t)n->number << 32 | (unsigned)engine);
         sim_say(w, "%s sends conversation %u of %u points to %s", n->name, conversation,
                 chain->length, w->engines[engine].name);
         if (!w->measuring)
@@ -183,22 +182,22 @@ void sim_work_request_of(struct sim_world *w, struct sim_node *n, unsigned conve
         w->unroutable++;
     }
     free(chain);
-    sim_node_touch(w, n);
+    world_touch(n);
 }
 
-void sim_work_request(struct sim_world *w, struct sim_node *n, unsigned conversation,
+void sim_work_request(struct sim_world *w, struct world_node *n, unsigned conversation,
                       struct sim_fact *last)
 {
     sim_work_request_of(w, n, conversation, 8, last);
 }
 
-static void next_request(void *context, struct sim_event *e)
+static void next_request(void *context, struct world_event *e)
 {
     struct sim_world *w = context;
-    if (w->closing || !w->working)
+    if (w->world.closing || !w->working)
         return;
-    struct sim_node *n = &w->nodes[prng_below(&w->prng, w->config.nodes)];
-    unsigned conversation = (unsigned)prng_below(&w->prng, CONVERSATIONS);
+    struct world_node *n = &w->world.nodes[prng_below(&w->world.prng, w->config.nodes)];
+    unsigned conversation = (unsigned)prng_below(&w->world.prng, CONVERSATIONS);
     /* Conversations end, others begin: soon, where what was missed may not be told again. */
     unsigned fresh = (unsigned)(w->requests / (w->config.profile == SIM_JOIN ? 40 : 200));
     unsigned points = 1 + (unsigned)(w->requests % 200) / 8 + conversation % 40;
@@ -206,15 +205,16 @@ static void next_request(void *context, struct sim_event *e)
         points = CHAIN_POINTS_MAX / 2; /* far more than fits */
     if (points > CHECKPOINT_MAX - 1)
         points = CHECKPOINT_MAX - 1;
-    if (sim_node_runs(n) && !n->leaving)
+    if (world_runs(n) && !n->leaving)
         sim_work_request_of(w, n, conversation + fresh * CONVERSATIONS, points, NULL);
-    struct sim_event next = *e;
-    next.at_us += 1 + prng_below(&w->prng, 2 * SIM_S / w->config.requests_s);
-    sim_queue_put(&w->queue, &next);
+    struct world_event next = *e;
+    next.at_us += 1 + prng_below(&w->world.prng, 2 * SIM_S / w->config.requests_s);
+    world_queue_put(&w->world.queue, &next);
 }
 
 void sim_work_begin(struct sim_world *w)
 {
     w->working = true;
-    sim_queue_put(&w->queue, &(struct sim_event){.at_us = w->now_us, .happen = next_request});
+    world_queue_put(&w->world.queue,
+                    &(struct world_event){.at_us = w->world.now_us, .happen = next_request});
 }

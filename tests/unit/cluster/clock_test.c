@@ -2,16 +2,16 @@
 #include "node/cluster/replication.h"
 
 #include "node/route/share.h"
-#include "tests/lib/cluster_help.h"
 #include "tests/lib/test.h"
+#include "tests/lib/world/look.h"
 #include <stdio.h>
 
-static uint32_t generation_at(struct cluster *c, unsigned node)
+static uint32_t generation_at(struct world *c, unsigned node)
 {
     return crdt_index_now(node_state_index(c->nodes[node].node->state));
 }
 
-static bool clocks_agree(struct cluster *c)
+static bool clocks_agree(struct world *c)
 {
     for (unsigned i = 1; i < c->count; i++) {
         uint32_t a = generation_at(c, 0), b = generation_at(c, i);
@@ -27,31 +27,31 @@ static void a_clock_that_is_an_hour_off_heals(void **state)
     (void)state;
     static const int64_t offs_ms[] = {3600000, -3600000};
     for (unsigned k = 0; k < 2; k++) {
-        struct cluster c;
+        struct world c;
         start(&c, 3, 2);
         say(&c, 0, 1);
-        cluster_kill(&c, 2);
-        cluster_run(&c, 3 * S);
-        c.nodes[2].wall_off_ms = offs_ms[k];
-        cluster_start(&c, 2);
+        world_kill(&c, 2);
+        world_run(&c, 3 * S);
+        c.nodes[2].wall_offset_us = offs_ms[k] * MS;
+        world_start(&c, 2);
         for (unsigned i = 0; i < 2; i++) {
             char name[32];
             (void)snprintf(name, sizeof name, "replica-%u:8000", i);
-            (void)cluster_replica(&c, 2, name);
+            (void)world_replica(&c, 2, name);
         }
         say(&c, 2, 9); /* before it knows better */
-        cluster_settle(&c);
+        world_settle(&c);
         assert_true(clocks_agree(&c));
         say(&c, 2, 2);
         for (unsigned i = 0; i < 3; i++) {
             struct chain chain;
-            cluster_prompt(&chain, 1, 8000);
-            assert_true(cluster_choose(&c, i, &chain).cached_tokens > 7000);
-            cluster_prompt(&chain, 2, 8000);
-            assert_true(cluster_choose(&c, i, &chain).cached_tokens > 7000);
+            world_prompt(&chain, 1, 8000);
+            assert_true(world_choose(&c, i, &chain).cached_tokens > 7000);
+            world_prompt(&chain, 2, 8000);
+            assert_true(world_choose(&c, i, &chain).cached_tokens > 7000);
         }
-        assert_true(cluster_until(&c, 10 * S, cluster_agrees));
-        cluster_free(&c);
+        assert_true(world_until(&c, 10 * S, world_agrees));
+        world_close(&c);
     }
 }
 
@@ -61,24 +61,24 @@ static void the_majority_tells_the_time(void **state)
     (void)state;
     static const int64_t offs_ms[] = {3600000, -3600000};
     for (unsigned k = 0; k < 2; k++) {
-        struct cluster c;
-        cluster_init(&c, 4, 7 + k);
-        c.nodes[1].wall_off_ms = offs_ms[k];
+        struct world c;
+        world_open(&c, 4, 7 + k);
+        c.nodes[1].wall_offset_us = offs_ms[k] * MS;
         for (unsigned i = 0; i < 4; i++) {
-            cluster_start(&c, i);
+            world_start(&c, i);
             for (unsigned j = 0; j < 4; j++)
-                c.cut[i][j] = i == 1 || j == 1;
+                world_link(&c, i, j)->cut = i == 1 || j == 1;
         }
         for (unsigned i = 0; i < 4; i++)
-            (void)cluster_replica(&c, i, "replica-0:8000");
-        cluster_run(&c, 5 * S);
+            (void)world_replica(&c, i, "replica-0:8000");
+        world_run(&c, 5 * S);
         for (unsigned i = 0; i < 4; i++)
             assert_true(node_replication_ready(c.nodes[i].node->replication));
         say(&c, 0, 1);
         say(&c, 1, 2);
-        memset(c.cut, 0, sizeof c.cut);
-        assert_true(cluster_until(&c, 40 * S, clocks_agree));
-        cluster_settle(&c);
+        world_heal(&c);
+        assert_true(world_until(&c, 40 * S, clocks_agree));
+        world_settle(&c);
         assert_int_equal(c.nodes[1].events[k == 0 ? NODE_REPLICATION_CLOCK_BACK
                                                   : NODE_REPLICATION_CLOCK_FORWARD],
                          1);
@@ -89,10 +89,10 @@ static void the_majority_tells_the_time(void **state)
                                  0);
         }
         say(&c, 1, 3);
-        assert_true(cluster_until(&c, 10 * S, cluster_agrees));
+        assert_true(world_until(&c, 10 * S, world_agrees));
         assert_true(cached(&c, 1, 1) > 7000);
         assert_true(cached(&c, 0, 3) > 7000);
-        cluster_free(&c);
+        world_close(&c);
     }
 }
 
@@ -101,21 +101,21 @@ static void the_first_that_is_heard_is_no_majority(void **state)
 {
     (void)state;
     for (unsigned seed = 0; seed < 8; seed++) {
-        struct cluster c;
-        cluster_init(&c, 5, seed);
-        c.nodes[1].wall_off_ms = 3600000;
+        struct world c;
+        world_open(&c, 5, seed);
+        c.nodes[1].wall_offset_us = 3600000 * (int64_t)MS;
         for (unsigned i = 0; i < 5; i++) {
-            cluster_start(&c, i);
+            world_start(&c, i);
             for (unsigned j = 0; j < 5; j++)
-                c.cut[i][j] = true;
+                world_link(&c, i, j)->cut = true;
         }
-        cluster_run(&c, 5 * S);
-        memset(c.cut, 0, sizeof c.cut);
-        assert_true(cluster_until(&c, 40 * S, clocks_agree));
-        cluster_settle(&c);
+        world_run(&c, 5 * S);
+        world_heal(&c);
+        assert_true(world_until(&c, 40 * S, clocks_agree));
+        world_settle(&c);
         for (unsigned i = 0; i < 5; i++)
             assert_int_equal(c.nodes[i].events[NODE_REPLICATION_CLOCK_FORWARD], 0);
-        cluster_free(&c);
+        world_close(&c);
     }
 }
 
@@ -123,40 +123,40 @@ static void the_first_that_is_heard_is_no_majority(void **state)
 static void a_seed_that_comes_back_an_hour_ahead_gives_way(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start(&c, 2, 1);
-    cluster_run(&c, 20 * S);
+    world_run(&c, 20 * S);
     say(&c, 1, 1);
-    cluster_kill(&c, 0);
-    cluster_run(&c, 3 * S);
-    c.nodes[0].wall_off_ms = 3600000;
-    cluster_start(&c, 0); /* it has no seeds: it is ready at once, and wrong */
-    (void)cluster_replica(&c, 0, "replica-0:8000");
+    world_kill(&c, 0);
+    world_run(&c, 3 * S);
+    c.nodes[0].wall_offset_us = 3600000 * (int64_t)MS;
+    world_start(&c, 0); /* it has no seeds: it is ready at once, and wrong */
+    (void)world_replica(&c, 0, "replica-0:8000");
     assert_true(node_replication_ready(c.nodes[0].node->replication));
-    cluster_settle(&c);
-    assert_true(cluster_until(&c, 20 * S, clocks_agree));
+    world_settle(&c);
+    assert_true(world_until(&c, 20 * S, clocks_agree));
     assert_int_equal(c.nodes[0].events[NODE_REPLICATION_CLOCK_BACK], 1);
     assert_int_equal(c.nodes[1].events[NODE_REPLICATION_CLOCK_FORWARD], 0);
-    cluster_settle(&c);
+    world_settle(&c);
     assert_true(cached(&c, 0, 1) > 7000);
     assert_true(cached(&c, 1, 1) > 7000);
-    cluster_free(&c);
+    world_close(&c);
 }
 
 static void small_differences_of_clocks_are_slewed(void **state)
 {
     (void)state;
-    struct cluster c;
-    cluster_init(&c, 3, 5);
-    c.nodes[2].wall_off_ms = -4000;
+    struct world c;
+    world_open(&c, 3, 5);
+    c.nodes[2].wall_offset_us = -4000 * (int64_t)MS;
     for (unsigned i = 0; i < 3; i++)
-        cluster_start(&c, i);
-    cluster_settle(&c);
-    cluster_run(&c, 20 * S);
-    uint64_t a = node_state_cluster_ms(c.nodes[0].node->state, cluster_ms(&c));
-    uint64_t b = node_state_cluster_ms(c.nodes[2].node->state, cluster_ms(&c));
+        world_start(&c, i);
+    world_settle(&c);
+    world_run(&c, 20 * S);
+    uint64_t a = node_state_cluster_ms(c.nodes[0].node->state, world_ms(&c));
+    uint64_t b = node_state_cluster_ms(c.nodes[2].node->state, world_ms(&c));
     assert_true((a > b ? a - b : b - a) < 200);
-    cluster_free(&c);
+    world_close(&c);
 }
 
 int main(void)

@@ -2,17 +2,17 @@
 #include "node/cluster/replication.h"
 
 #include "base/err.h"
-#include "tests/lib/cluster_help.h"
 #include "tests/lib/test.h"
+#include "tests/lib/world/look.h"
 #include <stdio.h>
 
-static bool has(struct cluster *c, unsigned node, const char *name)
+static bool has(struct world *c, unsigned node, const char *name)
 {
     int slot = node_router_replica_find(c->nodes[node].node->router, slice_of_cstr(name));
     return slot >= 0 && node_router_replica_present(c->nodes[node].node->router, (unsigned)slot);
 }
 
-static bool told(struct cluster *c, unsigned node, const char *name)
+static bool told(struct world *c, unsigned node, const char *name)
 {
     int slot = node_router_replica_find(c->nodes[node].node->router, slice_of_cstr(name));
     return slot >= 0 && c->nodes[node].has[slot];
@@ -21,19 +21,19 @@ static bool told(struct cluster *c, unsigned node, const char *name)
 static void draining_holds_everywhere(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start(&c, 3, 2);
     int slot = node_router_replica_find(c.nodes[0].node->router, SLICE("replica-0:8000"));
     node_router_replica_drain(c.nodes[0].node->router, (unsigned)slot, true);
     node_replication_run(c.nodes[0].node->replication, c.now_us);
-    cluster_run(&c, 50 * MS);
+    world_run(&c, 50 * MS);
     struct chain chain;
     for (unsigned i = 0; i < 3; i++) {
         for (unsigned s = 0; s < 10; s++) {
-            cluster_prompt(&chain, s, 4000);
-            struct node_decision d = cluster_choose(&c, i, &chain);
+            world_prompt(&chain, s, 4000);
+            struct node_decision d = world_choose(&c, i, &chain);
             assert_slice_equal(name_at(&c, i, d.replica), "replica-1:8000");
-            cluster_finish(&c, i, d, &no_usage);
+            world_finish(&c, i, d, &no_usage);
         }
     }
     /* Another router may undo it. */
@@ -42,18 +42,18 @@ static void draining_holds_everywhere(void **state)
                      NODE_HEALTH_DRAINING);
     node_router_replica_drain(c.nodes[2].node->router, (unsigned)slot, false);
     node_replication_run(c.nodes[2].node->replication, c.now_us);
-    cluster_run(&c, 50 * MS);
+    world_run(&c, 50 * MS);
     slot = node_router_replica_find(c.nodes[0].node->router, SLICE("replica-0:8000"));
     assert_int_equal(node_router_replica_health(c.nodes[0].node->router, (unsigned)slot),
                      NODE_HEALTH_UP);
-    cluster_free(&c);
+    world_close(&c);
 }
 
 /* One router's probe has found it out, another has not probed it yet. */
 static void a_router_in_an_engines_place_is_used_by_nobody(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start(&c, 2, 1);
     struct node_router *r0 = c.nodes[0].node->router, *r1 = c.nodes[1].node->router;
     struct slice name = SLICE("new:8000");
@@ -61,25 +61,25 @@ static void a_router_in_an_engines_place_is_used_by_nobody(void **state)
     int engine = node_router_replica_find(r0, SLICE("replica-0:8000"));
     node_router_replica_drain(r0, (unsigned)engine, true); /* nothing better is there */
     node_replication_run(c.nodes[0].node->replication, c.now_us);
-    cluster_run(&c, 500 * MS);
+    world_run(&c, 500 * MS);
     int slot = node_router_replica_find(r1, name);
-    node_router_found_router(r1, (unsigned)slot, SLICE("r9"), cluster_ms(&c));
+    node_router_found_router(r1, (unsigned)slot, SLICE("r9"), world_ms(&c));
     assert_int_equal(node_router_replica_health(r1, (unsigned)slot), NODE_HEALTH_ROUTER);
     node_replication_run(c.nodes[1].node->replication, c.now_us);
-    cluster_run(&c, 500 * MS);
+    world_run(&c, 500 * MS);
     struct node_request request = {.replica_wanted = -1};
     struct node_decision d;
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(
-            node_router_choose_by_load(c.nodes[i].node->router, &request, NULL, cluster_ms(&c), &d),
+            node_router_choose_by_load(c.nodes[i].node->router, &request, NULL, world_ms(&c), &d),
             ERR_UNREACHABLE);
-    cluster_free(&c);
+    world_close(&c);
 }
 
 static void replicas_come_and_go_at_run_time(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start(&c, 3, 1);
     struct node_router *r0 = c.nodes[0].node->router, *r1 = c.nodes[1].node->router;
     struct slice name = SLICE("new:8000");
@@ -90,7 +90,7 @@ static void replicas_come_and_go_at_run_time(void **state)
                      ERR_EXISTS);
     assert_true(told(&c, 0, "new:8000"));
     node_replication_run(c.nodes[0].node->replication, c.now_us);
-    cluster_run(&c, 500 * MS);
+    world_run(&c, 500 * MS);
     for (unsigned i = 0; i < 3; i++) {
         assert_true(has(&c, i, "new:8000") && told(&c, i, "new:8000"));
         unsigned slot = (unsigned)node_router_replica_find(c.nodes[i].node->router, name);
@@ -102,41 +102,42 @@ static void replicas_come_and_go_at_run_time(void **state)
     assert_true(node_router_replica_wish(r1, SLICE("replica-0:8000"), NODE_REPLICA_REMOVE,
                                          NODE_ENGINE_AUTO) >= 0);
     node_replication_run(c.nodes[1].node->replication, c.now_us);
-    cluster_run(&c, 500 * MS);
+    world_run(&c, 500 * MS);
     for (unsigned i = 0; i < 3; i++) {
         assert_false(has(&c, i, "new:8000") || told(&c, i, "new:8000"));
         assert_false(has(&c, i, "replica-0:8000"));
         assert_null(replica_json(&c, i, "new:8000"));
         struct chain chain;
-        cluster_prompt(&chain, 1, 1000);
+        world_prompt(&chain, 1, 1000);
         struct node_request request = {.chain = &chain, .replica_wanted = -1};
         struct node_decision d;
         assert_int_equal(
-            node_router_choose(c.nodes[i].node->router, &request, NULL, cluster_ms(&c), &d),
+            node_router_choose(c.nodes[i].node->router, &request, NULL, world_ms(&c), &d),
             ERR_UNREACHABLE);
     }
     assert_true(node_router_replica_wish(r1, SLICE("replica-0:8000"), NODE_REPLICA_FORGET,
                                          NODE_ENGINE_AUTO) >= 0);
     node_replication_run(c.nodes[1].node->replication, c.now_us);
-    cluster_run(&c, 500 * MS);
+    world_run(&c, 500 * MS);
     for (unsigned i = 0; i < 3; i++)
         assert_true(has(&c, i, "replica-0:8000") && told(&c, i, "replica-0:8000"));
-    cluster_free(&c);
+    world_close(&c);
 }
 
 /* Membership admitted twice as many as reports were kept of, and nobody said so. */
 static void one_router_too_many_is_refused_and_named(void **state)
 {
     (void)state;
-    struct cluster c;
-    cluster_init(&c, 4, 9);
-    c.routers_max = 3;
+    struct world c;
+    world_open(&c, 4, 9);
+    for (unsigned i = 0; i < c.count; i++)
+        c.nodes[i].config.replication.gossip.routers_max = 3;
     for (unsigned i = 0; i < 4; i++) {
-        cluster_start(&c, i);
-        cluster_run(&c, S);
-        (void)cluster_replica(&c, i, "replica-0:8000");
+        world_start(&c, i);
+        world_run(&c, S);
+        (void)world_replica(&c, i, "replica-0:8000");
     }
-    cluster_run(&c, 10 * S);
+    world_run(&c, 10 * S);
     for (unsigned i = 0; i < 4; i++)
         assert_true(node_replication_ready(c.nodes[i].node->replication));
     for (unsigned i = 0; i < 4; i += 3) { /* its seed says so, and it itself */
@@ -144,27 +145,27 @@ static void one_router_too_many_is_refused_and_named(void **state)
         assert_string_equal(c.nodes[i].detail[NODE_REPLICATION_ROUTERS_FULL], c.nodes[3].name);
     }
     struct chain chain;
-    cluster_prompt(&chain, 1, 20000);
-    struct node_decision d = cluster_choose(&c, 1, &chain);
-    cluster_finish(&c, 1, d, &no_usage);
-    cluster_run(&c, 60 * S);
+    world_prompt(&chain, 1, 20000);
+    struct node_decision d = world_choose(&c, 1, &chain);
+    world_finish(&c, 1, d, &no_usage);
+    world_run(&c, 60 * S);
     c.nodes[3].up = false; /* the others are equal, reports of routers and all */
-    assert_true(cluster_agrees(&c));
+    assert_true(world_agrees(&c));
     c.nodes[3].up = true;
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(c.nodes[i].events[NODE_REPLICATION_MEMBER_DEAD], 0);
     /* One goes, and it is let in. */
-    cluster_kill(&c, 1);
-    cluster_settle(&c);
-    assert_true(cluster_until(&c, 10 * S, cluster_agrees));
-    cluster_free(&c);
+    world_kill(&c, 1);
+    world_settle(&c);
+    assert_true(world_until(&c, 10 * S, world_agrees));
+    world_close(&c);
 }
 
 /* Names are never forgotten: an operator must hear of it before a new engine is missed. */
 static void a_full_table_of_replicas_is_told(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start(&c, 2, 1);
     struct node_router *r = c.nodes[0].node->router;
     char name[32];
@@ -178,36 +179,36 @@ static void a_full_table_of_replicas_is_told(void **state)
     assert_int_equal(
         node_router_replica_wish(r, SLICE("one-more:80"), NODE_REPLICA_ADD, NODE_ENGINE_AUTO),
         ERR_FULL);
-    cluster_run(&c, 30 * S);
+    world_run(&c, 30 * S);
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(c.nodes[i].events[NODE_REPLICATION_REPLICAS_FULL], 1);
-    cluster_run(&c, 60 * S);
+    world_run(&c, 60 * S);
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(c.nodes[i].events[NODE_REPLICATION_REPLICAS_FULL], 2);
-    cluster_free(&c);
+    world_close(&c);
 }
 
 static void a_replica_that_nobody_names_any_more_goes(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start(&c, 3, 1);
-    (void)cluster_replica(&c, 2, "only-here:8000");
-    cluster_run(&c, 500 * MS);
+    (void)world_replica(&c, 2, "only-here:8000");
+    world_run(&c, 500 * MS);
     assert_true(has(&c, 0, "only-here:8000") && told(&c, 0, "only-here:8000"));
-    cluster_kill(&c, 2);
-    cluster_run(&c, 4 * S);
+    world_kill(&c, 2);
+    world_run(&c, 4 * S);
     assert_false(has(&c, 0, "only-here:8000") || told(&c, 0, "only-here:8000"));
     assert_true(has(&c, 0, "replica-0:8000"));
-    cluster_start(&c, 2);
-    (void)cluster_replica(&c, 2, "only-here:8000");
-    cluster_settle(&c);
-    cluster_run(&c, 1 * S);
+    world_start(&c, 2);
+    (void)world_replica(&c, 2, "only-here:8000");
+    world_settle(&c);
+    world_run(&c, 1 * S);
     assert_true(has(&c, 0, "only-here:8000") && told(&c, 0, "only-here:8000"));
-    cluster_free(&c);
+    world_close(&c);
 }
 
-static void scrape(struct cluster *c, unsigned node, double started_s, double queries)
+static void scrape(struct world *c, unsigned node, double started_s, double queries)
 {
     struct node_router *r = c->nodes[node].node->router;
     int slot = node_router_replica_find(r, SLICE("replica-0:8000"));
@@ -216,7 +217,7 @@ static void scrape(struct cluster *c, unsigned node, double started_s, double qu
     s.prefix_queries = queries;
     s.prefix_hits = 0;
     s.running = s.waiting = 0;
-    (void)node_router_scraped(r, (unsigned)slot, &s, cluster_ms(c));
+    (void)node_router_scraped(r, (unsigned)slot, &s, world_ms(c));
     node_replication_run(c->nodes[node].node->replication, c->now_us);
 }
 
@@ -228,30 +229,32 @@ static void settings_that_differ_are_named_and_their_observations_do_not_count(v
     static const char *const differs[] = {"generation 20s, here 15s",
                                           "the hash line of the key file"};
     for (unsigned k = 0; k < 2; k++) {
-        struct cluster c;
-        cluster_init(&c, 2, 1);
-        c.nodes[1].generation_ms = k == 0 ? 20000 : 0;
-        c.nodes[1].other_hash = k == 1;
-        cluster_start(&c, 0);
-        cluster_start(&c, 1);
-        cluster_settle(&c);
+        struct world c;
+        world_open(&c, 2, 1);
+        if (k == 0)
+            c.nodes[1].config.state.generation_ms = 20000;
+        else
+            c.nodes[1].keyring.hash[0] ^= 1;
+        world_start(&c, 0);
+        world_start(&c, 1);
+        world_settle(&c);
         for (unsigned i = 0; i < 2; i++) {
             assert_int_equal(c.nodes[i].events[NODE_REPLICATION_MISMATCH], 1);
-            cluster_replica(&c, i, "replica-0:8000");
+            world_replica(&c, i, "replica-0:8000");
         }
         assert_string_equal(c.nodes[0].detail[NODE_REPLICATION_MISMATCH], differs[k]);
         struct chain chain;
-        cluster_prompt(&chain, 1, 8000);
-        (void)cluster_choose(&c, 1, &chain);
-        cluster_run(&c, S);
+        world_prompt(&chain, 1, 8000);
+        (void)world_choose(&c, 1, &chain);
+        world_run(&c, S);
         assert_true(number_of(&c, 0, "replica-0:8000", "load", "requests_of_others") == 1);
         if (k == 0)
             assert_true(cached(&c, 0, 1) == 0);
-        cluster_run(&c, 120 * S);
+        world_run(&c, 120 * S);
         assert_int_equal(c.nodes[0].events[NODE_REPLICATION_MISMATCH], 1);
         assert_int_equal(c.nodes[1].events[NODE_REPLICATION_MISMATCH], 1);
         assert_int_equal(c.nodes[0].events[NODE_REPLICATION_CLOCK_BACK], 0);
-        cluster_free(&c);
+        world_close(&c);
     }
 }
 
@@ -259,33 +262,33 @@ static void a_restart_is_noticed_once_by_all(void **state)
 {
     (void)state;
     for (unsigned told_start = 0; told_start < 2; told_start++) {
-        struct cluster c;
+        struct world c;
         start(&c, 3, 1);
         for (unsigned i = 0; i < 3; i++)
             scrape(&c, i, told_start ? 1000 : -1, 5000);
-        cluster_run(&c, 200 * MS);
+        world_run(&c, 200 * MS);
         say(&c, 0, 1);
         for (unsigned i = 0; i < 3; i++)
             assert_true(cached(&c, i, 1) > 7000);
         /* Router 1 sees the new process first; the others hear of it at once. */
         scrape(&c, 1, told_start ? 2000.1 : -1, 10);
-        cluster_run(&c, 50 * MS);
+        world_run(&c, 50 * MS);
         for (unsigned i = 0; i < 3; i++)
             assert_int_equal(cached(&c, i, 1), 0);
         /* What is observed from then on counts, though the others notice it later too. */
         say(&c, 1, 2);
         scrape(&c, 0, told_start ? 2000.9 : -1, 20);
         scrape(&c, 2, told_start ? 2000.4 : -1, 30);
-        cluster_run(&c, 200 * MS);
+        world_run(&c, 200 * MS);
         for (unsigned i = 0; i < 3; i++)
             assert_true(cached(&c, i, 2) > 7000);
         /* A second restart is another one. */
         scrape(&c, 0, told_start ? 3000 : -1, 1);
-        cluster_run(&c, 50 * MS);
+        world_run(&c, 50 * MS);
         for (unsigned i = 0; i < 3; i++)
             assert_int_equal(cached(&c, i, 2), 0);
-        assert_true(cluster_until(&c, 5 * S, cluster_agrees));
-        cluster_free(&c);
+        assert_true(world_until(&c, 5 * S, world_agrees));
+        world_close(&c);
     }
 }
 
@@ -293,20 +296,20 @@ static void a_refused_port_counts_once_and_only_without_a_start_time(void **stat
 {
     (void)state;
     for (unsigned told_start = 0; told_start < 2; told_start++) {
-        struct cluster c;
+        struct world c;
         start(&c, 2, 1);
         for (unsigned i = 0; i < 2; i++)
             scrape(&c, i, told_start ? 1000 : -1, 5000);
-        cluster_run(&c, 100 * MS);
+        world_run(&c, 100 * MS);
         say(&c, 0, 1);
         unsigned slot[2];
         for (unsigned i = 0; i < 2; i++) {
             slot[i] = (unsigned)node_router_replica_find(c.nodes[i].node->router,
                                                          SLICE("replica-0:8000"));
-            node_router_probed(c.nodes[i].node->router, slot[i], false, true, cluster_ms(&c));
-            node_router_probed(c.nodes[i].node->router, slot[i], true, false, cluster_ms(&c));
+            node_router_probed(c.nodes[i].node->router, slot[i], false, true, world_ms(&c));
+            node_router_probed(c.nodes[i].node->router, slot[i], true, false, world_ms(&c));
             node_replication_run(c.nodes[i].node->replication, c.now_us);
-            cluster_run(&c, 50 * MS);
+            world_run(&c, 50 * MS);
             if (i == 0)
                 say(&c, 0, 2);
         }
@@ -315,32 +318,32 @@ static void a_refused_port_counts_once_and_only_without_a_start_time(void **stat
             if (!told_start)
                 assert_true(number_of(&c, i, "replica-0:8000", "incarnation", "raises") >= 1);
         }
-        cluster_free(&c);
+        world_close(&c);
     }
 }
 
 static void learned_figures_are_adopted(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start(&c, 2, 1);
     struct chain chain;
     /* 8,000 tokens in 400 ms: 20,000 a second, where 10,000 are believed. */
     for (unsigned s = 0; s < 40; s++) {
-        cluster_prompt(&chain, s, 8000);
-        struct node_decision d = cluster_choose(&c, 0, &chain);
-        cluster_run(&c, 400 * MS);
+        world_prompt(&chain, s, 8000);
+        struct node_decision d = world_choose(&c, 0, &chain);
+        world_run(&c, 400 * MS);
         struct node_usage usage = {
             .prompt_tokens = 8000, .cached_tokens = 0, .completion_tokens = 1};
-        cluster_finish(&c, 0, d, &usage);
-        cluster_run(&c, 100 * MS);
+        world_finish(&c, 0, d, &usage);
+        world_run(&c, 100 * MS);
     }
     const char *name = "replica-0:8000";
     double own = number_of(&c, 0, name, "learned", "prefill_tokens_per_s");
     assert_true(own > 15000);
     double other = number_of(&c, 1, name, "learned", "prefill_tokens_per_s");
     assert_true(other > own * 0.95 && other < own * 1.05);
-    cluster_free(&c);
+    world_close(&c);
 }
 
 int main(void)

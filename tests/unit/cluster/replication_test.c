@@ -9,21 +9,21 @@
 #include "node/route/affinity.h"
 #include "node/route/request.h"
 #include "tests/lib/alone.h"
-#include "tests/lib/cluster_help.h"
 #include "tests/lib/test.h"
+#include "tests/lib/world/look.h"
 
 /* --- what routers tell each other ------------------------------------------------------------ */
 
 static void turns_over_three_routers_find_the_cache(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start(&c, 3, 4);
     struct chain chain;
     char first[64] = "";
     for (unsigned turn = 0; turn < 9; turn++) {
-        cluster_prompt(&chain, 7, 4000 + 500 * turn);
-        struct node_decision d = cluster_choose(&c, turn % 3, &chain);
+        world_prompt(&chain, 7, 4000 + 500 * turn);
+        struct node_decision d = world_choose(&c, turn % 3, &chain);
         char name[64];
         assert_true(slice_to_cstr(name_at(&c, turn % 3, d.replica), name, sizeof name));
         if (turn == 0)
@@ -31,86 +31,86 @@ static void turns_over_three_routers_find_the_cache(void **state)
         else
             assert_true(d.cached_tokens > 3000 + 500 * (turn - 1));
         assert_string_equal(name, first);
-        cluster_run(&c, 50 * MS);
-        cluster_finish(&c, turn % 3, d, &no_usage);
-        cluster_run(&c, 50 * MS);
+        world_run(&c, 50 * MS);
+        world_finish(&c, turn % 3, d, &no_usage);
+        world_run(&c, 50 * MS);
     }
-    assert_true(cluster_until(&c, 5 * S, cluster_agrees));
-    cluster_free(&c);
+    assert_true(world_until(&c, 5 * S, world_agrees));
+    world_close(&c);
 }
 
 static void work_of_one_is_load_for_all(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start(&c, 3, 2);
     struct chain chain;
-    cluster_prompt(&chain, 1, 20000);
-    struct node_decision a = cluster_choose(&c, 0, &chain);
+    world_prompt(&chain, 1, 20000);
+    struct node_decision a = world_choose(&c, 0, &chain);
     char busy[64];
     assert_true(slice_to_cstr(name_at(&c, 0, a.replica), busy, sizeof busy));
-    cluster_run(&c, 20 * MS);
+    world_run(&c, 20 * MS);
     for (unsigned i = 1; i < 3; i++)
         assert_true(number_of(&c, i, busy, "load", "prefill_tokens_of_others") == 20000);
     /* Another prompt goes elsewhere, though this router has sent nothing there. */
-    cluster_prompt(&chain, 2, 20000);
-    struct node_decision b = cluster_choose(&c, 1, &chain);
+    world_prompt(&chain, 2, 20000);
+    struct node_decision b = world_choose(&c, 1, &chain);
     assert_false(slice_equal(name_at(&c, 1, b.replica), slice_of_cstr(busy)));
-    cluster_finish(&c, 0, a, &no_usage);
-    cluster_finish(&c, 1, b, &no_usage);
-    cluster_run(&c, 20 * MS);
+    world_finish(&c, 0, a, &no_usage);
+    world_finish(&c, 1, b, &no_usage);
+    world_run(&c, 20 * MS);
     for (unsigned i = 0; i < 3; i++)
         assert_true(number_of(&c, i, busy, "load", "requests_of_others") == 0);
-    cluster_free(&c);
+    world_close(&c);
 }
 
 static void the_load_of_a_killed_router_goes(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start(&c, 3, 1);
     struct chain chain;
-    cluster_prompt(&chain, 1, 20000);
-    (void)cluster_choose(&c, 2, &chain);
-    cluster_run(&c, 50 * MS);
+    world_prompt(&chain, 1, 20000);
+    (void)world_choose(&c, 2, &chain);
+    world_run(&c, 50 * MS);
     assert_true(number_of(&c, 0, "replica-0:8000", "load", "requests_of_others") == 1);
-    cluster_kill(&c, 2);
-    cluster_run(&c, 3 * S);
+    world_kill(&c, 2);
+    world_run(&c, 3 * S);
     for (unsigned i = 0; i < 2; i++) {
         assert_true(number_of(&c, i, "replica-0:8000", "load", "requests_of_others") == 0);
         assert_int_equal(c.nodes[i].events[NODE_REPLICATION_MEMBER_DEAD], 1);
         /* The load counts in a decision, not only in the table. */
-        cluster_prompt(&chain, 3, 4000);
-        struct node_decision d = cluster_choose(&c, i, &chain);
-        cluster_finish(&c, i, d, &no_usage);
+        world_prompt(&chain, 3, 4000);
+        struct node_decision d = world_choose(&c, i, &chain);
+        world_finish(&c, i, d, &no_usage);
     }
     /* Its observations stay. */
-    cluster_prompt(&chain, 1, 20000);
-    assert_true(cluster_choose(&c, 0, &chain).cached_tokens > 19000);
-    cluster_free(&c);
+    world_prompt(&chain, 1, 20000);
+    assert_true(world_choose(&c, 0, &chain).cached_tokens > 19000);
+    world_close(&c);
 }
 
 static void who_joins_knows_everything_when_it_is_ready(void **state)
 {
     (void)state;
-    struct cluster c;
-    cluster_init(&c, 3, 2);
+    struct world c;
+    world_open(&c, 3, 2);
     for (unsigned i = 0; i < 2; i++)
-        cluster_start(&c, i);
-    cluster_settle(&c);
+        world_start(&c, i);
+    world_settle(&c);
     for (unsigned i = 0; i < 2; i++)
-        (void)cluster_replica(&c, i, "replica-0:8000");
-    cluster_run(&c, 100 * MS);
+        (void)world_replica(&c, i, "replica-0:8000");
+    world_run(&c, 100 * MS);
     struct chain chain;
     for (unsigned s = 0; s < 10; s++) {
-        cluster_prompt(&chain, s, 8000);
-        cluster_finish(&c, s % 2, cluster_choose(&c, s % 2, &chain), &no_usage);
-        cluster_run(&c, 10 * MS);
+        world_prompt(&chain, s, 8000);
+        world_finish(&c, s % 2, world_choose(&c, s % 2, &chain), &no_usage);
+        world_run(&c, 10 * MS);
     }
-    (void)cluster_choose(&c, 0, &chain);
-    cluster_start(&c, 2);
+    (void)world_choose(&c, 0, &chain);
+    world_start(&c, 2);
     assert_false(node_replication_ready(c.nodes[2].node->replication));
-    cluster_settle(&c);
+    world_settle(&c);
     /* It is configured with no replica: it has it from the others. */
     int slot = node_router_replica_find(c.nodes[2].node->router, SLICE("replica-0:8000"));
     assert_true(slot >= 0);
@@ -119,141 +119,142 @@ static void who_joins_knows_everything_when_it_is_ready(void **state)
     assert_true(number_of(&c, 2, "replica-0:8000", "load", "requests_of_others") == 1);
     /* Not probed yet here, and up by the word of the others. */
     for (unsigned s = 0; s < 10; s++) {
-        cluster_prompt(&chain, s, 8000);
-        struct node_decision d = cluster_choose(&c, 2, &chain);
+        world_prompt(&chain, s, 8000);
+        struct node_decision d = world_choose(&c, 2, &chain);
         assert_true(d.cached_tokens > 7000);
-        cluster_finish(&c, 2, d, &no_usage);
+        world_finish(&c, 2, d, &no_usage);
     }
     assert_int_equal(c.nodes[2].events[NODE_REPLICATION_READY], 1);
-    assert_true(cluster_until(&c, 5 * S, cluster_agrees));
-    cluster_free(&c);
+    assert_true(world_until(&c, 5 * S, world_agrees));
+    world_close(&c);
 }
 
 static void the_first_of_all_is_ready_alone(void **state)
 {
     (void)state;
-    struct cluster c;
-    cluster_init(&c, 3, 3);
+    struct world c;
+    world_open(&c, 3, 3);
     /* Its seed is not there. */
-    cluster_start(&c, 1);
-    cluster_run(&c, 2500 * MS);
+    world_start(&c, 1);
+    world_run(&c, 2500 * MS);
     assert_false(node_replication_ready(c.nodes[1].node->replication));
-    cluster_run(&c, 1 * S);
+    world_run(&c, 1 * S);
     assert_true(node_replication_ready(c.nodes[1].node->replication));
-    cluster_start(&c, 0);
-    cluster_start(&c, 2);
-    cluster_settle(&c);
-    cluster_free(&c);
+    world_start(&c, 0);
+    world_start(&c, 2);
+    world_settle(&c);
+    world_close(&c);
 }
 
 static void who_start_together_need_not_wait_for_long(void **state)
 {
     (void)state;
-    struct cluster c;
-    cluster_init(&c, 3, 3);
-    for (unsigned i = 0; i < 3; i++) {
-        c.has_no_first = true;
-        cluster_start(&c, i);
-    }
-    cluster_run(&c, 2 * S);
+    struct world c;
+    world_open(&c, 3, 3);
+    c.seeds = 2; /* router 0 has one too: none is the first by what it was told */
+    c.nodes[0].config.replication.has_seeds = true;
+    for (unsigned i = 0; i < 3; i++)
+        world_start(&c, i);
+    world_run(&c, 2 * S);
     for (unsigned i = 0; i < 3; i++)
         assert_true(node_replication_ready(c.nodes[i].node->replication));
-    cluster_free(&c);
+    world_close(&c);
 }
 
 /* An answer that is not streamed tells nothing when its prefill is over. */
 static void prefill_of_whole_answers_is_told_as_over_in_time(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start(&c, 2, 1);
     struct chain chain;
-    cluster_prompt(&chain, 1, 5000); /* half a second */
+    world_prompt(&chain, 1, 5000); /* half a second */
     struct node_request request = {.chain = &chain, .replica_wanted = -1, .answer_whole = true};
     struct node_decision d;
-    assert_int_equal(
-        node_router_choose(c.nodes[0].node->router, &request, NULL, cluster_ms(&c), &d), 0);
+    assert_int_equal(node_router_choose(c.nodes[0].node->router, &request, NULL, world_ms(&c), &d),
+                     0);
     node_replication_run(c.nodes[0].node->replication, c.now_us);
-    cluster_run(&c, 400 * MS);
+    world_run(&c, 400 * MS);
     const char *name = "replica-0:8000";
     assert_true(number_of(&c, 1, name, "load", "prefill_tokens_of_others") == 5000);
-    cluster_run(&c, 350 * MS);
+    world_run(&c, 350 * MS);
     assert_true(number_of(&c, 1, name, "load", "prefill_tokens_of_others") == 0);
     assert_true(number_of(&c, 1, name, "load", "requests_of_others") == 1);
-    cluster_free(&c);
+    world_close(&c);
+}
+
+static bool router_1_calls(struct world *w)
+{
+    return world_call_of(w, 1) != NULL;
+}
+
+static bool router_2_is_ready(struct world *w)
+{
+    return node_replication_ready(w->nodes[2].node->replication);
 }
 
 static void a_snapshot_that_breaks_off_is_taken_from_another(void **state)
 {
     (void)state;
-    struct cluster c;
-    cluster_init(&c, 3, 4);
-    cluster_start(&c, 0);
-    cluster_start(&c, 1);
-    cluster_settle(&c);
-    /* Calls to router 0 fail: its packets arrive, connections do not. */
-    cluster_start(&c, 2);
-    for (unsigned i = 0; i < 4000 && !node_replication_ready(c.nodes[2].node->replication); i++) {
-        cluster_run(&c, 1 * MS);
-        for (unsigned k = 0; k < c.call_count; k++) {
-            if (c.calls[k].server == 0 && c.calls[k].kind == NODE_CALL_SNAPSHOT)
-                c.calls[k].server = CLUSTER_NODES_MAX - 1;
-        }
-    }
-    assert_true(node_replication_ready(c.nodes[2].node->replication));
-    cluster_free(&c);
+    struct world c;
+    world_open(&c, 3, 4);
+    world_start(&c, 0);
+    world_start(&c, 1);
+    world_settle(&c);
+    c.nodes[0].calls_refused = true;
+    world_start(&c, 2);
+    assert_true(world_until(&c, 4 * S, router_2_is_ready));
+    world_close(&c);
 }
 
 /* Else each try would carry the whole state, and tries follow each other in milliseconds. */
 static void an_answer_that_is_given_up_is_hung_up(void **state)
 {
     (void)state;
-    struct cluster c;
-    cluster_init(&c, 2, 4);
-    cluster_start(&c, 0);
-    cluster_settle(&c);
-    cluster_start(&c, 1);
+    struct world c;
+    world_open(&c, 2, 4);
+    world_start(&c, 0);
+    world_settle(&c);
+    world_start(&c, 1);
     struct node_replication *n = c.nodes[1].node->replication;
-    for (unsigned i = 0; i < 4000 && c.call_count == 0; i++)
-        cluster_run(&c, 100);
-    assert_int_equal(c.call_count, 1);
-    uint32_t id = c.calls[0].id;
-    assert_int_equal(c.calls[0].kind, NODE_CALL_SNAPSHOT);
+    assert_true(world_until(&c, 400 * MS, router_1_calls));
+    const struct world_call *call = world_call_of(&c, 1);
+    uint32_t id = call->id;
+    assert_int_equal(call->kind, NODE_CALL_SNAPSHOT);
     struct slice not_ready = slice_of("\1\0\0\0\0\0\0\0", 8);
     assert_int_equal(node_replication_answer(n, id, not_ready, c.now_us), ERR_CLOSED);
     assert_int_equal(node_replication_answer(n, id, not_ready, c.now_us), ERR_CLOSED);
-    cluster_settle(&c); /* it asks again, and that one is taken to the end */
+    world_settle(&c); /* it asks again, and that one is taken to the end */
     assert_int_equal(stat_of(&c, 1, "snapshots", "taken"), 1);
     assert_int_equal(stat_of(&c, 1, "snapshots", "failed"), 0);
-    cluster_free(&c);
+    world_close(&c);
 }
 
 /* Its first half went into a state that is no more. */
 static void a_snapshot_does_not_outlive_a_clock_that_went_back(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start(&c, 2, 1);
     struct chain chain;
-    cluster_prompt(&chain, 1, 8000);
-    cluster_finish(&c, 0, cluster_choose(&c, 0, &chain), &no_usage);
-    cluster_run(&c, 2 * S);
+    world_prompt(&chain, 1, 8000);
+    world_finish(&c, 0, world_choose(&c, 0, &chain), &no_usage);
+    world_run(&c, 2 * S);
     struct node_replication *n = c.nodes[1].node->replication;
     n->snapshot_of = gossip_node_id(c.nodes[0].name); /* for repair */
     n->join_due_us = 0;
-    for (unsigned i = 0; i < 4000 && c.call_count == 0; i++)
-        cluster_run(&c, 100);
-    assert_int_equal(c.call_count, 1);
-    uint32_t id = c.calls[0].id;
-    while (c.calls[0].serve == NULL)
-        cluster_run(&c, 100);
+    assert_true(world_until(&c, 400 * MS, router_1_calls));
+    const struct world_call *call = world_call_of(&c, 1);
+    uint32_t id = call->id;
+    while (call->serve == NULL)
+        world_run(&c, 100);
     node_join_again(n, c.now_us);
     assert_int_equal(node_replication_answer(n, id, slice_of("\2", 1), c.now_us), ERR_CLOSED);
     node_replication_answered(n, id, ERR_OK, c.now_us);
     assert_false(node_replication_ready(n));
-    cluster_settle(&c);
-    assert_true(cluster_until(&c, 5 * S, cluster_agrees));
-    cluster_free(&c);
+    world_settle(&c);
+    assert_true(world_until(&c, 5 * S, world_agrees));
+    world_close(&c);
 }
 
 /* --- replicas -------------------------------------------------------------------------------- */
@@ -265,7 +266,7 @@ static void a_snapshot_does_not_outlive_a_clock_that_went_back(void **state)
 static void stored_responses_are_found_by_other_routers(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start(&c, 3, 3);
     struct node_affinity *a[3];
     struct hash_secret secret;
@@ -277,7 +278,7 @@ static void stored_responses_are_found_by_other_routers(void **state)
     int slot = node_router_replica_find(c.nodes[1].node->router, SLICE("replica-2:8000"));
     node_affinity_put(a[1], SLICE("resp_42"), (unsigned)slot);
     node_replication_run(c.nodes[1].node->replication, c.now_us);
-    cluster_run(&c, 50 * MS);
+    world_run(&c, 50 * MS);
     for (unsigned i = 0; i < 3; i++) {
         int found = node_affinity_get(a[i], SLICE("resp_42"));
         assert_true(found >= 0);
@@ -286,7 +287,7 @@ static void stored_responses_are_found_by_other_routers(void **state)
     }
     for (unsigned i = 0; i < 3; i++)
         node_affinity_destroy(a[i]);
-    cluster_free(&c);
+    world_close(&c);
 }
 
 static void a_session_goes_to_the_same_replica_from_every_router(void **state)
@@ -322,75 +323,75 @@ static void a_session_goes_to_the_same_replica_from_every_router(void **state)
 static void what_a_partition_kept_apart_is_repaired(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start(&c, 2, 1);
-    c.cut[0][1] = c.cut[1][0] = true;
-    cluster_run(&c, 5 * S);
+    world_cut(&c, 0, 1);
+    world_run(&c, 5 * S);
     for (unsigned s = 0; s < 10; s++) {
         struct chain chain;
-        cluster_prompt(&chain, s, 8000);
-        cluster_finish(&c, s % 2, cluster_choose(&c, s % 2, &chain), &no_usage);
-        cluster_run(&c, 100 * MS);
+        world_prompt(&chain, s, 8000);
+        world_finish(&c, s % 2, world_choose(&c, s % 2, &chain), &no_usage);
+        world_run(&c, 100 * MS);
     }
-    assert_false(cluster_agrees(&c));
-    c.cut[0][1] = c.cut[1][0] = false;
-    cluster_settle(&c);
-    assert_true(cluster_until(&c, 30 * S, cluster_agrees));
+    assert_false(world_agrees(&c));
+    world_link(&c, 0, 1)->cut = world_link(&c, 1, 0)->cut = false;
+    world_settle(&c);
+    assert_true(world_until(&c, 30 * S, world_agrees));
     for (unsigned s = 0; s < 10; s++)
         assert_true(cached(&c, 1 - s % 2, s) > 7000);
-    cluster_free(&c);
+    world_close(&c);
 }
 
 /* More than a sketch can tell: both take snapshots. */
 static void what_is_far_apart_is_made_up_by_snapshots(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start(&c, 3, 1);
     for (unsigned i = 0; i < 2; i++)
-        c.cut[i][2] = c.cut[2][i] = true;
-    cluster_run(&c, 5 * S);
+        world_cut(&c, i, 2);
+    world_run(&c, 5 * S);
     for (unsigned s = 0; s < 800; s++) {
         struct chain chain;
         unsigned node = s % 2 == 0 ? 0 : 2;
-        cluster_prompt(&chain, s, 100000);
-        cluster_finish(&c, node, cluster_choose(&c, node, &chain), &no_usage);
+        world_prompt(&chain, s, 100000);
+        world_finish(&c, node, world_choose(&c, node, &chain), &no_usage);
         if (s % 50 == 0)
-            cluster_run(&c, 10 * MS);
+            world_run(&c, 10 * MS);
     }
-    memset(c.cut, 0, sizeof c.cut);
-    cluster_settle(&c);
-    assert_true(cluster_until(&c, 40 * S, cluster_agrees));
+    world_heal(&c);
+    world_settle(&c);
+    assert_true(world_until(&c, 40 * S, world_agrees));
     double too_many = 0;
     for (unsigned i = 0; i < 3; i++) {
         too_many += stat_of(&c, i, "reconcile", "rounds_too_many");
         assert_true(stat_of(&c, i, "snapshots", "taken") <= 2); /* a joiner's, and this one */
     }
     assert_true(too_many > 0);
-    cluster_free(&c);
+    world_close(&c);
 }
 
 static void losses_are_repaired(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start(&c, 4, 4);
-    c.lose_every = 10;
+    c.net.loss = 0.1;
     struct chain chain;
     for (unsigned s = 0; s < 400; s++) {
-        cluster_prompt(&chain, s % 50, 2000 + 100 * (s % 7));
-        struct node_decision d = cluster_choose(&c, s % 4, &chain);
-        cluster_run(&c, 5 * MS);
-        cluster_finish(&c, s % 4, d, &no_usage);
+        world_prompt(&chain, s % 50, 2000 + 100 * (s % 7));
+        struct node_decision d = world_choose(&c, s % 4, &chain);
+        world_run(&c, 5 * MS);
+        world_finish(&c, s % 4, d, &no_usage);
     }
-    assert_true(cluster_until(&c, 20 * S, cluster_agrees));
-    c.lose_every = 0;
-    cluster_run(&c, 10 * S);
+    assert_true(world_until(&c, 20 * S, world_agrees));
+    c.net.loss = 0;
+    world_run(&c, 10 * S);
     /* At rest rounds find nothing and cost two packets. */
     double equal = stat_of(&c, 0, "reconcile", "rounds_equal");
-    cluster_run(&c, 5 * S);
+    world_run(&c, 5 * S);
     assert_true(stat_of(&c, 0, "reconcile", "rounds_equal") >= equal + 3);
-    cluster_free(&c);
+    world_close(&c);
 }
 
 /* --- questions -------------------------------------------------------------------------------- */
@@ -407,27 +408,27 @@ static void on_answers(void *context, struct slice json)
 static void all_are_asked(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start(&c, 3, 2);
     say(&c, 1, 1);
-    assert_true(cluster_until(&c, 5 * S, cluster_agrees));
+    assert_true(world_until(&c, 5 * S, world_agrees));
     unsigned count = 0;
     assert_int_equal(node_replication_ask(c.nodes[0].node->replication, NODE_CALL_DIGESTS,
                                           slice_of("", 0), 2 * S, c.now_us, on_answers, &count),
                      0);
-    cluster_run(&c, 100 * MS);
+    world_run(&c, 100 * MS);
     assert_int_equal(count, 1);
     assert_int_equal(node_digests_differ(slice_of_cstr(answers)), 0);
 
     struct chain chain;
-    cluster_prompt(&chain, 1, 8000);
+    world_prompt(&chain, 1, 8000);
     struct node_request request = {.model = SLICE("m"), .chain = &chain, .replica_wanted = -1};
     struct buf packed = {0};
     assert_int_equal(node_request_pack(&request, &packed), 0);
     assert_int_equal(node_replication_ask(c.nodes[2].node->replication, NODE_CALL_EXPLAIN,
                                           buf_slice(&packed), 2 * S, c.now_us, on_answers, &count),
                      0);
-    cluster_run(&c, 100 * MS);
+    world_run(&c, 100 * MS);
     assert_int_equal(count, 2);
     json_t *root = json_loads(answers, 0, NULL);
     assert_non_null(root);
@@ -442,31 +443,28 @@ static void all_are_asked(void **state)
     }
     json_decref(root);
     /* One that is silent costs the time limit, not the answer. */
-    cluster_kill(&c, 1);
+    world_kill(&c, 1);
     assert_int_equal(node_replication_ask(c.nodes[0].node->replication, NODE_CALL_DIGESTS,
                                           slice_of("", 0), 1 * S, c.now_us, on_answers, &count),
                      0);
-    cluster_run(&c, 1100 * MS);
+    world_run(&c, 1100 * MS);
     assert_int_equal(count, 3);
     root = json_loads(answers, 0, NULL);
     assert_non_null(json_object_get(json_object_get(root, "router-1"), "error"));
     json_decref(root);
     /* Nor does one that hangs, once it is known to be dead: its call stands open, and nothing
      * comes. */
-    cluster_start(&c, 1);
-    cluster_settle(&c);
+    world_start(&c, 1);
+    world_settle(&c);
     for (unsigned i = 0; i < 3; i++)
-        c.cut[i][1] = c.cut[1][i] = true;
+        world_cut(&c, i, 1);
+    c.call_stall_us = 60 * S;
     assert_int_equal(node_replication_ask(c.nodes[0].node->replication, NODE_CALL_DIGESTS,
                                           slice_of("", 0), 60 * S, c.now_us, on_answers, &count),
                      0);
-    for (unsigned i = 0; i < c.call_count; i++) {
-        if (c.calls[i].server == 1)
-            c.calls[i].at_us += 60 * S;
-    }
-    cluster_run(&c, 200 * MS);
+    world_run(&c, 200 * MS);
     assert_int_equal(count, 3);
-    cluster_run(&c, 5 * S);
+    world_run(&c, 5 * S);
     assert_int_equal(count, 4);
     root = json_loads(answers, 0, NULL);
     assert_string_equal(
@@ -487,14 +485,14 @@ static void all_are_asked(void **state)
         node_replication_serve(c.nodes[0].node->replication, 99, slice_of("", 0), c.now_us, &serve),
         ERR_UNSUPPORTED);
     buf_free(&packed);
-    cluster_free(&c);
+    world_close(&c);
 }
 
 static void requests_travel_whole(void **state)
 {
     (void)state;
     struct chain chain;
-    cluster_prompt(&chain, 3, 100000);
+    world_prompt(&chain, 3, 100000);
     chain.token_ids = true;
     struct node_request request = {.model = SLICE("model"),
                                    .session = SLICE("s"),
@@ -526,10 +524,10 @@ static void requests_travel_whole(void **state)
 static void json_and_metrics_are_well_formed(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start(&c, 3, 2);
     say(&c, 0, 1);
-    cluster_run(&c, 3 * S);
+    world_run(&c, 3 * S);
     struct buf text = {0};
     assert_int_equal(node_replication_members_json(c.nodes[1].node->replication, c.now_us, &text),
                      0);
@@ -549,7 +547,7 @@ static void json_and_metrics_are_well_formed(void **state)
     assert_int_equal(node_replication_metrics(c.nodes[1].node->replication, c.now_us, &text), 0);
     assert_true(text.len > 0 && text.at[text.len - 1] == '\n');
     buf_free(&text);
-    cluster_free(&c);
+    world_close(&c);
 }
 
 int main(void)

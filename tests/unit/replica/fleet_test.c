@@ -9,8 +9,8 @@
 #include "base/err.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/alone.h"
-#include "tests/lib/linked.h"
 #include "tests/lib/test.h"
+#include "tests/lib/world/use.h"
 
 enum { ENGINES_MAX = 4, CLIENTS_MAX = 8, PROMPT_TOKENS = 1200, OUTPUT = 32 };
 
@@ -33,7 +33,7 @@ struct client {
 };
 
 struct service {
-    struct linked *routers;
+    struct world world;
     struct engine engines[ENGINES_MAX];
     struct client clients[CLIENTS_MAX];
     unsigned router_count, client_count;
@@ -44,19 +44,22 @@ static void start(struct service *s, unsigned routers, unsigned engines, unsigne
                   double prior)
 {
     *s = (struct service){.router_count = routers, .client_count = clients};
-    struct linked_config config = {.routers = routers, .shared = true, .delay_s = 0.0005};
-    config.node = alone_config();
-    config.node.router.prefill_tokens_per_s *= prior;
-    config.node.router.decode_step_ms /= prior;
-    linked_create(&s->routers, &config);
-    s->now_ms = (uint64_t)(linked_start_s(s->routers) * 1000) + 1;
+    struct node_config config = alone_config();
+    config.router.prefill_tokens_per_s *= prior;
+    config.router.decode_step_ms /= prior;
+    struct world *w = &s->world;
+    world_open(w, routers, 1);
+    w->net.delay_min_us = w->net.delay_max_us = 500;
+    world_configure(w, &config, true);
+    world_start_all(w);
+    s->now_ms = world_ms(w) + 1;
     for (unsigned i = 0; i < routers * engines; i++) {
-        struct node_router *r = linked_router(s->routers, i / engines);
+        struct node_router *r = w->nodes[i / engines].node->router;
         char name[] = {'e', (char)('0' + i % engines)};
         assert_int_equal(node_router_replica_add(r, slice_of(name, sizeof name), NODE_ENGINE_VLLM),
                          i % engines);
         node_router_probed(r, i % engines, true, false, s->now_ms);
-        linked_news(s->routers, i / engines);
+        world_touch(&w->nodes[i / engines]);
     }
     for (unsigned k = 0; k < engines; k++)
         s->engines[k].tokens_per_s = 10000;
@@ -75,9 +78,9 @@ static void send(struct service *s, struct client *c)
     struct node_request request = {
         .chain = &chain, .body_bytes = chain.bytes, .replica_wanted = -1};
     unsigned number = (unsigned)(s->sent % s->router_count);
-    c->r = linked_router(s->routers, number);
+    c->r = s->world.nodes[number].node->router;
     assert_int_equal(node_router_choose(c->r, &request, NULL, s->now_ms, &c->d), ERR_OK);
-    linked_news(s->routers, number);
+    world_touch(&s->world.nodes[number]);
     struct engine *e = &s->engines[c->d.replica];
     e->served++;
     e->free_ms = fmax(e->free_ms, (double)s->now_ms) + PROMPT_TOKENS / e->tokens_per_s * 1000;
@@ -111,9 +114,7 @@ static void run(struct service *s, unsigned requests)
     uint64_t end = s->sent + requests;
     while (s->sent < end) {
         s->now_ms++;
-        linked_run(s->routers, (double)s->now_ms / 1000);
-        for (unsigned i = 0; i < s->router_count && s->now_ms % 1000 == 0; i++)
-            node_router_tick(linked_router(s->routers, i), s->now_ms);
+        world_run_until(&s->world, s->now_ms * 1000);
         for (unsigned i = 0; i < s->client_count && s->sent < end; i++)
             serve(s, &s->clients[i]);
     }
@@ -135,7 +136,7 @@ static void assert_between(double value, double least, double most)
 
 static const struct node_replica *believed(const struct service *s, unsigned engine)
 {
-    struct node_router *r = linked_router(s->routers, 0);
+    struct node_router *r = s->world.nodes[0].node->router;
     node_router_fleet_believe(r, s->now_ms);
     return &r->replicas[engine];
 }
@@ -155,7 +156,7 @@ static void a_slow_first_answer_starves_no_replica(void **state)
             s.engines[0].slow_ms = 2000;
             run(&s, 10);
             assert_between(share(&s, 0, 60), 0.35, 0.65);
-            linked_destroy(s.routers);
+            world_close(&s.world);
         }
     }
 }
@@ -174,7 +175,7 @@ static void a_prior_that_is_far_off_starves_no_replica(void **state)
                 assert_between(believed(&s, k)->tokens_per_s, 8000, 12500);
                 assert_between(believed(&s, k)->step_base_s, 0.5 * step_s, 1.5 * step_s);
             }
-            linked_destroy(s.routers);
+            world_close(&s.world);
         }
     }
 }
@@ -196,7 +197,7 @@ static void several_routers_starve_no_replica_either(void **state)
         run(&s, 400);
         for (unsigned k = 0; k < 4; k++)
             assert_between(s.engines[k].served - before[k], 60, 140);
-        linked_destroy(s.routers);
+        world_close(&s.world);
     }
 }
 
@@ -211,7 +212,7 @@ static void a_slower_engine_is_known_after_a_few_answers(void **state)
     assert_between(believed(&s, 0)->tokens_per_s, 1800, 2200);
     assert_between(believed(&s, 1)->tokens_per_s, 9000, 11000);
     assert_between(share(&s, 0, 200), 0, 0.1);
-    linked_destroy(s.routers);
+    world_close(&s.world);
 }
 
 /* It was slow for a while: a co-tenant, a throttled card. Nobody tells that this is over. */
@@ -227,7 +228,7 @@ static void an_engine_that_was_judged_slow_is_tried_again(void **state)
     uint64_t before_ms = s.now_ms;
     while (share(&s, 0, 40) < 0.35)
         assert_true(s.now_ms < before_ms + 60 * 1000);
-    linked_destroy(s.routers);
+    world_close(&s.world);
 }
 
 /* A new pod is believed to be like the fleet at once, not like the defaults for a while: those may
@@ -238,14 +239,14 @@ static void a_new_replica_is_like_the_fleet_at_once(void **state)
     struct service s;
     start(&s, 1, 2, 1, 30);
     run(&s, 20);
-    struct node_router *r = linked_router(s.routers, 0);
+    struct node_router *r = s.world.nodes[0].node->router;
     assert_int_equal(node_router_replica_add(r, SLICE("new"), NODE_ENGINE_VLLM), 2);
     node_router_probed(r, 2, true, false, s.now_ms);
     s.engines[2].tokens_per_s = 10000;
     s.now_ms += 20;
     send(&s, &s.clients[1]);
     assert_between(r->replicas[2].tokens_per_s, 8000, 12500);
-    linked_destroy(s.routers);
+    world_close(&s.world);
 }
 
 static void one_stall_among_many_answers_moves_little(void **state)
@@ -258,7 +259,7 @@ static void one_stall_among_many_answers_moves_little(void **state)
     s.engines[0].slow_ms = 60000;
     run(&s, 3);
     assert_between(believed(&s, 0)->tokens_per_s, 8500, 11000);
-    linked_destroy(s.routers);
+    world_close(&s.world);
 }
 
 static void beliefs_are_the_same_whatever_order_replicas_stand_in(void **state)

@@ -4,8 +4,8 @@
 
 #include "base/check.h"
 #include "node/route/router_internal.h"
-#include "tests/lib/cluster.h"
 #include "tests/lib/test.h"
+#include "tests/lib/world/use.h"
 
 enum { S = 1000000, MS = 1000 };
 
@@ -29,17 +29,17 @@ struct engine {
     unsigned output; /* tokens of an answer: the more, the less of its time goes into prompts */
 };
 
-static void engine_send(struct engine *e, struct cluster *c, struct job *job)
+static void engine_send(struct engine *e, struct world *c, struct job *job)
 {
     static struct chain chain;
     e->came++;
     unsigned tokens = 2000 + (unsigned)(e->came % 5) * 1000;
-    cluster_prompt(&chain, e->came, tokens);
+    world_prompt(&chain, e->came, tokens);
     *job = (struct job){.router = (unsigned)(e->came % c->count),
                         .number = e->came,
                         .tokens = tokens,
                         .left = tokens};
-    job->d = cluster_choose(c, job->router, &chain);
+    job->d = world_choose(c, job->router, &chain);
 }
 
 static struct job *engine_first(struct engine *e)
@@ -53,7 +53,7 @@ static struct job *engine_first(struct engine *e)
     return first;
 }
 
-static void engine_decode(struct engine *e, struct cluster *c, double seconds)
+static void engine_decode(struct engine *e, struct world *c, double seconds)
 {
     double context = 0;
     for (unsigned i = 0; i < JOBS; i++)
@@ -64,17 +64,17 @@ static void engine_decode(struct engine *e, struct cluster *c, double seconds)
         if (job->number == 0 || job->steps < e->output)
             continue;
         struct node_usage usage = {(int64_t)job->tokens, 0, e->output + 1};
-        cluster_finish(c, job->router, job->d, &usage);
+        world_finish(c, job->router, job->d, &usage);
         engine_send(e, c, job);
     }
 }
 
-static void engine_run(struct engine *e, struct cluster *c, unsigned ms)
+static void engine_run(struct engine *e, struct world *c, unsigned ms)
 {
     for (unsigned i = 0; i < ms; i++) {
         if (i < JOBS * 50 && i % 50 == 0 && e->jobs[i / 50].number == 0)
             engine_send(e, c, &e->jobs[i / 50]);
-        cluster_run(c, 1 * MS);
+        world_run(c, 1 * MS);
         struct job *first = engine_first(e);
         if (first == NULL) {
             engine_decode(e, c, 0.001);
@@ -83,7 +83,7 @@ static void engine_run(struct engine *e, struct cluster *c, unsigned ms)
         first->left -= rate / 1000;
         if (first->left <= 0) {
             node_router_first_byte(c->nodes[first->router].node->router, first->d.booking,
-                                   cluster_ms(c));
+                                   world_ms(c));
             node_replication_run(c->nodes[first->router].node->replication, c->now_us);
         }
     }
@@ -91,18 +91,18 @@ static void engine_run(struct engine *e, struct cluster *c, unsigned ms)
 
 /* --- tests ------------------------------------------------------------------------------------ */
 
-static void start(struct cluster *c, unsigned routers)
+static void start(struct world *c, unsigned routers)
 {
-    cluster_init(c, routers, 1);
+    world_open(c, routers, 1);
     for (unsigned i = 0; i < routers; i++)
-        cluster_start(c, i);
-    cluster_settle(c);
+        world_start(c, i);
+    world_settle(c);
     for (unsigned i = 0; i < routers; i++)
-        (void)cluster_replica(c, i, "replica-0:8000");
-    cluster_run(c, 500 * MS);
+        (void)world_replica(c, i, "replica-0:8000");
+    world_run(c, 500 * MS);
 }
 
-static struct node_replica *replica_at(struct cluster *c, unsigned router)
+static struct node_replica *replica_at(struct world *c, unsigned router)
 {
     return &c->nodes[router].node->router->replicas[0];
 }
@@ -119,7 +119,7 @@ static void timings_among_others_work_teach(void **state)
     (void)state;
     static const unsigned outputs[] = {50, 400}; /* four fifths of its time, one third */
     for (unsigned run = 0; run < ARRAY_LEN(outputs); run++) {
-        struct cluster c;
+        struct world c;
         struct engine e = {.output = outputs[run]};
         start(&c, 2 + run);
         engine_run(&e, &c, 40000);
@@ -134,19 +134,19 @@ static void timings_among_others_work_teach(void **state)
             assert_near(k->step_base_s + k->step_context_s * context,
                         step_base_s + step_context_s * context, 0.1);
         }
-        cluster_free(&c);
+        world_close(&c);
     }
 }
 
 /* Requests one after the other at the routers in turn, all of one prompt that is never found in the
  * cache. `told`: answers say so, else only the engine's counters do, which each router reads. */
-struct world {
-    struct cluster c;
+struct service {
+    struct world c;
     uint64_t came;
     double queries;
 };
 
-static void scrape_all(struct world *w)
+static void scrape_all(struct service *w)
 {
     struct node_scrape s = node_scrape_untold;
     s.prefix_queries = s.prompt_tokens = w->queries;
@@ -154,24 +154,24 @@ static void scrape_all(struct world *w)
     s.start_time_s = 1;
     for (unsigned i = 0; i < w->c.count; i++) {
         if (w->c.nodes[i].up)
-            (void)node_router_scraped(w->c.nodes[i].node->router, 0, &s, cluster_ms(&w->c));
+            (void)node_router_scraped(w->c.nodes[i].node->router, 0, &s, world_ms(&w->c));
     }
 }
 
-static void misses(struct world *w, unsigned seconds, bool told)
+static void misses(struct service *w, unsigned seconds, bool told)
 {
     static struct chain chain;
-    cluster_prompt(&chain, 7, 5000);
+    world_prompt(&chain, 7, 5000);
     for (unsigned i = 0; i < seconds; i++) {
         unsigned router = (unsigned)(w->came++ % w->c.count);
         if (!w->c.nodes[router].up)
             router = (router + 1) % w->c.count;
-        struct node_decision d = cluster_choose(&w->c, router, &chain);
-        cluster_run(&w->c, 500 * MS);
+        struct node_decision d = world_choose(&w->c, router, &chain);
+        world_run(&w->c, 500 * MS);
         struct node_usage usage = {5000, told ? 0 : -1, 10};
-        cluster_finish(&w->c, router, d, &usage);
+        world_finish(&w->c, router, d, &usage);
         w->queries += 5000;
-        cluster_run(&w->c, 500 * MS);
+        world_run(&w->c, 500 * MS);
         if (w->came % 5 == 0)
             scrape_all(w);
     }
@@ -179,12 +179,12 @@ static void misses(struct world *w, unsigned seconds, bool told)
 
 static double factor_after(unsigned routers, unsigned router, bool told)
 {
-    struct world w = {0};
+    struct service w = {0};
     start(&w.c, routers);
     scrape_all(&w);
     misses(&w, 120, told);
     double factor = replica_at(&w.c, router)->belief.factor;
-    cluster_free(&w.c);
+    world_close(&w.c);
     return factor;
 }
 
@@ -203,15 +203,15 @@ static void four_correct_the_size_as_fast_as_one(void **state)
 static void a_window_in_which_the_routers_change_is_skipped(void **state)
 {
     (void)state;
-    struct world w = {0};
+    struct service w = {0};
     start(&w.c, 3);
     scrape_all(&w);
     misses(&w, 30, false);
     struct node_replica *k = replica_at(&w.c, 0);
     assert_true(k->others.who != 0 && k->others.predicted.prompt_tokens > 50000);
     uint64_t who = k->others.who;
-    cluster_kill(&w.c, 2);
-    cluster_run(&w.c, 15 * S);
+    world_kill(&w.c, 2);
+    world_run(&w.c, 15 * S);
     double before = k->belief.factor;
     w.queries += 20000; /* which nobody knows of */
     scrape_all(&w);
@@ -220,7 +220,7 @@ static void a_window_in_which_the_routers_change_is_skipped(void **state)
     assert_true(k->belief.factor == before);
     misses(&w, 40, false); /* and it goes on with those that are left */
     assert_true(k->belief.factor < before);
-    cluster_free(&w.c);
+    world_close(&w.c);
 }
 
 /* --- what is held, and goes on ------------------------------------------------------------------
@@ -229,79 +229,79 @@ static void a_window_in_which_the_routers_change_is_skipped(void **state)
 static const double text_ratio = 7; /* bytes per token; 4 are believed at first */
 
 /* Prompts one after the other at one router, of a model that the replica serves, at this rate. */
-static void work(struct cluster *c, unsigned router, unsigned requests, double tokens_per_s)
+static void work(struct world *c, unsigned router, unsigned requests, double tokens_per_s)
 {
     static struct chain chain;
     static uint64_t seed = 1000;
     for (unsigned i = 0; i < requests; i++) {
-        cluster_prompt(&chain, ++seed, 8000);
+        world_prompt(&chain, ++seed, 8000);
         double tokens = (double)chain.bytes / text_ratio;
         struct node_request request = {.model = SLICE("m"), .chain = &chain, .replica_wanted = -1};
-        struct cluster_node *n = &c->nodes[router];
+        struct world_node *n = &c->nodes[router];
         struct node_decision d;
-        assert_int_equal(node_router_choose(n->node->router, &request, NULL, cluster_ms(c), &d), 0);
+        assert_int_equal(node_router_choose(n->node->router, &request, NULL, world_ms(c), &d), 0);
         node_replication_run(n->node->replication, c->now_us);
-        cluster_run(c, (uint64_t)(tokens / tokens_per_s * S));
-        node_router_first_byte(n->node->router, d.booking, cluster_ms(c));
-        cluster_run(c, 300 * MS); /* 10 ms a step */
+        world_run(c, (uint64_t)(tokens / tokens_per_s * S));
+        node_router_first_byte(n->node->router, d.booking, world_ms(c));
+        world_run(c, 300 * MS); /* 10 ms a step */
         struct node_usage usage = {(int64_t)tokens, 0, 31};
-        cluster_finish(c, router, d, &usage);
+        world_finish(c, router, d, &usage);
     }
 }
 
-static void list_models(struct cluster *c, unsigned router)
+static void list_models(struct world *c, unsigned router)
 {
     struct slice model = SLICE("m");
     assert_int_equal(node_router_models(c->nodes[router].node->router, 0, &model, 1), 0);
 }
 
-static void start_working(struct cluster *c, unsigned routers)
+static void start_working(struct world *c, unsigned routers)
 {
     start(c, routers);
     for (unsigned i = 0; i < routers; i++)
         list_models(c, i);
 }
 
-static double model_ratio(struct cluster *c, unsigned router)
+static double model_ratio(struct world *c, unsigned router)
 {
     const struct node_router *r = c->nodes[router].node->router;
     return node_ratio_value(&node_models_row(r->models, SLICE("m"))->bytes_per_token);
 }
 
-static void restart(struct cluster *c, unsigned router)
+static void restart(struct world *c, unsigned router)
 {
-    cluster_kill(c, router);
-    cluster_run(c, 15 * S);
-    cluster_start(c, router);
-    cluster_settle(c);
-    (void)cluster_replica(c, router, "replica-0:8000");
+    world_kill(c, router);
+    world_run(c, 15 * S);
+    world_start(c, router);
+    world_settle(c);
+    (void)world_replica(c, router, "replica-0:8000");
     list_models(c, router);
-    cluster_run(c, 3 * S);
+    world_run(c, 3 * S);
 }
 
 static void what_one_learned_sizes_prompts_at_all(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start_working(&c, 3);
     for (unsigned i = 0; i < 3; i++)
         assert_near(model_ratio(&c, i), 4, 1e-9);
     work(&c, 0, 8, 20000);
-    cluster_run(&c, 3 * S);
+    world_run(&c, 3 * S);
     for (unsigned i = 0; i < 3; i++)
         assert_near(model_ratio(&c, i), text_ratio, 0.05);
     /* Few own samples on a doubtful figure do not stand against it, many do. */
     struct node_model *row = node_models_row(c.nodes[1].node->router->models, SLICE("m"));
     node_model_bytes_believe(row, 4);
     node_model_bytes_add(row, 300, 70);
-    cluster_run(&c, 3 * S);
+    world_run(&c, 3 * S);
     assert_near(model_ratio(&c, 1), text_ratio, 0.05);
     for (unsigned i = 0; i < NODE_LEARNED_FEW; i++)
         node_model_bytes_add(row, 1e6, 2e5);
     double own = model_ratio(&c, 1);
-    cluster_run(&c, 3 * S);
+    world_run(&c, 3 * S);
     assert_true(own < 6 && model_ratio(&c, 1) == own);
-    cluster_free(&c);
+    world_close(&c);
 }
 
 struct held {
@@ -309,7 +309,7 @@ struct held {
     uint64_t rate_samples, bytes_samples, pace_samples;
 };
 
-static struct held held_at(struct cluster *c, unsigned router)
+static struct held held_at(struct world *c, unsigned router)
 {
     const struct node_replica *k = replica_at(c, router);
     return (struct held){.rate = k->tokens_per_s,
@@ -332,7 +332,7 @@ static void assert_held(const struct held *now, const struct held *then, double 
 }
 
 /* Corrections of the size are followed by all (see above): so they have it from those. */
-static void believe_half(struct cluster *c)
+static void believe_half(struct world *c)
 {
     for (unsigned i = 0; i < c->count; i++) {
         replica_at(c, i)->belief.factor = 0.5;
@@ -344,11 +344,11 @@ static void believe_half(struct cluster *c)
 static void what_was_learned_survives_a_rolling_restart(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start_working(&c, 3);
     work(&c, 0, 40, 20000);
     believe_half(&c);
-    cluster_run(&c, 3 * S);
+    world_run(&c, 3 * S);
     struct held then = held_at(&c, 0);
     assert_near(then.rate, 20000, 0.05);
     assert_near(then.bytes, text_ratio, 0.02);
@@ -366,18 +366,18 @@ static void what_was_learned_survives_a_rolling_restart(void **state)
     /* What was heard weighs as if it had been learned here. */
     work(&c, 2, 1, 5000);
     assert_near(held_at(&c, 2).rate, then.rate, 0.1);
-    cluster_free(&c);
+    world_close(&c);
 }
 
 /* Told again and again, without anything new. */
 static void an_echo_changes_nothing(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start_working(&c, 3);
     work(&c, 0, 30, 20000);
     work(&c, 1, 7, 18000);
-    cluster_run(&c, 3 * S);
+    world_run(&c, 3 * S);
     struct held then[3];
     for (unsigned i = 0; i < 3; i++) {
         then[i] = held_at(&c, i);
@@ -385,8 +385,8 @@ static void an_echo_changes_nothing(void **state)
         assert_true(then[i].pace_samples <= 37);
     }
     /* Of two that rest on as many, nobody takes the other's: they would swap for ever. */
-    node_replica_rate_hear(replica_at(&c, 2), 10000, then[1].rate_samples, cluster_ms(&c));
-    cluster_run(&c, 2 * S);
+    node_replica_rate_hear(replica_at(&c, 2), 10000, then[1].rate_samples, world_ms(&c));
+    world_run(&c, 2 * S);
     then[2] = held_at(&c, 2);
     for (unsigned s = 0; s < 120; s++) {
         for (unsigned i = 0; i < 3; i++) {
@@ -394,7 +394,7 @@ static void an_echo_changes_nothing(void **state)
             k->reported = (struct crdt_learned){0};
             k->predicted.told += s % 3 == i; /* so that the row is news */
         }
-        cluster_run(&c, 1 * S);
+        world_run(&c, 1 * S);
     }
     for (unsigned i = 0; i < 3; i++) {
         struct held now = held_at(&c, i);
@@ -402,55 +402,55 @@ static void an_echo_changes_nothing(void **state)
         assert_held(&now, &then[i], 0.001);
         assert_int_equal(now.rate_samples, then[1].rate_samples);
     }
-    cluster_free(&c);
+    world_close(&c);
 }
 
 /* Seen by a router that has taken few samples, while those that took many have nothing to do. */
 static void a_replica_that_gets_slower_is_followed_by_all(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start_working(&c, 3);
     work(&c, 0, 120, 20000);
-    cluster_run(&c, 3 * S);
+    world_run(&c, 3 * S);
     for (unsigned i = 0; i < 3; i++)
         assert_near(held_at(&c, i).rate, 20000, 0.05);
     /* 90 s of prefill, of which the last 20 count most. */
     work(&c, 1, 100, 5000);
-    cluster_run(&c, 3 * S);
+    world_run(&c, 3 * S);
     for (unsigned i = 0; i < 3; i++)
         assert_near(held_at(&c, i).rate, 5000, 0.1);
     assert_true(held_at(&c, 0).rate_samples <= 220);
     /* And another takes over from there. */
     work(&c, 2, 100, 20000);
-    cluster_run(&c, 3 * S);
+    world_run(&c, 3 * S);
     for (unsigned i = 0; i < 3; i++)
         assert_true(held_at(&c, i).rate > 12000);
     assert_true(held_at(&c, 0).rate_samples <= 320);
-    cluster_free(&c);
+    world_close(&c);
 }
 
 /* Otherwise who has not yet noticed would tell those who have, and then hear it from them. */
 static void a_lost_cache_takes_its_size_along(void **state)
 {
     (void)state;
-    struct cluster c;
+    struct world c;
     start_working(&c, 3);
     struct node_scrape scrape = node_scrape_untold;
     for (unsigned life = 1; life <= 2; life++) {
         scrape.start_time_s = 1000 * life;
         for (unsigned i = 0; i < 3; i++) {
-            (void)node_router_scraped(c.nodes[i].node->router, 0, &scrape, cluster_ms(&c));
+            (void)node_router_scraped(c.nodes[i].node->router, 0, &scrape, world_ms(&c));
             node_replication_run(c.nodes[i].node->replication, c.now_us);
-            cluster_run(&c, 200 * MS);
+            world_run(&c, 200 * MS);
         }
         if (life == 1)
             believe_half(&c);
-        cluster_run(&c, 5 * S);
+        world_run(&c, 5 * S);
         for (unsigned i = 0; i < 3; i++)
             assert_near(held_at(&c, i).factor, life == 1 ? 0.5 : 1, 0.05);
     }
-    cluster_free(&c);
+    world_close(&c);
 }
 
 int main(void)

@@ -1,47 +1,46 @@
 /* What the tests of the seam share: routers that know each other, and looks at what they tell. */
-#ifndef TESTS_LIB_CLUSTER_HELP_H
-#define TESTS_LIB_CLUSTER_HELP_H
+#ifndef TESTS_LIB_WORLD_LOOK_H
+#define TESTS_LIB_WORLD_LOOK_H
 
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/lib/cluster.h"
 #include "tests/lib/test.h"
+#include "tests/lib/world/use.h"
 
 enum { S = 1000000, MS = 1000 };
 
 static const struct node_usage no_usage = {-1, -1, -1};
 
 /* Routers that know each other, with the same replicas in different orders. */
-static void start(struct cluster *c, unsigned count, unsigned replicas)
+static void start(struct world *c, unsigned count, unsigned replicas)
 {
-    cluster_init(c, count, 1);
+    world_open(c, count, 1);
     for (unsigned i = 0; i < count; i++) {
-        cluster_start(c, i);
-        cluster_run(c, 100 * MS);
+        world_start(c, i);
+        world_run(c, 100 * MS);
     }
-    cluster_settle(c);
+    world_settle(c);
     for (unsigned i = 0; i < count; i++) {
         for (unsigned k = 0; k < replicas; k++) {
             char name[32];
             (void)snprintf(name, sizeof name, "replica-%u:8000", (k + i) % replicas);
-            (void)cluster_replica(c, i, name);
+            (void)world_replica(c, i, name);
         }
     }
-    cluster_run(c, 500 * MS);
+    world_run(c, 500 * MS);
 }
 
-static struct slice name_at(struct cluster *c, unsigned node, unsigned replica)
+static struct slice name_at(struct world *c, unsigned node, unsigned replica)
 {
     return node_router_replica_name(c->nodes[node].node->router, replica);
 }
 
-static json_t *replica_json(struct cluster *c, unsigned node, const char *name)
+static json_t *replica_json(struct world *c, unsigned node, const char *name)
 {
     struct buf text = {0};
-    assert_int_equal(node_router_replicas_json(c->nodes[node].node->router, cluster_ms(c), &text),
-                     0);
+    assert_int_equal(node_router_replicas_json(c->nodes[node].node->router, world_ms(c), &text), 0);
     json_t *rows = json_loadb(text.at, text.len, 0, NULL);
     buf_free(&text);
     assert_non_null(rows);
@@ -55,7 +54,7 @@ static json_t *replica_json(struct cluster *c, unsigned node, const char *name)
     return found;
 }
 
-static double number_of(struct cluster *c, unsigned node, const char *replica, const char *group,
+static double number_of(struct world *c, unsigned node, const char *replica, const char *group,
                         const char *key)
 {
     json_t *row = replica_json(c, node, replica);
@@ -67,7 +66,7 @@ static double number_of(struct cluster *c, unsigned node, const char *replica, c
     return number;
 }
 
-static json_t *stats(struct cluster *c, unsigned node)
+static json_t *stats(struct world *c, unsigned node)
 {
     struct buf text = {0};
     assert_int_equal(
@@ -78,7 +77,7 @@ static json_t *stats(struct cluster *c, unsigned node)
     return root;
 }
 
-static double stat_of(struct cluster *c, unsigned node, const char *group, const char *key)
+static double stat_of(struct world *c, unsigned node, const char *group, const char *key)
 {
     json_t *root = stats(c, node);
     const json_t *value = json_object_get(json_object_get(root, group), key);
@@ -88,14 +87,14 @@ static double stat_of(struct cluster *c, unsigned node, const char *group, const
     return number;
 }
 
-static uint64_t cached(struct cluster *c, unsigned node, uint64_t seed)
+static uint64_t cached(struct world *c, unsigned node, uint64_t seed)
 {
     struct chain chain;
-    cluster_prompt(&chain, seed, 8000);
+    world_prompt(&chain, seed, 8000);
     struct node_request request = {.chain = &chain, .replica_wanted = -1};
     struct buf text = {0};
-    assert_int_equal(
-        node_router_explain(c->nodes[node].node->router, &request, cluster_ms(c), &text), 0);
+    assert_int_equal(node_router_explain(c->nodes[node].node->router, &request, world_ms(c), &text),
+                     0);
     json_t *root = json_loadb(text.at, text.len, 0, NULL);
     buf_free(&text);
     assert_non_null(root);
@@ -105,12 +104,12 @@ static uint64_t cached(struct cluster *c, unsigned node, uint64_t seed)
     return tokens;
 }
 
-static void say(struct cluster *c, unsigned node, uint64_t seed)
+static void say(struct world *c, unsigned node, uint64_t seed)
 {
     struct chain chain;
-    cluster_prompt(&chain, seed, 8000);
-    cluster_finish(c, node, cluster_choose(c, node, &chain), &no_usage);
-    cluster_run(c, 50 * MS);
+    world_prompt(&chain, seed, 8000);
+    world_finish(c, node, world_choose(c, node, &chain), &no_usage);
+    world_run(c, 50 * MS);
 }
 
 #endif

@@ -1,33 +1,33 @@
-#include "tests/sim/queue.h"
+#include "tests/lib/world/queue.h"
 
 #include <stdlib.h>
 
 #include "base/check.h"
 
-void sim_queue_init(struct sim_queue *q)
+void world_queue_init(struct world_queue *q)
 {
-    *q = (struct sim_queue){0};
+    *q = (struct world_queue){0};
 }
 
-void sim_queue_free(struct sim_queue *q)
+void world_queue_free(struct world_queue *q)
 {
     free(q->events);
-    *q = (struct sim_queue){0};
+    *q = (struct world_queue){0};
 }
 
-static bool before(const struct sim_event *a, const struct sim_event *b)
+static bool before(const struct world_event *a, const struct world_event *b)
 {
     return a->at_us < b->at_us || (a->at_us == b->at_us && a->order < b->order);
 }
 
-void sim_queue_put(struct sim_queue *q, const struct sim_event *e)
+void world_queue_put(struct world_queue *q, const struct world_event *e)
 {
     if (q->count == q->room) {
         q->room = q->room ? q->room * 2 : 1024;
         q->events = realloc(q->events, q->room * sizeof *q->events);
         CHECK(q->events != NULL);
     }
-    struct sim_event added = *e;
+    struct world_event added = *e;
     added.order = q->order++;
     size_t i = q->count++;
     while (i > 0) {
@@ -40,12 +40,12 @@ void sim_queue_put(struct sim_queue *q, const struct sim_event *e)
     q->events[i] = added;
 }
 
-bool sim_queue_take(struct sim_queue *q, struct sim_event *out)
+bool world_queue_take(struct world_queue *q, struct world_event *out)
 {
     if (q->count == 0)
         return false;
     *out = q->events[0];
-    struct sim_event last = q->events[--q->count];
+    struct world_event last = q->events[--q->count];
     size_t i = 0;
     while (2 * i + 1 < q->count) {
         size_t child = 2 * i + 1;
@@ -60,7 +60,7 @@ bool sim_queue_take(struct sim_queue *q, struct sim_event *out)
     return true;
 }
 
-uint64_t sim_queue_next_us(const struct sim_queue *q)
+uint64_t world_queue_next_us(const struct world_queue *q)
 {
     return q->count > 0 ? q->events[0].at_us : UINT64_MAX;
 }
