@@ -155,7 +155,8 @@ int node_replication_not_asked_json(const struct node_replication *n, uint64_t n
                                     struct buf *out);
 int node_replication_digests_json(const struct node_replication *n, struct buf *out);
 int node_replication_stats_json(const struct node_replication *n, uint64_t now_us, struct buf *out);
-/* Prometheus text. */
-int node_replication_metrics(const struct node_replication *n, uint64_t now_us, struct buf *out);
+/* Metrics of gossip, the shared state and its comparison. */
+void node_replication_metrics(const struct node_replication *n, uint64_t now_us,
+                              struct prometheus *p);
 
 #endif

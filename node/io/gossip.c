@@ -399,38 +399,32 @@ void io_gossip_free(struct shell *shell)
 
 /* --- metrics -------------------------------------------------------------------------------- */
 
-int io_gossip_metrics(const struct shell *shell, struct buf *out)
+void io_gossip_metrics(const struct shell *shell, struct prometheus *p)
 {
     const struct io_gossip *g = shell->gossip;
     if (g == NULL || g->replication == NULL)
-        return 0;
+        return;
     const struct io_gossip_stats *s = &g->stats;
-    const struct {
-        const char *name, *type, *help;
-        uint64_t value;
-    } rows[] = {
-        {"gossip_send_errors_total", "counter", "Datagrams that the kernel refused.",
-         s->send_errors},
-        {"gossip_send_queued_total", "counter", "Datagrams that waited for the kernel.",
-         s->send_queued},
-        {"gossip_send_dropped_total", "counter", "Datagrams dropped because too many waited.",
-         s->send_dropped},
-        {"gossip_receive_errors_total", "counter", "Errors of the gossip socket.",
-         s->receive_errors},
-        {"gossip_calls_total", "counter", "Calls to other routers over TCP.", s->calls_made},
-        {"gossip_calls_failed_total", "counter", "Calls that got no whole answer.",
-         s->calls_failed},
-        {"gossip_calls_served_total", "counter", "Calls of other routers answered.",
-         s->calls_served},
-        {"gossip_calls_refused_total", "counter", "Connections beyond the limit or without key.",
-         s->calls_refused},
-        {"loop_late_total", "counter", "Times that the event loop was late by 50 ms or more.",
-         s->late},
+    const struct prometheus_figure figures[] = {
+        {"gossip_send_errors_total", PROMETHEUS_COUNTER, "Datagrams that the kernel refused.",
+         (double)s->send_errors},
+        {"gossip_send_queued_total", PROMETHEUS_COUNTER, "Datagrams that waited for the kernel.",
+         (double)s->send_queued},
+        {"gossip_send_dropped_total", PROMETHEUS_COUNTER,
+         "Datagrams dropped because too many waited.", (double)s->send_dropped},
+        {"gossip_receive_errors_total", PROMETHEUS_COUNTER, "Errors of the gossip socket.",
+         (double)s->receive_errors},
+        {"gossip_calls_total", PROMETHEUS_COUNTER, "Calls to other routers over TCP.",
+         (double)s->calls_made},
+        {"gossip_calls_failed_total", PROMETHEUS_COUNTER, "Calls that got no whole answer.",
+         (double)s->calls_failed},
+        {"gossip_calls_served_total", PROMETHEUS_COUNTER, "Calls of other routers answered.",
+         (double)s->calls_served},
+        {"gossip_calls_refused_total", PROMETHEUS_COUNTER,
+         "Connections beyond the limit or without key.", (double)s->calls_refused},
+        {"loop_late_total", PROMETHEUS_COUNTER,
+         "Times that the event loop was late by 50 ms or more.", (double)s->late},
     };
-    int err = 0;
-    for (size_t i = 0; i < ARRAY_LEN(rows) && err == 0; i++)
-        err = buf_printf(out, "# HELP grapevine_%s %s\n# TYPE grapevine_%s %s\ngrapevine_%s %llu\n",
-                         rows[i].name, rows[i].help, rows[i].name, rows[i].type, rows[i].name,
-                         (unsigned long long)rows[i].value);
-    return err == 0 ? node_replication_metrics(g->replication, io_now_us(), out) : err;
+    prometheus_figures(p, figures, ARRAY_LEN(figures));
+    node_replication_metrics(g->replication, io_now_us(), p);
 }

@@ -57,7 +57,7 @@ void io_gossip_leave(struct shell *shell, void (*done)(struct shell *shell));
 void io_gossip_stop(struct shell *shell);
 void io_gossip_free(struct shell *shell);
 
-/* What the sockets did, as Prometheus text. */
-int io_gossip_metrics(const struct shell *shell, struct buf *out);
+/* Metrics of the sockets, and of the replication. */
+void io_gossip_metrics(const struct shell *shell, struct prometheus *p);
 
 #endif

@@ -454,10 +454,9 @@ struct proxy_stats *proxy_stats(struct proxy *p)
     return &p->stats;
 }
 
-void proxy_body_memory(const struct proxy *p, uint64_t *held_bytes, uint64_t *refused)
+uint64_t proxy_body_bytes(const struct proxy *p)
 {
-    *held_bytes = p->segments.bytes;
-    *refused = p->segments.refused;
+    return p->segments.bytes;
 }
 
 void proxy_check(const struct proxy *p)

@@ -21,6 +21,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/prometheus.h"
 #include "node/cluster/replication.h"
 #include "node/proxy/net.h"
 #include "node/proxy/stats.h"
@@ -96,8 +97,9 @@ const char *proxy_not_ready(const struct proxy *p);
 
 /* The counters; a network adds to accept_failures. */
 struct proxy_stats *proxy_stats(struct proxy *p);
-/* Memory that holds bodies on their way, and how often its limit was in the way. */
-void proxy_body_memory(const struct proxy *p, uint64_t *held_bytes, uint64_t *refused);
+/* Bytes of memory that hold bodies on their way. */
+uint64_t proxy_body_bytes(const struct proxy *p);
+void proxy_metrics(const struct proxy *proxy, struct prometheus *p);
 
 /* Asserts what holds between events: counters fit the lists, nothing is booked by nobody. */
 void proxy_check(const struct proxy *p);

@@ -37,6 +37,7 @@
 
 #include "base/buf.h"
 #include "base/chain.h"
+#include "base/prometheus.h"
 #include "base/slice.h"
 #include "node/cluster/state.h"
 #include "node/replica/scrape.h"
@@ -222,9 +223,8 @@ int node_router_explain(struct node_router *r, const struct node_request *reques
                         struct buf *out);
 /* Everything believed of the replicas as a JSON array. */
 int node_router_replicas_json(const struct node_router *r, uint64_t now_ms, struct buf *out);
-/* Prometheus text (gauges and counters of replicas, index, predictions), each metric with HELP
- * and TYPE. */
-int node_router_metrics(const struct node_router *r, uint64_t now_ms, struct buf *out);
+/* Metrics of replicas, predictions, models and the index. */
+void node_router_metrics(const struct node_router *r, uint64_t now_ms, struct prometheus *p);
 
 /* Called about once a second: moves the generation, sweeps the index a little, decays. */
 void node_router_tick(struct node_router *r, uint64_t now_ms);

@@ -467,11 +467,9 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
 
 void proxy_world_close(struct proxy_world *w)
 {
-    uint64_t held, refused;
     proxy_stop(w->proxy, w->now_ms);
     settle(w);
-    proxy_body_memory(w->proxy, &held, &refused);
-    CHECK(held == 0);
+    CHECK(proxy_body_bytes(w->proxy) == 0);
     for (unsigned i = 0; i < w->wire_count; i++) {
         CHECK(w->wires[i].closed);
         buf_free(&w->wires[i].in);

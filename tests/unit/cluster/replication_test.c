@@ -544,7 +544,9 @@ static void json_and_metrics_are_well_formed(void **state)
     json_decref(root);
     json_decref(stats(&c, 1));
     buf_clear(&text);
-    assert_int_equal(node_replication_metrics(c.nodes[1].node->replication, c.now_us, &text), 0);
+    struct prometheus metrics = prometheus_of(&text, "grapevine_");
+    node_replication_metrics(c.nodes[1].node->replication, c.now_us, &metrics);
+    assert_int_equal(prometheus_finish(&metrics), 0);
     assert_true(text.len > 0 && text.at[text.len - 1] == '\n');
     buf_free(&text);
     world_close(&c);

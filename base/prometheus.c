@@ -1,0 +1,96 @@
+#include "base/prometheus.h"
+
+#include <math.h>
+
+#include "base/check.h"
+
+/* Doubles hold every integer up to here. */
+static const double integer_max = 9007199254740992;
+
+struct prometheus prometheus_of(struct buf *out, const char *prefix)
+{
+    return (struct prometheus){.out = out, .prefix = prefix, .start = out->len};
+}
+
+int prometheus_finish(struct prometheus *p)
+{
+    CHECK(p->labels == 0);
+    if (p->err != 0)
+        p->out->len = p->start;
+    return p->err;
+}
+
+static void put(struct prometheus *p, const char *text)
+{
+    if (p->err == 0)
+        p->err = buf_append_cstr(p->out, text);
+}
+
+void prometheus_family(struct prometheus *p, const char *name, enum prometheus_type type,
+                       const char *help)
+{
+    static const char *const words[] = {
+        [PROMETHEUS_GAUGE] = "gauge", [PROMETHEUS_COUNTER] = "counter"};
+    CHECK(p->labels == 0);
+    p->family = name;
+    if (p->err == 0)
+        p->err = buf_printf(p->out, "# HELP %s%s %s\n# TYPE %s%s %s\n", p->prefix, name, help,
+                            p->prefix, name, words[type]);
+}
+
+static void put_escaped(struct prometheus *p, struct slice text)
+{
+    for (size_t i = 0; i < text.len && p->err == 0; i++) {
+        char c = text.at[i];
+        if (c == '"' || c == '\\' || c == '\n')
+            put(p, "\\");
+        if (p->err == 0)
+            p->err = buf_append_char(p->out, c == '\n' ? 'n' : c);
+    }
+}
+
+void prometheus_label(struct prometheus *p, const char *label, struct slice value)
+{
+    CHECK(p->family != NULL);
+    if (p->labels++ == 0) {
+        put(p, p->prefix);
+        put(p, p->family);
+        put(p, "{");
+    } else {
+        put(p, ",");
+    }
+    put(p, label);
+    put(p, "=\"");
+    put_escaped(p, value);
+    put(p, "\"");
+}
+
+void prometheus_value(struct prometheus *p, double value)
+{
+    CHECK(p->family != NULL);
+    if (p->labels == 0) {
+        put(p, p->prefix);
+        put(p, p->family);
+    } else {
+        put(p, "}");
+    }
+    p->labels = 0;
+    if (p->err != 0)
+        return;
+    if (isnan(value))
+        put(p, " NaN\n");
+    else if (isinf(value))
+        put(p, value > 0 ? " +Inf\n" : " -Inf\n");
+    else if (value == trunc(value) && fabs(value) <= integer_max)
+        p->err = buf_printf(p->out, " %.0f\n", value);
+    else
+        p->err = buf_printf(p->out, " %.15g\n", value);
+}
+
+void prometheus_figures(struct prometheus *p, const struct prometheus_figure *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        prometheus_family(p, rows[i].name, rows[i].type, rows[i].help);
+        prometheus_value(p, rows[i].value);
+    }
+}

@@ -1,0 +1,116 @@
+/* What /metrics says of the data path. */
+#include "base/check.h"
+#include "node/proxy/proxy_internal.h"
+
+static void write_data_path(const struct proxy *proxy, struct prometheus *p)
+{
+    const struct proxy_stats *s = &proxy->stats;
+    const struct prometheus_figure figures[] = {
+        {"connections_accepted_total", PROMETHEUS_COUNTER, "Connections accepted, both ports.",
+         (double)s->connections_accepted},
+        {"connections_open", PROMETHEUS_GAUGE, "Connections open now.",
+         (double)s->connections_open},
+        {"connections_refused_total", PROMETHEUS_COUNTER, "Connections beyond connections-max.",
+         (double)s->connections_refused},
+        {"accept_failures_total", PROMETHEUS_COUNTER, "Connections that could not be accepted.",
+         (double)s->accept_failures},
+        {"requests_total", PROMETHEUS_COUNTER, "Requests begun on the client port.",
+         (double)s->requests},
+        {"requests_open", PROMETHEUS_GAUGE, "Requests under way.", (double)s->requests_open},
+        {"client_gone_total", PROMETHEUS_COUNTER, "Requests whose client disconnected first.",
+         (double)s->client_gone},
+        {"client_timeouts_total", PROMETHEUS_COUNTER, "Clients that sent or read too slowly.",
+         (double)s->client_timeouts},
+        {"retries_total", PROMETHEUS_COUNTER, "Requests sent again, to another replica.",
+         (double)s->retries},
+        {"upstream_connects_total", PROMETHEUS_COUNTER, "Connections opened to replicas.",
+         (double)s->upstream_connects},
+        {"upstream_reused_total", PROMETHEUS_COUNTER, "Requests sent on a kept-alive connection.",
+         (double)s->upstream_reused},
+        {"upstream_connect_failures_total", PROMETHEUS_COUNTER,
+         "Connections that could not be opened.", (double)s->upstream_connect_failures},
+        {"upstream_timeouts_total", PROMETHEUS_COUNTER,
+         "Replicas that did not connect or answer in time.", (double)s->upstream_timeouts},
+        {"upstream_full_total", PROMETHEUS_COUNTER,
+         "Times that upstream-connections-max was in the way.", (double)s->upstream_full},
+        {"upstream_broken_total", PROMETHEUS_COUNTER, "Answers that broke off or were malformed.",
+         (double)s->upstream_broken},
+        {"request_body_bytes_total", PROMETHEUS_COUNTER, "Bytes of request bodies read.",
+         (double)s->bytes_in},
+        {"response_bytes_total", PROMETHEUS_COUNTER, "Bytes written to clients.",
+         (double)s->bytes_out},
+        {"not_understood_total", PROMETHEUS_COUNTER,
+         "Prompt bodies routed by load, being no JSON request.", (double)s->not_understood},
+        {"backpressure_total", PROMETHEUS_COUNTER,
+         "Times an engine was held back for a slow client.", (double)s->backpressure},
+        {"stored_responses_evicted_total", PROMETHEUS_COUNTER,
+         "Stored responses whose maker was forgotten for newer ones.",
+         (double)node_affinity_evicted(proxy->config.affinity)},
+        {"body_bytes_held", PROMETHEUS_GAUGE, "Memory that holds bodies on their way.",
+         (double)proxy->segments.bytes},
+        {"body_memory_refused_total", PROMETHEUS_COUNTER, "Allocations beyond buffered-bytes-max.",
+         (double)proxy->segments.refused},
+        {"probes_too_large_total", PROMETHEUS_COUNTER,
+         "Metrics or lists of models beyond what is read.", (double)s->probes_too_large},
+    };
+    prometheus_figures(p, figures, ARRAY_LEN(figures));
+}
+
+static const char *refusal_name(unsigned refusal)
+{
+    static const char *const names[PROXY_REFUSALS] = {[PROXY_REFUSED_MALFORMED] = "malformed",
+                                                      [PROXY_REFUSED_BODY_LIMIT] = "body_limit",
+                                                      [PROXY_REFUSED_PATH] = "path",
+                                                      [PROXY_REFUSED_MODEL] = "model",
+                                                      [PROXY_REFUSED_API_KEY] = "api_key",
+                                                      [PROXY_REFUSED_NO_REPLICA] = "no_replica",
+                                                      [PROXY_REFUSED_MEMORY] = "memory",
+                                                      [PROXY_REFUSED_TIMEOUT] = "timeout",
+                                                      [PROXY_REFUSED_BAD_GATEWAY] = "bad_gateway",
+                                                      [PROXY_REFUSED_LOOP] = "loop",
+                                                      [PROXY_REFUSED_INTERNAL] = "internal"};
+    return names[refusal];
+}
+
+static const char *class_name(unsigned class)
+{
+    static const char *const names[] = {"", "1xx", "2xx", "3xx", "4xx", "5xx"};
+    return names[class];
+}
+
+static const char *end_name(unsigned end)
+{
+    return client_end_name((enum client_end)end);
+}
+
+/* Counters by a word: the number 0 of each enumeration is no event. */
+static void write_labelled(const struct proxy *proxy, struct prometheus *p)
+{
+    const struct proxy_stats *s = &proxy->stats;
+    const struct {
+        const char *name, *help, *label;
+        const char *(*word)(unsigned number);
+        const uint64_t *values;
+        size_t count;
+    } families[] = {
+        {"requests_refused_total", "Requests that the router answered with an error of its own.",
+         "reason", refusal_name, s->requests_refused, ARRAY_LEN(s->requests_refused)},
+        {"responses_total", "Answers by status class.", "class", class_name, s->responses,
+         ARRAY_LEN(s->responses)},
+        {"answers_cut_total", "Answers that began and did not reach their end.", "reason", end_name,
+         s->answers_cut, CLIENT_ENDS},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(families); i++) {
+        prometheus_family(p, families[i].name, PROMETHEUS_COUNTER, families[i].help);
+        for (unsigned n = 1; n < families[i].count; n++) {
+            prometheus_label(p, families[i].label, slice_of_cstr(families[i].word(n)));
+            prometheus_value(p, (double)families[i].values[n]);
+        }
+    }
+}
+
+void proxy_metrics(const struct proxy *proxy, struct prometheus *p)
+{
+    write_data_path(proxy, p);
+    write_labelled(proxy, p);
+}

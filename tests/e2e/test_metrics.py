@@ -1,0 +1,89 @@
+"""/metrics of a router in a cluster, with traffic: is it Prometheus text, and does it have what the docs name?"""
+
+import glob
+import os
+import re
+import unittest
+
+from lib import wait_for
+from test_cluster import Clustered, Talk
+
+LABELS = r'(\{(?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)*\})?'
+SERIES = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)%s (\S+)" % LABELS)
+TOP = os.path.join(os.path.dirname(__file__), "..", "..")
+
+
+def documented():
+    """(page, name with a * or {labels}) of all metrics that a page names in full, and the endings of
+    those named in short: `grapevine_a_total`, `_b_total`."""
+    for page in ["README.md"] + sorted(glob.glob("docs/*.md", root_dir=TOP)):
+        with open(os.path.join(TOP, page), encoding="utf-8") as f:
+            text = f.read()
+        for start, name in re.findall(
+                r"(\^?)\b(grapevine_[a-z0-9_]+[a-z0-9](?:_?\*|\{[a-z]+[}=])?)", text):
+            yield page, name + ("*" if start else "")  # grep ^grapevine_answered
+        for line in text.splitlines():
+            if "`grapevine_" in line:
+                for ending in re.findall(r"`(_[a-z0-9_]+)`", line):
+                    yield page, "*" + ending
+
+
+class Metrics(Clustered):
+    def setUp(self):
+        super().setUp()
+        sims = [self.sim("--speed-up", "5") for _ in range(2)]
+        self.r, other = self.cluster(2, sims)
+        self.r.wait_up(2)
+        talk = Talk(self, 1)
+        for router in (self.r, other, self.r):
+            talk.ask(router)
+        wait_for(lambda: self.r.metric("cluster_ready") == 1, "ready")
+
+    def families(self):
+        """{name: set of its labels' names}. Each family has its HELP and TYPE once, then all its series."""
+        got = self.r.admin("GET", "/metrics")
+        self.assertTrue(got.get("content-type").startswith("text/plain; version=0.0.4"))
+        families, typed, seen = {}, {}, set()
+        current = None
+        for line in got.body.decode().splitlines():
+            if line.startswith("# HELP "):
+                _, _, current, about = line.split(" ", 3)
+                self.assertNotIn(current, families, "family twice")
+                self.assertRegex(about, r"^\S.*[^\s\\]$")
+                families[current] = set()
+            elif line.startswith("# TYPE "):
+                _, _, name, kind = line.split(" ")
+                self.assertEqual(name, current)
+                self.assertNotIn(name, typed)
+                self.assertIn(kind, ("counter", "gauge"))
+                self.assertEqual(kind == "counter", name.endswith("_total"), name)
+                typed[name] = kind
+            else:
+                m = SERIES.fullmatch(line)
+                self.assertTrue(m, line)
+                float(m.group(3))
+                self.assertEqual(m.group(1), current, "%s is not under its own HELP" % line)
+                self.assertNotIn((m.group(1), m.group(2)), seen, "series twice")
+                seen.add((m.group(1), m.group(2)))
+                families[current] |= set(re.findall(r'[{,](\w+)="', m.group(2) or ""))
+        self.assertEqual(set(families), set(typed))
+        self.assertEqual([n for n in families if not re.fullmatch(r"grapevine_[a-z0-9_]+", n)], [])
+        self.assertEqual([n for n in families if n not in {name for name, _ in seen}], [])
+        return families
+
+    def test_the_text_is_prometheus_and_has_what_the_docs_name(self):
+        families = self.families()
+        self.assertGreater(len(families), 120)
+        names = list(documented())
+        self.assertGreater(len(names), 40)
+        for page, name in names:
+            pattern, _, label = name.partition("{")
+            pattern = re.escape(pattern).replace(r"\*", ".*")
+            having = [n for n in families if re.fullmatch(pattern, n)]
+            self.assertTrue(having, "%s names %s" % (page, name))
+            if label:
+                self.assertIn(label.rstrip("}="), families[having[0]], "%s names %s" % (page, name))
+
+
+if __name__ == "__main__":
+    unittest.main()
