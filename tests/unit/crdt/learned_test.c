@@ -1,0 +1,97 @@
+/* The wire and the digests of reports, byte by byte: routers of two releases are in one cluster
+ * while it is updated. Whoever changes these numbers changes what they agree on. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "crdt/record.h"
+#include "crdt/state.h"
+#include "tests/lib/states.h"
+#include "tests/lib/test.h"
+
+static const struct crdt_learned sample = {.cache_tokens = 400000,
+                                           .prompt_tokens = 123456789012,
+                                           .predicted_tokens = 98765432109,
+                                           .told = 54321,
+                                           .grown_ppm = 700000,
+                                           .shrunk_ppm = 1300000,
+                                           .believed_ppm = 912345,
+                                           .believed_rkey = 0x7abcdef1,
+                                           .rate = 8192,
+                                           .rate_samples = 250,
+                                           .step_base_ns = 9500000,
+                                           .step_context_fs = 123456,
+                                           .pace_samples = 127,
+                                           .bytes_per_token_milli = 4096,
+                                           .bytes_samples = 128};
+
+static void assert_hex(const uint8_t *bytes, size_t len, const char *want)
+{
+    char text[2 * 256 + 1] = "";
+    assert_true(len <= 256);
+    for (size_t i = 0; i < len; i++)
+        (void)snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    assert_string_equal(text, want);
+}
+
+static void the_wire_stays_as_it_is(void **state)
+{
+    (void)state;
+    const struct {
+        struct crdt_report row;
+        bool dump;
+        const char *want;
+    } cases[] = {
+        {{.kind = CRDT_REPORT_LOAD, .value.load = {7, 70000, 8000000, 900}},
+         false,
+         "0266554433221107f0a20480a4e8038407"},
+        {{.kind = CRDT_REPORT_SIGHT, .value.sight = {true, 2, 3, true}},
+         false,
+         "03665544332211030203"},
+        {{.kind = CRDT_REPORT_LEARNED, .value.learned = sample},
+         false,
+         "0466554433221180b518d9d737f1bdf3d5078040fa01e0eac304c0c4077f8020800194b4e4f4cb03adca83f7e"
+         "f02b1a803e0dc2aa0ac4f"},
+        {{.kind = CRDT_REPORT_LEARNED, .seq = 300, .value.learned = sample},
+         true,
+         "04665544332211ac0280b518d9d737f1bdf3d5078040fa01e0eac304c0c4077f8020800194b4e4f4cb03adca8"
+         "3f7ef02b1a803e0dc2aa0ac4f"},
+    };
+    for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+        uint8_t bytes[256];
+        struct wire_writer w = wire_writer_of(bytes, sizeof bytes);
+        crdt_record_write_report(&w, 0x112233445566, &cases[i].row, cases[i].dump);
+        assert_false(w.bad);
+        assert_hex(bytes, wire_written(&w), cases[i].want);
+    }
+}
+
+static void the_digests_stay_as_they_are(void **state)
+{
+    (void)state;
+    struct crdt_state *s = states_make(&(struct states_setting){.self = 1});
+    unsigned slot = states_replica(s, 1);
+    uint64_t loads, others;
+    crdt_state_learned(s, slot, &sample);
+    (void)states_tell_nobody(s, 5);
+    crdt_reports_digest(crdt_state_reports(s), &loads, &others);
+    assert_int_equal(loads, 0);
+    assert_int_equal(others, 0xf0cfab59b914b528);
+    crdt_state_load(s, slot, &(struct crdt_load){7, 70000, 8000000, 900});
+    crdt_state_sight(s, slot, &(struct crdt_sight){true, 2, 3, true});
+    (void)states_tell_nobody(s, 6);
+    crdt_reports_digest(crdt_state_reports(s), &loads, &others);
+    assert_int_equal(loads, 0xdef14ee7df7d3581);
+    assert_int_equal(others, 0xd77c0d81926f9f9e);
+    crdt_state_destroy(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_wire_stays_as_it_is),
+        cmocka_unit_test(the_digests_stay_as_they_are),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
