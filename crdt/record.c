@@ -1,6 +1,7 @@
 #include "crdt/record.h"
 
 #include "base/check.h"
+#include "crdt/limits.h"
 
 enum {
     WISH_MASK = 3,
@@ -9,9 +10,6 @@ enum {
     SIGHT_ASLEEP = 2,
     ID_BYTES = 6,
 };
-
-/* Numbers of deltas, lives and versions: far from where a sum would wrap. */
-#define NUMBER_MAX (UINT64_MAX >> 1)
 
 static const uint32_t rkey_max = 0x7fffffff;
 
@@ -44,25 +42,6 @@ static void write_sight(struct wire_writer *w, const struct crdt_sight *s)
     wire_write_u8(w, s->engine);
 }
 
-static void write_learned(struct wire_writer *w, const struct crdt_learned *l)
-{
-    wire_write_varint(w, l->cache_tokens);
-    wire_write_varint(w, l->believed_ppm);
-    wire_write_varint(w, l->believed_rkey);
-    wire_write_varint(w, l->rate);
-    wire_write_varint(w, l->rate_samples);
-    wire_write_varint(w, l->step_base_ns);
-    wire_write_varint(w, l->step_context_fs);
-    wire_write_varint(w, l->pace_samples);
-    wire_write_varint(w, l->bytes_per_token_milli);
-    wire_write_varint(w, l->bytes_samples);
-    wire_write_varint(w, l->prompt_tokens);
-    wire_write_varint(w, l->predicted_tokens);
-    wire_write_varint(w, l->told);
-    wire_write_varint(w, l->grown_ppm);
-    wire_write_varint(w, l->shrunk_ppm);
-}
-
 void crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct crdt_report *row,
                               bool dump)
 {
@@ -75,7 +54,7 @@ void crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct 
     else if (row->kind == CRDT_REPORT_SIGHT)
         write_sight(w, &row->value.sight);
     else
-        write_learned(w, &row->value.learned);
+        crdt_learned_write(w, &row->value.learned);
 }
 
 void crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t epoch)
@@ -123,7 +102,7 @@ static void read_replica(struct wire_reader *r, struct crdt_registry_row *out)
 {
     size_t len = (size_t)wire_read_varint_max(r, CRDT_NAME_MAX);
     out->name = wire_read_bytes(r, len);
-    out->incarnation.started = wire_read_varint_max(r, NUMBER_MAX);
+    out->incarnation.started = wire_read_varint_max(r, CRDT_NUMBER_MAX);
     out->incarnation.raises = read_u32(r);
     out->wish_version = read_u32(r);
     uint8_t flags = wire_read_u8(r);
@@ -152,22 +131,7 @@ static void read_value(struct wire_reader *r, struct crdt_report *out)
         s->health = wire_read_u8(r);
         s->engine = wire_read_u8(r);
     } else {
-        struct crdt_learned *l = &out->value.learned;
-        l->cache_tokens = wire_read_varint_max(r, NUMBER_MAX);
-        l->believed_ppm = read_u32(r);
-        l->believed_rkey = read_u32(r);
-        l->rate = read_u32(r);
-        l->rate_samples = read_u32(r);
-        l->step_base_ns = read_u32(r);
-        l->step_context_fs = read_u32(r);
-        l->pace_samples = read_u32(r);
-        l->bytes_per_token_milli = read_u32(r);
-        l->bytes_samples = read_u32(r);
-        l->prompt_tokens = wire_read_varint_max(r, NUMBER_MAX);
-        l->predicted_tokens = wire_read_varint_max(r, NUMBER_MAX);
-        l->told = wire_read_varint_max(r, NUMBER_MAX);
-        l->grown_ppm = wire_read_varint_max(r, NUMBER_MAX);
-        l->shrunk_ppm = wire_read_varint_max(r, NUMBER_MAX);
+        crdt_learned_read(r, &out->value.learned);
     }
 }
 
@@ -181,7 +145,7 @@ static void read_report(struct crdt_records *records, struct crdt_record *out)
         r->bad = r->bad || !records->has_origin;
         row->router = records->router;
         row->epoch = records->epoch;
-        row->seq = wire_read_varint_max(r, NUMBER_MAX);
+        row->seq = wire_read_varint_max(r, CRDT_NUMBER_MAX);
     }
     read_value(r, row);
 }
@@ -189,7 +153,7 @@ static void read_report(struct crdt_records *records, struct crdt_record *out)
 static void read_log(struct wire_reader *r, struct crdt_record *out)
 {
     out->log.rkey = wire_read_u32(r);
-    out->log.version = wire_read_varint_max(r, NUMBER_MAX);
+    out->log.version = wire_read_varint_max(r, CRDT_NUMBER_MAX);
     out->log.count = (unsigned)wire_read_varint_max(r, CRDT_LOG_IDS_MAX);
     out->log.ids = wire_read_bytes(r, (size_t)out->log.count * ID_BYTES);
     if (out->log.version == 0 || out->log.rkey == 0 || out->log.rkey > rkey_max)
@@ -199,7 +163,7 @@ static void read_log(struct wire_reader *r, struct crdt_record *out)
 static void read_origin(struct crdt_records *records)
 {
     records->router = wire_read_u64(&records->in);
-    records->epoch = wire_read_varint_max(&records->in, NUMBER_MAX);
+    records->epoch = wire_read_varint_max(&records->in, CRDT_NUMBER_MAX);
     records->has_origin = true;
 }
 

@@ -35,11 +35,6 @@ enum crdt_record_kind {
     CRDT_RECORD_KINDS,
 };
 
-enum {
-    CRDT_RECORD_REPLICA_MAX = 300, /* bytes at most; of a report 112 */
-    CRDT_RECORD_REPORT_MAX = 112,
-};
-
 struct crdt_record {
     enum crdt_record_kind kind;
     union {

@@ -1,6 +1,5 @@
 #include "crdt/reports.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,14 +63,12 @@ static union crdt_report_value clean(enum crdt_report_kind kind, const union crd
         out.sight.engine = in->sight.engine;
         out.sight.asleep = in->sight.asleep;
     } else {
-        /* All fields, but not the padding behind the last. */
-        memcpy(&out.learned, &in->learned,
-               offsetof(struct crdt_learned, bytes_samples) + sizeof(uint32_t));
+        crdt_learned_copy(&out.learned, &in->learned);
     }
     return out;
 }
 
-enum { VALUE_WORDS = 11 };
+enum { VALUE_WORDS = sizeof(union crdt_report_value) / sizeof(uint64_t) };
 _Static_assert(sizeof(union crdt_report_value) == VALUE_WORDS * sizeof(uint64_t), "all is hashed");
 
 static bool same(const union crdt_report_value *a, const union crdt_report_value *b)

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "crdt/learned.h"
 #include "crdt/registry.h"
 
 /* In flight from one router at one replica. */
@@ -28,26 +29,6 @@ struct crdt_sight {
     uint8_t health;  /* enum node_health; opaque here */
     uint8_t engine;  /* enum node_engine */
     bool asleep;
-};
-
-/* What a router holds of a replica, learned or heard, with the samples that each figure rests on,
- * whoever took them; and sums since the router began, of which only differences mean something: an
- * engine's counters can only be compared with what all routers predicted. */
-struct crdt_learned {
-    uint64_t cache_tokens;  /* 0: not told */
-    uint64_t prompt_tokens; /* of requests whose answers began */
-    uint64_t predicted_tokens;
-    uint64_t told;                  /* answers that told their cached tokens */
-    uint64_t grown_ppm, shrunk_ppm; /* what they did to the logarithm of the believed size */
-    uint32_t believed_ppm;          /* size of the cache by feedback, per million of that */
-    uint32_t believed_rkey;         /* the cache that this is of: another life has another size */
-    uint32_t rate;                  /* prefill tokens per second */
-    uint32_t rate_samples;
-    uint32_t step_base_ns;    /* decode pace: base + context * per token */
-    uint32_t step_context_fs; /* femtoseconds a context token */
-    uint32_t pace_samples;
-    uint32_t bytes_per_token_milli;
-    uint32_t bytes_samples; /* the last field: see crdt/reports.c */
 };
 
 struct crdt_reports;

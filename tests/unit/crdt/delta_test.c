@@ -223,6 +223,9 @@ static bool keep_learned(void *context, uint64_t router, const struct crdt_load 
     return true;
 }
 
+#define GREATEST_u64 (UINT64_MAX >> 1)
+#define GREATEST_u32 UINT32_MAX
+
 /* Every field arrives as it was sent, the greatest ones too. */
 static void test_what_was_learned_travels_whole(void **state)
 {
@@ -230,46 +233,18 @@ static void test_what_was_learned_travels_whole(void **state)
     for (unsigned greatest = 0; greatest < 2; greatest++) {
         struct crdt_state *a = states_make(&(struct states_setting){.self = 1});
         struct crdt_state *b = states_make(&(struct states_setting){.self = 2});
-        unsigned slot = states_replica(a, 1);
+        unsigned slot = states_replica(a, 1), number = 0;
         (void)states_replica(b, 1);
-        struct crdt_learned sent = {.cache_tokens = greatest ? UINT64_MAX >> 1 : 1,
-                                    .prompt_tokens = greatest ? UINT64_MAX >> 1 : 2,
-                                    .predicted_tokens = greatest ? UINT64_MAX >> 1 : 3,
-                                    .told = greatest ? UINT64_MAX >> 1 : 4,
-                                    .grown_ppm = greatest ? UINT64_MAX >> 1 : 5,
-                                    .shrunk_ppm = greatest ? UINT64_MAX >> 1 : 6,
-                                    .believed_ppm = greatest ? UINT32_MAX : 7,
-                                    .rate = greatest ? UINT32_MAX : 8,
-                                    .rate_samples = greatest ? UINT32_MAX : 9,
-                                    .step_base_ns = greatest ? UINT32_MAX : 10,
-                                    .step_context_fs = greatest ? UINT32_MAX : 11,
-                                    .pace_samples = greatest ? UINT32_MAX : 12,
-                                    .bytes_per_token_milli = greatest ? UINT32_MAX : 13,
-                                    .bytes_samples = greatest ? UINT32_MAX : 14,
-                                    .believed_rkey = greatest ? UINT32_MAX : 15};
+        struct crdt_learned sent = {0}, got = {0};
+#define SET(width, name, when) sent.name = greatest ? GREATEST_##width : ++number;
+        CRDT_LEARNED_FIELDS(SET)
         crdt_state_learned(a, slot, &sent);
         uint8_t bytes[DELTA_MAX];
         size_t len = crdt_state_produce(a, 1, bytes, sizeof bytes);
         assert_int_equal(apply(b, 1, 1, bytes, len), 0);
-        struct crdt_learned got = {0};
         crdt_reports_each(crdt_state_reports(b), slot, keep_learned, &got);
-        const uint64_t wide[][2] = {{got.cache_tokens, sent.cache_tokens},
-                                    {got.prompt_tokens, sent.prompt_tokens},
-                                    {got.predicted_tokens, sent.predicted_tokens},
-                                    {got.told, sent.told},
-                                    {got.grown_ppm, sent.grown_ppm},
-                                    {got.shrunk_ppm, sent.shrunk_ppm},
-                                    {got.believed_ppm, sent.believed_ppm},
-                                    {got.rate, sent.rate},
-                                    {got.rate_samples, sent.rate_samples},
-                                    {got.step_base_ns, sent.step_base_ns},
-                                    {got.step_context_fs, sent.step_context_fs},
-                                    {got.pace_samples, sent.pace_samples},
-                                    {got.bytes_per_token_milli, sent.bytes_per_token_milli},
-                                    {got.bytes_samples, sent.bytes_samples},
-                                    {got.believed_rkey, sent.believed_rkey}};
-        for (unsigned i = 0; i < ARRAY_LEN(wide); i++)
-            assert_int_equal(wide[i][0], wide[i][1]);
+#define SAME(width, name, when) assert_int_equal(got.name, sent.name);
+        CRDT_LEARNED_FIELDS(SAME)
         crdt_state_destroy(a);
         crdt_state_destroy(b);
     }

@@ -1,0 +1,58 @@
+/* What a router holds of a replica, learned or heard: one row a field, in the order of the wire.
+ * The struct, the codec, the digest, equality and when it is reported again follow from the row.
+ *
+ * Figures come with the samples that they rest on, whoever took them. Sums count since the router
+ * began, and only their differences mean something: an engine's counters can only be compared with
+ * what all routers predicted. How a figure is collected, taken in and shown:
+ * node/replica/learned.h.
+ *
+ * A new row changes the wire: a router that does not know it refuses the reports of one that does.
+ */
+#ifndef CRDT_LEARNED_H
+#define CRDT_LEARNED_H
+
+#include <stdbool.h>
+
+#include "base/wire.h"
+
+/* X(width, name, when): u64 has 63 bits. A report is made again when a field has
+ *   CHANGED at all, MOVED by more than 2 %, DOUBLED (samples that only grow in number matter while
+ *   there are few); ALONG: it is never the cause. */
+#define CRDT_LEARNED_FIELDS(X)                                                                     \
+    X(u64, cache_tokens, MOVED)    /* size of the cache as the engine tells it; 0: not told */     \
+    X(u32, believed_ppm, MOVED)    /* size by feedback, per million of that */                     \
+    X(u32, believed_rkey, CHANGED) /* the cache that this is of: another life, another size */     \
+    X(u32, rate, MOVED)            /* prefill tokens per second */                                 \
+    X(u32, rate_samples, DOUBLED)                                                                  \
+    X(u32, step_base_ns, MOVED)    /* decode pace: base + context * per token */                   \
+    X(u32, step_context_fs, MOVED) /* femtoseconds a context token */                              \
+    X(u32, pace_samples, DOUBLED)                                                                  \
+    X(u32, bytes_per_token_milli, MOVED)                                                           \
+    X(u32, bytes_samples, DOUBLED)                                                                 \
+    X(u64, prompt_tokens, CHANGED)  /* sum, of requests whose answers began */                     \
+    X(u64, predicted_tokens, ALONG) /* sum, cached tokens of them */                               \
+    X(u64, told, CHANGED)           /* sum, answers that told their cached tokens */               \
+    X(u64, grown_ppm, ALONG)        /* sum, what they did to the logarithm of the believed size */ \
+    X(u64, shrunk_ppm, ALONG)
+
+#define CRDT_LEARNED_IN_u64_OF_u64(name) uint64_t name;
+#define CRDT_LEARNED_IN_u64_OF_u32(name)
+#define CRDT_LEARNED_IN_u32_OF_u64(name)
+#define CRDT_LEARNED_IN_u32_OF_u32(name)       uint32_t name;
+#define CRDT_LEARNED_WIDE(width, name, when)   CRDT_LEARNED_IN_u64_OF_##width(name)
+#define CRDT_LEARNED_NARROW(width, name, when) CRDT_LEARNED_IN_u32_OF_##width(name)
+
+/* The wide ones first: no padding between fields, and the digest is of the struct's words. */
+struct crdt_learned {
+    CRDT_LEARNED_FIELDS(CRDT_LEARNED_WIDE)
+    CRDT_LEARNED_FIELDS(CRDT_LEARNED_NARROW)
+};
+
+void crdt_learned_write(struct wire_writer *w, const struct crdt_learned *l);
+void crdt_learned_read(struct wire_reader *r, struct crdt_learned *out);
+/* Copies the fields; the padding of `out` stays as it is. */
+void crdt_learned_copy(struct crdt_learned *out, const struct crdt_learned *in);
+/* Whether `now` is worth a report to routers that know `reported`. */
+bool crdt_learned_moved(const struct crdt_learned *reported, const struct crdt_learned *now);
+
+#endif
