@@ -26,6 +26,7 @@
 #ifndef NODE_CLUSTER_REPLICATION_H
 #define NODE_CLUSTER_REPLICATION_H
 
+#include "base/prometheus.h"
 #include "crdt/state.h"
 #include "gossip/gossip.h"
 #include "node/cluster/state.h"

@@ -36,6 +36,7 @@ static void write_process(const struct shell *shell, struct prometheus *p)
 
 int metrics_write(void *context, struct buf *out)
 {
+    const struct shell *shell = context;
     struct prometheus p = prometheus_of(out, "grapevine_");
     write_process(shell, &p);
     proxy_metrics(shell->proxy, &p);

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/json_write.h"
 #include "node/cluster/replication.h"
+#include "node/replica/learned.h"
 #include "node/route/router_internal.h"
 
 enum { NAMES_SHOWN_MAX = 16 }; /* models of a replica */
@@ -177,12 +178,10 @@ static void replica_learned(struct json_writer *w, const struct node_replica *k)
 {
     json_key(w, "learned");
     json_object_begin(w);
-    put_double(w, "prefill_tokens_per_s", k->tokens_per_s);
-    put_double(w, "prefill_tokens_per_s_measured", k->rate.value);
-    put_u64(w, "prefill_samples", k->rate.samples);
-    put_double(w, "bytes_per_token", node_ratio_value(&k->bytes_per_token));
-    put_double(w, "decode_step_ms", k->step_base_s * 1000);
-    put_double(w, "decode_step_ns_per_context_token", k->step_context_s * 1e9);
+    for (unsigned i = 0; i < node_learned_rows_count; i++) {
+        const struct node_learned_row *row = &node_learned_rows[i];
+        put_double(w, row->key, row->value(k) * row->unit);
+    }
     json_object_end(w);
 }
 

@@ -3,6 +3,7 @@
  * file, so the number of series is bounded. One table row per metric. */
 #include "base/check.h"
 #include "base/prometheus.h"
+#include "node/replica/learned.h"
 #include "node/route/router_internal.h"
 
 /* --- one series per replica ----------------------------------------------------------------- */
@@ -47,15 +48,6 @@ static struct crdt_load others(const struct context *c, const struct node_replic
       (double)others(c, k).prefill_tokens)                                                         \
     X(queue_seconds, PROMETHEUS_GAUGE, "Estimated time until the booked prefill is computed.",     \
       node_load_queue_s(c->r->bookings, &k->load, k->tokens_per_s, c->now_ms))                     \
-    X(prefill_tokens_per_second, PROMETHEUS_GAUGE,                                                 \
-      "Believed prefill rate: its own, or the fleet's where that is as good.", k->tokens_per_s)    \
-    X(bytes_per_token, PROMETHEUS_GAUGE,                                                           \
-      "Learned bytes of a prompt per token, of all prompts sent there.",                           \
-      node_ratio_value(&k->bytes_per_token))                                                       \
-    X(decode_step_seconds, PROMETHEUS_GAUGE, "Learned time of a decode step without context.",     \
-      k->step_base_s)                                                                              \
-    X(decode_step_context_seconds, PROMETHEUS_GAUGE,                                               \
-      "Learned time that a token of running context adds to a decode step.", k->step_context_s)    \
     X(cache_tokens, PROMETHEUS_GAUGE, "Size of the cache as told by the engine or configured.",    \
       node_replica_cache_tokens(k, (double)c->r->config.cache_tokens))                             \
     X(cache_size_factor, PROMETHEUS_GAUGE, "Learned correction of the cache size.",                \
@@ -93,6 +85,22 @@ static const struct {
 } replica_metrics[] = {
 #define REPLICA_ROW(name, type, help, value) {"replica_" #name, type, help, value_##name},
     REPLICA_METRICS(REPLICA_ROW)};
+
+static void put_learned(const struct node_router *r, struct prometheus *p)
+{
+    for (unsigned i = 0; i < node_learned_rows_count; i++) {
+        const struct node_learned_row *row = &node_learned_rows[i];
+        if (row->metric == NULL)
+            continue;
+        prometheus_family(p, row->metric, PROMETHEUS_GAUGE, row->help);
+        for (unsigned n = 0; n < r->replica_count; n++) {
+            if (r->replicas[n].absent)
+                continue;
+            prometheus_label(p, "replica", node_replica_name(&r->replicas[n]));
+            prometheus_value(p, row->value(&r->replicas[n]));
+        }
+    }
+}
 
 static void put_replicas(const struct context *c, struct prometheus *p)
 {
@@ -326,6 +334,7 @@ void node_router_metrics(const struct node_router *r, uint64_t now_ms, struct pr
 {
     struct context c = {.r = r, .now_ms = now_ms};
     put_replicas(&c, p);
+    put_learned(r, p);
     put_labelled(&c, p);
     put_answered(r, p);
     put_models(r, p);

@@ -1,14 +1,10 @@
 #include "node/route/share.h"
 
-#include <math.h>
-
 #include "base/check.h"
 #include "base/err.h"
+#include "node/replica/learned.h"
 #include "node/route/request.h"
 #include "node/route/router_internal.h"
-
-/* What was learned is told again when it has changed by more than this share. */
-static const double learned_grain = 0.02;
 
 void node_router_names(struct node_router *r, const struct node_replication *names)
 {
@@ -47,64 +43,6 @@ static void tell_replica(struct node_router *r, unsigned slot)
     crdt_state_sight(r->crdt, slot, &sight);
 }
 
-static uint32_t to_u32(double x)
-{
-    return x <= 0 ? 0 : x >= UINT32_MAX ? UINT32_MAX : (uint32_t)llround(x);
-}
-
-static uint32_t to_count(uint64_t n)
-{
-    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
-}
-
-/* What is held, whoever learned it; no defaults. */
-static struct crdt_learned learned_of(const struct node_replica *k)
-{
-    struct crdt_learned l = {
-        .cache_tokens = k->cache_tokens,
-        .prompt_tokens = k->predicted.prompt_tokens,
-        .predicted_tokens = k->predicted.cached_tokens,
-        .told = k->predicted.told,
-        .grown_ppm = k->grown_ppm,
-        .shrunk_ppm = k->shrunk_ppm,
-        .rate_samples = to_count(k->rate.samples),
-        .pace_samples = to_count(k->pace.samples),
-        .bytes_samples = to_count(k->bytes_samples),
-    };
-    if (k->belief_held) {
-        l.believed_ppm = to_u32(k->belief.factor * 1e6);
-        l.believed_rkey = k->rkey;
-    }
-    if (k->rate.samples > 0)
-        l.rate = to_u32(k->rate.value);
-    if (k->pace.samples > 0) {
-        double step_base_s = 1 / k->pace.value;
-        l.step_base_ns = to_u32(step_base_s * 1e9);
-        l.step_context_fs = to_u32(k->step_growth * step_base_s * 1e15);
-    }
-    if (k->bytes_samples > 0)
-        l.bytes_per_token_milli = to_u32(node_ratio_value(&k->bytes_per_token) * 1000);
-    return l;
-}
-
-static bool moved(uint64_t before, uint64_t now)
-{
-    return fabs((double)now - (double)before) > learned_grain * (double)before;
-}
-
-static bool learned_moved(const struct crdt_learned *a, const struct crdt_learned *b)
-{
-    if (a->prompt_tokens != b->prompt_tokens || a->told != b->told)
-        return true;
-    /* Samples that only grow in number matter while there are few. */
-    return moved(a->cache_tokens, b->cache_tokens) || moved(a->believed_ppm, b->believed_ppm) ||
-           a->believed_rkey != b->believed_rkey || moved(a->rate, b->rate) ||
-           b->rate_samples > 2ull * a->rate_samples || moved(a->step_base_ns, b->step_base_ns) ||
-           moved(a->step_context_fs, b->step_context_fs) ||
-           b->pace_samples > 2ull * a->pace_samples || b->bytes_samples > 2ull * a->bytes_samples ||
-           moved(a->bytes_per_token_milli, b->bytes_per_token_milli);
-}
-
 static void tell_learned(struct node_router *r, uint64_t now_ms)
 {
     if (now_ms < r->learned_ms + NODE_LEARNED_INTERVAL_MS)
@@ -112,8 +50,8 @@ static void tell_learned(struct node_router *r, uint64_t now_ms)
     r->learned_ms = now_ms;
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         struct node_replica *k = &r->replicas[slot];
-        struct crdt_learned learned = learned_of(k);
-        if (!learned_moved(&k->reported, &learned))
+        struct crdt_learned learned = node_replica_report(k);
+        if (!crdt_learned_moved(&k->reported, &learned))
             continue;
         k->reported = learned;
         crdt_state_learned(r->crdt, slot, &learned);
@@ -196,9 +134,7 @@ struct heard {
     bool named;
     unsigned up, down;
     enum node_engine engine;
-    uint64_t cache_tokens;
-    uint32_t rkey;
-    struct crdt_learned rate, pace, bytes, belief; /* of the one with most samples */
+    struct node_heard learned;
 };
 
 static bool hear(void *context, uint64_t router, const struct crdt_load *load,
@@ -215,42 +151,9 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
         if (sight->engine <= NODE_ENGINE_OTHER && h->engine == NODE_ENGINE_AUTO)
             h->engine = (enum node_engine)sight->engine;
     }
-    if (!learned)
-        return true;
-    if (learned->cache_tokens > h->cache_tokens)
-        h->cache_tokens = learned->cache_tokens;
-    if (learned->rate > 0 && learned->rate_samples > h->rate.rate_samples)
-        h->rate = *learned;
-    if (learned->step_base_ns > 0 && learned->pace_samples > h->pace.pace_samples)
-        h->pace = *learned;
-    if (learned->bytes_per_token_milli > 0 && learned->bytes_samples > h->bytes.bytes_samples)
-        h->bytes = *learned;
-    if (learned->believed_ppm > 0 && learned->believed_rkey == h->rkey &&
-        learned->prompt_tokens >= h->belief.prompt_tokens)
-        h->belief = *learned;
+    if (learned)
+        node_heard_add(&h->learned, learned);
     return true;
-}
-
-/* Strictly more samples, or it may be an echo of what is held here. */
-static void believe(struct node_replica *k, const struct heard *h, uint64_t now_ms)
-{
-    if (h->cache_tokens != k->cache_tokens_heard && k->cache_tokens == 0)
-        k->belief.stale = true;
-    k->cache_tokens_heard = h->cache_tokens;
-    if (h->rate.rate_samples > k->rate.samples)
-        node_replica_rate_hear(k, h->rate.rate, h->rate.rate_samples, now_ms);
-    if (h->pace.pace_samples > k->pace.samples)
-        node_replica_pace_hear(k, h->pace.step_base_ns * 1e-9, h->pace.step_context_fs * 1e-15,
-                               h->pace.pace_samples, now_ms);
-    if (h->bytes.bytes_samples > k->bytes_samples)
-        node_replica_bytes_believe(k, h->bytes.bytes_per_token_milli / 1000.0,
-                                   h->bytes.bytes_samples);
-    /* To begin with: from then on what moves others' factors moves this one too. */
-    if (!k->belief_held && h->belief.believed_ppm > 0) {
-        node_belief_factor_set(&k->belief, h->belief.believed_ppm / 1e6);
-        k->belief_held = true;
-        k->belief.stale = true;
-    }
 }
 
 void node_router_others_take(struct node_router *r, unsigned replica)
@@ -262,13 +165,8 @@ void node_router_others_take(struct node_router *r, unsigned replica)
         if (!crdt_reports_row(reports, i, CRDT_REPORT_LEARNED, replica, &row) ||
             crdt_reports_is_self(reports, row.router))
             continue;
-        const struct crdt_learned *learned = &row.value.learned;
         others.who += hash_mix(row.router ^ hash_mix(row.epoch));
-        others.predicted.prompt_tokens += learned->prompt_tokens;
-        others.predicted.cached_tokens += learned->predicted_tokens;
-        others.predicted.told += learned->told;
-        others.grown_ppm += learned->grown_ppm;
-        others.shrunk_ppm += learned->shrunk_ppm;
+        node_others_add(&others, &row.value.learned);
     }
     node_replica_others(&r->replicas[replica], &others);
 }
@@ -283,7 +181,7 @@ static void on_reports(void *context, uint64_t now_ms)
     r->reports_taken = version;
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         struct node_replica *k = &r->replicas[slot];
-        struct heard h = {.r = r, .rkey = k->rkey};
+        struct heard h = {.r = r, .learned.rkey = k->rkey};
         crdt_reports_each(reports, slot, hear, &h);
         k->named = h.named;
         k->hint = h.up > h.down   ? NODE_HEALTH_UP
@@ -294,7 +192,7 @@ static void on_reports(void *context, uint64_t now_ms)
             node_router_touch(r, slot);
         }
         node_router_others_take(r, slot); /* before a factor is taken that has it in it */
-        believe(k, &h, now_ms);
+        node_replica_hear(k, &h.learned, now_ms);
     }
     r->fleet_stale = true;
     node_router_presence_update(r);

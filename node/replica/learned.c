@@ -1,0 +1,178 @@
+#include "node/replica/learned.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#include "base/check.h"
+
+/* --- figures -------------------------------------------------------------------------------- */
+
+static uint32_t to_u32(double x)
+{
+    return x <= 0 ? 0 : x >= UINT32_MAX ? UINT32_MAX : (uint32_t)llround(x);
+}
+
+static uint32_t to_count(uint64_t n)
+{
+    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+static void rate_report(const struct node_replica *k, struct crdt_learned *out)
+{
+    out->rate = to_u32(k->rate.value);
+}
+
+static void rate_hear(struct node_replica *k, const struct crdt_learned *in, uint64_t now_ms)
+{
+    node_replica_rate_hear(k, in->rate, in->rate_samples, now_ms);
+}
+
+static void pace_report(const struct node_replica *k, struct crdt_learned *out)
+{
+    double step_base_s = 1 / k->pace.value;
+    out->step_base_ns = to_u32(step_base_s * 1e9);
+    out->step_context_fs = to_u32(k->step_growth * step_base_s * 1e15);
+}
+
+static void pace_hear(struct node_replica *k, const struct crdt_learned *in, uint64_t now_ms)
+{
+    node_replica_pace_hear(k, in->step_base_ns * 1e-9, in->step_context_fs * 1e-15,
+                           in->pace_samples, now_ms);
+}
+
+static void bytes_report(const struct node_replica *k, struct crdt_learned *out)
+{
+    out->bytes_per_token_milli = to_u32(node_ratio_value(&k->bytes_per_token) * 1000);
+}
+
+static void bytes_hear(struct node_replica *k, const struct crdt_learned *in, uint64_t now_ms)
+{
+    (void)now_ms;
+    node_replica_bytes_believe(k, in->bytes_per_token_milli / 1000.0, in->bytes_samples);
+}
+
+/* What rests on samples. */
+static const struct figure {
+    size_t own;     /* its samples in struct node_replica, uint64_t */
+    size_t samples; /* the same in struct crdt_learned, uint32_t */
+    size_t field;   /* there too, uint32_t: 0 where a router has no figure */
+    void (*report)(const struct node_replica *k, struct crdt_learned *out);
+    void (*hear)(struct node_replica *k, const struct crdt_learned *in, uint64_t now_ms);
+} figures[] = {
+#define OWN(member) offsetof(struct node_replica, member)
+#define WIRE(field) offsetof(struct crdt_learned, field)
+    {OWN(rate.samples), WIRE(rate_samples), WIRE(rate), rate_report, rate_hear},
+    {OWN(pace.samples), WIRE(pace_samples), WIRE(step_base_ns), pace_report, pace_hear},
+    {OWN(bytes_samples), WIRE(bytes_samples), WIRE(bytes_per_token_milli), bytes_report,
+     bytes_hear},
+};
+_Static_assert(ARRAY_LEN(figures) <= NODE_HEARD_FIGURES_MAX, "a place for each figure");
+
+static uint64_t own_samples(const struct node_replica *k, const struct figure *f)
+{
+    return *(const uint64_t *)((const char *)k + f->own);
+}
+
+static uint32_t wire_field(const struct crdt_learned *l, size_t field)
+{
+    return *(const uint32_t *)((const char *)l + field);
+}
+
+/* --- sums ----------------------------------------------------------------------------------- */
+
+/* Field on the wire, the same of struct node_replica and of struct node_others. */
+#define SUMS(X)                                                                                    \
+    X(prompt_tokens, predicted.prompt_tokens)                                                      \
+    X(predicted_tokens, predicted.cached_tokens)                                                   \
+    X(told, predicted.told)                                                                        \
+    X(grown_ppm, grown_ppm)                                                                        \
+    X(shrunk_ppm, shrunk_ppm)
+
+void node_others_add(struct node_others *sum, const struct crdt_learned *reported)
+{
+#define SUM_ADD(field, member) sum->member += reported->field;
+    SUMS(SUM_ADD)
+}
+
+/* --- all of it ------------------------------------------------------------------------------ */
+
+struct crdt_learned node_replica_report(const struct node_replica *k)
+{
+    struct crdt_learned l = {.cache_tokens = k->cache_tokens};
+    if (k->belief_held) {
+        l.believed_ppm = to_u32(k->belief.factor * 1e6);
+        l.believed_rkey = k->rkey;
+    }
+    for (unsigned i = 0; i < ARRAY_LEN(figures); i++) {
+        uint64_t samples = own_samples(k, &figures[i]);
+        *(uint32_t *)((char *)&l + figures[i].samples) = to_count(samples);
+        if (samples > 0)
+            figures[i].report(k, &l);
+    }
+#define SUM_REPORT(field, member) l.field = k->member;
+    SUMS(SUM_REPORT)
+    return l;
+}
+
+void node_heard_add(struct node_heard *h, const struct crdt_learned *reported)
+{
+    if (reported->cache_tokens > h->cache_tokens)
+        h->cache_tokens = reported->cache_tokens;
+    if (reported->believed_ppm > 0 && reported->believed_rkey == h->rkey &&
+        (h->belief == NULL || reported->prompt_tokens >= h->belief->prompt_tokens))
+        h->belief = reported;
+    for (unsigned i = 0; i < ARRAY_LEN(figures); i++) {
+        const struct crdt_learned **best = &h->figure[i];
+        size_t samples = figures[i].samples;
+        if (wire_field(reported, figures[i].field) > 0 &&
+            wire_field(reported, samples) > (*best ? wire_field(*best, samples) : 0))
+            *best = reported;
+    }
+}
+
+void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint64_t now_ms)
+{
+    if (h->cache_tokens != k->cache_tokens_heard && k->cache_tokens == 0)
+        k->belief.stale = true;
+    k->cache_tokens_heard = h->cache_tokens;
+    for (unsigned i = 0; i < ARRAY_LEN(figures); i++) {
+        const struct crdt_learned *best = h->figure[i];
+        if (best && wire_field(best, figures[i].samples) > own_samples(k, &figures[i]))
+            figures[i].hear(k, best, now_ms);
+    }
+    /* To begin with: from then on what moves others' factors moves this one too. */
+    if (!k->belief_held && h->belief) {
+        node_belief_factor_set(&k->belief, h->belief->believed_ppm / 1e6);
+        k->belief_held = true;
+        k->belief.stale = true;
+    }
+}
+
+/* --- shown ---------------------------------------------------------------------------------- */
+
+/* Name of the row; see struct node_learned_row. */
+#define ROWS(X)                                                                                    \
+    X(believed_rate, "prefill_tokens_per_s", 1, "replica_prefill_tokens_per_second",               \
+      "Believed prefill rate: its own, or the fleet's where that is as good.", k->tokens_per_s)    \
+    X(own_rate, "prefill_tokens_per_s_measured", 1, NULL, NULL, k->rate.value)                     \
+    X(rate_samples, "prefill_samples", 1, NULL, NULL, (double)k->rate.samples)                     \
+    X(bytes_per_token, "bytes_per_token", 1, "replica_bytes_per_token",                            \
+      "Learned bytes of a prompt per token, of all prompts sent there.",                           \
+      node_ratio_value(&k->bytes_per_token))                                                       \
+    X(step_base, "decode_step_ms", 1e3, "replica_decode_step_seconds",                             \
+      "Learned time of a decode step without context.", k->step_base_s)                            \
+    X(step_context, "decode_step_ns_per_context_token", 1e9,                                       \
+      "replica_decode_step_context_seconds",                                                       \
+      "Learned time that a token of running context adds to a decode step.", k->step_context_s)
+
+#define ROW_VALUE(name, key, unit, metric, help, value)                                            \
+    static double name##_value(const struct node_replica *k)                                       \
+    {                                                                                              \
+        return (value);                                                                            \
+    }
+ROWS(ROW_VALUE)
+
+const struct node_learned_row node_learned_rows[] = {
+#define ROW(name, key, unit, metric, help, value) {key, unit, metric, help, name##_value},
+    ROWS(ROW)};
+const unsigned node_learned_rows_count = ARRAY_LEN(node_learned_rows);
