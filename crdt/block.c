@@ -38,8 +38,8 @@ static unsigned set_tail_bytes(unsigned generation_bits, unsigned cache_bits)
 /* --- writing -------------------------------------------------------------------------------- */
 
 struct packing {
-    uint16_t cache_of_slot[CRDT_BLOCK_CACHES_MAX];
-    uint16_t slot_of_cache[CRDT_BLOCK_CACHES_MAX];
+    uint16_t cache_of_slot[CRDT_REPLICAS_MAX];
+    uint16_t slot_of_cache[CRDT_REPLICAS_MAX];
     unsigned caches;
     uint32_t oldest;
     uint32_t newest;
@@ -168,7 +168,7 @@ static void read_sets(struct wire_reader *r, struct crdt_block *out)
     for (unsigned i = 0; i < out->sets && !r->bad; i++) {
         (void)wire_read_u48(r);
         uint8_t code = wire_read_u8(r);
-        size_t holders = (size_t)wire_read_varint_max(r, CRDT_BLOCK_CACHES_MAX);
+        size_t holders = (size_t)wire_read_varint_max(r, CRDT_REPLICAS_MAX);
         if (code > CODE_MASK || holders == 0)
             r->bad = true;
         (void)wire_read_bytes(r, holders * tail);
@@ -181,7 +181,7 @@ void crdt_block_read(struct wire_reader *r, struct crdt_block *out)
 {
     memset(out, 0, sizeof *out);
     out->caches = wire_read_u16(r);
-    if (out->caches == 0 || out->caches > CRDT_BLOCK_CACHES_MAX)
+    if (out->caches == 0 || out->caches > CRDT_REPLICAS_MAX)
         r->bad = true;
     out->rkeys = wire_read_bytes(r, (size_t)out->caches * sizeof(uint32_t));
     out->oldest = wire_read_u32(r);

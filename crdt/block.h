@@ -19,8 +19,7 @@
 #include "base/buf.h"
 #include "base/slice.h"
 #include "base/wire.h"
-
-enum { CRDT_BLOCK_CACHES_MAX = 1024 };
+#include "crdt/limits.h"
 
 struct crdt_block_entry {
     uint64_t id48;
@@ -29,7 +28,7 @@ struct crdt_block_entry {
     uint8_t code;
 };
 
-/* Appends a block of `count` > 0 entries; `rkey_of_slot` has CRDT_BLOCK_CACHES_MAX rkeys. The
+/* Appends a block of `count` > 0 entries; `rkey_of_slot` has CRDT_REPLICAS_MAX rkeys. The
  * generations span less than 4,096. ERR_NOMEM. */
 int crdt_block_append(struct buf *out, const struct crdt_block_entry *entries, unsigned count,
                       const uint32_t *rkey_of_slot);

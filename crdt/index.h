@@ -38,12 +38,8 @@
 #include <stdint.h>
 
 #include "base/chain.h"
+#include "crdt/limits.h"
 #include "crdt/sketch.h"
-
-enum {
-    CRDT_REPLICAS_MAX = 1024,
-    CRDT_TTL_MAX = 3840, /* generations: leaves the sweeper 255 before stamps would wrap */
-};
 
 struct crdt_index_config {
     uint64_t bytes_max;    /* budget: everything that the index allocates */

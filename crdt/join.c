@@ -36,7 +36,7 @@ static void join_run(struct crdt_state *s, const struct crdt_run *run, uint64_t 
 
 static void join_block(struct crdt_state *s, const struct crdt_block *block, uint64_t *news)
 {
-    int16_t slot_of[CRDT_BLOCK_CACHES_MAX];
+    int16_t slot_of[CRDT_REPLICAS_MAX];
     memset(slot_of, 0xff, sizeof slot_of); /* -1 */
     struct wire_reader rkeys = wire_reader_of(block->rkeys.at, block->rkeys.len);
     for (unsigned i = 0; i < block->caches; i++)

@@ -48,6 +48,11 @@ struct crdt_learned {
     CRDT_LEARNED_FIELDS(CRDT_LEARNED_NARROW)
 };
 
+#define CRDT_LEARNED_BYTES_u64                9
+#define CRDT_LEARNED_BYTES_u32                5
+#define CRDT_LEARNED_BYTES(width, name, when) +CRDT_LEARNED_BYTES_##width
+enum { CRDT_LEARNED_BYTES_MAX = 0 CRDT_LEARNED_FIELDS(CRDT_LEARNED_BYTES) }; /* on the wire */
+
 void crdt_learned_write(struct wire_writer *w, const struct crdt_learned *l);
 void crdt_learned_read(struct wire_reader *r, struct crdt_learned *out);
 /* Copies the fields; the padding of `out` stays as it is. */

@@ -1,8 +1,26 @@
+/* The limits of this room. What happens at each: docs/limits.md. */
 #ifndef CRDT_LIMITS_H
 #define CRDT_LIMITS_H
 
 #include <stdint.h>
 
+enum {
+    CRDT_REPLICAS_MAX = 1024,  /* names ever known; a slot has ten bits */
+    CRDT_ROUTERS_MAX = 512,    /* that report, this one too; membership admits no more */
+    CRDT_NAME_MAX = 256,       /* bytes of a replica's name */
+    CRDT_RAISES_MAX = 1 << 30, /* losses of one cache: raising never wraps */
+    CRDT_TTL_MAX = 3840,       /* generations: the sweeper has 255 before stamps would wrap */
+    CRDT_LOG_IDS_MAX = 8192,   /* of one cache: its row fits a chunk and a message */
+    CRDT_RUN_MAX = 512,        /* observations of one run */
+    CRDT_LOAD_REQUESTS_MAX = 1 << 22, /* that a router may claim: the sum over all never wraps */
+    CRDT_DELTA_MIN = 512,             /* bytes, least `max` of crdt_state_produce() */
+    CRDT_SUMMARY_MAX = 1100,          /* bytes of a summary: one packet */
+    CRDT_MESSAGE_MAX = 131062,        /* bytes of any other message: 128 KiB with its head */
+    CRDT_CHUNK_MAX = 60000,           /* bytes of a chunk of a snapshot */
+};
+
+/* Of one gauge of a load; more is cut. */
+#define CRDT_LOAD_TOKENS_MAX (UINT64_C(1) << 40)
 /* Numbers of deltas, lives, versions and sums: far from where a sum would wrap. */
 #define CRDT_NUMBER_MAX (UINT64_MAX >> 1)
 

@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CRDT_LOG_IDS_MAX = 8192 };
+#include "crdt/limits.h"
 
 struct crdt_log;
 

@@ -11,6 +11,17 @@ enum {
     ID_BYTES = 6,
 };
 
+/* Kind, then the varints at their longest: 9 bytes of 63 bits, 5 of 32. */
+enum {
+    REPLICA_BYTES_MAX = 1 + 2 + CRDT_NAME_MAX + 9 + 5 + 5 + 1,
+    REPORT_BYTES_MAX = 1 + ID_BYTES + 9 + CRDT_LEARNED_BYTES_MAX,
+    LOG_BYTES_MAX = 1 + 4 + 9 + 2 + ID_BYTES * CRDT_LOG_IDS_MAX,
+};
+_Static_assert((int)REPLICA_BYTES_MAX <= (int)CRDT_DELTA_MIN, "a delta has room for a row");
+_Static_assert((int)REPORT_BYTES_MAX <= (int)CRDT_DELTA_MIN, "a delta has room for a report");
+_Static_assert((int)LOG_BYTES_MAX <= (int)CRDT_CHUNK_MAX, "a chunk has room for a log");
+_Static_assert((int)LOG_BYTES_MAX + 64 <= (int)CRDT_MESSAGE_MAX, "a message has room for a log");
+
 static const uint32_t rkey_max = 0x7fffffff;
 
 /* --- writing -------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 
 enum {
-    SLOTS = 1024,
+    SLOTS = CRDT_REPLICAS_MAX,
     PLACES = 4 * SLOTS, /* of a look-up table: open addressing, so mostly empty */
 };
 

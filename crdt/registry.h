@@ -24,8 +24,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-
-enum { CRDT_NAME_MAX = 256 };
+#include "crdt/limits.h"
 
 enum crdt_wish {
     CRDT_WISH_NONE,    /* as the routers' own configurations say */
@@ -62,9 +61,6 @@ int crdt_registry_by_rkey(const struct crdt_registry *r, uint32_t rkey);
 uint64_t crdt_registry_version(const struct crdt_registry *r);
 
 /* --- for crdt/state.c: whoever changes the registry must tell the index and the others -------- */
-
-/* A replica that lost its cache so often is beyond help; raising never wraps. */
-enum { CRDT_RAISES_MAX = 1 << 30 };
 
 /* At most `replicas_max` slots. ERR_NOMEM. */
 int crdt_registry_create(struct crdt_registry **out, unsigned replicas_max);

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 
-enum { SLOTS = 1024, WORDS = SLOTS / 64, ROWS_STEP = 64 };
+enum { SLOTS = CRDT_REPLICAS_MAX, WORDS = SLOTS / 64, ROWS_STEP = 64 };
 
 struct row {
     bool present;

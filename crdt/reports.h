@@ -18,7 +18,8 @@
 
 /* In flight from one router at one replica. */
 struct crdt_load {
-    uint32_t requests; /* at most CRDT_LOAD_REQUESTS_MAX, tokens CRDT_LOAD_TOKENS_MAX: see below */
+    uint32_t
+        requests; /* at most CRDT_LOAD_REQUESTS_MAX, tokens CRDT_LOAD_TOKENS_MAX: more is cut */
     uint64_t prefill_tokens; /* uncached prompt tokens not computed yet */
     uint64_t context_tokens; /* of all requests in flight */
     uint64_t decoding_tokens;
@@ -50,10 +51,6 @@ uint64_t crdt_reports_load_version(const struct crdt_reports *r);
 uint64_t crdt_reports_version(const struct crdt_reports *r);
 
 /* --- for crdt/state.c ----------------------------------------------------------------------- */
-
-/* What a router may claim at most; more is cut. So the sum over all routers never wraps. */
-enum { CRDT_LOAD_REQUESTS_MAX = 1 << 22 };
-#define CRDT_LOAD_TOKENS_MAX (UINT64_C(1) << 40)
 
 enum crdt_report_kind { CRDT_REPORT_LOAD, CRDT_REPORT_SIGHT, CRDT_REPORT_LEARNED, CRDT_REPORTS };
 

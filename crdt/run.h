@@ -17,9 +17,9 @@
 
 #include "base/slice.h"
 #include "base/wire.h"
+#include "crdt/limits.h"
 
 enum {
-    CRDT_RUN_MAX = 512,        /* observations */
     CRDT_RUN_OVERHEAD_MAX = 14 /* bytes of a run of one piece, but for its ids */
 };
 

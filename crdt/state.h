@@ -29,14 +29,6 @@
 #include "crdt/registry.h"
 #include "crdt/reports.h"
 
-enum {
-    CRDT_ROUTERS_MAX = 512,    /* that report, this one too; membership admits no more */
-    CRDT_SUMMARY_MAX = 1100,   /* bytes of a summary: one packet */
-    CRDT_MESSAGE_MAX = 131072, /* bytes of any other message of anti-entropy */
-    CRDT_CHUNK_MAX = 60000,    /* bytes of a chunk of a snapshot */
-    CRDT_DELTA_MIN = 512,      /* least `max` of crdt_state_produce() */
-};
-
 struct crdt_state_config {
     struct crdt_index_config index; /* `replicated` decides whether anything is queued at all */
     uint64_t self;                  /* this router */

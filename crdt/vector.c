@@ -7,6 +7,10 @@
 #include "crdt/state_inside.h"
 
 enum { REPLICA_BYTES = 12, REPORT_BYTES = 32, LOG_BYTES = 20 };
+_Static_assert(CRDT_REPLICAS_MAX *(REPLICA_BYTES + LOG_BYTES) + CRDT_ROUTERS_MAX * REPORT_BYTES +
+                       CRDT_SUMMARY_MAX <=
+                   CRDT_MESSAGE_MAX,
+               "a message has room for all three vectors");
 
 static const uint64_t mask48 = 0xffffffffffff;
 

@@ -23,11 +23,9 @@
 #include "base/buf.h"
 #include "base/slice.h"
 #include "gossip/keyring.h"
+#include "gossip/limits.h"
 
 enum {
-    GOSSIP_CALL_CHUNK_MAX = 60000,
-    GOSSIP_CALL_REQUEST_MAX = 49152,
-    GOSSIP_CALL_FEED_MAX = 131072, /* bytes to feed at once */
     GOSSIP_CALL_OUT_HIGH = 262144, /* no further chunk is made while so much waits to be sent */
 };
 

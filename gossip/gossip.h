@@ -38,17 +38,7 @@
 #include "base/buf.h"
 #include "base/slice.h"
 #include "gossip/keyring.h"
-
-enum {
-    GOSSIP_DATAGRAM_MAX = 1232,  /* UDP payload: fits the IPv6 minimum MTU of 1,280 */
-    GOSSIP_DELTA_MAX = 1160,     /* one delta of an application */
-    GOSSIP_MESSAGE_MAX = 131072, /* one message between applications, sent in parts */
-    GOSSIP_NAME_MAX = 128,
-    GOSSIP_META_MAX = 256,
-    GOSSIP_ROUTERS_MAX = 512,  /* that live at one time, this one too */
-    GOSSIP_MEMBERS_MAX = 1024, /* that are remembered: the dead and departed too */
-    GOSSIP_SEEDS_MAX = 256,
-};
+#include "gossip/limits.h"
 
 struct gossip_address {
     uint8_t ip[16]; /* IPv4 in the first four bytes */

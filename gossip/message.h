@@ -25,7 +25,6 @@
 enum {
     GOSSIP_PARTS_MAX = (GOSSIP_MESSAGE_MAX + GOSSIP_PART_BYTES - 1) / GOSSIP_PART_BYTES,
     GOSSIP_PART_WORDS = (GOSSIP_PARTS_MAX + 63) / 64,
-    GOSSIP_MESSAGES_MAX = 1024, /* in all, both ways, besides their bytes */
 };
 
 /* Which messages of a peer were delivered: all older ones count as delivered. */

@@ -21,7 +21,7 @@
 
 #include <stdint.h>
 
-enum { GOSSIP_STAMPS_MAX = 2048 };
+#include "gossip/limits.h"
 
 /* Zeroed: nothing seen. */
 struct gossip_stamps {

@@ -17,14 +17,7 @@
 #define HTTP_CHUNKED_H
 
 #include "base/slice.h"
-
-enum {
-    HTTP_CHUNK_HEAD_MAX = 18,               /* 16 digits and CRLF */
-    HTTP_CHUNK_EXTENSION_BYTES_MAX = 1024,  /* of one chunk */
-    HTTP_CHUNK_EXTENSIONS_BYTES_MAX = 8192, /* of all chunks of a body together */
-    HTTP_TRAILER_BYTES_MAX = 8192,          /* of the whole trailer section */
-    HTTP_TRAILER_NAME_MAX = 64,             /* of one trailer's name */
-};
+#include "http/limits.h"
 
 struct http_chunked {
     bool done;     /* the last chunk and the trailers were seen */

@@ -28,8 +28,7 @@
 
 #include "base/slice.h"
 #include "http/field.h"
-
-enum { HTTP_FIELDS_MAX = 256 };
+#include "http/limits.h"
 
 struct http_limits {
     size_t head_bytes_max;   /* beyond: 431 */

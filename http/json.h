@@ -22,11 +22,10 @@
 #define HTTP_JSON_H
 
 #include "base/slice.h"
+#include "http/limits.h"
 
 enum {
-    HTTP_JSON_DEPTH_MAX = 256,
-    HTTP_JSON_NUMBER_MAX = 128, /* bytes of one number */
-    HTTP_JSON_SLACK = 32,       /* bytes behind `room` that http_json_text() may scribble on */
+    HTTP_JSON_SLACK = 32, /* bytes behind `room` that http_json_text() may scribble on */
 };
 
 enum http_json_token {

@@ -36,14 +36,7 @@ enum http_prompt_segment {
     HTTP_PROMPT_SEGMENTS,
 };
 
-enum {
-    HTTP_PROMPT_STAGE = 4096,
-    /* Points a segment may have: 190 KB of tools or system text and 7 MB of messages are indexed
-     * step by step, what is beyond only as a whole. With the two end points that is a full chain.
-     */
-    HTTP_PROMPT_POINTS_SHORT = 127,
-    HTTP_PROMPT_POINTS_TEXT = 256,
-};
+enum { HTTP_PROMPT_STAGE = 4096 };
 
 /* A place to come back to, between two pieces of text. */
 struct http_prompt_mark {

@@ -41,8 +41,6 @@
 #include "http/prompt.h"
 
 enum {
-    HTTP_SKIM_FIELD_MAX = 255, /* bytes of a string member that are kept */
-    HTTP_SKIM_DEPTH_MAX = 64,  /* nesting of what is looked into; what is skipped may go deeper */
     HTTP_SKIM_MEDIA_BYTES = 4096, /* canonical length of an image, a sound, a file */
     HTTP_SKIM_SCRATCH = 1024,
 };

@@ -23,10 +23,8 @@
 enum http_usage_form { HTTP_USAGE_SSE, HTTP_USAGE_JSON };
 
 enum {
-    HTTP_USAGE_ID_MAX = 127,
     HTTP_USAGE_LEVELS = 8,
     HTTP_USAGE_SCRATCH = 128,
-    HTTP_USAGE_SHAPE_MAX = 512, /* of a token event without its text: longer ones are not learned */
 };
 
 struct http_usage {

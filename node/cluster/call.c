@@ -9,10 +9,7 @@
 #include <stdlib.h>
 
 enum {
-    PROGRESS_US = 10000000,       /* an answer that stands still so long has failed */
-    ANSWER_BYTES_MAX = 4 << 20,   /* of one member to a question to all */
-    ANSWERS_BYTES_MAX = 64 << 20, /* of all of them */
-    SERVING_MAX = 64,
+    PROGRESS_US = 10000000, /* an answer that stands still so long has failed */
     JSON_CHUNK = 32768,
 };
 
@@ -196,7 +193,7 @@ int node_replication_ask(struct node_replication *n, uint8_t kind, struct slice 
         struct node_asked *m = &a->asked[a->count++];
         m->node = member.node;
         memcpy(m->name, member.name, sizeof m->name);
-        buf_init(&m->answer, ANSWER_BYTES_MAX);
+        buf_init(&m->answer, NODE_ANSWER_BYTES_MAX);
         if (member.self) {
             m->err = own_answer(n, kind, request, now_us, &m->answer);
             m->state = ASKED_DONE;
@@ -228,7 +225,7 @@ int node_replication_answer(struct node_replication *n, uint32_t id, struct slic
     } else {
         struct node_ask *a = &n->asks[c->ask];
         a->answer_bytes += chunk.len;
-        int err = a->answer_bytes > ANSWERS_BYTES_MAX
+        int err = a->answer_bytes > NODE_ANSWERS_BYTES_MAX
                       ? ERR_LIMIT
                       : buf_append_slice(&a->asked[c->asked].answer, chunk);
         if (err != ERR_OK)
@@ -315,7 +312,7 @@ static int serve_begin(struct node_serve *s, struct slice request)
 int node_replication_serve(struct node_replication *n, uint8_t kind, struct slice request,
                            uint64_t now_us, struct node_serve **out)
 {
-    if (n->serving == SERVING_MAX)
+    if (n->serving == NODE_CALLS_SERVED_MAX)
         return ERR_FULL;
     struct node_serve *s = calloc(1, sizeof *s);
     if (!s)

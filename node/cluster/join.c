@@ -13,7 +13,6 @@ enum {
     RETRY_US = 200000,
     AGAIN_US = 20000, /* what is missing comes soon */
     WAITS_MAX = 50,
-    KEPT_BYTES_MAX = 8 << 20, /* of deltas; what exceeds it is left to anti-entropy */
 };
 
 static unsigned calls_of(const struct node_replication *n, enum node_call_use use)
@@ -94,7 +93,7 @@ void node_join_keep(struct node_replication *n, const struct crdt_origin *origin
 {
     size_t len = n->kept.len;
     uint64_t size = delta.len;
-    if (len + sizeof *origin + sizeof size + delta.len > KEPT_BYTES_MAX ||
+    if (len + sizeof *origin + sizeof size + delta.len > NODE_JOIN_KEPT_BYTES_MAX ||
         buf_append(&n->kept, origin, sizeof *origin) != ERR_OK ||
         buf_append(&n->kept, &size, sizeof size) != ERR_OK ||
         buf_append_slice(&n->kept, delta) != ERR_OK) {

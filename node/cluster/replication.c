@@ -17,8 +17,6 @@ enum {
 };
 
 /* Who lives by the gossip's account has its reports kept. */
-_Static_assert((int)GOSSIP_ROUTERS_MAX == (int)CRDT_ROUTERS_MAX, "one limit of routers");
-
 const char *node_replication_event_text(enum node_replication_event event)
 {
     static const char *const texts[] = {

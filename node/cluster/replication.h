@@ -29,9 +29,8 @@
 #include "base/prometheus.h"
 #include "crdt/state.h"
 #include "gossip/gossip.h"
+#include "node/cluster/limits.h"
 #include "node/cluster/state.h"
-
-enum { NODE_CALLS_MAX = 64 };
 
 /* Kinds of calls. */
 enum node_call_kind {

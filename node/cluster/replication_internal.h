@@ -10,15 +10,6 @@
 #include "gossip/gossip.h"
 #include "node/cluster/replication.h"
 
-enum {
-    NODE_CLOCKS_MAX = 16,
-    NODE_ASKS_MAX = 4,
-    NODE_ADMIN_MAX = 96,
-    NODE_VERSION_MAX = 32,
-    NODE_DETAIL_MAX = 160,
-    NODE_ADDRESS_MAX = 64,
-};
-
 /* A member, with what its metadata says. */
 struct node_peer {
     uint64_t node;
@@ -51,7 +42,7 @@ enum node_message {
     NODE_MESSAGE_CLOCK_ASK,
     NODE_MESSAGE_CLOCK,
 };
-enum { NODE_MESSAGE_FORCE = 1, NODE_MESSAGE_HEAD = 10 };
+enum { NODE_MESSAGE_FORCE = 1 };
 
 /* One round of anti-entropy that this node began. */
 struct node_round {

@@ -13,8 +13,7 @@
 
 #include "base/hash.h"
 #include "base/slice.h"
-
-enum { NODE_ANSWERED_ROWS_MAX = 4096 };
+#include "node/replica/limits.h"
 
 struct node_answered;
 

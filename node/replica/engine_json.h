@@ -6,8 +6,6 @@
 #include "node/replica/scrape.h"
 #include "node/replica/terms.h"
 
-enum { NODE_MODEL_ID_MAX = 255 };
-
 /* Reads {"object":"list","data":[{"id":...,...},...]} and calls `each` for every model: its id
  * (unescaped, valid for the call only) and its whole object (points into `json`), so that lists of
  * several replicas can be merged without knowing what else is in them. Models without an id, or

@@ -24,10 +24,7 @@
 #include "node/replica/terms.h"
 
 enum {
-    NODE_MODELS_MAX = 1024,
-    NODE_MODEL_NAME_MAX = 256,
     NODE_MODELS_DENIED_MS = 60000,
-    NODE_MODELS_DENIALS = 4096, /* 64 KiB */
     NODE_REPLICA_WORDS = NODE_REPLICAS_MAX / 64,
 };
 

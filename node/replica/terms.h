@@ -7,12 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum {
-    NODE_REPLICAS_MAX = 1024,
-    NODE_NAME_MAX = 256,
-    NODE_ROUTER_NAME_MAX = 160, /* of a router that was found in place of an engine */
-    NODE_BOOKINGS_MAX = 65536,
-};
+#include "node/replica/limits.h"
 
 enum node_engine {
     NODE_ENGINE_AUTO, /* not known yet: found out by probing */

@@ -3,13 +3,13 @@
 #include "base/checkpoint.h"
 #include "base/err.h"
 #include "base/wire.h"
+#include "node/cluster/limits.h"
 
 enum { FLAG_CHAIN = 1, FLAG_TOKEN_IDS = 2, FLAG_WHOLE = 4 };
-enum { TEXT_MAX = 4096, POINT_BYTES_MAX = 8 + 1 + 5 };
 
 static void put_text(struct wire_writer *w, struct slice text)
 {
-    size_t len = text.len < TEXT_MAX ? text.len : TEXT_MAX;
+    size_t len = text.len < NODE_REQUEST_TEXT_MAX ? text.len : NODE_REQUEST_TEXT_MAX;
     wire_write_varint(w, len);
     wire_write_bytes(w, text.at, len);
 }
@@ -18,7 +18,8 @@ int node_request_pack(const struct node_request *request, struct buf *out)
 {
     const struct chain *chain = request->chain;
     unsigned length = chain ? chain->length : 0;
-    size_t room = 2 * (TEXT_MAX + WIRE_VARINT_MAX) + 64 + (size_t)length * POINT_BYTES_MAX;
+    size_t room = 2 * (NODE_REQUEST_TEXT_MAX + WIRE_VARINT_MAX) + 64 +
+                  (size_t)length * NODE_REQUEST_POINT_MAX;
     int err = buf_reserve(out, room);
     if (err != ERR_OK)
         return err;
@@ -51,8 +52,10 @@ int node_request_unpack(struct node_request_copy *out, struct slice bytes)
     uint8_t flags = wire_read_u8(&r);
     out->request = (struct node_request){.replica_wanted = -1};
     out->request.answer_whole = (flags & FLAG_WHOLE) != 0;
-    out->request.model = wire_read_bytes(&r, (size_t)wire_read_varint_max(&r, TEXT_MAX));
-    out->request.session = wire_read_bytes(&r, (size_t)wire_read_varint_max(&r, TEXT_MAX));
+    out->request.model =
+        wire_read_bytes(&r, (size_t)wire_read_varint_max(&r, NODE_REQUEST_TEXT_MAX));
+    out->request.session =
+        wire_read_bytes(&r, (size_t)wire_read_varint_max(&r, NODE_REQUEST_TEXT_MAX));
     out->request.body_bytes = wire_read_varint(&r);
     out->request.output_tokens_max = (uint32_t)wire_read_varint_max(&r, UINT32_MAX);
     if (flags & FLAG_CHAIN) {

@@ -19,8 +19,8 @@ static void test_blocks_give_back_what_went_in(void **state)
     (void)state;
     struct prng p;
     prng_seed(&p, 2);
-    static uint32_t rkeys[CRDT_BLOCK_CACHES_MAX];
-    for (unsigned i = 0; i < CRDT_BLOCK_CACHES_MAX; i++)
+    static uint32_t rkeys[CRDT_REPLICAS_MAX];
+    for (unsigned i = 0; i < CRDT_REPLICAS_MAX; i++)
         rkeys[i] = 1000 + i;
     enum { MAX = 3000 };
     struct crdt_block_entry *in = calloc(MAX, sizeof *in);

@@ -1,0 +1,43 @@
+/* The limits of the seam, and what crdt/ and gossip/ rely on in each other. What happens at each:
+ * docs/limits.md. */
+#ifndef NODE_CLUSTER_LIMITS_H
+#define NODE_CLUSTER_LIMITS_H
+
+#include "base/chain.h"
+#include "base/version.h"
+#include "crdt/limits.h"
+#include "gossip/limits.h"
+
+enum {
+    NODE_MESSAGE_HEAD = 10,             /* bytes before a message of crdt/ */
+    NODE_CALLS_MAX = 64,                /* to other routers, under way */
+    NODE_CALLS_SERVED_MAX = 64,         /* of other routers, under way */
+    NODE_ASKS_MAX = 4,                  /* questions to all routers, under way */
+    NODE_ANSWER_BYTES_MAX = 4 << 20,    /* of one router to such a question */
+    NODE_ANSWERS_BYTES_MAX = 64 << 20,  /* of all of them */
+    NODE_JOIN_KEPT_BYTES_MAX = 8 << 20, /* deltas kept while a snapshot comes */
+    NODE_CLOCKS_MAX = 16,               /* routers whose clocks are compared */
+    NODE_REQUEST_TEXT_MAX = 4096,       /* bytes of a model or session in a packed request */
+    NODE_REQUEST_POINT_MAX = 8 + 5 + 1, /* bytes of one checkpoint in it */
+    NODE_ADMIN_MAX = 96,                /* bytes of a router's admin address */
+    NODE_VERSION_MAX = 32,
+    NODE_DETAIL_MAX = 160,
+    NODE_ADDRESS_MAX = 64,
+};
+
+_Static_assert((int)GOSSIP_ROUTERS_MAX == (int)CRDT_ROUTERS_MAX, "one limit of routers");
+_Static_assert((int)GOSSIP_DELTA_MAX >= (int)CRDT_DELTA_MIN, "a delta has room for any record");
+_Static_assert((int)GOSSIP_DELTA_MAX >= (int)CRDT_SUMMARY_MAX + NODE_MESSAGE_HEAD,
+               "a summary is one part of a message");
+_Static_assert((int)GOSSIP_MESSAGE_MAX >= (int)CRDT_MESSAGE_MAX + NODE_MESSAGE_HEAD,
+               "a message of anti-entropy is a message with a head");
+_Static_assert((int)GOSSIP_CALL_CHUNK_MAX >= (int)CRDT_CHUNK_MAX, "a snapshot is served by a call");
+_Static_assert(2 * NODE_REQUEST_TEXT_MAX + CHAIN_POINTS_MAX * NODE_REQUEST_POINT_MAX + 128 <=
+                   (int)GOSSIP_CALL_REQUEST_MAX,
+               "any request can be explained by another router");
+_Static_assert(sizeof GRAPEVINE_VERSION <= NODE_VERSION_MAX, "the version fits");
+/* admin, version, five numbers, each with tag and length */
+_Static_assert(NODE_ADMIN_MAX + NODE_VERSION_MAX + 5 * 8 + 7 * 2 <= (int)GOSSIP_META_MAX,
+               "what a router says of itself fits");
+
+#endif

@@ -1,0 +1,26 @@
+/* The limits of what a router knows of engines. What happens at each: docs/limits.md. */
+#ifndef NODE_REPLICA_LIMITS_H
+#define NODE_REPLICA_LIMITS_H
+
+#include "crdt/limits.h"
+
+enum {
+    NODE_REPLICAS_MAX = 1024,      /* names ever known */
+    NODE_NAME_MAX = 256,           /* bytes of a replica's name */
+    NODE_ROUTER_NAME_MAX = 160,    /* bytes; of a router that was found in place of an engine */
+    NODE_BOOKINGS_MAX = 65536,     /* requests in flight */
+    NODE_MODELS_MAX = 1024,        /* names of models, listed or learned */
+    NODE_MODEL_NAME_MAX = 256,     /* bytes of one that a request names */
+    NODE_MODEL_ID_MAX = 255,       /* bytes of one that an engine lists */
+    NODE_MODELS_DENIALS = 4096,    /* pairs of replica and model that is not there; 64 KiB */
+    NODE_ANSWERED_ROWS_MAX = 4096, /* pairs of replica and model whose tokens are counted */
+};
+
+_Static_assert((int)NODE_REPLICAS_MAX == (int)CRDT_REPLICAS_MAX,
+               "a replica is a slot of the state");
+_Static_assert((int)NODE_NAME_MAX <= (int)CRDT_NAME_MAX, "each name fits the state");
+_Static_assert((int)NODE_MODEL_ID_MAX <= (int)NODE_MODEL_NAME_MAX,
+               "what is listed can be asked for");
+_Static_assert(NODE_REPLICAS_MAX % 64 == 0, "sets of replicas are whole words");
+
+#endif
