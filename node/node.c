@@ -6,8 +6,6 @@
 #include "gossip/gossip.h"
 #include "node/route/share.h"
 
-enum { STORED_RESPONSES = 65536 };
-
 void node_config_of(struct node_config *out, const struct node_options *o)
 {
     *out = (struct node_config){
@@ -42,7 +40,7 @@ void node_config_of(struct node_config *out, const struct node_options *o)
                            .rate_bytes_s = o->gossip_bandwidth},
                 .has_seeds = o->join.count > 0,
             },
-        .stored_responses = STORED_RESPONSES,
+        .stored_responses = NODE_AFFINITY_MAX,
     };
 }
 

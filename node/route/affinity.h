@@ -14,6 +14,8 @@
 #include "base/slice.h"
 #include "node/route/router.h"
 
+enum { NODE_AFFINITY_MAX = 65536 }; /* entries of a router: 1 MiB */
+
 struct node_affinity;
 
 /* 16 bytes an entry; capacity is rounded up to a power of two. ERR_NOMEM. */

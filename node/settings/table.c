@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "gossip/gossip.h"
+#include "http/limits.h"
 
 static const char *const *paths_choices(void)
 {
@@ -100,7 +101,8 @@ static const char *join_wrong(struct slice value)
 static const char *node_name_wrong(struct slice value)
 {
     const char *wrong = "want 1 to 128 letters, digits or any of . _ : - [ ] @";
-    if (value.len > 128)
+    _Static_assert((int)GOSSIP_NAME_MAX == 128, "the text names it");
+    if (value.len > GOSSIP_NAME_MAX)
         return wrong;
     for (size_t i = 0; i < value.len; i++) {
         char c = value.at[i];
@@ -471,7 +473,7 @@ static const struct node_option table[] = {
      FIELD(headers_max),
      .fallback = "100",
      .min = 8,
-     .max = 256,
+     .max = HTTP_FIELDS_MAX,
      .unit = "NUMBER",
      .group = "Front door",
      .help = "header lines of a request; then 431"},

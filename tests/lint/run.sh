@@ -67,6 +67,7 @@ lint text text
 lint python python_syntax
 lint format format
 lint options options_page
+lint limits tests/lint/limits.py
 lint tidy tidy
 
 echo "$passed passed, $failed failed"

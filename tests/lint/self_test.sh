@@ -100,4 +100,19 @@ plant_symbol crdt pthread.h 'pthread_t t; pthread_create(&t, 0, 0, 0)'
 plant_symbol base fcntl.h 'open("x", 0)'
 plant_symbol http unistd.h 'char b[4]; read(0, b, 4)'
 
+copy() { # a tree of what the docs state and of the headers that they state it of
+    rm -rf "${tree:?}"/*
+    (cd "$here/../.." && find base crdt gossip http node \( -name '*.h' -o -name README.md \) -print0 |
+        tar -c --null -T -) | tar -x -C "$tree"
+    cp -r "$here/../../docs" "$tree"
+}
+
+copy
+want 0 "limits as they are" "$here/limits.py" "$tree"
+sed -i 's/GOSSIP_ROUTERS_MAX = 512/GOSSIP_ROUTERS_MAX = 513/' "$tree/gossip/limits.h"
+want 1 "a limit changes and the docs do not" "$here/limits.py" "$tree"
+copy
+sed -i 's/| 1,232 bytes | `GOSSIP_DATAGRAM_MAX`/| 1,233 bytes | `GOSSIP_DATAGRAM_MAX`/' "$tree/docs/limits.md"
+want 1 "the docs change and a limit does not" "$here/limits.py" "$tree"
+
 [ "$bad" -eq 0 ]

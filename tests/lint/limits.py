@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Compares the limits that the docs state with the code: every row of docs/limits.md that names a
+constant, and the sentences of other pages that are listed below. The compiler judges: one static
+assertion a number.
+
+usage: limits.py [TREE]
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+
+# Page, what stands around the number, constant.
+STATED = [
+    ("docs/replication.md", r"routers that live at one time \| ([\d,]+) \|", "GOSSIP_ROUTERS_MAX"),
+    ("docs/replication.md", r"names of replicas, ever \| ([\d,]+) \|", "NODE_REPLICAS_MAX"),
+    ("docs/threat-model.md", r"secret of ([\d,]+ bytes)", "HASH_SECRET_BYTES"),
+    ("docs/threat-model.md", r"\(([\d,]+) pairs of both\)", "NODE_ANSWERED_ROWS_MAX"),
+    ("docs/threat-model.md", r"a window of ([\d,]+) in a session", "GOSSIP_REPLAY_WINDOW"),
+    ("docs/threat-model.md", r"at the latest ([\d,]+ s) after", "GOSSIP_SESSION_REJECT_US"),
+    ("docs/http.md", r"room for ([\d,]+) models", "NODE_MODELS_MAX"),
+    ("docs/http.md", r"and ([\d,]+) denials", "NODE_MODELS_DENIALS"),
+    ("docs/http.md", r"those that are down too; at most ([\d,]+) models", "MODEL_LIST_MAX"),
+    ("docs/operations.md", r"`/metrics` over ([\d,]+ MiB)", "FETCH_BODY_MAX"),
+    ("docs/operations.md", r"or more than ([\d,]+) models, of one replica", "MODEL_LIST_MAX"),
+    ("docs/operations.md", r"\n([\d,]+) at most\. A model has its name", "NODE_ANSWERED_ROWS_MAX"),
+    ("gossip/README.md", r"UDP payload, at most ([\d,]+ bytes)", "GOSSIP_DATAGRAM_MAX"),
+    ("gossip/README.md", r"\| packet \| ([\d,]+ bytes) \|", "GOSSIP_DATAGRAM_MAX"),
+    ("gossip/README.md", r"\| routers that live \| ([\d,]+) \|", "GOSSIP_ROUTERS_MAX"),
+    ("gossip/README.md", r"\| members remembered, the dead too \| ([\d,]+) \|", "GOSSIP_MEMBERS_MAX"),
+    ("gossip/README.md", r"\| strangers \| ([\d,]+), for", "GOSSIP_STRANGERS_MAX"),
+    ("gossip/README.md", r"\| ranges beyond a hole \| ([\d,]+) per author", "GOSSIP_RANGES_MAX"),
+    ("gossip/README.md", r"\| message \| ([\d,]+ KiB) \|", "GOSSIP_MESSAGE_MAX"),
+    ("crdt/README.md", r"- ([\d,]+) replicas, ", "CRDT_REPLICAS_MAX"),
+    ("crdt/README.md", r"replicas, ([\d,]+) routers, ", "CRDT_ROUTERS_MAX"),
+    ("crdt/README.md", r"routers, ([\d,]+ bytes) a name", "CRDT_NAME_MAX"),
+    ("crdt/README.md", r"cannot bring it back\. ([\d,]+) names", "CRDT_REPLICAS_MAX"),
+    ("crdt/README.md", r"([\d,]+) ids a cache", "CRDT_LOG_IDS_MAX"),
+]
+UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "s": 1}
+
+
+def value_of(text, constant):
+    """A number as it stands in the docs, in the unit of the constant."""
+    m = re.fullmatch(r"([\d,]+)(?: (.*))?", text.strip())
+    if not m:
+        return None
+    number = int(m.group(1).replace(",", "")) * UNITS.get(m.group(2), 1)
+    if m.group(2) == "s":
+        number *= {"US": 1000000, "MS": 1000}.get(constant.rsplit("_", 1)[1], 1)
+    return number
+
+
+def stated(tree):
+    """(place, constant, value or None, what stands there) of each number."""
+    page = "docs/limits.md"
+    for number, line in enumerate(open(os.path.join(tree, page), encoding="utf-8"), 1):
+        cells = [c.strip() for c in line.split("|")]
+        if len(cells) > 4 and re.fullmatch(r"`[A-Z0-9_]+`", cells[3]):
+            constant = cells[3].strip("`")
+            yield "%s:%d" % (page, number), constant, value_of(cells[2], constant), cells[2]
+    for page, pattern, constant in STATED:
+        m = re.search(pattern, open(os.path.join(tree, page), encoding="utf-8").read())
+        if not m:
+            yield page, constant, None, "no line with %r" % pattern
+        else:
+            yield page, constant, value_of(m.group(1), constant), m.group(1)
+
+
+def headers(tree):
+    """{constant: the header that defines it}"""
+    found = {}
+    for folder in ("base", "crdt", "gossip", "http", "node"):
+        for path in glob.glob(os.path.join(tree, folder, "**", "*.h"), recursive=True):
+            text = open(path, encoding="utf-8").read()
+            for name in re.findall(r"^#define ([A-Z][A-Z0-9_]+) |\b([A-Z][A-Z0-9_]+) = ", text, re.M):
+                found.setdefault(name[0] or name[1], os.path.relpath(path, tree))
+    return found
+
+
+def main():
+    tree = sys.argv[1] if len(sys.argv) > 1 else "."
+    where = headers(tree)
+    failures, rows = [], []
+    for place, constant, value, text in stated(tree):
+        if value is None:
+            failures.append("%s: %s: no number: %s" % (place, constant, text))
+        elif constant not in where:
+            failures.append("%s: %s is in no header" % (place, constant))
+        else:
+            rows.append((place, constant, value, text))
+    source = "".join('#include "%s"\n' % h for h in sorted({where[c] for _, c, _, _ in rows}))
+    first = source.count("\n") + 1
+    source += "".join('_Static_assert((long long)(%s) == %dLL, "");\n' % (c, v) for _, c, v, _ in rows)
+    gcc = subprocess.run(["gcc", "-std=c17", "-D_GNU_SOURCE", "-I", tree, "-fsyntax-only", "-x", "c", "-"],
+                         input=source, capture_output=True, text=True)
+    wrong = sorted({int(n) - first for n in re.findall(r"<stdin>:(\d+):\d+: error: static", gcc.stderr)})
+    failures += ["%s: says %s, but the code has another %s" % (rows[i][0], rows[i][3], rows[i][1])
+                 for i in wrong]
+    if gcc.returncode != 0 and not wrong:
+        failures.append(gcc.stderr)
+    print("\n".join(failures) if failures else "%d numbers" % len(rows))
+    sys.exit(1 if failures else 0)
+
+
+main()
