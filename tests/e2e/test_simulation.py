@@ -34,6 +34,15 @@ class Simulation(unittest.TestCase):
         status, text = simulate("run", "64", "nodes=64", "profile=storm", "seconds=2")
         self.assertEqual(status, 0, text)
 
+    def test_the_docs_have_the_table_of_known_bugs(self):
+        status, text = simulate("bugs")
+        self.assertEqual(status, 0, text)
+        bugs = [line.split(" | ") for line in text.splitlines()]
+        self.assertGreater(len(bugs), 10)
+        with open(os.path.join(os.path.dirname(__file__), "../../docs/simulation.md")) as f:
+            rows = re.findall(r"^\| ([A-Z_]+) \| (.+) \| (\w+) \| \d+ \| \d+ \| (.+) \|$", f.read(), re.M)
+        self.assertEqual([[*r[:3], r[3].replace("`", "")] for r in rows], bugs)
+
     def test_known_bugs_are_caught(self):
         if not os.path.exists(SIM_WITH_BUGS):
             self.skipTest("skipped: the simulator with bugs is not built for this variant")

@@ -1,11 +1,11 @@
 /* The simulator's command line; see docs/simulation.md.
  *
  *   sim run SEED [nodes=N] [profile=calm|strict|join|storm|pressure] [seconds=S] [bug=NAME]
- * [verbose] sim seeds FIRST COUNT [...]      several runs, one line each sim controls [SEEDS] every
- * known bug: how many seeds catch it sim caught [SEEDS]               every known bug: does one of
- * the seeds catch it? sim latency [N...]               time until all nodes hold one observation
- *   sim bytes [N]                    bytes on the wire per observation
- *   sim death [N]                    time until the load of a killed router is gone
+ * [verbose] sim seeds FIRST COUNT [...]      several runs, one line each sim bugs the known bugs:
+ * base/bug.h sim controls [SEEDS]             every known bug: how many seeds catch it sim caught
+ * [SEEDS]               every known bug: does one of the seeds catch it? sim latency [N...] time
+ * until all nodes hold one observation sim bytes [N]                    bytes on the wire per
+ * observation sim death [N]                    time until the load of a killed router is gone
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +22,11 @@ enum bug bug_active;
 
 static const struct {
     const char *name, *text;
-} bugs[] = {{"NONE", ""},
-#define BUG_ROW(name, text) {#name, text},
-            BUG_MAP(BUG_ROW)
-#undef BUG_ROW
-};
+    enum sim_profile profile;
+    const char *rules;
+} bugs[] = {{.name = "NONE"},
+#define BUG_ROW(name, text, profile, rules) {#name, text, SIM_##profile, rules},
+            BUG_MAP(BUG_ROW)};
 
 struct settings {
     uint64_t seed;
@@ -165,42 +165,40 @@ static int run_seeds(struct settings *s, uint64_t first, uint64_t count)
 
 /* --- controls ------------------------------------------------------------------------------- */
 
-/* The profile that provokes a bug most. */
-static const enum sim_profile provoked_by[BUG_COUNT] = {
-    [BUG_SKIP_FENCE] = SIM_STORM,
-    [BUG_SKIP_FLOOR] = SIM_STORM,
-    [BUG_FUTURE_CLAMP] = SIM_STORM,
-    [BUG_TIE_BY_ARRIVAL] = SIM_JOIN,
-    [BUG_DEAD_LOAD] = SIM_STORM,
-    [BUG_NO_GAP_REPAIR] = SIM_STRICT,
-    [BUG_GAP_SKIPPED] = SIM_STRICT,
-    [BUG_NO_RECONCILE] = SIM_STORM,
-    [BUG_SKETCH_STALE] = SIM_STORM,
-    [BUG_REPLAY_ACCEPTED] = SIM_STRICT,
-    [BUG_NO_REFUTE] = SIM_JOIN,
-    [BUG_EPOCH_IGNORED] = SIM_JOIN,
-    [BUG_FLOOR_UNANNOUNCED] = SIM_PRESSURE,
-    [BUG_LOG_GAP_APPLIED] = SIM_STORM,
-    [BUG_RELAY_NOT_FORWARDED] = SIM_CALM,
-    [BUG_SNAPSHOT_VECTOR_LATE] = SIM_JOIN,
-};
-
-/* Appends the rule that a line names, if it is new. */
-static void rule_note(char *rules, size_t size, const char *line)
+/* The rule that a line names. */
+static void rule_of(char *rule, size_t size, const char *line)
 {
     static const char broken[] = "BROKEN ";
-    char rule[64] = "_check()"; /* it aborted */
     if (strncmp(line, broken, sizeof broken - 1) == 0) {
         line += sizeof broken - 1;
-        (void)snprintf(rule, sizeof rule, "%.*s", (int)strcspn(line, ":"), line);
+        (void)snprintf(rule, size, "%.*s", (int)strcspn(line, ":"), line);
+    } else {
+        (void)snprintf(rule, size, "_check()"); /* it aborted */
     }
-    size_t len = strlen(rules);
-    if (!strstr(rules, rule))
-        (void)snprintf(rules + len, size - len, "%s%s", len > 0 ? ", " : "", rule);
 }
 
-/* How many of the seeds catch a bug, in a profile or in all of them (-1); or just whether one
- * does. */
+/* Whether a list of words with commas between them has the word. */
+static bool list_has(const char *list, const char *word)
+{
+    size_t len = strlen(word);
+    for (const char *at = list; *at != '\0'; at += strspn(at, ", ")) {
+        size_t item = strcspn(at, ",");
+        if (item == len && strncmp(at, word, len) == 0)
+            return true;
+        at += item;
+    }
+    return false;
+}
+
+static void list_add(char *list, size_t size, const char *word)
+{
+    size_t len = strlen(list);
+    if (!list_has(list, word))
+        (void)snprintf(list + len, size - len, "%s%s", len > 0 ? ", " : "", word);
+}
+
+/* How many of the seeds catch a bug by one of its rules, in a profile or in all of them (-1); or
+ * just whether one does. All rules that break go to `rules`. */
 static unsigned control(enum bug bug, int profile, uint64_t seeds, bool until, char *rules,
                         size_t rules_size)
 {
@@ -210,8 +208,10 @@ static unsigned control(enum bug bug, int profile, uint64_t seeds, bool until, c
     for (s.seed = 1; s.seed <= seeds && !(until && caught > 0); s.seed++) {
         if (run_apart(&s, line, sizeof line))
             continue;
-        caught++;
-        rule_note(rules, rules_size, line);
+        char rule[64];
+        rule_of(rule, sizeof rule, line);
+        caught += list_has(bugs[bug].rules, rule);
+        list_add(rules, rules_size, rule);
     }
     return caught;
 }
@@ -221,7 +221,7 @@ static int run_controls(bool until, uint64_t seeds)
 {
     unsigned missed = 0;
     for (unsigned i = 1; i < BUG_COUNT; i++) {
-        enum sim_profile profile = provoked_by[i];
+        enum sim_profile profile = bugs[i].profile;
         char rules[256] = "";
         unsigned own = control((enum bug)i, (int)profile, seeds, until, rules, sizeof rules);
         unsigned all = until ? 0 : control((enum bug)i, -1, seeds, false, rules, sizeof rules);
@@ -234,6 +234,15 @@ static int run_controls(bool until, uint64_t seeds)
     }
     printf("%u missed\n", missed);
     return missed > 0;
+}
+
+/* The table of base/bug.h, a line each: docs/simulation.md is compared with it. */
+static int print_bugs(void)
+{
+    for (unsigned i = 1; i < BUG_COUNT; i++)
+        printf("%s | %s | %s | %s\n", bugs[i].name, bugs[i].text, sim_profile_text(bugs[i].profile),
+               bugs[i].rules);
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -257,6 +266,8 @@ int main(int argc, char **argv)
         return run_controls(false, argc > 2 ? strtoull(argv[2], NULL, 10) : 20);
     if (strcmp(what, "caught") == 0)
         return run_controls(true, argc > 2 ? strtoull(argv[2], NULL, 10) : 20);
+    if (strcmp(what, "bugs") == 0)
+        return print_bugs();
     if (strcmp(what, "latency") == 0) {
         static const unsigned all[] = {3, 16, 64, 256};
         unsigned count = argc > 2 ? (unsigned)(argc - 2) : ARRAY_LEN(all);
@@ -276,9 +287,8 @@ int main(int argc, char **argv)
         sim_measure_death(1, argc > 2 ? (unsigned)atoi(argv[2]) : 16, 50);
         return 0;
     }
-    (void)fprintf(
-        stderr,
-        "usage: sim run SEED | seeds FIRST COUNT | controls | caught | latency | bytes | death; "
-        "see docs/simulation.md\n");
+    (void)fprintf(stderr, "usage: sim run SEED | seeds FIRST COUNT | bugs | controls | caught | "
+                          "latency | bytes | death; "
+                          "see docs/simulation.md\n");
     return 2;
 }
