@@ -4,7 +4,7 @@
  * without a router.
  *
  * Adding one: a file in node/route/policy/ that defines `const struct node_policy
- * node_policy_<name>`, and a row in policy_table.c.
+ * node_policy_<name>`, and its name in policy_table.c.
  */
 #ifndef NODE_ROUTE_POLICY_H
 #define NODE_ROUTE_POLICY_H
@@ -34,7 +34,7 @@ struct node_policy_input {
 };
 
 struct node_policy {
-    const char *name;
+    const char *name; /* <name> */
     bool wants_costs;
     /* The index of a candidate, below count. */
     unsigned (*choose)(const struct node_policy_input *in);
@@ -55,14 +55,5 @@ uint64_t node_policy_weight(uint64_t key, const struct node_candidate *c);
 /* The candidate with the fewest requests in flight, at random among equals. */
 unsigned node_policy_least_requests(const struct node_policy_input *in);
 unsigned node_policy_next_turn(const struct node_policy_input *in);
-
-extern const struct node_policy node_policy_cache_aware;
-extern const struct node_policy node_policy_prefix_hash;
-extern const struct node_policy node_policy_session;
-extern const struct node_policy node_policy_least_request;
-extern const struct node_policy node_policy_least_tokens;
-extern const struct node_policy node_policy_power_of_two;
-extern const struct node_policy node_policy_round_robin;
-extern const struct node_policy node_policy_random;
 
 #endif

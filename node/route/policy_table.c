@@ -2,22 +2,29 @@
 #include "base/hash.h"
 #include "node/route/policy.h"
 
+/* The name of each is that of its file in node/route/policy/. */
+#define POLICIES(X)                                                                                \
+    X(cache_aware)                                                                                 \
+    X(prefix_hash)                                                                                 \
+    X(session)                                                                                     \
+    X(least_request)                                                                               \
+    X(least_tokens)                                                                                \
+    X(power_of_two)                                                                                \
+    X(round_robin)                                                                                 \
+    X(random)
+
+#define DECLARE(name) extern const struct node_policy node_policy_##name;
+POLICIES(DECLARE)
+
 static const struct node_policy *const table[] = {
-    &node_policy_cache_aware,   &node_policy_prefix_hash,  &node_policy_session,
-    &node_policy_least_request, &node_policy_least_tokens, &node_policy_power_of_two,
-    &node_policy_round_robin,   &node_policy_random,
-};
-
-static const char *names[ARRAY_LEN(table) + 1];
-
-__attribute__((constructor)) static void fill_names(void)
-{
-    for (unsigned i = 0; i < ARRAY_LEN(table); i++)
-        names[i] = table[i]->name;
-}
+#define ROW(name) &node_policy_##name,
+    POLICIES(ROW)};
 
 const char *const *node_policy_names(void)
 {
+    static const char *const names[] = {
+#define NAME(name) #name,
+        POLICIES(NAME) NULL};
     return names;
 }
 
