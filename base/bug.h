@@ -12,7 +12,7 @@
 #define BUG_MAP(X)                                                                                 \
     X(SKIP_FENCE, "observations of a retired incarnation count again", STORM,                      \
       "phantom, equal vectors")                                                                    \
-    X(SKIP_FLOOR, "observations below the floor are accepted", STORM, "expired")                   \
+    X(SKIP_FLOOR, "observations below the floor are accepted", STORM, "expired, _check()")         \
     X(FUTURE_CLAMP, "generations of the future are clamped instead of refused", STORM, "phantom")  \
     X(TIE_BY_ARRIVAL, "the last report to arrive wins, not the greatest", JOIN,                    \
       "report regressed, start")                                                                   \
