@@ -48,7 +48,7 @@ class Metrics(Clustered):
         for line in got.body.decode().splitlines():
             if line.startswith("# HELP "):
                 _, _, current, about = line.split(" ", 3)
-                self.assertNotIn(current, families, "family twice")
+                self.assertNotIn(current, list(families), "family twice")
                 self.assertRegex(about, r"^\S.*[^\s\\]$")
                 families[current] = set()
             elif line.startswith("# TYPE "):

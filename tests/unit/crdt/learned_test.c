@@ -87,11 +87,30 @@ static void the_digests_stay_as_they_are(void **state)
     crdt_state_destroy(s);
 }
 
+/* The least value above 1,000 that is reported again; ALONG: none is. */
+enum { CHANGED = 1001, MOVED = 1021, DOUBLED = 2001, ALONG = INT32_MAX };
+
+static void a_field_is_reported_again_by_its_rule(void **state)
+{
+    (void)state;
+    struct crdt_learned before, now;
+#define FILL(width, name, when) before.name = 1000;
+    CRDT_LEARNED_FIELDS(FILL)
+#define JUDGE(width, name, when)                                                                   \
+    now = before;                                                                                  \
+    now.name = (when)-1;                                                                           \
+    assert_false(crdt_learned_moved(&before, &now));                                               \
+    now.name = (when);                                                                             \
+    assert_true(crdt_learned_moved(&before, &now) == ((when) != ALONG));
+    CRDT_LEARNED_FIELDS(JUDGE)
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_wire_stays_as_it_is),
         cmocka_unit_test(the_digests_stay_as_they_are),
+        cmocka_unit_test(a_field_is_reported_again_by_its_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
