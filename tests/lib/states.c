@@ -29,7 +29,7 @@ struct crdt_state *states_make(const struct states_setting *setting)
 {
     struct crdt_state_config config = {
         .index = {.bytes_max = setting->bytes_max != 0 ? setting->bytes_max : states_bytes,
-                  .replicas_max = 64,
+                  .replicas_max = setting->replicas_max != 0 ? setting->replicas_max : 64,
                   .ttl_generations = setting->ttl != 0 ? setting->ttl : states_ttl,
                   .generation = setting->now != 0 ? setting->now : 1000,
                   .replicated = true},

@@ -11,6 +11,7 @@ struct states_setting {
     uint32_t now;       /* 0: 1,000 */
     uint64_t bytes_max; /* of the index; 0: states_bytes */
     uint64_t outbox_bytes;
+    unsigned replicas_max; /* 0: 64 */
 };
 /* For the states of a test that makes thousands: 12 generations, 8 MiB. */
 extern uint32_t states_ttl;

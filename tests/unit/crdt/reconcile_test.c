@@ -116,6 +116,38 @@ static void test_too_many_differences_call_for_a_snapshot_at_both_ends(void **st
     destroy(a, b);
 }
 
+/* All that a router reports of as many replicas as there may be, with the longest figures. */
+static void test_what_one_message_cannot_hold_comes_with_the_next_rounds(void **state)
+{
+    (void)state;
+    struct states_setting setting = {
+        .self = 1, .bytes_max = 64 << 20, .replicas_max = CRDT_REPLICAS_MAX};
+    struct crdt_state *a = states_make(&setting);
+    setting.self = 2;
+    struct crdt_state *b = states_make(&setting);
+    struct crdt_learned longest;
+#define LONGEST_u64                CRDT_NUMBER_MAX
+#define LONGEST_u32                UINT32_MAX
+#define LONGEST(width, name, when) longest.name = LONGEST_##width;
+    CRDT_LEARNED_FIELDS(LONGEST)
+    for (unsigned i = 0; i < CRDT_REPLICAS_MAX; i++) {
+        unsigned slot = states_replica(a, i);
+        assert_int_equal(states_replica(b, i), slot);
+        crdt_state_learned(a, slot, &longest);
+        crdt_state_load(a, slot, &(struct crdt_load){7, 70000, 8000000, 900});
+    }
+    (void)states_tell_nobody(a, 1 << 20);
+    struct states_exchange e = {0};
+    uint64_t bytes = 0;
+    unsigned rounds = 0;
+    for (; !e.equal && rounds < 5; rounds++, bytes += e.bytes)
+        e = states_reconcile(b, a, true); /* checks the length of each message */
+    assert_true(e.equal);
+    assert_in_range(rounds, 3, 4);
+    assert_in_range(bytes, CRDT_MESSAGE_MAX, 3 * CRDT_MESSAGE_MAX);
+    destroy(a, b);
+}
+
 /* Who is short of memory has a higher floor. What lies below is neither compared nor sent, so the
  * two find rest. */
 static void test_a_higher_floor_is_heard_and_nothing_goes_back_and_forth(void **state)
@@ -256,6 +288,7 @@ int main(void)
         cmocka_unit_test(test_differences_of_any_number_are_repaired_both_ways),
         cmocka_unit_test(test_a_thousand_differences_cost_some_25_kb),
         cmocka_unit_test(test_too_many_differences_call_for_a_snapshot_at_both_ends),
+        cmocka_unit_test(test_what_one_message_cannot_hold_comes_with_the_next_rounds),
         cmocka_unit_test(test_a_higher_floor_is_heard_and_nothing_goes_back_and_forth),
         cmocka_unit_test(test_registry_reports_and_logs_are_repaired),
         cmocka_unit_test(test_broken_messages_change_nothing_and_forged_ones_end),
