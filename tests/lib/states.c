@@ -15,7 +15,7 @@ enum bug bug_active;
 __attribute__((constructor)) static void choose_bug(void)
 {
     const char *name = getenv("BUG");
-#define BUG_CHOOSE(bug, text)                                                                      \
+#define BUG_CHOOSE(bug, text, profile, rules)                                                      \
     if (name != NULL && strcmp(name, #bug) == 0)                                                   \
         bug_active = BUG_##bug;
     BUG_MAP(BUG_CHOOSE)
