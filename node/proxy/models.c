@@ -8,12 +8,6 @@
 #include "node/proxy/model_list.h"
 #include "node/proxy/prober.h"
 
-enum {
-    MODELS_AT_ONCE = 8,             /* replicas that are asked for one client at a time */
-    MODELS_ASKS_MAX = 64,           /* clients that are asked for at a time; then 503 */
-    MODELS_REFUSAL_BYTES_MAX = 4096 /* of an engine's refusal that is passed on */
-};
-
 /* What replicas told the router. */
 static int merge_told(const struct proxy *p, struct model_merge *m)
 {

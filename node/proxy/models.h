@@ -10,6 +10,12 @@
 
 #include "node/proxy/exchange.h"
 
+enum {
+    MODELS_AT_ONCE = 8,             /* replicas that are asked for one client at a time */
+    MODELS_ASKS_MAX = 64,           /* clients that are asked for at a time; then 503 */
+    MODELS_REFUSAL_BYTES_MAX = 4096 /* of an engine's refusal that is passed on */
+};
+
 /* Answers, now or when replicas have. `encoded_id` as it stands in the path, if only `one` model is
  * wanted. */
 void models_answer(struct exchange *x, const struct http_head *head, struct slice encoded_id,
