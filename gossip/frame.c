@@ -90,7 +90,7 @@ static struct slice read_rest(struct wire_reader *r)
     return wire_read_bytes(r, wire_left(r));
 }
 
-static void read_delta(struct wire_reader *r, struct frame_delta *f)
+static void read_delta(struct wire_reader *r, struct gossip_frame_delta *f)
 {
     uint8_t flags = read_flags(r, DELTA_RELAYED | DELTA_FORWARD);
     f->relayed = flags & DELTA_RELAYED;
@@ -111,7 +111,7 @@ static void read_delta(struct wire_reader *r, struct frame_delta *f)
         r->bad = true;
 }
 
-static void read_alive(struct wire_reader *r, struct frame_alive *f)
+static void read_alive(struct wire_reader *r, struct gossip_frame_alive *f)
 {
     f->full = read_flags(r, ALIVE_FULL) & ALIVE_FULL;
     f->incarnation = read_incarnation(r);
@@ -126,7 +126,7 @@ static void read_alive(struct wire_reader *r, struct frame_alive *f)
     f->held = wire_read_u32(r);
 }
 
-static void read_ping(struct wire_reader *r, struct frame_ping *f)
+static void read_ping(struct wire_reader *r, struct gossip_frame_ping *f)
 {
     uint8_t flags = read_flags(r, PING_WHO | PING_TARGET | PING_ORIGIN);
     f->who = flags & PING_WHO;
@@ -139,7 +139,7 @@ static void read_ping(struct wire_reader *r, struct frame_ping *f)
         r->bad = true;
 }
 
-static void read_part(struct wire_reader *r, struct frame_part *f)
+static void read_part(struct wire_reader *r, struct gossip_frame_part *f)
 {
     f->epoch = read_epoch(r);
     f->id = read_seq(r);
@@ -157,11 +157,11 @@ static void read_part(struct wire_reader *r, struct frame_part *f)
         r->bad = true;
 }
 
-int gossip_frame_member(struct wire_reader *body, struct frame_member *out)
+int gossip_frame_member(struct wire_reader *body, struct gossip_frame_member *out)
 {
     if (wire_left(body) == 0)
         return body->bad ? ERR_SYNTAX : 0;
-    *out = (struct frame_member){.incarnation = read_incarnation(body)};
+    *out = (struct gossip_frame_member){.incarnation = read_incarnation(body)};
     uint8_t state = wire_read_u8(body);
     if (state > GOSSIP_LEFT)
         body->bad = true;
@@ -186,7 +186,7 @@ int gossip_frame_member(struct wire_reader *body, struct frame_member *out)
     return body->bad ? ERR_SYNTAX : 1;
 }
 
-int gossip_frame_entry(struct wire_reader *body, struct frame_entry *out)
+int gossip_frame_entry(struct wire_reader *body, struct gossip_frame_entry *out)
 {
     if (wire_left(body) == 0)
         return body->bad ? ERR_SYNTAX : 0;
@@ -199,7 +199,7 @@ int gossip_frame_entry(struct wire_reader *body, struct frame_entry *out)
 static void check_members(struct slice bytes, struct wire_reader *verdict)
 {
     struct wire_reader body = wire_reader_of(bytes.at, bytes.len);
-    struct frame_member member;
+    struct gossip_frame_member member;
     int status;
     while ((status = gossip_frame_member(&body, &member)) == 1)
         ;
@@ -209,14 +209,14 @@ static void check_members(struct slice bytes, struct wire_reader *verdict)
 static void check_vector(struct slice bytes, struct wire_reader *verdict)
 {
     struct wire_reader body = wire_reader_of(bytes.at, bytes.len);
-    struct frame_entry entry;
+    struct gossip_frame_entry entry;
     int status;
     while ((status = gossip_frame_entry(&body, &entry)) == 1)
         ;
     verdict->bad = verdict->bad || status < 0;
 }
 
-static void read_body(struct wire_reader *r, struct frame *f)
+static void read_body(struct wire_reader *r, struct gossip_frame_any *f)
 {
     switch (f->type) {
     case GOSSIP_FRAME_DELTA:
@@ -263,7 +263,7 @@ static void read_body(struct wire_reader *r, struct frame *f)
     }
 }
 
-int gossip_frame_read(struct wire_reader *packet, struct frame *out)
+int gossip_frame_read(struct wire_reader *packet, struct gossip_frame_any *out)
 {
     if (packet->bad)
         return ERR_SYNTAX;
@@ -289,7 +289,7 @@ int gossip_frame_read(struct wire_reader *packet, struct frame *out)
 int gossip_frame_packet_check(struct slice packet)
 {
     struct wire_reader r = wire_reader_of(packet.at, packet.len);
-    struct frame frame;
+    struct gossip_frame_any frame;
     int status;
     while ((status = gossip_frame_read(&r, &frame)) == 1)
         ;
@@ -336,7 +336,7 @@ static void write_ranges(struct wire_writer *w, const struct gossip_ranges *rang
     }
 }
 
-bool gossip_frame_write_delta(struct wire_writer *packet, const struct frame_delta *f)
+bool gossip_frame_write_delta(struct wire_writer *packet, const struct gossip_frame_delta *f)
 {
     uint8_t head[40];
     struct wire_writer w = wire_writer_of(head, sizeof head);
@@ -357,7 +357,7 @@ bool gossip_frame_write_delta(struct wire_writer *packet, const struct frame_del
     return finish(packet, mark);
 }
 
-bool gossip_frame_write_alive(struct wire_writer *packet, const struct frame_alive *f)
+bool gossip_frame_write_alive(struct wire_writer *packet, const struct gossip_frame_alive *f)
 {
     uint8_t body[GOSSIP_ALIVE_BYTES];
     struct wire_writer w = wire_writer_of(body, sizeof body);
@@ -375,7 +375,7 @@ bool gossip_frame_write_alive(struct wire_writer *packet, const struct frame_ali
     return write_small(packet, GOSSIP_FRAME_ALIVE, &w);
 }
 
-bool gossip_frame_write_nack(struct wire_writer *packet, const struct frame_nack *f)
+bool gossip_frame_write_nack(struct wire_writer *packet, const struct gossip_frame_nack *f)
 {
     uint8_t body[GOSSIP_RANGES_MAX * 2 * WIRE_VARINT_MAX + 8];
     struct wire_writer w = wire_writer_of(body, sizeof body);
@@ -384,7 +384,7 @@ bool gossip_frame_write_nack(struct wire_writer *packet, const struct frame_nack
     return write_small(packet, GOSSIP_FRAME_NACK, &w);
 }
 
-bool gossip_frame_write_gone(struct wire_writer *packet, const struct frame_gone *f)
+bool gossip_frame_write_gone(struct wire_writer *packet, const struct gossip_frame_gone *f)
 {
     uint8_t body[16];
     struct wire_writer w = wire_writer_of(body, sizeof body);
@@ -393,7 +393,8 @@ bool gossip_frame_write_gone(struct wire_writer *packet, const struct frame_gone
     return write_small(packet, GOSSIP_FRAME_GONE, &w);
 }
 
-bool gossip_frame_write_ping(struct wire_writer *packet, bool ack, const struct frame_ping *f)
+bool gossip_frame_write_ping(struct wire_writer *packet, bool ack,
+                             const struct gossip_frame_ping *f)
 {
     uint8_t body[24];
     struct wire_writer w = wire_writer_of(body, sizeof body);
@@ -407,7 +408,7 @@ bool gossip_frame_write_ping(struct wire_writer *packet, bool ack, const struct 
     return write_small(packet, ack ? GOSSIP_FRAME_ACK : GOSSIP_FRAME_PING, &w);
 }
 
-bool gossip_frame_write_part(struct wire_writer *packet, const struct frame_part *f)
+bool gossip_frame_write_part(struct wire_writer *packet, const struct gossip_frame_part *f)
 {
     uint8_t head[48];
     struct wire_writer w = wire_writer_of(head, sizeof head);
@@ -423,7 +424,7 @@ bool gossip_frame_write_part(struct wire_writer *packet, const struct frame_part
     return finish(packet, mark);
 }
 
-bool gossip_frame_write_resend(struct wire_writer *packet, const struct frame_resend *f)
+bool gossip_frame_write_resend(struct wire_writer *packet, const struct gossip_frame_resend *f)
 {
     uint8_t body[GOSSIP_RANGES_MAX * 2 * WIRE_VARINT_MAX + 24];
     struct wire_writer w = wire_writer_of(body, sizeof body);
@@ -434,7 +435,7 @@ bool gossip_frame_write_resend(struct wire_writer *packet, const struct frame_re
     return write_small(packet, GOSSIP_FRAME_RESEND, &w);
 }
 
-bool gossip_frame_write_full(struct wire_writer *packet, const struct frame_full *f)
+bool gossip_frame_write_full(struct wire_writer *packet, const struct gossip_frame_full *f)
 {
     uint8_t body[WIRE_VARINT_MAX];
     struct wire_writer w = wire_writer_of(body, sizeof body);
@@ -442,7 +443,7 @@ bool gossip_frame_write_full(struct wire_writer *packet, const struct frame_full
     return write_small(packet, GOSSIP_FRAME_FULL, &w);
 }
 
-bool gossip_frame_write_member(struct wire_writer *packet, const struct frame_member *f)
+bool gossip_frame_write_member(struct wire_writer *packet, const struct gossip_frame_member *f)
 {
     uint8_t body[64 + GOSSIP_NAME_MAX + GOSSIP_META_MAX];
     struct wire_writer w = wire_writer_of(body, sizeof body);
@@ -461,8 +462,8 @@ bool gossip_frame_write_member(struct wire_writer *packet, const struct frame_me
     return write_small(packet, GOSSIP_FRAME_MEMBERS, &w);
 }
 
-unsigned gossip_frame_write_vector(struct wire_writer *packet, const struct frame_entry *entries,
-                                   unsigned count)
+unsigned gossip_frame_write_vector(struct wire_writer *packet,
+                                   const struct gossip_frame_entry *entries, unsigned count)
 {
     uint8_t body[GOSSIP_PACKET_MAX];
     size_t room = wire_room(packet);

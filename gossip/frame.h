@@ -50,7 +50,7 @@ struct gossip_ranges {
     struct gossip_range at[GOSSIP_RANGES_MAX]; /* ascending, apart from each other */
 };
 
-struct frame_delta {
+struct gossip_frame_delta {
     uint64_t epoch, seq;
     bool relayed;    /* made by `author`, not by who sent the packet */
     bool forward;    /* the receiver hands it on to its group */
@@ -59,7 +59,7 @@ struct frame_delta {
     struct slice bytes;
 };
 
-struct frame_alive {
+struct gossip_frame_alive {
     bool full; /* what follows seq is there */
     uint64_t incarnation, seq;
     uint64_t vector, members; /* digests */
@@ -67,63 +67,63 @@ struct frame_alive {
     uint32_t sent, echo, held; /* low bits of microseconds; echo 0: nothing to echo */
 };
 
-struct frame_nack {
+struct gossip_frame_nack {
     uint64_t epoch;
     struct gossip_ranges ranges;
 };
 
-struct frame_gone {
+struct gossip_frame_gone {
     uint64_t epoch, oldest; /* nothing below `oldest` can be had */
 };
 
-struct frame_member {
+struct gossip_frame_member {
     uint64_t incarnation;
     enum gossip_state state;
     struct gossip_address address;
     struct slice name, meta;
 };
 
-struct frame_ping {
+struct gossip_frame_ping {
     bool who; /* the answer shall say all about the receiver, or where the target is */
     uint32_t nonce;
     uint64_t target; /* to be asked (or: who answered) in our place; 0: the receiver itself */
     uint64_t origin; /* on whose behalf it is asked; 0: the sender's */
 };
 
-struct frame_part {
+struct gossip_frame_part {
     uint64_t epoch, id;
     uint32_t total, index;
     uint64_t vector; /* digest of the sender when the message was sent */
     struct slice bytes;
 };
 
-struct frame_resend {
+struct gossip_frame_resend {
     uint64_t epoch, id;
     bool done;
     struct gossip_ranges ranges; /* part numbers + 1 */
 };
 
-struct frame_full {
+struct gossip_frame_full {
     uint32_t limit; /* of routers that live */
 };
 
-struct frame_entry {
+struct gossip_frame_entry {
     uint64_t node, epoch, seq;
 };
 
-struct frame {
+struct gossip_frame_any {
     enum gossip_frame type; /* GOSSIP_FRAMES: unknown, skip it */
     size_t bytes;           /* with its header */
     struct slice body;      /* MEMBERS and VECTOR: read on with gossip_frame_member, _entry */
     union {
-        struct frame_delta delta;
-        struct frame_alive alive;
-        struct frame_nack nack;
-        struct frame_gone gone;
-        struct frame_ping ping; /* and ACK */
-        struct frame_part part;
-        struct frame_resend resend;
-        struct frame_full full;
+        struct gossip_frame_delta delta;
+        struct gossip_frame_alive alive;
+        struct gossip_frame_nack nack;
+        struct gossip_frame_gone gone;
+        struct gossip_frame_ping ping; /* and ACK */
+        struct gossip_frame_part part;
+        struct gossip_frame_resend resend;
+        struct gossip_frame_full full;
     };
 };
 
@@ -131,23 +131,24 @@ struct frame {
 int gossip_frame_packet_check(struct slice packet);
 
 /* The next frame. 1; 0 at the end; ERR_SYNTAX. */
-int gossip_frame_read(struct wire_reader *packet, struct frame *out);
+int gossip_frame_read(struct wire_reader *packet, struct gossip_frame_any *out);
 /* The next entry of the body of a MEMBERS or VECTOR frame. 1; 0 at the end; ERR_SYNTAX. */
-int gossip_frame_member(struct wire_reader *body, struct frame_member *out);
-int gossip_frame_entry(struct wire_reader *body, struct frame_entry *out);
+int gossip_frame_member(struct wire_reader *body, struct gossip_frame_member *out);
+int gossip_frame_entry(struct wire_reader *body, struct gossip_frame_entry *out);
 
 /* Each appends one frame; where it does not fit the packet stays as it was, and false. */
-bool gossip_frame_write_delta(struct wire_writer *packet, const struct frame_delta *f);
-bool gossip_frame_write_alive(struct wire_writer *packet, const struct frame_alive *f);
-bool gossip_frame_write_nack(struct wire_writer *packet, const struct frame_nack *f);
-bool gossip_frame_write_gone(struct wire_writer *packet, const struct frame_gone *f);
-bool gossip_frame_write_ping(struct wire_writer *packet, bool ack, const struct frame_ping *f);
-bool gossip_frame_write_part(struct wire_writer *packet, const struct frame_part *f);
-bool gossip_frame_write_resend(struct wire_writer *packet, const struct frame_resend *f);
-bool gossip_frame_write_full(struct wire_writer *packet, const struct frame_full *f);
-bool gossip_frame_write_member(struct wire_writer *packet, const struct frame_member *f);
+bool gossip_frame_write_delta(struct wire_writer *packet, const struct gossip_frame_delta *f);
+bool gossip_frame_write_alive(struct wire_writer *packet, const struct gossip_frame_alive *f);
+bool gossip_frame_write_nack(struct wire_writer *packet, const struct gossip_frame_nack *f);
+bool gossip_frame_write_gone(struct wire_writer *packet, const struct gossip_frame_gone *f);
+bool gossip_frame_write_ping(struct wire_writer *packet, bool ack,
+                             const struct gossip_frame_ping *f);
+bool gossip_frame_write_part(struct wire_writer *packet, const struct gossip_frame_part *f);
+bool gossip_frame_write_resend(struct wire_writer *packet, const struct gossip_frame_resend *f);
+bool gossip_frame_write_full(struct wire_writer *packet, const struct gossip_frame_full *f);
+bool gossip_frame_write_member(struct wire_writer *packet, const struct gossip_frame_member *f);
 /* As many of the entries as fit, in one VECTOR frame; how many. */
-unsigned gossip_frame_write_vector(struct wire_writer *packet, const struct frame_entry *entries,
-                                   unsigned count);
+unsigned gossip_frame_write_vector(struct wire_writer *packet,
+                                   const struct gossip_frame_entry *entries, unsigned count);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "gossip/inner.h"
+#include "gossip/gossip_internal.h"
 
 enum {
     ALIVE_US = 200000,
@@ -55,7 +55,7 @@ static bool config_fits(const struct gossip_config *c)
 
 static int make_self(struct gossip *g, const struct gossip_config *config)
 {
-    struct peer *self = gossip_peer_add(g, gossip_node_id(config->name));
+    struct gossip_peer *self = gossip_peer_add(g, gossip_node_id(config->name));
     if (self == NULL)
         return ERR_NOMEM;
     g->self = self;
@@ -165,14 +165,14 @@ static void enter(struct gossip *g, uint64_t now_us)
 
 /* --- messages -------------------------------------------------------------------------------- */
 
-static bool io_part(void *context, uint64_t peer, const struct frame_part *part, bool again)
+static bool io_part(void *context, uint64_t peer, const struct gossip_frame_part *part, bool again)
 {
     struct gossip *g = context;
-    struct peer *p = gossip_peer_find(g, peer);
-    if (p == NULL || !peer_open(p) || !gossip_link_rate_ready(g))
+    struct gossip_peer *p = gossip_peer_find(g, peer);
+    if (p == NULL || !gossip_peer_open(p) || !gossip_link_rate_ready(g))
         return false;
-    struct packet packet;
-    packet_begin(&packet);
+    struct gossip_packet packet;
+    gossip_packet_begin(&packet);
     gossip_frame_write_part(&packet.w, part);
     if (!gossip_link_send(g, p, &packet))
         return false;
@@ -180,21 +180,21 @@ static bool io_part(void *context, uint64_t peer, const struct frame_part *part,
     return true;
 }
 
-static bool io_resend(void *context, uint64_t peer, const struct frame_resend *resend)
+static bool io_resend(void *context, uint64_t peer, const struct gossip_frame_resend *resend)
 {
     struct gossip *g = context;
-    struct peer *p = gossip_peer_find(g, peer);
-    if (p == NULL || !peer_open(p))
+    struct gossip_peer *p = gossip_peer_find(g, peer);
+    if (p == NULL || !gossip_peer_open(p))
         return false;
-    struct packet packet;
-    packet_begin(&packet);
+    struct gossip_packet packet;
+    gossip_packet_begin(&packet);
     gossip_frame_write_resend(&packet.w, resend);
     return gossip_link_send(g, p, &packet);
 }
 
 static uint64_t io_rtt(void *context, uint64_t peer)
 {
-    const struct peer *p = gossip_peer_find(context, peer);
+    const struct gossip_peer *p = gossip_peer_find(context, peer);
     return p != NULL && p->rtt_us < 100000 ? p->rtt_us : 0;
 }
 
@@ -214,8 +214,8 @@ static struct gossip_message_io message_io(struct gossip *g)
 int gossip_message(struct gossip *g, uint64_t peer, struct slice bytes, uint64_t now_us)
 {
     enter(g, now_us);
-    struct peer *p = gossip_peer_find(g, peer);
-    if (g->leaving || p == NULL || !peer_open(p))
+    struct gossip_peer *p = gossip_peer_find(g, peer);
+    if (g->leaving || p == NULL || !gossip_peer_open(p))
         return ERR_NOT_FOUND;
     int status = gossip_messages_send(&g->messages, peer, g->epoch, p->message_id + 1,
                                       g->vector_digest, bytes, g->now_us);
@@ -228,7 +228,7 @@ int gossip_message(struct gossip *g, uint64_t peer, struct slice bytes, uint64_t
     return 0;
 }
 
-static void take_part(struct gossip *g, struct peer *from, const struct frame_part *f)
+static void take_part(struct gossip *g, struct gossip_peer *from, const struct gossip_frame_part *f)
 {
     struct buf whole;
     buf_init(&whole, GOSSIP_MESSAGE_MAX);
@@ -249,7 +249,7 @@ static void take_part(struct gossip *g, struct peer *from, const struct frame_pa
 
 /* --- packets --------------------------------------------------------------------------------- */
 
-static void take_frame(struct gossip *g, struct peer *from, const struct frame *f)
+static void take_frame(struct gossip *g, struct gossip_peer *from, const struct gossip_frame_any *f)
 {
     if (f->type == GOSSIP_FRAMES)
         return;
@@ -306,7 +306,7 @@ static void take_packet(struct gossip *g, const struct gossip_address *from, str
 {
     uint8_t plain[GOSSIP_DATAGRAM_MAX];
     size_t len = 0;
-    struct peer *p = gossip_link_open(g, from, packet, index, plain, &len);
+    struct gossip_peer *p = gossip_link_open(g, from, packet, index, plain, &len);
     if (p == NULL || g->now_us < p->quarantine_us)
         return; /* in quarantine it is alive, and that is all that is believed of it */
     struct slice frames = slice_of((const char *)plain, len);
@@ -315,7 +315,7 @@ static void take_packet(struct gossip *g, const struct gossip_address *from, str
         return;
     }
     struct wire_reader r = wire_reader_of(plain, len);
-    struct frame f;
+    struct gossip_frame_any f;
     while (gossip_frame_read(&r, &f) == 1)
         take_frame(g, p, &f);
 }
@@ -366,10 +366,10 @@ static void tick(struct gossip *g)
     g->tick_us = GOSSIP_NEVER;
     gossip_watch_health(g);
     for (unsigned slot = 0; slot < g->slots_used; slot++) {
-        struct peer *p = g->slots[slot];
+        struct gossip_peer *p = g->slots[slot];
         if (p == NULL || p->self)
             continue;
-        if (peer_live(p)) {
+        if (gossip_peer_live(p)) {
             uint64_t link_us = gossip_link_tick(g, p);
             due = link_us < due ? link_us : due;
         }
@@ -445,7 +445,7 @@ void gossip_meta_set(struct gossip *g, struct slice meta, uint64_t now_us)
 {
     enter(g, now_us);
     CHECK(meta.len <= GOSSIP_META_MAX);
-    struct peer *self = g->self;
+    struct gossip_peer *self = g->self;
     if (g->leaving || slice_equal(meta, slice_of((const char *)self->meta, self->meta_len)))
         return;
     self->meta_len = (uint16_t)meta.len;
@@ -468,8 +468,8 @@ uint64_t gossip_peer_random(struct gossip *g, uint64_t except)
     uint64_t chosen = 0, silent = 0;
     unsigned seen = 0, silents = 0;
     for (unsigned i = 0; i < g->listed; i++) {
-        const struct peer *p = g->order[i];
-        if (!peer_open(p) || p->state != GOSSIP_ALIVE || p->node == except)
+        const struct gossip_peer *p = g->order[i];
+        if (!gossip_peer_open(p) || p->state != GOSSIP_ALIVE || p->node == except)
             continue;
         if (g->now_us < p->heard_us + PEER_SILENT_SUSPECTS * g->config.suspect_us) {
             if (prng_below(&g->prng, ++seen) == 0)
@@ -490,7 +490,7 @@ void gossip_member_at(const struct gossip *g, unsigned index, uint64_t now_us,
                       struct gossip_member *out)
 {
     CHECK(index < g->listed);
-    const struct peer *p = g->order[index];
+    const struct gossip_peer *p = g->order[index];
     gossip_peer_describe(g, p, out);
     if (p->stream.gap_us != 0 && now_us > p->stream.gap_us)
         out->lag_us = now_us - p->stream.gap_us;
@@ -499,7 +499,7 @@ void gossip_member_at(const struct gossip *g, unsigned index, uint64_t now_us,
 int gossip_member_find(const struct gossip *g, uint64_t node, uint64_t now_us,
                        struct gossip_member *out)
 {
-    const struct peer *p = gossip_peer_find(g, node);
+    const struct gossip_peer *p = gossip_peer_find(g, node);
     if (p == NULL || !p->listed)
         return ERR_NOT_FOUND;
     gossip_peer_describe(g, p, out);

@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "gossip/inner.h"
+#include "gossip/gossip_internal.h"
 
 enum {
     DIAL_WAIT_FIRST_US = 100000,
@@ -20,13 +20,13 @@ enum {
 
 /* --- doors ----------------------------------------------------------------------------------- */
 
-static bool door_used(const struct gossip *g, const struct door *d)
+static bool door_used(const struct gossip *g, const struct gossip_door *d)
 {
     if (d->index == 0)
         return false;
     if (d->owner >= GOSSIP_SLOTS)
         return g->seeds[d->owner - GOSSIP_SLOTS].dial.index == d->index;
-    const struct peer *p = g->slots[d->owner];
+    const struct gossip_peer *p = g->slots[d->owner];
     return p != NULL && (p->dial.index == d->index || gossip_session_owns(&p->session, d->index));
 }
 
@@ -37,23 +37,23 @@ static uint32_t door_open(struct gossip *g, unsigned owner)
     uint64_t random = prng_next(&g->prng);
     for (unsigned i = 0; i < GOSSIP_DOORS; i++) {
         uint32_t low = (uint32_t)(random + i) & (GOSSIP_DOORS - 1);
-        struct door *d = &g->doors[low];
+        struct gossip_door *d = &g->doors[low];
         if (door_used(g, d))
             continue;
         uint32_t high = 1 + (uint32_t)(random >> 32) % (GOSSIP_INDEX_MAX >> GOSSIP_DOOR_BITS);
         uint32_t index = high << GOSSIP_DOOR_BITS | low;
         if (index == d->index) /* a late packet of before must miss */
             index ^= 1u << (GOSSIP_DOOR_BITS + 1);
-        *d = (struct door){.index = index, .owner = (uint16_t)owner};
+        *d = (struct gossip_door){.index = index, .owner = (uint16_t)owner};
         return index;
     }
     g->stats.no_room++;
     return 0;
 }
 
-static struct door *door_at(struct gossip *g, uint32_t index)
+static struct gossip_door *door_at(struct gossip *g, uint32_t index)
 {
-    struct door *d = &g->doors[index & (GOSSIP_DOORS - 1)];
+    struct gossip_door *d = &g->doors[index & (GOSSIP_DOORS - 1)];
     return index != 0 && d->index == index ? d : NULL;
 }
 
@@ -82,7 +82,7 @@ bool gossip_link_rate_ready(struct gossip *g)
 
 /* Where it was heard last under the session in use: a member that came back elsewhere, with its
  * clock set back, cannot say so before it has heard of its earlier life. */
-static const struct gossip_address *address_of(const struct peer *p)
+static const struct gossip_address *address_of(const struct gossip_peer *p)
 {
     bool heard = p->source.port != 0 && p->session.sending != 0;
     return heard || p->advertised.port == 0 ? &p->source : &p->advertised;
@@ -110,7 +110,7 @@ static void count_frames_out(struct gossip *g, struct slice plain)
     }
 }
 
-bool gossip_link_send(struct gossip *g, struct peer *p, const struct packet *packet)
+bool gossip_link_send(struct gossip *g, struct gossip_peer *p, const struct gossip_packet *packet)
 {
     const struct gossip_address *to = address_of(p);
     struct slice plain = slice_of((const char *)packet->bytes, wire_written(&packet->w));
@@ -126,11 +126,11 @@ bool gossip_link_send(struct gossip *g, struct peer *p, const struct packet *pac
     return true;
 }
 
-void gossip_link_greet(struct gossip *g, struct peer *p)
+void gossip_link_greet(struct gossip *g, struct gossip_peer *p)
 {
-    struct packet packet;
-    packet_begin(&packet);
-    struct frame_member self = gossip_peer_entry(g, p, g->self);
+    struct gossip_packet packet;
+    gossip_packet_begin(&packet);
+    struct gossip_frame_member self = gossip_peer_entry(g, p, g->self);
     gossip_frame_write_member(&packet.w, &self);
     gossip_watch_write_alive(g, p, &packet);
     gossip_link_send(g, p, &packet);
@@ -170,7 +170,7 @@ static uint64_t ident_instance(const uint8_t *ident, size_t len)
 /* The hello came back to who said it. */
 static void seed_is_self(struct gossip *g, uint32_t index)
 {
-    const struct door *d = door_at(g, index);
+    const struct gossip_door *d = door_at(g, index);
     if (d != NULL && d->owner >= GOSSIP_SLOTS)
         g->seeds[d->owner - GOSSIP_SLOTS].node = g->self->node;
 }
@@ -202,7 +202,7 @@ void gossip_link_hello(struct gossip *g, const struct gossip_address *from, stru
         gossip_hello_wipe(&hello);
         return;
     }
-    struct peer *p = gossip_peer_find(g, hello.node);
+    struct gossip_peer *p = gossip_peer_find(g, hello.node);
     if (p == NULL)
         p = gossip_peer_add(g, hello.node);
     uint32_t index = p != NULL ? door_open(g, p->slot) : 0;
@@ -227,7 +227,7 @@ void gossip_link_hello(struct gossip *g, const struct gossip_address *from, stru
 }
 
 /* An authenticated packet that proves that the peer is there, now. */
-static void heard(struct gossip *g, struct peer *p, const struct gossip_address *from)
+static void heard(struct gossip *g, struct gossip_peer *p, const struct gossip_address *from)
 {
     p->heard_us = p->proof_us = g->now_us;
     p->source = *from;
@@ -242,7 +242,7 @@ static void welcomed(struct gossip *g, const struct gossip_address *from, uint32
             gossip_peer_conflict(g, welcome->node, from);
         return;
     }
-    struct peer *p = gossip_peer_find(g, welcome->node);
+    struct gossip_peer *p = gossip_peer_find(g, welcome->node);
     if (p == NULL)
         p = gossip_peer_add(g, welcome->node);
     if (p == NULL)
@@ -255,7 +255,7 @@ static void welcomed(struct gossip *g, const struct gossip_address *from, uint32
         g->stats.handshakes++;
     gossip_session_install(&p->session, welcome);
     p->dials = 0;
-    if (peer_live(p))
+    if (gossip_peer_live(p))
         p->dial_wait = 0;
     heard(g, p, from);
     gossip_link_greet(g, p);
@@ -264,11 +264,11 @@ static void welcomed(struct gossip *g, const struct gossip_address *from, uint32
 void gossip_link_welcome(struct gossip *g, const struct gossip_address *from, struct slice packet,
                          uint32_t index)
 {
-    const struct door *d = door_at(g, index);
+    const struct gossip_door *d = door_at(g, index);
     struct gossip_welcome welcome;
     int status = ERR_NOT_FOUND;
     if (d != NULL && d->owner >= GOSSIP_SLOTS) {
-        struct seed *seed = &g->seeds[d->owner - GOSSIP_SLOTS];
+        struct gossip_seed *seed = &g->seeds[d->owner - GOSSIP_SLOTS];
         status = gossip_dial_finish(&seed->dial, packet, g->now_us, &welcome);
         if (status == 0)
             seed->node = welcome.node;
@@ -282,11 +282,12 @@ void gossip_link_welcome(struct gossip *g, const struct gossip_address *from, st
     sodium_memzero(&welcome, sizeof welcome);
 }
 
-struct peer *gossip_link_open(struct gossip *g, const struct gossip_address *from,
-                              struct slice packet, uint32_t index, uint8_t *plain, size_t *len)
+struct gossip_peer *gossip_link_open(struct gossip *g, const struct gossip_address *from,
+                                     struct slice packet, uint32_t index, uint8_t *plain,
+                                     size_t *len)
 {
-    const struct door *d = door_at(g, index);
-    struct peer *p = d != NULL && d->owner < GOSSIP_SLOTS ? g->slots[d->owner] : NULL;
+    const struct gossip_door *d = door_at(g, index);
+    struct gossip_peer *p = d != NULL && d->owner < GOSSIP_SLOTS ? g->slots[d->owner] : NULL;
     bool had = p != NULL && p->session.sending != 0;
     int status =
         p != NULL ? gossip_session_open(&p->session, packet, g->now_us, plain, len) : ERR_NOT_FOUND;
@@ -315,7 +316,7 @@ struct peer *gossip_link_open(struct gossip *g, const struct gossip_address *fro
 /* --- where a peer is ---------------------------------------------------------------------------
  */
 
-static bool introduced(const struct peer *p)
+static bool introduced(const struct gossip_peer *p)
 {
     return p->word_epoch == p->incarnation >> 16;
 }
@@ -331,8 +332,8 @@ static unsigned address_scope(const struct gossip_address *a)
     return a->ip[0] == 0xfe && (a->ip[1] & 0xc0) == 0x80 ? 2 : 0;
 }
 
-struct gossip_address gossip_link_place(const struct gossip *g, const struct peer *to,
-                                        const struct peer *p)
+struct gossip_address gossip_link_place(const struct gossip *g, const struct gossip_peer *to,
+                                        const struct gossip_peer *p)
 {
     static const struct gossip_address none;
     if (p->self || (introduced(p) && p->advertised.port != 0))
@@ -343,23 +344,23 @@ struct gossip_address gossip_link_place(const struct gossip *g, const struct pee
     return seen && (scope == 0 || scope == address_scope(address_of(to))) ? p->source : none;
 }
 
-void gossip_link_hint(struct gossip *g, struct peer *p, const struct gossip_address *at)
+void gossip_link_hint(struct gossip *g, struct gossip_peer *p, const struct gossip_address *at)
 {
     if (at->port == 0 || gossip_address_equal(at, &p->hint))
         return;
     p->hint = *at;
-    if (!peer_live(p) || p->session.sending != 0 || p->greeting)
+    if (!gossip_peer_live(p) || p->session.sending != 0 || p->greeting)
         return;
     uint64_t due_us = g->now_us + prng_below(&g->prng, 1000 + 100 * (uint64_t)g->listed);
     if (p->dialled_us != 0 && due_us < p->dialled_us + DIAL_WAIT_FIRST_US)
         due_us = p->dialled_us + DIAL_WAIT_FIRST_US;
     if (due_us < p->dial_us)
         p->dial_us = due_us;
-    tick_by(g, p->dial_us);
+    gossip_tick_by(g, p->dial_us);
 }
 
 /* Where to dial it, the likeliest place first; how many. */
-static unsigned places_of(const struct peer *p, const struct gossip_address *out[PLACES])
+static unsigned places_of(const struct gossip_peer *p, const struct gossip_address *out[PLACES])
 {
     /* The hint is of the life that is known; what it said itself may be of an earlier one. */
     bool hint_first = !introduced(p);
@@ -381,13 +382,13 @@ static unsigned places_of(const struct peer *p, const struct gossip_address *out
 
 /* --- dialling -------------------------------------------------------------------------------- */
 
-void gossip_link_dial(struct gossip *g, struct peer *p)
+void gossip_link_dial(struct gossip *g, struct gossip_peer *p)
 {
     const struct gossip_address *at[PLACES];
     unsigned places = places_of(p, at);
     if (places > 0)
         say_hello(g, &p->dial, at[p->dials % places], p->slot);
-    if (p->dials >= places && peer_live(p))
+    if (p->dials >= places && gossip_peer_live(p))
         gossip_watch_where(g, p); /* it answers at none of them, or none is known */
     p->dials++;
     p->dialled_us = g->now_us;
@@ -400,12 +401,12 @@ void gossip_link_dial(struct gossip *g, struct peer *p)
     p->dial_us = g->now_us + p->dial_wait + prng_below(&g->prng, p->dial_wait / 4);
 }
 
-uint64_t gossip_link_tick(struct gossip *g, struct peer *p)
+uint64_t gossip_link_tick(struct gossip *g, struct gossip_peer *p)
 {
     uint64_t silent_us = p->heard_us + SILENT_SUSPECTS * g->config.suspect_us;
     switch (gossip_session_age(&p->session, g->now_us)) {
     case GOSSIP_SESSION_FRESH:
-        if (!peer_live(p))
+        if (!gossip_peer_live(p))
             return GOSSIP_NEVER;
         if (g->now_us < silent_us)
             return silent_us;
@@ -426,9 +427,9 @@ uint64_t gossip_link_seeds_tick(struct gossip *g)
 {
     uint64_t due = GOSSIP_NEVER;
     for (unsigned i = 0; i < g->seeds_count; i++) {
-        struct seed *seed = &g->seeds[i];
-        const struct peer *p = seed->node != 0 ? gossip_peer_find(g, seed->node) : NULL;
-        if (p != NULL && peer_open(p)) {
+        struct gossip_seed *seed = &g->seeds[i];
+        const struct gossip_peer *p = seed->node != 0 ? gossip_peer_find(g, seed->node) : NULL;
+        if (p != NULL && gossip_peer_open(p)) {
             seed->dial_wait = 0;
             if (seed->dial_us < g->now_us + SEED_LOOK_US)
                 seed->dial_us = g->now_us + SEED_LOOK_US;
@@ -452,7 +453,7 @@ void gossip_seeds(struct gossip *g, const struct gossip_address *at, unsigned co
 {
     if (now_us > g->now_us)
         g->now_us = now_us;
-    struct seed known[GOSSIP_SEEDS_MAX];
+    struct gossip_seed known[GOSSIP_SEEDS_MAX];
     unsigned known_count = g->seeds_count;
     memcpy(known, g->seeds, known_count * sizeof known[0]);
     g->seeds_count = 0;
@@ -464,8 +465,8 @@ void gossip_seeds(struct gossip *g, const struct gossip_address *at, unsigned co
             again = again || gossip_address_equal(&g->seeds[j].at, &at[i]);
         if (again)
             continue;
-        struct seed *seed = &g->seeds[g->seeds_count++];
-        *seed = (struct seed){.at = at[i], .dial_us = g->now_us};
+        struct gossip_seed *seed = &g->seeds[g->seeds_count++];
+        *seed = (struct gossip_seed){.at = at[i], .dial_us = g->now_us};
         for (unsigned j = 0; j < known_count; j++) {
             if (gossip_address_equal(&known[j].at, &at[i])) {
                 *seed = known[j];
@@ -478,7 +479,7 @@ void gossip_seeds(struct gossip *g, const struct gossip_address *at, unsigned co
     for (unsigned j = g->seeds_count; j < known_count; j++)
         gossip_dial_wipe(&g->seeds[j].dial);
     sodium_memzero(known, sizeof known);
-    tick_by(g, g->now_us);
+    gossip_tick_by(g, g->now_us);
 }
 
 void gossip_link_check(const struct gossip *g)

@@ -127,7 +127,7 @@ int gossip_messages_send(struct gossip_messages *m, uint64_t peer, uint64_t epoc
 
 /* --- receiving -------------------------------------------------------------------------------- */
 
-static bool delivered_has(const struct gossip_delivered *d, const struct frame_part *f)
+static bool delivered_has(const struct gossip_delivered *d, const struct gossip_frame_part *f)
 {
     if (f->epoch != d->epoch)
         return f->epoch < d->epoch;
@@ -170,15 +170,15 @@ static bool peer_has_room(const struct gossip_messages *m, uint64_t peer, uint64
 }
 
 static bool tell_done(const struct gossip_message_io *io, uint64_t peer,
-                      const struct frame_part *part)
+                      const struct gossip_frame_part *part)
 {
-    struct frame_resend done = {.epoch = part->epoch, .id = part->id, .done = true};
+    struct gossip_frame_resend done = {.epoch = part->epoch, .id = part->id, .done = true};
     return io->resend(io->context, peer, &done);
 }
 
 int gossip_messages_part(struct gossip_messages *m, const struct gossip_message_io *io,
                          uint64_t peer, struct gossip_delivered *delivered,
-                         const struct frame_part *part, uint64_t now_us, struct buf *out)
+                         const struct gossip_frame_part *part, uint64_t now_us, struct buf *out)
 {
     if (delivered_has(delivered, part)) {
         tell_done(io, peer, part); /* the last one of these was lost */
@@ -235,7 +235,7 @@ static void missing_parts(const struct gossip_message *in, struct gossip_ranges 
 
 static void ask(struct gossip_message *in, const struct gossip_message_io *io, uint64_t now_us)
 {
-    struct frame_resend f = {.epoch = in->epoch, .id = in->id};
+    struct gossip_frame_resend f = {.epoch = in->epoch, .id = in->id};
     missing_parts(in, &f.ranges);
     uint64_t wait = (2 * QUIET_US + 2 * io->rtt(io->context, in->peer)) << in->tries;
     if (!io->resend(io->context, in->peer, &f))
@@ -247,8 +247,8 @@ static void ask(struct gossip_message *in, const struct gossip_message_io *io, u
 
 /* --- sending --------------------------------------------------------------------------------- */
 
-void gossip_messages_resend(struct gossip_messages *m, uint64_t peer, const struct frame_resend *f,
-                            uint64_t now_us)
+void gossip_messages_resend(struct gossip_messages *m, uint64_t peer,
+                            const struct gossip_frame_resend *f, uint64_t now_us)
 {
     struct gossip_message **link = find(&m->first_out, peer, f->epoch, f->id);
     struct gossip_message *out = *link;
@@ -273,7 +273,7 @@ static bool send_part(struct gossip_message *out, const struct gossip_message_io
 {
     size_t start = (size_t)i * GOSSIP_PART_BYTES;
     size_t left = out->total - start;
-    struct frame_part f = {
+    struct gossip_frame_part f = {
         .epoch = out->epoch,
         .id = out->id,
         .total = out->total,

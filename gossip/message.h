@@ -46,8 +46,8 @@ struct gossip_messages {
 struct gossip_message_io {
     void *context;
     /* Sends one frame of parts (or RESEND) to the peer. False: not now (no budget); try later. */
-    bool (*part)(void *context, uint64_t peer, const struct frame_part *part, bool again);
-    bool (*resend)(void *context, uint64_t peer, const struct frame_resend *resend);
+    bool (*part)(void *context, uint64_t peer, const struct gossip_frame_part *part, bool again);
+    bool (*resend)(void *context, uint64_t peer, const struct gossip_frame_resend *resend);
     /* Round-trip time to the peer; 0: not known. */
     uint64_t (*rtt)(void *context, uint64_t peer);
     void (*failed)(void *context, uint64_t peer);
@@ -64,9 +64,9 @@ int gossip_messages_send(struct gossip_messages *m, uint64_t peer, uint64_t epoc
  * 0: it is not, or was before; ERR_FULL: no room. */
 int gossip_messages_part(struct gossip_messages *m, const struct gossip_message_io *io,
                          uint64_t peer, struct gossip_delivered *delivered,
-                         const struct frame_part *part, uint64_t now_us, struct buf *out);
-void gossip_messages_resend(struct gossip_messages *m, uint64_t peer, const struct frame_resend *f,
-                            uint64_t now_us);
+                         const struct gossip_frame_part *part, uint64_t now_us, struct buf *out);
+void gossip_messages_resend(struct gossip_messages *m, uint64_t peer,
+                            const struct gossip_frame_resend *f, uint64_t now_us);
 /* Sends what is due; the next time is m->due_us. */
 void gossip_messages_run(struct gossip_messages *m, const struct gossip_message_io *io,
                          uint64_t now_us);

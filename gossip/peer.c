@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "base/hash.h"
-#include "gossip/inner.h"
+#include "gossip/gossip_internal.h"
 
 enum {
     RISES_FREE_US = 300000000, /* a rise of the epoch is forgotten after so long */
@@ -40,19 +40,19 @@ static unsigned node_place(const struct gossip *g, uint64_t node)
     return i;
 }
 
-struct peer *gossip_peer_find(const struct gossip *g, uint64_t node)
+struct gossip_peer *gossip_peer_find(const struct gossip *g, uint64_t node)
 {
     uint16_t slot = g->nodes[node_place(g, node)];
     return slot == 0 ? NULL : g->slots[slot - 1];
 }
 
-struct peer *gossip_peer_add(struct gossip *g, uint64_t node)
+struct gossip_peer *gossip_peer_add(struct gossip *g, uint64_t node)
 {
     if (g->strangers >= GOSSIP_STRANGERS_MAX || g->listed + g->strangers >= GOSSIP_SLOTS) {
         g->stats.no_room++;
         return NULL;
     }
-    struct peer *p = calloc(1, sizeof *p);
+    struct gossip_peer *p = calloc(1, sizeof *p);
     if (p == NULL)
         return NULL;
     unsigned slot = 0;
@@ -67,7 +67,7 @@ struct peer *gossip_peer_add(struct gossip *g, uint64_t node)
         g->slots_used = slot + 1;
     g->nodes[node_place(g, node)] = (uint16_t)(slot + 1);
     g->strangers++;
-    tick_by(g, g->now_us);
+    gossip_tick_by(g, g->now_us);
     return p;
 }
 
@@ -86,20 +86,20 @@ static unsigned order_place(const struct gossip *g, const char *name)
     return low;
 }
 
-static void unlist(struct gossip *g, struct peer *p)
+static void unlist(struct gossip *g, struct gossip_peer *p)
 {
     unsigned at = order_place(g, p->name);
     CHECK(at < g->listed && g->order[at] == p);
-    if (peer_live(p) && !p->self)
+    if (gossip_peer_live(p) && !p->self)
         g->live--;
     g->listed--;
-    memmove(&g->order[at], &g->order[at + 1], (g->listed - at) * sizeof(struct peer *));
+    memmove(&g->order[at], &g->order[at + 1], (g->listed - at) * sizeof(struct gossip_peer *));
     p->listed = false;
     g->strangers++;
     gossip_peer_account(g, p);
 }
 
-void gossip_peer_remove(struct gossip *g, struct peer *p)
+void gossip_peer_remove(struct gossip *g, struct gossip_peer *p)
 {
     CHECK(!p->self);
     if (p->listed)
@@ -124,9 +124,9 @@ static bool make_room(struct gossip *g)
 {
     if (g->listed < GOSSIP_MEMBERS_MAX)
         return true;
-    struct peer *oldest = NULL;
+    struct gossip_peer *oldest = NULL;
     for (unsigned i = 0; i < g->listed; i++) {
-        struct peer *p = g->order[i];
+        struct gossip_peer *p = g->order[i];
         if (p->state >= GOSSIP_DEAD && !p->self && p->heard_us + EVICT_SILENT_US < g->now_us &&
             (oldest == NULL || p->since_us < oldest->since_us))
             oldest = p;
@@ -146,7 +146,7 @@ void gossip_peer_refused(struct gossip *g, const char *name, uint32_t limit)
     g->stats.routers_limit = limit;
 }
 
-static bool younger(const struct peer *p, uint64_t epoch, uint64_t node)
+static bool younger(const struct gossip_peer *p, uint64_t epoch, uint64_t node)
 {
     uint64_t own = p->incarnation >> 16;
     return own != epoch ? own > epoch : p->node > node;
@@ -158,10 +158,10 @@ static bool admit(struct gossip *g, const char *name, uint64_t node, uint64_t ep
 {
     if (g->live + 1 < g->config.routers_max)
         return true;
-    struct peer *youngest = NULL;
+    struct gossip_peer *youngest = NULL;
     for (unsigned i = 0; i < g->listed; i++) {
-        struct peer *p = g->order[i];
-        if (peer_live(p) && !p->self &&
+        struct gossip_peer *p = g->order[i];
+        if (gossip_peer_live(p) && !p->self &&
             (youngest == NULL || younger(p, youngest->incarnation >> 16, youngest->node)))
             youngest = p;
     }
@@ -175,11 +175,11 @@ static bool admit(struct gossip *g, const char *name, uint64_t node, uint64_t ep
     return true;
 }
 
-static void enlist(struct gossip *g, struct peer *p, const char *name)
+static void enlist(struct gossip *g, struct gossip_peer *p, const char *name)
 {
     memcpy(p->name, name, strlen(name) + 1);
     unsigned at = order_place(g, name);
-    memmove(&g->order[at + 1], &g->order[at], (g->listed - at) * sizeof(struct peer *));
+    memmove(&g->order[at + 1], &g->order[at], (g->listed - at) * sizeof(struct gossip_peer *));
     g->order[at] = p;
     g->listed++;
     g->strangers--;
@@ -197,9 +197,9 @@ static uint64_t mix3(uint64_t a, uint64_t b, uint64_t c)
     return hash_mix(hash_mix(hash_mix(a + 0x9e3779b97f4a7c15u) ^ b) + c);
 }
 
-void gossip_peer_account(struct gossip *g, struct peer *p)
+void gossip_peer_account(struct gossip *g, struct gossip_peer *p)
 {
-    bool live = peer_live(p);
+    bool live = gossip_peer_live(p);
     uint64_t digest = live ? mix3(p->node, p->incarnation, p->state) : 0;
     g->members_digest += digest - p->digest;
     p->digest = digest;
@@ -215,10 +215,10 @@ void gossip_peer_account(struct gossip *g, struct peer *p)
 
 /* --- the rule -------------------------------------------------------------------------------- */
 
-struct frame_member gossip_peer_entry(const struct gossip *g, const struct peer *to,
-                                      const struct peer *p)
+struct gossip_frame_member gossip_peer_entry(const struct gossip *g, const struct gossip_peer *to,
+                                             const struct gossip_peer *p)
 {
-    return (struct frame_member){
+    return (struct gossip_frame_member){
         .incarnation = p->incarnation,
         .state = p->state,
         .address = gossip_link_place(g, to, p),
@@ -227,7 +227,8 @@ struct frame_member gossip_peer_entry(const struct gossip *g, const struct peer 
     };
 }
 
-void gossip_peer_describe(const struct gossip *g, const struct peer *p, struct gossip_member *out)
+void gossip_peer_describe(const struct gossip *g, const struct gossip_peer *p,
+                          struct gossip_member *out)
 {
     memset(out, 0, sizeof *out);
     out->node = p->node;
@@ -253,21 +254,21 @@ void gossip_peer_describe(const struct gossip *g, const struct peer *p, struct g
     out->bytes_out = p->bytes_out;
 }
 
-void gossip_peer_announce(struct gossip *g, const struct peer *p)
+void gossip_peer_announce(struct gossip *g, const struct gossip_peer *p)
 {
     struct gossip_member m;
     gossip_peer_describe(g, p, &m);
     g->app.member(g->app.context, &m, g->now_us);
 }
 
-static void enter_state(struct gossip *g, struct peer *p, enum gossip_state state)
+static void enter_state(struct gossip *g, struct gossip_peer *p, enum gossip_state state)
 {
-    bool was_live = peer_live(p);
+    bool was_live = gossip_peer_live(p);
     p->state = state;
     p->since_us = g->now_us;
     p->accused_here = false;
     p->patience_us = prng_below(&g->prng, g->config.suspect_us / 4);
-    g->live += (unsigned)peer_live(p) - (unsigned)was_live;
+    g->live += (unsigned)gossip_peer_live(p) - (unsigned)was_live;
     if (state == GOSSIP_ALIVE) {
         p->proof_us = g->now_us;
         p->dial_wait = 0;
@@ -278,10 +279,10 @@ static void enter_state(struct gossip *g, struct peer *p, enum gossip_state stat
     }
     if (state == GOSSIP_DEAD)
         g->stats.died++;
-    tick_by(g, g->now_us);
+    gossip_tick_by(g, g->now_us);
 }
 
-void gossip_peer_state(struct gossip *g, struct peer *p, enum gossip_state state)
+void gossip_peer_state(struct gossip *g, struct gossip_peer *p, enum gossip_state state)
 {
     enter_state(g, p, state);
     gossip_peer_account(g, p);
@@ -292,8 +293,8 @@ void gossip_peer_state(struct gossip *g, struct peer *p, enum gossip_state state
 
 /* Where it is, in the life that is known. Its own word is the truth that may be handed on; what
  * others say is a place to try. */
-static void take_place(struct gossip *g, struct peer *p, const struct frame_member *said,
-                       bool own_word)
+static void take_place(struct gossip *g, struct gossip_peer *p,
+                       const struct gossip_frame_member *said, bool own_word)
 {
     if (own_word) {
         p->word_epoch = said->incarnation >> 16;
@@ -303,7 +304,7 @@ static void take_place(struct gossip *g, struct peer *p, const struct frame_memb
     }
 }
 
-void gossip_peer_part(struct gossip *g, struct peer *p)
+void gossip_peer_part(struct gossip *g, struct gossip_peer *p)
 {
     CHECK(p->listed && !p->self);
     unlist(g, p);
@@ -313,7 +314,8 @@ void gossip_peer_part(struct gossip *g, struct peer *p)
 }
 
 /* A greater incarnation: everything that it says of itself is new. */
-static void adopt(struct gossip *g, struct peer *p, const struct frame_member *said, bool own_word)
+static void adopt(struct gossip *g, struct gossip_peer *p, const struct gossip_frame_member *said,
+                  bool own_word)
 {
     uint64_t epoch = said->incarnation >> 16;
     uint64_t lost = 0;
@@ -334,8 +336,8 @@ static void adopt(struct gossip *g, struct peer *p, const struct frame_member *s
         gossip_push_lost(g, p, lost);
 }
 
-static int join_new(struct gossip *g, struct peer *p, uint64_t node, const char *name,
-                    const struct frame_member *said, bool own_word)
+static int join_new(struct gossip *g, struct gossip_peer *p, uint64_t node, const char *name,
+                    const struct gossip_frame_member *said, bool own_word)
 {
     /* The dead are not handed on: else nobody would ever forget them. */
     if (said->state >= GOSSIP_DEAD || g->now_us < g->full_us)
@@ -356,18 +358,18 @@ static int join_new(struct gossip *g, struct peer *p, uint64_t node, const char 
     return 1;
 }
 
-int gossip_peer_join(struct gossip *g, const struct frame_member *said, bool own_word)
+int gossip_peer_join(struct gossip *g, const struct gossip_frame_member *said, bool own_word)
 {
     char name[GOSSIP_NAME_MAX + 1];
     slice_to_cstr(said->name, name, sizeof name);
     uint64_t node = gossip_node_id(name);
-    struct peer *p = gossip_peer_find(g, node);
+    struct gossip_peer *p = gossip_peer_find(g, node);
     if (p == NULL || !p->listed)
         return join_new(g, p, node, name, said, own_word);
     if (p->self || strcmp(p->name, name) != 0)
         return 0;
     if (said->incarnation > p->incarnation) {
-        if (!peer_live(p) && said->state <= GOSSIP_SUSPECT &&
+        if (!gossip_peer_live(p) && said->state <= GOSSIP_SUSPECT &&
             !admit(g, name, node, said->incarnation >> 16))
             return ERR_LIMIT;
         adopt(g, p, said, own_word);
@@ -393,7 +395,7 @@ void gossip_peer_conflict(struct gossip *g, uint64_t node, const struct gossip_a
 
 bool gossip_self_rise(struct gossip *g, uint64_t above)
 {
-    struct peer *self = g->self;
+    struct gossip_peer *self = g->self;
     uint64_t incarnation = self->incarnation + 1;
     if (above >= incarnation)
         incarnation = above + 1;
@@ -436,14 +438,14 @@ void gossip_peers_check(const struct gossip *g)
     unsigned strangers = 0;
     unsigned live = 0;
     for (unsigned slot = 0; slot < GOSSIP_SLOTS; slot++) {
-        const struct peer *p = g->slots[slot];
+        const struct gossip_peer *p = g->slots[slot];
         CHECK(p == NULL || slot < g->slots_used);
         if (p == NULL)
             continue;
         CHECK(p->slot == slot && gossip_peer_find(g, p->node) == p);
         listed += p->listed;
         strangers += !p->listed;
-        live += peer_live(p) && !p->self;
+        live += gossip_peer_live(p) && !p->self;
         members += p->digest;
         vector += p->counted;
         gossip_stream_check(&p->stream);

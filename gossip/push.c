@@ -2,7 +2,7 @@
  * asked for and repaired. */
 #include "base/bug.h"
 #include "base/hash.h"
-#include "gossip/inner.h"
+#include "gossip/gossip_internal.h"
 
 enum {
     FLUSH_US = 10000,
@@ -36,7 +36,7 @@ static uint32_t group_of(uint64_t node, uint32_t groups)
 }
 
 /* Sends a packet with one delta; if a full keep-alive is due and fits, it goes along. */
-static void send_delta(struct gossip *g, struct peer *p, struct packet *packet)
+static void send_delta(struct gossip *g, struct gossip_peer *p, struct gossip_packet *packet)
 {
     uint8_t *mark = packet->w.at;
     if (g->now_us - p->full_us >= FULL_ALIVE_US)
@@ -45,24 +45,24 @@ static void send_delta(struct gossip *g, struct peer *p, struct packet *packet)
     packet->w.at = mark;
 }
 
-static void push_direct(struct gossip *g, const struct frame_delta *f)
+static void push_direct(struct gossip *g, const struct gossip_frame_delta *f)
 {
-    struct packet packet;
-    packet_begin(&packet);
+    struct gossip_packet packet;
+    gossip_packet_begin(&packet);
     gossip_frame_write_delta(&packet.w, f);
     for (unsigned i = 0; i < g->listed; i++)
-        if (peer_open(g->order[i]))
+        if (gossip_peer_open(g->order[i]))
             send_delta(g, g->order[i], &packet);
 }
 
-static bool relay_fit(const struct peer *p)
+static bool relay_fit(const struct gossip_peer *p)
 {
-    return peer_open(p) && p->state == GOSSIP_ALIVE;
+    return gossip_peer_open(p) && p->state == GOSSIP_ALIVE;
 }
 
 /* About sqrt(N) groups by node id, so that author and relay need not agree on who is there. The
  * relay of a group is one of its members, another one for each delta. */
-static void push_relayed(struct gossip *g, const struct frame_delta *f)
+static void push_relayed(struct gossip *g, const struct gossip_frame_delta *f)
 {
     enum { GROUPS = 64 };
     uint32_t groups = 1;
@@ -76,18 +76,18 @@ static void push_relayed(struct gossip *g, const struct frame_delta *f)
     for (uint32_t k = 0; k < groups; k++)
         skip[k] = members[k] > 0 ? (unsigned)(f->seq % members[k]) : 0;
     for (unsigned i = 0; i < g->listed; i++) {
-        struct peer *p = g->order[i];
+        struct gossip_peer *p = g->order[i];
         uint32_t k = group_of(p->node, groups);
         bool relay = relay_fit(p) && skip[k]-- == 0;
         /* Without a relay the group is served by the author. */
-        if (!relay && (members[k] > 0 || !peer_open(p)))
+        if (!relay && (members[k] > 0 || !gossip_peer_open(p)))
             continue;
-        struct frame_delta copy = *f;
+        struct gossip_frame_delta copy = *f;
         copy.forward = relay;
         copy.group = k;
         copy.groups = groups;
-        struct packet packet;
-        packet_begin(&packet);
+        struct gossip_packet packet;
+        gossip_packet_begin(&packet);
         gossip_frame_write_delta(&packet.w, &copy);
         send_delta(g, p, &packet);
     }
@@ -106,7 +106,7 @@ static bool produce_one(struct gossip *g)
         return false; /* out of memory; what was in it is left to anti-entropy */
     g->stats.deltas_produced++;
     gossip_peer_account(g, g->self);
-    struct frame_delta f = {.epoch = g->epoch, .seq = seq, .bytes = delta};
+    struct gossip_frame_delta f = {.epoch = g->epoch, .seq = seq, .bytes = delta};
     if (g->live > g->config.relay_above)
         push_relayed(g, &f);
     else
@@ -151,53 +151,55 @@ void gossip_push_tail(struct gossip *g)
 {
     bool again = g->tails++ == 0 && g->live >= TAIL_TWICE_FROM;
     g->tail_us = again ? g->now_us + gossip_push_cadence(g) : GOSSIP_NEVER;
-    struct frame_alive f = {.incarnation = g->self->incarnation, .seq = g->ring.next - 1};
-    struct packet packet;
-    packet_begin(&packet);
+    struct gossip_frame_alive f = {.incarnation = g->self->incarnation, .seq = g->ring.next - 1};
+    struct gossip_packet packet;
+    gossip_packet_begin(&packet);
     gossip_frame_write_alive(&packet.w, &f);
     for (unsigned i = 0; i < g->listed; i++)
-        if (peer_open(g->order[i]))
+        if (gossip_peer_open(g->order[i]))
             gossip_link_send(g, g->order[i], &packet);
 }
 
 /* --- receiving ------------------------------------------------------------------------------- */
 
-static void note_nack(struct gossip *g, const struct peer *author)
+static void note_nack(struct gossip *g, const struct gossip_peer *author)
 {
     if (author->stream.nack_us < g->nack_us && !g->joining)
         g->nack_us = author->stream.nack_us;
 }
 
-void gossip_push_lost(struct gossip *g, struct peer *author, uint64_t deltas)
+void gossip_push_lost(struct gossip *g, struct gossip_peer *author, uint64_t deltas)
 {
     g->stats.gaps_lost += deltas;
     g->app.lost(g->app.context, author->node, g->now_us);
 }
 
 /* This node is a relay: its group gets the delta from it, at once. */
-static void hand_on(struct gossip *g, const struct peer *author, const struct frame_delta *f)
+static void hand_on(struct gossip *g, const struct gossip_peer *author,
+                    const struct gossip_frame_delta *f)
 {
     if (BUG(RELAY_NOT_FORWARDED) && f->seq % 4 == 0)
         return;
-    struct frame_delta copy = *f;
+    struct gossip_frame_delta copy = *f;
     copy.forward = false;
     copy.relayed = true;
     copy.author = author->node;
-    struct packet packet;
-    packet_begin(&packet);
+    struct gossip_packet packet;
+    gossip_packet_begin(&packet);
     gossip_frame_write_delta(&packet.w, &copy);
     for (unsigned i = 0; i < g->listed; i++) {
-        struct peer *p = g->order[i];
-        if (peer_open(p) && p != author && group_of(p->node, f->groups) == f->group) {
+        struct gossip_peer *p = g->order[i];
+        if (gossip_peer_open(p) && p != author && group_of(p->node, f->groups) == f->group) {
             send_delta(g, p, &packet);
             g->stats.relayed++;
         }
     }
 }
 
-void gossip_push_delta(struct gossip *g, struct peer *from, const struct frame_delta *f)
+void gossip_push_delta(struct gossip *g, struct gossip_peer *from,
+                       const struct gossip_frame_delta *f)
 {
-    struct peer *author = f->relayed ? gossip_peer_find(g, f->author) : from;
+    struct gossip_peer *author = f->relayed ? gossip_peer_find(g, f->author) : from;
     if (author == NULL || !author->listed || author->self)
         return; /* it will be asked for once the author is known */
     if (f->epoch != author->stream.epoch && !BUG(EPOCH_IGNORED)) {
@@ -227,7 +229,7 @@ void gossip_push_delta(struct gossip *g, struct peer *from, const struct frame_d
         hand_on(g, author, f);
 }
 
-void gossip_push_known(struct gossip *g, struct peer *author, uint64_t seq)
+void gossip_push_known(struct gossip *g, struct gossip_peer *author, uint64_t seq)
 {
     gossip_stream_known(&author->stream, seq, g->now_us, g->config.gap_us);
     note_nack(g, author);
@@ -235,13 +237,13 @@ void gossip_push_known(struct gossip *g, struct peer *author, uint64_t seq)
 
 /* --- holes ----------------------------------------------------------------------------------- */
 
-static void ask(struct gossip *g, struct peer *author)
+static void ask(struct gossip *g, struct gossip_peer *author)
 {
     struct gossip_stream *s = &author->stream;
-    struct frame_nack f = {.epoch = s->epoch};
+    struct gossip_frame_nack f = {.epoch = s->epoch};
     gossip_stream_missing(s, REPAIR_DELTAS, &f.ranges);
-    struct packet packet;
-    packet_begin(&packet);
+    struct gossip_packet packet;
+    gossip_packet_begin(&packet);
     gossip_frame_write_nack(&packet.w, &f);
     if (s->tries == 0)
         g->stats.gaps += f.ranges.count;
@@ -260,25 +262,25 @@ void gossip_push_nacks(struct gossip *g)
     if (g->joining)
         return;
     for (unsigned i = 0; i < g->listed; i++) {
-        struct peer *p = g->order[i];
+        struct gossip_peer *p = g->order[i];
         if (p->stream.nack_us <= g->now_us) {
-            if (!peer_open(p) || BUG(NO_GAP_REPAIR))
+            if (!gossip_peer_open(p) || BUG(NO_GAP_REPAIR))
                 p->stream.nack_us = g->now_us + UNREACHED_US;
             else
                 ask(g, p);
         }
         /* The dead are not asked; if one comes back its keep-alive shows the hole anew. */
-        if (peer_live(p))
+        if (gossip_peer_live(p))
             note_nack(g, p);
     }
 }
 
 /* What the ring still has of a range is sent, several to a packet. False: enough for now. */
-static bool repair(struct gossip *g, struct peer *to, struct packet *packet,
+static bool repair(struct gossip *g, struct gossip_peer *to, struct gossip_packet *packet,
                    const struct gossip_range *range, unsigned *left)
 {
     for (uint64_t seq = range->first; seq <= range->last && seq < g->ring.next; seq++) {
-        struct frame_delta f = {.epoch = g->epoch, .seq = seq};
+        struct gossip_frame_delta f = {.epoch = g->epoch, .seq = seq};
         if (!gossip_ring_get(&g->ring, seq, &f.bytes)) {
             seq = g->ring.first - 1; /* told by GONE */
             continue;
@@ -288,20 +290,20 @@ static bool repair(struct gossip *g, struct peer *to, struct packet *packet,
         if (gossip_frame_write_delta(&packet->w, &f))
             continue;
         gossip_link_send(g, to, packet);
-        packet_begin(packet);
+        gossip_packet_begin(packet);
         gossip_frame_write_delta(&packet->w, &f);
     }
     return true;
 }
 
-void gossip_push_nack(struct gossip *g, struct peer *from, const struct frame_nack *f)
+void gossip_push_nack(struct gossip *g, struct gossip_peer *from, const struct gossip_frame_nack *f)
 {
     if (f->epoch != g->epoch || f->ranges.count == 0)
         return;
-    struct packet packet;
-    packet_begin(&packet);
+    struct gossip_packet packet;
+    gossip_packet_begin(&packet);
     if (f->ranges.at[0].first < g->ring.first) {
-        struct frame_gone gone = {.epoch = g->epoch, .oldest = g->ring.first};
+        struct gossip_frame_gone gone = {.epoch = g->epoch, .oldest = g->ring.first};
         gossip_frame_write_gone(&packet.w, &gone);
     }
     unsigned left = REPAIR_DELTAS;
@@ -312,7 +314,7 @@ void gossip_push_nack(struct gossip *g, struct peer *from, const struct frame_na
         gossip_link_send(g, from, &packet);
 }
 
-void gossip_push_gone(struct gossip *g, struct peer *from, const struct frame_gone *f)
+void gossip_push_gone(struct gossip *g, struct gossip_peer *from, const struct gossip_frame_gone *f)
 {
     if (f->epoch != from->stream.epoch)
         return;

@@ -3,7 +3,7 @@
  * differ for a while the whole list is sent. So a change costs N packets, not N squared. */
 #include "base/bug.h"
 #include "base/err.h"
-#include "gossip/inner.h"
+#include "gossip/gossip_internal.h"
 
 enum {
     TELL_EVERY_US = 100000,
@@ -14,25 +14,25 @@ enum {
     REFUSED_WAIT_US = 30000000 /* until seeds that have no room are called again */
 };
 
-static void send_entry(struct gossip *g, struct peer *to, const struct peer *about)
+static void send_entry(struct gossip *g, struct gossip_peer *to, const struct gossip_peer *about)
 {
-    struct packet packet;
-    packet_begin(&packet);
-    struct frame_member entry = gossip_peer_entry(g, to, about);
+    struct gossip_packet packet;
+    gossip_packet_begin(&packet);
+    struct gossip_frame_member entry = gossip_peer_entry(g, to, about);
     gossip_frame_write_member(&packet.w, &entry);
     gossip_link_send(g, to, &packet);
 }
 
-void gossip_rumour_push(struct gossip *g, const struct peer *p)
+void gossip_rumour_push(struct gossip *g, const struct gossip_peer *p)
 {
     for (unsigned i = 0; i < g->listed; i++) {
-        struct peer *to = g->order[i];
-        if (peer_open(to) || (to == p && !to->self && to->session.sending != 0))
+        struct gossip_peer *to = g->order[i];
+        if (gossip_peer_open(to) || (to == p && !to->self && to->session.sending != 0))
             send_entry(g, to, p);
     }
 }
 
-static bool tell_now(struct gossip *g, struct peer *to)
+static bool tell_now(struct gossip *g, struct gossip_peer *to)
 {
     if (to->told_us != 0 && g->now_us - to->told_us < TELL_EVERY_US)
         return false;
@@ -40,47 +40,47 @@ static bool tell_now(struct gossip *g, struct peer *to)
     return true;
 }
 
-void gossip_rumour_tell(struct gossip *g, struct peer *to, const struct peer *p)
+void gossip_rumour_tell(struct gossip *g, struct gossip_peer *to, const struct gossip_peer *p)
 {
     if (to != p || tell_now(g, to))
         send_entry(g, to, p);
 }
 
-void gossip_rumour_ask(struct gossip *g, struct peer *p)
+void gossip_rumour_ask(struct gossip *g, struct gossip_peer *p)
 {
     if (!tell_now(g, p))
         return;
-    struct packet packet;
-    packet_begin(&packet);
+    struct gossip_packet packet;
+    gossip_packet_begin(&packet);
     gossip_frame_write_ping(&packet.w, false,
-                            &(struct frame_ping){.who = true, .nonce = (uint32_t)g->now_us});
+                            &(struct gossip_frame_ping){.who = true, .nonce = (uint32_t)g->now_us});
     gossip_link_send(g, p, &packet);
 }
 
-static void list_add(struct gossip *g, struct peer *to, const struct peer *about,
-                     struct packet *packet)
+static void list_add(struct gossip *g, struct gossip_peer *to, const struct gossip_peer *about,
+                     struct gossip_packet *packet)
 {
-    struct frame_member entry = gossip_peer_entry(g, to, about);
+    struct gossip_frame_member entry = gossip_peer_entry(g, to, about);
     if (gossip_frame_write_member(&packet->w, &entry))
         return;
     gossip_link_send(g, to, packet);
-    packet_begin(packet);
+    gossip_packet_begin(packet);
     gossip_frame_write_member(&packet->w, &entry);
 }
 
-void gossip_rumour_refuse(struct gossip *g, struct peer *to)
+void gossip_rumour_refuse(struct gossip *g, struct gossip_peer *to)
 {
     if (!tell_now(g, to))
         return;
-    struct packet packet;
-    packet_begin(&packet);
-    gossip_frame_write_full(&packet.w, &(struct frame_full){.limit = g->config.routers_max});
+    struct gossip_packet packet;
+    gossip_packet_begin(&packet);
+    gossip_frame_write_full(&packet.w, &(struct gossip_frame_full){.limit = g->config.routers_max});
     gossip_link_send(g, to, &packet);
 }
 
 /* It goes on alone, and asks its seeds to be let in again later. Refused routers must not stay in
  * touch: each would introduce the others again to the cluster that refused them. */
-void gossip_rumour_refused(struct gossip *g, const struct frame_full *f)
+void gossip_rumour_refused(struct gossip *g, const struct gossip_frame_full *f)
 {
     gossip_peer_refused(g, g->self->name, f->limit);
     if (g->now_us < g->full_us)
@@ -92,7 +92,7 @@ void gossip_rumour_refused(struct gossip *g, const struct frame_full *f)
 }
 
 /* Everything that is known, in as many packets as it takes, if the budget allows. */
-static void send_list(struct gossip *g, struct peer *to)
+static void send_list(struct gossip *g, struct gossip_peer *to)
 {
     if (g->lists_us < g->now_us)
         g->lists_us = g->now_us;
@@ -101,8 +101,8 @@ static void send_list(struct gossip *g, struct peer *to)
         return;
     g->lists_us += LIST_COST_US;
     to->list_us = g->now_us + LIST_EVERY_US;
-    struct packet packet;
-    packet_begin(&packet);
+    struct gossip_packet packet;
+    gossip_packet_begin(&packet);
     /* This node first: if the list overtakes the greeting, who does not know the sender yet would
      * pass over all in front of it. */
     list_add(g, to, g->self, &packet);
@@ -112,7 +112,7 @@ static void send_list(struct gossip *g, struct peer *to)
     gossip_link_send(g, to, &packet);
 }
 
-void gossip_rumour_compare(struct gossip *g, struct peer *from, uint64_t members)
+void gossip_rumour_compare(struct gossip *g, struct gossip_peer *from, uint64_t members)
 {
     from->members = members;
     if (members == g->members_digest) {
@@ -125,9 +125,9 @@ void gossip_rumour_compare(struct gossip *g, struct peer *from, uint64_t members
 }
 
 /* Something is said of this node itself. */
-static void said_of_self(struct gossip *g, const struct frame_member *said)
+static void said_of_self(struct gossip *g, const struct gossip_frame_member *said)
 {
-    const struct peer *self = g->self;
+    const struct gossip_peer *self = g->self;
     bool accused = said->state != GOSSIP_ALIVE;
     if (g->leaving || said->incarnation < self->incarnation ||
         (said->incarnation == self->incarnation && !accused))
@@ -146,15 +146,15 @@ static void said_of_self(struct gossip *g, const struct frame_member *said)
     gossip_rumour_push(g, self);
 }
 
-static void said_of_other(struct gossip *g, struct peer *from, uint64_t node,
-                          const struct frame_member *said)
+static void said_of_other(struct gossip *g, struct gossip_peer *from, uint64_t node,
+                          const struct gossip_frame_member *said)
 {
     bool own_word = from->node == node;
     bool new_here = own_word && !from->listed;
     int news = gossip_peer_join(g, said, own_word);
     if (own_word && news == ERR_LIMIT)
         gossip_rumour_refuse(g, from);
-    struct peer *p = gossip_peer_find(g, node);
+    struct gossip_peer *p = gossip_peer_find(g, node);
     if (p == NULL || !p->listed)
         return;
     if (new_here)
@@ -168,10 +168,10 @@ static void said_of_other(struct gossip *g, struct peer *from, uint64_t node,
         gossip_rumour_tell(g, p, p);
 }
 
-void gossip_rumour_members(struct gossip *g, struct peer *from, struct slice body)
+void gossip_rumour_members(struct gossip *g, struct gossip_peer *from, struct slice body)
 {
     struct wire_reader r = wire_reader_of(body.at, body.len);
-    struct frame_member said;
+    struct gossip_frame_member said;
     while (gossip_frame_member(&r, &said) == 1) {
         char name[GOSSIP_NAME_MAX + 1];
         slice_to_cstr(said.name, name, sizeof name);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "gossip/inner.h"
+#include "gossip/gossip_internal.h"
 
 enum {
     TELL_EVERY_US = 1000000,   /* to one peer */
@@ -12,20 +12,20 @@ enum {
     VERSION = 1,
 };
 
-static struct frame_entry entry_of(const struct gossip *g, const struct peer *p)
+static struct gossip_frame_entry entry_of(const struct gossip *g, const struct gossip_peer *p)
 {
-    return (struct frame_entry){
+    return (struct gossip_frame_entry){
         .node = p->node,
         .epoch = p->self ? g->epoch : p->stream.epoch,
         .seq = p->self ? g->ring.next - 1 : p->stream.applied,
     };
 }
 
-static bool make_told(struct gossip *g, struct peer *p)
+static bool make_told(struct gossip *g, struct gossip_peer *p)
 {
     if (p->told_len >= g->slots_used)
         return true;
-    struct told *told = realloc(p->told, g->slots_used * sizeof *told);
+    struct gossip_position *told = realloc(p->told, g->slots_used * sizeof *told);
     if (told == NULL)
         return false;
     memset(told + p->told_len, 0, (g->slots_used - p->told_len) * sizeof *told);
@@ -34,47 +34,47 @@ static bool make_told(struct gossip *g, struct peer *p)
     return true;
 }
 
-void gossip_vector_compare(struct gossip *g, struct peer *from, uint64_t digest)
+void gossip_vector_compare(struct gossip *g, struct gossip_peer *from, uint64_t digest)
 {
     from->vector = digest;
     if (digest != g->vector_digest || from->copied == g->vector_version || !make_told(g, from))
         return;
     for (unsigned i = 0; i < g->listed; i++) {
-        struct frame_entry e = entry_of(g, g->order[i]);
-        from->told[g->order[i]->slot] = (struct told){.epoch = e.epoch, .seq = e.seq};
+        struct gossip_frame_entry e = entry_of(g, g->order[i]);
+        from->told[g->order[i]->slot] = (struct gossip_position){.epoch = e.epoch, .seq = e.seq};
     }
     from->copied = g->vector_version;
 }
 
-void gossip_vector_take(struct gossip *g, struct peer *from, struct slice body)
+void gossip_vector_take(struct gossip *g, struct gossip_peer *from, struct slice body)
 {
     if (!make_told(g, from))
         return;
     struct wire_reader r = wire_reader_of(body.at, body.len);
-    struct frame_entry e;
+    struct gossip_frame_entry e;
     while (gossip_frame_entry(&r, &e) == 1) {
-        const struct peer *author = gossip_peer_find(g, e.node);
+        const struct gossip_peer *author = gossip_peer_find(g, e.node);
         if (author == NULL || author->slot >= from->told_len)
             continue;
-        struct told *told = &from->told[author->slot];
+        struct gossip_position *told = &from->told[author->slot];
         /* Packets overtake one another; a vector only rises. */
         if (e.epoch > told->epoch || (e.epoch == told->epoch && e.seq > told->seq))
-            *told = (struct told){.epoch = e.epoch, .seq = e.seq};
+            *told = (struct gossip_position){.epoch = e.epoch, .seq = e.seq};
     }
 }
 
 /* How many packets it took. */
-static unsigned tell(struct gossip *g, struct peer *to)
+static unsigned tell(struct gossip *g, struct gossip_peer *to)
 {
-    struct frame_entry entries[GOSSIP_MEMBERS_MAX];
+    struct gossip_frame_entry entries[GOSSIP_MEMBERS_MAX];
     unsigned count = 0;
     for (unsigned i = 0; i < g->listed; i++)
-        if (peer_live(g->order[i]))
+        if (gossip_peer_live(g->order[i]))
             entries[count++] = entry_of(g, g->order[i]);
     unsigned packets = 0;
     for (unsigned told = 0; told < count; packets++) {
-        struct packet packet;
-        packet_begin(&packet);
+        struct gossip_packet packet;
+        gossip_packet_begin(&packet);
         told += gossip_frame_write_vector(&packet.w, entries + told, count - told);
         gossip_link_send(g, to, &packet);
     }
@@ -88,8 +88,8 @@ uint64_t gossip_vector_tick(struct gossip *g)
         g->vectors_us = g->now_us;
     unsigned start = g->vector_next;
     for (unsigned i = 0; i < g->listed; i++) {
-        struct peer *p = g->order[(start + i) % g->listed];
-        if (!peer_open(p) || p->vector == g->vector_digest ||
+        struct gossip_peer *p = g->order[(start + i) % g->listed];
+        if (!gossip_peer_open(p) || p->vector == g->vector_digest ||
             g->now_us - p->vector_us < TELL_EVERY_US)
             continue;
         if (g->vectors_us > g->now_us + PACKETS_BURST_US)
@@ -100,11 +100,11 @@ uint64_t gossip_vector_tick(struct gossip *g)
     return GOSSIP_NEVER; /* keep-alives make ticks often enough */
 }
 
-void gossip_vector_forget(struct gossip *g, const struct peer *author)
+void gossip_vector_forget(struct gossip *g, const struct gossip_peer *author)
 {
     for (unsigned slot = 0; slot < g->slots_used; slot++)
         if (g->slots[slot] != NULL && author->slot < g->slots[slot]->told_len)
-            g->slots[slot]->told[author->slot] = (struct told){0};
+            g->slots[slot]->told[author->slot] = (struct gossip_position){0};
 }
 
 /* --- snapshots ------------------------------------------------------------------------------- */
@@ -119,7 +119,7 @@ int gossip_vector_write(const struct gossip *g, struct buf *out)
     wire_write_u8(&w, VERSION);
     wire_write_varint(&w, g->listed);
     for (unsigned i = 0; i < g->listed; i++) {
-        struct frame_entry e = entry_of(g, g->order[i]);
+        struct gossip_frame_entry e = entry_of(g, g->order[i]);
         wire_write_u64(&w, e.node);
         wire_write_u48(&w, e.epoch);
         wire_write_varint(&w, e.seq);
@@ -128,7 +128,7 @@ int gossip_vector_write(const struct gossip *g, struct buf *out)
     return 0;
 }
 
-static void adopt(struct gossip *g, struct peer *author, const struct frame_entry *e)
+static void adopt(struct gossip *g, struct gossip_peer *author, const struct gossip_frame_entry *e)
 {
     if (author->self || e->epoch != author->stream.epoch)
         return;
@@ -136,7 +136,7 @@ static void adopt(struct gossip *g, struct peer *author, const struct frame_entr
     gossip_peer_account(g, author);
 }
 
-void gossip_vector_adopt_one(struct gossip *g, struct peer *author)
+void gossip_vector_adopt_one(struct gossip *g, struct gossip_peer *author)
 {
     for (unsigned i = 0; i < g->adopted_count; i++)
         if (g->adopted[i].node == author->node)
@@ -153,7 +153,7 @@ int gossip_vector_adopt(struct gossip *g, struct slice vector, uint64_t now_us)
     unsigned count = (unsigned)wire_read_varint_max(&r, GOSSIP_MEMBERS_MAX);
     if (r.bad)
         return ERR_SYNTAX;
-    struct frame_entry *entries = calloc(count + 1, sizeof *entries);
+    struct gossip_frame_entry *entries = calloc(count + 1, sizeof *entries);
     if (entries == NULL)
         return ERR_NOMEM;
     unsigned read = 0;
@@ -168,7 +168,7 @@ int gossip_vector_adopt(struct gossip *g, struct slice vector, uint64_t now_us)
     g->adopted = entries;
     g->adopted_count = count;
     for (unsigned i = 0; i < count; i++) {
-        struct peer *author = gossip_peer_find(g, entries[i].node);
+        struct gossip_peer *author = gossip_peer_find(g, entries[i].node);
         if (author != NULL && author->listed)
             adopt(g, author, &entries[i]);
     }
@@ -178,14 +178,14 @@ int gossip_vector_adopt(struct gossip *g, struct slice vector, uint64_t now_us)
 int gossip_vector_of(const struct gossip *g, uint64_t member, uint64_t author, uint64_t *epoch,
                      uint64_t *seq)
 {
-    const struct peer *m = gossip_peer_find(g, member);
-    const struct peer *a = gossip_peer_find(g, author);
+    const struct gossip_peer *m = gossip_peer_find(g, member);
+    const struct gossip_peer *a = gossip_peer_find(g, author);
     if (m == NULL || a == NULL || !m->listed || !a->listed)
         return ERR_NOT_FOUND;
-    struct told told = {0};
+    struct gossip_position told = {0};
     if (m->self) {
-        struct frame_entry e = entry_of(g, a);
-        told = (struct told){.epoch = e.epoch, .seq = e.seq};
+        struct gossip_frame_entry e = entry_of(g, a);
+        told = (struct gossip_position){.epoch = e.epoch, .seq = e.seq};
     } else if (a->slot < m->told_len) {
         told = m->told[a->slot];
     }

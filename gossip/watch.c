@@ -2,7 +2,7 @@
  *
  * Every authenticated packet is a sign of life. The random patience of each observer makes one of
  * them accuse first; the others hear of it and need not tell everybody too. */
-#include "gossip/inner.h"
+#include "gossip/gossip_internal.h"
 
 enum {
     FULL_ALIVE_US = 1000000,
@@ -19,9 +19,9 @@ enum {
 
 /* --- keep-alive ------------------------------------------------------------------------------ */
 
-bool gossip_watch_write_alive(struct gossip *g, struct peer *p, struct packet *packet)
+bool gossip_watch_write_alive(struct gossip *g, struct gossip_peer *p, struct gossip_packet *packet)
 {
-    struct frame_alive f = {
+    struct gossip_frame_alive f = {
         .full = true,
         .incarnation = g->self->incarnation,
         .seq = g->ring.next - 1,
@@ -39,15 +39,16 @@ bool gossip_watch_write_alive(struct gossip *g, struct peer *p, struct packet *p
     return true;
 }
 
-static void send_alive(struct gossip *g, struct peer *p)
+static void send_alive(struct gossip *g, struct gossip_peer *p)
 {
-    struct packet packet;
-    packet_begin(&packet);
+    struct gossip_packet packet;
+    gossip_packet_begin(&packet);
     gossip_watch_write_alive(g, p, &packet);
     gossip_link_send(g, p, &packet);
 }
 
-static void take_round_trip(struct gossip *g, struct peer *p, const struct frame_alive *f)
+static void take_round_trip(struct gossip *g, struct gossip_peer *p,
+                            const struct gossip_frame_alive *f)
 {
     p->echo = f->sent;
     p->echo_us = g->now_us;
@@ -65,7 +66,8 @@ static void take_round_trip(struct gossip *g, struct peer *p, const struct frame
         p->rtt_us = 1;
 }
 
-void gossip_watch_alive(struct gossip *g, struct peer *from, const struct frame_alive *f)
+void gossip_watch_alive(struct gossip *g, struct gossip_peer *from,
+                        const struct gossip_frame_alive *f)
 {
     if (f->incarnation > from->incarnation) {
         gossip_rumour_ask(g, from);
@@ -94,23 +96,25 @@ void gossip_watch_alive(struct gossip *g, struct peer *from, const struct frame_
 
 /* --- probes ---------------------------------------------------------------------------------- */
 
-static void send_ping(struct gossip *g, struct peer *to, bool ack, const struct frame_ping *f)
+static void send_ping(struct gossip *g, struct gossip_peer *to, bool ack,
+                      const struct gossip_frame_ping *f)
 {
-    struct packet packet;
-    packet_begin(&packet);
+    struct gossip_packet packet;
+    gossip_packet_begin(&packet);
     gossip_frame_write_ping(&packet.w, ack, f);
     gossip_link_send(g, to, &packet);
 }
 
 /* A question about `p`, to some who may know more of it: healthy ones first, at random. */
-static void ask_helpers(struct gossip *g, const struct peer *p, const struct frame_ping *f)
+static void ask_helpers(struct gossip *g, const struct gossip_peer *p,
+                        const struct gossip_frame_ping *f)
 {
     unsigned start = (unsigned)prng_below(&g->prng, g->listed);
     unsigned helpers = 0;
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < g->listed && helpers < GOSSIP_HELPERS; i++) {
-            struct peer *q = g->order[(start + i) % g->listed];
-            if (q == p || !peer_open(q) || q->state != GOSSIP_ALIVE ||
+            struct gossip_peer *q = g->order[(start + i) % g->listed];
+            if (q == p || !gossip_peer_open(q) || q->state != GOSSIP_ALIVE ||
                 (q->health == 0) != (round == 0))
                 continue;
             send_ping(g, q, false, f);
@@ -120,47 +124,50 @@ static void ask_helpers(struct gossip *g, const struct peer *p, const struct fra
 }
 
 /* Directly, and through helpers. */
-static void probe(struct gossip *g, struct peer *p)
+static void probe(struct gossip *g, struct gossip_peer *p)
 {
     p->nonce = (uint32_t)prng_next(&g->prng);
     p->probe_us = g->now_us + g->config.suspect_us / 4;
-    if (peer_open(p))
-        send_ping(g, p, false, &(struct frame_ping){.nonce = p->nonce});
-    ask_helpers(g, p, &(struct frame_ping){.nonce = p->nonce, .target = p->node});
+    if (gossip_peer_open(p))
+        send_ping(g, p, false, &(struct gossip_frame_ping){.nonce = p->nonce});
+    ask_helpers(g, p, &(struct gossip_frame_ping){.nonce = p->nonce, .target = p->node});
 }
 
-void gossip_watch_where(struct gossip *g, const struct peer *p)
+void gossip_watch_where(struct gossip *g, const struct gossip_peer *p)
 {
-    ask_helpers(g, p, &(struct frame_ping){.who = true, .target = p->node});
+    ask_helpers(g, p, &(struct gossip_frame_ping){.who = true, .target = p->node});
 }
 
-void gossip_watch_ping(struct gossip *g, struct peer *from, const struct frame_ping *f)
+void gossip_watch_ping(struct gossip *g, struct gossip_peer *from,
+                       const struct gossip_frame_ping *f)
 {
     if (f->target == 0) {
         if (f->who)
             gossip_link_greet(g, from);
-        send_ping(g, from, true, &(struct frame_ping){.nonce = f->nonce, .origin = f->origin});
+        send_ping(g, from, true,
+                  &(struct gossip_frame_ping){.nonce = f->nonce, .origin = f->origin});
         return;
     }
-    struct peer *target = gossip_peer_find(g, f->target);
-    if (!from->listed || target == NULL || target == from || !peer_open(target))
+    struct gossip_peer *target = gossip_peer_find(g, f->target);
+    if (!from->listed || target == NULL || target == from || !gossip_peer_open(target))
         return;
     /* The question carries on whose behalf it is, and so does its answer: nothing is kept here. */
     if (f->who && gossip_link_place(g, from, target).port != 0)
         gossip_rumour_tell(g, from, target);
     else if (!f->who)
-        send_ping(g, target, false, &(struct frame_ping){.nonce = f->nonce, .origin = from->node});
+        send_ping(g, target, false,
+                  &(struct gossip_frame_ping){.nonce = f->nonce, .origin = from->node});
 }
 
-void gossip_watch_ack(struct gossip *g, struct peer *from, const struct frame_ping *f)
+void gossip_watch_ack(struct gossip *g, struct gossip_peer *from, const struct gossip_frame_ping *f)
 {
     if (f->origin != 0) {
-        struct peer *origin = gossip_peer_find(g, f->origin);
-        if (origin != NULL && peer_open(origin))
+        struct gossip_peer *origin = gossip_peer_find(g, f->origin);
+        if (origin != NULL && gossip_peer_open(origin))
             send_ping(g, origin, true,
-                      &(struct frame_ping){.nonce = f->nonce, .target = from->node});
+                      &(struct gossip_frame_ping){.nonce = f->nonce, .target = from->node});
     } else if (f->target != 0) {
-        struct peer *target = gossip_peer_find(g, f->target);
+        struct gossip_peer *target = gossip_peer_find(g, f->target);
         if (target != NULL && target->nonce == f->nonce && f->nonce != 0)
             target->proof_us = g->now_us;
     }
@@ -168,7 +175,7 @@ void gossip_watch_ack(struct gossip *g, struct peer *from, const struct frame_pi
 
 /* --- the clock of one peer ------------------------------------------------------------------- */
 
-static void accuse(struct gossip *g, struct peer *p, enum gossip_state state)
+static void accuse(struct gossip *g, struct gossip_peer *p, enum gossip_state state)
 {
     g->stats.suspected += state == GOSSIP_SUSPECT;
     gossip_peer_state(g, p, state);
@@ -184,7 +191,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 }
 
 /* Suspicion and death; when to look again. */
-static uint64_t judge(struct gossip *g, struct peer *p)
+static uint64_t judge(struct gossip *g, struct gossip_peer *p)
 {
     uint64_t suspect_us = g->config.suspect_us;
     uint64_t silent_us = p->proof_us + suspect_us + p->patience_us;
@@ -216,7 +223,7 @@ static uint64_t judge(struct gossip *g, struct peer *p)
 }
 
 /* A dead or departed member is called now and then: a partition that heals is found that way. */
-static uint64_t call_lost(struct gossip *g, struct peer *p)
+static uint64_t call_lost(struct gossip *g, struct gossip_peer *p)
 {
     if (g->now_us - p->since_us >= g->config.forget_us) {
         gossip_peer_remove(g, p);
@@ -232,7 +239,7 @@ static uint64_t call_lost(struct gossip *g, struct peer *p)
     return earlier(p->dial_us, p->since_us + g->config.forget_us);
 }
 
-uint64_t gossip_watch_tick(struct gossip *g, struct peer *p)
+uint64_t gossip_watch_tick(struct gossip *g, struct gossip_peer *p)
 {
     if (!p->listed) {
         if (g->now_us - p->since_us < STRANGER_US)
@@ -243,7 +250,7 @@ uint64_t gossip_watch_tick(struct gossip *g, struct peer *p)
     if (p->state >= GOSSIP_DEAD)
         return call_lost(g, p);
     uint64_t due = judge(g, p);
-    if (!peer_open(p))
+    if (!gossip_peer_open(p))
         return due;
     uint64_t alive_us = earlier(p->sent_us + g->config.alive_us, p->full_us + FULL_ALIVE_US);
     if (g->now_us + SLACK_US >= alive_us) {
@@ -275,7 +282,7 @@ void gossip_watch_health(struct gossip *g)
     }
 }
 
-void gossip_watch_malformed(struct gossip *g, struct peer *p)
+void gossip_watch_malformed(struct gossip *g, struct gossip_peer *p)
 {
     g->stats.refused_malformed++;
     uint64_t fall = (g->now_us - p->malformed_us) / MALFORMED_FALL_US;

@@ -8,17 +8,17 @@
 #include "base/check.h"
 #include "base/prng.h"
 #include "gossip/frame.h"
-#include "gossip/inner.h"
+#include "gossip/gossip_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* --- the codec ------------------------------------------------------------------------------- */
 
-static bool write_again(struct wire_writer *w, const struct frame *f)
+static bool write_again(struct wire_writer *w, const struct gossip_frame_any *f)
 {
     struct wire_reader body = wire_reader_of(f->body.at, f->body.len);
-    struct frame_member member;
-    struct frame_entry entry;
+    struct gossip_frame_member member;
+    struct gossip_frame_entry entry;
     switch (f->type) {
     case GOSSIP_FRAME_DELTA:
         return gossip_frame_write_delta(w, &f->delta);
@@ -54,7 +54,7 @@ static bool write_again(struct wire_writer *w, const struct frame *f)
 static void codec(struct slice packet)
 {
     struct wire_reader r = wire_reader_of(packet.at, packet.len);
-    struct frame f;
+    struct gossip_frame_any f;
     int status;
     while ((status = gossip_frame_read(&r, &f)) == 1) {
         uint8_t once[GOSSIP_PACKET_MAX + 64];
@@ -63,7 +63,7 @@ static void codec(struct slice packet)
         if (!write_again(&w, &f))
             continue;
         struct wire_reader again = wire_reader_of(once, wire_written(&w));
-        struct frame g;
+        struct gossip_frame_any g;
         CHECK(gossip_frame_read(&again, &g) == 1 && g.type == f.type);
         struct wire_writer v = wire_writer_of(twice, sizeof twice);
         CHECK(write_again(&v, &g));
@@ -227,7 +227,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             pass(world.now_us + 40000);
         gossip_wake(world.node[0], world.now_us);
         /* Sealed by the peer, whose own code would never say that. */
-        struct peer *to = gossip_peer_find(world.node[1], gossip_self(world.node[0]));
+        struct gossip_peer *to = gossip_peer_find(world.node[1], gossip_self(world.node[0]));
         uint8_t sealed[GOSSIP_DATAGRAM_MAX];
         if (to == NULL || gossip_session_seal(&to->session, plain, world.now_us, sealed) < 0)
             break;

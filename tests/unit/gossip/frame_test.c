@@ -10,7 +10,7 @@ static struct wire_writer writer(void)
     return wire_writer_of(bytes, sizeof bytes);
 }
 
-static int read_one(size_t len, struct frame *f)
+static int read_one(size_t len, struct gossip_frame_any *f)
 {
     struct wire_reader r = wire_reader_of(bytes, len);
     return gossip_frame_read(&r, f);
@@ -21,14 +21,14 @@ static void test_a_delta_round_trips_and_the_largest_fits(void **state)
     (void)state;
     static char text[GOSSIP_DELTA_MAX];
     memset(text, 'd', sizeof text);
-    struct frame_delta f = {.epoch = GOSSIP_EPOCH_LIMIT - 1,
-                            .seq = GOSSIP_SEQ_LIMIT - 1,
-                            .relayed = true,
-                            .author = UINT64_MAX,
-                            .bytes = slice_of(text, sizeof text)};
+    struct gossip_frame_delta f = {.epoch = GOSSIP_EPOCH_LIMIT - 1,
+                                   .seq = GOSSIP_SEQ_LIMIT - 1,
+                                   .relayed = true,
+                                   .author = UINT64_MAX,
+                                   .bytes = slice_of(text, sizeof text)};
     struct wire_writer w = writer();
     assert_true(gossip_frame_write_delta(&w, &f));
-    struct frame out;
+    struct gossip_frame_any out;
     assert_int_equal(read_one(wire_written(&w), &out), 1);
     assert_int_equal(out.type, GOSSIP_FRAME_DELTA);
     assert_true(out.delta.relayed && !out.delta.forward);
@@ -49,24 +49,24 @@ static void test_a_delta_round_trips_and_the_largest_fits(void **state)
 static void test_alive_round_trips_short_and_full(void **state)
 {
     (void)state;
-    struct frame_alive f = {.full = true,
-                            .incarnation = UINT64_C(1700000000000) << 16 | 3,
-                            .seq = 77,
-                            .vector = 5,
-                            .members = 6,
-                            .health = 7,
-                            .sent = 8,
-                            .echo = 9,
-                            .held = 10};
+    struct gossip_frame_alive f = {.full = true,
+                                   .incarnation = UINT64_C(1700000000000) << 16 | 3,
+                                   .seq = 77,
+                                   .vector = 5,
+                                   .members = 6,
+                                   .health = 7,
+                                   .sent = 8,
+                                   .echo = 9,
+                                   .held = 10};
     struct wire_writer w = writer();
     assert_true(gossip_frame_write_alive(&w, &f));
     assert_true(wire_written(&w) <= GOSSIP_ALIVE_BYTES);
-    struct frame out;
+    struct gossip_frame_any out;
     assert_int_equal(read_one(wire_written(&w), &out), 1);
     assert_true(out.alive.full && out.alive.incarnation == f.incarnation && out.alive.seq == 77);
     assert_true(out.alive.vector == 5 && out.alive.members == 6 && out.alive.health == 7);
     assert_true(out.alive.sent == 8 && out.alive.echo == 9 && out.alive.held == 10);
-    f = (struct frame_alive){.incarnation = f.incarnation};
+    f = (struct gossip_frame_alive){.incarnation = f.incarnation};
     w = writer();
     assert_true(gossip_frame_write_alive(&w, &f));
     assert_int_equal(wire_written(&w), 12);
@@ -77,12 +77,12 @@ static void test_alive_round_trips_short_and_full(void **state)
 static void test_ranges_round_trip(void **state)
 {
     (void)state;
-    struct frame_nack f = {.epoch = 1, .ranges = {.count = GOSSIP_RANGES_MAX}};
+    struct gossip_frame_nack f = {.epoch = 1, .ranges = {.count = GOSSIP_RANGES_MAX}};
     for (unsigned i = 0; i < GOSSIP_RANGES_MAX; i++)
         f.ranges.at[i] = (struct gossip_range){.first = 1 + 10 * i, .last = 1 + 10 * i + i % 9};
     struct wire_writer w = writer();
     assert_true(gossip_frame_write_nack(&w, &f));
-    struct frame out;
+    struct gossip_frame_any out;
     assert_int_equal(read_one(wire_written(&w), &out), 1);
     assert_memory_equal(&out.nack.ranges, &f.ranges, sizeof f.ranges);
 }
@@ -90,19 +90,20 @@ static void test_ranges_round_trip(void **state)
 static void test_members_round_trip(void **state)
 {
     (void)state;
-    struct frame_member f = {.incarnation = 1 << 16,
-                             .state = GOSSIP_SUSPECT,
-                             .address = {.ip = {1, 2, 3, 4, 5, 6, 7, 8, 9}, .port = 1, .family = 6},
-                             .name = SLICE("router-1"),
-                             .meta = SLICE("\0binary")};
+    struct gossip_frame_member f = {
+        .incarnation = 1 << 16,
+        .state = GOSSIP_SUSPECT,
+        .address = {.ip = {1, 2, 3, 4, 5, 6, 7, 8, 9}, .port = 1, .family = 6},
+        .name = SLICE("router-1"),
+        .meta = SLICE("\0binary")};
     struct wire_writer w = writer();
     assert_true(gossip_frame_write_member(&w, &f));
     f.address.port = 0; /* not known */
     assert_true(gossip_frame_write_member(&w, &f));
     struct wire_reader r = wire_reader_of(bytes, wire_written(&w));
     for (unsigned i = 0; i < 2; i++) {
-        struct frame out;
-        struct frame_member m;
+        struct gossip_frame_any out;
+        struct gossip_frame_member m;
         assert_int_equal(gossip_frame_read(&r, &out), 1);
         struct wire_reader body = wire_reader_of(out.body.at, out.body.len);
         assert_int_equal(gossip_frame_member(&body, &m), 1);
@@ -117,9 +118,9 @@ static void test_members_round_trip(void **state)
 static void test_a_refusal_round_trips(void **state)
 {
     (void)state;
-    struct frame out;
+    struct gossip_frame_any out;
     struct wire_writer w = writer();
-    assert_true(gossip_frame_write_full(&w, &(struct frame_full){.limit = 512}));
+    assert_true(gossip_frame_write_full(&w, &(struct gossip_frame_full){.limit = 512}));
     assert_int_equal(read_one(wire_written(&w), &out), 1);
     assert_int_equal(out.type, GOSSIP_FRAME_FULL);
     assert_int_equal(out.full.limit, 512);
@@ -128,9 +129,10 @@ static void test_a_refusal_round_trips(void **state)
 static void test_vectors_fill_as_many_packets_as_it_takes(void **state)
 {
     (void)state;
-    struct frame_entry entries[300];
+    struct gossip_frame_entry entries[300];
     for (unsigned i = 0; i < 300; i++)
-        entries[i] = (struct frame_entry){.node = i + 1, .epoch = 5, .seq = UINT64_C(1) << 40};
+        entries[i] =
+            (struct gossip_frame_entry){.node = i + 1, .epoch = 5, .seq = UINT64_C(1) << 40};
     unsigned done = 0;
     unsigned packets = 0;
     while (done < 300) {
@@ -165,10 +167,11 @@ static void test_malformed_frames_are_refused(void **state)
     BAD("\x07\x12\x01\x00\x00\x00\x00\x00\x01\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00zz");
 #undef BAD
     /* A part must have exactly the bytes that its place asks for. */
-    struct frame_part f = {.epoch = 1, .id = 1, .total = 1165, .index = 1, .bytes = SLICE("12345")};
+    struct gossip_frame_part f = {
+        .epoch = 1, .id = 1, .total = 1165, .index = 1, .bytes = SLICE("12345")};
     struct wire_writer w = writer();
     assert_true(gossip_frame_write_part(&w, &f));
-    struct frame out;
+    struct gossip_frame_any out;
     assert_int_equal(read_one(wire_written(&w), &out), 1);
     f.index = 0;
     w = writer();
@@ -184,7 +187,7 @@ static void test_unknown_types_are_skipped(void **state)
 {
     (void)state;
     struct wire_reader r = wire_reader_of("\xc8\x03xyz\x05\x05\x01\x01\x00\x00\x00", 12);
-    struct frame f;
+    struct gossip_frame_any f;
     assert_int_equal(gossip_frame_read(&r, &f), 1);
     assert_int_equal(f.type, GOSSIP_FRAMES);
     assert_int_equal(gossip_frame_read(&r, &f), 1);

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "gossip/inner.h"
+#include "gossip/gossip_internal.h"
 #include "tests/lib/gossip_net.h"
 
 enum { MS = 1000, SECOND = 1000000 };
@@ -149,16 +149,16 @@ static void test_rubbish_in_the_name_of_another_is_held_against_who_sent_it(void
     (void)state;
     struct net *net = net_new_meshed(3, 27);
     struct gossip *liar = net->nodes[1].gossip;
-    struct peer *victim = gossip_peer_find(liar, net_node(0));
+    struct gossip_peer *victim = gossip_peer_find(liar, net_node(0));
     net->nodes[0].refuse = 16;
     for (unsigned i = 0; i < 16; i++) {
-        struct packet packet;
-        packet_begin(&packet);
-        struct frame_delta f = {.epoch = gossip_epoch(net->nodes[2].gossip),
-                                .seq = i + 1,
-                                .relayed = true,
-                                .author = net_node(2),
-                                .bytes = SLICE("rubbish")};
+        struct gossip_packet packet;
+        gossip_packet_begin(&packet);
+        struct gossip_frame_delta f = {.epoch = gossip_epoch(net->nodes[2].gossip),
+                                       .seq = i + 1,
+                                       .relayed = true,
+                                       .author = net_node(2),
+                                       .bytes = SLICE("rubbish")};
         assert_true(gossip_frame_write_delta(&packet.w, &f));
         assert_true(gossip_link_send(liar, victim, &packet));
     }

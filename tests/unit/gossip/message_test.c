@@ -18,13 +18,13 @@ static struct wire {
     uint64_t now_us;
     struct {
         bool part;
-        struct frame_part p;
-        struct frame_resend r;
+        struct gossip_frame_part p;
+        struct gossip_frame_resend r;
     } queue[QUEUE];
     unsigned count;
 } wire;
 
-static bool io_part(void *context, uint64_t peer, const struct frame_part *part, bool again)
+static bool io_part(void *context, uint64_t peer, const struct gossip_frame_part *part, bool again)
 {
     (void)context;
     (void)again;
@@ -39,7 +39,7 @@ static bool io_part(void *context, uint64_t peer, const struct frame_part *part,
     return true;
 }
 
-static bool io_resend(void *context, uint64_t peer, const struct frame_resend *resend)
+static bool io_resend(void *context, uint64_t peer, const struct gossip_frame_resend *resend)
 {
     (void)context;
     assert_int_equal(peer, SENDER);
@@ -185,9 +185,10 @@ static void test_a_message_ends_whatever_the_peer_says(void **state)
     static const char filler[GOSSIP_PART_BYTES];
     start(1 << 20, 1);
     assert_int_equal(send(1, 100000), 0);
-    struct frame_part part = {
+    struct gossip_frame_part part = {
         .epoch = 1, .id = 1, .total = 100000, .bytes = slice_of(filler, GOSSIP_PART_BYTES)};
-    struct frame_resend again = {.epoch = 9, .id = 1, .ranges.count = 1, .ranges.at = {{1, 1}}};
+    struct gossip_frame_resend again = {
+        .epoch = 9, .id = 1, .ranges.count = 1, .ranges.at = {{1, 1}}};
     for (unsigned i = 0; i < 40; i++) {
         gossip_messages_resend(&wire.out, RECEIVER, &again, wire.now_us);
         struct buf whole = {0};
@@ -231,7 +232,7 @@ static void test_what_was_delivered_is_not_delivered_again(void **state)
 {
     (void)state;
     start(1 << 20, 0);
-    struct frame_part p = {.epoch = 9, .total = 3, .bytes = SLICE("abc")};
+    struct gossip_frame_part p = {.epoch = 9, .total = 3, .bytes = SLICE("abc")};
     struct buf whole = {0};
     static const uint64_t ids[] = {1, 3, 2, 70, 69, 7, 200};
     for (unsigned i = 0; i < 7; i++) {

@@ -8,8 +8,8 @@
  *   vector.c  vectors: told, remembered, adopted
  *   gossip.c  the calls of gossip.h
  */
-#ifndef GOSSIP_INNER_H
-#define GOSSIP_INNER_H
+#ifndef GOSSIP_INTERNAL_H
+#define GOSSIP_INTERNAL_H
 
 #include "base/prng.h"
 #include "gossip/frame.h"
@@ -34,11 +34,11 @@ enum {
 #define GOSSIP_NEVER UINT64_MAX
 
 /* What a member last told of its own vector, by the slot of the author. */
-struct told {
+struct gossip_position {
     uint64_t epoch, seq;
 };
 
-struct peer {
+struct gossip_peer {
     uint16_t slot;
     bool self;
     bool listed; /* it is a member; else a stranger whose word is awaited */
@@ -86,7 +86,7 @@ struct peer {
     uint64_t vector, members; /* digests that it told last */
     uint64_t copied;          /* version of our vector when `told` was equal to it */
     uint64_t vector_us;       /* when it was last told our vector */
-    struct told *told;
+    struct gossip_position *told;
     unsigned told_len;
     uint64_t differs_us, list_us; /* since when its members differ; next list not before */
 
@@ -101,7 +101,7 @@ struct peer {
     uint64_t packets_in, packets_out, bytes_in, bytes_out;
 };
 
-struct seed {
+struct gossip_seed {
     struct gossip_address at;
     struct gossip_dial dial;
     uint64_t dial_us, dial_wait;
@@ -109,7 +109,7 @@ struct seed {
 };
 
 /* Where the index in a packet leads: to a peer or to the dial of a seed. */
-struct door {
+struct gossip_door {
     uint32_t index; /* 0: free */
     uint16_t owner; /* slot, or GOSSIP_SLOTS + number of the seed */
 };
@@ -128,17 +128,17 @@ struct gossip {
     unsigned leave_tells;
     uint64_t leave_us;
 
-    struct peer *self;
-    struct peer *slots[GOSSIP_SLOTS];
-    unsigned slots_used;                    /* all in use are below */
-    uint16_t nodes[GOSSIP_NODES_HASH];      /* slot + 1 by node, 0: free */
-    struct peer *order[GOSSIP_MEMBERS_MAX]; /* listed ones by name */
+    struct gossip_peer *self;
+    struct gossip_peer *slots[GOSSIP_SLOTS];
+    unsigned slots_used;                           /* all in use are below */
+    uint16_t nodes[GOSSIP_NODES_HASH];             /* slot + 1 by node, 0: free */
+    struct gossip_peer *order[GOSSIP_MEMBERS_MAX]; /* listed ones by name */
     unsigned listed, strangers;
     unsigned live; /* listed, alive or suspect, self not counted */
     uint64_t members_digest, vector_digest;
     uint64_t vector_version; /* rises with each change of the digest */
-    struct door doors[GOSSIP_DOORS];
-    struct seed seeds[GOSSIP_SEEDS_MAX];
+    struct gossip_door doors[GOSSIP_DOORS];
+    struct gossip_seed seeds[GOSSIP_SEEDS_MAX];
     unsigned seeds_count;
     struct gossip_stamps stamps;
 
@@ -147,7 +147,7 @@ struct gossip {
     uint64_t flush_us, tail_us, tick_us, nack_us; /* when due */
     bool wanted;                                  /* the application has something */
     unsigned tails;                               /* told since the last delta */
-    struct frame_entry *adopted;                  /* of members not known yet */
+    struct gossip_frame_entry *adopted;           /* of members not known yet */
     unsigned adopted_count;
 
     struct gossip_messages messages;
@@ -165,28 +165,28 @@ struct gossip {
 };
 
 /* A packet while it is being filled. */
-struct packet {
+struct gossip_packet {
     struct wire_writer w;
     uint8_t bytes[GOSSIP_PACKET_MAX];
 };
 
-static inline void packet_begin(struct packet *p)
+static inline void gossip_packet_begin(struct gossip_packet *p)
 {
     p->w = wire_writer_of(p->bytes, sizeof p->bytes);
 }
 
-static inline bool peer_live(const struct peer *p)
+static inline bool gossip_peer_live(const struct gossip_peer *p)
 {
     return p->listed && p->state <= GOSSIP_SUSPECT;
 }
 
 /* Live, not this node, and packets can be sealed for it. */
-static inline bool peer_open(const struct peer *p)
+static inline bool gossip_peer_open(const struct gossip_peer *p)
 {
-    return peer_live(p) && !p->self && p->session.sending != 0;
+    return gossip_peer_live(p) && !p->self && p->session.sending != 0;
 }
 
-static inline void tick_by(struct gossip *g, uint64_t when_us)
+static inline void gossip_tick_by(struct gossip *g, uint64_t when_us)
 {
     if (when_us < g->tick_us)
         g->tick_us = when_us;
@@ -194,25 +194,26 @@ static inline void tick_by(struct gossip *g, uint64_t when_us)
 
 /* --- peer.c --- */
 bool gossip_address_equal(const struct gossip_address *a, const struct gossip_address *b);
-struct peer *gossip_peer_find(const struct gossip *g, uint64_t node);
+struct gossip_peer *gossip_peer_find(const struct gossip *g, uint64_t node);
 /* A stranger (not listed). NULL: no room. */
-struct peer *gossip_peer_add(struct gossip *g, uint64_t node);
-void gossip_peer_remove(struct gossip *g, struct peer *p);
+struct gossip_peer *gossip_peer_add(struct gossip *g, uint64_t node);
+void gossip_peer_remove(struct gossip *g, struct gossip_peer *p);
 /* Joins what is said of a member, by itself (`own_word`) or by another, into what is known. 1: it
  * was news; 0; ERR_LIMIT: routers_max live already, and began before it; ERR_FULL. Calls app. */
-int gossip_peer_join(struct gossip *g, const struct frame_member *said, bool own_word);
-void gossip_peer_state(struct gossip *g, struct peer *p, enum gossip_state state);
+int gossip_peer_join(struct gossip *g, const struct gossip_frame_member *said, bool own_word);
+void gossip_peer_state(struct gossip *g, struct gossip_peer *p, enum gossip_state state);
 /* It is a member no more, and not remembered as one: a stranger until it is heard anew. */
-void gossip_peer_part(struct gossip *g, struct peer *p);
+void gossip_peer_part(struct gossip *g, struct gossip_peer *p);
 /* The router of this name is beyond a limit. */
 void gossip_peer_refused(struct gossip *g, const char *name, uint32_t limit);
 /* After a change of its incarnation, state or stream: the digests follow. */
-void gossip_peer_account(struct gossip *g, struct peer *p);
-void gossip_peer_describe(const struct gossip *g, const struct peer *p, struct gossip_member *out);
-void gossip_peer_announce(struct gossip *g, const struct peer *p);
+void gossip_peer_account(struct gossip *g, struct gossip_peer *p);
+void gossip_peer_describe(const struct gossip *g, const struct gossip_peer *p,
+                          struct gossip_member *out);
+void gossip_peer_announce(struct gossip *g, const struct gossip_peer *p);
 /* What is told `to` of `p`. */
-struct frame_member gossip_peer_entry(const struct gossip *g, const struct peer *to,
-                                      const struct peer *p);
+struct gossip_frame_member gossip_peer_entry(const struct gossip *g, const struct gossip_peer *to,
+                                             const struct gossip_peer *p);
 /* Two live nodes have the name of `node`; one of them is there (NULL or port 0: not known). */
 void gossip_peer_conflict(struct gossip *g, uint64_t node, const struct gossip_address *at);
 /* This node takes a greater incarnation than `above`. False: not now (see rises). */
@@ -224,22 +225,23 @@ void gossip_link_hello(struct gossip *g, const struct gossip_address *from, stru
 void gossip_link_welcome(struct gossip *g, const struct gossip_address *from, struct slice packet,
                          uint32_t index);
 /* The peer whose session opens the packet; NULL: refused and counted. */
-struct peer *gossip_link_open(struct gossip *g, const struct gossip_address *from,
-                              struct slice packet, uint32_t index, uint8_t *plain, size_t *len);
+struct gossip_peer *gossip_link_open(struct gossip *g, const struct gossip_address *from,
+                                     struct slice packet, uint32_t index, uint8_t *plain,
+                                     size_t *len);
 /* False: no session to send on. */
-bool gossip_link_send(struct gossip *g, struct peer *p, const struct packet *packet);
+bool gossip_link_send(struct gossip *g, struct gossip_peer *p, const struct gossip_packet *packet);
 /* Who this node is, and that it is alive: the first packet of a session. */
-void gossip_link_greet(struct gossip *g, struct peer *p);
+void gossip_link_greet(struct gossip *g, struct gossip_peer *p);
 /* Dials if it is time to; when to look again. */
-uint64_t gossip_link_tick(struct gossip *g, struct peer *p);
+uint64_t gossip_link_tick(struct gossip *g, struct gossip_peer *p);
 uint64_t gossip_link_seeds_tick(struct gossip *g);
-void gossip_link_dial(struct gossip *g, struct peer *p);
+void gossip_link_dial(struct gossip *g, struct gossip_peer *p);
 /* Another member says that `p` is there. */
-void gossip_link_hint(struct gossip *g, struct peer *p, const struct gossip_address *at);
+void gossip_link_hint(struct gossip *g, struct gossip_peer *p, const struct gossip_address *at);
 /* Where `to` should look for `p`: what `p` says of itself, or where it is seen from here; port 0:
  * nothing that may be handed on. */
-struct gossip_address gossip_link_place(const struct gossip *g, const struct peer *to,
-                                        const struct peer *p);
+struct gossip_address gossip_link_place(const struct gossip *g, const struct gossip_peer *to,
+                                        const struct gossip_peer *p);
 bool gossip_link_rate_ready(struct gossip *g);
 void gossip_link_check(const struct gossip *g);
 
@@ -247,52 +249,59 @@ void gossip_link_check(const struct gossip *g);
 void gossip_push_flush(struct gossip *g);
 void gossip_push_tail(struct gossip *g);
 void gossip_push_nacks(struct gossip *g);
-void gossip_push_delta(struct gossip *g, struct peer *from, const struct frame_delta *f);
-void gossip_push_nack(struct gossip *g, struct peer *from, const struct frame_nack *f);
-void gossip_push_gone(struct gossip *g, struct peer *from, const struct frame_gone *f);
+void gossip_push_delta(struct gossip *g, struct gossip_peer *from,
+                       const struct gossip_frame_delta *f);
+void gossip_push_nack(struct gossip *g, struct gossip_peer *from,
+                      const struct gossip_frame_nack *f);
+void gossip_push_gone(struct gossip *g, struct gossip_peer *from,
+                      const struct gossip_frame_gone *f);
 /* The author has made all up to `seq`. */
-void gossip_push_known(struct gossip *g, struct peer *author, uint64_t seq);
+void gossip_push_known(struct gossip *g, struct gossip_peer *author, uint64_t seq);
 uint32_t gossip_push_cadence(const struct gossip *g);
 /* What was missing of this author will not come. */
-void gossip_push_lost(struct gossip *g, struct peer *author, uint64_t deltas);
+void gossip_push_lost(struct gossip *g, struct gossip_peer *author, uint64_t deltas);
 
 /* --- watch.c --- */
-bool gossip_watch_write_alive(struct gossip *g, struct peer *p, struct packet *packet);
-void gossip_watch_alive(struct gossip *g, struct peer *from, const struct frame_alive *f);
-void gossip_watch_ping(struct gossip *g, struct peer *from, const struct frame_ping *f);
-void gossip_watch_ack(struct gossip *g, struct peer *from, const struct frame_ping *f);
+bool gossip_watch_write_alive(struct gossip *g, struct gossip_peer *p,
+                              struct gossip_packet *packet);
+void gossip_watch_alive(struct gossip *g, struct gossip_peer *from,
+                        const struct gossip_frame_alive *f);
+void gossip_watch_ping(struct gossip *g, struct gossip_peer *from,
+                       const struct gossip_frame_ping *f);
+void gossip_watch_ack(struct gossip *g, struct gossip_peer *from,
+                      const struct gossip_frame_ping *f);
 /* Asks a few members where `p` is. */
-void gossip_watch_where(struct gossip *g, const struct peer *p);
+void gossip_watch_where(struct gossip *g, const struct gossip_peer *p);
 /* Keep-alive, probes, suspicion, forgetting; when to look again. May remove the peer if it returns
  * 0. */
-uint64_t gossip_watch_tick(struct gossip *g, struct peer *p);
+uint64_t gossip_watch_tick(struct gossip *g, struct gossip_peer *p);
 void gossip_watch_late(struct gossip *g, uint64_t late_us);
 void gossip_watch_health(struct gossip *g);
 /* Counts a malformed frame against it. */
-void gossip_watch_malformed(struct gossip *g, struct peer *p);
+void gossip_watch_malformed(struct gossip *g, struct gossip_peer *p);
 
 /* --- rumour.c --- */
-void gossip_rumour_members(struct gossip *g, struct peer *from, struct slice body);
+void gossip_rumour_members(struct gossip *g, struct gossip_peer *from, struct slice body);
 /* Tells all live members at once what is known of `p`. */
-void gossip_rumour_push(struct gossip *g, const struct peer *p);
+void gossip_rumour_push(struct gossip *g, const struct gossip_peer *p);
 /* Tells `to` what is known of `p`; at most every 100 ms if they are the same. */
-void gossip_rumour_tell(struct gossip *g, struct peer *to, const struct peer *p);
+void gossip_rumour_tell(struct gossip *g, struct gossip_peer *to, const struct gossip_peer *p);
 /* Tells a router that it is refused; at most every 100 ms. */
-void gossip_rumour_refuse(struct gossip *g, struct peer *to);
+void gossip_rumour_refuse(struct gossip *g, struct gossip_peer *to);
 /* This node is refused. */
-void gossip_rumour_refused(struct gossip *g, const struct frame_full *f);
+void gossip_rumour_refused(struct gossip *g, const struct gossip_frame_full *f);
 /* Asks a peer who it is, at most every 100 ms. */
-void gossip_rumour_ask(struct gossip *g, struct peer *p);
+void gossip_rumour_ask(struct gossip *g, struct gossip_peer *p);
 /* The digest of its members came in. */
-void gossip_rumour_compare(struct gossip *g, struct peer *from, uint64_t members);
+void gossip_rumour_compare(struct gossip *g, struct gossip_peer *from, uint64_t members);
 
 /* --- vector.c --- */
-void gossip_vector_compare(struct gossip *g, struct peer *from, uint64_t digest);
-void gossip_vector_take(struct gossip *g, struct peer *from, struct slice body);
+void gossip_vector_compare(struct gossip *g, struct gossip_peer *from, uint64_t digest);
+void gossip_vector_take(struct gossip *g, struct gossip_peer *from, struct slice body);
 /* Tells some of those whose vectors differ; when to look again. */
 uint64_t gossip_vector_tick(struct gossip *g);
 /* The author has a slot or a life that is new: what a snapshot said of it counts. */
-void gossip_vector_adopt_one(struct gossip *g, struct peer *author);
-void gossip_vector_forget(struct gossip *g, const struct peer *author);
+void gossip_vector_adopt_one(struct gossip *g, struct gossip_peer *author);
+void gossip_vector_forget(struct gossip *g, const struct gossip_peer *author);
 
 #endif
