@@ -249,6 +249,18 @@ static void take_part(struct gossip *g, struct gossip_peer *from, const struct g
 
 /* --- packets --------------------------------------------------------------------------------- */
 
+static void take_alive(struct gossip *g, struct gossip_peer *from,
+                       const struct gossip_frame_alive *f)
+{
+    if (!gossip_watch_alive(g, from, f))
+        return;
+    gossip_push_known(g, from, f->seq);
+    if (!f->full)
+        return;
+    gossip_vector_compare(g, from, f->vector);
+    gossip_rumour_compare(g, from, f->members);
+}
+
 static void take_frame(struct gossip *g, struct gossip_peer *from, const struct gossip_frame_any *f)
 {
     if (f->type == GOSSIP_FRAMES)
@@ -259,15 +271,16 @@ static void take_frame(struct gossip *g, struct gossip_peer *from, const struct 
     bool greeting = f->type == GOSSIP_FRAME_MEMBERS || f->type == GOSSIP_FRAME_PING ||
                     f->type == GOSSIP_FRAME_ACK || f->type == GOSSIP_FRAME_FULL;
     if (!from->listed && !greeting) {
-        gossip_rumour_ask(g, from);
+        gossip_ask_who(g, from);
         return;
     }
     switch (f->type) {
     case GOSSIP_FRAME_DELTA:
-        gossip_push_delta(g, from, &f->delta);
+        if (gossip_push_delta(g, from, &f->delta) < 0)
+            gossip_watch_malformed(g, from);
         break;
     case GOSSIP_FRAME_ALIVE:
-        gossip_watch_alive(g, from, &f->alive);
+        take_alive(g, from, &f->alive);
         break;
     case GOSSIP_FRAME_NACK:
         gossip_push_nack(g, from, &f->nack);
@@ -301,12 +314,21 @@ static void take_frame(struct gossip *g, struct gossip_peer *from, const struct 
     }
 }
 
+static void greet_if_fresh(struct gossip *g, struct gossip_peer *p)
+{
+    if (p == NULL || !p->fresh)
+        return;
+    p->fresh = false;
+    gossip_announce_self(g, p);
+}
+
 static void take_packet(struct gossip *g, const struct gossip_address *from, struct slice packet,
                         uint32_t index)
 {
     uint8_t plain[GOSSIP_DATAGRAM_MAX];
     size_t len = 0;
     struct gossip_peer *p = gossip_link_open(g, from, packet, index, plain, &len);
+    greet_if_fresh(g, p);
     if (p == NULL || g->now_us < p->quarantine_us)
         return; /* in quarantine it is alive, and that is all that is believed of it */
     struct slice frames = slice_of((const char *)plain, len);
@@ -335,7 +357,7 @@ void gossip_datagram(struct gossip *g, const struct gossip_address *from, const 
         gossip_link_hello(g, from, packet);
         break;
     case GOSSIP_PACKET_WELCOME:
-        gossip_link_welcome(g, from, packet, index);
+        greet_if_fresh(g, gossip_link_welcome(g, from, packet, index));
         break;
     case GOSSIP_PACKET_DATA:
         take_packet(g, from, packet, index);
@@ -370,14 +392,14 @@ static void tick(struct gossip *g)
         if (p == NULL || p->self)
             continue;
         if (gossip_peer_live(p)) {
-            uint64_t link_us = gossip_link_tick(g, p);
+            uint64_t link_us = gossip_reach_tick(g, p);
             due = link_us < due ? link_us : due;
         }
         uint64_t watch_us = gossip_watch_tick(g, p);
         if (watch_us != 0 && watch_us < due)
             due = watch_us;
     }
-    uint64_t seeds_us = gossip_link_seeds_tick(g);
+    uint64_t seeds_us = gossip_reach_seeds(g);
     due = seeds_us < due ? seeds_us : due;
     gossip_vector_tick(g);
     due = g->tick_us < due ? g->tick_us : due;
@@ -388,7 +410,7 @@ static void tick(struct gossip *g)
 
 static void leave_tell(struct gossip *g)
 {
-    gossip_rumour_push(g, g->self);
+    gossip_announce_to_all(g, g->self);
     g->leave_us = ++g->leave_tells < GOSSIP_LEAVE_TELLS ? g->now_us + LEAVE_EVERY_US : GOSSIP_NEVER;
 }
 
@@ -452,7 +474,7 @@ void gossip_meta_set(struct gossip *g, struct slice meta, uint64_t now_us)
     if (meta.len > 0)
         memcpy(self->meta, meta.at, meta.len);
     if (gossip_self_rise(g, 0))
-        gossip_rumour_push(g, self);
+        gossip_announce_to_all(g, self);
 }
 
 void gossip_joining(struct gossip *g, bool joining)

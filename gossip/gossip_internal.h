@@ -1,12 +1,16 @@
-/* What the parts of gossip.c share. Nobody outside gossip/ includes it.
+/* What the files of one node share. Nobody outside gossip/ includes it. Each file may call those
+ * above it in this list, and none below: it does one thing and returns what happened.
  *
- *   peer.c    the table of peers: slots, names, digests; the rule which news of a member wins
- *   link.c    sessions and packets: who is dialled, what is sealed and sent, the rate
- *   push.c    deltas: flush, relays, holes asked for and repaired
- *   watch.c   keep-alives, round trips, probes, suspicion, local health
- *   rumour.c  news of members: told, compared, refuted
- *   vector.c  vectors: told, remembered, adopted
- *   gossip.c  the calls of gossip.h
+ *   peer.c      the table of peers: slots, names, digests
+ *   link.c      sessions and packets: doors, what is sealed and sent, the rate, handshakes
+ *   announce.c  what a node says of itself and of others, and what it asks
+ *   reach.c     who is dialled, where and when
+ *   vector.c    vectors: sent, remembered, adopted
+ *   member.c    the rule which news of a member wins; how many may live; this node's own life
+ *   push.c      deltas: flush, relays, holes asked for and repaired
+ *   watch.c     round trips, probes, suspicion, local health
+ *   rumour.c    news of members: compared, joined, refuted
+ *   gossip.c    the calls of gossip.h: takes packets and time, and drives the others
  */
 #ifndef GOSSIP_INTERNAL_H
 #define GOSSIP_INTERNAL_H
@@ -65,6 +69,7 @@ struct gossip_peer {
     uint64_t dialled_us;          /* last hello, or last question where it is; 0: none */
     unsigned dials;               /* since a handshake succeeded */
     bool greeting; /* it said hello: greet it when it has spoken under the new keys */
+    bool fresh;    /* the session is new, and it has not been greeted under it */
 
     /* Signs of life. */
     uint64_t heard_us;         /* authenticated packet; 0: never */
@@ -72,7 +77,7 @@ struct gossip_peer {
     uint64_t sent_us, full_us; /* last packet; last full ALIVE */
     uint64_t patience_us; /* added to suspect_us and dead_us in this episode: not all at once */
     uint64_t probe_us;    /* next probe not before */
-    uint64_t told_us;     /* when it was last told what we know of it, or asked who it is */
+    uint64_t answered_us; /* when it was last sent what we know of it, or asked who it is */
     uint64_t spoke_us;    /* last ALIVE of the incarnation that is known */
     bool accused_here;    /* the suspicion is our own */
     uint32_t nonce;
@@ -198,46 +203,37 @@ struct gossip_peer *gossip_peer_find(const struct gossip *g, uint64_t node);
 /* A stranger (not listed). NULL: no room. */
 struct gossip_peer *gossip_peer_add(struct gossip *g, uint64_t node);
 void gossip_peer_remove(struct gossip *g, struct gossip_peer *p);
-/* Joins what is said of a member, by itself (`own_word`) or by another, into what is known. 1: it
- * was news; 0; ERR_LIMIT: routers_max live already, and began before it; ERR_FULL. Calls app. */
-int gossip_peer_join(struct gossip *g, const struct gossip_frame_member *said, bool own_word);
-void gossip_peer_state(struct gossip *g, struct gossip_peer *p, enum gossip_state state);
-/* It is a member no more, and not remembered as one: a stranger until it is heard anew. */
-void gossip_peer_part(struct gossip *g, struct gossip_peer *p);
-/* The router of this name is beyond a limit. */
-void gossip_peer_refused(struct gossip *g, const char *name, uint32_t limit);
+/* A stranger becomes a member, a member a stranger. */
+void gossip_peer_enlist(struct gossip *g, struct gossip_peer *p, const char *name);
+void gossip_peer_unlist(struct gossip *g, struct gossip_peer *p);
 /* After a change of its incarnation, state or stream: the digests follow. */
 void gossip_peer_account(struct gossip *g, struct gossip_peer *p);
 void gossip_peer_describe(const struct gossip *g, const struct gossip_peer *p,
                           struct gossip_member *out);
-void gossip_peer_announce(struct gossip *g, const struct gossip_peer *p);
-/* What is told `to` of `p`. */
-struct gossip_frame_member gossip_peer_entry(const struct gossip *g, const struct gossip_peer *to,
-                                             const struct gossip_peer *p);
+/* The application learns that the member changed. */
+void gossip_peer_publish(struct gossip *g, const struct gossip_peer *p);
+/* The application learns that deltas of this author will not come. */
+void gossip_peer_lost(struct gossip *g, struct gossip_peer *author, uint64_t deltas);
 /* Two live nodes have the name of `node`; one of them is there (NULL or port 0: not known). */
 void gossip_peer_conflict(struct gossip *g, uint64_t node, const struct gossip_address *at);
-/* This node takes a greater incarnation than `above`. False: not now (see rises). */
-bool gossip_self_rise(struct gossip *g, uint64_t above);
 void gossip_peers_check(const struct gossip *g);
 
 /* --- link.c --- */
 void gossip_link_hello(struct gossip *g, const struct gossip_address *from, struct slice packet);
-void gossip_link_welcome(struct gossip *g, const struct gossip_address *from, struct slice packet,
-                         uint32_t index);
+/* The peer whose session is new (`fresh`), or NULL. */
+struct gossip_peer *gossip_link_welcome(struct gossip *g, const struct gossip_address *from,
+                                        struct slice packet, uint32_t index);
 /* The peer whose session opens the packet; NULL: refused and counted. */
 struct gossip_peer *gossip_link_open(struct gossip *g, const struct gossip_address *from,
                                      struct slice packet, uint32_t index, uint8_t *plain,
                                      size_t *len);
 /* False: no session to send on. */
 bool gossip_link_send(struct gossip *g, struct gossip_peer *p, const struct gossip_packet *packet);
-/* Who this node is, and that it is alive: the first packet of a session. */
-void gossip_link_greet(struct gossip *g, struct gossip_peer *p);
-/* Dials if it is time to; when to look again. */
-uint64_t gossip_link_tick(struct gossip *g, struct gossip_peer *p);
-uint64_t gossip_link_seeds_tick(struct gossip *g);
-void gossip_link_dial(struct gossip *g, struct gossip_peer *p);
-/* Another member says that `p` is there. */
-void gossip_link_hint(struct gossip *g, struct gossip_peer *p, const struct gossip_address *at);
+/* Sends a hello to `to`. `owner`: the slot of a peer, or GOSSIP_SLOTS + the number of a seed. */
+bool gossip_link_dial(struct gossip *g, struct gossip_dial *dial, const struct gossip_address *to,
+                      unsigned owner);
+/* It has said who it is in the life that is known. */
+bool gossip_link_introduced(const struct gossip_peer *p);
 /* Where `to` should look for `p`: what `p` says of itself, or where it is seen from here; port 0:
  * nothing that may be handed on. */
 struct gossip_address gossip_link_place(const struct gossip *g, const struct gossip_peer *to,
@@ -245,12 +241,68 @@ struct gossip_address gossip_link_place(const struct gossip *g, const struct gos
 bool gossip_link_rate_ready(struct gossip *g);
 void gossip_link_check(const struct gossip *g);
 
+/* --- announce.c --- */
+/* Who this node is, and that it is alive: the first packet of a session. */
+void gossip_announce_self(struct gossip *g, struct gossip_peer *p);
+void gossip_announce_alive(struct gossip *g, struct gossip_peer *p);
+/* Adds a full keep-alive to the packet. False: it does not fit. */
+bool gossip_announce_write_alive(struct gossip *g, struct gossip_peer *p,
+                                 struct gossip_packet *packet);
+/* What `to` is sent of `p`. */
+struct gossip_frame_member gossip_announce_entry(const struct gossip *g,
+                                                 const struct gossip_peer *to,
+                                                 const struct gossip_peer *p);
+/* All live members are sent at once what is known of `p`. */
+void gossip_announce_to_all(struct gossip *g, const struct gossip_peer *p);
+/* `to` is sent what is known of `p`; at most every 100 ms if they are the same. */
+void gossip_announce_again(struct gossip *g, struct gossip_peer *to, const struct gossip_peer *p);
+/* To a router that it is refused; at most every 100 ms. */
+void gossip_announce_refusal(struct gossip *g, struct gossip_peer *to);
+/* Asks a peer who it is, at most every 100 ms. */
+void gossip_ask_who(struct gossip *g, struct gossip_peer *p);
+void gossip_ask(struct gossip *g, struct gossip_peer *to, bool ack,
+                const struct gossip_frame_ping *f);
+/* A question about `p`, to some who may know more of it: healthy ones first, at random. */
+void gossip_ask_helpers(struct gossip *g, const struct gossip_peer *p,
+                        const struct gossip_frame_ping *f);
+/* Asks a few members where `p` is. */
+void gossip_ask_where(struct gossip *g, const struct gossip_peer *p);
+
+/* --- reach.c --- */
+void gossip_reach_peer(struct gossip *g, struct gossip_peer *p);
+/* Another member says that `p` is there. */
+void gossip_reach_hint(struct gossip *g, struct gossip_peer *p, const struct gossip_address *at);
+/* Dials if it is time to; when to look again. */
+uint64_t gossip_reach_tick(struct gossip *g, struct gossip_peer *p);
+uint64_t gossip_reach_seeds(struct gossip *g);
+
+/* --- vector.c --- */
+void gossip_vector_compare(struct gossip *g, struct gossip_peer *from, uint64_t digest);
+void gossip_vector_take(struct gossip *g, struct gossip_peer *from, struct slice body);
+/* Sends ours to some of those whose vectors differ. Keep-alives make ticks often enough. */
+void gossip_vector_tick(struct gossip *g);
+/* The author has a slot or a life that is new: what a snapshot said of it counts. */
+void gossip_vector_adopt_one(struct gossip *g, struct gossip_peer *author);
+
+/* --- member.c --- */
+/* Joins what is said of a member, by itself (`own_word`) or by another, into what is known. 1: it
+ * was news; 0; ERR_LIMIT: routers_max live already, and began before it; ERR_FULL. Calls app. */
+int gossip_member_join(struct gossip *g, const struct gossip_frame_member *said, bool own_word);
+void gossip_member_state(struct gossip *g, struct gossip_peer *p, enum gossip_state state);
+/* It is a member no more, and not remembered as one: a stranger until it is heard anew. */
+void gossip_member_expel(struct gossip *g, struct gossip_peer *p);
+/* The router of this name is beyond a limit. */
+void gossip_member_refused(struct gossip *g, const char *name, uint32_t limit);
+/* This node takes a greater incarnation than `above`. False: not now (see rises). */
+bool gossip_self_rise(struct gossip *g, uint64_t above);
+
 /* --- push.c --- */
 void gossip_push_flush(struct gossip *g);
 void gossip_push_tail(struct gossip *g);
 void gossip_push_nacks(struct gossip *g);
-void gossip_push_delta(struct gossip *g, struct gossip_peer *from,
-                       const struct gossip_frame_delta *f);
+/* ERR_SYNTAX: the application found it malformed. */
+int gossip_push_delta(struct gossip *g, struct gossip_peer *from,
+                      const struct gossip_frame_delta *f);
 void gossip_push_nack(struct gossip *g, struct gossip_peer *from,
                       const struct gossip_frame_nack *f);
 void gossip_push_gone(struct gossip *g, struct gossip_peer *from,
@@ -258,20 +310,15 @@ void gossip_push_gone(struct gossip *g, struct gossip_peer *from,
 /* The author has made all up to `seq`. */
 void gossip_push_known(struct gossip *g, struct gossip_peer *author, uint64_t seq);
 uint32_t gossip_push_cadence(const struct gossip *g);
-/* What was missing of this author will not come. */
-void gossip_push_lost(struct gossip *g, struct gossip_peer *author, uint64_t deltas);
 
 /* --- watch.c --- */
-bool gossip_watch_write_alive(struct gossip *g, struct gossip_peer *p,
-                              struct gossip_packet *packet);
-void gossip_watch_alive(struct gossip *g, struct gossip_peer *from,
+/* False: it speaks of another life than the known one; the rest of it does not count. */
+bool gossip_watch_alive(struct gossip *g, struct gossip_peer *from,
                         const struct gossip_frame_alive *f);
 void gossip_watch_ping(struct gossip *g, struct gossip_peer *from,
                        const struct gossip_frame_ping *f);
 void gossip_watch_ack(struct gossip *g, struct gossip_peer *from,
                       const struct gossip_frame_ping *f);
-/* Asks a few members where `p` is. */
-void gossip_watch_where(struct gossip *g, const struct gossip_peer *p);
 /* Keep-alive, probes, suspicion, forgetting; when to look again. May remove the peer if it returns
  * 0. */
 uint64_t gossip_watch_tick(struct gossip *g, struct gossip_peer *p);
@@ -282,26 +329,9 @@ void gossip_watch_malformed(struct gossip *g, struct gossip_peer *p);
 
 /* --- rumour.c --- */
 void gossip_rumour_members(struct gossip *g, struct gossip_peer *from, struct slice body);
-/* Tells all live members at once what is known of `p`. */
-void gossip_rumour_push(struct gossip *g, const struct gossip_peer *p);
-/* Tells `to` what is known of `p`; at most every 100 ms if they are the same. */
-void gossip_rumour_tell(struct gossip *g, struct gossip_peer *to, const struct gossip_peer *p);
-/* Tells a router that it is refused; at most every 100 ms. */
-void gossip_rumour_refuse(struct gossip *g, struct gossip_peer *to);
 /* This node is refused. */
 void gossip_rumour_refused(struct gossip *g, const struct gossip_frame_full *f);
-/* Asks a peer who it is, at most every 100 ms. */
-void gossip_rumour_ask(struct gossip *g, struct gossip_peer *p);
 /* The digest of its members came in. */
 void gossip_rumour_compare(struct gossip *g, struct gossip_peer *from, uint64_t members);
-
-/* --- vector.c --- */
-void gossip_vector_compare(struct gossip *g, struct gossip_peer *from, uint64_t digest);
-void gossip_vector_take(struct gossip *g, struct gossip_peer *from, struct slice body);
-/* Tells some of those whose vectors differ; when to look again. */
-uint64_t gossip_vector_tick(struct gossip *g);
-/* The author has a slot or a life that is new: what a snapshot said of it counts. */
-void gossip_vector_adopt_one(struct gossip *g, struct gossip_peer *author);
-void gossip_vector_forget(struct gossip *g, const struct gossip_peer *author);
 
 #endif

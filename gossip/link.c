@@ -1,4 +1,4 @@
-/* Sessions and packets: who is dialled, what is sealed and sent, the rate. */
+/* Sessions and packets: doors, the rate, what is sealed and sent, handshakes. */
 #include <sodium.h>
 
 #include "base/check.h"
@@ -6,16 +6,9 @@
 #include "gossip/gossip_internal.h"
 
 enum {
-    DIAL_WAIT_FIRST_US = 100000,
-    DIAL_WAIT_MAX_US = 1000000,       /* to a live member */
-    DIAL_WAIT_LOST_MAX_US = 10000000, /* to a dead member */
-    DIAL_WAIT_SEED_MAX_US = 4000000,  /* and a quarter, at random */
-    DIAL_WAIT_LOST_FIRST_US = 1000000,
     AWAITED_MAX_US = 500000, /* a peer that said hello has to speak */
-    SEED_LOOK_US = 1000000,
-    SILENT_SUSPECTS = 2,  /* times suspect_us without a packet: the session may be dead */
-    RATE_BURST_PART = 20, /* of a second */
-    PLACES = 3,           /* that a peer may be dialled at */
+    SILENT_SUSPECTS = 2,     /* times suspect_us without a packet: its address may be stale */
+    RATE_BURST_PART = 20,    /* of a second */
 };
 
 /* --- doors ----------------------------------------------------------------------------------- */
@@ -126,19 +119,9 @@ bool gossip_link_send(struct gossip *g, struct gossip_peer *p, const struct goss
     return true;
 }
 
-void gossip_link_greet(struct gossip *g, struct gossip_peer *p)
-{
-    struct gossip_packet packet;
-    gossip_packet_begin(&packet);
-    struct gossip_frame_member self = gossip_peer_entry(g, p, g->self);
-    gossip_frame_write_member(&packet.w, &self);
-    gossip_watch_write_alive(g, p, &packet);
-    gossip_link_send(g, p, &packet);
-}
-
 /* --- handshakes ------------------------------------------------------------------------------ */
 
-static bool say_hello(struct gossip *g, struct gossip_dial *dial, const struct gossip_address *to,
+bool gossip_link_dial(struct gossip *g, struct gossip_dial *dial, const struct gossip_address *to,
                       unsigned owner)
 {
     uint8_t random[32];
@@ -234,19 +217,19 @@ static void heard(struct gossip *g, struct gossip_peer *p, const struct gossip_a
 }
 
 /* The dial at this index was answered. */
-static void welcomed(struct gossip *g, const struct gossip_address *from, uint32_t index,
-                     struct gossip_welcome *welcome)
+static struct gossip_peer *welcomed(struct gossip *g, const struct gossip_address *from,
+                                    uint32_t index, struct gossip_welcome *welcome)
 {
     if (welcome->node == g->self->node) {
         if (ident_instance(welcome->ident, welcome->ident_len) != g->instance)
             gossip_peer_conflict(g, welcome->node, from);
-        return;
+        return NULL;
     }
     struct gossip_peer *p = gossip_peer_find(g, welcome->node);
     if (p == NULL)
         p = gossip_peer_add(g, welcome->node);
     if (p == NULL)
-        return;
+        return NULL;
     /* It need not be the one whose address was dialled. */
     g->doors[index & (GOSSIP_DOORS - 1)].owner = p->slot;
     if (p->session.sending != 0)
@@ -257,12 +240,13 @@ static void welcomed(struct gossip *g, const struct gossip_address *from, uint32
     p->dials = 0;
     if (gossip_peer_live(p))
         p->dial_wait = 0;
+    p->fresh = true;
     heard(g, p, from);
-    gossip_link_greet(g, p);
+    return p;
 }
 
-void gossip_link_welcome(struct gossip *g, const struct gossip_address *from, struct slice packet,
-                         uint32_t index)
+struct gossip_peer *gossip_link_welcome(struct gossip *g, const struct gossip_address *from,
+                                        struct slice packet, uint32_t index)
 {
     const struct gossip_door *d = door_at(g, index);
     struct gossip_welcome welcome;
@@ -275,11 +259,13 @@ void gossip_link_welcome(struct gossip *g, const struct gossip_address *from, st
     } else if (d != NULL && g->slots[d->owner] != NULL) {
         status = gossip_dial_finish(&g->slots[d->owner]->dial, packet, g->now_us, &welcome);
     }
+    struct gossip_peer *p = NULL;
     if (status == 0)
-        welcomed(g, from, index, &welcome);
+        p = welcomed(g, from, index, &welcome);
     else
         g->stats.refused_key++;
     sodium_memzero(&welcome, sizeof welcome);
+    return p;
 }
 
 struct gossip_peer *gossip_link_open(struct gossip *g, const struct gossip_address *from,
@@ -304,11 +290,11 @@ struct gossip_peer *gossip_link_open(struct gossip *g, const struct gossip_addre
     if (p->greeting && p->session.sending != 0) {
         p->greeting = false;
         p->dials = 0;
+        p->fresh = true;
         if (had)
             g->stats.rekeys++;
         else
             g->stats.handshakes++;
-        gossip_link_greet(g, p);
     }
     return p;
 }
@@ -316,7 +302,7 @@ struct gossip_peer *gossip_link_open(struct gossip *g, const struct gossip_addre
 /* --- where a peer is ---------------------------------------------------------------------------
  */
 
-static bool introduced(const struct gossip_peer *p)
+bool gossip_link_introduced(const struct gossip_peer *p)
 {
     return p->word_epoch == p->incarnation >> 16;
 }
@@ -336,150 +322,12 @@ struct gossip_address gossip_link_place(const struct gossip *g, const struct gos
                                         const struct gossip_peer *p)
 {
     static const struct gossip_address none;
-    if (p->self || (introduced(p) && p->advertised.port != 0))
+    if (p->self || (gossip_link_introduced(p) && p->advertised.port != 0))
         return p->advertised;
-    bool seen = introduced(p) && p->session.sending != 0 &&
+    bool seen = gossip_link_introduced(p) && p->session.sending != 0 &&
                 g->now_us < p->heard_us + SILENT_SUSPECTS * g->config.suspect_us;
     unsigned scope = address_scope(&p->source);
     return seen && (scope == 0 || scope == address_scope(address_of(to))) ? p->source : none;
-}
-
-void gossip_link_hint(struct gossip *g, struct gossip_peer *p, const struct gossip_address *at)
-{
-    if (at->port == 0 || gossip_address_equal(at, &p->hint))
-        return;
-    p->hint = *at;
-    if (!gossip_peer_live(p) || p->session.sending != 0 || p->greeting)
-        return;
-    uint64_t due_us = g->now_us + prng_below(&g->prng, 1000 + 100 * (uint64_t)g->listed);
-    if (p->dialled_us != 0 && due_us < p->dialled_us + DIAL_WAIT_FIRST_US)
-        due_us = p->dialled_us + DIAL_WAIT_FIRST_US;
-    if (due_us < p->dial_us)
-        p->dial_us = due_us;
-    gossip_tick_by(g, p->dial_us);
-}
-
-/* Where to dial it, the likeliest place first; how many. */
-static unsigned places_of(const struct gossip_peer *p, const struct gossip_address *out[PLACES])
-{
-    /* The hint is of the life that is known; what it said itself may be of an earlier one. */
-    bool hint_first = !introduced(p);
-    const struct gossip_address *order[PLACES] = {
-        hint_first ? &p->hint : &p->advertised,
-        hint_first ? &p->advertised : &p->source,
-        hint_first ? &p->source : &p->hint,
-    };
-    unsigned count = 0;
-    for (unsigned i = 0; i < PLACES; i++) {
-        bool again = order[i]->port == 0;
-        for (unsigned j = 0; j < count; j++)
-            again = again || gossip_address_equal(order[i], out[j]);
-        if (!again)
-            out[count++] = order[i];
-    }
-    return count;
-}
-
-/* --- dialling -------------------------------------------------------------------------------- */
-
-void gossip_link_dial(struct gossip *g, struct gossip_peer *p)
-{
-    const struct gossip_address *at[PLACES];
-    unsigned places = places_of(p, at);
-    if (places > 0)
-        say_hello(g, &p->dial, at[p->dials % places], p->slot);
-    if (p->dials >= places && gossip_peer_live(p))
-        gossip_watch_where(g, p); /* it answers at none of them, or none is known */
-    p->dials++;
-    p->dialled_us = g->now_us;
-    bool lost = p->state >= GOSSIP_DEAD;
-    uint64_t first = lost ? DIAL_WAIT_LOST_FIRST_US : DIAL_WAIT_FIRST_US;
-    uint64_t most = lost ? DIAL_WAIT_LOST_MAX_US : DIAL_WAIT_MAX_US;
-    p->dial_wait = p->dial_wait == 0 ? first : p->dial_wait * 2;
-    if (p->dial_wait > most)
-        p->dial_wait = most;
-    p->dial_us = g->now_us + p->dial_wait + prng_below(&g->prng, p->dial_wait / 4);
-}
-
-uint64_t gossip_link_tick(struct gossip *g, struct gossip_peer *p)
-{
-    uint64_t silent_us = p->heard_us + SILENT_SUSPECTS * g->config.suspect_us;
-    switch (gossip_session_age(&p->session, g->now_us)) {
-    case GOSSIP_SESSION_FRESH:
-        if (!gossip_peer_live(p))
-            return GOSSIP_NEVER;
-        if (g->now_us < silent_us)
-            return silent_us;
-        break; /* alive, as others say, and silent here: it may be a new life without these keys */
-    case GOSSIP_SESSION_AWAITED:
-    case GOSSIP_SESSION_NONE:
-    case GOSSIP_SESSION_OLD:
-        break;
-    }
-    if (!p->listed)
-        return GOSSIP_NEVER; /* a stranger has to come by itself */
-    if (g->now_us >= p->dial_us)
-        gossip_link_dial(g, p);
-    return p->dial_us;
-}
-
-uint64_t gossip_link_seeds_tick(struct gossip *g)
-{
-    uint64_t due = GOSSIP_NEVER;
-    for (unsigned i = 0; i < g->seeds_count; i++) {
-        struct gossip_seed *seed = &g->seeds[i];
-        const struct gossip_peer *p = seed->node != 0 ? gossip_peer_find(g, seed->node) : NULL;
-        if (p != NULL && gossip_peer_open(p)) {
-            seed->dial_wait = 0;
-            if (seed->dial_us < g->now_us + SEED_LOOK_US)
-                seed->dial_us = g->now_us + SEED_LOOK_US;
-        } else if (g->now_us >= seed->dial_us && g->now_us < g->full_us) {
-            seed->dial_us = g->full_us;
-        } else if (g->now_us >= seed->dial_us) {
-            say_hello(g, &seed->dial, &seed->at, GOSSIP_SLOTS + i);
-            seed->dial_wait = seed->dial_wait == 0 ? DIAL_WAIT_FIRST_US : seed->dial_wait * 2;
-            if (seed->dial_wait > DIAL_WAIT_SEED_MAX_US || seed->node == g->self->node)
-                seed->dial_wait = DIAL_WAIT_SEED_MAX_US;
-            seed->dial_us = g->now_us + seed->dial_wait + prng_below(&g->prng, seed->dial_wait / 4);
-        }
-        if (seed->dial_us < due)
-            due = seed->dial_us;
-    }
-    return due;
-}
-
-void gossip_seeds(struct gossip *g, const struct gossip_address *at, unsigned count,
-                  uint64_t now_us)
-{
-    if (now_us > g->now_us)
-        g->now_us = now_us;
-    struct gossip_seed known[GOSSIP_SEEDS_MAX];
-    unsigned known_count = g->seeds_count;
-    memcpy(known, g->seeds, known_count * sizeof known[0]);
-    g->seeds_count = 0;
-    for (unsigned i = 0; i < count && g->seeds_count < GOSSIP_SEEDS_MAX; i++) {
-        if (at[i].port == 0)
-            continue;
-        bool again = false;
-        for (unsigned j = 0; j < g->seeds_count; j++)
-            again = again || gossip_address_equal(&g->seeds[j].at, &at[i]);
-        if (again)
-            continue;
-        struct gossip_seed *seed = &g->seeds[g->seeds_count++];
-        *seed = (struct gossip_seed){.at = at[i], .dial_us = g->now_us};
-        for (unsigned j = 0; j < known_count; j++) {
-            if (gossip_address_equal(&known[j].at, &at[i])) {
-                *seed = known[j];
-                /* Its door leads to its old number: a hello on its way is given up. */
-                if (j != g->seeds_count - 1)
-                    gossip_dial_wipe(&seed->dial);
-            }
-        }
-    }
-    for (unsigned j = g->seeds_count; j < known_count; j++)
-        gossip_dial_wipe(&g->seeds[j].dial);
-    sodium_memzero(known, sizeof known);
-    gossip_tick_by(g, g->now_us);
 }
 
 void gossip_link_check(const struct gossip *g)

@@ -1,19 +1,9 @@
-/* The table of peers, and the rule which news of a member wins. */
+/* The table of peers: slots, names, order, and the digests of what is known of them. */
 #include <stdlib.h>
 
-#include "base/bug.h"
 #include "base/check.h"
-#include "base/err.h"
 #include "base/hash.h"
 #include "gossip/gossip_internal.h"
-
-enum {
-    RISES_FREE_US = 300000000, /* a rise of the epoch is forgotten after so long */
-    RISE_WAIT_US = 1000000,    /* the second one waits so long, each further one twice as long */
-    RISE_DOUBLINGS_MAX = 6,
-    RISE_SPREAD = 4096, /* milliseconds of epoch */
-    EVICT_SILENT_US = 10000000,
-};
 
 uint64_t gossip_node_id(const char *name)
 {
@@ -86,7 +76,7 @@ static unsigned order_place(const struct gossip *g, const char *name)
     return low;
 }
 
-static void unlist(struct gossip *g, struct gossip_peer *p)
+void gossip_peer_unlist(struct gossip *g, struct gossip_peer *p)
 {
     unsigned at = order_place(g, p->name);
     CHECK(at < g->listed && g->order[at] == p);
@@ -99,13 +89,21 @@ static void unlist(struct gossip *g, struct gossip_peer *p)
     gossip_peer_account(g, p);
 }
 
+/* Its slot will be another author's: what members reported of it is void. */
+static void forget_author(struct gossip *g, const struct gossip_peer *author)
+{
+    for (unsigned slot = 0; slot < g->slots_used; slot++)
+        if (g->slots[slot] != NULL && author->slot < g->slots[slot]->told_len)
+            g->slots[slot]->told[author->slot] = (struct gossip_position){0};
+}
+
 void gossip_peer_remove(struct gossip *g, struct gossip_peer *p)
 {
     CHECK(!p->self);
     if (p->listed)
-        unlist(g, p);
+        gossip_peer_unlist(g, p);
     g->strangers--;
-    gossip_vector_forget(g, p);
+    forget_author(g, p);
     gossip_session_wipe(&p->session);
     gossip_dial_wipe(&p->dial);
     free(p->told);
@@ -119,63 +117,7 @@ void gossip_peer_remove(struct gossip *g, struct gossip_peer *p)
             g->nodes[node_place(g, g->slots[slot]->node)] = (uint16_t)(slot + 1);
 }
 
-/* Room for one more member: the one that is dead for longest goes. */
-static bool make_room(struct gossip *g)
-{
-    if (g->listed < GOSSIP_MEMBERS_MAX)
-        return true;
-    struct gossip_peer *oldest = NULL;
-    for (unsigned i = 0; i < g->listed; i++) {
-        struct gossip_peer *p = g->order[i];
-        if (p->state >= GOSSIP_DEAD && !p->self && p->heard_us + EVICT_SILENT_US < g->now_us &&
-            (oldest == NULL || p->since_us < oldest->since_us))
-            oldest = p;
-    }
-    if (oldest == NULL) {
-        g->stats.no_room++;
-        return false;
-    }
-    gossip_peer_remove(g, oldest);
-    return true;
-}
-
-void gossip_peer_refused(struct gossip *g, const char *name, uint32_t limit)
-{
-    g->stats.routers_refused++;
-    memcpy(g->stats.router_refused, name, strlen(name) + 1);
-    g->stats.routers_limit = limit;
-}
-
-static bool younger(const struct gossip_peer *p, uint64_t epoch, uint64_t node)
-{
-    uint64_t own = p->incarnation >> 16;
-    return own != epoch ? own > epoch : p->node > node;
-}
-
-/* Whether a router of this life may live. Where there are too many the youngest is refused, be it
- * this one or another that has to go for it: so all come to refuse the same. */
-static bool admit(struct gossip *g, const char *name, uint64_t node, uint64_t epoch)
-{
-    if (g->live + 1 < g->config.routers_max)
-        return true;
-    struct gossip_peer *youngest = NULL;
-    for (unsigned i = 0; i < g->listed; i++) {
-        struct gossip_peer *p = g->order[i];
-        if (gossip_peer_live(p) && !p->self &&
-            (youngest == NULL || younger(p, youngest->incarnation >> 16, youngest->node)))
-            youngest = p;
-    }
-    if (youngest == NULL || !younger(youngest, epoch, node)) {
-        gossip_peer_refused(g, name, g->config.routers_max);
-        return false;
-    }
-    gossip_peer_refused(g, youngest->name, g->config.routers_max);
-    gossip_rumour_refuse(g, youngest);
-    gossip_peer_part(g, youngest);
-    return true;
-}
-
-static void enlist(struct gossip *g, struct gossip_peer *p, const char *name)
+void gossip_peer_enlist(struct gossip *g, struct gossip_peer *p, const char *name)
 {
     memcpy(p->name, name, strlen(name) + 1);
     unsigned at = order_place(g, name);
@@ -213,19 +155,7 @@ void gossip_peer_account(struct gossip *g, struct gossip_peer *p)
     }
 }
 
-/* --- the rule -------------------------------------------------------------------------------- */
-
-struct gossip_frame_member gossip_peer_entry(const struct gossip *g, const struct gossip_peer *to,
-                                             const struct gossip_peer *p)
-{
-    return (struct gossip_frame_member){
-        .incarnation = p->incarnation,
-        .state = p->state,
-        .address = gossip_link_place(g, to, p),
-        .name = slice_of_cstr(p->name),
-        .meta = slice_of((const char *)p->meta, p->meta_len),
-    };
-}
+/* --- what is known ---------------------------------------------------------------------------- */
 
 void gossip_peer_describe(const struct gossip *g, const struct gossip_peer *p,
                           struct gossip_member *out)
@@ -254,133 +184,17 @@ void gossip_peer_describe(const struct gossip *g, const struct gossip_peer *p,
     out->bytes_out = p->bytes_out;
 }
 
-void gossip_peer_announce(struct gossip *g, const struct gossip_peer *p)
+void gossip_peer_publish(struct gossip *g, const struct gossip_peer *p)
 {
     struct gossip_member m;
     gossip_peer_describe(g, p, &m);
     g->app.member(g->app.context, &m, g->now_us);
 }
 
-static void enter_state(struct gossip *g, struct gossip_peer *p, enum gossip_state state)
+void gossip_peer_lost(struct gossip *g, struct gossip_peer *author, uint64_t deltas)
 {
-    bool was_live = gossip_peer_live(p);
-    p->state = state;
-    p->since_us = g->now_us;
-    p->accused_here = false;
-    p->patience_us = prng_below(&g->prng, g->config.suspect_us / 4);
-    g->live += (unsigned)gossip_peer_live(p) - (unsigned)was_live;
-    if (state == GOSSIP_ALIVE) {
-        p->proof_us = g->now_us;
-        p->dial_wait = 0;
-    } else if (state >= GOSSIP_DEAD) {
-        /* From now on it is called now and then, see gossip/watch.c. */
-        p->dial_wait = 0;
-        p->dial_us = g->now_us + g->config.dead_us;
-    }
-    if (state == GOSSIP_DEAD)
-        g->stats.died++;
-    gossip_tick_by(g, g->now_us);
-}
-
-void gossip_peer_state(struct gossip *g, struct gossip_peer *p, enum gossip_state state)
-{
-    enter_state(g, p, state);
-    gossip_peer_account(g, p);
-    gossip_peer_announce(g, p);
-    if (state >= GOSSIP_DEAD && p->stream.known > p->stream.applied)
-        gossip_push_lost(g, p, p->stream.known - p->stream.applied);
-}
-
-/* Where it is, in the life that is known. Its own word is the truth that may be handed on; what
- * others say is a place to try. */
-static void take_place(struct gossip *g, struct gossip_peer *p,
-                       const struct gossip_frame_member *said, bool own_word)
-{
-    if (own_word) {
-        p->word_epoch = said->incarnation >> 16;
-        p->advertised = said->address;
-    } else {
-        gossip_link_hint(g, p, &said->address);
-    }
-}
-
-void gossip_peer_part(struct gossip *g, struct gossip_peer *p)
-{
-    CHECK(p->listed && !p->self);
-    unlist(g, p);
-    p->state = GOSSIP_LEFT;
-    p->since_us = g->now_us;
-    gossip_peer_announce(g, p);
-}
-
-/* A greater incarnation: everything that it says of itself is new. */
-static void adopt(struct gossip *g, struct gossip_peer *p, const struct gossip_frame_member *said,
-                  bool own_word)
-{
-    uint64_t epoch = said->incarnation >> 16;
-    uint64_t lost = 0;
-    p->incarnation = said->incarnation;
-    take_place(g, p, said, own_word);
-    p->meta_len = (uint16_t)said->meta.len;
-    if (said->meta.len > 0)
-        memcpy(p->meta, said->meta.at, said->meta.len);
-    if (epoch != p->stream.epoch && !(BUG(EPOCH_IGNORED) && p->stream.epoch != 0)) {
-        lost = p->stream.known - p->stream.applied;
-        gossip_stream_restart(&p->stream, epoch);
-        gossip_vector_adopt_one(g, p);
-    }
-    enter_state(g, p, said->state);
-    gossip_peer_account(g, p);
-    gossip_peer_announce(g, p);
-    if (lost > 0)
-        gossip_push_lost(g, p, lost);
-}
-
-static int join_new(struct gossip *g, struct gossip_peer *p, uint64_t node, const char *name,
-                    const struct gossip_frame_member *said, bool own_word)
-{
-    /* The dead are not handed on: else nobody would ever forget them. */
-    if (said->state >= GOSSIP_DEAD || g->now_us < g->full_us)
-        return 0;
-    if (!admit(g, name, node, said->incarnation >> 16))
-        return ERR_LIMIT;
-    if (!make_room(g))
-        return ERR_FULL;
-    if (p == NULL)
-        p = gossip_peer_add(g, node);
-    if (p == NULL)
-        return ERR_FULL;
-    enlist(g, p, name);
-    /* Who hears of a newcomer at the same time dials at the same time: spread that. */
-    if (p->session.sending == 0 && !p->greeting)
-        p->dial_us = g->now_us + prng_below(&g->prng, 1000 + 100 * (uint64_t)g->listed);
-    adopt(g, p, said, own_word);
-    return 1;
-}
-
-int gossip_peer_join(struct gossip *g, const struct gossip_frame_member *said, bool own_word)
-{
-    char name[GOSSIP_NAME_MAX + 1];
-    slice_to_cstr(said->name, name, sizeof name);
-    uint64_t node = gossip_node_id(name);
-    struct gossip_peer *p = gossip_peer_find(g, node);
-    if (p == NULL || !p->listed)
-        return join_new(g, p, node, name, said, own_word);
-    if (p->self || strcmp(p->name, name) != 0)
-        return 0;
-    if (said->incarnation > p->incarnation) {
-        if (!gossip_peer_live(p) && said->state <= GOSSIP_SUSPECT &&
-            !admit(g, name, node, said->incarnation >> 16))
-            return ERR_LIMIT;
-        adopt(g, p, said, own_word);
-        return 1;
-    }
-    if (said->incarnation >> 16 == p->incarnation >> 16)
-        take_place(g, p, said, own_word);
-    if (said->incarnation < p->incarnation || said->state <= p->state)
-        return 0;
-    gossip_peer_state(g, p, said->state);
-    return 1;
+    g->stats.gaps_lost += deltas;
+    g->app.lost(g->app.context, author->node, g->now_us);
 }
 
 void gossip_peer_conflict(struct gossip *g, uint64_t node, const struct gossip_address *at)
@@ -391,43 +205,6 @@ void gossip_peer_conflict(struct gossip *g, uint64_t node, const struct gossip_a
     if (known || g->stats.name_conflict != node)
         g->stats.name_conflict_at = known ? *at : unknown;
     g->stats.name_conflict = node;
-}
-
-bool gossip_self_rise(struct gossip *g, uint64_t above)
-{
-    struct gossip_peer *self = g->self;
-    uint64_t incarnation = self->incarnation + 1;
-    if (above >= incarnation)
-        incarnation = above + 1;
-    if (above >> 16 > g->epoch) {
-        /* A later life is remembered than this one: our clock went back, or there is another node
-         * of this name. The first is settled by one rise. Two nodes that outbid one another must
-         * not flood the cluster. How far it rises is random: two lives that learn from different
-         * peers of the same earlier one must not take the same epoch. */
-        incarnation = ((above >> 16) + 1 + prng_below(&g->prng, RISE_SPREAD)) << 16;
-        if (g->rises > 0 && g->now_us - g->rise_us > RISES_FREE_US)
-            g->rises = 0;
-        if (g->rises > 0) {
-            unsigned doublings =
-                g->rises - 1 < RISE_DOUBLINGS_MAX ? g->rises - 1 : RISE_DOUBLINGS_MAX;
-            gossip_peer_conflict(g, self->node, NULL);
-            if (g->now_us - g->rise_us < (uint64_t)RISE_WAIT_US << doublings)
-                return false;
-        }
-        g->rises++;
-        g->rise_us = g->now_us;
-    }
-    if (incarnation >> 16 >= GOSSIP_EPOCH_LIMIT)
-        return false;
-    self->incarnation = incarnation;
-    if (incarnation >> 16 != g->epoch) {
-        g->epoch = incarnation >> 16;
-        gossip_ring_restart(&g->ring);
-        g->tail_us = GOSSIP_NEVER;
-    }
-    gossip_peer_account(g, self);
-    gossip_peer_announce(g, self);
-    return true;
 }
 
 void gossip_peers_check(const struct gossip *g)

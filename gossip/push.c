@@ -1,6 +1,7 @@
 /* Deltas: pushed to all as they are made, handed on by relays in a large cluster, and the holes
  * asked for and repaired. */
 #include "base/bug.h"
+#include "base/err.h"
 #include "base/hash.h"
 #include "gossip/gossip_internal.h"
 
@@ -40,7 +41,7 @@ static void send_delta(struct gossip *g, struct gossip_peer *p, struct gossip_pa
 {
     uint8_t *mark = packet->w.at;
     if (g->now_us - p->full_us >= FULL_ALIVE_US)
-        gossip_watch_write_alive(g, p, packet);
+        gossip_announce_write_alive(g, p, packet);
     gossip_link_send(g, p, packet);
     packet->w.at = mark;
 }
@@ -168,12 +169,6 @@ static void note_nack(struct gossip *g, const struct gossip_peer *author)
         g->nack_us = author->stream.nack_us;
 }
 
-void gossip_push_lost(struct gossip *g, struct gossip_peer *author, uint64_t deltas)
-{
-    g->stats.gaps_lost += deltas;
-    g->app.lost(g->app.context, author->node, g->now_us);
-}
-
 /* This node is a relay: its group gets the delta from it, at once. */
 static void hand_on(struct gossip *g, const struct gossip_peer *author,
                     const struct gossip_frame_delta *f)
@@ -196,16 +191,16 @@ static void hand_on(struct gossip *g, const struct gossip_peer *author,
     }
 }
 
-void gossip_push_delta(struct gossip *g, struct gossip_peer *from,
-                       const struct gossip_frame_delta *f)
+int gossip_push_delta(struct gossip *g, struct gossip_peer *from,
+                      const struct gossip_frame_delta *f)
 {
     struct gossip_peer *author = f->relayed ? gossip_peer_find(g, f->author) : from;
     if (author == NULL || !author->listed || author->self)
-        return; /* it will be asked for once the author is known */
+        return 0; /* it will be asked for once the author is known */
     if (f->epoch != author->stream.epoch && !BUG(EPOCH_IGNORED)) {
         if (f->epoch > author->stream.epoch && author == from)
-            gossip_rumour_ask(g, from);
-        return;
+            gossip_ask_who(g, from);
+        return 0;
     }
     enum gossip_stream_take take =
         gossip_stream_take(&author->stream, f->seq, g->now_us, g->config.gap_us);
@@ -213,7 +208,7 @@ void gossip_push_delta(struct gossip *g, struct gossip_peer *from,
     if (take == GOSSIP_STREAM_AGAIN)
         g->stats.deltas_again++;
     if (take == GOSSIP_STREAM_AGAIN || take == GOSSIP_STREAM_LATER)
-        return;
+        return 0;
     g->stats.gaps_repaired += take == GOSSIP_STREAM_FILLS;
     gossip_peer_account(g, author);
     struct gossip_origin origin = {.node = author->node, .epoch = f->epoch, .seq = f->seq};
@@ -221,12 +216,12 @@ void gossip_push_delta(struct gossip *g, struct gossip_peer *from,
         /* Asking again would bring the same bytes: the number stays received. A relay hands on only
          * what it could apply itself, so who sent it is to blame, whoever is said to be the author.
          */
-        gossip_watch_malformed(g, from);
-        return;
+        return ERR_SYNTAX;
     }
     g->stats.deltas_applied++;
     if (f->forward)
         hand_on(g, author, f);
+    return 0;
 }
 
 void gossip_push_known(struct gossip *g, struct gossip_peer *author, uint64_t seq)
@@ -321,5 +316,5 @@ void gossip_push_gone(struct gossip *g, struct gossip_peer *from, const struct g
     uint64_t lost = gossip_stream_close(&from->stream, f->oldest - 1);
     gossip_peer_account(g, from);
     if (lost > 0)
-        gossip_push_lost(g, from, lost);
+        gossip_peer_lost(g, from, lost);
 }

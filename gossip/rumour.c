@@ -6,7 +6,6 @@
 #include "gossip/gossip_internal.h"
 
 enum {
-    TELL_EVERY_US = 100000,
     DIFFERS_US = 300000,       /* news on its way settles by itself */
     LIST_EVERY_US = 1000000,   /* to one peer */
     LIST_COST_US = 62500,      /* 16 lists a second to all together, */
@@ -14,53 +13,10 @@ enum {
     REFUSED_WAIT_US = 30000000 /* until seeds that have no room are called again */
 };
 
-static void send_entry(struct gossip *g, struct gossip_peer *to, const struct gossip_peer *about)
-{
-    struct gossip_packet packet;
-    gossip_packet_begin(&packet);
-    struct gossip_frame_member entry = gossip_peer_entry(g, to, about);
-    gossip_frame_write_member(&packet.w, &entry);
-    gossip_link_send(g, to, &packet);
-}
-
-void gossip_rumour_push(struct gossip *g, const struct gossip_peer *p)
-{
-    for (unsigned i = 0; i < g->listed; i++) {
-        struct gossip_peer *to = g->order[i];
-        if (gossip_peer_open(to) || (to == p && !to->self && to->session.sending != 0))
-            send_entry(g, to, p);
-    }
-}
-
-static bool tell_now(struct gossip *g, struct gossip_peer *to)
-{
-    if (to->told_us != 0 && g->now_us - to->told_us < TELL_EVERY_US)
-        return false;
-    to->told_us = g->now_us;
-    return true;
-}
-
-void gossip_rumour_tell(struct gossip *g, struct gossip_peer *to, const struct gossip_peer *p)
-{
-    if (to != p || tell_now(g, to))
-        send_entry(g, to, p);
-}
-
-void gossip_rumour_ask(struct gossip *g, struct gossip_peer *p)
-{
-    if (!tell_now(g, p))
-        return;
-    struct gossip_packet packet;
-    gossip_packet_begin(&packet);
-    gossip_frame_write_ping(&packet.w, false,
-                            &(struct gossip_frame_ping){.who = true, .nonce = (uint32_t)g->now_us});
-    gossip_link_send(g, p, &packet);
-}
-
 static void list_add(struct gossip *g, struct gossip_peer *to, const struct gossip_peer *about,
                      struct gossip_packet *packet)
 {
-    struct gossip_frame_member entry = gossip_peer_entry(g, to, about);
+    struct gossip_frame_member entry = gossip_announce_entry(g, to, about);
     if (gossip_frame_write_member(&packet->w, &entry))
         return;
     gossip_link_send(g, to, packet);
@@ -68,27 +24,17 @@ static void list_add(struct gossip *g, struct gossip_peer *to, const struct goss
     gossip_frame_write_member(&packet->w, &entry);
 }
 
-void gossip_rumour_refuse(struct gossip *g, struct gossip_peer *to)
-{
-    if (!tell_now(g, to))
-        return;
-    struct gossip_packet packet;
-    gossip_packet_begin(&packet);
-    gossip_frame_write_full(&packet.w, &(struct gossip_frame_full){.limit = g->config.routers_max});
-    gossip_link_send(g, to, &packet);
-}
-
 /* It goes on alone, and asks its seeds to be let in again later. Refused routers must not stay in
  * touch: each would introduce the others again to the cluster that refused them. */
 void gossip_rumour_refused(struct gossip *g, const struct gossip_frame_full *f)
 {
-    gossip_peer_refused(g, g->self->name, f->limit);
+    gossip_member_refused(g, g->self->name, f->limit);
     if (g->now_us < g->full_us)
         return;
     g->full_us = g->now_us + REFUSED_WAIT_US;
     for (unsigned i = g->listed; i-- > 0;)
         if (!g->order[i]->self)
-            gossip_peer_part(g, g->order[i]);
+            gossip_member_expel(g, g->order[i]);
 }
 
 /* Everything that is known, in as many packets as it takes, if the budget allows. */
@@ -143,7 +89,7 @@ static void said_of_self(struct gossip *g, const struct gossip_frame_member *sai
         if (g->health++ == 0)
             g->health_us = g->now_us;
     }
-    gossip_rumour_push(g, self);
+    gossip_announce_to_all(g, self);
 }
 
 static void said_of_other(struct gossip *g, struct gossip_peer *from, uint64_t node,
@@ -151,9 +97,9 @@ static void said_of_other(struct gossip *g, struct gossip_peer *from, uint64_t n
 {
     bool own_word = from->node == node;
     bool new_here = own_word && !from->listed;
-    int news = gossip_peer_join(g, said, own_word);
+    int news = gossip_member_join(g, said, own_word);
     if (own_word && news == ERR_LIMIT)
-        gossip_rumour_refuse(g, from);
+        gossip_announce_refusal(g, from);
     struct gossip_peer *p = gossip_peer_find(g, node);
     if (p == NULL || !p->listed)
         return;
@@ -161,11 +107,11 @@ static void said_of_other(struct gossip *g, struct gossip_peer *from, uint64_t n
         send_list(g, from); /* a newcomer knows nobody */
     if (own_word && (said->incarnation < p->incarnation ||
                      (said->incarnation == p->incarnation && said->state < p->state)))
-        gossip_rumour_tell(g, from, p);
+        gossip_announce_again(g, from, p);
     /* An accuser may have lost the way to the accused; who hears it passes the accusation on. */
     if (news == 1 && !own_word && p->state != GOSSIP_ALIVE && p->session.sending != 0 &&
         g->now_us - p->heard_us < g->config.suspect_us)
-        gossip_rumour_tell(g, p, p);
+        gossip_announce_again(g, p, p);
 }
 
 void gossip_rumour_members(struct gossip *g, struct gossip_peer *from, struct slice body)

@@ -82,7 +82,7 @@ static unsigned tell(struct gossip *g, struct gossip_peer *to)
     return packets;
 }
 
-uint64_t gossip_vector_tick(struct gossip *g)
+void gossip_vector_tick(struct gossip *g)
 {
     if (g->vectors_us < g->now_us)
         g->vectors_us = g->now_us;
@@ -97,14 +97,6 @@ uint64_t gossip_vector_tick(struct gossip *g)
         g->vectors_us += (uint64_t)PACKET_COST_US * tell(g, p);
         g->vector_next = (start + i + 1) % g->listed;
     }
-    return GOSSIP_NEVER; /* keep-alives make ticks often enough */
-}
-
-void gossip_vector_forget(struct gossip *g, const struct gossip_peer *author)
-{
-    for (unsigned slot = 0; slot < g->slots_used; slot++)
-        if (g->slots[slot] != NULL && author->slot < g->slots[slot]->told_len)
-            g->slots[slot]->told[author->slot] = (struct gossip_position){0};
 }
 
 /* --- snapshots ------------------------------------------------------------------------------- */

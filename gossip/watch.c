@@ -19,34 +19,6 @@ enum {
 
 /* --- keep-alive ------------------------------------------------------------------------------ */
 
-bool gossip_watch_write_alive(struct gossip *g, struct gossip_peer *p, struct gossip_packet *packet)
-{
-    struct gossip_frame_alive f = {
-        .full = true,
-        .incarnation = g->self->incarnation,
-        .seq = g->ring.next - 1,
-        .vector = g->vector_digest,
-        .members = g->members_digest,
-        .health = (uint8_t)g->health,
-        .sent = (uint32_t)g->now_us | 1, /* 0 is none */
-        .echo = p->echo,
-        .held = (uint32_t)(g->now_us - p->echo_us),
-    };
-    if (!gossip_frame_write_alive(&packet->w, &f))
-        return false;
-    p->full_us = g->now_us;
-    p->echo = 0;
-    return true;
-}
-
-static void send_alive(struct gossip *g, struct gossip_peer *p)
-{
-    struct gossip_packet packet;
-    gossip_packet_begin(&packet);
-    gossip_watch_write_alive(g, p, &packet);
-    gossip_link_send(g, p, &packet);
-}
-
 static void take_round_trip(struct gossip *g, struct gossip_peer *p,
                             const struct gossip_frame_alive *f)
 {
@@ -66,17 +38,17 @@ static void take_round_trip(struct gossip *g, struct gossip_peer *p,
         p->rtt_us = 1;
 }
 
-void gossip_watch_alive(struct gossip *g, struct gossip_peer *from,
+bool gossip_watch_alive(struct gossip *g, struct gossip_peer *from,
                         const struct gossip_frame_alive *f)
 {
     if (f->incarnation > from->incarnation) {
-        gossip_rumour_ask(g, from);
-        return;
+        gossip_ask_who(g, from);
+        return false;
     }
     /* It is told what it does not know of itself: a later life, a suspicion. It answers by rising
      * above that. */
     if (f->incarnation < from->incarnation || from->state != GOSSIP_ALIVE)
-        gossip_rumour_tell(g, from, from);
+        gossip_announce_again(g, from, from);
     if (f->incarnation == from->incarnation)
         from->spoke_us = g->now_us;
     else if (f->incarnation >> 16 < from->incarnation >> 16 && from->spoke_us != 0 &&
@@ -84,44 +56,15 @@ void gossip_watch_alive(struct gossip *g, struct gossip_peer *from,
         /* An earlier and a later life speak at the same time. */
         gossip_peer_conflict(g, from->node, &from->source);
     if (f->incarnation >> 16 != from->stream.epoch)
-        return;
-    gossip_push_known(g, from, f->seq);
-    if (!f->full)
-        return;
-    from->health = f->health;
-    take_round_trip(g, from, f);
-    gossip_vector_compare(g, from, f->vector);
-    gossip_rumour_compare(g, from, f->members);
+        return false;
+    if (f->full) {
+        from->health = f->health;
+        take_round_trip(g, from, f);
+    }
+    return true;
 }
 
 /* --- probes ---------------------------------------------------------------------------------- */
-
-static void send_ping(struct gossip *g, struct gossip_peer *to, bool ack,
-                      const struct gossip_frame_ping *f)
-{
-    struct gossip_packet packet;
-    gossip_packet_begin(&packet);
-    gossip_frame_write_ping(&packet.w, ack, f);
-    gossip_link_send(g, to, &packet);
-}
-
-/* A question about `p`, to some who may know more of it: healthy ones first, at random. */
-static void ask_helpers(struct gossip *g, const struct gossip_peer *p,
-                        const struct gossip_frame_ping *f)
-{
-    unsigned start = (unsigned)prng_below(&g->prng, g->listed);
-    unsigned helpers = 0;
-    for (unsigned round = 0; round < 2; round++) {
-        for (unsigned i = 0; i < g->listed && helpers < GOSSIP_HELPERS; i++) {
-            struct gossip_peer *q = g->order[(start + i) % g->listed];
-            if (q == p || !gossip_peer_open(q) || q->state != GOSSIP_ALIVE ||
-                (q->health == 0) != (round == 0))
-                continue;
-            send_ping(g, q, false, f);
-            helpers++;
-        }
-    }
-}
 
 /* Directly, and through helpers. */
 static void probe(struct gossip *g, struct gossip_peer *p)
@@ -129,13 +72,8 @@ static void probe(struct gossip *g, struct gossip_peer *p)
     p->nonce = (uint32_t)prng_next(&g->prng);
     p->probe_us = g->now_us + g->config.suspect_us / 4;
     if (gossip_peer_open(p))
-        send_ping(g, p, false, &(struct gossip_frame_ping){.nonce = p->nonce});
-    ask_helpers(g, p, &(struct gossip_frame_ping){.nonce = p->nonce, .target = p->node});
-}
-
-void gossip_watch_where(struct gossip *g, const struct gossip_peer *p)
-{
-    ask_helpers(g, p, &(struct gossip_frame_ping){.who = true, .target = p->node});
+        gossip_ask(g, p, false, &(struct gossip_frame_ping){.nonce = p->nonce});
+    gossip_ask_helpers(g, p, &(struct gossip_frame_ping){.nonce = p->nonce, .target = p->node});
 }
 
 void gossip_watch_ping(struct gossip *g, struct gossip_peer *from,
@@ -143,9 +81,9 @@ void gossip_watch_ping(struct gossip *g, struct gossip_peer *from,
 {
     if (f->target == 0) {
         if (f->who)
-            gossip_link_greet(g, from);
-        send_ping(g, from, true,
-                  &(struct gossip_frame_ping){.nonce = f->nonce, .origin = f->origin});
+            gossip_announce_self(g, from);
+        gossip_ask(g, from, true,
+                   &(struct gossip_frame_ping){.nonce = f->nonce, .origin = f->origin});
         return;
     }
     struct gossip_peer *target = gossip_peer_find(g, f->target);
@@ -153,10 +91,10 @@ void gossip_watch_ping(struct gossip *g, struct gossip_peer *from,
         return;
     /* The question carries on whose behalf it is, and so does its answer: nothing is kept here. */
     if (f->who && gossip_link_place(g, from, target).port != 0)
-        gossip_rumour_tell(g, from, target);
+        gossip_announce_again(g, from, target);
     else if (!f->who)
-        send_ping(g, target, false,
-                  &(struct gossip_frame_ping){.nonce = f->nonce, .origin = from->node});
+        gossip_ask(g, target, false,
+                   &(struct gossip_frame_ping){.nonce = f->nonce, .origin = from->node});
 }
 
 void gossip_watch_ack(struct gossip *g, struct gossip_peer *from, const struct gossip_frame_ping *f)
@@ -164,8 +102,8 @@ void gossip_watch_ack(struct gossip *g, struct gossip_peer *from, const struct g
     if (f->origin != 0) {
         struct gossip_peer *origin = gossip_peer_find(g, f->origin);
         if (origin != NULL && gossip_peer_open(origin))
-            send_ping(g, origin, true,
-                      &(struct gossip_frame_ping){.nonce = f->nonce, .target = from->node});
+            gossip_ask(g, origin, true,
+                       &(struct gossip_frame_ping){.nonce = f->nonce, .target = from->node});
     } else if (f->target != 0) {
         struct gossip_peer *target = gossip_peer_find(g, f->target);
         if (target != NULL && target->nonce == f->nonce && f->nonce != 0)
@@ -178,9 +116,9 @@ void gossip_watch_ack(struct gossip *g, struct gossip_peer *from, const struct g
 static void accuse(struct gossip *g, struct gossip_peer *p, enum gossip_state state)
 {
     g->stats.suspected += state == GOSSIP_SUSPECT;
-    gossip_peer_state(g, p, state);
+    gossip_member_state(g, p, state);
     p->accused_here = true;
-    gossip_rumour_push(g, p);
+    gossip_announce_to_all(g, p);
     if (state == GOSSIP_SUSPECT)
         probe(g, p);
 }
@@ -231,10 +169,10 @@ static uint64_t call_lost(struct gossip *g, struct gossip_peer *p)
     }
     if (g->now_us >= p->dial_us) {
         if (gossip_session_age(&p->session, g->now_us) >= GOSSIP_SESSION_FRESH) {
-            gossip_link_greet(g, p);
-            gossip_rumour_tell(g, p, p);
+            gossip_announce_self(g, p);
+            gossip_announce_again(g, p, p);
         }
-        gossip_link_dial(g, p);
+        gossip_reach_peer(g, p);
     }
     return earlier(p->dial_us, p->since_us + g->config.forget_us);
 }
@@ -254,7 +192,7 @@ uint64_t gossip_watch_tick(struct gossip *g, struct gossip_peer *p)
         return due;
     uint64_t alive_us = earlier(p->sent_us + g->config.alive_us, p->full_us + FULL_ALIVE_US);
     if (g->now_us + SLACK_US >= alive_us) {
-        send_alive(g, p);
+        gossip_announce_alive(g, p);
         alive_us = g->now_us + g->config.alive_us;
     }
     return earlier(due, alive_us);

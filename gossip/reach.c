@@ -1,0 +1,155 @@
+/* How members and seeds are reached: where they are dialled, and when. */
+#include <sodium.h>
+
+#include "gossip/gossip_internal.h"
+
+enum {
+    WAIT_FIRST_US = 100000,
+    WAIT_MAX_US = 1000000,       /* to a live member */
+    WAIT_LOST_MAX_US = 10000000, /* to a dead member */
+    WAIT_SEED_MAX_US = 4000000,  /* and a quarter, at random */
+    WAIT_LOST_FIRST_US = 1000000,
+    SEED_LOOK_US = 1000000,
+    SILENT_SUSPECTS = 2, /* times suspect_us without a packet: the session may be dead */
+    PLACES = 3,          /* that a peer may be dialled at */
+};
+
+/* --- members --------------------------------------------------------------------------------- */
+
+void gossip_reach_hint(struct gossip *g, struct gossip_peer *p, const struct gossip_address *at)
+{
+    if (at->port == 0 || gossip_address_equal(at, &p->hint))
+        return;
+    p->hint = *at;
+    if (!gossip_peer_live(p) || p->session.sending != 0 || p->greeting)
+        return;
+    uint64_t due_us = g->now_us + prng_below(&g->prng, 1000 + 100 * (uint64_t)g->listed);
+    if (p->dialled_us != 0 && due_us < p->dialled_us + WAIT_FIRST_US)
+        due_us = p->dialled_us + WAIT_FIRST_US;
+    if (due_us < p->dial_us)
+        p->dial_us = due_us;
+    gossip_tick_by(g, p->dial_us);
+}
+
+/* Where to dial it, the likeliest place first; how many. */
+static unsigned places_of(const struct gossip_peer *p, const struct gossip_address *out[PLACES])
+{
+    /* The hint is of the life that is known; what it said itself may be of an earlier one. */
+    bool hint_first = !gossip_link_introduced(p);
+    const struct gossip_address *order[PLACES] = {
+        hint_first ? &p->hint : &p->advertised,
+        hint_first ? &p->advertised : &p->source,
+        hint_first ? &p->source : &p->hint,
+    };
+    unsigned count = 0;
+    for (unsigned i = 0; i < PLACES; i++) {
+        bool again = order[i]->port == 0;
+        for (unsigned j = 0; j < count; j++)
+            again = again || gossip_address_equal(order[i], out[j]);
+        if (!again)
+            out[count++] = order[i];
+    }
+    return count;
+}
+
+void gossip_reach_peer(struct gossip *g, struct gossip_peer *p)
+{
+    const struct gossip_address *at[PLACES];
+    unsigned places = places_of(p, at);
+    if (places > 0)
+        gossip_link_dial(g, &p->dial, at[p->dials % places], p->slot);
+    if (p->dials >= places && gossip_peer_live(p))
+        gossip_ask_where(g, p); /* it answers at none of them, or none is known */
+    p->dials++;
+    p->dialled_us = g->now_us;
+    bool lost = p->state >= GOSSIP_DEAD;
+    uint64_t first = lost ? WAIT_LOST_FIRST_US : WAIT_FIRST_US;
+    uint64_t most = lost ? WAIT_LOST_MAX_US : WAIT_MAX_US;
+    p->dial_wait = p->dial_wait == 0 ? first : p->dial_wait * 2;
+    if (p->dial_wait > most)
+        p->dial_wait = most;
+    p->dial_us = g->now_us + p->dial_wait + prng_below(&g->prng, p->dial_wait / 4);
+}
+
+uint64_t gossip_reach_tick(struct gossip *g, struct gossip_peer *p)
+{
+    uint64_t silent_us = p->heard_us + SILENT_SUSPECTS * g->config.suspect_us;
+    switch (gossip_session_age(&p->session, g->now_us)) {
+    case GOSSIP_SESSION_FRESH:
+        if (!gossip_peer_live(p))
+            return GOSSIP_NEVER;
+        if (g->now_us < silent_us)
+            return silent_us;
+        break; /* alive, as others say, and silent here: it may be a new life without these keys */
+    case GOSSIP_SESSION_AWAITED:
+    case GOSSIP_SESSION_NONE:
+    case GOSSIP_SESSION_OLD:
+        break;
+    }
+    if (!p->listed)
+        return GOSSIP_NEVER; /* a stranger has to come by itself */
+    if (g->now_us >= p->dial_us)
+        gossip_reach_peer(g, p);
+    return p->dial_us;
+}
+
+/* --- seeds ----------------------------------------------------------------------------------- */
+
+uint64_t gossip_reach_seeds(struct gossip *g)
+{
+    uint64_t due = GOSSIP_NEVER;
+    for (unsigned i = 0; i < g->seeds_count; i++) {
+        struct gossip_seed *seed = &g->seeds[i];
+        const struct gossip_peer *p = seed->node != 0 ? gossip_peer_find(g, seed->node) : NULL;
+        if (p != NULL && gossip_peer_open(p)) {
+            seed->dial_wait = 0;
+            if (seed->dial_us < g->now_us + SEED_LOOK_US)
+                seed->dial_us = g->now_us + SEED_LOOK_US;
+        } else if (g->now_us >= seed->dial_us && g->now_us < g->full_us) {
+            seed->dial_us = g->full_us;
+        } else if (g->now_us >= seed->dial_us) {
+            gossip_link_dial(g, &seed->dial, &seed->at, GOSSIP_SLOTS + i);
+            seed->dial_wait = seed->dial_wait == 0 ? WAIT_FIRST_US : seed->dial_wait * 2;
+            if (seed->dial_wait > WAIT_SEED_MAX_US || seed->node == g->self->node)
+                seed->dial_wait = WAIT_SEED_MAX_US;
+            seed->dial_us = g->now_us + seed->dial_wait + prng_below(&g->prng, seed->dial_wait / 4);
+        }
+        if (seed->dial_us < due)
+            due = seed->dial_us;
+    }
+    return due;
+}
+
+void gossip_seeds(struct gossip *g, const struct gossip_address *at, unsigned count,
+                  uint64_t now_us)
+{
+    if (now_us > g->now_us)
+        g->now_us = now_us;
+    struct gossip_seed known[GOSSIP_SEEDS_MAX];
+    unsigned known_count = g->seeds_count;
+    memcpy(known, g->seeds, known_count * sizeof known[0]);
+    g->seeds_count = 0;
+    for (unsigned i = 0; i < count && g->seeds_count < GOSSIP_SEEDS_MAX; i++) {
+        if (at[i].port == 0)
+            continue;
+        bool again = false;
+        for (unsigned j = 0; j < g->seeds_count; j++)
+            again = again || gossip_address_equal(&g->seeds[j].at, &at[i]);
+        if (again)
+            continue;
+        struct gossip_seed *seed = &g->seeds[g->seeds_count++];
+        *seed = (struct gossip_seed){.at = at[i], .dial_us = g->now_us};
+        for (unsigned j = 0; j < known_count; j++) {
+            if (gossip_address_equal(&known[j].at, &at[i])) {
+                *seed = known[j];
+                /* Its door leads to its old number: a hello on its way is given up. */
+                if (j != g->seeds_count - 1)
+                    gossip_dial_wipe(&seed->dial);
+            }
+        }
+    }
+    for (unsigned j = g->seeds_count; j < known_count; j++)
+        gossip_dial_wipe(&g->seeds[j].dial);
+    sodium_memzero(known, sizeof known);
+    gossip_tick_by(g, g->now_us);
+}
