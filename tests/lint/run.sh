@@ -28,8 +28,16 @@ tracked() {
     git ls-files -co --exclude-standard 2>/dev/null || find . -path ./build -prune -o -type f -print | sed 's|^\./||'
 }
 
+objects() {
+    make -s --no-print-directory -j2 "BUILD_release=$build" "$build/grapevine" "$build/gvctl"
+}
+
 purity() {
-    make -s --no-print-directory -j2 "BUILD_release=$build" "$build/libcore.a" && tests/lint/purity.py "$build/obj"
+    objects && tests/lint/purity.py "$build/obj"
+}
+
+circles() {
+    objects && tests/lint/circles.py . "$build/obj"
 }
 
 format() {
@@ -63,6 +71,7 @@ options_page() {
 lint self-test tests/lint/self_test.sh
 lint includes tests/lint/includes.py .
 lint purity purity
+lint circles circles
 lint text text
 lint python python_syntax
 lint format format

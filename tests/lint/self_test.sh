@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Plants a violation of each kind that the include and purity lints are for, and sees them fail.
+# Plants a violation of each kind that a lint is for, and sees the lint fail.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 tree=$(mktemp -d)
@@ -114,5 +114,47 @@ want 1 "a limit changes and the docs do not" "$here/limits.py" "$tree"
 copy
 sed -i 's/| 1,232 bytes | `GOSSIP_DATAGRAM_MAX`/| 1,233 bytes | `GOSSIP_DATAGRAM_MAX`/' "$tree/docs/limits.md"
 want 1 "the docs change and a limit does not" "$here/limits.py" "$tree"
+# --- circles ---------------------------------------------------------------------------------
+
+unit() { # unit FILE DEFINES NEEDS...: a translation unit
+    local file=$1 defines=$2 need
+    shift 2
+    {
+        for need in "$@"; do echo "int $need(int a);"; done
+        echo "int $defines(int a); int $defines(int a) { return a"
+        for need in "$@"; do echo "+ $need(a)"; done
+        echo ";}"
+    } >"$tree/$file.c"
+    (cd "$tree" && gcc -std=c17 -I. -c "$file.c" -o "$file.o")
+}
+
+circles() { # circles STATUS WHAT
+    want "$1" "$2" "$here/circles.py" "$tree" "$tree"
+}
+
+fresh && rm -rf "$tree/node"
+unit base/x base_x
+unit http/a http_a http_b base_x
+unit http/b http_b base_x
+circles 0 "files one above another"
+unit http/b http_b http_a
+circles 1 "two files that need each other"
+unit http/b http_b http_c
+unit http/c http_c http_a
+circles 1 "a circle of three"
+rm "$tree/http/c.c"
+circles 0 "a circle through an object without a source"
+unit http/b http_b
+unit base/x base_x http_b
+unit http/b http_b base_x
+circles 1 "a circle between rooms"
+mkdir -p "$tree/node/settings"
+unit base/x base_x
+unit node/settings/options node_options node_print
+unit node/settings/print node_print node_table
+unit node/settings/table node_table node_options
+circles 0 "a circle that is known"
+unit node/settings/table node_table
+circles 1 "a known circle that is there no more"
 
 [ "$bad" -eq 0 ]
