@@ -1,7 +1,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "crdt/record.h"
-#include "crdt/state_inside.h"
+#include "crdt/state_internal.h"
 
 /* --- telling -------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/checkpoint.h"
-#include "crdt/index_state.h"
+#include "crdt/index_internal.h"
 
 /* --- bookkeeping ---------------------------------------------------------------------------- */
 

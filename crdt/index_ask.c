@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/checkpoint.h"
 #include "base/err.h"
-#include "crdt/index_lookup.h"
+#include "crdt/index_internal.h"
 
 enum {
     /* Points between the prefetch of the first bucket, of the second where it will be needed, and

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/checkpoint.h"
-#include "crdt/index_state.h"
+#include "crdt/index_internal.h"
 
 void crdt_index_stats(const struct crdt_index *x, struct crdt_index_stats *out)
 {

@@ -2,7 +2,7 @@
 
 #include "base/bug.h"
 #include "base/check.h"
-#include "crdt/index_state.h"
+#include "crdt/index_internal.h"
 
 enum {
     DEMOTE_AT = 3, /* holders of a set that the sweeper makes single entries again */

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "crdt/record.h"
-#include "crdt/state_inside.h"
+#include "crdt/state_internal.h"
 
 enum { BATCH = 64 };
 

@@ -5,7 +5,7 @@
 #include "crdt/part.h"
 #include "crdt/record.h"
 #include "crdt/sketch.h"
-#include "crdt/state_inside.h"
+#include "crdt/state_internal.h"
 #include "crdt/vector.h"
 
 /* Anti-entropy. The registry, the reports and the logs are compared by vectors (crdt/vector.h), the

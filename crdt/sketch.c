@@ -1,4 +1,4 @@
-#include "crdt/sketch.h"
+#include "crdt/sketch_internal.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "crdt/record.h"
-#include "crdt/state_inside.h"
+#include "crdt/state_internal.h"
 
 enum {
     CHUNK_TARGET = 28672,  /* a bucket of nothing but full sets adds 22 KB at most */

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "crdt/sketch.h"
+#include "crdt/sketch_internal.h"
 #include "crdt/window.h"
 
 enum {

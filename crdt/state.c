@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/checkpoint.h"
 #include "base/err.h"
-#include "crdt/state_inside.h"
+#include "crdt/state_internal.h"
 
 enum { OUTBOX_BYTES = 1 << 20, LOG_BYTES = 16 << 20 };
 

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "crdt/record.h"
-#include "crdt/state_inside.h"
+#include "crdt/state_internal.h"
 
 enum { REPLICA_BYTES = 12, REPORT_BYTES = 32, LOG_BYTES = 20 };
 _Static_assert(CRDT_REPLICAS_MAX *(REPLICA_BYTES + LOG_BYTES) + CRDT_ROUTERS_MAX * REPORT_BYTES +

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "crdt/sketch.h"
+#include "crdt/sketch_internal.h"
 
 enum { CELLS_MAX = CRDT_SKETCH_PARTS * CRDT_SKETCH_CELLS, WORK = 4000000 };
 

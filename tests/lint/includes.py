@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails on an include outside the dependency table of CONTRIBUTING.md.
+"""Fails on an include outside the dependency table of CONTRIBUTING.md, and on a private header that
+is not called *_internal.h or is included from another room.
 
 usage: includes.py ROOT    (checks every .c and .h below ROOT's source folders)
 """
@@ -49,6 +50,13 @@ PURE_LIBC = {
     "stdnoreturn.h", "string.h", "time.h", "emmintrin.h", "immintrin.h", "arm_neon.h",
 }
 
+# A private header is <noun>_internal.h: only its own room and test programs include it.
+PRIVATE = "_internal.h"
+TEST_PROGRAM = re.compile(r"^tests/.*_(test|fuzz|bench)\.c$")
+OTHER_SUFFIX = re.compile(r"(_(inner|inside|intern|lookup|parts?|priv|private|impl|state)|/(inner|inside|internal|private))\.h$")
+# Headers with another suffix, to be renamed. It only shrinks.
+KNOWN_SUFFIX = {"node/io/admin_parts.h", "node/io/exchange_parts.h", "node/io/gossip_parts.h"}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -66,6 +74,8 @@ def wrong(root, path, folder, quote, header):
         target = folder_of(header)
         if target is None or not os.path.isfile(os.path.join(root, header)):
             return "no such header from the root of the tree"
+        if header.endswith(PRIVATE) and folder != target and not TEST_PROGRAM.match(path):
+            return f"{header} is for {target} only"
         if target != folder and target not in MAY[folder]:
             return f"{folder} may not include {target}"
         return None
@@ -85,6 +95,7 @@ def main():
     root = sys.argv[1]
     failures = 0
     files = 0
+    known = set(KNOWN_SUFFIX)
     for top in sorted({f.split("/")[0] for f in MAY}):
         for where, _, names in os.walk(os.path.join(root, top)):
             for name in sorted(n for n in names if n.endswith((".c", ".h"))):
@@ -96,6 +107,12 @@ def main():
                     failures += 1
                     continue
                 files += 1
+                if folder != "tests" and OTHER_SUFFIX.search(path):
+                    if path in KNOWN_SUFFIX:
+                        known.discard(path)
+                    else:
+                        print(f"{path}: a private header is called <noun>{PRIVATE}")
+                        failures += 1
                 with open(full, encoding="utf-8") as f:
                     for number, line in enumerate(f, 1):
                         match = INCLUDE.match(line)
@@ -103,6 +120,9 @@ def main():
                         if problem:
                             print(f"{path}:{number}: {problem}")
                             failures += 1
+    for path in sorted(known if os.path.isfile(os.path.join(root, "Makefile")) else ()):
+        print(f"{path} is there no more: take it out of KNOWN_SUFFIX")
+        failures += 1
     if files == 0:
         print("no source files found")
     sys.exit(1 if failures or files == 0 else 0)

@@ -73,6 +73,21 @@ plant_include node/io/x.c '<yaml.h>'
 plant_include node/io/x.c '<sodium.h>'
 plant_include crdt/x.c '<xxhash.h>'
 plant_include node/io/x.c '<jansson.h>'
+plant_internal() { # plant_internal STATUS FILE: it includes a private header of crdt
+    fresh
+    printf 'int crdt_y(int a);\n' >"$tree/crdt/x_internal.h"
+    mkdir -p "$tree/$(dirname "$2")"
+    echo '#include "crdt/x_internal.h"' >>"$tree/$2"
+    want "$1" "$2 includes a private header of crdt" "$here/includes.py" "$tree"
+}
+plant_internal 1 node/route/x.c
+plant_internal 1 tests/lib/x.c
+plant_internal 0 crdt/x.c
+plant_internal 0 tests/unit/crdt/x_test.c
+fresh
+mv "$tree/crdt/x.h" "$tree/crdt/x_inside.h"
+sed -i 's|crdt/x.h|crdt/x_inside.h|' "$tree/crdt/x.c"
+want 1 "a private header with another suffix" "$here/includes.py" "$tree"
 may_include http/x.c '"base/x.h"'
 may_include node/route/x.c '"crdt/x.h"'
 may_include node/route/x.c '"node/replica/x.h"'

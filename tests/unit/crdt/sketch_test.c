@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/prng.h"
-#include "crdt/sketch.h"
+#include "crdt/sketch_internal.h"
 
 enum { SYMBOLS_MAX = CRDT_SKETCH_PARTS * CRDT_SKETCH_CELLS };
 

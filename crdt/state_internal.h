@@ -1,7 +1,7 @@
-/* The inside of the state, for its own files only: state.c (life, what this router does), delta.c
- * (telling and hearing), join.c, reconcile*.c and snapshot.c. */
-#ifndef CRDT_STATE_INSIDE_H
-#define CRDT_STATE_INSIDE_H
+/* What the files of the state share: state.c (life, what this router does), delta.c (deltas made
+ * and applied), join.c, reconcile.c, vector.c and snapshot.c. */
+#ifndef CRDT_STATE_INTERNAL_H
+#define CRDT_STATE_INTERNAL_H
 
 #include "crdt/outbox.h"
 #include "crdt/state.h"
