@@ -1,15 +1,12 @@
 """The side towards the engines: pooled connections, retries, time-outs, answers that are wrong."""
 
 import json
-import os
 import socket
-import subprocess
-import tempfile
 import time
 import unittest
 
-from lib import (HOST, SSE_HEAD, Case, Client, Cut, Engine, Router, answer, answer_json, chunk,
-                 closed_port, request, wait_for)
+from lib import (HOST, SSE_HEAD, Case, Cut, answer, answer_json, chunk, closed_port, request,
+                 wait_for)
 
 CHAT = "/v1/chat/completions"
 
@@ -540,147 +537,6 @@ class Waiting(Case):
             self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
         for s in held + [full]:
             s.close()
-
-
-class Health(Case):
-    """Replicas that come and go."""
-
-    def test_no_replica_is_up(self):
-        r = self.router(["http://%s:%d" % (HOST, closed_port())])
-        wait_for(lambda: r.admin("GET", "/readyz").status == 503, "not ready")
-        got = self.client(r).ask("POST", CHAT, chat())
-        self.assertIn(got.status, (502, 503))
-        self.assertIn("message", got.json["error"])
-        self.assertEqual(r.get("/health").status, 503)
-        self.assertEqual(r.admin("GET", "/healthz").status, 200)
-
-    def test_a_replica_that_fails_its_checks_gets_nothing_until_it_is_well(self):
-        sick, well = self.engine(), self.engine()
-        r = self.router([sick, well], "--policy", "round_robin", "--health-interval", "100ms")
-        sick.probes["/health"] = lambda asked: asked.send(answer(500, b"sick"))
-        r.wait_event("replica_down")
-        for _ in range(6):
-            self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
-        self.assertEqual(sick.requests, [])
-        del sick.probes["/health"]
-        r.wait_event("replica_up", 3)
-        for _ in range(4):
-            self.client(r).ask("POST", CHAT, chat())
-        self.assertGreater(len(sick.requests), 0)
-
-    def test_a_killed_engine_is_noticed_and_comes_back_on_its_port(self):
-        e = self.engine()
-        r = self.router([e], "--health-interval", "100ms")
-        e.refuse()
-        r.wait_event("replica_down")
-        self.assertIn(self.client(r).ask("POST", CHAT, chat()).status, (502, 503))
-        self.engine(port=e.port)
-        r.wait_event("replica_up", 2)
-        self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
-
-    def test_a_replica_may_be_a_name(self):
-        e = self.engine()
-        r = self.router(["http://localhost:%d" % e.port])
-        wait_for(lambda: r.events("replica_up"), "the replica by its name")
-        self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
-
-    def test_a_name_with_several_addresses_is_tried_at_each(self):
-        """localhost is ::1 first where there is IPv6; this engine listens on 127.0.0.1 alone."""
-        try:
-            first = socket.getaddrinfo("localhost", 80, type=socket.SOCK_STREAM)[0]
-        except OSError:
-            first = None
-        if first is None or first[4][0] != "::1":
-            self.skipTest("localhost is not ::1 first here")
-        e = self.engine()
-        r = self.router(["http://localhost:%d" % e.port])
-        wait_for(lambda: r.events("replica_up"), "the replica by its name")
-        self.assertEqual(r.events("replica_down"), [])
-        self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
-        self.assertEqual(r.metric("retries_total"), 0)
-
-    def test_all_addresses_of_a_name_are_tried(self):
-        """The same with a hosts file of our own, in both orders."""
-        for addresses in (("127.0.0.2", HOST), (HOST, "127.0.0.2"), ("127.0.0.3", "127.0.0.2")):
-            with tempfile.NamedTemporaryFile("w") as hosts:
-                hosts.write("".join("%s two.test\n" % a for a in addresses))
-                hosts.flush()
-                wrap = ["unshare", "-m", "sh", "-c",
-                        "mount --bind %s /etc/hosts && exec \"$@\"" % hosts.name, "sh"]
-                try:
-                    subprocess.run(wrap + ["true"], check=True, capture_output=True)
-                except (OSError, subprocess.CalledProcessError):
-                    self.skipTest("no mount namespace of our own here")
-                e = self.engine()
-                r = self.router(["http://two.test:%d" % e.port], "--health-interval", "60s",
-                                wrap=wrap)
-                if HOST not in addresses:
-                    r.wait_event("replica_down")
-                    continue
-                wait_for(lambda: r.events("replica_up"), "the replica by its name")
-                self.assertEqual(r.events("replica_down"), [])
-                self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
-                self.assertEqual(r.metric("upstream_connect_failures_total"), 0)
-                e.refuse()  # it is tried at each of its addresses, then the client hears of it
-                self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 502)
-                self.assertEqual(r.metric("upstream_connect_failures_total"), 1)
-
-    def test_a_replica_that_only_answers_show_to_be_sick_is_told(self):
-        """Five answers broken off take it out, without any check: the log must say so, once."""
-        e = self.engine()
-        e.closes(b"")
-        r = self.router([e], "--health-interval", "3s", "--retries-max", "0")
-        for _ in range(5):
-            self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 502)
-        down = r.wait_event("replica_down")
-        self.assertEqual((down["replica"], down["error"]), (e.name, "answers failed"))
-        r.wait_event("replica_up", 2)
-        self.assertEqual(len(r.events("replica_down")), 1)
-
-    def test_a_replica_that_never_was_up_is_told_to_be_down_once(self):
-        gone = "http://%s:%d" % (HOST, closed_port())
-        r = self.router([gone], "--health-interval", "100ms")
-        r.wait_event("replica_down")
-        time.sleep(0.4)
-        self.assertEqual(len(r.events("replica_down")), 1)
-
-    def test_a_check_that_cannot_even_begin_is_told(self):
-        """Connecting to a broadcast address fails at once; another check that hangs before it must
-        not hold up the news."""
-        slow = self.engine()
-        slow.probes["/health"] = lambda asked: asked.wait_gone()
-        r = self.router([slow.url, "http://255.255.255.255:80"], "--health-timeout", "15s",
-                        "--health-failures", "1", wait_up=False)
-        began = time.monotonic()
-        down = r.wait_event("replica_down")
-        self.assertEqual((down["replica"], down["error"]), ("255.255.255.255:80", "the peer cannot be reached"))
-        self.assertLess(time.monotonic() - began, 10)
-
-    def test_probes_that_are_too_large_are_told_once(self):
-        e = self.engine(models=["m0"])
-        e.probes["/metrics"] = lambda asked: asked.send(answer(200, b"# x\n" * 1200000))
-        e.probes["/v1/models"] = lambda asked: asked.send(answer_json(
-            {"object": "list", "data": [{"id": "m%d" % i} for i in range(300)]}))
-        r = self.router([e], "--scrape-interval", "100ms")
-        wait_for(lambda: {x["path"] for x in r.events("replica_probe_too_large")} ==
-                 {"/metrics", "/v1/models"}, "both told")
-        wait_for(lambda: r.metric("probes_too_large_total") >= 4, "they come again")
-        self.assertEqual(len(r.events("replica_probe_too_large")), 2)
-
-    def test_probes_that_hang_or_lie_do_no_harm(self):
-        e = self.engine()
-        r = self.router([e], "--health-interval", "100ms", "--scrape-interval", "100ms",
-                        "--health-timeout", "200ms", "--health-failures", "100")
-        for path in ("/metrics", "/v1/models", "/health"):
-            for handler in (lambda a: a.wait_gone(5), lambda a: a.send(b"nonsense\r\n\r\n"),
-                            lambda a: a.send(answer(200, b"\xff\x00{[" * 1000)),
-                            lambda a: a.reset(),
-                            lambda a: a.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
-                                             b"\r\n5\r\nhello\r\nzz\r\n")):
-                e.probes[path] = handler
-                time.sleep(0.12)
-            del e.probes[path]
-        self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,195 @@
+"""The keys of a cluster: who gets in, and how a key is changed."""
+
+import os
+import random
+import re
+import signal
+import socket
+import stat
+import time
+import unittest
+
+from lib import HOST, LIMIT, wait_for
+from test_cluster import Clustered, gvctl, run_grapevine
+
+
+class Keys(Clustered):
+    def test_a_cluster_without_a_key_does_not_start(self):
+        for args in (("--gossip-listen", HOST + ":0"), ("--join", HOST)):
+            status, err = run_grapevine("--replica", "http://127.0.0.1:1", *args)
+            self.assertEqual(status, 2, err)
+            self.assertEqual(len(err.splitlines()), 1, err)
+            self.assertIn("gvctl keygen --out FILE", err)
+            self.assertIn("insecure-gossip", err)
+
+    def test_settings_that_contradict_each_other(self):
+        one = ("--replica", "http://127.0.0.1:1")
+        for args, word in (
+                (("--insecure-gossip",), "alone"),
+                (("--cluster-key-file", self.key), "alone"),
+                (("--gossip-advertise", "1.2.3.4:5"), "alone"),
+                (("--node-name", "router-1"), "alone"),
+                (("--join", HOST, "--insecure-gossip", "--cluster-key-file", self.key), "insecure"),
+                (("--gossip-listen", "nonsense", "--insecure-gossip"), "HOST:PORT"),
+                (("--join", ":1", "--insecure-gossip"), "join"),
+                (("--gossip-advertise", HOST, "--join", HOST, "--insecure-gossip"), "advertise"),
+                (("--gossip-advertise", "0.0.0.0:7", "--join", HOST, "--insecure-gossip"), "reach"),
+                (("--gossip-advertise", "[::]:7", "--join", HOST, "--insecure-gossip"), "reach"),
+                (("--gossip-listen", HOST + ":0", "--cluster-key-file", "/does/not/exist"),
+                 "/does/not/exist")):
+            status, err = run_grapevine(*one, *args)
+            self.assertEqual((status, len(err.splitlines())), (2, 1), err)
+            self.assertIn(word, err)
+        bad = os.path.join(self.folder.name, "bad")
+        with open(os.open(bad, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+            f.write("hash 12\n")
+        status, err = run_grapevine(*one, "--gossip-listen", HOST + ":0", "--cluster-key-file", bad)
+        self.assertEqual((status, len(err.splitlines())), (2, 1), err)
+        self.assertIn("line 1", err)
+
+    def test_insecure_is_loud(self):
+        e = self.engine()
+        r = self.node("r1", [e], "--insecure-gossip", key="")
+        self.assertEqual(r.wait_event("insecure_gossip")["level"], "warn")
+        other = self.node("r2", [e], "--insecure-gossip", key="", join=r)
+        self.wait_alive(other, ["r1", "r2"])
+
+    def test_a_readable_key_file_is_told(self):
+        os.chmod(self.key, 0o644)
+        r = self.node("r1", [self.engine()])
+        self.assertEqual(r.wait_event("cluster_key_readable")["level"], "warn")
+
+    def test_the_wrong_key_never_joins(self):
+        e = self.engine()
+        first = self.node("r1", [e])
+        other = self.node("r2", [e], join=first, key=self.new_key("other.key"), ready=False)
+        wait_for(lambda: other.admin("GET", "/readyz").status == 200, "r2 alone")
+        time.sleep(1)
+        self.assertEqual((self.alive(first), self.alive(other)), (["r1"], ["r2"]))
+
+    def test_garbage_gets_no_answer(self):
+        r = self.node("r1", [self.engine()])
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.bind((HOST, 0))
+        rng = random.Random(1)
+        for size in list(range(0, 130)) + [512, 1200, 1232, 1233, 1500, 9000, 65507]:
+            for _ in range(3):
+                data = bytes(rng.randrange(256) for _ in range(size))
+                s.sendto(data, (HOST, r.gossip_port))
+                s.sendto(bytes([1 + rng.randrange(4)]) + data[1:], (HOST, r.gossip_port))
+        s.settimeout(1)
+        with self.assertRaises(socket.timeout):
+            s.recvfrom(65536)
+        s.close()
+        for data in (b"", b"GET / HTTP/1.1\r\n\r\n", bytes(rng.randrange(256) for _ in range(5000))):
+            t = socket.create_connection((HOST, r.gossip_port), LIMIT)
+            t.sendall(data)
+            t.shutdown(socket.SHUT_WR)
+            try:
+                self.assertEqual(t.recv(100), b"")
+            except ConnectionResetError:
+                pass
+            t.close()
+        self.assertEqual(r.admin("GET", "/readyz").status, 200)
+
+    def test_idle_connections_keep_no_member_out(self):
+        e = self.engine()
+        first = self.node("r1", [e])
+        idle = [socket.create_connection((HOST, first.gossip_port), LIMIT) for _ in range(200)]
+        second = self.node("r2", [e], join=first)
+        self.assertEqual(second.events("snapshot_failed"), [])
+        self.wait_alive(second, ["r1", "r2"])
+        self.assertGreaterEqual(first.metric("gossip_calls_refused_total"), 200 - 64)
+        for s in idle:
+            s.close()
+
+    def test_a_new_key_file_is_private_and_never_lost(self):
+        self.assertEqual(stat.S_IMODE(os.stat(self.key).st_mode), 0o600)
+        before = self.read_key()
+        status, out, err = gvctl("keygen", "--out", self.key)
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn("already", err)
+        self.assertEqual(self.read_key(), before)
+        status, out, err = gvctl("keygen")
+        self.assertEqual((status, err), (0, ""))
+        self.assertRegex(out, "(?m)^hash [0-9a-f]{64}\nkey [0-9a-f]{64}$")
+        self.assertEqual(gvctl("keygen", "--next", self.key, "--promote", self.key)[0], 2)
+
+    def test_a_rotation_goes_one_way(self):
+        """--finish without --promote took the old key and left the new; --promote twice undid it."""
+        def key_ids(text):
+            return re.findall("[0-9a-f]{8}", text.splitlines()[0])
+
+        def refused(option, word):
+            before = self.read_key()
+            status, out, err = gvctl("keygen", option, self.key)
+            self.assertEqual((status, out), (1, ""))
+            self.assertIn(word, err)
+            self.assertEqual(self.read_key(), before)
+
+        def taken(option):
+            status, out, err = gvctl("keygen", option, self.key)
+            self.assertEqual((status, err), (0, ""))
+            return key_ids(out)
+        for option in ("--promote", "--finish"):
+            refused(option, "--next")
+        old, new = taken("--next")
+        refused("--next", "--promote")
+        refused("--finish", "--promote")
+        self.assertEqual(taken("--promote"), [new, old])
+        self.assertEqual(re.findall("(?m)^(key|next|old) ", self.read_key()), ["old", "key"])
+        refused("--promote", "--finish")
+        refused("--next", "--finish")
+        self.assertEqual(taken("--finish"), [new])
+        refused("--finish", "--next")
+
+    def test_a_key_is_changed_without_a_pause(self):
+        e = self.engine()
+        nodes = self.cluster(2, [e])
+        names = ["r1", "r2"]
+
+        def step(option, n):
+            status, out, err = gvctl("keygen", option, self.key)
+            self.assertEqual((status, err), (0, ""))
+            for i, r in enumerate(nodes):
+                r.signal(signal.SIGHUP)
+                r.wait_event("cluster_key_read", n)
+                self.assertEqual(self.alive(nodes[i]), names)
+        old = self.read_key()
+        step("--next", 1)
+        third = self.node("r3", [e], join=nodes[0])
+        names.append("r3")
+        for r in nodes:
+            self.wait_alive(r, names)
+        self.assertEqual(gvctl("keygen", "--next", self.key)[0], 1)
+        third.stop()
+        names.remove("r3")
+        for r in nodes:
+            self.wait_alive(r, names)
+        step("--promote", 2)
+        step("--finish", 3)
+        self.assertEqual(gvctl("keygen", "--finish", self.key)[0], 1)
+        self.assertEqual(stat.S_IMODE(os.stat(self.key).st_mode), 0o600)
+        new = self.read_key()
+        self.assertNotEqual(new, old)
+        self.assertEqual(re.findall("hash .*", new), re.findall("hash .*", old))
+        self.assertEqual(len(re.findall("(?m)^(key|next|old) ", new)), 1)
+        with open(self.key, "w") as f:
+            f.write(old)
+        outsider = self.node("r4", [e], join=nodes[0])
+        self.assertEqual(self.alive(outsider), ["r4"])
+        with open(self.key, "w") as f:
+            f.write(new)
+        outsider.signal(signal.SIGHUP)
+        outsider.wait_event("cluster_key_read")
+        for r in nodes + [outsider]:
+            self.wait_alive(r, names + ["r4"])
+        with open(self.key, "w") as f:
+            f.write("nonsense\n")
+        nodes[0].signal(signal.SIGHUP)
+        nodes[0].wait_event("cluster_key_refused")
+        self.assertEqual(self.alive(nodes[0]), names + ["r4"])
+
+
+if __name__ == "__main__":
+    unittest.main()

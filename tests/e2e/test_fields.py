@@ -1,0 +1,149 @@
+"""Header fields on their way: what passes, what stops here, what is added."""
+
+import unittest
+
+from lib import Case, Engine, Router, answer, request
+
+
+class Fields(Case):
+    """Header fields on their way."""
+
+    @classmethod
+    def set_up(cls):
+        cls.e = cls.shared(Engine())
+        cls.r = cls.shared(Router([cls.e], "--other-paths", "pass"))
+
+    def setUp(self):
+        super().setUp()
+        self.e.clear()
+        self.e.handler = lambda asked: (asked.read_body(), asked.send(answer(200, b"ok")))
+
+    def ask(self, headers=(), **how):
+        got = self.client(self.r).ask("GET", "/a", None, headers, **how)
+        return got, self.e.requests[-1]
+
+    def test_end_to_end_fields_pass_in_order_and_repeated(self):
+        given = [("X-B", "1"), ("Authorization", "Bearer k"), ("X-A", "2"), ("X-B", "3"),
+                 ("Accept", "*/*"), ("Cookie", "a=b")]
+        _, asked = self.ask(given)
+        passed = [(n, v) for n, v in asked.headers if n in {g.lower() for g, _ in given}]
+        self.assertEqual(passed, [(n.lower(), v) for n, v in given])
+
+    def test_hop_by_hop_fields_stop_here(self):
+        _, asked = self.ask([("Connection", "keep-alive, X-Mine, te"), ("Keep-Alive", "timeout=5"),
+                             ("X-Mine", "secret"), ("TE", "trailers"), ("Upgrade", "websocket"),
+                             ("Proxy-Authorization", "Basic x"), ("Proxy-Connection", "close"),
+                             ("X-Yours", "stays")])
+        for name in ("connection", "keep-alive", "x-mine", "te", "upgrade", "proxy-authorization",
+                     "proxy-connection"):
+            self.assertIsNone(asked.get(name), name)
+        self.assertEqual(asked.get("x-yours"), "stays")
+
+    def test_connection_cannot_name_away_what_matters(self):
+        _, asked = self.ask([("Connection", "host, content-length, authorization, x-forwarded-for"),
+                             ("Authorization", "Bearer k")])
+        self.assertEqual(asked.get("authorization"), "Bearer k")
+        self.assertEqual(asked.get("x-forwarded-for"), "127.0.0.1")
+        self.assertEqual(asked.get("host"), "router.test")
+
+    def test_hop_by_hop_fields_of_the_engine_stop_here(self):
+        self.e.replies(answer(200, b"ok", [("Connection", "keep-alive, X-Internal"),
+                                           ("X-Internal", "1"), ("Keep-Alive", "timeout=5"),
+                                           ("Upgrade", "h2c"), ("X-Kept", "1"),
+                                           ("Proxy-Authenticate", "Basic")]))
+        got, _ = self.ask()
+        for name in ("connection", "x-internal", "keep-alive", "upgrade", "proxy-authenticate"):
+            self.assertIsNone(got.get(name), name)
+        self.assertEqual(got.get("x-kept"), "1")
+
+    def test_answers_keep_their_fields_and_reason(self):
+        self.e.replies(answer(200, b"ok", [("Server", "uvicorn"), ("Set-Cookie", "a"),
+                                           ("Set-Cookie", "b"), ("Date", "now")], "Fine By Me"))
+        got, _ = self.ask()
+        self.assertEqual(got.start, "HTTP/1.1 200 Fine By Me")
+        self.assertEqual((got.all("set-cookie"), got.get("server")), (["a", "b"], "uvicorn"))
+
+    def test_the_client_is_named_to_the_engine(self):
+        _, asked = self.ask()
+        self.assertEqual(asked.get("x-forwarded-for"), "127.0.0.1")
+        self.assertEqual(asked.get("x-forwarded-proto"), "http")
+        self.assertEqual(asked.get("x-forwarded-host"), "router.test")
+        self.assertIsNone(asked.get("forwarded"))
+
+    def test_forwarding_fields_of_a_proxy_before_us_are_continued(self):
+        _, asked = self.ask([("X-Forwarded-For", "10.0.0.9"), ("X-Forwarded-Proto", "https"),
+                             ("X-Forwarded-Host", "api.test"), ("Forwarded", "for=10.0.0.9")])
+        self.assertEqual(asked.all("x-forwarded-for"), ["10.0.0.9, 127.0.0.1"])
+        self.assertEqual(asked.all("x-forwarded-proto"), ["https"])
+        self.assertEqual(asked.all("x-forwarded-host"), ["api.test"])
+        self.assertEqual(asked.all("forwarded"),
+                         ['for=10.0.0.9, for=127.0.0.1;host="router.test";proto=http'])
+
+    def test_forwarding_fields_of_clients_can_be_replaced(self):
+        """Where clients connect directly, what they say of themselves is worth nothing."""
+        r = self.router([self.e], "--other-paths", "pass", "--forwarded-headers", "replace")
+        self.client(r).ask("GET", "/a", None, [
+            ("X-Forwarded-For", "10.0.0.9"), ("X-Forwarded-Proto", "https"),
+            ("X-Forwarded-Host", "api.test"), ("Forwarded", "for=10.0.0.9"),
+            ("X-Real-IP", "10.0.0.9")])
+        asked = self.e.requests[-1]
+        self.assertEqual(asked.all("x-forwarded-for"), ["127.0.0.1"])
+        self.assertEqual(asked.all("x-forwarded-proto"), ["http"])
+        self.assertEqual(asked.all("x-forwarded-host"), ["router.test"])
+        self.assertEqual(asked.all("forwarded") + asked.all("x-real-ip"), [])
+
+    def test_a_request_id_is_passed_on_and_back(self):
+        got, asked = self.ask([("X-Request-Id", "abc-123")])
+        self.assertEqual(asked.all("x-request-id"), ["abc-123"])
+        self.assertEqual(got.all("x-request-id"), ["abc-123"])
+
+    def test_a_request_id_is_made_where_there_is_none(self):
+        seen = set()
+        for _ in range(5):
+            got, asked = self.ask()
+            self.assertRegex(got.get("x-request-id"), "^[0-9a-f]{32}$")
+            self.assertEqual(asked.all("x-request-id"), got.all("x-request-id"))
+            seen.add(got.get("x-request-id"))
+        self.assertEqual(len(seen), 5)
+
+    def test_a_request_id_that_is_unsafe_is_replaced(self):
+        for bad in ("x" * 200, "a b", ""):
+            got, asked = self.ask([("X-Request-Id", bad)])
+            self.assertRegex(got.get("x-request-id"), "^[0-9a-f]{32}$")
+            self.assertEqual(asked.all("x-request-id"), got.all("x-request-id"))
+
+    def test_the_engines_own_request_id_does_not_come_twice(self):
+        self.e.replies(answer(200, b"", [("X-Request-Id", "engine")]))
+        got, _ = self.ask([("X-Request-Id", "client")])
+        self.assertEqual(got.all("x-request-id"), ["client"])
+
+    def test_local_answers_and_errors_carry_the_request_id_too(self):
+        for path in ("/health", "/sleep", "/v1/models"):
+            got = self.client(self.r).ask("GET", path, None, [("X-Request-Id", "abc")])
+            self.assertEqual(got.get("x-request-id"), "abc", path)
+
+    def test_traceparent_passes(self):
+        trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        _, asked = self.ask([("traceparent", trace), ("tracestate", "a=1")])
+        self.assertEqual((asked.get("traceparent"), asked.get("tracestate")), (trace, "a=1"))
+
+    def test_the_host_and_target_reach_the_engine_as_they_came(self):
+        c = self.client(self.r)
+        c.send(b"GET /a%20b/../c?q=1&q=%7a?& HTTP/1.1\r\nHost: Api.Test:99\r\n\r\n")
+        c.read()
+        asked = self.e.requests[-1]
+        self.assertEqual(asked.get("host"), "Api.Test:99")
+        self.assertEqual(asked.target, "/a%20b/../c?q=1&q=%7a?&")
+
+    def test_the_replica_is_named_to_the_client(self):
+        got, _ = self.ask()
+        self.assertEqual(got.get("x-grapevine-replica"), self.e.name)
+
+    def test_the_replica_is_not_named_when_that_is_off(self):
+        for flag in (["--no-replica-header"], ["--replica-header=off"]):
+            r = self.router([self.e], "--other-paths", "pass", *flag)
+            self.assertIsNone(r.get("/a").get("x-grapevine-replica"), flag)
+
+
+if __name__ == "__main__":
+    unittest.main()
