@@ -1,0 +1,68 @@
+/* Bodies skimmed whole or in pieces, and their chains compared. */
+#ifndef TESTS_LIB_SKIM_HELP_H
+#define TESTS_LIB_SKIM_HELP_H
+
+#include <stdlib.h>
+
+#include "http/skim.h"
+#include "tests/lib/test.h"
+
+static struct hash_secret secret;
+static struct http_skim skim;
+
+static int setup(void **state)
+{
+    (void)state;
+    hash_secret_from_seed(&secret, 42);
+    return 0;
+}
+
+/* Skims a body cut at `cut` and then every `step` bytes (0 = not again). */
+static void skim_split(const char *body, size_t len, size_t cut, size_t step)
+{
+    memset(&skim, 0xa5, sizeof skim); /* nothing may count on zeroes */
+    http_skim_init(&skim, &secret);
+    for (size_t at = 0; at < len;) {
+        size_t n = at == 0 && cut > 0 ? cut : step > 0 ? step : len - at;
+        n = n < len - at ? n : len - at;
+        char *part = malloc(n); /* so that ASan sees reads beyond it */
+        memcpy(part, body + at, n);
+        http_skim_feed(&skim, part, n);
+        free(part);
+        at += n;
+    }
+    http_skim_finish(&skim);
+}
+
+static void skim_whole(const char *body)
+{
+    skim_split(body, strlen(body), 0, 0);
+}
+
+static void chain_of(const char *body, struct chain *out)
+{
+    skim_whole(body);
+    assert_true(skim.understood);
+    *out = *http_skim_chain(&skim);
+}
+
+static bool chain_equal(const struct chain *a, const struct chain *b)
+{
+    if (a->bytes != b->bytes || a->length != b->length || a->token_ids != b->token_ids)
+        return false;
+    for (unsigned i = 0; i < a->length; i++)
+        if (a->points[i].id != b->points[i].id || a->points[i].blocks != b->points[i].blocks ||
+            a->points[i].code != b->points[i].code)
+            return false;
+    return true;
+}
+
+static unsigned chain_shared(const struct chain *a, const struct chain *b)
+{
+    unsigned n = 0;
+    while (n < a->length && n < b->length && a->points[n].id == b->points[n].id)
+        n++;
+    return n;
+}
+
+#endif

@@ -1,0 +1,318 @@
+/* Which replicas a router may choose: names, health, models, drains. */
+#include "node/route/router.h"
+
+#include "node/replica/model.h"
+#include "tests/lib/router_help.h"
+
+/* --- replicas ------------------------------------------------------------------------------- */
+
+static void replicas_have_unique_names(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 2);
+    assert_int_equal(node_router_replica_add(r, SLICE("host-1:8000"), NODE_ENGINE_VLLM),
+                     ERR_EXISTS);
+    assert_int_equal(node_router_replica_add(r, SLICE(""), NODE_ENGINE_VLLM), ERR_RANGE);
+    char text[NODE_NAME_MAX + 1];
+    memset(text, 'n', sizeof text);
+    assert_int_equal(node_router_replica_add(r, slice_of(text, sizeof text), NODE_ENGINE_VLLM),
+                     ERR_RANGE);
+    assert_int_equal(node_router_replica_add(r, slice_of(text, sizeof text - 1), NODE_ENGINE_AUTO),
+                     2);
+    for (unsigned i = 3; i < NODE_REPLICAS_MAX; i++) {
+        int len = snprintf(text, sizeof text, "more-%u", i);
+        assert_int_equal(node_router_replica_add(r, slice_of(text, (size_t)len), NODE_ENGINE_AUTO),
+                         i);
+    }
+    assert_int_equal(node_router_replica_add(r, SLICE("one too many"), NODE_ENGINE_AUTO), ERR_FULL);
+    assert_slice_equal(node_router_replica_name(r, 1), "host-1:8000");
+    assert_int_equal(node_router_replica_count(r), NODE_REPLICAS_MAX);
+    node_router_replica_engine_set(r, 2, NODE_ENGINE_SGLANG);
+    assert_int_equal(node_router_replica_engine(r, 2), NODE_ENGINE_SGLANG);
+    alone_destroy(r);
+}
+
+static void unprobed_replicas_serve_only_when_nothing_better_is_there(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 0);
+    struct node_request request = request_of(NULL);
+    struct node_decision d;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
+    assert_false(node_router_ready(r));
+    assert_int_equal(node_router_replica_add(r, SLICE("a"), NODE_ENGINE_AUTO), 0);
+    assert_int_equal(node_router_replica_add(r, SLICE("b"), NODE_ENGINE_AUTO), 1);
+    assert_false(node_router_ready(r)); /* nobody has found them up */
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    node_router_probed(r, 1, true, false, START_MS);
+    assert_true(node_router_ready(r));
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+        assert_int_equal(d.replica, 1);
+    }
+    uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1u << 1};
+    assert_int_equal(node_router_choose(r, &request, excluded, START_MS, &d), ERR_OK);
+    assert_int_equal(d.replica, 0);
+    alone_destroy(r);
+}
+
+static void requests_go_where_their_model_is(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 3);
+    struct slice one[] = {SLICE("llama"), SLICE("llama-lora")}, two[] = {SLICE("qwen")};
+    assert_int_equal(node_router_models(r, 0, one, 2), ERR_OK);
+    assert_int_equal(node_router_models(r, 1, two, 1), ERR_OK);
+    assert_int_equal(node_router_models(r, 2, two, 1), ERR_OK);
+    assert_true(node_router_model_known(r, SLICE("llama-lora")));
+    assert_false(node_router_model_known(r, SLICE("nobody knows")));
+    struct node_request request = request_of(NULL);
+    struct node_decision d;
+    unsigned seen[3] = {0};
+    for (int i = 0; i < 100; i++) {
+        request.model = SLICE("qwen");
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+        seen[d.replica]++;
+        request.model = SLICE("llama-lora");
+        assert_int_equal(node_router_choose_by_load(r, &request, NULL, START_MS, &d), ERR_OK);
+        assert_int_equal(d.replica, 0);
+    }
+    assert_true(seen[0] == 0 && seen[1] > 20 && seen[2] > 20);
+    request.model = SLICE("nobody knows");
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
+    request.model = SLICE("llama");
+    node_router_probed(r, 0, false, true, START_MS);
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
+static void a_wanted_replica_is_the_only_one(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 4);
+    struct node_request request = request_of(NULL);
+    struct node_decision d;
+    request.replica_wanted = 2;
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+        assert_int_equal(d.replica, 2);
+    }
+    node_router_replica_drain(r, 2, true);
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
+    request.replica_wanted = 77;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
+    alone_destroy(r);
+}
+
+static void a_busy_replica_is_avoided_for_a_second(void **state)
+{
+    (void)state;
+    struct node_router *r = make("round_robin", 2);
+    struct node_decision d = choose(r, NULL, START_MS);
+    unsigned busy = d.replica;
+    node_router_finish(r, d.booking, NODE_OUTCOME_ENGINE_BUSY, NULL, START_MS);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(choose(r, NULL, START_MS + 500).replica, 1 - busy);
+    uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1u << (1 - busy)};
+    struct node_request request = request_of(NULL);
+    assert_int_equal(node_router_choose(r, &request, excluded, START_MS + 500, &d), ERR_OK);
+    assert_int_equal(d.replica, busy);
+    unsigned seen = 0;
+    for (int i = 0; i < 10; i++)
+        seen += choose(r, NULL, START_MS + 1500).replica == busy;
+    assert_int_equal(seen, 5);
+    alone_destroy(r);
+}
+
+/* A server that drains answers its health check and fails each request at once: its queue is always
+ * empty, which must not attract everything. */
+static void a_replica_that_fails_at_once_attracts_nothing(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 3);
+    uint64_t now = START_MS;
+    unsigned failed = 0;
+    for (unsigned i = 0; i < 3000; i++, now += 10) {
+        if (i % 100 == 0)
+            node_router_probed(r, 1, true, false, now);
+        struct node_decision d = choose(r, prompt(i, 2000), now);
+        if (d.replica == 1) {
+            node_router_finish(r, d.booking, NODE_OUTCOME_ENGINE_ERROR, NULL, now);
+            failed++;
+        } else {
+            done(r, d, now);
+        }
+    }
+    assert_true(failed < 10);
+    assert_int_equal(node_router_replica_health(r, 1), NODE_HEALTH_UP);
+    assert_true(node_router_replica_backing_off(r, 1, now));
+    /* Once it works, one request shows it, and the others come too. */
+    now += 60000;
+    unsigned served = 0;
+    for (unsigned i = 0; i < 300; i++, now += 10) {
+        struct node_decision d = choose(r, prompt(10000 + i, 2000), now);
+        served += d.replica == 1;
+        done(r, d, now);
+    }
+    assert_true(served > 50);
+    alone_destroy(r);
+}
+
+/* Requests that make every engine answer 500, as many as anybody likes to send. */
+static void clients_cannot_take_the_fleet_down(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 3);
+    for (unsigned i = 0; i < 200; i++) {
+        struct node_decision d = choose(r, NULL, START_MS + i);
+        node_router_finish(r, d.booking, NODE_OUTCOME_ENGINE_ERROR, NULL, START_MS + i);
+    }
+    assert_true(node_router_ready(r));
+    for (unsigned k = 0; k < 3; k++)
+        assert_true(node_router_replica_backing_off(r, k, START_MS + 200));
+    unsigned seen[3] = {0};
+    for (unsigned i = 0; i < 30; i++) /* all back off: all are usable, side by side */
+        seen[choose(r, prompt(i, 2000), START_MS + 200).replica]++;
+    assert_true(seen[0] > 0 && seen[1] > 0 && seen[2] > 0);
+    alone_destroy(r);
+}
+
+static unsigned seen_of(struct node_router *r, const char *model, uint64_t now_ms, int tries)
+{
+    struct node_request request = request_of(NULL);
+    request.model = slice_of_cstr(model);
+    unsigned seen = 0;
+    for (int i = 0; i < tries; i++) {
+        struct node_decision d;
+        assert_int_equal(node_router_choose(r, &request, NULL, now_ms, &d), ERR_OK);
+        seen |= 1u << d.replica;
+    }
+    return seen;
+}
+
+/* Engines that want an API key: who serves what is known from clients' requests alone. */
+static void a_replica_that_denied_a_model_is_passed_over(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 2);
+    for (unsigned k = 0; k < 2; k++)
+        node_router_probe_answered(r, k, NODE_PROBE_MODELS, 401);
+    assert_int_equal(seen_of(r, "m", START_MS, 50), 3);
+    node_router_model_denied(r, 0, SLICE("m"), START_MS);
+    node_router_model_served(r, 1, SLICE("m"));
+    assert_int_equal(seen_of(r, "m", START_MS, 50), 2);
+    assert_int_equal(seen_of(r, "other", START_MS, 50), 3);
+    assert_true(node_router_model_known(r, SLICE("m")));
+    assert_int_equal(seen_of(r, "m", START_MS + NODE_MODELS_DENIED_MS, 50), 3);
+    /* Denied by all: one is asked all the same, but not again for the same request. */
+    node_router_model_denied(r, 1, SLICE("m"), START_MS);
+    node_router_model_denied(r, 0, SLICE("m"), START_MS);
+    assert_int_equal(seen_of(r, "m", START_MS, 50), 3);
+    struct node_request request = request_of(NULL);
+    request.model = SLICE("m");
+    request.model_likely = true;
+    struct node_decision d;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
+static void a_refused_list_is_not_known_any_more(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 2);
+    struct slice ids[] = {SLICE("a"), SLICE("b")};
+    for (unsigned k = 0; k < 2; k++)
+        assert_int_equal(node_router_models(r, k, &ids[k], 1), ERR_OK);
+    node_router_probe_answered(r, 0, NODE_PROBE_METRICS, 403);
+    assert_true(node_router_models_told(r, 0));
+    assert_int_equal(node_router_probes_refused(r, 0), 1u << NODE_PROBE_METRICS);
+    assert_int_equal(seen_of(r, "b", START_MS, 50), 2);
+    node_router_probe_answered(r, 0, NODE_PROBE_MODELS, 401);
+    assert_false(node_router_models_told(r, 0));
+    assert_int_equal(seen_of(r, "b", START_MS, 50), 3);
+    node_router_probe_answered(r, 0, NODE_PROBE_METRICS, 404);
+    node_router_probe_answered(r, 0, NODE_PROBE_MODELS, 200);
+    assert_int_equal(node_router_probes_refused(r, 0), 0);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
+/* SGLang serves whatever name it is asked for. */
+static void a_name_that_nobody_has_goes_to_sglang(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 3);
+    struct slice ids[] = {SLICE("a"), SLICE("b"), SLICE("c")};
+    for (unsigned k = 0; k < 3; k++)
+        assert_int_equal(node_router_models(r, k, &ids[k], 1), ERR_OK);
+    node_router_replica_engine_set(r, 0, NODE_ENGINE_VLLM);
+    node_router_replica_engine_set(r, 1, NODE_ENGINE_SGLANG);
+    struct node_request request = request_of(NULL);
+    struct node_decision d;
+    assert_int_equal(seen_of(r, "nope", START_MS, 30), 2);
+    assert_int_equal(seen_of(r, "nope:adapter", START_MS, 30), 2);
+    assert_int_equal(seen_of(r, "a", START_MS, 30), 1);
+    assert_int_equal(seen_of(r, "c", START_MS, 30), 4);
+    /* One that has not told may serve the very name: it comes first. */
+    node_router_probe_answered(r, 2, NODE_PROBE_MODELS, 401);
+    assert_int_equal(seen_of(r, "nope", START_MS, 30), 4);
+    node_router_model_denied(r, 2, SLICE("nope"), START_MS);
+    assert_int_equal(seen_of(r, "nope", START_MS, 30), 2);
+    node_router_model_served(r, 1, SLICE("nope")); /* says nothing */
+    assert_false(node_router_model_known(r, SLICE("nope")));
+    node_router_replica_engine_set(r, 1, NODE_ENGINE_VLLM);
+    request.model = SLICE("nobody");
+    node_router_model_denied(r, 2, request.model, START_MS);
+    request.model_likely = true;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
+static void an_adapter_goes_where_its_base_is(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 4);
+    struct slice ids[] = {SLICE("base"), SLICE("other")};
+    for (unsigned k = 0; k < 3; k++)
+        assert_int_equal(node_router_models(r, k, ids, 1), ERR_OK);
+    assert_int_equal(node_router_models(r, 3, &ids[1], 1), ERR_OK);
+    struct node_request request = request_of(NULL);
+    struct node_decision d;
+    request.model = SLICE("base:poems"); /* all are vLLM, which would have listed it */
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
+    node_router_replica_engine_set(r, 1, NODE_ENGINE_SGLANG);
+    node_router_replica_engine_set(r, 2, NODE_ENGINE_AUTO);
+    node_router_replica_engine_set(r, 3, NODE_ENGINE_SGLANG);
+    unsigned seen[4] = {0};
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+        seen[d.replica]++;
+    }
+    assert_true(seen[0] == 0 && seen[1] > 10 && seen[2] > 10 && seen[3] == 0);
+    struct slice listed[] = {SLICE("base"), SLICE("base:poems")};
+    assert_int_equal(node_router_models(r, 0, listed, 2), ERR_OK); /* now one tells the whole */
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(d.replica, 0);
+    alone_destroy(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(replicas_have_unique_names),
+        cmocka_unit_test(unprobed_replicas_serve_only_when_nothing_better_is_there),
+        cmocka_unit_test(requests_go_where_their_model_is),
+        cmocka_unit_test(a_wanted_replica_is_the_only_one),
+        cmocka_unit_test(a_busy_replica_is_avoided_for_a_second),
+        cmocka_unit_test(a_replica_that_fails_at_once_attracts_nothing),
+        cmocka_unit_test(clients_cannot_take_the_fleet_down),
+        cmocka_unit_test(a_replica_that_denied_a_model_is_passed_over),
+        cmocka_unit_test(a_refused_list_is_not_known_any_more),
+        cmocka_unit_test(a_name_that_nobody_has_goes_to_sglang),
+        cmocka_unit_test(an_adapter_goes_where_its_base_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
