@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "http/member.h"
 #include "http/number.h"
+#include "http/skim_internal.h"
 
 /* What an open object or array is. */
 enum kind {
@@ -18,65 +19,7 @@ enum kind {
     IN_ATOM_OBJECT,
 };
 
-/* Where the string being read goes. */
-enum text { TO_NOWHERE, TO_PROMPT, TO_SCRATCH };
-
 enum { MESSAGE_BYTES = 16 }; /* what a chat template adds to a message: about 4 tokens */
-
-/* --- the string being read ------------------------------------------------- */
-
-static void scratch_start(struct http_skim *s)
-{
-    s->text = TO_SCRATCH;
-    s->scratch_len = 0;
-    s->scratch_total = 0;
-    s->scratch_state = (struct hash128){.low = 0};
-}
-
-static void scratch_fold(struct http_skim *s)
-{
-    memcpy(s->scratch, &s->scratch_state, sizeof s->scratch_state);
-    s->scratch_state = hash128(s->secret, s->scratch, sizeof s->scratch_state + s->scratch_len);
-    s->scratch_len = 0;
-}
-
-/* The whole string; empty, and so no known name, if it is longer than the scratch. */
-static struct slice scratch_text(const struct http_skim *s)
-{
-    return slice_of(s->scratch + sizeof s->scratch_state,
-                    s->scratch_total == s->scratch_len ? s->scratch_len : 0);
-}
-
-/* Of the whole string, however long. */
-static struct hash128 scratch_digest(struct http_skim *s)
-{
-    if (s->scratch_total == s->scratch_len)
-        return hash128(s->secret, s->scratch + sizeof s->scratch_state, s->scratch_len);
-    scratch_fold(s);
-    return s->scratch_state;
-}
-
-/* Draws text until the string or the input ends. */
-static void draw_text(struct http_skim *s, struct slice *in)
-{
-    while (http_json_in_text(&s->json) && in->len > 0) {
-        if (s->text == TO_PROMPT) {
-            size_t n = http_json_text(&s->json, in, http_prompt_at(&s->prompt),
-                                      http_prompt_room(&s->prompt));
-            http_prompt_commit(&s->prompt, n);
-            continue;
-        }
-        if (s->scratch_len == HTTP_SKIM_SCRATCH) {
-            if (s->text == TO_SCRATCH)
-                scratch_fold(s);
-            s->scratch_len = 0;
-        }
-        char *at = s->scratch + sizeof s->scratch_state + s->scratch_len;
-        size_t n = http_json_text(&s->json, in, at, HTTP_SKIM_SCRATCH - s->scratch_len);
-        s->scratch_len = (uint16_t)(s->scratch_len + n);
-        s->scratch_total += n;
-    }
-}
 
 /* --- atoms ----------------------------------------------------------------- */
 
@@ -245,7 +188,7 @@ static enum http_slot prompt_slot(struct http_skim_frame *f, struct slice name)
 static void end_key(struct http_skim *s)
 {
     struct http_skim_frame *f = frame_top(s);
-    struct slice name = scratch_text(s);
+    struct slice name = http_skim_scratch_text(s);
     if (f->kind == IN_BODY || f->kind == IN_OBJECT) {
         s->member = http_member_find((enum http_member_parent)f->rank, name);
         s->slot = s->member == NULL ? HTTP_SLOT_SKIP : s->member->slot;
@@ -254,24 +197,24 @@ static void end_key(struct http_skim *s)
     s->slot = (uint8_t)prompt_slot(f, name);
     if (s->slot == HTTP_SLOT_SKIP || s->slot == HTTP_SLOT_ROLE)
         return;
-    f->key = scratch_digest(s).low;
+    f->key = http_skim_scratch_digest(s).low;
     f->key_weight = s->scratch_total;
 }
 
 static void begin_string(struct http_skim *s)
 {
-    s->text = TO_PROMPT;
+    s->text = HTTP_SKIM_TO_PROMPT;
     switch ((enum http_slot)s->slot) {
     case HTTP_SLOT_SKIP:
     case HTTP_SLOT_INTEGER:
     case HTTP_SLOT_BOOLEAN:
     case HTTP_SLOT_OBJECT:
-        s->text = TO_NOWHERE;
+        s->text = HTTP_SKIM_TO_NOWHERE;
         break;
     case HTTP_SLOT_LIST:
     case HTTP_SLOT_CONTENT:
         if (!claim_segment(s))
-            s->text = TO_NOWHERE;
+            s->text = HTTP_SKIM_TO_NOWHERE;
         break;
     case HTTP_SLOT_ELEMENT:
     case HTTP_SLOT_PART:
@@ -280,18 +223,18 @@ static void begin_string(struct http_skim *s)
     case HTTP_SLOT_MESSAGE_CONTENT:
     case HTTP_SLOT_PART_CONTENT:
         if (!claim(s, 2))
-            s->text = TO_NOWHERE;
+            s->text = HTTP_SKIM_TO_NOWHERE;
         break;
     case HTTP_SLOT_PART_TEXT:
         if (!claim(s, 1))
-            s->text = TO_NOWHERE;
+            s->text = HTTP_SKIM_TO_NOWHERE;
         break;
     case HTTP_SLOT_FIELD:
     case HTTP_SLOT_ROLE:
     case HTTP_SLOT_PART_TYPE:
     case HTTP_SLOT_MEMBER:
     case HTTP_SLOT_ATOM:
-        scratch_start(s);
+        http_skim_scratch_start(s);
         break;
     }
 }
@@ -305,12 +248,12 @@ static void store_field(struct http_skim *s)
     field->rank = s->member->rank;
     field->is_digest = s->scratch_total > HTTP_SKIM_FIELD_MAX;
     if (!field->is_digest) {
-        struct slice text = scratch_text(s);
+        struct slice text = http_skim_scratch_text(s);
         memcpy(field->text, text.at, text.len);
         field->len = (uint8_t)text.len;
         return;
     }
-    struct hash128 digest = scratch_digest(s);
+    struct hash128 digest = http_skim_scratch_digest(s);
     const uint64_t words[] = {digest.high, digest.low};
     for (unsigned i = 0; i < 32; i++)
         field->text[i] = "0123456789abcdef"[words[i / 16] >> (60 - i % 16 * 4) & 15];
@@ -319,7 +262,7 @@ static void store_field(struct http_skim *s)
 
 static void deliver_string(struct http_skim *s)
 {
-    deliver(s, mix(s, 's', scratch_digest(s), nothing), s->scratch_total);
+    deliver(s, mix(s, 's', http_skim_scratch_digest(s), nothing), s->scratch_total);
 }
 
 static void end_string(struct http_skim *s)
@@ -329,10 +272,10 @@ static void end_string(struct http_skim *s)
         store_field(s);
         break;
     case HTTP_SLOT_ROLE:
-        frame_top(s)->role = scratch_digest(s).low;
+        frame_top(s)->role = http_skim_scratch_digest(s).low;
         break;
     case HTTP_SLOT_PART_TYPE:
-        if (http_member_is_text_type(scratch_text(s)))
+        if (http_member_is_text_type(http_skim_scratch_text(s)))
             break;
         deliver_string(s);
         break;
@@ -342,7 +285,7 @@ static void end_string(struct http_skim *s)
         break;
     case HTTP_SLOT_LIST:
     case HTTP_SLOT_CONTENT:
-        if (s->text == TO_NOWHERE)
+        if (s->text == HTTP_SKIM_TO_NOWHERE)
             break;
         if (s->member->is_user_message) {
             struct http_skim_frame user = {.role = hash128(s->secret, "user", 4).low};
@@ -482,7 +425,7 @@ static void skip_token(struct http_skim *s, enum http_json_token token)
         break;
     case HTTP_JSON_KEY:
     case HTTP_JSON_STRING:
-        s->text = TO_NOWHERE;
+        s->text = HTTP_SKIM_TO_NOWHERE;
         break;
     default:
         break;
@@ -531,7 +474,7 @@ static void on_token(struct http_skim *s, enum http_json_token token)
         end_container(s);
         break;
     case HTTP_JSON_KEY:
-        scratch_start(s);
+        http_skim_scratch_start(s);
         break;
     case HTTP_JSON_STRING:
         begin_string(s);
@@ -572,7 +515,7 @@ void http_skim_feed(struct http_skim *s, const void *bytes, size_t len)
     while (!s->failed && len > 0) {
         if (http_json_in_text(&s->json)) {
             bool is_key = s->json.is_key;
-            draw_text(s, &in);
+            http_skim_draw(s, &in);
             if (http_json_in_text(&s->json))
                 return;
             if (http_json_failed(&s->json))

@@ -102,7 +102,7 @@ struct http_skim {
     bool has_number[HTTP_SKIM_NUMBERS];
     int64_t numbers[HTTP_SKIM_NUMBERS];
 
-    /* Private to skim.c. */
+    /* Private to skim.c and skim_string.c. */
     bool failed;
     bool has_body; /* an object was opened */
     bool finished;

@@ -1,0 +1,20 @@
+/* What skim.c and skim_string.c share. */
+#ifndef HTTP_SKIM_INTERNAL_H
+#define HTTP_SKIM_INTERNAL_H
+
+#include "http/skim.h"
+
+/* Where the string being read goes. */
+enum http_skim_text { HTTP_SKIM_TO_NOWHERE, HTTP_SKIM_TO_PROMPT, HTTP_SKIM_TO_SCRATCH };
+
+/* The string that begins now goes to the scratch. */
+void http_skim_scratch_start(struct http_skim *s);
+/* The whole string; empty, and so no known name, if it is longer than the scratch. Borrowed until
+ * the next one. */
+struct slice http_skim_scratch_text(const struct http_skim *s);
+/* The hash of the whole string, however long. */
+struct hash128 http_skim_scratch_digest(struct http_skim *s);
+/* Draws text until the string or the input ends. */
+void http_skim_draw(struct http_skim *s, struct slice *in);
+
+#endif

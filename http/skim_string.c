@@ -1,0 +1,54 @@
+/* The string being read, drawn in pieces: into the prompt, or into the scratch. */
+#include <string.h>
+
+#include "http/skim_internal.h"
+
+void http_skim_scratch_start(struct http_skim *s)
+{
+    s->text = HTTP_SKIM_TO_SCRATCH;
+    s->scratch_len = 0;
+    s->scratch_total = 0;
+    s->scratch_state = (struct hash128){.low = 0};
+}
+
+static void scratch_fold(struct http_skim *s)
+{
+    memcpy(s->scratch, &s->scratch_state, sizeof s->scratch_state);
+    s->scratch_state = hash128(s->secret, s->scratch, sizeof s->scratch_state + s->scratch_len);
+    s->scratch_len = 0;
+}
+
+struct slice http_skim_scratch_text(const struct http_skim *s)
+{
+    return slice_of(s->scratch + sizeof s->scratch_state,
+                    s->scratch_total == s->scratch_len ? s->scratch_len : 0);
+}
+
+struct hash128 http_skim_scratch_digest(struct http_skim *s)
+{
+    if (s->scratch_total == s->scratch_len)
+        return hash128(s->secret, s->scratch + sizeof s->scratch_state, s->scratch_len);
+    scratch_fold(s);
+    return s->scratch_state;
+}
+
+void http_skim_draw(struct http_skim *s, struct slice *in)
+{
+    while (http_json_in_text(&s->json) && in->len > 0) {
+        if (s->text == HTTP_SKIM_TO_PROMPT) {
+            size_t n = http_json_text(&s->json, in, http_prompt_at(&s->prompt),
+                                      http_prompt_room(&s->prompt));
+            http_prompt_commit(&s->prompt, n);
+            continue;
+        }
+        if (s->scratch_len == HTTP_SKIM_SCRATCH) {
+            if (s->text == HTTP_SKIM_TO_SCRATCH)
+                scratch_fold(s);
+            s->scratch_len = 0;
+        }
+        char *at = s->scratch + sizeof s->scratch_state + s->scratch_len;
+        size_t n = http_json_text(&s->json, in, at, HTTP_SKIM_SCRATCH - s->scratch_len);
+        s->scratch_len = (uint16_t)(s->scratch_len + n);
+        s->scratch_total += n;
+    }
+}
