@@ -16,7 +16,6 @@ lint() { # lint NAME COMMAND...
     if log=$("$@" 2>&1); then
         passed=$((passed + 1))
         printf 'ok   lint %-12s %3d s\n' "$name" $((SECONDS - start))
-        grep '^warning:' <<<"$log" | sed 's/^/    | /'
     else
         failed=$((failed + 1))
         printf 'FAIL lint %-12s %3d s\n' "$name" $((SECONDS - start))
@@ -62,6 +61,10 @@ text() {
     tracked | xargs -r -d '\n' tests/lint/text.py
 }
 
+sizes() {
+    tracked | grep -E '\.(c|h|py|sh)$' | xargs -r -d '\n' tests/lint/sizes.py
+}
+
 options_page() {
     make -s --no-print-directory -j2 "BUILD_release=$build" "$build/grapevine" || return 1
     "$build/grapevine" --print-options-markdown | diff docs/options.md - ||
@@ -73,6 +76,7 @@ lint includes tests/lint/includes.py .
 lint purity purity
 lint circles circles
 lint text text
+lint sizes sizes
 lint python python_syntax
 lint format format
 lint options options_page

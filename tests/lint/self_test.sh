@@ -172,4 +172,34 @@ circles 0 "a circle that is known"
 unit node/settings/table node_table
 circles 1 "a known circle that is there no more"
 
+# --- sizes -----------------------------------------------------------------------------------
+
+function_of() { # function_of LINES: on standard output
+    echo 'int f(int a)'
+    echo '{'
+    for ((i = 1; i < $1; i++)); do echo '    a++;'; done
+    echo '    return a;'
+    echo '}'
+}
+
+sizes() { # sizes STATUS WHAT: of x.c
+    want "$1" "$2" "$here/sizes.py" "$tree/x.c"
+}
+
+fresh
+function_of 70 >"$tree/x.c"
+sizes 0 "a function of 70 lines"
+function_of 71 >"$tree/x.c"
+sizes 1 "a function of 71 lines"
+yes 'int f(int a);' | head -n 600 >"$tree/x.c"
+sizes 0 "a file of 600 lines"
+echo 'int f(int a);' >>"$tree/x.c"
+sizes 1 "a file of 601 lines"
+mkdir -p "$tree/node/settings"
+cp "$tree/x.c" "$tree/node/settings/table.c"
+in_tree() { (cd "$tree" && "$@"); }
+want 0 "a file that is known to be long" in_tree "$here/sizes.py" node/settings/table.c
+echo >"$tree/node/settings/table.c"
+want 1 "a known file that is short now" in_tree "$here/sizes.py" node/settings/table.c
+
 [ "$bad" -eq 0 ]
