@@ -35,6 +35,10 @@ purity() {
     objects && tests/lint/purity.py "$build/obj"
 }
 
+names() {
+    objects && tests/lint/names.py . "$build/obj"
+}
+
 circles() {
     objects && tests/lint/circles.py . "$build/obj"
 }
@@ -75,6 +79,7 @@ lint self-test tests/lint/self_test.sh
 lint includes tests/lint/includes.py .
 lint purity purity
 lint circles circles
+lint names names
 lint text text
 lint sizes sizes
 lint python python_syntax

@@ -172,6 +172,27 @@ circles 0 "a circle that is known"
 unit node/settings/table node_table
 circles 1 "a known circle that is there no more"
 
+# --- names -----------------------------------------------------------------------------------
+
+named() { # named STATUS FILE TEXT: the file has this in it
+    rm -rf "${tree:?}"/*
+    mkdir -p "$tree/$(dirname "$2")"
+    echo "$3" >"$tree/$2"
+    [[ $2 == *.h ]] || (cd "$tree" && gcc -std=c17 -I. -c "$2" -o "${2%.c}.o")
+    want "$1" "$2 has $3" "$here/names.py" "$tree" "$tree"
+}
+named 0 base/buf.c 'int buf_x(void) { return 0; }'
+named 1 base/buf.c 'int slice_x(void) { return 0; }'
+named 0 base/hash.c 'int hash64(void) { return 0; }'
+named 1 http/head.c 'int head_x(void) { return 0; }'
+named 0 http/head.c 'static int head_x(void) { return 0; } int http_head_x(void) { return head_x(); }'
+named 0 http/head.h 'struct http_head {'
+named 1 http/head.h 'struct head {'
+named 1 http/head.h 'static inline int head_x(void)'
+named 0 node/proxy/pool.c 'int proxy_x(void) { return 0; }'
+named 1 node/proxy/pool.c 'int pool_x(void) { return 0; }'
+named 0 node/io/upstream.c 'int upstream_x(void) { return 0; }'
+
 # --- sizes -----------------------------------------------------------------------------------
 
 function_of() { # function_of LINES: on standard output
