@@ -9,6 +9,7 @@
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
+#include "base/err.h"
 #include "base/slice.h"
 
 struct buf {
@@ -25,12 +26,13 @@ void buf_free(struct buf *b);
 void buf_free_wiped(struct buf *b);
 
 /* Room for `more` bytes behind len. */
-int buf_reserve(struct buf *b, size_t more);
-int buf_append(struct buf *b, const void *bytes, size_t len);
-int buf_append_slice(struct buf *b, struct slice s);
-int buf_append_cstr(struct buf *b, const char *text);
-int buf_append_char(struct buf *b, char c);
-int buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+MUST_USE int buf_reserve(struct buf *b, size_t more);
+MUST_USE int buf_append(struct buf *b, const void *bytes, size_t len);
+MUST_USE int buf_append_slice(struct buf *b, struct slice s);
+MUST_USE int buf_append_cstr(struct buf *b, const char *text);
+MUST_USE int buf_append_char(struct buf *b, char c);
+MUST_USE int buf_printf(struct buf *b, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Drops `n` bytes (at most len) from the front. */
 void buf_consume(struct buf *b, size_t n);

@@ -1,7 +1,7 @@
 /* Errors of the world: negative numbers, never our own bugs (those abort, see check.h).
  *
  * A function that returns one of these has changed nothing but, where its header says so, a
- * counter. Every result is used.
+ * counter. Every result is used (MUST_USE).
  */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
@@ -28,6 +28,15 @@ enum err {
     ERR_MAP(ERR_ENUM)
 #undef ERR_ENUM
 };
+
+/* A function whose result may be an error: the compiler refuses a call that drops it. Where an
+ * error changes nothing for the caller the call says so, and a comment says why: DISCARD(f(x)). */
+#define MUST_USE __attribute__((warn_unused_result))
+#define DISCARD(result)                                                                            \
+    do {                                                                                           \
+        if (result) {                                                                              \
+        }                                                                                          \
+    } while (0)
 
 /* The text of an error; "ok" for 0, "unknown error" for a number that is none of ours. */
 const char *err_text(int err);

@@ -15,6 +15,7 @@
 #define BASE_JSON_WRITE_H
 
 #include "base/buf.h"
+#include "base/err.h"
 
 enum { JSON_DEPTH_MAX = 32 };
 
@@ -30,7 +31,7 @@ struct json_writer {
 
 struct json_writer json_writer_of(struct buf *out);
 /* 0 or the first error. Every begin must have had its end. */
-int json_writer_finish(struct json_writer *w);
+MUST_USE int json_writer_finish(struct json_writer *w);
 
 void json_object_begin(struct json_writer *w);
 void json_object_end(struct json_writer *w);
@@ -55,6 +56,6 @@ void json_nil(struct json_writer *w);
 void json_raw(struct json_writer *w, struct slice json);
 
 /* Appends the string with its quotes, alone. */
-int json_string_append(struct buf *out, struct slice text);
+MUST_USE int json_string_append(struct buf *out, struct slice text);
 
 #endif

@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/slice.h"
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
@@ -117,7 +118,7 @@ void log_flush(struct node_log *log);
 const char *log_level_name(enum log_level level);
 
 /* ERR_NOT_FOUND if there is no such level. */
-int log_level_parse(struct slice name, enum log_level *out);
+MUST_USE int log_level_parse(struct slice name, enum log_level *out);
 
 /* One line of `fields` as invariants 1 and 2 say, without writing it: at most LOG_LINE_MAX bytes at
  * `out`. Returns the length. What log_event_write() uses, and tests and fuzzers. */

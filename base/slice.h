@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/err.h"
+
 struct slice {
     const char *at;
     size_t len;
@@ -56,7 +58,7 @@ struct slice slice_cut(struct slice *s, char byte);
 
 /* Decimal digits only, no sign, no spaces. ERR_SYNTAX if empty or not digits, ERR_RANGE beyond
  * uint64_t. */
-int slice_to_u64(struct slice s, uint64_t *out);
+MUST_USE int slice_to_u64(struct slice s, uint64_t *out);
 
 /* Copies into a NUL-terminated array, cut to `size` - 1 bytes. Returns whether all of it fitted. */
 bool slice_to_cstr(struct slice s, char *out, size_t size);

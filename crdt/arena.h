@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "base/err.h"
+
 enum {
     CRDT_UNIT_BYTES = 64,
     CRDT_ORDERS_MAX = 6, /* 64 bytes to 2 KiB */
@@ -30,7 +32,7 @@ struct crdt_arena {
 /* Bytes that an arena of so many units allocates. */
 uint64_t crdt_arena_bytes(uint32_t units);
 /* `units` is cut to a multiple of the largest block. */
-int crdt_arena_init(struct crdt_arena *a, uint32_t units, unsigned top);
+MUST_USE int crdt_arena_init(struct crdt_arena *a, uint32_t units, unsigned top);
 void crdt_arena_free(struct crdt_arena *a);
 void crdt_arena_check(const struct crdt_arena *a);
 

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/slice.h"
 #include "base/wire.h"
 #include "crdt/limits.h"
@@ -30,8 +31,8 @@ struct crdt_block_entry {
 
 /* Appends a block of `count` > 0 entries; `rkey_of_slot` has CRDT_REPLICAS_MAX rkeys. The
  * generations span less than 4,096. ERR_NOMEM. */
-int crdt_block_append(struct buf *out, const struct crdt_block_entry *entries, unsigned count,
-                      const uint32_t *rkey_of_slot);
+MUST_USE int crdt_block_append(struct buf *out, const struct crdt_block_entry *entries,
+                               unsigned count, const uint32_t *rkey_of_slot);
 
 struct crdt_block {
     unsigned caches;

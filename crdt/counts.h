@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
+
 struct crdt_counts {
     uint32_t *blocks;        /* [replica][generation & mask] */
     uint32_t *entries;       /* the same, counting entries */
@@ -28,7 +30,8 @@ struct crdt_counts {
 
 /* Bytes that crdt_counts_init() will allocate. */
 uint64_t crdt_counts_bytes(uint32_t replicas, uint32_t generations, bool digests);
-int crdt_counts_init(struct crdt_counts *c, uint32_t replicas, uint32_t generations, bool digests);
+MUST_USE int crdt_counts_init(struct crdt_counts *c, uint32_t replicas, uint32_t generations,
+                              bool digests);
 void crdt_counts_free(struct crdt_counts *c);
 
 /* Whether one more entry of this weight can be counted there. */

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "crdt/arena.h"
 #include "crdt/window.h"
 
@@ -26,8 +27,8 @@ struct crdt_holders {
 };
 
 /* Allocates at most `bytes_max` bytes, all at once. */
-int crdt_holders_init(struct crdt_holders *h, const struct crdt_window *window, uint32_t replicas,
-                      uint64_t bytes_max);
+MUST_USE int crdt_holders_init(struct crdt_holders *h, const struct crdt_window *window,
+                               uint32_t replicas, uint64_t bytes_max);
 void crdt_holders_free(struct crdt_holders *h);
 
 /* An empty set, or CRDT_ARENA_NONE. */
@@ -39,8 +40,8 @@ bool crdt_holders_get(const struct crdt_holders *h, uint32_t set, unsigned repli
                       uint32_t *generation);
 /* Sets the generation of a replica, new or not. ERR_FULL: the set would have to grow and cannot.
  * *taken is the dead stamp that gave its place, or CRDT_STAMP_NONE. */
-int crdt_holders_put(struct crdt_holders *h, uint32_t *set, unsigned replica, uint32_t generation,
-                     uint32_t *taken);
+MUST_USE int crdt_holders_put(struct crdt_holders *h, uint32_t *set, unsigned replica,
+                              uint32_t generation, uint32_t *taken);
 
 /* Dead stamps that still have a place, from `*at` on, which starts at 0; false at the end. */
 bool crdt_holders_next_dead(const struct crdt_holders *h, uint32_t set, uint32_t *at,

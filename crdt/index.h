@@ -38,6 +38,7 @@
 #include <stdint.h>
 
 #include "base/chain.h"
+#include "base/err.h"
 #include "crdt/limits.h"
 #include "crdt/sketch.h"
 
@@ -58,7 +59,7 @@ struct crdt_index;
  *
  * Routers compare ids, so all must have a table of 65,536 buckets (a budget of 16 MiB is ample), or
  * else (tests) budgets of the same size. */
-int crdt_index_create(struct crdt_index **out, const struct crdt_index_config *config);
+MUST_USE int crdt_index_create(struct crdt_index **out, const struct crdt_index_config *config);
 void crdt_index_destroy(struct crdt_index *x);
 /* The table's memory, all of it and untouched so far: random access to it is what look-ups cost, so
  * a caller with the means may ask the system for huge pages there. */
@@ -72,21 +73,21 @@ void crdt_index_check(const struct crdt_index *x);
  * 0 if nothing was new; ERR_STALE below the floor; ERR_RANGE beyond now + 1 (never clamped: that
  * would depend on the receiver's clock); ERR_FULL if there is no room for it. The three errors are
  * counted and change nothing else, except that making room may have raised the floor. */
-int crdt_index_observe(struct crdt_index *x, uint64_t id, unsigned replica, uint8_t weight_code,
-                       uint32_t generation);
+MUST_USE int crdt_index_observe(struct crdt_index *x, uint64_t id, unsigned replica,
+                                uint8_t weight_code, uint32_t generation);
 
 /* Joins all points of a prompt for one replica, several times faster than one by one. Returns how
  * many strictly inflated the index, or ERR_STALE or ERR_RANGE; points without room are only
  * counted. `inflated`, if not NULL, has CHAIN_POINTS_MAX bits, which become those points. */
-int crdt_index_observe_chain(struct crdt_index *x, const struct chain *chain, unsigned replica,
-                             uint32_t generation, uint64_t *inflated);
+MUST_USE int crdt_index_observe_chain(struct crdt_index *x, const struct chain *chain,
+                                      unsigned replica, uint32_t generation, uint64_t *inflated);
 
 /* The same for `count` observations of one replica and generation: what a delta or a snapshot
  * carries. Returns how many strictly inflated the index, or ERR_STALE or ERR_RANGE. `inflated`, if
  * not NULL, has (count + 63) / 64 words, whose bits become those observations. */
-int crdt_index_observe_run(struct crdt_index *x, const uint64_t *ids, const uint8_t *codes,
-                           unsigned count, unsigned replica, uint32_t generation,
-                           uint64_t *inflated);
+MUST_USE int crdt_index_observe_run(struct crdt_index *x, const uint64_t *ids, const uint8_t *codes,
+                                    unsigned count, unsigned replica, uint32_t generation,
+                                    uint64_t *inflated);
 
 /* Asks the processor for the memory where `id` would be, for callers with a batch of their own:
  * prefetch some 16 ahead of observing. */
@@ -108,14 +109,14 @@ void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
                       uint32_t *generation_out);
 
 /* The generation of one entry; ERR_NOT_FOUND. */
-int crdt_index_get(const struct crdt_index *x, uint64_t id, unsigned replica, uint8_t weight_code,
-                   uint32_t *generation_out);
+MUST_USE int crdt_index_get(const struct crdt_index *x, uint64_t id, unsigned replica,
+                            uint8_t weight_code, uint32_t *generation_out);
 
 /* The replica with the newest generation of (id, code); among equals the one with the greatest
  * rkey, so that all routers name the same. ERR_NOT_FOUND. For bindings (CHECKPOINT_CODE_BINDING).
  */
-int crdt_index_newest(const struct crdt_index *x, uint64_t id, uint8_t weight_code,
-                      unsigned *replica_out, uint32_t *generation_out);
+MUST_USE int crdt_index_newest(const struct crdt_index *x, uint64_t id, uint8_t weight_code,
+                               unsigned *replica_out, uint32_t *generation_out);
 
 /* Calls `visit` for every live entry, in table order. Ids are exact from 65,536 buckets (4 MiB) on;
  * smaller tables (tests) tell ids apart by 32 + log2(buckets) bits only. */

@@ -22,12 +22,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "crdt/limits.h"
 
 struct crdt_log;
 
 /* ERR_NOMEM. */
-int crdt_log_create(struct crdt_log **out, unsigned replicas_max, uint64_t bytes_max);
+MUST_USE int crdt_log_create(struct crdt_log **out, unsigned replicas_max, uint64_t bytes_max);
 void crdt_log_destroy(struct crdt_log *l);
 /* Recounts everything. */
 void crdt_log_check(const struct crdt_log *l);
@@ -41,10 +42,10 @@ struct crdt_log_event {
     unsigned removed_count;
 };
 /* 1: applied; 0: known already; ERR_AGAIN: one before it is missing; ERR_FULL. */
-int crdt_log_append(struct crdt_log *l, const struct crdt_log_event *e);
+MUST_USE int crdt_log_append(struct crdt_log *l, const struct crdt_log_event *e);
 /* Joins a whole state: 1 news, 0 not, ERR_FULL, ERR_LIMIT (too many ids). */
-int crdt_log_join(struct crdt_log *l, uint32_t rkey, uint64_t version, const uint64_t *ids,
-                  unsigned count);
+MUST_USE int crdt_log_join(struct crdt_log *l, uint32_t rkey, uint64_t version, const uint64_t *ids,
+                           unsigned count);
 void crdt_log_retire(struct crdt_log *l, uint32_t rkey);
 
 struct crdt_log_head {

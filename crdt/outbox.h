@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "crdt/run.h"
 
 struct crdt_outbox {
@@ -23,7 +24,7 @@ struct crdt_outbox {
 };
 
 /* ERR_NOMEM. */
-int crdt_outbox_init(struct crdt_outbox *o, uint64_t bytes);
+MUST_USE int crdt_outbox_init(struct crdt_outbox *o, uint64_t bytes);
 void crdt_outbox_free(struct crdt_outbox *o);
 void crdt_outbox_check(const struct crdt_outbox *o);
 

@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/slice.h"
 #include "crdt/limits.h"
 
@@ -54,16 +55,16 @@ unsigned crdt_registry_count(const struct crdt_registry *r);
 /* Borrowed until the next change. */
 const struct crdt_replica *crdt_registry_at(const struct crdt_registry *r, unsigned slot);
 /* The slot, or -1. */
-int crdt_registry_by_name(const struct crdt_registry *r, struct slice name);
-int crdt_registry_by_key(const struct crdt_registry *r, uint64_t key);
-int crdt_registry_by_rkey(const struct crdt_registry *r, uint32_t rkey);
+MUST_USE int crdt_registry_by_name(const struct crdt_registry *r, struct slice name);
+MUST_USE int crdt_registry_by_key(const struct crdt_registry *r, uint64_t key);
+MUST_USE int crdt_registry_by_rkey(const struct crdt_registry *r, uint32_t rkey);
 /* Moves with every change: for pollers. */
 uint64_t crdt_registry_version(const struct crdt_registry *r);
 
 /* --- for crdt/state.c: whoever changes the registry must tell the index and the others -------- */
 
 /* At most `replicas_max` slots. ERR_NOMEM. */
-int crdt_registry_create(struct crdt_registry **out, unsigned replicas_max);
+MUST_USE int crdt_registry_create(struct crdt_registry **out, unsigned replicas_max);
 void crdt_registry_destroy(struct crdt_registry *r);
 void crdt_registry_check(const struct crdt_registry *r);
 
@@ -79,7 +80,8 @@ struct crdt_registry_row crdt_registry_row(const struct crdt_registry *r, unsign
 
 /* Joins a row, a new one included. Returns its slot, ERR_RANGE (name) or ERR_FULL; `news` says
  * whether it inflated the registry. A collision of rkeys may raise another row too. */
-int crdt_registry_join(struct crdt_registry *r, const struct crdt_registry_row *row, bool *news);
+MUST_USE int crdt_registry_join(struct crdt_registry *r, const struct crdt_registry_row *row,
+                                bool *news);
 /* The operator's wish takes the next version. Returns whether it differs from the present one. */
 bool crdt_registry_wish(struct crdt_registry *r, unsigned slot, enum crdt_wish wish, bool draining);
 /* See crdt_state_restarted(). */

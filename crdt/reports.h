@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "crdt/learned.h"
 #include "crdt/registry.h"
 
@@ -69,8 +70,8 @@ struct crdt_report {
 
 /* `registry` is borrowed: hashes are of replicas' keys, slots mean something here only.
  * At most `routers_max` routers, this one too. ERR_NOMEM. */
-int crdt_reports_create(struct crdt_reports **out, const struct crdt_registry *registry,
-                        uint64_t self, unsigned routers_max);
+MUST_USE int crdt_reports_create(struct crdt_reports **out, const struct crdt_registry *registry,
+                                 uint64_t self, unsigned routers_max);
 void crdt_reports_destroy(struct crdt_reports *r);
 void crdt_reports_check(const struct crdt_reports *r);
 
@@ -82,7 +83,8 @@ void crdt_reports_router_gone(struct crdt_reports *r, uint64_t router);
 /* An own row (router, epoch and number are filled in). If it changes it waits to be told. */
 void crdt_reports_set(struct crdt_reports *r, const struct crdt_report *own);
 /* The next own row of that kind that waits, from `slot` on, or -1. */
-int crdt_reports_waiting(const struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot);
+MUST_USE int crdt_reports_waiting(const struct crdt_reports *r, enum crdt_report_kind kind,
+                                  unsigned slot);
 bool crdt_reports_any_waiting(const struct crdt_reports *r);
 void crdt_reports_own(const struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot,
                       struct crdt_report *out);
@@ -92,7 +94,7 @@ void crdt_reports_told(struct crdt_reports *r, enum crdt_report_kind kind, unsig
 
 /* Joins another router's row: 1 news, 0 known, ERR_NOT_FOUND: the router is not alive in this life
  * (or it is this router, who knows best), ERR_STALE: an earlier life, ERR_NOMEM. */
-int crdt_reports_join(struct crdt_reports *r, const struct crdt_report *in);
+MUST_USE int crdt_reports_join(struct crdt_reports *r, const struct crdt_report *in);
 
 /* The routers of which there are reports, this one included, in the order of their ids. */
 struct crdt_reporter_digest {

@@ -21,6 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
+
 enum {
     CRDT_SKETCH_PARTS = 3,
     CRDT_SKETCH_CELLS = 1920,     /* per part; 2^7 * 3 * 5: folds to each of its divisors */
@@ -72,7 +74,7 @@ void crdt_sketch_fold(const struct crdt_sketch *s, uint32_t width, struct crdt_c
 /* Takes the differences out of folded cells (the XOR of two routers'), which are used up. Returns
  * how many symbols were written, or ERR_LIMIT if they do not come apart or are more than `max`.
  * Cells may come from anywhere: forged ones end in ERR_LIMIT or in symbols that nobody holds. */
-int crdt_sketch_decode(struct crdt_cell *cells, uint32_t width, struct crdt_symbol *out,
-                       uint32_t max);
+MUST_USE int crdt_sketch_decode(struct crdt_cell *cells, uint32_t width, struct crdt_symbol *out,
+                                uint32_t max);
 
 #endif

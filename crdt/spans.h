@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "crdt/sketch_internal.h"
 #include "crdt/window.h"
 
@@ -43,8 +44,8 @@ struct crdt_spans {
 
 /* Bytes that crdt_spans_init() will allocate. */
 uint64_t crdt_spans_bytes(uint32_t replicas, uint32_t ttl);
-int crdt_spans_init(struct crdt_spans *s, const struct crdt_window *window, uint32_t replicas,
-                    uint32_t ttl);
+MUST_USE int crdt_spans_init(struct crdt_spans *s, const struct crdt_window *window,
+                             uint32_t replicas, uint32_t ttl);
 void crdt_spans_free(struct crdt_spans *s);
 
 /* All flips take place. */

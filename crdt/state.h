@@ -23,6 +23,7 @@
 
 #include "base/buf.h"
 #include "base/chain.h"
+#include "base/err.h"
 #include "base/slice.h"
 #include "crdt/index.h"
 #include "crdt/log.h"
@@ -45,7 +46,7 @@ struct crdt_origin {
 struct crdt_state;
 
 /* ERR_RANGE, ERR_LIMIT (as crdt_index_create), ERR_NOMEM. */
-int crdt_state_create(struct crdt_state **out, const struct crdt_state_config *config);
+MUST_USE int crdt_state_create(struct crdt_state **out, const struct crdt_state_config *config);
 void crdt_state_destroy(struct crdt_state *s);
 void crdt_state_check(const struct crdt_state *s);
 
@@ -57,24 +58,26 @@ const struct crdt_log *crdt_state_log(const struct crdt_state *s);
 /* --- what this router does and sees --------------------------------------------------------- */
 
 /* The slot of a replica by name, made if new. ERR_FULL, ERR_RANGE (name). */
-int crdt_state_replica(struct crdt_state *s, struct slice name);
+MUST_USE int crdt_state_replica(struct crdt_state *s, struct slice name);
 /* An operator's wish (crdt/registry.h); 1 if it was news, else 0. */
-int crdt_state_wish(struct crdt_state *s, unsigned slot, enum crdt_wish wish, bool draining);
+MUST_USE int crdt_state_wish(struct crdt_state *s, unsigned slot, enum crdt_wish wish,
+                             bool draining);
 /* The replica lost its cache. `started`: the engine's own start time in ms where it tells, 0 where
  * not (then the incarnation is raised by one). Returns whether that was news. */
 bool crdt_state_restarted(struct crdt_state *s, unsigned slot, uint64_t started);
 
 /* A decision: joins the prompt's points for the replica in the present generation and queues those
  * that were news. */
-int crdt_state_observe(struct crdt_state *s, const struct chain *chain, unsigned slot);
+MUST_USE int crdt_state_observe(struct crdt_state *s, const struct chain *chain, unsigned slot);
 /* The replica made the thing (a stored response, a session) whose keyed hash is `id`. */
-int crdt_state_bind(struct crdt_state *s, uint64_t id, unsigned slot);
+MUST_USE int crdt_state_bind(struct crdt_state *s, uint64_t id, unsigned slot);
 /* The replica that it is bound to, by the newest observation, or -1. */
-int crdt_state_bound(const struct crdt_state *s, uint64_t id);
+MUST_USE int crdt_state_bound(const struct crdt_state *s, uint64_t id);
 
 /* An event of the replica's own log (crdt/log.h): 1 applied, 0 known, ERR_AGAIN over a gap,
  * ERR_FULL. Not pushed: anti-entropy and snapshots carry the log. `event->rkey` is filled in. */
-int crdt_state_event(struct crdt_state *s, unsigned slot, const struct crdt_log_event *event);
+MUST_USE int crdt_state_event(struct crdt_state *s, unsigned slot,
+                              const struct crdt_log_event *event);
 
 /* This router's reports; each queues itself if it changed. */
 void crdt_state_load(struct crdt_state *s, unsigned slot, const struct crdt_load *load);
@@ -99,7 +102,8 @@ bool crdt_state_has_news(const struct crdt_state *s);
 /* Joins a delta. Checked wholly before anything is joined: ERR_SYNTAX leaves the state as it was.
  * Items that are stale, of the future, of unknown replicas or of routers that are gone are counted
  * and passed over. */
-int crdt_state_apply(struct crdt_state *s, const struct crdt_origin *origin, struct slice delta);
+MUST_USE int crdt_state_apply(struct crdt_state *s, const struct crdt_origin *origin,
+                              struct slice delta);
 
 /* --- agreeing ------------------------------------------------------------------------------- */
 
@@ -132,9 +136,9 @@ struct crdt_reconciled {
     uint64_t differences;
     uint64_t joined; /* of them, news to us */
 };
-int crdt_state_summary(const struct crdt_state *s, struct buf *out);
-int crdt_state_message(struct crdt_state *s, struct slice message, bool settled, struct buf *reply,
-                       struct crdt_reconciled *out);
+MUST_USE int crdt_state_summary(const struct crdt_state *s, struct buf *out);
+MUST_USE int crdt_state_message(struct crdt_state *s, struct slice message, bool settled,
+                                struct buf *reply, struct crdt_reconciled *out);
 
 /* --- snapshot ------------------------------------------------------------------------------- */
 
@@ -151,9 +155,10 @@ void crdt_snapshot_begin(struct crdt_snapshot *c, uint32_t from);
 /* Appends the next chunk; returns 1, or 0 if there was none left. ERR_NOMEM. It may be empty: a
  * call looks at a part of the index only, so that it is short, and there may be nothing in that
  * part. */
-int crdt_snapshot_next(const struct crdt_state *s, struct crdt_snapshot *c, struct buf *out);
+MUST_USE int crdt_snapshot_next(const struct crdt_state *s, struct crdt_snapshot *c,
+                                struct buf *out);
 /* ERR_SYNTAX: malformed, nothing of the chunk was joined. */
-int crdt_snapshot_apply(struct crdt_state *s, struct slice chunk);
+MUST_USE int crdt_snapshot_apply(struct crdt_state *s, struct slice chunk);
 
 struct crdt_state_stats {
     uint64_t observations_in;  /* of others, joined or known */

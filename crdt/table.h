@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/hash.h"
 #include "crdt/window.h"
 
@@ -70,10 +71,11 @@ struct crdt_place {
     uint32_t second; /* the same as `first` for a few ids */
 };
 
-int crdt_table_init(struct crdt_table *t, const struct crdt_window *window, uint64_t bytes_max);
+MUST_USE int crdt_table_init(struct crdt_table *t, const struct crdt_window *window,
+                             uint64_t bytes_max);
 void crdt_table_free(struct crdt_table *t);
 /* Keeps the last `count` moves, a power of two. */
-int crdt_table_remember(struct crdt_table *t, uint32_t count);
+MUST_USE int crdt_table_remember(struct crdt_table *t, uint32_t count);
 /* The table's own invariants; `span` is the greatest age that a stamp may have. */
 void crdt_table_check(const struct crdt_table *t, const uint16_t *retired, uint32_t span);
 

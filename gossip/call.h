@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/slice.h"
 #include "gossip/keyring.h"
 #include "gossip/limits.h"
@@ -39,26 +40,26 @@ enum gossip_call_step {
 struct gossip_call;
 
 /* Client: `out` has the first bytes at once. ERR_NOMEM, ERR_LIMIT. `random` gives 32 bytes. */
-int gossip_call_open(struct gossip_call **out, const struct gossip_keyring *keyring,
-                     const uint8_t random[32], uint8_t kind, struct slice request);
+MUST_USE int gossip_call_open(struct gossip_call **out, const struct gossip_keyring *keyring,
+                              const uint8_t random[32], uint8_t kind, struct slice request);
 /* Server, for an accepted connection. */
-int gossip_call_accept(struct gossip_call **out, const struct gossip_keyring *keyring,
-                       const uint8_t random[32]);
+MUST_USE int gossip_call_accept(struct gossip_call **out, const struct gossip_keyring *keyring,
+                                const uint8_t random[32]);
 void gossip_call_free(struct gossip_call *c);
 
 /* Takes bytes from the connection, at most GOSSIP_CALL_FEED_MAX; then step() until it says WAIT.
  * `chunk` is borrowed until the next feed() or step(). ERR_DENIED, ERR_SYNTAX, ERR_LIMIT: close the
  * connection, say nothing. A connection that closes before DONE has failed: the answer was cut. */
-int gossip_call_feed(struct gossip_call *c, struct slice bytes);
-int gossip_call_step(struct gossip_call *c, enum gossip_call_step *step, uint8_t *kind,
-                     struct slice *chunk);
+MUST_USE int gossip_call_feed(struct gossip_call *c, struct slice bytes);
+MUST_USE int gossip_call_step(struct gossip_call *c, enum gossip_call_step *step, uint8_t *kind,
+                              struct slice *chunk);
 
 /* Server: whether it wants another chunk now; then give one of at most GOSSIP_CALL_CHUNK_MAX bytes
  * (CHECKed), or end. ERR_FULL: it did not want one. ERR_CLOSED: there is no request to answer (any
  * more). ERR_NOMEM, ERR_LIMIT. */
 bool gossip_call_wants(const struct gossip_call *c);
-int gossip_call_answer(struct gossip_call *c, struct slice chunk);
-int gossip_call_end(struct gossip_call *c);
+MUST_USE int gossip_call_answer(struct gossip_call *c, struct slice chunk);
+MUST_USE int gossip_call_end(struct gossip_call *c);
 
 /* What is to be written to the connection; consume what was written. */
 struct buf *gossip_call_out(struct gossip_call *c);

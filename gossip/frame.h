@@ -25,6 +25,7 @@
 #ifndef GOSSIP_FRAME_H
 #define GOSSIP_FRAME_H
 
+#include "base/err.h"
 #include "base/wire.h"
 #include "gossip/gossip.h"
 
@@ -128,13 +129,13 @@ struct gossip_frame_any {
 };
 
 /* Whether every frame of the packet is well formed; nothing of a packet is used otherwise. */
-int gossip_frame_packet_check(struct slice packet);
+MUST_USE int gossip_frame_packet_check(struct slice packet);
 
 /* The next frame. 1; 0 at the end; ERR_SYNTAX. */
-int gossip_frame_read(struct wire_reader *packet, struct gossip_frame_any *out);
+MUST_USE int gossip_frame_read(struct wire_reader *packet, struct gossip_frame_any *out);
 /* The next entry of the body of a MEMBERS or VECTOR frame. 1; 0 at the end; ERR_SYNTAX. */
-int gossip_frame_member(struct wire_reader *body, struct gossip_frame_member *out);
-int gossip_frame_entry(struct wire_reader *body, struct gossip_frame_entry *out);
+MUST_USE int gossip_frame_member(struct wire_reader *body, struct gossip_frame_member *out);
+MUST_USE int gossip_frame_entry(struct wire_reader *body, struct gossip_frame_entry *out);
 
 /* Each appends one frame; where it does not fit the packet stays as it was, and false. */
 bool gossip_frame_write_delta(struct wire_writer *packet, const struct gossip_frame_delta *f);

@@ -36,6 +36,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/slice.h"
 #include "gossip/keyring.h"
 #include "gossip/limits.h"
@@ -140,9 +141,9 @@ struct gossip_config {
 struct gossip;
 
 /* `keyring` is borrowed and may change between calls (rotation). ERR_RANGE, ERR_NOMEM. */
-int gossip_create(struct gossip **out, const struct gossip_config *config,
-                  const struct gossip_keyring *keyring, const struct gossip_app *app,
-                  const struct gossip_io *io, uint64_t now_us);
+MUST_USE int gossip_create(struct gossip **out, const struct gossip_config *config,
+                           const struct gossip_keyring *keyring, const struct gossip_app *app,
+                           const struct gossip_io *io, uint64_t now_us);
 void gossip_destroy(struct gossip *g);
 void gossip_check(const struct gossip *g);
 
@@ -170,7 +171,7 @@ void gossip_meta_set(struct gossip *g, struct slice meta, uint64_t now_us);
 /* Sends a message to the application of a live member, in parts that are repaired; it arrives once,
  * whole, or (after a second without progress, or 20 in all) not at all. ERR_NOT_FOUND, ERR_LIMIT,
  * ERR_FULL. */
-int gossip_message(struct gossip *g, uint64_t peer, struct slice bytes, uint64_t now_us);
+MUST_USE int gossip_message(struct gossip *g, uint64_t peer, struct slice bytes, uint64_t now_us);
 
 /* A live member with a session, drawn at random, not `except` (0: any); 0 if there is none. One
  * that was silent for long is drawn only where all were: others may reach it, this node does not.
@@ -179,8 +180,8 @@ uint64_t gossip_peer_random(struct gossip *g, uint64_t except);
 
 /* The vector as bytes, for a snapshot: taken before its first entry, adopted after its last. What
  * was below it then counts as applied. ERR_SYNTAX. */
-int gossip_vector_write(const struct gossip *g, struct buf *out);
-int gossip_vector_adopt(struct gossip *g, struct slice vector, uint64_t now_us);
+MUST_USE int gossip_vector_write(const struct gossip *g, struct buf *out);
+MUST_USE int gossip_vector_adopt(struct gossip *g, struct slice vector, uint64_t now_us);
 /* While the snapshot is on its way gaps are not asked for. */
 void gossip_joining(struct gossip *g, bool joining);
 
@@ -188,11 +189,11 @@ void gossip_joining(struct gossip *g, bool joining);
 unsigned gossip_member_count(const struct gossip *g);
 void gossip_member_at(const struct gossip *g, unsigned index, uint64_t now_us,
                       struct gossip_member *out);
-int gossip_member_find(const struct gossip *g, uint64_t node, uint64_t now_us,
-                       struct gossip_member *out);
+MUST_USE int gossip_member_find(const struct gossip *g, uint64_t node, uint64_t now_us,
+                                struct gossip_member *out);
 /* The vector of a member as it last told it: its (epoch, seq) of `author`; ERR_NOT_FOUND. */
-int gossip_vector_of(const struct gossip *g, uint64_t member, uint64_t author, uint64_t *epoch,
-                     uint64_t *seq);
+MUST_USE int gossip_vector_of(const struct gossip *g, uint64_t member, uint64_t author,
+                              uint64_t *epoch, uint64_t *seq);
 
 struct gossip_stats {
     uint64_t frames_in[GOSSIP_FRAMES], frames_out[GOSSIP_FRAMES];

@@ -15,6 +15,7 @@
 #ifndef GOSSIP_INTERNAL_H
 #define GOSSIP_INTERNAL_H
 
+#include "base/err.h"
 #include "base/prng.h"
 #include "gossip/frame.h"
 #include "gossip/gossip.h"
@@ -287,7 +288,8 @@ void gossip_vector_adopt_one(struct gossip *g, struct gossip_peer *author);
 /* --- member.c --- */
 /* Joins what is said of a member, by itself (`own_word`) or by another, into what is known. 1: it
  * was news; 0; ERR_LIMIT: routers_max live already, and began before it; ERR_FULL. Calls app. */
-int gossip_member_join(struct gossip *g, const struct gossip_frame_member *said, bool own_word);
+MUST_USE int gossip_member_join(struct gossip *g, const struct gossip_frame_member *said,
+                                bool own_word);
 void gossip_member_state(struct gossip *g, struct gossip_peer *p, enum gossip_state state);
 /* It is a member no more, and not remembered as one: a stranger until it is heard anew. */
 void gossip_member_expel(struct gossip *g, struct gossip_peer *p);
@@ -301,8 +303,8 @@ void gossip_push_flush(struct gossip *g);
 void gossip_push_tail(struct gossip *g);
 void gossip_push_nacks(struct gossip *g);
 /* ERR_SYNTAX: the application found it malformed. */
-int gossip_push_delta(struct gossip *g, struct gossip_peer *from,
-                      const struct gossip_frame_delta *f);
+MUST_USE int gossip_push_delta(struct gossip *g, struct gossip_peer *from,
+                               const struct gossip_frame_delta *f);
 void gossip_push_nack(struct gossip *g, struct gossip_peer *from,
                       const struct gossip_frame_nack *f);
 void gossip_push_gone(struct gossip *g, struct gossip_peer *from,

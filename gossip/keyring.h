@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/hash.h"
 #include "base/slice.h"
 
@@ -38,7 +39,7 @@ struct gossip_keyring {
 };
 
 /* ERR_SYNTAX with `message` (at least 160 bytes) saying what is wrong and in which line. */
-int gossip_keyring_parse(struct gossip_keyring *out, struct slice text, char *message);
+MUST_USE int gossip_keyring_parse(struct gossip_keyring *out, struct slice text, char *message);
 /* The keys of --insecure-gossip: known to everybody. */
 void gossip_keyring_insecure(struct gossip_keyring *out);
 /* The secret of prompt hashes (base/hash.h), expanded from the hash key. */

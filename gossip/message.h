@@ -20,6 +20,7 @@
 #define GOSSIP_MESSAGE_H
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "gossip/frame.h"
 
 enum {
@@ -58,13 +59,15 @@ void gossip_messages_free(struct gossip_messages *m);
 
 /* ERR_RANGE (empty), ERR_LIMIT, ERR_FULL, ERR_NOMEM. Nothing is sent before run(). `epoch` is this
  * node's, `id` rises by one with each message to this peer, `vector` is this node's digest now. */
-int gossip_messages_send(struct gossip_messages *m, uint64_t peer, uint64_t epoch, uint64_t id,
-                         uint64_t vector, struct slice bytes, uint64_t now_us);
+MUST_USE int gossip_messages_send(struct gossip_messages *m, uint64_t peer, uint64_t epoch,
+                                  uint64_t id, uint64_t vector, struct slice bytes,
+                                  uint64_t now_us);
 /* A part came in. 1: the message is whole: `out` owns its bytes, `vector` is the sender's digest;
  * 0: it is not, or was before; ERR_FULL: no room. */
-int gossip_messages_part(struct gossip_messages *m, const struct gossip_message_io *io,
-                         uint64_t peer, struct gossip_delivered *delivered,
-                         const struct gossip_frame_part *part, uint64_t now_us, struct buf *out);
+MUST_USE int gossip_messages_part(struct gossip_messages *m, const struct gossip_message_io *io,
+                                  uint64_t peer, struct gossip_delivered *delivered,
+                                  const struct gossip_frame_part *part, uint64_t now_us,
+                                  struct buf *out);
 void gossip_messages_resend(struct gossip_messages *m, uint64_t peer,
                             const struct gossip_frame_resend *f, uint64_t now_us);
 /* Sends what is due; the next time is m->due_us. */

@@ -23,6 +23,7 @@
 
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/slice.h"
 
 enum {
@@ -50,11 +51,14 @@ void gossip_noise_hello_write(struct gossip_noise *n, const uint8_t ephemeral[GO
                               struct slice payload, uint8_t *out);
 /* Writes message.len - GOSSIP_NOISE_OVERHEAD bytes of payload. ERR_SYNTAX: too short. ERR_DENIED:
  * the writer does not have the key, or the bytes were changed. */
-int gossip_noise_hello_read(struct gossip_noise *n, struct slice message, uint8_t *payload);
+MUST_USE int gossip_noise_hello_read(struct gossip_noise *n, struct slice message,
+                                     uint8_t *payload);
 /* ERR_DENIED: the initiator's key is of low order. */
-int gossip_noise_welcome_write(struct gossip_noise *n, const uint8_t ephemeral[GOSSIP_NOISE_KEY],
-                               struct slice payload, uint8_t *out);
-int gossip_noise_welcome_read(struct gossip_noise *n, struct slice message, uint8_t *payload);
+MUST_USE int gossip_noise_welcome_write(struct gossip_noise *n,
+                                        const uint8_t ephemeral[GOSSIP_NOISE_KEY],
+                                        struct slice payload, uint8_t *out);
+MUST_USE int gossip_noise_welcome_read(struct gossip_noise *n, struct slice message,
+                                       uint8_t *payload);
 
 /* The two transport keys; wipes the handshake. `hash` (32 bytes) may be NULL. */
 void gossip_noise_split(struct gossip_noise *n, uint8_t from_initiator[GOSSIP_NOISE_KEY],
@@ -66,7 +70,7 @@ void gossip_noise_split(struct gossip_noise *n, uint8_t from_initiator[GOSSIP_NO
  * holds then is worth nothing. */
 void gossip_noise_seal(const uint8_t key[GOSSIP_NOISE_KEY], uint64_t counter, struct slice aad,
                        struct slice plain, uint8_t *out);
-int gossip_noise_open(const uint8_t key[GOSSIP_NOISE_KEY], uint64_t counter, struct slice aad,
-                      struct slice sealed, uint8_t *out);
+MUST_USE int gossip_noise_open(const uint8_t key[GOSSIP_NOISE_KEY], uint64_t counter,
+                               struct slice aad, struct slice sealed, uint8_t *out);
 
 #endif

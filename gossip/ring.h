@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/slice.h"
 
 struct gossip_ring {
@@ -23,7 +24,7 @@ struct gossip_ring {
 };
 
 /* `bytes_max` is at least GOSSIP_DELTA_MAX and below 2^32. ERR_NOMEM. */
-int gossip_ring_init(struct gossip_ring *r, uint64_t bytes_max);
+MUST_USE int gossip_ring_init(struct gossip_ring *r, uint64_t bytes_max);
 void gossip_ring_free(struct gossip_ring *r);
 /* Empty again; the next number is 1. */
 void gossip_ring_restart(struct gossip_ring *r);

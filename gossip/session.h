@@ -69,6 +69,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/slice.h"
 #include "gossip/keyring.h"
 #include "gossip/noise.h"
@@ -158,32 +159,32 @@ void gossip_dial_begin(struct gossip_dial *d, const struct gossip_keyring *keyri
 /* Takes the WELCOME; the dial waits no more. ERR_SYNTAX, ERR_NOT_FOUND (not the answer to this
  * dial), ERR_DENIED (not authentic): it goes on waiting. ERR_SYNTAX also for an authentic one with
  * a malformed payload: that ends the dial. */
-int gossip_dial_finish(struct gossip_dial *d, struct slice packet, uint64_t now_us,
-                       struct gossip_welcome *out);
+MUST_USE int gossip_dial_finish(struct gossip_dial *d, struct slice packet, uint64_t now_us,
+                                struct gossip_welcome *out);
 void gossip_dial_wipe(struct gossip_dial *d);
 
 /* Opens a HELLO with the key of the ring that it names. ERR_SYNTAX, ERR_DENIED: `out` is wiped. */
-int gossip_hello_open(struct gossip_hello *out, const struct gossip_keyring *keyring,
-                      struct slice packet);
+MUST_USE int gossip_hello_open(struct gossip_hello *out, const struct gossip_keyring *keyring,
+                               struct slice packet);
 void gossip_hello_wipe(struct gossip_hello *h);
 
 /* Answers an opened hello: writes GOSSIP_WELCOME_BYTES and keeps the keys, not yet sent on. Wipes
  * the hello's secrets. ERR_DENIED: the initiator's ephemeral key is of low order. */
-int gossip_session_welcome(struct gossip_session *s, struct gossip_hello *hello,
-                           const uint8_t random[32], uint32_t index, uint64_t self,
-                           struct slice ident, uint64_t now_us, uint8_t *out);
+MUST_USE int gossip_session_welcome(struct gossip_session *s, struct gossip_hello *hello,
+                                    const uint8_t random[32], uint32_t index, uint64_t self,
+                                    struct slice ident, uint64_t now_us, uint8_t *out);
 /* Moves the keys into the session and sends on them from now on. */
 void gossip_session_install(struct gossip_session *s, struct gossip_welcome *welcome);
 
 /* Writes plain.len + GOSSIP_DATA_OVERHEAD bytes; plain may stand at out + GOSSIP_DATA_HEADER.
  * ERR_NOT_FOUND: no keys to send on. */
-int gossip_session_seal(struct gossip_session *s, struct slice plain, uint64_t now_us,
-                        uint8_t *out);
+MUST_USE int gossip_session_seal(struct gossip_session *s, struct slice plain, uint64_t now_us,
+                                 uint8_t *out);
 /* Opens a DATA packet; writes packet.len - GOSSIP_DATA_OVERHEAD bytes. ERR_SYNTAX; ERR_NOT_FOUND:
  * no such index (any more); ERR_STALE: counter seen before, too old, or beyond the limit;
  * ERR_DENIED: not authentic. Only an authentic packet changes anything. */
-int gossip_session_open(struct gossip_session *s, struct slice packet, uint64_t now_us,
-                        uint8_t *out, size_t *out_len);
+MUST_USE int gossip_session_open(struct gossip_session *s, struct slice packet, uint64_t now_us,
+                                 uint8_t *out, size_t *out_len);
 
 enum gossip_session_age {
     GOSSIP_SESSION_NONE,    /* cannot send: dial */

@@ -21,6 +21,7 @@
 
 #include <stdint.h>
 
+#include "base/err.h"
 #include "gossip/limits.h"
 
 /* Zeroed: nothing seen. */
@@ -35,7 +36,7 @@ struct gossip_stamps {
 };
 
 /* Remembers it. ERR_STALE: not above what was seen of this node; nothing changes. */
-int gossip_stamps_take(struct gossip_stamps *s, uint64_t node, uint64_t stamp);
+MUST_USE int gossip_stamps_take(struct gossip_stamps *s, uint64_t node, uint64_t stamp);
 
 /* The stamp of one's own next hello; `last` is the previous one, 0 at first. */
 uint64_t gossip_stamp_next(uint64_t last, uint64_t wall_us);

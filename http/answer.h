@@ -5,6 +5,7 @@
 #define HTTP_ANSWER_H
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "http/field.h"
 
 struct http_answer {
@@ -20,7 +21,7 @@ struct http_answer {
 
 /* Appends head and body. Content-Length is always there, but for 1xx, 204 and 304, which have no
  * body. ERR_NOMEM, ERR_LIMIT: `out` is unchanged. */
-int http_answer_write(struct buf *out, const struct http_answer *answer);
+MUST_USE int http_answer_write(struct buf *out, const struct http_answer *answer);
 
 struct http_error {
     struct slice message;
@@ -30,11 +31,11 @@ struct http_error {
 };
 
 /* The JSON body alone; message and param are escaped. `out` is unchanged after an error. */
-int http_error_body_write(struct buf *out, const struct http_error *error);
+MUST_USE int http_error_body_write(struct buf *out, const struct http_error *error);
 
 /* answer.status, .content_type and .body are set from the error. */
-int http_answer_error_write(struct buf *out, const struct http_answer *answer,
-                            const struct http_error *error);
+MUST_USE int http_answer_error_write(struct buf *out, const struct http_answer *answer,
+                                     const struct http_error *error);
 
 /* The reason phrase (RFC 9110, section 15); "Unknown" for a status that has none. */
 const char *http_status_text(unsigned status);

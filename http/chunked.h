@@ -16,6 +16,7 @@
 #ifndef HTTP_CHUNKED_H
 #define HTTP_CHUNKED_H
 
+#include "base/err.h"
 #include "base/slice.h"
 #include "http/limits.h"
 
@@ -38,7 +39,8 @@ void http_chunked_init(struct http_chunked *c);
  * among them, which lie in `in`. Ends at the end of a piece of data, at the end of `in`, or with
  * c->done; what lies behind the body is not touched. After done it uses nothing.
  * ERR_SYNTAX, or ERR_LIMIT for extensions or trailers that are too long; `c` is then spent. */
-int http_chunked_next(struct http_chunked *c, struct slice in, size_t *used, struct slice *data);
+MUST_USE int http_chunked_next(struct http_chunked *c, struct slice in, size_t *used,
+                               struct slice *data);
 
 /* The line in front of a chunk of `len` > 0 bytes. Returns its length. Behind the data goes CRLF,
  * behind the last chunk HTTP_CHUNK_LAST (with no CRLF of its own in front). */

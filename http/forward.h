@@ -14,6 +14,7 @@
 #define HTTP_FORWARD_H
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "http/head.h"
 
 struct http_forward_request {
@@ -34,8 +35,8 @@ struct http_forward_request {
  * X-Forwarded-For gets the address appended; X-Forwarded-Proto and -Host are set unless the client
  * (a proxy before us) sent them; Forwarded (RFC 7239) is continued where it sent one. Of a client
  * that is not trusted all of them are dropped first. */
-int http_forward_request_write(struct buf *out, const struct http_head *head,
-                               const struct http_forward_request *how);
+MUST_USE int http_forward_request_write(struct buf *out, const struct http_head *head,
+                                        const struct http_forward_request *how);
 
 /* Puts Content-Length behind a head that was written without it (framing NONE), because the length
  * of the body is known only now. */
@@ -67,7 +68,7 @@ enum http_framing http_forward_response_framing(const struct http_head *head,
 
 /* Always HTTP/1.1, with "Connection: close", or "keep-alive" for HTTP/1.0, where needed. Without a
  * body (HEAD, 304) the engine's Content-Length is kept. */
-int http_forward_response_write(struct buf *out, const struct http_head *head,
-                                const struct http_forward_response *how);
+MUST_USE int http_forward_response_write(struct buf *out, const struct http_head *head,
+                                         const struct http_forward_response *how);
 
 #endif

@@ -26,6 +26,7 @@
 #ifndef HTTP_HEAD_H
 #define HTTP_HEAD_H
 
+#include "base/err.h"
 #include "base/slice.h"
 #include "http/field.h"
 #include "http/limits.h"
@@ -95,10 +96,10 @@ struct http_head {
  *
  * http_response_parse: `head_request` says that the request was HEAD. 1xx heads are returned like
  * others (no body; parse on behind them); 101 is refused, as no upgrade is ever asked for. */
-int http_request_parse(struct http_head *head, const char *at, size_t len,
-                       const struct http_limits *limits);
-int http_response_parse(struct http_head *head, const char *at, size_t len, bool head_request,
-                        const struct http_limits *limits);
+MUST_USE int http_request_parse(struct http_head *head, const char *at, size_t len,
+                                const struct http_limits *limits);
+MUST_USE int http_response_parse(struct http_head *head, const char *at, size_t len,
+                                 bool head_request, const struct http_limits *limits);
 
 /* How far an incomplete head was looked at. All zero at the start of each message. */
 struct http_progress {

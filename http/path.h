@@ -9,6 +9,7 @@
 #ifndef HTTP_PATH_H
 #define HTTP_PATH_H
 
+#include "base/err.h"
 #include "base/slice.h"
 #include "http/head.h"
 
@@ -51,7 +52,8 @@ void http_methods_text(unsigned methods, char *out, size_t size);
 
 /* Undoes percent-encoding once. ERR_SYNTAX: a '%' without two hex digits; ERR_LIMIT: `size` is too
  * small. out may be as long as encoded. */
-int http_percent_decode(struct slice encoded, char *out, size_t size, struct slice *decoded);
+MUST_USE int http_percent_decode(struct slice encoded, char *out, size_t size,
+                                 struct slice *decoded);
 
 #define HTTP_BODY_NOT_FOUND          "{\"detail\":\"Not Found\"}"
 #define HTTP_BODY_METHOD_NOT_ALLOWED "{\"detail\":\"Method Not Allowed\"}"

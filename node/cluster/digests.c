@@ -1,6 +1,7 @@
 #include "node/cluster/digests.h"
 
 #include "base/check.h"
+#include "base/err.h"
 #include "base/hash.h"
 #include "http/json.h"
 
@@ -89,7 +90,7 @@ static uint64_t number(struct reader *r, enum http_json_token token)
 {
     uint64_t value = 0;
     if (token == HTTP_JSON_NUMBER)
-        (void)slice_to_u64(http_json_number(&r->json), &value);
+        DISCARD(slice_to_u64(http_json_number(&r->json), &value));
     else
         skip(r, token);
     return value;

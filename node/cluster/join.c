@@ -111,7 +111,7 @@ static void apply_kept(struct node_replication *n)
         memcpy(&origin, rest.at, sizeof origin);
         memcpy(&size, rest.at + sizeof origin, sizeof size);
         rest = slice_skip(rest, sizeof origin + sizeof size);
-        (void)crdt_state_apply(node_state_crdt(n->state), &origin, slice_of(rest.at, size));
+        DISCARD(crdt_state_apply(node_state_crdt(n->state), &origin, slice_of(rest.at, size)));
         rest = slice_skip(rest, size);
     }
     buf_free(&n->kept);

@@ -150,7 +150,7 @@ static void on_listed(void *context, int err, bool refused, unsigned status, str
     } else if (err == 0 && (status == 401 || status == 403) && ask->refused == 0) {
         ask->refused = status;
         if (body.len <= MODELS_REFUSAL_BYTES_MAX)
-            (void)buf_append_slice(&ask->refusal, body);
+            DISCARD(buf_append_slice(&ask->refusal, body));
     }
     fetch_cancel(&a->fetch);
     a->ask = NULL;

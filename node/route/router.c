@@ -455,7 +455,7 @@ int node_router_choose(struct node_router *r, const struct node_request *request
         out->cost_s = c->cost.total_s;
     if (request->chain && request->chain->length > 0) {
         /* Without room the index knows less, which it counts itself; the request goes on. */
-        (void)crdt_state_observe(r->crdt, request->chain, c->replica);
+        DISCARD(crdt_state_observe(r->crdt, request->chain, c->replica));
         r->replicas[c->replica].belief.stale = true;
     }
     return ERR_OK;

@@ -209,7 +209,7 @@ void node_router_bind(struct node_router *r, struct slice id, unsigned replica)
 {
     CHECK(replica < r->replica_count);
     /* Without room for it the other routers ask the replicas in turn. */
-    (void)crdt_state_bind(r->crdt, bind_key(r, id), replica);
+    DISCARD(crdt_state_bind(r->crdt, bind_key(r, id), replica));
 }
 
 int node_router_bound(const struct node_router *r, struct slice id)

@@ -120,13 +120,13 @@ static int fail_value(struct node_options_error *error, const struct node_option
     if (err == ERR_NOMEM)
         return fail_text(error, "out of memory while reading the settings", err);
     struct buf line = {0};
-    (void)buf_printf(&line, "bad setting %s = ", row->name);
+    DISCARD(buf_printf(&line, "bad setting %s = ", row->name));
     (void)append_quoted(&line, value);
-    (void)buf_append_cstr(&line, " (");
+    DISCARD(buf_append_cstr(&line, " ("));
     (void)append_origin(&line, row->name, origin);
-    (void)buf_append_cstr(&line, "): ");
+    DISCARD(buf_append_cstr(&line, "): "));
     if (err == ERR_FULL)
-        (void)buf_printf(&line, "want at most %d entries", NODE_STRINGS_MAX);
+        DISCARD(buf_printf(&line, "want at most %d entries", NODE_STRINGS_MAX));
     else
         (void)node_option_value_want(row, value, &line);
     return fail(error, &line, err);
@@ -153,25 +153,25 @@ static int fail_unknown(struct node_options_error *error, struct slice name,
             node_option_nearest_offer(&nearest, command_flags[i]);
     }
     struct buf line = {0};
-    (void)buf_append_cstr(&line, "unknown setting ");
+    DISCARD(buf_append_cstr(&line, "unknown setting "));
     (void)append_quoted(&line, name);
     if (origin.source == NODE_SOURCE_FILE)
-        (void)buf_printf(&line, " (%s:%u)", origin.file, origin.line);
+        DISCARD(buf_printf(&line, " (%s:%u)", origin.file, origin.line));
     else if (origin.source == NODE_SOURCE_ENVIRONMENT)
-        (void)buf_append_cstr(&line, " (environment)");
+        DISCARD(buf_append_cstr(&line, " (environment)"));
     else
-        (void)buf_append_cstr(&line, " (flag)");
+        DISCARD(buf_append_cstr(&line, " (flag)"));
     if (nearest.best != NULL) {
         origin.file = NULL;
-        (void)buf_append_cstr(&line, ": did you mean ");
+        DISCARD(buf_append_cstr(&line, ": did you mean "));
         if (origin.source == NODE_SOURCE_ENVIRONMENT)
             (void)append_upper_name(&line, nearest.best);
         else
-            (void)buf_printf(&line, "%s%s", origin.source == NODE_SOURCE_FLAG ? "--" : "",
-                             nearest.best);
-        (void)buf_append_char(&line, '?');
+            DISCARD(buf_printf(&line, "%s%s", origin.source == NODE_SOURCE_FLAG ? "--" : "",
+                               nearest.best));
+        DISCARD(buf_append_char(&line, '?'));
     } else {
-        (void)buf_append_cstr(&line, ": see grapevine --help");
+        DISCARD(buf_append_cstr(&line, ": see grapevine --help"));
     }
     return fail(error, &line, ERR_SYNTAX);
 }
@@ -261,10 +261,10 @@ int node_options_set(struct node_options *o, struct slice name, struct slice val
         return fail_unknown(error, name, origin);
     if (origin.source == NODE_SOURCE_FILE && slice_equal(name, SLICE("config"))) {
         struct buf line = {0};
-        (void)buf_append_cstr(&line, "bad setting config = ");
+        DISCARD(buf_append_cstr(&line, "bad setting config = "));
         (void)append_quoted(&line, value);
-        (void)buf_printf(&line, " (%s:%u): want it as a flag or as GRAPEVINE_CONFIG only",
-                         origin.file, origin.line);
+        DISCARD(buf_printf(&line, " (%s:%u): want it as a flag or as GRAPEVINE_CONFIG only",
+                           origin.file, origin.line));
         return fail(error, &line, ERR_SYNTAX);
     }
     return set_row(o, (unsigned)index, value, origin, error);
@@ -341,9 +341,9 @@ int node_options_flags(struct node_options *o, int argc, char *const *argv,
             word = SLICE("--version");
         if (!slice_starts_with(word, SLICE("--")) || word.len == 2) {
             struct buf line = {0};
-            (void)buf_append_cstr(&line, "unexpected argument ");
+            DISCARD(buf_append_cstr(&line, "unexpected argument "));
             (void)append_quoted(&line, word);
-            (void)buf_append_cstr(&line, ": want --name VALUE, see grapevine --help");
+            DISCARD(buf_append_cstr(&line, ": want --name VALUE, see grapevine --help"));
             return fail(error, &line, ERR_SYNTAX);
         }
         int err = take_flag(o, slice_skip(word, 2), argc, argv, &i, error);
@@ -419,15 +419,15 @@ static int fail_pair(const struct node_options *o, struct node_options_error *er
     int b = node_option_find(slice_of_cstr(other));
     CHECK(a >= 0 && b >= 0);
     struct buf line = {0};
-    (void)buf_printf(&line, "bad setting %s = \"", name);
+    DISCARD(buf_printf(&line, "bad setting %s = \"", name));
     (void)node_option_format(o, &rows[a], &line);
-    (void)buf_append_cstr(&line, "\" (");
+    DISCARD(buf_append_cstr(&line, "\" ("));
     (void)append_origin(&line, name, o->origins[a]);
-    (void)buf_printf(&line, "): want %s %s, which is ", relation, other);
+    DISCARD(buf_printf(&line, "): want %s %s, which is ", relation, other));
     (void)node_option_format(o, &rows[b], &line);
-    (void)buf_append_cstr(&line, " (");
+    DISCARD(buf_append_cstr(&line, " ("));
     (void)append_origin(&line, other, o->origins[b]);
-    (void)buf_append_char(&line, ')');
+    DISCARD(buf_append_char(&line, ')'));
     return fail(error, &line, ERR_RANGE);
 }
 
@@ -437,11 +437,11 @@ static int fail_replica(const struct node_options *o, struct node_options_error 
 {
     int index = node_option_find(SLICE("replica"));
     struct buf line = {0};
-    (void)buf_append_cstr(&line, "bad setting replica = ");
+    DISCARD(buf_append_cstr(&line, "bad setting replica = "));
     (void)append_quoted(&line, slice_of_cstr(o->replica.at[i]));
-    (void)buf_append_cstr(&line, " (");
+    DISCARD(buf_append_cstr(&line, " ("));
     (void)append_origin(&line, "replica", o->origins[index]);
-    (void)buf_printf(&line, "): %s", reason);
+    DISCARD(buf_printf(&line, "): %s", reason));
     return fail(error, &line, err);
 }
 
@@ -514,11 +514,11 @@ static int fail_setting(const struct node_options *o, struct node_options_error 
     struct buf value = {0};
     struct buf line = {0};
     (void)node_option_format(o, &rows[index], &value);
-    (void)buf_printf(&line, "bad setting %s = ", name);
+    DISCARD(buf_printf(&line, "bad setting %s = ", name));
     (void)append_quoted(&line, buf_slice(&value));
-    (void)buf_append_cstr(&line, " (");
+    DISCARD(buf_append_cstr(&line, " ("));
     (void)append_origin(&line, name, o->origins[index]);
-    (void)buf_printf(&line, "): %s", reason);
+    DISCARD(buf_printf(&line, "): %s", reason));
     buf_free(&value);
     return fail(error, &line, ERR_RANGE);
 }

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/checkpoint.h"
+#include "base/err.h"
 #include "base/hash.h"
 #include "crdt/counts.h"
 #include "crdt/index.h"
@@ -204,7 +205,7 @@ static void bench_match(unsigned replicas)
     for (unsigned i = 0; i < POINTS; i++) { /* every point by another half of the replicas */
         for (unsigned r = 0; r < replicas; r++) {
             if ((hash_mix(i * 1024 + r) & 1) != 0)
-                (void)crdt_index_observe(x, chain.points[i].id, r, chain.points[i].code, NOW);
+                DISCARD(crdt_index_observe(x, chain.points[i].id, r, chain.points[i].code, NOW));
         }
     }
     match_row(x, "each point on half of them", NULL, replicas, 1, 0);
@@ -223,7 +224,7 @@ static void bench_sets(void)
     double start = now_s();
     for (unsigned r = 0; r < REPLICAS; r++) {
         for (unsigned i = 0; i < IDS; i++)
-            (void)crdt_index_observe(x, id_of(i), (r * 7) % REPLICAS, 0, NOW);
+            DISCARD(crdt_index_observe(x, id_of(i), (r * 7) % REPLICAS, 0, NOW));
     }
     double insert = now_s() - start;
     crdt_index_stats(x, &s);
@@ -261,8 +262,8 @@ static void bench_mix(void)
         next += i % 5 == 4 ? RUN : 0;
         run_fill(from);
         double start = now_s();
-        (void)crdt_index_observe_run(x, run_ids, run_codes, RUN, from / RUN % 1000, NOW + 1,
-                                     inflated);
+        DISCARD(crdt_index_observe_run(x, run_ids, run_codes, RUN, from / RUN % 1000, NOW + 1,
+                                       inflated));
         total += now_s() - start;
     }
     crdt_index_stats(x, &after);

@@ -80,6 +80,7 @@ lint includes tests/lint/includes.py .
 lint purity purity
 lint circles circles
 lint names names
+lint results tests/lint/results.py .
 lint text text
 lint sizes sizes
 lint python python_syntax

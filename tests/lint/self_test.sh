@@ -193,6 +193,14 @@ named 0 node/proxy/pool.c 'int proxy_x(void) { return 0; }'
 named 1 node/proxy/pool.c 'int pool_x(void) { return 0; }'
 named 0 node/io/upstream.c 'int upstream_x(void) { return 0; }'
 
+# --- results ---------------------------------------------------------------------------------
+
+fresh
+sed -i 's/^int/MUST_USE int/' "$tree"/{base,crdt,gossip,http}/x.h
+want 0 "results that must be used" "$here/results.py" "$tree"
+echo 'int http_y(int a);' >>"$tree/http/x.h"
+want 1 "an error that may be dropped" "$here/results.py" "$tree"
+
 # --- sizes -----------------------------------------------------------------------------------
 
 function_of() { # function_of LINES: on standard output

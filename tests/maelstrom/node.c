@@ -84,7 +84,7 @@ static void on_message(void *context, uint64_t peer, struct slice bytes, bool se
     struct buf reply = {0};
     struct crdt_reconciled result;
     if (crdt_state_message(n->state, bytes, true, &reply, &result) == ERR_OK && reply.len > 0)
-        (void)gossip_message(n->gossip, peer, buf_slice(&reply), now_us);
+        DISCARD(gossip_message(n->gossip, peer, buf_slice(&reply), now_us));
     buf_free(&reply);
 }
 
@@ -195,7 +195,7 @@ static void reconcile(struct mael_node *n, uint64_t now_us)
     uint64_t peer = gossip_peer_random(n->gossip, 0);
     struct buf summary = {0};
     if (peer != 0 && crdt_state_summary(n->state, &summary) == ERR_OK)
-        (void)gossip_message(n->gossip, peer, buf_slice(&summary), now_us);
+        DISCARD(gossip_message(n->gossip, peer, buf_slice(&summary), now_us));
     buf_free(&summary);
 }
 

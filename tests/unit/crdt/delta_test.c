@@ -257,7 +257,7 @@ static void test_broken_deltas_change_nothing(void **state)
     struct crdt_state *b = states_make(&(struct states_setting){.self = 2});
     unsigned slot = states_replica(a, 1);
     states_prompt(&chain, 1, 60);
-    (void)crdt_state_observe(a, &chain, slot);
+    DISCARD(crdt_state_observe(a, &chain, slot));
     crdt_state_load(a, slot, &(struct crdt_load){.requests = 9});
     crdt_state_learned(a, slot, &(struct crdt_learned){.rate = 77});
     uint8_t bytes[DELTA_MAX];
@@ -350,7 +350,7 @@ static void act(struct cluster *c)
         crdt_state_learned(s, slot, &(struct crdt_learned){.rate = (uint32_t)prng_below(p, 9)});
         break;
     case 3:
-        (void)crdt_state_wish(s, slot, (enum crdt_wish)prng_below(p, 3), prng_below(p, 2));
+        DISCARD(crdt_state_wish(s, slot, (enum crdt_wish)prng_below(p, 3), prng_below(p, 2)));
         break;
     case 4:
         if (prng_below(p, 8) == 0)

@@ -34,8 +34,8 @@ static void walk_once(struct prng *p, uint64_t bytes, uint32_t chunk, unsigned c
     }
     uint64_t n = 0;
     while (stats_of(x).slots_live < stats_of(x).slots_limit - stats_of(x).slots / 40) {
-        (void)crdt_index_observe(x, id_of(n), n % WALKERS, 0, TIME - n % 20);
-        (void)crdt_index_observe(x, id_of(prng_below(p, 60)), n % 12, 1, TIME - n % 20);
+        DISCARD(crdt_index_observe(x, id_of(n), n % WALKERS, 0, TIME - n % 20));
+        DISCARD(crdt_index_observe(x, id_of(prng_below(p, 60)), n % 12, 1, TIME - n % 20));
         n++;
     }
     struct crdt_index_cursor cursor = {0};
@@ -88,7 +88,7 @@ static void test_a_walk_survives_more_moves_than_are_remembered(void **state)
         uint64_t limit = stats_of(x).slots_limit;
         uint64_t n = run << 32;
         for (; stats_of(x).slots_live < limit - 50; n++)
-            (void)crdt_index_observe(x, id_of(n), n % 4, 0, NOW);
+            DISCARD(crdt_index_observe(x, id_of(n), n % 4, 0, NOW));
 
         struct crdt_index_cursor cursor = {0};
         struct walked walked = {.to = y};
@@ -101,7 +101,7 @@ static void test_a_walk_survives_more_moves_than_are_remembered(void **state)
             (void)crdt_index_sweep(y, UINT32_MAX);
             for (; crdt_index_blocks_total(x, round % 4) < limit / 4 - 20; n++) {
                 if (crdt_index_observe(x, id_of(n), round % 4, 0, NOW) == 1)
-                    (void)crdt_index_observe(y, id_of(n), round % 4, 0, NOW);
+                    DISCARD(crdt_index_observe(y, id_of(n), round % 4, 0, NOW));
             }
         }
         while (crdt_index_walk(x, &cursor, 100, walk_visit, &walked)) {
@@ -126,16 +126,16 @@ static void test_a_walk_survives_what_happens_in_its_middle(void **state)
         /* Of the holders of each shared id, few are of the present generation. */
         for (unsigned i = 0; i < SHARED; i++) {
             for (unsigned r = 0; r < 6; r++)
-                (void)crdt_index_observe(x, id_of(i), r, 1, r < 2 ? NOW : NOW - 2);
+                DISCARD(crdt_index_observe(x, id_of(i), r, 1, r < 2 ? NOW : NOW - 2));
         }
         uint64_t limit = stats_of(x).slots_limit;
         for (; stats_of(x).slots_live < limit - SHARED; n++)
-            (void)crdt_index_observe(x, id_of(n), n % WALKERS, 0, NOW);
+            DISCARD(crdt_index_observe(x, id_of(n), n % WALKERS, 0, NOW));
         if (round % 3 == 1) {
             for (unsigned i = 0; i < SHARED; i++)
-                (void)crdt_index_observe(x, id_of(i), 6, 1, NOW - 2);
+                DISCARD(crdt_index_observe(x, id_of(i), 6, 1, NOW - 2));
             for (; stats_of(x).slots_live < limit - SHARED; n++) /* sets took less room */
-                (void)crdt_index_observe(x, id_of(n), n % WALKERS, 0, NOW);
+                DISCARD(crdt_index_observe(x, id_of(n), n % WALKERS, 0, NOW));
         }
         struct crdt_index_cursor cursor = {0};
         struct walked walked = {.to = y};
@@ -145,7 +145,7 @@ static void test_a_walk_survives_what_happens_in_its_middle(void **state)
         if (round % 3 == 0) {
             for (unsigned i = 0; i < SHARED; i++) {
                 assert_int_equal(crdt_index_observe(x, id_of(i), 6, 1, NOW - 2), 1);
-                (void)crdt_index_observe(y, id_of(i), 6, 1, NOW - 2);
+                DISCARD(crdt_index_observe(y, id_of(i), 6, 1, NOW - 2));
             }
             assert_true(stats_of(x).promoted > promoted + SHARED / 2);
         } else if (round % 3 == 1) {
@@ -156,7 +156,7 @@ static void test_a_walk_survives_what_happens_in_its_middle(void **state)
         } else {
             for (uint64_t end = n + 60000; n < end; n++) { /* the oldest make room */
                 if (crdt_index_observe(x, id_of(n), n % WALKERS, 0, NOW) == 1)
-                    (void)crdt_index_observe(y, id_of(n), n % WALKERS, 0, NOW);
+                    DISCARD(crdt_index_observe(y, id_of(n), n % WALKERS, 0, NOW));
             }
         }
         while (crdt_index_walk(x, &cursor, 1000, walk_visit, &walked)) {

@@ -114,10 +114,10 @@ static void test_two_writers_of_one_version_agree_on_the_greater_and_are_counted
     uint64_t y[] = {4, 5};
     struct crdt_log *a = make(1 << 20);
     struct crdt_log *b = make(1 << 20);
-    (void)crdt_log_join(a, 9, 5, x, 3);
-    (void)crdt_log_join(a, 9, 5, y, 2);
-    (void)crdt_log_join(b, 9, 5, y, 2);
-    (void)crdt_log_join(b, 9, 5, x, 3);
+    DISCARD(crdt_log_join(a, 9, 5, x, 3));
+    DISCARD(crdt_log_join(a, 9, 5, y, 2));
+    DISCARD(crdt_log_join(b, 9, 5, y, 2));
+    DISCARD(crdt_log_join(b, 9, 5, x, 3));
     assert_int_equal(crdt_log_digest(a), crdt_log_digest(b));
     assert_int_equal(crdt_log_conflicts(a), 1);
     assert_int_equal(crdt_log_conflicts(b), 1);

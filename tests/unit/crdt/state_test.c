@@ -41,7 +41,7 @@ static struct crdt_state *small(unsigned n)
     if (n == 5)
         (void)crdt_state_restarted(s, slot, 900);
     if (n == 6 || n == 7)
-        (void)crdt_state_wish(s, slot, n == 6 ? CRDT_WISH_ADDED : CRDT_WISH_REMOVED, n == 7);
+        DISCARD(crdt_state_wish(s, slot, n == 6 ? CRDT_WISH_ADDED : CRDT_WISH_REMOVED, n == 7));
     if (n >= 7 && n <= 9)
         crdt_index_advance(crdt_state_index(s), 1000 + n % 2);
     if (n % 4 != 1) {
@@ -108,7 +108,7 @@ static struct crdt_state *random_state(struct prng *p, uint64_t self)
         if (prng_below(p, 10) == 0)
             (void)crdt_state_restarted(s, slot, prng_below(p, 3));
         if (prng_below(p, 10) == 0)
-            (void)crdt_state_wish(s, slot, (enum crdt_wish)prng_below(p, 3), prng_below(p, 2));
+            DISCARD(crdt_state_wish(s, slot, (enum crdt_wish)prng_below(p, 3), prng_below(p, 2)));
         crdt_state_load(s, slot, &(struct crdt_load){.requests = (uint32_t)prng_below(p, 9)});
         crdt_state_learned(s, slot, &(struct crdt_learned){.rate = (uint32_t)prng_below(p, 9)});
     }

@@ -133,20 +133,20 @@ static void unescape(struct slice text, struct buf *out)
         char next = i + 1 < text.len ? text.at[i + 1] : '\0';
         const char *found = c == '\\' && next != '\0' ? strchr("rntf", next) : NULL;
         if (c == '\n') {
-            (void)buf_append_cstr(out, "\r\n");
+            DISCARD(buf_append_cstr(out, "\r\n"));
         } else if (c == '\\' && next == '\n') {
             i++;
         } else if (found != NULL) {
-            (void)buf_append_char(out, "\r\n\t\f"[found - strchr("rntf", 'r')]);
+            DISCARD(buf_append_char(out, "\r\n\t\f"[found - strchr("rntf", 'r')]));
             i++;
         } else if (c == '\\' && next == 'x') {
             unsigned byte = 0;
             int digits = 0;
             (void)sscanf(text.at + i + 2, "%2x%n", &byte, &digits);
-            (void)buf_append_char(out, (char)byte);
+            DISCARD(buf_append_char(out, (char)byte));
             i += 1 + (size_t)digits;
         } else {
-            (void)buf_append_char(out, c);
+            DISCARD(buf_append_char(out, c));
         }
     }
 }
@@ -163,11 +163,11 @@ struct thing {
 static void span_append(struct buf *value, struct slice text)
 {
     if (slice_equal(text, SLICE("lf")))
-        (void)buf_append_char(value, '\n');
+        DISCARD(buf_append_char(value, '\n'));
     else if (slice_equal(text, SLICE("cr")))
-        (void)buf_append_char(value, '\r');
+        DISCARD(buf_append_char(value, '\r'));
     else if (slice_equal(text, SLICE("\"\xc3\xbfValue2\""))) /* shown as Latin-1 */
-        (void)buf_append_cstr(value, "\xffValue2");
+        DISCARD(buf_append_cstr(value, "\xffValue2"));
     else if (text.len >= 2)
         unescape(slice_of(text.at + 1, text.len - 2), value);
 }
@@ -249,9 +249,9 @@ static void insert_hosts(struct slice in, struct buf *out)
     while (in.len > 0) {
         const char *line = memmem(in.at, in.len, end.at, end.len);
         size_t n = line == NULL ? in.len : (size_t)(line - in.at) + end.len;
-        (void)buf_append(out, in.at, n);
+        DISCARD(buf_append(out, in.at, n));
         if (line != NULL)
-            (void)buf_append_cstr(out, "Host: inserted-by-the-test\r\n");
+            DISCARD(buf_append_cstr(out, "Host: inserted-by-the-test\r\n"));
         in = slice_skip(in, n);
     }
 }
@@ -291,8 +291,8 @@ static bool run_case(bool request, struct slice in, struct slice log)
     read_log(log, &theirs, &error);
     if (is_error(error)) {
         if (ours.unfinished) { /* llhttp need not see the line's end, we need */
-            (void)buf_append_slice(&with_host, with_host.len > 0 ? slice_of("", 0) : in);
-            (void)buf_append_cstr(&with_host, "\r\n\r\n");
+            DISCARD(buf_append_slice(&with_host, with_host.len > 0 ? slice_of("", 0) : in));
+            DISCARD(buf_append_cstr(&with_host, "\r\n\r\n"));
             read_all(&ours, buf_slice(&with_host), request);
         }
         fine = ours.refused;
