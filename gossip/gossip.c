@@ -17,7 +17,7 @@ enum {
     RATE_BYTES_S = 64 << 20,
     TICK_MIN_US = 1000,       /* two ticks are not closer together */
     ASLEEP_US = 250000,       /* not run for so long after it was due: this node lagged */
-    LEAVE_EVERY_US = 50000,   /* good-byes */
+    LEAVE_EVERY_US = 50000,   /* between announcements that it leaves */
     PEER_SILENT_SUSPECTS = 2, /* times suspect_us without a packet: it is not heard here */
 };
 #define FORGET_US 3600000000u

@@ -164,7 +164,7 @@ void gossip_late(struct gossip *g, uint64_t late_us, uint64_t now_us);
  * members are tried for ever, with a back-off up to 5 s. */
 void gossip_seeds(struct gossip *g, const struct gossip_address *at, unsigned count,
                   uint64_t now_us);
-/* Says good-bye to all; afterwards only run() it until nothing is due. */
+/* Announces to all that it leaves; afterwards only run() it until nothing is due. */
 void gossip_leave(struct gossip *g, uint64_t now_us);
 void gossip_meta_set(struct gossip *g, struct slice meta, uint64_t now_us);
 

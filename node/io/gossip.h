@@ -50,7 +50,7 @@ bool io_gossip_ready(const struct shell *shell);
 void io_gossip_tick(struct shell *shell);
 /* Reads the key file again. */
 void io_gossip_reload(struct shell *shell);
-/* Says good-bye; `done` is called when everybody was told, or after a moment. At once where there
+/* Announces that it leaves; `done` is called when all have it, or after a moment. At once where there
  * is nothing to leave. */
 void io_gossip_leave(struct shell *shell, void (*done)(struct shell *shell));
 /* After the loop has ended: closes handles (the loop has to run once more), then frees. */

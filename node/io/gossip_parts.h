@@ -6,7 +6,7 @@
 
 enum {
     IO_GOSSIP_LATE_US = 50000,        /* of the loop, from there on it is told */
-    IO_GOSSIP_LEAVE_US = 500000,      /* at most, for good-byes */
+    IO_GOSSIP_LEAVE_US = 500000,      /* at most, to announce that it leaves */
     IO_UDP_BUFFER_BYTES = 4 << 20,    /* wanted of the kernel, each way */
     IO_UDP_DATAGRAMS = 20,            /* received at once: as many as libuv takes */
     IO_UDP_QUEUE_BYTES = 4 << 20,     /* waiting for a kernel that is full; beyond, dropped */

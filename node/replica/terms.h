@@ -44,7 +44,7 @@ enum node_outcome {
     NODE_OUTCOME_CLIENT_GONE,    /* the client disconnected first: says nothing of the replica */
     NODE_OUTCOME_ENGINE_BUSY,    /* 503 of a healthy engine (queue full): retry elsewhere */
     NODE_OUTCOME_ENGINE_ERROR,   /* 5xx: never takes a replica down, several make it avoided */
-    NODE_OUTCOME_CONNECT_FAILED, /* refused, unreachable or connect time-out */
+    NODE_OUTCOME_CONNECT_FAILED, /* refused, unreachable or connect timeout */
     NODE_OUTCOME_BROKEN,         /* the connection broke or went silent after it was sent */
 };
 

@@ -128,7 +128,7 @@ struct node_options {
     uint64_t body_bytes_max;
     uint64_t buffered_bytes_max;
     uint64_t connections_max;
-    uint64_t client_idle_timeout_ms; /* time-outs: 0 = off */
+    uint64_t client_idle_timeout_ms; /* timeouts: 0 = off */
     uint64_t client_head_timeout_ms;
     uint64_t client_body_timeout_ms;
     uint64_t client_write_timeout_ms;

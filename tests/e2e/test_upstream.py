@@ -1,4 +1,4 @@
-"""The side towards the engines: pooled connections, retries, time-outs, answers that are wrong."""
+"""The side towards the engines: pooled connections, retries, timeouts, answers that are wrong."""
 
 import json
 import socket
@@ -470,7 +470,7 @@ class Waiting(Case):
         self.assertEqual((len(slow.requests), len(good.requests)), (2, 2))
         self.assertEqual(r.metric("retries_total"), 0)
         self.assertEqual(r.metric("upstream_timeouts_total"), 2)
-        self.assertEqual(r.metric("upstream_broken_total"), 0)  # time-outs are not counted twice
+        self.assertEqual(r.metric("upstream_broken_total"), 0)  # timeouts are not counted twice
         self.assertEqual(r.metric('requests_refused_total{reason="bad_gateway"}'), 2)
         r.quiet()
 

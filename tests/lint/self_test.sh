@@ -201,6 +201,18 @@ want 0 "results that must be used" "$here/results.py" "$tree"
 echo 'int http_y(int a);' >>"$tree/http/x.h"
 want 1 "an error that may be dropped" "$here/results.py" "$tree"
 
+# --- words -----------------------------------------------------------------------------------
+
+words() { # words STATUS FILE TEXT
+    fresh
+    echo "$3" >"$tree/$2"
+    want "$1" "$2 says $3" "$here/text.py" "$tree/$2"
+}
+words 1 http/x.c '/* A time-out. */'
+words 0 http/x.c 'char *x = "time-out"; /* A timeout. */'
+words 1 x.md 'A time''-out.'
+words 1 x.sh 'true # A time''-out.'
+
 # --- sizes -----------------------------------------------------------------------------------
 
 function_of() { # function_of LINES: on standard output

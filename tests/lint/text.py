@@ -9,10 +9,50 @@ import sys
 
 UNDONE = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 MACHINE = re.compile(r"/wor" r"k/|/tmp/br" r"ief|/home/(?!\$)\w+/")
+# Dead words -> what to write. In pages, and in comments of C, Python, shell and Makefiles.
+WORDS = {
+    r"node/core": "the room: node/replica, node/route, node/cluster, node/settings",
+    r"time-outs?": "timeout",
+    r"good-?byes?": "it leaves, it announces that it leaves",
+    r"TTFB|time to first byte": "TTFT",
+    r"(white|black)-?lists?": "allow list, deny list",
+    r"utili[sz]e[sd]?|leverage[sd]?": "use",
+    r"in order to": "to",
+    r"obviously|simply|of course": "nothing: delete it",
+    r"gossipers?": "router",
+    r"data structures?": "its name",
+    r"meta data": "metadata",
+}
+DEAD = [(re.compile(rf"\b({words})\b", re.IGNORECASE), instead) for words, instead in WORDS.items()]
 BINARY = (".gz", ".xz", ".png", ".bin")
 
 
+def prose(path, lines):
+    """The lines without what is no prose: code around comments, and blocks of code in pages."""
+    inside = False
+    for line in lines:
+        if path.endswith((".c", ".h")):
+            text, rest = "", line
+            while rest:
+                before, mark, rest = rest.partition("*/" if inside else "/*")
+                text += before if inside else ""
+                inside = inside != bool(mark)
+            yield text
+        elif path.endswith(".md"):
+            inside = inside != line.startswith("```")
+            yield "" if inside else line
+        elif path.endswith((".py", ".sh")) or path == "Makefile":
+            yield line.partition("#")[2]
+        else:
+            yield ""
+
+
 def problems(path, lines):
+    for number, text in enumerate(prose(path, lines), 1):
+        for dead, instead in DEAD:
+            match = dead.search(text)
+            if match and path != "tests/lint/text.py":
+                yield number, f'"{match.group(0)}": write {instead}'
     for number, line in enumerate(lines, 1):
         if line != line.rstrip():
             yield number, "trailing space"

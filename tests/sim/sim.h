@@ -158,7 +158,7 @@ void sim_nodes_open(struct sim_world *w);
 void sim_node_start(struct sim_world *w, unsigned node, bool elsewhere);
 /* Its process is gone, with everything. */
 void sim_node_crash(struct sim_world *w, unsigned node);
-/* It says good-bye, and is gone a little later. */
+/* It announces that it leaves, and is gone a little later. */
 void sim_node_leave(struct sim_world *w, unsigned node);
 
 /* --- net.c ---------------------------------------------------------------------------------- */

@@ -393,7 +393,7 @@ void client_sweep(struct client *c)
         next = ex->next;
         if ((double)(now - ex->start_ns) / 1e9 < c->timeout_s)
             continue;
-        ex->retried = true; /* a time-out is not a stale connection */
+        ex->retried = true; /* a timeout is not a stale connection */
         broken(ex->connection, "timeout");
     }
 }
