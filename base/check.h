@@ -13,6 +13,24 @@ _Noreturn void check_failed(const char *file, int line, const char *condition);
             check_failed(__FILE__, __LINE__, #condition);                                          \
     } while (0)
 
+/* For what costs more than it guards, such as to decode what was just encoded: checked where tests
+ * run (under ASan and in the simulator), only compiled elsewhere. */
+#if defined(__SANITIZE_ADDRESS__) || defined(GRAPEVINE_BUGS)
+#define CHECK_SLOW(condition) CHECK(condition)
+#else
+#define CHECK_SLOW(condition)                                                                      \
+    do {                                                                                           \
+        if (0)                                                                                     \
+            CHECK(condition);                                                                      \
+    } while (0)
+#endif
+#if defined(__has_feature) /* clang: the fuzz targets */
+#if __has_feature(address_sanitizer)
+#undef CHECK_SLOW
+#define CHECK_SLOW(condition) CHECK(condition)
+#endif
+#endif
+
 #define CHECK_UNREACHABLE() check_failed(__FILE__, __LINE__, "unreachable")
 
 #define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))

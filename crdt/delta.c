@@ -73,6 +73,7 @@ size_t crdt_state_produce(struct crdt_state *s, uint64_t seq, uint8_t *out, size
         produce_reports(s, seq, CRDT_REPORT_LEARNED, &w))
         produce_observations(s, &w);
     CHECK(!w.bad);
+    CHECK_SLOW(crdt_records_valid(slice_of((const char *)out, wire_written(&w)), false));
     return wire_written(&w);
 }
 

@@ -18,6 +18,9 @@ enum {
 };
 
 _Static_assert((int)CRDT_WINDOW_REPLICAS == (int)CRDT_REPLICAS_MAX, "stamps hold ten bits");
+_Static_assert((int)CRDT_TTL_MAX + 256 <= (int)CRDT_GENERATIONS,
+               "the sweeper is done before stamps would wrap");
+_Static_assert(CHECKPOINT_CODE_BINDING < 32, "an entry has five bits for a code");
 _Static_assert((int)CRDT_PROMOTE_AT < (int)CRDT_HOLDERS_START &&
                    2 * (int)CRDT_SLOTS < (int)CRDT_HOLDERS_START,
                "a new set takes all single entries and one more");

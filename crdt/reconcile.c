@@ -22,6 +22,11 @@ enum {
     CELLS_MAX = CRDT_SKETCH_PARTS * CRDT_SKETCH_CELLS,
 };
 
+_Static_assert(SUMMARY_BYTES + 5 <= CRDT_SUMMARY_MAX, "a summary with the head of its part");
+_Static_assert((int)CRDT_SKETCH_PARTS *CRDT_SKETCH_CELLS *CRDT_CELL_BYTES + 64 <=
+                   (int)CRDT_MESSAGE_MAX,
+               "all cells of a sketch fit a message");
+
 struct summary {
     uint8_t hops;
     uint32_t now, floor, from;

@@ -22,12 +22,16 @@ _Static_assert((int)REPORT_BYTES_MAX <= (int)CRDT_DELTA_MIN, "a delta has room f
 _Static_assert((int)LOG_BYTES_MAX <= (int)CRDT_CHUNK_MAX, "a chunk has room for a log");
 _Static_assert((int)LOG_BYTES_MAX + 64 <= (int)CRDT_MESSAGE_MAX, "a message has room for a log");
 
+_Static_assert(CRDT_RECORD_KINDS <= 256, "a kind has one byte");
+
 static const uint32_t rkey_max = 0x7fffffff;
 
 /* --- writing -------------------------------------------------------------------------------- */
 
 void crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry_row *row)
 {
+    const uint8_t *start = w->at;
+    CHECK(row->name.len > 0 && row->name.len <= CRDT_NAME_MAX);
     wire_write_u8(w, CRDT_RECORD_REPLICA);
     wire_write_varint(w, row->name.len);
     wire_write_bytes(w, row->name.at, row->name.len);
@@ -35,6 +39,7 @@ void crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry
     wire_write_varint(w, row->incarnation.raises);
     wire_write_varint(w, row->wish_version);
     wire_write_u8(w, (uint8_t)((unsigned)row->wish | (row->draining ? WISH_DRAINING : 0u)));
+    CHECK(w->at - start <= REPLICA_BYTES_MAX);
 }
 
 static void write_load(struct wire_writer *w, const struct crdt_load *l)
@@ -56,6 +61,7 @@ static void write_sight(struct wire_writer *w, const struct crdt_sight *s)
 void crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct crdt_report *row,
                               bool dump)
 {
+    const uint8_t *start = w->at;
     wire_write_u8(w, (uint8_t)(CRDT_RECORD_LOAD + (unsigned)row->kind));
     wire_write_u48(w, key);
     if (dump)
@@ -66,6 +72,7 @@ void crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct 
         write_sight(w, &row->value.sight);
     else
         crdt_learned_write(w, &row->value.learned);
+    CHECK(w->at - start <= REPORT_BYTES_MAX);
 }
 
 void crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t epoch)

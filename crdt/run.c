@@ -49,6 +49,23 @@ static void write_pieces(struct wire_writer *w, const uint64_t *points, unsigned
     }
 }
 
+/* What was written gives the same points. */
+static bool reads_back(const uint8_t *at, size_t len, const uint64_t *points, unsigned count)
+{
+    uint64_t ids[CRDT_RUN_MAX];
+    uint8_t codes[CRDT_RUN_MAX];
+    struct wire_reader r = wire_reader_of(at, len);
+    struct crdt_run run;
+    crdt_run_read(&r, &run);
+    if (r.bad || wire_left(&r) > 0 || run.count != count)
+        return false;
+    crdt_run_unpack(&run, ids, codes);
+    for (unsigned i = 0; i < count; i++)
+        if (crdt_point(ids[i], codes[i]) != points[i])
+            return false;
+    return true;
+}
+
 unsigned crdt_run_write(struct wire_writer *w, uint32_t rkey, uint32_t generation,
                         const uint64_t *points, unsigned count)
 {
@@ -71,12 +88,15 @@ unsigned crdt_run_write(struct wire_writer *w, uint32_t rkey, uint32_t generatio
         /* Each point less saves its id at least. */
         count -= (unsigned)((bytes - room - 1) / ID_BYTES / 2);
     }
+    const uint8_t *start = w->at;
     wire_write_u32(w, rkey);
     wire_write_u32(w, generation);
     wire_write_varint(w, count);
     wire_write_bytes(w, pieces, wire_written(&p));
     for (unsigned i = 0; i < count; i++)
         wire_write_u48(w, points[i]);
+    CHECK(!w->bad);
+    CHECK_SLOW(reads_back(start, (size_t)(w->at - start), points, count));
     return count;
 }
 

@@ -41,6 +41,10 @@ struct crdt_symbol {
 struct crdt_cell {
     uint64_t low, high; /* symbol in the lower 96 bits, check above */
 };
+_Static_assert(48 + 31 + 12 + 5 == 96, "id, rkey, generation and code fill a symbol");
+_Static_assert(CRDT_CELL_BYTES * 8 == 96 + 16, "symbol and check");
+_Static_assert((CRDT_ESTIMATE_COUNTERS & (CRDT_ESTIMATE_COUNTERS - 1)) == 0, "places are masked");
+_Static_assert(CRDT_SKETCH_CELLS <= UINT16_MAX, "a width has two bytes on the wire");
 
 struct crdt_sketch {
     struct crdt_cell cell[CRDT_SKETCH_PARTS][CRDT_SKETCH_CELLS];

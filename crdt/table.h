@@ -37,6 +37,8 @@ struct crdt_bucket {
     uint32_t overflow; /* entries in other buckets whose first is this one */
     uint64_t slot[CRDT_SLOTS];
 };
+_Static_assert(sizeof(struct crdt_bucket) == CRDT_BUCKET_BYTES, "a bucket is a cache line");
+_Static_assert(CRDT_SLOTS <= 8, "`used` has a bit for each slot");
 
 struct crdt_table {
     void *memory;
@@ -84,6 +86,10 @@ void crdt_table_check(const struct crdt_table *t, const uint16_t *retired, uint3
 enum { CRDT_ENTRY_SECOND = 1 };
 #define CRDT_ENTRY_STAMP  UINT64_C(0x7fffffe)
 #define CRDT_ENTRY_IS_SET (UINT64_C(15) << 13)
+_Static_assert(CRDT_ENTRY_STAMP >> 1 == (UINT64_C(1) << CRDT_STAMP_BITS) - 1, "of 26 bits");
+_Static_assert(32 + 5 + CRDT_STAMP_BITS + 1 == 64, "tag, code, stamp and second fill an entry");
+_Static_assert((CRDT_ENTRY_IS_SET & CRDT_ENTRY_STAMP) == CRDT_ENTRY_IS_SET,
+               "the mark of a set is an incarnation that no stamp has");
 
 static inline uint64_t crdt_entry(uint32_t tag, uint8_t code, uint32_t stamp)
 {

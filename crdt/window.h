@@ -20,7 +20,11 @@ enum {
     CRDT_GENERATION_MASK = CRDT_GENERATIONS - 1,
     CRDT_INCARNATIONS = 15,
     CRDT_WINDOW_REPLICAS = 1024,
+    CRDT_STAMP_BITS = 26,
 };
+_Static_assert((uint64_t)CRDT_WINDOW_REPLICAS * 16 * CRDT_GENERATIONS == 1ull << CRDT_STAMP_BITS,
+               "replica 10, incarnation 4, generation 12");
+_Static_assert(CRDT_INCARNATIONS == 15, "all-ones is the incarnation of no stamp");
 
 struct crdt_window {
     uint32_t now;

@@ -27,6 +27,7 @@ enum {
     IN_MAX = LENGTH_BYTES + CHUNK_RECORD_MAX + GOSSIP_CALL_FEED_MAX,
 };
 _Static_assert(CHUNK_RECORD_MAX <= UINT16_MAX, "the length of a record has two bytes");
+_Static_assert(REQUEST_RECORD_MAX <= UINT16_MAX, "so has that of a request");
 
 enum marker { MARKER_CHUNK, MARKER_END };
 
@@ -76,6 +77,7 @@ static int record_begin(struct gossip_call *c, size_t len, uint8_t **at)
         return err;
     struct wire_writer w = wire_writer_of(c->out.at + c->out.len, LENGTH_BYTES);
     wire_write_u16(&w, (uint16_t)len);
+    CHECK(!w.bad && len <= UINT16_MAX);
     *at = w.at;
     return ERR_OK;
 }

@@ -1,5 +1,6 @@
 #include "gossip/frame.h"
 
+#include "base/check.h"
 #include "base/err.h"
 
 enum {
@@ -298,11 +299,21 @@ int gossip_frame_packet_check(struct slice packet)
 
 /* --- writing --------------------------------------------------------------------------------- */
 
+/* What was written is one frame, well formed. */
+static bool reads_back(const uint8_t *at, size_t len)
+{
+    struct wire_reader r = wire_reader_of(at, len);
+    struct gossip_frame_any frame;
+    return gossip_frame_read(&r, &frame) == 1 && frame.type != GOSSIP_FRAMES && frame.bytes == len;
+}
+
 /* Takes back what was written since `mark` if it did not fit. */
 static bool finish(struct wire_writer *w, uint8_t *mark)
 {
-    if (!w->bad)
+    if (!w->bad) {
+        CHECK_SLOW(reads_back(mark, (size_t)(w->at - mark)));
         return true;
+    }
     w->at = mark;
     w->bad = false;
     return false;

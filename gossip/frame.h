@@ -41,6 +41,20 @@ enum {
 /* Numbers stay below these, so that sums cannot overflow. */
 #define GOSSIP_EPOCH_LIMIT (UINT64_C(1) << 47)
 #define GOSSIP_SEQ_LIMIT   (UINT64_C(1) << 48)
+_Static_assert(GOSSIP_EPOCH_LIMIT <= UINT64_C(1) << 48, "an epoch has six bytes");
+_Static_assert(GOSSIP_EPOCH_LIMIT << 16 != 0, "an incarnation is epoch << 16 | refutations");
+_Static_assert(GOSSIP_NAME_MAX <= UINT8_MAX, "the length of a name has one byte");
+_Static_assert(GOSSIP_FRAMES <= UINT8_MAX, "a type has one byte");
+
+/* What each frame may need, type and length included, fits a packet of its own. */
+_Static_assert(3 + 1 + 6 + 7 + 8 + 4 + GOSSIP_DELTA_MAX <= GOSSIP_PACKET_MAX, "DELTA");
+_Static_assert(2 + 1 + 8 + 7 + 8 + 8 + 1 + 4 + 4 + 4 <= GOSSIP_ALIVE_BYTES, "ALIVE");
+_Static_assert(3 + 6 + 1 + GOSSIP_RANGES_MAX * 14 <= GOSSIP_PACKET_MAX, "NACK");
+_Static_assert(3 + 8 + 1 + 1 + 18 + 1 + GOSSIP_NAME_MAX + 2 + GOSSIP_META_MAX <= GOSSIP_PACKET_MAX,
+               "MEMBERS with one member");
+_Static_assert(3 + 6 + 7 + 3 + 1 + 8 + GOSSIP_PART_BYTES <= GOSSIP_PACKET_MAX, "PART");
+_Static_assert(3 + 6 + 7 + 1 + 1 + GOSSIP_RANGES_MAX * 14 <= GOSSIP_PACKET_MAX, "RESEND");
+_Static_assert(8 + 6 + 7 <= GOSSIP_VECTOR_ENTRY_MAX, "an entry of VECTOR");
 
 struct gossip_range {
     uint64_t first, last; /* both included */

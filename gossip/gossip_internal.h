@@ -38,6 +38,12 @@ enum {
 
 #define GOSSIP_NEVER UINT64_MAX
 
+_Static_assert(GOSSIP_SLOTS + GOSSIP_SEEDS_MAX <= UINT16_MAX, "the owner of a door has two bytes");
+_Static_assert(GOSSIP_NODES_HASH >= 2 * GOSSIP_SLOTS, "probing for a node ends soon");
+_Static_assert(GOSSIP_DOORS >= 4 * GOSSIP_SLOTS, "each peer may have three keys and a dial open");
+_Static_assert(GOSSIP_ROUTERS_MAX < GOSSIP_MEMBERS_MAX,
+               "the dead are remembered beside the living");
+
 /* What a member last told of its own vector, by the slot of the author. */
 struct gossip_position {
     uint64_t epoch, seq;

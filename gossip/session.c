@@ -6,9 +6,17 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "base/wire.h"
+#include "gossip/frame.h"
 
 enum { HELLO_HEADER = 5, WELCOME_HEADER = 4, KEY_ID_BYTES = 4, INDEX_BYTES = 3 };
 
+_Static_assert((int)GOSSIP_DATA_OVERHEAD == (int)GOSSIP_SEAL_BYTES,
+               "what a packet leaves to frames");
+_Static_assert((int)GOSSIP_HELLO_BYTES <= (int)GOSSIP_DATAGRAM_MAX, "a hello is one datagram");
+_Static_assert((int)HELLO_HEADER == 1 + (int)KEY_ID_BYTES, "type, key");
+_Static_assert((int)WELCOME_HEADER == 1 + (int)INDEX_BYTES, "type, index");
+_Static_assert(GOSSIP_INDEX_MAX == (1 << (8 * INDEX_BYTES)) - 1, "an index has three bytes");
+_Static_assert(GOSSIP_IDENT_MAX <= UINT16_MAX, "its length has two bytes");
 _Static_assert((int)GOSSIP_WELCOME_BYTES <= (int)GOSSIP_HELLO_BYTES, "an answer is never longer");
 _Static_assert((int)GOSSIP_KEY_BYTES == (int)GOSSIP_NOISE_KEY, "the ring's keys are Noise's");
 

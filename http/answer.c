@@ -1,7 +1,9 @@
 #include "http/answer.h"
 
+#include "base/check.h"
 #include "base/err.h"
 #include "base/json_write.h"
+#include "http/head.h"
 
 #define STATUS_MAP(X)                                                                              \
     X(100, "Continue")                                                                             \
@@ -75,15 +77,30 @@ static int head_write(struct buf *out, const struct http_answer *a, bool has_len
     return err != 0 ? err : buf_append_cstr(out, "\r\n");
 }
 
+/* A parser must see the head as it was meant. */
+static bool reads_back(struct slice text, const struct http_answer *a, bool has_body)
+{
+    static const struct http_limits limits = {SIZE_MAX, 0, HTTP_FIELDS_MAX};
+    struct http_head head;
+    if (a->status == 101)
+        return true; /* refused by the parser: nobody asked for it */
+    if (http_response_parse(&head, text.at, text.len, a->head_request, &limits) != 0)
+        return false;
+    return head.status == a->status && (!has_body || head.content_length == a->body.len);
+}
+
 int http_answer_write(struct buf *out, const struct http_answer *a)
 {
     size_t start = out->len;
+    CHECK(a->status >= 100 && a->status <= 599);
     bool has_body = a->status >= 200 && a->status != 204 && a->status != 304;
     int err = head_write(out, a, has_body);
     if (err == 0 && has_body && !a->head_request)
         err = buf_append_slice(out, a->body);
     if (err != 0)
         out->len = start;
+    else
+        CHECK_SLOW(reads_back(slice_of(out->at + start, out->len - start), a, has_body));
     return err;
 }
 
@@ -114,6 +131,7 @@ static const char *error_type(unsigned status)
 
 int http_error_body_write(struct buf *out, const struct http_error *error)
 {
+    CHECK(error->status >= 400 && error->status <= 599);
     struct json_writer w = json_writer_of(out);
     json_object_begin(&w);
     json_key(&w, "error");

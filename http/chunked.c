@@ -1,5 +1,6 @@
 #include "http/chunked.h"
 
+#include "base/check.h"
 #include "base/err.h"
 #include "http/chars.h"
 #include "http/field.h"
@@ -247,12 +248,15 @@ int http_chunked_next(struct http_chunked *c, struct slice in, size_t *used, str
         if (c->left == 0)
             c->state = DATA_CR;
     }
+    CHECK(i <= in.len && data->len <= i);
+    CHECK(!c->done || data->len == 0);
     *used = i;
     return 0;
 }
 
 size_t http_chunk_head_write(char out[HTTP_CHUNK_HEAD_MAX], uint64_t len)
 {
+    CHECK(len > 0); /* a chunk of no bytes would end the body */
     size_t digits = 1;
     while (digits < 16 && len >> (4 * digits) != 0)
         digits++;
@@ -260,5 +264,6 @@ size_t http_chunk_head_write(char out[HTTP_CHUNK_HEAD_MAX], uint64_t len)
         out[i] = "0123456789abcdef"[len >> (4 * (digits - 1 - i)) & 15];
     out[digits] = '\r';
     out[digits + 1] = '\n';
+    CHECK(digits + 2 <= HTTP_CHUNK_HEAD_MAX);
     return digits + 2;
 }

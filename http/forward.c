@@ -254,6 +254,19 @@ static void put_request_line(struct cursor *c, const struct http_head *h)
     PUT(c, " HTTP/1.1\r\n");
 }
 
+/* What goes on must say to the engine's parser what ours has read: else a second request could hide
+ * in it. */
+static bool request_reads_back(struct slice text, const struct http_forward_request *how)
+{
+    static const struct http_limits limits = {SIZE_MAX, SIZE_MAX, HTTP_FIELDS_MAX};
+    struct http_head head;
+    int err = http_request_parse(&head, text.at, text.len, &limits);
+    if (err == ERR_LIMIT)
+        return true; /* with ours there may be more fields than this parser takes */
+    return err == 0 && head.bytes == text.len && head.framing == how->framing &&
+           (how->framing != HTTP_BODY_LENGTH || head.content_length == how->content_length);
+}
+
 int http_forward_request_write(struct buf *out, const struct http_head *h,
                                const struct http_forward_request *how)
 {
@@ -295,7 +308,9 @@ int http_forward_request_write(struct buf *out, const struct http_head *h,
     put_framing(&c, how->framing, how->content_length);
     put_extra(&c, how->extra, how->extra_count);
     PUT(&c, "\r\n");
+    size_t start = out->len;
     cursor_close(&c, out);
+    CHECK_SLOW(request_reads_back(slice_of(out->at + start, out->len - start), how));
     return 0;
 }
 
@@ -308,10 +323,24 @@ enum http_framing http_forward_response_framing(const struct http_head *h, unsig
     return h->framing;
 }
 
+static bool response_reads_back(struct slice text, const struct http_head *h,
+                                const struct http_forward_response *how)
+{
+    static const struct http_limits limits = {SIZE_MAX, 0, HTTP_FIELDS_MAX};
+    struct http_head head;
+    int err =
+        http_response_parse(&head, text.at, text.len, how->framing == HTTP_BODY_NONE, &limits);
+    if (err == ERR_LIMIT)
+        return true;
+    return err == 0 && head.bytes == text.len && head.status == h->status &&
+           head.framing == how->framing;
+}
+
 int http_forward_response_write(struct buf *out, const struct http_head *h,
                                 const struct http_forward_response *how)
 {
     enum { FIXED_ROOM = 128 };
+    CHECK(h->status >= 100 && h->status <= 599);
     CHECK(how->client_minor >= 1 || how->framing != HTTP_BODY_CHUNKED);
     CHECK(!how->keep_alive || how->framing != HTTP_BODY_UNTIL_CLOSE);
     struct cursor c;
@@ -336,7 +365,9 @@ int http_forward_response_write(struct buf *out, const struct http_head *h,
         PUT(&c, "Connection: keep-alive\r\n");
     put_extra(&c, how->extra, how->extra_count);
     PUT(&c, "\r\n");
+    size_t start = out->len;
     cursor_close(&c, out);
+    CHECK_SLOW(response_reads_back(slice_of(out->at + start, out->len - start), h, how));
     return 0;
 }
 

@@ -437,6 +437,28 @@ static const char *empty_lines_skip(const char *p, const char *end)
     return p;
 }
 
+/* Invariants 1 and 2 of head.h, after a head was parsed. */
+static bool lines_fit(const struct http_head *h)
+{
+    for (unsigned i = 0; i < h->field_count; i++) {
+        const struct http_field *f = &h->fields[i];
+        const char *next = i + 1 < h->field_count ? h->fields[i + 1].name.at : h->at + h->bytes - 2;
+        if (f->name.len == 0 || f->name.at < h->at || f->value.at + f->value.len + 2 > next ||
+            next[-2] != '\r' || next[-1] != '\n' || memchr(f->value.at, '\n', f->value.len) != NULL)
+            return false;
+    }
+    return true;
+}
+
+static void head_check(const struct http_head *h, size_t len, const struct http_limits *limits)
+{
+    CHECK(h->bytes > 0 && h->bytes <= len && h->bytes <= limits->head_bytes_max);
+    CHECK(h->field_count <= limits->fields_max);
+    CHECK(h->framing == HTTP_BODY_LENGTH || h->length_given || h->content_length == 0);
+    CHECK(h->framing != HTTP_BODY_CHUNKED || !h->length_given);
+    CHECK_SLOW(lines_fit(h));
+}
+
 static int request_parse(struct http_head *h, const char *at, const char *end,
                          const struct http_limits *limits)
 {
@@ -467,6 +489,8 @@ int http_request_parse(struct http_head *head, const char *at, size_t len,
         return ERR_AGAIN;
     size_t room = len < limits->head_bytes_max ? len : limits->head_bytes_max;
     int err = request_parse(head, at, at + room, limits);
+    if (err == 0)
+        head_check(head, len, limits);
     return head_again(head, err, len, limits->head_bytes_max);
 }
 
@@ -532,6 +556,8 @@ int http_response_parse(struct http_head *head, const char *at, size_t len, bool
         return ERR_AGAIN;
     size_t room = len < limits->head_bytes_max ? len : limits->head_bytes_max;
     int err = response_parse(head, at, at + room, head_request, limits->fields_max);
+    if (err == 0)
+        head_check(head, len, limits);
     err = head_again(head, err, len, limits->head_bytes_max);
     if (err != 0 && err != ERR_AGAIN)
         head->refusal = 502; /* whatever is wrong with it, to the client it is a bad gateway */
@@ -541,6 +567,7 @@ int http_response_parse(struct http_head *head, const char *at, size_t len, bool
 bool http_head_progress(struct http_progress *progress, const char *at, size_t len,
                         const struct http_limits *limits)
 {
+    CHECK(progress->searched <= len && progress->line_start <= progress->searched);
     bool worth = len >= progress->parse_again || len >= limits->head_bytes_max;
     size_t i = progress->searched;
     while (!worth && i < len) {

@@ -2,10 +2,12 @@
 
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "http/json.h"
 
 bool http_number_to_i64(struct slice text, int64_t *out)
 {
+    CHECK(text.len > 0 && text.len <= HTTP_JSON_NUMBER_MAX);
     bool is_negative = text.at[0] == '-';
     struct slice digits = slice_skip(text, is_negative ? 1 : 0);
     int64_t value = 0;

@@ -234,6 +234,7 @@ void http_methods_text(unsigned methods, char *out, size_t size)
         [HTTP_METHOD_DELETE] = "DELETE", [HTTP_METHOD_OPTIONS] = "OPTIONS",
         [HTTP_METHOD_PATCH] = "PATCH",
     };
+    CHECK(size > 0);
     size_t n = 0;
     out[0] = '\0';
     for (unsigned m = 0; m < HTTP_METHODS; m++) {
@@ -265,6 +266,7 @@ int http_percent_decode(struct slice encoded, char *out, size_t size, struct sli
             return ERR_LIMIT;
         out[n++] = c;
     }
+    CHECK(n <= size && n <= encoded.len);
     *decoded = slice_of(out, n);
     return 0;
 }

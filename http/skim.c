@@ -34,6 +34,7 @@ static const struct hash128 nothing = {.low = 0, .high = 0};
 
 static struct http_skim_frame *frame_top(struct http_skim *s)
 {
+    CHECK(s->depth > 0);
     return &s->frames[s->depth - 1];
 }
 
@@ -140,6 +141,7 @@ static void end_message(struct http_skim *s, struct http_skim_frame *f)
 
 static void end_container(struct http_skim *s)
 {
+    CHECK(s->depth > 0);
     struct http_skim_frame *f = &s->frames[--s->depth];
     switch ((enum kind)f->kind) {
     case IN_BODY:

@@ -45,6 +45,9 @@ enum {
     HTTP_SKIM_SCRATCH = 1024,
 };
 
+_Static_assert(HTTP_SKIM_FIELD_MAX <= UINT8_MAX, "the length of a field has one byte");
+_Static_assert(HTTP_SKIM_SCRATCH <= UINT16_MAX, "that of the scratch has two");
+
 /* String members of the body. */
 enum http_skim_name {
     HTTP_SKIM_MODEL, /* SGLang's "base:adapter" stays as it is */

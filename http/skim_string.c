@@ -1,6 +1,7 @@
 /* The string being read, drawn in pieces: into the prompt, or into the scratch. */
 #include <string.h>
 
+#include "base/check.h"
 #include "http/skim_internal.h"
 
 void http_skim_scratch_start(struct http_skim *s)
@@ -20,6 +21,7 @@ static void scratch_fold(struct http_skim *s)
 
 struct slice http_skim_scratch_text(const struct http_skim *s)
 {
+    CHECK(s->scratch_len <= HTTP_SKIM_SCRATCH);
     return slice_of(s->scratch + sizeof s->scratch_state,
                     s->scratch_total == s->scratch_len ? s->scratch_len : 0);
 }
@@ -48,6 +50,7 @@ void http_skim_draw(struct http_skim *s, struct slice *in)
         }
         char *at = s->scratch + sizeof s->scratch_state + s->scratch_len;
         size_t n = http_json_text(&s->json, in, at, HTTP_SKIM_SCRATCH - s->scratch_len);
+        CHECK(n <= (size_t)HTTP_SKIM_SCRATCH - s->scratch_len);
         s->scratch_len = (uint16_t)(s->scratch_len + n);
         s->scratch_total += n;
     }

@@ -27,6 +27,10 @@ enum {
     HTTP_USAGE_SCRATCH = 128,
 };
 
+_Static_assert(HTTP_USAGE_SCRATCH <= UINT8_MAX, "the length of the scratch has one byte");
+_Static_assert((int)HTTP_USAGE_ID_MAX < HTTP_USAGE_SCRATCH,
+               "an id is read whole, or known to be longer");
+
 struct http_usage {
     /* Results. Figures are -1 while unknown, and at most 2^40. */
     int64_t prompt_tokens; /* cached ones included, whatever the engine's convention */

@@ -173,13 +173,11 @@ static void test_malformed_frames_are_refused(void **state)
     assert_true(gossip_frame_write_part(&w, &f));
     struct gossip_frame_any out;
     assert_int_equal(read_one(wire_written(&w), &out), 1);
-    f.index = 0;
-    w = writer();
-    assert_true(gossip_frame_write_part(&w, &f));
+    uint8_t *index = w.start + 1 + 1 + 6 + 1 + 2; /* behind type, length, epoch, id, total */
+    assert_int_equal(*index, 1);
+    *index = 0;
     assert_int_equal(read_one(wire_written(&w), &out), ERR_SYNTAX);
-    f.index = 2;
-    w = writer();
-    assert_true(gossip_frame_write_part(&w, &f));
+    *index = 2;
     assert_int_equal(read_one(wire_written(&w), &out), ERR_SYNTAX);
 }
 
