@@ -173,6 +173,10 @@ $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libtest.a $(BUILD)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ -ljansson $(CORE_LIBS) -o $@
 
+# Allocations of our own code go through tests/lib/failmalloc.c.
+FAILMALLOC_BIN := $(filter %/failmalloc_test,$(UNIT_BIN))
+$(FAILMALLOC_BIN): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
+
 # Under VARIANT=fuzz a target gets libFuzzer; otherwise a main() that replays files.
 ifeq ($(VARIANT),fuzz)
 FUZZ_MAIN :=

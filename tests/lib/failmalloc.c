@@ -1,0 +1,96 @@
+#include "tests/lib/failmalloc.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "tests/lib/test.h"
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *at, size_t size);
+void __real_free(void *at);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *at, size_t size);
+void __wrap_free(void *at);
+
+static struct {
+    unsigned made; /* allocations in this run */
+    unsigned fail; /* this one fails; 0: none */
+    bool for_good; /* and all behind it */
+    bool spared;
+    long live; /* blocks */
+} state;
+
+static bool fails(void)
+{
+    if (state.spared)
+        return false;
+    state.made++;
+    return state.fail != 0 &&
+           (state.made == state.fail || (state.for_good && state.made > state.fail));
+}
+
+void *__wrap_malloc(size_t size)
+{
+    void *at = fails() ? NULL : __real_malloc(size);
+    state.live += at != NULL;
+    return at;
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    void *at = fails() ? NULL : __real_calloc(count, size);
+    state.live += at != NULL;
+    return at;
+}
+
+void *__wrap_realloc(void *at, size_t size)
+{
+    if (fails())
+        return NULL;
+    void *moved = __real_realloc(at, size);
+    state.live += moved != NULL && at == NULL;
+    return moved;
+}
+
+void __wrap_free(void *at)
+{
+    state.live -= at != NULL;
+    __real_free(at);
+}
+
+void failmalloc_enough(void)
+{
+    state.fail = 0;
+}
+
+void failmalloc_spare(bool spare)
+{
+    state.spared = spare;
+}
+
+static void run(void (*scenario)(bool may_fail), unsigned fail, bool for_good)
+{
+    long live = state.live;
+    state.made = 0;
+    state.fail = fail;
+    state.for_good = for_good;
+    scenario(fail != 0);
+    state.fail = 0;
+    if (state.live != live)
+        fail_msg("allocation %u%s: %ld blocks are left", fail, for_good ? " and all behind it" : "",
+                 state.live - live);
+}
+
+unsigned failmalloc_each(void (*scenario)(bool may_fail))
+{
+    run(scenario, 0, false);
+    unsigned count = state.made;
+    assert_true(count > 0);
+    for (unsigned i = 1; i <= count; i++) {
+        run(scenario, i, false);
+        run(scenario, i, true);
+    }
+    return count;
+}
