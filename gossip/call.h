@@ -42,7 +42,7 @@ struct gossip_call;
 /* Client: `out` has the first bytes at once. ERR_NOMEM, ERR_LIMIT. `random` gives 32 bytes. */
 MUST_USE int gossip_call_open(struct gossip_call **out, const struct gossip_keyring *keyring,
                               const uint8_t random[32], uint8_t kind, struct slice request);
-/* Server, for an accepted connection. */
+/* Server, for an accepted connection. The keyring is copied. */
 MUST_USE int gossip_call_accept(struct gossip_call **out, const struct gossip_keyring *keyring,
                                 const uint8_t random[32]);
 void gossip_call_free(struct gossip_call *c);

@@ -140,7 +140,8 @@ struct gossip_config {
 
 struct gossip;
 
-/* `keyring` is borrowed and may change between calls (rotation). ERR_RANGE, ERR_NOMEM. */
+/* `keyring` is borrowed until gossip_destroy() and may change between calls (rotation). `config`,
+ * `app` and `io` are copied. ERR_RANGE, ERR_NOMEM. */
 MUST_USE int gossip_create(struct gossip **out, const struct gossip_config *config,
                            const struct gossip_keyring *keyring, const struct gossip_app *app,
                            const struct gossip_io *io, uint64_t now_us);

@@ -81,6 +81,7 @@ lint purity purity
 lint circles circles
 lint names names
 lint results tests/lint/results.py .
+lint ownership tests/lint/ownership.py .
 lint text text
 lint sizes sizes
 lint python python_syntax

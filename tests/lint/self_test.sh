@@ -201,6 +201,14 @@ want 0 "results that must be used" "$here/results.py" "$tree"
 echo 'int http_y(int a);' >>"$tree/http/x.h"
 want 1 "an error that may be dropped" "$here/results.py" "$tree"
 
+# --- ownership -------------------------------------------------------------------------------
+
+fresh
+echo 'int http_y_create(struct http_y **out, int a);' >>"$tree/http/x.h"
+want 1 "an object without an end" "$here/ownership.py" "$tree"
+echo 'void http_y_destroy(struct http_y *y);' >>"$tree/http/x.h"
+want 0 "an object with an end" "$here/ownership.py" "$tree"
+
 # --- words -----------------------------------------------------------------------------------
 
 words() { # words STATUS FILE TEXT
