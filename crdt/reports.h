@@ -69,8 +69,7 @@ struct crdt_report {
 };
 
 /* `registry` is borrowed until crdt_reports_destroy(): hashes are of its keys, slots mean something
- * here only.
- * At most `routers_max` routers, this one too. ERR_NOMEM. */
+ * here only. At most `routers_max` routers, this one too. ERR_NOMEM. */
 MUST_USE int crdt_reports_create(struct crdt_reports **out, const struct crdt_registry *registry,
                                  uint64_t self, unsigned routers_max);
 void crdt_reports_destroy(struct crdt_reports *r);

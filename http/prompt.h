@@ -64,7 +64,7 @@ struct http_prompt {
     struct chain chain; /* the result */
 };
 
-/* `secret` must outlive the prompt. */
+/* `secret` is borrowed until http_prompt_finish(). */
 void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret);
 
 /* Starts a segment, empty; what it had before is dropped. None may be open. */

@@ -126,7 +126,8 @@ struct http_skim {
     struct http_skim_field fields[HTTP_SKIM_NAMES];
 };
 
-/* `secret` is borrowed until http_skim_finish(). The struct is about 25 KB and not to be zeroed first. */
+/* `secret` is borrowed until http_skim_finish(). The struct is about 25 KB and not to be zeroed
+ * first. */
 void http_skim_init(struct http_skim *s, const struct hash_secret *secret);
 
 /* Cheap once the body is known not to be understood. */
