@@ -1,4 +1,4 @@
-/* Pooled pieces of memory for bodies on their way through, and lists of them.
+/* Pooled pieces of memory for bodies on their way through (base/body.h).
  *
  * A body of unknown size grows by segments instead of by copying; libuv reads straight into the
  * last one. Three sizes keep a thousand small requests small. Freed segments are kept for reuse up
@@ -38,26 +38,5 @@ void segment_pool_free(struct segment_pool *pool);
 /* The smallest class that holds `hint` bytes, at most 64 KiB. NULL at the limit. */
 struct segment *segment_new(struct segment_pool *pool, size_t hint);
 void segment_release(struct segment_pool *pool, struct segment *s);
-
-/* --- a body: a reference-counted list of segments -------------------------------------------- */
-
-/* The exchange holds one reference and a write in flight another, so that an exchange that ends
- * early never frees bytes that the kernel still has to read. */
-struct body {
-    unsigned refs;
-    struct segment *first;
-    struct segment *last;
-    uint64_t bytes; /* received so far, those already dropped from the front too */
-    bool complete;
-};
-
-struct body *body_new(void);
-struct body *body_ref(struct body *b);
-void body_unref(struct segment_pool *pool, struct body *b);
-
-/* Room for reading into, at least 1 byte; `hint` is how much is expected. NULL at the limit. */
-struct segment *body_room(struct segment_pool *pool, struct body *b, size_t hint);
-/* Copies bytes in. ERR_FULL at the limit. */
-int body_append(struct segment_pool *pool, struct body *b, struct slice bytes, size_t hint);
 
 #endif

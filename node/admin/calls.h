@@ -1,5 +1,5 @@
 /* Every call of the admin port, one row each. From the rows follow the server's table (admin.c),
- * what GET / says, and what gvctl sends (node/gvctl/commands.c); docs/operations.md must name each
+ * what GET / says, and what gvctl sends (node/gvctl/command.c); docs/operations.md must name each
  * path.
  *
  *   X(NAME, METHOD, path, argument, handler, flags, about)

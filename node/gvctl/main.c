@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/version.h"
 #include "node/gvctl/call.h"
-#include "node/gvctl/commands.h"
+#include "node/gvctl/command.h"
 #include "node/gvctl/keygen.h"
 #include "node/gvctl/show.h"
 

@@ -2,6 +2,7 @@
 #ifndef NODE_PROXY_MULTIPART_H
 #define NODE_PROXY_MULTIPART_H
 
+#include "base/body.h"
 #include "base/segment.h"
 
 enum { MULTIPART_SEAM_BYTES = 2048 };

@@ -3,6 +3,7 @@
 #define NODE_PROXY_PROXY_INTERNAL_H
 
 #include "base/deadline.h"
+#include "base/body.h"
 #include "base/segment.h"
 #include "http/head.h"
 #include "node/proxy/proxy.h"

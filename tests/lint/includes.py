@@ -55,7 +55,7 @@ PRIVATE = "_internal.h"
 TEST_PROGRAM = re.compile(r"^tests/.*_(test|fuzz|bench)\.c$")
 OTHER_SUFFIX = re.compile(r"(_(inner|inside|intern|lookup|parts?|priv|private|impl|state)|/(inner|inside|internal|private))\.h$")
 # Headers with another suffix, to be renamed. It only shrinks.
-KNOWN_SUFFIX = {"node/io/admin_parts.h", "node/io/exchange_parts.h", "node/io/gossip_parts.h"}
+KNOWN_SUFFIX = {"node/io/gossip_parts.h"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

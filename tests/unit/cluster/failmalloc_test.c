@@ -13,8 +13,7 @@ enum { NODES = 2, STEP_US = 1000, DELAY_US = 300, PACKETS_MAX = 512, CALLS_MAX =
 
 struct world_node {
     unsigned number;
-    struct node_router *router;
-    struct node_replication *replication;
+    struct node *node;
 };
 
 static struct {
@@ -81,45 +80,38 @@ static int on_call(void *context, uint32_t id, const struct gossip_address *to, 
     return ERR_FULL;
 }
 
-static int start(unsigned number, uint64_t self)
+static int start(unsigned number)
 {
     struct world_node *n = &world.node[number];
     n->number = number;
-    struct node_router_config config = config_of("cache_aware");
-    config.index_bytes = 16 << 20;
-    config.replicated = true;
-    config.self = self;
-    config.wall_ms = 1700000000000 + world.now_us / 1000;
-    config.now_ms = world.now_us / 1000;
-    int err = node_router_create(&n->router, &config);
-    if (err != 0)
-        return err;
-    struct node_replication_config r = {
-        .gossip = {.name = number == 0 ? "a" : "b",
-                   .epoch = 1700000000000 + number,
-                   .address = address_of(number),
-                   .ring_bytes = 1 << 18},
-        .has_seeds = number > 0,
-    };
+    failmalloc_spare(true);
+    struct node_config config = config_of("cache_aware");
+    failmalloc_spare(false);
+    config.state.index_bytes = 16 << 20;
+    config.state.wall_ms = 1700000000000 + world.now_us / 1000 + number;
+    config.keyring = &world.keyring;
+    config.replication.gossip.name = number == 0 ? "a" : "b";
+    config.replication.gossip.address = address_of(number);
+    config.replication.gossip.ring_bytes = 1 << 18;
+    config.replication.has_seeds = number > 0;
     struct node_replication_io io = {
         .context = n, .send = on_send, .random = on_random, .call = on_call};
-    err =
-        node_replication_create(&n->replication, &r, &world.keyring, n->router, &io, world.now_us);
+    int err = node_create(&n->node, &config, &io, world.now_us);
     if (err == 0) {
         struct gossip_address other = address_of(1 - number);
-        gossip_seeds(node_replication_gossip(n->replication), &other, 1, world.now_us);
+        gossip_seeds(node_replication_gossip(n->node->replication), &other, 1, world.now_us);
     }
     return err;
 }
 
 static void serve(struct call *c)
 {
-    struct node_replication *client = world.node[c->client].replication;
-    struct node_replication *server = world.node[1 - c->client].replication;
+    struct node_replication *client = world.node[c->client].node->replication;
+    struct node_replication *server = world.node[1 - c->client].node->replication;
     struct node_serve *s = NULL;
     struct buf chunk = {0};
-    int err = node_replication_serve(server, c->kind, slice_of(c->request, c->len),
-                                     world.now_us / 1000, &s);
+    int err =
+        node_replication_serve(server, c->kind, slice_of(c->request, c->len), world.now_us, &s);
     bool opened = err == 0;
     while (err == 0) {
         int more = node_replication_serve_next(server, s, &chunk);
@@ -148,7 +140,7 @@ static void run(uint64_t us)
                 continue;
             world.packet[i].len = 0;
             struct gossip_address from = address_of(1 - p.to);
-            node_replication_datagram(world.node[p.to].replication, &from, p.bytes, p.len,
+            node_replication_datagram(world.node[p.to].node->replication, &from, p.bytes, p.len,
                                       world.now_us);
         }
         for (unsigned i = 0; i < world.packets; i++)
@@ -160,15 +152,15 @@ static void run(uint64_t us)
                 serve(&world.call[i]);
         for (unsigned i = 0; i < NODES; i++) {
             if (world.now_us % SECOND == 0)
-                node_router_tick(world.node[i].router, world.now_us / 1000);
-            node_replication_run(world.node[i].replication, world.now_us);
+                node_router_tick(world.node[i].node->router, world.now_us / 1000);
+            node_replication_run(world.node[i].node->replication, world.now_us);
         }
     }
 }
 
 static void use(unsigned number, uint64_t seed)
 {
-    struct node_router *r = world.node[number].router;
+    struct node_router *r = world.node[number].node->router;
     int at = node_router_replica_add(r, SLICE("host-0:8000"), NODE_ENGINE_VLLM);
     if (at < 0)
         at = node_router_replica_find(r, SLICE("host-0:8000"));
@@ -188,12 +180,14 @@ static void ignore_answers(void *context, struct slice json)
 
 static void look(unsigned number)
 {
-    struct node_replication *n = world.node[number].replication;
+    struct node_replication *n = world.node[number].node->replication;
     struct buf text = {0};
     DISCARD(node_replication_members_json(n, world.now_us, &text));
     DISCARD(node_replication_digests_json(n, &text));
     DISCARD(node_replication_stats_json(n, world.now_us, &text));
-    DISCARD(node_replication_metrics(n, world.now_us, &text));
+    struct prometheus metrics = prometheus_of(&text, "grapevine_");
+    node_replication_metrics(n, world.now_us, &metrics);
+    DISCARD(prometheus_finish(&metrics));
     DISCARD(node_replication_ask(n, NODE_CALL_DIGESTS, slice_of("", 0), SECOND, world.now_us,
                                  ignore_answers, NULL));
     buf_free(&text);
@@ -203,9 +197,9 @@ static bool settled(void)
 {
     struct crdt_digest d[NODES];
     for (unsigned i = 0; i < NODES; i++) {
-        if (!node_replication_ready(world.node[i].replication))
+        if (!node_replication_ready(world.node[i].node->replication))
             return false;
-        crdt_state_digest(node_router_state(world.node[i].router), 0, &d[i]);
+        crdt_state_digest(node_state_crdt(world.node[i].node->state), 0, &d[i]);
     }
     return d[0].registry == d[1].registry && d[0].index == d[1].index;
 }
@@ -216,10 +210,10 @@ static void two_routers(bool may_fail)
     prng_seed(&world.prng, 3);
     gossip_keyring_insecure(&world.keyring);
     world.now_us = 5000 * SECOND;
-    int err = start(0, gossip_node_id("a"));
+    int err = start(0);
     if (err == 0) {
         use(0, 1);
-        err = start(1, gossip_node_id("b"));
+        err = start(1);
     }
     assert_true(err == 0 || (may_fail && err == ERR_NOMEM));
     if (err == 0) {
@@ -234,15 +228,11 @@ static void two_routers(bool may_fail)
         for (unsigned i = 0; i < 40 && !settled(); i++)
             run(SECOND / 4);
         assert_true(settled());
-        for (unsigned i = 0; i < NODES; i++) {
-            node_replication_check(world.node[i].replication);
-            node_router_check(world.node[i].router);
-        }
+        for (unsigned i = 0; i < NODES; i++)
+            node_check(world.node[i].node);
     }
-    for (unsigned i = 0; i < NODES; i++) {
-        node_replication_destroy(world.node[i].replication);
-        node_router_destroy(world.node[i].router);
-    }
+    for (unsigned i = 0; i < NODES; i++)
+        node_destroy(world.node[i].node);
 }
 
 static void test_two_routers(void **state)

@@ -53,20 +53,28 @@ static void requests(struct node_router *r, bool may_fail)
     struct node_request request = request_of(prompt(1, 4000));
     (void)fine(node_router_explain(r, &request, START_MS, &text), may_fail);
     (void)fine(node_router_replicas_json(r, START_MS, &text), may_fail);
-    (void)fine(node_router_metrics(r, START_MS, &text), may_fail);
+    (void)fine(write_metrics(r, &text), may_fail);
     buf_free(&text);
     node_router_tick(r, START_MS + 1000);
 }
 
+static void on_random(void *context, void *out, size_t len)
+{
+    (void)context;
+    memset(out, 1, len);
+}
+
 static void life(bool may_fail, const char *policy)
 {
-    struct node_router_config config = config_of(policy);
-    config.replicated = true;
-    config.self = 1;
-    config.index_bytes = 16 << 20;
-    struct node_router *r = NULL;
-    if (!fine(node_router_create(&r, &config), may_fail))
+    failmalloc_spare(true);
+    struct node_config config = config_of(policy);
+    failmalloc_spare(false);
+    config.state.index_bytes = 16 << 20;
+    struct node_replication_io io = {.random = on_random};
+    struct node *node = NULL;
+    if (!fine(node_create(&node, &config, &io, 0), may_fail))
         return;
+    struct node_router *r = node->router;
     replicas(r, may_fail);
     if (node_router_replica_count(r) > 0)
         requests(r, may_fail);
@@ -79,8 +87,8 @@ static void life(bool may_fail, const char *policy)
         assert_int_equal(node_router_choose(r, &request, NULL, START_MS + 2000, &d), 0);
         done(r, d, START_MS + 2100);
     }
-    node_router_check(r);
-    node_router_destroy(r);
+    node_check(node);
+    node_destroy(node);
 }
 
 static void cache_aware(bool may_fail)

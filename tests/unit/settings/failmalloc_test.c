@@ -22,7 +22,7 @@ static int flags(struct node_options *o, struct node_options_error *error, unsig
 static int load(struct node_options *o, struct node_options_error *error)
 {
     static const char *const words[] = {
-        "grapevine",   "--replica", "http://10.0.0.1:8000", "--client-idle-timeout", "3s",
+        "grapevine",     "--replica", "http://10.0.0.1:8000", "--client-idle-timeout", "3s",
         "--drain-delay", "1s"};
     static char path[] = "PATH=/bin";
     static char listen[] = "GRAPEVINE_LISTEN=127.0.0.1:1234";

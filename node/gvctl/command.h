@@ -1,7 +1,7 @@
 /* The commands of gvctl: which call of the admin port each makes (node/admin/calls.h), and what
  * --help says of it. */
-#ifndef NODE_GVCTL_COMMANDS_H
-#define NODE_GVCTL_COMMANDS_H
+#ifndef NODE_GVCTL_COMMAND_H
+#define NODE_GVCTL_COMMAND_H
 
 #include <stdbool.h>
 #include <stdio.h>

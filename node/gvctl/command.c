@@ -1,4 +1,4 @@
-#include "node/gvctl/commands.h"
+#include "node/gvctl/command.h"
 
 #include <string.h>
 
