@@ -148,17 +148,6 @@ bool node_router_ready(const struct node_router *r)
 
 /* --- one decision --------------------------------------------------------------------------- */
 
-void node_router_clock(struct node_router *r, uint64_t now_ms)
-{
-    node_state_clock(r->state, now_ms);
-    uint32_t generation = crdt_index_now(r->index);
-    if (generation == r->generation)
-        return;
-    r->generation = generation;
-    for (unsigned k = 0; k < r->replica_count; k++)
-        r->replicas[k].belief.stale = true;
-}
-
 static bool is_excluded(const uint64_t *excluded, unsigned replica)
 {
     return excluded && (excluded[replica / 64] >> (replica % 64) & 1) != 0;

@@ -1,6 +1,11 @@
-/* What the files of the router share: router.c (decisions), replicas.c (the table), share.c (to and
- * from other routers), learning.c (what answers teach), explain.c and metrics.c (what it believes).
- * Nobody else includes this. */
+/* What the files of the router share. Each calls only those above it:
+ *
+ *   state.c     what a decision needs of the shared state: time, others' loads
+ *   replicas.c  the table of replicas
+ *   learning.c  what answers teach
+ *   router.c    decisions
+ *   explain.c   why, as JSON; metrics.c
+ *   share.c     to and from other routers */
 #ifndef NODE_ROUTE_ROUTER_INTERNAL_H
 #define NODE_ROUTE_ROUTER_INTERNAL_H
 
@@ -66,7 +71,7 @@ struct node_size {
 /* Moves the index to the present generation; what depends on it is counted again. */
 void node_router_clock(struct node_router *r, uint64_t now_ms);
 
-/* --- between routers (share.c, replicas.c) --- */
+/* --- state.c, replicas.c --- */
 
 /* Something of the replica changed that the others may want to know. */
 static inline void node_router_touch(struct node_router *r, unsigned replica)

@@ -13,14 +13,6 @@ void node_router_names(struct node_router *r, const struct node_replication *nam
 
 /* --- telling -------------------------------------------------------------------------------- */
 
-void node_router_load_advance(struct node_router *r, struct node_replica *k, uint64_t now_ms)
-{
-    uint64_t before = k->load.prefill_tokens;
-    node_load_advance(r->bookings, &k->load, k->tokens_per_s, now_ms);
-    if (k->load.prefill_tokens != before)
-        node_router_touch(r, (unsigned)(k - r->replicas));
-}
-
 static void tell_replica(struct node_router *r, unsigned slot)
 {
     const struct node_replica *k = &r->replicas[slot];
@@ -98,36 +90,6 @@ static void on_joined(void *context)
         node_router_presence_update(r);
 }
 
-void node_router_load_take(struct node_router *r, unsigned replica, uint64_t now_ms)
-{
-    if (!r->common->replicated)
-        return;
-    const struct crdt_reports *reports = crdt_state_reports(r->crdt);
-    struct crdt_load sum;
-    crdt_reports_load_sum(reports, replica, &sum);
-    struct node_remote_load remote = {
-        .requests = sum.requests,
-        .prefill_tokens = sum.prefill_tokens,
-        .context_tokens = sum.context_tokens,
-        .decoding_tokens = sum.decoding_tokens,
-        .prefilled_tokens = crdt_reports_prefilled(reports, replica),
-    };
-    node_load_remote(&r->replicas[replica].load, &remote, now_ms);
-}
-
-void node_router_loads_take(struct node_router *r, uint64_t now_ms)
-{
-    if (!r->common->replicated)
-        return;
-    const struct crdt_reports *reports = crdt_state_reports(r->crdt);
-    uint64_t version = crdt_reports_load_version(reports);
-    if (version == r->loads_taken)
-        return;
-    r->loads_taken = version;
-    for (unsigned slot = 0; slot < r->replica_count; slot++)
-        node_router_load_take(r, slot, now_ms);
-}
-
 /* What the others say of one replica. */
 struct heard {
     const struct node_router *r;
@@ -154,21 +116,6 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
     if (learned)
         node_heard_add(&h->learned, learned);
     return true;
-}
-
-void node_router_others_take(struct node_router *r, unsigned replica)
-{
-    const struct crdt_reports *reports = crdt_state_reports(r->crdt);
-    struct node_others others = {0};
-    for (unsigned i = 0; i < crdt_reports_routers(reports); i++) {
-        struct crdt_report row;
-        if (!crdt_reports_row(reports, i, CRDT_REPORT_LEARNED, replica, &row) ||
-            crdt_reports_is_self(reports, row.router))
-            continue;
-        others.who += hash_mix(row.router ^ hash_mix(row.epoch));
-        node_others_add(&others, &row.value.learned);
-    }
-    node_replica_others(&r->replicas[replica], &others);
 }
 
 static void on_reports(void *context, uint64_t now_ms)
@@ -219,13 +166,6 @@ int node_router_bound(const struct node_router *r, struct slice id)
 }
 
 /* --- going back ----------------------------------------------------------------------------- */
-
-void node_router_state_take(struct node_router *r)
-{
-    r->crdt = node_state_crdt(r->state);
-    r->index = node_state_index(r->state);
-    r->generation = crdt_index_now(r->index);
-}
 
 /* All of the state is taken in, and all of this router reported, as if for the first time. */
 static void on_rewound(void *context)

@@ -7,8 +7,6 @@
 #include "base/err.h"
 #include "node/settings/value.h"
 
-/* --- addresses -------------------------------------------------------------------------------- */
-
 bool node_options_gossip(const struct node_options *o, struct node_address *listen)
 {
     *listen = (struct node_address){.host = "0.0.0.0", .port = NODE_GOSSIP_PORT};
@@ -16,42 +14,6 @@ bool node_options_gossip(const struct node_options *o, struct node_address *list
     if (said)
         CHECK(node_address_parse(slice_of_cstr(o->gossip_listen), listen) == 0);
     return said || o->join.count > 0;
-}
-
-static int parse_engine(struct slice fragment, enum node_engine *out)
-{
-    if (slice_equal(fragment, SLICE("engine=vllm")))
-        *out = NODE_ENGINE_VLLM;
-    else if (slice_equal(fragment, SLICE("engine=sglang")))
-        *out = NODE_ENGINE_SGLANG;
-    else if (slice_equal(fragment, SLICE("engine=other")))
-        *out = NODE_ENGINE_OTHER;
-    else
-        return ERR_SYNTAX;
-    return 0;
-}
-
-int node_replica_parse(struct slice text, struct node_replica_option *out)
-{
-    static const uint16_t http_port = 80;
-    struct node_replica_option parsed = {.engine = NODE_ENGINE_AUTO};
-    struct slice rest = text;
-    struct slice url = slice_cut(&rest, '#');
-    if (url.len < text.len && parse_engine(rest, &parsed.engine) != 0)
-        return ERR_SYNTAX;
-    if (!slice_starts_with(url, SLICE("http://")))
-        return ERR_SYNTAX;
-    url = slice_skip(url, strlen("http://"));
-    if (slice_ends_with(url, SLICE("/")))
-        url.len--;
-    if (node_address_parse_default(url, http_port, &parsed.address) != 0 ||
-        parsed.address.port == 0)
-        return ERR_SYNTAX;
-    bool v6 = strchr(parsed.address.host, ':') != NULL;
-    (void)snprintf(parsed.name, sizeof parsed.name, v6 ? "[%s]:%u" : "%s:%u", parsed.address.host,
-                   parsed.address.port);
-    *out = parsed;
-    return 0;
 }
 
 /* --- errors ----------------------------------------------------------------------------------- */
@@ -66,38 +28,6 @@ static int append_quoted(struct buf *out, struct slice value)
         err = c < 0x20 || c > 0x7e ? buf_printf(out, "\\x%02x", c) : buf_append_char(out, (char)c);
     }
     return err == 0 ? buf_append_cstr(out, value.len > SHOWN ? "...\"" : "\"") : err;
-}
-
-static int append_upper_name(struct buf *out, const char *name)
-{
-    int err = buf_append_cstr(out, "GRAPEVINE_");
-    for (const char *c = name; *c != '\0' && err == 0; c++)
-        err = buf_append_char(out, *c == '-'                ? '_'
-                                   : *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A')
-                                                            : *c);
-    return err;
-}
-
-/* "flag --listen", "GRAPEVINE_LISTEN", "grapevine.yaml:12", "default". */
-static int append_origin(struct buf *out, const char *name, struct node_option_origin origin)
-{
-    switch (origin.source) {
-    case NODE_SOURCE_DEFAULT:
-        return buf_append_cstr(out, "default");
-    case NODE_SOURCE_FILE:
-        return buf_printf(out, "%s:%u", origin.file, origin.line);
-    case NODE_SOURCE_ENVIRONMENT:
-        return append_upper_name(out, name);
-    case NODE_SOURCE_FLAG:
-        return buf_printf(out, "flag --%s", name);
-    }
-    CHECK_UNREACHABLE();
-}
-
-int node_option_origin_format(const struct node_option *row, struct node_option_origin origin,
-                              struct buf *out)
-{
-    return append_origin(out, row->name, origin);
 }
 
 static int fail(struct node_options_error *error, struct buf *line, int err)
@@ -123,7 +53,7 @@ static int fail_value(struct node_options_error *error, const struct node_option
     DISCARD(buf_printf(&line, "bad setting %s = ", row->name));
     (void)append_quoted(&line, value);
     DISCARD(buf_append_cstr(&line, " ("));
-    (void)append_origin(&line, row->name, origin);
+    (void)node_option_origin_append(&line, row->name, origin);
     DISCARD(buf_append_cstr(&line, "): "));
     if (err == ERR_FULL)
         DISCARD(buf_printf(&line, "want at most %d entries", NODE_STRINGS_MAX));
@@ -165,7 +95,7 @@ static int fail_unknown(struct node_options_error *error, struct slice name,
         origin.file = NULL;
         DISCARD(buf_append_cstr(&line, ": did you mean "));
         if (origin.source == NODE_SOURCE_ENVIRONMENT)
-            (void)append_upper_name(&line, nearest.best);
+            (void)node_option_variable_append(&line, nearest.best);
         else
             DISCARD(buf_printf(&line, "%s%s", origin.source == NODE_SOURCE_FLAG ? "--" : "",
                                nearest.best));
@@ -422,11 +352,11 @@ static int fail_pair(const struct node_options *o, struct node_options_error *er
     DISCARD(buf_printf(&line, "bad setting %s = \"", name));
     (void)node_option_format(o, &rows[a], &line);
     DISCARD(buf_append_cstr(&line, "\" ("));
-    (void)append_origin(&line, name, o->origins[a]);
+    (void)node_option_origin_append(&line, name, o->origins[a]);
     DISCARD(buf_printf(&line, "): want %s %s, which is ", relation, other));
     (void)node_option_format(o, &rows[b], &line);
     DISCARD(buf_append_cstr(&line, " ("));
-    (void)append_origin(&line, other, o->origins[b]);
+    (void)node_option_origin_append(&line, other, o->origins[b]);
     DISCARD(buf_append_char(&line, ')'));
     return fail(error, &line, ERR_RANGE);
 }
@@ -440,7 +370,7 @@ static int fail_replica(const struct node_options *o, struct node_options_error 
     DISCARD(buf_append_cstr(&line, "bad setting replica = "));
     (void)append_quoted(&line, slice_of_cstr(o->replica.at[i]));
     DISCARD(buf_append_cstr(&line, " ("));
-    (void)append_origin(&line, "replica", o->origins[index]);
+    (void)node_option_origin_append(&line, "replica", o->origins[index]);
     DISCARD(buf_printf(&line, "): %s", reason));
     return fail(error, &line, err);
 }
@@ -517,7 +447,7 @@ static int fail_setting(const struct node_options *o, struct node_options_error 
     DISCARD(buf_printf(&line, "bad setting %s = ", name));
     (void)append_quoted(&line, buf_slice(&value));
     DISCARD(buf_append_cstr(&line, " ("));
-    (void)append_origin(&line, name, o->origins[index]);
+    (void)node_option_origin_append(&line, name, o->origins[index]);
     DISCARD(buf_printf(&line, "): %s", reason));
     buf_free(&value);
     return fail(error, &line, ERR_RANGE);

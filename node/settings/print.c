@@ -7,42 +7,6 @@
 
 enum { HELP_COLUMN = 33, HELP_WIDTH = 80 };
 
-static int format_list(const struct node_strings *list, struct buf *out)
-{
-    int err = 0;
-    for (unsigned i = 0; i < list->count && err == 0; i++)
-        err = buf_printf(out, "%s%s", i == 0 ? "" : ",", list->at[i]);
-    return err;
-}
-
-int node_option_format(const struct node_options *o, const struct node_option *row, struct buf *out)
-{
-    const void *field = (const char *)o + row->offset;
-    switch (row->type) {
-    case NODE_TYPE_ADDRESS: {
-        const struct node_address *a = field;
-        bool v6 = strchr(a->host, ':') != NULL;
-        return buf_printf(out, v6 ? "[%s]:%u" : "%s:%u", a->host, a->port);
-    }
-    case NODE_TYPE_BOOL:
-        return buf_append_cstr(out, *(const bool *)field ? "on" : "off");
-    case NODE_TYPE_INTEGER:
-    case NODE_TYPE_MS:
-    case NODE_TYPE_BYTES:
-        return node_option_uint_format(row->type, *(const uint64_t *)field, out);
-    case NODE_TYPE_FLOAT:
-        return node_option_number_format(row, *(const double *)field, out);
-    case NODE_TYPE_CHOICE:
-        return buf_append_cstr(out, row->choices()[*(const unsigned *)field]);
-    case NODE_TYPE_STRING:
-    case NODE_TYPE_PATH:
-        return buf_append_cstr(out, *(char *const *)field);
-    case NODE_TYPE_LIST:
-        return format_list(field, out);
-    }
-    CHECK_UNREACHABLE();
-}
-
 /* --- --help ----------------------------------------------------------------------------------- */
 
 static const char help_head[] =

@@ -395,3 +395,73 @@ void node_option_nearest_offer(struct node_option_nearest *n, const char *candid
     n->best = candidate;
     n->distance = distance;
 }
+
+/* --- a setting as text -------------------------------------------------------------------------
+ */
+
+static int format_list(const struct node_strings *list, struct buf *out)
+{
+    int err = 0;
+    for (unsigned i = 0; i < list->count && err == 0; i++)
+        err = buf_printf(out, "%s%s", i == 0 ? "" : ",", list->at[i]);
+    return err;
+}
+
+int node_option_format(const struct node_options *o, const struct node_option *row, struct buf *out)
+{
+    const void *field = (const char *)o + row->offset;
+    switch (row->type) {
+    case NODE_TYPE_ADDRESS: {
+        const struct node_address *a = field;
+        bool v6 = strchr(a->host, ':') != NULL;
+        return buf_printf(out, v6 ? "[%s]:%u" : "%s:%u", a->host, a->port);
+    }
+    case NODE_TYPE_BOOL:
+        return buf_append_cstr(out, *(const bool *)field ? "on" : "off");
+    case NODE_TYPE_INTEGER:
+    case NODE_TYPE_MS:
+    case NODE_TYPE_BYTES:
+        return node_option_uint_format(row->type, *(const uint64_t *)field, out);
+    case NODE_TYPE_FLOAT:
+        return node_option_number_format(row, *(const double *)field, out);
+    case NODE_TYPE_CHOICE:
+        return buf_append_cstr(out, row->choices()[*(const unsigned *)field]);
+    case NODE_TYPE_STRING:
+    case NODE_TYPE_PATH:
+        return buf_append_cstr(out, *(char *const *)field);
+    case NODE_TYPE_LIST:
+        return format_list(field, out);
+    }
+    CHECK_UNREACHABLE();
+}
+
+int node_option_variable_append(struct buf *out, const char *name)
+{
+    int err = buf_append_cstr(out, "GRAPEVINE_");
+    for (const char *c = name; *c != '\0' && err == 0; c++)
+        err = buf_append_char(out, *c == '-'                ? '_'
+                                   : *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A')
+                                                            : *c);
+    return err;
+}
+
+int node_option_origin_append(struct buf *out, const char *name, struct node_option_origin origin)
+{
+    switch (origin.source) {
+    case NODE_SOURCE_DEFAULT:
+        return buf_append_cstr(out, "default");
+    case NODE_SOURCE_FILE:
+        return buf_printf(out, "%s:%u", origin.file, origin.line);
+    case NODE_SOURCE_ENVIRONMENT:
+        return node_option_variable_append(out, name);
+    case NODE_SOURCE_FLAG:
+        return buf_printf(out, "flag --%s", name);
+    }
+    CHECK_UNREACHABLE();
+}
+
+int node_option_origin_format(const struct node_option *row, struct node_option_origin origin,
+                              struct buf *out)
+{
+    return node_option_origin_append(out, row->name, origin);
+}

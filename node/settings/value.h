@@ -1,5 +1,5 @@
 /* Values of settings as text: reading by type, writing back, and saying what would be right.
- * Used by options.c and options_print.c.
+ * Used by options.c and print.c.
  */
 #ifndef NODE_SETTINGS_VALUE_H
 #define NODE_SETTINGS_VALUE_H
@@ -22,6 +22,11 @@ int node_option_number_format(const struct node_option *row, double number, stru
 
 /* "4s" or "64MiB" of an exact value. */
 int node_option_uint_format(enum node_option_type type, uint64_t value, struct buf *out);
+
+/* GRAPEVINE_NAME of a setting. */
+int node_option_variable_append(struct buf *out, const char *name);
+/* Where a value came from, as node_option_origin_format(). */
+int node_option_origin_append(struct buf *out, const char *name, struct node_option_origin origin);
 
 /* Whether it is one of on, true, yes (*out = true), off, false, no; any case. */
 bool node_option_bool_read(struct slice value, bool *out);
