@@ -8,153 +8,7 @@
 #include "base/hash.h"
 #include "base/wire.h"
 
-enum { LEAVES = 1024, ITEM_BYTES = 16 };
-
-/* --- who is due ------------------------------------------------------------------------------- */
-
-static void due_set(struct net *net, unsigned index, uint64_t due)
-{
-    unsigned i = LEAVES + index;
-    net->due[i] = due;
-    while (i > 1) {
-        i /= 2;
-        uint64_t a = net->due[2 * i];
-        uint64_t b = net->due[2 * i + 1];
-        net->due[i] = a < b ? a : b;
-    }
-}
-
-static void due_refresh(struct net *net, unsigned index)
-{
-    const struct net_node *n = &net->nodes[index];
-    due_set(net, index, n->gossip == NULL || n->paused ? UINT64_MAX : gossip_due_us(n->gossip));
-}
-
-static unsigned due_first(const struct net *net)
-{
-    unsigned i = 1;
-    while (i < LEAVES)
-        i = net->due[2 * i] <= net->due[2 * i + 1] ? 2 * i : 2 * i + 1;
-    return i - LEAVES;
-}
-
-/* --- packets on their way -------------------------------------------------------------------- */
-
-static bool before(const struct net_packet *a, const struct net_packet *b)
-{
-    return a->at_us < b->at_us || (a->at_us == b->at_us && a->serial < b->serial);
-}
-
-static void heap_push(struct net *net, struct net_packet packet)
-{
-    if (net->heap_len == net->heap_cap) {
-        net->heap_cap = net->heap_cap * 2 + 1024;
-        net->heap = realloc(net->heap, net->heap_cap * sizeof *net->heap);
-        CHECK(net->heap != NULL);
-    }
-    size_t i = net->heap_len++;
-    while (i > 0 && before(&packet, &net->heap[(i - 1) / 2])) {
-        net->heap[i] = net->heap[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    net->heap[i] = packet;
-}
-
-static struct net_packet heap_pop(struct net *net)
-{
-    struct net_packet top = net->heap[0];
-    struct net_packet last = net->heap[--net->heap_len];
-    size_t i = 0;
-    for (;;) {
-        size_t child = 2 * i + 1;
-        if (child >= net->heap_len)
-            break;
-        if (child + 1 < net->heap_len && before(&net->heap[child + 1], &net->heap[child]))
-            child++;
-        if (!before(&net->heap[child], &last))
-            break;
-        net->heap[i] = net->heap[child];
-        i = child;
-    }
-    net->heap[i] = last;
-    net->heap[net->heap_len].bytes = NULL; /* the caller's now */
-    return top;
-}
-
-static struct gossip_address address_of(unsigned index)
-{
-    struct gossip_address a = {.port = 7000, .family = 4};
-    a.ip[0] = 10;
-    a.ip[2] = (uint8_t)(index >> 8);
-    a.ip[3] = (uint8_t)index;
-    return a;
-}
-
-/* Where node `from` is, seen from node `to`. */
-static struct gossip_address seen_at(const struct net *net, unsigned from, unsigned to)
-{
-    struct gossip_address a = net->nodes[from].address;
-    if (net->host[from] != 0 && net->host[from] == net->host[to])
-        a.ip[0] = 127;
-    else if (net->translated != 0 && from == net->translated && to == net->translated_for)
-        a.ip[0] = 99;
-    return a;
-}
-
-/* Where a packet to that address arrives; -1: nowhere. */
-static int target_of(const struct net *net, unsigned from, const struct gossip_address *to)
-{
-    unsigned target = (unsigned)to->ip[2] << 8 | to->ip[3];
-    if (target >= net->count)
-        return -1;
-    if (net->alias[target] != 0)
-        target = net->alias[target] - 1u;
-    bool local = net->host[from] != 0 && net->host[from] == net->host[target];
-    bool translated = target == net->translated && from == net->translated_for;
-    if ((to->ip[0] == 127 && !local) || (to->ip[0] == 99 && !translated))
-        return -1;
-    return (int)target;
-}
-
-static void io_send(void *context, const struct gossip_address *to, const uint8_t *bytes,
-                    size_t len)
-{
-    struct net_node *n = context;
-    struct net *net = n->net;
-    CHECK(len > 0 && len <= GOSSIP_DATAGRAM_MAX && to->family == 4);
-    int found = target_of(net, n->index, to);
-    net->packets++;
-    net->bytes += len;
-    net->astray += found < 0;
-    if (found < 0)
-        return;
-    unsigned target = (unsigned)found;
-    if (net->block != NULL && net->block(net->block_context, n->index, target, bytes, len))
-        return;
-    unsigned copies = net->duplicate > 0 && prng_unit(&net->prng) < net->duplicate ? 2 : 1;
-    for (unsigned i = 0; i < copies; i++) {
-        if (net->loss > 0 && prng_unit(&net->prng) < net->loss)
-            continue;
-        uint64_t delay =
-            net->delay_min_us + prng_below(&net->prng, net->delay_max_us - net->delay_min_us + 1);
-        struct net_packet p = {.at_us = net->now_us + delay,
-                               .serial = net->serial++,
-                               .to = (uint16_t)target,
-                               .len = (uint16_t)len,
-                               .from = seen_at(net, n->index, target),
-                               .bytes = malloc(len)};
-        CHECK(p.bytes != NULL);
-        memcpy(p.bytes, bytes, len);
-        heap_push(net, p);
-    }
-}
-
-static void io_random(void *context, void *out, size_t len)
-{
-    struct net_node *n = context;
-    for (size_t i = 0; i < len; i++)
-        ((uint8_t *)out)[i] = (uint8_t)prng_next(&n->net->prng);
-}
+enum { ITEM_BYTES = 16, MS = 1000 };
 
 /* --- the application -------------------------------------------------------------------------- */
 
@@ -213,7 +67,7 @@ static int app_apply(void *context, const struct gossip_origin *origin, struct s
         uint64_t made_us = wire_read_u64(&r);
         if (from == UINT32_MAX)
             continue;
-        CHECK(from < net->count && number < NET_ITEMS_MAX);
+        CHECK(from < net->world.count && number < NET_ITEMS_MAX);
         if (!have_set(n, from, number))
             continue;
         if (net->latencies_len == net->latencies_cap) {
@@ -256,6 +110,47 @@ static void app_message(void *context, uint64_t peer, struct slice bytes, bool s
     n->message_hash += hash64(&secret, bytes.at, bytes.len);
 }
 
+/* --- the program of a node -------------------------------------------------------------------- */
+
+static void program_receive(struct world_node *at, struct world_datagram *d)
+{
+    struct net_node *n = at->process;
+    net_inject(n->net, n->index, &d->source, d->bytes, d->len);
+}
+
+static void program_run(struct world_node *at)
+{
+    struct net_node *n = at->process;
+    if (!n->paused)
+        gossip_run(n->gossip, at->world->now_us);
+}
+
+static uint64_t program_due_us(const struct world_node *at)
+{
+    const struct net_node *n = at->process;
+    return n->paused ? UINT64_MAX : gossip_due_us(n->gossip);
+}
+
+static const struct world_program program = {
+    .receive = program_receive,
+    .run = program_run,
+    .due_us = program_due_us,
+};
+
+static void io_send(void *context, const struct gossip_address *to, const uint8_t *bytes,
+                    size_t len)
+{
+    const struct net_node *n = context;
+    CHECK(to->family == 4);
+    world_send(n->at, to, bytes, len);
+}
+
+static void io_random(void *context, void *out, size_t len)
+{
+    const struct net_node *n = context;
+    world_random(n->at, out, len);
+}
+
 /* --- nodes ------------------------------------------------------------------------------------ */
 
 static void name_of(unsigned index, char out[32])
@@ -275,19 +170,17 @@ struct net *net_new(unsigned count, uint64_t seed)
     CHECK(count <= NET_NODES_MAX);
     struct net *net = calloc(1, sizeof *net);
     CHECK(net != NULL);
-    net->count = count;
-    net->now_us = 1000000;
-    net->delay_min_us = 100;
-    net->delay_max_us = 300;
+    world_open(&net->world, count, seed);
+    net->world.net.delay_min_us = 100;
+    net->world.net.delay_max_us = 300;
     net->advertise = true;
-    prng_seed(&net->prng, seed);
-    memset(net->due, 0xff, sizeof net->due);
     for (unsigned i = 0; i < count; i++) {
         struct net_node *n = &net->nodes[i];
         n->net = net;
         n->index = i;
-        n->address = address_of(i);
-        gossip_keyring_insecure(&n->keyring);
+        n->at = &net->world.nodes[i];
+        n->at->program = &program;
+        n->at->process = n;
         n->have = calloc(count, NET_ITEMS_MAX / 8);
         CHECK(n->have != NULL);
     }
@@ -296,14 +189,12 @@ struct net *net_new(unsigned count, uint64_t seed)
 
 void net_free(struct net *net)
 {
-    for (unsigned i = 0; i < net->count; i++) {
+    for (unsigned i = 0; i < net->world.count; i++) {
         gossip_destroy(net->nodes[i].gossip);
         buf_free(&net->nodes[i].pending);
         free(net->nodes[i].have);
     }
-    while (net->heap_len > 0)
-        free(heap_pop(net).bytes);
-    free(net->heap);
+    world_close(&net->world);
     free(net->latencies);
     free(net);
 }
@@ -319,14 +210,18 @@ int net_create(struct net *net, unsigned index, const struct gossip_config *conf
                              .lost = app_lost,
                              .message = app_message};
     struct gossip_io io = {.context = n, .send = io_send, .random = io_random};
-    int status = gossip_create(&n->gossip, config, &n->keyring, &app, &io, net->now_us);
-    if (status < 0)
+    world_up(n->at);
+    int status = gossip_create(&n->gossip, config, &n->at->keyring, &app, &io, net->world.now_us);
+    if (status < 0) {
+        world_down(n->at);
         return status;
+    }
     unsigned first = net->seeds == NET_SEEDS_CHAIN && index > 0 ? index - 1 : 0;
-    struct gossip_address seeds[2] = {seen_at(net, first, index), address_of(1)};
+    struct gossip_address seeds[2] = {world_seen_at(&net->world, first, index),
+                                      world_address(1, 0)};
     static const unsigned counts[] = {2, 1, 1, 0};
-    gossip_seeds(n->gossip, seeds, counts[net->seeds], net->now_us);
-    due_refresh(net, index);
+    gossip_seeds(n->gossip, seeds, counts[net->seeds], net->world.now_us);
+    world_wake_plan(n->at);
     return 0;
 }
 
@@ -335,7 +230,7 @@ void net_start(struct net *net, unsigned index, uint64_t epoch, bool fresh)
     struct net_node *n = &net->nodes[index];
     CHECK(n->gossip == NULL);
     if (fresh) {
-        memset(n->have, 0, (size_t)net->count * NET_ITEMS_MAX / 8);
+        memset(n->have, 0, (size_t)net->world.count * NET_ITEMS_MAX / 8);
         buf_clear(&n->pending);
     }
     char name[32];
@@ -344,21 +239,21 @@ void net_start(struct net *net, unsigned index, uint64_t epoch, bool fresh)
     config.name = name;
     config.epoch = epoch;
     if (net->advertise)
-        config.address = n->address;
+        config.address = n->at->address;
     CHECK(net_create(net, index, &config) == 0);
 }
 
 void net_start_all(struct net *net)
 {
-    for (unsigned i = 0; i < net->count; i++)
-        net_start(net, i, 1700000000000 + net->now_us / 1000 + i, true);
+    for (unsigned i = 0; i < net->world.count; i++)
+        net_start(net, i, net->world.wall_ms + world_ms(&net->world) + i, true);
 }
 
 struct net *net_new_meshed(unsigned count, uint64_t seed)
 {
     struct net *net = net_new(count, seed);
     net_start_all(net);
-    CHECK(net_run(net, net->now_us + 10000000, net_meshed));
+    CHECK(net_run(net, net->world.now_us + 10000000, net_meshed));
     return net;
 }
 
@@ -368,18 +263,11 @@ void net_finish(struct net *net)
     net_free(net);
 }
 
-void net_alias(struct net *net, unsigned address, unsigned index)
-{
-    net->nodes[index].address = address_of(address);
-    net->alias[address] = (uint16_t)(index + 1);
-    net->alias[index] = (uint16_t)(address + 1); /* nobody is there any more */
-}
-
 void net_kill(struct net *net, unsigned index)
 {
     gossip_destroy(net->nodes[index].gossip);
     net->nodes[index].gossip = NULL;
-    due_refresh(net, index);
+    world_down(net->nodes[index].at);
 }
 
 void net_inject(struct net *net, unsigned to, const struct gossip_address *from,
@@ -388,44 +276,25 @@ void net_inject(struct net *net, unsigned to, const struct gossip_address *from,
     struct net_node *n = &net->nodes[to];
     if (n->gossip == NULL || n->paused)
         return;
-    gossip_datagram(n->gossip, from, bytes, len, net->now_us);
-    due_refresh(net, to);
+    gossip_datagram(n->gossip, from, bytes, len, net->world.now_us);
+    world_wake_plan(n->at);
 }
 
 bool net_run(struct net *net, uint64_t until_us, bool (*done)(struct net *net))
 {
-    uint64_t asked_us = net->now_us;
-    for (;;) {
-        uint64_t packet_us = net->heap_len > 0 ? net->heap[0].at_us : UINT64_MAX;
-        uint64_t next = packet_us < net->due[1] ? packet_us : net->due[1];
-        if (next > until_us)
-            break;
-        if (next > net->now_us)
-            net->now_us = next;
-        if (net->heap_len > 0 && packet_us <= net->due[1]) {
-            struct net_packet p = heap_pop(net);
-            if (net->tap != NULL)
-                net->tap(net->tap_context, p.to, &p.from, p.bytes, p.len);
-            net_inject(net, p.to, &p.from, p.bytes, p.len);
-            free(p.bytes);
-        } else {
-            unsigned index = due_first(net);
-            gossip_run(net->nodes[index].gossip, net->now_us);
-            due_refresh(net, index);
-        }
-        if (done != NULL && net->now_us - asked_us >= 1000) {
-            asked_us = net->now_us;
-            if (done(net))
-                return true;
-        }
+    while (done != NULL && net->world.now_us < until_us) {
+        uint64_t next_us = net->world.now_us + MS;
+        world_run_until(&net->world, next_us < until_us ? next_us : until_us);
+        if (done(net))
+            return true;
     }
-    net->now_us = until_us;
-    return done != NULL && done(net);
+    world_run_until(&net->world, until_us);
+    return false;
 }
 
 void net_for(struct net *net, uint64_t us)
 {
-    net_run(net, net->now_us + us, NULL);
+    world_run(&net->world, us);
 }
 
 void net_item(struct net *net, unsigned index)
@@ -436,13 +305,13 @@ void net_item(struct net *net, unsigned index)
     struct wire_writer w = wire_writer_of(bytes, sizeof bytes);
     wire_write_u32(&w, index);
     wire_write_u32(&w, n->made);
-    wire_write_u64(&w, net->now_us);
+    wire_write_u64(&w, net->world.now_us);
     CHECK(buf_append(&n->pending, bytes, sizeof bytes) == 0);
     have_set(n, index, n->made++);
     if (n->paused)
         return;
-    gossip_wake(n->gossip, net->now_us);
-    due_refresh(net, index);
+    gossip_wake(n->gossip, net->world.now_us);
+    world_wake_plan(n->at);
 }
 
 void net_items(struct net *net, unsigned items)
@@ -450,10 +319,10 @@ void net_items(struct net *net, unsigned items)
     for (unsigned i = 0; i < items; i++) {
         unsigned at;
         do
-            at = (unsigned)prng_below(&net->prng, net->count);
+            at = (unsigned)prng_below(&net->world.prng, net->world.count);
         while (net->nodes[at].gossip == NULL || net->nodes[at].paused);
         net_item(net, at);
-        net_for(net, prng_below(&net->prng, 10000));
+        net_for(net, prng_below(&net->world.prng, 10000));
     }
 }
 
@@ -462,11 +331,11 @@ void net_items(struct net *net, unsigned items)
 bool net_converged(struct net *net)
 {
     size_t row = NET_ITEMS_MAX / 8;
-    for (unsigned o = 0; o < net->count; o++) {
+    for (unsigned o = 0; o < net->world.count; o++) {
         if (net->nodes[o].gossip == NULL)
             continue;
         const uint8_t *own = net->nodes[o].have + o * row;
-        for (unsigned i = 0; i < net->count; i++) {
+        for (unsigned i = 0; i < net->world.count; i++) {
             if (net->nodes[i].gossip != NULL && memcmp(net->nodes[i].have + o * row, own, row) != 0)
                 return false;
         }
@@ -477,19 +346,19 @@ bool net_converged(struct net *net)
 enum gossip_state net_state(const struct net *net, unsigned at, unsigned of)
 {
     struct gossip_member m;
-    if (gossip_member_find(net->nodes[at].gossip, net_node(of), net->now_us, &m) < 0)
+    if (gossip_member_find(net->nodes[at].gossip, net_node(of), net->world.now_us, &m) < 0)
         return GOSSIP_LEFT;
     return m.state;
 }
 
 bool net_meshed(struct net *net)
 {
-    for (unsigned i = 0; i < net->count; i++) {
-        for (unsigned o = 0; o < net->count; o++) {
+    for (unsigned i = 0; i < net->world.count; i++) {
+        for (unsigned o = 0; o < net->world.count; o++) {
             if (net->nodes[i].gossip == NULL || net->nodes[o].gossip == NULL || i == o)
                 continue;
             struct gossip_member m;
-            if (gossip_member_find(net->nodes[i].gossip, net_node(o), net->now_us, &m) < 0 ||
+            if (gossip_member_find(net->nodes[i].gossip, net_node(o), net->world.now_us, &m) < 0 ||
                 m.state != GOSSIP_ALIVE || !m.session)
                 return false;
         }
@@ -506,7 +375,7 @@ struct gossip_stats net_stats(const struct net *net, unsigned index)
 
 void net_check(const struct net *net)
 {
-    for (unsigned i = 0; i < net->count; i++)
+    for (unsigned i = 0; i < net->world.count; i++)
         if (net->nodes[i].gossip != NULL)
             gossip_check(net->nodes[i].gossip);
 }

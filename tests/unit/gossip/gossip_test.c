@@ -13,9 +13,9 @@ static void test_nodes_find_each_other_and_converge(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(3, 1);
-    assert_true(net->now_us < 1200 * MS); /* it began at 1 s */
+    assert_true(net->world.now_us < 1200 * MS); /* it began at 1 s */
     net_items(net, 200);
-    assert_true(net_run(net, net->now_us + 100 * MS, net_converged));
+    assert_true(net_run(net, net->world.now_us + 100 * MS, net_converged));
     struct gossip_stats s = net_stats(net, 0);
     assert_int_equal(s.sessions, 2);
     assert_int_equal(s.deltas_again, 0);
@@ -47,12 +47,12 @@ static void test_loss_duplication_and_reordering_lose_nothing(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 10; seed++) {
         struct net *net = net_new_meshed(5, seed);
-        net->loss = 0.1;
-        net->duplicate = 0.1;
-        net->delay_max_us = 8 * MS;
+        net->world.net.loss = 0.1;
+        net->world.net.duplicate = 0.1;
+        net->world.net.delay_max_us = 8 * MS;
         net_items(net, 300);
         net_check(net);
-        assert_true(net_run(net, net->now_us + 3 * SECOND, net_converged));
+        assert_true(net_run(net, net->world.now_us + 3 * SECOND, net_converged));
         uint64_t gaps = 0;
         uint64_t again = 0;
         for (unsigned i = 0; i < 5; i++) {
@@ -89,8 +89,8 @@ static void test_a_lost_last_delta_is_repaired_soon(void **state)
     net_for(net, 50 * MS);
     net->latencies_len = 0;
     struct drop d = {.to = 2, .count = 1};
-    net->block = drop_deltas;
-    net->block_context = &d;
+    net->world.net.block = drop_deltas;
+    net->world.net.context = &d;
     net_item(net, 0);
     net_for(net, 20 * MS);
     assert_int_equal(d.count, 0);
@@ -105,7 +105,7 @@ static void test_what_the_ring_no_longer_has_is_told_as_lost(void **state)
     struct net *net = net_new(3, 4);
     net->config.ring_bytes = 4000;
     net_start_all(net);
-    assert_true(net_run(net, net->now_us + 10 * SECOND, net_meshed));
+    assert_true(net_run(net, net->world.now_us + 10 * SECOND, net_meshed));
     for (unsigned i = 0; i < 3; i++)
         net->nodes[i].item_bytes = 1000;
     net->nodes[2].paused = true;
@@ -120,7 +120,8 @@ static void test_what_the_ring_no_longer_has_is_told_as_lost(void **state)
     assert_int_equal(net_stats(net, 2).gaps_lost, 20 - 4);
     assert_true(net_has(net, 2, 0, 19) && net_has(net, 2, 0, 16) && !net_has(net, 2, 0, 15));
     struct gossip_member m;
-    assert_int_equal(gossip_member_find(net->nodes[2].gossip, net_node(0), net->now_us, &m), 0);
+    assert_int_equal(gossip_member_find(net->nodes[2].gossip, net_node(0), net->world.now_us, &m),
+                     0);
     assert_int_equal(m.seq_applied, 20); /* the gap is closed */
     assert_int_equal(m.lag_us, 0);
     net_finish(net);
@@ -133,7 +134,7 @@ static void test_relays_serve_a_large_cluster(void **state)
     struct net *relayed = net_new(40, 5);
     relayed->config.relay_above = 8;
     net_start_all(relayed);
-    assert_true(net_run(relayed, relayed->now_us + 10 * SECOND, net_meshed));
+    assert_true(net_run(relayed, relayed->world.now_us + 10 * SECOND, net_meshed));
     uint64_t deltas_out[2];
     for (int k = 0; k < 2; k++) {
         struct net *net = k == 0 ? direct : relayed;
@@ -143,15 +144,15 @@ static void test_relays_serve_a_large_cluster(void **state)
             net_item(net, 7);
             net_for(net, 10 * MS);
         }
-        assert_true(net_run(net, net->now_us + SECOND, net_converged));
+        assert_true(net_run(net, net->world.now_us + SECOND, net_converged));
         assert_true(net_latency(net, 1) < 3 * MS); /* nothing had to be repaired */
         deltas_out[k] = net_stats(net, 7).frames_out[GOSSIP_FRAME_DELTA];
     }
     assert_int_equal(deltas_out[0], 50 * 39);
     assert_true(deltas_out[1] <= 50 * 7);
-    relayed->loss = 0.05;
+    relayed->world.net.loss = 0.05;
     net_items(relayed, 100);
-    assert_true(net_run(relayed, relayed->now_us + 2 * SECOND, net_converged));
+    assert_true(net_run(relayed, relayed->world.now_us + 2 * SECOND, net_converged));
     net_free(direct);
     net_finish(relayed);
 }
@@ -161,10 +162,10 @@ static void test_latency_among_64_with_loss(void **state)
     (void)state;
     struct net *net = net_new_meshed(64, 6);
     net_for(net, SECOND);
-    net->loss = 0.01;
+    net->world.net.loss = 0.01;
     net->latencies_len = 0;
     net_items(net, 300);
-    assert_true(net_run(net, net->now_us + SECOND, net_converged));
+    assert_true(net_run(net, net->world.now_us + SECOND, net_converged));
     assert_true(net_latency(net, 0.5) < 1 * MS);
     assert_true(net_latency(net, 0.999) < 35 * MS);
     net_finish(net);
@@ -180,17 +181,18 @@ static void test_messages_arrive_whole_and_once(void **state)
         text[i] = (char)(i * 31 >> 3);
     struct net *net = net_new_meshed(3, 27);
     struct gossip *g = net->nodes[0].gossip;
-    assert_int_equal(gossip_message(g, net_node(1), slice_of(text, sizeof text), net->now_us), 0);
+    assert_int_equal(gossip_message(g, net_node(1), slice_of(text, sizeof text), net->world.now_us),
+                     0);
     net_for(net, 30 * MS);
     assert_int_equal(net->nodes[1].messages, 1);
     assert_int_equal(net->nodes[1].messages_settled, 1);
     assert_int_equal(net->nodes[1].message_bytes, sizeof text);
     uint64_t hash = net->nodes[1].message_hash;
-    net->loss = 0.2;
-    net->duplicate = 0.2;
+    net->world.net.loss = 0.2;
+    net->world.net.duplicate = 0.2;
     for (unsigned i = 0; i < 20; i++) {
-        assert_int_equal(gossip_message(g, net_node(1), slice_of(text, sizeof text), net->now_us),
-                         0);
+        assert_int_equal(
+            gossip_message(g, net_node(1), slice_of(text, sizeof text), net->world.now_us), 0);
         net_for(net, 1500 * MS);
         assert_int_equal(net->nodes[1].messages, 2 + i);
     }
@@ -206,18 +208,19 @@ static void test_messages_have_limits(void **state)
     static char text[GOSSIP_MESSAGE_MAX + 1];
     struct net *net = net_new_meshed(3, 28);
     struct gossip *g = net->nodes[0].gossip;
-    assert_int_equal(gossip_message(g, net_node(1), slice_of(text, sizeof text), net->now_us),
+    assert_int_equal(gossip_message(g, net_node(1), slice_of(text, sizeof text), net->world.now_us),
                      ERR_LIMIT);
-    assert_int_equal(gossip_message(g, 12345, SLICE("x"), net->now_us), ERR_NOT_FOUND);
-    assert_int_equal(gossip_message(g, net_node(0), SLICE("x"), net->now_us), ERR_NOT_FOUND);
+    assert_int_equal(gossip_message(g, 12345, SLICE("x"), net->world.now_us), ERR_NOT_FOUND);
+    assert_int_equal(gossip_message(g, net_node(0), SLICE("x"), net->world.now_us), ERR_NOT_FOUND);
     net->nodes[1].paused = true;
     for (unsigned i = 0; i < 8; i++)
         assert_int_equal(
-            gossip_message(g, net_node(1), slice_of(text, GOSSIP_MESSAGE_MAX), net->now_us), 0);
-    assert_int_equal(gossip_message(g, net_node(1), SLICE("x"), net->now_us), ERR_FULL);
+            gossip_message(g, net_node(1), slice_of(text, GOSSIP_MESSAGE_MAX), net->world.now_us),
+            0);
+    assert_int_equal(gossip_message(g, net_node(1), SLICE("x"), net->world.now_us), ERR_FULL);
     net_for(net, 1100 * MS);
     assert_int_equal(net_stats(net, 0).messages_failed, 8);
-    assert_int_equal(gossip_message(g, net_node(2), SLICE("x"), net->now_us), 0);
+    assert_int_equal(gossip_message(g, net_node(2), SLICE("x"), net->world.now_us), 0);
     net_for(net, 10 * MS);
     assert_int_equal(net->nodes[2].messages, 1);
     net_finish(net);
@@ -228,11 +231,11 @@ static void test_settled_is_false_while_something_is_on_its_way(void **state)
     (void)state;
     struct net *net = net_new_meshed(3, 29);
     net_for(net, SECOND);
-    net->delay_min_us = net->delay_max_us = 5 * MS;
+    net->world.net.delay_min_us = net->world.net.delay_max_us = 5 * MS;
     net_item(net, 0);
     net_for(net, 1 * MS);
     assert_int_equal(
-        gossip_message(net->nodes[1].gossip, net_node(0), SLICE("summary"), net->now_us), 0);
+        gossip_message(net->nodes[1].gossip, net_node(0), SLICE("summary"), net->world.now_us), 0);
     net_for(net, 20 * MS);
     assert_int_equal(net->nodes[0].messages, 1);
     assert_int_equal(net->nodes[0].messages_settled, 0);
@@ -247,7 +250,7 @@ static void test_a_joiner_adopts_a_vector(void **state)
     struct net *net = net_new(3, 30);
     net_start(net, 0, 1700000000000, true);
     net_start(net, 1, 1700000000001, true);
-    assert_true(net_run(net, net->now_us + SECOND, net_meshed));
+    assert_true(net_run(net, net->world.now_us + SECOND, net_meshed));
     for (unsigned i = 0; i < 50; i++) {
         net_item(net, i % 2);
         net_for(net, 11 * MS);
@@ -264,12 +267,12 @@ static void test_a_joiner_adopts_a_vector(void **state)
     }
     assert_int_equal(net_stats(net, 2).gaps, 0);
     assert_true(net_has(net, 2, 0, 34)); /* live */
-    assert_int_equal(gossip_vector_adopt(g, SLICE("nonsense"), net->now_us), ERR_SYNTAX);
-    assert_int_equal(gossip_vector_adopt(g, buf_slice(&vector), net->now_us), 0);
+    assert_int_equal(gossip_vector_adopt(g, SLICE("nonsense"), net->world.now_us), ERR_SYNTAX);
+    assert_int_equal(gossip_vector_adopt(g, buf_slice(&vector), net->world.now_us), 0);
     gossip_joining(g, false);
     net_for(net, 1 * SECOND);
     struct gossip_member m;
-    assert_int_equal(gossip_member_find(g, net_node(0), net->now_us, &m), 0);
+    assert_int_equal(gossip_member_find(g, net_node(0), net->world.now_us, &m), 0);
     assert_int_equal(m.seq_applied, 35);
     assert_int_equal(net->nodes[2].lost, 0);
     assert_false(net_has(net, 2, 0, 3)); /* that is what the snapshot brings */
@@ -282,7 +285,7 @@ static void test_vectors_are_known_to_all(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(4, 31);
-    net->loss = 0.02;
+    net->world.net.loss = 0.02;
     net_items(net, 200);
     net_for(net, 3 * SECOND);
     for (unsigned i = 0; i < 4; i++) {
@@ -303,33 +306,23 @@ static void test_vectors_are_known_to_all(void **state)
 
 /* --- and always ------------------------------------------------------------------------------ */
 
-static void hash_packet(void *context, unsigned to, const struct gossip_address *from,
-                        const uint8_t *bytes, size_t len)
-{
-    uint64_t *hash = context;
-    (void)from;
-    for (size_t i = 0; i < len; i++)
-        *hash = (*hash ^ bytes[i] ^ to) * 0x100000001b3u;
-}
-
 static void test_the_same_seed_gives_the_same_packets(void **state)
 {
     (void)state;
-    uint64_t hashes[2] = {1, 1};
+    uint64_t traces[2];
     for (unsigned k = 0; k < 2; k++) {
         struct net *net = net_new(6, 32);
-        net->loss = 0.05;
-        net->duplicate = 0.02;
-        net->tap = hash_packet;
-        net->tap_context = &hashes[k];
+        net->world.net.loss = 0.05;
+        net->world.net.duplicate = 0.02;
         net_start_all(net);
         net_for(net, SECOND);
         net_items(net, 100);
         net_kill(net, 3);
         net_for(net, 5 * SECOND);
+        traces[k] = net->world.trace;
         net_finish(net);
     }
-    assert_int_equal(hashes[0], hashes[1]);
+    assert_int_equal(traces[0], traces[1]);
 }
 
 static void test_wrong_settings_are_refused(void **state)

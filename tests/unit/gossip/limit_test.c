@@ -26,15 +26,15 @@ static bool the_oldest_agree(struct net *net)
 {
     bool may[NET_NODES_MAX] = {0};
     unsigned room = LIMIT;
-    for (unsigned i = 0; i < net->count && room > 0; i++) {
+    for (unsigned i = 0; i < net->world.count && room > 0; i++) {
         may[i] = net->nodes[i].gossip != NULL;
         room -= may[i];
     }
-    for (unsigned i = 0; i < net->count; i++) {
-        for (unsigned o = 0; may[i] && o < net->count; o++) {
+    for (unsigned i = 0; i < net->world.count; i++) {
+        for (unsigned o = 0; may[i] && o < net->world.count; o++) {
             struct gossip_member m;
             bool known =
-                gossip_member_find(net->nodes[i].gossip, net_node(o), net->now_us, &m) == 0 &&
+                gossip_member_find(net->nodes[i].gossip, net_node(o), net->world.now_us, &m) == 0 &&
                 m.state <= GOSSIP_SUSPECT;
             if (may[o] ? !known || m.state != GOSSIP_ALIVE || (i != o && !m.session) : known)
                 return false;
@@ -46,9 +46,9 @@ static bool the_oldest_agree(struct net *net)
 static void agree_for_long(struct net *net, unsigned first_refused)
 {
     char name[32];
-    assert_true(net_run(net, net->now_us + 40 * (uint64_t)SECOND, the_oldest_agree));
+    assert_true(net_run(net, net->world.now_us + 40 * (uint64_t)SECOND, the_oldest_agree));
     net_for(net, 5 * SECOND);
-    uint64_t packets = net->packets;
+    uint64_t packets = net->world.net.packets;
     uint64_t died[LIMIT];
     for (unsigned i = 0; i < LIMIT; i++)
         died[i] = net_stats(net, i).died;
@@ -59,12 +59,12 @@ static void agree_for_long(struct net *net, unsigned first_refused)
     for (unsigned i = 0; i < LIMIT; i++)
         assert_int_equal(net_stats(net, i).died, died[i]);
     /* Keep-alives; each of those that are refused asks twice a minute. */
-    assert_true(net->packets - packets < 90 * LIMIT * (LIMIT - 1) * 5 * 12 / 10);
+    assert_true(net->world.net.packets - packets < 90 * LIMIT * (LIMIT - 1) * 5 * 12 / 10);
     net_item(net, 1);
     net_for(net, 100 * MS);
     for (unsigned i = 0; i < LIMIT; i++)
         assert_true(net_has(net, i, 1, net->nodes[1].made - 1));
-    for (unsigned i = first_refused; i < net->count; i++) {
+    for (unsigned i = first_refused; i < net->world.count; i++) {
         struct gossip_stats stats = net_stats(net, i);
         (void)snprintf(name, sizeof name, "node-%03u", i);
         assert_true(stats.routers_refused > 0);
@@ -81,7 +81,7 @@ static void test_the_youngest_are_refused_in_whatever_order_they_come(void **sta
         struct net *net = net_limited(9, seed);
         for (unsigned i = 0; i < 9; i++) {
             start(net, seed % 4 < 2 ? 8 - i : i);
-            net_for(net, prng_below(&net->prng, seed <= 4 ? 20 * MS : 3 * SECOND));
+            net_for(net, prng_below(&net->world.prng, seed <= 4 ? 20 * MS : 3 * SECOND));
         }
         agree_for_long(net, LIMIT);
         struct gossip_stats stats = net_stats(net, 0);
@@ -105,12 +105,12 @@ static void test_halves_that_are_too_many_together_agree(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 4; seed++) {
         struct net *net = net_limited(10, 20 + seed);
-        net->block = odd_from_even;
+        net->world.net.block = odd_from_even;
         for (unsigned i = 0; i < 10; i++)
             start(net, i);
         net_for(net, 10 * SECOND);
         assert_int_equal(net_stats(net, 0).routers_refused, 0);
-        net->block = NULL;
+        net->world.net.block = NULL;
         agree_for_long(net, LIMIT);
         net_finish(net);
     }
@@ -126,7 +126,7 @@ static void test_who_was_refused_is_let_in_when_there_is_room(void **state)
     assert_true(the_oldest_agree(net));
     net_item(net, 2);
     net_kill(net, 3);
-    assert_true(net_run(net, net->now_us + 40 * (uint64_t)SECOND, the_oldest_agree));
+    assert_true(net_run(net, net->world.now_us + 40 * (uint64_t)SECOND, the_oldest_agree));
     assert_int_equal(net_state(net, 6, 0), GOSSIP_ALIVE);
     net_item(net, 6);
     net_for(net, SECOND);
@@ -147,7 +147,7 @@ static void test_who_sleeps_gets_its_place_back(void **state)
     assert_int_equal(net_state(net, 0, 4), GOSSIP_DEAD);
     assert_int_equal(net_state(net, 0, 6), GOSSIP_ALIVE);
     net->nodes[4].paused = false;
-    assert_true(net_run(net, net->now_us + 30 * (uint64_t)SECOND, the_oldest_agree));
+    assert_true(net_run(net, net->world.now_us + 30 * (uint64_t)SECOND, the_oldest_agree));
     agree_for_long(net, LIMIT);
     net_finish(net);
 }

@@ -18,17 +18,16 @@ struct captured {
     unsigned count, max;
 };
 
-static void capture(void *context, unsigned to, const struct gossip_address *from,
-                    const uint8_t *bytes, size_t len)
+static void capture(void *context, struct world_node *to, const struct world_datagram *d)
 {
     struct captured *c = context;
     if (c->count == c->max)
         return;
     struct captured_packet *p = &c->at[c->count++];
-    p->to = to;
-    p->from = *from;
-    p->len = len;
-    memcpy(p->bytes, bytes, len);
+    p->to = to->number;
+    p->from = d->source;
+    p->len = d->len;
+    memcpy(p->bytes, d->bytes, d->len);
 }
 
 static void test_replayed_and_forged_packets_change_nothing_and_get_no_answer(void **state)
@@ -38,31 +37,31 @@ static void test_replayed_and_forged_packets_change_nothing_and_get_no_answer(vo
     c.at = calloc(c.max, sizeof *c.at);
     assert_non_null(c.at);
     struct net *net = net_new(3, 22);
-    net->tap = capture;
-    net->tap_context = &c;
+    net->world.net.tap = capture;
+    net->world.net.context = &c;
     net_start_all(net);
-    assert_true(net_run(net, net->now_us + SECOND, net_meshed));
+    assert_true(net_run(net, net->world.now_us + SECOND, net_meshed));
     net_items(net, 200);
     net_for(net, SECOND);
-    net->tap = NULL;
-    uint64_t packets = net->packets;
+    net->world.net.tap = NULL;
+    uint64_t packets = net->world.net.packets;
     uint64_t applied = net->nodes[0].applied + net->nodes[1].applied + net->nodes[2].applied;
     struct gossip_address stranger = {.port = 9, .family = 4};
     for (unsigned round = 0; round < 4; round++) {
         for (unsigned i = 0; i < c.count; i++) {
             struct captured_packet p = c.at[i];
             if (round == 1)
-                p.bytes[prng_below(&net->prng, p.len)] ^=
-                    (uint8_t)(1u << prng_below(&net->prng, 8));
+                p.bytes[prng_below(&net->world.prng, p.len)] ^=
+                    (uint8_t)(1u << prng_below(&net->world.prng, 8));
             if (round == 2)
-                p.len = prng_below(&net->prng, p.len);
+                p.len = prng_below(&net->world.prng, p.len);
             if (round == 3)
                 for (size_t k = 1; k < p.len; k++)
-                    p.bytes[k] = (uint8_t)prng_next(&net->prng);
+                    p.bytes[k] = (uint8_t)prng_next(&net->world.prng);
             net_inject(net, p.to, round % 2 == 0 ? &p.from : &stranger, p.bytes, p.len);
         }
     }
-    assert_int_equal(net->packets, packets);
+    assert_int_equal(net->world.net.packets, packets);
     assert_int_equal(net->nodes[0].applied + net->nodes[1].applied + net->nodes[2].applied,
                      applied);
     struct gossip_stats s = net_stats(net, 0);
@@ -78,7 +77,7 @@ static void test_another_key_gets_no_answer(void **state)
 {
     (void)state;
     struct net *net = net_new(3, 23);
-    memset(net->nodes[2].keyring.keys[0].psk, 7, sizeof net->nodes[2].keyring.keys[0].psk);
+    memset(net->nodes[2].at->keyring.keys[0].psk, 7, sizeof net->nodes[2].at->keyring.keys[0].psk);
     net_start_all(net);
     net_for(net, 5 * SECOND);
     assert_int_equal(gossip_member_count(net->nodes[2].gossip), 1);
@@ -92,14 +91,14 @@ static void test_keys_rotate_without_losing_anybody(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(3, 24);
-    struct gossip_keyring old = net->nodes[0].keyring;
+    struct gossip_keyring old = net->nodes[0].at->keyring;
     struct gossip_key next = old.keys[0];
     memset(next.psk, 5, sizeof next.psk);
     memset(next.id, 5, sizeof next.id);
     /* Each step reaches the nodes one after the other, and takes longer than a session lasts. */
     for (unsigned step = 0; step < 3; step++) {
         for (unsigned i = 0; i < 3; i++) {
-            struct gossip_keyring *k = &net->nodes[i].keyring;
+            struct gossip_keyring *k = &net->nodes[i].at->keyring;
             if (step == 0) {
                 k->keys[1] = next;
                 k->count = 2;
@@ -114,7 +113,7 @@ static void test_keys_rotate_without_losing_anybody(void **state)
         assert_true(net_meshed(net));
     }
     net_items(net, 50);
-    assert_true(net_run(net, net->now_us + SECOND, net_converged));
+    assert_true(net_run(net, net->world.now_us + SECOND, net_converged));
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(net_stats(net, i).suspected, 0);
         assert_true(net_stats(net, i).rekeys >= 4);
@@ -181,7 +180,7 @@ static void test_the_rate_is_kept(void **state)
     struct net *net = net_new(4, 26);
     net->config.rate_bytes_s = 200000;
     net_start_all(net);
-    assert_true(net_run(net, net->now_us + SECOND, net_meshed));
+    assert_true(net_run(net, net->world.now_us + SECOND, net_meshed));
     net->nodes[0].meltdown = true; /* it always has more */
     uint64_t before = net_stats(net, 0).bytes_out;
     net_item(net, 0);

@@ -7,8 +7,8 @@ enum { MS = 1000, SECOND = 1000000 };
 
 static bool dead_everywhere(struct net *net)
 {
-    for (unsigned i = 0; i < net->count; i++)
-        for (unsigned o = 0; o < net->count; o++)
+    for (unsigned i = 0; i < net->world.count; i++)
+        for (unsigned o = 0; o < net->world.count; o++)
             if (net->nodes[i].gossip != NULL && net->nodes[o].gossip == NULL &&
                 net_state(net, i, o) < GOSSIP_DEAD)
                 return false;
@@ -21,14 +21,14 @@ static void test_a_killed_node_is_dead_everywhere_within_three_seconds(void **st
     for (unsigned count = 2; count <= 32; count *= 4) {
         for (uint64_t seed = 1; seed <= 5; seed++) {
             struct net *net = net_new_meshed(count, seed);
-            net->loss = 0.01;
+            net->world.net.loss = 0.01;
             net_for(net, SECOND);
-            uint64_t packets = net->packets;
+            uint64_t packets = net->world.net.packets;
             net_kill(net, 1);
-            assert_true(net_run(net, net->now_us + 3 * SECOND, dead_everywhere));
+            assert_true(net_run(net, net->world.now_us + 3 * SECOND, dead_everywhere));
             /* One accuses, or a few; not everybody tells everybody. */
             uint64_t keep_alives = (uint64_t)count * count * 6 * 3;
-            assert_true(net->packets - packets < keep_alives + 20 * count);
+            assert_true(net->world.net.packets - packets < keep_alives + 20 * count);
             for (unsigned i = 0; i < count; i++)
                 for (unsigned o = 0; o < count; o++)
                     if (i != 1 && o != 1)
@@ -50,7 +50,7 @@ static void test_helpers_save_whom_only_one_cannot_hear(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(4, 7);
-    net->block = one_way;
+    net->world.net.block = one_way;
     net_for(net, 10 * SECOND);
     for (unsigned i = 0; i < 4; i++) {
         assert_int_equal(net_stats(net, i).died, 0);
@@ -74,7 +74,8 @@ static void test_a_suspect_refutes(void **state)
         assert_int_equal(net_stats(net, i).died, 0);
     }
     struct gossip_member m;
-    assert_int_equal(gossip_member_find(net->nodes[0].gossip, net_node(3), net->now_us, &m), 0);
+    assert_int_equal(gossip_member_find(net->nodes[0].gossip, net_node(3), net->world.now_us, &m),
+                     0);
     assert_true((m.incarnation & 0xffff) > 0);
     assert_int_equal(m.incarnation >> 16, gossip_epoch(net->nodes[3].gossip));
     assert_true(net_stats(net, 3).refuted > 0);
@@ -96,50 +97,24 @@ static void test_who_slept_accuses_nobody(void **state)
     net_finish(net);
 }
 
-/* What came for a node that is stopped waits in its socket's buffer. */
-static struct {
-    unsigned to, count;
-    struct gossip_address from[512];
-    uint8_t bytes[512][1500];
-    size_t len[512];
-} waiting;
-
-static void wait_for_it(void *context, unsigned to, const struct gossip_address *from,
-                        const uint8_t *bytes, size_t len)
-{
-    const struct net *net = context;
-    if (to != waiting.to || !net->nodes[to].paused || waiting.count == 512)
-        return;
-    waiting.from[waiting.count] = *from;
-    memcpy(waiting.bytes[waiting.count], bytes, len);
-    waiting.len[waiting.count++] = len;
-}
-
 /* After SIGCONT both sides told the pause as round trip. */
 static void test_a_sleep_is_no_round_trip(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(3, 9);
     net_for(net, 5 * SECOND);
-    waiting.to = 2;
-    waiting.count = 0;
-    net->tap = wait_for_it;
-    net->tap_context = net;
-    net->nodes[2].paused = true;
-    net_for(net, 1500 * MS);
-    net->nodes[2].paused = false;
-    assert_true(waiting.count > 0);
-    for (unsigned i = 0; i < waiting.count; i++)
-        net_inject(net, 2, &waiting.from[i], waiting.bytes[i], waiting.len[i]);
+    world_pause(net->nodes[2].at, net->world.now_us + 1500 * MS);
+    net_for(net, 1499 * MS);
+    assert_true(net->nodes[2].at->socket_count > 0); /* they wait in its socket */
     for (unsigned ms = 0; ms < 3000; ms += 10) {
         net_for(net, 10 * MS);
         for (unsigned i = 0; i < 2; i++) {
             struct gossip_member m;
-            assert_int_equal(gossip_member_find(net->nodes[i].gossip, net_node(2), net->now_us, &m),
-                             0);
+            assert_int_equal(
+                gossip_member_find(net->nodes[i].gossip, net_node(2), net->world.now_us, &m), 0);
             assert_in_range(m.rtt_us, 1, 50 * MS);
-            assert_int_equal(gossip_member_find(net->nodes[2].gossip, net_node(i), net->now_us, &m),
-                             0);
+            assert_int_equal(
+                gossip_member_find(net->nodes[2].gossip, net_node(i), net->world.now_us, &m), 0);
             assert_in_range(m.rtt_us, 1, 50 * MS);
         }
     }
@@ -150,13 +125,13 @@ static void test_leave_is_told_at_once(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(4, 10);
-    gossip_leave(net->nodes[1].gossip, net->now_us);
+    gossip_leave(net->nodes[1].gossip, net->world.now_us);
     net_for(net, 2 * MS);
     for (unsigned i = 0; i < 4; i++)
         if (i != 1)
             assert_int_equal(net_state(net, i, 1), GOSSIP_LEFT);
-    gossip_run(net->nodes[1].gossip, net->now_us + 50 * MS);
-    gossip_run(net->nodes[1].gossip, net->now_us + 100 * MS);
+    gossip_run(net->nodes[1].gossip, net->world.now_us + 50 * MS);
+    gossip_run(net->nodes[1].gossip, net->world.now_us + 100 * MS);
     assert_int_equal(gossip_due_us(net->nodes[1].gossip), UINT64_MAX);
     net_kill(net, 1);
     net_for(net, 5 * SECOND);
@@ -165,7 +140,7 @@ static void test_leave_is_told_at_once(void **state)
             assert_int_equal(net_stats(net, i).died, 0);
     /* The same name comes back. */
     net_start(net, 1, 1800000000000, true);
-    assert_true(net_run(net, net->now_us + SECOND, net_meshed));
+    assert_true(net_run(net, net->world.now_us + SECOND, net_meshed));
     net_finish(net);
 }
 
@@ -184,17 +159,17 @@ static void test_a_partition_heals_by_itself(void **state)
     for (unsigned k = 0; k < 3; k++) {
         struct net *net = net_new_meshed(6, 11 + k);
         unsigned border = 3;
-        net->block = split;
-        net->block_context = &border;
+        net->world.net.block = split;
+        net->world.net.context = &border;
         net_for(net, 3 * SECOND);
         net_items(net, 100);
         net_for(net, lasts_s[k] * SECOND);
         assert_int_equal(net_state(net, 0, 5), GOSSIP_DEAD);
         assert_int_equal(net_state(net, 5, 0), GOSSIP_DEAD);
         assert_int_equal(net_state(net, 5, 4), GOSSIP_ALIVE);
-        net->block = NULL;
-        assert_true(net_run(net, net->now_us + 13 * SECOND, net_meshed));
-        assert_true(net_run(net, net->now_us + SECOND, net_converged)); /* from the rings */
+        net->world.net.block = NULL;
+        assert_true(net_run(net, net->world.now_us + 13 * SECOND, net_meshed));
+        assert_true(net_run(net, net->world.now_us + SECOND, net_converged)); /* from the rings */
         net_finish(net);
     }
 }
@@ -205,12 +180,14 @@ static void test_seeds_are_tried_for_ever(void **state)
     struct net *net = net_new(3, 14);
     net_start(net, 2, 1700000000000, true);
     net_for(net, 100 * (uint64_t)SECOND);
-    assert_true(net->packets > 40 && net->packets < 70); /* two seeds, every 4 to 5 s */
+    assert_true(net->world.net.packets > 40 &&
+                net->world.net.packets < 70); /* two seeds, every 4 to 5 s */
     assert_int_equal(net_stats(net, 2).seeds_unknown, 2);
     assert_int_equal(net_stats(net, 2).seeds_answered, 0);
     net_start(net, 0, 1700000000000, true);
     net_start(net, 1, 1700000000001, true);
-    assert_true(net_run(net, net->now_us + SECOND, net_meshed)); /* 2 is no seed, but is called */
+    assert_true(
+        net_run(net, net->world.now_us + SECOND, net_meshed)); /* 2 is no seed, but is called */
     net_for(net, 6 * SECOND);
     assert_int_equal(net_stats(net, 2).seeds_unknown, 0);
     assert_int_equal(net_stats(net, 2).seeds_answered, 2);
@@ -235,7 +212,7 @@ static void test_a_peer_that_is_not_heard_is_not_drawn(void **state)
     (void)state;
     struct net *net = net_new_meshed(3, 19);
     struct gossip *g = net->nodes[0].gossip;
-    net->block = block_from_1_to_0;
+    net->world.net.block = block_from_1_to_0;
     net_for(net, 10 * SECOND);
     assert_int_equal(net_state(net, 0, 1), GOSSIP_ALIVE);
     for (unsigned i = 0; i < 100; i++)
@@ -254,10 +231,11 @@ static void test_a_restart_begins_a_new_stream(void **state)
     net_for(net, 100 * MS);
     net->nodes[2].made = 100; /* it has forgotten them; others have not */
     net_start(net, 2, 1700000100000, true);
-    assert_true(net_run(net, net->now_us + SECOND, net_meshed));
+    assert_true(net_run(net, net->world.now_us + SECOND, net_meshed));
     assert_int_equal(net_state(net, 0, 2), GOSSIP_ALIVE);
     struct gossip_member m;
-    assert_int_equal(gossip_member_find(net->nodes[0].gossip, net_node(2), net->now_us, &m), 0);
+    assert_int_equal(gossip_member_find(net->nodes[0].gossip, net_node(2), net->world.now_us, &m),
+                     0);
     assert_int_equal(m.incarnation >> 16, 1700000100000);
     assert_int_equal(m.seq_known, 0);
     for (unsigned i = 0; i < 10; i++) {
@@ -275,7 +253,8 @@ static void test_a_clock_that_went_back_takes_what_peers_remember(void **state)
     struct net *net = net_new_meshed(3, 16);
     net_items(net, 60);
     struct gossip_member m;
-    assert_int_equal(gossip_member_find(net->nodes[0].gossip, net_node(2), net->now_us, &m), 0);
+    assert_int_equal(gossip_member_find(net->nodes[0].gossip, net_node(2), net->world.now_us, &m),
+                     0);
     uint64_t before = m.incarnation >> 16;
     net_kill(net, 2);
     net_for(net, 5 * SECOND);
@@ -283,7 +262,7 @@ static void test_a_clock_that_went_back_takes_what_peers_remember(void **state)
     net->nodes[2].self_calls = 0;
     net_start(net, 2, before - 3600000, true);
     /* Its hellos are refused as old; the others call it within 10 s. */
-    assert_true(net_run(net, net->now_us + 13 * SECOND, net_meshed));
+    assert_true(net_run(net, net->world.now_us + 13 * SECOND, net_meshed));
     uint64_t epoch = gossip_epoch(net->nodes[2].gossip);
     assert_in_range(epoch, before + 1, before + 5000);
     assert_int_equal(net->nodes[2].self_calls, 1);
@@ -312,12 +291,12 @@ static void test_a_new_life_is_dialled_by_those_with_old_keys(void **state)
     net_for(net, 125 * (uint64_t)SECOND); /* it has said hello anew */
     uint64_t before = gossip_epoch(net->nodes[4].gossip);
     net_kill(net, 4);
-    net->block = between_0_and_4;
+    net->world.net.block = between_0_and_4;
     net_start(net, 4, before - 3600000, true);
     net_for(net, 10 * SECOND);
     assert_int_equal(net_state(net, 0, 4), GOSSIP_ALIVE);
-    net->block = NULL;
-    assert_true(net_run(net, net->now_us + 3 * SECOND, net_meshed));
+    net->world.net.block = NULL;
+    assert_true(net_run(net, net->world.now_us + 3 * SECOND, net_meshed));
     uint64_t applied = net->nodes[4].applied;
     net_item(net, 0);
     net_for(net, 20 * MS);
@@ -343,7 +322,7 @@ static void test_two_lives_never_take_the_same_epoch(void **state)
     struct net *net = net_new_meshed(3, 35);
     uint64_t epochs[2];
     uint64_t before = gossip_epoch(net->nodes[2].gossip);
-    net->block = only_some;
+    net->world.net.block = only_some;
     for (unsigned side = 0; side < 2; side++) {
         memset(apart, 0, sizeof apart);
         apart[1 - side] = true;
@@ -363,15 +342,15 @@ static void test_two_nodes_of_one_name_do_not_flood_the_cluster(void **state)
     struct net *net = net_new(4, 17);
     for (unsigned i = 0; i < 3; i++)
         net_start(net, i, 1700000000000 + i, true);
-    assert_true(net_run(net, net->now_us + SECOND, net_meshed));
+    assert_true(net_run(net, net->world.now_us + SECOND, net_meshed));
     /* Number 3 calls itself node-002, too. */
     struct gossip_config config = {.name = "node-002", .epoch = 1700000900000};
-    config.address = net->nodes[3].address;
+    config.address = net->nodes[3].at->address;
     assert_int_equal(net_create(net, 3, &config), 0);
-    uint64_t packets = net->packets;
+    uint64_t packets = net->world.net.packets;
     net_for(net, 30 * SECOND);
     /* 4 nodes at 5 keep-alives a second to each other, and as much again for the quarrel. */
-    assert_true(net->packets - packets < 30 * 4 * 3 * 5 * 2);
+    assert_true(net->world.net.packets - packets < 30 * 4 * 3 * 5 * 2);
     uint64_t conflicts = 0;
     for (unsigned i = 0; i < 4; i++)
         conflicts += net_stats(net, i).name_conflicts;
@@ -390,12 +369,13 @@ static void test_metadata_reaches_all(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(4, 18);
-    net->loss = 0.3; /* the push may be lost, the comparison finds it */
-    gossip_meta_set(net->nodes[2].gossip, SLICE("admin=10.0.0.2:9000"), net->now_us);
+    net->world.net.loss = 0.3; /* the push may be lost, the comparison finds it */
+    gossip_meta_set(net->nodes[2].gossip, SLICE("admin=10.0.0.2:9000"), net->world.now_us);
     net_for(net, 5 * SECOND);
     for (unsigned i = 0; i < 4; i++) {
         struct gossip_member m;
-        assert_int_equal(gossip_member_find(net->nodes[i].gossip, net_node(2), net->now_us, &m), 0);
+        assert_int_equal(
+            gossip_member_find(net->nodes[i].gossip, net_node(2), net->world.now_us, &m), 0);
         assert_int_equal(m.meta_len, 19);
         assert_memory_equal(m.meta, "admin=10.0.0.2:9000", 19);
     }
@@ -408,7 +388,7 @@ static void test_the_dead_are_forgotten(void **state)
     struct net *net = net_new(4, 19);
     net->config.forget_us = 20 * SECOND;
     net_start_all(net);
-    assert_true(net_run(net, net->now_us + SECOND, net_meshed));
+    assert_true(net_run(net, net->world.now_us + SECOND, net_meshed));
     net_kill(net, 3);
     net_for(net, 10 * SECOND);
     assert_int_equal(gossip_member_count(net->nodes[0].gossip), 4);
@@ -425,10 +405,10 @@ static void test_a_peer_that_roams_is_followed(void **state)
     net->advertise = false;
     for (unsigned i = 0; i < 3; i++)
         net_start(net, i, 1700000000000 + i, true);
-    assert_true(net_run(net, net->now_us + SECOND, net_meshed));
+    assert_true(net_run(net, net->world.now_us + SECOND, net_meshed));
     /* Node 2 is now where number 3 would be. */
     struct gossip *g = net->nodes[2].gossip;
-    net_alias(net, 3, 2);
+    world_move(&net->world, 2, 3);
     net_for(net, 10 * SECOND);
     assert_ptr_equal(net->nodes[2].gossip, g);
     assert_int_equal(net_stats(net, 0).died, 0);
@@ -444,25 +424,25 @@ static void test_a_cold_start_and_a_death_make_no_storm(void **state)
     (void)state;
     enum { N = 96 };
     struct net *net = net_new_meshed(N, 21);
-    assert_true(net->now_us < 4 * SECOND);
+    assert_true(net->world.now_us < 4 * SECOND);
     /* Handshake, greetings and some keep-alives for each pair, and lists within their budget. */
-    assert_true(net->packets < N * N * 10);
+    assert_true(net->world.net.packets < N * N * 10);
     net_for(net, 3 * SECOND); /* lists */
-    uint64_t packets = net->packets;
+    uint64_t packets = net->world.net.packets;
     net_for(net, 3 * SECOND);
-    uint64_t idle = net->packets - packets;
+    uint64_t idle = net->world.net.packets - packets;
     assert_true(idle < N * N * 5 * 3 * 11 / 10);
-    packets = net->packets;
+    packets = net->world.net.packets;
     net_kill(net, 5);
     net_for(net, 3 * SECOND);
     assert_true(dead_everywhere(net));
     /* Keep-alives, a few that accuse, and probes of the victim by everybody. */
-    assert_true(net->packets - packets < idle + N * (3 * 3 * 4 + 40));
-    packets = net->packets;
+    assert_true(net->world.net.packets - packets < idle + N * (3 * 3 * 4 + 40));
+    packets = net->world.net.packets;
     net_start(net, 5, 1700009999999, true);
-    assert_true(net_run(net, net->now_us + 2 * SECOND, net_meshed));
+    assert_true(net_run(net, net->world.now_us + 2 * SECOND, net_meshed));
     net_for(net, SECOND);
-    assert_true(net->packets - packets < 2 * idle + N * 60);
+    assert_true(net->world.net.packets - packets < 2 * idle + N * 60);
     net_finish(net);
 }
 
