@@ -1,10 +1,8 @@
-/* A cluster in one process: the real node, crdt and gossip code of 3 to 256 routers on virtual
- * time, over a network that loses, repeats, delays, reorders, damages and replays packets, beside
- * engines that restart and clocks that jump. One seed decides everything, so a run can be had
- * again.
+/* A cluster in one process: 3 to 256 routers in a world (tests/lib/world), with a network that
+ * loses, repeats, delays, reorders, damages and replays packets, beside engines that restart and
+ * clocks that jump. One seed decides everything, so a run can be had again.
  *
- *   queue    virtual time                       node     one router's life and clocks
- *   net      datagrams                          pipe     byte streams (calls: snapshots, questions)
+ *   node     what a router's life follows       net      what the network is like; an intruder
  *   engines  what is routed to, and probing     work     requests
  *   nemesis  what goes wrong                    model    what was ever observed
  *   oracle   what must hold after each step     rest     what must hold when all is healed
@@ -117,6 +115,7 @@ struct sim_world {
     uint64_t replays, garbage, crashes, restarts;
 };
 
+/* What is remembered of the node. */
 static inline struct sim_record *sim_of(const struct world_node *n)
 {
     struct sim_world *w = (struct sim_world *)(void *)n->world;
