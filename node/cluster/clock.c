@@ -38,11 +38,6 @@ void node_clock_told(struct node_replication *n, uint64_t node, uint64_t cluster
                               .age_s = age_s};
 }
 
-uint64_t node_clock_age_s(const struct node_replication *n, uint64_t now_us)
-{
-    return n->ready ? (now_us - n->ready_us) / 1000000 : 0;
-}
-
 static int64_t own_off(const struct node_replication *n, uint64_t now_us)
 {
     uint64_t now_ms = node_replication_ms(now_us);
@@ -104,7 +99,7 @@ static void ask_all(struct node_replication *n, uint64_t now_us)
     for (unsigned i = 0; i < n->peer_count && asked < NODE_CLOCKS_MAX; i++) {
         if (n->peers[i].state != GOSSIP_ALIVE)
             continue;
-        node_reconcile_say(n, n->peers[i].node, NODE_MESSAGE_CLOCK_ASK, now_us);
+        node_message_say(n, n->peers[i].node, NODE_MESSAGE_CLOCK_ASK, now_us);
         asked++;
     }
 }
@@ -139,33 +134,33 @@ void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluste
         node_state_clock_move(n->state, by, now_ms);
 }
 
-void node_clock_check(struct node_replication *n, uint64_t now_us)
+bool node_clock_check(struct node_replication *n, uint64_t now_us)
 {
     if (!n->ready)
-        return;
+        return false;
     unsigned heard;
     int64_t by = behind(n, now_us, &heard);
     if (heard == 0 || llabs(by) < GRAIN_MS)
-        return;
+        return false;
     int64_t generation = node_state_config_of(n->state)->generation_ms;
     if (by <= generation && by >= -SLEW_GENERATIONS * generation) {
         int64_t step = by > SLEW_MS ? SLEW_MS : by < -SLEW_MS ? -SLEW_MS : by;
         node_state_clock_move(n->state, step, node_replication_ms(now_us));
         n->clock_slewed_ms += (uint64_t)llabs(step);
-        return;
+        return false;
     }
     unsigned alive = peers_alive(n);
     if (heard < (alive < NODE_CLOCKS_MAX ? alive : NODE_CLOCKS_MAX)) {
         /* A few that were heard first are no majority. */
         ask_all(n, now_us);
-        return;
+        return false;
     }
-    if (by > 0) {
-        forward(n, 0, by, now_us);
-        /* What the others told of a time that was the future here was refused. */
-        n->snapshot_of = gossip_peer_random(n->gossip, 0);
-    } else {
+    if (by < 0) {
         back(n, 0, -by, now_us);
-        node_join_again(n, now_us);
+        return true;
     }
+    forward(n, 0, by, now_us);
+    /* What the others reported of a time that was the future here was refused. */
+    n->snapshot_of = gossip_peer_random(n->gossip, 0);
+    return false;
 }

@@ -49,23 +49,6 @@ static void put_hex(struct json_writer *w, const char *key, uint64_t value)
 
 /* --- members -------------------------------------------------------------------------------- */
 
-void node_address_text(const struct gossip_address *a, char out[NODE_ADDRESS_MAX])
-{
-    out[0] = '\0';
-    if (a->port == 0)
-        return;
-    if (a->family == 6) {
-        int at = snprintf(out, NODE_ADDRESS_MAX, "[");
-        for (unsigned i = 0; i < 16; i += 2)
-            at += snprintf(out + at, NODE_ADDRESS_MAX - (size_t)at, "%s%x", i > 0 ? ":" : "",
-                           (unsigned)(a->ip[i] << 8 | a->ip[i + 1]));
-        (void)snprintf(out + at, NODE_ADDRESS_MAX - (size_t)at, "]:%u", a->port);
-    } else {
-        (void)snprintf(out, NODE_ADDRESS_MAX, "%u.%u.%u.%u:%u", a->ip[0], a->ip[1], a->ip[2],
-                       a->ip[3], a->port);
-    }
-}
-
 /* Up to where a member has heard each author, as it told last; this node's own word for itself. */
 static void put_vector(struct json_writer *w, const struct gossip *g, const struct gossip_member *m,
                        uint64_t now_us)

@@ -10,44 +10,6 @@ enum {
     SNAPSHOT_US = 30000000, /* at most one snapshot for repair in so long */
 };
 
-/* --- messages ------------------------------------------------------------------------------- */
-
-static int begin_message(struct node_replication *n, enum node_message kind, uint8_t flags,
-                         uint64_t now_us)
-{
-    uint8_t head[NODE_MESSAGE_HEAD];
-    struct wire_writer w = wire_writer_of(head, sizeof head);
-    wire_write_u8(&w, (uint8_t)kind);
-    wire_write_u8(&w, flags);
-    wire_write_u48(&w, node_state_cluster_ms(n->state, node_replication_ms(now_us)));
-    uint64_t age_s = node_clock_age_s(n, now_us);
-    wire_write_u16(&w, age_s < UINT16_MAX ? (uint16_t)age_s : UINT16_MAX);
-    CHECK(!w.bad);
-    buf_clear(&n->message);
-    return buf_append(&n->message, head, sizeof head);
-}
-
-static bool send_message(struct node_replication *n, uint64_t peer, uint64_t now_us)
-{
-    struct node_reconcile *a = &n->reconcile;
-    /* Who cannot take it now will be asked again. */
-    if (gossip_message(n->gossip, peer, buf_slice(&n->message), now_us) != ERR_OK)
-        return false;
-    a->bytes_out += n->message.len;
-    if (a->round.open && a->round.peer == peer) {
-        a->round.bytes_out += n->message.len;
-        a->round.ended_us = now_us;
-    }
-    return true;
-}
-
-void node_reconcile_say(struct node_replication *n, uint64_t peer, enum node_message kind,
-                        uint64_t now_us)
-{
-    if (begin_message(n, kind, 0, now_us) == ERR_OK)
-        (void)send_message(n, peer, now_us);
-}
-
 /* --- rounds --------------------------------------------------------------------------------- */
 
 static void round_end(struct node_replication *n)
@@ -88,12 +50,13 @@ static void round_begin(struct node_replication *n, uint64_t now_us)
     if (peer == 0 || BUG(NO_RECONCILE))
         return;
     round_end(n);
-    if (begin_message(n, NODE_MESSAGE_SUMMARY, force ? NODE_MESSAGE_FORCE : 0, now_us) != ERR_OK ||
+    if (node_message_begin(n, NODE_MESSAGE_SUMMARY, force ? NODE_MESSAGE_FORCE : 0, now_us) !=
+            ERR_OK ||
         crdt_state_summary(node_state_crdt(n->state), &n->message) != ERR_OK)
         return;
     a->round = (struct node_round){
         .peer = peer, .open = true, .force = force, .began_us = now_us, .ended_us = now_us};
-    if (!send_message(n, peer, now_us)) {
+    if (!node_message_send(n, peer, now_us)) {
         a->round.open = false;
         return;
     }
@@ -109,17 +72,19 @@ void node_reconcile_lost(struct node_replication *n, uint64_t node, uint64_t now
         n->reconcile.due_us = now_us + LOST_US;
 }
 
-void node_reconcile_run(struct node_replication *n, uint64_t now_us)
+bool node_reconcile_run(struct node_replication *n, uint64_t now_us)
 {
     struct node_reconcile *a = &n->reconcile;
     if (now_us < a->due_us)
-        return;
+        return false;
     /* Spread a little, so that nodes do not fall into step. */
     a->due_us = now_us + n->config.reconcile_us * 3 / 4 +
                 prng_below(&n->prng, n->config.reconcile_us / 2 + 1);
-    node_clock_check(n, now_us);
+    if (node_clock_check(n, now_us))
+        return true;
     if (n->ready)
         round_begin(n, now_us);
+    return false;
 }
 
 /* --- what comes in -------------------------------------------------------------------------- */
@@ -142,7 +107,7 @@ static void take_state(struct node_replication *n, uint64_t peer, enum node_mess
     bool own = round->open && round->peer == peer && kind == NODE_MESSAGE_STEP;
     bool force = (flags & NODE_MESSAGE_FORCE) != 0;
     struct crdt_reconciled done = {0};
-    if (begin_message(n, NODE_MESSAGE_STEP, flags & NODE_MESSAGE_FORCE, now_us) != ERR_OK)
+    if (node_message_begin(n, NODE_MESSAGE_STEP, flags & NODE_MESSAGE_FORCE, now_us) != ERR_OK)
         return;
     int err =
         crdt_state_message(node_state_crdt(n->state), rest, settled || force, &n->message, &done);
@@ -161,9 +126,9 @@ static void take_state(struct node_replication *n, uint64_t peer, enum node_mess
     /* What differs while both still hear from others is most likely on its way. */
     bool wait = kind == NODE_MESSAGE_SUMMARY && !settled && !force && !done.equal;
     if (n->message.len > NODE_MESSAGE_HEAD && !wait)
-        (void)send_message(n, peer, now_us);
+        (void)node_message_send(n, peer, now_us);
     else if (kind == NODE_MESSAGE_SUMMARY)
-        node_reconcile_say(n, peer, done.equal ? NODE_MESSAGE_EQUAL : NODE_MESSAGE_DIFFERS, now_us);
+        node_message_say(n, peer, done.equal ? NODE_MESSAGE_EQUAL : NODE_MESSAGE_DIFFERS, now_us);
     if (own && n->message.len <= NODE_MESSAGE_HEAD)
         round_end(n);
     if (wait)
@@ -215,7 +180,7 @@ void node_reconcile_message(struct node_replication *n, uint64_t peer, struct sl
         take_verdict(n, peer, false);
         break;
     case NODE_MESSAGE_CLOCK_ASK:
-        node_reconcile_say(n, peer, NODE_MESSAGE_CLOCK, now_us);
+        node_message_say(n, peer, NODE_MESSAGE_CLOCK, now_us);
         break;
     case NODE_MESSAGE_CLOCK:
         break;

@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "base/version.h"
 
 enum {
     ALONE_US = 3000000,
@@ -16,87 +15,7 @@ enum {
     TOLD_US = 60000000, /* limits and conflicts are told at most so often */
 };
 
-/* Who lives by the gossip's account has its reports kept. */
-const char *node_replication_event_text(enum node_replication_event event)
-{
-    static const char *const texts[] = {
-        [NODE_REPLICATION_MEMBER_ALIVE] = "member_alive",
-        [NODE_REPLICATION_MEMBER_DEAD] = "member_dead",
-        [NODE_REPLICATION_MEMBER_LEFT] = "member_left",
-        [NODE_REPLICATION_READY] = "cluster_ready",
-        [NODE_REPLICATION_SNAPSHOT_FAILED] = "snapshot_failed",
-        [NODE_REPLICATION_LOST] = "deltas_lost",
-        [NODE_REPLICATION_CLOCK_FORWARD] = "cluster_clock_forward",
-        [NODE_REPLICATION_CLOCK_BACK] = "cluster_clock_back",
-        [NODE_REPLICATION_MISMATCH] = "member_mismatch",
-        [NODE_REPLICATION_NAME_TAKEN] = "name_taken",
-        [NODE_REPLICATION_REFUSED_KEY] = "gossip_refused_key",
-        [NODE_REPLICATION_REPLICAS_FULL] = "replicas_full",
-        [NODE_REPLICATION_ROUTERS_FULL] = "routers_full",
-    };
-    CHECK(event < ARRAY_LEN(texts));
-    return texts[event];
-}
-
-void node_replication_event_detail(struct node_replication *n, enum node_replication_event event,
-                                   uint64_t node, int64_t value, const char *detail)
-{
-    if (!n->io.event)
-        return;
-    const struct node_peer *p = node_replication_peer(n, node);
-    n->io.event(n->io.context, event, slice_of_cstr(p ? p->name : ""), value,
-                slice_of_cstr(detail));
-}
-
-void node_replication_event(struct node_replication *n, enum node_replication_event event,
-                            uint64_t node, int64_t value)
-{
-    node_replication_event_detail(n, event, node, value, "");
-}
-
 /* --- members -------------------------------------------------------------------------------- */
-
-struct node_peer *node_replication_peer(const struct node_replication *n, uint64_t node)
-{
-    for (unsigned i = 0; i < n->peer_count; i++) {
-        if (n->peers[i].node == node)
-            return &n->peers[i];
-    }
-    return NULL;
-}
-
-bool node_peer_lives(const struct node_peer *p)
-{
-    return p->state == GOSSIP_ALIVE || p->state == GOSSIP_SUSPECT;
-}
-
-static void put_difference(char out[NODE_DETAIL_MAX], const char *what, uint32_t there_ms,
-                           uint32_t here_ms)
-{
-    size_t len = strlen(out);
-    if (there_ms != here_ms)
-        (void)snprintf(out + len, NODE_DETAIL_MAX - len, "%s%s %.15gs, here %.15gs",
-                       len > 0 ? "; " : "", what, there_ms / 1000.0, here_ms / 1000.0);
-}
-
-void node_peer_differs(const struct node_replication *n, const struct node_peer *p,
-                       char out[NODE_DETAIL_MAX])
-{
-    struct node_agreement here = node_state_agreement(n->state);
-    out[0] = '\0';
-    put_difference(out, "generation", p->agreement.generation_ms, here.generation_ms);
-    put_difference(out, "ttl", p->agreement.ttl_ms, here.ttl_ms);
-    size_t len = strlen(out);
-    if (p->agreement.hash != here.hash)
-        (void)snprintf(out + len, NODE_DETAIL_MAX - len, "%sthe hash line of the key file",
-                       len > 0 ? "; " : "");
-}
-
-const char *node_replication_name(const struct node_replication *n, uint64_t member)
-{
-    const struct node_peer *p = node_replication_peer(n, member);
-    return p ? p->name : NULL;
-}
 
 /* A new row; where there is none left, that of a member that is gone. */
 static struct node_peer *peer_make(struct node_replication *n)
@@ -108,24 +27,6 @@ static struct node_peer *peer_make(struct node_replication *n)
             return &n->peers[i];
     }
     return NULL;
-}
-
-static void tell_state(struct node_replication *n, const struct node_peer *p)
-{
-    struct crdt_state *state = node_state_crdt(n->state);
-    if (node_peer_lives(p))
-        crdt_state_router(state, p->node, p->epoch);
-    else
-        crdt_state_router_gone(state, p->node);
-}
-
-void node_replication_rewound(struct node_replication *n)
-{
-    crdt_state_epoch(node_state_crdt(n->state), gossip_epoch(n->gossip));
-    for (unsigned i = 0; i < n->peer_count; i++)
-        tell_state(n, &n->peers[i]);
-    if (n->user.rewound)
-        n->user.rewound(n->user.context);
 }
 
 static void on_member(void *context, const struct gossip_member *m, uint64_t now_us)
@@ -149,7 +50,7 @@ static void on_member(void *context, const struct gossip_member *m, uint64_t now
     p->state = m->state;
     if (node_meta_read(p, slice_of((const char *)m->meta, m->meta_len)) != ERR_OK)
         p->agreement = (struct node_agreement){0};
-    tell_state(n, p);
+    node_peer_publish(n, p);
     n->reports_due_us = 0;
     char differs[NODE_DETAIL_MAX];
     node_peer_differs(n, p, differs);
@@ -165,87 +66,6 @@ static void on_member(void *context, const struct gossip_member *m, uint64_t now
     if (mismatch && !p->mismatch)
         node_replication_event_detail(n, NODE_REPLICATION_MISMATCH, m->node, 0, differs);
     p->mismatch = mismatch;
-}
-
-/* --- metadata ------------------------------------------------------------------------------- */
-
-/* Fields of tag, length and bytes; tags that a reader does not know are passed over. */
-enum {
-    META_ADMIN = 1,
-    META_VERSION,
-    META_STARTED,
-    META_HASH,
-    META_READY,
-    META_GENERATION,
-    META_TTL,
-};
-
-static void put_field(struct wire_writer *w, uint8_t tag, const void *bytes, size_t len)
-{
-    wire_write_u8(w, tag);
-    wire_write_u8(w, (uint8_t)len);
-    wire_write_bytes(w, bytes, len);
-}
-
-static void put_number(struct wire_writer *w, uint8_t tag, uint64_t value)
-{
-    wire_write_u8(w, tag);
-    wire_write_u8(w, 8);
-    wire_write_u64(w, value);
-}
-
-static struct slice meta_write(const struct node_replication *n, uint8_t out[GOSSIP_META_MAX])
-{
-    struct wire_writer w = wire_writer_of(out, GOSSIP_META_MAX);
-    put_field(&w, META_ADMIN, n->admin, strlen(n->admin));
-    put_field(&w, META_VERSION, GRAPEVINE_VERSION, strlen(GRAPEVINE_VERSION));
-    put_number(&w, META_STARTED, n->started_ms);
-    struct node_agreement agreement = node_state_agreement(n->state);
-    put_number(&w, META_HASH, agreement.hash);
-    put_number(&w, META_READY, n->ready);
-    put_number(&w, META_GENERATION, agreement.generation_ms);
-    put_number(&w, META_TTL, agreement.ttl_ms);
-    CHECK(!w.bad);
-    return slice_of((const char *)out, wire_written(&w));
-}
-
-static void text_read(char *out, size_t size, struct slice bytes)
-{
-    if (!slice_to_cstr(bytes, out, size))
-        out[0] = '\0';
-}
-
-int node_meta_read(struct node_peer *p, struct slice meta)
-{
-    struct wire_reader r = wire_reader_of(meta.at, meta.len);
-    while (wire_left(&r) > 0) {
-        uint8_t tag = wire_read_u8(&r);
-        struct slice bytes = wire_read_bytes(&r, wire_read_u8(&r));
-        struct wire_reader number = wire_reader_of(bytes.at, bytes.len);
-        if (r.bad)
-            return ERR_SYNTAX;
-        if (tag == META_ADMIN)
-            text_read(p->admin, sizeof p->admin, bytes);
-        else if (tag == META_VERSION)
-            text_read(p->version, sizeof p->version, bytes);
-        else if (tag == META_STARTED)
-            p->started_ms = wire_read_u64(&number);
-        else if (tag == META_HASH)
-            p->agreement.hash = wire_read_u64(&number);
-        else if (tag == META_READY)
-            p->ready = wire_read_u64(&number) != 0;
-        else if (tag == META_GENERATION)
-            p->agreement.generation_ms = (uint32_t)wire_read_u64(&number);
-        else if (tag == META_TTL)
-            p->agreement.ttl_ms = (uint32_t)wire_read_u64(&number);
-    }
-    return ERR_OK;
-}
-
-void node_replication_meta(struct node_replication *n, uint64_t now_us)
-{
-    uint8_t meta[GOSSIP_META_MAX];
-    gossip_meta_set(n->gossip, meta_write(n, meta), now_us);
 }
 
 /* --- deltas --------------------------------------------------------------------------------- */
@@ -291,18 +111,6 @@ static void on_message(void *context, uint64_t peer, struct slice bytes, bool se
     node_replication_joined(n);
 }
 
-void node_replication_joined(struct node_replication *n)
-{
-    if (n->user.joined)
-        n->user.joined(n->user.context);
-}
-
-void node_replication_reports(struct node_replication *n, uint64_t now_us)
-{
-    if (n->user.reports)
-        n->user.reports(n->user.context, node_replication_ms(now_us));
-}
-
 /* --- life ----------------------------------------------------------------------------------- */
 
 static int open_gossip(struct node_replication *n, const struct gossip_keyring *keyring,
@@ -310,7 +118,7 @@ static int open_gossip(struct node_replication *n, const struct gossip_keyring *
 {
     uint8_t meta[GOSSIP_META_MAX];
     struct gossip_config config = n->config.gossip;
-    config.meta = meta_write(n, meta);
+    config.meta = node_meta_write(n, meta);
     struct gossip_app app = {
         .context = n,
         .produce = on_produce,
@@ -466,6 +274,14 @@ static void watch(struct node_replication *n, uint64_t now_us)
     }
 }
 
+static void calls_time_out(struct node_replication *n, uint64_t now_us)
+{
+    for (unsigned i = 0; i < NODE_CALLS_MAX; i++) {
+        if (n->calls[i].use != NODE_CALL_FREE && now_us >= n->calls[i].until_us)
+            node_replication_answered(n, n->calls[i].id, ERR_TIMEOUT, now_us);
+    }
+}
+
 void node_replication_run(struct node_replication *n, uint64_t now_us)
 {
     n->now_us = now_us;
@@ -479,9 +295,11 @@ void node_replication_run(struct node_replication *n, uint64_t now_us)
         n->reports_due_us = now_us + REPORTS_US;
         node_replication_reports(n, now_us);
     }
+    calls_time_out(n, now_us);
     node_call_run(n, now_us);
     node_join_run(n, now_us);
-    node_reconcile_run(n, now_us);
+    if (node_reconcile_run(n, now_us))
+        node_join_again(n, now_us);
     watch(n, now_us);
 }
 
@@ -497,4 +315,34 @@ uint64_t node_replication_due_us(const struct node_replication *n)
 uint64_t node_replication_now_us(const struct node_replication *n)
 {
     return n->now_us;
+}
+
+/* --- calls ---------------------------------------------------------------------------------- */
+
+int node_replication_answer(struct node_replication *n, uint32_t id, struct slice chunk,
+                            uint64_t now_us)
+{
+    struct node_call *c = node_call_find(n, id);
+    if (!c)
+        return ERR_CLOSED;
+    c->until_us = now_us + NODE_CALL_PROGRESS_US;
+    if (c->use == NODE_CALL_JOIN) {
+        node_join_answer(n, c, chunk, now_us);
+    } else {
+        int err = node_call_answer(n, c, chunk);
+        if (err != ERR_OK)
+            node_call_answered(n, c, err, now_us);
+    }
+    return node_call_find(n, id) ? ERR_OK : ERR_CLOSED;
+}
+
+void node_replication_answered(struct node_replication *n, uint32_t id, int err, uint64_t now_us)
+{
+    struct node_call *c = node_call_find(n, id);
+    if (!c)
+        return;
+    if (c->use == NODE_CALL_JOIN)
+        node_join_answered(n, c, err, now_us);
+    else
+        node_call_answered(n, c, err, now_us);
 }

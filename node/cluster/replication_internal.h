@@ -1,6 +1,14 @@
-/* What the files of the replication share: replication.c (life, callbacks of the gossip), join.c
- * (becoming ready), reconcile.c (anti-entropy), clock.c (agreeing on cluster time), call.c (calls,
- * both sides), json.c and metrics.c. Nobody else includes this. */
+/* What the files of the replication share. Each calls only those above it:
+ *
+ *   members.c      members and their metadata, events, the callbacks of the user
+ *   message.c      messages of anti-entropy
+ *   json.c         what operators see; metrics.c
+ *   serve.c        calls of others, answered
+ *   call.c         calls to others
+ *   clock.c        agreeing on cluster time
+ *   reconcile.c    anti-entropy
+ *   join.c         becoming ready
+ *   replication.c  life, and what the gossip calls */
 #ifndef NODE_CLUSTER_REPLICATION_INTERNAL_H
 #define NODE_CLUSTER_REPLICATION_INTERNAL_H
 
@@ -67,6 +75,7 @@ struct node_reconcile {
     uint64_t differences, joined, bytes_out, bytes_in;
 };
 
+enum { NODE_CALL_PROGRESS_US = 10000000 }; /* an answer that stands still so long has failed */
 enum node_call_use { NODE_CALL_FREE, NODE_CALL_JOIN, NODE_CALL_ASK };
 struct node_call {
     enum node_call_use use;
@@ -166,6 +175,7 @@ struct node_peer *node_replication_peer(const struct node_replication *n, uint64
 bool node_peer_lives(const struct node_peer *p);
 /* The metadata as of now. */
 void node_replication_meta(struct node_replication *n, uint64_t now_us);
+struct slice node_meta_write(const struct node_replication *n, uint8_t out[GOSSIP_META_MAX]);
 int node_meta_read(struct node_peer *p, struct slice meta);
 /* The crdt_state is another one: it must know who lives, and the user must know. */
 void node_replication_rewound(struct node_replication *n);
@@ -173,6 +183,20 @@ void node_replication_rewound(struct node_replication *n);
 void node_replication_joined(struct node_replication *n);
 /* The reports of others may have changed. */
 void node_replication_reports(struct node_replication *n, uint64_t now_us);
+
+/* A member's row, as the state must know it. */
+void node_peer_publish(struct node_replication *n, const struct node_peer *p);
+/* For how many seconds it has been ready. */
+uint64_t node_clock_age_s(const struct node_replication *n, uint64_t now_us);
+
+/* message.c */
+MUST_USE int node_message_begin(struct node_replication *n, enum node_message kind, uint8_t flags,
+                                uint64_t now_us);
+/* What n->message holds. False: the peer cannot take it now. */
+bool node_message_send(struct node_replication *n, uint64_t peer, uint64_t now_us);
+/* An empty message of this kind. */
+void node_message_say(struct node_replication *n, uint64_t peer, enum node_message kind,
+                      uint64_t now_us);
 
 /* join.c */
 void node_join_run(struct node_replication *n, uint64_t now_us);
@@ -187,19 +211,17 @@ void node_join_answered(struct node_replication *n, struct node_call *call, int 
                         uint64_t now_us);
 
 /* reconcile.c */
-void node_reconcile_run(struct node_replication *n, uint64_t now_us);
+/* Whether the node has to join again, because its time went back. */
+bool node_reconcile_run(struct node_replication *n, uint64_t now_us);
 void node_reconcile_lost(struct node_replication *n, uint64_t node, uint64_t now_us);
 void node_reconcile_message(struct node_replication *n, uint64_t peer, struct slice bytes,
                             bool settled, uint64_t now_us);
-/* An empty message of this kind. */
-void node_reconcile_say(struct node_replication *n, uint64_t peer, enum node_message kind,
-                        uint64_t now_us);
 
 /* clock.c */
 void node_clock_told(struct node_replication *n, uint64_t node, uint64_t cluster_ms, uint64_t age_s,
                      uint64_t now_us);
-uint64_t node_clock_age_s(const struct node_replication *n, uint64_t now_us);
-void node_clock_check(struct node_replication *n, uint64_t now_us);
+/* The same. */
+bool node_clock_check(struct node_replication *n, uint64_t now_us);
 /* A node that joins takes the time of a member that is ready. Returns whether it had to go back. */
 void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
                       uint64_t now_us);
@@ -207,6 +229,11 @@ void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluste
 /* call.c */
 struct node_call *node_call_open(struct node_replication *n, enum node_call_use use, uint64_t peer,
                                  uint8_t kind, struct slice request, uint64_t now_us);
+struct node_call *node_call_find(struct node_replication *n, uint32_t id);
+/* Part of an answer to a question to all, and its end. */
+MUST_USE int node_call_answer(struct node_replication *n, const struct node_call *c,
+                              struct slice chunk);
+void node_call_answered(struct node_replication *n, struct node_call *c, int err, uint64_t now_us);
 void node_call_run(struct node_replication *n, uint64_t now_us);
 uint64_t node_call_due(const struct node_replication *n);
 void node_ask_free(struct node_ask *a);

@@ -1,0 +1,226 @@
+/* What all files of the replication need: members and what their metadata says, events, and the
+ * callbacks of the user. */
+#include "node/cluster/replication_internal.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "base/version.h"
+
+const char *node_replication_event_text(enum node_replication_event event)
+{
+    static const char *const texts[] = {
+        [NODE_REPLICATION_MEMBER_ALIVE] = "member_alive",
+        [NODE_REPLICATION_MEMBER_DEAD] = "member_dead",
+        [NODE_REPLICATION_MEMBER_LEFT] = "member_left",
+        [NODE_REPLICATION_READY] = "cluster_ready",
+        [NODE_REPLICATION_SNAPSHOT_FAILED] = "snapshot_failed",
+        [NODE_REPLICATION_LOST] = "deltas_lost",
+        [NODE_REPLICATION_CLOCK_FORWARD] = "cluster_clock_forward",
+        [NODE_REPLICATION_CLOCK_BACK] = "cluster_clock_back",
+        [NODE_REPLICATION_MISMATCH] = "member_mismatch",
+        [NODE_REPLICATION_NAME_TAKEN] = "name_taken",
+        [NODE_REPLICATION_REFUSED_KEY] = "gossip_refused_key",
+        [NODE_REPLICATION_REPLICAS_FULL] = "replicas_full",
+        [NODE_REPLICATION_ROUTERS_FULL] = "routers_full",
+    };
+    CHECK(event < ARRAY_LEN(texts));
+    return texts[event];
+}
+
+void node_replication_event_detail(struct node_replication *n, enum node_replication_event event,
+                                   uint64_t node, int64_t value, const char *detail)
+{
+    if (!n->io.event)
+        return;
+    const struct node_peer *p = node_replication_peer(n, node);
+    n->io.event(n->io.context, event, slice_of_cstr(p ? p->name : ""), value,
+                slice_of_cstr(detail));
+}
+
+void node_replication_event(struct node_replication *n, enum node_replication_event event,
+                            uint64_t node, int64_t value)
+{
+    node_replication_event_detail(n, event, node, value, "");
+}
+
+/* --- members -------------------------------------------------------------------------------- */
+
+struct node_peer *node_replication_peer(const struct node_replication *n, uint64_t node)
+{
+    for (unsigned i = 0; i < n->peer_count; i++) {
+        if (n->peers[i].node == node)
+            return &n->peers[i];
+    }
+    return NULL;
+}
+
+bool node_peer_lives(const struct node_peer *p)
+{
+    return p->state == GOSSIP_ALIVE || p->state == GOSSIP_SUSPECT;
+}
+
+static void put_difference(char out[NODE_DETAIL_MAX], const char *what, uint32_t there_ms,
+                           uint32_t here_ms)
+{
+    size_t len = strlen(out);
+    if (there_ms != here_ms)
+        (void)snprintf(out + len, NODE_DETAIL_MAX - len, "%s%s %.15gs, here %.15gs",
+                       len > 0 ? "; " : "", what, there_ms / 1000.0, here_ms / 1000.0);
+}
+
+void node_peer_differs(const struct node_replication *n, const struct node_peer *p,
+                       char out[NODE_DETAIL_MAX])
+{
+    struct node_agreement here = node_state_agreement(n->state);
+    out[0] = '\0';
+    put_difference(out, "generation", p->agreement.generation_ms, here.generation_ms);
+    put_difference(out, "ttl", p->agreement.ttl_ms, here.ttl_ms);
+    size_t len = strlen(out);
+    if (p->agreement.hash != here.hash)
+        (void)snprintf(out + len, NODE_DETAIL_MAX - len, "%sthe hash line of the key file",
+                       len > 0 ? "; " : "");
+}
+
+const char *node_replication_name(const struct node_replication *n, uint64_t member)
+{
+    const struct node_peer *p = node_replication_peer(n, member);
+    return p ? p->name : NULL;
+}
+
+void node_address_text(const struct gossip_address *a, char out[NODE_ADDRESS_MAX])
+{
+    out[0] = '\0';
+    if (a->port == 0)
+        return;
+    if (a->family == 6) {
+        int at = snprintf(out, NODE_ADDRESS_MAX, "[");
+        for (unsigned i = 0; i < 16; i += 2)
+            at += snprintf(out + at, NODE_ADDRESS_MAX - (size_t)at, "%s%x", i > 0 ? ":" : "",
+                           (unsigned)(a->ip[i] << 8 | a->ip[i + 1]));
+        (void)snprintf(out + at, NODE_ADDRESS_MAX - (size_t)at, "]:%u", a->port);
+    } else {
+        (void)snprintf(out, NODE_ADDRESS_MAX, "%u.%u.%u.%u:%u", a->ip[0], a->ip[1], a->ip[2],
+                       a->ip[3], a->port);
+    }
+}
+
+/* --- metadata ------------------------------------------------------------------------------- */
+
+/* Fields of tag, length and bytes; tags that a reader does not know are passed over. */
+enum {
+    META_ADMIN = 1,
+    META_VERSION,
+    META_STARTED,
+    META_HASH,
+    META_READY,
+    META_GENERATION,
+    META_TTL,
+};
+
+static void put_field(struct wire_writer *w, uint8_t tag, const void *bytes, size_t len)
+{
+    wire_write_u8(w, tag);
+    wire_write_u8(w, (uint8_t)len);
+    wire_write_bytes(w, bytes, len);
+}
+
+static void put_number(struct wire_writer *w, uint8_t tag, uint64_t value)
+{
+    wire_write_u8(w, tag);
+    wire_write_u8(w, 8);
+    wire_write_u64(w, value);
+}
+
+struct slice node_meta_write(const struct node_replication *n, uint8_t out[GOSSIP_META_MAX])
+{
+    struct wire_writer w = wire_writer_of(out, GOSSIP_META_MAX);
+    put_field(&w, META_ADMIN, n->admin, strlen(n->admin));
+    put_field(&w, META_VERSION, GRAPEVINE_VERSION, strlen(GRAPEVINE_VERSION));
+    put_number(&w, META_STARTED, n->started_ms);
+    struct node_agreement agreement = node_state_agreement(n->state);
+    put_number(&w, META_HASH, agreement.hash);
+    put_number(&w, META_READY, n->ready);
+    put_number(&w, META_GENERATION, agreement.generation_ms);
+    put_number(&w, META_TTL, agreement.ttl_ms);
+    CHECK(!w.bad);
+    return slice_of((const char *)out, wire_written(&w));
+}
+
+static void text_read(char *out, size_t size, struct slice bytes)
+{
+    if (!slice_to_cstr(bytes, out, size))
+        out[0] = '\0';
+}
+
+int node_meta_read(struct node_peer *p, struct slice meta)
+{
+    struct wire_reader r = wire_reader_of(meta.at, meta.len);
+    while (wire_left(&r) > 0) {
+        uint8_t tag = wire_read_u8(&r);
+        struct slice bytes = wire_read_bytes(&r, wire_read_u8(&r));
+        struct wire_reader number = wire_reader_of(bytes.at, bytes.len);
+        if (r.bad)
+            return ERR_SYNTAX;
+        if (tag == META_ADMIN)
+            text_read(p->admin, sizeof p->admin, bytes);
+        else if (tag == META_VERSION)
+            text_read(p->version, sizeof p->version, bytes);
+        else if (tag == META_STARTED)
+            p->started_ms = wire_read_u64(&number);
+        else if (tag == META_HASH)
+            p->agreement.hash = wire_read_u64(&number);
+        else if (tag == META_READY)
+            p->ready = wire_read_u64(&number) != 0;
+        else if (tag == META_GENERATION)
+            p->agreement.generation_ms = (uint32_t)wire_read_u64(&number);
+        else if (tag == META_TTL)
+            p->agreement.ttl_ms = (uint32_t)wire_read_u64(&number);
+    }
+    return ERR_OK;
+}
+
+void node_replication_meta(struct node_replication *n, uint64_t now_us)
+{
+    uint8_t meta[GOSSIP_META_MAX];
+    gossip_meta_set(n->gossip, node_meta_write(n, meta), now_us);
+}
+
+/* --- the user and the state ------------------------------------------------------------------ */
+
+/* The state keeps the reports of a member that lives by the gossip's account. */
+void node_peer_publish(struct node_replication *n, const struct node_peer *p)
+{
+    struct crdt_state *state = node_state_crdt(n->state);
+    if (node_peer_lives(p))
+        crdt_state_router(state, p->node, p->epoch);
+    else
+        crdt_state_router_gone(state, p->node);
+}
+
+void node_replication_rewound(struct node_replication *n)
+{
+    crdt_state_epoch(node_state_crdt(n->state), gossip_epoch(n->gossip));
+    for (unsigned i = 0; i < n->peer_count; i++)
+        node_peer_publish(n, &n->peers[i]);
+    if (n->user.rewound)
+        n->user.rewound(n->user.context);
+}
+
+void node_replication_joined(struct node_replication *n)
+{
+    if (n->user.joined)
+        n->user.joined(n->user.context);
+}
+
+void node_replication_reports(struct node_replication *n, uint64_t now_us)
+{
+    if (n->user.reports)
+        n->user.reports(n->user.context, node_replication_ms(now_us));
+}
+
+uint64_t node_clock_age_s(const struct node_replication *n, uint64_t now_us)
+{
+    return n->ready ? (now_us - n->ready_us) / 1000000 : 0;
+}
