@@ -25,6 +25,7 @@ void body_unref(struct segment_pool *pool, struct body *b);
 /* Room for reading into, at least 1 byte; `hint` is how much is expected. NULL at the limit. */
 struct segment *body_room(struct segment_pool *pool, struct body *b, size_t hint);
 /* Copies bytes in. ERR_FULL at the limit. */
-int body_append(struct segment_pool *pool, struct body *b, struct slice bytes, size_t hint);
+MUST_USE int body_append(struct segment_pool *pool, struct body *b, struct slice bytes,
+                         size_t hint);
 
 #endif

@@ -16,6 +16,7 @@
 #define BASE_PROMETHEUS_H
 
 #include "base/buf.h"
+#include "base/err.h"
 
 enum prometheus_type {
     PROMETHEUS_GAUGE,
@@ -42,7 +43,7 @@ struct prometheus {
 /* `prefix` and the names are borrowed: literals. */
 struct prometheus prometheus_of(struct buf *out, const char *prefix);
 /* 0 or the first error. */
-int prometheus_finish(struct prometheus *p);
+MUST_USE int prometheus_finish(struct prometheus *p);
 
 void prometheus_family(struct prometheus *p, const char *name, enum prometheus_type type,
                        const char *help);

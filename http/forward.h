@@ -40,7 +40,7 @@ MUST_USE int http_forward_request_write(struct buf *out, const struct http_head 
 
 /* Puts Content-Length behind a head that was written without it (framing NONE), because the length
  * of the body is known only now. */
-int http_forward_length_write(struct buf *out, uint64_t content_length);
+MUST_USE int http_forward_length_write(struct buf *out, uint64_t content_length);
 
 /* A gateway appends itself to Via, so that loops are found (RFC 9110, section 7.6.3). Routers do so
  * under a pseudonym: this prefix and 16 hex digits, random per process, which say nothing of names

@@ -15,6 +15,7 @@
 #ifndef NODE_NODE_H
 #define NODE_NODE_H
 
+#include "base/err.h"
 #include "node/cluster/replication.h"
 #include "node/route/affinity.h"
 #include "node/route/router.h"
@@ -34,7 +35,7 @@ struct node_config {
 void node_config_of(struct node_config *out, const struct node_options *options);
 /* As a daemon without any options, for tests and benches: they change only what they are about.
  * ERR_NOMEM. */
-int node_config_default(struct node_config *out);
+MUST_USE int node_config_default(struct node_config *out);
 
 struct node {
     struct node_state *state;
@@ -46,8 +47,8 @@ struct node {
 /* The configuration is borrowed for the call. Of `io` a router alone needs only random(), for what
  * the configuration leaves open: the seed (0) and the secret that keys its hashes. Of several
  * routers the secret is the keyring's. Errors of what makes the parts. */
-int node_create(struct node **out, const struct node_config *config,
-                const struct node_replication_io *io, uint64_t now_us);
+MUST_USE int node_create(struct node **out, const struct node_config *config,
+                         const struct node_replication_io *io, uint64_t now_us);
 void node_destroy(struct node *n);
 /* All invariants of the parts. */
 void node_check(const struct node *n);

@@ -4,6 +4,7 @@
 #ifndef NODE_ADMIN_ADMIN_H
 #define NODE_ADMIN_ADMIN_H
 
+#include "base/err.h"
 #include "node/cluster/replication.h"
 #include "node/proxy/proxy.h"
 
@@ -22,7 +23,7 @@ struct admin_config {
 };
 
 /* ERR_NOMEM. */
-int admin_create(struct admin **out, const struct admin_config *config);
+MUST_USE int admin_create(struct admin **out, const struct admin_config *config);
 /* Before the first request. `replication` NULL: this router runs alone. */
 void admin_start(struct admin *a, struct proxy *proxy, struct node_replication *replication);
 /* Whether the admin port is listened to on loopback: it may be on all addresses. */

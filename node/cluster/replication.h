@@ -26,6 +26,7 @@
 #ifndef NODE_CLUSTER_REPLICATION_H
 #define NODE_CLUSTER_REPLICATION_H
 
+#include "base/err.h"
 #include "base/prometheus.h"
 #include "crdt/state.h"
 #include "gossip/gossip.h"
@@ -102,11 +103,11 @@ struct node_replication_config {
 struct node_replication;
 
 /* `state` is borrowed. */
-int node_replication_create(struct node_replication **out,
-                            const struct node_replication_config *config,
-                            const struct gossip_keyring *keyring, struct node_state *state,
-                            const struct node_replication_user *user,
-                            const struct node_replication_io *io, uint64_t now_us);
+MUST_USE int node_replication_create(struct node_replication **out,
+                                     const struct node_replication_config *config,
+                                     const struct gossip_keyring *keyring, struct node_state *state,
+                                     const struct node_replication_user *user,
+                                     const struct node_replication_io *io, uint64_t now_us);
 void node_replication_destroy(struct node_replication *n);
 void node_replication_check(const struct node_replication *n);
 
@@ -128,33 +129,35 @@ uint64_t node_replication_now_us(const struct node_replication *n);
 
 /* Client side of a call. ERR_CLOSED: the rest of the answer is not wanted, hang up (a snapshot may
  * have gigabytes to come). */
-int node_replication_answer(struct node_replication *n, uint32_t id, struct slice chunk,
-                            uint64_t now_us);
+MUST_USE int node_replication_answer(struct node_replication *n, uint32_t id, struct slice chunk,
+                                     uint64_t now_us);
 void node_replication_answered(struct node_replication *n, uint32_t id, int err, uint64_t now_us);
 
 /* Server side: `next` appends a chunk of at most GOSSIP_CALL_CHUNK_MAX bytes; 1, or 0 at the end.
  */
 struct node_serve;
-int node_replication_serve(struct node_replication *n, uint8_t kind, struct slice request,
-                           uint64_t now_us, struct node_serve **out);
-int node_replication_serve_next(struct node_replication *n, struct node_serve *s, struct buf *out);
+MUST_USE int node_replication_serve(struct node_replication *n, uint8_t kind, struct slice request,
+                                    uint64_t now_us, struct node_serve **out);
+MUST_USE int node_replication_serve_next(struct node_replication *n, struct node_serve *s,
+                                         struct buf *out);
 void node_replication_serve_end(struct node_serve *s);
 
 /* Asks all live members the same question; `done` gets one JSON object, member name -> answer (or
  * {"error": ...}), after all have answered, died or left, or `timeout_us`; nothing if there was no
  * memory for it. ERR_FULL, ERR_NOMEM. */
-int node_replication_ask(struct node_replication *n, uint8_t kind, struct slice request,
-                         uint64_t timeout_us, uint64_t now_us,
-                         void (*done)(void *context, struct slice json), void *context);
+MUST_USE int node_replication_ask(struct node_replication *n, uint8_t kind, struct slice request,
+                                  uint64_t timeout_us, uint64_t now_us,
+                                  void (*done)(void *context, struct slice json), void *context);
 
 /* JSON for the admin port: members with vectors and lag; whom node_replication_ask() passes over
  * (name -> state); this node's digests; counters. */
-int node_replication_members_json(const struct node_replication *n, uint64_t now_us,
-                                  struct buf *out);
-int node_replication_not_asked_json(const struct node_replication *n, uint64_t now_us,
-                                    struct buf *out);
-int node_replication_digests_json(const struct node_replication *n, struct buf *out);
-int node_replication_stats_json(const struct node_replication *n, uint64_t now_us, struct buf *out);
+MUST_USE int node_replication_members_json(const struct node_replication *n, uint64_t now_us,
+                                           struct buf *out);
+MUST_USE int node_replication_not_asked_json(const struct node_replication *n, uint64_t now_us,
+                                             struct buf *out);
+MUST_USE int node_replication_digests_json(const struct node_replication *n, struct buf *out);
+MUST_USE int node_replication_stats_json(const struct node_replication *n, uint64_t now_us,
+                                         struct buf *out);
 /* Metrics of gossip, the shared state and its comparison. */
 void node_replication_metrics(const struct node_replication *n, uint64_t now_us,
                               struct prometheus *p);

@@ -12,6 +12,7 @@
 #ifndef NODE_CLUSTER_REPLICATION_INTERNAL_H
 #define NODE_CLUSTER_REPLICATION_INTERNAL_H
 
+#include "base/err.h"
 #include "base/prng.h"
 #include "base/wire.h"
 #include "crdt/state.h"
@@ -176,7 +177,7 @@ bool node_peer_lives(const struct node_peer *p);
 /* The metadata as of now. */
 void node_replication_meta(struct node_replication *n, uint64_t now_us);
 struct slice node_meta_write(const struct node_replication *n, uint8_t out[GOSSIP_META_MAX]);
-int node_meta_read(struct node_peer *p, struct slice meta);
+MUST_USE int node_meta_read(struct node_peer *p, struct slice meta);
 /* The crdt_state is another one: it must know who lives, and the user must know. */
 void node_replication_rewound(struct node_replication *n);
 /* Something was joined. */

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/hash.h"
 
 struct crdt_state;
@@ -41,7 +42,7 @@ struct node_state_config {
 };
 
 /* ERR_NOMEM; ERR_RANGE or ERR_LIMIT for index settings that crdt/index.h refuses. */
-int node_state_create(struct node_state **out, const struct node_state_config *config);
+MUST_USE int node_state_create(struct node_state **out, const struct node_state_config *config);
 void node_state_destroy(struct node_state *s);
 void node_state_check(const struct node_state *s);
 
@@ -71,7 +72,7 @@ int64_t node_state_clock_off_ms(const struct node_state *s);
 void node_state_clock_move(struct node_state *s, int64_t by_ms, uint64_t now_ms);
 /* Moves it back for good: the observations are forgotten, the rest stays. The caller must give the
  * new crdt_state its epoch and the routers that are alive. ERR_NOMEM: nothing changed. */
-int node_state_rewind(struct node_state *s, int64_t by_ms, uint64_t now_ms);
+MUST_USE int node_state_rewind(struct node_state *s, int64_t by_ms, uint64_t now_ms);
 /* How often that happened. */
 uint64_t node_state_rewinds(const struct node_state *s);
 

@@ -3,6 +3,7 @@
 #define NODE_GVCTL_CALL_H
 
 #include "base/buf.h"
+#include "base/err.h"
 
 struct call {
     const char *method;
@@ -21,6 +22,6 @@ double call_seconds(void);
 
 /* `admin` is http://HOST:PORT or HOST:PORT. The body of the answer is appended to `out`. Returns
  * the status, CALL_REFUSED, or CALL_FAILED after printing what went wrong and what to do. */
-int call_admin(const char *admin, const struct call *call, struct buf *out);
+MUST_USE int call_admin(const char *admin, const struct call *call, struct buf *out);
 
 #endif

@@ -2,6 +2,8 @@
 #ifndef NODE_GVCTL_KEYGEN_H
 #define NODE_GVCTL_KEYGEN_H
 
+#include "base/err.h"
+
 enum keygen_step {
     KEYGEN_NEW,     /* a whole file: `path`, which must not be there; stdout if it is NULL */
     KEYGEN_NEXT,    /* the file gets a second key that is accepted already */
@@ -11,6 +13,6 @@ enum keygen_step {
 
 /* Changes `path` in one step (a new file takes its place, with its mode and owner). A step out of
  * order is refused. The exit status; what is wrong stands on stderr, key ids on stdout. */
-int keygen(enum keygen_step step, const char *path);
+MUST_USE int keygen(enum keygen_step step, const char *path);
 
 #endif

@@ -4,15 +4,16 @@
 
 #include <stdbool.h>
 
+#include "base/err.h"
 #include "base/slice.h"
 
 /* Each prints to stdout. ERR_SYNTAX if the text is not what it should be. */
-int show_replicas(struct slice json);
-int show_explain(struct slice json);
-int show_explain_all(struct slice json);
-int show_members(struct slice json);
+MUST_USE int show_replicas(struct slice json);
+MUST_USE int show_explain(struct slice json);
+MUST_USE int show_explain_all(struct slice json);
+MUST_USE int show_members(struct slice json);
 /* `members`: so many routers are wanted; 0: any number. */
-int show_convergence(struct slice json, unsigned members);
+MUST_USE int show_convergence(struct slice json, unsigned members);
 
 /* Whether a /convergence says that all routers hold the same, and that they are at least so many.
  */

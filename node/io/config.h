@@ -4,15 +4,16 @@
 #ifndef NODE_IO_CONFIG_H
 #define NODE_IO_CONFIG_H
 
+#include "base/err.h"
 #include "node/settings/options.h"
 
 /* Initialises `o`, which the caller frees in any case. If the command line asks for help, the
  * version or the reference page, nothing else is read. */
-int io_config_load(struct node_options *o, int argc, char *const *argv, char *const *environment,
-                   struct node_options_error *error);
+MUST_USE int io_config_load(struct node_options *o, int argc, char *const *argv,
+                            char *const *environment, struct node_options_error *error);
 
 /* Carries out every command but RUN: prints and returns the exit status. CHECK_CONFIG prints the
  * effective configuration. */
-int io_config_command(const struct node_options *o);
+MUST_USE int io_config_command(const struct node_options *o);
 
 #endif

@@ -9,15 +9,17 @@
 #ifndef NODE_IO_CONFIG_YAML_H
 #define NODE_IO_CONFIG_YAML_H
 
+#include "base/err.h"
 #include "node/settings/options.h"
 
 enum { IO_CONFIG_FILE_BYTES_MAX = 1 << 20 };
 
 /* `file` names the origin and must outlive `o`. */
-int io_config_yaml_parse(struct node_options *o, struct slice text, const char *file,
-                         struct node_options_error *error);
+MUST_USE int io_config_yaml_parse(struct node_options *o, struct slice text, const char *file,
+                                  struct node_options_error *error);
 
 /* Reads the file and parses it. */
-int io_config_yaml_load(struct node_options *o, const char *path, struct node_options_error *error);
+MUST_USE int io_config_yaml_load(struct node_options *o, const char *path,
+                                 struct node_options_error *error);
 
 #endif

@@ -16,6 +16,7 @@
 #define NODE_IO_GOSSIP_H
 
 #include "base/deadline.h"
+#include "base/err.h"
 #include "gossip/keyring.h"
 #include "node/io/shell.h"
 
@@ -24,22 +25,23 @@ struct io_gossip;
 /* Reads the key file that the options name, or takes the keys of --insecure-gossip. On an error
  * `message` (IO_KEYS_MESSAGE bytes) says what is wrong. Warns of a file that others may read. */
 enum { IO_KEYS_MESSAGE = 512 };
-int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *options,
-                        struct node_log *log, char *message);
+MUST_USE int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *options,
+                                 struct node_log *log, char *message);
 
 /* Opens both sockets, so that the name of the router is settled (it may have the port in it); NULL
  * where the options want no gossip. `keyring` is borrowed, and changed by a reload. Logs what is
  * wrong. ERR_UNREACHABLE, ERR_NOMEM. */
-int io_gossip_open(struct io_gossip **out, uv_loop_t *loop, const struct node_options *options,
-                   struct gossip_keyring *keyring, struct node_log *log);
+MUST_USE int io_gossip_open(struct io_gossip **out, uv_loop_t *loop,
+                            const struct node_options *options, struct gossip_keyring *keyring,
+                            struct node_log *log);
 const char *io_gossip_name(const struct io_gossip *g);
 /* What is settled then: keys, name and address go into the configuration, and how to send into
  * `io`. Logs what is wrong. ERR_UNREACHABLE. */
-int io_gossip_config(struct io_gossip *g, struct node_config *config,
-                     struct node_replication_io *io);
+MUST_USE int io_gossip_config(struct io_gossip *g, struct node_config *config,
+                              struct node_replication_io *io);
 /* Joins, if shell->gossip is there. The other ports are open already. ERR_UNREACHABLE, ERR_NOMEM,
  * each with a line in the log. */
-int io_gossip_start(struct shell *shell);
+MUST_USE int io_gossip_start(struct shell *shell);
 
 /* NULL: it runs alone. */
 struct node_replication *io_gossip_replication(const struct shell *shell);
@@ -50,8 +52,8 @@ bool io_gossip_ready(const struct shell *shell);
 void io_gossip_tick(struct shell *shell);
 /* Reads the key file again. */
 void io_gossip_reload(struct shell *shell);
-/* Announces that it leaves; `done` is called when all have it, or after a moment. At once where there
- * is nothing to leave. */
+/* Announces that it leaves; `done` is called when all have it, or after a moment. At once where
+ * there is nothing to leave. */
 void io_gossip_leave(struct shell *shell, void (*done)(struct shell *shell));
 /* After the loop has ended: closes handles (the loop has to run once more), then frees. */
 void io_gossip_stop(struct shell *shell);

@@ -2,6 +2,7 @@
 #ifndef NODE_IO_GOSSIP_PARTS_H
 #define NODE_IO_GOSSIP_PARTS_H
 
+#include "base/err.h"
 #include "node/io/gossip.h"
 
 enum {
@@ -99,25 +100,25 @@ bool io_address_to(struct sockaddr_storage *out, const struct gossip_address *to
 /* --- datagrams ------------------------------------------------------------------------------ */
 
 /* Binds; 0 or a libuv error. */
-int io_udp_open(struct io_gossip *g, const struct sockaddr *at);
+MUST_USE int io_udp_open(struct io_gossip *g, const struct sockaddr *at);
 /* From now on datagrams come in. */
-int io_udp_start(struct io_gossip *g);
+MUST_USE int io_udp_start(struct io_gossip *g);
 void io_udp_send(struct io_gossip *g, const struct gossip_address *to, const uint8_t *bytes,
                  size_t len);
 
 /* --- calls ---------------------------------------------------------------------------------- */
 
 /* Binds to the address of the UDP socket; 0 or a libuv error. */
-int io_calls_open(struct io_gossip *g, const struct sockaddr *at);
-int io_calls_start(struct io_gossip *g);
-int io_calls_begin(struct io_gossip *g, uint32_t id, const struct gossip_address *to, uint8_t kind,
-                   struct slice request);
+MUST_USE int io_calls_open(struct io_gossip *g, const struct sockaddr *at);
+MUST_USE int io_calls_start(struct io_gossip *g);
+MUST_USE int io_calls_begin(struct io_gossip *g, uint32_t id, const struct gossip_address *to,
+                            uint8_t kind, struct slice request);
 void io_calls_tick(struct io_gossip *g, uint64_t now_ms);
 void io_calls_close(struct io_gossip *g);
 
 /* --- names to join -------------------------------------------------------------------------- */
 
-int io_seeds_start(struct io_gossip *g);
+MUST_USE int io_seeds_start(struct io_gossip *g);
 void io_seeds_tick(struct io_gossip *g, uint64_t now_ms);
 void io_seeds_stop(struct io_gossip *g);
 

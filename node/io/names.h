@@ -4,10 +4,12 @@
 
 #include <uv.h>
 
+#include "base/err.h"
 #include "node/proxy/net.h"
 
 /* Actions of struct net. */
-int names_open(void *shell, const struct node_address *address, struct host **out, unsigned *count);
+MUST_USE int names_open(void *shell, const struct node_address *address, struct host **out,
+                        unsigned *count);
 bool names_resolve(struct host *host, unsigned used);
 void names_close(struct host *host);
 

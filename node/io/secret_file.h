@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 
 enum { IO_SECRET_MESSAGE = 512 };
 
@@ -20,10 +21,11 @@ struct io_secret {
 
 /* Appends what is in the file. `others_read`: its mode lets everybody read it. ERR_NOT_FOUND with a
  * message of at most IO_SECRET_MESSAGE bytes. The caller wipes `out` (io_secret_free). */
-int io_secret_read(const struct io_secret *s, struct buf *out, bool *others_read, char *message);
+MUST_USE int io_secret_read(const struct io_secret *s, struct buf *out, bool *others_read,
+                            char *message);
 
 /* Why this secret will not do, in a line that names setting and file. Returns ERR_NOT_FOUND. */
-int io_secret_fail(const struct io_secret *s, char *message, const char *what);
+MUST_USE int io_secret_fail(const struct io_secret *s, char *message, const char *what);
 
 /* Wipes and frees. */
 void io_secret_free(struct buf *text);

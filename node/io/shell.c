@@ -30,7 +30,7 @@ static void tick_router(struct shell *shell, uint64_t now)
     struct timespec wall;
     if (clock_gettime(CLOCK_REALTIME, &wall) == 0)
         node_state_wall(shell->node->state,
-                         (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000, now);
+                        (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000, now);
     node_router_tick(shell->router, now);
 }
 

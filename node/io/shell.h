@@ -18,6 +18,7 @@
 
 #include <uv.h>
 
+#include "base/err.h"
 #include "base/log.h"
 #include "node/admin/admin.h"
 #include "node/io/tcp.h"
@@ -68,8 +69,8 @@ static inline uint64_t shell_now_ms(const struct shell *shell)
 /* Opens both ports, starts probing, the tick and the gossip (shell->gossip, if it is there). On an
  * error one line is logged and ERR_* returned; the options, node and log are borrowed until
  * shell_close() has run, which frees the gossip. */
-int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options *options,
-                struct node *node, struct node_log *log);
+MUST_USE int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options *options,
+                         struct node *node, struct node_log *log);
 
 /* The beginning of the end. The router is not ready from now on and each answer closes its
  * connection, but it accepts and serves for `drain-delay` more, until load balancers have turned
@@ -82,6 +83,6 @@ void shell_drain(struct shell *shell, bool delayed);
 void shell_close(struct shell *shell);
 
 /* Prometheus text of the whole node (metrics.c). */
-int metrics_write(void *shell, struct buf *out);
+MUST_USE int metrics_write(void *shell, struct buf *out);
 
 #endif

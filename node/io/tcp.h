@@ -4,6 +4,7 @@
 
 #include <uv.h>
 
+#include "base/err.h"
 #include "node/proxy/net.h"
 #include "node/proxy/proxy.h"
 
@@ -21,9 +22,9 @@ struct tcp_listener {
 };
 
 /* Actions of struct net. */
-int tcp_connect(void *shell, struct host *host, unsigned address, struct stream **out);
+MUST_USE int tcp_connect(void *shell, struct host *host, unsigned address, struct stream **out);
 ptrdiff_t tcp_write(struct stream *stream, const struct slice *pieces, unsigned count);
-int tcp_queue(struct stream *stream, const struct slice *pieces, unsigned count);
+MUST_USE int tcp_queue(struct stream *stream, const struct slice *pieces, unsigned count);
 void tcp_read(struct stream *stream, bool on);
 void tcp_finish(struct stream *stream);
 void tcp_close(struct stream *stream, bool reset);

@@ -11,6 +11,7 @@
 #ifndef NODE_PROXY_EXCHANGE_INTERNAL_H
 #define NODE_PROXY_EXCHANGE_INTERNAL_H
 
+#include "base/err.h"
 #include "node/proxy/exchange.h"
 
 /* --- exchange.c ------------------------------------------------------------------------------ */
@@ -53,7 +54,7 @@ void exchange_answering(struct exchange *x);
 bool exchange_moves_on(struct exchange *x, unsigned status);
 /* Releases the booking and books another replica. If there is none, everything but the booking is
  * as it was, and ERR_* of the choice returned. */
-int exchange_choose_another(struct exchange *x, enum node_outcome outcome);
+MUST_USE int exchange_choose_another(struct exchange *x, enum node_outcome outcome);
 /* Sends to the replica that is booked, or to another where that fails at once. */
 void exchange_start(struct exchange *x);
 /* The attempt failed; its connection is closed. */

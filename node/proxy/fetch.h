@@ -24,7 +24,7 @@ struct fetch {
     bool busy;
     bool slow;
     unsigned addresses; /* of the name that failed in this fetch */
-    int failed;         /* what `done` is to be called with, when the deadline comes; 0: time-out */
+    int failed;         /* what `done` is to be called with, when the deadline comes; 0: timeout */
     bool refused;
     /* During `done`: what the answer says of the router that gave it; empty: none did. */
     char router[PROXY_IDENTITY_BYTES];

@@ -3,6 +3,7 @@
 #define NODE_PROXY_MODEL_LIST_H
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "node/replica/engine_json.h"
 
 enum {
@@ -20,7 +21,7 @@ struct model_list {
 };
 
 /* ERR_SYNTAX as node_models_parse. */
-int model_list_read(struct model_list *out, struct slice json);
+MUST_USE int model_list_read(struct model_list *out, struct slice json);
 
 /* One list of several. */
 struct model_merge {
@@ -33,6 +34,6 @@ struct model_merge {
 void model_merge_begin(struct model_merge *m, struct slice wanted);
 /* Adds a model that is not there yet; for node_models_parse(), with the merge as context. What does
  * not fit is left out. ERR_NOMEM. */
-int model_merge_add(void *merge, struct slice id, struct slice object);
+MUST_USE int model_merge_add(void *merge, struct slice id, struct slice object);
 
 #endif

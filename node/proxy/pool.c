@@ -49,12 +49,12 @@ void pool_resolve(struct pool *pool, uint64_t age_ms)
     pool->resolving = pool->proxy->config.net->resolve(pool->host, pool->address_at);
 }
 
-int pool_connect(struct pool *pool, struct stream **out)
+int pool_connect(struct pool *pool, struct stream **stream)
 {
     if (pool->address_count == 0)
         return ERR_UNREACHABLE;
     const struct net *net = pool->proxy->config.net;
-    return net->connect(net->context, pool->host, pool->address_at, out);
+    return net->connect(net->context, pool->host, pool->address_at, stream);
 }
 
 void pool_address_failed(struct pool *pool, unsigned address)

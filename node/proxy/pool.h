@@ -3,6 +3,7 @@
 #ifndef NODE_PROXY_POOL_H
 #define NODE_PROXY_POOL_H
 
+#include "base/err.h"
 #include "node/proxy/proxy_internal.h"
 
 struct upstream;
@@ -22,14 +23,14 @@ struct pool {
 };
 
 /* IP addresses are ready at once, names after their first look-up, which begins. ERR_NOMEM. */
-int pool_open(struct pool *pool, struct proxy *p, const struct node_address *address);
+MUST_USE int pool_open(struct pool *pool, struct proxy *p, const struct node_address *address);
 /* There are no connections any more. */
 void pool_close(struct pool *pool);
 /* Looks the name up again if it is one and the last look-up is older than `age_ms`. */
 void pool_resolve(struct pool *pool, uint64_t age_ms);
 /* Opens a connection to the address in use. Errors as net->connect; ERR_UNREACHABLE too while no
  * address is known. */
-int pool_connect(struct pool *pool, struct stream **out);
+MUST_USE int pool_connect(struct pool *pool, struct stream **stream);
 /* Connecting to that one failed: the next one of the name, if it has several, is used from now. */
 void pool_address_failed(struct pool *pool, unsigned address);
 

@@ -13,10 +13,11 @@
 #ifndef NODE_PROXY_PROBER_H
 #define NODE_PROXY_PROBER_H
 
+#include "base/err.h"
 #include "node/proxy/proxy_internal.h"
 
 /* Begins to probe all replicas of proxy->pools. ERR_NOMEM. */
-int prober_start(struct proxy *proxy);
+MUST_USE int prober_start(struct proxy *proxy);
 /* A replica appeared (its pool is open) or went. Both may be called again. */
 void prober_begin(struct proxy *proxy, unsigned replica);
 void prober_end(struct proxy *proxy, unsigned replica);

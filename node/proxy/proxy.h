@@ -19,6 +19,7 @@
 #ifndef NODE_PROXY_PROXY_H
 #define NODE_PROXY_PROXY_H
 
+#include "base/err.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/prometheus.h"
@@ -63,11 +64,11 @@ struct proxy_config {
 };
 
 /* ERR_NOMEM. */
-int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t now_ms);
+MUST_USE int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t now_ms);
 void proxy_destroy(struct proxy *p);
 /* The cluster is there; before proxy_start(). */
 void proxy_join(struct proxy *p, struct node_replication *replication);
-int proxy_start(struct proxy *p, uint64_t now_ms);
+MUST_USE int proxy_start(struct proxy *p, uint64_t now_ms);
 
 /* The router has a replica that it did not have, or one went or came back. Requests that are under
  * way there go on. */
@@ -77,8 +78,8 @@ void proxy_replica_configured(struct proxy *p, unsigned replica, const struct no
                               uint64_t now_ms);
 
 /* Takes the stream over. `peer`: IP address as text. ERR_NOMEM: close it. */
-int proxy_accept(struct proxy *p, struct stream *stream, enum proxy_port port, const char *peer,
-                 uint64_t now_ms);
+MUST_USE int proxy_accept(struct proxy *p, struct stream *stream, enum proxy_port port,
+                          const char *peer, uint64_t now_ms);
 void proxy_run(struct proxy *p, uint64_t now_ms);
 void proxy_tick(struct proxy *p, uint64_t now_ms);
 

@@ -2,8 +2,8 @@
 #ifndef NODE_PROXY_PROXY_INTERNAL_H
 #define NODE_PROXY_PROXY_INTERNAL_H
 
-#include "base/deadline.h"
 #include "base/body.h"
+#include "base/deadline.h"
 #include "base/segment.h"
 #include "http/head.h"
 #include "node/proxy/proxy.h"

@@ -14,16 +14,17 @@
 #ifndef NODE_PROXY_UPSTREAM_H
 #define NODE_PROXY_UPSTREAM_H
 
+#include "base/err.h"
 #include "http/chunked.h"
 #include "node/proxy/pool.h"
 
 struct exchange;
 
 enum upstream_failure {
-    UPSTREAM_CONNECT_FAILED, /* refused, unreachable, or connect time-out */
+    UPSTREAM_CONNECT_FAILED, /* refused, unreachable, or connect timeout */
     UPSTREAM_STALE,          /* a reused connection was already closed by the engine */
     UPSTREAM_BROKEN,         /* closed or reset in the middle */
-    UPSTREAM_TIMEOUT,        /* no byte within first-byte, whole-answer or idle time-out */
+    UPSTREAM_TIMEOUT,        /* no byte within first-byte, whole-answer or idle timeout */
     UPSTREAM_MALFORMED,      /* the answer is not HTTP that can be trusted */
 };
 
@@ -83,8 +84,9 @@ struct upstream {
 /* Takes an idle connection, or opens one (always when `fresh`), for the exchange's request.
  * ERR_FULL: upstream-connections-max, or no file is left; ERR_UNREACHABLE: no address yet, or it
  * failed at once; ERR_NOMEM. */
-int upstream_start(struct pool *pool, struct exchange *x, const struct upstream_request *request,
-                   bool fresh, struct upstream **out);
+MUST_USE int upstream_start(struct pool *pool, struct exchange *x,
+                            const struct upstream_request *request, bool fresh,
+                            struct upstream **out);
 /* It is connected: the request can be sent. */
 void upstream_connected(struct upstream *u);
 /* Sends what is there of the request: at the start, when the body grows, when it is complete, and

@@ -11,6 +11,7 @@
 #ifndef NODE_REPLICA_ANSWERED_H
 #define NODE_REPLICA_ANSWERED_H
 
+#include "base/err.h"
 #include "base/hash.h"
 #include "base/slice.h"
 #include "node/replica/limits.h"
@@ -25,7 +26,7 @@ struct node_answered_row {
 };
 
 /* ERR_NOMEM. */
-int node_answered_create(struct node_answered **out, const struct hash_secret *secret);
+MUST_USE int node_answered_create(struct node_answered **out, const struct hash_secret *secret);
 void node_answered_destroy(struct node_answered *a);
 
 /* An answer told both figures. An engine that calls more cached than there was is taken at the

@@ -26,6 +26,7 @@
 #ifndef NODE_REPLICA_BOOKING_H
 #define NODE_REPLICA_BOOKING_H
 
+#include "base/err.h"
 #include "node/replica/terms.h"
 
 /* What other routers have in flight there, by their gauges, which are a moment late. */
@@ -88,7 +89,7 @@ struct node_booking_entry {
 struct node_bookings;
 
 /* ERR_NOMEM. */
-int node_bookings_create(struct node_bookings **out);
+MUST_USE int node_bookings_create(struct node_bookings **out);
 void node_bookings_destroy(struct node_bookings *p);
 /* `loads` are all loads that were ever booked on, by replica. */
 void node_bookings_check(const struct node_bookings *p, const struct node_load *const *loads,
@@ -100,8 +101,9 @@ void node_load_init(struct node_load *l);
 void node_load_remote(struct node_load *l, const struct node_remote_load *remote, uint64_t now_ms);
 
 /* ERR_FULL beyond NODE_BOOKINGS_MAX. */
-int node_bookings_open(struct node_bookings *p, struct node_load *l, const struct node_work *work,
-                       uint64_t now_ms, struct node_booking *out);
+MUST_USE int node_bookings_open(struct node_bookings *p, struct node_load *l,
+                                const struct node_work *work, uint64_t now_ms,
+                                struct node_booking *out);
 
 /* The entry of an open booking; aborts for any other handle. */
 struct node_booking_entry *node_bookings_get(struct node_bookings *p, struct node_booking b);

@@ -2,6 +2,7 @@
 #ifndef NODE_REPLICA_ENGINE_JSON_H
 #define NODE_REPLICA_ENGINE_JSON_H
 
+#include "base/err.h"
 #include "base/slice.h"
 #include "node/replica/scrape.h"
 #include "node/replica/terms.h"
@@ -11,9 +12,9 @@
  * several replicas can be merged without knowing what else is in them. Models without an id, or
  * with a longer one, are passed over. ERR_SYNTAX if it is no such list; else the first non-zero
  * answer of `each`, which ends the reading. */
-int node_models_parse(struct slice json,
-                      int (*each)(void *context, struct slice id, struct slice object),
-                      void *context);
+MUST_USE int node_models_parse(struct slice json,
+                               int (*each)(void *context, struct slice id, struct slice object),
+                               void *context);
 
 /* The kind of engine that an object of that list names as the owner, as vLLM and SGLang do; AUTO
  * for every other. */
@@ -26,6 +27,6 @@ bool node_error_model_unknown(struct slice json);
 
 /* SGLang's /server_info: cache_tokens (max_total_num_tokens) and block_tokens (page_size); all else
  * of `out` is "not told". ERR_SYNTAX; ERR_NOT_FOUND if neither is there. */
-int node_server_info_parse(struct slice json, struct node_scrape *out);
+MUST_USE int node_server_info_parse(struct slice json, struct node_scrape *out);
 
 #endif

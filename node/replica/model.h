@@ -18,6 +18,7 @@
 #ifndef NODE_REPLICA_MODEL_H
 #define NODE_REPLICA_MODEL_H
 
+#include "base/err.h"
 #include "base/hash.h"
 #include "base/slice.h"
 #include "node/replica/learn.h"
@@ -66,8 +67,8 @@ void node_model_bytes_believe(struct node_model *row, double bytes_per_token);
 void node_model_bytes_add(struct node_model *row, double bytes, double tokens);
 
 /* ERR_NOMEM. `bytes_per_token` and `output_tokens` are believed until they are learned. */
-int node_models_create(struct node_models **out, const struct hash_secret *secret,
-                       double bytes_per_token, double output_tokens);
+MUST_USE int node_models_create(struct node_models **out, const struct hash_secret *secret,
+                                double bytes_per_token, double output_tokens);
 void node_models_destroy(struct node_models *m);
 /* What was learned, over all models that are served; as believed at first where none is listed. */
 struct node_models_range {
@@ -80,8 +81,8 @@ void node_models_check(const struct node_models *m);
 
 /* Replaces what the replica serves. Names that are empty or too long are passed over. ERR_FULL if
  * the table has no place for all of them: those that fitted are known. */
-int node_models_set(struct node_models *m, unsigned replica, const struct slice *ids,
-                    unsigned count);
+MUST_USE int node_models_set(struct node_models *m, unsigned replica, const struct slice *ids,
+                             unsigned count);
 
 /* The replica does not tell any more (it refuses): what it listed counts as learned. */
 void node_models_untell(struct node_models *m, unsigned replica);

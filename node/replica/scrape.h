@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/slice.h"
 
 struct node_scrape {
@@ -35,6 +36,6 @@ extern const struct node_scrape node_scrape_untold;
  * kept out: `out` is then unchanged), ERR_NOT_FOUND if no known name is in it. Lines of other names
  * are not looked into: they are most of the text. At most 64 engines or data-parallel ranks count.
  */
-int node_scrape_parse(struct slice text, struct node_scrape *out);
+MUST_USE int node_scrape_parse(struct slice text, struct node_scrape *out);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/hash.h"
 #include "base/slice.h"
 #include "node/route/router.h"
@@ -19,8 +20,8 @@ enum { NODE_AFFINITY_MAX = 65536 }; /* entries of a router: 1 MiB */
 struct node_affinity;
 
 /* 16 bytes an entry; capacity is rounded up to a power of two. ERR_NOMEM. */
-int node_affinity_create(struct node_affinity **out, const struct hash_secret *secret,
-                         uint32_t capacity);
+MUST_USE int node_affinity_create(struct node_affinity **out, const struct hash_secret *secret,
+                                  uint32_t capacity);
 void node_affinity_destroy(struct node_affinity *a);
 /* From now on what is put is told to the other routers too, and theirs is found. */
 void node_affinity_share(struct node_affinity *a, struct node_router *router);
@@ -31,6 +32,6 @@ void node_affinity_put(struct node_affinity *a, struct slice id, unsigned replic
 uint64_t node_affinity_evicted(const struct node_affinity *a);
 
 /* The replica, or -1. */
-int node_affinity_get(struct node_affinity *a, struct slice id);
+MUST_USE int node_affinity_get(struct node_affinity *a, struct slice id);
 
 #endif

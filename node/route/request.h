@@ -3,10 +3,11 @@
 #ifndef NODE_ROUTE_REQUEST_H
 #define NODE_ROUTE_REQUEST_H
 
+#include "base/err.h"
 #include "node/route/router.h"
 
 /* For a NODE_CALL_EXPLAIN of node/cluster/replication.h. */
-int node_request_pack(const struct node_request *request, struct buf *out);
+MUST_USE int node_request_pack(const struct node_request *request, struct buf *out);
 
 struct node_request_copy {
     struct node_request request; /* its chain is the one below; model and session are borrowed */
@@ -14,6 +15,6 @@ struct node_request_copy {
 };
 
 /* ERR_SYNTAX. */
-int node_request_unpack(struct node_request_copy *out, struct slice bytes);
+MUST_USE int node_request_unpack(struct node_request_copy *out, struct slice bytes);
 
 #endif

@@ -37,6 +37,7 @@
 
 #include "base/buf.h"
 #include "base/chain.h"
+#include "base/err.h"
 #include "base/prometheus.h"
 #include "base/slice.h"
 #include "node/cluster/state.h"
@@ -86,8 +87,8 @@ struct node_router;
 
 /* `state` is borrowed, made for NODE_REPLICAS_MAX replicas. ERR_NOMEM; ERR_NOT_FOUND for an unknown
  * policy. */
-int node_router_create(struct node_router **out, const struct node_router_config *config,
-                       struct node_state *state);
+MUST_USE int node_router_create(struct node_router **out, const struct node_router_config *config,
+                                struct node_state *state);
 void node_router_destroy(struct node_router *r);
 /* Of the state too, which it relies on. */
 void node_router_check(const struct node_router *r);
@@ -100,7 +101,8 @@ const char *const *node_policy_names(void);
 /* Adds a replica under a unique name ("host:port"). Returns its index (stable, below
  * NODE_REPLICAS_MAX), ERR_EXISTS, ERR_FULL, or ERR_RANGE for a name that is empty or longer than
  * NODE_NAME_MAX. */
-int node_router_replica_add(struct node_router *r, struct slice name, enum node_engine engine);
+MUST_USE int node_router_replica_add(struct node_router *r, struct slice name,
+                                     enum node_engine engine);
 unsigned node_router_replica_count(const struct node_router *r);
 struct slice node_router_replica_name(const struct node_router *r, unsigned replica);
 /* Changes with probes and with finished requests: poll it to see and log changes. */
@@ -124,12 +126,12 @@ enum node_replica_wish {
 /* Returns the index. ERR_RANGE or ERR_FULL as replica_add; ERR_NOT_FOUND for a replica that is to
  * be removed or forgotten and was never known; ERR_EXISTS: it is so already. `engine` counts for a
  * replica that is new. */
-int node_router_replica_wish(struct node_router *r, struct slice name, enum node_replica_wish wish,
-                             enum node_engine engine);
+MUST_USE int node_router_replica_wish(struct node_router *r, struct slice name,
+                                      enum node_replica_wish wish, enum node_engine engine);
 /* Whether it is in use at all. One that is not is never chosen and stands in no table. */
 bool node_router_replica_present(const struct node_router *r, unsigned replica);
 /* The index by name, present or not, or -1. */
-int node_router_replica_find(const struct node_router *r, struct slice name);
+MUST_USE int node_router_replica_find(const struct node_router *r, struct slice name);
 /* `replica` is called when one appears, goes or comes back: the shell begins or ends probing it.
  * Never out of node_router_choose(). Not called for those of node_router_replica_add(). */
 void node_router_watch(struct node_router *r,
@@ -153,8 +155,8 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
                          uint64_t now_ms);
 /* The models that it serves, base names and adapters; replaces what was known. Until the first
  * call a replica is believed to serve everything (node/replica/model.h). */
-int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,
-                       unsigned count);
+MUST_USE int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,
+                                unsigned count);
 /* Whether its models were told by itself. */
 bool node_router_models_told(const struct node_router *r, unsigned replica);
 /* Whether a replica in use, up or not, is known to serve it: it listed it, or answered for it. */
@@ -192,12 +194,13 @@ bool node_router_ready(const struct node_router *r);
  * The checkpoints stay recorded if the request then fails to reach the engine: it is a small lie,
  * the next predictions correct what it does to the belief, and a replica that is gone is forgotten
  * by the probe that finds its port refused. */
-int node_router_choose(struct node_router *r, const struct node_request *request,
-                       const uint64_t *excluded, uint64_t now_ms, struct node_decision *out);
+MUST_USE int node_router_choose(struct node_router *r, const struct node_request *request,
+                                const uint64_t *excluded, uint64_t now_ms,
+                                struct node_decision *out);
 /* The same for traffic without a prompt: least requests in flight, nothing recorded. */
-int node_router_choose_by_load(struct node_router *r, const struct node_request *request,
-                               const uint64_t *excluded, uint64_t now_ms,
-                               struct node_decision *out);
+MUST_USE int node_router_choose_by_load(struct node_router *r, const struct node_request *request,
+                                        const uint64_t *excluded, uint64_t now_ms,
+                                        struct node_decision *out);
 
 /* First byte of the answer's body that carries work (the first token): prefill is released and
  * its duration is learned from. At most once per booking; later calls do nothing. */
@@ -213,16 +216,17 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
  * observations are, and until the replica restarts. */
 void node_router_bind(struct node_router *r, struct slice id, unsigned replica);
 /* The replica that made it, by what any router told, or -1. */
-int node_router_bound(const struct node_router *r, struct slice id);
+MUST_USE int node_router_bound(const struct node_router *r, struct slice id);
 
 /* --- seeing why ----------------------------------------------------------------------------- */
 
 /* Cost table of a request as JSON: per replica every term in seconds, what it believes cached,
  * and which one it would choose. Chooses nothing, books nothing. */
-int node_router_explain(struct node_router *r, const struct node_request *request, uint64_t now_ms,
-                        struct buf *out);
+MUST_USE int node_router_explain(struct node_router *r, const struct node_request *request,
+                                 uint64_t now_ms, struct buf *out);
 /* Everything believed of the replicas as a JSON array. */
-int node_router_replicas_json(const struct node_router *r, uint64_t now_ms, struct buf *out);
+MUST_USE int node_router_replicas_json(const struct node_router *r, uint64_t now_ms,
+                                       struct buf *out);
 /* Metrics of replicas, predictions, models and the index. */
 void node_router_metrics(const struct node_router *r, uint64_t now_ms, struct prometheus *p);
 

@@ -9,6 +9,7 @@
 #ifndef NODE_ROUTE_ROUTER_INTERNAL_H
 #define NODE_ROUTE_ROUTER_INTERNAL_H
 
+#include "base/err.h"
 #include "crdt/state.h"
 #include "node/cluster/state.h"
 #include "node/replica/answered.h"
@@ -107,9 +108,9 @@ struct node_replica *node_router_replica_at(const struct node_router *r, unsigne
 
 /* Fills the candidates and what they hold of the prompt, with costs if `costs`. ERR_NOT_FOUND or
  * ERR_UNREACHABLE as node_router_choose. */
-int node_router_evaluate(struct node_router *r, const struct node_request *request,
-                         const uint64_t *excluded, bool costs, uint64_t now_ms,
-                         struct node_size *size);
+MUST_USE int node_router_evaluate(struct node_router *r, const struct node_request *request,
+                                  const uint64_t *excluded, bool costs, uint64_t now_ms,
+                                  struct node_size *size);
 struct node_policy_input node_router_policy_input(struct node_router *r,
                                                   const struct node_request *request);
 

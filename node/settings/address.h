@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/slice.h"
 
 enum { NODE_HOST_BYTES = 256 }; /* with the NUL; a DNS name has at most 253 */
@@ -17,9 +18,10 @@ struct node_address {
 };
 
 /* "HOST:PORT", "[::1]:80". ERR_SYNTAX. */
-int node_address_parse(struct slice text, struct node_address *out);
+MUST_USE int node_address_parse(struct slice text, struct node_address *out);
 /* The same where the port may be left out: then it is `port_default`. */
-int node_address_parse_default(struct slice text, uint16_t port_default, struct node_address *out);
+MUST_USE int node_address_parse_default(struct slice text, uint16_t port_default,
+                                        struct node_address *out);
 
 /* An IP address, not a name. */
 bool node_host_is_ip(const char *host);

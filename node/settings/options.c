@@ -53,12 +53,12 @@ static int fail_value(struct node_options_error *error, const struct node_option
     DISCARD(buf_printf(&line, "bad setting %s = ", row->name));
     (void)append_quoted(&line, value);
     DISCARD(buf_append_cstr(&line, " ("));
-    (void)node_option_origin_append(&line, row->name, origin);
+    DISCARD(node_option_origin_append(&line, row->name, origin));
     DISCARD(buf_append_cstr(&line, "): "));
     if (err == ERR_FULL)
         DISCARD(buf_printf(&line, "want at most %d entries", NODE_STRINGS_MAX));
     else
-        (void)node_option_value_want(row, value, &line);
+        DISCARD(node_option_value_want(row, value, &line));
     return fail(error, &line, err);
 }
 
@@ -95,7 +95,7 @@ static int fail_unknown(struct node_options_error *error, struct slice name,
         origin.file = NULL;
         DISCARD(buf_append_cstr(&line, ": did you mean "));
         if (origin.source == NODE_SOURCE_ENVIRONMENT)
-            (void)node_option_variable_append(&line, nearest.best);
+            DISCARD(node_option_variable_append(&line, nearest.best));
         else
             DISCARD(buf_printf(&line, "%s%s", origin.source == NODE_SOURCE_FLAG ? "--" : "",
                                nearest.best));
@@ -350,13 +350,13 @@ static int fail_pair(const struct node_options *o, struct node_options_error *er
     CHECK(a >= 0 && b >= 0);
     struct buf line = {0};
     DISCARD(buf_printf(&line, "bad setting %s = \"", name));
-    (void)node_option_format(o, &rows[a], &line);
+    DISCARD(node_option_format(o, &rows[a], &line));
     DISCARD(buf_append_cstr(&line, "\" ("));
-    (void)node_option_origin_append(&line, name, o->origins[a]);
+    DISCARD(node_option_origin_append(&line, name, o->origins[a]));
     DISCARD(buf_printf(&line, "): want %s %s, which is ", relation, other));
-    (void)node_option_format(o, &rows[b], &line);
+    DISCARD(node_option_format(o, &rows[b], &line));
     DISCARD(buf_append_cstr(&line, " ("));
-    (void)node_option_origin_append(&line, other, o->origins[b]);
+    DISCARD(node_option_origin_append(&line, other, o->origins[b]));
     DISCARD(buf_append_char(&line, ')'));
     return fail(error, &line, ERR_RANGE);
 }
@@ -370,7 +370,7 @@ static int fail_replica(const struct node_options *o, struct node_options_error 
     DISCARD(buf_append_cstr(&line, "bad setting replica = "));
     (void)append_quoted(&line, slice_of_cstr(o->replica.at[i]));
     DISCARD(buf_append_cstr(&line, " ("));
-    (void)node_option_origin_append(&line, "replica", o->origins[index]);
+    DISCARD(node_option_origin_append(&line, "replica", o->origins[index]));
     DISCARD(buf_printf(&line, "): %s", reason));
     return fail(error, &line, err);
 }
@@ -443,11 +443,11 @@ static int fail_setting(const struct node_options *o, struct node_options_error 
     CHECK(index >= 0);
     struct buf value = {0};
     struct buf line = {0};
-    (void)node_option_format(o, &rows[index], &value);
+    DISCARD(node_option_format(o, &rows[index], &value));
     DISCARD(buf_printf(&line, "bad setting %s = ", name));
     (void)append_quoted(&line, buf_slice(&value));
     DISCARD(buf_append_cstr(&line, " ("));
-    (void)node_option_origin_append(&line, name, o->origins[index]);
+    DISCARD(node_option_origin_append(&line, name, o->origins[index]));
     DISCARD(buf_printf(&line, "): %s", reason));
     buf_free(&value);
     return fail(error, &line, ERR_RANGE);

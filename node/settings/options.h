@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/log.h"
 #include "base/slice.h"
 #include "node/replica/terms.h"
@@ -195,47 +196,47 @@ struct node_option {
 const struct node_option *node_option_table(unsigned *count);
 
 /* Index of the row of that name, or ERR_NOT_FOUND. */
-int node_option_find(struct slice name);
+MUST_USE int node_option_find(struct slice name);
 
 /* All defaults. ERR_NOMEM. Free what it owns with node_options_free(), after errors too. */
-int node_options_init(struct node_options *o);
+MUST_USE int node_options_init(struct node_options *o);
 void node_options_free(struct node_options *o);
 
 /* One setting by its name. A list given by a stronger source replaces, by the same one grows. */
-int node_options_set(struct node_options *o, struct slice name, struct slice value,
-                     struct node_option_origin origin, struct node_options_error *error);
+MUST_USE int node_options_set(struct node_options *o, struct slice name, struct slice value,
+                              struct node_option_origin origin, struct node_options_error *error);
 
 /* argv[0] is skipped. Also sets o->command. */
-int node_options_flags(struct node_options *o, int argc, char *const *argv,
-                       struct node_options_error *error);
+MUST_USE int node_options_flags(struct node_options *o, int argc, char *const *argv,
+                                struct node_options_error *error);
 
 /* `environment` is NULL-terminated "NAME=value". Only GRAPEVINE_* is looked at, an empty value is
  * as good as none, and the variables that Kubernetes makes for a service of the name "grapevine"
  * (GRAPEVINE_PORT, GRAPEVINE_SERVICE_HOST, ...) are not ours. */
-int node_options_environment(struct node_options *o, char *const *environment,
-                             struct node_options_error *error);
+MUST_USE int node_options_environment(struct node_options *o, char *const *environment,
+                                      struct node_options_error *error);
 
 /* What no single setting can tell: contradictions, and no replica at all. */
-int node_options_finish(const struct node_options *o, struct node_options_error *error);
+MUST_USE int node_options_finish(const struct node_options *o, struct node_options_error *error);
 
 /* ERR_SYNTAX, or the parsed replica. What passed node_options_set() always parses. */
-int node_replica_parse(struct slice text, struct node_replica_option *out);
+MUST_USE int node_replica_parse(struct slice text, struct node_replica_option *out);
 
 /* Whether this router is one of several (gossip-listen or join was given), and where it listens to
  * the others then. */
 bool node_options_gossip(const struct node_options *o, struct node_address *listen);
 
 /* For --help, --check-config and docs/options.md (options_print.c). ERR_NOMEM. */
-int node_options_help(struct buf *out);
-int node_options_effective(const struct node_options *o, struct buf *out);
-int node_options_markdown(struct buf *out);
+MUST_USE int node_options_help(struct buf *out);
+MUST_USE int node_options_effective(const struct node_options *o, struct buf *out);
+MUST_USE int node_options_markdown(struct buf *out);
 
 /* Where it came from: "flag --listen", "GRAPEVINE_LISTEN", "grapevine.yaml:12", "default". */
-int node_option_origin_format(const struct node_option *row, struct node_option_origin origin,
-                              struct buf *out);
+MUST_USE int node_option_origin_format(const struct node_option *row,
+                                       struct node_option_origin origin, struct buf *out);
 
 /* The value of a row as text that would set it again ("4s", "64MiB"). */
-int node_option_format(const struct node_options *o, const struct node_option *row,
-                       struct buf *out);
+MUST_USE int node_option_format(const struct node_options *o, const struct node_option *row,
+                                struct buf *out);
 
 #endif

@@ -4,29 +4,33 @@
 #ifndef NODE_SETTINGS_VALUE_H
 #define NODE_SETTINGS_VALUE_H
 
+#include "base/err.h"
 #include "node/settings/options.h"
 
 /* Reads `value` into the row's field of `o`; a list gains one entry. ERR_SYNTAX, ERR_RANGE,
  * ERR_FULL (list) or ERR_NOMEM; the field is then unchanged. */
-int node_option_value_read(struct node_options *o, const struct node_option *row,
-                           struct slice value);
+MUST_USE int node_option_value_read(struct node_options *o, const struct node_option *row,
+                                    struct slice value);
 
 /* Reads without storing. */
-int node_option_value_test(const struct node_option *row, struct slice value);
+MUST_USE int node_option_value_test(const struct node_option *row, struct slice value);
 
 /* "want a time from 100ms to 1h, such as 1s": what a value of this row must be. */
-int node_option_value_want(const struct node_option *row, struct slice value, struct buf *out);
+MUST_USE int node_option_value_want(const struct node_option *row, struct slice value,
+                                    struct buf *out);
 
 /* A number in the row's unit as text: "4s", "64MiB", "0.5". */
-int node_option_number_format(const struct node_option *row, double number, struct buf *out);
+MUST_USE int node_option_number_format(const struct node_option *row, double number,
+                                       struct buf *out);
 
 /* "4s" or "64MiB" of an exact value. */
-int node_option_uint_format(enum node_option_type type, uint64_t value, struct buf *out);
+MUST_USE int node_option_uint_format(enum node_option_type type, uint64_t value, struct buf *out);
 
 /* GRAPEVINE_NAME of a setting. */
-int node_option_variable_append(struct buf *out, const char *name);
+MUST_USE int node_option_variable_append(struct buf *out, const char *name);
 /* Where a value came from, as node_option_origin_format(). */
-int node_option_origin_append(struct buf *out, const char *name, struct node_option_origin origin);
+MUST_USE int node_option_origin_append(struct buf *out, const char *name,
+                                       struct node_option_origin origin);
 
 /* Whether it is one of on, true, yes (*out = true), off, false, no; any case. */
 bool node_option_bool_read(struct slice value, bool *out);

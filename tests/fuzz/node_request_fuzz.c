@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct node_request_copy first, second;
     struct slice bytes = slice_of((const char *)data, size);
     struct node_peer peer = {0};
-    (void)node_meta_read(&peer, bytes);
+    DISCARD(node_meta_read(&peer, bytes));
     CHECK(memchr(peer.admin, 0, sizeof peer.admin) && memchr(peer.version, 0, sizeof peer.version));
     if (node_request_unpack(&first, bytes) != ERR_OK)
         return 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Fails on a header whose function gives its caller an object, through `struct thing **out`, and that
-has no function to end it: `..._destroy`, `_free` or `_end(struct thing *...)` (CONTRIBUTING.md, rule
+has no function to end it: `..._destroy`, `_free`, `_end` or `_close(struct thing *...)` (CONTRIBUTING.md, rule
 4).
 
 usage: ownership.py ROOT
@@ -12,7 +12,7 @@ import sys
 FOLDERS = ["base", "crdt", "gossip", "http", "node"]
 
 # Headers that end their objects in another way. It only shrinks.
-KNOWN = {"node/io/gossip.h", "node/io/upstream.h"}
+KNOWN = {"node/io/gossip.h"}
 
 DECLARATION = re.compile(r"^[a-zA-Z_][^;{}#/*]*?\b(\w+)\(([^;{}]*)\);", re.MULTILINE)
 GIVES = re.compile(r"struct (\w+) \*\*(?:out|made)\b")
@@ -28,7 +28,7 @@ def problems(text):
         arguments = " ".join(arguments.split())
         given = GIVES.findall(arguments)
         for thing in given:
-            end = rf"\b\w+_(?:destroy|free|end)\(\s*struct {thing} \*"
+            end = rf"\b\w+_(?:destroy|free|end|close)\(\s*struct {thing} \*"
             if not re.search(end, text):
                 yield f"{name}() gives a struct {thing} that nothing here destroys, frees or ends"
 

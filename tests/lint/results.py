@@ -8,7 +8,7 @@ import os
 import re
 import sys
 
-FOLDERS = ["base", "crdt", "gossip", "http"]  # the rooms of node/ follow, one by one
+FOLDERS = ["base", "crdt", "gossip", "http", "node"]
 
 RETURNS_INT = re.compile(r"^(?:extern |static inline )*int (\w+)\(")
 

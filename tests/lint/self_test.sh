@@ -163,15 +163,6 @@ unit http/b http_b
 unit base/x base_x http_b
 unit http/b http_b base_x
 circles 1 "a circle between rooms"
-mkdir -p "$tree/node/settings"
-unit base/x base_x
-unit node/settings/options node_options node_print
-unit node/settings/print node_print node_table
-unit node/settings/table node_table node_options
-circles 0 "a circle that is known"
-unit node/settings/table node_table
-circles 1 "a known circle that is there no more"
-
 # --- names -----------------------------------------------------------------------------------
 
 named() { # named STATUS FILE TEXT: the file has this in it
@@ -189,8 +180,8 @@ named 0 http/head.c 'static int head_x(void) { return 0; } int http_head_x(void)
 named 0 http/head.h 'struct http_head {'
 named 1 http/head.h 'struct head {'
 named 1 http/head.h 'static inline int head_x(void)'
-named 0 node/proxy/pool.c 'int proxy_x(void) { return 0; }'
-named 1 node/proxy/pool.c 'int pool_x(void) { return 0; }'
+named 0 node/route/pool.c 'int route_x(void) { return 0; }'
+named 1 node/route/pool.c 'int pool_x(void) { return 0; }'
 named 0 node/io/upstream.c 'int upstream_x(void) { return 0; }'
 
 # --- results ---------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ enum {
     WORLD_PORT = 7000,
     WORLD_SOCKET_MAX = 4096, /* datagrams that wait for a node that is paused */
     WORLD_SEEDS_MAX = 3,
-    WORLD_LEAVE_US = 500000, /* from its good-bye until a router is gone */
+    WORLD_LEAVE_US = 500000, /* from its leave message until a router is gone */
     WORLD_HEADERS = 28,      /* bytes of IPv4 and UDP */
 };
 
@@ -202,7 +202,7 @@ void world_random(struct world_node *n, void *out, size_t len);
 void world_start(struct world *w, unsigned number);
 /* Its process is gone, with everything. */
 void world_kill(struct world *w, unsigned number);
-/* It says good-bye, and is gone a little later. */
+/* It announces that it leaves, and is gone a little later. */
 void world_leave(struct world *w, unsigned number);
 static inline struct gossip *world_gossip(const struct world_node *n)
 {

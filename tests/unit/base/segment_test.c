@@ -1,6 +1,6 @@
+#include "base/body.h"
 #include "base/err.h"
 #include "base/prng.h"
-#include "base/body.h"
 #include "base/segment.h"
 #include "tests/lib/test.h"
 
