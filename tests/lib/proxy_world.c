@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "node/proxy/exchange_internal.h"
+#include "node/proxy/exchange.h"
 
 struct world_host {
     struct host host;
