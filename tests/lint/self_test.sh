@@ -187,7 +187,7 @@ named 0 node/io/upstream.c 'int upstream_x(void) { return 0; }'
 # --- results ---------------------------------------------------------------------------------
 
 fresh
-sed -i 's/^int/MUST_USE int/' "$tree"/{base,crdt,gossip,http,node/*}/x.h
+sed -i 's/^int/MUST_USE int/' "$tree"/{base,crdt,gossip,http,node,node/*}/x.h
 want 0 "results that must be used" "$here/results.py" "$tree"
 echo 'int http_y(int a);' >>"$tree/http/x.h"
 want 1 "an error that may be dropped" "$here/results.py" "$tree"
