@@ -41,6 +41,8 @@ void node_config_of(struct node_config *out, const struct node_options *o)
                 .has_seeds = o->join.count > 0,
             },
         .stored_responses = NODE_AFFINITY_MAX,
+        .proxy = {.options = o},
+        .admin = {.options = o},
     };
 }
 
@@ -51,6 +53,7 @@ int node_config_default(struct node_config *out)
     if (err == ERR_OK)
         node_config_of(out, &options);
     node_options_free(&options);
+    out->proxy.options = out->admin.options = NULL; /* it serves no clients */
     return err;
 }
 
@@ -101,6 +104,33 @@ static int replication_create(struct node *n, const struct node_config *config,
     return err;
 }
 
+/* The side of the clients: the proxy, and the admin port behind it. */
+static int front_create(struct node *n, const struct node_config *config,
+                        const struct node_replication_io *io, uint64_t now_us)
+{
+    const char *name = config->keyring ? config->replication.gossip.name : NULL;
+    struct admin_config a = config->admin;
+    a.router = n->router;
+    a.replication = n->replication;
+    a.name = name;
+    int err = admin_create(&n->admin, &a);
+    if (err != ERR_OK)
+        return err;
+    struct proxy_config p = config->proxy;
+    p.router = n->router;
+    p.affinity = n->affinity;
+    p.replication = n->replication;
+    p.secret = node_state_config_of(n->state)->secret;
+    p.name = name;
+    p.admin = admin_handle;
+    p.admin_context = n->admin;
+    io->random(io->context, p.random, sizeof p.random);
+    err = proxy_create(&n->proxy, &p, now_us / 1000);
+    if (err == ERR_OK)
+        admin_start(n->admin, n->proxy);
+    return err;
+}
+
 int node_create(struct node **out, const struct node_config *config,
                 const struct node_replication_io *io, uint64_t now_us)
 {
@@ -114,6 +144,8 @@ int node_create(struct node **out, const struct node_config *config,
         err = affinity_create(n, config);
     if (err == ERR_OK && config->keyring)
         err = replication_create(n, config, io, now_us);
+    if (err == ERR_OK && config->proxy.net)
+        err = front_create(n, config, io, now_us);
     if (err != ERR_OK) {
         node_destroy(n);
         return err;
@@ -126,6 +158,8 @@ void node_destroy(struct node *n)
 {
     if (!n)
         return;
+    admin_destroy(n->admin);
+    proxy_destroy(n->proxy);
     node_replication_destroy(n->replication);
     node_affinity_destroy(n->affinity);
     node_router_destroy(n->router);
@@ -138,4 +172,6 @@ void node_check(const struct node *n)
     node_router_check(n->router);
     if (n->replication)
         node_replication_check(n->replication);
+    if (n->proxy)
+        proxy_check(n->proxy);
 }

@@ -1,22 +1,26 @@
 /* One router, all of it that is pure, wired together once: the daemon, the benches, the simulator
  * and the tests make it here and differ only in what they drive it with.
  *
- *   state         what all routers share (node/cluster)
- *   router        chooses (node/route)
+ *   state         what routers agree on, and cluster time (node/cluster)
+ *   router        chooses by it (node/route)
  *   affinity      remembers which replica made a stored response (node/route)
- *   replication   carries the state to the other routers (node/cluster); NULL: it is alone
+ *   replication   carries the state to other routers and back (node/cluster); NULL: it is alone
+ *   proxy         requests on their way (node/proxy), and
+ *   admin         what operators ask (node/admin); NULL: it serves no clients
  *
  * The parts are used directly; this owns them, and nothing else.
  *
  *   node_config_of(&config, &options);     what the options say
- *   config.state.wall_ms = ...             what only the place where it runs can say
+ *   config.keyring = ...                   what only the place where it runs can say
  *   node_create(&node, &config, &io, now_us);
  */
 #ifndef NODE_NODE_H
 #define NODE_NODE_H
 
 #include "base/err.h"
+#include "node/admin/admin.h"
 #include "node/cluster/replication.h"
+#include "node/proxy/proxy.h"
 #include "node/route/affinity.h"
 #include "node/route/router.h"
 #include "node/settings/options.h"
@@ -27,10 +31,14 @@ struct node_config {
     struct node_replication_config replication; /* of a router that is one of several */
     uint32_t stored_responses;                  /* remembered */
     const struct gossip_keyring *keyring;       /* borrowed; NULL: a router alone */
+    struct proxy_config proxy;                  /* with `net` it serves clients */
+    struct admin_config admin;
 };
 
-/* What the options say. Left to the caller are the wall clock (state.wall_ms) and, of a router that
- * is one of several, keyring, name and address (replication.gossip). What else the parts need to
+/* What the options say; they are borrowed as long as the node. Left to the caller are the wall
+ * clock (state.wall_ms); of a router that is one of several, keyring, name and address
+ * (replication.gossip); of one that serves clients, what proxy_config and admin_config have of the
+ * place where it runs. What else the parts need to
  * know of time, chance and each other is for node_create() to fill in. */
 void node_config_of(struct node_config *out, const struct node_options *options);
 /* As a daemon without any options, for tests and benches: they change only what they are about.
@@ -42,6 +50,8 @@ struct node {
     struct node_router *router;
     struct node_affinity *affinity;
     struct node_replication *replication;
+    struct proxy *proxy;
+    struct admin *admin;
 };
 
 /* The configuration is borrowed for the call. Of `io` a router alone needs only random(), for what
@@ -49,6 +59,7 @@ struct node {
  * routers the secret is the keyring's. Errors of what makes the parts. */
 MUST_USE int node_create(struct node **out, const struct node_config *config,
                          const struct node_replication_io *io, uint64_t now_us);
+/* The proxy is stopped, and its streams are closed. */
 void node_destroy(struct node *n);
 /* All invariants of the parts. */
 void node_check(const struct node *n);

@@ -144,10 +144,9 @@ int admin_create(struct admin **out, const struct admin_config *config)
     return 0;
 }
 
-void admin_start(struct admin *a, struct proxy *proxy, struct node_replication *replication)
+void admin_start(struct admin *a, struct proxy *proxy)
 {
     a->proxy = proxy;
-    a->replication = replication;
 }
 
 void admin_listens(struct admin *a, bool on_loopback)

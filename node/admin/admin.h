@@ -10,10 +10,12 @@
 
 struct admin;
 
-/* All pointers are borrowed until admin_destroy(). */
+/* All pointers are borrowed until admin_destroy(). node_create() fills in the router, the
+ * replication and the name. */
 struct admin_config {
     const struct node_options *options;
     struct node_router *router;
+    struct node_replication *replication; /* NULL: this router runs alone */
     struct node_log *log;
     const char *name;  /* of this router in the cluster; NULL: it runs alone */
     const char *token; /* NULL: none is asked for, and changes are taken from loopback alone */
@@ -24,8 +26,8 @@ struct admin_config {
 
 /* ERR_NOMEM. */
 MUST_USE int admin_create(struct admin **out, const struct admin_config *config);
-/* Before the first request. `replication` NULL: this router runs alone. */
-void admin_start(struct admin *a, struct proxy *proxy, struct node_replication *replication);
+/* Before the first request. */
+void admin_start(struct admin *a, struct proxy *proxy);
 /* Whether the admin port is listened to on loopback: it may be on all addresses. */
 void admin_listens(struct admin *a, bool on_loopback);
 /* Looks at the replicas that are being added. */

@@ -27,7 +27,6 @@ struct admin_add;
 struct admin {
     struct admin_config config;
     struct proxy *proxy;
-    struct node_replication *replication; /* NULL: this router runs alone */
     bool on_loopback;
     struct admin_ask *asks; /* questions to all routers that wait for their answers */
     struct admin_add *adds; /* replicas that are probed before they are added */

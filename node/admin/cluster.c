@@ -14,10 +14,10 @@ static const struct slice type_json = SLICE("application/json");
 /* The replication, or NULL after answering that this router runs alone. */
 static struct node_replication *replication_of(struct admin *a, struct exchange *x)
 {
-    if (a->replication == NULL)
+    if (a->config.replication == NULL)
         exchange_answer_error(x, 409, "ConflictError", slice_of("", 0),
                               "This router runs alone: it has neither gossip-listen nor join.");
-    return a->replication;
+    return a->config.replication;
 }
 
 /* The event's time, which is in milliseconds, or the replication's, if that is ahead. */

@@ -67,12 +67,14 @@ static void on_random(void *context, void *out, size_t len)
 }
 
 /* 0, or the exit status after telling why not. */
-static int create_node(const struct node_options *options, struct io_gossip *gossip,
-                       struct node **out)
+static int create_node(struct shell *shell, struct node **out)
 {
+    const struct node_options *options = shell->options;
+    struct io_gossip *gossip = shell->gossip;
     struct node_config config;
     struct node_replication_io io = {.random = on_random};
     node_config_of(&config, options);
+    shell_config(shell, &config);
     if (gossip != NULL && io_gossip_config(gossip, &config, &io) != 0)
         return EXIT_FAILURE;
     struct timespec wall;
@@ -149,12 +151,11 @@ static int check_config(const struct node_options *options)
     return status != 0 ? status : io_config_command(options);
 }
 
-static int run_shell(struct shell *shell, uv_loop_t *loop, const struct node_options *options,
-                     struct node *node, struct node_log *log)
+static int run_shell(struct shell *shell, struct node *node)
 {
-    int err = shell_start(shell, loop, options, node, log);
+    int err = shell_start(shell, node);
     if (err == 0)
-        (void)uv_run(loop, UV_RUN_DEFAULT);
+        (void)uv_run(shell->loop, UV_RUN_DEFAULT);
     shell_close(shell);
     return err;
 }
@@ -177,12 +178,14 @@ static int run(const struct node_options *options)
         return EXIT_FAILURE;
     }
     shell.loop = &loop;
+    shell.options = options;
+    shell.log = &sink.log;
     shell.admin_token = secrets.admin_token;
     shell.replica_key = secrets.replica_key;
     struct node *node = NULL;
     status = io_gossip_open(&shell.gossip, &loop, options, &secrets.keyring, &sink.log) != 0;
     if (status == 0)
-        status = create_node(options, shell.gossip, &node);
+        status = create_node(&shell, &node);
     if (status != 0) {
         shell_close(&shell);
         log_flush(&sink.log);
@@ -194,7 +197,7 @@ static int run(const struct node_options *options)
               LOG_CSTR("policy", node_policy_names()[options->policy]),
               LOG_UINT("replicas", options->replica.count),
               LOG_CSTR("cluster", shell.gossip != NULL ? io_gossip_name(shell.gossip) : ""));
-    int err = run_shell(&shell, &loop, options, node, &sink.log);
+    int err = run_shell(&shell, node);
     if (err == 0)
         log_event(&sink.log, LOG_INFO, "exit", LOG_INT("status", shell.exit_code));
     log_flush(&sink.log);

@@ -9,7 +9,7 @@
 #include "node/settings/address.h"
 
 struct name {
-    struct host host; /* first: what the proxy sees */
+    struct net_host host; /* first: what the proxy sees */
     struct shell *shell;
     struct node_address address;
     uv_getaddrinfo_t request;
@@ -19,12 +19,12 @@ struct name {
     struct sockaddr_storage found[NET_ADDRESSES_MAX];
 };
 
-static struct name *of(struct host *host)
+static struct name *of(struct net_host *host)
 {
     return CONTAINER_OF(host, struct name, host);
 }
 
-int names_open(void *context, const struct node_address *address, struct host **out,
+int names_open(void *context, const struct node_address *address, struct net_host **out,
                unsigned *count)
 {
     struct name *n = calloc(1, sizeof *n);
@@ -75,7 +75,7 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
         n->host.resolved(n->host.owner, count, at, error, shell_now_ms(n->shell));
 }
 
-bool names_resolve(struct host *host, unsigned used)
+bool names_resolve(struct net_host *host, unsigned used)
 {
     struct name *n = of(host);
     CHECK(!n->resolving && used < NET_ADDRESSES_MAX);
@@ -88,7 +88,7 @@ bool names_resolve(struct host *host, unsigned used)
     return n->resolving;
 }
 
-void names_close(struct host *host)
+void names_close(struct net_host *host)
 {
     struct name *n = of(host);
     n->closed = true;
@@ -98,7 +98,7 @@ void names_close(struct host *host)
         free(n);
 }
 
-const struct sockaddr *names_address(const struct host *host, unsigned address)
+const struct sockaddr *names_address(const struct net_host *host, unsigned address)
 {
     const struct name *n = CONTAINER_OF(host, const struct name, host);
     return (const struct sockaddr *)&n->found[address];

@@ -7,13 +7,13 @@
 #include "base/err.h"
 #include "node/proxy/net.h"
 
-/* Actions of struct net. */
-MUST_USE int names_open(void *shell, const struct node_address *address, struct host **out,
+/* Actions of struct net_actions. */
+MUST_USE int names_open(void *shell, const struct node_address *address, struct net_host **out,
                         unsigned *count);
-bool names_resolve(struct host *host, unsigned used);
-void names_close(struct host *host);
+bool names_resolve(struct net_host *host, unsigned used);
+void names_close(struct net_host *host);
 
 /* One of its addresses. */
-const struct sockaddr *names_address(const struct host *host, unsigned address);
+const struct sockaddr *names_address(const struct net_host *host, unsigned address);
 
 #endif

@@ -239,10 +239,6 @@ void shell_close(struct shell *shell)
     uv_walk(shell->loop, close_handle, NULL);
     (void)uv_run(shell->loop, UV_RUN_DEFAULT);
     io_gossip_free(shell);
-    admin_destroy(shell->admin);
-    if (shell->proxy != NULL)
-        proxy_destroy(shell->proxy);
-    shell->proxy = NULL;
 }
 
 /* --- the beginning -------------------------------------------------------------------------- */
@@ -291,43 +287,26 @@ static struct slice replica_key(void *context, unsigned *version)
     return key_file_key(shell->replica_key);
 }
 
-/* What is pure: the proxy and the admin port. */
-static int create_parts(struct shell *shell)
+void shell_config(struct shell *shell, struct node_config *config)
 {
-    const char *name = shell->gossip != NULL ? io_gossip_name(shell->gossip) : NULL;
-    const struct admin_config admin = {.options = shell->options,
-                                       .router = shell->router,
-                                       .log = shell->log,
-                                       .name = name,
-                                       .token = shell->admin_token,
-                                       .metrics = metrics_write,
-                                       .metrics_context = shell};
-    int err = admin_create(&shell->admin, &admin);
-    if (err != 0)
-        return err;
-    shell->net = (struct net){.context = shell,
-                              .open_host = names_open,
-                              .resolve = names_resolve,
-                              .close_host = names_close,
-                              .connect = tcp_connect,
-                              .write = tcp_write,
-                              .queue = tcp_queue,
-                              .read = tcp_read,
-                              .finish = tcp_finish,
-                              .close = tcp_close};
-    struct proxy_config config = {.options = shell->options,
-                                  .router = shell->router,
-                                  .affinity = shell->affinity,
-                                  .log = shell->log,
-                                  .net = &shell->net,
-                                  .secret = shell->secret,
-                                  .name = name,
-                                  .replica_key = shell->replica_key != NULL ? replica_key : NULL,
-                                  .replica_key_context = shell,
-                                  .admin = admin_handle,
-                                  .admin_context = shell->admin};
-    io_random_bytes(config.random, sizeof config.random);
-    return proxy_create(&shell->proxy, &config, shell_now_ms(shell));
+    shell->net = (struct net_actions){.context = shell,
+                                      .open_host = names_open,
+                                      .resolve = names_resolve,
+                                      .close_host = names_close,
+                                      .connect = tcp_connect,
+                                      .write = tcp_write,
+                                      .queue = tcp_queue,
+                                      .read = tcp_read,
+                                      .finish = tcp_finish,
+                                      .close = tcp_close};
+    config->proxy.net = &shell->net;
+    config->proxy.log = shell->log;
+    config->proxy.replica_key = shell->replica_key != NULL ? replica_key : NULL;
+    config->proxy.replica_key_context = shell;
+    config->admin.log = shell->log;
+    config->admin.token = shell->admin_token;
+    config->admin.metrics = metrics_write;
+    config->admin.metrics_context = shell;
 }
 
 static void start_loop(struct shell *shell)
@@ -346,20 +325,15 @@ static void start_loop(struct shell *shell)
     CHECK(uv_prepare_start(&shell->prepare, on_prepare) == 0);
 }
 
-int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options *options,
-                struct node *node, struct node_log *log)
+int shell_start(struct shell *shell, struct node *node)
 {
-    shell->loop = loop;
-    shell->options = options;
+    const struct node_options *options = shell->options;
     shell->node = node;
     shell->router = node->router;
-    shell->affinity = node->affinity;
-    shell->secret = node_state_config_of(node->state)->secret;
-    shell->log = log;
+    shell->proxy = node->proxy;
+    shell->admin = node->admin;
     shell->started_ms = shell_now_ms(shell);
-    int err = create_parts(shell);
-    if (err == 0)
-        err = add_replicas(shell);
+    int err = add_replicas(shell);
     if (err == 0)
         err = listen_on(shell, PROXY_PORT_CLIENT, &options->listen);
     if (err == 0)
@@ -369,11 +343,5 @@ int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options 
     check_file_limit(shell);
     start_loop(shell);
     err = proxy_start(shell->proxy, shell_now_ms(shell));
-    if (err == 0)
-        err = io_gossip_start(shell);
-    if (err == 0) {
-        proxy_join(shell->proxy, io_gossip_replication(shell));
-        admin_start(shell->admin, shell->proxy, io_gossip_replication(shell));
-    }
-    return err;
+    return err == 0 ? io_gossip_start(shell) : err;
 }

@@ -32,13 +32,11 @@ struct shell {
     uv_loop_t *loop;
     const struct node_options *options;
     struct node *node;
-    struct node_router *router;     /* of the node */
-    struct node_affinity *affinity; /* of the node: stored responses -> replica */
     struct node_log *log;
-    struct hash_secret secret; /* of prompts: the same as the router's */
+    struct node_router *router; /* of the node, as all three */
     struct proxy *proxy;
     struct admin *admin;
-    struct net net;
+    struct net_actions net;
 
     struct tcp_listener listeners[2]; /* by enum proxy_port */
     uv_timer_t tick;
@@ -66,11 +64,14 @@ static inline uint64_t shell_now_ms(const struct shell *shell)
     return uv_now(shell->loop);
 }
 
+/* What the node needs of the place where it runs: the network, the log, secrets. The shell's loop,
+ * options, log and secrets are set. */
+void shell_config(struct shell *shell, struct node_config *config);
+
 /* Opens both ports, starts probing, the tick and the gossip (shell->gossip, if it is there). On an
- * error one line is logged and ERR_* returned; the options, node and log are borrowed until
- * shell_close() has run, which frees the gossip. */
-MUST_USE int shell_start(struct shell *shell, uv_loop_t *loop, const struct node_options *options,
-                         struct node *node, struct node_log *log);
+ * error one line is logged and ERR_* returned. The node is borrowed until shell_close() has run,
+ * which frees the gossip. */
+MUST_USE int shell_start(struct shell *shell, struct node *node);
 
 /* The beginning of the end. The router is not ready from now on and each answer closes its
  * connection, but it accepts and serves for `drain-delay` more, until load balancers have turned

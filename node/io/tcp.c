@@ -12,7 +12,7 @@
 enum { PIECES_MAX = 64 };
 
 struct tcp_stream {
-    struct stream stream; /* first: what the proxy sees */
+    struct net_stream stream; /* first: what the proxy sees */
     uv_tcp_t tcp;
     uv_connect_t connect;
     uv_write_t write;
@@ -21,7 +21,7 @@ struct tcp_stream {
     bool closing;
 };
 
-static struct tcp_stream *of(struct stream *stream)
+static struct tcp_stream *of(struct net_stream *stream)
 {
     return CONTAINER_OF(stream, struct tcp_stream, stream);
 }
@@ -59,7 +59,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
     struct tcp_stream *s = stream->data;
     if (n == 0 || s->closing)
         return;
-    const struct stream_events *events = s->stream.events;
+    const struct net_events *events = s->stream.events;
     uint64_t now = shell_now_ms(s->shell);
     if (n > 0)
         events->received(s->stream.owner, slice_of(bytes->base, (size_t)n), now);
@@ -96,7 +96,7 @@ static struct tcp_stream *new_stream(struct shell *shell)
     return s;
 }
 
-void tcp_close(struct stream *stream, bool reset)
+void tcp_close(struct net_stream *stream, bool reset)
 {
     struct tcp_stream *s = of(stream);
     CHECK(!s->closing);
@@ -105,7 +105,7 @@ void tcp_close(struct stream *stream, bool reset)
         uv_close((uv_handle_t *)&s->tcp, on_closed);
 }
 
-int tcp_connect(void *context, struct host *host, unsigned address, struct stream **out)
+int tcp_connect(void *context, struct net_host *host, unsigned address, struct net_stream **out)
 {
     struct tcp_stream *s = new_stream(context);
     if (s == NULL)
@@ -130,14 +130,14 @@ static unsigned pieces_of(uv_buf_t *out, const struct slice *pieces, unsigned co
     return count;
 }
 
-ptrdiff_t tcp_write(struct stream *stream, const struct slice *pieces, unsigned count)
+ptrdiff_t tcp_write(struct net_stream *stream, const struct slice *pieces, unsigned count)
 {
     uv_buf_t bufs[PIECES_MAX];
     int wrote = uv_try_write(uv_of(of(stream)), bufs, pieces_of(bufs, pieces, count));
     return wrote >= 0 ? wrote : wrote == UV_EAGAIN ? 0 : ERR_CLOSED;
 }
 
-int tcp_queue(struct stream *stream, const struct slice *pieces, unsigned count)
+int tcp_queue(struct net_stream *stream, const struct slice *pieces, unsigned count)
 {
     struct tcp_stream *s = of(stream);
     uv_buf_t bufs[PIECES_MAX];
@@ -145,7 +145,7 @@ int tcp_queue(struct stream *stream, const struct slice *pieces, unsigned count)
     return err == 0 ? 0 : err == UV_ENOMEM ? ERR_NOMEM : ERR_CLOSED;
 }
 
-void tcp_read(struct stream *stream, bool on)
+void tcp_read(struct net_stream *stream, bool on)
 {
     if (on)
         (void)uv_read_start(uv_of(of(stream)), on_alloc, on_read);
@@ -153,7 +153,7 @@ void tcp_read(struct stream *stream, bool on)
         (void)uv_read_stop(uv_of(of(stream)));
 }
 
-void tcp_finish(struct stream *stream)
+void tcp_finish(struct net_stream *stream)
 {
     (void)uv_shutdown(&of(stream)->shutdown, uv_of(of(stream)), NULL);
 }

@@ -21,13 +21,14 @@ struct tcp_listener {
     struct node_address bound; /* with the port that the kernel chose */
 };
 
-/* Actions of struct net. */
-MUST_USE int tcp_connect(void *shell, struct host *host, unsigned address, struct stream **out);
-ptrdiff_t tcp_write(struct stream *stream, const struct slice *pieces, unsigned count);
-MUST_USE int tcp_queue(struct stream *stream, const struct slice *pieces, unsigned count);
-void tcp_read(struct stream *stream, bool on);
-void tcp_finish(struct stream *stream);
-void tcp_close(struct stream *stream, bool reset);
+/* Actions of struct net_actions. */
+MUST_USE int tcp_connect(void *shell, struct net_host *host, unsigned address,
+                         struct net_stream **out);
+ptrdiff_t tcp_write(struct net_stream *stream, const struct slice *pieces, unsigned count);
+MUST_USE int tcp_queue(struct net_stream *stream, const struct slice *pieces, unsigned count);
+void tcp_read(struct net_stream *stream, bool on);
+void tcp_finish(struct net_stream *stream);
+void tcp_close(struct net_stream *stream, bool reset);
 
 /* Takes the connection that waits at the listener. Without memory for it, it is closed: libuv
  * listens no more while one waits. */

@@ -10,7 +10,7 @@ enum { DIRECT_READ_MIN = 4096 };
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-struct client *client_new(struct proxy *p, struct stream *stream, enum proxy_port port,
+struct client *client_new(struct proxy *p, struct net_stream *stream, enum proxy_port port,
                           const char *peer)
 {
     struct client *c = calloc(1, sizeof *c);

@@ -24,7 +24,7 @@ enum client_state { CLIENT_HEAD, CLIENT_BODY, CLIENT_ANSWER, CLIENT_LINGER, CLIE
 
 struct client {
     struct proxy *proxy;
-    struct stream *stream;
+    struct net_stream *stream;
     struct client *next;
     struct client *prev;
     struct client *waiting_next;
@@ -64,7 +64,7 @@ struct client {
 };
 
 /* NULL without memory. */
-struct client *client_new(struct proxy *p, struct stream *stream, enum proxy_port port,
+struct client *client_new(struct proxy *p, struct net_stream *stream, enum proxy_port port,
                           const char *peer);
 /* After the stream's last event. */
 void client_free(struct client *c);

@@ -11,7 +11,7 @@
 /* Outlives its fetch until the network has closed it. */
 struct fetch_connection {
     struct proxy *proxy;
-    struct stream *stream;
+    struct net_stream *stream;
     struct fetch *fetch; /* NULL: closing */
     struct buf out;      /* may hold an API key */
     struct buf in;       /* the head, then the body */
@@ -226,11 +226,11 @@ static void on_written(void *owner, int err, uint64_t now_ms)
     (void)owner, (void)err, (void)now_ms; /* what failed ends the connection */
 }
 
-static const struct stream_events events = {.connected = on_connected,
-                                            .received = on_received,
-                                            .ended = on_ended,
-                                            .written = on_written,
-                                            .closed = on_closed};
+static const struct net_events events = {.connected = on_connected,
+                                         .received = on_received,
+                                         .ended = on_ended,
+                                         .written = on_written,
+                                         .closed = on_closed};
 
 /* It failed at once: `done` is called by the deadline, never from within this call. */
 static void fail_later(struct fetch *f, int err, bool refused)

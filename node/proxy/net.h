@@ -22,7 +22,7 @@
 
 struct node_address;
 
-struct stream_events {
+struct net_events {
     /* Where the next bytes may be read to; empty: to memory of the network's own. NULL: always. */
     struct slice (*room)(void *owner);
     /* 0, ERR_CLOSED (its port refused) or ERR_UNREACHABLE. */
@@ -38,13 +38,13 @@ struct stream_events {
 };
 
 /* The network's own struct begins with this one. */
-struct stream {
-    const struct stream_events *events;
+struct net_stream {
+    const struct net_events *events;
     void *owner;
 };
 
 /* A name and its addresses; the network's own struct begins with this one. */
-struct host {
+struct net_host {
     /* Its addresses are known: `count` of them, at most NET_ADDRESSES_MAX, of which `at` is the one
      * that was used before, if it is still there, else 0. Or there are none, and `error` says why
      * (NULL: the look-up was called off). */
@@ -54,34 +54,34 @@ struct host {
 
 enum { NET_ADDRESSES_MAX = 8, /* of one name */ NET_KEEPALIVE_S = 60 };
 
-struct net {
+struct net_actions {
     void *context;
 
     /* `*count` is 1 for an IP address, which is ready at once, and 0 for a name, which must be
      * resolved. ERR_NOMEM. */
-    int (*open_host)(void *context, const struct node_address *address, struct host **out,
+    int (*open_host)(void *context, const struct node_address *address, struct net_host **out,
                      unsigned *count);
     /* Begins to look up the name; `used` is the address in use. One look-up at a time. Returns
      * whether it began. */
-    bool (*resolve)(struct host *host, unsigned used);
+    bool (*resolve)(struct net_host *host, unsigned used);
     /* No event follows. */
-    void (*close_host)(struct host *host);
+    void (*close_host)(struct net_host *host);
 
     /* Opens a connection with TCP keep-alive after NET_KEEPALIVE_S, as a machine that vanishes
      * closes nothing. ERR_FULL: no file or memory is left here; ERR_CLOSED, ERR_UNREACHABLE: known
      * at once. */
-    int (*connect)(void *context, struct host *host, unsigned address, struct stream **out);
+    int (*connect)(void *context, struct net_host *host, unsigned address, struct net_stream **out);
     /* Writes what the kernel takes at once: that many bytes, 0 where it is full, or ERR_CLOSED. */
-    ptrdiff_t (*write)(struct stream *stream, const struct slice *pieces, unsigned count);
+    ptrdiff_t (*write)(struct net_stream *stream, const struct slice *pieces, unsigned count);
     /* Writes as the kernel takes it; the bytes must stay until `written` or `closed`. One at a
      * time. ERR_CLOSED, ERR_NOMEM: no event follows. */
-    int (*queue)(struct stream *stream, const struct slice *pieces, unsigned count);
+    int (*queue)(struct net_stream *stream, const struct slice *pieces, unsigned count);
     /* Begins or ends receiving. */
-    void (*read)(struct stream *stream, bool on);
+    void (*read)(struct net_stream *stream, bool on);
     /* Says that no more will be written (FIN), behind what is queued. */
-    void (*finish)(struct stream *stream);
+    void (*finish)(struct net_stream *stream);
     /* `closed` follows, and no other event. `reset`: by RST, where it can be. */
-    void (*close)(struct stream *stream, bool reset);
+    void (*close)(struct net_stream *stream, bool reset);
 };
 
 #endif

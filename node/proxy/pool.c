@@ -20,7 +20,7 @@ static void on_resolved(void *owner, unsigned count, unsigned at, const char *er
 int pool_open(struct pool *pool, struct proxy *p, const struct node_address *address)
 {
     *pool = (struct pool){.proxy = p, .address = *address};
-    const struct net *net = p->config.net;
+    const struct net_actions *net = p->config.net;
     int err = net->open_host(net->context, address, &pool->host, &pool->address_count);
     if (err != 0) {
         pool->proxy = NULL;
@@ -49,11 +49,11 @@ void pool_resolve(struct pool *pool, uint64_t age_ms)
     pool->resolving = pool->proxy->config.net->resolve(pool->host, pool->address_at);
 }
 
-int pool_connect(struct pool *pool, struct stream **stream)
+int pool_connect(struct pool *pool, struct net_stream **stream)
 {
     if (pool->address_count == 0)
         return ERR_UNREACHABLE;
-    const struct net *net = pool->proxy->config.net;
+    const struct net_actions *net = pool->proxy->config.net;
     return net->connect(net->context, pool->host, pool->address_at, stream);
 }
 

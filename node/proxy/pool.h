@@ -10,7 +10,7 @@ struct upstream;
 
 struct pool {
     struct proxy *proxy; /* NULL: not opened yet */
-    struct host *host;
+    struct net_host *host;
     struct node_address address;
     unsigned address_count; /* 0: not looked up yet */
     unsigned address_at;    /* the one to connect to: moves on when connecting to it fails */
@@ -30,7 +30,7 @@ void pool_close(struct pool *pool);
 void pool_resolve(struct pool *pool, uint64_t age_ms);
 /* Opens a connection to the address in use. Errors as net->connect; ERR_UNREACHABLE too while no
  * address is known. */
-MUST_USE int pool_connect(struct pool *pool, struct stream **stream);
+MUST_USE int pool_connect(struct pool *pool, struct net_stream **stream);
 /* Connecting to that one failed: the next one of the name, if it has several, is used from now. */
 void pool_address_failed(struct pool *pool, unsigned address);
 

@@ -105,11 +105,11 @@ static void client_closed(void *owner)
     client_free(owner);
 }
 
-static const struct stream_events client_events = {.room = client_room,
-                                                   .received = client_received,
-                                                   .ended = client_ended,
-                                                   .written = on_client_written,
-                                                   .closed = client_closed};
+static const struct net_events client_events = {.room = client_room,
+                                                .received = client_received,
+                                                .ended = client_ended,
+                                                .written = on_client_written,
+                                                .closed = client_closed};
 
 static void client_expired(struct deadline *d)
 {
@@ -127,7 +127,7 @@ static void client_expired(struct deadline *d)
         drop_client(c, CLIENT_END_SLOW, false);
 }
 
-int proxy_accept(struct proxy *p, struct stream *stream, enum proxy_port port, const char *peer,
+int proxy_accept(struct proxy *p, struct net_stream *stream, enum proxy_port port, const char *peer,
                  uint64_t now_ms)
 {
     p->now_ms = now_ms;
@@ -230,11 +230,11 @@ static void upstream_closed(void *owner)
     upstream_free(owner);
 }
 
-static const struct stream_events upstream_events = {.connected = on_upstream_connected,
-                                                     .received = upstream_received,
-                                                     .ended = on_upstream_ended,
-                                                     .written = on_upstream_written,
-                                                     .closed = upstream_closed};
+static const struct net_events upstream_events = {.connected = on_upstream_connected,
+                                                  .received = upstream_received,
+                                                  .ended = on_upstream_ended,
+                                                  .written = on_upstream_written,
+                                                  .closed = upstream_closed};
 
 static void upstream_expired(struct deadline *d)
 {
@@ -393,11 +393,6 @@ int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t
     return 0;
 }
 
-void proxy_join(struct proxy *p, struct node_replication *replication)
-{
-    p->config.replication = replication;
-}
-
 int proxy_start(struct proxy *p, uint64_t now_ms)
 {
     p->now_ms = p->ticked_ms = now_ms;
@@ -436,6 +431,8 @@ void proxy_stop(struct proxy *p, uint64_t now_ms)
 
 void proxy_destroy(struct proxy *p)
 {
+    if (p == NULL)
+        return;
     CHECK(p->clients == NULL && p->prober == NULL);
     exchange_pool_free(p);
     segment_pool_free(&p->segments);

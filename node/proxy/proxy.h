@@ -43,14 +43,14 @@ enum {
 /* Which side of the node a connection came in on. */
 enum proxy_port { PROXY_PORT_CLIENT, PROXY_PORT_ADMIN };
 
-/* All pointers are borrowed until proxy_destroy(). */
+/* All pointers are borrowed until proxy_destroy(). node_create() fills in what the node has. */
 struct proxy_config {
     const struct node_options *options;
     struct node_router *router;
     struct node_affinity *affinity;
-    struct node_replication *replication; /* NULL: this router runs alone; may be set later */
+    struct node_replication *replication; /* NULL: this router runs alone */
     struct node_log *log;
-    const struct net *net;
+    const struct net_actions *net;
     struct hash_secret secret; /* of prompts: the same as the router's */
     uint64_t random[3];        /* for ids of requests and this router's pseudonym */
     const char *name;          /* in the cluster; NULL: it runs alone */
@@ -66,8 +66,6 @@ struct proxy_config {
 /* ERR_NOMEM. */
 MUST_USE int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t now_ms);
 void proxy_destroy(struct proxy *p);
-/* The cluster is there; before proxy_start(). */
-void proxy_join(struct proxy *p, struct node_replication *replication);
 MUST_USE int proxy_start(struct proxy *p, uint64_t now_ms);
 
 /* The router has a replica that it did not have, or one went or came back. Requests that are under
@@ -78,7 +76,7 @@ void proxy_replica_configured(struct proxy *p, unsigned replica, const struct no
                               uint64_t now_ms);
 
 /* Takes the stream over. `peer`: IP address as text. ERR_NOMEM: close it. */
-MUST_USE int proxy_accept(struct proxy *p, struct stream *stream, enum proxy_port port,
+MUST_USE int proxy_accept(struct proxy *p, struct net_stream *stream, enum proxy_port port,
                           const char *peer, uint64_t now_ms);
 void proxy_run(struct proxy *p, uint64_t now_ms);
 void proxy_tick(struct proxy *p, uint64_t now_ms);

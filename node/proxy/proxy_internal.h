@@ -71,7 +71,7 @@ struct proxy {
     struct prober *prober;
     unsigned model_asks; /* clients for which replicas are asked for their models */
     /* What proxy.c has for the streams to replicas. */
-    const struct stream_events *upstream_events;
+    const struct net_events *upstream_events;
     void (*upstream_expired)(struct deadline *d);
 
     char via[32];                        /* this router in Via: HTTP_VIA_ROUTER and random digits */

@@ -40,7 +40,7 @@ struct upstream_request {
 
 struct upstream {
     struct proxy *proxy;
-    struct stream *stream;
+    struct net_stream *stream;
     struct pool *pool;
     unsigned address;          /* of the pool's */
     struct upstream *next;     /* in the pool's idle list */

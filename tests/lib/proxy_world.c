@@ -8,7 +8,7 @@
 #include "node/proxy/exchange.h"
 
 struct world_host {
-    struct host host;
+    struct net_host host;
     unsigned replica;
 };
 
@@ -114,12 +114,12 @@ static uint64_t on_clock(void *context)
 
 /* --- actions --------------------------------------------------------------------------------- */
 
-static struct wire *wire_of(struct stream *stream)
+static struct wire *wire_of(struct net_stream *stream)
 {
     return CONTAINER_OF(stream, struct wire, stream);
 }
 
-static int do_open_host(void *context, const struct node_address *address, struct host **out,
+static int do_open_host(void *context, const struct node_address *address, struct net_host **out,
                         unsigned *count)
 {
     (void)context;
@@ -132,13 +132,13 @@ static int do_open_host(void *context, const struct node_address *address, struc
     return 0;
 }
 
-static bool do_resolve(struct host *host, unsigned used)
+static bool do_resolve(struct net_host *host, unsigned used)
 {
     (void)host, (void)used;
     return false;
 }
 
-static void do_close_host(struct host *host)
+static void do_close_host(struct net_host *host)
 {
     free(CONTAINER_OF(host, struct world_host, host));
 }
@@ -152,7 +152,8 @@ static struct wire *new_wire(struct proxy_world *w)
     return wire;
 }
 
-static int do_connect(void *context, struct host *host, unsigned address, struct stream **out)
+static int do_connect(void *context, struct net_host *host, unsigned address,
+                      struct net_stream **out)
 {
     struct proxy_world *w = context;
     CHECK(address == 0);
@@ -173,7 +174,7 @@ static int do_connect(void *context, struct host *host, unsigned address, struct
     return 0;
 }
 
-static ptrdiff_t do_write(struct stream *stream, const struct slice *pieces, unsigned count)
+static ptrdiff_t do_write(struct net_stream *stream, const struct slice *pieces, unsigned count)
 {
     struct wire *wire = wire_of(stream);
     CHECK(!wire->closing && !wire->connecting && wire->queued_count == 0);
@@ -190,7 +191,7 @@ static ptrdiff_t do_write(struct stream *stream, const struct slice *pieces, uns
     return (ptrdiff_t)(wire->out.len - before);
 }
 
-static int do_queue(struct stream *stream, const struct slice *pieces, unsigned count)
+static int do_queue(struct net_stream *stream, const struct slice *pieces, unsigned count)
 {
     struct wire *wire = wire_of(stream);
     CHECK(!wire->closing && wire->queued_count == 0 && count > 0 &&
@@ -207,7 +208,7 @@ static int do_queue(struct stream *stream, const struct slice *pieces, unsigned 
     return 0;
 }
 
-static void do_read(struct stream *stream, bool on)
+static void do_read(struct net_stream *stream, bool on)
 {
     struct wire *wire = wire_of(stream);
     CHECK(!wire->closing);
@@ -218,7 +219,7 @@ static void do_read(struct stream *stream, bool on)
     wire->reading = on;
 }
 
-static void do_finish(struct stream *stream)
+static void do_finish(struct net_stream *stream)
 {
     struct wire *wire = wire_of(stream);
     CHECK(!wire->closing && !wire->finished);
@@ -226,7 +227,7 @@ static void do_finish(struct stream *stream)
     NOTE(wire->world, "finish %s\n", wire->name);
 }
 
-static void do_close(struct stream *stream, bool reset)
+static void do_close(struct net_stream *stream, bool reset)
 {
     struct wire *wire = wire_of(stream);
     CHECK(!wire->closing);
@@ -239,7 +240,7 @@ static void do_close(struct stream *stream, bool reset)
 
 static bool deliver_bytes(struct proxy_world *w, struct wire *wire)
 {
-    const struct stream_events *events = wire->stream.events;
+    const struct net_events *events = wire->stream.events;
     struct slice room = slice_of(NULL, 0);
     if (events->room != NULL)
         room = events->room(wire->stream.owner);
@@ -257,7 +258,7 @@ static bool deliver(struct proxy_world *w, struct wire *wire)
 {
     if (!wire->used || wire->closed)
         return false;
-    const struct stream_events *events = wire->stream.events;
+    const struct net_events *events = wire->stream.events;
     if (wire->closing) {
         wire->closed = true;
         events->closed(wire->stream.owner);
@@ -293,7 +294,6 @@ static void settle(struct proxy_world *w)
         proxy_run(w->proxy, w->now_ms);
     }
     note_bookings(w);
-    proxy_check(w->proxy);
     node_check(w->node);
 }
 
@@ -390,10 +390,10 @@ static void on_random(void *context, void *out, size_t len)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-static void on_admin(void *context, struct exchange *x, const struct http_head *head)
+static int on_metrics(void *context, struct buf *out)
 {
     (void)context;
-    exchange_answer(x, 200, SLICE("text/plain"), head->path, NULL, 0);
+    return buf_append_cstr(out, "# none\n");
 }
 
 static void set_options(struct proxy_world *w, const char *const *settings)
@@ -440,27 +440,22 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
     node.state.now_ms = node.state.wall_ms = w->now_ms;
     node.router.seed = config->seed;
     node.stored_responses = 64;
+    w->net = (struct net_actions){.context = w,
+                                  .open_host = do_open_host,
+                                  .resolve = do_resolve,
+                                  .close_host = do_close_host,
+                                  .connect = do_connect,
+                                  .write = do_write,
+                                  .queue = do_queue,
+                                  .read = do_read,
+                                  .finish = do_finish,
+                                  .close = do_close};
+    node.proxy.net = &w->net;
+    node.proxy.log = node.admin.log = &w->log;
+    node.admin.metrics = on_metrics;
     struct node_replication_io io = {.context = w, .random = on_random};
     CHECK(node_create(&w->node, &node, &io, w->now_ms * 1000) == 0);
-    w->net = (struct net){.context = w,
-                          .open_host = do_open_host,
-                          .resolve = do_resolve,
-                          .close_host = do_close_host,
-                          .connect = do_connect,
-                          .write = do_write,
-                          .queue = do_queue,
-                          .read = do_read,
-                          .finish = do_finish,
-                          .close = do_close};
-    struct proxy_config proxy = {.options = &w->options,
-                                 .router = w->node->router,
-                                 .affinity = w->node->affinity,
-                                 .log = &w->log,
-                                 .net = &w->net,
-                                 .secret = node_state_config_of(w->node->state)->secret,
-                                 .random = {1, 2, 3},
-                                 .admin = on_admin};
-    CHECK(proxy_create(&w->proxy, &proxy, w->now_ms) == 0);
+    w->proxy = w->node->proxy;
     add_replicas(w, config->replicas, config->probes);
     settle(w);
 }
@@ -475,7 +470,6 @@ void proxy_world_close(struct proxy_world *w)
         buf_free(&w->wires[i].in);
         buf_free(&w->wires[i].out);
     }
-    proxy_destroy(w->proxy);
     node_destroy(w->node);
     node_options_free(&w->options);
     buf_free(&w->trace);

@@ -16,7 +16,7 @@ enum { WORLD_REPLICAS_MAX = 8, WORLD_WIRES_MAX = 256, WORLD_NOW_MS = 1000000 };
 
 /* One connection, with a client or with a replica. */
 struct wire {
-    struct stream stream; /* first: what the proxy sees */
+    struct net_stream stream; /* first: what the proxy sees */
     struct proxy_world *world;
     char name[12]; /* "A", "B", ... or, to replica 1, "1a", "1b", ... */
     int replica;   /* -1: a client */
@@ -49,7 +49,7 @@ struct proxy_world {
     struct node *node;
     struct node_options options;
     struct node_log log;
-    struct net net;
+    struct net_actions net;
     uint64_t now_ms;
     struct buf trace; /* of actions, one line each, since the test last cleared it */
     bool traced;

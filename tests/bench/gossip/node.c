@@ -96,7 +96,11 @@ void bench_node_start(struct bench_node *n, uv_loop_t *loop, const struct bench_
     struct node *node;
     struct node_config config;
     struct node_replication_io io;
+    shell.loop = loop;
+    shell.options = &options;
+    shell.log = &sink.log;
     node_config_of(&config, &options);
+    shell_config(&shell, &config);
     if (io_gossip_config(shell.gossip, &config, &io) != 0)
         exit(1);
     config.state.wall_ms = bench_wall_ms();
@@ -106,7 +110,7 @@ void bench_node_start(struct bench_node *n, uv_loop_t *loop, const struct bench_
     prepare_memory(node);
     n->router = node->router;
     n->replication = node->replication;
-    err = shell_start(&shell, loop, &options, node, &sink.log);
+    err = shell_start(&shell, node);
     if (err != 0)
         fail("shell", err_text(err));
     /* After the start, so that nothing is probed: there is nobody to answer. */
