@@ -3,7 +3,7 @@
 #   build/           the ordinary build: grapevine, gvctl, tests
 #   build/asan/      the same under AddressSanitizer and UndefinedBehaviorSanitizer
 #   build/fuzz/      libFuzzer targets (clang)
-#   build/sim/       with known bugs compiled in (base/bug.h), for the simulator's controls
+#   build/bugs/      with known bugs compiled in (base/bug.h), for the simulator's controls
 #
 # A new .c file in a known folder is picked up by itself; a new unit test is any
 # tests/unit/*/*_test.c, a new fuzz target any tests/fuzz/*_fuzz.c.
@@ -16,21 +16,21 @@ VARIANT ?= release
 BUILD_release := build
 BUILD_asan    := build/asan
 BUILD_fuzz    := build/fuzz
-BUILD_sim     := build/sim
+BUILD_bugs    := build/bugs
 BUILD := $(BUILD_$(VARIANT))
 
 CC_release := gcc
 CC_asan    := gcc
 CC_fuzz    := clang-14
-CC_sim     := gcc
+CC_bugs    := gcc
 CC := $(CC_$(VARIANT))
 
 OPT_release := -O2 -g
 OPT_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-OPT_sim     := -O2 -g -DGRAPEVINE_BUGS
+OPT_bugs    := -O2 -g -DGRAPEVINE_BUGS
 OPT_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 
-PACKAGES := build-essential pkg-config libuv1-dev libsodium-dev libmsgpack-dev libxxhash-dev \
+PACKAGES := build-essential pkg-config libuv1-dev libsodium-dev libxxhash-dev \
             libcmocka-dev libyaml-dev libjansson-dev python3 curl xz-utils
 # What the programs include of them, and what only tests do.
 HEADERS := uv.h=libuv1-dev sodium.h=libsodium-dev xxhash.h=libxxhash-dev yaml.h=libyaml-dev jansson.h=libjansson-dev
@@ -59,19 +59,19 @@ CORE_SRC  := $(wildcard base/*.c crdt/*.c gossip/*.c http/*.c) \
 SHELL_SRC := $(wildcard node/io/*.c)
 DAEMON_SRC := $(wildcard node/daemon/*.c)
 GVCTL_SRC := $(wildcard node/gvctl/*.c)
-SIM_SRC   := $(wildcard tests/engine-sim/*.c)
+ENGINE_SIM_SRC := $(wildcard tests/engine-sim/*.c)
 REPLAY_SRC := $(wildcard tests/bench/replay/*.c)
 BACKEND_SRC := $(wildcard tests/bench/backend.c)
 GOSSIP_BENCH_SRC := $(wildcard tests/bench/gossip/*.c)
-CLUSTER_SRC := $(wildcard tests/sim/*.c)
+SIM_SRC := $(wildcard tests/sim/*.c)
 WORLD_SRC := $(wildcard tests/lib/world/*.c)
 MAELSTROM_SRC := $(wildcard tests/maelstrom/*.c)
 TESTLIB_SRC := $(wildcard tests/lib/*.c) $(WORLD_SRC)
 UNIT_SRC  := $(wildcard tests/unit/*/*_test.c)
 FUZZ_SRC  := $(wildcard tests/fuzz/*_fuzz.c)
 BENCH_SRC := $(wildcard tests/bench/*_bench.c)
-ALL_SRC := $(CORE_SRC) $(SHELL_SRC) $(DAEMON_SRC) $(GVCTL_SRC) $(SIM_SRC) $(REPLAY_SRC) $(BACKEND_SRC) $(GOSSIP_BENCH_SRC) \
-           $(CLUSTER_SRC) $(MAELSTROM_SRC) $(TESTLIB_SRC) $(UNIT_SRC) $(FUZZ_SRC) $(BENCH_SRC) $(wildcard tests/fuzz/lib/*.c)
+ALL_SRC := $(CORE_SRC) $(SHELL_SRC) $(DAEMON_SRC) $(GVCTL_SRC) $(ENGINE_SIM_SRC) $(REPLAY_SRC) $(BACKEND_SRC) $(GOSSIP_BENCH_SRC) \
+           $(SIM_SRC) $(MAELSTROM_SRC) $(TESTLIB_SRC) $(UNIT_SRC) $(FUZZ_SRC) $(BENCH_SRC) $(wildcard tests/fuzz/lib/*.c)
 ALL_HDR := $(wildcard */*.h */*/*.h */*/*/*.h)
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -79,10 +79,10 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 UNIT_BIN  := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SRC))
 FUZZ_BIN  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(FUZZ_SRC))
 BENCH_BIN := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(BENCH_SRC))
-TOOLS := $(if $(SIM_SRC),$(BUILD)/tests/engine-sim) $(if $(REPLAY_SRC),$(BUILD)/tests/replay) \
+TOOLS := $(if $(ENGINE_SIM_SRC),$(BUILD)/tests/engine-sim) $(if $(REPLAY_SRC),$(BUILD)/tests/replay) \
          $(if $(BACKEND_SRC),$(BUILD)/tests/bench/backend) \
          $(if $(GOSSIP_BENCH_SRC),$(BUILD)/tests/bench/gossip-bench) \
-         $(if $(CLUSTER_SRC),$(BUILD)/tests/sim) $(if $(MAELSTROM_SRC),$(BUILD)/tests/maelstrom)
+         $(if $(SIM_SRC),$(BUILD)/tests/sim) $(if $(MAELSTROM_SRC),$(BUILD)/tests/maelstrom)
 DAEMONS := $(if $(DAEMON_SRC),$(BUILD)/grapevine) $(if $(GVCTL_SRC),$(BUILD)/gvctl)
 
 # --- building --------------------------------------------------------------------------------
@@ -102,7 +102,15 @@ $(BUILD)/have-headers-test: Makefile
 	@mkdir -p $(@D) && touch $@
 $(call obj,$(TESTLIB_SRC) $(UNIT_SRC)): | $(BUILD)/have-headers-test
 
-$(BUILD)/obj/%.o: %.c | $(BUILD)/have-headers
+# Other flags make other objects: this file changes with them, and only then.
+FLAGS := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)
+.PHONY: FORCE
+FORCE:
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' >$@
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(BUILD)/have-headers
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
@@ -124,7 +132,7 @@ $(BUILD)/grapevine: $(call obj,$(DAEMON_SRC)) $(BUILD)/libshell.a $(BUILD)/libco
 $(BUILD)/gvctl: $(call obj,$(GVCTL_SRC)) $(BUILD)/libshell.a $(BUILD)/libcore.a
 	$(CC) $(LDFLAGS) $^ -ljansson $(SHELL_LIBS) -o $@
 
-$(BUILD)/tests/engine-sim: $(call obj,$(SIM_SRC)) $(BUILD)/libcore.a
+$(BUILD)/tests/engine-sim: $(call obj,$(ENGINE_SIM_SRC)) $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ -ljansson $(SHELL_LIBS) -o $@
 
@@ -137,7 +145,7 @@ $(BUILD)/tests/bench/gossip-bench: $(call obj,$(GOSSIP_BENCH_SRC) tests/bench/re
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(SHELL_LIBS) -o $@
 
-$(BUILD)/tests/sim: $(call obj,$(CLUSTER_SRC) $(WORLD_SRC)) $(BUILD)/libcore.a
+$(BUILD)/tests/sim: $(call obj,$(SIM_SRC) $(WORLD_SRC)) $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(CORE_LIBS) -o $@
 
@@ -146,7 +154,7 @@ $(BUILD)/tests/maelstrom: $(call obj,$(MAELSTROM_SRC)) $(BUILD)/libcore.a
 	$(CC) $(LDFLAGS) $^ -ljansson $(CORE_LIBS) -o $@
 
 # All of a tool but its main(), for the tests of its parts.
-$(BUILD)/libsim.a: $(filter-out %/main.o,$(call obj,$(SIM_SRC)))
+$(BUILD)/libengine-sim.a: $(filter-out %/main.o,$(call obj,$(ENGINE_SIM_SRC)))
 	@rm -f $@
 	ar rcs $@ $^
 
@@ -154,10 +162,10 @@ $(BUILD)/libreplay.a: $(filter-out %/main.o,$(call obj,$(REPLAY_SRC)))
 	@rm -f $@
 	ar rcs $@ $^
 
-TEST_ARCHIVES := $(BUILD)/libtest.a $(if $(SIM_SRC),$(BUILD)/libsim.a) $(if $(REPLAY_SRC),$(BUILD)/libreplay.a) \
+TEST_ARCHIVES := $(BUILD)/libtest.a $(if $(ENGINE_SIM_SRC),$(BUILD)/libengine-sim.a) $(if $(REPLAY_SRC),$(BUILD)/libreplay.a) \
                  $(BUILD)/libshell.a $(BUILD)/libcore.a
 
-$(BUILD)/tests/unit/sim/%: $(BUILD)/obj/tests/unit/sim/%.o $(TEST_ARCHIVES)
+$(BUILD)/tests/unit/engine-sim/%: $(BUILD)/obj/tests/unit/engine-sim/%.o $(TEST_ARCHIVES)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(TEST_LIBS) -o $@
 
@@ -218,8 +226,14 @@ tools: $(TOOLS) ## engine simulator, replay, backend, cluster simulator, Maelstr
 test: deps ## the whole ordinary test suite (FILTER=name for a part of it)
 	@echo "building $(BUILD)"
 	@$(MAKE) --no-print-directory -j2 -s everything
-	@$(MAKE) --no-print-directory -s sim-build
+	@$(MAKE) --no-print-directory -s build-bugs
 	@./tests/run.sh $(BUILD)
+
+.PHONY: test-fast
+test-fast: deps ## in a minute: unit tests, fuzz corpus replays, ten simulated runs; no processes
+	@$(MAKE) --no-print-directory -j2 -s $(UNIT_BIN) $(FUZZ_BIN) $(BUILD)/tests/sim
+	@status=0; ONLY="unit fuzz" ./tests/run.sh $(BUILD) || status=1; \
+	$(BUILD)/tests/sim seeds 1 10 || status=1; exit $$status
 
 .PHONY: check
 check: deps-check ## lints, then the tests under ASan and UBSan; both run even if one fails
@@ -227,20 +241,20 @@ check: deps-check ## lints, then the tests under ASan and UBSan; both run even i
 	./tests/lint/run.sh || status=1; \
 	echo "building $(BUILD_asan)"; \
 	if $(MAKE) --no-print-directory -j2 -s VARIANT=asan everything; \
-	then ./tests/run.sh $(BUILD_asan) || status=1; \
+	then LANES=1 ./tests/run.sh $(BUILD_asan) || status=1; \
 	else status=1; fi; \
 	exit $$status
 
-.PHONY: sim sim-controls sim-latency sim-build
-sim-build:
-	@$(MAKE) --no-print-directory -j2 -s VARIANT=sim $(BUILD_sim)/tests/sim
-sim: sim-build ## one simulated run, SEED=n [NODES=n] [PROFILE=calm] [STEPS=seconds] [BUG=name] [VERBOSE=1]
-	@$(BUILD_sim)/tests/sim run $(or $(SEED),1) $(if $(NODES),nodes=$(NODES)) $(if $(PROFILE),profile=$(PROFILE)) \
+.PHONY: sim sim-controls sim-latency build-bugs
+build-bugs:
+	@$(MAKE) --no-print-directory -j2 -s VARIANT=bugs $(BUILD_bugs)/tests/sim
+sim: build-bugs ## one simulated run, SEED=n [NODES=n] [PROFILE=calm] [STEPS=seconds] [BUG=name] [VERBOSE=1]
+	@$(BUILD_bugs)/tests/sim run $(or $(SEED),1) $(if $(NODES),nodes=$(NODES)) $(if $(PROFILE),profile=$(PROFILE)) \
 	    $(if $(STEPS),seconds=$(STEPS)) $(if $(BUG),bug=$(BUG)) $(if $(VERBOSE),verbose)
-sim-controls: sim-build ## each known bug compiled in: is it caught? [SEEDS=n]
-	@$(BUILD_sim)/tests/sim controls $(or $(SEEDS),20)
-sim-latency: sim-build ## simulated time until all of 3, 16, 64, 256 nodes know; bytes on the wire
-	@$(BUILD_sim)/tests/sim latency && $(BUILD_sim)/tests/sim bytes
+sim-controls: build-bugs ## each known bug compiled in: is it caught? [SEEDS=n]
+	@$(BUILD_bugs)/tests/sim controls $(or $(SEEDS),20)
+sim-latency: build-bugs ## simulated time until all of 3, 16, 64, 256 nodes know; bytes on the wire
+	@$(BUILD_bugs)/tests/sim latency && $(BUILD_bugs)/tests/sim bytes
 
 .PHONY: bench
 bench: deps-bench ## against nginx and HAProxy, parts, routing, gossip (SECTION=name for one)

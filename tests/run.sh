@@ -4,15 +4,20 @@
 #   tests/run.sh BUILD_DIR
 #
 #   FILTER=http      only tests whose name has this in it
+#   ONLY="unit fuzz" only tests of these kinds: unit, fuzz, e2e
+#   JOBS=2           unit tests and replays at once
+#   LANES=2          end-to-end tests at once, 1 or 2 (1 where sanitizers slow everything down)
 #   VERBOSE=1        show the output of passing tests too
 #   TEST_SECONDS=N   time limit of one test program (default 300)
 #
-# One line a program while it goes; the output of one that fails. The last line is
+# One line a program when it has ended; the output of one that fails. The last line is
 # `N passed, M failed[, K skipped]`; the exit status is 1 if anything failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 build=${1:?usage: tests/run.sh BUILD_DIR}
 limit=${TEST_SECONDS:-300}
+jobs=${JOBS:-2}
+lanes=${LANES:-2}
 shared=${GRAPEVINE_SHARED:-../shared}
 export BUILD="$PWD/${build#"$PWD"/}"
 [ "${build#/}" = "$build" ] || BUILD=$build
@@ -20,63 +25,29 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export PYTHONDONTWRITEBYTECODE=1
 
-passed=0 failed=0 skipped=0
-broken=()
-out=$(mktemp -d)
-running=
-trap 'rm -rf "$out"' EXIT
-trap '[ -z "$running" ] || kill "$running"; echo "interrupted"; exit 130' INT TERM
+# End-to-end tests of clusters mostly wait, and one lane runs them one after the other while a
+# second lane runs those of a single router. These take a core or two for themselves, alone:
+alone=" test_maelstrom test_readme test_replay test_simulation "
+
+# --- one program -------------------------------------------------------------------------------
 
 # sum_of PATTERN FILE: the sum of the first numbers of the lines that match
 sum_of() {
     grep -aE "$1" "$2" | sed -E 's/^[^0-9]*([0-9]+).*/\1/' | awk '{n += $1} END {print n + 0}'
 }
 
-# run NAME COUNTER COMMAND...: runs under the time limit; COUNTER sets p f s from the output
-run() {
-    local name=$1 counter=$2 start end status p=0 f=0 s=0
-    shift 2
-    [[ $name == *"${FILTER:-}"* ]] || return 0
-    start=$(date +%s%N)
-    timeout -k 5 "$limit" "$@" >"$out/log" 2>&1 </dev/null &
-    running=$!
-    wait "$running"
-    status=$?
-    running=
-    end=$(date +%s%N)
-    $counter "$out/log"
-    [ "$status" -ne 0 ] && [ "$f" -eq 0 ] && f=1
-    [ $((p + f + s)) -eq 0 ] && { f=1; echo "(no test ran)" >>"$out/log"; }
-    [ "$status" -eq 124 ] && echo "(stopped after $limit s)" >>"$out/log"
-    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-    local verdict="ok  " note=""
-    [ "$s" -ne 0 ] && note=", $s skipped"
-    if [ "$f" -ne 0 ]; then
-        verdict=FAIL
-        broken+=("$name")
-        note="$note, $f failed (status $status)"
-    fi
-    printf '%s %-44s %4d passed%s  %d.%03d s\n' "$verdict" "$name" "$p" "$note" \
-        $(((end - start) / 1000000000)) $(((end - start) / 1000000 % 1000))
-    if [ "$f" -ne 0 ] || [ -n "${VERBOSE:-}" ]; then
-        sed 's/^/    | /' "$out/log" | tail -n 200
-    elif [ "$s" -ne 0 ]; then
-        grep -aiE 'skip' "$out/log" | grep -avE '^\[|^(OK|Ran) |SKIPPED TEST' | sed 's/^/    | /' | head -n 5
-    fi
-}
-
-count_cmocka() { # totals of each group
+count_unit() { # cmocka: totals of each group
     p=$(sum_of '^\[  PASSED  \] [0-9]+ test' "$1")
     f=$(sum_of '^\[  FAILED  \] [0-9]+ test' "$1")
     s=$(sum_of '^\[  SKIPPED \] [0-9]+ test' "$1")
 }
 
-count_replay() {
+count_fuzz() {
     p=0
     grep -aqE '^[1-9][0-9]* inputs replayed' "$1" && p=1
 }
 
-count_unittest() { # "Ran 5 tests", "FAILED (failures=1, errors=1, skipped=1)"; lines if it was stopped
+count_e2e() { # "Ran 5 tests", "FAILED (failures=1, errors=1, skipped=1)"; lines if it was stopped
     local ran
     ran=$(sed -nE 's/^Ran ([0-9]+) tests?.*/\1/p' "$1" | tail -n 1)
     f=$(grep -acE '^(FAIL|ERROR): ' "$1")
@@ -95,29 +66,122 @@ vectors_for() { # folders of the shared vectors that a fuzz target understands
     esac
 }
 
-for source in tests/unit/*/*_test.c; do
-    [ -e "$source" ] || continue
-    name=${source#tests/unit/}
-    run "${name%.c}" count_cmocka "$BUILD/tests/unit/${name%.c}"
-done
+command_of() { # command_of KIND NAME: sets `command` and `title`
+    title=$2
+    case $1 in
+    unit)
+        command=("$BUILD/tests/unit/$2")
+        ;;
+    fuzz)
+        title="fuzz corpus $2"
+        command=("$BUILD/tests/fuzz/$2" tests/fuzz/corpus/"${2%_fuzz}")
+        local vectors
+        vectors=$(vectors_for "$2")
+        [ -n "$vectors" ] && [ -d "$vectors" ] && mapfile -t -O 2 command < <(find "$vectors" -type d)
+        ;;
+    e2e)
+        title="e2e $2"
+        command=(env PYTHONPATH=tests/e2e python3 -m unittest -v "$2")
+        ;;
+    esac
+}
 
-for source in tests/fuzz/*_fuzz.c; do
-    [ -e "$source" ] || continue
-    name=$(basename "$source" .c)
-    folders=(tests/fuzz/corpus/"${name%_fuzz}")
-    vectors=$(vectors_for "$name")
-    [ -n "$vectors" ] && [ -d "$vectors" ] && mapfile -t -O 1 folders < <(find "$vectors" -type d)
-    run "fuzz corpus $name" count_replay "$BUILD/tests/fuzz/$name" "${folders[@]}"
-done
+report() { # report LOG: on standard output, from the variables of one()
+    local verdict="ok  " note=""
+    [ "$s" -ne 0 ] && note=", $s skipped"
+    [ "$f" -ne 0 ] && verdict=FAIL note="$note, $f failed (status $status)"
+    printf '%s %-44s %4d passed%s  %d.%03d s\n' "$verdict" "$title" "$p" "$note" \
+        $(((end - start) / 1000000000)) $(((end - start) / 1000000 % 1000))
+    if [ "$f" -ne 0 ] || [ -n "${VERBOSE:-}" ]; then
+        sed 's/^/    | /' "$1" | tail -n 200
+    elif [ "$s" -ne 0 ]; then
+        grep -aiE 'skip' "$1" | grep -avE '^\[|^(OK|Ran) |SKIPPED TEST' | sed 's/^/    | /' | head -n 5
+    fi
+}
 
-for file in tests/e2e/test_*.py; do
-    [ -e "$file" ] || continue
-    name=$(basename "$file" .py)
-    run "e2e $name" count_unittest env PYTHONPATH=tests/e2e python3 -m unittest -v "$name"
-done
+# one OUT KIND NAME: runs it under the time limit, reports, and adds its counts to OUT/counts
+one() {
+    local out=$1 kind=$2 start end status p=0 f=0 s=0 title command log running
+    log=$(mktemp "$out/log.XXXXXX")
+    command_of "$kind" "$3"
+    start=$(date +%s%N)
+    timeout -k 5 "$limit" "${command[@]}" >"$log" 2>&1 </dev/null &
+    running=$!
+    trap 'kill "$running"; exit 130' TERM
+    wait "$running"
+    status=$?
+    trap - TERM
+    end=$(date +%s%N)
+    "count_$kind" "$log"
+    [ "$status" -ne 0 ] && [ "$f" -eq 0 ] && f=1
+    [ $((p + f + s)) -eq 0 ] && { f=1; echo "(no test ran)" >>"$log"; }
+    [ "$status" -eq 124 ] && echo "(stopped after $limit s)" >>"$log"
+    {
+        flock 9
+        report "$log"
+        echo "$p $f $s $title" >>"$out/counts"
+    } 9>"$out/lock"
+}
 
-[ ${#broken[@]} -eq 0 ] || printf 'failed: %s\n' "${broken[@]}"
-summary="$passed passed, $failed failed"
-[ "$skipped" -eq 0 ] || summary="$summary, $skipped skipped"
-echo "$summary"
-[ "$failed" -eq 0 ]
+# --- all of them -------------------------------------------------------------------------------
+
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null; wait; echo "interrupted"; exit 130' INT TERM
+
+wanted() { # wanted KIND TITLE
+    [[ " ${ONLY:-unit fuzz e2e} " == *" $1 "* && $2 == *"${FILTER:-}"* ]]
+}
+
+list() { # list KIND FILE...: the names of those that are wanted, each with its kind in front
+    local kind=$1 file name title command
+    shift
+    for file in "$@"; do
+        [ -e "$file" ] || continue
+        name=${file#tests/*/}
+        name=${name%.*}
+        command_of "$kind" "$name"
+        wanted "$kind" "$title" && echo "$kind $name"
+    done
+}
+
+lane() { # lane JOBS FILE: runs what the file lists, so many at a time
+    local running=0 kind name
+    trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' TERM
+    while read -r kind name; do
+        [ "$running" -lt "$1" ] || wait -n
+        [ "$running" -eq "$1" ] || running=$((running + 1))
+        (one "$out" "$kind" "$name") &
+    done <"$2"
+    wait
+}
+
+touch "$out/counts" "$out/single" "$out/clusters" "$out/last"
+{
+    list unit tests/unit/*/*_test.c
+    list fuzz tests/fuzz/*_fuzz.c
+} >"$out/programs"
+lane "$jobs" "$out/programs" &
+wait
+
+list e2e tests/e2e/test_*.py >"$out/e2e"
+by_itself() { [[ $alone == *" ${1#e2e } "* ]]; }
+while read -r test; do
+    if by_itself "$test"; then
+        echo "$test" >>"$out/last"
+    elif [[ $test == *cluster* || $test == *drain* || $test == *loops* ]]; then
+        echo "$test" >>"$out/clusters"
+    else
+        echo "$test" >>"$out/single"
+    fi
+done <"$out/e2e"
+lane 1 "$out/clusters" &
+[ "$lanes" -gt 1 ] || wait
+lane 1 "$out/single" &
+wait
+lane 1 "$out/last" &
+wait
+
+awk '$2 > 0 { f = $1 FS $2 FS $3 FS; print "failed: " substr($0, length(f) + 1) }' "$out/counts"
+awk '{ p += $1; f += $2; s += $3 }
+     END { printf "%d passed, %d failed", p, f; if (s) printf ", %d skipped", s; print ""; exit f > 0 }' "$out/counts"

@@ -8,7 +8,7 @@ import unittest
 BUILD = os.environ.get("BUILD", "build")
 SIM = os.path.join(BUILD, "tests", "sim")
 # With the bugs compiled in. Only the ordinary build makes it.
-SIM_WITH_BUGS = os.path.join(BUILD, "sim", "tests", "sim")
+SIM_WITH_BUGS = os.path.join(BUILD, "bugs", "tests", "sim")
 
 
 def simulate(*words, program=SIM):

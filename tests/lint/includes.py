@@ -38,7 +38,6 @@ THIRD_PARTY = {
     "yaml.h": ["node/io/config_yaml.c"],
     "sodium.h": ["gossip/", "node/io/random.c"],
     "xxhash.h": ["base/"],
-    "msgpack.h": ["gossip/"],
     "jansson.h": ["node/gvctl/show.c"],
     "cmocka.h": [],
 }

@@ -79,7 +79,7 @@ static void bug_set(enum bug bug)
     bug_active = bug;
 #else
     if (bug != BUG_NONE) {
-        (void)fprintf(stderr, "bugs are compiled in with VARIANT=sim only\n");
+        (void)fprintf(stderr, "bugs are compiled in with VARIANT=bugs only\n");
         exit(2);
     }
 #endif
