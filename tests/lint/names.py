@@ -43,10 +43,16 @@ def folders_below(sources):
             yield folder, sorted(n for n in names if n.endswith((".c", ".h")))
 
 
-def symbols(path):
-    text = subprocess.run(["nm", "-P", "-g", "--defined-only", path], check=True,
-                          capture_output=True, text=True).stdout
-    return [line.split()[0] for line in text.splitlines()]
+def symbols(objects, paths):
+    """Source -> the symbols that its object defines."""
+    found = {path: [] for path in paths}
+    if paths:
+        text = subprocess.run(["nm", "-A", "-P", "-g", "--defined-only", *[p[:-2] + ".o" for p in paths]],
+                              cwd=objects, check=True, capture_output=True, text=True).stdout
+        for line in text.splitlines():
+            path, symbol = line.split()[:2]
+            found[path.rstrip(":")[:-2] + ".c"].append(symbol)
+    return found
 
 
 def tags(path):
@@ -65,13 +71,14 @@ def main():
     used = set()
     for folder, names in folders_below(sources):
         words = nouns(sources, folder)
+        defined = symbols(objects, [f"{folder}/{n}" for n in names if n.endswith(".c")])
         for name in names:
             path = f"{folder}/{name}"
             files += 1
             if name.endswith(".h"):
                 exported = tags(os.path.join(sources, path))
             else:
-                exported = symbols(os.path.join(objects, path[:-2] + ".o"))
+                exported = defined[path]
             for symbol in exported:
                 if symbol == "main" or fits(symbol, words):
                     continue
