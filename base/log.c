@@ -26,10 +26,10 @@ int log_level_parse(struct slice name, enum log_level *out)
     return ERR_NOT_FOUND;
 }
 
-void log_init(struct node_log *log, void (*write)(void *context, struct slice line),
+void log_init(struct log *log, void (*write)(void *context, struct slice line),
               uint64_t (*clock_ms)(void *context), void *context)
 {
-    *log = (struct node_log){
+    *log = (struct log){
         .level = LOG_INFO,
         .burst = LOG_BURST_DEFAULT,
         .write = write,
@@ -184,7 +184,7 @@ static void put_time(struct line *line, uint64_t now_ms)
     put_text(line, text);
 }
 
-static void put_head(struct line *line, const struct node_log *log, enum log_level level,
+static void put_head(struct line *line, const struct log *log, enum log_level level,
                      const char *event, uint64_t now_ms)
 {
     static const char *const colors[] = {"\x1b[31m", "\x1b[33m", "\x1b[32m", "\x1b[2m"};
@@ -210,7 +210,7 @@ static void put_head(struct line *line, const struct node_log *log, enum log_lev
     put_text(line, event);
 }
 
-size_t log_format(const struct node_log *log, enum log_level level, const char *event,
+size_t log_format(const struct log *log, enum log_level level, const char *event,
                   const struct log_field *fields, unsigned count, uint64_t now_ms, char *out)
 {
     static const char text_cut[] = " cut=true\n";
@@ -230,7 +230,7 @@ size_t log_format(const struct node_log *log, enum log_level level, const char *
 /* --- the flood gate --------------------------------------------------------------------------- */
 
 /* The event's own row; the last row is shared by names that came when all were taken. */
-static struct log_rate *rate_of(struct node_log *log, const char *event)
+static struct log_rate *rate_of(struct log *log, const char *event)
 {
     for (unsigned i = 0; i < LOG_EVENTS_MAX - 1; i++) {
         struct log_rate *rate = &log->rates[i];
@@ -243,7 +243,7 @@ static struct log_rate *rate_of(struct node_log *log, const char *event)
     return &log->rates[LOG_EVENTS_MAX - 1];
 }
 
-static void write_line(struct node_log *log, enum log_level level, const char *event,
+static void write_line(struct log *log, enum log_level level, const char *event,
                        const struct log_field *fields, unsigned count, uint64_t now_ms)
 {
     char line[LOG_LINE_MAX];
@@ -251,7 +251,7 @@ static void write_line(struct node_log *log, enum log_level level, const char *e
     log->write(log->context, slice_of(line, len));
 }
 
-void log_event_write(struct node_log *log, enum log_level level, const char *event,
+void log_event_write(struct log *log, enum log_level level, const char *event,
                      const struct log_field *fields, unsigned count)
 {
     enum { FIELDS_MAX = 32 };
@@ -280,7 +280,7 @@ void log_event_write(struct node_log *log, enum log_level level, const char *eve
     write_line(log, level, event, more, count + 1, now_ms);
 }
 
-void log_flush(struct node_log *log)
+void log_flush(struct log *log)
 {
     for (unsigned i = 0; i < LOG_EVENTS_MAX; i++) {
         struct log_rate *rate = &log->rates[i];

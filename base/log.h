@@ -75,7 +75,7 @@ struct log_rate {
 };
 
 /* Filled by log_init() and the shell. One per process; not shared between threads. */
-struct node_log {
+struct log {
     enum log_level level; /* may be changed at any time */
     bool json;
     bool color;     /* text only */
@@ -88,18 +88,18 @@ struct node_log {
 };
 
 /* Level info, text, no colour, LOG_BURST_DEFAULT. `write` and `clock_ms` must not be NULL. */
-void log_init(struct node_log *log, void (*write)(void *context, struct slice line),
+void log_init(struct log *log, void (*write)(void *context, struct slice line),
               uint64_t (*clock_ms)(void *context), void *context);
 
-static inline bool log_enabled(const struct node_log *log, enum log_level level)
+static inline bool log_enabled(const struct log *log, enum log_level level)
 {
     return level <= log->level;
 }
 
 /* `event` must be a literal (its address outlives the log). At least one field is needed. */
-#define log_event(log, level, event, ...)                                                          \
+#define log_event(to, level, event, ...)                                                           \
     do {                                                                                           \
-        struct node_log *log_event_to = (log);                                                     \
+        struct log *log_event_to = (to);                                                           \
         if (__builtin_expect(log_enabled(log_event_to, (level)), 0)) {                             \
             const struct log_field log_event_fields[] = {__VA_ARGS__};                             \
             log_event_write(log_event_to, (level), (event), log_event_fields,                      \
@@ -108,12 +108,12 @@ static inline bool log_enabled(const struct node_log *log, enum log_level level)
     } while (0)
 
 /* The function behind log_event(); formats and writes, or counts as suppressed. */
-void log_event_write(struct node_log *log, enum log_level level, const char *event,
+void log_event_write(struct log *log, enum log_level level, const char *event,
                      const struct log_field *fields, unsigned count);
 
 /* Tells what is still suppressed and not told, one line an event name. Before the process ends,
  * and now and then (once a minute is fine). */
-void log_flush(struct node_log *log);
+void log_flush(struct log *log);
 
 const char *log_level_name(enum log_level level);
 
@@ -122,7 +122,7 @@ MUST_USE int log_level_parse(struct slice name, enum log_level *out);
 
 /* One line of `fields` as invariants 1 and 2 say, without writing it: at most LOG_LINE_MAX bytes at
  * `out`. Returns the length. What log_event_write() uses, and tests and fuzzers. */
-size_t log_format(const struct node_log *log, enum log_level level, const char *event,
+size_t log_format(const struct log *log, enum log_level level, const char *event,
                   const struct log_field *fields, unsigned count, uint64_t now_ms, char *out);
 
 #endif

@@ -16,7 +16,7 @@ struct admin_config {
     const struct node_options *options;
     struct node_router *router;
     struct node_replication *replication; /* NULL: this router runs alone */
-    struct node_log *log;
+    struct log *log;
     const char *name;  /* of this router in the cluster; NULL: it runs alone */
     const char *token; /* NULL: none is asked for, and changes are taken from loopback alone */
     /* Prometheus text of the whole node. */

@@ -118,8 +118,7 @@ static void free_secrets(struct secrets *s)
 }
 
 /* 0, or the exit status after telling why not. */
-static int read_secrets(const struct node_options *options, struct secrets *out,
-                        struct node_log *log)
+static int read_secrets(const struct node_options *options, struct secrets *out, struct log *log)
 {
     struct node_address listen;
     char message[IO_KEYS_MESSAGE];

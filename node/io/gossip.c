@@ -225,7 +225,7 @@ static void name_node(struct io_gossip *g)
 }
 
 int io_gossip_open(struct io_gossip **out, uv_loop_t *loop, const struct node_options *options,
-                   struct gossip_keyring *keyring, struct node_log *log)
+                   struct gossip_keyring *keyring, struct log *log)
 {
     struct node_address listen;
     *out = NULL;

@@ -26,14 +26,14 @@ struct io_gossip;
  * `message` (IO_KEYS_MESSAGE bytes) says what is wrong. Warns of a file that others may read. */
 enum { IO_KEYS_MESSAGE = 512 };
 MUST_USE int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *options,
-                                 struct node_log *log, char *message);
+                                 struct log *log, char *message);
 
 /* Opens both sockets, so that the name of the router is settled (it may have the port in it); NULL
  * where the options want no gossip. `keyring` is borrowed, and changed by a reload. Logs what is
  * wrong. ERR_UNREACHABLE, ERR_NOMEM. */
 MUST_USE int io_gossip_open(struct io_gossip **out, uv_loop_t *loop,
                             const struct node_options *options, struct gossip_keyring *keyring,
-                            struct node_log *log);
+                            struct log *log);
 const char *io_gossip_name(const struct io_gossip *g);
 /* What is settled then: keys, name and address go into the configuration, and how to send into
  * `io`. Logs what is wrong. ERR_UNREACHABLE. */

@@ -8,7 +8,7 @@ enum { FILE_BYTES_MAX = 65536 };
 _Static_assert((int)IO_KEYS_MESSAGE >= (int)IO_SECRET_MESSAGE, "its messages must fit");
 
 int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *options,
-                        struct node_log *log, char *message)
+                        struct log *log, char *message)
 {
     message[0] = '\0';
     if (options->insecure_gossip) {

@@ -52,7 +52,7 @@ struct io_gossip_stats {
 struct io_gossip {
     uv_loop_t *loop;
     const struct node_options *options;
-    struct node_log *log;
+    struct log *log;
     struct shell *shell;                  /* NULL until it is started */
     struct node_replication *replication; /* borrowed; NULL until it is started */
     struct gossip_keyring *keyring;

@@ -19,7 +19,7 @@ struct reading {
 };
 
 struct key_file {
-    struct node_log *log;
+    struct log *log;
     uv_work_t work;
     struct reading reading;
     bool busy;
@@ -91,7 +91,7 @@ static void take(struct key_file *k)
     io_secret_free(&r->text);
 }
 
-int key_file_open(struct key_file **out, const char *path, struct node_log *log, char *message)
+int key_file_open(struct key_file **out, const char *path, struct log *log, char *message)
 {
     struct key_file *k = calloc(1, sizeof *k);
     if (k == NULL) {

@@ -29,8 +29,7 @@ const char *key_file_parse(struct slice text, struct slice *key);
 
 /* Reads it for the first time. ERR_NOT_FOUND (or ERR_NOMEM) with a message of IO_SECRET_MESSAGE
  * bytes. Warns of a file that everybody may read. `path` is borrowed. */
-MUST_USE int key_file_open(struct key_file **out, const char *path, struct node_log *log,
-                           char *message);
+MUST_USE int key_file_open(struct key_file **out, const char *path, struct log *log, char *message);
 /* The key; good until the next key_file_tick() or the next turn of the loop. */
 struct slice key_file_key(const struct key_file *k);
 /* Rises with every new key. */

@@ -35,13 +35,13 @@ void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log
     s->log.color = terminal && !s->log.json;
 }
 
-void io_log_cycle_level(struct node_log *log)
+void io_log_cycle_level(struct log *log)
 {
     log->level = log->level == LOG_DEBUG ? LOG_ERROR : (enum log_level)(log->level + 1);
     log_event(log, LOG_ERROR, "log_level", LOG_CSTR("now", log_level_name(log->level)));
 }
 
-uint64_t io_log_dropped(const struct node_log *log)
+uint64_t io_log_dropped(const struct log *log)
 {
     const struct io_log_sink *s = log->context;
     return s->dropped;

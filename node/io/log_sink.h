@@ -10,7 +10,7 @@
 #include "node/settings/options.h"
 
 struct io_log_sink {
-    struct node_log log; /* what everybody else gets a pointer to */
+    struct log log; /* what everybody else gets a pointer to */
     int fd;
     uint64_t dropped; /* lines that could not be written */
 };
@@ -19,9 +19,9 @@ struct io_log_sink {
 void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log_format format);
 
 /* One level more verbose, from debug back to error: for SIGUSR1. Logs the new level. */
-void io_log_cycle_level(struct node_log *log);
+void io_log_cycle_level(struct log *log);
 
 /* Lines of a sink's log that could not be written. */
-uint64_t io_log_dropped(const struct node_log *log);
+uint64_t io_log_dropped(const struct log *log);
 
 #endif

@@ -32,7 +32,7 @@ struct shell {
     uv_loop_t *loop;
     const struct node_options *options;
     struct node *node;
-    struct node_log *log;
+    struct log *log;
     struct node_router *router; /* of the node, as all three */
     struct proxy *proxy;
     struct admin *admin;

@@ -49,7 +49,7 @@ struct proxy_config {
     struct node_router *router;
     struct node_affinity *affinity;
     struct node_replication *replication; /* NULL: this router runs alone */
-    struct node_log *log;
+    struct log *log;
     const struct net_actions *net;
     struct hash_secret secret; /* of prompts: the same as the router's */
     uint64_t random[3];        /* for ids of requests and this router's pseudonym */

@@ -48,7 +48,7 @@ struct proxy_world {
     struct proxy *proxy;
     struct node *node;
     struct node_options options;
-    struct node_log log;
+    struct log log;
     struct net_actions net;
     uint64_t now_ms;
     struct buf trace; /* of actions, one line each, since the test last cleared it */

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/log.h"
 
-static struct node_log logger;
+static struct log logger;
 static struct buf written;
 static uint64_t now_ms;
 static unsigned lines;
