@@ -126,7 +126,10 @@ struct gossip_door {
     uint16_t owner; /* slot, or GOSSIP_SLOTS + number of the seed */
 };
 
+/* Each group of fields is written by the file that is named above it, and by gossip.c, which makes
+ * and drives them all. */
 struct gossip {
+    /* gossip.c */
     struct gossip_config config; /* with defaults in place; name and meta live in `self` */
     const struct gossip_keyring *keyring;
     struct gossip_app app;
@@ -134,46 +137,61 @@ struct gossip {
     struct prng prng;
     uint64_t instance; /* random: two nodes of one name differ in it */
     uint64_t now_us, created_us;
-    uint64_t epoch;
-    uint64_t stamp;
+    uint64_t tick_us; /* next look at all peers; anybody may want it sooner (gossip_tick_by) */
     bool leaving, joining;
     unsigned leave_tells;
     uint64_t leave_us;
+    struct gossip_messages messages;
+    struct gossip_stats stats; /* each file counts what it sees */
 
+    /* peer.c */
     struct gossip_peer *self;
     struct gossip_peer *slots[GOSSIP_SLOTS];
     unsigned slots_used;                           /* all in use are below */
     uint16_t nodes[GOSSIP_NODES_HASH];             /* slot + 1 by node, 0: free */
     struct gossip_peer *order[GOSSIP_MEMBERS_MAX]; /* listed ones by name */
     unsigned listed, strangers;
-    unsigned live; /* listed, alive or suspect, self not counted */
+    unsigned
+        live; /* listed, alive or suspect, self not counted; member.c moves it with the state */
     uint64_t members_digest, vector_digest;
     uint64_t vector_version; /* rises with each change of the digest */
+
+    /* link.c */
     struct gossip_door doors[GOSSIP_DOORS];
-    struct gossip_seed seeds[GOSSIP_SEEDS_MAX];
-    unsigned seeds_count;
     struct gossip_stamps stamps;
-
-    struct gossip_ring ring;
-    uint64_t flushed_us;                          /* last flush */
-    uint64_t flush_us, tail_us, tick_us, nack_us; /* when due */
-    bool wanted;                                  /* the application has something */
-    unsigned tails;                               /* told since the last delta */
-    struct gossip_frame_entry *adopted;           /* of members not known yet */
-    unsigned adopted_count;
-
-    struct gossip_messages messages;
+    uint64_t stamp; /* of the last hello */
     int64_t tokens; /* bytes that may be sent now */
     uint64_t tokens_us;
-    uint64_t lists_us, vectors_us; /* virtual time of the budgets for lists and vectors */
+
+    /* reach.c */
+    struct gossip_seed seeds[GOSSIP_SEEDS_MAX]; /* link.c notes who answered */
+    unsigned seeds_count;
+
+    /* vector.c */
+    struct gossip_frame_entry *adopted; /* of members not known yet */
+    unsigned adopted_count;
+    uint64_t vectors_us; /* virtual time of the budget */
     unsigned vector_next;
 
-    unsigned health; /* local: 0 is healthy */
-    uint64_t health_us, grace_us;
-    uint64_t full_us; /* others refuse this node: it is alone until then */
-    unsigned rises;   /* of the epoch, forced by what others remember */
+    /* member.c */
+    uint64_t epoch;
+    unsigned rises; /* of the epoch, forced by what others remember */
     uint64_t rise_us;
-    struct gossip_stats stats;
+
+    /* push.c */
+    struct gossip_ring ring;             /* begins anew with a new epoch */
+    uint64_t flushed_us;                 /* last flush */
+    uint64_t flush_us, tail_us, nack_us; /* when due */
+    bool wanted;                         /* the application has something */
+    unsigned tails;                      /* sent since the last delta */
+
+    /* watch.c */
+    unsigned health; /* local: 0 is healthy; rumour.c raises it where this node is suspected */
+    uint64_t health_us, grace_us;
+
+    /* rumour.c */
+    uint64_t lists_us; /* virtual time of the budget */
+    uint64_t full_us;  /* others refuse this node: it is alone until then */
 };
 
 /* A packet while it is being filled. */
