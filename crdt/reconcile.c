@@ -98,6 +98,7 @@ int crdt_state_summary(const struct crdt_state *s, struct buf *out)
     uint8_t bytes[CRDT_SUMMARY_MAX];
     struct crdt_part_writer w = {.w = wire_writer_of(bytes, sizeof bytes)};
     write_summary(s, own_from(s), 0, &w);
+    CHECK(!w.w.bad && wire_written(&w.w) == SUMMARY_BYTES + 5);
     return buf_append(out, bytes, wire_written(&w.w));
 }
 
@@ -442,6 +443,8 @@ int crdt_state_message(struct crdt_state *s, struct slice message, bool settled,
         struct crdt_part_writer w = {.w = wire_writer_of(bytes, CRDT_MESSAGE_MAX)};
         for (int i = 0; i < parts; i++)
             take_part(s, &part[i], settled, shop, &w, out);
+        CHECK(!w.w.bad);
+        CHECK_SLOW(read_parts(slice_of((char *)bytes, wire_written(&w.w)), part) >= 0);
         err = buf_append(reply, bytes, wire_written(&w.w));
     }
     free(shop);

@@ -166,8 +166,11 @@ int crdt_snapshot_next(const struct crdt_state *s, struct crdt_snapshot *c, stru
             out->len = before;
             return err;
         }
-        if (out->len > before || (walking && c->stage == STAGE_INDEX))
+        if (out->len > before || (walking && c->stage == STAGE_INDEX)) {
+            CHECK(out->len - before <= CRDT_CHUNK_MAX);
+            CHECK_SLOW(crdt_records_valid(slice_skip(buf_slice(out), before), true));
             return 1;
+        }
     }
     return 0;
 }
