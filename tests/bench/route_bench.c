@@ -2,7 +2,8 @@
  *
  *     route_bench DIRECTORY [--whole] [--policy NAME] [--cache TOKENS] [--sessions N] ...
  *
- * (settings and their bounds are the table below; tests/bench/route.sh unpacks the traces)
+ * (settings and their bounds are the table of route_settings.h; tests/bench/route.sh unpacks the
+ * traces)
  *
  * Each replica has an exact LRU cache of 64-token blocks, one prefill server, first come first
  * served, and decodes all its streams in steps of a + b * (tokens in running contexts), and one
@@ -37,120 +38,14 @@
 #include "base/prng.h"
 #include "node/route/cost.h"
 #include "node/route/router.h"
+#include "tests/bench/route_cache.h"
+#include "tests/bench/route_settings.h"
 #include "tests/lib/alone.h"
 #include "tests/lib/coding_sessions.h"
 #include "tests/lib/lru.h"
 #include "tests/lib/world/use.h"
 
-enum { ROUTERS_MAX = 64, REPLICAS_MAX = 64, SLOTS_MAX = 64 * REPLICAS_MAX, NONE = LRU_NONE };
-
-static struct settings {
-    double replicas, sessions, files, prompt_max, seed;
-    double cache_tokens, rate, step_base_s, step_context_s, chunk_tokens;
-    double displaced_weight, decode_weight, horizon_s, near_tie, generation_s;
-    double think_max_s;                   /* 0: pauses as long as they were */
-    double believed_cache, believed_rate; /* times the true one; 0: told by the engine */
-    double cached_told;                   /* whether answers tell their cached tokens */
-    double routers, shared, delay_ms;
-    double speed; /* of engines and clients, times what stands here */
-    double told;  /* whether the router is given their rates; 0: it has its defaults */
-    double half;  /* of the sessions, 1 or 2; 0: all */
-    const char *policy;
-} set = {
-    .replicas = 8,
-    .sessions = 4,
-    .files = 120,
-    .prompt_max = 128000,
-    .seed = 1,
-    .cache_tokens = 400000,
-    .rate = 10000,
-    .step_base_s = 0.015,
-    .step_context_s = 30e-9,
-    .chunk_tokens = 2048,
-    .displaced_weight = 6,
-    .decode_weight = 0.25,
-    .horizon_s = 120,
-    .near_tie = 0.02,
-    .generation_s = 15,
-    .think_max_s = 60,
-    .believed_rate = 1,
-    .speed = 1,
-    .told = 1,
-    .cached_told = 1,
-    .routers = 1,
-    .shared = 1,
-    .delay_ms = 0.5,
-};
-
-static const struct {
-    const char *name;
-    double *value;
-    double min, max;
-} settings[] = {
-    {"--cache", &set.cache_tokens, 6400, 1e8},
-    {"--sessions", &set.sessions, 1, 64},
-    {"--replicas", &set.replicas, 1, 64},
-    {"--files", &set.files, 0, 1e6},
-    {"--prompt-max", &set.prompt_max, 0, 1e8},
-    {"--think-max", &set.think_max_s, 0, 1e6},
-    {"--seed", &set.seed, 0, 1e9},
-    {"--displaced-weight", &set.displaced_weight, 0, 1e3},
-    {"--decode-weight", &set.decode_weight, 0, 1e3},
-    {"--horizon", &set.horizon_s, 1, 1e6},
-    {"--near-tie", &set.near_tie, 0, 1},
-    {"--generation", &set.generation_s, 1, 600},
-    {"--believed-cache", &set.believed_cache, 0, 100},
-    {"--believed-rate", &set.believed_rate, 0.001, 1000},
-    {"--cached-told", &set.cached_told, 0, 1},
-    {"--routers", &set.routers, 1, ROUTERS_MAX},
-    {"--shared", &set.shared, 0, 1},
-    {"--delay", &set.delay_ms, 0, 10000},
-    {"--speed", &set.speed, 0.001, 1000},
-    {"--told", &set.told, 0, 1},
-    {"--half", &set.half, 0, 2},
-};
-
-/* --- caches of replicas --------------------------------------------------------------------- */
-
-static uint32_t cache_match(const struct lru *c, const struct session_request *q)
-{
-    uint32_t held = 0;
-    while (held < q->block_count && lru_find(c, q->blocks[held]) != NONE)
-        held++;
-    return held;
-}
-
-/* The end of a prompt is evicted before its beginning, as engines do; what it holds already is
- * touched first, so that its own new blocks do not evict it. */
-static void cache_prompt(struct lru *c, const struct session_request *q, uint32_t held,
-                         double now_s)
-{
-    for (uint32_t i = held; i-- > 0;)
-        lru_use(c, q->blocks[i], now_s);
-    for (uint32_t i = q->block_count; i-- > held;)
-        lru_use(c, q->blocks[i], now_s);
-    for (uint32_t i = held; i-- > 0;)
-        lru_use(c, q->blocks[i], now_s);
-}
-
-/* Tokens that `blocks_new` would push out, by their chance to be wanted again. */
-static double cache_displaced(const struct lru *c, const struct session_request *q, uint32_t held,
-                              double now_s)
-{
-    int need = (int)(q->block_count - held) - (c->size - c->count);
-    uint32_t last_held = held > 0 ? q->blocks[held - 1] : UINT32_MAX;
-    double wanted = 0;
-    bool own = false;
-    for (int at = c->oldest; need > 0 && at != NONE; at = c->blocks[at].newer) {
-        /* Its own blocks stand together in the list, from the last to the first. */
-        own = c->blocks[at].id == last_held || (own && c->blocks[at].id != q->blocks[0]);
-        if (own)
-            continue;
-        wanted += exp((c->blocks[at].used_s - now_s) / set.horizon_s);
-        need--;
-    }
-    return wanted * SESSION_BLOCK_TOKENS;
-}
+enum { REPLICAS_MAX = 64, SLOTS_MAX = 64 * REPLICAS_MAX, NONE = LRU_NONE };
 
 /* --- replicas, sessions --------------------------------------------------------------------- */
 
@@ -269,7 +164,7 @@ static double oracle_cost(unsigned r, const struct session_request *q)
         .prompt_tokens = q->prompt_tokens,
         .cached_tokens = (double)held * SESSION_BLOCK_TOKENS,
         .output_tokens = w->output_mean,
-        .displaced_tokens = cache_displaced(&k->cache, q, held, w->now_s),
+        .displaced_tokens = cache_displaced(&k->cache, q, held, w->now_s, set.horizon_s),
         .requests = k->in_flight,
         .context_tokens = k->in_flight_context,
         .tokens_per_s = set.rate,
@@ -623,35 +518,12 @@ static void run(const char *name, const struct coding_sessions *sessions, const 
     free(w);
 }
 
-/* Returns how many arguments it took; 0 if it is none of ours. */
-static int setting_take(char **argv)
-{
-    if (strcmp(argv[0], "--whole") == 0) {
-        set.files = 0;
-        return 1;
-    }
-    if (!argv[1])
-        return 0;
-    if (strcmp(argv[0], "--policy") == 0) {
-        set.policy = argv[1];
-        return 2;
-    }
-    for (unsigned i = 0; i < ARRAY_LEN(settings); i++) {
-        if (strcmp(argv[0], settings[i].name) != 0)
-            continue;
-        *settings[i].value = strtod(argv[1], NULL);
-        return *settings[i].value >= settings[i].min && *settings[i].value <= settings[i].max ? 2
-                                                                                              : 0;
-    }
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     for (int i = 2, taken; i < argc; i += taken) {
         taken = setting_take(&argv[i]);
         if (taken == 0) {
-            fprintf(stderr, "route_bench: bad setting %s, see the head of route_bench.c\n",
+            fprintf(stderr, "route_bench: bad setting %s, see tests/bench/route_settings.h\n",
                     argv[i]);
             return 2;
         }

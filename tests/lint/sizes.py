@@ -15,7 +15,6 @@ KNOWN = {
     "node/gvctl/show.c",
     "node/io/upstream.c",
     "node/settings/table.c",
-    "tests/bench/route_bench.c",
 }
 
 
