@@ -67,8 +67,8 @@ struct slice exchange_stored_response(const struct exchange *x);
 
 /* --- hold.c ---------------------------------------------------------------------------------- */
 
-/* What the head of an answer says of the model, at a replica that does not list its models. A 404
- * that may mean an unknown model is held (true) until all of it is there. */
+/* What the head of an answer says of the model; only of a replica that does not list its models. A
+ * 404 that may mean an unknown model is held (true) until all of it is there. */
 bool exchange_hold_begin(struct exchange *x, const struct http_head *head);
 /* Holds more of its body. False: it is too long, and so goes on as it is. */
 bool exchange_hold_add(struct exchange *x, struct slice bytes);

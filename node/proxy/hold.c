@@ -14,8 +14,6 @@ bool exchange_hold_begin(struct exchange *x, const struct http_head *head)
 {
     struct node_router *router = x->proxy->config.router;
     unsigned replica = x->decision.replica;
-    if (node_router_models_told(router, replica))
-        return false;
     struct node_request request;
     exchange_describe(x, &request);
     if (request.model.len == 0)

@@ -96,7 +96,8 @@ static bool begin(struct exchange *x, const struct http_head *head)
 {
     if (exchange_moves_on(x, head->status))
         return false;
-    if (!exchange_hold_begin(x, head))
+    bool lists_models = node_router_models_told(x->proxy->config.router, x->decision.replica);
+    if (lists_models || !exchange_hold_begin(x, head))
         pass_head(x, head);
     return true;
 }
