@@ -4,6 +4,7 @@
 #   build/asan/      the same under AddressSanitizer and UndefinedBehaviorSanitizer
 #   build/fuzz/      libFuzzer targets (clang)
 #   build/bugs/      with known bugs compiled in (base/bug.h), for the simulator's controls
+#   build/cov/       which lines unit tests run (tests/cover.sh)
 #
 # A new .c file in a known folder is picked up by itself; a new unit test is any
 # tests/unit/*/*_test.c, a new fuzz target any tests/fuzz/*_fuzz.c.
@@ -17,17 +18,20 @@ BUILD_release := build
 BUILD_asan    := build/asan
 BUILD_fuzz    := build/fuzz
 BUILD_bugs    := build/bugs
+BUILD_cov     := build/cov
 BUILD := $(BUILD_$(VARIANT))
 
 CC_release := gcc
 CC_asan    := gcc
 CC_fuzz    := clang-14
 CC_bugs    := gcc
+CC_cov     := gcc
 CC := $(CC_$(VARIANT))
 
 OPT_release := -O2 -g
 OPT_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 OPT_bugs    := -O2 -g -DGRAPEVINE_BUGS
+OPT_cov     := -O0 -g --coverage
 OPT_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 
 PACKAGES := build-essential pkg-config libuv1-dev libsodium-dev libxxhash-dev \
@@ -45,7 +49,7 @@ ifneq ($(VARIANT),release)
 CPPFLAGS := -I. -D_GNU_SOURCE
 endif
 CFLAGS  := -std=c17 $(OPT_$(VARIANT)) $(WARN) -fstack-protector-strong -ffunction-sections
-LDFLAGS := $(filter -fsanitize%,$(OPT_$(VARIANT))) -Wl,--gc-sections
+LDFLAGS := $(filter -fsanitize% --coverage,$(OPT_$(VARIANT))) -Wl,--gc-sections
 CORE_LIBS  := -lsodium -lxxhash -lm
 SHELL_LIBS := -luv -lyaml $(CORE_LIBS)
 TEST_LIBS  := -lcmocka -ljansson $(SHELL_LIBS)
@@ -280,6 +284,14 @@ test-vllm: all tools ## two real vLLM processes on the CPU behind it (needs a Py
 .PHONY: format
 format: ## clang-format everything
 	clang-format-14 -i $(ALL_SRC) $(ALL_HDR)
+
+.PHONY: cover
+cover: deps ## lines that the unit tests of a room run, ROOM=node/proxy
+	@$(MAKE) --no-print-directory -j2 -s VARIANT=cov cover-tests
+	@./tests/cover.sh $(BUILD_cov) $(ROOM)
+
+.PHONY: cover-tests
+cover-tests: $(filter $(BUILD)/tests/unit/$(or $(notdir $(ROOM)),none)/%,$(UNIT_BIN))
 
 .PHONY: docs
 docs: all ## docs/options.md anew from the option table

@@ -40,8 +40,8 @@ size_t slice_find(struct slice s, char byte)
 
 struct slice slice_skip(struct slice s, size_t from)
 {
-    if (from == 0)
-        return s;
+    if (from == 0 || s.len == 0)
+        return s; /* nothing is added to NULL */
     if (from > s.len)
         from = s.len;
     return slice_of(s.at + from, s.len - from);

@@ -96,6 +96,7 @@ static inline void client_body_ended(struct client *c)
 {
     c->state = CLIENT_ANSWER;
     deadline_clear(&c->deadline);
+    client_arm(c); /* something (100 Continue) may be on its way out */
 }
 
 /* How much of a body may be read straight to where it belongs; 0: none. */

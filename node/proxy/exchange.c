@@ -145,7 +145,6 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
 void exchange_finish(struct exchange *x)
 {
     struct client *c = x->client;
-    x->forget = NULL; /* it has its answer */
     /* A client that is already lost to us hears nothing of the end. */
     end(x, c->broken, x->outcome);
     client_answered(c);

@@ -63,7 +63,7 @@ struct exchange {
     uint64_t excluded[NODE_REPLICAS_MAX / 64];
     struct upstream *upstream;
 
-    /* The router answers itself, and waits for something: called if the client is gone before. */
+    /* The router answers itself, and waits for something: called at the end. */
     void (*forget)(void *context);
     void *forget_context;
 
@@ -95,7 +95,8 @@ void exchange_answer_error(struct exchange *x, unsigned status, const char *type
 /* 405; `methods` is what the path does take, for people and for the Allow field. */
 void exchange_answer_not_allowed(struct exchange *x, struct slice path, const char *methods);
 
-/* It is answered later: `forget` is called if the client is gone before. */
+/* It is answered later: `forget` is called when the exchange ends, whatever ends it. An owner that
+ * answers and need not hear of it calls exchange_wait(x, NULL, NULL) first. */
 static inline void exchange_wait(struct exchange *x, void (*forget)(void *context), void *context)
 {
     x->forget = forget;

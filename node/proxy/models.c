@@ -182,6 +182,7 @@ static void go_on(struct model_ask *ask)
     }
     if (ask->open > 0)
         return;
+    exchange_wait(ask->x, NULL, NULL);
     answer_asked(ask->x, ask);
     ask_free(ask);
 }

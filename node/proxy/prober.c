@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/check.h"
 #include "base/err.h"
 #include "node/proxy/exchange_internal.h"
 #include "node/proxy/fetch.h"
@@ -338,7 +337,8 @@ static void begin(struct probe *p, enum node_probe kind, uint64_t now)
     if (p->with_key) {
         struct slice key;
         (void)replica_key(proxy, &key);
-        CHECK(buf_printf(&lines, "Authorization: Bearer %.*s\r\n", SLICE_ARG(key)) == 0);
+        if (buf_printf(&lines, "Authorization: Bearer %.*s\r\n", SLICE_ARG(key)) != 0)
+            return; /* no memory: when it is due again */
     }
     fetch_get(&p->fetch, path_of(kind), buf_slice(&lines), kind == NODE_PROBE_HEALTH && sglang);
     buf_free_wiped(&lines);

@@ -464,7 +464,8 @@ void proxy_check(const struct proxy *p)
         CHECK(!c->taking && (c->state != CLIENT_CLOSING || x == NULL));
         CHECK(x == NULL || x->client == c);
         CHECK(x == NULL || x->upstream == NULL || x->upstream->exchange == x);
-        CHECK(x == NULL || x->upstream == NULL || x->booked);
+        /* An answer that says no passes unbooked, where no other replica could be booked. */
+        CHECK(x == NULL || x->upstream == NULL || x->booked || x->status >= 400);
         clients++;
         exchanges += x != NULL;
     }

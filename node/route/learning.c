@@ -195,3 +195,8 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
     if (usage && (outcome == NODE_OUTCOME_OK || outcome == NODE_OUTCOME_CLIENT_GONE))
         node_router_learn(r, e, usage, outcome == NODE_OUTCOME_OK, now_ms);
 }
+
+uint32_t node_router_booked(const struct node_router *r)
+{
+    return node_bookings_open_count(r->bookings);
+}

@@ -210,6 +210,9 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
 void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
                         const struct node_usage *usage, uint64_t now_ms);
 
+/* Bookings that are open: as many as requests are under way. */
+uint32_t node_router_booked(const struct node_router *r);
+
 /* --- stored responses ------------------------------------------------------------------------ */
 
 /* The replica made the stored response of this id; the other routers hear of it. Kept as long as

@@ -6,11 +6,26 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "node/proxy/exchange.h"
+#include "tests/lib/proxy_trace.h"
 
 struct world_host {
     struct net_host host;
+    struct proxy_world *world;
     unsigned replica;
+    bool resolving;
 };
+
+void (*proxy_world_spare)(bool spare);
+
+/* The memory of the world is no part of what is tested. */
+static void append(struct buf *out, struct slice bytes)
+{
+    if (proxy_world_spare != NULL)
+        proxy_world_spare(true);
+    CHECK(buf_append_slice(out, bytes) == 0);
+    if (proxy_world_spare != NULL)
+        proxy_world_spare(false);
+}
 
 #define NOTE(w, ...)                                                                               \
     do {                                                                                           \
@@ -18,80 +33,43 @@ struct world_host {
             CHECK(buf_printf(&(w)->trace, __VA_ARGS__) == 0);                                      \
     } while (0)
 
-void proxy_world_escape(struct buf *out, struct slice bytes, size_t max)
-{
-    size_t n = bytes.len < max ? bytes.len : max;
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)bytes.at[i];
-        int err = c == '\r'                         ? buf_append_cstr(out, "\\r")
-                  : c == '\n'                       ? buf_append_cstr(out, "\\n")
-                  : c == '"'                        ? buf_append_cstr(out, "\\\"")
-                  : c < ' ' || c > '~' || c == '\\' ? buf_printf(out, "\\x%02x", c)
-                                                    : buf_append_char(out, (char)c);
-        CHECK(err == 0);
-    }
-    if (n < bytes.len)
-        CHECK(buf_printf(out, "... %zu bytes", bytes.len) == 0);
-}
-
 /* --- the trace ------------------------------------------------------------------------------- */
-
-/* A head is told by its first line and what frames it; a body as it is. */
-static void note_bytes(struct proxy_world *w, struct slice bytes)
-{
-    static const char *const shown[] = {"content-length", "transfer-encoding", "connection",
-                                        "retry-after", "allow"};
-    struct slice line = slice_of(bytes.at, slice_find(bytes, '\r'));
-    const char *end = memmem(bytes.at, bytes.len, "\r\n\r\n", 4);
-    bool head = end != NULL && (slice_starts_with(line, SLICE("HTTP/1.1 ")) ||
-                                slice_ends_with(line, SLICE(" HTTP/1.1")));
-    if (head) {
-        struct slice lines = slice_of(bytes.at, (size_t)(end - bytes.at));
-        NOTE(w, " %.*s", SLICE_ARG(line));
-        while (lines.len > 0) {
-            struct slice field = slice_trim(slice_cut(&lines, '\n'));
-            struct slice name = slice_of(field.at, slice_find(field, ':'));
-            for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
-                if (slice_equal_nocase(name, slice_of_cstr(shown[i])))
-                    NOTE(w, "; %.*s", (int)slice_find(field, '\r'), field.at);
-            }
-        }
-        bytes = slice_skip(bytes, (size_t)(end - bytes.at) + 4);
-    }
-    if (bytes.len == 0)
-        return;
-    NOTE(w, " \"");
-    if (w->traced)
-        proxy_world_escape(&w->trace, bytes, 200);
-    NOTE(w, "\"");
-}
 
 static void note_written(struct wire *wire, const char *verb, struct slice bytes)
 {
     struct proxy_world *w = wire->world;
     NOTE(w, "%s %s:", verb, wire->name);
-    note_bytes(w, bytes);
+    if (w->traced)
+        proxy_trace_message(&w->trace, bytes);
     NOTE(w, "\n");
 }
 
-/* Which replica each client's request is booked at. */
+/* Which replica each client's request is booked at, and that nothing else is booked. */
 static void note_bookings(struct proxy_world *w)
 {
+    unsigned open = 0;
     for (unsigned i = 0; i < w->wire_count; i++) {
         const struct wire *wire = &w->wires[i];
         if (wire->replica >= 0)
             continue;
         const struct client *c = wire->closed ? NULL : wire->stream.owner;
         const struct exchange *x = c != NULL ? c->exchange : NULL;
-        char at = x != NULL && x->booked ? (char)('1' + x->decision.replica) : 0;
-        if (at == w->booked[i])
+        bool booked = x != NULL && x->booked;
+        open += booked;
+        char at = booked ? (char)('1' + x->decision.replica) : 0;
+        uint64_t booking = 0;
+        if (booked)
+            booking = (uint64_t)x->decision.booking.slot << 32 | x->decision.booking.stamp;
+        if (booking == w->booked[i].booking && at == w->booked[i].at)
             continue;
-        if (w->booked[i] != 0)
-            NOTE(w, "release %s at %c\n", wire->name, w->booked[i]);
+        if (w->booked[i].at != 0)
+            NOTE(w, "release %s at %c\n", wire->name, w->booked[i].at);
         if (at != 0)
             NOTE(w, "book %s at %c\n", wire->name, at);
-        w->booked[i] = at;
+        w->booked[i].at = at;
+        w->booked[i].booking = booking;
     }
+    CHECK(node_router_booked(w->node->router) == open);
 }
 
 static void on_log(void *context, struct slice line)
@@ -122,25 +100,34 @@ static struct wire *wire_of(struct net_stream *stream)
 static int do_open_host(void *context, const struct node_address *address, struct net_host **out,
                         unsigned *count)
 {
-    (void)context;
+    struct proxy_world *w = context;
     struct world_host *h = calloc(1, sizeof *h);
     if (h == NULL)
         return ERR_NOMEM;
+    h->world = w;
     h->replica = (unsigned)atoi(strrchr(address->host, '.') + 1) - 1;
+    CHECK(h->replica < WORLD_REPLICAS_MAX);
+    w->hosts[h->replica] = h;
     *out = &h->host;
-    *count = 1;
+    *count = strncmp(address->host, "engine", 6) != 0;
     return 0;
 }
 
 static bool do_resolve(struct net_host *host, unsigned used)
 {
-    (void)host, (void)used;
-    return false;
+    (void)used;
+    struct world_host *h = CONTAINER_OF(host, struct world_host, host);
+    CHECK(!h->resolving);
+    h->resolving = true;
+    NOTE(h->world, "look up %u\n", h->replica + 1);
+    return true;
 }
 
 static void do_close_host(struct net_host *host)
 {
-    free(CONTAINER_OF(host, struct world_host, host));
+    struct world_host *h = CONTAINER_OF(host, struct world_host, host);
+    h->world->hosts[h->replica] = NULL;
+    free(h);
 }
 
 static struct wire *new_wire(struct proxy_world *w)
@@ -156,21 +143,22 @@ static int do_connect(void *context, struct net_host *host, unsigned address,
                       struct net_stream **out)
 {
     struct proxy_world *w = context;
-    CHECK(address == 0);
+    CHECK(address < NET_ADDRESSES_MAX);
     unsigned replica = CONTAINER_OF(host, struct world_host, host)->replica;
     CHECK(replica < WORLD_REPLICAS_MAX);
-    struct wire *wire = w->connect_fails ? NULL : new_wire(w);
+    int err = w->connect_error;
+    struct wire *wire = err != 0 ? NULL : new_wire(w);
     if (wire == NULL) {
         NOTE(w, "cannot connect to %u\n", replica + 1);
-        w->connect_fails = false;
-        return ERR_UNREACHABLE;
+        w->connect_error = 0;
+        return err != 0 ? err : ERR_FULL;
     }
     unsigned n = w->connects[replica]++;
     (void)snprintf(wire->name, sizeof wire->name, "%u%c", replica + 1, 'a' + (int)(n % 26));
     wire->replica = (int)replica;
     wire->connecting = true;
     *out = &wire->stream;
-    NOTE(w, "connect %s\n", wire->name);
+    NOTE(w, address > 0 ? "connect %s at address %u\n" : "connect %s\n", wire->name, address + 1);
     return 0;
 }
 
@@ -178,12 +166,12 @@ static ptrdiff_t do_write(struct net_stream *stream, const struct slice *pieces,
 {
     struct wire *wire = wire_of(stream);
     CHECK(!wire->closing && !wire->connecting && wire->queued_count == 0);
-    if (wire->peer_broke)
+    if (wire->peer_broke || wire->deaf)
         return ERR_CLOSED;
     size_t before = wire->out.len;
     for (unsigned i = 0; i < count && wire->room > 0; i++) {
         size_t n = pieces[i].len < wire->room ? pieces[i].len : wire->room;
-        CHECK(buf_append(&wire->out, pieces[i].at, n) == 0);
+        append(&wire->out, slice_of(pieces[i].at, n));
         wire->room -= wire->room == SIZE_MAX ? 0 : n;
     }
     if (wire->out.len > before)
@@ -196,7 +184,7 @@ static int do_queue(struct net_stream *stream, const struct slice *pieces, unsig
     struct wire *wire = wire_of(stream);
     CHECK(!wire->closing && wire->queued_count == 0 && count > 0 &&
           count <= ARRAY_LEN(wire->queued));
-    if (wire->peer_broke)
+    if (wire->peer_broke || wire->deaf)
         return ERR_CLOSED;
     size_t bytes = 0;
     for (unsigned i = 0; i < count; i++) {
@@ -204,7 +192,9 @@ static int do_queue(struct net_stream *stream, const struct slice *pieces, unsig
         bytes += pieces[i].len;
     }
     wire->queued_count = count;
-    NOTE(wire->world, "queue for %s: %zu bytes\n", wire->name, bytes);
+    wire->late = wire->room != SIZE_MAX;
+    if (wire->late)
+        NOTE(wire->world, "queue for %s: %zu bytes\n", wire->name, bytes);
     return 0;
 }
 
@@ -253,6 +243,36 @@ static bool deliver_bytes(struct proxy_world *w, struct wire *wire)
     return true;
 }
 
+/* The kernel takes of what is queued. False: it takes nothing now. */
+static bool deliver_queued(struct proxy_world *w, struct wire *wire)
+{
+    const struct net_events *events = wire->stream.events;
+    if (wire->peer_broke || wire->deaf) {
+        wire->queued_count = 0;
+        events->written(wire->stream.owner, ERR_CLOSED, w->now_ms);
+        return true;
+    }
+    size_t before = wire->out.len;
+    unsigned taken = 0;
+    for (; taken < wire->queued_count && wire->room > 0; taken++) {
+        struct slice *piece = &wire->queued[taken];
+        size_t n = piece->len < wire->room ? piece->len : wire->room;
+        append(&wire->out, slice_of(piece->at, n));
+        wire->room -= wire->room == SIZE_MAX ? 0 : n;
+        *piece = slice_skip(*piece, n);
+        if (piece->len > 0)
+            break;
+    }
+    if (wire->out.len == before)
+        return false;
+    note_written(wire, wire->late ? "later to" : "to", slice_skip(buf_slice(&wire->out), before));
+    wire->queued_count -= taken;
+    memmove(wire->queued, wire->queued + taken, wire->queued_count * sizeof wire->queued[0]);
+    if (wire->queued_count == 0)
+        events->written(wire->stream.owner, 0, w->now_ms);
+    return true;
+}
+
 /* The next event that is due on this wire. False: there is none. */
 static bool deliver(struct proxy_world *w, struct wire *wire)
 {
@@ -266,11 +286,8 @@ static bool deliver(struct proxy_world *w, struct wire *wire)
     }
     if (wire->connecting)
         return false;
-    if (wire->peer_broke && wire->queued_count > 0) {
-        wire->queued_count = 0;
-        events->written(wire->stream.owner, ERR_CLOSED, w->now_ms);
+    if (wire->queued_count > 0 && deliver_queued(w, wire))
         return true;
-    }
     if (!wire->reading)
         return false;
     if (wire->in.len > 0)
@@ -293,8 +310,14 @@ static void settle(struct proxy_world *w)
         }
         proxy_run(w->proxy, w->now_ms);
     }
+    if (proxy_world_spare != NULL)
+        proxy_world_spare(true);
     note_bookings(w);
-    node_check(w->node);
+    proxy_check(w->proxy);
+    if (w->traced || w->stopped) /* it looks at the whole index */
+        node_router_check(w->node->router);
+    if (proxy_world_spare != NULL)
+        proxy_world_spare(false);
 }
 
 struct wire *proxy_world_connect(struct proxy_world *w, enum proxy_port port)
@@ -327,7 +350,7 @@ void proxy_world_accept(struct proxy_world *w, struct wire *wire, int err)
 
 void proxy_world_send(struct proxy_world *w, struct wire *wire, struct slice bytes)
 {
-    CHECK(buf_append_slice(&wire->in, bytes) == 0);
+    append(&wire->in, bytes);
     settle(w);
 }
 
@@ -338,21 +361,23 @@ void proxy_world_end(struct proxy_world *w, struct wire *wire, bool broke)
     settle(w);
 }
 
+void proxy_world_deafen(struct proxy_world *w, struct wire *wire)
+{
+    wire->deaf = true;
+    settle(w);
+}
+
 void proxy_world_room(struct proxy_world *w, struct wire *wire, size_t bytes)
 {
     wire->room = bytes;
-    size_t wanted = 0;
-    for (unsigned i = 0; i < wire->queued_count; i++)
-        wanted += wire->queued[i].len;
-    if (wire->queued_count > 0 && wanted <= bytes && !wire->closing && !wire->peer_broke) {
-        size_t before = wire->out.len;
-        for (unsigned i = 0; i < wire->queued_count; i++)
-            CHECK(buf_append_slice(&wire->out, wire->queued[i]) == 0);
-        wire->queued_count = 0;
-        wire->room -= wire->room == SIZE_MAX ? 0 : wanted;
-        note_written(wire, "later to", slice_skip(buf_slice(&wire->out), before));
-        wire->stream.events->written(wire->stream.owner, 0, w->now_ms);
-    }
+    settle(w);
+}
+
+static void tick(struct proxy_world *w, uint64_t ms)
+{
+    w->now_ms += ms;
+    node_router_tick(w->node->router, w->now_ms);
+    proxy_tick(w->proxy, w->now_ms);
     settle(w);
 }
 
@@ -360,11 +385,29 @@ void proxy_world_wait(struct proxy_world *w, uint64_t ms)
 {
     uint64_t until = w->now_ms + ms;
     while (w->now_ms < until) {
-        w->now_ms += until - w->now_ms < PROXY_TICK_MS ? until - w->now_ms : PROXY_TICK_MS;
-        node_router_tick(w->node->router, w->now_ms);
-        proxy_tick(w->proxy, w->now_ms);
-        settle(w);
+        tick(w, until - w->now_ms < PROXY_TICK_MS ? until - w->now_ms : PROXY_TICK_MS);
     }
+}
+
+void proxy_world_stand_still(struct proxy_world *w, uint64_t ms)
+{
+    tick(w, ms);
+}
+
+void proxy_world_key(struct proxy_world *w, struct slice key)
+{
+    w->key = key;
+    w->key_version++;
+}
+
+void proxy_world_resolve(struct proxy_world *w, unsigned replica, unsigned count)
+{
+    struct world_host *h = w->hosts[replica];
+    if (h == NULL || !h->resolving)
+        return;
+    h->resolving = false;
+    h->host.resolved(h->host.owner, count, 0, count == 0 ? "no such name" : NULL, w->now_ms);
+    settle(w);
 }
 
 void proxy_world_drain(struct proxy_world *w, bool closed)
@@ -382,18 +425,18 @@ struct wire *proxy_world_find(struct proxy_world *w, struct slice name)
     return NULL;
 }
 
-static void on_random(void *context, void *out, size_t len)
-{
-    (void)context;
-    memset(out, 0x5a, len); /* the same in each run */
-}
-
 /* --- life ------------------------------------------------------------------------------------ */
 
 static int on_metrics(void *context, struct buf *out)
 {
     (void)context;
     return buf_append_cstr(out, "# none\n");
+}
+
+static void on_random(void *context, void *out, size_t len)
+{
+    (void)context;
+    memset(out, 0x5a, len); /* the same in each run */
 }
 
 static void set_options(struct proxy_world *w, const char *const *settings)
@@ -408,22 +451,49 @@ static void set_options(struct proxy_world *w, const char *const *settings)
     }
 }
 
-static void add_replicas(struct proxy_world *w, unsigned count, bool probes)
+static struct slice on_key(void *context, unsigned *version)
 {
-    CHECK(count <= WORLD_REPLICAS_MAX);
-    for (unsigned i = 0; i < count; i++) {
-        struct node_address address = {.port = 8000};
+    const struct proxy_world *w = context;
+    *version = w->key_version;
+    return w->key;
+}
+
+static void name_replica(const struct proxy_world *w, unsigned replica,
+                         struct node_address *address, char name[NODE_HOST_BYTES + 8])
+{
+    *address = (struct node_address){.port = 8000};
+    (void)snprintf(address->host, sizeof address->host, w->names ? "engine.%u" : "10.0.0.%u",
+                   replica + 1);
+    (void)snprintf(name, NODE_HOST_BYTES + 8, "%s:8000", address->host);
+}
+
+void proxy_world_wish(struct proxy_world *w, unsigned replica, bool present)
+{
+    struct node_address address;
+    char name[NODE_HOST_BYTES + 8];
+    name_replica(w, replica, &address, name);
+    int at = node_router_replica_wish(w->node->router, slice_of_cstr(name),
+                                      present ? NODE_REPLICA_ADD : NODE_REPLICA_REMOVE,
+                                      NODE_ENGINE_VLLM);
+    CHECK(at == (int)replica);
+    proxy_replica(w->proxy, replica, present, w->now_ms);
+    settle(w);
+}
+
+static void add_replicas(struct proxy_world *w, const struct proxy_world_config *config)
+{
+    CHECK(config->replicas <= WORLD_REPLICAS_MAX);
+    for (unsigned i = 0; i < config->replicas; i++) {
+        struct node_address address;
         char name[NODE_HOST_BYTES + 8];
-        (void)snprintf(address.host, sizeof address.host, "10.0.0.%u", i + 1);
-        (void)snprintf(name, sizeof name, "%s:8000", address.host);
-        int replica =
-            node_router_replica_add(w->node->router, slice_of_cstr(name), NODE_ENGINE_VLLM);
+        name_replica(w, i, &address, name);
+        int replica = node_router_replica_add(w->node->router, slice_of_cstr(name), config->engine);
         CHECK(replica == (int)i);
         proxy_replica_configured(w->proxy, i, &address, w->now_ms);
-        if (!probes)
+        if (!config->probes)
             node_router_probed(w->node->router, i, true, false, w->now_ms);
     }
-    if (probes)
+    if (config->probes)
         CHECK(proxy_start(w->proxy, w->now_ms) == 0);
 }
 
@@ -432,6 +502,9 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
     memset(w, 0, sizeof *w);
     w->now_ms = WORLD_NOW_MS;
     w->traced = !config->quiet;
+    w->names = config->names;
+    if (config->key != NULL)
+        proxy_world_key(w, slice_of_cstr(config->key));
     set_options(w, config->settings);
     log_init(&w->log, on_log, on_clock, w);
     struct node_config node;
@@ -452,18 +525,27 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
                                   .close = do_close};
     node.proxy.net = &w->net;
     node.proxy.log = node.admin.log = &w->log;
+    node.proxy.replica_key = config->key != NULL ? on_key : NULL;
+    node.proxy.replica_key_context = w;
     node.admin.metrics = on_metrics;
     struct node_replication_io io = {.context = w, .random = on_random};
     CHECK(node_create(&w->node, &node, &io, w->now_ms * 1000) == 0);
     w->proxy = w->node->proxy;
-    add_replicas(w, config->replicas, config->probes);
+    add_replicas(w, config);
+    settle(w);
+}
+
+void proxy_world_stop(struct proxy_world *w)
+{
+    if (!w->stopped)
+        proxy_stop(w->proxy, w->now_ms);
+    w->stopped = true;
     settle(w);
 }
 
 void proxy_world_close(struct proxy_world *w)
 {
-    proxy_stop(w->proxy, w->now_ms);
-    settle(w);
+    proxy_world_stop(w);
     CHECK(proxy_body_bytes(w->proxy) == 0);
     for (unsigned i = 0; i < w->wire_count; i++) {
         CHECK(w->wires[i].closed);

@@ -29,16 +29,21 @@ struct wire {
     bool finished;
     bool peer_ended; /* the end waits behind `in` */
     bool peer_broke;
+    bool deaf;      /* what is written to it fails, and nothing else tells */
     size_t room;    /* bytes that the kernel takes now; SIZE_MAX: all */
     struct buf in;  /* from the peer, not delivered yet */
     struct buf out; /* to the peer: all that was written so far */
     unsigned queued_count;
+    bool late;               /* the kernel did not take it at once */
     struct slice queued[64]; /* borrowed until they are written: reading them late finds misuse */
 };
 
 struct proxy_world_config {
     unsigned replicas;
+    enum node_engine engine;     /* of all replicas */
+    bool names;                  /* replicas are names of hosts, which must be looked up */
     bool probes;                 /* replicas are probed; else they are up from the start */
+    const char *key;             /* the API key that probes carry; NULL: none */
     bool quiet;                  /* no trace */
     const char *const *settings; /* pairs of name and value, NULL-terminated; NULL: none */
     uint64_t seed;
@@ -53,19 +58,30 @@ struct proxy_world {
     uint64_t now_ms;
     struct buf trace; /* of actions, one line each, since the test last cleared it */
     bool traced;
-    bool connect_fails;           /* the next connect does, at once */
-    char booked[WORLD_WIRES_MAX]; /* by wire of a client: how its booking was traced last */
+    bool names;
+    bool stopped;
+    int connect_error; /* of the next connect, which fails at once; 0: it does not */
+    struct slice key;
+    unsigned key_version;
+    struct world_host *hosts[WORLD_REPLICAS_MAX];
+    struct {              /* by wire of a client: how its booking was traced last */
+        char at;          /* '1': replica 1; 0: it has none */
+        uint64_t booking; /* which one */
+    } booked[WORLD_WIRES_MAX];
     struct wire wires[WORLD_WIRES_MAX];
     unsigned wire_count;
     unsigned connects[WORLD_REPLICAS_MAX];
     char read_buffer[PROXY_READ_BYTES];
 };
 
+/* Called before the world takes memory for itself, and (false) after; NULL: nobody cares. */
+extern void (*proxy_world_spare)(bool spare);
+
 void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *config);
 /* Stops the proxy, delivers what is left, checks that nothing is, and frees. */
 void proxy_world_close(struct proxy_world *w);
 
-/* NULL: there is no such wire, or it is closed. */
+/* The last one of that name. NULL: there is none. */
 struct wire *proxy_world_find(struct proxy_world *w, struct slice name);
 /* A client connects. NULL if the proxy had no memory for it. */
 struct wire *proxy_world_connect(struct proxy_world *w, enum proxy_port port);
@@ -75,12 +91,20 @@ void proxy_world_accept(struct proxy_world *w, struct wire *wire, int err);
 void proxy_world_send(struct proxy_world *w, struct wire *wire, struct slice bytes);
 /* The peer sends no more; `broke`: by a reset. */
 void proxy_world_end(struct proxy_world *w, struct wire *wire, bool broke);
+/* From now on all that is written to it fails, while what it sent can still be read. */
+void proxy_world_deafen(struct proxy_world *w, struct wire *wire);
 /* The kernel takes so many bytes from now on, queued ones first. */
 void proxy_world_room(struct proxy_world *w, struct wire *wire, size_t bytes);
 void proxy_world_wait(struct proxy_world *w, uint64_t ms);
+/* The process does not run for a while. */
+void proxy_world_stand_still(struct proxy_world *w, uint64_t ms);
 void proxy_world_drain(struct proxy_world *w, bool closed);
-
-/* Bytes as a test writes them: printable ASCII, \r \n \t \" \\ and \xHH. */
-void proxy_world_escape(struct buf *out, struct slice bytes, size_t max);
+/* The proxy closes everything; only proxy_world_close() may follow. */
+void proxy_world_stop(struct proxy_world *w);
+void proxy_world_key(struct proxy_world *w, struct slice key);
+/* An operator adds a replica (the next one, or one that was removed) or removes it. */
+void proxy_world_wish(struct proxy_world *w, unsigned replica, bool present);
+/* The look-up of a replica's name ends. */
+void proxy_world_resolve(struct proxy_world *w, unsigned replica, unsigned count);
 
 #endif

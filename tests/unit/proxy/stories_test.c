@@ -3,12 +3,22 @@
  *
  * A line without indentation is an event; the indented lines behind it are what it led to.
  *
- *   replicas 2 | probes | set NAME VALUE        before the first event
- *   A connects | A posts PATH BODY | A gets PATH | A sends "BYTES" | A ends | A breaks
+ *   replicas 2 | probes | set NAME VALUE         before the first event
+ *   engines ENGINE | names | key KEY             what replicas are; the probes' API key
+ *   A connects | A connects to the admin port
+ *   A posts PATH BODY | A gets PATH | A sends "BYTES" | A ends | A breaks
  *   A takes N | A takes nothing | A takes all    how much its kernel takes
  *   1a accepts | 1a refuses | 1a answers STATUS BODY | 1a streams | 1a says "CHUNK" | 1a is done
  *   1a sends "BYTES" | 1a ends | 1a breaks       ("1b" is the second connection to replica 1)
- *   the next connect fails | wait MS | drain | the port closes
+ *   1a is deaf                                   writing to it fails; it can be read from
+ *   the next connect fails | the next connect is refused | no file is left
+ *   the name of 1 has N addresses                the look-up of its name ends
+ *   replica 1 goes | replica 3 comes             by an operator
+ *   wait MS | the process stands still MS | drain | the port closes | the node stops
+ *   the key becomes KEY
+ *   counters                                     those that are not 0
+ *
+ * "BYTES"*1000 is a thousand times the bytes; a BODY may be written so too.
  *
  * STORIES=update build/tests/unit/proxy/stories_test writes the actions anew; read the difference
  * before you commit it. */
@@ -33,6 +43,7 @@ struct story {
     const char *settings[2 * SETTINGS_MAX + 1];
     unsigned setting_count;
     char words[SETTINGS_MAX][2][64];
+    char key[64];
 };
 
 static struct slice word(struct slice *rest)
@@ -49,19 +60,38 @@ static uint64_t number(struct slice s)
     return value;
 }
 
-/* "text\r\n" as bytes. */
+static char escaped(struct slice text, size_t *i)
+{
+    static const char names[] = "nrt", bytes[] = "\n\r\t";
+    char c = text.at[++*i];
+    const char *known = strchr(names, c);
+    if (known != NULL)
+        return bytes[known - names];
+    if (c != 'x')
+        return c;
+    char digits[3] = {text.at[*i + 1], text.at[*i + 2]};
+    *i += 2;
+    return (char)strtol(digits, NULL, 16);
+}
+
+/* "text\r\n" as bytes, "text"*3 three times; what has no quotes, as it is. */
 static void unescape(struct buf *out, struct slice s)
 {
     s = slice_trim(s);
-    assert_true(s.len >= 2 && s.at[0] == '"' && s.at[s.len - 1] == '"');
-    for (size_t i = 1; i + 1 < s.len; i++) {
-        char c = s.at[i];
-        if (c == '\\') {
-            c = s.at[++i];
-            c = (char)(c == 'n' ? '\n' : c == 'r' ? '\r' : c);
-        }
-        CHECK(buf_append_char(out, c) == 0);
+    if (s.len == 0 || s.at[0] != '"') {
+        CHECK(buf_append_slice(out, s) == 0);
+        return;
     }
+    size_t last = s.len;
+    while (s.at[--last] != '"')
+        continue;
+    uint64_t times = last + 1 < s.len ? number(slice_skip(s, last + 2)) : 1;
+    struct buf once = {0};
+    for (size_t i = 1; i < last; i++)
+        CHECK(buf_append_char(&once, s.at[i] == '\\' ? escaped(s, &i) : s.at[i]) == 0);
+    while (times-- > 0)
+        CHECK(buf_append_slice(out, buf_slice(&once)) == 0);
+    buf_free(&once);
 }
 
 static void send_text(struct story *s, struct wire *wire, struct buf *text)
@@ -70,15 +100,24 @@ static void send_text(struct story *s, struct wire *wire, struct buf *text)
     buf_free(text);
 }
 
+/* A message with a body whose length its head tells. */
+static void send_message(struct story *s, struct wire *wire, struct buf *head, struct slice body)
+{
+    struct buf bytes = {0};
+    unescape(&bytes, body);
+    CHECK(buf_printf(head, "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+                     bytes.len) == 0);
+    CHECK(buf_append_slice(head, buf_slice(&bytes)) == 0);
+    buf_free(&bytes);
+    send_text(s, wire, head);
+}
+
 static void post(struct story *s, struct wire *wire, struct slice rest)
 {
     struct buf text = {0};
     struct slice path = word(&rest);
-    CHECK(buf_printf(&text,
-                     "POST %.*s HTTP/1.1\r\nHost: grapevine\r\nContent-Type: application/json\r\n"
-                     "Content-Length: %zu\r\n\r\n%.*s",
-                     SLICE_ARG(path), rest.len, SLICE_ARG(rest)) == 0);
-    send_text(s, wire, &text);
+    CHECK(buf_printf(&text, "POST %.*s HTTP/1.1\r\nHost: grapevine\r\n", SLICE_ARG(path)) == 0);
+    send_message(s, wire, &text, rest);
 }
 
 static void get(struct story *s, struct wire *wire, struct slice path)
@@ -92,11 +131,8 @@ static void answer(struct story *s, struct wire *wire, struct slice rest)
 {
     struct buf text = {0};
     struct slice status = word(&rest);
-    CHECK(buf_printf(&text,
-                     "HTTP/1.1 %.*s X\r\nContent-Type: application/json\r\nContent-Length: "
-                     "%zu\r\n\r\n%.*s",
-                     SLICE_ARG(status), rest.len, SLICE_ARG(rest)) == 0);
-    send_text(s, wire, &text);
+    CHECK(buf_printf(&text, "HTTP/1.1 %.*s X\r\n", SLICE_ARG(status)) == 0);
+    send_message(s, wire, &text, rest);
 }
 
 static void chunk(struct story *s, struct wire *wire, struct slice quoted)
@@ -124,47 +160,194 @@ static void takes(struct story *s, struct wire *wire, struct slice what)
     proxy_world_room(s->world, wire, room);
 }
 
+static void sends(struct story *s, struct wire *wire, struct slice quoted)
+{
+    struct buf text = {0};
+    unescape(&text, quoted);
+    send_text(s, wire, &text);
+}
+
+static void streams(struct story *s, struct wire *wire, struct slice rest)
+{
+    (void)rest;
+    raw(s, wire,
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n");
+}
+
+static void is(struct story *s, struct wire *wire, struct slice what)
+{
+    if (slice_equal(what, SLICE("done")))
+        raw(s, wire, HTTP_CHUNK_LAST);
+    else if (slice_equal(what, SLICE("deaf")))
+        proxy_world_deafen(s->world, wire);
+    else
+        fail_msg("is it done or deaf? %.*s", SLICE_ARG(what));
+}
+
+static void ends(struct story *s, struct wire *wire, struct slice rest)
+{
+    (void)rest;
+    proxy_world_end(s->world, wire, false);
+}
+
+static void breaks(struct story *s, struct wire *wire, struct slice rest)
+{
+    (void)rest;
+    proxy_world_end(s->world, wire, true);
+}
+
+static void accepts(struct story *s, struct wire *wire, struct slice rest)
+{
+    (void)rest;
+    proxy_world_accept(s->world, wire, 0);
+}
+
+static void refuses(struct story *s, struct wire *wire, struct slice rest)
+{
+    (void)rest;
+    proxy_world_accept(s->world, wire, ERR_CLOSED);
+}
+
+static const struct {
+    const char *name;
+    void (*act)(struct story *s, struct wire *wire, struct slice rest);
+} verbs[] = {
+    {"posts", post},     {"gets", get},        {"sends", sends},     {"ends", ends},
+    {"breaks", breaks},  {"takes", takes},     {"accepts", accepts}, {"refuses", refuses},
+    {"answers", answer}, {"streams", streams}, {"says", chunk},      {"is", is},
+};
+
 /* What one connection's peer does. */
 static void act(struct story *s, struct slice name, struct slice verb, struct slice rest)
 {
     if (slice_equal(verb, SLICE("connects"))) {
-        assert_non_null(proxy_world_connect(s->world, PROXY_PORT_CLIENT));
+        enum proxy_port port = rest.len > 0 ? PROXY_PORT_ADMIN : PROXY_PORT_CLIENT;
+        assert_non_null(proxy_world_connect(s->world, port));
         return;
     }
     struct wire *wire = proxy_world_find(s->world, name);
     if (wire == NULL)
         fail_msg("there is no connection %.*s", SLICE_ARG(name));
-    if (slice_equal(verb, SLICE("posts"))) {
-        post(s, wire, rest);
-    } else if (slice_equal(verb, SLICE("gets"))) {
-        get(s, wire, rest);
-    } else if (slice_equal(verb, SLICE("sends"))) {
-        struct buf text = {0};
-        unescape(&text, rest);
-        send_text(s, wire, &text);
-    } else if (slice_equal(verb, SLICE("ends"))) {
-        proxy_world_end(s->world, wire, false);
-    } else if (slice_equal(verb, SLICE("breaks"))) {
-        proxy_world_end(s->world, wire, true);
-    } else if (slice_equal(verb, SLICE("takes"))) {
-        takes(s, wire, rest);
-    } else if (slice_equal(verb, SLICE("accepts"))) {
-        proxy_world_accept(s->world, wire, 0);
-    } else if (slice_equal(verb, SLICE("refuses"))) {
-        proxy_world_accept(s->world, wire, ERR_CLOSED);
-    } else if (slice_equal(verb, SLICE("answers"))) {
-        answer(s, wire, rest);
-    } else if (slice_equal(verb, SLICE("streams"))) {
-        raw(s, wire,
-            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
-            "Transfer-Encoding: chunked\r\n\r\n");
-    } else if (slice_equal(verb, SLICE("says"))) {
-        chunk(s, wire, rest);
-    } else if (slice_equal(verb, SLICE("is"))) {
-        raw(s, wire, HTTP_CHUNK_LAST);
-    } else {
-        fail_msg("unknown verb %.*s", SLICE_ARG(verb));
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
+        if (slice_equal(verb, slice_of_cstr(verbs[i].name))) {
+            verbs[i].act(s, wire, rest);
+            return;
+        }
     }
+    fail_msg("unknown verb %.*s", SLICE_ARG(verb));
+}
+
+/* --- what is no connection's ----------------------------------------------------------------- */
+
+static void show_counters(struct proxy_world *w)
+{
+    const struct proxy_stats *t = proxy_stats(w->proxy);
+    const struct {
+        const char *name;
+        uint64_t value;
+    } shown[] = {
+        {"requests", t->requests},
+        {"retries", t->retries},
+        {"1xx", t->responses[1]},
+        {"2xx", t->responses[2]},
+        {"3xx", t->responses[3]},
+        {"4xx", t->responses[4]},
+        {"5xx", t->responses[5]},
+        {"refused malformed", t->requests_refused[PROXY_REFUSED_MALFORMED]},
+        {"refused model", t->requests_refused[PROXY_REFUSED_MODEL]},
+        {"refused API key", t->requests_refused[PROXY_REFUSED_API_KEY]},
+        {"refused memory", t->requests_refused[PROXY_REFUSED_MEMORY]},
+        {"refused loop", t->requests_refused[PROXY_REFUSED_LOOP]},
+        {"connections refused", t->connections_refused},
+        {"clients gone", t->client_gone},
+        {"client time-outs", t->client_timeouts},
+        {"cut: gone", t->answers_cut[CLIENT_END_GONE]},
+        {"cut: slow", t->answers_cut[CLIENT_END_SLOW]},
+        {"cut: engine", t->answers_cut[CLIENT_END_ENGINE]},
+        {"cut: memory", t->answers_cut[CLIENT_END_NO_MEMORY]},
+        {"cut: refused", t->answers_cut[CLIENT_END_REFUSED]},
+        {"cut: stopped", t->answers_cut[CLIENT_END_STOPPED]},
+        {"connect failures", t->upstream_connect_failures},
+        {"upstream time-outs", t->upstream_timeouts},
+        {"upstream broken", t->upstream_broken},
+        {"upstream reused", t->upstream_reused},
+        {"upstream full", t->upstream_full},
+        {"probes too large", t->probes_too_large},
+        {"backpressure", t->backpressure},
+    };
+    const char *before = "";
+    for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
+        if (shown[i].value == 0)
+            continue;
+        CHECK(buf_printf(&w->trace, "%s%s %llu", before, shown[i].name,
+                         (unsigned long long)shown[i].value) == 0);
+        before = ", ";
+    }
+    CHECK(buf_append_cstr(&w->trace, before[0] == '\0' ? "none\n" : "\n") == 0);
+}
+
+/* "goes", "comes"; or how many addresses a name has. False: it is neither. */
+static bool replica_event(struct story *s, struct slice line)
+{
+    struct slice rest = line, first = word(&rest);
+    bool name = slice_starts_with(line, SLICE("the name of "));
+    if (name)
+        rest = slice_skip(line, strlen("the name of "));
+    else if (!slice_equal(first, SLICE("replica")))
+        return false;
+    unsigned replica = (unsigned)number(word(&rest)) - 1;
+    struct slice verb = word(&rest);
+    if (name)
+        proxy_world_resolve(s->world, replica, (unsigned)number(word(&rest)));
+    else
+        proxy_world_wish(s->world, replica, slice_equal(verb, SLICE("comes")));
+    return true;
+}
+
+static bool after(struct slice line, const char *text, struct slice *rest)
+{
+    *rest = slice_skip(line, strlen(text));
+    return slice_starts_with(line, slice_of_cstr(text));
+}
+
+/* False: it is about a connection. */
+static bool world_event(struct story *s, struct slice line)
+{
+    struct proxy_world *w = s->world;
+    struct slice rest;
+    if (slice_equal(line, SLICE("start")))
+        return true; /* an event with no cause: what the probes do first */
+    if (slice_equal(line, SLICE("drain")))
+        proxy_world_drain(w, false);
+    else if (slice_equal(line, SLICE("the port closes")))
+        proxy_world_drain(w, true);
+    else if (slice_equal(line, SLICE("the node stops")))
+        proxy_world_stop(w);
+    else if (slice_equal(line, SLICE("counters")))
+        show_counters(w);
+    else if (slice_equal(line, SLICE("the next connect fails")))
+        w->connect_error = ERR_UNREACHABLE;
+    else if (slice_equal(line, SLICE("the next connect is refused")))
+        w->connect_error = ERR_CLOSED;
+    else if (slice_equal(line, SLICE("no file is left")))
+        w->connect_error = ERR_FULL;
+    else if (after(line, "wait ", &rest))
+        proxy_world_wait(w, number(rest));
+    else if (after(line, "the process stands still ", &rest))
+        proxy_world_stand_still(w, number(rest));
+    else if (after(line, "the key becomes ", &rest))
+        proxy_world_key(w, rest);
+    else
+        return replica_event(s, line);
+    return true;
+}
+
+static enum node_engine engine_of(struct slice name)
+{
+    return slice_equal(name, SLICE("sglang")) ? NODE_ENGINE_SGLANG
+           : slice_equal(name, SLICE("vllm")) ? NODE_ENGINE_VLLM
+                                              : NODE_ENGINE_AUTO;
 }
 
 static void set_up(struct story *s, struct slice line)
@@ -174,6 +357,13 @@ static void set_up(struct story *s, struct slice line)
         s->config.replicas = (unsigned)number(rest);
     } else if (slice_equal(first, SLICE("probes"))) {
         s->config.probes = true;
+    } else if (slice_equal(first, SLICE("names"))) {
+        s->config.names = true;
+    } else if (slice_equal(first, SLICE("engines"))) {
+        s->config.engine = engine_of(rest);
+    } else if (slice_equal(first, SLICE("key"))) {
+        assert_true(slice_to_cstr(rest, s->key, sizeof s->key));
+        s->config.key = s->key;
     } else {
         assert_true(s->setting_count < SETTINGS_MAX);
         unsigned n = s->setting_count++;
@@ -187,8 +377,13 @@ static void set_up(struct story *s, struct slice line)
 
 static bool is_set_up(struct slice line)
 {
-    return slice_starts_with(line, SLICE("replicas ")) || slice_equal(line, SLICE("probes")) ||
-           slice_starts_with(line, SLICE("set "));
+    static const char *const words[] = {"replicas", "probes", "set", "names", "engines", "key"};
+    struct slice first = slice_cut(&line, ' ');
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        if (slice_equal(first, slice_of_cstr(words[i])))
+            return true;
+    }
+    return false;
 }
 
 static void happen(struct story *s, struct slice line)
@@ -200,17 +395,7 @@ static void happen(struct story *s, struct slice line)
         s->open = true;
     }
     struct slice rest = line, first = word(&rest);
-    if (slice_equal(line, SLICE("start")))
-        return; /* an event with no cause: what the probes do first */
-    if (slice_equal(line, SLICE("drain")))
-        proxy_world_drain(s->world, false);
-    else if (slice_equal(line, SLICE("the port closes")))
-        proxy_world_drain(s->world, true);
-    else if (slice_equal(line, SLICE("the next connect fails")))
-        s->world->connect_fails = true;
-    else if (slice_equal(first, SLICE("wait")))
-        proxy_world_wait(s->world, number(rest));
-    else
+    if (!world_event(s, line))
         act(s, first, word(&rest), rest);
 }
 
@@ -218,7 +403,7 @@ static void happen(struct story *s, struct slice line)
 static void tell(struct slice text, struct buf *out)
 {
     static struct proxy_world world;
-    struct story s = {.world = &world};
+    struct story s = {.world = &world, .config.engine = NODE_ENGINE_VLLM};
     while (text.len > 0) {
         struct slice line = slice_cut(&text, '\n');
         if (slice_starts_with(line, SLICE("    ")))

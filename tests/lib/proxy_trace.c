@@ -1,0 +1,55 @@
+#include "tests/lib/proxy_trace.h"
+
+#include "base/check.h"
+
+static void escape(struct buf *out, struct slice bytes, size_t max)
+{
+    size_t n = bytes.len < max ? bytes.len : max;
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)bytes.at[i];
+        int err = c == '\r'                         ? buf_append_cstr(out, "\\r")
+                  : c == '\n'                       ? buf_append_cstr(out, "\\n")
+                  : c == '"'                        ? buf_append_cstr(out, "\\\"")
+                  : c < ' ' || c > '~' || c == '\\' ? buf_printf(out, "\\x%02x", c)
+                                                    : buf_append_char(out, (char)c);
+        CHECK(err == 0);
+    }
+    if (n < bytes.len)
+        CHECK(buf_printf(out, "... %zu bytes", bytes.len) == 0);
+}
+
+/* The router's own ids say nothing, and stand everywhere. */
+static bool is_own_id(struct slice field)
+{
+    struct slice name = slice_cut(&field, ':');
+    return slice_equal_nocase(name, SLICE("x-request-id")) && slice_trim(field).len >= 32;
+}
+
+void proxy_trace_message(struct buf *out, struct slice bytes)
+{
+    static const char *const shown[] = {
+        "content-length", "transfer-encoding", "connection",  "retry-after",
+        "allow",          "authorization",     "x-request-id"};
+    struct slice line = slice_of(bytes.at, slice_find(bytes, '\r'));
+    const char *end = memmem(bytes.at, bytes.len, "\r\n\r\n", 4);
+    bool head = end != NULL && (slice_starts_with(line, SLICE("HTTP/1.1 ")) ||
+                                slice_ends_with(line, SLICE(" HTTP/1.1")));
+    if (head) {
+        struct slice lines = slice_of(bytes.at, (size_t)(end - bytes.at));
+        CHECK(buf_printf(out, " %.*s", SLICE_ARG(line)) == 0);
+        while (lines.len > 0) {
+            struct slice field = slice_trim(slice_cut(&lines, '\n'));
+            struct slice name = slice_of(field.at, slice_find(field, ':'));
+            for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
+                if (slice_equal_nocase(name, slice_of_cstr(shown[i])) && !is_own_id(field))
+                    CHECK(buf_printf(out, "; %.*s", (int)slice_find(field, '\r'), field.at) == 0);
+            }
+        }
+        bytes = slice_skip(bytes, (size_t)(end - bytes.at) + 4);
+    }
+    if (bytes.len == 0)
+        return;
+    CHECK(buf_printf(out, " \"") == 0);
+    escape(out, bytes, bytes.len > 300 ? 24 : 300);
+    CHECK(buf_printf(out, "\"") == 0);
+}

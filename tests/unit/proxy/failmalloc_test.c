@@ -1,0 +1,254 @@
+/* Requests while memory runs out: whichever allocation fails, nothing crashes, nothing is left,
+ * every booking is released, and the next client is served. */
+#include "tests/lib/failmalloc.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/route/policy.h"
+#include "tests/lib/proxy_world.h"
+#include "tests/lib/test.h"
+
+static struct proxy_world world;
+static size_t answered[WORLD_WIRES_MAX]; /* so much of what went to a replica */
+
+static void open_world(const struct proxy_world_config *config)
+{
+    failmalloc_spare(true);
+    memset(answered, 0, sizeof answered);
+    proxy_world_open(&world, config);
+    failmalloc_spare(false);
+}
+
+static void send(struct wire *wire, const char *text)
+{
+    if (wire != NULL && wire->used && !wire->closing && !wire->connecting)
+        proxy_world_send(&world, wire, slice_of_cstr(text));
+}
+
+static bool has(const char *at, size_t len, const char *text)
+{
+    return memmem(at, len, text, strlen(text)) != NULL;
+}
+
+/* What an engine that wants a key answers: not ours for its models, but the client's. */
+static const char *engine_answer(const char *at, size_t len)
+{
+    bool health = has(at, len, "/health");
+    if (health ? has(at, len, "Bearer k") : has(at, len, "/metrics"))
+        return "HTTP/1.1 200 OK\r\n\r\n"; /* until the engine closes */
+    if (has(at, len, "/v1/models") && has(at, len, "Bearer b"))
+        return "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2d\r\n"
+               "{\"object\":\"list\",\"data\":[{\"id\":\"m\",\"x\":100}]}\r\n0\r\n\r\n";
+    return "HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\n{}";
+}
+
+/* Every replica takes its connections, and answers so each head that it received. NULL: as such an
+ * engine. */
+static void serve(const char *answer)
+{
+    for (unsigned round = 0; round < 8; round++) {
+        for (unsigned i = 0; i < world.wire_count; i++) {
+            struct wire *wire = &world.wires[i];
+            if (wire->replica < 0)
+                continue;
+            if (wire->connecting)
+                proxy_world_accept(&world, wire, 0);
+            const char *head =
+                answered[i] < wire->out.len
+                    ? memmem(wire->out.at + answered[i], wire->out.len - answered[i], "\r\n\r\n", 4)
+                    : NULL;
+            if (head == NULL)
+                continue;
+            const char *own =
+                engine_answer(wire->out.at + answered[i], wire->out.len - answered[i]);
+            answered[i] = wire->out.len;
+            send(wire, answer != NULL ? answer : own);
+            if (answer == NULL && strstr(own, "Content-Length") == NULL)
+                proxy_world_end(&world, wire, false);
+        }
+    }
+}
+
+static bool client_has(const struct wire *wire, const char *text)
+{
+    return wire != NULL && wire->out.len > 0 &&
+           memmem(wire->out.at, wire->out.len, text, strlen(text)) != NULL;
+}
+
+static const char ask[] = "POST /v1/completions HTTP/1.1\r\nHost: g\r\nContent-Length: 26\r\n\r\n"
+                          "{\"model\":\"m\",\"prompt\":\"x\"}";
+static const char yes[] = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                          "Content-Length: 11\r\n\r\n{\"id\":\"r1\"}";
+
+/* Memory is there again: a new client gets its answer. */
+static void recover_and_close(void)
+{
+    failmalloc_enough();
+    proxy_world_wait(&world, 70000);
+    struct wire *client = proxy_world_connect(&world, PROXY_PORT_CLIENT);
+    assert_non_null(client);
+    send(client, ask);
+    serve(yes);
+    assert_true(client_has(client, "{\"id\":\"r1\"}"));
+    proxy_world_close(&world);
+}
+
+static const char *const no_limits[] = {"other-paths", "pass", "client-idle-timeout", "1s", NULL};
+static const struct proxy_world_config two = {
+    .replicas = 2, .engine = NODE_ENGINE_VLLM, .quiet = true, .settings = no_limits, .seed = 1};
+
+/* In pieces both ways, with kernels that take little. */
+static void a_chat(bool may_fail)
+{
+    open_world(&two);
+    struct wire *client = proxy_world_connect(&world, PROXY_PORT_CLIENT);
+    send(client, "POST /v1/completions HTTP/1.1\r\nHost: g\r\nTransfer-Enc");
+    send(client, "oding: chunked\r\n\r\n1a\r\n{\"model\":\"m\",\"prompt\":\"x\"}\r\n0");
+    send(client, "\r\n\r\nGET /v1/respon");
+    for (unsigned i = 0; i < world.wire_count; i++) {
+        if (world.wires[i].replica >= 0)
+            proxy_world_room(&world, &world.wires[i], 40);
+    }
+    serve("");
+    for (unsigned i = 0; i < world.wire_count; i++)
+        proxy_world_room(&world, &world.wires[i], SIZE_MAX);
+    if (client != NULL)
+        proxy_world_room(&world, client, 10);
+    serve("HTTP/1.1 200 OK\r\nTransfer-Encoding: chu");
+    for (unsigned i = 0; i < world.wire_count; i++) {
+        if (world.wires[i].replica >= 0)
+            send(&world.wires[i],
+                 "nked\r\nContent-Type: text/event-stream\r\n\r\n5\r\nhello\r\n0\r\n\r\n");
+    }
+    if (client != NULL)
+        proxy_world_room(&world, client, SIZE_MAX);
+    send(client, "ses/r1 HTTP/1.1\r\nHost: g\r\n\r\n");
+    serve(yes);
+    assert_true(may_fail || client_has(client, "5\r\nhello\r\n"));
+    assert_true(may_fail || client_has(client, "{\"id\":\"r1\"}"));
+    recover_and_close();
+}
+
+/* A body that is read straight to where it belongs. */
+static void an_upload(bool may_fail)
+{
+    static char body[20000];
+    open_world(&two);
+    struct wire *client = proxy_world_connect(&world, PROXY_PORT_CLIENT);
+    memset(body, 'x', sizeof body - 1);
+    send(client, "PUT /upload HTTP/1.1\r\nHost: g\r\nExpect: 100-continue\r\n"
+                 "Content-Length: 19999\r\n\r\n");
+    serve("");
+    send(client, body);
+    serve("");
+    for (unsigned i = 0; i < world.wire_count; i++) {
+        if (world.wires[i].replica >= 0)
+            send(&world.wires[i], yes);
+    }
+    assert_true(may_fail || client_has(client, "{\"id\":\"r1\"}"));
+    recover_and_close();
+}
+
+/* Held, judged, passed on. */
+static void an_unknown_model(bool may_fail)
+{
+    open_world(&two);
+    struct wire *client = proxy_world_connect(&world, PROXY_PORT_CLIENT);
+    send(client, ask);
+    serve("HTTP/1.1 404 Not Found\r\nContent-Length: 46\r\n\r\n"
+          "{\"error\":{\"message\":\"?\",\"param\":\"model\",\"n\":1}}");
+    assert_true(may_fail || client_has(client, "\"n\":1"));
+    recover_and_close();
+}
+
+static void errors_of_its_own(bool may_fail)
+{
+    open_world(&two);
+    struct wire *a = proxy_world_connect(&world, PROXY_PORT_CLIENT);
+    struct wire *b = proxy_world_connect(&world, PROXY_PORT_CLIENT);
+    struct wire *admin = proxy_world_connect(&world, PROXY_PORT_ADMIN);
+    send(a, "GET /v1/chat/completions HTTP/1.1\r\nHost: g\r\n\r\nnonsense\r\n\r\n");
+    send(b, "POST /v1/completions HTTP/1.1\r\nHost: g\r\n");
+    send(admin, "GET /metrics HTTP/1.1\r\nHost: g\r\n\r\n");
+    proxy_world_wait(&world, 11000);
+    assert_true(may_fail || (client_has(a, "405") && client_has(b, "408")));
+    assert_true(may_fail || client_has(admin, "# none"));
+    recover_and_close();
+}
+
+/* Probes, and engines that list their models to clients only. */
+static void models(bool may_fail)
+{
+    static const struct proxy_world_config probed = {.replicas = 2,
+                                                     .names = true,
+                                                     .probes = true,
+                                                     .key = "k",
+                                                     .quiet = true,
+                                                     .settings = no_limits,
+                                                     .seed = 1};
+    static const char question[] =
+        "GET /v1/models HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer b\r\n\r\n";
+    open_world(&probed);
+    proxy_world_resolve(&world, 0, 2);
+    proxy_world_resolve(&world, 1, 2);
+    proxy_world_wait(&world, 100);
+    for (unsigned i = 0; i < world.wire_count; i++)
+        proxy_world_accept(&world, &world.wires[i], i == 0 ? ERR_CLOSED : 0);
+    for (unsigned i = 0; i < 20; i++) {
+        serve(NULL);
+        proxy_world_wait(&world, 100);
+    }
+    struct wire *client = proxy_world_connect(&world, PROXY_PORT_CLIENT);
+    send(client, question);
+    serve(NULL);
+    proxy_world_wait(&world, 100);
+    assert_true(may_fail || client_has(client, "\"id\":\"m\""));
+    failmalloc_enough();
+    proxy_world_close(&world);
+}
+
+/* The proxy itself, and clients beyond memory. */
+static void created(bool may_fail)
+{
+    static struct node_options options;
+    failmalloc_spare(true);
+    assert_int_equal(node_options_init(&options), 0);
+    failmalloc_spare(false);
+    struct proxy_config config = {.options = &options};
+    struct proxy *proxy;
+    int err = proxy_create(&proxy, &config, 0);
+    assert_true(err == 0 || (may_fail && err == ERR_NOMEM));
+    if (err == 0) {
+        err = proxy_start(proxy, 0);
+        assert_true(err == 0 || (may_fail && err == ERR_NOMEM));
+        proxy_stop(proxy, 0);
+        proxy_destroy(proxy);
+    }
+    node_options_free(&options);
+}
+
+#define EACH(name)                                                                                 \
+    static void test_##name(void **state)                                                          \
+    {                                                                                              \
+        (void)state;                                                                               \
+        print_message("%u allocations\n", failmalloc_each(name));                                  \
+    }
+EACH(a_chat)
+EACH(an_upload)
+EACH(an_unknown_model)
+EACH(errors_of_its_own)
+EACH(models)
+EACH(created)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_created),           cmocka_unit_test(test_a_chat),
+        cmocka_unit_test(test_an_upload),         cmocka_unit_test(test_an_unknown_model),
+        cmocka_unit_test(test_errors_of_its_own), cmocka_unit_test(test_models),
+    };
+    proxy_world_spare = failmalloc_spare;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,98 @@
+#include "node/proxy/model_list.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "tests/lib/test.h"
+
+/* {"object":"list","data":[{"id":"m0"},...]} */
+static void make(struct buf *out, unsigned from, unsigned count, size_t padding)
+{
+    buf_clear(out);
+    CHECK(buf_append_cstr(out, "{\"object\":\"list\",\"data\":[") == 0);
+    for (unsigned i = 0; i < count; i++)
+        CHECK(buf_printf(out, "%s{\"id\":\"m%u\",\"pad\":\"%0*d\"}", i > 0 ? "," : "", from + i,
+                         (int)padding, 0) == 0);
+    CHECK(buf_append_cstr(out, "]}") == 0);
+}
+
+static void test_read(void **state)
+{
+    (void)state;
+    static struct model_list list;
+    struct buf json = {0};
+    make(&json, 0, MODEL_LIST_MAX, 1);
+    assert_int_equal(model_list_read(&list, buf_slice(&json)), 0);
+    assert_int_equal(list.count, MODEL_LIST_MAX);
+    assert_false(list.cut);
+    assert_slice_equal(list.ids[MODEL_LIST_MAX - 1], "m255");
+    make(&json, 0, MODEL_LIST_MAX + 1, 1);
+    assert_int_equal(model_list_read(&list, buf_slice(&json)), 0);
+    assert_int_equal(list.count, MODEL_LIST_MAX);
+    assert_true(list.cut);
+    assert_int_equal(list.engine, NODE_ENGINE_AUTO);
+    assert_int_equal(
+        model_list_read(&list, SLICE("{\"object\":\"list\",\"data\":[{\"id\":\"a\",\"owned_by\":"
+                                     "\"sglang\"}]}")),
+        0);
+    assert_int_equal(list.engine, NODE_ENGINE_SGLANG);
+    assert_int_equal(model_list_read(&list, SLICE("[]")), ERR_SYNTAX);
+    buf_free(&json);
+}
+
+static void merge(struct model_merge *m, struct buf *json)
+{
+    assert_int_equal(node_models_parse(buf_slice(json), model_merge_add, m), 0);
+}
+
+static void test_merge(void **state)
+{
+    (void)state;
+    static struct model_merge m;
+    struct buf json = {0};
+    model_merge_begin(&m, slice_of(NULL, 0));
+    make(&json, 0, 2, 1);
+    merge(&m, &json);
+    make(&json, 1, 2, 1);
+    merge(&m, &json);
+    assert_slice_equal(buf_slice(&m.out), "{\"id\":\"m0\",\"pad\":\"0\"},{\"id\":\"m1\",\"pad\":"
+                                          "\"0\"},{\"id\":\"m2\",\"pad\":\"0\"}");
+    buf_free(&m.out);
+    model_merge_begin(&m, SLICE("m2"));
+    merge(&m, &json);
+    assert_slice_equal(buf_slice(&m.out), "{\"id\":\"m2\",\"pad\":\"0\"}");
+    buf_free(&m.out);
+    buf_free(&json);
+}
+
+/* What does not fit is left out; what follows and fits is not. */
+static void test_merge_is_bounded(void **state)
+{
+    (void)state;
+    static struct model_merge m;
+    struct buf json = {0};
+    model_merge_begin(&m, slice_of(NULL, 0));
+    make(&json, 0, 3, 1 << 21);
+    merge(&m, &json);
+    assert_int_equal(m.list.count, 1);
+    make(&json, 10, 1, 1);
+    merge(&m, &json);
+    assert_int_equal(m.list.count, 2);
+    assert_true(m.out.len <= MODEL_LIST_BYTES_MAX);
+    make(&json, 100, MODEL_LIST_MAX, 1);
+    merge(&m, &json);
+    assert_int_equal(m.list.count, MODEL_LIST_MAX);
+    buf_free(&m.out);
+    buf_free(&json);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_merge_is_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,20 @@
+# A replica whose port refuses has not seen the request: another one gets it, booked anew.
+replicas 2
+
+A connects
+A posts /v1/completions {"model":"m","prompt":"x"}
+    connect 1a
+    book A at 1
+1a refuses
+    close 1a
+    log upstream_failed
+    connect 2a
+    release A at 1
+    book A at 2
+2a accepts
+    to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+2a answers 200 {"choices":[]}
+    to A: HTTP/1.1 200 X; Content-Length: 14 "{\"choices\":[]}"
+    release A at 2
+counters
+    requests 1, retries 1, 2xx 1, connect failures 1

@@ -1,0 +1,22 @@
+# After the first byte there is no other replica any more: what came goes out, without the end of
+# chunks, so that the client sees that it is cut.
+replicas 2
+
+A connects
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1a streams
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
+1a says "data: 1\n\n"
+    to A: "9\r\ndata: 1\n\n\r\n"
+1a breaks
+    close 1a
+    log upstream_failed
+    log request
+    close A
+    release A at 1
+counters
+    requests 1, 2xx 1, cut: engine 1, upstream broken 1

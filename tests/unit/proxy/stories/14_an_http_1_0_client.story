@@ -1,0 +1,31 @@
+# HTTP/1.0 has no chunks: the end of the connection is the end of the answer. So a cut one must end
+# by a reset, or it would pass for whole.
+replicas 1
+
+A connects
+A sends "POST /v1/completions HTTP/1.0\r\nContent-Length: 26\r\n\r\n{\"model\":\"m\",\"prompt\":\"x\"}"
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+1a streams
+    to A: HTTP/1.1 200 OK; Connection: close
+1a says "data: 1\n\n"
+    to A: "data: 1\n\n"
+1a is done
+    close A
+    release A at 1
+B connects
+B sends "POST /v1/completions HTTP/1.0\r\nContent-Length: 26\r\n\r\n{\"model\":\"m\",\"prompt\":\"x\"}"
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+    book B at 1
+1a streams
+    to B: HTTP/1.1 200 OK; Connection: close
+1a says "data: 1\n\n"
+    to B: "data: 1\n\n"
+1a ends
+    close 1a
+    log upstream_failed
+    log request
+    reset B
+    release B at 1

@@ -1,0 +1,20 @@
+# An engine that is silent for so long has most likely queued the prompt: a second replica would
+# compute it as well. So there is a 504 and no second try.
+replicas 2
+set upstream-first-byte-timeout 2s
+
+A connects
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+wait 1950
+wait 50
+    close 1a
+    log upstream_failed
+    to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 112 "{\"error\":{\"message\":\"The replica did not answer in time.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
+    log request
+    release A at 1
+counters
+    requests 1, 5xx 1, upstream time-outs 1

@@ -1,0 +1,24 @@
+# Between two pieces of an answer the idle time limit runs: the answer is cut.
+replicas 1
+set upstream-idle-timeout 3s
+
+A connects
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1a streams
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
+wait 2900
+1a says "data: 1\n\n"
+    to A: "9\r\ndata: 1\n\n\r\n"
+wait 2950
+wait 50
+    close 1a
+    log upstream_failed
+    log request
+    close A
+    release A at 1
+counters
+    requests 1, 2xx 1, cut: engine 1, upstream time-outs 1

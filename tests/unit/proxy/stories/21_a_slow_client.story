@@ -1,0 +1,36 @@
+# A client that reads slowly: what its kernel does not take is held, up to 256 KiB; then the replica
+# is not read until the client has taken it. Nobody is timed for the other's slowness.
+replicas 1
+set upstream-idle-timeout 3s
+
+A connects
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1a streams
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
+A takes nothing
+1a says "0123456789abcdef"*12000
+    queue for A: 4096 bytes
+1a says "0123456789abcdef"*12000
+    pause 1a
+wait 10000
+A takes 1000
+    later to A: "fff9\r\n0123456789abcdef01... 1000 bytes"
+1a says "behind"
+A takes all
+    later to A: "23456789abcdef0123456789... 3096 bytes"
+    to A: "abcdef0123456789abcdef01... 65536 bytes"
+    resume 1a
+    to A: "123456789abcdef012345678... 65536 bytes"
+    to A: "9abcdef0123456789abcdef0... 65536 bytes"
+    to A: "123456789abcdef012345678... 65536 bytes"
+    to A: "89abcdef0123456789abcdef... 56867 bytes"
+    to A: "ee0d\r\n9abcdef0123456789a... 60949 bytes"
+1a is done
+    to A: "0\r\n\r\n"
+    release A at 1
+counters
+    requests 1, 2xx 1, backpressure 1

@@ -1,0 +1,33 @@
+# A head must be here client-head-timeout after its first byte, and each piece of a body
+# client-body-timeout after the one before: else 408. A connection on which nothing ever came is
+# closed in silence.
+replicas 1
+set client-head-timeout 2s
+set client-body-timeout 3s
+set client-idle-timeout 5s
+
+A connects
+A sends "POST /v1/completions HTTP/1.1\r\n"
+wait 1500
+A sends "Host: g\r\n"
+wait 450
+wait 50
+    to A: HTTP/1.1 408 Request Timeout; Content-Length: 108; Connection: close "{\"error\":{\"message\":\"The request did not arrive in time.\",\"type\":\"request_timeout\",\"param\":null,\"code\":408}}"
+    log request
+    finish A
+B connects
+B sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nContent-Length: 100\r\n\r\n"
+wait 2900
+    close A
+B sends "a"
+wait 3000
+    to B: HTTP/1.1 408 Request Timeout; Content-Length: 108; Connection: close "{\"error\":{\"message\":\"The request did not arrive in time.\",\"type\":\"request_timeout\",\"param\":null,\"code\":408}}"
+    log request
+    finish B
+C connects
+wait 4950
+    close B
+wait 50
+    close C
+counters
+    requests 2, 4xx 2, client time-outs 2

@@ -1,0 +1,20 @@
+# After an error the client may still be sending. Closing at once would be answered by a reset that
+# overtakes the error: so only our half is closed, what comes is dropped, and the rest follows when
+# the client has closed or 2 s have passed.
+replicas 1
+
+A connects
+A sends "GET / HTTP/9.9\r\n\r\n"
+    to A: HTTP/1.1 505 HTTP Version Not Supported; Content-Length: 114; Connection: close "{\"error\":{\"message\":\"HTTP version other than 1.0 and 1.1\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":505}}"
+    log request
+    finish A
+A sends "more and more"
+A ends
+    close A
+B connects
+B sends "\x00\r\n\r\n"
+    to B: HTTP/1.1 400 Bad Request; Content-Length: 95; Connection: close "{\"error\":{\"message\":\"malformed method\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":400}}"
+    log request
+    finish B
+wait 2000
+    close B

@@ -1,0 +1,31 @@
+# An answer that is no HTTP: nothing of it reached the client, so another replica is asked; the next
+# one breaks off in the middle of its chunks, where nothing can be mended.
+replicas 2
+
+A connects
+A posts /v1/completions {"model":"m","prompt":"x"}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+1a sends "SSH-2.0-OpenSSH\r\n\r\n"
+    close 1a
+    log upstream_failed
+    connect 2a
+    release A at 1
+    book A at 2
+2a accepts
+    to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+2a streams
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
+2a says "data: 1\n\n"
+    to A: "9\r\ndata: 1\n\n\r\n"
+2a sends "3\r\nabc\r\nzz\r\n"
+    close 2a
+    log upstream_failed
+    to A: "3\r\nabc\r\n"
+    log request
+    close A
+    release A at 2
+counters
+    requests 1, retries 1, 2xx 1, cut: engine 1, upstream broken 2

@@ -1,0 +1,22 @@
+# Paths that control an engine are not open to clients (403), unknown ones are unknown (404), and
+# known ones take their methods only (405). The connection stays, unless a body is on its way.
+replicas 1
+
+A connects
+A gets /flush_cache
+    to A: HTTP/1.1 403 Forbidden; Content-Length: 135 "{\"error\":{\"message\":\"This path controls an engine and is not open to clients.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
+    log request
+A gets /nowhere
+    to A: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
+    log request
+A gets /v1/chat/completions
+    to A: HTTP/1.1 405 Method Not Allowed; Content-Length: 31; allow: POST "{\"detail\":\"Method Not Allowed\"}"
+    log request
+A sends "OPTIONS * HTTP/1.1\r\nHost: g\r\n\r\n"
+    to A: HTTP/1.1 204 No Content; allow: GET, HEAD, POST, OPTIONS
+A posts /flush_cache {}
+    to A: HTTP/1.1 403 Forbidden; Content-Length: 135; Connection: close "{\"error\":{\"message\":\"This path controls an engine and is not open to clients.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
+    log request
+    finish A
+counters
+    requests 5, 2xx 1, 4xx 4

@@ -1,0 +1,21 @@
+# All bodies that are held share one limit: beyond it a request is refused with a 503, and one that
+# is under way is not touched.
+replicas 1
+set buffered-bytes-max 64KiB
+
+A connects
+A posts /v1/completions "{\"model\":\"m\",\"prompt\":\"xxxxxxxxxxxxxxxx"*1000
+    connect 1a
+    book A at 1
+B connects
+B posts /v1/completions "{\"model\":\"m\",\"prompt\":\"xxxxxxxxxxxxxxxx"*1000
+    to B: HTTP/1.1 503 Service Unavailable; Content-Length: 128; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many request bodies are held now, try again later.\",\"type\":\"overloaded_error\",\"param\":null,\"code\":503}}"
+    log request
+    finish B
+1a accepts
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 39000 "{\"model\":\"m\",\"prompt\":\"x... 39000 bytes"
+1a answers 200 {}
+    to A: HTTP/1.1 200 X; Content-Length: 2 "{}"
+    release A at 1
+counters
+    requests 2, 2xx 1, 5xx 1, refused memory 1

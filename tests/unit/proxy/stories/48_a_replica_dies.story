@@ -1,0 +1,61 @@
+# A port that refuses is a dead engine: it is down at once, idle connections close, and answers that
+# have been silent for 5 s end, for a killed engine may leave them hanging. One that moves goes on.
+replicas 1
+probes
+set health-interval 6s
+set health-timeout 1s
+set upstream-keepalive 10s
+set scrape-interval 1h
+
+start
+    connect 1a
+1a accepts
+    to 1a: GET /health HTTP/1.1
+1a answers 200 ok
+    log replica_up
+    to 1a: GET /v1/models HTTP/1.1
+1a ends
+    close 1a
+A connects
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1b
+    book A at 1
+1b accepts
+    to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1b streams
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
+B connects
+B posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1c
+    book B at 1
+1c accepts
+    to 1c: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1c streams
+    to B: HTTP/1.1 200 OK; Transfer-Encoding: chunked
+C connects
+C posts /v1/completions {"model":"m","prompt":"x"}
+    connect 1d
+    book C at 1
+1d accepts
+    to 1d: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+1d answers 200 {}
+    to C: HTTP/1.1 200 X; Content-Length: 2 "{}"
+    release C at 1
+wait 5950
+    connect 1e
+    close 1e
+1b says "data: 1\n\n"
+    to A: "9\r\ndata: 1\n\n\r\n"
+wait 50
+    connect 1f
+1f refuses
+    close 1f
+    log replica_down
+    close 1d
+    close 1c
+    log upstream_failed
+    log request
+    close B
+    release B at 1
+counters
+    requests 3, 2xx 2, cut: engine 1, upstream broken 1

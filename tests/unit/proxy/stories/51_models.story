@@ -1,0 +1,43 @@
+# GET /v1/models: the lists of all replicas as one; one model by its name; a model that no engine
+# has.
+replicas 2
+probes
+
+start
+    connect 1a
+    connect 2a
+A connects
+A gets /health
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 123; retry-after: 1 "{\"error\":{\"message\":\"The router is not ready: no replica is up.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+A gets /v1/models
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 193; retry-after: 1 "{\"error\":{\"message\":\"No replica has listed its models to the router yet. Try again when an engine is up: `gvctl replicas` shows them.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    log request
+1a accepts
+    to 1a: GET /health HTTP/1.1
+1a answers 200 ok
+    log replica_up
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 200 {"object":"list","data":[{"id":"m","owned_by":"vllm"}]}
+2a accepts
+    to 2a: GET /health HTTP/1.1
+2a answers 200 ok
+    log replica_up
+    to 2a: GET /v1/models HTTP/1.1
+2a answers 200 {"object":"list","data":[{"id":"m"},{"id":"org/n"}]}
+A gets /health
+    to A: HTTP/1.1 200 OK; Content-Length: 0
+A gets /v1/models
+    to A: HTTP/1.1 200 OK; Content-Length: 70 "{\"object\":\"list\",\"data\":[{\"id\":\"m\",\"owned_by\":\"vllm\"},{\"id\":\"org/n\"}]}"
+A gets /v1/models/org%2Fn
+    to A: HTTP/1.1 200 OK; Content-Length: 14 "{\"id\":\"org/n\"}"
+A gets /v1/models/absent
+    to A: HTTP/1.1 404 Not Found; Content-Length: 108 "{\"error\":{\"message\":\"The model `absent` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
+    log request
+A gets /v1/models/%00
+    to A: HTTP/1.1 404 Not Found; Content-Length: 102 "{\"error\":{\"message\":\"The model `` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
+    log request
+A posts /v1/completions {"model":"absent","prompt":"x"}
+    to A: HTTP/1.1 404 Not Found; Content-Length: 108 "{\"error\":{\"message\":\"The model `absent` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
+    log request
+counters
+    requests 8, 2xx 3, 4xx 3, 5xx 2, refused model 3

@@ -1,0 +1,28 @@
+# A stopped process, or a machine that slept: what came meanwhile is still to be read. So all time
+# limits move by the pause, and nobody is cut who was not slow.
+replicas 1
+set upstream-idle-timeout 3s
+set client-head-timeout 2s
+
+A connects
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1a streams
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
+B connects
+B sends "GET /"
+the process stands still 60000
+1a says "data: 1\n\n"
+    to A: "9\r\ndata: 1\n\n\r\n"
+B sends "nowhere HTTP/1.1\r\nHost: g\r\n\r\n"
+    to B: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
+    log request
+wait 3000
+    close 1a
+    log upstream_failed
+    log request
+    close A
+    release A at 1

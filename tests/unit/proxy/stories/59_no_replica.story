@@ -1,0 +1,17 @@
+# Nobody is there: 503 at once, and the client may come again in a second.
+replicas 1
+probes
+
+start
+    connect 1a
+A connects
+1a refuses
+    close 1a
+    log replica_down
+A posts /v1/completions {"model":"m","prompt":"x"}
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 123; retry-after: 1 "{\"error\":{\"message\":\"No replica that serves this request is up.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    log request
+A gets /health
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 123; retry-after: 1 "{\"error\":{\"message\":\"The router is not ready: no replica is up.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+counters
+    requests 2, 5xx 2

@@ -1,0 +1,18 @@
+# The node stops while requests are open: they are cut.
+replicas 1
+
+A connects
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1a streams
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
+1a says "data: 1\n\n"
+    to A: "9\r\ndata: 1\n\n\r\n"
+the node stops
+    close A
+    close 1a
+    log request
+    release A at 1

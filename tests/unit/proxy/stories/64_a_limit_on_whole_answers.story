@@ -1,0 +1,18 @@
+# A time limit on answers that are not streamed may be set.
+replicas 1
+set upstream-first-byte-timeout 2s
+set upstream-whole-answer-timeout 30s
+
+A connects
+A posts /v1/chat/completions {"model":"m","messages":[]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 27 "{\"model\":\"m\",\"messages\":[]}"
+wait 29950
+wait 50
+    close 1a
+    log upstream_failed
+    to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 112 "{\"error\":{\"message\":\"The replica did not answer in time.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
+    log request
+    release A at 1

@@ -1,0 +1,28 @@
+# A health check without an answer in time is a failure like any other, whatever kind of probe it
+# was: the next one begins on a fresh connection.
+replicas 1
+probes
+set health-timeout 1s
+set health-failures 1
+
+start
+    connect 1a
+1a accepts
+    to 1a: GET /health HTTP/1.1
+1a answers 200 ok
+    log replica_up
+    to 1a: GET /v1/models HTTP/1.1
+wait 1000
+    close 1a
+    connect 1b
+wait 50
+1b accepts
+    to 1b: GET /metrics HTTP/1.1
+wait 1000
+    close 1b
+    connect 1c
+1c accepts
+    to 1c: GET /health HTTP/1.1
+wait 1000
+    close 1c
+    log replica_down

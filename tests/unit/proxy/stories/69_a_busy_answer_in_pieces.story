@@ -1,0 +1,16 @@
+# The 503 of a replica may come in pieces: its booking is released with its head, as no work is done
+# there, and the answer goes on.
+replicas 1
+
+A connects
+A posts /v1/completions {"model":"m","prompt":"x"}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+1a sends "HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nno"
+    to A: HTTP/1.1 503 Busy; Content-Length: 4 "no"
+    release A at 1
+1a sends "pe"
+    to A: "pe"
+    log request

@@ -1,0 +1,30 @@
+# Probes go through the addresses of a name as well: a replica is unreachable when all of them are.
+# An address that does not take the connection in time is left for the next.
+replicas 1
+names
+probes
+set health-timeout 1s
+
+start
+    look up 1
+the name of 1 has 0 addresses
+    log replica_unresolved
+wait 30000
+    log replica_down
+    look up 1
+the name of 1 has 2 addresses
+wait 50
+    connect 1a
+1a refuses
+    close 1a
+    connect 1b at address 2
+1b refuses
+    close 1b
+wait 2000
+    connect 1c
+wait 1000
+    close 1c
+wait 2000
+    connect 1d at address 2
+    close 1d
+1d accepts

@@ -1,0 +1,38 @@
+# A client whose connection breaks while an answer is queued for it: the write under way tells, and
+# the engine is let go.
+replicas 1
+
+A connects
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1a streams
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
+A takes nothing
+1a says "data: 1\n\n"
+    queue for A: 14 bytes
+A is deaf
+    close A
+    close 1a
+    log request
+    release A at 1
+B connects
+B posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1b
+    book B at 1
+1b accepts
+    to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1b streams
+    to B: HTTP/1.1 200 OK; Transfer-Encoding: chunked
+B is deaf
+1b says "data: 1\n\n"
+1b says "data: 2\n\n"
+wait 2000
+    reset B
+    close 1b
+    log request
+    release B at 1
+counters
+    requests 2, 2xx 2, clients gone 2, cut: gone 2

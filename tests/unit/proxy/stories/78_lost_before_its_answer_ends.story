@@ -1,0 +1,19 @@
+# A client that is lost before its answer ended must not take what it has for the whole: a reset.
+replicas 1
+
+A connects
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1a streams
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
+A is deaf
+1a says "data: 1\n\n"
+1a is done
+    log request
+    reset A
+    release A at 1
+counters
+    requests 1, 2xx 1, clients gone 1, cut: gone 1

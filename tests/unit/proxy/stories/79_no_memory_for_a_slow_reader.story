@@ -1,0 +1,22 @@
+# What a slow client does not take counts as held memory. Where there is none, it loses its
+# connection, by a reset.
+replicas 1
+set buffered-bytes-max 64KiB
+
+A connects
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1a streams
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
+A takes nothing
+1a says "0123456789abcdef"*6000
+wait 2000
+    reset A
+    close 1a
+    log request
+    release A at 1
+counters
+    requests 1, 2xx 1, cut: memory 1

@@ -1,0 +1,17 @@
+# An answer in many small chunks of the engine goes out as few writes, none of its bytes lost.
+replicas 1
+
+A connects
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1a streams
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
+1a sends "1\r\na\r\n1\r\nb\r\n"*50
+    to A: "3c\r\nabababababababababababababababababababababababababababababab\r\n"
+    to A: "28\r\nabababababababababababababababababababab\r\n"
+1a is done
+    to A: "0\r\n\r\n"
+    release A at 1

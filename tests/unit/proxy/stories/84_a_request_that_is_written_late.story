@@ -1,0 +1,36 @@
+# What the engine's kernel does not take of a request goes out later, byte for byte, even if the
+# client is gone by then.
+replicas 1
+
+A connects
+A posts /v1/completions {"model":"m","prompt":"x"}
+    connect 1a
+    book A at 1
+1a takes 20
+1a accepts
+    to 1a: "POST /v1/completions"
+    queue for 1a: 275 bytes
+1a takes 30
+    later to 1a: " HTTP/1.1\r\nX-Forwarded-For: 19"
+A ends
+    close A
+    close 1a
+    log request
+    release A at 1
+1a takes all
+B connects
+B posts /v1/completions {"model":"m","prompt":"y"}
+    connect 1b
+    book B at 1
+1b takes 100
+1b accepts
+    to 1b: "POST /v1/completions HTTP/1.1\r\nX-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host"
+    queue for 1b: 195 bytes
+1b takes nothing
+1b is deaf
+1b ends
+    close 1b
+    log upstream_failed
+    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 103 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    log request
+    release B at 1

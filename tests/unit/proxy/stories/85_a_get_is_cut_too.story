@@ -1,0 +1,18 @@
+# A request without a body, that could be asked again at any time, is not either once a part of its
+# answer is with the client.
+replicas 2
+
+A connects
+A gets /v1/responses/r1
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: GET /v1/responses/r1 HTTP/1.1
+1a sends "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "3\r\nabc\r\n"
+1a breaks
+    close 1a
+    log upstream_failed
+    log request
+    close A
+    release A at 1
