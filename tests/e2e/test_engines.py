@@ -239,9 +239,10 @@ class Trouble(Case):
 
     def test_two_hundred_streams_at_once(self):
         r = self.ready(self.sims(3))
+        before = r.metric('responses_total{class="5xx"}')  # of the wait for models
         results = self.run_all(r, [dict(tokens=40)] * 200)
         self.assertEqual(set(results), {"ok"})
-        self.assertEqual(r.metric('responses_total{class="5xx"}'), 0)
+        self.assertEqual(r.metric('responses_total{class="5xx"}'), before)
         r.quiet()
 
     def test_a_low_soft_limit_on_files_is_raised(self):

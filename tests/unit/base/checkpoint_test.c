@@ -53,9 +53,25 @@ static void test_reach(void **state)
     assert_true(reach >= 64u << 20);
 }
 
+/* The table is printed in the source; this is where it comes from. */
+static void the_table_is_what_the_rule_says(void **state)
+{
+    (void)state;
+    uint32_t at = 0;
+    uint8_t code = 0;
+    for (unsigned i = 0; i < CHECKPOINT_MAX; i++) {
+        while (code < CHECKPOINT_CODE_MAX && checkpoint_weight((uint8_t)(code + 1)) <= at / 24)
+            code++;
+        at += checkpoint_weight(code);
+        assert_int_equal(checkpoint_blocks(i), at);
+        assert_int_equal(checkpoint_code(i), code);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_table_is_what_the_rule_says),
         cmocka_unit_test(test_weights),
         cmocka_unit_test(test_positions_are_sums_of_weights),
         cmocka_unit_test(test_steps_are_a_share_of_the_position),
