@@ -374,7 +374,8 @@ void upstream_feed(struct upstream *u, struct slice bytes)
 
 static void advance_window(struct upstream *u, size_t bytes)
 {
-    u->window = slice_skip(u->window, bytes);
+    u->window.at += bytes;
+    u->window.len -= bytes;
 }
 
 /* Takes the head of a final answer. False: more is needed, or it is malformed. */
@@ -406,10 +407,9 @@ static void take_body(struct upstream *u, struct upstream_output *out)
     if (u->framing == HTTP_BODY_CHUNKED) {
         while (u->window.len > 0 && !u->chunked.done && out->body.len == 0) {
             size_t used = 0;
-            if (http_chunked_next(&u->chunked, u->window, &used, &out->body) != 0) {
-                out->malformed = true;
+            out->malformed = http_chunked_next(&u->chunked, u->window, &used, &out->body) != 0;
+            if (out->malformed)
                 return;
-            }
             advance_window(u, used);
         }
         out->end = u->chunked.done;
@@ -446,15 +446,18 @@ static void answer_ended(struct upstream *u)
     proxy_arm(p, PROXY_UPSTREAM_KEEPALIVE, &u->deadline);
 }
 
+/* Once a piece of an answer: what is not there costs nothing. */
 bool upstream_next(struct upstream *u, struct upstream_output *out)
 {
-    *out = (struct upstream_output){.malformed = u->too_large};
+    out->malformed = u->too_large;
+    out->head = NULL;
+    out->body.len = 0;
+    out->end = false;
     if (u->exchange == NULL || u->too_large)
         return u->too_large;
-    if (!u->in_body && (u->window.len == 0 || !take_head(u, out)))
+    if (u->window.len == 0 || (!u->in_body && !take_head(u, out)))
         return out->malformed;
-    if (u->window.len > 0 || out->head != NULL)
-        take_body(u, out);
+    take_body(u, out);
     if (out->end)
         answer_ended(u);
     return out->head != NULL || out->body.len > 0 || out->end || out->malformed;
