@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "node/io/gossip_parts.h"
+#include "node/io/gossip_internal.h"
 #include "node/io/random.h"
 
 enum { PORT_TRIES = 32 };

@@ -1,7 +1,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
-#include "node/io/gossip_parts.h"
+#include "node/io/gossip_internal.h"
 #include "node/io/secret_file.h"
 
 enum { FILE_BYTES_MAX = 65536 };

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "node/io/gossip_parts.h"
+#include "node/io/gossip_internal.h"
 
 static bool same(const struct gossip_address *a, const struct gossip_address *b)
 {

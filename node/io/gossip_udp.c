@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "node/io/gossip_parts.h"
+#include "node/io/gossip_internal.h"
 
 enum { CHUNK_BYTES = 65536 }; /* libuv gives each datagram so much of the buffer */
 

@@ -1,121 +1,17 @@
 /* The option table: a new setting is one row here and one field in struct node_options. */
 #include "node/route/policy.h"
+#include "node/settings/allowed.h"
 #include "node/settings/options.h"
 
 #include "base/check.h"
 #include "base/err.h"
-#include "gossip/gossip.h"
+#include "gossip/limits.h"
 #include "http/limits.h"
 
-static const char *const *paths_choices(void)
-{
-    static const char *const names[] = {"refuse", "pass", NULL};
-    return names;
-}
-
-static const char *const *log_level_choices(void)
-{
-    static const char *const names[] = {"error", "warn", "info", "debug", NULL};
-    return names;
-}
-
-static const char *const *log_format_choices(void)
-{
-    static const char *const names[] = {"auto", "text", "json", NULL};
-    return names;
-}
-
-static const char *const *access_log_choices(void)
-{
-    static const char *const names[] = {"off", "errors", "all", NULL};
-    return names;
-}
-
-static const char *const *forwarded_choices(void)
-{
-    static const char *const names[] = {"trust", "replace", NULL};
-    return names;
-}
-
-/* A field name of RFC 9110, section 5.1: a token. */
-static const char *header_name_wrong(struct slice value)
-{
-    const char *wrong = "want the name of a header, such as x-session-id";
-    if (value.len == 0 || value.len > 128)
-        return wrong;
-    for (size_t i = 0; i < value.len; i++) {
-        char c = value.at[i];
-        bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (!alnum && (c == '\0' || strchr("!#$%&'*+-.^_`|~", c) == NULL))
-            return wrong;
-    }
-    return NULL;
-}
-
-static const char *replica_wrong(struct slice value)
-{
-    struct node_replica_option parsed;
-    if (node_replica_parse(value, &parsed) == 0)
-        return NULL;
-    if (slice_starts_with(value, SLICE("https:")))
-        return "TLS to engines is not supported, want http://HOST:PORT";
-    if (!slice_starts_with(value, SLICE("http://")))
-        return "want a URL such as http://10.0.0.1:8000";
-    struct slice rest = slice_skip(value, strlen("http://"));
-    size_t fragment = slice_find(rest, '#');
-    if (fragment < rest.len &&
-        node_replica_parse(slice_of(value.at, strlen("http://") + fragment), &parsed) == 0)
-        return "after # want engine=vllm, engine=sglang or engine=other";
-    if (slice_find(rest, '/') < rest.len || slice_find(rest, '?') < rest.len)
-        return "want no path: http://HOST:PORT alone";
-    return "want a URL such as http://10.0.0.1:8000, its port from 1 to 65535";
-}
-
-static const char *address_wrong(struct slice value)
-{
-    struct node_address parsed;
-    if (value.len == 0 || node_address_parse(value, &parsed) == 0)
-        return NULL;
-    return "want HOST:PORT, such as 0.0.0.0:7490 or [::]:7490";
-}
-
-/* Peers must be able to send there. */
-static const char *advertise_wrong(struct slice value)
-{
-    struct node_address parsed;
-    if (value.len == 0 || (node_address_parse(value, &parsed) == 0 && parsed.port != 0 &&
-                           !node_host_is_any(parsed.host)))
-        return NULL;
-    return "want HOST:PORT where the other routers reach this one, such as 10.0.0.7:7490";
-}
-
-static const char *join_wrong(struct slice value)
-{
-    struct node_address parsed;
-    if (node_address_parse_default(value, NODE_GOSSIP_PORT, &parsed) == 0 && parsed.port != 0)
-        return NULL;
-    return "want HOST or HOST:PORT, such as routers.internal or 10.0.0.7:7490";
-}
-
-/* It stands in logs, metrics and tables. */
-static const char *node_name_wrong(struct slice value)
-{
-    const char *wrong = "want 1 to 128 letters, digits or any of . _ : - [ ] @";
-    _Static_assert((int)GOSSIP_NAME_MAX == 128, "the text names it");
-    if (value.len > GOSSIP_NAME_MAX)
-        return wrong;
-    for (size_t i = 0; i < value.len; i++) {
-        char c = value.at[i];
-        bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (!alnum && (c == '\0' || strchr("._:-[]@", c) == NULL))
-            return wrong;
-    }
-    return NULL;
-}
-
-#define FIELD(member) .offset = offsetof(struct node_options, member)
-#define DAY_MS        86400e3
-#define GIB           1073741824.0
+#define FIELD(member)      .offset = offsetof(struct node_options, member)
+#define TIME_FIELD(member) FIELD(member), .type = NODE_TYPE_MS, .unit = "TIME"
+#define DAY_MS             86400e3
+#define GIB                1073741824.0
 
 /* Rows of one group stand together. `help` and the default must fit beside the name in 80 columns
  * (tests/unit/settings/options_test.c checks that). */
@@ -125,7 +21,7 @@ static const struct node_option table[] = {
      .type = NODE_TYPE_LIST,
      FIELD(replica),
      .fallback = "",
-     .wrong = replica_wrong,
+     .wrong = node_allowed_replica_not,
      .unit = "URL",
      .group = "Endpoints",
      .help = "an engine, http://HOST:PORT; repeat for each",
@@ -188,7 +84,7 @@ static const struct node_option table[] = {
      .type = NODE_TYPE_STRING,
      FIELD(gossip_listen),
      .fallback = "",
-     .wrong = address_wrong,
+     .wrong = node_allowed_address_not,
      .unit = "HOST:PORT",
      .group = "Cluster",
      .help = "where other routers reach this one",
@@ -201,7 +97,7 @@ static const struct node_option table[] = {
      .type = NODE_TYPE_LIST,
      FIELD(join),
      .fallback = "",
-     .wrong = join_wrong,
+     .wrong = node_allowed_join_not,
      .unit = "HOST[:PORT]",
      .group = "Cluster",
      .help = "another router; repeat for several",
@@ -232,7 +128,7 @@ static const struct node_option table[] = {
      .type = NODE_TYPE_STRING,
      FIELD(gossip_advertise),
      .fallback = "",
-     .wrong = advertise_wrong,
+     .wrong = node_allowed_advertise_not,
      .unit = "HOST:PORT",
      .group = "Cluster",
      .help = "its address, where it is another one",
@@ -244,7 +140,7 @@ static const struct node_option table[] = {
      .type = NODE_TYPE_STRING,
      FIELD(node_name),
      .fallback = "",
-     .wrong = node_name_wrong,
+     .wrong = node_allowed_node_name_not,
      .unit = "NAME",
      .group = "Cluster",
      .help = "of this router; unlike all others",
@@ -270,11 +166,9 @@ static const struct node_option table[] = {
      .help = "own news kept for those that missed it",
      .more = "Who lacks older news gets it by comparing states."},
     {.name = "gossip-flush",
-     .type = NODE_TYPE_MS,
-     FIELD(gossip_flush_ms),
+     TIME_FIELD(gossip_flush_ms),
      .fallback = "0",
      .max = 10e3,
-     .unit = "TIME",
      .group = "Cluster",
      .help = "how long news may wait for company; 0: auto",
      .more = "The first piece after a pause goes out at once. 0 is 10 ms, and 20 ms from 100 "
@@ -303,7 +197,7 @@ static const struct node_option table[] = {
      .type = NODE_TYPE_STRING,
      FIELD(session_header),
      .fallback = "x-session-id",
-     .wrong = header_name_wrong,
+     .wrong = node_allowed_header_name_not,
      .unit = "NAME",
      .group = "Routing",
      .help = "request header with a session key"},
@@ -318,21 +212,17 @@ static const struct node_option table[] = {
      .help = "memory for the prefix index",
      .more = "Taken at the start and never grown."},
     {.name = "generation",
-     .type = NODE_TYPE_MS,
-     FIELD(generation_ms),
+     TIME_FIELD(generation_ms),
      .fallback = "15s",
      .min = 1000,
      .max = 600e3,
-     .unit = "TIME",
      .group = "Routing",
      .help = "grain of the time of last use"},
     {.name = "ttl",
-     .type = NODE_TYPE_MS,
-     FIELD(ttl_ms),
+     TIME_FIELD(ttl_ms),
      .fallback = "1h",
      .min = 1000,
      .max = DAY_MS,
-     .unit = "TIME",
      .group = "Routing",
      .help = "forget prefixes unused for so long"},
     {.name = "displaced-weight",
@@ -352,12 +242,10 @@ static const struct node_option table[] = {
      .group = "Routing",
      .help = "weight V of slower decoding"},
     {.name = "reuse-horizon",
-     .type = NODE_TYPE_MS,
-     FIELD(reuse_horizon_ms),
+     TIME_FIELD(reuse_horizon_ms),
      .fallback = "120s",
      .min = 1000,
      .max = DAY_MS,
-     .unit = "TIME",
      .group = "Routing",
      .help = "age R at which reuse becomes unlikely"},
     {.name = "near-tie",
@@ -388,12 +276,10 @@ static const struct node_option table[] = {
      .group = "Routing",
      .help = "prefill tokens/s, until it is learned"},
     {.name = "decode-step",
-     .type = NODE_TYPE_MS,
-     FIELD(decode_step_ms),
+     TIME_FIELD(decode_step_ms),
      .fallback = "20ms",
      .min = 1,
      .max = 60e3,
-     .unit = "TIME",
      .group = "Routing",
      .help = "time of a decode step, until it is learned"},
     {.name = "bytes-per-token",
@@ -428,7 +314,7 @@ static const struct node_option table[] = {
      .type = NODE_TYPE_CHOICE,
      FIELD(other_paths),
      .fallback = "refuse",
-     .choices = paths_choices,
+     .choices = node_allowed_paths,
      .unit = "pass|refuse",
      .group = "Front door",
      .help = "paths that no engine API has",
@@ -437,7 +323,7 @@ static const struct node_option table[] = {
      .type = NODE_TYPE_CHOICE,
      FIELD(engine_control_paths),
      .fallback = "refuse",
-     .choices = paths_choices,
+     .choices = node_allowed_paths,
      .unit = "pass|refuse",
      .group = "Front door",
      .help = "sleep, reset, LoRA loading, ...",
@@ -453,7 +339,7 @@ static const struct node_option table[] = {
      .type = NODE_TYPE_CHOICE,
      FIELD(forwarded_headers),
      .fallback = "trust",
-     .choices = forwarded_choices,
+     .choices = node_allowed_forwarded,
      .unit = "trust|replace",
      .group = "Front door",
      .help = "X-Forwarded-* and the like",
@@ -505,87 +391,69 @@ static const struct node_option table[] = {
      .group = "Front door",
      .help = "clients at once; more get 503"},
     {.name = "client-idle-timeout",
-     .type = NODE_TYPE_MS,
-     FIELD(client_idle_timeout_ms),
+     TIME_FIELD(client_idle_timeout_ms),
      .fallback = "60s",
      .max = DAY_MS,
-     .unit = "TIME",
      .group = "Front door",
      .help = "kept alive between two requests",
      .more = "0 turns it off."},
     {.name = "client-head-timeout",
-     .type = NODE_TYPE_MS,
-     FIELD(client_head_timeout_ms),
+     TIME_FIELD(client_head_timeout_ms),
      .fallback = "10s",
      .max = DAY_MS,
-     .unit = "TIME",
      .group = "Front door",
      .help = "for a whole request head; then 408",
      .more = "0 turns it off."},
     {.name = "client-body-timeout",
-     .type = NODE_TYPE_MS,
-     FIELD(client_body_timeout_ms),
+     TIME_FIELD(client_body_timeout_ms),
      .fallback = "30s",
      .max = DAY_MS,
-     .unit = "TIME",
      .group = "Front door",
      .help = "between two pieces of a body; then 408",
      .more = "0 turns it off."},
     {.name = "client-write-timeout",
-     .type = NODE_TYPE_MS,
-     FIELD(client_write_timeout_ms),
+     TIME_FIELD(client_write_timeout_ms),
      .fallback = "60s",
      .max = DAY_MS,
-     .unit = "TIME",
      .group = "Front door",
      .help = "for a client that does not read",
      .more = "0 turns it off."},
 
     /* --- Replicas -------------------------------------------------------------------------- */
     {.name = "upstream-connect-timeout",
-     .type = NODE_TYPE_MS,
-     FIELD(upstream_connect_timeout_ms),
+     TIME_FIELD(upstream_connect_timeout_ms),
      .fallback = "2s",
      .min = 10,
      .max = 600e3,
-     .unit = "TIME",
      .group = "Replicas",
      .help = "then another replica is tried"},
     {.name = "upstream-first-byte-timeout",
-     .type = NODE_TYPE_MS,
-     FIELD(upstream_first_byte_timeout_ms),
+     TIME_FIELD(upstream_first_byte_timeout_ms),
      .fallback = "300s",
      .max = DAY_MS,
-     .unit = "TIME",
      .group = "Replicas",
      .help = "until an answer begins; 0: never",
      .more = "Prefill and the engine's queue count: do not make it short. A generation that is not "
              "streamed has upstream-whole-answer-timeout instead. 0 turns it off."},
     {.name = "upstream-whole-answer-timeout",
-     .type = NODE_TYPE_MS,
-     FIELD(upstream_whole_answer_timeout_ms),
+     TIME_FIELD(upstream_whole_answer_timeout_ms),
      .fallback = "0",
      .max = DAY_MS,
-     .unit = "TIME",
      .group = "Replicas",
      .help = "for one that is not streamed; 0: never",
      .more = "The first byte of such an answer comes with its last. By default its client decides "
              "how long to wait."},
     {.name = "upstream-idle-timeout",
-     .type = NODE_TYPE_MS,
-     FIELD(upstream_idle_timeout_ms),
+     TIME_FIELD(upstream_idle_timeout_ms),
      .fallback = "120s",
      .max = DAY_MS,
-     .unit = "TIME",
      .group = "Replicas",
      .help = "between two pieces of an answer",
      .more = "0 turns it off."},
     {.name = "upstream-keepalive",
-     .type = NODE_TYPE_MS,
-     FIELD(upstream_keepalive_ms),
+     TIME_FIELD(upstream_keepalive_ms),
      .fallback = "4s",
      .max = 3600e3,
-     .unit = "TIME",
      .group = "Replicas",
      .help = "how long an idle connection is pooled",
      .more = "Engines close idle connections at 5 s by default: stay below that. 0 turns pooling "
@@ -609,30 +477,24 @@ static const struct node_option table[] = {
      .help = "other replicas tried per request",
      .more = "Only where nothing of an answer has reached the client."},
     {.name = "health-interval",
-     .type = NODE_TYPE_MS,
-     FIELD(health_interval_ms),
+     TIME_FIELD(health_interval_ms),
      .fallback = "2s",
      .min = 100,
      .max = 3600e3,
-     .unit = "TIME",
      .group = "Replicas",
      .help = "between two health checks"},
     {.name = "health-timeout",
-     .type = NODE_TYPE_MS,
-     FIELD(health_timeout_ms),
+     TIME_FIELD(health_timeout_ms),
      .fallback = "5s",
      .min = 10,
      .max = 600e3,
-     .unit = "TIME",
      .group = "Replicas",
      .help = "for the answer to a health check"},
     {.name = "health-timeout-sglang",
-     .type = NODE_TYPE_MS,
-     FIELD(health_timeout_sglang_ms),
+     TIME_FIELD(health_timeout_sglang_ms),
      .fallback = "30s",
      .min = 10,
      .max = 600e3,
-     .unit = "TIME",
      .group = "Replicas",
      .help = "the same for SGLang",
      .more =
@@ -648,12 +510,10 @@ static const struct node_option table[] = {
      .help = "in a row until a replica is down",
      .more = "A refused connection counts as down at once."},
     {.name = "scrape-interval",
-     .type = NODE_TYPE_MS,
-     FIELD(scrape_interval_ms),
+     TIME_FIELD(scrape_interval_ms),
      .fallback = "1s",
      .min = 100,
      .max = 3600e3,
-     .unit = "TIME",
      .group = "Replicas",
      .help = "between two reads of /metrics"},
 
@@ -662,7 +522,7 @@ static const struct node_option table[] = {
      .type = NODE_TYPE_CHOICE,
      FIELD(log_level),
      .fallback = "info",
-     .choices = log_level_choices,
+     .choices = node_allowed_log_level,
      .unit = "LEVEL",
      .group = "Operation",
      .help = "error, warn, info or debug",
@@ -671,7 +531,7 @@ static const struct node_option table[] = {
      .type = NODE_TYPE_CHOICE,
      FIELD(log_format),
      .fallback = "auto",
-     .choices = log_format_choices,
+     .choices = node_allowed_log_format,
      .unit = "FORMAT",
      .group = "Operation",
      .help = "text, json, or by terminal",
@@ -680,26 +540,22 @@ static const struct node_option table[] = {
      .type = NODE_TYPE_CHOICE,
      FIELD(access_log),
      .fallback = "errors",
-     .choices = access_log_choices,
+     .choices = node_allowed_access_log,
      .unit = "WHICH",
      .group = "Operation",
      .help = "requests to log: off, errors or all"},
     {.name = "drain-delay",
-     .type = NODE_TYPE_MS,
-     FIELD(drain_delay_ms),
+     TIME_FIELD(drain_delay_ms),
      .fallback = "5s",
      .max = DAY_MS,
-     .unit = "TIME",
      .group = "Operation",
      .help = "still serves after SIGTERM, not ready",
      .more = "Longer than load balancers take to see `/readyz` fail. SIGINT (Ctrl-C) skips it, a "
              "second SIGTERM ends it. 0 turns it off."},
     {.name = "drain-timeout",
-     .type = NODE_TYPE_MS,
-     FIELD(drain_timeout_ms),
+     TIME_FIELD(drain_timeout_ms),
      .fallback = "30s",
      .max = DAY_MS,
-     .unit = "TIME",
      .group = "Operation",
      .help = "for open requests after drain-delay"},
 };

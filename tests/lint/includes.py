@@ -38,7 +38,7 @@ THIRD_PARTY = {
     "yaml.h": ["node/io/config_yaml.c"],
     "sodium.h": ["gossip/", "node/io/random.c"],
     "xxhash.h": ["base/"],
-    "jansson.h": ["node/gvctl/show.c"],
+    "jansson.h": ["node/gvctl/show.c", "node/gvctl/show_cluster.c", "node/gvctl/show_internal.h"],
     "cmocka.h": [],
 }
 
@@ -54,7 +54,7 @@ PRIVATE = "_internal.h"
 TEST_PROGRAM = re.compile(r"^tests/.*_(test|fuzz|bench)\.c$")
 OTHER_SUFFIX = re.compile(r"(_(inner|inside|intern|lookup|parts?|priv|private|impl|state)|/(inner|inside|internal|private))\.h$")
 # Headers with another suffix, to be renamed. It only shrinks.
-KNOWN_SUFFIX = {"node/io/gossip_parts.h"}
+KNOWN_SUFFIX = set()
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

@@ -235,11 +235,5 @@ yes 'int f(int a);' | head -n 600 >"$tree/x.c"
 sizes 0 "a file of 600 lines"
 echo 'int f(int a);' >>"$tree/x.c"
 sizes 1 "a file of 601 lines"
-mkdir -p "$tree/node/settings"
-cp "$tree/x.c" "$tree/node/settings/table.c"
-in_tree() { (cd "$tree" && "$@"); }
-want 0 "a file that is known to be long" in_tree "$here/sizes.py" node/settings/table.c
-echo >"$tree/node/settings/table.c"
-want 1 "a known file that is short now" in_tree "$here/sizes.py" node/settings/table.c
 
 [ "$bad" -eq 0 ]

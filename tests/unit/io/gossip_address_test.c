@@ -1,6 +1,6 @@
 #include "tests/lib/test.h"
 
-#include "node/io/gossip_parts.h"
+#include "node/io/gossip_internal.h"
 
 static struct sockaddr_storage v4(const char *ip, int port)
 {
