@@ -11,7 +11,7 @@
 static const struct slice type_json = SLICE("application/json");
 static const struct slice type_text = SLICE("text/plain; charset=utf-8");
 
-static void handle_index(struct admin *a, struct exchange *x, const struct http_head *head)
+void admin_index(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     (void)a, (void)head;
     struct buf out;
@@ -32,13 +32,13 @@ static void handle_index(struct admin *a, struct exchange *x, const struct http_
     admin_answer_buf(x, err, type_text, &out);
 }
 
-static void handle_healthz(struct admin *a, struct exchange *x, const struct http_head *head)
+void admin_healthz(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     (void)a, (void)head;
     exchange_answer(x, 200, type_text, SLICE("ok\n"), NULL, 0);
 }
 
-static void handle_readyz(struct admin *a, struct exchange *x, const struct http_head *head)
+void admin_readyz(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     (void)head;
     const char *why = proxy_not_ready(a->proxy);
@@ -47,7 +47,7 @@ static void handle_readyz(struct admin *a, struct exchange *x, const struct http
     exchange_answer(x, why != NULL ? 503 : 200, type_text, slice_of_cstr(text), NULL, 0);
 }
 
-static void handle_metrics(struct admin *a, struct exchange *x, const struct http_head *head)
+void admin_metrics(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     (void)head;
     struct buf out;
@@ -56,7 +56,7 @@ static void handle_metrics(struct admin *a, struct exchange *x, const struct htt
                      SLICE("text/plain; version=0.0.4; charset=utf-8"), &out);
 }
 
-static void handle_config(struct admin *a, struct exchange *x, const struct http_head *head)
+void admin_config(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     (void)head;
     struct buf out;
@@ -64,7 +64,7 @@ static void handle_config(struct admin *a, struct exchange *x, const struct http
     admin_answer_buf(x, node_options_effective(a->config.options, &out), type_text, &out);
 }
 
-static void handle_log_level(struct admin *a, struct exchange *x, const struct http_head *head)
+void admin_log_level(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     enum log_level level;
     char name[16];

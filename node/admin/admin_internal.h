@@ -51,9 +51,10 @@ bool admin_may_call(const struct admin *a, struct exchange *x, const struct http
 bool admin_may_change(const struct admin *a, struct exchange *x, const struct http_head *head);
 
 typedef void admin_call_handler(struct admin *a, struct exchange *x, const struct http_head *head);
-admin_call_handler admin_members, admin_convergence, admin_explain;
-admin_call_handler admin_replicas, admin_drain, admin_undrain, admin_replica_add,
-    admin_replica_remove;
+#define ADMIN_CALL_DECLARE(name, method, path, argument, handler, flags, about)                    \
+    admin_call_handler handler;
+ADMIN_CALLS(ADMIN_CALL_DECLARE)
+#undef ADMIN_CALL_DECLARE
 
 void admin_asks_free(struct admin *a);
 void admin_adds_tick(struct admin *a);

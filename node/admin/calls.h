@@ -1,6 +1,6 @@
 /* Every call of the admin port, one row each. From the rows follow the server's table (admin.c),
- * what GET / says, and what gvctl sends (node/gvctl/command.c); docs/operations.md must name each
- * path.
+ * what GET / says, and gvctl's commands (node/gvctl/command.c has better words and tables for
+ * most). docs/operations.md must name each path.
  *
  *   X(NAME, METHOD, path, argument, handler, flags, about)
  *
@@ -17,11 +17,11 @@ enum {
 };
 
 #define ADMIN_CALLS(X)                                                                             \
-    X(INDEX, GET, "/", NULL, handle_index, 0, NULL)                                                \
-    X(HEALTHZ, GET, "/healthz", NULL, handle_healthz, ADMIN_PROBED, "the process is alive")        \
-    X(READYZ, GET, "/readyz", NULL, handle_readyz, ADMIN_PROBED,                                   \
+    X(INDEX, GET, "/", NULL, admin_index, 0, NULL)                                                 \
+    X(HEALTHZ, GET, "/healthz", NULL, admin_healthz, ADMIN_PROBED, "the process is alive")         \
+    X(READYZ, GET, "/readyz", NULL, admin_readyz, ADMIN_PROBED,                                    \
       "at least one replica can be chosen")                                                        \
-    X(METRICS, GET, "/metrics", NULL, handle_metrics, ADMIN_PROBED, "Prometheus")                  \
+    X(METRICS, GET, "/metrics", NULL, admin_metrics, ADMIN_PROBED, "Prometheus")                   \
     X(REPLICAS, GET, "/replicas", NULL, admin_replicas, 0, "what is believed of every replica")    \
     X(EXPLAIN, POST, "/explain", NULL, admin_explain, ADMIN_BODY,                                  \
       "body: a request; what each replica would cost")                                             \
@@ -30,8 +30,8 @@ enum {
     X(MEMBERS, GET, "/members", NULL, admin_members, 0, "the routers of the cluster")              \
     X(CONVERGENCE, GET, "/convergence", NULL, admin_convergence, 0,                                \
       "digests of all routers, and whether they are equal")                                        \
-    X(CONFIG, GET, "/config", NULL, handle_config, 0, "settings in force")                         \
-    X(LOG_LEVEL, POST, "/log-level", "level=debug", handle_log_level, ADMIN_CHANGES,               \
+    X(CONFIG, GET, "/config", NULL, admin_config, 0, "settings in force")                          \
+    X(LOG_LEVEL, POST, "/log-level", "level=debug", admin_log_level, ADMIN_CHANGES,                \
       "error, warn, info or debug")                                                                \
     X(DRAIN, POST, "/drain", "replica=HOST:PORT", admin_drain, ADMIN_CHANGES,                      \
       "no new requests for a replica")                                                             \

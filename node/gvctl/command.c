@@ -58,7 +58,7 @@ static const struct {
     {{"keygen", ADMIN_CALL_COUNT, NULL, OF_KEYGEN}, "--finish FILE", "next step"},
 };
 
-const struct command *command_find(const char *name)
+static const struct command *row_find(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         const char *own = rows[i].command.name;
@@ -66,6 +66,29 @@ const struct command *command_find(const char *name)
             return &rows[i].command;
     }
     return NULL;
+}
+
+/* The name under which a call that has no row here is a command all the same: its path. NULL: it is
+ * none. */
+static const char *plain_name(enum admin_call call)
+{
+    const struct admin_call_row *row = admin_call_row(call);
+    bool named = row->about != NULL && (row->flags & ADMIN_PROBED) == 0;
+    return named && row_find(row->path + 1) == NULL ? row->path + 1 : NULL;
+}
+
+const struct command *command_find(const char *name)
+{
+    static struct command plain;
+    const struct command *found = row_find(name);
+    for (unsigned i = 0; i < ADMIN_CALL_COUNT && found == NULL; i++) {
+        const char *path = plain_name((enum admin_call)i);
+        if (path != NULL && strcmp(name, path) == 0) {
+            plain = (struct command){.name = path, .call = (enum admin_call)i};
+            found = &plain;
+        }
+    }
+    return found;
 }
 
 bool command_wants_argument(const struct command *c)
@@ -92,6 +115,11 @@ void command_usage(FILE *to)
         }
         (void)snprintf(what, sizeof what, "%s %s", name != NULL ? name : " ", rows[i].argument);
         (void)fprintf(to, "  %-21s %s\n", what, rows[i].help);
+    }
+    for (unsigned i = 0; i < ADMIN_CALL_COUNT; i++) {
+        if (plain_name((enum admin_call)i) != NULL)
+            (void)fprintf(to, "  %-21s %s\n", plain_name((enum admin_call)i),
+                          admin_call_row((enum admin_call)i)->about);
     }
     (void)fputs(
         "\n"
