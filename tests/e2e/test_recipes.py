@@ -1,5 +1,5 @@
 """Follows the recipes of CONTRIBUTING.md on a copy of the tree: what they name is all that has to be
-touched. One build for all three, without optimization."""
+touched. One build for all, without optimization."""
 
 import glob
 import json
@@ -45,6 +45,21 @@ const struct node_policy node_policy_last = {.name = "last", .choose = choose};
      .help = "before it is lost"},
 \1""")],
     },
+    "admin call": {
+        "node/admin/calls.h": [(r'(    X\(CONFIG, GET)', r"""    X(PEERS, GET, "/peers", NULL, admin_peers, 0, "how many replicas there are") \\\\
+\1""")],
+        "node/admin/admin.c": [(r"(\nstatic const struct call \{)", r"""
+void admin_peers(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    (void)head;
+    struct buf out;
+    buf_init(&out, 0);
+    int err = buf_printf(&out, "%u", node_router_replica_count(a->config.router));
+    admin_answer_buf(x, err, type_text, &out);
+}
+\1""")],
+        "docs/operations.md": [(r"(\| `GET /config` \|)", r"| `GET /peers` | how many |\n\1")],
+    },
     "learned field": {
         "crdt/learned.h": [(r"(    X\(u64, shrunk_ppm, ALONG\))",
                             r"\1 X(u32, prompt_peak, MOVED) X(u32, prompt_peak_samples, DOUBLED)")],
@@ -79,7 +94,7 @@ static void peak_hear(struct node_replica *k, const struct crdt_learned *in, uin
         ],
     },
 }
-FILES_MAX = {"policy": 2, "option": 2, "learned field": 5}
+FILES_MAX = {"policy": 2, "option": 2, "admin call": 3, "learned field": 5}
 
 
 def named(recipe):
@@ -106,6 +121,7 @@ def edit(tree, path, how):
 
 def build(tree):
     """Only what the recipes touched, and what includes it, is compiled anew."""
+    shutil.copytree(os.path.join(TOP, "docs"), os.path.join(tree, "docs"))
     for folder in ("base", "crdt", "gossip", "http", "node"):
         shutil.copytree(os.path.join(TOP, folder), os.path.join(tree, folder))
         shutil.copytree(os.path.join(BUILD, "obj", folder), os.path.join(tree, "build", "obj", folder))
@@ -116,7 +132,7 @@ def build(tree):
         for path, how in recipe.items():
             edit(tree, path, how)
     made = subprocess.run(["make", "-s", "-j4", "BUILD_release=build", "OPT_release=-O0",
-                           "CPPFLAGS=-I. -D_GNU_SOURCE", "build/grapevine"], cwd=tree, text=True,
+                           "CPPFLAGS=-I. -D_GNU_SOURCE", "build/grapevine", "build/gvctl"], cwd=tree, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           env={k: v for k, v in os.environ.items() if not k.startswith("MAKE")})
     if made.returncode != 0:
@@ -171,6 +187,17 @@ class Recipes(Clustered):
         got = self.run_it("--check-config", *replica, "--patience", "7s")
         self.assertRegex(got.stdout, r"patience: 7s +# flag --patience")
         self.assertNotEqual(self.run_it("--check-config", *replica, "--patience", "11s").returncode, 0)
+
+    def test_an_admin_call(self):
+        """The server has it, GET / lists it, and gvctl has a command for it."""
+        r = self.router([self.sim().url])
+        self.assertEqual(r.admin("GET", "/peers").body, b"1")
+        self.assertRegex(r.admin("GET", "/").body.decode(), r"GET  /peers +how many replicas there are")
+        gvctl = os.path.join(os.path.dirname(self.grapevine), "gvctl")
+        got = subprocess.run([gvctl, "--admin", "http://127.0.0.1:%d" % r.admin_port, "peers"],
+                             capture_output=True, text=True, timeout=lib.LIMIT)
+        self.assertEqual((got.returncode, got.stdout.strip()), (0, "1"))
+        self.assertIn("peers", subprocess.run([gvctl, "--help"], capture_output=True, text=True).stdout)
 
     def test_a_learned_field(self):
         """One router learns it, the other shows it."""
