@@ -46,7 +46,7 @@ const struct node_policy node_policy_last = {.name = "last", .choose = choose};
 \1""")],
     },
     "admin call": {
-        "node/admin/calls.h": [(r'(    X\(CONFIG, GET)', r"""    X(PEERS, GET, "/peers", NULL, admin_peers, 0, "how many replicas there are") \\\\
+        "node/admin/calls.h": [(r'(    X\(CONFIG, GET)', r"""    X(PEERS, GET, "/peers", NULL, admin_peers, 0, "how many replicas there are") \\
 \1""")],
         "node/admin/admin.c": [(r"(\nstatic const struct call \{)", r"""
 void admin_peers(struct admin *a, struct exchange *x, const struct http_head *head)
