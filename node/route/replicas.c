@@ -128,7 +128,6 @@ int node_router_replica_wish(struct node_router *r, struct slice name, enum node
     static const enum crdt_wish wishes[] = {
         [NODE_REPLICA_ADD] = CRDT_WISH_ADDED,
         [NODE_REPLICA_REMOVE] = CRDT_WISH_REMOVED,
-        [NODE_REPLICA_FORGET] = CRDT_WISH_NONE,
     };
     if (!name_fits(name))
         return ERR_RANGE;

@@ -121,10 +121,9 @@ void node_router_replica_drain(struct node_router *r, unsigned replica, bool dra
 enum node_replica_wish {
     NODE_REPLICA_ADD,    /* in use, whatever the configurations say */
     NODE_REPLICA_REMOVE, /* not in use, whatever they say */
-    NODE_REPLICA_FORGET, /* neither: the configurations decide again */
 };
 /* Returns the index. ERR_RANGE or ERR_FULL as replica_add; ERR_NOT_FOUND for a replica that is to
- * be removed or forgotten and was never known; ERR_EXISTS: it is so already. `engine` counts for a
+ * be removed and was never known; ERR_EXISTS: it is so already. `engine` counts for a
  * replica that is new. */
 MUST_USE int node_router_replica_wish(struct node_router *r, struct slice name,
                                       enum node_replica_wish wish, enum node_engine engine);

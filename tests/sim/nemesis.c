@@ -251,10 +251,9 @@ static void wish(struct sim_world *w, unsigned engine)
         return;
     struct sim_engine *e = &w->engines[engine];
     struct slice name = slice_of_cstr(e->name);
-    static const enum node_replica_wish wishes[] = {NODE_REPLICA_ADD, NODE_REPLICA_REMOVE,
-                                                    NODE_REPLICA_FORGET};
-    static const char *const texts[] = {"added", "removed", "forgotten"};
-    uint64_t which = prng_below(&w->world.prng, 3);
+    static const enum node_replica_wish wishes[] = {NODE_REPLICA_ADD, NODE_REPLICA_REMOVE};
+    static const char *const texts[] = {"added", "removed"};
+    uint64_t which = prng_below(&w->world.prng, 2);
     int slot = node_router_replica_wish(n->node->router, name, wishes[which], NODE_ENGINE_VLLM);
     sim_say(w, "%s is %s at %s: %d", e->name, texts[which], n->name, slot);
     world_touch(n);

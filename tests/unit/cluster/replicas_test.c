@@ -115,7 +115,7 @@ static void replicas_come_and_go_at_run_time(void **state)
             node_router_choose(c.nodes[i].node->router, &request, NULL, world_ms(&c), &d),
             ERR_UNREACHABLE);
     }
-    assert_true(node_router_replica_wish(r1, SLICE("replica-0:8000"), NODE_REPLICA_FORGET,
+    assert_true(node_router_replica_wish(r1, SLICE("replica-0:8000"), NODE_REPLICA_ADD,
                                          NODE_ENGINE_AUTO) >= 0);
     node_replication_run(c.nodes[1].node->replication, c.now_us);
     world_run(&c, 500 * MS);
