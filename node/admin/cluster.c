@@ -165,7 +165,7 @@ static void ask_all(struct admin *a, struct exchange *x, struct node_replication
         err = node_replication_ask(n, kind, request, ADMIN_ASK_TIMEOUT_US, now, on_answers, ask);
     if (err == 0)
         return;
-    x->forget = NULL;
+    exchange_wait(x, NULL, NULL);
     unlink_ask(ask);
     ask_free(ask);
     if (err == ERR_FULL)
@@ -217,6 +217,6 @@ void admin_explain(struct admin *a, struct exchange *x, const struct http_head *
         return;
     struct buf out;
     buf_init(&out, 0);
-    int err = node_router_explain(a->config.router, &request, x->proxy->now_ms, &out);
+    int err = node_router_explain(a->config.router, &request, proxy_now_ms(a->proxy), &out);
     admin_answer_buf(x, err, type_json, &out);
 }

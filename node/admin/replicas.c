@@ -16,7 +16,7 @@ void admin_replicas(struct admin *a, struct exchange *x, const struct http_head 
     (void)head;
     struct buf out;
     buf_init(&out, 0);
-    int err = node_router_replicas_json(a->config.router, x->proxy->now_ms, &out);
+    int err = node_router_replicas_json(a->config.router, proxy_now_ms(a->proxy), &out);
     admin_answer_buf(x, err, type_json, &out);
 }
 
@@ -183,6 +183,8 @@ void admin_replica_add(struct admin *admin, struct exchange *x, const struct htt
 
 static void end(struct admin_add *a)
 {
+    if (a->x != NULL)
+        exchange_wait(a->x, NULL, NULL);
     fetch_cancel(&a->fetch);
     pool_close(&a->pool);
     free(a);

@@ -140,6 +140,8 @@ void exchange_refuse(struct client *c, unsigned status, const char *type, const 
         exchange_cut(x, CLIENT_END_REFUSED, false);
         return;
     }
+    if (x->booked) /* the replica is not to blame, nor has it answered */
+        x->outcome = NODE_OUTCOME_CLIENT_GONE;
     c->last = true;
     c->lingering = true;
     answer_error_text(x, status, type, slice_of("", 0), text);

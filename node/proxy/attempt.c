@@ -182,13 +182,19 @@ void exchange_push(struct exchange *x)
         client_resume_body(x->client);
 }
 
+/* Our own limit, or want of memory, is no failure of the replica. */
+static bool is_ours(int err)
+{
+    return err == ERR_FULL || err == ERR_NOMEM;
+}
+
 void exchange_start(struct exchange *x)
 {
     struct proxy *p = x->proxy;
     int err;
     while ((err = upstream_start(&p->pools[x->decision.replica], x, &x->request, false,
                                  &x->upstream)) != 0) {
-        bool full = err == ERR_FULL; /* our own limit is no failure of the replica */
+        bool full = is_ours(err);
         exchange_release_booking(x, full ? NODE_OUTCOME_ENGINE_BUSY : NODE_OUTCOME_CONNECT_FAILED);
         exclude(x);
         err = x->attempts > p->config.options->retries_max ? ERR_UNREACHABLE : choose(x);
@@ -240,12 +246,24 @@ static bool may_retry(const struct exchange *x)
     return !x->timed_out && computes(x->route.kind);
 }
 
+/* The start of an answer that turned out to be none: the next one begins from nothing. */
+static void forget_answer(struct exchange *x)
+{
+    client_discard(x->client);
+    if (x->status != 0)
+        x->client->last = x->last_asked;
+    x->scan = EXCHANGE_SCAN_NONE;
+    x->status = 0;
+    x->outcome = NODE_OUTCOME_OK;
+    x->first_token = false;
+    x->first_byte_ms = 0;
+}
+
 static void retry_elsewhere(struct exchange *x, enum node_outcome outcome)
 {
-    client_discard(x->client); /* the start of an answer that turned out to be none */
     exchange_release_booking(x, outcome);
     exclude(x);
-    x->scan = EXCHANGE_SCAN_NONE;
+    forget_answer(x);
     exchange_route(x);
 }
 
@@ -265,15 +283,18 @@ static const char *failure_text(enum upstream_failure failure)
     }
 }
 
-/* The same replica once more, under the same booking: nothing says that it failed. */
-static bool again(struct exchange *x, struct pool *pool, enum upstream_failure failure)
+/* The same replica once more, under the same booking: nothing says that it failed. ERR_AGAIN: that
+ * is not the case; else what upstream_start() says. */
+static int again(struct exchange *x, struct pool *pool, enum upstream_failure failure)
 {
     bool stale = failure == UPSTREAM_STALE && !x->dropped;
     bool other_address = failure == UPSTREAM_CONNECT_FAILED && ++x->addresses < pool->address_count;
-    if ((!stale && !other_address) || upstream_start(pool, x, &x->request, true, &x->upstream) != 0)
-        return false;
-    exchange_push(x);
-    return true;
+    if (!stale && !other_address)
+        return ERR_AGAIN;
+    int err = upstream_start(pool, x, &x->request, true, &x->upstream);
+    if (err == 0)
+        exchange_push(x);
+    return err;
 }
 
 void exchange_failed(struct exchange *x, enum upstream_failure failure)
@@ -285,10 +306,13 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
     x->reached = failure != UPSTREAM_STALE && x->upstream != NULL && x->upstream->head_sent > 0;
     x->upstream = NULL;
     x->timed_out = failure == UPSTREAM_TIMEOUT;
-    if (again(x, pool, failure))
+    int err = again(x, pool, failure);
+    if (err == 0)
         return;
     enum node_outcome outcome = NODE_OUTCOME_BROKEN;
-    if (failure == UPSTREAM_CONNECT_FAILED) {
+    if (failure == UPSTREAM_STALE && is_ours(err)) {
+        outcome = NODE_OUTCOME_ENGINE_BUSY;
+    } else if (failure == UPSTREAM_CONNECT_FAILED) {
         p->stats.upstream_connect_failures++;
         outcome = NODE_OUTCOME_CONNECT_FAILED;
         pool_resolve(pool, 5000);

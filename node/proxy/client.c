@@ -81,6 +81,12 @@ void client_close(struct client *c, bool reset)
     c->proxy->config.net->close(c->stream, reset);
 }
 
+static void arm(struct client *c, enum proxy_limit limit)
+{
+    c->armed = limit;
+    proxy_arm(c->proxy, limit, &c->deadline);
+}
+
 /* FIN after what is queued, then the peer may finish talking: closing with unread bytes would be
  * answered by a reset that can overtake our answer (RFC 9112, section 9.6). */
 static void linger(struct client *c)
@@ -89,12 +95,17 @@ static void linger(struct client *c)
     c->in.len = 0;
     c->proxy->config.net->finish(c->stream);
     set_reading(c, true);
-    proxy_arm(c->proxy, PROXY_CLIENT_LINGER, &c->deadline);
+    arm(c, PROXY_CLIENT_LINGER);
 }
 
+/* What the peer must read has its limit from when it was queued, whatever else the peer sends. */
 void client_arm(struct client *c)
 {
+    bool waits = c->deadline.next != NULL;
     enum proxy_limit limit;
+    if (waits &&
+        (c->broken != CLIENT_END_DONE || (c->out_bytes > 0 && c->armed == PROXY_CLIENT_WRITE)))
+        return;
     if (c->out_bytes > 0)
         limit = PROXY_CLIENT_WRITE;
     else if (c->state == CLIENT_BODY)
@@ -106,7 +117,7 @@ void client_arm(struct client *c)
     if (limit == PROXY_LIMITS)
         deadline_clear(&c->deadline);
     else
-        proxy_arm(c->proxy, limit, &c->deadline);
+        arm(c, limit);
 }
 
 void client_drain(struct client *c)
@@ -119,7 +130,7 @@ void client_drain(struct client *c)
     if (c->asked)
         client_close(c, false);
     else
-        proxy_arm(c->proxy, PROXY_CLIENT_FRESH, &c->deadline);
+        arm(c, PROXY_CLIENT_FRESH);
 }
 
 /* --- requests out of its bytes --------------------------------------------------------------- */
@@ -269,7 +280,7 @@ void client_resume_body(struct client *c)
 static void broke(struct client *c, enum client_end why)
 {
     c->broken = why;
-    proxy_arm(c->proxy, PROXY_CLIENT_LINGER, &c->deadline);
+    arm(c, PROXY_CLIENT_LINGER);
 }
 
 /* One queued segment at a time is with the network. */

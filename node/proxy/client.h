@@ -31,6 +31,7 @@ struct client {
     struct deadline deadline;
     enum proxy_port port;
     enum client_state state;
+    enum proxy_limit armed; /* the limit that `deadline` waits for, while it does */
     bool reading;
     bool writing;
     bool waiting;           /* it stands in proxy->waiting */
@@ -95,8 +96,8 @@ bool client_rest(struct client *c);
 static inline void client_body_ended(struct client *c)
 {
     c->state = CLIENT_ANSWER;
-    deadline_clear(&c->deadline);
-    client_arm(c); /* something (100 Continue) may be on its way out */
+    if (c->armed != PROXY_CLIENT_WRITE && c->armed != PROXY_CLIENT_LINGER)
+        deadline_clear(&c->deadline); /* what is on its way out (100 Continue) stays timed */
 }
 
 /* How much of a body may be read straight to where it belongs; 0: none. */

@@ -73,6 +73,7 @@ struct exchange {
     /* The answer. */
     bool answering; /* bytes of it went to the client */
     bool first_token;
+    bool last_asked; /* client->last, before this answer's head */
     enum exchange_scan scan;
     unsigned status;
     enum http_framing out_framing;

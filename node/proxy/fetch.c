@@ -251,8 +251,10 @@ static void connect_now(struct fetch *f)
     buf_init(&c->body, FETCH_BODY_MAX);
     int err = pool_connect(f->pool, &c->stream);
     if (err != 0) {
-        pool_address_failed(f->pool, c->address);
-        fail_later(f, ERR_UNREACHABLE, err == ERR_CLOSED);
+        bool ours = err == ERR_FULL; /* that is no failure of the address */
+        if (!ours)
+            pool_address_failed(f->pool, c->address);
+        fail_later(f, ours ? ERR_FULL : ERR_UNREACHABLE, err == ERR_CLOSED);
         return;
     }
     c->stream->events = &events;

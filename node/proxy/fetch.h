@@ -9,7 +9,8 @@
 enum { FETCH_BODY_MAX = 4 * 1024 * 1024 };
 
 /* `err`: 0, ERR_UNREACHABLE (`refused`: nobody listens there), ERR_TIMEOUT, ERR_CLOSED, ERR_SYNTAX,
- * ERR_LIMIT, ERR_NOMEM. The body is borrowed for the call. A new fetch may be begun from within. */
+ * ERR_LIMIT, ERR_FULL, ERR_NOMEM (of our own: nothing is known of the replica). The body is
+ * borrowed for the call. A new fetch may be begun from within. */
 typedef void (*fetch_done)(void *context, int err, bool refused, unsigned status,
                            struct slice body);
 

@@ -271,6 +271,9 @@ static void begin(struct probe *p, enum node_probe kind, uint64_t now);
 static void on_done(void *context, int err, bool refused, unsigned status, struct slice body)
 {
     struct probe *p = context;
+    if (err == ERR_FULL ||
+        err == ERR_NOMEM) /* no file, no memory here: asked again when it is due */
+        return;
     if (err == 0 && p->fetch.router[0] != '\0') {
         found_router(p);
         return;
@@ -337,8 +340,10 @@ static void begin(struct probe *p, enum node_probe kind, uint64_t now)
     if (p->with_key) {
         struct slice key;
         (void)replica_key(proxy, &key);
-        if (buf_printf(&lines, "Authorization: Bearer %.*s\r\n", SLICE_ARG(key)) != 0)
+        if (buf_printf(&lines, "Authorization: Bearer %.*s\r\n", SLICE_ARG(key)) != 0) {
+            buf_free_wiped(&lines);
             return; /* no memory: when it is due again */
+        }
     }
     fetch_get(&p->fetch, path_of(kind), buf_slice(&lines), kind == NODE_PROBE_HEALTH && sglang);
     buf_free_wiped(&lines);
@@ -430,7 +435,7 @@ int prober_start(struct proxy *proxy)
     prober->proxy = proxy;
     proxy->prober = prober;
     for (unsigned i = 0; i < proxy->pool_count; i++) {
-        if (proxy->pools[i].proxy != NULL)
+        if (proxy->pools[i].proxy != NULL && proxy->pools[i].address.port != 0)
             prober_begin(proxy, i);
     }
     prober_tick(proxy);

@@ -262,21 +262,44 @@ static void upstream_expired(struct deadline *d)
 
 /* --- replicas come and go -------------------------------------------------------------------- */
 
-static void open_pool(struct proxy *p, unsigned replica, const struct node_address *address)
+/* False: no memory. It is tried again by the tick. */
+static bool open_pool(struct proxy *p, unsigned replica, const struct node_address *address)
 {
     struct pool *pool = &p->pools[replica];
-    if (pool->proxy == NULL && pool_open(pool, p, address) != 0)
-        log_event(p->config.log, LOG_ERROR, "replica_refused", LOG_CSTR("replica", address->host),
-                  LOG_CSTR("error", err_text(ERR_NOMEM)));
     if (p->pool_count <= replica)
         p->pool_count = replica + 1;
+    bool open = pool->proxy != NULL || pool_open(pool, p, address) == 0;
+    p->pools_missing |= !open;
+    return open;
 }
 
 void proxy_replica_configured(struct proxy *p, unsigned replica, const struct node_address *address,
                               uint64_t now_ms)
 {
     p->now_ms = now_ms;
-    open_pool(p, replica, address);
+    (void)open_pool(p, replica, address);
+}
+
+/* Opens its pool and begins to probe it. One with a name that is no address is never probed; a
+ * request that is sent there all the same finds the port refused. */
+static void begin_replica(struct proxy *p, unsigned replica)
+{
+    struct node_address address;
+    if (node_address_parse(node_router_replica_name(p->config.router, replica), &address) != 0)
+        address = (struct node_address){.host = "0.0.0.0"};
+    if (open_pool(p, replica, &address) && address.port != 0)
+        prober_begin(p, replica);
+}
+
+static void begin_missing(struct proxy *p)
+{
+    if (!p->pools_missing)
+        return;
+    p->pools_missing = false;
+    for (unsigned i = 0; i < p->pool_count; i++) {
+        if (p->pools[i].proxy == NULL && node_router_replica_present(p->config.router, i))
+            begin_replica(p, i);
+    }
 }
 
 void proxy_replica(struct proxy *p, unsigned replica, bool present, uint64_t now_ms)
@@ -284,18 +307,15 @@ void proxy_replica(struct proxy *p, unsigned replica, bool present, uint64_t now
     p->now_ms = now_ms;
     struct slice name = node_router_replica_name(p->config.router, replica);
     struct node_address address;
-    if (node_address_parse(name, &address) != 0 || address.port == 0) {
+    bool good = node_address_parse(name, &address) == 0 && address.port != 0;
+    if (good)
+        log_event(p->config.log, LOG_INFO, present ? "replica_added" : "replica_removed",
+                  LOG_STR("replica", name));
+    else if (present)
         log_event(p->config.log, LOG_ERROR, "replica_refused", LOG_STR("replica", name),
                   LOG_CSTR("error", "its name, which another router told, is no HOST:PORT"));
-        /* It is never probed; a request that is sent there all the same finds the port refused. */
-        open_pool(p, replica, &(struct node_address){.host = "0.0.0.0"});
-        return;
-    }
-    log_event(p->config.log, LOG_INFO, present ? "replica_added" : "replica_removed",
-              LOG_STR("replica", name));
     if (present) {
-        open_pool(p, replica, &address);
-        prober_begin(p, replica);
+        begin_replica(p, replica);
     } else {
         prober_end(p, replica);
         if (p->pools[replica].proxy != NULL)
@@ -326,6 +346,7 @@ void proxy_tick(struct proxy *p, uint64_t now_ms)
     uint64_t late = now_ms - p->ticked_ms;
     p->paused = late >= PROXY_PAUSE_MS && !p->paused;
     p->ticked_ms = now_ms;
+    begin_missing(p);
     for (unsigned i = 0; i < PROXY_LIMITS; i++) {
         if (p->paused)
             deadline_shift(&p->limit[i], late);

@@ -66,6 +66,7 @@ struct proxy {
     struct client *waiting;         /* whose next request is here already, last first */
     struct pool *pools;             /* by replica; NODE_REPLICAS_MAX, touched as they come */
     unsigned pool_count;            /* behind the last one that was ever in use */
+    bool pools_missing;             /* there was no memory for one */
     struct exchange *exchange_free; /* for the next requests */
     unsigned exchange_free_count;
     struct prober *prober;

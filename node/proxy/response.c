@@ -30,6 +30,7 @@ static void pass_head(struct exchange *x, const struct http_head *head)
 {
     struct proxy *p = x->proxy;
     x->status = head->status;
+    x->last_asked = x->client->last;
     if (x->asking_around && head->status / 100 == 2) /* found: not asked for again */
         node_affinity_put(p->config.affinity, exchange_stored_response(x), x->decision.replica);
     if (head->status >= 500)

@@ -144,6 +144,8 @@ static int open_connection(struct pool *pool, struct upstream **out)
 int upstream_start(struct pool *pool, struct exchange *x, const struct upstream_request *request,
                    bool fresh, struct upstream **out)
 {
+    if (pool->proxy == NULL)
+        return ERR_NOMEM; /* for the pool */
     struct upstream *u = fresh ? NULL : pool->idle;
     if (u != NULL) {
         leave_pool(u);

@@ -330,7 +330,8 @@ struct wire *proxy_world_connect(struct proxy_world *w, enum proxy_port port)
         n += w->wires[i].replica < 0;
     (void)snprintf(wire->name, sizeof wire->name, n < 26 ? "%c" : "%c%u", 'A' + (int)(n % 26),
                    n / 26);
-    if (proxy_accept(w->proxy, &wire->stream, port, "192.0.2.7", w->now_ms) != 0) {
+    const char *peer = port == PROXY_PORT_ADMIN ? "127.0.0.1" : "192.0.2.7";
+    if (proxy_accept(w->proxy, &wire->stream, port, peer, w->now_ms) != 0) {
         wire->used = false;
         wire->closed = true;
         return NULL;
@@ -378,6 +379,7 @@ static void tick(struct proxy_world *w, uint64_t ms)
     w->now_ms += ms;
     node_router_tick(w->node->router, w->now_ms);
     proxy_tick(w->proxy, w->now_ms);
+    admin_tick(w->node->admin);
     settle(w);
 }
 
@@ -537,8 +539,10 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
 
 void proxy_world_stop(struct proxy_world *w)
 {
-    if (!w->stopped)
+    if (!w->stopped) { /* in the order of the shell */
+        admin_stop(w->node->admin);
         proxy_stop(w->proxy, w->now_ms);
+    }
     w->stopped = true;
     settle(w);
 }
