@@ -13,8 +13,8 @@ import sys
 
 # Page, what stands around the number, constant.
 STATED = [
-    ("docs/replication.md", r"routers that live at one time \| ([\d,]+) \|", "GOSSIP_ROUTERS_MAX"),
-    ("docs/replication.md", r"names of replicas, ever \| ([\d,]+) \|", "NODE_REPLICAS_MAX"),
+    ("docs/operations.md", r"routers that live at one time \| ([\d,]+) \|", "GOSSIP_ROUTERS_MAX"),
+    ("docs/operations.md", r"names of replicas, ever \| ([\d,]+) \|", "NODE_REPLICAS_MAX"),
     ("docs/threat-model.md", r"secret of ([\d,]+ bytes)", "HASH_SECRET_BYTES"),
     ("docs/threat-model.md", r"\(([\d,]+) pairs of both\)", "NODE_ANSWERED_ROWS_MAX"),
     ("docs/threat-model.md", r"a window of ([\d,]+) in a session", "GOSSIP_REPLAY_WINDOW"),
