@@ -1,5 +1,5 @@
-/* A body on its way through: a reference-counted list of segments, which grows at its end and may
- * be let go from its front.
+/* A body on its way through: a reference-counted list of segments. It grows at its end and may be
+ * let go from its front.
  */
 #ifndef BASE_BODY_H
 #define BASE_BODY_H

@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* Name, what the code does wrong while it is active, the profile of the simulator that provokes it
- * most, the rules of which one must catch it there (tests/sim). */
+/* Name; what the code does wrong while the bug is active; the profile of the simulator that
+ * provokes it most; the rules, one of which must catch it there (tests/sim). */
 #define BUG_MAP(X)                                                                                 \
     X(SKIP_FENCE, "observations of a retired incarnation count again", STORM,                      \
       "phantom, equal vectors")                                                                    \

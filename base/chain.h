@@ -1,10 +1,10 @@
 /* The identity of a prompt, as a list of checkpoints: what the skimmer makes, what the index keeps
  * and what the policies compare. A plain value without pointers.
  *
- * A prompt has up to three segments (tools, system, messages), each with its own run of
- * checkpoints from its own start; the ids of a later segment cover the earlier ones. Points stand
- * in prompt order, so "the longest prefix that a replica holds" is the last point that it holds,
- * and `blocks` of that point is how much of the prompt it covers.
+ * A prompt has up to three segments (tools, system, messages), each with checkpoints from its own
+ * start; the ids of a later segment cover the earlier ones. Points stand in prompt order. So the
+ * longest prefix that a replica holds ends at the last point that it holds, and `blocks` of that
+ * point is the length of that prefix.
  */
 #ifndef BASE_CHAIN_H
 #define BASE_CHAIN_H

@@ -1,7 +1,7 @@
 /* Where along a prompt the chained hash is read.
  *
- * To choose a replica nobody needs to know a 100,000-token prefix to the last 64 tokens. A prompt
- * is indexed at checkpoints: every block of 256 bytes (about 64 tokens) at first, then in steps of
+ * A choice of a replica need not know a 100,000-token prefix to the last 64 tokens. So a prompt is
+ * indexed at checkpoints: every block of 256 bytes (about 64 tokens) at first, then in steps of
  * about 1/24 to 1/32 of the position. Boundaries depend on the position only, so two prompts that
  * share a prefix share the checkpoints inside it.
  *
@@ -18,7 +18,7 @@ enum {
     CHECKPOINT_BLOCK_BYTES = 256, /* 64 tokens at 4 bytes each; a token id counts as 4 bytes */
     CHECKPOINT_MAX = 320,         /* ordinals: covers prompts of 64 MiB, the rest has none */
     CHECKPOINT_CODE_MAX = 30,     /* greatest code that a checkpoint may have */
-    CHECKPOINT_CODE_BINDING = 31, /* no checkpoint but who made a thing: weight 0, counts nowhere */
+    CHECKPOINT_CODE_BINDING = 31, /* no checkpoint: the maker of a stored response; weight 0 */
 };
 
 /* Position of the ordinal (0-based) in blocks from the start of the segment, at least 1. */

@@ -27,7 +27,7 @@ void deadline_queue_init(struct deadline_queue *q, uint64_t wait_ms);
 void deadline_set(struct deadline_queue *q, struct deadline *d, uint64_t now_ms);
 void deadline_clear(struct deadline *d);
 
-/* Gives all that wait so much more time. */
+/* Gives all entries that wait `by_ms` more. */
 void deadline_shift(struct deadline_queue *q, uint64_t by_ms);
 
 /* Calls `expired` of all that are due; each is cleared first and may be armed again. */

@@ -1,4 +1,4 @@
-/* Logs: one line an event, a name and typed fields, as text or as JSON.
+/* Logs: one line an event, with a name and typed fields, as text or as JSON.
  *
  *   log_event(log, LOG_INFO, "replica_up", LOG_STR("replica", name), LOG_INT("after_ms", 12));
  *
@@ -14,8 +14,8 @@
  *      character, whatever the field values are.
  *   2. A line is at most LOG_LINE_MAX bytes. A longer one loses the ends of its values and says so
  *      (cut=true).
- *   3. No event name is written more than `burst` times a second; what was left out is told by the
- *      first line of that event in a later second (suppressed=123), or by log_flush().
+ *   3. No event name is written more than `burst` times a second. The first line of that event in a
+ *      later second counts what was left out (suppressed=123), or log_flush() does.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H

@@ -2,8 +2,8 @@
  *
  * A body of unknown size grows by segments instead of by copying; libuv reads straight into the
  * last one. Three sizes keep a thousand small requests small. Freed segments are kept for reuse up
- * to a bound; all bytes handed out are counted against a limit (`bytes_max`), beyond which
- * allocation answers NULL and the caller sheds the request.
+ * to a bound. All bytes handed out count against a limit (`bytes_max`); beyond it allocation
+ * returns NULL and the caller sheds the request.
  */
 #ifndef BASE_SEGMENT_H
 #define BASE_SEGMENT_H

@@ -1,8 +1,8 @@
 /* A buddy allocator over one preallocated run of 64-byte units, for the holder sets.
  *
- * Blocks are 64 << order bytes, order up to the `top` given at the start, aligned to their size.
- * They are named by the number of their first unit. Memory that was never handed out is never
- * touched. (Knuth, The Art of Computer Programming, volume 1, section 2.5.)
+ * It hands out pieces of 64 << order bytes, order up to the `top` given at the start, aligned to
+ * their size. A piece is named by the number of its first unit. Memory that was never handed out is
+ * never touched. (Knuth, The Art of Computer Programming, volume 1, section 2.5.)
  */
 #ifndef CRDT_ARENA_H
 #define CRDT_ARENA_H
@@ -21,17 +21,17 @@ enum {
 struct crdt_arena {
     void *memory;   /* what to free */
     uint8_t *base;  /* 64-byte aligned */
-    uint8_t *order; /* per unit, valid at the first unit of each block */
+    uint8_t *order; /* per unit, valid at the first unit of each piece */
     uint32_t units;
     uint32_t fresh; /* units from here on were never handed out */
-    uint32_t used;  /* units in allocated blocks */
+    uint32_t used;  /* units in allocated pieces */
     uint32_t top;
-    uint32_t free[CRDT_ORDERS_MAX]; /* heads of doubly linked lists through the free blocks */
+    uint32_t free[CRDT_ORDERS_MAX]; /* heads of doubly linked lists through the free pieces */
 };
 
 /* Bytes that an arena of so many units allocates. */
 uint64_t crdt_arena_bytes(uint32_t units);
-/* `units` is cut to a multiple of the largest block. */
+/* `units` is cut to a multiple of the largest piece. */
 MUST_USE int crdt_arena_init(struct crdt_arena *a, uint32_t units, unsigned top);
 void crdt_arena_free(struct crdt_arena *a);
 void crdt_arena_check(const struct crdt_arena *a);

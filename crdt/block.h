@@ -1,9 +1,9 @@
-/* A block: observations of any caches and generations, as a snapshot carries millions of them.
+/* A batch of observations of any caches and generations: a snapshot carries millions of them.
  *
- * Entries come in the order of the table. A block has a small table of the caches in it and the
- * oldest generation in it; an entry is its id (6 bytes) and a tail that packs code, generation and
- * cache in as many bits as this block needs, rounded up to bytes (two or three). Entries of one id
- * and code that follow each other (a set of holders) share the id:
+ * Entries come in the order of the table. A batch begins with a small table of its caches and with
+ * its oldest generation. An entry is its id (6 bytes) and a tail. The tail packs code, generation
+ * and cache in as many bits as this batch needs, rounded up to bytes (two or three). Neighbouring
+ * entries of one id and code (a set of holders) share the id:
  *
  *   caches 2, { rkey 4 }, oldest generation 4, bits of a generation 1, of a cache 1,
  *   singles varint, sets varint,
@@ -29,7 +29,7 @@ struct crdt_block_entry {
     uint8_t code;
 };
 
-/* Appends a block of `count` > 0 entries; `rkey_of_slot` has CRDT_REPLICAS_MAX rkeys. The
+/* Appends a batch of `count` > 0 entries; `rkey_of_slot` has CRDT_REPLICAS_MAX rkeys. The
  * generations span less than 4,096. ERR_NOMEM. */
 MUST_USE int crdt_block_append(struct buf *out, const struct crdt_block_entry *entries,
                                unsigned count, const uint32_t *rkey_of_slot);
@@ -49,7 +49,7 @@ struct crdt_block {
 /* Reads and checks all of it; malformed makes `r` bad. */
 void crdt_block_read(struct wire_reader *r, struct crdt_block *out);
 
-/* Unpacks a checked block piece by piece: up to `max` entries, 0 at the end. `slot` of an entry is
+/* Unpacks a checked batch piece by piece: up to `max` entries, 0 at the end. `slot` of an entry is
  * its index in the table of caches. */
 struct crdt_block_reader {
     const struct crdt_block *block;

@@ -1,11 +1,11 @@
-/* How many blocks each replica was last seen using in each generation: what the routing rule walks
- * to know what a cache still holds and what a prompt would push out of it.
+/* How many blocks each replica was last seen using in each generation. The routing rule walks these
+ * counters to estimate what a cache still holds and what a prompt would push out of it.
  *
- * Derivable from the live entries of the index, kept beside them so that nobody has to walk those.
- * One ring per replica, long enough for all live generations; places outside of them are 0.
+ * They can be derived from the live entries of the index, and are kept so that no decision walks
+ * those. One ring per replica, long enough for all live generations; places outside of them are 0.
  *
- * For a replicated index there is a digest beside each counter: the sum modulo 2^64 of one hash per
- * entry, so that two routers can tell whether they hold the same.
+ * A replicated index has a digest beside each counter, the sum modulo 2^64 of one hash per entry:
+ * two routers compare digests to see whether they hold the same.
  */
 #ifndef CRDT_COUNTS_H
 #define CRDT_COUNTS_H

@@ -1,5 +1,5 @@
-/* Sets of holders, for ids that more replicas hold than the table keeps as single entries (a shared
- * system prompt is held by all of them).
+/* Sets of holders, for ids with more holders than the table keeps as single entries (all replicas
+ * hold a shared system prompt).
  *
  * A set maps replica -> generation, exactly. Small ones are lists of 4-byte stamps that double as
  * they grow; from half of the replicas on a set is an array with 2 bytes for every replica, so a
@@ -31,7 +31,7 @@ MUST_USE int crdt_holders_init(struct crdt_holders *h, const struct crdt_window 
                                uint32_t replicas, uint64_t bytes_max);
 void crdt_holders_free(struct crdt_holders *h);
 
-/* An empty set, or CRDT_ARENA_NONE. */
+/* An empty set, or CRDT_ARENA_NONE: full. */
 uint32_t crdt_holders_create(struct crdt_holders *h);
 void crdt_holders_destroy(struct crdt_holders *h, uint32_t set);
 
@@ -49,7 +49,7 @@ bool crdt_holders_next_dead(const struct crdt_holders *h, uint32_t set, uint32_t
 /* The same for live stamps. */
 bool crdt_holders_next(const struct crdt_holders *h, uint32_t set, uint32_t *at, uint32_t *stamp);
 
-/* Clears what is dead and moves the set to a smaller block if it would leave room there. Returns
+/* Clears what is dead and moves the set to a smaller piece if it would leave room there. Returns
  * how many are alive; *reclaimed grows by what was not. */
 uint32_t crdt_holders_tidy(struct crdt_holders *h, uint32_t *set, uint64_t *reclaimed);
 

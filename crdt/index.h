@@ -5,15 +5,14 @@
  *     (id48, weight code, replica) -> generation
  *
  * where the id is a checkpoint of a prompt (base/chain.h) cut to its low 48 bits, and the
- * generation is a slice of wall-clock time (10 to 15 s). Observing joins: each entry is the maximum
- * of what was seen, so the order of observations does not matter and repeating one changes nothing.
- * What is older than the *floor* is absent at once, and the floor only rises. The weight code is
- * part of the key (honest peers always give the same one for the same id), so no tie is ever
- * broken.
+ * generation is a slice of cluster time (10 to 15 s). Observing joins: each entry is the maximum
+ * of all observations, so their order does not matter and repeating one changes nothing. What is
+ * older than the *floor* is absent at once, and the floor only rises. The weight code is part of
+ * the key (honest peers always give the same one for the same id), so no tie is ever broken.
  *
  * As memory it is one preallocated table of 64-byte buckets with 7 entries of 8 bytes each, sets
  * for ids that many replicas hold, and counters of blocks per replica and generation, which are
- * derivable from the entries. Nothing grows at run time. crdt/README.md tells how it is built.
+ * derivable from the entries. Nothing grows at run time. crdt/README.md explains how it is built.
  *
  * How to drive it: create; crdt_index_advance() when the generation changes; observe and match;
  * crdt_index_sweep() a few buckets at a time, so that a lap takes less than the TTL;
@@ -61,8 +60,8 @@ struct crdt_index;
  * else (tests) budgets of the same size. */
 MUST_USE int crdt_index_create(struct crdt_index **out, const struct crdt_index_config *config);
 void crdt_index_destroy(struct crdt_index *x);
-/* The table's memory, all of it and untouched so far: random access to it is what look-ups cost, so
- * a caller with the means may ask the system for huge pages there. */
+/* The table's memory, all of it and untouched so far. Random access to it is what look-ups cost, so
+ * a caller may ask the system for huge pages there. */
 void crdt_index_memory(const struct crdt_index *x, void **at, uint64_t *bytes);
 /* Walks everything. For tests, fuzzers and the simulator. */
 void crdt_index_check(const struct crdt_index *x);
@@ -171,13 +170,13 @@ void crdt_index_estimate(const struct crdt_index *x, uint32_t from,
 uint32_t crdt_index_generation_of(const struct crdt_index *x, uint16_t generation_mod_4096);
 
 /* Visits the live entries of the next `buckets` buckets of the table; returns false at its end. For
- * snapshots: whoever joins what a whole walk visits, and all that was observed since its start, has
- * everything, though entries move in the table meanwhile. The index remembers the last moves (one
- * per KiB of its budget, at most 65,536), and a walk visits their buckets again; if more happened
- * between two calls, it begins anew. A cursor starts as zeroes. */
+ * snapshots: a router that joins what a whole walk visits, and all observations since its start,
+ * has everything, though entries move in the table meanwhile. The index remembers the last moves
+ * (one per KiB of its budget, at most 65,536), and a walk visits their buckets again. If more
+ * happened between two calls, it begins anew. A cursor starts as zeroes. */
 struct crdt_index_cursor {
     uint32_t bucket;
-    uint64_t moves; /* of these, it has seen all before */
+    uint64_t moves; /* of the table, that the walk has taken notice of */
 };
 bool crdt_index_walk(const struct crdt_index *x, struct crdt_index_cursor *c, uint32_t buckets,
                      void (*visit)(void *context, uint64_t id48, uint8_t weight_code,

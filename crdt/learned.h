@@ -1,12 +1,13 @@
-/* What a router holds of a replica, learned or heard: one row a field, in the order of the wire.
- * The struct, the codec, the digest, equality and when it is reported again follow from the row.
+/* What a router holds of a replica, learned here or by others: one row a field, in the order of the
+ * wire. From the row follow the struct, the codec, the digest, equality, and when the field is
+ * reported again.
  *
- * Figures come with the samples that they rest on, whoever took them. Sums count since the router
- * began, and only their differences mean something: an engine's counters can only be compared with
- * what all routers predicted. How a figure is collected, taken in and shown:
+ * Figures come with the number of samples that they rest on, taken by any router. Sums count since
+ * the router began, and only their differences mean something: an engine's counters can only be
+ * compared with what all routers predicted. How a figure is collected, taken in and shown:
  * node/replica/learned.h.
  *
- * A new row changes the wire: a router that does not know it refuses the reports of one that does.
+ * A new row changes the wire: a router without it refuses the reports of one that has it.
  */
 #ifndef CRDT_LEARNED_H
 #define CRDT_LEARNED_H
@@ -16,10 +17,10 @@
 #include "base/wire.h"
 
 /* X(width, name, when): u64 has 63 bits. A report is made again when a field has
- *   CHANGED at all, MOVED by more than 2 %, DOUBLED (samples that only grow in number matter while
- *   there are few); ALONG: it is never the cause. */
+ *   CHANGED at all, MOVED by more than 2 %, or DOUBLED (more samples matter while there are few).
+ *   ALONG: it is never the cause. */
 #define CRDT_LEARNED_FIELDS(X)                                                                     \
-    X(u64, cache_tokens, MOVED)    /* size of the cache as the engine tells it; 0: not told */     \
+    X(u64, cache_tokens, MOVED)    /* size of the cache as the engine reports it; 0: unknown */    \
     X(u32, believed_ppm, MOVED)    /* size by feedback, per million of that */                     \
     X(u32, believed_rkey, CHANGED) /* the cache that this is of: another life, another size */     \
     X(u32, rate, MOVED)            /* prefill tokens per second */                                 \
@@ -31,7 +32,7 @@
     X(u32, bytes_samples, DOUBLED)                                                                 \
     X(u64, prompt_tokens, CHANGED)  /* sum, of requests whose answers began */                     \
     X(u64, predicted_tokens, ALONG) /* sum, cached tokens of them */                               \
-    X(u64, told, CHANGED)           /* sum, answers that told their cached tokens */               \
+    X(u64, told, CHANGED)           /* sum, answers that reported their cached tokens */           \
     X(u64, grown_ppm, ALONG)        /* sum, what they did to the logarithm of the believed size */ \
     X(u64, shrunk_ppm, ALONG)
 

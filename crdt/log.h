@@ -1,19 +1,19 @@
-/* Precise observations: what a replica itself says that its cache holds.
+/* Engines' events: what a replica itself says that its cache holds.
  *
  *   rkey -> (version, ids)     the ids that events 1 .. version of this cache have left
  *
- * The replica is the only writer of its events and numbers them, so the states of one rkey are
- * prefixes of one another: a chain, and the join is the greater version. A removal needs no
- * tombstone; "version at least that of the removal, and the id is not there" says it. An event is
- * applied only on top of the one before it: over a gap the set would be wrong, and no later event
- * would put it right. A cache that restarted has a new rkey, and the log of the old one is dropped.
+ * The replica is the only writer of its events and numbers them. So the states of one rkey are
+ * ordered by version, and the join is the greater version. A removal needs no tombstone: "version
+ * at least that of the removal, and the id is not there" says it. An event is applied only on top
+ * of the one before it: over a gap the set would be wrong, and no later event would put it right. A
+ * cache that restarted has a new rkey, and the events of the old one are dropped.
  *
- * Two states of one version that differ can only come from a fault. The greater fold wins then, so
- * that all routers still agree, and it is counted.
+ * Two states of one version that differ can only come from a fault. Then the greater fold wins, so
+ * that all routers still agree, and the conflict is counted.
  *
  * Memory is bounded: by the budget over all, and by CRDT_LOG_IDS_MAX for one cache, so that a whole
- * state fits into one message. An event without room is refused, and so is what follows it, until
- * there is a state to join that fits.
+ * state fits into one message. An event without room is refused, and so are the events after it,
+ * until a state that fits is joined.
  */
 #ifndef CRDT_LOG_H
 #define CRDT_LOG_H

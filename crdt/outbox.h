@@ -1,5 +1,5 @@
-/* Own observations that wait to be told: a ring of words, bounded. When it is full the oldest go,
- * and anti-entropy brings them to the others instead.
+/* Own observations that wait to be sent: a bounded ring of words. When it is full the oldest are
+ * dropped, and anti-entropy brings them to the others instead.
  *
  * A run lies in it as a header of two words (count | rkey, generation) and its points. Neighbouring
  * observations of one cache and generation share a run.
@@ -38,7 +38,7 @@ struct crdt_outbox_run {
     uint64_t points[CRDT_RUN_MAX];
 };
 void crdt_outbox_peek(const struct crdt_outbox *o, struct crdt_outbox_run *out);
-/* The first `count` points of the oldest run are told. */
+/* The first `count` points of the oldest run are sent: drops them. */
 void crdt_outbox_take(struct crdt_outbox *o, unsigned count);
 
 #endif

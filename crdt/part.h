@@ -1,4 +1,4 @@
-/* The frame of a message of anti-entropy: parts, each with its kind (1 byte) and length (4). */
+/* A message of anti-entropy is a list of sections, each with its kind (1 byte) and length (4). */
 #ifndef CRDT_PART_H
 #define CRDT_PART_H
 
@@ -11,7 +11,7 @@ enum crdt_part_kind {
     CRDT_PART_TOO_MANY, /* the receiver should take a snapshot */
     CRDT_PART_REPLICAS, /* hashes of the rows of the registry      crdt/vector.h */
     CRDT_PART_REPORTS,  /* digests of each router's reports */
-    CRDT_PART_LOGS,     /* versions of the logs */
+    CRDT_PART_LOGS,     /* versions of engines' events */
     CRDT_PART_RECORDS,  /* a dump: crdt/record.h */
 };
 
@@ -29,11 +29,11 @@ static inline bool crdt_part_next(struct wire_reader *r, struct crdt_part *out)
     return !r->bad;
 }
 
-/* Parts are written one after the other, each whole or not at all: what does not fit is left to
+/* Sections are written one after the other, each whole or not at all: what does not fit is left to
  * the next round. */
 struct crdt_part_writer {
     struct wire_writer w;
-    uint8_t *open; /* where the length of the open part stands */
+    uint8_t *open; /* where the open section begins */
 };
 
 static inline void crdt_part_begin(struct crdt_part_writer *p, enum crdt_part_kind kind)

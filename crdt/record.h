@@ -1,4 +1,4 @@
-/* The codec of what routers tell each other: records, one after the other. Deltas, messages of
+/* The codec of what routers send each other: records, one after the other. Deltas, messages of
  * anti-entropy and chunks of a snapshot are made of the same records.
  *
  * In a *delta* all records are of its author and have its number. In a *dump* reports follow an
@@ -8,7 +8,7 @@
  *   LOAD, SIGHT, LEARNED   a report                         crdt/reports.h
  *   RUN      observations of one cache and generation       crdt/run.h
  *   ORIGIN   router and its life                            dumps only
- *   LOG      the whole precise log of one cache             dumps only; crdt/log.h
+ *   LOG      the events of one cache, as one state          dumps only; crdt/log.h
  *   BLOCK    observations of any cache and generation       dumps only; crdt/block.h
  *
  * A decoded record borrows from what it was decoded from, and everything in it is in bounds.

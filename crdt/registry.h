@@ -1,18 +1,17 @@
 /* The replicas that the cluster knows: name -> (incarnation of its cache, operators' wish).
  *
- * Both are chains, so the join of each is its maximum:
+ * Both are totally ordered, so the join of each is its maximum:
  *
- *   incarnation = (start time, raises): the start time in ms as the engine tells it (0: never
- * told); raises count losses of the cache without a new start time.
- *
- *   wish = (version, wish, draining): who changes it takes version + 1.
+ *   incarnation = (start time, raises): the engine's start time in ms (0: the engine never showed
+ *                 one); raises count losses of the cache without a new start time
+ *   wish        = (version, wish, draining): a router that changes it takes version + 1
  *
  * A new incarnation is a new rkey: 31 bits of a hash of name and incarnation, never 0. If two names
- * happen to have the same rkey, the greater name raises its incarnation; everybody who knows both
- * does the same, so all agree.
+ * have the same rkey, each router that knows both raises the incarnation of the greater name, so
+ * all agree.
  *
  * Nothing is ever taken out: a removed replica keeps its row, so that a late delta cannot bring it
- * back. What was said of an rkey that is no longer in force is passed over.
+ * back. Observations of an rkey that is no longer in force are passed over.
  *
  * Invariants (crdt_registry_check): names, keys and rkeys in force are distinct and found by their
  * look-ups; the digest is the sum of the rows' hashes.
@@ -61,14 +60,14 @@ MUST_USE int crdt_registry_by_rkey(const struct crdt_registry *r, uint32_t rkey)
 /* Moves with every change: for pollers. */
 uint64_t crdt_registry_version(const struct crdt_registry *r);
 
-/* --- for crdt/state.c: whoever changes the registry must tell the index and the others -------- */
+/* --- for crdt/state.c, which publishes each change to the index and to the other routers ------ */
 
 /* At most `replicas_max` slots. ERR_NOMEM. */
 MUST_USE int crdt_registry_create(struct crdt_registry **out, unsigned replicas_max);
 void crdt_registry_destroy(struct crdt_registry *r);
 void crdt_registry_check(const struct crdt_registry *r);
 
-/* A row as one router tells it to another: all that is not derived. */
+/* A row as one router sends it to another: all that is not derived. */
 struct crdt_registry_row {
     struct slice name; /* 1 .. CRDT_NAME_MAX bytes */
     struct crdt_incarnation incarnation;

@@ -232,7 +232,7 @@ void crdt_reports_set(struct crdt_reports *r, const struct crdt_report *own)
     if (own->slot < p->rows)
         known = p->row[own->kind][own->slot].value;
     bool present = own->slot < p->rows && p->row[own->kind][own->slot].present;
-    /* No load is what everybody takes it that there is. */
+    /* A row that was never set counts as zero load everywhere, so zero need not be sent. */
     if ((present || own->kind == CRDT_REPORT_LOAD) && same(&known, &value))
         return;
     if (make_room(p, own->slot) != 0)

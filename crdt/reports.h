@@ -2,9 +2,9 @@
  *
  *   (router, replica, kind) -> (epoch, number of the delta, value)
  *
- * Only the router itself writes its rows, and a number is used once, so the greatest (epoch,
- * number) wins and ties are equal values. Reports are gauges, not increments: nothing is lost when
- * one is skipped, and when a router dies its rows are dropped and its load is gone, without a
+ * Only the router itself writes its rows, and uses each number once. So the greatest (epoch,
+ * number) wins, and ties are equal values. Reports are gauges, not increments: nothing is lost when
+ * one is skipped. When a router dies its rows are dropped, and its load is gone without a
  * hand-over.
  */
 #ifndef CRDT_REPORTS_H
@@ -37,8 +37,9 @@ struct crdt_reports;
 
 /* Sum over all other routers that are alive. */
 void crdt_reports_load_sum(const struct crdt_reports *r, unsigned slot, struct crdt_load *out);
-/* Prefill tokens that have left the others' gauges since the start, as seen here: what came and
- * went between two reports of a router is not in it. Differences mean something, modulo 2^64. */
+/* Prefill tokens that have left the others' gauges since the start, as seen here. What came and
+ * went between two reports of a router is not counted. Only differences mean something, modulo
+ * 2^64. */
 uint64_t crdt_reports_prefilled(const struct crdt_reports *r, unsigned slot);
 /* Walks the rows of one slot, own and others', by router: NULL is what a router does not report.
  * Return false to stop. */
@@ -68,8 +69,8 @@ struct crdt_report {
     } value;
 };
 
-/* `registry` is borrowed until crdt_reports_destroy(): hashes are of its keys, slots mean something
- * here only. At most `routers_max` routers, this one too. ERR_NOMEM. */
+/* `registry` is borrowed until crdt_reports_destroy(): hashes are of its keys, since slots differ
+ * between routers. At most `routers_max` routers, this one too. ERR_NOMEM. */
 MUST_USE int crdt_reports_create(struct crdt_reports **out, const struct crdt_registry *registry,
                                  uint64_t self, unsigned routers_max);
 void crdt_reports_destroy(struct crdt_reports *r);
@@ -80,7 +81,7 @@ void crdt_reports_epoch(struct crdt_reports *r, uint64_t epoch);
 void crdt_reports_router(struct crdt_reports *r, uint64_t router, uint64_t epoch);
 void crdt_reports_router_gone(struct crdt_reports *r, uint64_t router);
 
-/* An own row (router, epoch and number are filled in). If it changes it waits to be told. */
+/* An own row (router, epoch and number are filled in). If it changes it waits to be sent. */
 void crdt_reports_set(struct crdt_reports *r, const struct crdt_report *own);
 /* The next own row of that kind that waits, from `slot` on, or -1. */
 MUST_USE int crdt_reports_waiting(const struct crdt_reports *r, enum crdt_report_kind kind,
@@ -88,12 +89,12 @@ MUST_USE int crdt_reports_waiting(const struct crdt_reports *r, enum crdt_report
 bool crdt_reports_any_waiting(const struct crdt_reports *r);
 void crdt_reports_own(const struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot,
                       struct crdt_report *out);
-/* It is told in the delta of this number. */
+/* The row is sent, in the delta of this number. */
 void crdt_reports_told(struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot,
                        uint64_t seq);
 
 /* Joins another router's row: 1 news, 0 known, ERR_NOT_FOUND: the router is not alive in this life
- * (or it is this router, who knows best), ERR_STALE: an earlier life, ERR_NOMEM. */
+ * (or it is this router, whose own rows count), ERR_STALE: an earlier life, ERR_NOMEM. */
 MUST_USE int crdt_reports_join(struct crdt_reports *r, const struct crdt_report *in);
 
 /* The routers of which there are reports, this one included, in the order of their ids. */
@@ -101,7 +102,7 @@ struct crdt_reporter_digest {
     uint64_t router;
     uint64_t epoch;
     uint64_t loads;  /* sum of the hashes of the rows */
-    uint64_t others; /* the same of what is no load: changes rarely */
+    uint64_t others; /* the same of all other kinds: changes rarely */
 };
 bool crdt_reports_is_self(const struct crdt_reports *r, uint64_t router);
 unsigned crdt_reports_routers(const struct crdt_reports *r);

@@ -1,13 +1,13 @@
 /* A run: observations of one cache in one generation, as they are queued, sent and received.
  *
  * On the wire: rkey 4, generation 4, count, the weight codes in *pieces*, then 6 bytes an id. Codes
- * cost next to nothing, because a decision on a prompt yields neighbouring checkpoints, and the
- * code of a checkpoint follows from its ordinal (base/checkpoint.h). A piece is (start, length):
+ * cost next to nothing: a decision on a prompt yields neighbouring checkpoints, and the code of a
+ * checkpoint follows from its ordinal (base/checkpoint.h). A piece is (start, length):
  *
  *   start < CHECKPOINT_MAX     the codes of the ordinals start, start + 1, ...
  *   otherwise                  `length` times the code start - CHECKPOINT_MAX
  *
- * The ordinal itself is not known here, and need not be: any that gives the same codes will do.
+ * The ordinal itself is not known here: any ordinal that gives the same codes will do.
  */
 #ifndef CRDT_RUN_H
 #define CRDT_RUN_H

@@ -1,14 +1,14 @@
-/* What differs between two large sets, told in bytes proportional to the difference.
+/* What differs between two large sets, in bytes proportional to the difference.
  *
  * A folding sketch: an invertible Bloom lookup table (Goodrich and Mitzenmacher, 2011) of three
- * parts of CRDT_SKETCH_CELLS cells each. A cell is the XOR of the symbols that fell into it, so it
+ * rows of CRDT_SKETCH_CELLS cells each. A cell is the XOR of the symbols that fell into it, so it
  * is linear: the XOR of two sketches is the sketch of what differs, and the XOR of the sketches of
  * several sets is that of their union. Neighbouring cells can be XORed together, which gives the
  * sketch of a smaller table: a peer sends as few cells as the estimated difference needs.
  *
  * A cell holds no count: a cell is pure if its check fits its symbol and the symbol's place is
- * there. Whose symbol it is, a look into the own index tells. Sizes, load limits and the measured
- * failure rates are in docs/adr/0007.
+ * there. A symbol that the own index has is missing at the peer; any other is missing here. Sizes,
+ * load limits and the measured failure rates are in docs/adr/0007.
  *
  * The estimate is a tug-of-war sketch (Alon, Matias, Szegedy, 1996): each symbol adds +1 or -1 to
  * one of CRDT_ESTIMATE_COUNTERS counters; the sum of the squared differences of two routers'
@@ -25,7 +25,7 @@
 
 enum {
     CRDT_SKETCH_PARTS = 3,
-    CRDT_SKETCH_CELLS = 1920,     /* per part; 2^7 * 3 * 5: folds to each of its divisors */
+    CRDT_SKETCH_CELLS = 1920,     /* per row; 2^7 * 3 * 5: folds to each of its divisors */
     CRDT_ESTIMATE_COUNTERS = 512, /* bytes */
     CRDT_CELL_BYTES = 14,         /* on the wire: 12 of the symbol, 2 of the check */
 };
@@ -63,7 +63,7 @@ void crdt_cells_add(struct crdt_cell *cells, const struct crdt_cell *other, uint
 /* Estimated number of differing symbols, from both routers' counters. */
 uint64_t crdt_sketch_estimate(const uint8_t a[CRDT_ESTIMATE_COUNTERS],
                               const uint8_t b[CRDT_ESTIMATE_COUNTERS]);
-/* Cells per part that such a difference needs, a divisor of CRDT_SKETCH_CELLS; 0: too many. One
+/* Cells per row that such a difference needs, a divisor of CRDT_SKETCH_CELLS; 0: too many. One
  * decode of a hundred fails (docs/adr/0007), more where the estimate was too low: then take twice
  * the width. */
 uint32_t crdt_sketch_width(uint64_t differences);
@@ -72,7 +72,7 @@ static inline bool crdt_sketch_width_is_valid(uint32_t width)
 {
     return width > 0 && width <= CRDT_SKETCH_CELLS && CRDT_SKETCH_CELLS % width == 0;
 }
-/* out[CRDT_SKETCH_PARTS * width], part by part. */
+/* out[CRDT_SKETCH_PARTS * width], row by row. */
 void crdt_sketch_fold(const struct crdt_sketch *s, uint32_t width, struct crdt_cell *out);
 
 /* Takes the differences out of folded cells (the XOR of two routers'), which are used up. Returns

@@ -46,7 +46,7 @@ static inline struct crdt_symbol crdt_cell_symbol(const struct crdt_cell *cell)
                                 .code = (uint8_t)(high >> 27)};
 }
 
-/* The cell of a part. Scaled, not taken modulo: when f neighbours are folded, it is this / f. */
+/* The cell of a row. Scaled, not taken modulo: when f neighbours are folded, it is this / f. */
 static inline uint32_t crdt_mark_place(const struct crdt_mark *mark, unsigned part)
 {
     return (uint32_t)((mark->places >> 21 * part & 0x1fffff) * CRDT_SKETCH_CELLS >> 21);

@@ -1,10 +1,10 @@
 /* The sketches of a replicated index: one for each span of generations, in a ring.
  *
- * An index keeps ttl + 2 generations; a span is ttl / 32 of them (rounded up), so at most 34 spans
- * are alive, and time takes a span out by clearing its sketch. The sketch of a span is the XOR of
- * the symbols of all entries that are physically in memory with a generation of that span, dead
- * ones included: an entry goes out when its memory is used for something else, under the name
- * (rkey) that its cache had. So the names of retired incarnations are kept here, too.
+ * An index keeps ttl + 2 generations. A span is ttl / 32 of them (rounded up), so at most 34 spans
+ * are alive. When a span expires its sketch is cleared. The sketch of a span is the XOR of the
+ * symbols of all entries that are physically in memory with a generation of that span, dead ones
+ * included. An entry goes out of it when its memory is used for something else, under the rkey that
+ * its cache had. So the rkeys of retired incarnations are kept here, too.
  */
 #ifndef CRDT_SPANS_H
 #define CRDT_SPANS_H
@@ -48,7 +48,7 @@ MUST_USE int crdt_spans_init(struct crdt_spans *s, const struct crdt_window *win
                              uint32_t replicas, uint32_t ttl);
 void crdt_spans_free(struct crdt_spans *s);
 
-/* All flips take place. */
+/* All flips that wait take place. */
 void crdt_spans_settle(struct crdt_spans *s);
 /* The floor has risen: settles and clears the spans below it. */
 void crdt_spans_floor(struct crdt_spans *s, uint32_t floor);
@@ -63,7 +63,7 @@ static inline uint32_t crdt_spans_rkey(const struct crdt_spans *s, unsigned repl
     return s->rkey[replica * 16 + incarnation];
 }
 
-/* The replica has a new incarnation, or its first: what its cache is called. */
+/* The replica has a new incarnation, or its first: `rkey` names its cache. */
 static inline void crdt_spans_name(struct crdt_spans *s, unsigned replica, uint32_t rkey)
 {
     s->rkey[replica * 16 + (s->window->incarnation[replica] >> 12)] = rkey;
@@ -101,8 +101,8 @@ static inline void crdt_pending_settle(struct crdt_pending *p)
     p->sketch = NULL;
 }
 
-/* The sketches together are larger than a core's cache: the cells are asked for, and changed when
- * they have come. crdt_spans_settle() must follow before anybody looks. */
+/* The sketches together are larger than a core's cache. So the cells are prefetched, and changed 16
+ * flips later. crdt_spans_settle() must follow before a sketch is read. */
 static inline void crdt_spans_flip(struct crdt_spans *s, uint32_t generation,
                                    const struct crdt_mark *mark, int sign)
 {

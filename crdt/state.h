@@ -3,17 +3,17 @@
  *
  *   registry     replica name -> incarnation of its cache, and the operators' wish crdt/registry.h
  *   index        (prefix, replica incarnation) -> time slice of last use              crdt/index.h
- *   log          replica incarnation -> its own events up to a number                 crdt/log.h
+ *   log          replica incarnation -> the engine's events up to a number            crdt/log.h
  *   reports      (router, replica) -> load, what it sees of it, what it learned crdt/reports.h
  *
- * Changing it here queues what the others must hear (crdt_state_produce); what they tell is joined
+ * A change here is queued for the others (crdt_state_produce); their deltas are joined
  * (crdt_state_apply). Joins are commutative, associative and idempotent, so deltas may be lost,
  * repeated and reordered as long as each arrives once or anti-entropy brings what it said.
  *
  * A *slot* is this router's number of a replica, the same in the registry, the index and
  * node/route. On the wire a replica is a 48-bit hash of its name, and its cache a 31-bit *rkey*, a
- * hash of name and incarnation: a restarted engine has a new rkey, and what was said of the old one
- * counts no more.
+ * hash of name and incarnation: a restarted engine has a new rkey, and observations of the old one
+ * count no more.
  */
 #ifndef CRDT_STATE_H
 #define CRDT_STATE_H
@@ -62,8 +62,8 @@ MUST_USE int crdt_state_replica(struct crdt_state *s, struct slice name);
 /* An operator's wish (crdt/registry.h); 1 if it was news, else 0. */
 MUST_USE int crdt_state_wish(struct crdt_state *s, unsigned slot, enum crdt_wish wish,
                              bool draining);
-/* The replica lost its cache. `started`: the engine's own start time in ms where it tells, 0 where
- * not (then the incarnation is raised by one). Returns whether that was news. */
+/* The replica lost its cache. `started`: the engine's own start time in ms, or 0 where it shows
+ * none (then the incarnation is raised by one). Returns whether that was news. */
 bool crdt_state_restarted(struct crdt_state *s, unsigned slot, uint64_t started);
 
 /* A decision: joins the prompt's points for the replica in the present generation and queues those
@@ -74,8 +74,8 @@ MUST_USE int crdt_state_bind(struct crdt_state *s, uint64_t id, unsigned slot);
 /* The replica that it is bound to, by the newest observation, or -1. */
 MUST_USE int crdt_state_bound(const struct crdt_state *s, uint64_t id);
 
-/* An event of the replica's own log (crdt/log.h): 1 applied, 0 known, ERR_AGAIN over a gap,
- * ERR_FULL. Not pushed: anti-entropy and snapshots carry the log. `event->rkey` is filled in. */
+/* An engine's event (crdt/log.h): 1 applied, 0 known, ERR_AGAIN over a gap, ERR_FULL. Not pushed:
+ * anti-entropy and snapshots carry events. `event->rkey` is filled in. */
 MUST_USE int crdt_state_event(struct crdt_state *s, unsigned slot,
                               const struct crdt_log_event *event);
 
@@ -84,7 +84,7 @@ void crdt_state_load(struct crdt_state *s, unsigned slot, const struct crdt_load
 void crdt_state_sight(struct crdt_state *s, unsigned slot, const struct crdt_sight *sight);
 void crdt_state_learned(struct crdt_state *s, unsigned slot, const struct crdt_learned *learned);
 
-/* --- what it hears -------------------------------------------------------------------------- */
+/* --- deltas, out and in --------------------------------------------------------------------- */
 
 /* The life of this router as peers must order its reports. Raising it queues all own reports. */
 void crdt_state_epoch(struct crdt_state *s, uint64_t epoch);
@@ -96,7 +96,7 @@ void crdt_state_router_gone(struct crdt_state *s, uint64_t router);
 
 /* Writes the next delta, at most `max` >= 512 bytes; 0: nothing is queued. `seq` is the number that
  * it will have: reports carry it. News of replicas first (rare; the rest is not understood
- * without), then loads, so that they are never late. */
+ * without them), then loads, so that they are never late. */
 size_t crdt_state_produce(struct crdt_state *s, uint64_t seq, uint8_t *out, size_t max);
 bool crdt_state_has_news(const struct crdt_state *s);
 /* Joins a delta. Checked wholly before anything is joined: ERR_SYNTAX leaves the state as it was.
@@ -119,7 +119,7 @@ void crdt_state_digest(const struct crdt_state *s, uint32_t from, struct crdt_di
 
 /* Anti-entropy. A summary goes to a peer now and then; crdt_state_message() takes whatever a peer
  * sent (a summary or what it led to), joins what is in it, and appends to `reply` what should go
- * back, nothing if all is said. `settled`: what differs is not just on its way. The exchange is
+ * back; nothing ends the round. `settled`: what differs is not just on its way. A round is
  *
  *   A  summary (digests, estimate)          ->  B  equal: done
  *   A  <- cells of the sketch, as many as the estimate asks for
@@ -132,7 +132,7 @@ struct crdt_reconciled {
     uint32_t peer_now;
     uint32_t peer_floor;
     bool decoded;  /* cells were decoded: `differences` counts both directions */
-    bool too_many; /* differences beyond what the sketch can tell: take a snapshot */
+    bool too_many; /* differences beyond what the sketch can show: take a snapshot */
     uint64_t differences;
     uint64_t joined; /* of them, news to us */
 };
@@ -143,8 +143,8 @@ MUST_USE int crdt_state_message(struct crdt_state *s, struct slice message, bool
 /* --- snapshot ------------------------------------------------------------------------------- */
 
 /* The whole state in chunks of some 32 KiB (CRDT_CHUNK_MAX at most), each of which can be joined
- * alone, while the state goes on changing: whoever joins all chunks and all deltas since the start
- * has everything. `from`: only generations from there on. */
+ * alone, while the state goes on changing: a router that joins all chunks and all deltas since the
+ * start has everything. `from`: only generations from there on. */
 struct crdt_snapshot {
     uint32_t from;
     uint32_t stage;
@@ -152,9 +152,9 @@ struct crdt_snapshot {
     struct crdt_index_cursor cursor;
 };
 void crdt_snapshot_begin(struct crdt_snapshot *c, uint32_t from);
-/* Appends the next chunk; returns 1, or 0 if there was none left. ERR_NOMEM. It may be empty: a
- * call looks at a part of the index only, so that it is short, and there may be nothing in that
- * part. */
+/* Appends the next chunk; returns 1, or 0 if there was none left. ERR_NOMEM. A chunk may be empty:
+ * so that a call is short, it looks at some buckets of the index only, and they may hold nothing.
+ */
 MUST_USE int crdt_snapshot_next(const struct crdt_state *s, struct crdt_snapshot *c,
                                 struct buf *out);
 /* ERR_SYNTAX: malformed, nothing of the chunk was joined. */

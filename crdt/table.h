@@ -52,8 +52,7 @@ struct crdt_table {
     /* Entries without a set, alive or dead, by generation modulo 4,096: what a rising floor takes
      * off `single`. */
     uint32_t by_generation[CRDT_GENERATIONS];
-    /* The buckets that entries came to last, which whoever walks the table may have passed by then:
-     * a ring. */
+    /* The buckets to which entries moved last, a ring: a walk of the table may have passed them. */
     uint32_t *moved;
     uint32_t moved_mask;
     uint64_t moves; /* ever */
@@ -123,7 +122,7 @@ static inline uint8_t crdt_entry_code(uint64_t entry)
     return (uint8_t)(entry >> 27 & 31);
 }
 
-/* A set is never dead by itself: only a look into it can tell. */
+/* A set is never dead by itself: only its members are. */
 static inline bool crdt_entry_is_dead(const struct crdt_window *w, uint64_t entry)
 {
     return !crdt_entry_is_set(entry) && !crdt_stamp_alive(w, crdt_entry_stamp(entry));
@@ -175,7 +174,7 @@ static inline void crdt_table_prefetch_second(const struct crdt_table *t, struct
 }
 
 /* The id of an entry in a bucket. Exact if there are CRDT_EXACT_BUCKETS; with fewer, one id stands
- * for all that the table cannot tell apart. */
+ * for all that share bucket and tag. */
 enum { CRDT_EXACT_BUCKETS = 65536 };
 uint64_t crdt_table_id(const struct crdt_table *t, uint32_t bucket, uint64_t entry);
 /* The id that crdt_table_id() will give for an entry of `id` at its place. */
@@ -190,8 +189,8 @@ static inline uint64_t crdt_table_id_at(const struct crdt_table *t, struct crdt_
 /* --- changing ------------------------------------------------------------------------------- */
 
 /* Inserts (without looking for an equal one). `entry` comes without CRDT_ENTRY_SECOND. Returns the
- * new entry, valid until the next change, or NULL if there is no room. *taken tells whose slot it
- * took, in either case. */
+ * new entry, valid until the next change, or NULL if there is no room. In either case *taken is the
+ * dead entry whose slot was taken, if any. */
 uint64_t *crdt_table_insert(struct crdt_table *t, struct crdt_place place, uint64_t entry,
                             struct crdt_taken *taken);
 /* An entry came to this bucket that was elsewhere before. */

@@ -1,14 +1,14 @@
-/* Which rows of the registry, reports and logs differ between two routers: one tells hashes of all
- * of its own (a vector), the other answers with the rows that the first lacks, and, if it lacks
- * some itself, with its own vector, marked as the last. These classes are small, so no sketch is
+/* Which rows of the registry, the reports and engines' events differ between two routers. One sends
+ * the hashes of all its rows. The other answers with the rows that the first lacks and, if it lacks
+ * some itself, with its own hashes, marked as the last. These classes are small, so no sketch is
  * needed.
  *
  *   REPLICAS   last 1, { key 6, hash 6 }                              for each replica
  *   REPORTS    last 1, loads 1, { router 8, epoch 8, loads 8, others 8 }  for each router
  *   LOGS       last 1, { rkey 4, version 8, fold 8 }                  for each cache with a log
  *
- * `loads` in a vector of reports: whether loads count. They change all the time, so they are only
- * compared where nothing is on its way.
+ * `loads` among the hashes of reports: whether loads count. They change all the time, so they are
+ * compared only where nothing is on its way.
  */
 #ifndef CRDT_VECTOR_H
 #define CRDT_VECTOR_H
@@ -21,9 +21,9 @@ void crdt_vector_reports(const struct crdt_state *s, bool last, bool loads,
                          struct crdt_part_writer *out);
 void crdt_vector_logs(const struct crdt_state *s, bool last, struct crdt_part_writer *out);
 
-/* Whether a part is well-formed. */
+/* Whether a section is well-formed. */
 bool crdt_vector_valid(const struct crdt_part *part);
-/* Appends what the sender of the vector lacks, and our vector if we lack something. */
+/* Appends the rows that the sender lacks, and our own hashes if we lack some. */
 void crdt_vector_answer(struct crdt_state *s, const struct crdt_part *part,
                         struct crdt_part_writer *out);
 

@@ -4,10 +4,10 @@
  *
  *     replica 10 | incarnation 4 | generation 12
  *
- * The generation is kept modulo 4,096 and read back as an age below now + 1, which is exact because
+ * The generation is kept modulo 4,096 and read back as an age below now + 1. That is exact, because
  * the index never lets stamps in memory span more. The incarnation makes forgetting a replica one
  * assignment: a stamp of another incarnation than the present one is dead. The value 15 is never
- * given out, so all-ones is a dead stamp: empty places need no mark of their own.
+ * given out, so all-ones is a dead stamp, and empty places need no mark of their own.
  */
 #ifndef CRDT_WINDOW_H
 #define CRDT_WINDOW_H
