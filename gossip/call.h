@@ -2,14 +2,14 @@
  * is too large for datagrams (a snapshot to a joiner, an operator's question to all nodes).
  *
  * Noise_NNpsk0 (gossip/noise.h) over length-prefixed messages: the client sends hello and, with the
- * first sealed message, kind and request; the server answers in sealed chunks of at most
- * GOSSIP_CALL_CHUNK_MAX bytes and a last one that says that it was the last. A server sends not one
- * byte before the client has proved the key, and a client that does not prove it is closed. Who
- * replays what a client once sent gets the 50 bytes of a welcome and no more: the server's
+ * first sealed message, kind and request. The server answers in sealed chunks of at most
+ * GOSSIP_CALL_CHUNK_MAX bytes, the last of which is marked as the last. A server sends not one
+ * byte before the client has proved the key, and a client that does not prove it is closed. A
+ * replay of what a client once sent gets the 50 bytes of a welcome and no more: the server's
  * ephemeral key is fresh, so the recorded request does not open.
  *
  * Limits come before memory: until the key is proved there is room for one hello (54 bytes), then
- * for one request. How long a call may take, and how many there may be, is up to the shell.
+ * for one request. The shell limits the duration and the number of calls.
  *
  * Pure: bytes come in, bytes to send collect in `out` (the shell writes and consumes them), and the
  * server makes the next chunk only when `out` is short, so memory is bounded at both ends.

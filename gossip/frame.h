@@ -67,7 +67,7 @@ struct gossip_ranges {
 
 struct gossip_frame_delta {
     uint64_t epoch, seq;
-    bool relayed;    /* made by `author`, not by who sent the packet */
+    bool relayed;    /* made by `author`, not by the sender of the packet */
     bool forward;    /* the receiver hands it on to its group */
     uint64_t author; /* if relayed */
     uint32_t group, groups;
@@ -99,10 +99,10 @@ struct gossip_frame_member {
 };
 
 struct gossip_frame_ping {
-    bool who; /* the answer shall say all about the receiver, or where the target is */
+    bool who; /* the answer shall have the receiver's whole entry, or the target's address */
     uint32_t nonce;
-    uint64_t target; /* to be asked (or: who answered) in our place; 0: the receiver itself */
-    uint64_t origin; /* on whose behalf it is asked; 0: the sender's */
+    uint64_t target; /* the node to ask (in an answer: that answered); 0: the receiver itself */
+    uint64_t origin; /* the node on whose behalf it is asked; 0: the sender */
 };
 
 struct gossip_frame_part {
@@ -142,7 +142,7 @@ struct gossip_frame_any {
     };
 };
 
-/* Whether every frame of the packet is well formed; nothing of a packet is used otherwise. */
+/* Whether every frame of the packet is well formed; otherwise nothing of the packet is used. */
 MUST_USE int gossip_frame_packet_check(struct slice packet);
 
 /* The next frame. 1; 0 at the end; ERR_SYNTAX. */
@@ -151,7 +151,7 @@ MUST_USE int gossip_frame_read(struct wire_reader *packet, struct gossip_frame_a
 MUST_USE int gossip_frame_member(struct wire_reader *body, struct gossip_frame_member *out);
 MUST_USE int gossip_frame_entry(struct wire_reader *body, struct gossip_frame_entry *out);
 
-/* Each appends one frame; where it does not fit the packet stays as it was, and false. */
+/* Each appends one frame. False: it does not fit, and the packet is as it was. */
 bool gossip_frame_write_delta(struct wire_writer *packet, const struct gossip_frame_delta *f);
 bool gossip_frame_write_alive(struct wire_writer *packet, const struct gossip_frame_alive *f);
 bool gossip_frame_write_nack(struct wire_writer *packet, const struct gossip_frame_nack *f);

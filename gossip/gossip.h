@@ -6,7 +6,7 @@
  * drives it, and so does the simulator (tests/sim):
  *
  *   gossip_datagram()   a UDP datagram came in
- *   gossip_wake()       the application has something to tell
+ *   gossip_wake()       the application has something to send
  *   gossip_run()        the time of gossip_due_us() has come
  *
  * Callbacks come from within these calls. They may ask, wake and send messages; they must not call
@@ -17,13 +17,12 @@
  * numbered 1, 2, ... within this life of the node; every other member *applies* each of them at
  * least once, in any order (so applying is a join). A vector (node -> epoch, number) says up to
  * where all have been applied. Gaps are asked for again and repaired from the author's ring; when
- * the ring no longer has them, `lost` tells the application to reconcile.
+ * the ring no longer has them, `lost` asks the application to reconcile.
  *
- * Membership: node -> (incarnation, alive < suspect < dead < left), the greatest wins. A node alone
- * raises its own incarnation: epoch << 16 | refutations. The epoch is milliseconds of wall-clock
- * time at its start, or somewhat more than what peers remember of it. At most routers_max live:
- * of more, those whose lives began last are refused, the same ones by all, whatever the order in
- * which they came.
+ * Membership: node -> (incarnation, alive < suspect < dead < left), the greatest wins. Only the
+ * node itself raises its incarnation: epoch << 16 | refutations. The epoch is the wall clock at its
+ * start in milliseconds, or somewhat more than what peers remember of it. At most routers_max live.
+ * Of more, all refuse the same ones: those whose lives began last, in whatever order they came.
  *
  * Times are microseconds of a monotonic clock. Nothing is allocated because of bytes from the
  * network before they are authenticated; every size has a limit below.
@@ -47,7 +46,7 @@ struct gossip_address {
     uint8_t family; /* 4 or 6 */
 };
 
-/* Who made a delta. `node` is gossip_node_id() of its name; `epoch` its life. */
+/* The author of a delta and its number. `node` is gossip_node_id() of the author's name. */
 struct gossip_origin {
     uint64_t node;
     uint64_t epoch;
@@ -62,7 +61,7 @@ struct gossip_member {
     enum gossip_state state;
     struct gossip_address address;
     char name[GOSSIP_NAME_MAX + 1];
-    uint8_t meta[GOSSIP_META_MAX]; /* the application's, opaque; the node's own word */
+    uint8_t meta[GOSSIP_META_MAX]; /* the application's, opaque; set by the node itself */
     uint16_t meta_len;
     /* As seen from here. */
     bool self;
@@ -85,7 +84,7 @@ enum gossip_frame {
     GOSSIP_FRAME_PING,    /* direct, or on behalf of another */
     GOSSIP_FRAME_ACK,
     GOSSIP_FRAME_PART,   /* of a message */
-    GOSSIP_FRAME_RESEND, /* parts that are missing, or that none is */
+    GOSSIP_FRAME_RESEND, /* parts that are missing; none: the message is whole */
     GOSSIP_FRAME_VECTOR, /* up to where the sender has applied each author's deltas */
     GOSSIP_FRAME_FULL,   /* the receiver is refused: so many live already */
     GOSSIP_FRAMES,
@@ -95,10 +94,9 @@ const char *gossip_state_text(enum gossip_state state);
 
 struct gossip_app {
     void *context;
-    /* Writes the next delta, at most `max` bytes; 0: nothing to tell. Called when it may be sent.
-     */
+    /* Writes the next delta, at most `max` bytes; 0: there is none. Called when it may be sent. */
     size_t (*produce)(void *context, uint64_t now_us, uint8_t *out, size_t max);
-    /* Joins a delta. A negative error: malformed; it is counted against who sent it. */
+    /* Joins a delta. A negative error: malformed; it is counted against its sender. */
     int (*apply)(void *context, const struct gossip_origin *origin, struct slice delta,
                  uint64_t now_us);
     /* A member changed its state, life or metadata (or is new). Borrowed. */
@@ -118,7 +116,7 @@ struct gossip_io {
     void (*random)(void *context, void *out, size_t len);
 };
 
-/* 0 takes the default in brackets. */
+/* 0 stands for the default in brackets. */
 struct gossip_config {
     const char *name;              /* unique; 1 .. GOSSIP_NAME_MAX bytes */
     uint64_t epoch;                /* wall-clock milliseconds now, > 0, < 2^47 */
@@ -161,11 +159,11 @@ uint64_t gossip_due_us(const struct gossip *g);
 /* The event loop was late by so much: a node that lags must not accuse others (Lifeguard). */
 void gossip_late(struct gossip *g, uint64_t late_us, uint64_t now_us);
 
-/* Where the seeds are now (the shell resolves their names again and again). Those that are no
- * members are tried for ever, with a back-off up to 5 s. */
+/* The present addresses of the seeds (the shell resolves their names again and again). Those that
+ * are no members are tried for ever, with a back-off up to 5 s. */
 void gossip_seeds(struct gossip *g, const struct gossip_address *at, unsigned count,
                   uint64_t now_us);
-/* Announces to all that it leaves; afterwards only run() it until nothing is due. */
+/* Announces to all that this node leaves; afterwards call only run(), until nothing is due. */
 void gossip_leave(struct gossip *g, uint64_t now_us);
 void gossip_meta_set(struct gossip *g, struct slice meta, uint64_t now_us);
 
@@ -174,9 +172,9 @@ void gossip_meta_set(struct gossip *g, struct slice meta, uint64_t now_us);
  * ERR_FULL. */
 MUST_USE int gossip_message(struct gossip *g, uint64_t peer, struct slice bytes, uint64_t now_us);
 
-/* A live member with a session, drawn at random, not `except` (0: any); 0 if there is none. One
- * that was silent for long is drawn only where all were: others may reach it, this node does not.
- */
+/* A live member with a session, drawn at random, not `except` (0: any); 0 if there is none. A
+ * member that was silent for long is drawn only if all were: others may reach it, this node does
+ * not. */
 uint64_t gossip_peer_random(struct gossip *g, uint64_t except);
 
 /* The vector as bytes, for a snapshot: taken before its first entry, adopted after its last. What
@@ -192,7 +190,7 @@ void gossip_member_at(const struct gossip *g, unsigned index, uint64_t now_us,
                       struct gossip_member *out);
 MUST_USE int gossip_member_find(const struct gossip *g, uint64_t node, uint64_t now_us,
                                 struct gossip_member *out);
-/* The vector of a member as it last told it: its (epoch, seq) of `author`; ERR_NOT_FOUND. */
+/* The vector that a member announced last: its (epoch, seq) of `author`; ERR_NOT_FOUND. */
 MUST_USE int gossip_vector_of(const struct gossip *g, uint64_t member, uint64_t author,
                               uint64_t *epoch, uint64_t *seq);
 
@@ -211,16 +209,16 @@ struct gossip_stats {
     uint64_t messages_in, messages_out, messages_failed, parts_resent;
     uint64_t suspected, refuted, died, rate_held;
     uint64_t name_conflicts; /* signs of two live nodes of one name, */
-    uint64_t name_conflict;  /* which has this id (this node's own, most often); the last one */
+    uint64_t name_conflict;  /* the id of that name (mostly this node's own), of the last sign */
     struct gossip_address name_conflict_at; /* where another of them is; port 0: not known */
     uint64_t quarantines;     /* peers ignored for a while because of malformed frames */
     uint64_t no_room;         /* members, messages or sessions beyond a limit */
-    uint64_t routers_refused; /* times that a router was beyond routers_max: the last one's name */
-    char router_refused[GOSSIP_NAME_MAX + 1]; /* (this node's own: others refuse it), */
-    uint32_t routers_limit;                   /* and the limit that it met */
+    uint64_t routers_refused; /* times that a router was beyond routers_max */
+    char router_refused[GOSSIP_NAME_MAX + 1]; /* the last one (this node's own: others refuse it) */
+    uint32_t routers_limit;                   /* the limit that it met */
     uint64_t ring_bytes, ring_deltas, sessions;
-    unsigned seeds_unknown;  /* that have never answered, this node itself not counted */
-    unsigned seeds_answered; /* and that have */
+    unsigned seeds_unknown;  /* seeds that have never answered, this node itself not counted */
+    unsigned seeds_answered; /* seeds that have */
 };
 void gossip_stats(const struct gossip *g, struct gossip_stats *out);
 

@@ -3,8 +3,8 @@
  *
  *   peer.c      the table of peers: slots, names, digests
  *   link.c      sessions and packets: doors, what is sealed and sent, the rate, handshakes
- *   announce.c  what a node says of itself and of others, and what it asks
- *   reach.c     who is dialled, where and when
+ *   announce.c  what a node announces of itself and of others, and what it asks
+ *   reach.c     which peers are dialled, where and when
  *   vector.c    vectors: sent, remembered, adopted
  *   member.c    the rule which news of a member wins; how many may live; this node's own life
  *   push.c      deltas: flush, relays, holes asked for and repaired
@@ -26,12 +26,12 @@
 #include "gossip/stream.h"
 
 enum {
-    GOSSIP_STRANGERS_MAX = 256, /* peers with a session that have not said yet who they are */
+    GOSSIP_STRANGERS_MAX = 256, /* peers with a session that have not named themselves yet */
     GOSSIP_SLOTS = GOSSIP_MEMBERS_MAX + GOSSIP_STRANGERS_MAX,
     GOSSIP_NODES_HASH = 4096,
     GOSSIP_DOOR_BITS = 13,
     GOSSIP_DOORS = 1 << GOSSIP_DOOR_BITS,
-    GOSSIP_HELPERS = 3, /* who probe in our place */
+    GOSSIP_HELPERS = 3, /* peers that probe in our place */
     GOSSIP_HEALTH_MAX = 8,
     GOSSIP_LEAVE_TELLS = 3,
 };
@@ -44,7 +44,7 @@ _Static_assert(GOSSIP_DOORS >= 4 * GOSSIP_SLOTS, "each peer may have three keys 
 _Static_assert(GOSSIP_ROUTERS_MAX < GOSSIP_MEMBERS_MAX,
                "the dead are remembered beside the living");
 
-/* What a member last told of its own vector, by the slot of the author. */
+/* An entry of the vector that a member announced last, by the slot of the author. */
 struct gossip_position {
     uint64_t epoch, seq;
 };
@@ -52,18 +52,18 @@ struct gossip_position {
 struct gossip_peer {
     uint16_t slot;
     bool self;
-    bool listed; /* it is a member; else a stranger whose word is awaited */
+    bool listed; /* it is a member; else a stranger */
 
     /* What is known of it; the greatest (incarnation, state) wins. */
     uint64_t node;
     uint64_t incarnation;
     enum gossip_state state;
-    struct gossip_address advertised; /* its own word; port 0: it gives none */
-    uint64_t word_epoch;              /* the life in which it said last who it is; 0: never */
+    struct gossip_address advertised; /* by itself; port 0: it gives none */
+    uint64_t word_epoch;              /* the life in which it named itself last; 0: never */
     char name[GOSSIP_NAME_MAX + 1];
     uint16_t meta_len;
     uint8_t meta[GOSSIP_META_MAX];
-    uint64_t since_us; /* in this state; a stranger: since it came */
+    uint64_t since_us; /* when this state began; a stranger: when it came */
     uint64_t digest;   /* its share in the digest of members */
     uint64_t counted;  /* its share in the digest of the vector */
 
@@ -71,11 +71,11 @@ struct gossip_peer {
     struct gossip_session session;
     struct gossip_dial dial;
     struct gossip_address source; /* of its last authenticated packet; port 0: none yet */
-    struct gossip_address hint;   /* where others say that it is: to be dialled, never handed on */
+    struct gossip_address hint;   /* an address from others: to be dialled, never handed on */
     uint64_t dial_us, dial_wait;  /* next hello not before; the wait after it */
     uint64_t dialled_us;          /* last hello, or last question where it is; 0: none */
     unsigned dials;               /* since a handshake succeeded */
-    bool greeting; /* it said hello: greet it when it has spoken under the new keys */
+    bool greeting; /* its hello was answered: greet it after its first packet under the new keys */
     bool fresh;    /* the session is new, and it has not been greeted under it */
 
     /* Signs of life. */
@@ -84,7 +84,7 @@ struct gossip_peer {
     uint64_t sent_us, full_us; /* last packet; last full ALIVE */
     uint64_t patience_us; /* added to suspect_us and dead_us in this episode: not all at once */
     uint64_t probe_us;    /* next probe not before */
-    uint64_t answered_us; /* when it was last sent what we know of it, or asked who it is */
+    uint64_t answered_us; /* when it was last sent its own entry, or asked for it */
     uint64_t spoke_us;    /* last ALIVE of the incarnation that is known */
     bool accused_here;    /* the suspicion is our own */
     uint32_t nonce;
@@ -95,9 +95,9 @@ struct gossip_peer {
 
     /* Deltas. */
     struct gossip_stream stream;
-    uint64_t vector, members; /* digests that it told last */
+    uint64_t vector, members; /* digests that it announced last */
     uint64_t copied;          /* version of our vector when `told` was equal to it */
-    uint64_t vector_us;       /* when it was last told our vector */
+    uint64_t vector_us;       /* when our vector was last sent to it */
     struct gossip_position *told;
     unsigned told_len;
     uint64_t differs_us, list_us; /* since when its members differ; next list not before */
@@ -117,7 +117,7 @@ struct gossip_seed {
     struct gossip_address at;
     struct gossip_dial dial;
     uint64_t dial_us, dial_wait;
-    uint64_t node; /* who answered last, or this node itself; 0: nobody */
+    uint64_t node; /* that answered last, or this node itself; 0: none */
 };
 
 /* Where the index in a packet leads: to a peer or to the dial of a seed. */
@@ -257,37 +257,37 @@ bool gossip_link_send(struct gossip *g, struct gossip_peer *p, const struct goss
 /* Sends a hello to `to`. `owner`: the slot of a peer, or GOSSIP_SLOTS + the number of a seed. */
 bool gossip_link_dial(struct gossip *g, struct gossip_dial *dial, const struct gossip_address *to,
                       unsigned owner);
-/* It has said who it is in the life that is known. */
+/* It has named itself in the life that is known. */
 bool gossip_link_introduced(const struct gossip_peer *p);
-/* Where `to` should look for `p`: what `p` says of itself, or where it is seen from here; port 0:
- * nothing that may be handed on. */
+/* The address of `p` for `to`: the one that `p` advertises, or its source as seen here; port 0:
+ * none that may be handed on. */
 struct gossip_address gossip_link_place(const struct gossip *g, const struct gossip_peer *to,
                                         const struct gossip_peer *p);
 bool gossip_link_rate_ready(struct gossip *g);
 void gossip_link_check(const struct gossip *g);
 
 /* --- announce.c --- */
-/* Who this node is, and that it is alive: the first packet of a session. */
+/* This node's entry, and that it is alive: the first packet of a session. */
 void gossip_announce_self(struct gossip *g, struct gossip_peer *p);
 void gossip_announce_alive(struct gossip *g, struct gossip_peer *p);
 /* Adds a full keep-alive to the packet. False: it does not fit. */
 bool gossip_announce_write_alive(struct gossip *g, struct gossip_peer *p,
                                  struct gossip_packet *packet);
-/* What `to` is sent of `p`. */
+/* The entry of `p` that `to` is sent. */
 struct gossip_frame_member gossip_announce_entry(const struct gossip *g,
                                                  const struct gossip_peer *to,
                                                  const struct gossip_peer *p);
-/* All live members are sent at once what is known of `p`. */
+/* Sends the entry of `p` to all live members at once. */
 void gossip_announce_to_all(struct gossip *g, const struct gossip_peer *p);
-/* `to` is sent what is known of `p`; at most every 100 ms if they are the same. */
+/* Sends the entry of `p` to `to`; at most every 100 ms if they are the same. */
 void gossip_announce_again(struct gossip *g, struct gossip_peer *to, const struct gossip_peer *p);
-/* To a router that it is refused; at most every 100 ms. */
+/* Announces to a router that it is refused; at most every 100 ms. */
 void gossip_announce_refusal(struct gossip *g, struct gossip_peer *to);
-/* Asks a peer who it is, at most every 100 ms. */
+/* Asks a peer for its entry, at most every 100 ms. */
 void gossip_ask_who(struct gossip *g, struct gossip_peer *p);
 void gossip_ask(struct gossip *g, struct gossip_peer *to, bool ack,
                 const struct gossip_frame_ping *f);
-/* A question about `p`, to some who may know more of it: healthy ones first, at random. */
+/* Asks some members that may know more of `p`: healthy ones first, at random. */
 void gossip_ask_helpers(struct gossip *g, const struct gossip_peer *p,
                         const struct gossip_frame_ping *f);
 /* Asks a few members where `p` is. */
@@ -295,7 +295,7 @@ void gossip_ask_where(struct gossip *g, const struct gossip_peer *p);
 
 /* --- reach.c --- */
 void gossip_reach_peer(struct gossip *g, struct gossip_peer *p);
-/* Another member says that `p` is there. */
+/* Another member announced this address of `p`. */
 void gossip_reach_hint(struct gossip *g, struct gossip_peer *p, const struct gossip_address *at);
 /* Dials if it is time to; when to look again. */
 uint64_t gossip_reach_tick(struct gossip *g, struct gossip_peer *p);
@@ -306,16 +306,16 @@ void gossip_vector_compare(struct gossip *g, struct gossip_peer *from, uint64_t 
 void gossip_vector_take(struct gossip *g, struct gossip_peer *from, struct slice body);
 /* Sends ours to some of those whose vectors differ. Keep-alives make ticks often enough. */
 void gossip_vector_tick(struct gossip *g);
-/* The author has a slot or a life that is new: what a snapshot said of it counts. */
+/* The author has a new slot or life: its entry in an adopted vector counts from now on. */
 void gossip_vector_adopt_one(struct gossip *g, struct gossip_peer *author);
 
 /* --- member.c --- */
-/* Joins what is said of a member, by itself (`own_word`) or by another, into what is known. 1: it
- * was news; 0; ERR_LIMIT: routers_max live already, and began before it; ERR_FULL. Calls app. */
+/* Joins an entry of a member, sent by itself (`own_word`) or by another. 1: it was news; 0;
+ * ERR_LIMIT: routers_max live already, and began before it; ERR_FULL. Calls app. */
 MUST_USE int gossip_member_join(struct gossip *g, const struct gossip_frame_member *said,
                                 bool own_word);
 void gossip_member_state(struct gossip *g, struct gossip_peer *p, enum gossip_state state);
-/* It is a member no more, and not remembered as one: a stranger until it is heard anew. */
+/* A member no more, and not remembered as one: a stranger until it is heard again. */
 void gossip_member_expel(struct gossip *g, struct gossip_peer *p);
 /* The router of this name is beyond a limit. */
 void gossip_member_refused(struct gossip *g, const char *name, uint32_t limit);
@@ -338,7 +338,7 @@ void gossip_push_known(struct gossip *g, struct gossip_peer *author, uint64_t se
 uint32_t gossip_push_cadence(const struct gossip *g);
 
 /* --- watch.c --- */
-/* False: it speaks of another life than the known one; the rest of it does not count. */
+/* False: the frame is of another life than the known one, and the rest of it does not count. */
 bool gossip_watch_alive(struct gossip *g, struct gossip_peer *from,
                         const struct gossip_frame_alive *f);
 void gossip_watch_ping(struct gossip *g, struct gossip_peer *from,

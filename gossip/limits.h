@@ -5,7 +5,7 @@
 
 enum {
     GOSSIP_ROUTERS_MAX = 512,        /* that live at one time, this one too */
-    GOSSIP_MEMBERS_MAX = 1024,       /* that are remembered: the dead and departed too */
+    GOSSIP_MEMBERS_MAX = 1024,       /* that are remembered: the dead and those that left too */
     GOSSIP_SEEDS_MAX = 256,          /* addresses */
     GOSSIP_STAMPS_MAX = 2048,        /* nodes whose last stamp is remembered */
     GOSSIP_NAME_MAX = 128,           /* bytes */

@@ -6,15 +6,15 @@
  *     PART those                        ---->
  *              <---- RESEND done                whole: delivered once
  *
- * A sender that hears nothing after its last part sends it again, with a back-off, to be told. A
- * message that makes no progress for a second is given up at both ends, and one that is not through
- * after 20 seconds in any case: no peer can keep memory here by asking again and again.
+ * A sender that gets no RESEND after its last part sends that part again, with a back-off. A
+ * message that makes no progress for a second is given up at both ends, and any message after 20
+ * seconds: no peer can keep memory here by asking again and again.
  *
  * All messages together, both ways, hold at most `bytes_max` bytes, and those that come from one
- * peer a quarter of it (but one message at least): what exceeds that is not taken, and the sender
+ * peer a quarter of it (but one message at least). What exceeds that is not taken, and the sender
  * tries again until it gives up.
  *
- * It knows no sessions: whoever owns it sends the frames that run() gives out.
+ * It knows no sessions: its owner sends the frames that run() gives out.
  */
 #ifndef GOSSIP_MESSAGE_H
 #define GOSSIP_MESSAGE_H

@@ -5,7 +5,7 @@
  *     -> psk, e          hello:   32 bytes of key, the sealed payload, 16 bytes of tag
  *     <- e, ee           welcome: the same
  *
- * Whoever opens the first message knows that its writer has the pre-shared key, before any
+ * A receiver that opens the first message knows that its writer has the pre-shared key, before any
  * Diffie-Hellman is computed: a forged hello costs its victim a few hashes. Keys are forward
  * secret: the pre-shared key alone does not open what was recorded.
  *

@@ -1,4 +1,5 @@
-/* Own deltas, kept for those who missed some: the last `bytes_max` bytes of them, oldest out first.
+/* Own deltas, kept for peers that missed some: the last `bytes_max` bytes of them, oldest out
+ * first.
  *
  * Invariant: the numbers held are first .. next - 1 without a hole.
  */

@@ -7,7 +7,7 @@
  *     DATA     3 | receiver 3 | counter 4 | sealed bytes | tag 16
  *
  * Hello and welcome have fixed sizes, and a welcome is the shorter: nobody is used to amplify. What
- * stands in clear only selects a key; what matters is inside. `ident` is the caller's: who it is.
+ * stands in clear only selects a key; what matters is inside. `ident` is the caller's identity.
  *
  * How it is driven.
  *
@@ -28,11 +28,11 @@
  * as a sign of life and do not move a peer's address because of it. A WELCOME that finish() accepts
  * and a DATA that open() accepts do prove that the peer is there, now.
  *
- * Indices. The receiver of packets chooses the 24-bit index that stands in them, never 0, and one
- * that gossip_session_owns() not already. It has to find the session from it. A table is not
- * needed: let the low bits be the peer's place in an array and the others random; open() compares
- * all of it. Being random is no defence (packets are sealed), it only makes a late packet of an
- * earlier session miss.
+ * Indices. The receiver of packets chooses the 24-bit index that stands in them: never 0, and none
+ * that gossip_session_owns() already. It finds the session by that index. No table is needed: let
+ * the low bits be the peer's place in an array and the others random; open() compares all of it.
+ * Randomness is no defence (packets are sealed); it only makes a late packet of an earlier session
+ * miss.
  *
  * Keys and nonces.
  *   1. The pre-shared key comes from the keyring, derived for this and nothing else. The prologue
@@ -46,19 +46,19 @@
  *      gets the time), or by gossip_session_wipe().
  *
  * Up to GOSSIP_SESSION_KEYS key sets live at once; all of them open packets, one seals them. A set
- * that this side initiated is sent on at once. A set that the peer initiated is sent on once a
- * packet has come in under it: only then it is known that the welcome has arrived. There is at most
- * one set that waits for that; a newer hello replaces it.
+ * that this side initiated seals at once. A set that the peer initiated seals after a packet has
+ * come in under it: only that proves that the welcome has arrived. At most one set waits for that;
+ * a newer hello replaces it.
  *
- * Hellos that cross: both are answered, both sets come to be on both sides, and each side sends on
- * one that the other can open, whichever it is; so every order and every loss leaves at least one
- * working set if one handshake got through. Nothing has to be decided by comparing node ids.
+ * Hellos that cross are both answered. Both sets exist on both sides then, and each side seals with
+ * one that the other can open, whichever it is. So if one handshake got through, every order and
+ * every loss leaves at least one working set. Nothing has to be decided by comparing node ids.
  *
- * Both sides may dial; who sees GOSSIP_SESSION_OLD or GOSSIP_SESSION_NONE does. The initiator of
- * the set in use sees OLD after 120 s (spread down to 108 s by the index, so that a cluster that
- * started at once does not rekey at once), the responder, in case the initiator fails, after 150 s.
- * Where a node's hellos are refused because its clock went back (stamps.h), the others' still work;
- * so members that were lost, like seeds, should be dialled from both sides.
+ * Both sides may dial: the one that sees GOSSIP_SESSION_OLD or GOSSIP_SESSION_NONE does. The
+ * initiator of the set in use sees OLD after 120 s (spread down to 108 s by the index, so that a
+ * cluster that started at once does not rekey at once). The responder sees it after 150 s, in case
+ * the initiator fails. Where a node's hellos are refused because its clock went back (stamps.h),
+ * the others' still work; so members that were lost, like seeds, should be dialled from both sides.
  *
  * Time is microseconds of a monotonic clock. Nothing here allocates.
  */
@@ -114,15 +114,15 @@ struct gossip_keys {
     uint64_t order;  /* rises with each set of this session */
     uint32_t sealed; /* packets: the next counter */
     bool initiator;  /* this side began it */
-    bool confirmed;  /* the peer is known to have it too */
+    bool confirmed;  /* the peer is known to have the set too */
     struct gossip_replay replay;
 };
 
-/* Invariants: at most one set is not confirmed; the one that is sent on is the newest of those that
- * are. A zeroed session has no keys. It may be moved as a whole; wipe what is left behind. */
+/* Invariants: at most one set is not confirmed; the set that seals is the newest that is. A zeroed
+ * session has no keys. It may be moved as a whole; wipe what is left behind. */
 struct gossip_session {
     struct gossip_keys keys[GOSSIP_SESSION_KEYS];
-    uint32_t sending; /* own_index of the set that is sent on; 0: cannot send */
+    uint32_t sending; /* own_index of the set that seals; 0: cannot send */
     uint64_t order;
 };
 
@@ -168,16 +168,16 @@ MUST_USE int gossip_hello_open(struct gossip_hello *out, const struct gossip_key
                                struct slice packet);
 void gossip_hello_wipe(struct gossip_hello *h);
 
-/* Answers an opened hello: writes GOSSIP_WELCOME_BYTES and keeps the keys, not yet sent on. Wipes
- * the hello's secrets. ERR_DENIED: the initiator's ephemeral key is of low order. */
+/* Answers an opened hello: writes GOSSIP_WELCOME_BYTES and keeps the keys, which do not seal yet.
+ * Wipes the hello's secrets. ERR_DENIED: the initiator's ephemeral key is of low order. */
 MUST_USE int gossip_session_welcome(struct gossip_session *s, struct gossip_hello *hello,
                                     const uint8_t random[32], uint32_t index, uint64_t self,
                                     struct slice ident, uint64_t now_us, uint8_t *out);
-/* Moves the keys into the session and sends on them from now on. */
+/* Moves the keys into the session, which seals with them from now on. */
 void gossip_session_install(struct gossip_session *s, struct gossip_welcome *welcome);
 
 /* Writes plain.len + GOSSIP_DATA_OVERHEAD bytes; plain may stand at out + GOSSIP_DATA_HEADER.
- * ERR_NOT_FOUND: no keys to send on. */
+ * ERR_NOT_FOUND: no keys to seal with. */
 MUST_USE int gossip_session_seal(struct gossip_session *s, struct slice plain, uint64_t now_us,
                                  uint8_t *out);
 /* Opens a DATA packet; writes packet.len - GOSSIP_DATA_OVERHEAD bytes. ERR_SYNTAX; ERR_NOT_FOUND:
@@ -188,7 +188,7 @@ MUST_USE int gossip_session_open(struct gossip_session *s, struct slice packet, 
 
 enum gossip_session_age {
     GOSSIP_SESSION_NONE,    /* cannot send: dial */
-    GOSSIP_SESSION_AWAITED, /* cannot send yet: the peer that said hello has to speak first */
+    GOSSIP_SESSION_AWAITED, /* cannot send yet: the peer that sent the hello has to send first */
     GOSSIP_SESSION_FRESH,
     GOSSIP_SESSION_OLD, /* can send, but it is time to dial */
 };

@@ -7,11 +7,11 @@
  * Invariant: of the nodes in the table, no stamp is taken twice and none below one that was taken.
  *
  * The table holds GOSSIP_STAMPS_MAX nodes, twice what a cluster may have; only a holder of the key
- * gets into it. When it is full the node that has said hello least recently goes. A replayed hello
- * of a forgotten node (or after a restart of this one) does get an answer, once. That opens
- * nothing: the answer is not longer than the hello, it cannot be read without the initiator's
- * ephemeral secret, so the session is never confirmed, never sent on, displaces no confirmed one
- * that is in use, and the table then has the stamp again.
+ * gets into it. When it is full the node whose last hello is the oldest goes. A replayed hello of a
+ * forgotten node (or after a restart of this one) does get an answer, once; then the table has the
+ * stamp again. That opens nothing. The answer is not longer than the hello, and cannot be read
+ * without the initiator's ephemeral secret. So the session is never confirmed, never seals, and
+ * displaces no confirmed one that is in use.
  *
  * A node that restarts with its clock set back, below its last stamp, gets no answers either until
  * its clock has passed that stamp. A session then begins from the other side (see session.h).
@@ -29,7 +29,7 @@ struct gossip_stamps {
     struct gossip_stamps_entry {
         uint64_t node;
         uint64_t stamp;
-        uint64_t taken; /* the how manieth of all stamps it was: the smallest goes first */
+        uint64_t taken; /* its number among all stamps taken: the smallest goes first */
     } at[GOSSIP_STAMPS_MAX];
     unsigned count;
     uint64_t taken;
@@ -38,7 +38,7 @@ struct gossip_stamps {
 /* Remembers it. ERR_STALE: not above what was seen of this node; nothing changes. */
 MUST_USE int gossip_stamps_take(struct gossip_stamps *s, uint64_t node, uint64_t stamp);
 
-/* The stamp of one's own next hello; `last` is the previous one, 0 at first. */
+/* The stamp of this node's next hello; `last` is the previous one, 0 at first. */
 uint64_t gossip_stamp_next(uint64_t last, uint64_t wall_us);
 
 #endif

@@ -7,8 +7,8 @@
  *
  * Invariants: the ranges are ascending and apart from each other, the first begins beyond
  * applied + 1, the last ends at `known` or before; applied <= known. There are never more than
- * GOSSIP_STREAM_RANGES of them: a delta that would make one more is not taken now, its turn comes
- * when the holes are closed.
+ * GOSSIP_STREAM_RANGES of them: a delta that would make one more is dropped, and asked for when the
+ * holes are closed.
  */
 #ifndef GOSSIP_STREAM_H
 #define GOSSIP_STREAM_H

@@ -1,10 +1,10 @@
 /* Cluster time: how routers whose wall clocks differ come to count the same generations.
  *
- * Each tells its cluster time with every message of anti-entropy. What a peer told is kept as an
+ * Each announces its cluster time with every message of anti-entropy. A peer's time is kept as an
  * offset to this node's own monotonic clock, so it stays true until that peer moves its time. A
  * node follows the median of all offsets, its own (0) among them, so the majority wins. Where the
- * two in the middle disagree it is the one of who has been ready longer (there is more to lose),
- * and of who have been so equally long the later one, since going back costs an index.
+ * two in the middle disagree, the router that has been ready longer wins: it has more to lose. If
+ * both have been ready equally long, the later time wins: going back costs an index.
  */
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 #include "node/cluster/replication_internal.h"
 
 enum {
-    FRESH_US = 60000000,  /* what was told longer ago does not count */
+    FRESH_US = 60000000,  /* a time that was announced longer ago does not count */
     SLEW_MS = 500,        /* at most per check, so per second */
     GRAIN_MS = 100,       /* the network's delay: differences below are none */
     SLEW_GENERATIONS = 8, /* ahead by no more than this: slowed down instead of set back */

@@ -66,8 +66,8 @@ int node_replication_serve(struct node_replication *n, uint8_t kind, struct slic
     return ERR_OK;
 }
 
-/* Who lives is told too: reports of routers of which the other has not heard would be lost to it.
- */
+/* The head lists the routers that live: a joiner passes over reports of routers that it does not
+ * know. */
 static int head_put(const struct node_serve *s, struct buf *out)
 {
     enum { HEAD = 8, ROUTER = 14 };

@@ -100,8 +100,8 @@ static int on_call(void *context, uint32_t id, const struct gossip_address *to, 
     return io_calls_begin(context, id, to, kind, request);
 }
 
-/* How an event is called in the log is told by node/cluster; here: how much it matters, and what
- * its member, value and detail are called. NULL: it has none. */
+/* node/cluster names the events. This table has the level of each, and the names of its member,
+ * value and detail in the log line. NULL: it has none. */
 static const struct told {
     enum log_level level;
     const char *member, *value, *detail;

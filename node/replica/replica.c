@@ -60,7 +60,7 @@ enum node_health node_replica_health(const struct node_replica *k)
     return k->draining && !out ? NODE_HEALTH_DRAINING : k->health;
 }
 
-/* What fails while it lasts was sent before and does not make it longer. */
+/* Requests sent before the back-off began do not extend it when they fail. */
 static void backoff_begin(struct node_backoff *b, uint64_t now_ms)
 {
     if (now_ms < b->until_ms)
