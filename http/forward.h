@@ -1,11 +1,12 @@
-/* The heads that go on: a parsed request written for an engine, a parsed response for a client.
+/* Heads that are forwarded: a parsed request written for an engine, a parsed response for a client.
  *
  * End-to-end fields are copied as they came, in their order, whole runs of lines at once. Dropped
  * are hop-by-hop fields (RFC 9110, section 7.6.1: Connection, Keep-Alive, Proxy-Connection, TE,
  * Trailer, Transfer-Encoding, Upgrade, Proxy-Authenticate, Proxy-Authorization,
  * Proxy-Authentication-Info, HTTP2-Settings), Expect, Content-Length (written anew), ORCA load
- * reports (endpoint-load-metrics*), and every field that Connection names. Connection cannot name
- * away a field that field.h knows: a client must not strip X-Forwarded-For or Authorization.
+ * reports (endpoint-load-metrics*), and every field that Connection names. Fields that field.h
+ * knows stay even if Connection names them: a client must not strip X-Forwarded-For or
+ * Authorization.
  *
  * Both append to `out` after one reservation; an error (ERR_NOMEM, ERR_LIMIT) leaves it unchanged.
  * The head must still point into its buffer.
@@ -43,11 +44,11 @@ MUST_USE int http_forward_request_write(struct buf *out, const struct http_head 
 MUST_USE int http_forward_length_write(struct buf *out, uint64_t content_length);
 
 /* A gateway appends itself to Via, so that loops are found (RFC 9110, section 7.6.3). Routers do so
- * under a pseudonym: this prefix and 16 hex digits, random per process, which say nothing of names
- * or addresses. A list of its own (CDN-Loop of RFC 8586, or a private header) would say no more. */
+ * under a pseudonym: this prefix and 16 hex digits, random per process, which reveal no name or
+ * address. A header of our own (or CDN-Loop of RFC 8586) would show no more. */
 #define HTTP_VIA_ROUTER "grapevine-"
 
-/* How many routers the request has passed by its Via; `*passed_self`: `self` is one of them. */
+/* How many routers the request has passed, by its Via; `*passed_self`: `self` is one of them. */
 unsigned http_via_routers(const struct http_head *head, struct slice self, bool *passed_self);
 
 struct http_forward_response {

@@ -18,8 +18,8 @@
  * Invariants after 0:
  *   1. bytes <= head_bytes_max, field_count <= fields_max, every name is a token, no value holds a
  *      control byte but HTAB or has white space at its ends.
- *   2. fields[i].name.at is the first byte of line i, which ends right before fields[i +
- * 1].name.at, the last one 2 bytes before `bytes`. Forwarding copies runs of lines by this.
+ *   2. fields[i].name.at is the first byte of line i. A line ends where the next begins, the last
+ * one 2 bytes before `bytes`. Forwarding copies runs of lines by this.
  *   3. Exactly one body framing; content_length is 0 unless it is HTTP_BODY_LENGTH or
  *      length_given.
  */
@@ -89,13 +89,13 @@ struct http_head {
     const char *refusal_text; /* and a short reason */
 };
 
-/* Both return 0; ERR_AGAIN: the head is incomplete, so far nothing is wrong; or ERR_SYNTAX,
+/* Both return 0; ERR_AGAIN: the head is incomplete, and nothing is wrong so far; or ERR_SYNTAX,
  * ERR_LIMIT, ERR_UNSUPPORTED with `refusal` (400, 414, 417, 431, 501 or 505 for a request, 502 for
  * a response) set. After a refusal the connection cannot be used any more: where the next message
  * would start is unknown. Up to two empty lines before a request are skipped (RFC 9112, 2.2).
  *
  * http_response_parse: `head_request` says that the request was HEAD. 1xx heads are returned like
- * others (no body; parse on behind them); 101 is refused, as no upgrade is ever asked for. */
+ * others (no body; the next head follows); 101 is refused, as no upgrade is ever asked for. */
 MUST_USE int http_request_parse(struct http_head *head, const char *at, size_t len,
                                 const struct http_limits *limits);
 MUST_USE int http_response_parse(struct http_head *head, const char *at, size_t len,

@@ -10,10 +10,10 @@
  * straight into the memory where the caller wants them, until http_json_in_text() is false. When
  * the input ends inside a string, the caller goes on drawing when more has arrived.
  *
- * What is refused: everything that RFC 8259 does not allow (a byte order mark, control bytes in
+ * Refused are: everything that RFC 8259 does not allow (a byte order mark, control bytes in
  * strings, NUL, bytes after the value), nesting beyond HTTP_JSON_DEPTH_MAX and numbers longer than
- * HTTP_JSON_NUMBER_MAX. What is left open there: bytes of strings need not be UTF-8 and pass as
- * they are; a lone surrogate (\ud800) becomes its three-byte form (WTF-8).
+ * HTTP_JSON_NUMBER_MAX. Where the RFC leaves a choice: bytes of strings need not be UTF-8 and pass
+ * as they are; a lone surrogate (\ud800) becomes its three-byte form (WTF-8).
  *
  * 1. Tokens and text do not depend on how the input was split.
  * 2. After an error every call answers HTTP_JSON_ERROR, or 0 bytes, and consumes nothing.
@@ -87,8 +87,8 @@ static inline struct slice http_json_number(const struct http_json *j)
     return j->number;
 }
 
-/* After all input: whether it was exactly one JSON value. (A number that only the end of the input
- * ends counts, though no token was returned for it.) */
+/* After all input: whether it was exactly one JSON value. (A number right at the end of the input
+ * counts, though no token was returned for it.) */
 bool http_json_finish(const struct http_json *j);
 
 static inline bool http_json_failed(const struct http_json *j)

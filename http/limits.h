@@ -12,13 +12,12 @@ enum {
     HTTP_TRAILER_NAME_MAX = 64,             /* bytes of one trailer's name */
     HTTP_JSON_DEPTH_MAX = 256,              /* nesting */
     HTTP_JSON_NUMBER_MAX = 128,             /* bytes of one number */
-    HTTP_SKIM_DEPTH_MAX = 64,   /* nesting of what is looked into; what is skipped may go deeper */
+    HTTP_SKIM_DEPTH_MAX = 64,   /* nesting of values that are read; skipped ones may go deeper */
     HTTP_SKIM_FIELD_MAX = 255,  /* bytes of a string member that are kept */
     HTTP_USAGE_ID_MAX = 127,    /* bytes of the id of a response that is kept */
     HTTP_USAGE_SHAPE_MAX = 512, /* of a token event without its text: longer ones are not learned */
     /* Points a segment may have: 190 KB of tools or system text and 7 MB of messages are indexed
-     * step by step, what is beyond only as a whole. With the two end points that is a full chain.
-     */
+     * step by step, the rest only as a whole. With the two end points that is a full chain. */
     HTTP_PROMPT_POINTS_SHORT = 127,
     HTTP_PROMPT_POINTS_TEXT = 256,
 };

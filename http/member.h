@@ -12,15 +12,15 @@ enum http_slot {
     HTTP_SLOT_BOOLEAN,
     HTTP_SLOT_OBJECT,  /* holds further members of the body: metadata, ... */
     HTTP_SLOT_LIST,    /* a segment: messages, tools, texts or token ids */
-    HTTP_SLOT_CONTENT, /* a segment: text or parts */
+    HTTP_SLOT_CONTENT, /* a segment: text or content parts */
     HTTP_SLOT_ELEMENT, /* of a LIST */
-    HTTP_SLOT_PART,    /* of parts */
+    HTTP_SLOT_PART,    /* a content part */
     HTTP_SLOT_ROLE,
     HTTP_SLOT_MESSAGE_CONTENT,
     HTTP_SLOT_PART_TYPE,
     HTTP_SLOT_PART_TEXT,
     HTTP_SLOT_PART_CONTENT,
-    HTTP_SLOT_MEMBER, /* of a message or part: goes into its atom */
+    HTTP_SLOT_MEMBER, /* of a message or content part: goes into its atom */
     HTTP_SLOT_ATOM,   /* inside an atom */
 };
 
@@ -42,7 +42,7 @@ const struct http_member *http_member_find(enum http_member_parent parent, struc
 /* Whether a member of a content part is, or names, an image, a sound or a file. */
 bool http_member_is_media(struct slice name);
 
-/* Whether it is the `type` of a part that holds nothing but text. */
+/* Whether it is the `type` of a content part that holds nothing but text. */
 bool http_member_is_text_type(struct slice type);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "base/slice.h"
 
-/* An integer, 1e3 and 5.0 too, as the engines read them. One beyond the range becomes the border of
- * the range. False if it is none; `out` is left alone then. */
+/* An integer, 1e3 and 5.0 too, as the engines read them. An integer beyond the range becomes the
+ * bound that it passed. False: it is no integer, and `out` is unchanged. */
 bool http_number_to_i64(struct slice number, int64_t *out);
 
 /* Plain digits only: a token id. */

@@ -1,10 +1,10 @@
 /* What the paths of the client port mean: one table of vLLM's and SGLang's.
  *
  * Engine control paths (sleep, flush, LoRA loading, ...) are recognised in every disguise that an
- * engine, or something between, may undo: percent-encoding (of any depth), dot segments, doubled,
- * trailing or backward slashes, path parameters, other case, control bytes, a prefix or suffix of
- * further segments. Whatever could reach one is HTTP_PATH_CONTROL, never HTTP_PATH_OTHER. Nothing
- * is rewritten: paths go on as they came.
+ * engine, or something in front of it, may undo: percent-encoding (of any depth), dot segments,
+ * doubled, trailing or backward slashes, path parameters, other case, control bytes, a prefix or
+ * suffix of further segments. Whatever could reach one is HTTP_PATH_CONTROL, never HTTP_PATH_OTHER.
+ * Nothing is rewritten: paths are forwarded as they came.
  */
 #ifndef HTTP_PATH_H
 #define HTTP_PATH_H
@@ -14,7 +14,7 @@
 #include "http/head.h"
 
 enum http_path_kind {
-    HTTP_PATH_OTHER, /* unknown: refused, or passed by load */
+    HTTP_PATH_OTHER, /* unknown: refused, or proxied by load */
     HTTP_PATH_CHAT,  /* /v1/chat/completions */
     HTTP_PATH_COMPLETIONS,
     HTTP_PATH_RESPONSES,       /* POST /v1/responses */
@@ -29,7 +29,7 @@ enum http_path_kind {
     HTTP_PATH_MODEL_ONE,       /* id: percent-encoded, may hold '/'; answered, never forwarded */
     HTTP_PATH_RESPONSE_STORED, /* id: plain; the replica that made it */
     HTTP_PATH_HEALTH,          /* /health, /ping: answered by the router */
-    HTTP_PATH_STATUS,          /* /metrics, /load and such, which speak of one engine: as OTHER */
+    HTTP_PATH_STATUS,          /* /metrics, /load and such, which are of one engine: as OTHER */
     HTTP_PATH_SERVER,          /* OPTIONS *: answered by the router */
     HTTP_PATH_CONTROL,         /* refused to clients unless configured */
     HTTP_PATH_KINDS,

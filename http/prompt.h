@@ -11,13 +11,13 @@
  * Text is collected in a stage and hashed in units that end at the next checkpoint, at
  * HTTP_PROMPT_STAGE bytes, or where an atom comes: state = XXH3-128(state, unit). So each byte is
  * touched once by the unescaper and once by the hash, and the state at a checkpoint is ready to be
- * read. An atom is hashed the same way; it moves the position by its weight, and the checkpoints
- * that this crosses read the state behind it.
+ * read. An atom is hashed the same way. It moves the position by its weight, and the checkpoints
+ * inside it read the state behind it.
  *
- * Every segment starts from its own beginning, so that it can be hashed before the segments that
- * come before it are known. The end mixes into each point the namespace and the digests of the
- * earlier segments. A segment that another one follows gets one more point near its end, so that
- * shared tools and system texts count whole.
+ * Every segment is hashed from its own start, because the segments before it may come later in the
+ * body. http_prompt_finish() mixes the namespace and the digests of the earlier segments into each
+ * point. A segment that another one follows gets one more point near its end, so that shared tools
+ * and system texts count whole.
  *
  * 1. Points and ids depend on the sequence of text and atoms only, not on how text was cut.
  * 2. Points of a segment are in order; after finish all points are in the order of segments.

@@ -1,12 +1,12 @@
-/* The skimmer of request bodies: what routing needs of a JSON body, found while it streams by.
+/* The skimmer of request bodies: finds what routing needs of a JSON body while it streams by.
  *
  *     http_skim_init(&skim, &secret);
- *     http_skim_feed(&skim, bytes, len);     for each part of the body, in any splits
+ *     http_skim_feed(&skim, bytes, len);     for each piece of the body, in any splits
  *     http_skim_finish(&skim);               results are valid from here on
  *
  * It knows the bodies of OpenAI (chat, completions, responses, embeddings), Anthropic (messages),
  * vLLM (tokenize, generate) and SGLang (generate) by the names of their members, so one path does
- * for all. It holds no part of the body, allocates nothing, and never fails the request: a body
+ * for all. It keeps nothing of the body, allocates nothing, and never fails the request. A body
  * that is no JSON object, or beyond a limit (nesting of HTTP_SKIM_DEPTH_MAX inside the prompt,
  * json.h), is "not understood" and left to the engine.
  *
@@ -18,16 +18,15 @@
  * 2. Text streams: string contents, text parts, prompts. Token ids are four bytes each, little
  *    endian. Everything else (roles, tool calls, tool definitions, names) is an atom: a digest of
  *    the JSON value that does not depend on the order of members, with the lengths of its strings
- *    as its weight in bytes.
- *    A part's `type` that says text is left out.
- * 3. A message is its content, then one atom of its other members. The role is mixed into every
- *    point within the message too. Content as a string or as one text part is the same; further
- *    parts are separated. A string `input` is one user message.
- * 4. The value of a part that holds an image, audio or a file counts as HTTP_SKIM_MEDIA_BYTES,
- *    whatever its length. `cache_control` is ignored everywhere in the prompt, and so are members
- * of messages and parts that are null.
- * 5. Of repeated members the last one counts, in the body, and for role and content in a message;
- *    inside atoms all of them count. A segment that is null counts as absent.
+ *    as its weight in bytes. A `type` of a content part that says text is left out.
+ * 3. A message is its content, then one atom of its other members. The role is also mixed into
+ * every point within the message. Content as a string or as one text part is the same; further
+ * content parts are separated. A string `input` is one user message.
+ * 4. A content part that holds an image, audio or a file counts as HTTP_SKIM_MEDIA_BYTES, whatever
+ *    its length. `cache_control` is ignored everywhere in the prompt, and so are null members of
+ *    messages and content parts.
+ * 5. Of repeated members of the body the last one counts, and so it is for role and content of a
+ *    message. Inside atoms all of them count. A segment that is null counts as absent.
  * 6. Model, LoRA names, cache_salt, extra_key and previous_response_id are the namespace: chains of
  *    different namespaces share no id.
  */
@@ -56,7 +55,7 @@ enum http_skim_name {
     HTTP_SKIM_SESSION_ID,
     HTTP_SKIM_METADATA_USER_ID,
     HTTP_SKIM_CACHE_SALT,
-    HTTP_SKIM_EXTRA_KEY, /* SGLang: another part of the namespace */
+    HTTP_SKIM_EXTRA_KEY, /* SGLang: also of the namespace */
     HTTP_SKIM_LORA,      /* lora_path or lora_name */
     HTTP_SKIM_PREVIOUS_RESPONSE_ID,
     HTTP_SKIM_NAMES,
@@ -87,13 +86,13 @@ struct http_skim_frame {
     uint8_t kind;
     uint8_t rank;  /* of the member that streamed, where only one may */
     bool is_first; /* array: no element yet */
-    bool is_media; /* part: the member being read is an image or the like */
+    bool is_media; /* content part: the member being read is an image or the like */
     uint64_t key;  /* hash of the member's name */
     uint64_t role; /* message: hash of its role */
     uint64_t key_weight;
     uint64_t weight;
     struct hash128 sum;
-    struct http_prompt_mark mark; /* where a message or part began */
+    struct http_prompt_mark mark; /* where a message or content part began */
 };
 
 struct http_member;
@@ -111,7 +110,7 @@ struct http_skim {
     bool finished;
     uint8_t text;                        /* where the string being read goes */
     uint8_t slot;                        /* what the next value is for */
-    const struct http_member *member;    /* and of which member of the body it is */
+    const struct http_member *member;    /* of the body, whose value that is */
     uint8_t ranks[HTTP_PROMPT_SEGMENTS]; /* of the members that the segments came from */
     uint16_t depth;                      /* frames in use */
     uint16_t skip_depth;                 /* open containers inside a skipped value */

@@ -1,16 +1,16 @@
-/* The scanner of answers: what the router learns from an engine's response while it passes by.
+/* The scanner of answers: finds what the router learns from an engine's answer while it streams by.
  *
  *     http_usage_init(&usage, HTTP_USAGE_SSE);
- *     http_usage_feed(&usage, bytes, len);   for each part of the body, in any splits
+ *     http_usage_feed(&usage, bytes, len);   for each piece of the body, in any splits
  *     http_usage_finish(&usage);             at the end of the body
  *
- * It holds no part of the body and changes none. Server-sent events are framed as the WHATWG
- * standard says (CR, LF or CRLF, comments, data on several lines); their data, or the whole plain
+ * It keeps nothing of the body and changes nothing. Server-sent events are framed as the WHATWG
+ * standard says (CR, LF or CRLF, comments, data on several lines). Their data, or the whole plain
  * body, goes through the JSON tokenizer as it comes, so no event is too large. Data that is no JSON
- * is ignored. In a stream nearly all events differ in their text only: one that is equal to the
- * last token event but for that is known without being read again, at an eighth of the cost.
- * Understood are chat, completions and responses of OpenAI, Anthropic's messages, vLLM's generate
- * and SGLang's native form, single or as an array (figures are added up).
+ * is ignored. In a stream nearly all events differ in their text only: an event that equals the
+ * last token event but for its text is not read again, which saves seven eighths of the cost. It
+ * understands OpenAI's chat, completions and responses, Anthropic's messages, vLLM's generate and
+ * SGLang's native form, single or as an array (figures are added up).
  *
  * All results may be read at any time; they grow more complete as the body does.
  */
@@ -53,7 +53,7 @@ struct http_usage {
     bool is_terminal;   /* the event says that the stream ends */
     bool carries_token; /* the event has content */
     bool repeats;       /* the event only repeats what came before (response.*.done) */
-    bool watches;       /* what carries tokens, if it is not empty, was just entered */
+    bool watches;       /* a value that carries tokens, if it is not empty, was just entered */
     bool is_list;       /* the JSON value is an array of answers */
     bool scratch_full;  /* the string is longer than the scratch */
     uint8_t slot;       /* what the next value is for */
