@@ -29,8 +29,7 @@ static void take_round_trip(struct gossip *g, struct gossip_peer *p,
     uint32_t rtt = (uint32_t)g->now_us - f->echo - f->held;
     if (rtt > RTT_MAX_US)
         return; /* an echo of another life, or the rounding of `sent` */
-    /* A node that slept finds packets that waited for it: it measures its sleep, not the network.
-     */
+    /* Packets wait for a node that sleeps: it measures its sleep, not the network. */
     bool late = g->health > 0 || f->health > 0;
     if (late && rtt > (p->rtt_us != 0 ? p->rtt_us : LATE_US))
         return;

@@ -18,8 +18,8 @@
  * Invariants after 0:
  *   1. bytes <= head_bytes_max, field_count <= fields_max, every name is a token, no value holds a
  *      control byte but HTAB or has white space at its ends.
- *   2. fields[i].name.at is the first byte of line i. A line ends where the next begins, the last
- * one 2 bytes before `bytes`. Forwarding copies runs of lines by this.
+ *   2. fields[i].name.at is the first byte of line i. A line ends where the next begins, the
+ *      last one 2 bytes before `bytes`. Forwarding copies runs of lines by this.
  *   3. Exactly one body framing; content_length is 0 unless it is HTTP_BODY_LENGTH or
  *      length_given.
  */

@@ -20,8 +20,8 @@
  *    the JSON value that does not depend on the order of members, with the lengths of its strings
  *    as its weight in bytes. A `type` of a content part that says text is left out.
  * 3. A message is its content, then one atom of its other members. The role is also mixed into
- * every point within the message. Content as a string or as one text part is the same; further
- * content parts are separated. A string `input` is one user message.
+ *    every point within the message. Content as a string or as one text part is the same;
+ *    further content parts are separated. A string `input` is one user message.
  * 4. A content part that holds an image, audio or a file counts as HTTP_SKIM_MEDIA_BYTES, whatever
  *    its length. `cache_control` is ignored everywhere in the prompt, and so are null members of
  *    messages and content parts.

@@ -1,5 +1,5 @@
-/* One router, all of it that is pure, wired together once: the daemon, the benches, the simulator
- * and the tests make it here and differ only in what they drive it with.
+/* One router without its shell, wired together once: the daemon, the benches, the simulator and the
+ * tests make it here and differ only in what they drive it with.
  *
  *   state         what routers agree on, and cluster time (node/cluster)
  *   router        chooses by it (node/route)
@@ -8,7 +8,7 @@
  *   proxy         requests on their way (node/proxy), and
  *   admin         what operators ask (node/admin); NULL: it serves no clients
  *
- * The parts are used directly; this owns them, and nothing else.
+ * These four are used directly; struct node owns them, and nothing else.
  *
  *   node_config_of(&config, &options);     what the options say
  *   config.keyring = ...                   what only the place where it runs can say
@@ -41,8 +41,8 @@ struct node_config {
  * place where it runs. What else the parts need to
  * know of time, chance and each other is for node_create() to fill in. */
 void node_config_of(struct node_config *out, const struct node_options *options);
-/* As a daemon without any options, for tests and benches: they change only what they are about.
- * ERR_NOMEM. */
+/* The configuration of a daemon without any options, for tests and benches: they change only what
+ * they are about. ERR_NOMEM. */
 MUST_USE int node_config_default(struct node_config *out);
 
 struct node {
@@ -54,14 +54,14 @@ struct node {
     struct admin *admin;
 };
 
-/* The configuration is borrowed for the call. Of `io` a router alone needs only random(), for what
- * the configuration leaves open: the seed (0) and the secret that keys its hashes. Of several
- * routers the secret is the keyring's. Errors of what makes the parts. */
+/* The configuration is borrowed for the call. Of `io` a router alone needs only random(): for the
+ * seed, where the configuration has 0, and for the secret that keys its hashes. One of several
+ * routers derives the secret from the keyring. Errors are those of what it creates. */
 MUST_USE int node_create(struct node **out, const struct node_config *config,
                          const struct node_replication_io *io, uint64_t now_us);
 /* The proxy is stopped, and its streams are closed. */
 void node_destroy(struct node *n);
-/* All invariants of the parts. */
+/* The invariants of all four. */
 void node_check(const struct node *n);
 
 #endif

@@ -1,5 +1,8 @@
 /* The admin port: what operators, probes and gvctl ask of one router, or of all of them through it.
  * Pure: requests come from the proxy whole, and are answered through it, now or later.
+ *
+ * It owns the table of calls (calls.h), the questions to all routers that wait for answers, and the
+ * replicas that are being added.
  */
 #ifndef NODE_ADMIN_ADMIN_H
 #define NODE_ADMIN_ADMIN_H

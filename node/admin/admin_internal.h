@@ -38,16 +38,16 @@ struct admin {
 bool admin_query(const struct http_head *head, struct slice name, char *out, size_t size);
 /* 200 with the buffer's text, or 500 for an error. Frees it. */
 void admin_answer_buf(struct exchange *x, int err, struct slice type, struct buf *out);
-/* The prompt and session of an /explain; false: answered that it is no request. */
+/* The prompt and session of an /explain. False: it is no request, and that was answered. */
 bool admin_describe(struct exchange *x, const struct http_head *head, struct node_request *out);
 
-/* ?replica=HOST:PORT or its URL, and maybe &engine=vllm. False: answered what is wrong. */
+/* ?replica=HOST:PORT or its URL, and maybe &engine=vllm. False: malformed, which was answered. */
 bool admin_read_replica(struct exchange *x, const struct http_head *head,
                         struct node_replica_option *out);
 void admin_answer_no_replica(struct exchange *x, const char *name);
-/* Answers 403 to what comes in a browser under a name that is not ours. */
+/* Answers 403 to a request that a web page may have made: a name that is not ours, or Origin. */
 bool admin_may_call(const struct admin *a, struct exchange *x, const struct http_head *head);
-/* Answers 401 or 403 to one who may not change anything. */
+/* Answers 401 or 403 to a client that may not change anything. */
 bool admin_may_change(const struct admin *a, struct exchange *x, const struct http_head *head);
 
 typedef void admin_call_handler(struct admin *a, struct exchange *x, const struct http_head *head);

@@ -12,7 +12,7 @@
 
 enum {
     ADMIN_CHANGES = 1, /* it changes something: asks for the token, or must come from loopback */
-    ADMIN_PROBED = 2,  /* probes and scrapers ask for it by whatever name they have for the host */
+    ADMIN_PROBED = 2,  /* for probes and scrapers: any name in Host will do */
     ADMIN_BODY = 4,    /* it reads a body */
 };
 
@@ -53,7 +53,7 @@ struct admin_call_row {
     unsigned flags;
 };
 
-/* The row of a call, for those who make it. */
+/* The row of a call, for gvctl, which makes it. */
 const struct admin_call_row *admin_call_row(enum admin_call call);
 
 #endif

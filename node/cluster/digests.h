@@ -1,13 +1,13 @@
-/* Whether routers hold the same, by the digests that each of them tells
+/* Whether routers hold the same, by the digests that each of them publishes
  * (node_replication_digests_json, which writes this format):
  *
  *   {"registry": "16 hex digits", "log": "...", "reports": "...", "floor": 117, "now": 240,
  *    "index": [{"generation": 118, "digest": "..."}, ...]}
  *
- * `"ready": false` says that the router has not taken over the state yet, so whatever it holds is
- * not all. Members of other names are passed over. A generation that is not listed is empty.
- * Generations below the greatest floor of all are not compared: there somebody has forgotten
- * already what others still hold, which is no disagreement (crdt/index.h).
+ * `"ready": false` says that the router has not taken over the state yet, so it does not hold all
+ * of it. Members of other names are passed over. A generation that is not listed is empty.
+ * Generations below the greatest floor of all are not compared: some router has forgotten already
+ * what others still hold, which is no disagreement (crdt/index.h).
  */
 #ifndef NODE_CLUSTER_DIGESTS_H
 #define NODE_CLUSTER_DIGESTS_H
@@ -27,7 +27,7 @@ const char *node_digest_class_text(enum node_digest_class class);
 
 /* `nodes`: a JSON object, member name -> digests, as node_replication_ask() gives it. Bits
  * 1 << class of what is not the same everywhere; 0: all is equal. A member that did not answer, or
- * did not tell a class, differs in it. */
+ * left a class out, differs in it. */
 unsigned node_digests_differ(struct slice nodes);
 
 #endif

@@ -1,25 +1,25 @@
-/* The seam of crdt and gossip: news of the state become deltas for the other routers, and theirs
- * become part of the state.
+/* The seam of crdt and gossip: changes of the state become deltas for the other routers, and their
+ * deltas are joined into the state.
  *
  * It owns the gossip, and drives the deltas, anti-entropy and snapshots of the state that it
- * borrows (node/cluster/state.h). Whoever decides by that state, the router, is its *user*: a table
+ * borrows (node/cluster/state.h). The router, which decides by that state, is its *user*: a table
  * of callbacks. Pure: the shell (node/io/gossip.c) and the simulator (tests/sim) drive it with the
  * same calls. node/cluster/README.md follows a delta through it.
  *
  * A node joins like this: the gossip reaches a seed; a live peer is asked for a snapshot (a *call*,
  * over TCP); live deltas are joined meanwhile; with the last chunk the vector of the snapshot's
- * start is adopted, and from then on the node is ready. With seeds and nobody there, or nobody who
- * is ready, it is ready after `alone_us`: somebody must be the first.
+ * start is adopted, and from then on the node is ready. If no member is ready, the node is ready
+ * after `alone_us`: one must be the first.
  *
  * Anti-entropy: every `reconcile_us` a summary goes to one random peer. Equal states cost two
- * packets. What differs may just be on its way; only when both had heard the same, or when that has
- * gone on for 3 s, the difference is worked out and repaired.
+ * packets. What differs may just be on its way. So the difference is worked out and repaired only
+ * if both had equal vectors, or if it has lasted for 3 s.
  *
- * Cluster time (node/cluster/state.h): each message of anti-entropy tells the sender's. A node that
- * joins takes the time of whom it joins. Later each follows the median of what all tell: slowly
- * where it is off by less than a generation, by a jump forward where it is behind by more. One that
- * is far ahead of the majority, whose observations they refuse therefore, forgets what it observed,
- * goes back and joins anew. Both are told by an event.
+ * Cluster time (node/cluster/state.h): each message of anti-entropy carries the sender's. A node
+ * that joins takes the time of the member that it joins. Later each follows the median of all:
+ * slowly where it is off by less than a generation, by a jump forward where it is behind by more.
+ * The majority refuses the observations of a node that is far ahead of it; such a node forgets what
+ * it observed, goes back and joins anew. An event reports each jump.
  *
  * Times: `now_us` is monotonic, the same clock as the state's now_ms.
  */
@@ -50,7 +50,7 @@ enum node_replication_event {
     NODE_REPLICATION_LOST,            /* deltas of a member are lost: anti-entropy repairs that */
     NODE_REPLICATION_CLOCK_FORWARD,   /* this node was behind the cluster [ms] */
     NODE_REPLICATION_CLOCK_BACK,      /* it was ahead of the majority, and joins anew [ms] */
-    NODE_REPLICATION_MISMATCH,        /* a member has settings that all must share: which */
+    NODE_REPLICATION_MISMATCH,        /* settings that all must share differ at a member: which */
     NODE_REPLICATION_NAME_TAKEN,      /* two nodes that live have the member's name, or, without a
                                          member, this node's [signs]: where another of them is */
     NODE_REPLICATION_REFUSED_KEY,     /* somebody without the key asks to join [times]: where */
@@ -75,11 +75,11 @@ struct node_replication_io {
                   int64_t value, struct slice detail);
 };
 
-/* Who decides by the state. All are called out of the calls below; any may be NULL. */
+/* The module that decides by the state. All are called out of the calls below; any may be NULL. */
 struct node_replication_user {
     void *context;
-    /* News will be looked for: puts into the state what has changed here. Often called: cheap when
-     * nothing did. */
+    /* Puts into the state what has changed here. Called before each look for news, so often: cheap
+     * when nothing did. */
     void (*collect)(void *context, uint64_t now_ms);
     /* Something was joined, a delta or more: replicas appear and go, lost caches are forgotten.
      * Often called, too. */
@@ -94,10 +94,10 @@ struct node_replication_user {
 
 struct node_replication_config {
     struct gossip_config gossip;
-    bool has_seeds;        /* somebody is expected: not ready before a snapshot */
+    bool has_seeds;        /* a member is expected: not ready before a snapshot */
     uint32_t alone_us;     /* 0: 3,000,000 */
     uint32_t reconcile_us; /* 0: 1,000,000; anti-entropy with one random peer */
-    const char *admin;     /* where this node's admin port is, told to peers; NULL: not yet */
+    const char *admin;     /* address of this node's admin port, for peers; NULL: not known yet */
 };
 
 struct node_replication;
@@ -120,8 +120,8 @@ const char *node_replication_name(const struct node_replication *n, uint64_t mem
 
 void node_replication_datagram(struct node_replication *n, const struct gossip_address *from,
                                const uint8_t *bytes, size_t len, uint64_t now_us);
-/* After anything happened at the user or the time is due: collects news and flushes. Cheap when
- * there is none. */
+/* Call it after anything happened at the user, and when the time is due: it collects news and
+ * flushes. Cheap when there is none. */
 void node_replication_run(struct node_replication *n, uint64_t now_us);
 uint64_t node_replication_due_us(const struct node_replication *n);
 /* The latest time that it was given. */
@@ -149,8 +149,8 @@ MUST_USE int node_replication_ask(struct node_replication *n, uint8_t kind, stru
                                   uint64_t timeout_us, uint64_t now_us,
                                   void (*done)(void *context, struct slice json), void *context);
 
-/* JSON for the admin port: members with vectors and lag; whom node_replication_ask() passes over
- * (name -> state); this node's digests; counters. */
+/* JSON for the admin port: members with vectors and lag; members that node_replication_ask() passes
+ * over (name -> state); this node's digests; counters. */
 MUST_USE int node_replication_members_json(const struct node_replication *n, uint64_t now_us,
                                            struct buf *out);
 MUST_USE int node_replication_not_asked_json(const struct node_replication *n, uint64_t now_us,

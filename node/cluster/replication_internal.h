@@ -26,14 +26,14 @@ struct node_peer {
     enum gossip_state state;
     bool ready;
     bool mismatch;
-    struct node_agreement agreement; /* all 0: it has not told any */
+    struct node_agreement agreement; /* all 0: not known yet */
     uint64_t started_ms;             /* cluster time at its start */
     char name[GOSSIP_NAME_MAX + 1];
     char admin[NODE_ADMIN_MAX + 1];
     char version[NODE_VERSION_MAX + 1];
 };
 
-/* Cluster time as a peer told it. */
+/* Cluster time as a peer announced it. */
 struct node_clock {
     uint64_t node;
     int64_t off_ms; /* to this node's monotonic clock */
@@ -118,17 +118,17 @@ struct node_replication {
     struct node_state *state; /* borrowed */
     struct gossip *gossip;
     struct prng prng;
-    uint64_t now_us; /* the latest that was told */
+    uint64_t now_us; /* the latest that was given */
 
     bool ready;
     uint64_t started_us, ready_us;
     uint64_t started_ms;  /* cluster time at the start */
     uint64_t join_due_us; /* the next try */
     uint64_t snapshot_of; /* a peer whose snapshot is wanted although ready; 0: none */
-    bool joining_told;    /* what the gossip was told */
+    bool joining_told;    /* what gossip_joining() was called with */
     struct buf kept;      /* deltas that came while joining */
     bool kept_all;
-    unsigned join_waits; /* heads that named members of which this node had not heard */
+    unsigned join_waits; /* heads of snapshots that listed members unknown here */
     uint64_t not_from;   /* the last peer whose snapshot failed */
     uint64_t repair_us;  /* no further snapshot for repair before */
     uint64_t snapshots, snapshots_failed, snapshot_bytes, snapshot_us;
@@ -144,8 +144,8 @@ struct node_replication {
     uint64_t reports_due_us;
     uint64_t watch_due_us;
     struct {
-        uint64_t again_us; /* not told before */
-        uint64_t count;    /* told */
+        uint64_t again_us; /* no further event before */
+        uint64_t count;    /* that the last event reported */
     } name_taken, refused_key, replicas_full, routers_full;
 
     uint32_t call_id;
@@ -165,7 +165,7 @@ void node_replication_event(struct node_replication *n, enum node_replication_ev
                             uint64_t node, int64_t value);
 void node_replication_event_detail(struct node_replication *n, enum node_replication_event event,
                                    uint64_t node, int64_t value, const char *detail);
-/* What the member has set otherwise than this node; empty: nothing. */
+/* The settings in which the member differs from this node; empty: none. */
 void node_peer_differs(const struct node_replication *n, const struct node_peer *p,
                        char out[NODE_DETAIL_MAX]);
 /* HOST:PORT; empty: not known. */
@@ -178,14 +178,14 @@ bool node_peer_lives(const struct node_peer *p);
 void node_replication_meta(struct node_replication *n, uint64_t now_us);
 struct slice node_meta_write(const struct node_replication *n, uint8_t out[GOSSIP_META_MAX]);
 MUST_USE int node_meta_read(struct node_peer *p, struct slice meta);
-/* The crdt_state is another one: it must know who lives, and the user must know. */
+/* The crdt_state is another one: gives it the routers that live, and lets the user know. */
 void node_replication_rewound(struct node_replication *n);
 /* Something was joined. */
 void node_replication_joined(struct node_replication *n);
 /* The reports of others may have changed. */
 void node_replication_reports(struct node_replication *n, uint64_t now_us);
 
-/* A member's row, as the state must know it. */
+/* Gives a member's row to the state. */
 void node_peer_publish(struct node_replication *n, const struct node_peer *p);
 /* For how many seconds it has been ready. */
 uint64_t node_clock_age_s(const struct node_replication *n, uint64_t now_us);
@@ -221,9 +221,9 @@ void node_reconcile_message(struct node_replication *n, uint64_t peer, struct sl
 /* clock.c */
 void node_clock_told(struct node_replication *n, uint64_t node, uint64_t cluster_ms, uint64_t age_s,
                      uint64_t now_us);
-/* The same. */
+/* Whether the node has to join again, because its time went back. */
 bool node_clock_check(struct node_replication *n, uint64_t now_us);
-/* A node that joins takes the time of a member that is ready. Returns whether it had to go back. */
+/* A node that joins takes the time of a member that is ready. */
 void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
                       uint64_t now_us);
 

@@ -1,4 +1,4 @@
-/* The parts of a snapshot's answer, by the first byte of each chunk. */
+/* The kinds of chunks in a snapshot's answer, by the first byte of each chunk. */
 #ifndef NODE_CLUSTER_SNAPSHOT_H
 #define NODE_CLUSTER_SNAPSHOT_H
 

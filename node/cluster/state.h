@@ -31,7 +31,7 @@ struct node_state_config {
     struct hash_secret
         secret;      /* keys the hashes of prompts and sessions; the same at all routers */
     uint64_t self;   /* this router: gossip_node_id() of its name */
-    bool replicated; /* there are other routers: what is news is queued for them */
+    bool replicated; /* there are other routers: news is queued for them */
     unsigned replicas_max;
     uint64_t index_bytes;     /* memory for the prefix index */
     uint32_t generation_ms;   /* time slice of last use */
@@ -64,14 +64,15 @@ struct node_agreement node_state_agreement(const struct node_state *s);
 uint64_t node_state_cluster_ms(const struct node_state *s, uint64_t now_ms);
 /* Moves the index to the present generation. Cheap when that has not changed. */
 void node_state_clock(struct node_state *s, uint64_t now_ms);
-/* What the wall clock says now, for showing how far off it is. Moves nothing. */
+/* The wall clock now, to show how far off it is. Moves nothing. */
 void node_state_wall(struct node_state *s, uint64_t wall_ms, uint64_t now_ms);
 /* Cluster time - wall clock, in ms; 0 before node_state_wall() was called. */
 int64_t node_state_clock_off_ms(const struct node_state *s);
 /* Moves cluster time; back only within the present generation. */
 void node_state_clock_move(struct node_state *s, int64_t by_ms, uint64_t now_ms);
-/* Moves it back for good: the observations are forgotten, the rest stays. The caller must give the
- * new crdt_state its epoch and the routers that are alive. ERR_NOMEM: nothing changed. */
+/* Moves it back, further than the present generation: the observations are forgotten, the rest
+ * stays. The caller must give the new crdt_state its epoch and the routers that are alive.
+ * ERR_NOMEM: nothing changed. */
 MUST_USE int node_state_rewind(struct node_state *s, int64_t by_ms, uint64_t now_ms);
 /* How often that happened. */
 uint64_t node_state_rewinds(const struct node_state *s);

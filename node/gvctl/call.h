@@ -12,7 +12,7 @@ struct call {
     const char *token;   /* NULL: none */
     const char *session; /* the key of the request that is explained; NULL: none */
     double timeout_s;    /* for all of it, but for looking up the name */
-    bool awaited; /* a router that does not listen yet is no error: CALL_REFUSED, no message */
+    bool awaited;        /* CALL_REFUSED prints no message: the router may not listen yet */
 };
 
 enum { CALL_FAILED = -1, CALL_REFUSED = -2 };

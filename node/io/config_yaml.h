@@ -4,7 +4,7 @@
  *   replica: [http://10.0.0.1:8000, http://10.0.0.2:8000]
  *
  * The only file that knows libyaml. A key twice, nested mappings, anchors, aliases and a second
- * document are errors, each told with file and line.
+ * document are errors, each reported with file and line.
  */
 #ifndef NODE_IO_CONFIG_YAML_H
 #define NODE_IO_CONFIG_YAML_H

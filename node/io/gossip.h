@@ -7,8 +7,8 @@
  *   gossip_seeds.c  the names of --join, looked up again and again
  *   gossip_keys.c   the key file, and SIGHUP
  *
- * What happened in one turn of the loop is flushed once, before the loop sleeps: news leaves with
- * the first wakening after it was made, and a burst of requests shares its packets.
+ * The news of one turn of the loop is flushed once, before the loop sleeps: so news leaves in the
+ * turn in which it was made, and a burst of requests shares its packets.
  *
  * A router that runs alone has none of this (shell->gossip is NULL).
  */
@@ -35,8 +35,8 @@ MUST_USE int io_gossip_open(struct io_gossip **out, uv_loop_t *loop,
                             const struct node_options *options, struct gossip_keyring *keyring,
                             struct log *log);
 const char *io_gossip_name(const struct io_gossip *g);
-/* What is settled then: keys, name and address go into the configuration, and how to send into
- * `io`. Logs what is wrong. ERR_UNREACHABLE. */
+/* Puts keys, name and address into the configuration, and how to send into `io`. Logs what is
+ * wrong. ERR_UNREACHABLE. */
 MUST_USE int io_gossip_config(struct io_gossip *g, struct node_config *config,
                               struct node_replication_io *io);
 /* Joins, if shell->gossip is there. The other ports are open already. ERR_UNREACHABLE, ERR_NOMEM,
@@ -52,8 +52,8 @@ bool io_gossip_ready(const struct shell *shell);
 void io_gossip_tick(struct shell *shell);
 /* Reads the key file again. */
 void io_gossip_reload(struct shell *shell);
-/* Announces that it leaves; `done` is called when all have it, or after a moment. At once where
- * there is nothing to leave. */
+/* Announces that this router leaves; `done` is called when all members have that, or after a moment
+ * (IO_GOSSIP_LEAVE_US). At once where there is nothing to leave. */
 void io_gossip_leave(struct shell *shell, void (*done)(struct shell *shell));
 /* After the loop has ended: closes handles (the loop has to run once more), then frees. */
 void io_gossip_stop(struct shell *shell);

@@ -6,17 +6,17 @@
 #include "node/io/gossip.h"
 
 enum {
-    IO_GOSSIP_LATE_US = 50000,        /* of the loop, from there on it is told */
+    IO_GOSSIP_LATE_US = 50000,        /* the loop was late by this or more: gossip_late() */
     IO_GOSSIP_LEAVE_US = 500000,      /* at most, to announce that it leaves */
     IO_UDP_BUFFER_BYTES = 4 << 20,    /* wanted of the kernel, each way */
     IO_UDP_DATAGRAMS = 20,            /* received at once: as many as libuv takes */
     IO_UDP_QUEUE_BYTES = 4 << 20,     /* waiting for a kernel that is full; beyond, dropped */
-    IO_CALLS_SERVED_MAX = 64,         /* at once; beyond, who has proved nothing yet is closed */
+    IO_CALLS_SERVED_MAX = 64,         /* at once; beyond, one that has proved no key is closed */
     IO_CALL_CONNECT_MS = 3000,        /* client */
     IO_CALL_HANDSHAKE_MS = 10000,     /* server: until the request is whole */
     IO_CALL_IDLE_MS = 15000,          /* without a byte */
-    IO_CALL_ROUND_BYTES = 128 * 1024, /* made before the loop turns again, */
-    IO_CALL_ROUND_CHUNKS = 8,         /* and so many chunks: one may be small and yet take long */
+    IO_CALL_ROUND_BYTES = 128 * 1024, /* made in one turn of the loop, */
+    IO_CALL_ROUND_CHUNKS = 8,         /* in at most so many chunks: a small one may take long */
     IO_SEEDS_ALONE_MS = 5000,         /* between two look-ups while nobody is there */
     IO_SEEDS_JOINED_MS = 30000,       /* and later: names move */
     IO_SEEDS_COMPLAIN_MS = 60000,     /* between two lines about names that do not help */
@@ -79,7 +79,7 @@ struct io_gossip {
     unsigned seed_count;
     uint64_t unanswered_ms; /* when the log is to say next that nobody answers */
 
-    void (*left)(struct shell *shell); /* to be called when all know that we leave */
+    void (*left)(struct shell *shell); /* to be called when all know that this router leaves */
     uint64_t leave_until_us;
     bool leaving;
     bool stopped;

@@ -1,7 +1,7 @@
 /* Where log lines go: standard error, text with colour on a terminal, JSON otherwise.
  *
- * A line is one write(2). If nobody reads and the pipe is full, lines are dropped and counted
- * rather than stopping the loop.
+ * A line is one write(2). While nobody reads and the pipe is full, lines are dropped and counted;
+ * the loop never waits.
  */
 #ifndef NODE_IO_LOG_SINK_H
 #define NODE_IO_LOG_SINK_H
@@ -15,7 +15,7 @@ struct io_log_sink {
     uint64_t dropped; /* lines that could not be written */
 };
 
-/* Must outlive everybody who logs. Time is the system's wall clock. */
+/* Must outlive every module that logs. Time is the system's wall clock. */
 void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log_format format);
 
 /* One level more verbose, from debug back to error: for SIGUSR1. Logs the new level. */

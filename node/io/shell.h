@@ -1,5 +1,5 @@
 /* The libuv shell of one node: one process, one loop, no locks. It does what only a kernel can do:
- * sockets, names, files, timers, signals. What is decided is decided in the pure rooms.
+ * sockets, names, files, timers, signals. All decisions are made in the pure rooms.
  *
  *   shell.c      the loop: ports, tick, signals, the end
  *   tcp.c        streams of clients and replicas, for the proxy (node/proxy/net.h)
@@ -45,7 +45,7 @@ struct shell {
     /* The end, step by step; each stays true. */
     bool draining;              /* not ready; answers close their connections */
     bool closed;                /* the delay is over: nothing new is accepted on the client port */
-    bool leaving;               /* drained: the other routers are told */
+    bool leaving;               /* drained: announces that it leaves */
     uint64_t drain_delay_at_ms; /* when it closes */
     uint64_t drain_timeout_at_ms; /* when what is open then is cut */
     uint64_t started_ms;
@@ -73,11 +73,10 @@ void shell_config(struct shell *shell, struct node_config *config);
  * which frees the gossip. */
 MUST_USE int shell_start(struct shell *shell, struct node *node);
 
-/* The beginning of the end. The router is not ready from now on and each answer closes its
- * connection, but it accepts and serves for `drain-delay` more, until load balancers have turned
- * away. Then the client port closes and what is open is finished; the loop ends when all is done or
- * at the drain limit. Not `delayed`, or called again: the delay is over. Called once more: it ends
- * at once. */
+/* The router begins to stop. From now on it is not ready and each answer closes its connection, but
+ * it accepts and serves for `drain-delay` more, until load balancers have turned away. Then the
+ * client port closes and open requests are finished. The loop ends when all is done, or at the
+ * drain limit. Not `delayed`, or called again: no delay. Called once more: it ends at once. */
 void shell_drain(struct shell *shell, bool delayed);
 
 /* After the loop has ended: frees what is left. */

@@ -30,11 +30,11 @@ void tcp_read(struct net_stream *stream, bool on);
 void tcp_finish(struct net_stream *stream);
 void tcp_close(struct net_stream *stream, bool reset);
 
-/* Takes the connection that waits at the listener. Without memory for it, it is closed: libuv
- * listens no more while one waits. */
+/* Takes the connection that waits at the listener. Without memory it is taken and closed, because
+ * libuv does not listen while one waits. */
 void tcp_accept(struct tcp_listener *l);
-/* Takes all connections that the system has set up and libuv has not told of: whoever closes the
- * listener without it resets them. */
+/* Takes all connections that the system has set up and libuv has not reported. Call it before the
+ * listener is closed: that would reset them. */
 void tcp_accept_waiting(struct tcp_listener *l);
 
 #endif

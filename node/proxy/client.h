@@ -8,8 +8,8 @@
  * one head's limit; beyond that the stream is not read. Reading goes on while an answer is awaited,
  * because that is how a client that went away is noticed.
  *
- * It does not know what an exchange does: proxy.c takes requests out of it and hands them on, and
- * the exchange writes its answer into it.
+ * It does not know what an exchange does: proxy.c takes requests out of it for the exchange, which
+ * writes its answer into it.
  */
 #ifndef NODE_PROXY_CLIENT_H
 #define NODE_PROXY_CLIENT_H
@@ -55,7 +55,7 @@ struct client {
     enum http_framing framing; /* of the body being read */
     uint64_t remaining;
     struct http_chunked chunked;
-    const char *room; /* where the network was told to read a body to; NULL: nowhere */
+    const char *room; /* memory that the network reads a body into; NULL: none */
 
     struct segment *out_first; /* what the kernel did not take yet */
     struct segment *out_last;
@@ -148,9 +148,9 @@ void client_answer_cut(struct client *c, bool by_reset);
 /* Closes now; there is no exchange any more. `reset`: where the end of the connection would pass
  * for the end of the answer. */
 void client_close(struct client *c, bool reset);
-/* The client port is closed: closes this connection too, if nothing is under way, else after the
- * present answer. The first request of a connection that was just accepted is surely on its way:
- * there is a moment for it. */
+/* The client port is closed: closes this connection too, at once if nothing is under way, else
+ * after the present answer. A connection that was just accepted has PROXY_FRESH_MS for its first
+ * request, which is surely on its way. */
 void client_drain(struct client *c);
 
 #endif

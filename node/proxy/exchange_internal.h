@@ -38,7 +38,7 @@ void exchange_refuse(struct client *c, unsigned status, const char *type, const 
 
 /* --- attempt.c ------------------------------------------------------------------------------- */
 
-/* Whether the answer of such a path tells tokens (and the work is a generation). */
+/* Whether the answer of such a path reports tokens (the work is a completion). */
 bool exchange_generates(enum http_path_kind kind);
 /* Whether the body of such a path carries a prompt. */
 bool exchange_carries_prompt(enum http_path_kind kind);
@@ -70,7 +70,7 @@ struct slice exchange_stored_response(const struct exchange *x);
 /* What the head of an answer says of the model; only of a replica that does not list its models. A
  * 404 that may mean an unknown model is held (true) until all of it is there. */
 bool exchange_hold_begin(struct exchange *x, const struct http_head *head);
-/* Holds more of its body. False: it is too long, and so goes on as it is. */
+/* Holds more of its body. False: it is too long, and so is forwarded as it is. */
 bool exchange_hold_add(struct exchange *x, struct slice bytes);
 /* The answer that is held is whole. True: another one comes in its place, or has. */
 bool exchange_hold_judge(struct exchange *x);

@@ -27,7 +27,7 @@ struct fetch {
     unsigned addresses; /* of the name that failed in this fetch */
     int failed;         /* what `done` is to be called with, when the deadline comes; 0: timeout */
     bool refused;
-    /* During `done`: what the answer says of the router that gave it; empty: none did. */
+    /* During `done`: how the router that answered names itself; empty: no router answered. */
     char router[PROXY_IDENTITY_BYTES];
 };
 

@@ -1,9 +1,9 @@
 /* GET /v1/models and /v1/models/{id} of the client port.
  *
  * The lists that replicas gave the router are merged. Replicas that refuse the router's own
- * question are asked with the client's authorization while it waits: what they answer goes to this
- * client alone, and teaches the router who serves what. If all that could answer refuse the client
- * too, it gets the refusal of the engine.
+ * question are asked with the client's authorization while it waits. Their answers go to this
+ * client alone, and teach the router which replica serves what. If all that could answer refuse the
+ * client too, it gets the engine's refusal.
  */
 #ifndef NODE_PROXY_MODELS_H
 #define NODE_PROXY_MODELS_H

@@ -4,11 +4,11 @@
  *   events    connected, received, ended, written, closed, resolved
  *   actions   connect, write, queue, read, finish, close, open_host, resolve, close_host
  *
- * Whoever has a network implements it: node/io/tcp.c and node/io/names.c with libuv, tests and
- * simulations in virtual time. One rule makes the proxy a one-way street: no event is delivered
- * from within an action. So nothing that the proxy calls ever calls it back.
+ * node/io/tcp.c and node/io/names.c implement it with libuv, tests and simulations in virtual time.
+ * One rule makes the proxy a one-way street: no event is delivered from within an action. So
+ * nothing that the proxy calls ever calls it back.
  *
- * A stream has one owner, who sets `events` and `owner` before the first event. Each event brings
+ * A stream has one owner, which sets `events` and `owner` before the first event. Each event brings
  * the time, in milliseconds of a monotonic clock; nothing in the proxy reads a clock.
  */
 #ifndef NODE_PROXY_NET_H

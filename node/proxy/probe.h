@@ -2,8 +2,8 @@
 #ifndef NODE_PROXY_PROBE_H
 #define NODE_PROXY_PROBE_H
 
-/* Probes call themselves so, and routers that are probed name themselves in their answers: the
- * pseudonym that they have in Via, a space, and their name in the cluster if they have one. */
+/* The User-Agent of probes, and the field by which a router that is probed names itself in its
+ * answer: its pseudonym in Via, a space, and its name in the cluster if it has one. */
 #define PROBE_USER_AGENT  "grapevine"
 #define PROBE_ROUTER_NAME "x-grapevine-router"
 

@@ -4,11 +4,11 @@
  * (SGLang's costs the engine a token: every fifth time), metrics every scrape-interval, models as
  * soon as the replica comes up and every ten seconds. A replica whose port refuses is dead: its
  * open answers that have been silent for a while are ended, because a killed engine leaves them
- * hanging. One that a router answers is no engine: it gets no requests, which would go in a circle.
+ * hanging. If a router answers the probe, the replica gets no requests: they would go in a circle.
  *
  * Probes carry the API key of replica-api-key-file, where there is one; /health carries it only to
- * a replica that refused it without. A replica that refuses probes (401, 403) is told in the log,
- * once for each change.
+ * a replica that refused it without. The log says once for each change that a replica refuses
+ * probes (401, 403).
  */
 #ifndef NODE_PROXY_PROBER_H
 #define NODE_PROXY_PROBER_H

@@ -14,7 +14,7 @@
  *   proxy_stop()         everything is closed; after the last `closed` event:
  *   proxy_destroy()
  *
- * README.md tells which file does what, and the life of a request.
+ * README.md lists which file does what, and has the life of a request.
  */
 #ifndef NODE_PROXY_PROXY_H
 #define NODE_PROXY_PROXY_H

@@ -1,12 +1,11 @@
-/* What answers told of their prompts, summed up per replica and model since the start: all tokens,
- * and those that came from the cache. Only answers that told both are in it, so the share served
- * from cache is the one sum by the other, never above 1.
+/* The tokens of answered prompts, summed up per replica and model since the start: all tokens, and
+ * those that came from the cache. Only answers that reported both count, so the share served from
+ * cache, one sum over the other, is never above 1.
  *
- * Rows are made for models that a replica has listed, to the router or to a client (`listed` in
- * node/replica/model.h), one for each replica that has answered with it, NODE_ANSWERED_ROWS_MAX at
- * most. They are never given back. Beyond that, and for names that are known from clients'
- * requests alone, a replica's answers count in its row without a name, for which there is always
- * room.
+ * A row is made for each replica and model that it has answered with, if a replica has listed the
+ * model, to the router or to a client (`listed` in node/replica/model.h). There are at most
+ * NODE_ANSWERED_ROWS_MAX, never given back. Beyond that, and for names that are known from clients'
+ * requests alone, a replica's answers count in its row without a name, which always has room.
  */
 #ifndef NODE_REPLICA_ANSWERED_H
 #define NODE_REPLICA_ANSWERED_H
@@ -29,8 +28,8 @@ struct node_answered_row {
 MUST_USE int node_answered_create(struct node_answered **out, const struct hash_secret *secret);
 void node_answered_destroy(struct node_answered *a);
 
-/* An answer told both figures. An engine that calls more cached than there was is taken at the
- * whole prompt. `replica` is below NODE_REPLICAS_MAX. */
+/* An answer reported both figures. `cached_tokens` is cut to the whole prompt. `replica` is below
+ * NODE_REPLICAS_MAX. */
 void node_answered_add(struct node_answered *a, unsigned replica, struct slice model,
                        uint64_t prompt_tokens, uint64_t cached_tokens);
 

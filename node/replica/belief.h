@@ -1,17 +1,17 @@
 /* What a replica's cache is believed to hold, worked out from the counters of the index.
  *
- * The index knows when each block was last used at a replica, in slices of time (generations), but
- * not what the engine has thrown away since. Engines evict the least recently used first, so: the
- * newest generations that fill the cache are present, older ones are gone. The boundary is the
- * belief's *floor*. A new prompt would push out the oldest present ones.
+ * The index knows in which generation each block was last used at a replica, but not what the
+ * engine has evicted since. Engines evict the least recently used first. So the newest generations
+ * that fill the cache are present, older ones are gone. The boundary is the belief's *floor*. A new
+ * prompt would push out the oldest present ones.
  *
  *     gone          | present                              | room
  *     ... g-9 g-8   | g-7   g-6   g-5   ...   g-1   g       |
  *                  floor            <- counted down from the newest until the cache is full
  *
- * The size of the cache is what the engine tells or what was configured, times a factor learned
- * from how predictions turn out: fewer cached tokens than predicted mean that the cache holds less
- * than believed. Sizes here are blocks of 256 bytes; the caller converts tokens.
+ * The size of the cache is the engine's own figure, or the configured one, times a factor. The
+ * factor is learned from predictions: fewer cached tokens than predicted mean that the cache holds
+ * less than believed. Sizes here are blocks of 256 bytes; the caller converts tokens.
  */
 #ifndef NODE_REPLICA_BELIEF_H
 #define NODE_REPLICA_BELIEF_H
@@ -43,28 +43,28 @@ void node_belief_init(struct node_belief *b);
 void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ring,
                          double size_blocks);
 
-/* Blocks still wanted that `new_blocks` would push out, each counted with the chance that somebody
- * comes back for it. The request's own `held_blocks`, last used in `held_generation`, are used
- * again now and so are not pushed out. */
+/* Blocks that `new_blocks` would push out, each weighted with the chance that a request still wants
+ * it. The request's own `held_blocks`, last used in `held_generation`, are used again now and so
+ * are not pushed out. */
 double node_belief_displaced(const struct node_belief *b, const struct crdt_index_ring *ring,
                              const struct node_decay *decay, double new_blocks, double held_blocks,
                              uint32_t held_generation);
 
-/* A prompt, or many, of which `predicted` tokens were believed cached and `actual` were; the cache
- * is believed to hold `size_tokens`. Differences below a sixteenth of the prompt are the grain of
- * checkpoints and teach nothing. More than predicted only makes the belief grow while it is full:
- * otherwise the index, not the size, was what did not know. Returns what was added to the factor's
- * logarithm: another router that is told can do the same. */
+/* One prompt, or the sum of many: `predicted` tokens were believed cached and `actual` were; the
+ * cache is believed to hold `size_tokens`. Differences below a sixteenth of the prompt are the
+ * grain of checkpoints and teach nothing. More than predicted lets the belief grow only while it is
+ * full: otherwise the index was wrong, not the size. Returns what was added to the factor's
+ * logarithm, so that other routers can follow (node_belief_follow). */
 double node_belief_correct(struct node_belief *b, double prompt, double predicted, double actual,
                            double size_tokens);
 
-/* Another router's answers corrected its belief by so much. */
+/* Another router's answers corrected its belief by `step`. */
 void node_belief_follow(struct node_belief *b, double step);
 
 /* The factor as another router learned it. */
 void node_belief_factor_set(struct node_belief *b, double factor);
 
-/* The factor goes back to 1 by itself, over half an hour, so that a passing trouble passes. */
+/* Moves the factor back towards 1, over half an hour, so that a passing trouble is forgotten. */
 void node_belief_recover(struct node_belief *b, double seconds);
 
 #endif

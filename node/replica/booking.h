@@ -6,17 +6,17 @@
  *     context_tokens and the request itself booked ----|
  *
  * The bookings in prefill at a replica form a line in the order in which they were sent: engines
- * serve first come, first served. Its head is the one being computed, `head_since_ms` is when that
- * began (it was sent to an idle replica, or the one before it was done).
+ * serve first come, first served. The head of the line is being computed. `head_since_ms` is when
+ * that began: when it was sent to an idle replica, or when the one before it was done.
  *
- * Others' prompts stand in the same line of the engine. Those that are computed while one of ours
- * is at the head are seen to leave others' gauges, so that the time is shared out among all of
- * them. But how much of another's prompt was done when ours came to an empty line of our own cannot
- * be seen: such a one is not timed.
+ * Other routers' prompts stand in the same line of the engine. If some are computed while one of
+ * ours is at the head, they leave the others' gauges, and the time is shared out among all. But if
+ * ours comes to an empty line of our own while others' are computed, nobody sees how much of those
+ * was done already. Such a booking is not timed.
  *
- * An answer that is not streamed begins when it is complete, so its first byte does not tell when
- * prefill was over. Such a booking leaves the line by itself when its estimated time at the head
- * has passed (node_load_advance).
+ * An answer that is not streamed begins when it is complete, so its first byte does not show when
+ * prefill was over. Such a booking leaves the line when its estimated time at the head has passed
+ * (node_load_advance).
  *
  * All sums are integers: without bookings every load is exactly zero.
  *
@@ -29,7 +29,7 @@
 #include "base/err.h"
 #include "node/replica/terms.h"
 
-/* What other routers have in flight there, by their gauges, which are a moment late. */
+/* What other routers have in flight at a replica, by their gauges, which are a moment late. */
 struct node_remote_load {
     uint64_t requests;
     uint64_t prefill_tokens;
@@ -47,7 +47,7 @@ struct node_load {
     uint64_t decoding_tokens; /* of those whose prefill is over */
     double head_since_ms;
     double head_prefilled; /* prefilled_tokens then */
-    bool head_timed; /* others' work, of which nobody knows how much was done, was not ahead */
+    bool head_timed;       /* no work of others was ahead that was partly done already */
     struct node_remote_load remote;
     /* Integrals over time, others' work included, to see what a request went through. */
     double decoding_area; /* decoding tokens * seconds */
@@ -97,7 +97,7 @@ void node_bookings_check(const struct node_bookings *p, const struct node_load *
 uint32_t node_bookings_open_count(const struct node_bookings *p);
 
 void node_load_init(struct node_load *l);
-/* What the others have there now. Less computed than before is a new count: it says nothing. */
+/* What the others have there now. A count that fell began anew, and is ignored. */
 void node_load_remote(struct node_load *l, const struct node_remote_load *remote, uint64_t now_ms);
 
 /* ERR_FULL beyond NODE_BOOKINGS_MAX. */

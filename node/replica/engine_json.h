@@ -1,4 +1,4 @@
-/* What engines answer in JSON: /v1/models, SGLang's /server_info, and that a model is unknown. */
+/* Engines' answers in JSON: /v1/models, SGLang's /server_info, and errors for an unknown model. */
 #ifndef NODE_REPLICA_ENGINE_JSON_H
 #define NODE_REPLICA_ENGINE_JSON_H
 
@@ -20,13 +20,13 @@ MUST_USE int node_models_parse(struct slice json,
  * for every other. */
 enum node_engine node_models_owner(struct slice object);
 
-/* Whether the body of a 404 says that the model is unknown, and not that a path or something stored
- * is: {"error":{"message":"The model `x` does not exist.","param":"model",...}} of vLLM, the flat
+/* Whether the body of a 404 says that the model is unknown, rather than a path or something stored:
+ * {"error":{"message":"The model `x` does not exist.","param":"model",...}} of vLLM, the flat
  * form of older ones, `"code":"model_not_found"` of OpenAI, and others of like words. */
 bool node_error_model_unknown(struct slice json);
 
 /* SGLang's /server_info: cache_tokens (max_total_num_tokens) and block_tokens (page_size); all else
- * of `out` is "not told". ERR_SYNTAX; ERR_NOT_FOUND if neither is there. */
+ * of `out` is unknown. ERR_SYNTAX; ERR_NOT_FOUND if neither is there. */
 MUST_USE int node_server_info_parse(struct slice json, struct node_scrape *out);
 
 #endif

@@ -1,15 +1,15 @@
 /* How fast a replica is believed to be: like the fleet, until its own samples outvote that.
  *
- * Replicas of a fleet are mostly alike, and each one's first samples are its worst: kernels are
+ * Replicas of a fleet are mostly alike, and the first samples of each are its worst: kernels are
  * compiled, pages are touched, images are fetched. A replica that was judged by these alone would
- * never be asked again, so it could never show that it is fast.
+ * never be chosen again, so it could never show that it is fast.
  *
  *   fleet     the upper median of what all replicas show, with one vote for the configured prior
  *   replica   the median of its own samples and of the fleet's figure, which has NODE_FLEET_VOTES.
  *             Samples fade when no new ones come (learn.h), so a replica that was judged slow is
  *             tried again.
- *   nearly equal is equal: small differences, and those that rest on few samples, are ignored. The
- *             noise of measuring decides nothing between equal replicas.
+ *   nearly equal is equal: small differences, and those that rest on few samples, are ignored. So
+ *             noise decides nothing between equal replicas.
  */
 #ifndef NODE_REPLICA_FLEET_H
 #define NODE_REPLICA_FLEET_H

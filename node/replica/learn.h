@@ -1,9 +1,9 @@
 /* Small estimators that learn from traffic and forget slowly. Plain values, no allocation.
  *
- * struct node_ratio: a ratio of two sums (bytes per token, tokens per answer). Sums are robust
- * where means of quotients are not: a long sample weighs more than a short one. It starts from a
- * prior of a stated weight; evidence beyond `horizon` (in units of the lower sum) fades, so that it
- * follows a replica that changes.
+ * struct node_ratio: a ratio of two sums (bytes per token, tokens per answer). In a ratio of sums a
+ * long sample weighs more than a short one, so it is more robust than a mean of quotients. It
+ * starts from a prior of a stated weight. Samples beyond `horizon` (in units of the lower sum)
+ * fade, so that it follows a replica that changes.
  *
  * struct node_speed: tokens or steps per second, without a prior. Its value is the upper median of
  * the last samples while these are few. One absurd sample (an engine's first answer, a stall)
@@ -29,20 +29,19 @@ struct node_ratio {
 struct node_ratio node_ratio_of(double value, double weight, double horizon);
 double node_ratio_value(const struct node_ratio *r);
 
-/* Adds a sample. One sample moves nothing by more than a factor of `trust` from the present value
- * (its upper part is clamped), so a single absurd one does little and a lasting change still gets
- * through. `below` must be > 0; otherwise it is ignored. */
+/* Adds a sample, clamped to within a factor of `trust` of the present value: a single absurd sample
+ * does little, and a lasting change still gets through. Ignored unless `below` > 0. */
 void node_ratio_add(struct node_ratio *r, double above, double below, double trust);
 
-/* A value that so many samples (or peers, or a prior) stand for. */
+/* A value, and how many samples (or peers, or a prior) vote for it. */
 struct node_vote {
     double value;
     double votes;
 };
 
-/* The upper median: the greatest value that at least half of all votes reach. Of two that disagree
- * the faster one is believed: it is then asked, and shows whether that is true; the slower one
- * would never be asked. 0 without votes. Sorts `votes`. */
+/* The upper median: the greatest value that at least half of all votes reach. So of two samples
+ * that disagree the faster is believed: the replica is chosen, and shows whether that is true. With
+ * the slower it would never be chosen. 0 without votes. Sorts `votes`. */
 double node_votes_median(struct node_vote *votes, unsigned count);
 
 enum {
@@ -52,17 +51,17 @@ enum {
 
 struct node_speed {
     double value;     /* 0 without samples */
-    uint64_t samples; /* ever, own ones and those that were heard of, each once */
-    uint64_t at_ms;   /* of the last one, or of the last news */
+    uint64_t samples; /* ever taken for it, here or by other routers, each once */
+    uint64_t at_ms;   /* of the last sample, or of the last value of another router */
     unsigned fresh;   /* samples that it rests on, at that time */
-    float recent[NODE_SPEED_RECENT_MAX]; /* so many of it, the newest last */
+    float recent[NODE_SPEED_RECENT_MAX]; /* the last samples, at most `fresh`, the newest last */
 };
 
 /* `sample` must be > 0; otherwise it is ignored. */
 void node_speed_add(struct node_speed *s, double sample, uint64_t now_ms);
-/* One sample more made this of it: a fit through all of them. */
+/* One more sample led to this value, by a fit through all of them. */
 void node_speed_set(struct node_speed *s, double value, uint64_t now_ms);
-/* Another router's value, which rests on so many samples. */
+/* Takes another router's value, which rests on so many samples. */
 void node_speed_hear(struct node_speed *s, double value, uint64_t samples, uint64_t now_ms);
 /* Samples that it rests on now. */
 unsigned node_speed_fresh(const struct node_speed *s, uint64_t now_ms);

@@ -2,11 +2,11 @@
  * are taken in, how it is shown. The tables are in learned.c, a row a figure.
  *
  *   struct node_replica  --node_replica_report()-->  struct crdt_learned, for the others
- *   each of theirs  --node_heard_add()-->  struct node_heard  --node_replica_hear()-->  struct
- * node_replica
+ *   theirs  --node_heard_add()-->  struct node_heard
+ *           --node_replica_hear()-->  struct node_replica
  *
- * Of the others' figures the one that rests on the most samples counts, and only if these are more
- * than the own ones (node/route/share.h says why).
+ * Of the others' figures the one that rests on the most samples counts, and only if it rests on
+ * more than this router's own (node/route/share.h says why).
  */
 #ifndef NODE_REPLICA_LEARNED_H
 #define NODE_REPLICA_LEARNED_H
@@ -23,7 +23,7 @@ struct node_heard {
     uint32_t rkey; /* of its present cache */
     uint64_t cache_tokens;
     const struct crdt_learned *figure[NODE_HEARD_FIGURES_MAX]; /* the one with the most samples */
-    const struct crdt_learned *belief; /* of who has seen the most prompts */
+    const struct crdt_learned *belief; /* of the router that has seen the most prompts */
 };
 void node_heard_add(struct node_heard *h, const struct crdt_learned *reported);
 void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint64_t now_ms);

@@ -1,17 +1,17 @@
 /* Which replica serves which model, and what is learned of a model.
  *
- * A replica has *told* its models once the router has read its list. One that has not told (not
- * asked yet, or it refuses the router's questions) may serve everything; clients' requests teach
- * what it does:
- *   - A successful answer for a model: it serves it. It is asked for all others too, as before.
- *   - A 404 that names the model as unknown: it does not, for NODE_MODELS_DENIED_MS.
- * What was learned so counts only while the replica has not told.
+ * A replica has *listed* its models once the router has read its list (_told in the names below). A
+ * replica that has not (not asked yet, or it refuses the router's questions) may serve everything.
+ * Clients' requests teach what it serves:
+ *   - A successful answer for a model: it serves that one. It may still serve all others.
+ *   - A 404 that names the model as unknown: it does not serve it, for NODE_MODELS_DENIED_MS.
+ * This counts only while the replica has not listed its models.
  *
- * Rows are made from what engines list or answer well, never from what clients merely ask for. A
- * row that no replica serves any more is kept, with what was learned, until its place is needed;
- * what a list names takes the place of what was learned from clients, never the other way round.
- * Denials stand in a table of NODE_MODELS_DENIALS, where a new one takes the place of the oldest of
- * eight.
+ * Rows are made for models that engines list or answer well, never for names that clients merely
+ * ask for. A row that no replica serves any more is kept, with what was learned, until its place is
+ * needed. A listed model takes the place of one that was learned from clients, never the other way
+ * round. Denials stand in a table of NODE_MODELS_DENIALS, where a new one takes the place of the
+ * oldest of eight.
  *
  * Invariants (node_models_check): every named row is found under its name, every other is empty.
  */
@@ -61,9 +61,9 @@ struct node_model {
 
 struct node_models;
 
-/* A ratio that was not learned of its own prompts. The samples that it had are replaced. */
+/* A ratio that was not learned from the model's own prompts. It replaces its samples. */
 void node_model_bytes_believe(struct node_model *row, double bytes_per_token);
-/* An answer told the tokens of its prompt. */
+/* An answer reported the tokens of its prompt. */
 void node_model_bytes_add(struct node_model *row, double bytes, double tokens);
 
 /* ERR_NOMEM. `bytes_per_token` and `output_tokens` are believed until they are learned. */
@@ -84,11 +84,11 @@ void node_models_check(const struct node_models *m);
 MUST_USE int node_models_set(struct node_models *m, unsigned replica, const struct slice *ids,
                              unsigned count);
 
-/* The replica does not tell any more (it refuses): what it listed counts as learned. */
+/* The replica refuses to list its models from now on: what it listed counts as learned. */
 void node_models_untell(struct node_models *m, unsigned replica);
 bool node_models_told(const struct node_models *m, unsigned replica);
 
-/* What a client's request taught of a replica that has not told; nothing for one that has. */
+/* What a client's request taught of a replica that has not listed its models; else ignored. */
 void node_models_learn(struct node_models *m, unsigned replica, struct slice name);
 /* The same of a list that the replica gave a client. */
 void node_models_learn_listed(struct node_models *m, unsigned replica, struct slice name);
@@ -101,8 +101,8 @@ void node_models_denied_remove(const struct node_models *m, struct slice name, u
 void node_models_each(const struct node_models *m, unsigned replica,
                       void (*each)(void *context, struct slice name), void *context);
 
-/* The replicas that may be asked for the model: those that serve it, and all that have not told. An
- * empty name is served by all. */
+/* The replicas that may be asked for the model: those that serve it, and all that have not listed
+ * their models. An empty name is served by all. */
 void node_models_serving(const struct node_models *m, struct slice name,
                          struct node_replica_set *out);
 /* The replicas that are known to serve it. */
@@ -110,8 +110,8 @@ void node_models_surely(const struct node_models *m, struct slice name,
                         struct node_replica_set *out);
 bool node_models_known(const struct node_models *m, struct slice name);
 
-/* SGLang names an adapter in the request's model, `base:adapter`, and lists only the base. The base
- * of a name that nobody serves as a whole, where it is known itself; else empty. */
+/* SGLang names an adapter in the request's model, `base:adapter`, and lists only the base. Returns
+ * the base of a name that no replica serves as a whole, if the base is known; else empty. */
 struct slice node_models_base(const struct node_models *m, struct slice name);
 
 /* The row of a name, of its base (node_models_base), or the one that learns for all names without a

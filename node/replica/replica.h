@@ -1,17 +1,17 @@
 /* One replica as the router sees it: whether it may be used, what it is doing, what was learned of
- * it. Its health is a small state machine:
+ * it. Owns the replica's load, belief and figures. Its health is a small state machine:
  *
  *            probe ok                     3 probes failed, port refused, or
  *   UNKNOWN -----------> UP <----------.  5 requests in a row that could not connect or broke
  *      |                  |             \
  *      '---------------> DOWN ----------- probe ok, and its back-off is over
  *
- * A probe that a router answers takes it to ROUTER, from wherever it is: requests that are sent
- * there would go in a circle. The next good probe takes it to UP, bad ones to DOWN.
+ * A probe that a router answers takes it to ROUTER, from any state: requests that are sent there
+ * would go in a circle. The next good probe takes it to UP, bad ones to DOWN.
  *
  * Draining and asleep are flags beside it: an operator's wish, and what the engine says of itself.
  *
- * Answers never take a replica down, because clients can provoke them, a whole fleet over. But they
+ * Answers never take a replica down, because a client could provoke them at a whole fleet. But they
  * make it *avoided*: requests go there only where no other replica that serves the model will do.
  *   - A full queue (503 of a healthy engine): for a second.
  *   - 3 answers of 5xx with no success between: for a back-off. A server that drains answers its
@@ -36,8 +36,8 @@ enum {
     NODE_BUSY_AVOID_MS = 1000,
     NODE_BACKOFF_MIN_MS = 1000,
     NODE_BACKOFF_MAX_MS = 30000,
-    NODE_WINDOW_SHARED_MS = 15000,  /* a window is at least so long while there are others */
-    NODE_BACKOFF_FORGET_MS = 60000, /* a failure so long after the last back-off is a new story */
+    NODE_WINDOW_SHARED_MS = 15000,  /* least length of a window while there are other routers */
+    NODE_BACKOFF_FORGET_MS = 60000, /* after this the next back-off begins at the minimum again */
     NODE_OUTCOMES = NODE_OUTCOME_BROKEN + 1,
 };
 
@@ -58,7 +58,7 @@ struct node_prediction_sums {
 struct node_predicted {
     uint64_t prompt_tokens;
     uint64_t cached_tokens; /* as predicted */
-    uint64_t told;          /* answers that told their cached tokens themselves */
+    uint64_t told;          /* answers that reported their cached tokens */
 };
 
 /* What the others report of the cache, summed up: differences mean something while they are the
@@ -66,12 +66,12 @@ struct node_predicted {
 struct node_others {
     uint64_t who; /* names those routers and lives; 0: nobody */
     struct node_predicted predicted;
-    uint64_t grown_ppm, shrunk_ppm; /* what answers told them, see struct crdt_learned */
+    uint64_t grown_ppm, shrunk_ppm; /* by their answers, see struct crdt_learned */
 };
 
-/* How things stood at the scrape that the engine's counters are compared with. They count the
- * requests of all routers, so they are compared with what all predicted. The others' sums are a few
- * seconds late, so a window is longer while there are others. */
+/* The sums at the scrape that began this window. The engine's counters count the requests of all
+ * routers, so they are compared with what all routers predicted in the window. The others' sums are
+ * a few seconds late, so a window is longer while there are others. */
 struct node_scrape_window {
     double queries, hits; /* -1: not known */
     struct node_predicted predicted;
@@ -105,8 +105,8 @@ struct node_replica {
     struct node_line pace_line;   /* seconds of a step by tokens of running context */
     double step_growth;           /* share by which a token of running context makes it longer */
     double short_tokens, short_s; /* prefills too short to be timed one by one, added up */
-    uint64_t bytes_samples;       /* own ones and those that were heard of, each once */
-    bool belief_held;             /* the belief's factor was learned or heard of this cache */
+    uint64_t bytes_samples;       /* taken here or by other routers, each once */
+    bool belief_held;             /* the belief's factor is of this cache (learned by any router) */
     enum node_engine engine;
     unsigned probe_failures; /* in a row */
     unsigned probe_failures_max;
@@ -115,8 +115,8 @@ struct node_replica {
     unsigned error_answers;      /* 5xx in a row */
     unsigned probes_refused;     /* bit 1 << enum node_probe: its last answer was 401 or 403 */
     bool gone;                   /* its port refused, and no probe succeeded since */
-    uint64_t cache_tokens;       /* told by the engine; 0: not told */
-    uint64_t cache_tokens_heard; /* told by the engine to another router; 0: to none */
+    uint64_t cache_tokens;       /* by the engine itself; 0: unknown */
+    uint64_t cache_tokens_heard; /* the same, reported by another router; 0: by none */
     struct node_scrape scrape;
     uint64_t scraped_ms; /* 0: never */
     struct node_scrape_window window;
@@ -135,13 +135,13 @@ struct node_replica {
     /* Between routers (node/route/share.h). */
     bool configured;                    /* by this router */
     bool named;                         /* by another that is alive */
-    bool told_absent;                   /* what the shell believes */
+    bool told_absent;                   /* the watcher was last called with "absent" */
     uint32_t rkey;                      /* of its present cache (crdt/registry.h) */
     uint32_t rkey_scraped, rkey_probed; /* at the last scrape, the last good probe */
     struct crdt_learned reported;
 
     uint16_t name_len;
-    uint16_t router_len; /* of who answers there, while its health is ROUTER */
+    uint16_t router_len; /* name of the router that answers there, while its health is ROUTER */
     char name[NODE_NAME_MAX];
     char router[NODE_ROUTER_NAME_MAX];
 };
@@ -184,7 +184,7 @@ static inline bool node_replica_backing_off(const struct node_replica *k, uint64
 }
 
 /* One active probe. Returns true if the engine must have lost its cache: its port refused, so the
- * process is gone. It is told once, not at each probe while it stays away. */
+ * process is gone. True only once, not at each probe while it stays away. */
 bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t now_ms);
 /* One active probe that a router answered. */
 void node_replica_found_router(struct node_replica *k, struct slice who);
@@ -196,13 +196,13 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
 bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
                           double cache_tokens_configured, uint64_t now_ms);
 
-/* Size of the cache as told or configured, without the learned factor. */
+/* Size of the cache, by the engine or configured, without the learned factor. */
 double node_replica_cache_tokens(const struct node_replica *k, double configured);
 
 /* A finished answer taught something: the sums, and the belief in the cache's size. */
 void node_replica_cached_told(struct node_replica *k, uint64_t prompt, uint64_t predicted,
                               uint64_t actual, double cache_tokens_configured);
-/* The others' sums as they are now: what they were told since counts here too. */
+/* The others' sums as they are now: what their answers taught since counts here too. */
 void node_replica_others(struct node_replica *k, const struct node_others *others);
 /* Another router's figures, which rest on so many samples. Own samples replace them, the sooner the
  * fewer these were. */
@@ -213,7 +213,7 @@ void node_replica_pace_hear(struct node_replica *k, double step_base_s, double s
 void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, uint64_t samples);
 /* A prefill of so many tokens took so long. Whether that was news. */
 bool node_replica_rate_add(struct node_replica *k, double tokens, double seconds, uint64_t now_ms);
-/* A stream went at this pace while so many tokens of context were decoding. */
+/* A stream had this pace while so many tokens of context were decoding. */
 void node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s,
                            uint64_t now_ms);
 

@@ -1,4 +1,4 @@
-/* What a replica's /metrics says, vLLM's and SGLang's names of all releases since 2025.
+/* What a replica's /metrics says, by the names of vLLM and SGLang in all releases since 2025.
  *
  * Prometheus text exposition format 0.0.4. A missing name is not an error: its field stays at -1
  * (or NaN-free default), because engines rename and drop metrics between releases. Series of
@@ -14,7 +14,7 @@
 #include "base/slice.h"
 
 struct node_scrape {
-    double running;           /* requests being computed; -1 = not told, as for all below */
+    double running;           /* requests being computed; -1: unknown, as for all below */
     double waiting;           /* requests in the engine's queue */
     double cache_usage;       /* 0..1 of the KV cache in use by running requests */
     double cache_tokens;      /* size of the KV cache in tokens */
@@ -29,7 +29,7 @@ struct node_scrape {
     bool sglang;
 };
 
-/* Every field "not told": what to start from. */
+/* Every field unknown: what to start from. */
 extern const struct node_scrape node_scrape_untold;
 
 /* Reads a whole exposition. ERR_SYNTAX if a line is no valid exposition (fields read so far are

@@ -48,8 +48,8 @@ enum node_outcome {
     NODE_OUTCOME_BROKEN,         /* the connection broke or went silent after it was sent */
 };
 
-/* What the answer said of its work; -1 where it did not say. Where a stream does not tell its
- * completion_tokens, the number of its content events stands in well. */
+/* What the answer reported of its work; -1 where it did not. For a stream without completion_tokens
+ * the number of its content events is a good substitute. */
 struct node_usage {
     int64_t prompt_tokens;
     int64_t cached_tokens;

@@ -1,9 +1,9 @@
 /* Which replica made a stored response (/v1/responses/{id}): stored responses live in one engine's
  * memory, so reading, cancelling or continuing one must go where it was made.
  *
- * A fixed table of the last `capacity` ids; the oldest entry of a set of eight gives way. What is
- * not in it may be known to the router, to which others tell what they saw made
- * (node_router_bind). An id that is not known is no error: the caller asks the replicas in turn.
+ * A fixed table of the last `capacity` ids; the oldest entry of a set of eight gives way. An id
+ * that is not in it may be in the shared state, by any router (node_router_bind). An unknown id is
+ * no error: the caller asks the replicas in turn.
  */
 #ifndef NODE_ROUTE_AFFINITY_H
 #define NODE_ROUTE_AFFINITY_H
@@ -23,7 +23,7 @@ struct node_affinity;
 MUST_USE int node_affinity_create(struct node_affinity **out, const struct hash_secret *secret,
                                   uint32_t capacity);
 void node_affinity_destroy(struct node_affinity *a);
-/* From now on what is put is told to the other routers too, and theirs is found. */
+/* From now on what is put is published to the other routers too, and theirs is found. */
 void node_affinity_share(struct node_affinity *a, struct node_router *router);
 
 void node_affinity_put(struct node_affinity *a, struct slice id, unsigned replica);

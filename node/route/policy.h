@@ -1,7 +1,6 @@
-/* A policy picks one of the candidates. That is all it does: candidates are already filtered (they
- * serve the model, are healthy and not excluded), and what is booked or recorded follows from the
- * choice, not from the policy. A policy is a pure function of its input, so that each is tested
- * without a router.
+/* A policy picks one of the candidates, and does nothing else. Candidates are filtered before: they
+ * serve the model, are healthy and not excluded. Booking and recording follow after, from the
+ * choice. A policy is a pure function of its input, so each is tested without a router.
  *
  * Adding one: a file in node/route/policy/ that defines `const struct node_policy
  * node_policy_<name>`, and its name in policy_table.c.
@@ -17,7 +16,7 @@ struct node_candidate {
     unsigned replica;
     uint64_t name_hash;     /* keyed; the same for the same name in every node of a cluster */
     uint64_t requests;      /* in flight */
-    uint64_t tokens;        /* prompt tokens in flight, and those of prefill not done yet again */
+    uint64_t tokens;        /* prompt tokens in flight; those still in prefill count twice */
     uint64_t cached_tokens; /* of this prompt, predicted */
     struct node_cost cost;  /* only if the policy wants costs */
 };

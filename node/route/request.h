@@ -1,5 +1,5 @@
-/* A routing request as bytes, for asking another router what it would choose. The prompt stays
- * here: only its keyed hashes travel. */
+/* A routing request as bytes, to ask another router what it would choose. The prompt is not sent,
+ * only its keyed hashes. */
 #ifndef NODE_ROUTE_REQUEST_H
 #define NODE_ROUTE_REQUEST_H
 

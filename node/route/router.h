@@ -12,8 +12,7 @@
  *   node_router_scraped()       what the replica's /metrics said
  *   node_router_models()        what its /v1/models said
  *   node_router_probe_answered()  whether it lets the router ask at all (API keys)
- *   node_router_model_served(), _denied()  what a client's request taught of a replica that does
- * not
+ *   node_router_model_served(), _denied()  what a client's request taught of one that does not
  *
  * Invariants (node_router_check):
  *   1. The load of a replica is the sum of its open bookings; no bookings, no load.
@@ -52,7 +51,7 @@ struct node_router_config {
     double decode_weight;        /* V */
     uint32_t reuse_horizon_ms;   /* R */
     double near_tie;             /* costs within this share (or 1 ms) of the least are equal */
-    uint64_t cache_tokens;       /* believed cache size where the engine does not tell */
+    uint64_t cache_tokens;       /* believed cache size where the engine reports none */
     double prefill_tokens_per_s; /* believed prefill rate until it is learned */
     double decode_step_ms;       /* believed pace of one decode step until it is learned */
     double bytes_per_token;      /* until it is learned from usage */
@@ -71,8 +70,8 @@ struct node_request {
     int replica_wanted;         /* >= 0: only this one will do (stored responses); -1: any */
     bool model_likely;          /* leave out those that lately denied the model, even if no other
                                    is left (the request was denied already) */
-    bool answer_whole;          /* not streamed: the first byte comes with the end, and so does
-                                   not tell when prefill was over */
+    bool answer_whole;          /* not streamed: the first byte comes with the end, so it does not
+                                   show when prefill was over */
 };
 
 struct node_decision {
@@ -90,7 +89,7 @@ struct node_router;
 MUST_USE int node_router_create(struct node_router **out, const struct node_router_config *config,
                                 struct node_state *state);
 void node_router_destroy(struct node_router *r);
-/* Of the state too, which it relies on. */
+/* Its invariants, and those of the state. */
 void node_router_check(const struct node_router *r);
 
 /* NULL-terminated. */
@@ -137,18 +136,18 @@ void node_router_watch(struct node_router *r,
                        void (*replica)(void *context, unsigned replica, bool present),
                        void *context);
 
-/* One active probe ended. Healthy after one success (where requests broke: not before the back-off
- * is over), down after probe_failures_max in a
- * row, or at once when the port refused (`refused`). */
+/* One active probe ended. The replica is up after one success (where requests broke: not before the
+ * back-off is over), down after probe_failures_max failures in a row, or at once when the port
+ * refused (`refused`). */
 void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool refused,
                         uint64_t now_ms);
 /* A probe was answered by a router, `who`: its name as operators know it, cut to
  * NODE_ROUTER_NAME_MAX. The replica gets no request until a probe finds an engine there. */
 void node_router_found_router(struct node_router *r, unsigned replica, struct slice who,
                               uint64_t now_ms);
-/* The replica's metrics were read. What tells sizes and nothing else (SGLang's /server_info) is
- * added to what was read before; otherwise gauges that are missing are not known now. A start time
- * that moved or counters that went back mean a restarted engine: its entries are forgotten at once.
+/* The replica's metrics were read. A source of nothing but sizes (SGLang's /server_info) is added
+ * to what was read before; otherwise gauges that are missing are unknown now. A start time that
+ * moved or counters that went back mean a restarted engine: its entries are forgotten at once.
  * Returns whether that happened. */
 bool node_router_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
                          uint64_t now_ms);
@@ -156,22 +155,22 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
  * call a replica is believed to serve everything (node/replica/model.h). */
 MUST_USE int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,
                                 unsigned count);
-/* Whether its models were told by itself. */
+/* Whether the replica has listed its models. */
 bool node_router_models_told(const struct node_router *r, unsigned replica);
 /* Whether a replica in use, up or not, is known to serve it: it listed it, or answered for it. */
 bool node_router_model_known(const struct node_router *r, struct slice model);
 
-/* An answer of that status came to a probe. 401 and 403 refuse it, until another status comes; a
- * replica that refuses to list its models has not told them any more. */
+/* An answer of that status came to a probe. 401 and 403 refuse it, until another status comes. A
+ * replica that refuses to list its models no longer counts as having listed them. */
 void node_router_probe_answered(struct node_router *r, unsigned replica, enum node_probe probe,
                                 unsigned status);
 /* The probes that are refused now, bit 1 << enum node_probe each; 0: none. */
 unsigned node_router_probes_refused(const struct node_router *r, unsigned replica);
 
-/* A client's request for the model, at a replica that has not told its models, went well; or got
- * the answer that the model is unknown there; or a list that it gave a client has the model. This
- * router alone learns of it. SGLang takes any name, so that its answers teach nothing; its lists
- * do. */
+/* Of a replica that has not listed its models to the router: a client's request for the model went
+ * well; the replica gave a client a list with the model; or it answered that the model is unknown.
+ * Only this router learns of it. SGLang takes any name, so its answers teach nothing; its lists do.
+ */
 void node_router_model_served(struct node_router *r, unsigned replica, struct slice model);
 void node_router_model_listed(struct node_router *r, unsigned replica, struct slice model);
 void node_router_model_denied(struct node_router *r, unsigned replica, struct slice model,
@@ -190,9 +189,9 @@ bool node_router_ready(const struct node_router *r);
  * ERR_NOT_FOUND: no replica serves the model. ERR_UNREACHABLE: some do, none can be chosen now.
  * ERR_FULL: too many bookings.
  *
- * The checkpoints stay recorded if the request then fails to reach the engine: it is a small lie,
- * the next predictions correct what it does to the belief, and a replica that is gone is forgotten
- * by the probe that finds its port refused. */
+ * The checkpoints stay recorded if the request then fails to reach the engine. That is a small
+ * error: the next predictions correct the belief, and a probe that finds the port refused forgets
+ * the replica's cache. */
 MUST_USE int node_router_choose(struct node_router *r, const struct node_request *request,
                                 const uint64_t *excluded, uint64_t now_ms,
                                 struct node_decision *out);
@@ -205,7 +204,7 @@ MUST_USE int node_router_choose_by_load(struct node_router *r, const struct node
  * its duration is learned from. At most once per booking; later calls do nothing. */
 void node_router_first_byte(struct node_router *r, struct node_booking b, uint64_t now_ms);
 /* `usage` is NULL if the engine computed nothing (it refused, or was not reached): then nothing is
- * learned from the timing. An answer with a body of work has one, with -1 for what was not told. */
+ * learned from the timing. Any other answer has one, with -1 for what it did not report. */
 void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
                         const struct node_usage *usage, uint64_t now_ms);
 
@@ -214,10 +213,10 @@ uint32_t node_router_booked(const struct node_router *r);
 
 /* --- stored responses ------------------------------------------------------------------------ */
 
-/* The replica made the stored response of this id; the other routers hear of it. Kept as long as
- * observations are, and until the replica restarts. */
+/* The replica made the stored response of this id; this is published to the other routers. Kept as
+ * long as observations are, and until the replica restarts. */
 void node_router_bind(struct node_router *r, struct slice id, unsigned replica);
-/* The replica that made it, by what any router told, or -1. */
+/* The replica that made it, by what any router published, or -1. */
 MUST_USE int node_router_bound(const struct node_router *r, struct slice id);
 
 /* --- seeing why ----------------------------------------------------------------------------- */

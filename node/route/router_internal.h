@@ -30,7 +30,7 @@ struct node_router {
     const struct node_state_config *common; /* with its settings, */
     struct crdt_state *crdt;                /* and its parts, until it is rewound */
     struct crdt_index *index;
-    uint32_t generation; /* of the index, when the beliefs were last seen to depend on it */
+    uint32_t generation; /* of the index, when the beliefs were last marked stale for it */
     struct node_models *models;
     struct node_bookings *bookings;
     struct node_answered *answered;
@@ -43,9 +43,10 @@ struct node_router {
     const struct node_replication *names; /* of routers, for showing; NULL: none are known */
     /* Versions (crdt/registry.h, crdt/reports.h) that were taken in. */
     uint64_t registry_taken, reports_taken, loads_taken;
-    uint64_t learned_ms;             /* when what was learned was told last */
-    struct node_replica_set touched; /* whose load or sight may have changed since it was told */
-    struct node_replica_set lined;   /* which may have prefill going on */
+    uint64_t learned_ms; /* when what was learned was reported last */
+    struct node_replica_set
+        touched;                   /* whose load or sight may have changed since the last report */
+    struct node_replica_set lined; /* which may have prefill going on */
 
     unsigned replica_count;
     struct node_replica *replicas; /* NODE_REPLICAS_MAX */
@@ -74,7 +75,7 @@ void node_router_clock(struct node_router *r, uint64_t now_ms);
 
 /* --- state.c, replicas.c --- */
 
-/* Something of the replica changed that the others may want to know. */
+/* Something of the replica changed that is reported to the others. */
 static inline void node_router_touch(struct node_router *r, unsigned replica)
 {
     node_replica_set_add(&r->touched, replica);
@@ -84,7 +85,7 @@ void node_router_load_advance(struct node_router *r, struct node_replica *k, uin
 /* What the others have in flight, if that has changed; at one replica or at all. */
 void node_router_load_take(struct node_router *r, unsigned replica, uint64_t now_ms);
 void node_router_loads_take(struct node_router *r, uint64_t now_ms);
-/* What the others report of its cache, which counts for what is believed here too. */
+/* What the others report of its cache, which corrects the belief here too. */
 void node_router_others_take(struct node_router *r, unsigned replica);
 /* Its state is another one. */
 void node_router_state_take(struct node_router *r);
@@ -92,7 +93,7 @@ void node_router_state_take(struct node_router *r);
 void node_router_registry_take(struct node_router *r);
 /* Which replicas are in use; calls the watcher where that changed. */
 void node_router_presence_update(struct node_router *r);
-/* The settings of it that are a replica's. */
+/* The settings that are a replica's. */
 static inline struct node_replica_config node_router_prior(const struct node_router *r)
 {
     return (struct node_replica_config){
@@ -121,8 +122,8 @@ void node_router_learn(struct node_router *r, const struct node_booking_entry *e
 /* Sets what is believed of all replicas' speed (node/replica/fleet.h). */
 void node_router_fleet_believe(struct node_router *r, uint64_t now_ms);
 
-/* Models of which few answers here have told take the ratio of the replicas that serve them: those
- * may have been learned by other routers, or of another model. */
+/* Models with few samples here take the ratio of the replicas that serve them, which may have been
+ * learned by other routers, or of another model. */
 void node_router_models_believe(struct node_router *r);
 
 const char *node_health_text(enum node_health health);

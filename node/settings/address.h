@@ -1,5 +1,5 @@
-/* HOST:PORT as settings and replicas write it, and what can be told of a host from its text alone:
- * names are not looked up here.
+/* HOST:PORT as settings and replicas write it, and what the text of a host shows by itself: names
+ * are not looked up here.
  */
 #ifndef NODE_SETTINGS_ADDRESS_H
 #define NODE_SETTINGS_ADDRESS_H
@@ -30,9 +30,9 @@ bool node_host_is_any(const char *host);
 /* 127.0.0.0/8, ::1, ::ffff:127.0.0.0/104 (IPv4-mapped), or the name localhost: this machine. */
 bool node_host_is_loopback(const char *host);
 
-/* Whether a connection to `to` ends at the socket that listens at `listen`, as far as their texts
- * say so: the same host, or this machine by whatever name (localhost, 0.0.0.0, a loopback address)
- * where that is listened to. Port 0 is nobody's. */
+/* Whether a connection to `to` ends at the socket that listens at `listen`, judged by their texts:
+ * the same host, or this machine by any of its names (localhost, 0.0.0.0, a loopback address) if
+ * `listen` covers it. Port 0 reaches nothing. */
 bool node_address_reaches(const struct node_address *to, const struct node_address *listen);
 
 #endif

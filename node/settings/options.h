@@ -1,5 +1,5 @@
 /* Every setting of grapevine, from one table: flags, environment, YAML file, --help,
- * --check-config and docs/options.md all come from node_option_table() (options_table.c).
+ * --check-config and docs/options.md all come from node_option_table() (table.c).
  *
  * Driven by the daemon (or in one call by io_config_load() of node/io/config.h):
  *
@@ -202,7 +202,7 @@ MUST_USE int node_option_find(struct slice name);
 MUST_USE int node_options_init(struct node_options *o);
 void node_options_free(struct node_options *o);
 
-/* One setting by its name. A list given by a stronger source replaces, by the same one grows. */
+/* One setting by its name. A stronger source replaces a list, the same source adds to it. */
 MUST_USE int node_options_set(struct node_options *o, struct slice name, struct slice value,
                               struct node_option_origin origin, struct node_options_error *error);
 
@@ -210,13 +210,13 @@ MUST_USE int node_options_set(struct node_options *o, struct slice name, struct 
 MUST_USE int node_options_flags(struct node_options *o, int argc, char *const *argv,
                                 struct node_options_error *error);
 
-/* `environment` is NULL-terminated "NAME=value". Only GRAPEVINE_* is looked at, an empty value is
- * as good as none, and the variables that Kubernetes makes for a service of the name "grapevine"
+/* `environment` is NULL-terminated "NAME=value". Only GRAPEVINE_* is looked at, an empty value
+ * counts as none, and the variables that Kubernetes makes for a service of the name "grapevine"
  * (GRAPEVINE_PORT, GRAPEVINE_SERVICE_HOST, ...) are not ours. */
 MUST_USE int node_options_environment(struct node_options *o, char *const *environment,
                                       struct node_options_error *error);
 
-/* What no single setting can tell: contradictions, and no replica at all. */
+/* What no single setting shows: contradictions, and no replica at all. */
 MUST_USE int node_options_finish(const struct node_options *o, struct node_options_error *error);
 
 /* ERR_SYNTAX, or the parsed replica. What passed node_options_set() always parses. */
@@ -226,7 +226,7 @@ MUST_USE int node_replica_parse(struct slice text, struct node_replica_option *o
  * the others then. */
 bool node_options_gossip(const struct node_options *o, struct node_address *listen);
 
-/* For --help, --check-config and docs/options.md (options_print.c). ERR_NOMEM. */
+/* For --help, --check-config and docs/options.md (print.c). ERR_NOMEM. */
 MUST_USE int node_options_help(struct buf *out);
 MUST_USE int node_options_effective(const struct node_options *o, struct buf *out);
 MUST_USE int node_options_markdown(struct buf *out);

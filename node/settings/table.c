@@ -91,7 +91,7 @@ static const struct node_option table[] = {
      .more =
          "UDP and TCP. Without it and without `join` a router runs alone, opens no such port "
          "and needs no key. With `join` alone it is `0.0.0.0:7490`. On all addresses (`0.0.0.0`, "
-         "`[::]`) routers tell each other where they see this one. Port 0 lets the kernel "
+         "`[::]`) routers announce to each other where they see this one. Port 0 lets the kernel "
          "choose."},
     {.name = "join",
      .type = NODE_TYPE_LIST,
@@ -113,7 +113,8 @@ static const struct node_option table[] = {
      .unit = "FILE",
      .group = "Cluster",
      .help = "the key that all routers share",
-     .more = "Made by `gvctl keygen --out FILE`. Who has it is a member. A relative path is taken "
+     .more = "Made by `gvctl keygen --out FILE`. A router that has it is a member. A relative path "
+             "is taken "
              "from the directory that grapevine was started in. SIGHUP reads it again: that is how "
              "a key is changed without a pause (`gvctl --help`)."},
     {.name = "insecure-gossip",
@@ -164,7 +165,7 @@ static const struct node_option table[] = {
      .unit = "SIZE",
      .group = "Cluster",
      .help = "own news kept for those that missed it",
-     .more = "Who lacks older news gets it by comparing states."},
+     .more = "A router that lacks older news gets it by comparing states."},
     {.name = "gossip-flush",
      TIME_FIELD(gossip_flush_ms),
      .fallback = "0",
@@ -265,7 +266,7 @@ static const struct node_option table[] = {
      .max = 1e12,
      .unit = "TOKENS",
      .group = "Routing",
-     .help = "cache size of engines that do not tell"},
+     .help = "cache size of engines that report none"},
     {.name = "prefill-rate",
      .type = NODE_TYPE_FLOAT,
      FIELD(prefill_rate),
@@ -334,7 +335,7 @@ static const struct node_option table[] = {
      .fallback = "on",
      .unit = "on|off",
      .group = "Front door",
-     .help = "tell clients which replica answered"},
+     .help = "name the replica that answered, in a header of the answer"},
     {.name = "forwarded-headers",
      .type = NODE_TYPE_CHOICE,
      FIELD(forwarded_headers),
