@@ -99,7 +99,7 @@ void crdt_outbox_take(struct crdt_outbox *o, unsigned count)
     uint32_t generation = (uint32_t)*at(o, o->head + 1);
     bool newest = o->last == o->head;
     skip(o, count);
-    set_header(o, o->head, rkey, generation, left); /* over points that are told */
+    set_header(o, o->head, rkey, generation, left); /* over points that are sent */
     if (newest)
         o->last = o->head;
 }

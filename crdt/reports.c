@@ -236,7 +236,7 @@ void crdt_reports_set(struct crdt_reports *r, const struct crdt_report *own)
     if ((present || own->kind == CRDT_REPORT_LOAD) && same(&known, &value))
         return;
     if (make_room(p, own->slot) != 0)
-        return; /* a gauge that is not told; the next change tries again */
+        return; /* a gauge that is not sent; the next change tries again */
     struct crdt_report row = *own;
     row.seq = p->row[own->kind][own->slot].seq;
     put(r, p, &row);

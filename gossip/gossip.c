@@ -150,8 +150,8 @@ uint64_t gossip_epoch(const struct gossip *g)
     return g->epoch;
 }
 
-/* Time goes on. Who was not run for long after it was due has been asleep, whether it was told
- * (gossip_late) or not. */
+/* Time goes on. A node that was run long after it was due has been asleep, whether gossip_late()
+ * was called or not. */
 static void enter(struct gossip *g, uint64_t now_us)
 {
     uint64_t due = gossip_due_us(g);

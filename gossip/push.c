@@ -14,7 +14,7 @@ enum {
     FLUSH_DELTAS_MAX = 64,   /* and never more */
     HELD_US = 1000,          /* the rate does not allow a flush: look again */
     TAIL_TWICE_FROM = 32,    /* members */
-    TAIL_US = 2000,          /* beyond the cadence: a lost last delta is told of then */
+    TAIL_US = 2000,          /* beyond the cadence: then the last number is announced */
     FULL_ALIVE_US = 1000000, /* one comes along with a delta as often as that */
     REPAIR_DELTAS = 64,      /* for one NACK */
     RETRY_MIN_US = 5000,
@@ -146,8 +146,8 @@ void gossip_push_flush(struct gossip *g)
     }
 }
 
-/* No delta followed the last one: tell its number, so that who lost it asks for it soon. Among many
- * members somebody loses that, too: there it is told twice. */
+/* No delta followed the last one: announces its number, so that a member that lost it asks for it
+ * soon. Among many members one loses that too: there it is announced twice. */
 void gossip_push_tail(struct gossip *g)
 {
     bool again = g->tails++ == 0 && g->live >= TAIL_TWICE_FROM;
@@ -277,7 +277,7 @@ static bool repair(struct gossip *g, struct gossip_peer *to, struct gossip_packe
     for (uint64_t seq = range->first; seq <= range->last && seq < g->ring.next; seq++) {
         struct gossip_frame_delta f = {.epoch = g->epoch, .seq = seq};
         if (!gossip_ring_get(&g->ring, seq, &f.bytes)) {
-            seq = g->ring.first - 1; /* told by GONE */
+            seq = g->ring.first - 1; /* GONE announces it */
             continue;
         }
         if ((*left)-- == 0 || !gossip_link_rate_ready(g))

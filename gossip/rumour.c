@@ -1,6 +1,6 @@
-/* News of members. Who makes news tells it to all at once: a node of itself, an accuser of the
- * accused. Nobody else hands it on; keep-alives carry a digest of what is known, and where two
- * differ for a while the whole list is sent. So a change costs N packets, not N squared. */
+/* News of members. A node announces its own news to all at once, and an accuser the accusation.
+ * Nobody else hands it on. Keep-alives carry a digest of the members; where two digests differ for
+ * a while the whole list is sent. So a change costs N packets, not N squared. */
 #include "base/bug.h"
 #include "base/err.h"
 #include "gossip/gossip_internal.h"

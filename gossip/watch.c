@@ -1,4 +1,4 @@
-/* Who is there: keep-alives, round trips, probes, suspicion, and one's own health.
+/* Which members live: keep-alives, round trips, probes, suspicion, and this node's own health.
  *
  * Every authenticated packet is a sign of life. The random patience of each observer makes one of
  * them accuse first; the others hear of it and need not tell everybody too. */
@@ -45,8 +45,8 @@ bool gossip_watch_alive(struct gossip *g, struct gossip_peer *from,
         gossip_ask_who(g, from);
         return false;
     }
-    /* It is told what it does not know of itself: a later life, a suspicion. It answers by rising
-     * above that. */
+    /* Sends the peer what it does not know of itself: a later life, a suspicion. It answers with a
+     * greater incarnation. */
     if (f->incarnation < from->incarnation || from->state != GOSSIP_ALIVE)
         gossip_announce_again(g, from, from);
     if (f->incarnation == from->incarnation)

@@ -23,7 +23,7 @@ const char *node_digest_class_text(enum node_digest_class class)
 /* One router's word: hashes of the texts, so that what is compared is of a fixed size. */
 struct told {
     uint64_t classes[NODE_DIGEST_CLASSES]; /* of the index: sum over generations from `from` on */
-    unsigned bits;                         /* the classes that were told */
+    unsigned bits;                         /* the classes that were listed */
     bool joining;
     uint64_t floor;
 };

@@ -148,7 +148,7 @@ uint64_t node_join_due(const struct node_replication *n)
 
 void node_join_again(struct node_replication *n, uint64_t now_us)
 {
-    /* A snapshot that is on its way has told a state that is gone. */
+    /* A snapshot that is on its way is of a state that is gone. */
     for (unsigned i = 0; i < NODE_CALLS_MAX; i++) {
         if (n->calls[i].use == NODE_CALL_JOIN)
             n->calls[i].use = NODE_CALL_FREE;
@@ -165,8 +165,8 @@ void node_join_again(struct node_replication *n, uint64_t now_us)
 
 /* --- the answer ----------------------------------------------------------------------------- */
 
-/* Reports of routers of which membership has not told yet would be passed over, and the vector
- * would claim them. It has told in a few milliseconds. */
+/* Reports of routers that membership has not announced yet would be passed over, and the vector
+ * would claim them. It announces them within a few milliseconds. */
 static bool knows_routers(const struct node_replication *n, struct wire_reader *r)
 {
     bool known = true;

@@ -12,7 +12,7 @@ enum {
     RECONCILE_US = 1000000,
     REPORTS_US = 100000, /* the others' reports are taken in at most so often */
     WATCH_US = 1000000,
-    TOLD_US = 60000000, /* limits and conflicts are told at most so often */
+    TOLD_US = 60000000, /* limits and conflicts are reported at most so often */
 };
 
 /* --- members -------------------------------------------------------------------------------- */
@@ -56,7 +56,7 @@ static void on_member(void *context, const struct gossip_member *m, uint64_t now
     node_peer_differs(n, p, differs);
     bool mismatch = node_peer_lives(p) && differs[0] != '\0';
     if (node_peer_lives(p) && !lived && known)
-        node_reconcile_lost(n, m->node, now_us); /* either side may lack what was told meanwhile */
+        node_reconcile_lost(n, m->node, now_us); /* either side may lack what was sent meanwhile */
     if (node_peer_lives(p) && !lived)
         node_replication_event(n, NODE_REPLICATION_MEMBER_ALIVE, m->node, 0);
     else if (lived && m->state == GOSSIP_DEAD)

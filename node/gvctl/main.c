@@ -212,7 +212,7 @@ static const struct option long_options[] = {
     {"finish", required_argument, NULL, 'f'},  {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'v'},       {NULL, 0, NULL, 0}};
 
-/* One option; false: it cannot be used, which is told. */
+/* One option; false: it cannot be used, which is printed. */
 static bool take(struct settings *s, unsigned *given, int letter)
 {
     switch (letter) {

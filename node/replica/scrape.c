@@ -354,7 +354,7 @@ static double tally_max(const struct tally *t)
 }
 
 /* vLLM never hands out the first block of its pool. A hybrid model spends blocks on several
- * layers' groups, so kv_cache_size_tokens, where it is told, may be less than their product. */
+ * layers' groups, so kv_cache_size_tokens, where it is there, may be less than their product. */
 static double vllm_cache_tokens(const struct labels *labels)
 {
     double block = label_size(labels->block_size);

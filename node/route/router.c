@@ -111,8 +111,9 @@ static void takers_of_any_name(const struct node_router *r, struct node_replica_
     }
 }
 
-/* Whom to ask for the model: who serves it or has not told and not denied it; else SGLang, which
- * takes any name; else those that denied it, in case that has changed. */
+/* The replicas to ask for the model: those that serve it, or have neither listed their models nor
+ * denied it; else SGLang, which takes any name; else those that denied it, in case that has
+ * changed. */
 static void asked_find(const struct node_router *r, const struct node_request *request,
                        uint64_t now_ms, struct node_replica_set *out)
 {

@@ -43,7 +43,7 @@
 #include "node/replica/scrape.h"
 #include "node/replica/terms.h"
 
-/* Knobs with their defaults in node/settings/table.c and their meaning in docs/routing.md. */
+/* Settings; their defaults are in node/settings/table.c, their meaning in docs/routing.md. */
 struct node_router_config {
     const char *policy;          /* a name of node_policy_names() */
     uint64_t seed;               /* for drawing among near-equal choices */

@@ -502,7 +502,7 @@ class Case(unittest.TestCase):
 
     def tearDown(self):
         stop_all(self._parts)
-        # A shared router that died is told by the test that killed it.
+        # A shared router that died is named by the test that killed it.
         for part in self._class_parts:
             if isinstance(part, Router) and not part.stopped and not part.running():
                 part.stop()

@@ -11,7 +11,7 @@ lossy:
     net.cut("r1", "r2")            # both ways; one_way=True: only r1 -> r2
     net.heal()
 
-A cut is what a firewall's DROP is: nobody is told. A datagram is lost, a connection stands still and
+A cut is what a firewall's DROP is: no side sees an error. A datagram is lost, a connection stands still and
 goes on when the cut is healed. `capture` gets every payload, cut or not, if it is a list.
 """
 

@@ -1,4 +1,4 @@
-"""The engine simulator answers as the real engine was recorded, and fails as it is told."""
+"""The engine simulator answers as the real engine was recorded, and fails on demand."""
 
 import errno
 import json
@@ -447,7 +447,7 @@ class Failures(SimCase):
         open_stream.send(request("POST", "/v1/chat/completions",
                                  json.dumps(chat(max_tokens=50000)).encode(), [JSON]))
         wait_for(lambda: self.stats()["running"] == 1, "a running request")
-        time.sleep(0.02)  # start times are told in hundredths of a second
+        time.sleep(0.02)  # start times come in hundredths of a second
         self.assertEqual(self.one.call("POST", "/sim/restart"), {"ok": True})
         self.assertTrue(open_stream.is_closed())
         self.assertEqual(self.stats()["requests"], 0)

@@ -363,7 +363,7 @@ class Failures(Case):
             c.reader.chunked()
 
     def test_a_large_streamed_upload_is_not_sent_twice(self):
-        """Beyond what is kept for a retry the failure is told instead."""
+        """Beyond what is kept for a retry the failure is reported instead."""
         def handler(asked):
             asked.reader.take(600000)
             asked.reset()

@@ -8,7 +8,7 @@ static const char *stop_reason(const struct sim_job *job)
     return job->length_ends_it ? "max_tokens" : "end_turn";
 }
 
-/* Input tokens are told without those that were cached or newly stored. */
+/* Input tokens are reported without those that were cached or newly stored. */
 static void put_usage(const struct sim_job *job, struct buf *out)
 {
     const struct sim_request *r = &job->request;

@@ -52,7 +52,7 @@ struct sim_job {
     struct sim_fail fail;
     uv_timer_t delay;
     bool delayed;
-    char orca;       /* T or J: the load is told in a header */
+    char orca;       /* T or J: a header reports the load */
     struct buf text; /* the output so far */
 };
 

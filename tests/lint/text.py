@@ -22,6 +22,11 @@ WORDS = {
     r"gossipers?": "router",
     r"data structures?": "its name",
     r"meta data": "metadata",
+    r"(is|are|were|been) (not )?told": "is reported, published, announced, logged",
+    r"how manieth": "its number",
+    r"knobs?": "setting",
+    r"hopefully|basically|actually": "nothing: delete it",
+    r"options_table|options_print|exchange_parts": "the file's name now",
 }
 DEAD = [(re.compile(rf"\b({words})\b", re.IGNORECASE), instead) for words, instead in WORDS.items()]
 BINARY = (".gz", ".xz", ".png", ".bin")

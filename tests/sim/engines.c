@@ -30,7 +30,7 @@ int sim_engine_of_slot(const struct sim_world *w, const struct world_node *n, un
     return -1;
 }
 
-/* Configurations differ: each router is told some of them, all together all. */
+/* Configurations differ: each router names some of them, all together all. */
 void sim_engines_configure(struct sim_world *w, struct world_node *n)
 {
     unsigned count = w->config.engines;

@@ -8,7 +8,7 @@
 
 enum {
     TROUBLE_MS_MAX = 600,
-    REJOIN_TRY_MS = 50, /* whether all have been told; */
+    REJOIN_TRY_MS = 50, /* whether it has reached all; */
     REJOIN_TRIES = 100, /* then it stays */
 };
 

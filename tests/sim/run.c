@@ -70,7 +70,7 @@ void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int no
     if (c->profile == SIM_STRICT || c->profile == SIM_JOIN)
         c->reconcile_us = UINT32_MAX;
     if (c->profile == SIM_JOIN)
-        c->requests_s = 80; /* much is told while a snapshot is on its way */
+        c->requests_s = 80; /* much news while a snapshot is on its way */
     /* Routers that listen on all addresses, joined by way of one or of several. */
     c->unadvertised = (unsigned)(draw[3] % 4); /* none, all, every second, every third */
     /* A storm may leave an only seed dead, or refusing who comes back with an earlier clock. */
@@ -95,7 +95,7 @@ struct sim_world *sim_world_open(const struct sim_config *config)
         index_bytes_for(config->profile == SIM_PRESSURE ? TABLE_BUCKETS_PRESSURE : TABLE_BUCKETS,
                         config, &w->index_buckets);
     w->model = sim_model_create();
-    /* Slow ones where what is told while they last may not be lost. */
+    /* Slow ones where news that comes while they last may not be lost. */
     bool slow = config->profile == SIM_JOIN;
     w->world.call_bytes_max = (slow ? 500 : 4000) + prng_below(&w->world.prng, slow ? 3500 : 26000);
     w->world.call_pause_us =

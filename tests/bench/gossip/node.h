@@ -15,7 +15,7 @@ struct bench_node_setup {
     unsigned number; /* its name is router-NUMBER */
     uint16_t port;   /* of 127.0.0.1, UDP and TCP */
     uint16_t seed;   /* port of a seed; 0: none */
-    uint16_t told;   /* port that peers are told; 0: the true one */
+    uint16_t told;   /* port announced to peers; 0: the true one */
     uint64_t index_bytes;
     const char *key_file;
 };
