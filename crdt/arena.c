@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/err.h"
 
-enum { ORDER_FREE = 0x80 }; /* set in the order of a free block */
+enum { ORDER_FREE = 0x80 }; /* set in the order of a free piece */
 
 struct link {
     uint32_t previous;
@@ -92,7 +92,7 @@ void crdt_arena_give_back(struct crdt_arena *a, uint32_t unit)
     CHECK(unit < a->fresh && (a->order[unit] & ORDER_FREE) == 0);
     unsigned order = a->order[unit];
     a->used -= 1u << order;
-    /* The buddy's first unit is the start of some block, because all blocks come from halving. */
+    /* The buddy's first unit is the start of some piece, because all pieces come from halving. */
     while (order < a->top) {
         uint32_t buddy = unit ^ (1u << order);
         if (a->order[buddy] != (order | ORDER_FREE))

@@ -189,7 +189,7 @@ uint32_t crdt_holders_tidy(struct crdt_holders *h, uint32_t *set, uint64_t *recl
     while ((uint32_t)LIST_PER_UNIT << order < 2 * alive)
         order++;
     if (order < crdt_arena_order(&h->arena, *set))
-        (void)move(h, set, order); /* no room for the smaller block: it stays where it is */
+        (void)move(h, set, order); /* no room for the smaller piece: it stays where it is */
     return alive;
 }
 

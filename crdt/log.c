@@ -75,7 +75,7 @@ static void set_remove(struct set *s, uint64_t id)
     uint32_t hole = probe(s, id);
     s->count--;
     s->fold -= fold_of(id);
-    /* Whoever was pushed beyond the hole moves back (Knuth, vol. 3, 6.4, algorithm R). */
+    /* Ids that were pushed beyond the hole move back (Knuth, vol. 3, 6.4, algorithm R). */
     for (uint32_t at = (hole + 1) & mask; s->place[at] != 0; at = (at + 1) & mask) {
         uint32_t home = (uint32_t)hash_mix(s->place[at] - 1) & mask;
         if (((at - home) & mask) >= ((at - hole) & mask)) {

@@ -22,7 +22,7 @@ enum {
     CELLS_MAX = CRDT_SKETCH_PARTS * CRDT_SKETCH_CELLS,
 };
 
-_Static_assert(SUMMARY_BYTES + 5 <= CRDT_SUMMARY_MAX, "a summary with the head of its part");
+_Static_assert(SUMMARY_BYTES + 5 <= CRDT_SUMMARY_MAX, "a summary with the head of its section");
 _Static_assert((int)CRDT_SKETCH_PARTS *CRDT_SKETCH_CELLS *CRDT_CELL_BYTES + 64 <=
                    (int)CRDT_MESSAGE_MAX,
                "all cells of a sketch fit a message");
@@ -406,7 +406,7 @@ static void take_part(struct crdt_state *s, const struct crdt_part *part, bool s
         crdt_vector_answer(s, part, out);
 }
 
-/* Checks all of a message. Returns how many parts it has, or ERR_SYNTAX. */
+/* Checks all of a message. Returns how many sections it has, or ERR_SYNTAX. */
 static int read_parts(struct slice message, struct crdt_part part[PARTS_MAX])
 {
     struct wire_reader r = wire_reader_of(message.at, message.len);

@@ -189,7 +189,7 @@ struct buf *gossip_call_out(struct gossip_call *c)
 
 /* --- bytes in --------------------------------------------------------------------------------- */
 
-/* How much may wait in `in`. Who has not proved the key yet gets room for one hello only. */
+/* How much may wait in `in`. Until the client has proved the key there is room for one hello. */
 static size_t in_max(const struct gossip_call *c)
 {
     switch (c->phase) {

@@ -162,7 +162,7 @@ static int join_new(struct gossip *g, struct gossip_peer *p, uint64_t node, cons
     if (p == NULL)
         return ERR_FULL;
     gossip_peer_enlist(g, p, name);
-    /* Who hears of a newcomer at the same time dials at the same time: spread that. */
+    /* All members hear of a newcomer at the same time: spreads their dials. */
     if (p->session.sending == 0 && !p->greeting)
         p->dial_us = g->now_us + prng_below(&g->prng, 1000 + 100 * (uint64_t)g->listed);
     adopt(g, p, said, own_word);

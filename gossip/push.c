@@ -214,8 +214,7 @@ int gossip_push_delta(struct gossip *g, struct gossip_peer *from,
     struct gossip_origin origin = {.node = author->node, .epoch = f->epoch, .seq = f->seq};
     if (g->app.apply(g->app.context, &origin, f->bytes, g->now_us) < 0) {
         /* Asking again would bring the same bytes: the number stays received. A relay hands on only
-         * what it could apply itself, so who sent it is to blame, whoever is said to be the author.
-         */
+         * what it could apply itself, so the sender is to blame, not the author that it names. */
         return ERR_SYNTAX;
     }
     g->stats.deltas_applied++;

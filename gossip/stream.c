@@ -91,7 +91,7 @@ enum gossip_stream_take gossip_stream_take(struct gossip_stream *s, uint64_t seq
     if (seq > s->known)
         s->known = seq;
     if (take == GOSSIP_STREAM_FILLS) {
-        /* An answer is coming in; whoever asks again waits for the rest of it. */
+        /* An answer is coming in: waits for the rest of it before asking again. */
         s->tries = 0;
         s->nack_us = now_us + 2 * grace_us;
     }

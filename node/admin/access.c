@@ -52,8 +52,8 @@ bool admin_may_call(const struct admin *a, struct exchange *x, const struct http
     return true;
 }
 
-/* What changes state asks for the token, where one is configured: 401 if it is wrong. Where none
- * is, it must come from this machine: whoever could add a replica would be sent prompts. 403. */
+/* A call that changes something needs the token, where one is configured: 401 if it is wrong. Where
+ * none is, it must come from this machine, else 403: one that can add a replica gets prompts. */
 bool admin_may_change(const struct admin *a, struct exchange *x, const struct http_head *head)
 {
     if (a->config.token != NULL ? has_token(a, head) : node_host_is_loopback(x->client->peer))

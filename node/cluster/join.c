@@ -76,7 +76,7 @@ static void ask(struct node_replication *n, uint64_t peer, uint64_t now_us)
     uint8_t request[4];
     w = wire_writer_of(request, sizeof request);
     struct crdt_index *index = node_state_index(n->state);
-    /* Who joins may have a wrong clock: it takes what there is. */
+    /* A joiner's clock may be wrong: it asks for all generations. */
     wire_write_u32(&w, n->ready ? crdt_index_floor(index) : 0);
     CHECK(!w.bad);
     if (!node_call_open(n, NODE_CALL_JOIN, peer, NODE_CALL_SNAPSHOT,

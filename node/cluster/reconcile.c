@@ -19,7 +19,7 @@ static void round_end(struct node_replication *n)
     if (!r->open)
         return;
     r->open = false;
-    /* Whoever of the two decodes, both have worked on it. */
+    /* Either of the two may have decoded: both have worked on it. */
     r->worked = r->bytes_in > 0 && !r->equal && !r->differs;
     a->rounds_equal += r->equal;
     a->rounds_unsettled += r->differs;
@@ -169,7 +169,7 @@ void node_reconcile_message(struct node_replication *n, uint64_t peer, struct sl
     switch (kind) {
     case NODE_MESSAGE_SUMMARY:
     case NODE_MESSAGE_STEP:
-        /* Who is joining has nothing to compare yet, and a snapshot under way. */
+        /* A node that joins has nothing to compare yet, and a snapshot under way. */
         if (n->ready)
             take_state(n, peer, kind, flags, rest, settled, now_us);
         break;

@@ -226,7 +226,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
 
 /* --- the two sides -------------------------------------------------------------------------- */
 
-/* Whoever only connects must not keep members out: the oldest that has shown nothing yet makes
+/* Connections without a key must not keep members out: the oldest that has proved nothing yet makes
  * room. False: all are being answered. */
 static bool make_room(struct io_gossip *g)
 {

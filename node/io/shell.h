@@ -4,7 +4,7 @@
  *   shell.c      the loop: ports, tick, signals, the end
  *   tcp.c        streams of clients and replicas, for the proxy (node/proxy/net.h)
  *   names.c      names of replicas, looked up, for the proxy
- *   gossip.c     the other routers (gossip.h has its parts)
+ *   gossip.c     the other routers (gossip.h lists its files)
  *   key_file.c   the API key that probes show to replicas
  *   metrics.c    what /metrics says
  *   config.c     the YAML file and the environment; config_yaml.c reads it

@@ -13,7 +13,7 @@
 
 #include "node/replica/replica.h"
 
-/* What is held, whoever learned it; no defaults. */
+/* What is held, learned here or by others; no defaults. */
 struct crdt_learned node_replica_report(const struct node_replica *k);
 
 enum { NODE_HEARD_FIGURES_MAX = 8 };

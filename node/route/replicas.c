@@ -142,7 +142,7 @@ int node_router_replica_wish(struct node_router *r, struct slice name, enum node
     const struct crdt_replica *row = crdt_registry_at(crdt_state_registry(r->crdt), (unsigned)slot);
     if (row->wish == wishes[wish])
         return ERR_EXISTS;
-    /* Whoever adds a replica wants it used. */
+    /* A replica that is added is to be used. */
     bool draining = wish == NODE_REPLICA_ADD ? false : row->draining;
     int err = crdt_state_wish(r->crdt, (unsigned)slot, wishes[wish], draining);
     if (err < 0)

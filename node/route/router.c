@@ -85,7 +85,7 @@ static bool any_present(const struct node_router *r, const struct node_replica_s
     return false;
 }
 
-/* Who serves the model, or its base and may know the adapter that the name goes on with. vLLM lists
+/* The replicas that serve the model, or its base and may know the adapter in the name. vLLM lists
  * its adapters by their whole names. */
 static void serving_find(const struct node_router *r, struct slice model,
                          struct node_replica_set *out)
