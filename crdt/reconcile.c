@@ -436,7 +436,7 @@ int crdt_state_message(struct crdt_state *s, struct slice message, bool settled,
     uint8_t *bytes = malloc(CRDT_MESSAGE_MAX);
     int err = shop != NULL && bytes != NULL ? 0 : ERR_NOMEM;
     if (err == 0) {
-        /* Rows first: vectors and cells are compared with what is known then. */
+        /* Rows first: hashes and cells are compared with what is known then. */
         for (int i = 0; i < parts; i++)
             if (part[i].kind == CRDT_PART_RECORDS)
                 out->joined += crdt_state_join(s, NULL, part[i].body);

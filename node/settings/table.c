@@ -434,7 +434,7 @@ static const struct node_option table[] = {
      .max = DAY_MS,
      .group = "Replicas",
      .help = "until an answer begins; 0: never",
-     .more = "Prefill and the engine's queue count: do not make it short. A generation that is not "
+     .more = "Prefill and the engine's queue count: do not make it short. A completion that is not "
              "streamed has upstream-whole-answer-timeout instead. 0 turns it off."},
     {.name = "upstream-whole-answer-timeout",
      TIME_FIELD(upstream_whole_answer_timeout_ms),
