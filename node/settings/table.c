@@ -335,7 +335,7 @@ static const struct node_option table[] = {
      .fallback = "on",
      .unit = "on|off",
      .group = "Front door",
-     .help = "name the replica that answered, in a header of the answer"},
+     .help = "name the replica in each answer's head"},
     {.name = "forwarded-headers",
      .type = NODE_TYPE_CHOICE,
      FIELD(forwarded_headers),
