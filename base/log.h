@@ -111,8 +111,8 @@ static inline bool log_enabled(const struct log *log, enum log_level level)
 void log_event_write(struct log *log, enum log_level level, const char *event,
                      const struct log_field *fields, unsigned count);
 
-/* Tells what is still suppressed and not told, one line an event name. Before the process ends,
- * and now and then (once a minute is fine). */
+/* Writes the counts of suppressed lines that no line has shown yet, one line an event name. Before
+ * the process ends, and now and then (once a minute is fine). */
 void log_flush(struct log *log);
 
 const char *log_level_name(enum log_level level);
