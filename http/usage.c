@@ -21,7 +21,7 @@ enum level {
 /* What the next value is for. */
 enum slot {
     SKIP,
-    ENTER, /* an object or array with the level in slot_level() */
+    ENTER, /* an object or array with the level that the slot names */
     TOKEN, /* carries tokens unless empty */
     ID,
     TYPE, /* of the event */

@@ -38,8 +38,8 @@ struct node_config {
 /* What the options say; they are borrowed as long as the node. Left to the caller are the wall
  * clock (state.wall_ms); of a router that is one of several, keyring, name and address
  * (replication.gossip); of one that serves clients, what proxy_config and admin_config have of the
- * place where it runs. What else the parts need to
- * know of time, chance and each other is for node_create() to fill in. */
+ * place where it runs. node_create() fills in what else the parts must know of time, chance and
+ * each other. */
 void node_config_of(struct node_config *out, const struct node_options *options);
 /* The configuration of a daemon without any options, for tests and benches: they change only what
  * they are about. ERR_NOMEM. */

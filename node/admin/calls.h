@@ -5,7 +5,7 @@
  *   X(NAME, METHOD, path, argument, handler, flags, about)
  *
  * `argument` is the query that a call wants, "replica=HOST:PORT", or NULL. `about` is a line for
- * people, or NULL where the line of another row speaks for it too.
+ * people; empty where the row above says it; NULL: GET / does not list the call.
  */
 #ifndef NODE_ADMIN_CALLS_H
 #define NODE_ADMIN_CALLS_H

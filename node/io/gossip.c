@@ -350,12 +350,6 @@ struct node_replication *io_gossip_replication(const struct shell *shell)
     return shell->gossip != NULL ? shell->gossip->replication : NULL;
 }
 
-bool io_gossip_ready(const struct shell *shell)
-{
-    const struct node_replication *n = io_gossip_replication(shell);
-    return n == NULL || node_replication_ready(n);
-}
-
 /* --- the end -------------------------------------------------------------------------------- */
 
 void io_gossip_leave(struct shell *shell, void (*done)(struct shell *shell))

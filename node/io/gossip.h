@@ -45,8 +45,6 @@ MUST_USE int io_gossip_start(struct shell *shell);
 
 /* NULL: it runs alone. */
 struct node_replication *io_gossip_replication(const struct shell *shell);
-/* Whether the state of the cluster is here: true where there is no cluster. */
-bool io_gossip_ready(const struct shell *shell);
 
 /* Called by the shell's tick. */
 void io_gossip_tick(struct shell *shell);

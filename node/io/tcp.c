@@ -9,8 +9,6 @@
 #include "node/io/names.h"
 #include "node/io/shell.h"
 
-enum { PIECES_MAX = 64 };
-
 struct tcp_stream {
     struct net_stream stream; /* first: what the proxy sees */
     uv_tcp_t tcp;
@@ -124,7 +122,7 @@ int tcp_connect(void *context, struct net_host *host, unsigned address, struct n
 
 static unsigned pieces_of(uv_buf_t *out, const struct slice *pieces, unsigned count)
 {
-    CHECK(count <= PIECES_MAX);
+    CHECK(count <= NET_PIECES_MAX);
     for (unsigned i = 0; i < count; i++)
         out[i] = uv_buf_init((char *)pieces[i].at, (unsigned)pieces[i].len);
     return count;
@@ -132,7 +130,7 @@ static unsigned pieces_of(uv_buf_t *out, const struct slice *pieces, unsigned co
 
 ptrdiff_t tcp_write(struct net_stream *stream, const struct slice *pieces, unsigned count)
 {
-    uv_buf_t bufs[PIECES_MAX];
+    uv_buf_t bufs[NET_PIECES_MAX];
     int wrote = uv_try_write(uv_of(of(stream)), bufs, pieces_of(bufs, pieces, count));
     return wrote >= 0 ? wrote : wrote == UV_EAGAIN ? 0 : ERR_CLOSED;
 }
@@ -140,7 +138,7 @@ ptrdiff_t tcp_write(struct net_stream *stream, const struct slice *pieces, unsig
 int tcp_queue(struct net_stream *stream, const struct slice *pieces, unsigned count)
 {
     struct tcp_stream *s = of(stream);
-    uv_buf_t bufs[PIECES_MAX];
+    uv_buf_t bufs[NET_PIECES_MAX];
     int err = uv_write(&s->write, uv_of(s), bufs, pieces_of(bufs, pieces, count), on_written);
     return err == 0 ? 0 : err == UV_ENOMEM ? ERR_NOMEM : ERR_CLOSED;
 }

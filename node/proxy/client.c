@@ -484,6 +484,7 @@ size_t client_flush(struct client *c, bool chunked, bool last)
     struct proxy *p = c->proxy;
     struct proxy_gathered *g = claim(c);
     struct slice pieces[PROXY_PIECES_MAX + 4];
+    _Static_assert((int)PROXY_PIECES_MAX + 4 <= (int)NET_PIECES_MAX, "head, size, pieces, end");
     char size[HTTP_CHUNK_HEAD_MAX];
     unsigned n = 0;
     if (g->has_head)

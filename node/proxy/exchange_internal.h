@@ -1,5 +1,5 @@
 /* What the files of an exchange share among themselves, and nobody else uses. Each calls only those
- * above it:
+ * before it in this list:
  *
  *   exchange.c   life: made, finished, logged
  *   answer.c     answers of the router's own, refusals
@@ -26,7 +26,7 @@ void exchange_finish_cut(struct exchange *x);
 void exchange_cut(struct exchange *x, enum client_end why, bool reset);
 /* Exactly one of these follows each booking; does nothing without one. */
 void exchange_release_booking(struct exchange *x, enum node_outcome outcome);
-/* Lets go of a 404 that was held (hold.c). */
+/* Lets go of a 404 that is held, see below. */
 void exchange_hold_drop(struct exchange *x);
 void exchange_pool_free(struct proxy *p);
 

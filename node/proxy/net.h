@@ -23,7 +23,8 @@
 struct node_address;
 
 struct net_events {
-    /* Where the next bytes may be read to; empty: to memory of the network's own. NULL: always. */
+    /* Where the next bytes may be read to. Empty, or no such function: the network has memory of
+     * its own for them. */
     struct slice (*room)(void *owner);
     /* 0, ERR_CLOSED (its port refused) or ERR_UNREACHABLE. */
     void (*connected)(void *owner, int err, uint64_t now_ms);
@@ -45,14 +46,18 @@ struct net_stream {
 
 /* A name and its addresses; the network's own struct begins with this one. */
 struct net_host {
-    /* Its addresses are known: `count` of them, at most NET_ADDRESSES_MAX, of which `at` is the one
-     * that was used before, if it is still there, else 0. Or there are none, and `error` says why
-     * (NULL: the look-up was called off). */
+    /* The look-up has ended. It found `count` addresses, at most NET_ADDRESSES_MAX; `at` is the one
+     * that was in use before, or 0 if that is gone. It found none: `count` is 0, and `error` says
+     * why (NULL: it was called off). */
     void (*resolved)(void *owner, unsigned count, unsigned at, const char *error, uint64_t now_ms);
     void *owner;
 };
 
-enum { NET_ADDRESSES_MAX = 8, /* of one name */ NET_KEEPALIVE_S = 60 };
+enum {
+    NET_ADDRESSES_MAX = 8, /* of one name */
+    NET_PIECES_MAX = 64,   /* of one write */
+    NET_KEEPALIVE_S = 60,
+};
 
 struct net_actions {
     void *context;
@@ -71,7 +76,8 @@ struct net_actions {
      * closes nothing. ERR_FULL: no file or memory is left here; ERR_CLOSED, ERR_UNREACHABLE: known
      * at once. */
     int (*connect)(void *context, struct net_host *host, unsigned address, struct net_stream **out);
-    /* Writes what the kernel takes at once: that many bytes, 0 where it is full, or ERR_CLOSED. */
+    /* Writes what the kernel takes at once of at most NET_PIECES_MAX pieces. Returns how many bytes
+     * that were, 0 where the kernel is full, or ERR_CLOSED. */
     ptrdiff_t (*write)(struct net_stream *stream, const struct slice *pieces, unsigned count);
     /* Writes as the kernel takes it; the bytes must stay until `written` or `closed`. One at a
      * time. ERR_CLOSED, ERR_NOMEM: no event follows. */

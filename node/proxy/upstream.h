@@ -49,7 +49,7 @@ struct upstream {
     struct exchange *exchange;              /* whose request it has */
     const struct upstream_request *request; /* NULL: none */
     struct deadline deadline;
-    uint64_t active_ms; /* last byte either way */
+    uint64_t active_ms; /* when it got the request, or the last byte of the answer */
     enum upstream_state state;
     unsigned served; /* answers already read from this connection */
     bool reading;

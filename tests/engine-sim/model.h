@@ -12,9 +12,9 @@
  *   blocks waits at the head of the queue. When decode runs out of blocks the request that was
  *   admitted last is preempted: it gives back its blocks and is computed again.
  *
- * The owner drives it: submit, abort, advance(now) at or after next_event(), and then takes the
- * requests that moved from changed(). A request is the owner's memory; the model holds a pointer
- * to it from submit until it is done or aborted.
+ * The owner drives it: submit, abort, advance(now) at or after sim_model_next_event_ns(), and then
+ * takes the requests that moved from changed(). A request is the owner's memory; the model holds a
+ * pointer to it from submit until it is done or aborted.
  */
 #ifndef TESTS_ENGINE_SIM_MODEL_H
 #define TESTS_ENGINE_SIM_MODEL_H

@@ -69,6 +69,10 @@ sizes() {
     tracked | grep -E '\.(c|h|py|sh)$' | xargs -r -d '\n' tests/lint/sizes.py
 }
 
+places() { # names of files and functions in comments and pages
+    tracked | xargs -r -d '\n' tests/lint/places.py
+}
+
 options_page() {
     make -s --no-print-directory -j2 "BUILD_release=$build" "$build/grapevine" || return 1
     "$build/grapevine" --print-options-markdown | diff docs/options.md - ||
@@ -83,6 +87,7 @@ lint names names
 lint results tests/lint/results.py .
 lint ownership tests/lint/ownership.py .
 lint text text
+lint places places
 lint sizes sizes
 lint python python_syntax
 lint format format

@@ -236,4 +236,17 @@ sizes 0 "a file of 600 lines"
 echo 'int f(int a);' >>"$tree/x.c"
 sizes 1 "a file of 601 lines"
 
+# --- places ----------------------------------------------------------------------------------
+
+fresh
+places() { # places STATUS WHAT COMMENT
+    echo "/* $3 */" >>"$tree/http/x.h"
+    want "$1" "$2" in_places
+}
+in_places() { (cd "$tree" && "$here/places.py" base/x.h base/x.c http/x.h http/x.c); }
+places 0 "a comment that names what is there" "see base/x.h and http_x()"
+places 1 "a comment that names a file that is gone" "see http/gone.h"
+fresh
+places 1 "a comment that names a function that is gone" "see http_gone()"
+
 [ "$bad" -eq 0 ]
