@@ -43,7 +43,7 @@ static bool produce_reports(struct crdt_state *s, uint64_t seq, enum crdt_report
                                  false);
         if (!fits(w, &before))
             return false;
-        crdt_reports_told(s->reports, kind, (unsigned)slot, seq);
+        crdt_reports_heard(s->reports, kind, (unsigned)slot, seq);
     }
     return true;
 }
@@ -55,10 +55,11 @@ static void produce_observations(struct crdt_state *s, struct wire_writer *w)
         crdt_outbox_peek(&s->outbox, &run);
         if (run.count == 0)
             return;
-        unsigned told = crdt_record_write_run(w, run.rkey, run.generation, run.points, run.count);
-        if (told == 0)
+        unsigned written =
+            crdt_record_write_run(w, run.rkey, run.generation, run.points, run.count);
+        if (written == 0)
             return;
-        crdt_outbox_take(&s->outbox, told);
+        crdt_outbox_take(&s->outbox, written);
     }
 }
 

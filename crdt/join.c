@@ -34,17 +34,17 @@ static void join_run(struct crdt_state *s, const struct crdt_run *run, uint64_t 
     count_joined(s, result, run->count, news);
 }
 
-static void join_block(struct crdt_state *s, const struct crdt_block *block, uint64_t *news)
+static void join_block(struct crdt_state *s, const struct crdt_batch *block, uint64_t *news)
 {
     int16_t slot_of[CRDT_REPLICAS_MAX];
     memset(slot_of, 0xff, sizeof slot_of); /* -1 */
     struct wire_reader rkeys = wire_reader_of(block->rkeys.at, block->rkeys.len);
     for (unsigned i = 0; i < block->caches; i++)
         slot_of[i] = (int16_t)crdt_registry_by_rkey(s->registry, wire_read_u32(&rkeys));
-    struct crdt_block_entry e[BATCH];
-    struct crdt_block_reader r = crdt_block_reader_of(block);
+    struct crdt_batch_entry e[BATCH];
+    struct crdt_batch_reader r = crdt_batch_reader_of(block);
     for (;;) {
-        unsigned count = crdt_block_next(&r, e, BATCH);
+        unsigned count = crdt_batch_next(&r, e, BATCH);
         if (count == 0)
             break;
         for (unsigned i = 0; i < count; i++)
@@ -100,11 +100,11 @@ static void join_log(struct crdt_state *s, const struct crdt_record *record)
         s->stats.unknown_replica++;
         return;
     }
-    uint64_t ids[CRDT_LOG_IDS_MAX];
+    uint64_t ids[CRDT_EVENTS_IDS_MAX];
     struct wire_reader r = wire_reader_of(record->log.ids.at, record->log.ids.len);
     for (unsigned i = 0; i < record->log.count; i++)
         ids[i] = wire_read_u48(&r);
-    if (crdt_log_join(s->log, record->log.rkey, record->log.version, ids, record->log.count) < 0)
+    if (crdt_events_join(s->log, record->log.rkey, record->log.version, ids, record->log.count) < 0)
         s->stats.full++;
 }
 
@@ -128,9 +128,9 @@ uint64_t crdt_state_join(struct crdt_state *s, const struct crdt_origin *origin,
     while (crdt_records_next(&records, &record)) {
         if (record.kind == CRDT_RECORD_RUN)
             join_run(s, &record.run, &news);
-        else if (record.kind == CRDT_RECORD_BLOCK)
+        else if (record.kind == CRDT_RECORD_BATCH)
             join_block(s, &record.block, &news);
-        else if (record.kind == CRDT_RECORD_LOG)
+        else if (record.kind == CRDT_RECORD_EVENTS)
             join_log(s, &record);
         else if (record.kind != CRDT_RECORD_REPLICA)
             join_report(s, origin, &record);

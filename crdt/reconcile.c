@@ -2,13 +2,13 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "crdt/part.h"
+#include "crdt/hashes.h"
 #include "crdt/record.h"
+#include "crdt/section.h"
 #include "crdt/sketch.h"
 #include "crdt/state_internal.h"
-#include "crdt/vector.h"
 
-/* Anti-entropy. The registry, the reports and the logs are compared by vectors (crdt/vector.h), the
+/* Anti-entropy. The registry, the reports and the logs are compared by vectors (crdt/hashes.h), the
  * index by its sketch, from a generation on at which both floors begin a whole span. A summary
  * names the one of its sender; if the receiver's floor is higher it answers with a summary of its
  * own from there on (`index_only`: the other classes are being looked after already). */
@@ -19,11 +19,11 @@ enum {
     SKEW_MAX = 1,  /* generations between two clocks: more, and what differs cannot all be joined */
     SUMMARY_BYTES = 53 + CRDT_ESTIMATE_COUNTERS,
     WIDER_BYTES = 7,
-    CELLS_MAX = CRDT_SKETCH_PARTS * CRDT_SKETCH_CELLS,
+    CELLS_MAX = CRDT_SKETCH_ROWS * CRDT_SKETCH_CELLS,
 };
 
 _Static_assert(SUMMARY_BYTES + 5 <= CRDT_SUMMARY_MAX, "a summary with the head of its section");
-_Static_assert((int)CRDT_SKETCH_PARTS *CRDT_SKETCH_CELLS *CRDT_CELL_BYTES + 64 <=
+_Static_assert((int)CRDT_SKETCH_ROWS *CRDT_SKETCH_CELLS *CRDT_CELL_BYTES + 64 <=
                    (int)CRDT_MESSAGE_MAX,
                "all cells of a sketch fit a message");
 
@@ -48,18 +48,18 @@ static void summarise(const struct crdt_state *s, uint32_t from, uint8_t hops, s
                             .floor = crdt_index_floor(s->index),
                             .from = from,
                             .registry = crdt_registry_digest(s->registry),
-                            .log = crdt_log_digest(s->log),
+                            .log = crdt_events_digest(s->log),
                             .index = crdt_index_digest(s->index, from)};
     crdt_reports_digest(s->reports, &out->loads, &out->others);
     crdt_index_estimate(s->index, from, out->estimate);
 }
 
 static void write_summary(const struct crdt_state *s, uint32_t from, uint8_t hops,
-                          struct crdt_part_writer *out)
+                          struct crdt_section_writer *out)
 {
     struct summary own;
     summarise(s, from, hops, &own);
-    crdt_part_begin(out, CRDT_PART_SUMMARY);
+    crdt_section_begin(out, CRDT_SECTION_SUMMARY);
     wire_write_u8(&out->w, own.hops);
     wire_write_u32(&out->w, own.now);
     wire_write_u32(&out->w, own.floor);
@@ -70,7 +70,7 @@ static void write_summary(const struct crdt_state *s, uint32_t from, uint8_t hop
     wire_write_u64(&out->w, own.others);
     wire_write_u64(&out->w, own.index);
     wire_write_bytes(&out->w, own.estimate, sizeof own.estimate);
-    crdt_part_end(out);
+    crdt_section_end(out);
 }
 
 static struct summary read_summary(struct slice body)
@@ -96,7 +96,7 @@ int crdt_state_summary(const struct crdt_state *s, struct buf *out)
 {
     CHECK(s->replicated);
     uint8_t bytes[CRDT_SUMMARY_MAX];
-    struct crdt_part_writer w = {.w = wire_writer_of(bytes, sizeof bytes)};
+    struct crdt_section_writer w = {.w = wire_writer_of(bytes, sizeof bytes)};
     write_summary(s, own_from(s), 0, &w);
     CHECK(!w.w.bad && wire_written(&w.w) == SUMMARY_BYTES + 5);
     return buf_append(out, bytes, wire_written(&w.w));
@@ -126,21 +126,21 @@ static bool comparable(const struct crdt_state *s, uint32_t from)
 }
 
 static void write_cells(const struct crdt_state *s, uint32_t from, uint32_t width, uint8_t tries,
-                        struct workshop *shop, struct crdt_part_writer *out)
+                        struct workshop *shop, struct crdt_section_writer *out)
 {
     crdt_index_sketch(s->index, from, &shop->sketch);
     crdt_sketch_fold(&shop->sketch, width, shop->own);
-    crdt_part_begin(out, CRDT_PART_CELLS);
+    crdt_section_begin(out, CRDT_SECTION_CELLS);
     wire_write_u32(&out->w, crdt_index_now(s->index));
     wire_write_u32(&out->w, crdt_index_floor(s->index));
     wire_write_u32(&out->w, from);
     wire_write_u16(&out->w, (uint16_t)width);
     wire_write_u8(&out->w, tries);
-    for (uint32_t i = 0; i < CRDT_SKETCH_PARTS * width; i++) {
+    for (uint32_t i = 0; i < CRDT_SKETCH_ROWS * width; i++) {
         wire_write_u64(&out->w, shop->own[i].low);
         wire_write_fixed(&out->w, shop->own[i].high, CRDT_CELL_BYTES - 8);
     }
-    crdt_part_end(out);
+    crdt_section_end(out);
 }
 
 struct cells {
@@ -160,19 +160,19 @@ static bool read_cells(struct slice body, struct cells *out)
     out->tries = wire_read_u8(&r);
     if (r.bad || !crdt_sketch_width_is_valid(out->width))
         return false;
-    out->cells = wire_read_bytes(&r, (size_t)CRDT_SKETCH_PARTS * out->width * CRDT_CELL_BYTES);
+    out->cells = wire_read_bytes(&r, (size_t)CRDT_SKETCH_ROWS * out->width * CRDT_CELL_BYTES);
     return !r.bad && wire_left(&r) == 0;
 }
 
-static void write_too_many(struct crdt_part_writer *out, struct crdt_reconciled *result)
+static void write_too_many(struct crdt_section_writer *out, struct crdt_reconciled *result)
 {
     result->too_many = true;
-    crdt_part_begin(out, CRDT_PART_TOO_MANY);
-    crdt_part_end(out);
+    crdt_section_begin(out, CRDT_SECTION_TOO_MANY);
+    crdt_section_end(out);
 }
 
 /* The cells did not come apart: once more with about twice as many, then with all. */
-static void ask_wider(const struct cells *c, struct crdt_part_writer *out,
+static void ask_wider(const struct cells *c, struct crdt_section_writer *out,
                       struct crdt_reconciled *result)
 {
     if (c->width == CRDT_SKETCH_CELLS || c->tries >= TRIES_MAX) {
@@ -182,11 +182,11 @@ static void ask_wider(const struct cells *c, struct crdt_part_writer *out,
     uint32_t width = c->tries > 0 ? CRDT_SKETCH_CELLS : c->width * 2;
     while (!crdt_sketch_width_is_valid(width))
         width++;
-    crdt_part_begin(out, CRDT_PART_WIDER);
+    crdt_section_begin(out, CRDT_SECTION_WIDER);
     wire_write_u32(&out->w, c->from);
     wire_write_u16(&out->w, (uint16_t)width);
     wire_write_u8(&out->w, (uint8_t)(c->tries + 1));
-    crdt_part_end(out);
+    crdt_section_end(out);
 }
 
 static bool holds(const struct crdt_state *s, const struct crdt_symbol *symbol, int slot)
@@ -249,12 +249,12 @@ static int compare_mine(const void *a, const void *b)
     return (x->point >> 48 > y->point >> 48) - (x->point >> 48 < y->point >> 48);
 }
 
-static void send_mine(struct workshop *shop, uint32_t count, struct crdt_part_writer *out)
+static void send_mine(struct workshop *shop, uint32_t count, struct crdt_section_writer *out)
 {
     if (count == 0)
         return;
     qsort(shop->mine, count, sizeof shop->mine[0], compare_mine);
-    crdt_part_begin(out, CRDT_PART_RECORDS);
+    crdt_section_begin(out, CRDT_SECTION_RECORDS);
     for (uint32_t i = 0; i < count;) {
         const struct mine *m = &shop->mine[i];
         unsigned n = 0;
@@ -268,17 +268,17 @@ static void send_mine(struct workshop *shop, uint32_t count, struct crdt_part_wr
             break;
         i += written;
     }
-    crdt_part_end(out);
+    crdt_section_end(out);
 }
 
 static void take_cells(struct crdt_state *s, struct slice body, struct workshop *shop,
-                       struct crdt_part_writer *out, struct crdt_reconciled *result)
+                       struct crdt_section_writer *out, struct crdt_reconciled *result)
 {
     struct cells c;
     CHECK(read_cells(body, &c));
     if (!comparable(s, c.from))
         return;
-    uint32_t cells = CRDT_SKETCH_PARTS * c.width;
+    uint32_t cells = CRDT_SKETCH_ROWS * c.width;
     crdt_index_sketch(s->index, c.from, &shop->sketch);
     crdt_sketch_fold(&shop->sketch, c.width, shop->own);
     struct wire_reader r = wire_reader_of(c.cells.at, c.cells.len);
@@ -306,7 +306,7 @@ static bool skewed(const struct crdt_state *s, uint32_t now)
 
 /* Returns whether the indexes are equal. */
 static bool compare_index(const struct crdt_state *s, const struct summary *p,
-                          struct workshop *shop, struct crdt_part_writer *out,
+                          struct workshop *shop, struct crdt_section_writer *out,
                           struct crdt_reconciled *result)
 {
     uint32_t from = own_from(s);
@@ -328,7 +328,7 @@ static bool compare_index(const struct crdt_state *s, const struct summary *p,
 }
 
 static void take_summary(struct crdt_state *s, struct slice body, bool settled,
-                         struct workshop *shop, struct crdt_part_writer *out,
+                         struct workshop *shop, struct crdt_section_writer *out,
                          struct crdt_reconciled *result)
 {
     struct summary p = read_summary(body);
@@ -339,22 +339,22 @@ static void take_summary(struct crdt_state *s, struct slice body, bool settled,
     uint64_t others = 0;
     crdt_reports_digest(s->reports, &loads, &others);
     bool registry_equal = crdt_registry_digest(s->registry) == p.registry;
-    bool log_equal = crdt_log_digest(s->log) == p.log;
+    bool log_equal = crdt_events_digest(s->log) == p.log;
     if (p.hops == 0) {
         if (!registry_equal)
-            crdt_vector_replicas(s, false, out);
+            crdt_hashes_replicas(s, false, out);
         if (others != p.others || (settled && loads != p.loads))
-            crdt_vector_reports(s, false, settled, out);
+            crdt_hashes_reports(s, false, settled, out);
     }
     bool index_equal = compare_index(s, &p, shop, out, result);
     if (p.hops == 0 && !log_equal)
-        crdt_vector_logs(s, false, out);
+        crdt_hashes_logs(s, false, out);
     result->equal =
         registry_equal && log_equal && index_equal && others == p.others && loads == p.loads;
 }
 
 static void take_wider(struct crdt_state *s, struct slice body, struct workshop *shop,
-                       struct crdt_part_writer *out)
+                       struct crdt_section_writer *out)
 {
     struct wire_reader r = wire_reader_of(body.at, body.len);
     uint32_t from = wire_read_u32(&r);
@@ -364,57 +364,58 @@ static void take_wider(struct crdt_state *s, struct slice body, struct workshop 
         write_cells(s, from, width, tries, shop, out);
 }
 
-static bool part_is_valid(const struct crdt_part *part)
+static bool part_is_valid(const struct crdt_section *part)
 {
     struct cells cells;
     switch (part->kind) {
-    case CRDT_PART_SUMMARY:
+    case CRDT_SECTION_SUMMARY:
         return part->body.len == SUMMARY_BYTES;
-    case CRDT_PART_CELLS:
+    case CRDT_SECTION_CELLS:
         return read_cells(part->body, &cells);
-    case CRDT_PART_WIDER: {
+    case CRDT_SECTION_WIDER: {
         struct wire_reader r = wire_reader_of(part->body.at, part->body.len);
         (void)wire_read_u32(&r);
         return part->body.len == WIDER_BYTES && crdt_sketch_width_is_valid(wire_read_u16(&r));
     }
-    case CRDT_PART_TOO_MANY:
+    case CRDT_SECTION_TOO_MANY:
         return part->body.len == 0;
-    case CRDT_PART_REPLICAS:
-    case CRDT_PART_REPORTS:
-    case CRDT_PART_LOGS:
-        return crdt_vector_valid(part);
-    case CRDT_PART_RECORDS:
+    case CRDT_SECTION_REPLICAS:
+    case CRDT_SECTION_REPORTS:
+    case CRDT_SECTION_LOGS:
+        return crdt_hashes_valid(part);
+    case CRDT_SECTION_RECORDS:
         return crdt_records_valid(part->body, true);
     default:
         return false;
     }
 }
 
-static void take_part(struct crdt_state *s, const struct crdt_part *part, bool settled,
-                      struct workshop *shop, struct crdt_part_writer *out,
+static void take_part(struct crdt_state *s, const struct crdt_section *part, bool settled,
+                      struct workshop *shop, struct crdt_section_writer *out,
                       struct crdt_reconciled *result)
 {
-    if (part->kind == CRDT_PART_SUMMARY)
+    if (part->kind == CRDT_SECTION_SUMMARY)
         take_summary(s, part->body, settled, shop, out, result);
-    else if (part->kind == CRDT_PART_CELLS)
+    else if (part->kind == CRDT_SECTION_CELLS)
         take_cells(s, part->body, shop, out, result);
-    else if (part->kind == CRDT_PART_WIDER)
+    else if (part->kind == CRDT_SECTION_WIDER)
         take_wider(s, part->body, shop, out);
-    else if (part->kind == CRDT_PART_TOO_MANY)
+    else if (part->kind == CRDT_SECTION_TOO_MANY)
         result->too_many = true;
-    else if (part->kind != CRDT_PART_RECORDS)
-        crdt_vector_answer(s, part, out);
+    else if (part->kind != CRDT_SECTION_RECORDS)
+        crdt_hashes_answer(s, part, out);
 }
 
 /* Checks all of a message. Returns how many sections it has, or ERR_SYNTAX. */
-static int read_parts(struct slice message, struct crdt_part part[PARTS_MAX])
+static int read_parts(struct slice message, struct crdt_section part[PARTS_MAX])
 {
     struct wire_reader r = wire_reader_of(message.at, message.len);
     if (message.len > CRDT_MESSAGE_MAX)
         return ERR_SYNTAX;
     int parts = 0;
     while (wire_left(&r) > 0) {
-        if (parts == PARTS_MAX || !crdt_part_next(&r, &part[parts]) || !part_is_valid(&part[parts]))
+        if (parts == PARTS_MAX || !crdt_section_next(&r, &part[parts]) ||
+            !part_is_valid(&part[parts]))
             return ERR_SYNTAX;
         parts++;
     }
@@ -426,7 +427,7 @@ int crdt_state_message(struct crdt_state *s, struct slice message, bool settled,
 {
     CHECK(s->replicated);
     *out = (struct crdt_reconciled){0};
-    struct crdt_part part[PARTS_MAX];
+    struct crdt_section part[PARTS_MAX];
     int parts = read_parts(message, part);
     if (parts < 0) {
         s->stats.malformed++;
@@ -438,9 +439,9 @@ int crdt_state_message(struct crdt_state *s, struct slice message, bool settled,
     if (err == 0) {
         /* Rows first: hashes and cells are compared with what is known then. */
         for (int i = 0; i < parts; i++)
-            if (part[i].kind == CRDT_PART_RECORDS)
+            if (part[i].kind == CRDT_SECTION_RECORDS)
                 out->joined += crdt_state_join(s, NULL, part[i].body);
-        struct crdt_part_writer w = {.w = wire_writer_of(bytes, CRDT_MESSAGE_MAX)};
+        struct crdt_section_writer w = {.w = wire_writer_of(bytes, CRDT_MESSAGE_MAX)};
         for (int i = 0; i < parts; i++)
             take_part(s, &part[i], settled, shop, &w, out);
         CHECK(!w.w.bad);

@@ -15,7 +15,7 @@ enum {
 enum {
     REPLICA_BYTES_MAX = 1 + 2 + CRDT_NAME_MAX + 9 + 5 + 5 + 1,
     REPORT_BYTES_MAX = 1 + ID_BYTES + 9 + CRDT_LEARNED_BYTES_MAX,
-    LOG_BYTES_MAX = 1 + 4 + 9 + 2 + ID_BYTES * CRDT_LOG_IDS_MAX,
+    LOG_BYTES_MAX = 1 + 4 + 9 + 2 + ID_BYTES * CRDT_EVENTS_IDS_MAX,
 };
 _Static_assert((int)REPLICA_BYTES_MAX <= (int)CRDT_DELTA_MIN, "a delta has room for a row");
 _Static_assert((int)REPORT_BYTES_MAX <= (int)CRDT_DELTA_MIN, "a delta has room for a report");
@@ -82,10 +82,10 @@ void crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t e
     wire_write_varint(w, epoch);
 }
 
-void crdt_record_write_log(struct wire_writer *w, const struct crdt_log_head *head,
+void crdt_record_write_log(struct wire_writer *w, const struct crdt_events_head *head,
                            const uint64_t *ids)
 {
-    wire_write_u8(w, CRDT_RECORD_LOG);
+    wire_write_u8(w, CRDT_RECORD_EVENTS);
     wire_write_u32(w, head->rkey);
     wire_write_varint(w, head->version);
     wire_write_varint(w, head->count);
@@ -172,7 +172,7 @@ static void read_log(struct wire_reader *r, struct crdt_record *out)
 {
     out->log.rkey = wire_read_u32(r);
     out->log.version = wire_read_varint_max(r, CRDT_NUMBER_MAX);
-    out->log.count = (unsigned)wire_read_varint_max(r, CRDT_LOG_IDS_MAX);
+    out->log.count = (unsigned)wire_read_varint_max(r, CRDT_EVENTS_IDS_MAX);
     out->log.ids = wire_read_bytes(r, (size_t)out->log.count * ID_BYTES);
     if (out->log.version == 0 || out->log.rkey == 0 || out->log.rkey > rkey_max)
         r->bad = true;
@@ -205,10 +205,10 @@ bool crdt_records_next(struct crdt_records *records, struct crdt_record *out)
         read_report(records, out);
     else if (kind == CRDT_RECORD_RUN)
         crdt_run_read(r, &out->run);
-    else if (kind == CRDT_RECORD_LOG && records->dump)
+    else if (kind == CRDT_RECORD_EVENTS && records->dump)
         read_log(r, out);
-    else if (kind == CRDT_RECORD_BLOCK && records->dump)
-        crdt_block_read(r, &out->block);
+    else if (kind == CRDT_RECORD_BATCH && records->dump)
+        crdt_batch_read(r, &out->block);
     else
         r->bad = true;
     return !r->bad;

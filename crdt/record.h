@@ -8,8 +8,8 @@
  *   LOAD, SIGHT, LEARNED   a report                         crdt/reports.h
  *   RUN      observations of one cache and generation       crdt/run.h
  *   ORIGIN   router and its life                            dumps only
- *   LOG      the events of one cache, as one state          dumps only; crdt/log.h
- *   BLOCK    observations of any cache and generation       dumps only; crdt/block.h
+ *   LOG      the events of one cache, as one state          dumps only; crdt/events.h
+ *   BLOCK    observations of any cache and generation       dumps only; crdt/batch.h
  *
  * A decoded record borrows from what it was decoded from, and everything in it is in bounds.
  */
@@ -17,8 +17,8 @@
 #define CRDT_RECORD_H
 
 #include "base/wire.h"
-#include "crdt/block.h"
-#include "crdt/log.h"
+#include "crdt/batch.h"
+#include "crdt/events.h"
 #include "crdt/registry.h"
 #include "crdt/reports.h"
 #include "crdt/run.h"
@@ -30,8 +30,8 @@ enum crdt_record_kind {
     CRDT_RECORD_LEARNED,
     CRDT_RECORD_RUN,
     CRDT_RECORD_ORIGIN,
-    CRDT_RECORD_LOG,
-    CRDT_RECORD_BLOCK,
+    CRDT_RECORD_EVENTS,
+    CRDT_RECORD_BATCH,
     CRDT_RECORD_KINDS,
 };
 
@@ -50,7 +50,7 @@ struct crdt_record {
             unsigned count;
             struct slice ids; /* 6 bytes each */
         } log;
-        struct crdt_block block;
+        struct crdt_batch block;
     };
 };
 
@@ -74,7 +74,7 @@ void crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry
 void crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct crdt_report *row,
                               bool dump);
 void crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t epoch);
-void crdt_record_write_log(struct wire_writer *w, const struct crdt_log_head *head,
+void crdt_record_write_log(struct wire_writer *w, const struct crdt_events_head *head,
                            const uint64_t *ids);
 /* As crdt_run_write(). */
 unsigned crdt_record_write_run(struct wire_writer *w, uint32_t rkey, uint32_t generation,

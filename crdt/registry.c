@@ -143,7 +143,7 @@ static void settle(struct crdt_registry *r, unsigned slot)
             break;
         if (compare_names(&r->row[other], &r->row[slot]) > 0)
             slot = (unsigned)other;
-        /* What a peer told may be the greatest number: a raise has to be later all the same. */
+        /* What a peer given may be the greatest number: a raise has to be later all the same. */
         struct crdt_incarnation *raised = &r->row[slot].incarnation;
         if (++raised->raises == 0)
             raised->started++;
@@ -181,9 +181,9 @@ static bool join_wish(struct crdt_replica *row, const struct crdt_registry_row *
     /* Two operators may have taken the same version at once: any fixed order of their wishes
      * does, as long as it is the same everywhere. */
     unsigned known = (unsigned)row->wish << 1 | row->draining;
-    unsigned told = (unsigned)in->wish << 1 | in->draining;
+    unsigned given = (unsigned)in->wish << 1 | in->draining;
     if (in->wish_version < row->wish_version ||
-        (in->wish_version == row->wish_version && told <= known))
+        (in->wish_version == row->wish_version && given <= known))
         return false;
     row->wish_version = in->wish_version;
     row->wish = in->wish;

@@ -273,8 +273,8 @@ void crdt_reports_own(const struct crdt_reports *r, enum crdt_report_kind kind, 
                                 .value = own->row[kind][slot].value};
 }
 
-void crdt_reports_told(struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot,
-                       uint64_t seq)
+void crdt_reports_heard(struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot,
+                        uint64_t seq)
 {
     uint64_t bit = UINT64_C(1) << slot % 64;
     CHECK((r->waiting[kind][slot / 64] & bit) != 0);

@@ -90,8 +90,8 @@ bool crdt_reports_any_waiting(const struct crdt_reports *r);
 void crdt_reports_own(const struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot,
                       struct crdt_report *out);
 /* The row is sent, in the delta of this number. */
-void crdt_reports_told(struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot,
-                       uint64_t seq);
+void crdt_reports_heard(struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot,
+                        uint64_t seq);
 
 /* Joins another router's row: 1 news, 0 known, ERR_NOT_FOUND: the router is not alive in this life
  * (or it is this router, whose own rows count), ERR_STALE: an earlier life, ERR_NOMEM. */

@@ -18,7 +18,7 @@ uint64_t crdt_symbol_hash(const struct crdt_symbol *symbol)
 
 void crdt_sketch_add(struct crdt_sketch *s, const struct crdt_sketch *other)
 {
-    for (unsigned part = 0; part < CRDT_SKETCH_PARTS; part++)
+    for (unsigned part = 0; part < CRDT_SKETCH_ROWS; part++)
         crdt_cells_add(s->cell[part], other->cell[part], CRDT_SKETCH_CELLS);
     for (unsigned i = 0; i < CRDT_ESTIMATE_COUNTERS; i++)
         s->estimate[i] = (uint8_t)(s->estimate[i] + other->estimate[i]);
@@ -70,7 +70,7 @@ void crdt_sketch_fold(const struct crdt_sketch *s, uint32_t width, struct crdt_c
 {
     CHECK(crdt_sketch_width_is_valid(width));
     uint32_t factor = CRDT_SKETCH_CELLS / width;
-    for (unsigned part = 0; part < CRDT_SKETCH_PARTS; part++) {
+    for (unsigned part = 0; part < CRDT_SKETCH_ROWS; part++) {
         const struct crdt_cell *cell = s->cell[part];
         for (uint32_t i = 0; i < width; i++, out++, cell += factor) {
             *out = cell[0];
@@ -89,7 +89,7 @@ struct peeling {
     struct crdt_cell *cells;
     uint32_t width;
     uint32_t length;
-    uint16_t stack[CRDT_SKETCH_PARTS * CRDT_SKETCH_CELLS];
+    uint16_t stack[CRDT_SKETCH_ROWS * CRDT_SKETCH_CELLS];
 };
 
 static uint32_t place_in(const struct peeling *p, const struct crdt_mark *mark, unsigned part)
@@ -111,7 +111,7 @@ static bool is_pure(const struct peeling *p, uint32_t at, struct crdt_mark *mark
 /* Takes the symbol out of its three cells; the two that others share may be pure now. */
 static void peel(struct peeling *p, const struct crdt_mark *mark)
 {
-    for (unsigned part = 0; part < CRDT_SKETCH_PARTS; part++) {
+    for (unsigned part = 0; part < CRDT_SKETCH_ROWS; part++) {
         uint32_t at = place_in(p, mark, part);
         struct crdt_mark other;
         crdt_cells_add(&p->cells[at], &mark->cell, 1);
@@ -126,7 +126,7 @@ int crdt_sketch_decode(struct crdt_cell *cells, uint32_t width, struct crdt_symb
     CHECK(crdt_sketch_width_is_valid(width));
     struct peeling p = {.cells = cells, .width = width, .length = 0};
     uint32_t count = 0;
-    uint32_t total = CRDT_SKETCH_PARTS * width;
+    uint32_t total = CRDT_SKETCH_ROWS * width;
     struct crdt_mark mark;
     if (max > total)
         max = total; /* no more ever come apart; forged cells would go on for ever */

@@ -24,7 +24,7 @@
 #include "base/err.h"
 
 enum {
-    CRDT_SKETCH_PARTS = 3,
+    CRDT_SKETCH_ROWS = 3,
     CRDT_SKETCH_CELLS = 1920,     /* per row; 2^7 * 3 * 5: folds to each of its divisors */
     CRDT_ESTIMATE_COUNTERS = 512, /* bytes */
     CRDT_CELL_BYTES = 14,         /* on the wire: 12 of the symbol, 2 of the check */
@@ -47,7 +47,7 @@ _Static_assert((CRDT_ESTIMATE_COUNTERS & (CRDT_ESTIMATE_COUNTERS - 1)) == 0, "pl
 _Static_assert(CRDT_SKETCH_CELLS <= UINT16_MAX, "a width has two bytes on the wire");
 
 struct crdt_sketch {
-    struct crdt_cell cell[CRDT_SKETCH_PARTS][CRDT_SKETCH_CELLS];
+    struct crdt_cell cell[CRDT_SKETCH_ROWS][CRDT_SKETCH_CELLS];
     uint8_t estimate[CRDT_ESTIMATE_COUNTERS];
 };
 
@@ -72,7 +72,7 @@ static inline bool crdt_sketch_width_is_valid(uint32_t width)
 {
     return width > 0 && width <= CRDT_SKETCH_CELLS && CRDT_SKETCH_CELLS % width == 0;
 }
-/* out[CRDT_SKETCH_PARTS * width], row by row. */
+/* out[CRDT_SKETCH_ROWS * width], row by row. */
 void crdt_sketch_fold(const struct crdt_sketch *s, uint32_t width, struct crdt_cell *out);
 
 /* Takes the differences out of folded cells (the XOR of two routers'), which are used up. Returns

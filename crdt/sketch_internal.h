@@ -60,7 +60,7 @@ static inline uint8_t *crdt_sketch_counter(struct crdt_sketch *s, const struct c
 static inline void crdt_sketch_flip_mark(struct crdt_sketch *s, const struct crdt_mark *mark,
                                          int sign)
 {
-    for (unsigned part = 0; part < CRDT_SKETCH_PARTS; part++) {
+    for (unsigned part = 0; part < CRDT_SKETCH_ROWS; part++) {
         struct crdt_cell *cell = &s->cell[part][crdt_mark_place(mark, part)];
         cell->low ^= mark->cell.low;
         cell->high ^= mark->cell.high;

@@ -49,7 +49,7 @@ static bool next_reports(const struct crdt_state *s, struct crdt_snapshot *c, st
     /* The position counts (router, replica): a router that comes or goes meanwhile shifts some
      * rows, which its own deltas and anti-entropy bring. */
     uint64_t end = (uint64_t)crdt_reports_routers(s->reports) * CRDT_REPLICAS_MAX;
-    unsigned told = UINT32_MAX;
+    unsigned last = UINT32_MAX;
     for (; c->position < end; c->position++) {
         unsigned router = (unsigned)(c->position / CRDT_REPLICAS_MAX);
         unsigned slot = (unsigned)(c->position % CRDT_REPLICAS_MAX);
@@ -58,9 +58,9 @@ static bool next_reports(const struct crdt_state *s, struct crdt_snapshot *c, st
             struct crdt_report row;
             if (!crdt_reports_row(s->reports, router, (enum crdt_report_kind)kind, slot, &row))
                 continue;
-            if (router != told)
+            if (router != last)
                 crdt_record_write_origin(w, row.router, row.epoch);
-            told = router;
+            last = router;
             crdt_record_write_report(w, crdt_registry_at(s->registry, slot)->key, &row, true);
         }
         if (!fits(w, &before))
@@ -71,14 +71,14 @@ static bool next_reports(const struct crdt_state *s, struct crdt_snapshot *c, st
 
 static bool next_logs(const struct crdt_state *s, struct crdt_snapshot *c, struct wire_writer *w)
 {
-    uint64_t ids[CRDT_LOG_IDS_MAX];
+    uint64_t ids[CRDT_EVENTS_IDS_MAX];
     /* The position is the last rkey that was written: the log may change meanwhile. */
-    for (unsigned i = 0; i < crdt_log_count(s->log); i++) {
-        struct crdt_log_head head = crdt_log_at(s->log, i);
+    for (unsigned i = 0; i < crdt_events_count(s->log); i++) {
+        struct crdt_events_head head = crdt_events_at(s->log, i);
         if (head.rkey <= c->position)
             continue;
         struct wire_writer before = *w;
-        crdt_log_ids(s->log, i, ids);
+        crdt_events_ids(s->log, i, ids);
         crdt_record_write_log(w, &head, ids);
         if (!fits(w, &before))
             return false;
@@ -93,7 +93,7 @@ struct gathering {
     uint32_t from;
     unsigned count;
     size_t bytes; /* about what they will take */
-    struct crdt_block_entry entry[ENTRIES_MAX];
+    struct crdt_batch_entry entry[ENTRIES_MAX];
 };
 
 static void gather(void *context, uint64_t id48, uint8_t weight_code, unsigned replica,
@@ -102,11 +102,11 @@ static void gather(void *context, uint64_t id48, uint8_t weight_code, unsigned r
     struct gathering *g = context;
     if (generation < g->from)
         return;
-    const struct crdt_block_entry *before = &g->entry[g->count > 0 ? g->count - 1 : 0];
+    const struct crdt_batch_entry *before = &g->entry[g->count > 0 ? g->count - 1 : 0];
     bool shares = g->count > 0 && before->id48 == id48 && before->code == weight_code;
     g->bytes += shares ? HOLDER_BYTES : ENTRY_BYTES;
     CHECK(g->count < ENTRIES_MAX);
-    g->entry[g->count++] = (struct crdt_block_entry){
+    g->entry[g->count++] = (struct crdt_batch_entry){
         .id48 = id48, .generation = generation, .slot = (uint16_t)replica, .code = weight_code};
 }
 
@@ -124,9 +124,9 @@ static int next_block(const struct crdt_state *s, struct crdt_snapshot *c, struc
         more = crdt_index_walk(s->index, &cursor, 1, gather, g);
     int err = 0;
     if (g->count > 0) {
-        err = buf_append_char(out, CRDT_RECORD_BLOCK);
+        err = buf_append_char(out, CRDT_RECORD_BATCH);
         if (err == 0)
-            err = crdt_block_append(out, g->entry, g->count, s->rkey_known);
+            err = crdt_batch_append(out, g->entry, g->count, s->rkey_known);
     }
     free(g);
     if (err != 0)

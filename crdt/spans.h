@@ -108,7 +108,7 @@ static inline void crdt_spans_flip(struct crdt_spans *s, uint32_t generation,
 {
     uint32_t at = generation / s->length % s->count;
     s->dirty[at] = true;
-    for (unsigned part = 0; part < CRDT_SKETCH_PARTS; part++)
+    for (unsigned part = 0; part < CRDT_SKETCH_ROWS; part++)
         __builtin_prefetch(&s->ring[at].cell[part][crdt_mark_place(mark, part)], 1);
     __builtin_prefetch(crdt_sketch_counter(&s->ring[at], mark), 1);
     struct crdt_pending *p = &s->pending[s->next++ % CRDT_PENDING];

@@ -21,8 +21,8 @@ static int create_parts(struct crdt_state *s, const struct crdt_state_config *co
     if (err == 0)
         err = crdt_reports_create(&s->reports, s->registry, config->self, CRDT_ROUTERS_MAX);
     if (err == 0)
-        err = crdt_log_create(&s->log, replicas,
-                              config->log_bytes != 0 ? config->log_bytes : LOG_BYTES);
+        err = crdt_events_create(&s->log, replicas,
+                                 config->log_bytes != 0 ? config->log_bytes : LOG_BYTES);
     if (err == 0 && s->replicated)
         err = crdt_outbox_init(&s->outbox,
                                config->outbox_bytes != 0 ? config->outbox_bytes : OUTBOX_BYTES);
@@ -49,7 +49,7 @@ void crdt_state_destroy(struct crdt_state *s)
     if (s == NULL)
         return;
     crdt_outbox_free(&s->outbox);
-    crdt_log_destroy(s->log);
+    crdt_events_destroy(s->log);
     crdt_reports_destroy(s->reports);
     crdt_registry_destroy(s->registry);
     crdt_index_destroy(s->index);
@@ -60,7 +60,7 @@ void crdt_state_check(const struct crdt_state *s)
 {
     crdt_registry_check(s->registry);
     crdt_reports_check(s->reports);
-    crdt_log_check(s->log);
+    crdt_events_check(s->log);
     crdt_index_check(s->index);
     crdt_outbox_check(&s->outbox);
     unsigned waiting = 0;
@@ -72,8 +72,8 @@ void crdt_state_check(const struct crdt_state *s)
         waiting += waits;
     }
     CHECK(waiting == s->replicas_waiting);
-    for (unsigned i = 0; i < crdt_log_count(s->log); i++)
-        CHECK(crdt_registry_by_rkey(s->registry, crdt_log_at(s->log, i).rkey) >= 0);
+    for (unsigned i = 0; i < crdt_events_count(s->log); i++)
+        CHECK(crdt_registry_by_rkey(s->registry, crdt_events_at(s->log, i).rkey) >= 0);
 }
 
 struct crdt_index *crdt_state_index(struct crdt_state *s)
@@ -91,7 +91,7 @@ const struct crdt_reports *crdt_state_reports(const struct crdt_state *s)
     return s->reports;
 }
 
-const struct crdt_log *crdt_state_log(const struct crdt_state *s)
+const struct crdt_events *crdt_state_log(const struct crdt_state *s)
 {
     return s->log;
 }
@@ -108,7 +108,7 @@ void crdt_state_follow_registry(struct crdt_state *s)
         uint32_t rkey = crdt_registry_at(s->registry, slot)->rkey;
         if (rkey == s->rkey_known[slot])
             continue;
-        crdt_log_retire(s->log, s->rkey_known[slot]);
+        crdt_events_retire(s->log, s->rkey_known[slot]);
         crdt_index_forget(s->index, slot, rkey);
         s->rkey_known[slot] = rkey;
     }
@@ -191,12 +191,12 @@ int crdt_state_bound(const struct crdt_state *s, uint64_t id)
     return err == 0 ? (int)slot : -1;
 }
 
-int crdt_state_event(struct crdt_state *s, unsigned slot, const struct crdt_log_event *event)
+int crdt_state_event(struct crdt_state *s, unsigned slot, const struct crdt_event *event)
 {
     CHECK(slot < crdt_registry_count(s->registry));
-    struct crdt_log_event e = *event;
+    struct crdt_event e = *event;
     e.rkey = s->rkey_known[slot];
-    return crdt_log_append(s->log, &e);
+    return crdt_events_append(s->log, &e);
 }
 
 /* --- reports -------------------------------------------------------------------------------- */
@@ -245,7 +245,7 @@ void crdt_state_digest(const struct crdt_state *s, uint32_t from, struct crdt_di
     crdt_reports_digest(s->reports, &loads, &others);
     *out = (struct crdt_digest){.registry = crdt_registry_digest(s->registry),
                                 .index = crdt_index_digest(s->index, from),
-                                .log = crdt_log_digest(s->log),
+                                .log = crdt_events_digest(s->log),
                                 .reports = loads + others};
 }
 

@@ -3,7 +3,7 @@
  *
  *   registry     replica name -> incarnation of its cache, and the operators' wish crdt/registry.h
  *   index        (prefix, replica incarnation) -> time slice of last use              crdt/index.h
- *   log          replica incarnation -> the engine's events up to a number            crdt/log.h
+ *   log          replica incarnation -> the engine's events up to a number            crdt/events.h
  *   reports      (router, replica) -> load, what it sees of it, what it learned crdt/reports.h
  *
  * A change here is queued for the others (crdt_state_produce); their deltas are joined
@@ -25,8 +25,8 @@
 #include "base/chain.h"
 #include "base/err.h"
 #include "base/slice.h"
+#include "crdt/events.h"
 #include "crdt/index.h"
-#include "crdt/log.h"
 #include "crdt/registry.h"
 #include "crdt/reports.h"
 
@@ -53,7 +53,7 @@ void crdt_state_check(const struct crdt_state *s);
 struct crdt_index *crdt_state_index(struct crdt_state *s); /* for asking, time and memory */
 const struct crdt_registry *crdt_state_registry(const struct crdt_state *s);
 const struct crdt_reports *crdt_state_reports(const struct crdt_state *s);
-const struct crdt_log *crdt_state_log(const struct crdt_state *s);
+const struct crdt_events *crdt_state_log(const struct crdt_state *s);
 
 /* --- what this router does and sees --------------------------------------------------------- */
 
@@ -74,10 +74,9 @@ MUST_USE int crdt_state_bind(struct crdt_state *s, uint64_t id, unsigned slot);
 /* The replica that it is bound to, by the newest observation, or -1. */
 MUST_USE int crdt_state_bound(const struct crdt_state *s, uint64_t id);
 
-/* An engine's event (crdt/log.h): 1 applied, 0 known, ERR_AGAIN over a gap, ERR_FULL. Not pushed:
- * anti-entropy and snapshots carry events. `event->rkey` is filled in. */
-MUST_USE int crdt_state_event(struct crdt_state *s, unsigned slot,
-                              const struct crdt_log_event *event);
+/* An engine's event (crdt/events.h): 1 applied, 0 known, ERR_AGAIN over a gap, ERR_FULL. Not
+ * pushed: anti-entropy and snapshots carry events. `event->rkey` is filled in. */
+MUST_USE int crdt_state_event(struct crdt_state *s, unsigned slot, const struct crdt_event *event);
 
 /* This router's reports; each queues itself if it changed. */
 void crdt_state_load(struct crdt_state *s, unsigned slot, const struct crdt_load *load);

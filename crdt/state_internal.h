@@ -10,7 +10,7 @@ struct crdt_state {
     struct crdt_index *index;
     struct crdt_registry *registry;
     struct crdt_reports *reports;
-    struct crdt_log *log;
+    struct crdt_events *log;
     bool replicated;
     struct crdt_outbox outbox;
     uint64_t replica_waiting[CRDT_REPLICAS_MAX / 64]; /* rows of the registry to be sent */

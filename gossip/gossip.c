@@ -121,7 +121,7 @@ void gossip_destroy(struct gossip *g)
             continue;
         gossip_session_wipe(&g->slots[slot]->session);
         gossip_dial_wipe(&g->slots[slot]->dial);
-        free(g->slots[slot]->told);
+        free(g->slots[slot]->announced);
         free(g->slots[slot]);
     }
     gossip_messages_free(&g->messages);

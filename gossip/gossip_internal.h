@@ -96,10 +96,10 @@ struct gossip_peer {
     /* Deltas. */
     struct gossip_stream stream;
     uint64_t vector, members; /* digests that it announced last */
-    uint64_t copied;          /* version of our vector when `told` was equal to it */
+    uint64_t copied;          /* version of our vector when `announced` was equal to it */
     uint64_t vector_us;       /* when our vector was last sent to it */
-    struct gossip_position *told;
-    unsigned told_len;
+    struct gossip_position *announced;
+    unsigned announced_len;
     uint64_t differs_us, list_us; /* since when its members differ; next list not before */
 
     /* Messages. */

@@ -93,8 +93,8 @@ void gossip_peer_unlist(struct gossip *g, struct gossip_peer *p)
 static void forget_author(struct gossip *g, const struct gossip_peer *author)
 {
     for (unsigned slot = 0; slot < g->slots_used; slot++)
-        if (g->slots[slot] != NULL && author->slot < g->slots[slot]->told_len)
-            g->slots[slot]->told[author->slot] = (struct gossip_position){0};
+        if (g->slots[slot] != NULL && author->slot < g->slots[slot]->announced_len)
+            g->slots[slot]->announced[author->slot] = (struct gossip_position){0};
 }
 
 void gossip_peer_remove(struct gossip *g, struct gossip_peer *p)
@@ -106,7 +106,7 @@ void gossip_peer_remove(struct gossip *g, struct gossip_peer *p)
     forget_author(g, p);
     gossip_session_wipe(&p->session);
     gossip_dial_wipe(&p->dial);
-    free(p->told);
+    free(p->announced);
     g->slots[p->slot] = NULL;
     free(p);
     while (g->slots_used > 0 && g->slots[g->slots_used - 1] == NULL)

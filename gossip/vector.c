@@ -23,14 +23,14 @@ static struct gossip_frame_entry entry_of(const struct gossip *g, const struct g
 
 static bool make_told(struct gossip *g, struct gossip_peer *p)
 {
-    if (p->told_len >= g->slots_used)
+    if (p->announced_len >= g->slots_used)
         return true;
-    struct gossip_position *told = realloc(p->told, g->slots_used * sizeof *told);
-    if (told == NULL)
+    struct gossip_position *announced = realloc(p->announced, g->slots_used * sizeof *announced);
+    if (announced == NULL)
         return false;
-    memset(told + p->told_len, 0, (g->slots_used - p->told_len) * sizeof *told);
-    p->told = told;
-    p->told_len = g->slots_used;
+    memset(announced + p->announced_len, 0, (g->slots_used - p->announced_len) * sizeof *announced);
+    p->announced = announced;
+    p->announced_len = g->slots_used;
     return true;
 }
 
@@ -41,7 +41,8 @@ void gossip_vector_compare(struct gossip *g, struct gossip_peer *from, uint64_t 
         return;
     for (unsigned i = 0; i < g->listed; i++) {
         struct gossip_frame_entry e = entry_of(g, g->order[i]);
-        from->told[g->order[i]->slot] = (struct gossip_position){.epoch = e.epoch, .seq = e.seq};
+        from->announced[g->order[i]->slot] =
+            (struct gossip_position){.epoch = e.epoch, .seq = e.seq};
     }
     from->copied = g->vector_version;
 }
@@ -54,12 +55,12 @@ void gossip_vector_take(struct gossip *g, struct gossip_peer *from, struct slice
     struct gossip_frame_entry e;
     while (gossip_frame_entry(&r, &e) == 1) {
         const struct gossip_peer *author = gossip_peer_find(g, e.node);
-        if (author == NULL || author->slot >= from->told_len)
+        if (author == NULL || author->slot >= from->announced_len)
             continue;
-        struct gossip_position *told = &from->told[author->slot];
+        struct gossip_position *announced = &from->announced[author->slot];
         /* Packets overtake one another; a vector only rises. */
-        if (e.epoch > told->epoch || (e.epoch == told->epoch && e.seq > told->seq))
-            *told = (struct gossip_position){.epoch = e.epoch, .seq = e.seq};
+        if (e.epoch > announced->epoch || (e.epoch == announced->epoch && e.seq > announced->seq))
+            *announced = (struct gossip_position){.epoch = e.epoch, .seq = e.seq};
     }
 }
 
@@ -72,10 +73,10 @@ static unsigned tell(struct gossip *g, struct gossip_peer *to)
         if (gossip_peer_live(g->order[i]))
             entries[count++] = entry_of(g, g->order[i]);
     unsigned packets = 0;
-    for (unsigned told = 0; told < count; packets++) {
+    for (unsigned announced = 0; announced < count; packets++) {
         struct gossip_packet packet;
         gossip_packet_begin(&packet);
-        told += gossip_frame_write_vector(&packet.w, entries + told, count - told);
+        announced += gossip_frame_write_vector(&packet.w, entries + announced, count - announced);
         gossip_link_send(g, to, &packet);
     }
     to->vector_us = g->now_us;
@@ -174,16 +175,16 @@ int gossip_vector_of(const struct gossip *g, uint64_t member, uint64_t author, u
     const struct gossip_peer *a = gossip_peer_find(g, author);
     if (m == NULL || a == NULL || !m->listed || !a->listed)
         return ERR_NOT_FOUND;
-    struct gossip_position told = {0};
+    struct gossip_position announced = {0};
     if (m->self) {
         struct gossip_frame_entry e = entry_of(g, a);
-        told = (struct gossip_position){.epoch = e.epoch, .seq = e.seq};
-    } else if (a->slot < m->told_len) {
-        told = m->told[a->slot];
+        announced = (struct gossip_position){.epoch = e.epoch, .seq = e.seq};
+    } else if (a->slot < m->announced_len) {
+        announced = m->announced[a->slot];
     }
-    if (told.epoch == 0)
+    if (announced.epoch == 0)
         return ERR_NOT_FOUND;
-    *epoch = told.epoch;
-    *seq = told.seq;
+    *epoch = announced.epoch;
+    *seq = announced.seq;
     return 0;
 }

@@ -97,7 +97,7 @@ static void flush(struct http_prompt *p)
 void http_prompt_open(struct http_prompt *p, enum http_prompt_segment segment)
 {
     CHECK(p->open < 0);
-    struct http_prompt_part *part = &p->parts[segment];
+    struct http_prompt_piece *part = &p->parts[segment];
     if (part->count > 0) {
         uint16_t behind = (uint16_t)(part->first + part->count);
         memmove(&p->chain.points[part->first], &p->chain.points[behind],
@@ -108,7 +108,7 @@ void http_prompt_open(struct http_prompt *p, enum http_prompt_segment segment)
                 p->parts[i].first = (uint16_t)(p->parts[i].first - part->count);
     }
     p->used = 0;
-    *part = (struct http_prompt_part){.first = p->chain.length};
+    *part = (struct http_prompt_piece){.first = p->chain.length};
     p->open = (int8_t)segment;
     p->now = start_mark;
 }
@@ -126,7 +126,7 @@ void http_prompt_close(struct http_prompt *p)
 {
     CHECK(p->open >= 0);
     flush(p);
-    struct http_prompt_part *part = &p->parts[p->open];
+    struct http_prompt_piece *part = &p->parts[p->open];
     /* Whether another segment follows is known at the end only: http_prompt_finish() drops it. */
     uint32_t last = p->now.points == 0 ? 0 : checkpoint_blocks(p->now.points - 1u);
     uint64_t beyond = p->now.bytes / CHECKPOINT_BLOCK_BYTES - last;
@@ -222,7 +222,7 @@ static void order_points(struct http_prompt *p)
 {
     unsigned at = 0;
     for (int i = 0; i < HTTP_PROMPT_SEGMENTS; i++) {
-        struct http_prompt_part *part = &p->parts[i];
+        struct http_prompt_piece *part = &p->parts[i];
         if (part->count == 0)
             continue;
         if (part->first != at) { /* rotate it to the front of those that are left */
@@ -247,7 +247,7 @@ void http_prompt_finish(struct http_prompt *p, struct hash128 namespace_digest)
     unsigned at = 0;
     int last = -1;
     for (int i = 0; i < HTTP_PROMPT_SEGMENTS; i++) {
-        const struct http_prompt_part *part = &p->parts[i];
+        const struct http_prompt_piece *part = &p->parts[i];
         if (part->end.bytes == 0)
             continue;
         last = i;

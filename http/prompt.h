@@ -47,7 +47,7 @@ struct http_prompt_mark {
     bool has_other;
 };
 
-struct http_prompt_part {
+struct http_prompt_piece {
     struct http_prompt_mark end; /* the state when it was closed */
     uint16_t first;              /* its points in chain.points */
     uint16_t count;
@@ -56,7 +56,7 @@ struct http_prompt_part {
 
 struct http_prompt {
     const struct hash_secret *secret;
-    struct http_prompt_part parts[HTTP_PROMPT_SEGMENTS];
+    struct http_prompt_piece parts[HTTP_PROMPT_SEGMENTS];
     int8_t open;                 /* the segment being written, -1 = none */
     uint32_t used;               /* bytes in the stage */
     struct http_prompt_mark now; /* state and position without the stage */

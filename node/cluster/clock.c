@@ -19,8 +19,8 @@ enum {
     AGE_S = 5,            /* ages that differ by no more are equal */
 };
 
-void node_clock_told(struct node_replication *n, uint64_t node, uint64_t cluster_ms, uint64_t age_s,
-                     uint64_t now_us)
+void node_clock_heard(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
+                      uint64_t age_s, uint64_t now_us)
 {
     struct node_clock *at = &n->clocks[0];
     for (unsigned i = 0; i < NODE_CLOCKS_MAX; i++) {

@@ -21,7 +21,7 @@ const char *node_digest_class_text(enum node_digest_class class)
 }
 
 /* One router's word: hashes of the texts, so that what is compared is of a fixed size. */
-struct told {
+struct digests {
     uint64_t classes[NODE_DIGEST_CLASSES]; /* of the index: sum over generations from `from` on */
     unsigned bits;                         /* the classes that were listed */
     bool joining;
@@ -97,7 +97,7 @@ static uint64_t number(struct reader *r, enum http_json_token token)
 }
 
 /* {"generation": n, "digest": "..."}: added to the sum, so the order does not matter. */
-static void read_generation(struct reader *r, uint64_t from, struct told *out)
+static void read_generation(struct reader *r, uint64_t from, struct digests *out)
 {
     uint64_t generation = 0;
     uint64_t digest = 0;
@@ -122,7 +122,7 @@ static void read_generation(struct reader *r, uint64_t from, struct told *out)
 }
 
 static void read_index(struct reader *r, enum http_json_token token, uint64_t from,
-                       struct told *out)
+                       struct digests *out)
 {
     if (token != HTTP_JSON_ARRAY_BEGIN) {
         skip(r, token);
@@ -137,9 +137,10 @@ static void read_index(struct reader *r, enum http_json_token token, uint64_t fr
     }
 }
 
-static void read_node(struct reader *r, enum http_json_token first, uint64_t from, struct told *out)
+static void read_node(struct reader *r, enum http_json_token first, uint64_t from,
+                      struct digests *out)
 {
-    *out = (struct told){0};
+    *out = (struct digests){0};
     if (first != HTTP_JSON_OBJECT_BEGIN) {
         skip(r, first);
         return;
@@ -173,23 +174,23 @@ static unsigned compare(struct slice nodes, uint64_t from, uint64_t *floor)
 {
     struct reader r = {.in = nodes};
     http_json_init(&r.json);
-    struct told first;
+    struct digests first;
     unsigned count = 0, differ = 0;
     enum http_json_token token = next(&r);
     if (token != HTTP_JSON_OBJECT_BEGIN)
         return ALL_BITS;
     while ((token = next(&r)) == HTTP_JSON_KEY) {
-        struct told told;
+        struct digests theirs;
         (void)text(&r);
-        read_node(&r, next(&r), from, &told);
+        read_node(&r, next(&r), from, &theirs);
         if (count++ == 0)
-            first = told;
-        if (told.floor > *floor)
-            *floor = told.floor;
-        differ |= ALL_BITS & ~told.bits;
-        differ |= told.joining ? NODE_DIGESTS_JOINING : 0;
+            first = theirs;
+        if (theirs.floor > *floor)
+            *floor = theirs.floor;
+        differ |= ALL_BITS & ~theirs.bits;
+        differ |= theirs.joining ? NODE_DIGESTS_JOINING : 0;
         for (unsigned i = 0; i < NODE_DIGEST_CLASSES; i++)
-            differ |= told.classes[i] != first.classes[i] ? 1u << i : 0;
+            differ |= theirs.classes[i] != first.classes[i] ? 1u << i : 0;
     }
     return count > 0 && token == HTTP_JSON_OBJECT_END ? differ : ALL_BITS;
 }

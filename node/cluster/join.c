@@ -63,7 +63,7 @@ static void become_ready(struct node_replication *n, uint64_t of, uint64_t now_u
     n->ready_us = now_us;
     buf_free(&n->kept);
     n->kept_all = true;
-    n->joining_told = false;
+    n->joining_announced = false;
     gossip_joining(n->gossip, false);
     node_replication_meta(n, now_us);
     node_replication_event(n, NODE_REPLICATION_READY, of,
@@ -158,7 +158,7 @@ void node_join_again(struct node_replication *n, uint64_t now_us)
     n->started_us = now_us;
     n->join_due_us = now_us;
     n->join_waits = 0;
-    n->joining_told = true;
+    n->joining_announced = true;
     gossip_joining(n->gossip, true);
     node_replication_meta(n, now_us);
 }

@@ -165,7 +165,7 @@ void node_reconcile_message(struct node_replication *n, uint64_t peer, struct sl
         n->reconcile.round.bytes_in += bytes.len;
         n->reconcile.round.ended_us = now_us;
     }
-    node_clock_told(n, peer, cluster_ms, age_s, now_us);
+    node_clock_heard(n, peer, cluster_ms, age_s, now_us);
     switch (kind) {
     case NODE_MESSAGE_SUMMARY:
     case NODE_MESSAGE_STEP:

@@ -12,7 +12,7 @@ enum {
     RECONCILE_US = 1000000,
     REPORTS_US = 100000, /* the others' reports are taken in at most so often */
     WATCH_US = 1000000,
-    TOLD_US = 60000000, /* limits and conflicts are reported at most so often */
+    LOGGED_US = 60000000, /* limits and conflicts are reported at most so often */
 };
 
 /* --- members -------------------------------------------------------------------------------- */
@@ -174,8 +174,8 @@ int node_replication_create(struct node_replication **out,
         return err;
     }
     crdt_state_epoch(node_state_crdt(state), gossip_epoch(n->gossip));
-    n->joining_told = !n->ready;
-    gossip_joining(n->gossip, n->joining_told);
+    n->joining_announced = !n->ready;
+    gossip_joining(n->gossip, n->joining_announced);
     /* A random phase, so that a cluster that starts at once does not reconcile at once. */
     n->reconcile.due_us = now_us + prng_below(&n->prng, n->config.reconcile_us) + 1;
     *out = n;
@@ -200,7 +200,7 @@ void node_replication_check(const struct node_replication *n)
 {
     gossip_check(n->gossip);
     CHECK(n->peer_count <= GOSSIP_MEMBERS_MAX);
-    CHECK(n->joining_told == !n->ready);
+    CHECK(n->joining_announced == !n->ready);
     for (unsigned i = 0; i < NODE_CALLS_MAX; i++) {
         const struct node_call *c = &n->calls[i];
         if (c->use != NODE_CALL_ASK)
@@ -251,26 +251,26 @@ static void watch(struct node_replication *n, uint64_t now_us)
         node_replication_event_detail(n, NODE_REPLICATION_NAME_TAKEN, g.name_conflict,
                                       (int64_t)(g.name_conflicts - n->name_taken.count), at);
         n->name_taken.count = g.name_conflicts;
-        n->name_taken.again_us = now_us + TOLD_US;
+        n->name_taken.again_us = now_us + LOGGED_US;
     }
     if (g.refused_hellos > n->refused_key.count && now_us >= n->refused_key.again_us) {
         node_address_text(&g.refused_hello_from, at);
         node_replication_event_detail(n, NODE_REPLICATION_REFUSED_KEY, 0,
                                       (int64_t)(g.refused_hellos - n->refused_key.count), at);
         n->refused_key.count = g.refused_hellos;
-        n->refused_key.again_us = now_us + TOLD_US;
+        n->refused_key.again_us = now_us + LOGGED_US;
     }
     if (g.routers_refused > n->routers_full.count && now_us >= n->routers_full.again_us) {
         node_replication_event_detail(n, NODE_REPLICATION_ROUTERS_FULL, 0, g.routers_limit,
                                       g.router_refused);
         n->routers_full.count = g.routers_refused;
-        n->routers_full.again_us = now_us + TOLD_US;
+        n->routers_full.again_us = now_us + LOGGED_US;
     }
     unsigned replicas = crdt_registry_count(crdt_state_registry(node_state_crdt(n->state)));
     if (replicas == node_state_config_of(n->state)->replicas_max &&
         now_us >= n->replicas_full.again_us) {
         node_replication_event(n, NODE_REPLICATION_REPLICAS_FULL, 0, replicas);
-        n->replicas_full.again_us = now_us + TOLD_US;
+        n->replicas_full.again_us = now_us + LOGGED_US;
     }
 }
 

@@ -122,11 +122,11 @@ struct node_replication {
 
     bool ready;
     uint64_t started_us, ready_us;
-    uint64_t started_ms;  /* cluster time at the start */
-    uint64_t join_due_us; /* the next try */
-    uint64_t snapshot_of; /* a peer whose snapshot is wanted although ready; 0: none */
-    bool joining_told;    /* what gossip_joining() was called with */
-    struct buf kept;      /* deltas that came while joining */
+    uint64_t started_ms;    /* cluster time at the start */
+    uint64_t join_due_us;   /* the next try */
+    uint64_t snapshot_of;   /* a peer whose snapshot is wanted although ready; 0: none */
+    bool joining_announced; /* what gossip_joining() was called with */
+    struct buf kept;        /* deltas that came while joining */
     bool kept_all;
     unsigned join_waits; /* heads of snapshots that listed members unknown here */
     uint64_t not_from;   /* the last peer whose snapshot failed */
@@ -219,8 +219,8 @@ void node_reconcile_message(struct node_replication *n, uint64_t peer, struct sl
                             bool settled, uint64_t now_us);
 
 /* clock.c */
-void node_clock_told(struct node_replication *n, uint64_t node, uint64_t cluster_ms, uint64_t age_s,
-                     uint64_t now_us);
+void node_clock_heard(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
+                      uint64_t age_s, uint64_t now_us);
 /* Whether the node has to join again, because its time went back. */
 bool node_clock_check(struct node_replication *n, uint64_t now_us);
 /* A node that joins takes the time of a member that is ready. */

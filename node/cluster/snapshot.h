@@ -2,7 +2,7 @@
 #ifndef NODE_CLUSTER_SNAPSHOT_H
 #define NODE_CLUSTER_SNAPSHOT_H
 
-enum node_snapshot_part {
+enum node_snapshot_chunk {
     NODE_SNAPSHOT_HEAD = 1, /* ready 1 | cluster time 6 | {router 8 | epoch 6} of those that live */
     NODE_SNAPSHOT_STATE,    /* a chunk of crdt/state.h */
     NODE_SNAPSHOT_VECTOR,   /* gossip_vector_write(), last of all */

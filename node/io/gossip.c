@@ -102,10 +102,10 @@ static int on_call(void *context, uint32_t id, const struct gossip_address *to, 
 
 /* node/cluster names the events. This table has the level of each, and the names of its member,
  * value and detail in the log line. NULL: it has none. */
-static const struct told {
+static const struct event_line {
     enum log_level level;
     const char *member, *value, *detail;
-} told_as[NODE_REPLICATION_EVENTS] = {
+} event_lines[NODE_REPLICATION_EVENTS] = {
     [NODE_REPLICATION_MEMBER_ALIVE] = {LOG_INFO, "member", NULL, NULL},
     [NODE_REPLICATION_MEMBER_DEAD] = {LOG_WARN, "member", NULL, NULL},
     [NODE_REPLICATION_MEMBER_LEFT] = {LOG_INFO, "member", NULL, NULL},
@@ -125,7 +125,7 @@ static void on_event(void *context, enum node_replication_event event, struct sl
                      int64_t value, struct slice detail)
 {
     struct io_gossip *g = context;
-    const struct told *t = &told_as[event];
+    const struct event_line *t = &event_lines[event];
     if (!log_enabled(g->log, t->level))
         return;
     struct log_field fields[4];

@@ -29,7 +29,7 @@ static bool computes(enum http_path_kind kind)
     return exchange_carries_prompt(kind) || kind == HTTP_PATH_MULTIPART;
 }
 
-bool exchange_generates(enum http_path_kind kind)
+bool exchange_answers_tokens(enum http_path_kind kind)
 {
     return exchange_carries_prompt(kind) && kind != HTTP_PATH_PROMPT;
 }
@@ -134,11 +134,11 @@ static int choose(struct exchange *x)
     exchange_describe(x, &request);
     x->asking_around = exchange_stored_response(x).len > 0 && request.replica_wanted < 0;
     uint64_t now = p->now_ms;
-    int err =
-        x->skimming && x->skim.understood && !x->asking_around && exchange_generates(x->route.kind)
-            ? node_router_choose(p->config.router, &request, x->excluded, now, &x->decision)
-            : node_router_choose_by_load(p->config.router, &request, x->excluded, now,
-                                         &x->decision);
+    int err = x->skimming && x->skim.understood && !x->asking_around &&
+                      exchange_answers_tokens(x->route.kind)
+                  ? node_router_choose(p->config.router, &request, x->excluded, now, &x->decision)
+                  : node_router_choose_by_load(p->config.router, &request, x->excluded, now,
+                                               &x->decision);
     if (err == 0) {
         x->booked = true;
         x->attempts++;

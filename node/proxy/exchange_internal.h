@@ -39,7 +39,7 @@ void exchange_refuse(struct client *c, unsigned status, const char *type, const 
 /* --- attempt.c ------------------------------------------------------------------------------- */
 
 /* Whether the answer of such a path reports tokens (the work is a completion). */
-bool exchange_generates(enum http_path_kind kind);
+bool exchange_answers_tokens(enum http_path_kind kind);
 /* Whether the body of such a path carries a prompt. */
 bool exchange_carries_prompt(enum http_path_kind kind);
 

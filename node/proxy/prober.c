@@ -154,7 +154,8 @@ static void note_access(struct probe *p, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
     node_router_probe_answered(proxy->config.router, p->replica, p->kind, status);
-    if (p->kind == NODE_PROBE_MODELS && !node_router_models_told(proxy->config.router, p->replica))
+    if (p->kind == NODE_PROBE_MODELS &&
+        !node_router_models_listed(proxy->config.router, p->replica))
         buf_clear(&p->models);
     bool refused = node_router_probes_refused(proxy->config.router, p->replica) != 0;
     bool news = refused ? status == 401 || status == 403 : p->told_refused;

@@ -237,7 +237,7 @@ static bool complete(struct exchange *x)
         http_skim_finish(&x->skim);
         if (!x->skim.understood)
             x->proxy->stats.not_understood++;
-        x->request.answered_whole = x->skim.understood && exchange_generates(x->route.kind) &&
+        x->request.answered_whole = x->skim.understood && exchange_answers_tokens(x->route.kind) &&
                                     !x->skim.flags[HTTP_SKIM_STREAM];
     }
     if (x->chunked_body && http_forward_length_write(&x->request.head, x->request.body->bytes) != 0)

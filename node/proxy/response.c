@@ -6,7 +6,7 @@
 static void choose_scan(struct exchange *x, const struct http_head *head)
 {
     x->scan = EXCHANGE_SCAN_NONE;
-    if (!exchange_generates(x->route.kind))
+    if (!exchange_answers_tokens(x->route.kind))
         return;
     struct slice type = http_head_get(head, HTTP_CONTENT_TYPE);
     if (type.len >= 17 && slice_equal_nocase(slice_of(type.at, 17), SLICE("text/event-stream")))
@@ -97,7 +97,7 @@ static bool begin(struct exchange *x, const struct http_head *head)
 {
     if (exchange_moves_on(x, head->status))
         return false;
-    bool lists_models = node_router_models_told(x->proxy->config.router, x->decision.replica);
+    bool lists_models = node_router_models_listed(x->proxy->config.router, x->decision.replica);
     if (lists_models || !exchange_hold_begin(x, head))
         pass_head(x, head);
     return true;

@@ -142,7 +142,7 @@ static double number_of(const struct reader *r)
 
 int node_server_info_parse(struct slice json, struct node_scrape *out)
 {
-    struct node_scrape s = node_scrape_untold;
+    struct node_scrape s = node_scrape_unknown;
     s.sglang = true;
     struct reader r = {.in = json};
     http_json_init(&r.json);

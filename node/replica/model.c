@@ -182,13 +182,13 @@ int node_models_set(struct node_models *m, unsigned replica, const struct slice 
     return result;
 }
 
-void node_models_untell(struct node_models *m, unsigned replica)
+void node_models_unlist(struct node_models *m, unsigned replica)
 {
     CHECK(replica < NODE_REPLICAS_MAX);
     node_replica_set_remove(&m->told, replica);
 }
 
-bool node_models_told(const struct node_models *m, unsigned replica)
+bool node_models_listed(const struct node_models *m, unsigned replica)
 {
     CHECK(replica < NODE_REPLICAS_MAX);
     return node_replica_set_has(&m->told, replica);
@@ -225,7 +225,7 @@ static bool is_denied(const struct node_models *m, uint64_t key, uint64_t now_ms
 
 void node_models_learn(struct node_models *m, unsigned replica, struct slice name)
 {
-    if (node_models_told(m, replica) || name.len == 0 || name.len > NODE_MODEL_NAME_MAX)
+    if (node_models_listed(m, replica) || name.len == 0 || name.len > NODE_MODEL_NAME_MAX)
         return;
     uint64_t key = denial_key(name_hash(m, name), replica);
     struct denial *set = &m->denials[denial_at(key)];
@@ -250,7 +250,7 @@ void node_models_learn_listed(struct node_models *m, unsigned replica, struct sl
 
 void node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms)
 {
-    if (node_models_told(m, replica) || name.len == 0)
+    if (node_models_listed(m, replica) || name.len == 0)
         return;
     unsigned number = row_find(m, name);
     if (number != ROW_NONE)

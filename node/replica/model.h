@@ -85,8 +85,8 @@ MUST_USE int node_models_set(struct node_models *m, unsigned replica, const stru
                              unsigned count);
 
 /* The replica refuses to list its models from now on: what it listed counts as learned. */
-void node_models_untell(struct node_models *m, unsigned replica);
-bool node_models_told(const struct node_models *m, unsigned replica);
+void node_models_unlist(struct node_models *m, unsigned replica);
+bool node_models_listed(const struct node_models *m, unsigned replica);
 
 /* What a client's request taught of a replica that has not listed its models; else ignored. */
 void node_models_learn(struct node_models *m, unsigned replica, struct slice name);

@@ -33,7 +33,7 @@ void node_replica_init(struct node_replica *k, struct slice name, enum node_engi
         .engine = engine,
         .name_hash = name_hash,
         .window = {.queries = -1, .hits = -1},
-        .scrape = node_scrape_untold,
+        .scrape = node_scrape_unknown,
         .probe_failures_max =
             config->probe_failures_max > 0 ? config->probe_failures_max : NODE_PROBE_FAILURES_MAX,
         .name_len = (uint16_t)name.len,
@@ -270,8 +270,8 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
     return restarted || (k->asleep && !was_asleep);
 }
 
-void node_replica_cached_told(struct node_replica *k, uint64_t prompt, uint64_t predicted,
-                              uint64_t actual, double cache_tokens_configured)
+void node_replica_cached_reported(struct node_replica *k, uint64_t prompt, uint64_t predicted,
+                                  uint64_t actual, double cache_tokens_configured)
 {
     k->by_usage.predicted += predicted;
     k->by_usage.actual += actual;

@@ -135,7 +135,7 @@ struct node_replica {
     /* Between routers (node/route/share.h). */
     bool configured;                    /* by this router */
     bool named;                         /* by another that is alive */
-    bool told_absent;                   /* the watcher was last called with "absent" */
+    bool announced_absent;              /* the watcher was last called with "absent" */
     uint32_t rkey;                      /* of its present cache (crdt/registry.h) */
     uint32_t rkey_scraped, rkey_probed; /* at the last scrape, the last good probe */
     struct crdt_learned reported;
@@ -200,8 +200,8 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
 double node_replica_cache_tokens(const struct node_replica *k, double configured);
 
 /* A finished answer taught something: the sums, and the belief in the cache's size. */
-void node_replica_cached_told(struct node_replica *k, uint64_t prompt, uint64_t predicted,
-                              uint64_t actual, double cache_tokens_configured);
+void node_replica_cached_reported(struct node_replica *k, uint64_t prompt, uint64_t predicted,
+                                  uint64_t actual, double cache_tokens_configured);
 /* The others' sums as they are now: what their answers taught since counts here too. */
 void node_replica_others(struct node_replica *k, const struct node_others *others);
 /* Another router's figures, which rest on so many samples. Own samples replace them, the sooner the

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/err.h"
 
-const struct node_scrape node_scrape_untold = {
+const struct node_scrape node_scrape_unknown = {
     .running = -1,
     .waiting = -1,
     .cache_usage = -1,

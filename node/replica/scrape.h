@@ -30,7 +30,7 @@ struct node_scrape {
 };
 
 /* Every field unknown: what to start from. */
-extern const struct node_scrape node_scrape_untold;
+extern const struct node_scrape node_scrape_unknown;
 
 /* Reads a whole exposition. ERR_SYNTAX if a line is no valid exposition (fields read so far are
  * kept out: `out` is then unchanged), ERR_NOT_FOUND if no known name is in it. Lines of other names

@@ -104,7 +104,7 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
                      : k->asleep                  ? "asleep"
                      : node_replica_avoided(k, now_ms)
                          ? "avoided: its answers failed or it was full"
-                     : node_models_told(r->models, i)
+                     : node_models_listed(r->models, i)
                          ? "does not serve the model"
                          : "answered lately that it does not know the model");
         json_object_end(w);
@@ -257,9 +257,9 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
     json_array_end(w);
     put_u64(w, "count", names.count);
     json_key(w, "from");
-    json_cstr(w, node_models_told(r->models, number) ? "engine"
-                 : names.count > 0                   ? "clients"
-                                                     : "nobody");
+    json_cstr(w, node_models_listed(r->models, number) ? "engine"
+                 : names.count > 0                     ? "clients"
+                                                       : "nobody");
     json_object_end(w);
 }
 

@@ -126,8 +126,9 @@ void node_router_learn(struct node_router *r, const struct node_booking_entry *e
         /* Compared as shares of the prompt, so that the bytes per token do not matter. */
         double share = (double)e->work.cached_tokens / e->work.prompt_tokens;
         uint64_t predicted = (uint64_t)llround(share * (double)usage->prompt_tokens);
-        node_replica_cached_told(replica, (uint64_t)usage->prompt_tokens, predicted,
-                                 (uint64_t)usage->cached_tokens, (double)r->config.cache_tokens);
+        node_replica_cached_reported(replica, (uint64_t)usage->prompt_tokens, predicted,
+                                     (uint64_t)usage->cached_tokens,
+                                     (double)r->config.cache_tokens);
     }
 }
 

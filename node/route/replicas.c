@@ -42,7 +42,7 @@ void node_router_registry_take(struct node_router *r)
             struct slice name = slice_of(row->name, row->name_len);
             node_replica_init(k, name, NODE_ENGINE_AUTO,
                               hash64(&r->common->secret, name.at, name.len), &prior);
-            k->absent = k->told_absent = true;
+            k->absent = k->announced_absent = true;
             k->rkey = k->rkey_scraped = k->rkey_probed = row->rkey;
             r->replica_count++;
             r->fleet_stale = true; /* it is believed to be like the others */
@@ -61,9 +61,9 @@ void node_router_presence_update(struct node_router *r)
         enum crdt_wish wish = crdt_registry_at(registry, slot)->wish;
         k->absent =
             wish == CRDT_WISH_REMOVED || (wish != CRDT_WISH_ADDED && !k->configured && !k->named);
-        if (k->absent == k->told_absent)
+        if (k->absent == k->announced_absent)
             continue;
-        k->told_absent = k->absent;
+        k->announced_absent = k->absent;
         if (k->absent) { /* if it comes back, it is as if it were new */
             k->health = NODE_HEALTH_UNKNOWN;
             k->probe_failures = 0;
@@ -111,7 +111,7 @@ int node_router_replica_add(struct node_router *r, struct slice name, enum node_
     k->configured = true;
     k->engine = engine;
     /* The caller knows that it is there: the watcher need not say so. */
-    k->told_absent = false;
+    k->announced_absent = false;
     node_router_presence_update(r);
     node_router_touch(r, (unsigned)slot);
     return slot;
@@ -209,10 +209,10 @@ int node_router_models(struct node_router *r, unsigned replica, const struct sli
     return node_models_set(r->models, replica, ids, count);
 }
 
-bool node_router_models_told(const struct node_router *r, unsigned replica)
+bool node_router_models_listed(const struct node_router *r, unsigned replica)
 {
     CHECK(replica < r->replica_count);
-    return node_models_told(r->models, replica);
+    return node_models_listed(r->models, replica);
 }
 
 void node_router_probe_answered(struct node_router *r, unsigned replica, enum node_probe probe,
@@ -225,7 +225,7 @@ void node_router_probe_answered(struct node_router *r, unsigned replica, enum no
     else
         k->probes_refused &= ~(1u << probe);
     if (refused && probe == NODE_PROBE_MODELS)
-        node_models_untell(r->models, replica);
+        node_models_unlist(r->models, replica);
 }
 
 unsigned node_router_probes_refused(const struct node_router *r, unsigned replica)

@@ -156,7 +156,7 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
 MUST_USE int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,
                                 unsigned count);
 /* Whether the replica has listed its models. */
-bool node_router_models_told(const struct node_router *r, unsigned replica);
+bool node_router_models_listed(const struct node_router *r, unsigned replica);
 /* Whether a replica in use, up or not, is known to serve it: it listed it, or answered for it. */
 bool node_router_model_known(const struct node_router *r, struct slice model);
 

@@ -313,7 +313,7 @@ static void bench_sketch_update(void)
 /* Two routers with 1 M equal entries and 1,000 that only one of them has, half of them each. */
 static void bench_reconcile(void)
 {
-    enum { ENTRIES = 1000000, DIFFERENCES = 1000, MAX = CRDT_SKETCH_PARTS * CRDT_SKETCH_CELLS };
+    enum { ENTRIES = 1000000, DIFFERENCES = 1000, MAX = CRDT_SKETCH_ROWS * CRDT_SKETCH_CELLS };
     static struct crdt_sketch sketch[2];
     static struct crdt_cell cells[2][MAX];
     static struct crdt_symbol symbols[MAX];
@@ -340,7 +340,7 @@ static void bench_reconcile(void)
     uint64_t about = crdt_sketch_estimate(estimate[0], estimate[1]);
     uint32_t width = crdt_sketch_width(about);
     row("estimate", (double)about, "", 0, true);
-    row("cells on the wire", (double)CRDT_SKETCH_PARTS * width * CRDT_CELL_BYTES, "B", 25000, true);
+    row("cells on the wire", (double)CRDT_SKETCH_ROWS * width * CRDT_CELL_BYTES, "B", 25000, true);
     double parts[3] = {0};
     enum { ROUNDS = 200 };
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -353,7 +353,7 @@ static void bench_reconcile(void)
         parts[1] += now_s() - start;
         crdt_sketch_fold(&sketch[1], width, cells[1]);
         start = now_s();
-        crdt_cells_add(cells[0], cells[1], CRDT_SKETCH_PARTS * width);
+        crdt_cells_add(cells[0], cells[1], CRDT_SKETCH_ROWS * width);
         CHECK(crdt_sketch_decode(cells[0], width, symbols, MAX) == DIFFERENCES);
         parts[2] += now_s() - start;
     }

@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "crdt/sketch_internal.h"
 
-enum { CELLS_MAX = CRDT_SKETCH_PARTS * CRDT_SKETCH_CELLS, WORK = 4000000 };
+enum { CELLS_MAX = CRDT_SKETCH_ROWS * CRDT_SKETCH_CELLS, WORK = 4000000 };
 
 static struct crdt_cell cells[CELLS_MAX];
 static struct crdt_symbol symbols[CELLS_MAX];
@@ -16,13 +16,13 @@ static double failures(uint32_t width, unsigned differences, unsigned trials)
     static uint64_t n;
     unsigned failed = 0;
     for (unsigned t = 0; t < trials; t++) {
-        memset(cells, 0, sizeof *cells * CRDT_SKETCH_PARTS * width);
+        memset(cells, 0, sizeof *cells * CRDT_SKETCH_ROWS * width);
         for (unsigned i = 0; i < differences; i++) {
             struct crdt_symbol s = {.id48 = hash_mix(++n) & 0xffffffffffff,
                                     .rkey = hash_mix(~n) & 0x7fffffff,
                                     .generation = n >> 8 & 0xfff};
             struct crdt_mark mark = crdt_symbol_mark(&s);
-            for (unsigned part = 0; part < CRDT_SKETCH_PARTS; part++) {
+            for (unsigned part = 0; part < CRDT_SKETCH_ROWS; part++) {
                 uint32_t at = crdt_mark_place(&mark, part) / (CRDT_SKETCH_CELLS / width);
                 crdt_cells_add(&cells[part * width + at], &mark.cell, 1);
             }
@@ -50,10 +50,10 @@ int main(void)
         unsigned limit = d;
         while (crdt_sketch_width(limit + 1) == width)
             limit++;
-        printf("\n%6u %6u %8u", width, CRDT_SKETCH_PARTS * width * CRDT_CELL_BYTES, limit);
+        printf("\n%6u %6u %8u", width, CRDT_SKETCH_ROWS * width * CRDT_CELL_BYTES, limit);
         for (unsigned i = 0; i < sizeof percent / sizeof *percent; i++) {
             unsigned n = (limit * percent[i] + 50) / 100;
-            printf(" %8.2f", failures(width, n, WORK / (n + CRDT_SKETCH_PARTS * width)));
+            printf(" %8.2f", failures(width, n, WORK / (n + CRDT_SKETCH_ROWS * width)));
         }
         (void)fflush(stdout);
     }

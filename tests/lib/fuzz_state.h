@@ -39,7 +39,7 @@ static inline struct crdt_state *fuzz_state(uint64_t self)
     crdt_state_learned(s, 2, &(struct crdt_learned){.rate = 9000, .cache_tokens = 1 << 20});
     uint64_t id = 5;
     CHECK(crdt_state_event(
-              s, 0, &(struct crdt_log_event){.version = 1, .added = &id, .added_count = 1}) == 1);
+              s, 0, &(struct crdt_event){.version = 1, .added = &id, .added_count = 1}) == 1);
     return s;
 }
 

@@ -144,12 +144,12 @@ static void walk_reports(struct walk *w)
 
 static void walk_logs(struct walk *w)
 {
-    const struct crdt_log *l = crdt_state_log(w->state);
-    static uint64_t ids[CRDT_LOG_IDS_MAX];
-    for (unsigned i = 0; i < crdt_log_count(l); i++) {
-        struct crdt_log_head head = crdt_log_at(l, i);
+    const struct crdt_events *l = crdt_state_log(w->state);
+    static uint64_t ids[CRDT_EVENTS_IDS_MAX];
+    for (unsigned i = 0; i < crdt_events_count(l); i++) {
+        struct crdt_events_head head = crdt_events_at(l, i);
         add_line(w, 4, head.rkey)->word[2] = head.version;
-        crdt_log_ids(l, i, ids);
+        crdt_events_ids(l, i, ids);
         for (unsigned n = 0; n < head.count; n++)
             add_line(w, 5, head.rkey)->word[2] = ids[n];
     }

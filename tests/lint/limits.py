@@ -40,7 +40,7 @@ STATED = [
     ("crdt/README.md", r"replicas, ([\d,]+) routers, ", "CRDT_ROUTERS_MAX"),
     ("crdt/README.md", r"routers, ([\d,]+ bytes) a name", "CRDT_NAME_MAX"),
     ("crdt/README.md", r"cannot bring it back\. ([\d,]+) names", "CRDT_REPLICAS_MAX"),
-    ("crdt/README.md", r"([\d,]+) ids a cache", "CRDT_LOG_IDS_MAX"),
+    ("crdt/README.md", r"([\d,]+) ids a cache", "CRDT_EVENTS_IDS_MAX"),
 ]
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "s": 1}
 

@@ -57,7 +57,7 @@ static void probe_one(struct sim_world *w, struct world_node *n, unsigned engine
     node_router_probed(n->node->router, slot, e->up, !e->up, now_ms);
     if (!e->up)
         return;
-    struct node_scrape s = node_scrape_untold;
+    struct node_scrape s = node_scrape_unknown;
     s.vllm = true;
     s.running = e->running;
     s.waiting = 0;

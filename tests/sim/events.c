@@ -13,13 +13,13 @@ struct sim_log {
     uint64_t salt;
     uint64_t version;
     uint64_t folds[EVENTS_MAX + 1]; /* of the state after each version */
-    struct crdt_log *states;        /* made without gaps, for the folds */
+    struct crdt_events *states;     /* made without gaps, for the folds */
 };
 
 void sim_events_reset(struct sim_engine *e, bool again)
 {
     if (e->log) {
-        crdt_log_destroy(e->log->states);
+        crdt_events_destroy(e->log->states);
         free(e->log);
         e->log = NULL;
     }
@@ -28,7 +28,7 @@ void sim_events_reset(struct sim_engine *e, bool again)
     e->log = calloc(1, sizeof *e->log);
     CHECK(e->log != NULL);
     e->log->salt = hash_mix(e->started_ms + (uint64_t)(uint8_t)e->name[7]);
-    CHECK(crdt_log_create(&e->log->states, 1, 1 << 20) == ERR_OK);
+    CHECK(crdt_events_create(&e->log->states, 1, 1 << 20) == ERR_OK);
 }
 
 static void ids_of(const struct sim_log *l, uint64_t version, uint64_t out[ADDED])
@@ -44,7 +44,7 @@ static int feed(const struct sim_log *l, uint64_t version, struct crdt_state *st
     bool removes = version > KEPT;
     if (removes)
         ids_of(l, version - KEPT, removed);
-    struct crdt_log_event e = {
+    struct crdt_event e = {
         .rkey = 1,
         .version = version,
         .added = added,
@@ -52,7 +52,7 @@ static int feed(const struct sim_log *l, uint64_t version, struct crdt_state *st
         .removed = removed,
         .removed_count = removes ? ADDED : 0,
     };
-    return state ? crdt_state_event(state, slot, &e) : crdt_log_append(l->states, &e);
+    return state ? crdt_state_event(state, slot, &e) : crdt_events_append(l->states, &e);
 }
 
 /* The slot of the engine's present process at that node, or -1. */
@@ -76,9 +76,9 @@ static void follow(struct sim_world *w, struct world_node *n, unsigned engine)
     struct crdt_state *state = world_state(n);
     if (feed(l, l->version, state, (unsigned)slot) != ERR_AGAIN)
         return;
-    struct crdt_log_head head = {0};
+    struct crdt_events_head head = {0};
     uint32_t rkey = crdt_registry_at(crdt_state_registry(state), (unsigned)slot)->rkey;
-    (void)crdt_log_find(crdt_state_log(state), rkey, &head);
+    (void)crdt_events_find(crdt_state_log(state), rkey, &head);
     for (uint64_t v = head.version + 1; v <= l->version; v++)
         (void)feed(l, v, state, (unsigned)slot);
 }
@@ -94,8 +94,8 @@ static void event(void *context, struct world_event *e)
             continue;
         l->version++;
         CHECK(feed(l, l->version, NULL, 0) == 1);
-        struct crdt_log_head head;
-        CHECK(crdt_log_find(l->states, 1, &head));
+        struct crdt_events_head head;
+        CHECK(crdt_events_find(l->states, 1, &head));
         l->folds[l->version] = head.fold;
         for (unsigned k = 0; k < 2; k++) {
             struct world_node *n = &w->world.nodes[(i + k) % w->config.nodes];
@@ -121,11 +121,11 @@ void sim_events_check(struct sim_world *w, struct world_node *n)
     struct crdt_state *s = world_state(n);
     for (unsigned i = 0; i < w->config.engines; i++) {
         int slot = slot_of(w, n, i);
-        struct crdt_log_head head;
+        struct crdt_events_head head;
         if (slot < 0)
             continue;
         uint32_t rkey = crdt_registry_at(crdt_state_registry(s), (unsigned)slot)->rkey;
-        if (!crdt_log_find(crdt_state_log(s), rkey, &head))
+        if (!crdt_events_find(crdt_state_log(s), rkey, &head))
             continue;
         const struct sim_log *l = w->engines[i].log;
         if (head.version > l->version || head.fold != l->folds[head.version])

@@ -318,9 +318,9 @@ void sim_beliefs_say(struct sim_world *w)
                             (unsigned long long)d.loads, (unsigned long long)d.others);
             }
         }
-        const struct crdt_log *log = crdt_state_log(world_state(n));
-        for (unsigned k = 0; k < crdt_log_count(log); k++) {
-            struct crdt_log_head h = crdt_log_at(log, k);
+        const struct crdt_events *log = crdt_state_log(world_state(n));
+        for (unsigned k = 0; k < crdt_events_count(log); k++) {
+            struct crdt_events_head h = crdt_events_at(log, k);
             sim_say(w, "    log of %08x: version %llu, %u ids, %016llx", h.rkey,
                     (unsigned long long)h.version, h.count, (unsigned long long)h.fold);
         }

@@ -212,7 +212,7 @@ static void scrape(struct world *c, unsigned node, double started_s, double quer
 {
     struct node_router *r = c->nodes[node].node->router;
     int slot = node_router_replica_find(r, SLICE("replica-0:8000"));
-    struct node_scrape s = node_scrape_untold;
+    struct node_scrape s = node_scrape_unknown;
     s.start_time_s = started_s;
     s.prefix_queries = queries;
     s.prefix_hits = 0;

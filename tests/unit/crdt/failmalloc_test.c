@@ -62,7 +62,7 @@ static void change(struct crdt_state *s, uint64_t seed, bool may_fail)
         assert_true(err >= 0 || may_fail);
     }
     uint64_t ids[] = {seed, seed + 1, seed + 2};
-    struct crdt_log_event event = {.version = 1, .added = ids, .added_count = 3};
+    struct crdt_event event = {.version = 1, .added = ids, .added_count = 3};
     DISCARD(crdt_state_event(s, (unsigned)slot, &event));
     struct crdt_load load = {.requests = 3, .prefill_tokens = 70};
     crdt_state_load(s, (unsigned)slot, &load);

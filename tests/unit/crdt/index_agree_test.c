@@ -329,7 +329,7 @@ static void test_differences_are_found_and_repaired(void **state)
         uint32_t width = crdt_sketch_width(about + about / 8);
         crdt_sketch_fold(&a, width, cells);
         crdt_sketch_fold(&b, width, theirs);
-        crdt_cells_add(cells, theirs, CRDT_SKETCH_PARTS * width);
+        crdt_cells_add(cells, theirs, CRDT_SKETCH_ROWS * width);
         assert_int_equal(crdt_sketch_decode(cells, width, symbols, MAX), n);
         for (unsigned i = 0; i < n; i++) { /* both join all: the older of a refresh is no news */
             unsigned r = symbols[i].rkey - 1000;

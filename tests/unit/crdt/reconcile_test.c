@@ -194,7 +194,7 @@ static void test_registry_reports_and_logs_are_repaired(void **state)
     DISCARD(crdt_state_wish(b, 5, CRDT_WISH_REMOVED, true));
     uint64_t ids[] = {1, 2, 3};
     for (unsigned v = 1; v <= 3; v++) {
-        struct crdt_log_event e = {.version = v, .added = &ids[v - 1], .added_count = 1};
+        struct crdt_event e = {.version = v, .added = &ids[v - 1], .added_count = 1};
         assert_int_equal(crdt_state_event(a, 6, &e), 1);
         if (v < 3)
             assert_int_equal(crdt_state_event(b, 6, &e), 1); /* one event behind */

@@ -142,7 +142,7 @@ static void test_own_rows_wait_once_and_again_in_a_new_life(void **state)
     crdt_reports_set(w.reports, &row);
     crdt_reports_set(w.reports, &row);
     assert_int_equal(crdt_reports_waiting(w.reports, CRDT_REPORT_LOAD, 0), 2);
-    crdt_reports_told(w.reports, CRDT_REPORT_LOAD, 2, 17);
+    crdt_reports_heard(w.reports, CRDT_REPORT_LOAD, 2, 17);
     assert_false(crdt_reports_any_waiting(w.reports));
     struct crdt_report told;
     assert_true(crdt_reports_row(w.reports, 0, CRDT_REPORT_LOAD, 2, &told));
@@ -152,7 +152,7 @@ static void test_own_rows_wait_once_and_again_in_a_new_life(void **state)
     assert_int_equal(crdt_reports_waiting(w.reports, CRDT_REPORT_LOAD, 0), 2);
     assert_false(crdt_reports_row(w.reports, 0, CRDT_REPORT_LOAD, 2, &told)); /* has no number */
     crdt_reports_check(w.reports);
-    crdt_reports_told(w.reports, CRDT_REPORT_LOAD, 2, 1);
+    crdt_reports_heard(w.reports, CRDT_REPORT_LOAD, 2, 1);
     destroy(&w);
 }
 

@@ -8,7 +8,7 @@
 #include "base/prng.h"
 #include "crdt/sketch_internal.h"
 
-enum { SYMBOLS_MAX = CRDT_SKETCH_PARTS * CRDT_SKETCH_CELLS };
+enum { SYMBOLS_MAX = CRDT_SKETCH_ROWS * CRDT_SKETCH_CELLS };
 
 static struct crdt_symbol symbol_of(uint64_t n)
 {
@@ -59,7 +59,7 @@ static int exchange(uint32_t width, uint32_t max)
 {
     crdt_sketch_fold(&a, width, cells);
     crdt_sketch_fold(&b, width, other);
-    crdt_cells_add(cells, other, CRDT_SKETCH_PARTS * width);
+    crdt_cells_add(cells, other, CRDT_SKETCH_ROWS * width);
     return crdt_sketch_decode(cells, width, out, max);
 }
 
@@ -133,11 +133,11 @@ static void test_widths_suffice(void **state)
         unsigned trials = 200000 / (n + 3 * width) + 100;
         unsigned failed = 0;
         for (unsigned t = 0; t < trials; t++) {
-            memset(cells, 0, sizeof *cells * CRDT_SKETCH_PARTS * width);
+            memset(cells, 0, sizeof *cells * CRDT_SKETCH_ROWS * width);
             for (unsigned i = 0; i < n; i++) {
                 struct crdt_symbol s = symbol_of(UINT64_C(1) << 60 | t << 16 | i);
                 struct crdt_mark mark = crdt_symbol_mark(&s);
-                for (unsigned part = 0; part < CRDT_SKETCH_PARTS; part++) {
+                for (unsigned part = 0; part < CRDT_SKETCH_ROWS; part++) {
                     uint32_t at = crdt_mark_place(&mark, part) / (CRDT_SKETCH_CELLS / width);
                     crdt_cells_add(&cells[part * width + at], &mark.cell, 1);
                 }
@@ -158,12 +158,12 @@ static void test_folding_is_linear_and_exact(void **state)
             continue;
         crdt_sketch_fold(&a, width, cells);
         memset(other, 0, sizeof other);
-        for (unsigned part = 0; part < CRDT_SKETCH_PARTS; part++) {
+        for (unsigned part = 0; part < CRDT_SKETCH_ROWS; part++) {
             for (unsigned i = 0; i < CRDT_SKETCH_CELLS; i++)
                 crdt_cells_add(&other[part * width + i * width / CRDT_SKETCH_CELLS],
                                &a.cell[part][i], 1);
         }
-        assert_memory_equal(cells, other, sizeof *cells * CRDT_SKETCH_PARTS * width);
+        assert_memory_equal(cells, other, sizeof *cells * CRDT_SKETCH_ROWS * width);
         if (width >= 40)
             assert_int_equal(exchange(width, 10), 4);
     }
@@ -238,14 +238,14 @@ static void test_forged_cells_end(void **state)
     prng_seed(&p, 5);
     for (unsigned run = 0; run < 300; run++) {
         uint32_t width = run % 2 == 0 ? 8 : 480;
-        for (unsigned i = 0; i < CRDT_SKETCH_PARTS * width; i++) {
+        for (unsigned i = 0; i < CRDT_SKETCH_ROWS * width; i++) {
             struct crdt_symbol s = symbol_of(prng_below(&p, 4));
             cells[i] = crdt_symbol_mark(&s).cell; /* all seem pure; taking one out makes another */
             if (run % 3 == 0)
                 cells[i] = (struct crdt_cell){prng_next(&p), prng_next(&p)};
         }
         int got = crdt_sketch_decode(cells, width, out, SYMBOLS_MAX);
-        assert_true(got == ERR_LIMIT || (got >= 0 && got <= (int)(CRDT_SKETCH_PARTS * width)));
+        assert_true(got == ERR_LIMIT || (got >= 0 && got <= (int)(CRDT_SKETCH_ROWS * width)));
     }
     /* One symbol in one cell only: it is taken out of there and put into the two others, for ever.
      */

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/prng.h"
-#include "crdt/block.h"
+#include "crdt/batch.h"
 #include "tests/lib/states.h"
 #include "tests/lib/test.h"
 
@@ -23,8 +23,8 @@ static void test_blocks_give_back_what_went_in(void **state)
     for (unsigned i = 0; i < CRDT_REPLICAS_MAX; i++)
         rkeys[i] = 1000 + i;
     enum { MAX = 3000 };
-    struct crdt_block_entry *in = calloc(MAX, sizeof *in);
-    struct crdt_block_entry *out = calloc(MAX, sizeof *out);
+    struct crdt_batch_entry *in = calloc(MAX, sizeof *in);
+    struct crdt_batch_entry *out = calloc(MAX, sizeof *out);
     assert_true(in != NULL && out != NULL);
     for (unsigned round = 0; round < 200; round++) {
         unsigned count = 1 + (unsigned)prng_below(&p, MAX);
@@ -34,7 +34,7 @@ static void test_blocks_give_back_what_went_in(void **state)
         uint64_t sum_in = 0;
         for (unsigned i = 0; i < count; i++) {
             bool again = i > 0 && prng_below(&p, 3) == 0;
-            in[i] = (struct crdt_block_entry){.id48 = again ? in[i - 1].id48 : prng_next(&p) >> 16,
+            in[i] = (struct crdt_batch_entry){.id48 = again ? in[i - 1].id48 : prng_next(&p) >> 16,
                                               .code = again ? in[i - 1].code
                                                             : (uint8_t)prng_below(&p, 32),
                                               .generation = 5000 + (uint32_t)prng_below(&p, span),
@@ -44,17 +44,17 @@ static void test_blocks_give_back_what_went_in(void **state)
                                                      (uint64_t)in[i].slot << 8 | in[i].code));
         }
         struct buf b = {0};
-        assert_int_equal(crdt_block_append(&b, in, count, rkeys), 0);
+        assert_int_equal(crdt_batch_append(&b, in, count, rkeys), 0);
         struct wire_reader r = wire_reader_of(b.at, b.len);
-        struct crdt_block block;
-        crdt_block_read(&r, &block);
+        struct crdt_batch block;
+        crdt_batch_read(&r, &block);
         assert_false(r.bad);
         assert_int_equal(wire_left(&r), 0);
-        struct crdt_block_reader reader = crdt_block_reader_of(&block);
+        struct crdt_batch_reader reader = crdt_batch_reader_of(&block);
         uint64_t sum_out = 0;
         unsigned got = 0;
         unsigned n;
-        while ((n = crdt_block_next(&reader, out, 64)) > 0) {
+        while ((n = crdt_batch_next(&reader, out, 64)) > 0) {
             for (unsigned i = 0; i < n; i++) {
                 const uint8_t *at = (const uint8_t *)block.rkeys.at + 4 * (size_t)out[i].slot;
                 unsigned slot = (unsigned)at[0] + 256u * at[1] - 1000;
@@ -67,7 +67,7 @@ static void test_blocks_give_back_what_went_in(void **state)
         assert_int_equal(sum_out, sum_in);
         for (size_t cut = 0; cut < b.len; cut += 1 + b.len / 50) {
             r = wire_reader_of(b.at, cut);
-            crdt_block_read(&r, &block);
+            crdt_batch_read(&r, &block);
             assert_true(r.bad);
         }
         buf_free(&b);
@@ -100,8 +100,8 @@ static void test_a_snapshot_of_a_changing_state_and_its_deltas_are_everything(vo
         }
         uint64_t id = 1;
         assert_int_equal(
-            crdt_state_event(
-                a, 0, &(struct crdt_log_event){.version = 1, .added = &id, .added_count = 1}),
+            crdt_state_event(a, 0,
+                             &(struct crdt_event){.version = 1, .added = &id, .added_count = 1}),
             1);
         uint64_t seq = states_tell_nobody(a, 0);
         struct crdt_snapshot c;

@@ -56,8 +56,8 @@ static struct crdt_state *small(unsigned n)
         crdt_state_sight(s, slot, &(struct crdt_sight){.health = (uint8_t)n});
     for (unsigned v = 1; n % 5 == 0 && v <= n / 5; v++, one++)
         assert_int_equal(
-            crdt_state_event(
-                s, slot, &(struct crdt_log_event){.version = v, .added = &one, .added_count = 1}),
+            crdt_state_event(s, slot,
+                             &(struct crdt_event){.version = v, .added = &one, .added_count = 1}),
             1);
     (void)states_tell_nobody(s, n); /* the numbers of two with the same self differ */
     return s;

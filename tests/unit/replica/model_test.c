@@ -181,9 +181,9 @@ static void who_stops_telling_is_asked_for_all(void **state)
     struct node_models *m = make();
     struct slice ids[] = {SLICE("a"), SLICE("b")};
     assert_int_equal(node_models_set(m, 0, ids, 1), ERR_OK);
-    assert_true(node_models_told(m, 0) && !serves(m, "b", 0));
-    node_models_untell(m, 0);
-    assert_true(!node_models_told(m, 0) && serves(m, "a", 0) && serves(m, "b", 0));
+    assert_true(node_models_listed(m, 0) && !serves(m, "b", 0));
+    node_models_unlist(m, 0);
+    assert_true(!node_models_listed(m, 0) && serves(m, "a", 0) && serves(m, "b", 0));
     assert_true(node_models_known(m, SLICE("a")));
     assert_int_equal(node_models_set(m, 0, &ids[1], 1), ERR_OK);
     assert_true(!serves(m, "a", 0) && serves(m, "b", 0));

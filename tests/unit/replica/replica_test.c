@@ -364,7 +364,7 @@ static void what_answers_told_others_counts_here(void **state)
     struct node_others others = {.who = 1};
     node_replica_others(&heard, &others);
     for (unsigned i = 0; i < 10; i++)
-        node_replica_cached_told(&told, 10000, 9000, 1000, 0);
+        node_replica_cached_reported(&told, 10000, 9000, 1000, 0);
     others.grown_ppm = told.grown_ppm;
     others.shrunk_ppm = told.shrunk_ppm;
     node_replica_others(&heard, &others);

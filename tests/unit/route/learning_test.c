@@ -148,7 +148,7 @@ struct service {
 
 static void scrape_all(struct service *w)
 {
-    struct node_scrape s = node_scrape_untold;
+    struct node_scrape s = node_scrape_unknown;
     s.prefix_queries = s.prompt_tokens = w->queries;
     s.prefix_hits = 0;
     s.start_time_s = 1;
@@ -436,7 +436,7 @@ static void a_lost_cache_takes_its_size_along(void **state)
     (void)state;
     struct world c;
     start_working(&c, 3);
-    struct node_scrape scrape = node_scrape_untold;
+    struct node_scrape scrape = node_scrape_unknown;
     for (unsigned life = 1; life <= 2; life++) {
         scrape.start_time_s = 1000 * life;
         for (unsigned i = 0; i < 3; i++) {

@@ -134,7 +134,7 @@ static void a_restart_forgets(void **state)
     struct node_router *r = make("cache_aware", 2);
     struct node_decision d = choose(r, prompt(1, 20000), START_MS);
     done(r, d, START_MS + 1000);
-    struct node_scrape s = node_scrape_untold;
+    struct node_scrape s = node_scrape_unknown;
     s.start_time_s = 1000;
     assert_false(node_router_scraped(r, d.replica, &s, START_MS + 2000));
     struct node_request request = request_of(prompt(1, 20000));

@@ -1,26 +1,26 @@
 /* A message of anti-entropy is a list of sections, each with its kind (1 byte) and length (4). */
-#ifndef CRDT_PART_H
-#define CRDT_PART_H
+#ifndef CRDT_SECTION_H
+#define CRDT_SECTION_H
 
 #include "base/wire.h"
 
-enum crdt_part_kind {
-    CRDT_PART_SUMMARY = 1,
-    CRDT_PART_CELLS,    /* folded cells of the sender's sketch */
-    CRDT_PART_WIDER,    /* they did not come apart: asks for more of them */
-    CRDT_PART_TOO_MANY, /* the receiver should take a snapshot */
-    CRDT_PART_REPLICAS, /* hashes of the rows of the registry      crdt/vector.h */
-    CRDT_PART_REPORTS,  /* digests of each router's reports */
-    CRDT_PART_LOGS,     /* versions of engines' events */
-    CRDT_PART_RECORDS,  /* a dump: crdt/record.h */
+enum crdt_section_kind {
+    CRDT_SECTION_SUMMARY = 1,
+    CRDT_SECTION_CELLS,    /* folded cells of the sender's sketch */
+    CRDT_SECTION_WIDER,    /* they did not come apart: asks for more of them */
+    CRDT_SECTION_TOO_MANY, /* the receiver should take a snapshot */
+    CRDT_SECTION_REPLICAS, /* hashes of the rows of the registry      crdt/hashes.h */
+    CRDT_SECTION_REPORTS,  /* digests of each router's reports */
+    CRDT_SECTION_LOGS,     /* versions of engines' events */
+    CRDT_SECTION_RECORDS,  /* a dump: crdt/record.h */
 };
 
-struct crdt_part {
+struct crdt_section {
     unsigned kind;
     struct slice body;
 };
 
-static inline bool crdt_part_next(struct wire_reader *r, struct crdt_part *out)
+static inline bool crdt_section_next(struct wire_reader *r, struct crdt_section *out)
 {
     if (wire_left(r) == 0)
         return false;
@@ -31,19 +31,19 @@ static inline bool crdt_part_next(struct wire_reader *r, struct crdt_part *out)
 
 /* Sections are written one after the other, each whole or not at all: what does not fit is left to
  * the next round. */
-struct crdt_part_writer {
+struct crdt_section_writer {
     struct wire_writer w;
     uint8_t *open; /* where the open section begins */
 };
 
-static inline void crdt_part_begin(struct crdt_part_writer *p, enum crdt_part_kind kind)
+static inline void crdt_section_begin(struct crdt_section_writer *p, enum crdt_section_kind kind)
 {
     p->open = p->w.at;
     wire_write_u8(&p->w, (uint8_t)kind);
     wire_write_u32(&p->w, 0);
 }
 
-static inline void crdt_part_end(struct crdt_part_writer *p)
+static inline void crdt_section_end(struct crdt_section_writer *p)
 {
     enum { HEADER = 5 };
     if (p->w.bad) {

@@ -1,4 +1,4 @@
-#include "crdt/block.h"
+#include "crdt/batch.h"
 
 #include <string.h>
 
@@ -49,7 +49,7 @@ struct packing {
     unsigned sets;
 };
 
-static unsigned same_id(const struct crdt_block_entry *e, unsigned count)
+static unsigned same_id(const struct crdt_batch_entry *e, unsigned count)
 {
     unsigned n = 1;
     while (n < count && e[n].id48 == e[0].id48 && e[n].code == e[0].code)
@@ -57,13 +57,13 @@ static unsigned same_id(const struct crdt_block_entry *e, unsigned count)
     return n;
 }
 
-static void survey(struct packing *p, const struct crdt_block_entry *entries, unsigned count)
+static void survey(struct packing *p, const struct crdt_batch_entry *entries, unsigned count)
 {
     memset(p->cache_of_slot, 0xff, sizeof p->cache_of_slot);
     p->oldest = entries[0].generation;
     p->newest = entries[0].generation;
     for (unsigned i = 0; i < count; i++) {
-        const struct crdt_block_entry *e = &entries[i];
+        const struct crdt_batch_entry *e = &entries[i];
         if (p->cache_of_slot[e->slot] == NONE) {
             p->slot_of_cache[p->caches] = e->slot;
             p->cache_of_slot[e->slot] = (uint16_t)p->caches++;
@@ -88,17 +88,17 @@ static uint8_t *put(uint8_t *at, uint64_t value, unsigned bytes)
     return at + bytes;
 }
 
-static uint32_t place_of(const struct packing *p, const struct crdt_block_entry *e)
+static uint32_t place_of(const struct packing *p, const struct crdt_batch_entry *e)
 {
     return (e->generation - p->oldest) << p->cache_bits | p->cache_of_slot[e->slot];
 }
 
 static uint8_t *put_singles(const struct packing *p, uint8_t *at,
-                            const struct crdt_block_entry *entries, unsigned count)
+                            const struct crdt_batch_entry *entries, unsigned count)
 {
     unsigned tail = tail_bytes(p->generation_bits, p->cache_bits);
     for (unsigned i = 0; i < count;) {
-        const struct crdt_block_entry *e = &entries[i];
+        const struct crdt_batch_entry *e = &entries[i];
         unsigned n = same_id(e, count - i);
         i += n;
         if (n > 1)
@@ -110,7 +110,7 @@ static uint8_t *put_singles(const struct packing *p, uint8_t *at,
 }
 
 static uint8_t *put_sets(const struct packing *p, uint8_t *at,
-                         const struct crdt_block_entry *entries, unsigned count)
+                         const struct crdt_batch_entry *entries, unsigned count)
 {
     unsigned tail = set_tail_bytes(p->generation_bits, p->cache_bits);
     for (unsigned i = 0; i < count;) {
@@ -129,7 +129,7 @@ static uint8_t *put_sets(const struct packing *p, uint8_t *at,
     return at;
 }
 
-int crdt_block_append(struct buf *out, const struct crdt_block_entry *entries, unsigned count,
+int crdt_batch_append(struct buf *out, const struct crdt_batch_entry *entries, unsigned count,
                       const uint32_t *rkey_of_slot)
 {
     CHECK(count > 0);
@@ -161,7 +161,7 @@ int crdt_block_append(struct buf *out, const struct crdt_block_entry *entries, u
 
 /* --- reading -------------------------------------------------------------------------------- */
 
-static void read_sets(struct wire_reader *r, struct crdt_block *out)
+static void read_sets(struct wire_reader *r, struct crdt_batch *out)
 {
     unsigned tail = set_tail_bytes(out->generation_bits, out->cache_bits);
     const uint8_t *start = r->at;
@@ -177,7 +177,7 @@ static void read_sets(struct wire_reader *r, struct crdt_block *out)
         out->sets_bytes = slice_of((const char *)start, (size_t)(r->at - start));
 }
 
-void crdt_block_read(struct wire_reader *r, struct crdt_block *out)
+void crdt_batch_read(struct wire_reader *r, struct crdt_batch *out)
 {
     memset(out, 0, sizeof *out);
     out->caches = wire_read_u16(r);
@@ -200,9 +200,9 @@ void crdt_block_read(struct wire_reader *r, struct crdt_block *out)
     read_sets(r, out);
 }
 
-struct crdt_block_reader crdt_block_reader_of(const struct crdt_block *block)
+struct crdt_batch_reader crdt_batch_reader_of(const struct crdt_batch *block)
 {
-    return (struct crdt_block_reader){
+    return (struct crdt_batch_reader){
         .block = block,
         .singles = wire_reader_of(block->singles_bytes.at, block->singles_bytes.len),
         .sets = wire_reader_of(block->sets_bytes.at, block->sets_bytes.len)};
@@ -216,16 +216,16 @@ static uint64_t get(const uint8_t *at, unsigned bytes)
     return value;
 }
 
-static void unpack_place(const struct crdt_block *b, uint32_t place, struct crdt_block_entry *out)
+static void unpack_place(const struct crdt_batch *b, uint32_t place, struct crdt_batch_entry *out)
 {
     out->generation = b->oldest + (place >> b->cache_bits & ((1u << b->generation_bits) - 1));
     out->slot = (uint16_t)(place & ((1u << b->cache_bits) - 1));
 }
 
-static unsigned next_singles(struct crdt_block_reader *r, struct crdt_block_entry *out,
+static unsigned next_singles(struct crdt_batch_reader *r, struct crdt_batch_entry *out,
                              unsigned max)
 {
-    const struct crdt_block *b = r->block;
+    const struct crdt_batch *b = r->block;
     unsigned tail = tail_bytes(b->generation_bits, b->cache_bits);
     size_t left = wire_left(&r->singles) / (ID_BYTES + tail);
     unsigned count = left < max ? (unsigned)left : max;
@@ -240,9 +240,9 @@ static unsigned next_singles(struct crdt_block_reader *r, struct crdt_block_entr
     return count;
 }
 
-unsigned crdt_block_next(struct crdt_block_reader *r, struct crdt_block_entry *out, unsigned max)
+unsigned crdt_batch_next(struct crdt_batch_reader *r, struct crdt_batch_entry *out, unsigned max)
 {
-    const struct crdt_block *b = r->block;
+    const struct crdt_batch *b = r->block;
     unsigned count = next_singles(r, out, max);
     unsigned tail = set_tail_bytes(b->generation_bits, b->cache_bits);
     for (; count < max && (r->set_left > 0 || wire_left(&r->sets) > 0); count++, r->set_left--) {

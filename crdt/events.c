@@ -1,4 +1,4 @@
-#include "crdt/log.h"
+#include "crdt/events.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ struct entry {
     struct set set;
 };
 
-struct crdt_log {
+struct crdt_events {
     uint64_t bytes_max;
     uint64_t bytes;
     uint64_t conflicts;
@@ -100,7 +100,7 @@ static uint64_t bytes_of(const struct set *s)
 }
 
 /* Room for `count` ids within the budget. */
-static int set_reserve(struct crdt_log *l, struct set *s, uint32_t count)
+static int set_reserve(struct crdt_events *l, struct set *s, uint32_t count)
 {
     uint32_t places = places_for(count);
     if (places <= s->places)
@@ -121,7 +121,7 @@ static int set_reserve(struct crdt_log *l, struct set *s, uint32_t count)
     return 0;
 }
 
-static void set_free(struct crdt_log *l, struct set *s)
+static void set_free(struct crdt_events *l, struct set *s)
 {
     l->bytes -= bytes_of(s);
     free(s->place);
@@ -135,7 +135,7 @@ static uint64_t hash_of(const struct entry *e)
     return hash_mix(hash_mix(hash_mix(e->rkey + 0x632be59bd9b4e019u) ^ e->version) + e->set.fold);
 }
 
-static unsigned place_of(const struct crdt_log *l, uint32_t rkey)
+static unsigned place_of(const struct crdt_events *l, uint32_t rkey)
 {
     unsigned low = 0;
     unsigned high = l->count;
@@ -149,13 +149,13 @@ static unsigned place_of(const struct crdt_log *l, uint32_t rkey)
     return low;
 }
 
-static struct entry *find(const struct crdt_log *l, uint32_t rkey)
+static struct entry *find(const struct crdt_events *l, uint32_t rkey)
 {
     unsigned at = place_of(l, rkey);
     return at < l->count && l->entry[at].rkey == rkey ? &l->entry[at] : NULL;
 }
 
-static struct entry *find_or_add(struct crdt_log *l, uint32_t rkey)
+static struct entry *find_or_add(struct crdt_events *l, uint32_t rkey)
 {
     unsigned at = place_of(l, rkey);
     if (at < l->count && l->entry[at].rkey == rkey)
@@ -169,7 +169,7 @@ static struct entry *find_or_add(struct crdt_log *l, uint32_t rkey)
     return &l->entry[at];
 }
 
-void crdt_log_retire(struct crdt_log *l, uint32_t rkey)
+void crdt_events_retire(struct crdt_events *l, uint32_t rkey)
 {
     struct entry *e = find(l, rkey);
     if (e == NULL)
@@ -183,7 +183,7 @@ void crdt_log_retire(struct crdt_log *l, uint32_t rkey)
 
 /* --- joining -------------------------------------------------------------------------------- */
 
-int crdt_log_append(struct crdt_log *l, const struct crdt_log_event *event)
+int crdt_events_append(struct crdt_events *l, const struct crdt_event *event)
 {
     CHECK(event->version > 0);
     struct entry *e = find(l, event->rkey);
@@ -192,10 +192,10 @@ int crdt_log_append(struct crdt_log *l, const struct crdt_log_event *event)
         return 0;
     if (event->version > version + 1 && !BUG(LOG_GAP_APPLIED))
         return ERR_AGAIN;
-    if (event->added_count > CRDT_LOG_IDS_MAX)
+    if (event->added_count > CRDT_EVENTS_IDS_MAX)
         return ERR_FULL;
     uint32_t count = (e != NULL ? e->set.count : 0) + event->added_count;
-    if (count > CRDT_LOG_IDS_MAX)
+    if (count > CRDT_EVENTS_IDS_MAX)
         return ERR_FULL;
     e = find_or_add(l, event->rkey);
     if (e == NULL)
@@ -203,7 +203,7 @@ int crdt_log_append(struct crdt_log *l, const struct crdt_log_event *event)
     int err = set_reserve(l, &e->set, count);
     if (err != 0) {
         if (e->version == 0)
-            crdt_log_retire(l, event->rkey);
+            crdt_events_retire(l, event->rkey);
         return err;
     }
     l->digest -= hash_of(e);
@@ -216,33 +216,33 @@ int crdt_log_append(struct crdt_log *l, const struct crdt_log_event *event)
     return 1;
 }
 
-int crdt_log_join(struct crdt_log *l, uint32_t rkey, uint64_t version, const uint64_t *ids,
-                  unsigned count)
+int crdt_events_join(struct crdt_events *l, uint32_t rkey, uint64_t version, const uint64_t *ids,
+                     unsigned count)
 {
     CHECK(version > 0);
-    if (count > CRDT_LOG_IDS_MAX)
+    if (count > CRDT_EVENTS_IDS_MAX)
         return ERR_LIMIT;
     struct entry *e = find(l, rkey);
     if (e != NULL && version < e->version)
         return 0;
-    struct set told = {0};
-    int err = set_reserve(l, &told, count);
+    struct set theirs = {0};
+    int err = set_reserve(l, &theirs, count);
     if (err != 0)
         return err;
     for (unsigned i = 0; i < count; i++)
-        set_add(&told, ids[i] & id_mask);
-    if (e != NULL && version == e->version && told.fold != e->set.fold)
+        set_add(&theirs, ids[i] & id_mask);
+    if (e != NULL && version == e->version && theirs.fold != e->set.fold)
         l->conflicts++;
-    bool greater = e == NULL || version > e->version || told.fold > e->set.fold;
+    bool greater = e == NULL || version > e->version || theirs.fold > e->set.fold;
     if (greater)
         e = find_or_add(l, rkey);
     if (!greater || e == NULL) {
-        set_free(l, &told);
+        set_free(l, &theirs);
         return greater ? ERR_FULL : 0;
     }
     l->digest -= hash_of(e);
     set_free(l, &e->set);
-    e->set = told;
+    e->set = theirs;
     e->version = version;
     l->digest += hash_of(e);
     return 1;
@@ -250,13 +250,13 @@ int crdt_log_join(struct crdt_log *l, uint32_t rkey, uint64_t version, const uin
 
 /* --- asking, life --------------------------------------------------------------------------- */
 
-static struct crdt_log_head head_of(const struct entry *e)
+static struct crdt_events_head head_of(const struct entry *e)
 {
-    return (struct crdt_log_head){
+    return (struct crdt_events_head){
         .rkey = e->rkey, .version = e->version, .fold = e->set.fold, .count = e->set.count};
 }
 
-bool crdt_log_find(const struct crdt_log *l, uint32_t rkey, struct crdt_log_head *out)
+bool crdt_events_find(const struct crdt_events *l, uint32_t rkey, struct crdt_events_head *out)
 {
     const struct entry *e = find(l, rkey);
     if (e != NULL)
@@ -264,24 +264,24 @@ bool crdt_log_find(const struct crdt_log *l, uint32_t rkey, struct crdt_log_head
     return e != NULL;
 }
 
-bool crdt_log_holds(const struct crdt_log *l, uint32_t rkey, uint64_t id48)
+bool crdt_events_holds(const struct crdt_events *l, uint32_t rkey, uint64_t id48)
 {
     const struct entry *e = find(l, rkey);
     return e != NULL && set_holds(&e->set, id48 & id_mask);
 }
 
-unsigned crdt_log_count(const struct crdt_log *l)
+unsigned crdt_events_count(const struct crdt_events *l)
 {
     return l->count;
 }
 
-struct crdt_log_head crdt_log_at(const struct crdt_log *l, unsigned index)
+struct crdt_events_head crdt_events_at(const struct crdt_events *l, unsigned index)
 {
     CHECK(index < l->count);
     return head_of(&l->entry[index]);
 }
 
-void crdt_log_ids(const struct crdt_log *l, unsigned index, uint64_t *out)
+void crdt_events_ids(const struct crdt_events *l, unsigned index, uint64_t *out)
 {
     CHECK(index < l->count);
     const struct set *s = &l->entry[index].set;
@@ -290,19 +290,19 @@ void crdt_log_ids(const struct crdt_log *l, unsigned index, uint64_t *out)
             *out++ = s->place[i] - 1;
 }
 
-uint64_t crdt_log_digest(const struct crdt_log *l)
+uint64_t crdt_events_digest(const struct crdt_events *l)
 {
     return l->digest;
 }
 
-uint64_t crdt_log_conflicts(const struct crdt_log *l)
+uint64_t crdt_events_conflicts(const struct crdt_events *l)
 {
     return l->conflicts;
 }
 
-int crdt_log_create(struct crdt_log **out, unsigned replicas_max, uint64_t bytes_max)
+int crdt_events_create(struct crdt_events **out, unsigned replicas_max, uint64_t bytes_max)
 {
-    struct crdt_log *l = calloc(1, sizeof *l);
+    struct crdt_events *l = calloc(1, sizeof *l);
     if (l == NULL)
         return ERR_NOMEM;
     l->entry = calloc(replicas_max, sizeof *l->entry);
@@ -316,7 +316,7 @@ int crdt_log_create(struct crdt_log **out, unsigned replicas_max, uint64_t bytes
     return 0;
 }
 
-void crdt_log_destroy(struct crdt_log *l)
+void crdt_events_destroy(struct crdt_events *l)
 {
     if (l == NULL)
         return;
@@ -326,14 +326,14 @@ void crdt_log_destroy(struct crdt_log *l)
     free(l);
 }
 
-void crdt_log_check(const struct crdt_log *l)
+void crdt_events_check(const struct crdt_events *l)
 {
     uint64_t bytes = 0;
     uint64_t digest = 0;
     for (unsigned i = 0; i < l->count; i++) {
         const struct entry *e = &l->entry[i];
         CHECK(i == 0 || l->entry[i - 1].rkey < e->rkey);
-        CHECK(e->version > 0 && e->set.count <= CRDT_LOG_IDS_MAX);
+        CHECK(e->version > 0 && e->set.count <= CRDT_EVENTS_IDS_MAX);
         uint64_t fold = 0;
         uint32_t count = 0;
         for (uint32_t at = 0; at < e->set.places; at++) {

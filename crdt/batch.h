@@ -10,8 +10,8 @@
  *   { id 6, tail }                      for each single entry
  *   { id 6, code 1, count varint, { tail without code } }     for each set
  */
-#ifndef CRDT_BLOCK_H
-#define CRDT_BLOCK_H
+#ifndef CRDT_BATCH_H
+#define CRDT_BATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@
 #include "base/wire.h"
 #include "crdt/limits.h"
 
-struct crdt_block_entry {
+struct crdt_batch_entry {
     uint64_t id48;
     uint32_t generation;
     uint16_t slot;
@@ -31,10 +31,10 @@ struct crdt_block_entry {
 
 /* Appends a batch of `count` > 0 entries; `rkey_of_slot` has CRDT_REPLICAS_MAX rkeys. The
  * generations span less than 4,096. ERR_NOMEM. */
-MUST_USE int crdt_block_append(struct buf *out, const struct crdt_block_entry *entries,
+MUST_USE int crdt_batch_append(struct buf *out, const struct crdt_batch_entry *entries,
                                unsigned count, const uint32_t *rkey_of_slot);
 
-struct crdt_block {
+struct crdt_batch {
     unsigned caches;
     struct slice rkeys;
     uint32_t oldest;
@@ -47,19 +47,19 @@ struct crdt_block {
 };
 
 /* Reads and checks all of it; malformed makes `r` bad. */
-void crdt_block_read(struct wire_reader *r, struct crdt_block *out);
+void crdt_batch_read(struct wire_reader *r, struct crdt_batch *out);
 
 /* Unpacks a checked batch piece by piece: up to `max` entries, 0 at the end. `slot` of an entry is
  * its index in the table of caches. */
-struct crdt_block_reader {
-    const struct crdt_block *block;
+struct crdt_batch_reader {
+    const struct crdt_batch *block;
     struct wire_reader singles;
     struct wire_reader sets;
     uint64_t id48;
     uint32_t set_left;
     uint8_t code;
 };
-struct crdt_block_reader crdt_block_reader_of(const struct crdt_block *block);
-unsigned crdt_block_next(struct crdt_block_reader *r, struct crdt_block_entry *out, unsigned max);
+struct crdt_batch_reader crdt_batch_reader_of(const struct crdt_batch *block);
+unsigned crdt_batch_next(struct crdt_batch_reader *r, struct crdt_batch_entry *out, unsigned max);
 
 #endif

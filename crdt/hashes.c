@@ -1,4 +1,4 @@
-#include "crdt/vector.h"
+#include "crdt/hashes.h"
 
 #include <string.h>
 
@@ -16,21 +16,21 @@ static const uint64_t mask48 = 0xffffffffffff;
 
 /* --- own vectors ---------------------------------------------------------------------------- */
 
-void crdt_vector_replicas(const struct crdt_state *s, bool last, struct crdt_part_writer *out)
+void crdt_hashes_replicas(const struct crdt_state *s, bool last, struct crdt_section_writer *out)
 {
-    crdt_part_begin(out, CRDT_PART_REPLICAS);
+    crdt_section_begin(out, CRDT_SECTION_REPLICAS);
     wire_write_u8(&out->w, last);
     for (unsigned i = 0; i < crdt_registry_count(s->registry); i++) {
         wire_write_u48(&out->w, crdt_registry_at(s->registry, i)->key);
         wire_write_u48(&out->w, crdt_registry_digest_at(s->registry, i) & mask48);
     }
-    crdt_part_end(out);
+    crdt_section_end(out);
 }
 
-void crdt_vector_reports(const struct crdt_state *s, bool last, bool loads,
-                         struct crdt_part_writer *out)
+void crdt_hashes_reports(const struct crdt_state *s, bool last, bool loads,
+                         struct crdt_section_writer *out)
 {
-    crdt_part_begin(out, CRDT_PART_REPORTS);
+    crdt_section_begin(out, CRDT_SECTION_REPORTS);
     wire_write_u8(&out->w, last);
     wire_write_u8(&out->w, loads);
     for (unsigned i = 0; i < crdt_reports_routers(s->reports); i++) {
@@ -40,41 +40,41 @@ void crdt_vector_reports(const struct crdt_state *s, bool last, bool loads,
         wire_write_u64(&out->w, d.loads);
         wire_write_u64(&out->w, d.others);
     }
-    crdt_part_end(out);
+    crdt_section_end(out);
 }
 
-void crdt_vector_logs(const struct crdt_state *s, bool last, struct crdt_part_writer *out)
+void crdt_hashes_logs(const struct crdt_state *s, bool last, struct crdt_section_writer *out)
 {
-    crdt_part_begin(out, CRDT_PART_LOGS);
+    crdt_section_begin(out, CRDT_SECTION_LOGS);
     wire_write_u8(&out->w, last);
-    for (unsigned i = 0; i < crdt_log_count(s->log); i++) {
-        struct crdt_log_head head = crdt_log_at(s->log, i);
+    for (unsigned i = 0; i < crdt_events_count(s->log); i++) {
+        struct crdt_events_head head = crdt_events_at(s->log, i);
         wire_write_u32(&out->w, head.rkey);
         wire_write_u64(&out->w, head.version);
         wire_write_u64(&out->w, head.fold);
     }
-    crdt_part_end(out);
+    crdt_section_end(out);
 }
 
-bool crdt_vector_valid(const struct crdt_part *part)
+bool crdt_hashes_valid(const struct crdt_section *part)
 {
-    size_t head = part->kind == CRDT_PART_REPORTS ? 2 : 1;
-    size_t each = part->kind == CRDT_PART_REPLICAS  ? REPLICA_BYTES
-                  : part->kind == CRDT_PART_REPORTS ? REPORT_BYTES
-                                                    : LOG_BYTES;
+    size_t head = part->kind == CRDT_SECTION_REPORTS ? 2 : 1;
+    size_t each = part->kind == CRDT_SECTION_REPLICAS  ? REPLICA_BYTES
+                  : part->kind == CRDT_SECTION_REPORTS ? REPORT_BYTES
+                                                       : LOG_BYTES;
     return part->body.len >= head && (part->body.len - head) % each == 0;
 }
 
 /* --- replicas ------------------------------------------------------------------------------- */
 
 /* Takes a record back that did not fit. */
-static void settle_record(struct crdt_part_writer *out, const struct wire_writer *before)
+static void settle_record(struct crdt_section_writer *out, const struct wire_writer *before)
 {
     if (out->w.bad)
         out->w = *before;
 }
 
-static void send_replica(const struct crdt_state *s, unsigned slot, struct crdt_part_writer *out)
+static void send_replica(const struct crdt_state *s, unsigned slot, struct crdt_section_writer *out)
 {
     struct crdt_registry_row row = crdt_registry_row(s->registry, slot);
     struct wire_writer before = out->w;
@@ -84,10 +84,10 @@ static void send_replica(const struct crdt_state *s, unsigned slot, struct crdt_
 
 /* Returns whether the sender has something that we lack. */
 static bool answer_replicas(const struct crdt_state *s, struct wire_reader *r,
-                            struct crdt_part_writer *out)
+                            struct crdt_section_writer *out)
 {
     bool lacking = false;
-    bool told[CRDT_REPLICAS_MAX] = {false};
+    bool theirs[CRDT_REPLICAS_MAX] = {false};
     while (wire_left(r) > 0) {
         int slot = crdt_registry_by_key(s->registry, wire_read_u48(r));
         uint64_t hash = wire_read_u48(r);
@@ -95,14 +95,14 @@ static bool answer_replicas(const struct crdt_state *s, struct wire_reader *r,
             lacking = true;
             continue;
         }
-        told[slot] = true;
+        theirs[slot] = true;
         if ((crdt_registry_digest_at(s->registry, (unsigned)slot) & mask48) == hash)
             continue;
         lacking = true;
         send_replica(s, (unsigned)slot, out);
     }
     for (unsigned slot = 0; slot < crdt_registry_count(s->registry); slot++)
-        if (!told[slot])
+        if (!theirs[slot])
             send_replica(s, slot, out);
     return lacking;
 }
@@ -110,7 +110,7 @@ static bool answer_replicas(const struct crdt_state *s, struct wire_reader *r,
 /* --- reports -------------------------------------------------------------------------------- */
 
 static void send_reports(const struct crdt_state *s, unsigned router, enum crdt_report_kind kind,
-                         struct crdt_part_writer *out)
+                         struct crdt_section_writer *out)
 {
     for (unsigned slot = 0; slot < crdt_registry_count(s->registry); slot++) {
         struct crdt_report row;
@@ -131,21 +131,21 @@ static int find_router(const struct crdt_state *s, uint64_t router)
 }
 
 static bool answer_reports(const struct crdt_state *s, struct wire_reader *r, bool loads,
-                           struct crdt_part_writer *out)
+                           struct crdt_section_writer *out)
 {
     bool lacking = false;
     while (wire_left(r) > 0) {
         int at = find_router(s, wire_read_u64(r));
-        struct crdt_reporter_digest told = {.epoch = wire_read_u64(r)};
-        told.loads = wire_read_u64(r);
-        told.others = wire_read_u64(r);
+        struct crdt_reporter_digest theirs = {.epoch = wire_read_u64(r)};
+        theirs.loads = wire_read_u64(r);
+        theirs.others = wire_read_u64(r);
         if (at < 0)
             continue; /* membership has to tell us of it first */
         unsigned router = (unsigned)at;
         struct crdt_reporter_digest own = crdt_reports_router_at(s->reports, router);
-        bool loads_differ = loads && own.loads != told.loads;
-        bool others_differ = own.others != told.others;
-        if (own.epoch != told.epoch || (!loads_differ && !others_differ))
+        bool loads_differ = loads && own.loads != theirs.loads;
+        bool others_differ = own.others != theirs.others;
+        if (own.epoch != theirs.epoch || (!loads_differ && !others_differ))
             continue;
         struct wire_writer before = out->w;
         crdt_record_write_origin(&out->w, own.router, own.epoch);
@@ -164,31 +164,32 @@ static bool answer_reports(const struct crdt_state *s, struct wire_reader *r, bo
 /* --- logs ----------------------------------------------------------------------------------- */
 
 static bool answer_logs(const struct crdt_state *s, struct wire_reader *r,
-                        struct crdt_part_writer *out)
+                        struct crdt_section_writer *out)
 {
     bool lacking = false;
-    bool theirs[CRDT_REPLICAS_MAX] = {false}; /* is as great as ours */
+    bool as_great[CRDT_REPLICAS_MAX] = {false}; /* is as great as ours */
     while (wire_left(r) > 0) {
         uint32_t rkey = wire_read_u32(r);
-        struct crdt_log_head told = {.version = wire_read_u64(r)};
-        told.fold = wire_read_u64(r);
+        struct crdt_events_head theirs = {.version = wire_read_u64(r)};
+        theirs.fold = wire_read_u64(r);
         int slot = crdt_registry_by_rkey(s->registry, rkey);
         if (slot < 0)
             continue;
-        struct crdt_log_head own = {0};
-        (void)crdt_log_find(s->log, rkey, &own);
+        struct crdt_events_head own = {0};
+        (void)crdt_events_find(s->log, rkey, &own);
         bool greater =
-            told.version != own.version ? told.version > own.version : told.fold >= own.fold;
-        theirs[slot] = greater;
-        lacking = lacking || (greater && (told.version != own.version || told.fold != own.fold));
+            theirs.version != own.version ? theirs.version > own.version : theirs.fold >= own.fold;
+        as_great[slot] = greater;
+        lacking =
+            lacking || (greater && (theirs.version != own.version || theirs.fold != own.fold));
     }
-    for (unsigned i = 0; i < crdt_log_count(s->log); i++) {
-        struct crdt_log_head own = crdt_log_at(s->log, i);
+    for (unsigned i = 0; i < crdt_events_count(s->log); i++) {
+        struct crdt_events_head own = crdt_events_at(s->log, i);
         int slot = crdt_registry_by_rkey(s->registry, own.rkey);
-        if (slot < 0 || theirs[slot])
+        if (slot < 0 || as_great[slot])
             continue;
-        uint64_t ids[CRDT_LOG_IDS_MAX];
-        crdt_log_ids(s->log, i, ids);
+        uint64_t ids[CRDT_EVENTS_IDS_MAX];
+        crdt_events_ids(s->log, i, ids);
         struct wire_writer before = out->w;
         crdt_record_write_log(&out->w, &own, ids);
         settle_record(out, &before);
@@ -196,32 +197,32 @@ static bool answer_logs(const struct crdt_state *s, struct wire_reader *r,
     return lacking;
 }
 
-void crdt_vector_answer(struct crdt_state *s, const struct crdt_part *part,
-                        struct crdt_part_writer *out)
+void crdt_hashes_answer(struct crdt_state *s, const struct crdt_section *part,
+                        struct crdt_section_writer *out)
 {
     struct wire_reader r = wire_reader_of(part->body.at, part->body.len);
     bool last = wire_read_u8(&r) != 0;
-    bool loads = part->kind == CRDT_PART_REPORTS && wire_read_u8(&r) != 0;
+    bool loads = part->kind == CRDT_SECTION_REPORTS && wire_read_u8(&r) != 0;
     bool lacking = false;
-    struct crdt_part_writer before = *out;
-    crdt_part_begin(out, CRDT_PART_RECORDS);
+    struct crdt_section_writer before = *out;
+    crdt_section_begin(out, CRDT_SECTION_RECORDS);
     const uint8_t *empty = out->w.at;
-    if (part->kind == CRDT_PART_REPLICAS)
+    if (part->kind == CRDT_SECTION_REPLICAS)
         lacking = answer_replicas(s, &r, out);
-    else if (part->kind == CRDT_PART_REPORTS)
+    else if (part->kind == CRDT_SECTION_REPORTS)
         lacking = answer_reports(s, &r, loads, out);
     else
         lacking = answer_logs(s, &r, out);
     if (out->w.at != empty)
-        crdt_part_end(out);
+        crdt_section_end(out);
     else
         *out = before;
     if (!lacking || last)
         return;
-    if (part->kind == CRDT_PART_REPLICAS)
-        crdt_vector_replicas(s, true, out);
-    else if (part->kind == CRDT_PART_REPORTS)
-        crdt_vector_reports(s, true, loads, out);
+    if (part->kind == CRDT_SECTION_REPLICAS)
+        crdt_hashes_replicas(s, true, out);
+    else if (part->kind == CRDT_SECTION_REPORTS)
+        crdt_hashes_reports(s, true, loads, out);
     else
-        crdt_vector_logs(s, true, out);
+        crdt_hashes_logs(s, true, out);
 }

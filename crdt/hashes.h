@@ -10,21 +10,21 @@
  * `loads` among the hashes of reports: whether loads count. They change all the time, so they are
  * compared only where nothing is on its way.
  */
-#ifndef CRDT_VECTOR_H
-#define CRDT_VECTOR_H
+#ifndef CRDT_HASHES_H
+#define CRDT_HASHES_H
 
-#include "crdt/part.h"
+#include "crdt/section.h"
 #include "crdt/state.h"
 
-void crdt_vector_replicas(const struct crdt_state *s, bool last, struct crdt_part_writer *out);
-void crdt_vector_reports(const struct crdt_state *s, bool last, bool loads,
-                         struct crdt_part_writer *out);
-void crdt_vector_logs(const struct crdt_state *s, bool last, struct crdt_part_writer *out);
+void crdt_hashes_replicas(const struct crdt_state *s, bool last, struct crdt_section_writer *out);
+void crdt_hashes_reports(const struct crdt_state *s, bool last, bool loads,
+                         struct crdt_section_writer *out);
+void crdt_hashes_logs(const struct crdt_state *s, bool last, struct crdt_section_writer *out);
 
 /* Whether a section is well-formed. */
-bool crdt_vector_valid(const struct crdt_part *part);
+bool crdt_hashes_valid(const struct crdt_section *part);
 /* Appends the rows that the sender lacks, and our own hashes if we lack some. */
-void crdt_vector_answer(struct crdt_state *s, const struct crdt_part *part,
-                        struct crdt_part_writer *out);
+void crdt_hashes_answer(struct crdt_state *s, const struct crdt_section *part,
+                        struct crdt_section_writer *out);
 
 #endif

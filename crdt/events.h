@@ -11,12 +11,12 @@
  * Two states of one version that differ can only come from a fault. Then the greater fold wins, so
  * that all routers still agree, and the conflict is counted.
  *
- * Memory is bounded: by the budget over all, and by CRDT_LOG_IDS_MAX for one cache, so that a whole
- * state fits into one message. An event without room is refused, and so are the events after it,
- * until a state that fits is joined.
+ * Memory is bounded: by the budget over all, and by CRDT_EVENTS_IDS_MAX for one cache, so that a
+ * whole state fits into one message. An event without room is refused, and so are the events after
+ * it, until a state that fits is joined.
  */
-#ifndef CRDT_LOG_H
-#define CRDT_LOG_H
+#ifndef CRDT_EVENTS_H
+#define CRDT_EVENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,15 +25,16 @@
 #include "base/err.h"
 #include "crdt/limits.h"
 
-struct crdt_log;
+struct crdt_events;
 
 /* ERR_NOMEM. */
-MUST_USE int crdt_log_create(struct crdt_log **out, unsigned replicas_max, uint64_t bytes_max);
-void crdt_log_destroy(struct crdt_log *l);
+MUST_USE int crdt_events_create(struct crdt_events **out, unsigned replicas_max,
+                                uint64_t bytes_max);
+void crdt_events_destroy(struct crdt_events *l);
 /* Recounts everything. */
-void crdt_log_check(const struct crdt_log *l);
+void crdt_events_check(const struct crdt_events *l);
 
-struct crdt_log_event {
+struct crdt_event {
     uint32_t rkey;
     uint64_t version; /* > 0 */
     const uint64_t *added;
@@ -42,28 +43,28 @@ struct crdt_log_event {
     unsigned removed_count;
 };
 /* 1: applied; 0: known already; ERR_AGAIN: one before it is missing; ERR_FULL. */
-MUST_USE int crdt_log_append(struct crdt_log *l, const struct crdt_log_event *e);
+MUST_USE int crdt_events_append(struct crdt_events *l, const struct crdt_event *e);
 /* Joins a whole state: 1 news, 0 not, ERR_FULL, ERR_LIMIT (too many ids). */
-MUST_USE int crdt_log_join(struct crdt_log *l, uint32_t rkey, uint64_t version, const uint64_t *ids,
-                           unsigned count);
-void crdt_log_retire(struct crdt_log *l, uint32_t rkey);
+MUST_USE int crdt_events_join(struct crdt_events *l, uint32_t rkey, uint64_t version,
+                              const uint64_t *ids, unsigned count);
+void crdt_events_retire(struct crdt_events *l, uint32_t rkey);
 
-struct crdt_log_head {
+struct crdt_events_head {
     uint32_t rkey;
     uint64_t version;
     uint64_t fold; /* sum of the hashes of the ids: the set in 64 bits */
     unsigned count;
 };
 /* Whether anything is known of that cache. */
-bool crdt_log_find(const struct crdt_log *l, uint32_t rkey, struct crdt_log_head *out);
-bool crdt_log_holds(const struct crdt_log *l, uint32_t rkey, uint64_t id48);
+bool crdt_events_find(const struct crdt_events *l, uint32_t rkey, struct crdt_events_head *out);
+bool crdt_events_holds(const struct crdt_events *l, uint32_t rkey, uint64_t id48);
 /* In the order of rkeys. */
-unsigned crdt_log_count(const struct crdt_log *l);
-struct crdt_log_head crdt_log_at(const struct crdt_log *l, unsigned index);
+unsigned crdt_events_count(const struct crdt_events *l);
+struct crdt_events_head crdt_events_at(const struct crdt_events *l, unsigned index);
 /* All ids of the one at `index`; `out` has room for its count. */
-void crdt_log_ids(const struct crdt_log *l, unsigned index, uint64_t *out);
+void crdt_events_ids(const struct crdt_events *l, unsigned index, uint64_t *out);
 
-uint64_t crdt_log_digest(const struct crdt_log *l);
-uint64_t crdt_log_conflicts(const struct crdt_log *l);
+uint64_t crdt_events_digest(const struct crdt_events *l);
+uint64_t crdt_events_conflicts(const struct crdt_events *l);
 
 #endif

@@ -1,4 +1,4 @@
-#include "crdt/log.h"
+#include "crdt/events.h"
 
 #include <string.h>
 
@@ -7,57 +7,57 @@
 #include "tests/lib/states.h"
 #include "tests/lib/test.h"
 
-static struct crdt_log *make(uint64_t bytes)
+static struct crdt_events *make(uint64_t bytes)
 {
-    struct crdt_log *l = NULL;
-    assert_int_equal(crdt_log_create(&l, 64, bytes), 0);
+    struct crdt_events *l = NULL;
+    assert_int_equal(crdt_events_create(&l, 64, bytes), 0);
     return l;
 }
 
 /* The history of a cache: event v adds id v and, from 3 on, takes out id v - 2. */
-static struct crdt_log_event event(uint32_t rkey, uint64_t version, uint64_t ids[2])
+static struct crdt_event event(uint32_t rkey, uint64_t version, uint64_t ids[2])
 {
     ids[0] = version;
     ids[1] = version - 2;
-    return (struct crdt_log_event){.rkey = rkey,
-                                   .version = version,
-                                   .added = &ids[0],
-                                   .added_count = 1,
-                                   .removed = &ids[1],
-                                   .removed_count = version >= 3};
+    return (struct crdt_event){.rkey = rkey,
+                               .version = version,
+                               .added = &ids[0],
+                               .added_count = 1,
+                               .removed = &ids[1],
+                               .removed_count = version >= 3};
 }
 
-static int append(struct crdt_log *l, uint32_t rkey, uint64_t version)
+static int append(struct crdt_events *l, uint32_t rkey, uint64_t version)
 {
     uint64_t ids[2];
-    struct crdt_log_event e = event(rkey, version, ids);
-    return crdt_log_append(l, &e);
+    struct crdt_event e = event(rkey, version, ids);
+    return crdt_events_append(l, &e);
 }
 
 static void test_only_the_next_event_is_applied(void **state)
 {
     (void)state;
-    struct crdt_log *l = make(1 << 20);
+    struct crdt_events *l = make(1 << 20);
     assert_int_equal(append(l, 7, 2), ERR_AGAIN);
-    assert_int_equal(crdt_log_count(l), 0);
+    assert_int_equal(crdt_events_count(l), 0);
     assert_int_equal(append(l, 7, 1), 1);
     assert_int_equal(append(l, 7, 1), 0);
     assert_int_equal(append(l, 7, 3), ERR_AGAIN);
     assert_int_equal(append(l, 7, 2), 1);
     assert_int_equal(append(l, 7, 3), 1);
-    assert_false(crdt_log_holds(l, 7, 1));
-    assert_true(crdt_log_holds(l, 7, 2) && crdt_log_holds(l, 7, 3));
-    crdt_log_check(l);
-    crdt_log_retire(l, 7);
-    assert_int_equal(crdt_log_count(l), 0);
-    assert_int_equal(crdt_log_digest(l), 0);
-    crdt_log_check(l);
-    crdt_log_destroy(l);
+    assert_false(crdt_events_holds(l, 7, 1));
+    assert_true(crdt_events_holds(l, 7, 2) && crdt_events_holds(l, 7, 3));
+    crdt_events_check(l);
+    crdt_events_retire(l, 7);
+    assert_int_equal(crdt_events_count(l), 0);
+    assert_int_equal(crdt_events_digest(l), 0);
+    crdt_events_check(l);
+    crdt_events_destroy(l);
 }
 
-static struct crdt_log *history(unsigned a, unsigned b)
+static struct crdt_events *history(unsigned a, unsigned b)
 {
-    struct crdt_log *l = make(1 << 20);
+    struct crdt_events *l = make(1 << 20);
     for (unsigned v = 1; v <= a; v++)
         assert_int_equal(append(l, 1, v), 1);
     for (unsigned v = 1; v <= b; v++)
@@ -65,28 +65,28 @@ static struct crdt_log *history(unsigned a, unsigned b)
     return l;
 }
 
-static void join(struct crdt_log *into, const struct crdt_log *from)
+static void join(struct crdt_events *into, const struct crdt_events *from)
 {
-    uint64_t ids[CRDT_LOG_IDS_MAX];
-    for (unsigned i = 0; i < crdt_log_count(from); i++) {
-        struct crdt_log_head head = crdt_log_at(from, i);
-        crdt_log_ids(from, i, ids);
-        assert_true(crdt_log_join(into, head.rkey, head.version, ids, head.count) >= 0);
+    uint64_t ids[CRDT_EVENTS_IDS_MAX];
+    for (unsigned i = 0; i < crdt_events_count(from); i++) {
+        struct crdt_events_head head = crdt_events_at(from, i);
+        crdt_events_ids(from, i, ids);
+        assert_true(crdt_events_join(into, head.rkey, head.version, ids, head.count) >= 0);
     }
-    crdt_log_check(into);
+    crdt_events_check(into);
 }
 
 static uint64_t joined(const unsigned *states, unsigned count)
 {
-    struct crdt_log *l = make(1 << 20);
+    struct crdt_events *l = make(1 << 20);
     for (unsigned i = 0; i < count; i++) {
-        struct crdt_log *one = history(states[i] / 5, states[i] % 5);
+        struct crdt_events *one = history(states[i] / 5, states[i] % 5);
         join(l, one);
-        crdt_log_destroy(one);
+        crdt_events_destroy(one);
     }
-    uint64_t digest = crdt_log_digest(l);
-    assert_int_equal(crdt_log_conflicts(l), 0);
-    crdt_log_destroy(l);
+    uint64_t digest = crdt_events_digest(l);
+    assert_int_equal(crdt_events_conflicts(l), 0);
+    crdt_events_destroy(l);
     return digest;
 }
 
@@ -112,53 +112,53 @@ static void test_two_writers_of_one_version_agree_on_the_greater_and_are_counted
     (void)state;
     uint64_t x[] = {1, 2, 3};
     uint64_t y[] = {4, 5};
-    struct crdt_log *a = make(1 << 20);
-    struct crdt_log *b = make(1 << 20);
-    DISCARD(crdt_log_join(a, 9, 5, x, 3));
-    DISCARD(crdt_log_join(a, 9, 5, y, 2));
-    DISCARD(crdt_log_join(b, 9, 5, y, 2));
-    DISCARD(crdt_log_join(b, 9, 5, x, 3));
-    assert_int_equal(crdt_log_digest(a), crdt_log_digest(b));
-    assert_int_equal(crdt_log_conflicts(a), 1);
-    assert_int_equal(crdt_log_conflicts(b), 1);
-    crdt_log_destroy(a);
-    crdt_log_destroy(b);
+    struct crdt_events *a = make(1 << 20);
+    struct crdt_events *b = make(1 << 20);
+    DISCARD(crdt_events_join(a, 9, 5, x, 3));
+    DISCARD(crdt_events_join(a, 9, 5, y, 2));
+    DISCARD(crdt_events_join(b, 9, 5, y, 2));
+    DISCARD(crdt_events_join(b, 9, 5, x, 3));
+    assert_int_equal(crdt_events_digest(a), crdt_events_digest(b));
+    assert_int_equal(crdt_events_conflicts(a), 1);
+    assert_int_equal(crdt_events_conflicts(b), 1);
+    crdt_events_destroy(a);
+    crdt_events_destroy(b);
 }
 
 static void test_memory_is_bounded_and_a_refusal_changes_nothing(void **state)
 {
     (void)state;
-    struct crdt_log *l = make(4096);
+    struct crdt_events *l = make(4096);
     uint64_t version = 0;
     int got;
     uint64_t id = 0;
     do {
         id++;
-        got = crdt_log_append(l,
-                              &(struct crdt_log_event){
-                                  .rkey = 1, .version = ++version, .added = &id, .added_count = 1});
-        crdt_log_check(l);
+        got = crdt_events_append(
+            l,
+            &(struct crdt_event){.rkey = 1, .version = ++version, .added = &id, .added_count = 1});
+        crdt_events_check(l);
     } while (got == 1);
     assert_int_equal(got, ERR_FULL);
-    struct crdt_log_head head;
-    assert_true(crdt_log_find(l, 1, &head));
+    struct crdt_events_head head;
+    assert_true(crdt_events_find(l, 1, &head));
     assert_int_equal(head.version, version - 1);
     assert_int_equal(head.count, version - 1);
     uint64_t many[600];
     for (unsigned i = 0; i < 600; i++)
         many[i] = 1000 + i;
-    uint64_t digest = crdt_log_digest(l);
-    assert_int_equal(crdt_log_join(l, 2, 1, many, 600), ERR_FULL);
-    assert_int_equal(crdt_log_join(l, 2, 1, many, CRDT_LOG_IDS_MAX + 1), ERR_LIMIT);
-    assert_int_equal(crdt_log_digest(l), digest);
-    crdt_log_check(l);
-    crdt_log_destroy(l);
+    uint64_t digest = crdt_events_digest(l);
+    assert_int_equal(crdt_events_join(l, 2, 1, many, 600), ERR_FULL);
+    assert_int_equal(crdt_events_join(l, 2, 1, many, CRDT_EVENTS_IDS_MAX + 1), ERR_LIMIT);
+    assert_int_equal(crdt_events_digest(l), digest);
+    crdt_events_check(l);
+    crdt_events_destroy(l);
 }
 
 static void test_a_random_history_is_what_a_set_would_hold(void **state)
 {
     (void)state;
-    struct crdt_log *l = make(1 << 20);
+    struct crdt_events *l = make(1 << 20);
     bool model[512] = {false};
     struct prng p;
     prng_seed(&p, 11);
@@ -172,14 +172,14 @@ static void test_a_random_history_is_what_a_set_would_hold(void **state)
         for (unsigned i = 0; i < removes; i++)
             model[removed[i] = prng_below(&p, 512)] = false;
         assert_int_equal(
-            crdt_log_append(l, &(struct crdt_log_event){3, v, added, adds, removed, removes}), 1);
+            crdt_events_append(l, &(struct crdt_event){3, v, added, adds, removed, removes}), 1);
         if (v % 100 != 0)
             continue;
-        crdt_log_check(l);
+        crdt_events_check(l);
         for (unsigned i = 0; i < 512; i++)
-            assert_int_equal(crdt_log_holds(l, 3, i), model[i]);
+            assert_int_equal(crdt_events_holds(l, 3, i), model[i]);
     }
-    crdt_log_destroy(l);
+    crdt_events_destroy(l);
 }
 
 int main(void)
