@@ -550,6 +550,11 @@ void proxy_world_stop(struct proxy_world *w)
 void proxy_world_close(struct proxy_world *w)
 {
     proxy_world_stop(w);
+    struct buf text = {0}; /* what it counted can be shown, whatever happened */
+    struct prometheus metrics = prometheus_of(&text, "grapevine_");
+    proxy_metrics(w->proxy, &metrics);
+    CHECK(prometheus_finish(&metrics) == 0 && text.len > 0);
+    buf_free(&text);
     CHECK(proxy_body_bytes(w->proxy) == 0);
     for (unsigned i = 0; i < w->wire_count; i++) {
         CHECK(w->wires[i].closed);
