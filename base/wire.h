@@ -118,6 +118,12 @@ static inline uint64_t wire_read_varint_max(struct wire_reader *r, uint64_t max)
     return value;
 }
 
+/* A field at the end of a record that may have been written without it: then it is 0. */
+static inline uint64_t wire_read_field(struct wire_reader *r, uint64_t max)
+{
+    return wire_left(r) > 0 ? wire_read_varint_max(r, max) : 0;
+}
+
 static inline void wire_write_bytes(struct wire_writer *w, const void *bytes, size_t len)
 {
     if (w->bad || len > (size_t)(w->end - w->at)) {

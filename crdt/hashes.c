@@ -7,8 +7,9 @@
 #include "crdt/state_internal.h"
 
 enum { REPLICA_BYTES = 12, REPORT_BYTES = 32, LOG_BYTES = 20 };
-_Static_assert(CRDT_REPLICAS_MAX *(REPLICA_BYTES + LOG_BYTES) + CRDT_ROUTERS_MAX * REPORT_BYTES +
-                       CRDT_SUMMARY_MAX <=
+enum { FLAG_LAST = 1, FLAG_LOADS = 2, HEAD_BYTES = 2 };
+_Static_assert(3 * (5 + HEAD_BYTES) + CRDT_REPLICAS_MAX * (REPLICA_BYTES + LOG_BYTES) +
+                       CRDT_ROUTERS_MAX * REPORT_BYTES + CRDT_SUMMARY_MAX <=
                    CRDT_MESSAGE_MAX,
                "a message has room for all three vectors");
 
@@ -19,7 +20,8 @@ static const uint64_t mask48 = 0xffffffffffff;
 void crdt_hashes_replicas(const struct crdt_state *s, bool last, struct crdt_section_writer *out)
 {
     crdt_section_begin(out, CRDT_SECTION_REPLICAS);
-    wire_write_u8(&out->w, last);
+    wire_write_u8(&out->w, last ? FLAG_LAST : 0);
+    wire_write_u8(&out->w, REPLICA_BYTES);
     for (unsigned i = 0; i < crdt_registry_count(s->registry); i++) {
         wire_write_u48(&out->w, crdt_registry_at(s->registry, i)->key);
         wire_write_u48(&out->w, crdt_registry_digest_at(s->registry, i) & mask48);
@@ -31,8 +33,8 @@ void crdt_hashes_reports(const struct crdt_state *s, bool last, bool loads,
                          struct crdt_section_writer *out)
 {
     crdt_section_begin(out, CRDT_SECTION_REPORTS);
-    wire_write_u8(&out->w, last);
-    wire_write_u8(&out->w, loads);
+    wire_write_u8(&out->w, (uint8_t)((last ? FLAG_LAST : 0) | (loads ? FLAG_LOADS : 0)));
+    wire_write_u8(&out->w, REPORT_BYTES);
     for (unsigned i = 0; i < crdt_reports_routers(s->reports); i++) {
         struct crdt_reporter_digest d = crdt_reports_router_at(s->reports, i);
         wire_write_u64(&out->w, d.router);
@@ -46,7 +48,8 @@ void crdt_hashes_reports(const struct crdt_state *s, bool last, bool loads,
 void crdt_hashes_logs(const struct crdt_state *s, bool last, struct crdt_section_writer *out)
 {
     crdt_section_begin(out, CRDT_SECTION_LOGS);
-    wire_write_u8(&out->w, last);
+    wire_write_u8(&out->w, last ? FLAG_LAST : 0);
+    wire_write_u8(&out->w, LOG_BYTES);
     for (unsigned i = 0; i < crdt_events_count(s->log); i++) {
         struct crdt_events_head head = crdt_events_at(s->log, i);
         wire_write_u32(&out->w, head.rkey);
@@ -58,11 +61,20 @@ void crdt_hashes_logs(const struct crdt_state *s, bool last, struct crdt_section
 
 bool crdt_hashes_valid(const struct crdt_section *part)
 {
-    size_t head = part->kind == CRDT_SECTION_REPORTS ? 2 : 1;
-    size_t each = part->kind == CRDT_SECTION_REPLICAS  ? REPLICA_BYTES
-                  : part->kind == CRDT_SECTION_REPORTS ? REPORT_BYTES
-                                                       : LOG_BYTES;
-    return part->body.len >= head && (part->body.len - head) % each == 0;
+    size_t known = part->kind == CRDT_SECTION_REPLICAS  ? REPLICA_BYTES
+                   : part->kind == CRDT_SECTION_REPORTS ? REPORT_BYTES
+                                                        : LOG_BYTES;
+    struct wire_reader r = wire_reader_of(part->body.at, part->body.len);
+    (void)wire_read_u8(&r);
+    size_t each = wire_read_u8(&r);
+    return !r.bad && each >= known && wire_left(&r) % each == 0;
+}
+
+/* The next of the rows, each of `each` bytes. */
+static struct wire_reader next_row(struct wire_reader *rows, size_t each)
+{
+    struct slice row = wire_read_bytes(rows, each);
+    return wire_reader_of(row.at, row.len);
 }
 
 /* --- replicas ------------------------------------------------------------------------------- */
@@ -83,14 +95,15 @@ static void send_replica(const struct crdt_state *s, unsigned slot, struct crdt_
 }
 
 /* Returns whether the sender has something that we lack. */
-static bool answer_replicas(const struct crdt_state *s, struct wire_reader *r,
+static bool answer_replicas(const struct crdt_state *s, struct wire_reader *rows, size_t each,
                             struct crdt_section_writer *out)
 {
     bool lacking = false;
     bool theirs[CRDT_REPLICAS_MAX] = {false};
-    while (wire_left(r) > 0) {
-        int slot = crdt_registry_by_key(s->registry, wire_read_u48(r));
-        uint64_t hash = wire_read_u48(r);
+    while (wire_left(rows) > 0) {
+        struct wire_reader r = next_row(rows, each);
+        int slot = crdt_registry_by_key(s->registry, wire_read_u48(&r));
+        uint64_t hash = wire_read_u48(&r);
         if (slot < 0) {
             lacking = true;
             continue;
@@ -130,15 +143,16 @@ static int find_router(const struct crdt_state *s, uint64_t router)
     return -1;
 }
 
-static bool answer_reports(const struct crdt_state *s, struct wire_reader *r, bool loads,
-                           struct crdt_section_writer *out)
+static bool answer_reports(const struct crdt_state *s, struct wire_reader *rows, size_t each,
+                           bool loads, struct crdt_section_writer *out)
 {
     bool lacking = false;
-    while (wire_left(r) > 0) {
-        int at = find_router(s, wire_read_u64(r));
-        struct crdt_reporter_digest theirs = {.epoch = wire_read_u64(r)};
-        theirs.loads = wire_read_u64(r);
-        theirs.others = wire_read_u64(r);
+    while (wire_left(rows) > 0) {
+        struct wire_reader r = next_row(rows, each);
+        int at = find_router(s, wire_read_u64(&r));
+        struct crdt_reporter_digest theirs = {.epoch = wire_read_u64(&r)};
+        theirs.loads = wire_read_u64(&r);
+        theirs.others = wire_read_u64(&r);
         if (at < 0)
             continue; /* membership has to tell us of it first */
         unsigned router = (unsigned)at;
@@ -163,15 +177,16 @@ static bool answer_reports(const struct crdt_state *s, struct wire_reader *r, bo
 
 /* --- logs ----------------------------------------------------------------------------------- */
 
-static bool answer_logs(const struct crdt_state *s, struct wire_reader *r,
+static bool answer_logs(const struct crdt_state *s, struct wire_reader *rows, size_t each,
                         struct crdt_section_writer *out)
 {
     bool lacking = false;
     bool as_great[CRDT_REPLICAS_MAX] = {false}; /* is as great as ours */
-    while (wire_left(r) > 0) {
-        uint32_t rkey = wire_read_u32(r);
-        struct crdt_events_head theirs = {.version = wire_read_u64(r)};
-        theirs.fold = wire_read_u64(r);
+    while (wire_left(rows) > 0) {
+        struct wire_reader r = next_row(rows, each);
+        uint32_t rkey = wire_read_u32(&r);
+        struct crdt_events_head theirs = {.version = wire_read_u64(&r)};
+        theirs.fold = wire_read_u64(&r);
         int slot = crdt_registry_by_rkey(s->registry, rkey);
         if (slot < 0)
             continue;
@@ -201,18 +216,20 @@ void crdt_hashes_answer(struct crdt_state *s, const struct crdt_section *part,
                         struct crdt_section_writer *out)
 {
     struct wire_reader r = wire_reader_of(part->body.at, part->body.len);
-    bool last = wire_read_u8(&r) != 0;
-    bool loads = part->kind == CRDT_SECTION_REPORTS && wire_read_u8(&r) != 0;
+    uint8_t flags = wire_read_u8(&r);
+    size_t each = wire_read_u8(&r);
+    bool last = (flags & FLAG_LAST) != 0;
+    bool loads = (flags & FLAG_LOADS) != 0;
     bool lacking = false;
     struct crdt_section_writer before = *out;
     crdt_section_begin(out, CRDT_SECTION_RECORDS);
     const uint8_t *empty = out->w.at;
     if (part->kind == CRDT_SECTION_REPLICAS)
-        lacking = answer_replicas(s, &r, out);
+        lacking = answer_replicas(s, &r, each, out);
     else if (part->kind == CRDT_SECTION_REPORTS)
-        lacking = answer_reports(s, &r, loads, out);
+        lacking = answer_reports(s, &r, each, loads, out);
     else
-        lacking = answer_logs(s, &r, out);
+        lacking = answer_logs(s, &r, each, out);
     if (out->w.at != empty)
         crdt_section_end(out);
     else

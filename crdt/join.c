@@ -136,6 +136,7 @@ uint64_t crdt_state_join(struct crdt_state *s, const struct crdt_origin *origin,
             join_report(s, origin, &record);
     }
     CHECK(!records.in.bad);
+    s->stats.records_skipped += records.skipped;
     s->stats.observations_new += news;
     return news;
 }

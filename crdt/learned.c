@@ -16,12 +16,12 @@ void crdt_learned_write(struct wire_writer *w, const struct crdt_learned *l)
 
 static uint64_t read_u64(struct wire_reader *r)
 {
-    return wire_read_varint_max(r, CRDT_NUMBER_MAX);
+    return wire_read_field(r, CRDT_NUMBER_MAX);
 }
 
 static uint32_t read_u32(struct wire_reader *r)
 {
-    return (uint32_t)wire_read_varint_max(r, UINT32_MAX);
+    return (uint32_t)wire_read_field(r, UINT32_MAX);
 }
 
 void crdt_learned_read(struct wire_reader *r, struct crdt_learned *out)

@@ -7,7 +7,8 @@
  * compared with what all routers predicted. How a figure is collected, taken in and shown:
  * node/replica/learned.h.
  *
- * A new row changes the wire: a router without it refuses the reports of one that has it.
+ * A new row goes to the end. A router without it keeps its bytes and hands them on (crdt/value.h);
+ * one that has it reads 0 where a report ends before it.
  */
 #ifndef CRDT_LEARNED_H
 #define CRDT_LEARNED_H
@@ -55,6 +56,7 @@ struct crdt_learned {
 enum { CRDT_LEARNED_BYTES_MAX = 0 CRDT_LEARNED_FIELDS(CRDT_LEARNED_BYTES) }; /* on the wire */
 
 void crdt_learned_write(struct wire_writer *w, const struct crdt_learned *l);
+/* The rows that are there; the others are 0. */
 void crdt_learned_read(struct wire_reader *r, struct crdt_learned *out);
 /* Copies the fields; the padding of `out` stays as it is. */
 void crdt_learned_copy(struct crdt_learned *out, const struct crdt_learned *in);

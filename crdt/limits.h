@@ -13,6 +13,7 @@ enum {
     CRDT_EVENTS_IDS_MAX = 8192, /* of one cache: its row fits a chunk and a message */
     CRDT_RUN_MAX = 512,         /* observations of one run */
     CRDT_LOAD_REQUESTS_MAX = 1 << 22, /* that a router may claim: the sum over all never wraps */
+    CRDT_LATER_MAX = 64,              /* bytes of a row's fields that only a later version knows */
     CRDT_DELTA_MIN = 512,             /* bytes, least `max` of crdt_state_produce() */
     CRDT_SUMMARY_MAX = 1100,          /* bytes of a summary: one packet */
     CRDT_MESSAGE_MAX = 131062,        /* bytes of any other message: 128 KiB with its head */

@@ -87,7 +87,7 @@ static struct summary read_summary(struct slice body)
     p.others = wire_read_u64(&r);
     p.index = wire_read_u64(&r);
     struct slice estimate = wire_read_bytes(&r, sizeof p.estimate);
-    CHECK(!r.bad && wire_left(&r) == 0); /* its length was checked */
+    CHECK(!r.bad); /* its length was checked */
     memcpy(p.estimate, estimate.at, sizeof p.estimate);
     return p;
 }
@@ -161,7 +161,7 @@ static bool read_cells(struct slice body, struct cells *out)
     if (r.bad || !crdt_sketch_width_is_valid(out->width))
         return false;
     out->cells = wire_read_bytes(&r, (size_t)CRDT_SKETCH_ROWS * out->width * CRDT_CELL_BYTES);
-    return !r.bad && wire_left(&r) == 0;
+    return !r.bad;
 }
 
 static void write_too_many(struct crdt_section_writer *out, struct crdt_reconciled *result)
@@ -369,16 +369,16 @@ static bool part_is_valid(const struct crdt_section *part)
     struct cells cells;
     switch (part->kind) {
     case CRDT_SECTION_SUMMARY:
-        return part->body.len == SUMMARY_BYTES;
+        return part->body.len >= SUMMARY_BYTES;
     case CRDT_SECTION_CELLS:
         return read_cells(part->body, &cells);
     case CRDT_SECTION_WIDER: {
         struct wire_reader r = wire_reader_of(part->body.at, part->body.len);
         (void)wire_read_u32(&r);
-        return part->body.len == WIDER_BYTES && crdt_sketch_width_is_valid(wire_read_u16(&r));
+        return part->body.len >= WIDER_BYTES && crdt_sketch_width_is_valid(wire_read_u16(&r));
     }
     case CRDT_SECTION_TOO_MANY:
-        return part->body.len == 0;
+        return true;
     case CRDT_SECTION_REPLICAS:
     case CRDT_SECTION_REPORTS:
     case CRDT_SECTION_LOGS:
@@ -406,18 +406,26 @@ static void take_part(struct crdt_state *s, const struct crdt_section *part, boo
         crdt_hashes_answer(s, part, out);
 }
 
-/* Checks all of a message. Returns how many sections it has, or ERR_SYNTAX. */
-static int read_parts(struct slice message, struct crdt_section part[PARTS_MAX])
+/* Checks all of a message. Returns how many sections it has, without those of unknown kinds, or
+ * ERR_SYNTAX. */
+static int read_parts(struct slice message, struct crdt_section part[PARTS_MAX], unsigned *skipped)
 {
     struct wire_reader r = wire_reader_of(message.at, message.len);
     if (message.len > CRDT_MESSAGE_MAX)
         return ERR_SYNTAX;
     int parts = 0;
+    *skipped = 0;
     while (wire_left(&r) > 0) {
-        if (parts == PARTS_MAX || !crdt_section_next(&r, &part[parts]) ||
-            !part_is_valid(&part[parts]))
+        struct crdt_section next;
+        if (!crdt_section_next(&r, &next))
             return ERR_SYNTAX;
-        parts++;
+        if (next.kind == 0 || next.kind >= CRDT_SECTION_KINDS) {
+            ++*skipped;
+            continue;
+        }
+        if (parts == PARTS_MAX || !part_is_valid(&next))
+            return ERR_SYNTAX;
+        part[parts++] = next;
     }
     return parts;
 }
@@ -428,11 +436,13 @@ int crdt_state_message(struct crdt_state *s, struct slice message, bool settled,
     CHECK(s->replicated);
     *out = (struct crdt_reconciled){0};
     struct crdt_section part[PARTS_MAX];
-    int parts = read_parts(message, part);
+    unsigned skipped = 0;
+    int parts = read_parts(message, part, &skipped);
     if (parts < 0) {
         s->stats.malformed++;
         return parts;
     }
+    s->stats.sections_skipped += skipped;
     struct workshop *shop = malloc(sizeof *shop);
     uint8_t *bytes = malloc(CRDT_MESSAGE_MAX);
     int err = shop != NULL && bytes != NULL ? 0 : ERR_NOMEM;
@@ -445,7 +455,7 @@ int crdt_state_message(struct crdt_state *s, struct slice message, bool settled,
         for (int i = 0; i < parts; i++)
             take_part(s, &part[i], settled, shop, &w, out);
         CHECK(!w.w.bad);
-        CHECK_SLOW(read_parts(slice_of((char *)bytes, wire_written(&w.w)), part) >= 0);
+        CHECK_SLOW(read_parts(slice_of((char *)bytes, wire_written(&w.w)), part, &skipped) >= 0);
         err = buf_append(reply, bytes, wire_written(&w.w));
     }
     free(shop);

@@ -1,22 +1,30 @@
 #include "crdt/record.h"
 
+#include <string.h>
+
 #include "base/check.h"
 #include "crdt/limits.h"
 
 enum {
     WISH_MASK = 3,
     WISH_DRAINING = 4,
-    SIGHT_CONFIGURED = 1,
-    SIGHT_ASLEEP = 2,
     ID_BYTES = 6,
 };
 
-/* Kind, then the varints at their longest: 9 bytes of 63 bits, 5 of 32. */
+/* Bodies, with the varints at their longest: 9 bytes of 63 bits, 5 of 32. */
 enum {
-    REPLICA_BYTES_MAX = 1 + 2 + CRDT_NAME_MAX + 9 + 5 + 5 + 1,
-    REPORT_BYTES_MAX = 1 + ID_BYTES + 9 + CRDT_LEARNED_BYTES_MAX,
-    LOG_BYTES_MAX = 1 + 4 + 9 + 2 + ID_BYTES * CRDT_EVENTS_IDS_MAX,
+    REPLICA_BODY_MAX = 2 + CRDT_NAME_MAX + 9 + 5 + 5 + 1 + CRDT_LATER_MAX,
+    REPORT_BODY_MAX = ID_BYTES + 9 + CRDT_VALUE_BYTES_MAX,
+    ORIGIN_BODY_MAX = 8 + 9,
+    LOG_BODY_MAX = 4 + 9 + 2 + ID_BYTES * CRDT_EVENTS_IDS_MAX,
+    SMALL_BODY_MAX = 384,
+    REPLICA_BYTES_MAX = CRDT_RECORD_HEAD_MAX + REPLICA_BODY_MAX,
+    REPORT_BYTES_MAX = CRDT_RECORD_HEAD_MAX + REPORT_BODY_MAX,
+    LOG_BYTES_MAX = CRDT_RECORD_HEAD_MAX + LOG_BODY_MAX,
 };
+_Static_assert((int)REPLICA_BODY_MAX <= (int)SMALL_BODY_MAX, "a row is made on the stack");
+_Static_assert((int)REPORT_BODY_MAX <= (int)SMALL_BODY_MAX, "so is a report");
+_Static_assert((int)ORIGIN_BODY_MAX <= (int)SMALL_BODY_MAX, "and an origin");
 _Static_assert((int)REPLICA_BYTES_MAX <= (int)CRDT_DELTA_MIN, "a delta has room for a row");
 _Static_assert((int)REPORT_BYTES_MAX <= (int)CRDT_DELTA_MIN, "a delta has room for a report");
 _Static_assert((int)LOG_BYTES_MAX <= (int)CRDT_CHUNK_MAX, "a chunk has room for a log");
@@ -28,64 +36,63 @@ static const uint32_t rkey_max = 0x7fffffff;
 
 /* --- writing -------------------------------------------------------------------------------- */
 
+static void write_head(struct wire_writer *w, enum crdt_record_kind kind, size_t body)
+{
+    wire_write_u8(w, (uint8_t)kind);
+    wire_write_varint(w, body);
+}
+
+/* A record whose body was made first. */
+static void write_small(struct wire_writer *w, enum crdt_record_kind kind,
+                        const struct wire_writer *body)
+{
+    CHECK(!body->bad);
+    write_head(w, kind, wire_written(body));
+    wire_write_bytes(w, body->start, wire_written(body));
+}
+
 void crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry_row *row)
 {
-    const uint8_t *start = w->at;
-    CHECK(row->name.len > 0 && row->name.len <= CRDT_NAME_MAX);
-    wire_write_u8(w, CRDT_RECORD_REPLICA);
-    wire_write_varint(w, row->name.len);
-    wire_write_bytes(w, row->name.at, row->name.len);
-    wire_write_varint(w, row->incarnation.started);
-    wire_write_varint(w, row->incarnation.raises);
-    wire_write_varint(w, row->wish_version);
-    wire_write_u8(w, (uint8_t)((unsigned)row->wish | (row->draining ? WISH_DRAINING : 0u)));
-    CHECK(w->at - start <= REPLICA_BYTES_MAX);
-}
-
-static void write_load(struct wire_writer *w, const struct crdt_load *l)
-{
-    wire_write_varint(w, l->requests);
-    wire_write_varint(w, l->prefill_tokens);
-    wire_write_varint(w, l->context_tokens);
-    wire_write_varint(w, l->decoding_tokens);
-}
-
-static void write_sight(struct wire_writer *w, const struct crdt_sight *s)
-{
-    wire_write_u8(
-        w, (uint8_t)((s->configured ? SIGHT_CONFIGURED : 0u) | (s->asleep ? SIGHT_ASLEEP : 0u)));
-    wire_write_u8(w, s->health);
-    wire_write_u8(w, s->engine);
+    uint8_t body[SMALL_BODY_MAX];
+    struct wire_writer b = wire_writer_of(body, sizeof body);
+    CHECK(row->name.len > 0 && row->name.len <= CRDT_NAME_MAX && row->later.len <= CRDT_LATER_MAX);
+    wire_write_varint(&b, row->name.len);
+    wire_write_bytes(&b, row->name.at, row->name.len);
+    wire_write_varint(&b, row->incarnation.started);
+    wire_write_varint(&b, row->incarnation.raises);
+    wire_write_varint(&b, row->wish_version);
+    wire_write_u8(&b, (uint8_t)((unsigned)row->wish | (row->draining ? WISH_DRAINING : 0u)));
+    wire_write_bytes(&b, row->later.at, row->later.len);
+    write_small(w, CRDT_RECORD_REPLICA, &b);
 }
 
 void crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct crdt_report *row,
                               bool dump)
 {
-    const uint8_t *start = w->at;
-    wire_write_u8(w, (uint8_t)(CRDT_RECORD_LOAD + (unsigned)row->kind));
-    wire_write_u48(w, key);
+    uint8_t body[SMALL_BODY_MAX];
+    struct wire_writer b = wire_writer_of(body, sizeof body);
+    wire_write_u48(&b, key);
     if (dump)
-        wire_write_varint(w, row->seq);
-    if (row->kind == CRDT_REPORT_LOAD)
-        write_load(w, &row->value.load);
-    else if (row->kind == CRDT_REPORT_SIGHT)
-        write_sight(w, &row->value.sight);
-    else
-        crdt_learned_write(w, &row->value.learned);
-    CHECK(w->at - start <= REPORT_BYTES_MAX);
+        wire_write_varint(&b, row->seq);
+    crdt_value_write(&b, row->kind, &row->value, row->later);
+    write_small(w, (enum crdt_record_kind)(CRDT_RECORD_LOAD + (unsigned)row->kind), &b);
 }
 
 void crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t epoch)
 {
-    wire_write_u8(w, CRDT_RECORD_ORIGIN);
-    wire_write_u64(w, router);
-    wire_write_varint(w, epoch);
+    uint8_t body[SMALL_BODY_MAX];
+    struct wire_writer b = wire_writer_of(body, sizeof body);
+    wire_write_u64(&b, router);
+    wire_write_varint(&b, epoch);
+    write_small(w, CRDT_RECORD_ORIGIN, &b);
 }
 
 void crdt_record_write_log(struct wire_writer *w, const struct crdt_events_head *head,
                            const uint64_t *ids)
 {
-    wire_write_u8(w, CRDT_RECORD_EVENTS);
+    size_t body = 4 + wire_varint_bytes(head->version) + wire_varint_bytes(head->count) +
+                  (size_t)head->count * ID_BYTES;
+    write_head(w, CRDT_RECORD_EVENTS, body);
     wire_write_u32(w, head->rkey);
     wire_write_varint(w, head->version);
     wire_write_varint(w, head->count);
@@ -104,6 +111,29 @@ unsigned crdt_record_write_run(struct wire_writer *w, uint32_t rkey, uint32_t ge
     return written;
 }
 
+int crdt_record_append_batch(struct buf *out, const struct crdt_batch_entry *entries,
+                             unsigned count, const uint32_t *rkey_of_slot)
+{
+    size_t before = out->len;
+    int err = crdt_batch_append(out, entries, count, rkey_of_slot);
+    if (err == 0)
+        err = buf_reserve(out, CRDT_RECORD_HEAD_MAX);
+    if (err != 0) {
+        out->len = before;
+        return err;
+    }
+    uint8_t head[CRDT_RECORD_HEAD_MAX];
+    struct wire_writer w = wire_writer_of(head, sizeof head);
+    size_t body = out->len - before;
+    write_head(&w, CRDT_RECORD_BATCH, body);
+    CHECK(!w.bad);
+    size_t len = wire_written(&w);
+    memmove(out->at + before + len, out->at + before, body);
+    memcpy(out->at + before, head, len);
+    out->len += len;
+    return 0;
+}
+
 /* --- reading -------------------------------------------------------------------------------- */
 
 struct crdt_records crdt_records_of(struct slice bytes, bool dump)
@@ -113,49 +143,29 @@ struct crdt_records crdt_records_of(struct slice bytes, bool dump)
 
 static uint32_t read_u32(struct wire_reader *r)
 {
-    return (uint32_t)wire_read_varint_max(r, UINT32_MAX);
+    return (uint32_t)wire_read_field(r, UINT32_MAX);
 }
 
 static void read_replica(struct wire_reader *r, struct crdt_registry_row *out)
 {
     size_t len = (size_t)wire_read_varint_max(r, CRDT_NAME_MAX);
     out->name = wire_read_bytes(r, len);
-    out->incarnation.started = wire_read_varint_max(r, CRDT_NUMBER_MAX);
+    out->incarnation.started = wire_read_field(r, CRDT_NUMBER_MAX);
     out->incarnation.raises = read_u32(r);
     out->wish_version = read_u32(r);
-    uint8_t flags = wire_read_u8(r);
+    uint8_t flags = wire_left(r) > 0 ? wire_read_u8(r) : 0;
+    out->later = crdt_later_read(r);
     unsigned wish = flags & WISH_MASK;
     out->draining = (flags & WISH_DRAINING) != 0;
-    if (len == 0 || wish > CRDT_WISH_REMOVED || flags > (WISH_MASK | WISH_DRAINING))
+    if (len == 0 || wish > CRDT_WISH_REMOVED)
         r->bad = true;
     else
         out->wish = (enum crdt_wish)wish;
 }
 
-static void read_value(struct wire_reader *r, struct crdt_report *out)
+static void read_report(const struct crdt_records *records, struct wire_reader *r,
+                        struct crdt_record *out)
 {
-    if (out->kind == CRDT_REPORT_LOAD) {
-        struct crdt_load *l = &out->value.load;
-        l->requests = (uint32_t)wire_read_varint_max(r, CRDT_LOAD_REQUESTS_MAX);
-        l->prefill_tokens = wire_read_varint_max(r, CRDT_LOAD_TOKENS_MAX);
-        l->context_tokens = wire_read_varint_max(r, CRDT_LOAD_TOKENS_MAX);
-        l->decoding_tokens = wire_read_varint_max(r, CRDT_LOAD_TOKENS_MAX);
-    } else if (out->kind == CRDT_REPORT_SIGHT) {
-        struct crdt_sight *s = &out->value.sight;
-        uint8_t flags = wire_read_u8(r);
-        r->bad = r->bad || flags > (SIGHT_CONFIGURED | SIGHT_ASLEEP);
-        s->configured = (flags & SIGHT_CONFIGURED) != 0;
-        s->asleep = (flags & SIGHT_ASLEEP) != 0;
-        s->health = wire_read_u8(r);
-        s->engine = wire_read_u8(r);
-    } else {
-        crdt_learned_read(r, &out->value.learned);
-    }
-}
-
-static void read_report(struct crdt_records *records, struct crdt_record *out)
-{
-    struct wire_reader *r = &records->in;
     struct crdt_report *row = &out->report.row;
     row->kind = (enum crdt_report_kind)((unsigned)out->kind - CRDT_RECORD_LOAD);
     out->report.key = wire_read_u48(r);
@@ -165,7 +175,7 @@ static void read_report(struct crdt_records *records, struct crdt_record *out)
         row->epoch = records->epoch;
         row->seq = wire_read_varint_max(r, CRDT_NUMBER_MAX);
     }
-    read_value(r, row);
+    crdt_value_read(r, row->kind, &row->value, &row->later);
 }
 
 static void read_log(struct wire_reader *r, struct crdt_record *out)
@@ -178,31 +188,22 @@ static void read_log(struct wire_reader *r, struct crdt_record *out)
         r->bad = true;
 }
 
-static void read_origin(struct crdt_records *records)
+static void read_origin(struct crdt_records *records, struct wire_reader *r)
 {
-    records->router = wire_read_u64(&records->in);
-    records->epoch = wire_read_varint_max(&records->in, CRDT_NUMBER_MAX);
+    records->router = wire_read_u64(r);
+    records->epoch = wire_read_varint_max(r, CRDT_NUMBER_MAX);
     records->has_origin = true;
 }
 
-bool crdt_records_next(struct crdt_records *records, struct crdt_record *out)
+/* Whether it is a record of a kind that belongs there. */
+static bool read_body(const struct crdt_records *records, unsigned kind, struct wire_reader *r,
+                      struct crdt_record *out)
 {
-    struct wire_reader *r = &records->in;
-    unsigned kind = CRDT_RECORD_ORIGIN;
-    while (kind == CRDT_RECORD_ORIGIN) {
-        if (wire_left(r) == 0)
-            return false;
-        kind = wire_read_u8(r);
-        if (kind == CRDT_RECORD_ORIGIN && records->dump)
-            read_origin(records);
-        else if (kind == CRDT_RECORD_ORIGIN)
-            r->bad = true;
-    }
     out->kind = (enum crdt_record_kind)kind;
     if (kind == CRDT_RECORD_REPLICA)
         read_replica(r, &out->replica);
     else if (kind == CRDT_RECORD_LOAD || kind == CRDT_RECORD_SIGHT || kind == CRDT_RECORD_LEARNED)
-        read_report(records, out);
+        read_report(records, r, out);
     else if (kind == CRDT_RECORD_RUN)
         crdt_run_read(r, &out->run);
     else if (kind == CRDT_RECORD_EVENTS && records->dump)
@@ -210,8 +211,29 @@ bool crdt_records_next(struct crdt_records *records, struct crdt_record *out)
     else if (kind == CRDT_RECORD_BATCH && records->dump)
         crdt_batch_read(r, &out->block);
     else
-        r->bad = true;
-    return !r->bad;
+        return false;
+    return true;
+}
+
+bool crdt_records_next(struct crdt_records *records, struct crdt_record *out)
+{
+    struct wire_reader *r = &records->in;
+    while (wire_left(r) > 0) {
+        unsigned kind = wire_read_u8(r);
+        struct slice bytes = wire_read_bytes(r, (size_t)wire_read_varint(r));
+        if (r->bad)
+            return false;
+        struct wire_reader body = wire_reader_of(bytes.at, bytes.len);
+        bool origin = kind == CRDT_RECORD_ORIGIN && records->dump;
+        bool record = !origin && read_body(records, kind, &body, out);
+        if (origin)
+            read_origin(records, &body);
+        r->bad = body.bad;
+        if (r->bad || record)
+            return !r->bad;
+        records->skipped += !origin;
+    }
+    return false;
 }
 
 bool crdt_records_valid(struct slice bytes, bool dump)

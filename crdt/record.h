@@ -1,6 +1,13 @@
 /* The codec of what routers send each other: records, one after the other. Deltas, messages of
  * anti-entropy and chunks of a snapshot are made of the same records.
  *
+ * A record is its kind (1 byte), its length (a varint) and so many bytes. A kind that this build
+ * does not know, or that does not belong there, is skipped and counted. A record that is longer
+ * than what is known of it is read that far; one that ends before its last fields has 0 in them.
+ * Bits of flags that nobody knows are ignored. So a later version adds fields at the end, or kinds,
+ * and docs/replication.md says when that is a new version of the protocol. A RUN alone is closed:
+ * its length says how many observations it has.
+ *
  * In a *delta* all records are of its author and have its number. In a *dump* reports follow an
  * ORIGIN, which says whose they are, and carry their own number.
  *
@@ -60,7 +67,11 @@ struct crdt_records {
     bool has_origin;
     uint64_t router;
     uint64_t epoch;
+    uint64_t skipped; /* records of other kinds so far */
 };
+
+enum { CRDT_RECORD_HEAD_MAX = 1 + 3 }; /* kind and length of a record of at most CRDT_CHUNK_MAX */
+_Static_assert(CRDT_CHUNK_MAX < 1 << 21 && CRDT_MESSAGE_MAX < 1 << 21, "a length has three bytes");
 
 struct crdt_records crdt_records_of(struct slice bytes, bool dump);
 /* The next record; false at the end, or if it is malformed (then in.bad is set). An ORIGIN is not
@@ -79,5 +90,8 @@ void crdt_record_write_log(struct wire_writer *w, const struct crdt_events_head 
 /* As crdt_run_write(). */
 unsigned crdt_record_write_run(struct wire_writer *w, uint32_t rkey, uint32_t generation,
                                const uint64_t *points, unsigned count);
+/* As crdt_batch_append(). */
+MUST_USE int crdt_record_append_batch(struct buf *out, const struct crdt_batch_entry *entries,
+                                      unsigned count, const uint32_t *rkey_of_slot);
 
 #endif

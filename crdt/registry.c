@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "crdt/value.h"
 
 enum {
     SLOTS = CRDT_REPLICAS_MAX,
@@ -95,7 +96,8 @@ static uint64_t hash_of(const struct crdt_replica *row)
     uint64_t h = hash_mix(row->key + 0x9e3779b97f4a7c15u);
     h = hash_mix(h ^ row->incarnation.started);
     h = hash_mix(h + ((uint64_t)row->incarnation.raises << 32 | row->wish_version));
-    return hash_mix(h ^ ((uint64_t)row->wish << 1 | row->draining));
+    h = hash_mix(h ^ ((uint64_t)row->wish << 1 | row->draining));
+    return crdt_later_hash(h, slice_of(row->later, row->later_len));
 }
 
 static uint32_t rkey_of(const struct crdt_replica *row)
@@ -191,6 +193,18 @@ static bool join_wish(struct crdt_replica *row, const struct crdt_registry_row *
     return true;
 }
 
+/* A register of a fixed width, most significant byte first, joins by its bytes. */
+static bool join_later(struct crdt_replica *row, struct slice in)
+{
+    size_t common = in.len < row->later_len ? in.len : row->later_len;
+    int order = common > 0 ? memcmp(in.at, row->later, common) : 0;
+    if (in.len > CRDT_LATER_MAX || order < 0 || (order == 0 && in.len <= row->later_len))
+        return false;
+    row->later_len = (uint8_t)in.len;
+    memcpy(row->later, in.at, in.len);
+    return true;
+}
+
 int crdt_registry_join(struct crdt_registry *r, const struct crdt_registry_row *in, bool *news)
 {
     *news = false;
@@ -204,7 +218,8 @@ int crdt_registry_join(struct crdt_registry *r, const struct crdt_registry_row *
         *news = true;
     }
     struct crdt_replica *row = &r->row[slot];
-    if (join_wish(row, in)) {
+    bool wished = join_wish(row, in);
+    if (join_later(row, in->later) || wished) {
         rehash(r, (unsigned)slot);
         *news = true;
     }
@@ -266,7 +281,8 @@ struct crdt_registry_row crdt_registry_row(const struct crdt_registry *r, unsign
                                       .incarnation = row->incarnation,
                                       .wish_version = row->wish_version,
                                       .wish = row->wish,
-                                      .draining = row->draining};
+                                      .draining = row->draining,
+                                      .later = slice_of(row->later, row->later_len)};
 }
 
 uint64_t crdt_registry_version(const struct crdt_registry *r)

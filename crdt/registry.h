@@ -1,10 +1,12 @@
 /* The replicas that the cluster knows: name -> (incarnation of its cache, operators' wish).
  *
- * Both are totally ordered, so the join of each is its maximum:
+ * All are totally ordered, so the join of each is its maximum:
  *
  *   incarnation = (start time, raises): the engine's start time in ms (0: the engine never showed
  *                 one); raises count losses of the cache without a new start time
  *   wish        = (version, wish, draining): a router that changes it takes version + 1
+ *   later bytes = what a later version of this program keeps in the row, compared as bytes: such a
+ *                 version adds registers of a fixed width, most significant byte first
  *
  * A new incarnation is a new rkey: 31 bits of a hash of name and incarnation, never 0. If two names
  * have the same rkey, each router that knows both raises the incarnation of the greater name, so
@@ -46,6 +48,8 @@ struct crdt_replica {
     uint32_t wish_version;
     enum crdt_wish wish;
     bool draining;
+    uint8_t later_len;
+    char later[CRDT_LATER_MAX]; /* fields of a later version: the greatest bytes win */
 };
 
 struct crdt_registry;
@@ -74,6 +78,7 @@ struct crdt_registry_row {
     uint32_t wish_version;
     enum crdt_wish wish;
     bool draining;
+    struct slice later; /* at most CRDT_LATER_MAX bytes, no zero at the end */
 };
 struct crdt_registry_row crdt_registry_row(const struct crdt_registry *r, unsigned slot);
 

@@ -15,6 +15,12 @@ struct row {
     uint64_t seq;
     uint64_t hash;
     union crdt_report_value value;
+    struct later *later; /* NULL: none, as nearly always */
+};
+
+struct later {
+    uint8_t len;
+    char bytes[CRDT_LATER_MAX];
 };
 
 /* What one router reports. Its rows grow with the replicas that it reports of. */
@@ -69,7 +75,8 @@ static union crdt_report_value clean(enum crdt_report_kind kind, const union crd
 }
 
 enum { VALUE_WORDS = sizeof(union crdt_report_value) / sizeof(uint64_t) };
-_Static_assert(sizeof(union crdt_report_value) == VALUE_WORDS * sizeof(uint64_t), "all is hashed");
+_Static_assert(sizeof(union crdt_report_value) == VALUE_WORDS * sizeof(uint64_t),
+               "all is compared");
 
 static bool same(const union crdt_report_value *a, const union crdt_report_value *b)
 {
@@ -80,19 +87,20 @@ static bool same(const union crdt_report_value *a, const union crdt_report_value
     return memcmp(x, y, sizeof x) == 0;
 }
 
+static struct slice later_of(const struct row *row)
+{
+    return row->later != NULL ? slice_of(row->later->bytes, row->later->len) : slice_of(NULL, 0);
+}
+
 static uint64_t hash_of(const struct crdt_reports *r, const struct reporter *p, unsigned kind,
                         unsigned slot)
 {
     const struct row *row = &p->row[kind][slot];
-    uint64_t word[VALUE_WORDS];
-    memcpy(word, &row->value, sizeof word);
     uint64_t h = hash_mix(p->router + 0x9e3779b97f4a7c15u * (kind + 1));
     h = hash_mix(h ^ crdt_registry_at(r->registry, slot)->key);
     h = hash_mix(h + p->epoch);
     h = hash_mix(h ^ row->seq);
-    for (unsigned i = 0; i < VALUE_WORDS; i++)
-        h = hash_mix(h + word[i]);
-    return h;
+    return crdt_value_hash(h, (enum crdt_report_kind)kind, &row->value, later_of(row));
 }
 
 static void load_add(struct crdt_load *sum, const struct crdt_load *l)
@@ -165,6 +173,22 @@ static void rehash(struct crdt_reports *r, struct reporter *p, unsigned kind, un
     p->digest[kind] += row->hash;
 }
 
+/* Without memory for them the row lacks them until its author reports again. */
+static void put_later(struct row *row, struct slice later)
+{
+    if (later.len == 0) {
+        free(row->later);
+        row->later = NULL;
+        return;
+    }
+    if (row->later == NULL)
+        row->later = malloc(sizeof *row->later);
+    if (row->later == NULL)
+        return;
+    row->later->len = (uint8_t)later.len;
+    memcpy(row->later->bytes, later.at, later.len);
+}
+
 static void put(struct crdt_reports *r, struct reporter *p, const struct crdt_report *in)
 {
     struct row *row = &p->row[in->kind][in->slot];
@@ -178,20 +202,28 @@ static void put(struct crdt_reports *r, struct reporter *p, const struct crdt_re
     row->present = true;
     row->seq = in->seq;
     row->value = value;
+    put_later(row, in->later);
     rehash(r, p, in->kind, in->slot);
     *(in->kind == CRDT_REPORT_LOAD ? &r->load_version : &r->version) += 1;
+}
+
+static void free_rows(struct reporter *p)
+{
+    for (unsigned kind = 0; kind < CRDT_REPORTS; kind++) {
+        for (unsigned slot = 0; slot < p->rows; slot++)
+            free(p->row[kind][slot].later);
+        free(p->row[kind]);
+        p->row[kind] = NULL;
+        p->digest[kind] = 0;
+    }
+    p->rows = 0;
 }
 
 static void drop_rows(struct crdt_reports *r, struct reporter *p)
 {
     for (unsigned slot = 0; slot < p->rows && p->router != r->self; slot++)
         load_subtract(&r->sum[slot], &p->row[CRDT_REPORT_LOAD][slot].value.load);
-    for (unsigned kind = 0; kind < CRDT_REPORTS; kind++) {
-        free(p->row[kind]);
-        p->row[kind] = NULL;
-        p->digest[kind] = 0;
-    }
-    p->rows = 0;
+    free_rows(p);
     r->load_version++;
     r->version++;
 }
@@ -270,7 +302,8 @@ void crdt_reports_own(const struct crdt_reports *r, enum crdt_report_kind kind, 
                                 .seq = own->row[kind][slot].seq,
                                 .slot = slot,
                                 .kind = kind,
-                                .value = own->row[kind][slot].value};
+                                .value = own->row[kind][slot].value,
+                                .later = later_of(&own->row[kind][slot])};
 }
 
 void crdt_reports_heard(struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot,
@@ -440,7 +473,8 @@ bool crdt_reports_row(const struct crdt_reports *r, unsigned index, enum crdt_re
                                 .seq = p->row[kind][slot].seq,
                                 .slot = slot,
                                 .kind = kind,
-                                .value = p->row[kind][slot].value};
+                                .value = p->row[kind][slot].value,
+                                .later = later_of(&p->row[kind][slot])};
     return true;
 }
 
@@ -469,8 +503,7 @@ void crdt_reports_destroy(struct crdt_reports *r)
     if (r == NULL)
         return;
     for (unsigned i = 0; i < r->count; i++) {
-        for (unsigned kind = 0; kind < CRDT_REPORTS; kind++)
-            free(r->reporter[i]->row[kind]);
+        free_rows(r->reporter[i]);
         free(r->reporter[i]);
     }
     free(r->reporter);

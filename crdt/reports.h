@@ -14,24 +14,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "crdt/learned.h"
 #include "crdt/registry.h"
-
-/* In flight from one router at one replica. */
-struct crdt_load {
-    uint32_t
-        requests; /* at most CRDT_LOAD_REQUESTS_MAX, tokens CRDT_LOAD_TOKENS_MAX: more is cut */
-    uint64_t prefill_tokens; /* uncached prompt tokens not computed yet */
-    uint64_t context_tokens; /* of all requests in flight */
-    uint64_t decoding_tokens;
-};
-
-struct crdt_sight {
-    bool configured; /* its own configuration names this replica */
-    uint8_t health;  /* enum node_health; opaque here */
-    uint8_t engine;  /* enum node_engine */
-    bool asleep;
-};
+#include "crdt/value.h"
 
 struct crdt_reports;
 
@@ -54,19 +38,14 @@ uint64_t crdt_reports_version(const struct crdt_reports *r);
 
 /* --- for crdt/state.c ----------------------------------------------------------------------- */
 
-enum crdt_report_kind { CRDT_REPORT_LOAD, CRDT_REPORT_SIGHT, CRDT_REPORT_LEARNED, CRDT_REPORTS };
-
 struct crdt_report {
     uint64_t router;
     uint64_t epoch;
     uint64_t seq;
     unsigned slot;
     enum crdt_report_kind kind;
-    union crdt_report_value {
-        struct crdt_load load;
-        struct crdt_sight sight;
-        struct crdt_learned learned;
-    } value;
+    union crdt_report_value value;
+    struct slice later; /* borrowed: fields of a later version */
 };
 
 /* `registry` is borrowed until crdt_reports_destroy(): hashes are of its keys, since slots differ

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/checkpoint.h"
 
-enum { ID_BYTES = 6, STARTS = CHECKPOINT_MAX + CHECKPOINT_CODE_BINDING + 1 };
+enum { ID_BYTES = 6, HEAD_BYTES = 8, STARTS = CHECKPOINT_MAX + CHECKPOINT_CODE_BINDING + 1 };
 
 struct piece {
     unsigned start;
@@ -56,8 +56,9 @@ static bool reads_back(const uint8_t *at, size_t len, const uint64_t *points, un
     uint8_t codes[CRDT_RUN_MAX];
     struct wire_reader r = wire_reader_of(at, len);
     struct crdt_run run;
+    bool whole = wire_read_varint(&r) == wire_left(&r);
     crdt_run_read(&r, &run);
-    if (r.bad || wire_left(&r) > 0 || run.count != count)
+    if (!whole || r.bad || run.count != count)
         return false;
     crdt_run_unpack(&run, ids, codes);
     for (unsigned i = 0; i < count; i++)
@@ -78,20 +79,21 @@ unsigned crdt_run_write(struct wire_writer *w, uint32_t rkey, uint32_t generatio
     count = fit < count ? fit : count;
     uint8_t pieces[CRDT_RUN_MAX * 5];
     struct wire_writer p;
+    size_t bytes = 0;
     for (;; count--) {
         p = wire_writer_of(pieces, sizeof pieces);
         write_pieces(&p, points, count);
         CHECK(!p.bad);
-        size_t bytes = 8 + wire_varint_bytes(count) + wire_written(&p) + (size_t)count * ID_BYTES;
-        if (bytes <= room)
+        bytes = HEAD_BYTES + wire_written(&p) + (size_t)count * ID_BYTES;
+        if (wire_varint_bytes(bytes) + bytes <= room)
             break;
         /* Each point less saves its id at least. */
-        count -= (unsigned)((bytes - room - 1) / ID_BYTES / 2);
+        count -= (unsigned)((wire_varint_bytes(bytes) + bytes - room - 1) / ID_BYTES / 2);
     }
     const uint8_t *start = w->at;
+    wire_write_varint(w, bytes);
     wire_write_u32(w, rkey);
     wire_write_u32(w, generation);
-    wire_write_varint(w, count);
     wire_write_bytes(w, pieces, wire_written(&p));
     for (unsigned i = 0; i < count; i++)
         wire_write_u48(w, points[i]);
@@ -115,12 +117,12 @@ void crdt_run_read(struct wire_reader *r, struct crdt_run *out)
 {
     out->rkey = wire_read_u32(r);
     out->generation = wire_read_u32(r);
-    out->count = (unsigned)wire_read_varint_max(r, CRDT_RUN_MAX);
     const uint8_t *pieces = r->at;
-    unsigned codes = 0;
-    while (!r->bad && codes < out->count)
-        codes += read_piece(r).length;
-    if (r->bad || out->count == 0 || codes != out->count) {
+    out->count = 0;
+    while (!r->bad && (size_t)out->count * ID_BYTES < wire_left(r))
+        out->count += read_piece(r).length;
+    if (r->bad || out->count == 0 || out->count > CRDT_RUN_MAX ||
+        (size_t)out->count * ID_BYTES != wire_left(r)) {
         r->bad = true;
         return;
     }

@@ -1,8 +1,9 @@
 /* A run: observations of one cache in one generation, as they are queued, sent and received.
  *
- * On the wire: rkey 4, generation 4, count, the weight codes in *pieces*, then 6 bytes an id. Codes
- * cost next to nothing: a decision on a prompt yields neighbouring checkpoints, and the code of a
- * checkpoint follows from its ordinal (base/checkpoint.h). A piece is (start, length):
+ * On the wire: the length of what follows, rkey 4, generation 4, the weight codes in *pieces*, then
+ * 6 bytes an id. The pieces end where the ids of all their codes fill the rest. Codes cost next to
+ * nothing: a decision on a prompt yields neighbouring checkpoints, and the code of a checkpoint
+ * follows from its ordinal (base/checkpoint.h). A piece is (start, length):
  *
  *   start < CHECKPOINT_MAX     the codes of the ordinals start, start + 1, ...
  *   otherwise                  `length` times the code start - CHECKPOINT_MAX
@@ -37,10 +38,11 @@ struct crdt_run {
     struct slice ids;
 };
 
-/* Writes as many of the points as fit and are allowed in a run; returns how many, 0 if none. */
+/* Writes its length and as many of the points as fit and are allowed in a run; returns how many, 0
+ * if none. */
 unsigned crdt_run_write(struct wire_writer *w, uint32_t rkey, uint32_t generation,
                         const uint64_t *points, unsigned count);
-/* Checks all of it; malformed makes `r` bad. */
+/* Reads all that is left, its length taken off, and checks it; malformed makes `r` bad. */
 void crdt_run_read(struct wire_reader *r, struct crdt_run *out);
 /* Unpacks `count` ids and codes. */
 void crdt_run_unpack(const struct crdt_run *run, uint64_t ids[CRDT_RUN_MAX],

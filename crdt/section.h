@@ -1,4 +1,6 @@
-/* A message of anti-entropy is a list of sections, each with its kind (1 byte) and length (4). */
+/* A message of anti-entropy is a list of sections, each with its kind (1 byte) and length (4). A
+ * section of an unknown kind is skipped and counted; one that is longer than what is known of its
+ * kind is read that far. */
 #ifndef CRDT_SECTION_H
 #define CRDT_SECTION_H
 
@@ -13,6 +15,7 @@ enum crdt_section_kind {
     CRDT_SECTION_REPORTS,  /* digests of each router's reports */
     CRDT_SECTION_LOGS,     /* versions of engines' events */
     CRDT_SECTION_RECORDS,  /* a dump: crdt/record.h */
+    CRDT_SECTION_KINDS,
 };
 
 struct crdt_section {

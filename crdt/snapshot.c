@@ -124,9 +124,7 @@ static int next_block(const struct crdt_state *s, struct crdt_snapshot *c, struc
         more = crdt_index_walk(s->index, &cursor, 1, gather, g);
     int err = 0;
     if (g->count > 0) {
-        err = buf_append_char(out, CRDT_RECORD_BATCH);
-        if (err == 0)
-            err = crdt_batch_append(out, g->entry, g->count, s->rkey_known);
+        err = crdt_record_append_batch(out, g->entry, g->count, s->rkey_known);
     }
     free(g);
     if (err != 0)

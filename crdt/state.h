@@ -168,6 +168,7 @@ struct crdt_state_stats {
     uint64_t stale, future, full;
     uint64_t outbox_bytes, outbox_dropped; /* observations left to anti-entropy */
     uint64_t malformed;
+    uint64_t records_skipped, sections_skipped; /* of kinds that this build does not know */
 };
 void crdt_state_stats(const struct crdt_state *s, struct crdt_state_stats *out);
 

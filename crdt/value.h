@@ -1,0 +1,63 @@
+/* What a router reports of a replica, and its bytes: its load there, what it sees of it, what it
+ * learned of it.
+ *
+ * The bytes of a value have one form: the fields in their order, then *later* bytes, without the
+ * zeros at their end. A field that is not there is 0. Later bytes are fields that a later version
+ * added: this build cannot read them, but keeps them, hands them on and counts them in the hash.
+ * So two builds that differ in the last fields still hold the same, byte for byte.
+ */
+#ifndef CRDT_VALUE_H
+#define CRDT_VALUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "base/wire.h"
+#include "crdt/learned.h"
+#include "crdt/limits.h"
+
+/* In flight from one router at one replica. */
+struct crdt_load {
+    uint32_t
+        requests; /* at most CRDT_LOAD_REQUESTS_MAX, tokens CRDT_LOAD_TOKENS_MAX: more is cut */
+    uint64_t prefill_tokens; /* uncached prompt tokens not computed yet */
+    uint64_t context_tokens; /* of all requests in flight */
+    uint64_t decoding_tokens;
+};
+
+struct crdt_sight {
+    bool configured; /* its own configuration names this replica */
+    uint8_t health;  /* enum node_health; opaque here */
+    uint8_t engine;  /* enum node_engine */
+    bool asleep;
+};
+
+enum crdt_report_kind { CRDT_REPORT_LOAD, CRDT_REPORT_SIGHT, CRDT_REPORT_LEARNED, CRDT_REPORTS };
+
+union crdt_report_value {
+    struct crdt_load load;
+    struct crdt_sight sight;
+    struct crdt_learned learned;
+};
+
+enum { CRDT_VALUE_BYTES_MAX = CRDT_LEARNED_BYTES_MAX + CRDT_LATER_MAX };
+
+/* Writes it in its one form. At most CRDT_LATER_MAX bytes of `later` (CHECKed). */
+void crdt_value_write(struct wire_writer *w, enum crdt_report_kind kind,
+                      const union crdt_report_value *value, struct slice later);
+/* Reads all that is left; `later` is borrowed, cut to CRDT_LATER_MAX. Malformed makes `r` bad. */
+void crdt_value_read(struct wire_reader *r, enum crdt_report_kind kind,
+                     union crdt_report_value *value, struct slice *later);
+/* Mixes the bytes into `h`. */
+uint64_t crdt_value_hash(uint64_t h, enum crdt_report_kind kind,
+                         const union crdt_report_value *value, struct slice later);
+
+/* --- later bytes of any row ------------------------------------------------------------------ */
+
+/* All that is left of a row: without the zeros at its end, cut to CRDT_LATER_MAX. */
+struct slice crdt_later_read(struct wire_reader *r);
+/* Mixes them into `h`; none leave it as it is. */
+uint64_t crdt_later_hash(uint64_t h, struct slice later);
+
+#endif
