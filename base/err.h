@@ -20,7 +20,8 @@
     X(TIMEOUT, -11, "the time limit has passed")                                                   \
     X(CLOSED, -12, "the peer has closed")                                                          \
     X(STALE, -13, "the input is too old")                                                          \
-    X(DENIED, -14, "the peer did not prove who it is")
+    X(DENIED, -14, "the peer did not prove who it is")                                             \
+    X(VERSION, -15, "the peer speaks another version of the protocol")
 
 enum err {
     ERR_OK = 0,

@@ -22,7 +22,7 @@ bool gossip_announce_write_alive(struct gossip *g, struct gossip_peer *p,
     struct gossip_frame_alive f = {
         .full = true,
         .incarnation = g->self->incarnation,
-        .seq = g->ring.next - 1,
+        .seq = p->foreign ? 0 : g->ring.next - 1, /* there it is not to be asked for */
         .vector = g->vector_digest,
         .members = g->members_digest,
         .health = (uint8_t)g->health,

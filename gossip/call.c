@@ -12,8 +12,12 @@
  *
  *     client   key id 4 | Noise message 1, empty
  *     server   Noise message 2, empty
- *     client   sealed { kind 1 | request }
- *     server   sealed { CHUNK 1 | bytes }, any number; sealed { END 1 }
+ *     client   sealed { 0 | length 1 (kind 1 | least 2 | greatest 2) | request }
+ *     server   sealed { CHUNK 1 | bytes }, any number; sealed { END 1 },
+ *              or sealed { REFUSED 1 | why 1 }
+ *
+ * What is longer than known, but for chunks and the request, is read as far as it is known. The
+ * first byte of a request was its kind, never 0, before there were versions.
  */
 enum {
     LENGTH_BYTES = 2,
@@ -21,7 +25,9 @@ enum {
     HELLO_RECORD = KEY_ID_BYTES + GOSSIP_NOISE_OVERHEAD,
     WELCOME_RECORD = GOSSIP_NOISE_OVERHEAD,
     SEALED_MIN = 1 + GOSSIP_NOISE_TAG,
-    REQUEST_RECORD_MAX = SEALED_MIN + GOSSIP_CALL_REQUEST_MAX,
+    REQUEST_HEAD = 1 + 1 + 2 + 2,
+    REQUEST_HEAD_MAX = 1 + UINT8_MAX,
+    REQUEST_RECORD_MAX = SEALED_MIN + REQUEST_HEAD_MAX + GOSSIP_CALL_REQUEST_MAX,
     CHUNK_RECORD_MAX = SEALED_MIN + GOSSIP_CALL_CHUNK_MAX,
     /* A client's bytes that wait for step(): a part of a record, and what is fed behind it. */
     IN_MAX = LENGTH_BYTES + CHUNK_RECORD_MAX + GOSSIP_CALL_FEED_MAX,
@@ -29,7 +35,8 @@ enum {
 _Static_assert(CHUNK_RECORD_MAX <= UINT16_MAX, "the length of a record has two bytes");
 _Static_assert(REQUEST_RECORD_MAX <= UINT16_MAX, "so has that of a request");
 
-enum marker { MARKER_CHUNK, MARKER_END };
+enum marker { MARKER_CHUNK, MARKER_END, MARKER_REFUSED };
+enum refusal { REFUSED_VERSION = 1, REFUSED_KIND };
 
 #define RECORDS_MAX ((uint64_t)1 << 32) /* under one key */
 #define PROLOGUE    SLICE("grapevine 1 calls")
@@ -55,8 +62,8 @@ struct gossip_call {
     uint8_t key_out[GOSSIP_NOISE_KEY];
     uint64_t records_in;
     uint64_t records_out;
-    uint8_t kind;       /* client: of the request that waits */
-    struct buf request; /* client: until the welcome has come */
+    struct gossip_versions speaks; /* this side */
+    struct buf request;            /* client: with its head, until the welcome has come */
     struct buf in;
     size_t lent; /* bytes at the front of `in` whose content the caller may still look at */
     struct buf out;
@@ -148,8 +155,22 @@ static int hello_write(struct gossip_call *c, const struct gossip_key *key,
     return ERR_OK;
 }
 
+static int request_make(struct gossip_call *c, uint8_t kind, struct slice request)
+{
+    uint8_t head[REQUEST_HEAD];
+    struct wire_writer w = wire_writer_of(head, sizeof head);
+    wire_write_u8(&w, REQUEST_HEAD - 1);
+    wire_write_u8(&w, kind);
+    wire_write_u16(&w, c->speaks.least);
+    wire_write_u16(&w, c->speaks.greatest);
+    CHECK(!w.bad);
+    int err = buf_append(&c->request, head, sizeof head);
+    return err == ERR_OK ? buf_append_slice(&c->request, request) : err;
+}
+
 int gossip_call_open(struct gossip_call **out, const struct gossip_keyring *keyring,
-                     const uint8_t random[32], uint8_t kind, struct slice request)
+                     struct gossip_versions speaks, const uint8_t random[32], uint8_t kind,
+                     struct slice request)
 {
     CHECK(keyring->count > 0);
     if (request.len > GOSSIP_CALL_REQUEST_MAX)
@@ -157,8 +178,8 @@ int gossip_call_open(struct gossip_call **out, const struct gossip_keyring *keyr
     struct gossip_call *c = call_new(CLIENT_WELCOME);
     if (c == NULL)
         return ERR_NOMEM;
-    c->kind = kind;
-    int err = buf_append_slice(&c->request, request);
+    c->speaks = speaks;
+    int err = request_make(c, kind, request);
     if (err == ERR_OK)
         err = hello_write(c, &keyring->keys[0], random);
     if (err != ERR_OK) {
@@ -170,13 +191,14 @@ int gossip_call_open(struct gossip_call **out, const struct gossip_keyring *keyr
 }
 
 int gossip_call_accept(struct gossip_call **out, const struct gossip_keyring *keyring,
-                       const uint8_t random[32])
+                       struct gossip_versions speaks, const uint8_t random[32])
 {
     CHECK(keyring->count > 0);
     struct gossip_call *c = call_new(SERVER_HELLO);
     if (c == NULL)
         return ERR_NOMEM;
     c->keyring = *keyring;
+    c->speaks = speaks;
     memcpy(c->random, random, sizeof c->random);
     *out = c;
     return ERR_OK;
@@ -296,12 +318,28 @@ static int server_hello(struct gossip_call *c)
 static int server_request(struct gossip_call *c, enum gossip_call_step *step, uint8_t *kind,
                           struct slice *request)
 {
-    int err = record_open(c, REQUEST_RECORD_MAX, kind, request);
+    uint8_t first = 0;
+    struct slice bytes = slice_of(NULL, 0);
+    int err = record_open(c, REQUEST_RECORD_MAX, &first, &bytes);
     if (err != ERR_OK)
         return err;
     if (c->in.len > c->lent)
         return ERR_SYNTAX; /* a client has nothing more to say */
     c->phase = SERVER_ANSWER;
+    struct wire_reader r = wire_reader_of(bytes.at, first == 0 ? bytes.len : 0);
+    struct slice head = wire_read_bytes(&r, first == 0 ? wire_read_u8(&r) : 0);
+    struct wire_reader h = wire_reader_of(head.at, head.len);
+    uint8_t asked = wire_read_u8(&h);
+    struct gossip_versions speaks = {.least = wire_read_u16(&h)};
+    speaks.greatest = wire_read_u16(&h);
+    if (first == 0 && (r.bad || h.bad))
+        return ERR_SYNTAX;
+    if (first != 0 || gossip_versions_common(c->speaks, speaks) == 0) {
+        *step = GOSSIP_CALL_REFUSED;
+        return gossip_call_refuse(c, ERR_VERSION);
+    }
+    *kind = asked;
+    *request = wire_read_bytes(&r, wire_left(&r));
     *step = GOSSIP_CALL_REQUEST;
     return ERR_OK;
 }
@@ -318,7 +356,7 @@ static int client_welcome(struct gossip_call *c)
     gossip_noise_split(&c->noise, c->key_out, c->key_in, NULL);
     buf_consume(&c->in, LENGTH_BYTES + record.len);
     c->phase = CLIENT_ANSWER;
-    err = record_seal(c, c->kind, buf_slice(&c->request));
+    err = record_seal(c, 0, buf_slice(&c->request));
     buf_wipe(&c->request);
     return err == ERR_OK ? ERR_AGAIN : err;
 }
@@ -333,8 +371,11 @@ static int client_answer(struct gossip_call *c, enum gossip_call_step *step, str
         *step = GOSSIP_CALL_CHUNK;
         return ERR_OK;
     }
-    if (marker != MARKER_END || chunk->len > 0 || c->in.len > c->lent)
+    if (marker == MARKER_REFUSED)
+        return chunk->len > 0 && chunk->at[0] == REFUSED_VERSION ? ERR_VERSION : ERR_UNSUPPORTED;
+    if (marker != MARKER_END || c->in.len > c->lent)
         return ERR_SYNTAX;
+    *chunk = slice_of(NULL, 0);
     c->phase = CLIENT_DONE;
     *step = GOSSIP_CALL_DONE;
     return ERR_OK;
@@ -395,6 +436,17 @@ int gossip_call_end(struct gossip_call *c)
     if (c->phase != SERVER_ANSWER)
         return ERR_CLOSED;
     int err = record_seal(c, MARKER_END, slice_of(NULL, 0));
+    if (err == ERR_OK)
+        c->phase = SERVER_DONE;
+    return err;
+}
+
+int gossip_call_refuse(struct gossip_call *c, int why)
+{
+    if (c->phase != SERVER_ANSWER)
+        return ERR_CLOSED;
+    char reason = why == ERR_VERSION ? REFUSED_VERSION : REFUSED_KIND;
+    int err = record_seal(c, MARKER_REFUSED, slice_of(&reason, 1));
     if (err == ERR_OK)
         c->phase = SERVER_DONE;
     return err;

@@ -8,6 +8,9 @@
  * replay of what a client once sent gets the 50 bytes of a welcome and no more: the server's
  * ephemeral key is fresh, so the recorded request does not open.
  *
+ * A request names the versions of the protocol that the client speaks (gossip/version.h). A server
+ * that speaks none of them, or does not know the kind of call, says so.
+ *
  * Limits come before memory: until the key is proved there is room for one hello (54 bytes), then
  * for one request. The shell limits the duration and the number of calls.
  *
@@ -25,6 +28,7 @@
 #include "base/slice.h"
 #include "gossip/keyring.h"
 #include "gossip/limits.h"
+#include "gossip/version.h"
 
 enum {
     GOSSIP_CALL_OUT_HIGH = 262144, /* no further chunk is made while so much waits to be sent */
@@ -35,21 +39,25 @@ enum gossip_call_step {
     GOSSIP_CALL_REQUEST, /* server: `kind` and `chunk` hold the request */
     GOSSIP_CALL_CHUNK,   /* client: `chunk` is the next piece of the answer; call again */
     GOSSIP_CALL_DONE,    /* client: the answer is whole */
+    GOSSIP_CALL_REFUSED, /* server: the client was answered that it is not understood */
 };
 
 struct gossip_call;
 
-/* Client: `out` has the first bytes at once. ERR_NOMEM, ERR_LIMIT. `random` gives 32 bytes. */
+/* Client: `out` has the first bytes at once. ERR_NOMEM, ERR_LIMIT. `random` gives 32 bytes.
+ * `speaks` is what this side does. */
 MUST_USE int gossip_call_open(struct gossip_call **out, const struct gossip_keyring *keyring,
-                              const uint8_t random[32], uint8_t kind, struct slice request);
+                              struct gossip_versions speaks, const uint8_t random[32], uint8_t kind,
+                              struct slice request);
 /* Server, for an accepted connection. The keyring is copied. */
 MUST_USE int gossip_call_accept(struct gossip_call **out, const struct gossip_keyring *keyring,
-                                const uint8_t random[32]);
+                                struct gossip_versions speaks, const uint8_t random[32]);
 void gossip_call_free(struct gossip_call *c);
 
 /* Takes bytes from the connection, at most GOSSIP_CALL_FEED_MAX; then step() until it says WAIT.
  * `chunk` is borrowed until the next feed() or step(). ERR_DENIED, ERR_SYNTAX, ERR_LIMIT: close the
- * connection, say nothing. A connection that closes before DONE has failed: the answer was cut. */
+ * connection, say nothing. ERR_VERSION, ERR_UNSUPPORTED: the server refused the request. A
+ * connection that closes before DONE has failed: the answer was cut. */
 MUST_USE int gossip_call_feed(struct gossip_call *c, struct slice bytes);
 MUST_USE int gossip_call_step(struct gossip_call *c, enum gossip_call_step *step, uint8_t *kind,
                               struct slice *chunk);
@@ -60,6 +68,8 @@ MUST_USE int gossip_call_step(struct gossip_call *c, enum gossip_call_step *step
 bool gossip_call_wants(const struct gossip_call *c);
 MUST_USE int gossip_call_answer(struct gossip_call *c, struct slice chunk);
 MUST_USE int gossip_call_end(struct gossip_call *c);
+/* Instead of an answer: ERR_VERSION or ERR_UNSUPPORTED, which the client's step() will return. */
+MUST_USE int gossip_call_refuse(struct gossip_call *c, int why);
 
 /* What is to be written to the connection; consume what was written. */
 struct buf *gossip_call_out(struct gossip_call *c);

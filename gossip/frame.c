@@ -29,12 +29,11 @@ const char *gossip_state_text(enum gossip_state state)
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-static uint8_t read_flags(struct wire_reader *r, uint8_t known)
+/* The head of a frame whose rest is the application's. */
+static struct wire_reader read_head(struct wire_reader *r)
 {
-    uint8_t flags = wire_read_u8(r);
-    if (flags & ~known)
-        r->bad = true;
-    return flags;
+    struct slice head = wire_read_bytes(r, wire_read_u8(r));
+    return wire_reader_of(head.at, head.len);
 }
 
 static uint64_t read_epoch(struct wire_reader *r)
@@ -93,28 +92,29 @@ static struct slice read_rest(struct wire_reader *r)
 
 static void read_delta(struct wire_reader *r, struct gossip_frame_delta *f)
 {
-    uint8_t flags = read_flags(r, DELTA_RELAYED | DELTA_FORWARD);
+    struct wire_reader head = read_head(r);
+    uint8_t flags = wire_read_u8(&head);
     f->relayed = flags & DELTA_RELAYED;
     f->forward = flags & DELTA_FORWARD;
-    f->epoch = read_epoch(r);
-    f->seq = read_seq(r);
+    f->epoch = read_epoch(&head);
+    f->seq = read_seq(&head);
     if (f->relayed)
-        f->author = read_node(r);
+        f->author = read_node(&head);
     if (f->forward) {
-        f->group = (uint32_t)wire_read_varint_max(r, GROUPS_MAX - 1);
-        f->groups = (uint32_t)wire_read_varint_max(r, GROUPS_MAX);
+        f->group = (uint32_t)wire_read_varint_max(&head, GROUPS_MAX - 1);
+        f->groups = (uint32_t)wire_read_varint_max(&head, GROUPS_MAX);
         /* Only the author itself asks for forwarding: nothing goes round in circles. */
         if (f->group >= f->groups || f->relayed)
             r->bad = true;
     }
     f->bytes = read_rest(r);
-    if (f->bytes.len == 0 || f->bytes.len > GOSSIP_DELTA_MAX)
+    if (head.bad || f->bytes.len == 0 || f->bytes.len > GOSSIP_DELTA_MAX)
         r->bad = true;
 }
 
 static void read_alive(struct wire_reader *r, struct gossip_frame_alive *f)
 {
-    f->full = read_flags(r, ALIVE_FULL) & ALIVE_FULL;
+    f->full = wire_read_u8(r) & ALIVE_FULL;
     f->incarnation = read_incarnation(r);
     f->seq = wire_read_varint_max(r, GOSSIP_SEQ_LIMIT - 1);
     if (!f->full)
@@ -129,7 +129,7 @@ static void read_alive(struct wire_reader *r, struct gossip_frame_alive *f)
 
 static void read_ping(struct wire_reader *r, struct gossip_frame_ping *f)
 {
-    uint8_t flags = read_flags(r, PING_WHO | PING_TARGET | PING_ORIGIN);
+    uint8_t flags = wire_read_u8(r);
     f->who = flags & PING_WHO;
     f->nonce = wire_read_u32(r);
     if (flags & PING_TARGET)
@@ -142,14 +142,15 @@ static void read_ping(struct wire_reader *r, struct gossip_frame_ping *f)
 
 static void read_part(struct wire_reader *r, struct gossip_frame_part *f)
 {
-    f->epoch = read_epoch(r);
-    f->id = read_seq(r);
-    f->total = (uint32_t)wire_read_varint_max(r, GOSSIP_MESSAGE_MAX);
-    f->index = (uint32_t)wire_read_varint_max(r, GOSSIP_MESSAGE_MAX / GOSSIP_PART_BYTES + 1);
-    f->vector = wire_read_u64(r);
+    struct wire_reader head = read_head(r);
+    f->epoch = read_epoch(&head);
+    f->id = read_seq(&head);
+    f->total = (uint32_t)wire_read_varint_max(&head, GOSSIP_MESSAGE_MAX);
+    f->index = (uint32_t)wire_read_varint_max(&head, GOSSIP_MESSAGE_MAX / GOSSIP_PART_BYTES + 1);
+    f->vector = wire_read_u64(&head);
     f->bytes = read_rest(r);
     size_t start = (size_t)f->index * GOSSIP_PART_BYTES;
-    if (r->bad || start >= f->total) {
+    if (head.bad || r->bad || start >= f->total) {
         r->bad = true;
         return;
     }
@@ -244,7 +245,7 @@ static void read_body(struct wire_reader *r, struct gossip_frame_any *f)
     case GOSSIP_FRAME_RESEND:
         f->resend.epoch = read_epoch(r);
         f->resend.id = read_seq(r);
-        f->resend.done = read_flags(r, 1);
+        f->resend.done = wire_read_u8(r) & 1;
         read_ranges(r, &f->resend.ranges);
         break;
     case GOSSIP_FRAME_FULL:
@@ -264,7 +265,13 @@ static void read_body(struct wire_reader *r, struct gossip_frame_any *f)
     }
 }
 
-int gossip_frame_read(struct wire_reader *packet, struct gossip_frame_any *out)
+static bool is_base(enum gossip_frame type)
+{
+    return type == GOSSIP_FRAME_ALIVE || type == GOSSIP_FRAME_MEMBERS ||
+           type == GOSSIP_FRAME_PING || type == GOSSIP_FRAME_ACK || type == GOSSIP_FRAME_FULL;
+}
+
+int gossip_frame_read(struct wire_reader *packet, bool base, struct gossip_frame_any *out)
 {
     if (packet->bad)
         return ERR_SYNTAX;
@@ -277,22 +284,24 @@ int gossip_frame_read(struct wire_reader *packet, struct gossip_frame_any *out)
     if (packet->bad)
         return ERR_SYNTAX;
     out->type = type < GOSSIP_FRAMES ? (enum gossip_frame)type : GOSSIP_FRAMES;
+    if (base && !is_base(out->type))
+        out->type = GOSSIP_FRAMES;
     out->bytes = (size_t)(packet->at - start);
     struct wire_reader body = wire_reader_of(out->body.at, out->body.len);
     read_body(&body, out);
-    if (body.bad || wire_left(&body) > 0) {
+    if (body.bad) {
         packet->bad = true;
         return ERR_SYNTAX;
     }
     return 1;
 }
 
-int gossip_frame_packet_check(struct slice packet)
+int gossip_frame_packet_check(struct slice packet, bool base)
 {
     struct wire_reader r = wire_reader_of(packet.at, packet.len);
     struct gossip_frame_any frame;
     int status;
-    while ((status = gossip_frame_read(&r, &frame)) == 1)
+    while ((status = gossip_frame_read(&r, base, &frame)) == 1)
         ;
     return status;
 }
@@ -304,7 +313,8 @@ static bool reads_back(const uint8_t *at, size_t len)
 {
     struct wire_reader r = wire_reader_of(at, len);
     struct gossip_frame_any frame;
-    return gossip_frame_read(&r, &frame) == 1 && frame.type != GOSSIP_FRAMES && frame.bytes == len;
+    return gossip_frame_read(&r, false, &frame) == 1 && frame.type != GOSSIP_FRAMES &&
+           frame.bytes == len;
 }
 
 /* Takes back what was written since `mark` if it did not fit. */
@@ -362,7 +372,8 @@ bool gossip_frame_write_delta(struct wire_writer *packet, const struct gossip_fr
         wire_write_varint(&w, f->groups);
     }
     uint8_t *mark = packet->at;
-    write_header(packet, GOSSIP_FRAME_DELTA, wire_written(&w) + f->bytes.len);
+    write_header(packet, GOSSIP_FRAME_DELTA, 1 + wire_written(&w) + f->bytes.len);
+    wire_write_u8(packet, (uint8_t)wire_written(&w));
     wire_write_bytes(packet, head, wire_written(&w));
     wire_write_bytes(packet, f->bytes.at, f->bytes.len);
     return finish(packet, mark);
@@ -429,7 +440,8 @@ bool gossip_frame_write_part(struct wire_writer *packet, const struct gossip_fra
     wire_write_varint(&w, f->index);
     wire_write_u64(&w, f->vector);
     uint8_t *mark = packet->at;
-    write_header(packet, GOSSIP_FRAME_PART, wire_written(&w) + f->bytes.len);
+    write_header(packet, GOSSIP_FRAME_PART, 1 + wire_written(&w) + f->bytes.len);
+    wire_write_u8(packet, (uint8_t)wire_written(&w));
     wire_write_bytes(packet, head, wire_written(&w));
     wire_write_bytes(packet, f->bytes.at, f->bytes.len);
     return finish(packet, mark);

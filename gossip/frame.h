@@ -3,15 +3,13 @@
  *   packet    frame*                                    together at most GOSSIP_PACKET_MAX bytes
  *   frame     type 1 | length varint | body
  *
- *   DELTA     flags 1 | epoch 6 | seq varint | [author 8] | [group varint, groups varint] | bytes
- *   ALIVE     flags 1 | incarnation 8 | seq varint | [vector 8 | members 8 | health 1 |
- *             sent 4 | echo 4 | held 4]
- *   NACK      epoch 6 | ranges
- *   GONE      epoch 6 | oldest varint
+ *   DELTA     length 1 (flags 1 | epoch 6 | seq varint | [author 8] | [group varint, groups
+ * varint]) | bytes ALIVE     flags 1 | incarnation 8 | seq varint | [vector 8 | members 8 | health
+ * 1 | sent 4 | echo 4 | held 4] NACK      epoch 6 | ranges GONE      epoch 6 | oldest varint
  *   MEMBERS   (incarnation 8 | state 1 | family 1 | [ip 4 or 16 | port 2] | name | meta)*
  *   PING      flags 1 | nonce 4 | [target 8] | [origin 8]
  *   ACK       the same
- *   PART      epoch 6 | id varint | total varint | index varint | vector 8 | bytes
+ *   PART      length 1 (epoch 6 | id varint | total varint | index varint | vector 8) | bytes
  *   RESEND    epoch 6 | id varint | done 1 | ranges
  *   VECTOR    (node 8 | epoch 6 | seq varint)*
  *   FULL      limit varint
@@ -19,8 +17,14 @@
  *   ranges    count varint | (skipped since the last one varint | length varint)*
  *   name, meta   length 1 (name) or varint (meta) | bytes
  *
- * A frame of an unknown type is skipped, so that a later version may add some. Every field is
- * checked before anything is given out; decoding never allocates and borrows from the packet.
+ * A frame of an unknown type is skipped and counted. A frame, or the head of a DELTA or PART, that
+ * is longer than what is known of it is read that far, and unknown flags are ignored. So a later
+ * version adds types, and fields at the end; flags announce no fields in the middle. MEMBERS,
+ * ALIVE, PING, ACK and FULL are the *base*, which is read of peers of any version
+ * (gossip/version.h).
+ *
+ * Every known field is checked before anything is given out; decoding never allocates and borrows
+ * from the packet.
  */
 #ifndef GOSSIP_FRAME_H
 #define GOSSIP_FRAME_H
@@ -47,12 +51,12 @@ _Static_assert(GOSSIP_NAME_MAX <= UINT8_MAX, "the length of a name has one byte"
 _Static_assert(GOSSIP_FRAMES <= UINT8_MAX, "a type has one byte");
 
 /* What each frame may need, type and length included, fits a packet of its own. */
-_Static_assert(3 + 1 + 6 + 7 + 8 + 4 + GOSSIP_DELTA_MAX <= GOSSIP_PACKET_MAX, "DELTA");
+_Static_assert(3 + 1 + 1 + 6 + 7 + 8 + 4 + GOSSIP_DELTA_MAX <= GOSSIP_PACKET_MAX, "DELTA");
 _Static_assert(2 + 1 + 8 + 7 + 8 + 8 + 1 + 4 + 4 + 4 <= GOSSIP_ALIVE_BYTES, "ALIVE");
 _Static_assert(3 + 6 + 1 + GOSSIP_RANGES_MAX * 14 <= GOSSIP_PACKET_MAX, "NACK");
 _Static_assert(3 + 8 + 1 + 1 + 18 + 1 + GOSSIP_NAME_MAX + 2 + GOSSIP_META_MAX <= GOSSIP_PACKET_MAX,
                "MEMBERS with one member");
-_Static_assert(3 + 6 + 7 + 3 + 1 + 8 + GOSSIP_PART_BYTES <= GOSSIP_PACKET_MAX, "PART");
+_Static_assert(3 + 1 + 6 + 7 + 3 + 1 + 8 + GOSSIP_PART_BYTES <= GOSSIP_PACKET_MAX, "PART");
 _Static_assert(3 + 6 + 7 + 1 + 1 + GOSSIP_RANGES_MAX * 14 <= GOSSIP_PACKET_MAX, "RESEND");
 _Static_assert(8 + 6 + 7 <= GOSSIP_VECTOR_ENTRY_MAX, "an entry of VECTOR");
 
@@ -142,11 +146,12 @@ struct gossip_frame_any {
     };
 };
 
-/* Whether every frame of the packet is well formed; otherwise nothing of the packet is used. */
-MUST_USE int gossip_frame_packet_check(struct slice packet);
+/* Whether every frame of the packet is well formed; otherwise nothing of the packet is used. Where
+ * `base`, all but the base counts as unknown. */
+MUST_USE int gossip_frame_packet_check(struct slice packet, bool base);
 
 /* The next frame. 1; 0 at the end; ERR_SYNTAX. */
-MUST_USE int gossip_frame_read(struct wire_reader *packet, struct gossip_frame_any *out);
+MUST_USE int gossip_frame_read(struct wire_reader *packet, bool base, struct gossip_frame_any *out);
 /* The next entry of the body of a MEMBERS or VECTOR frame. 1; 0 at the end; ERR_SYNTAX. */
 MUST_USE int gossip_frame_member(struct wire_reader *body, struct gossip_frame_member *out);
 MUST_USE int gossip_frame_entry(struct wire_reader *body, struct gossip_frame_entry *out);

@@ -31,6 +31,8 @@ static uint32_t or_default(uint32_t value, uint32_t fallback)
 
 static void take_defaults(struct gossip_config *c)
 {
+    if (c->speaks.greatest == 0)
+        c->speaks = (struct gossip_versions){GOSSIP_VERSION_LEAST, GOSSIP_VERSION_GREATEST};
     c->alive_us = or_default(c->alive_us, ALIVE_US);
     c->suspect_us = or_default(c->suspect_us, SUSPECT_US);
     c->dead_us = or_default(c->dead_us, DEAD_US);
@@ -145,6 +147,11 @@ uint64_t gossip_self(const struct gossip *g)
     return g->self->node;
 }
 
+struct gossip_versions gossip_speaks(const struct gossip *g)
+{
+    return g->config.speaks;
+}
+
 uint64_t gossip_epoch(const struct gossip *g)
 {
     return g->epoch;
@@ -169,7 +176,7 @@ static bool io_part(void *context, uint64_t peer, const struct gossip_frame_part
 {
     struct gossip *g = context;
     struct gossip_peer *p = gossip_peer_find(g, peer);
-    if (p == NULL || !gossip_peer_open(p) || !gossip_link_rate_ready(g))
+    if (p == NULL || !gossip_peer_shares(p) || !gossip_link_rate_ready(g))
         return false;
     struct gossip_packet packet;
     gossip_packet_begin(&packet);
@@ -184,7 +191,7 @@ static bool io_resend(void *context, uint64_t peer, const struct gossip_frame_re
 {
     struct gossip *g = context;
     struct gossip_peer *p = gossip_peer_find(g, peer);
-    if (p == NULL || !gossip_peer_open(p))
+    if (p == NULL || !gossip_peer_shares(p))
         return false;
     struct gossip_packet packet;
     gossip_packet_begin(&packet);
@@ -215,7 +222,7 @@ int gossip_message(struct gossip *g, uint64_t peer, struct slice bytes, uint64_t
 {
     enter(g, now_us);
     struct gossip_peer *p = gossip_peer_find(g, peer);
-    if (g->leaving || p == NULL || !gossip_peer_open(p))
+    if (g->leaving || p == NULL || !gossip_peer_shares(p))
         return ERR_NOT_FOUND;
     int status = gossip_messages_send(&g->messages, peer, g->epoch, p->message_id + 1,
                                       g->vector_digest, bytes, g->now_us);
@@ -254,17 +261,21 @@ static void take_alive(struct gossip *g, struct gossip_peer *from,
 {
     if (!gossip_watch_alive(g, from, f))
         return;
-    gossip_push_known(g, from, f->seq);
+    if (!from->foreign)
+        gossip_push_known(g, from, f->seq);
     if (!f->full)
         return;
-    gossip_vector_compare(g, from, f->vector);
+    if (!from->foreign)
+        gossip_vector_compare(g, from, f->vector);
     gossip_rumour_compare(g, from, f->members);
 }
 
 static void take_frame(struct gossip *g, struct gossip_peer *from, const struct gossip_frame_any *f)
 {
-    if (f->type == GOSSIP_FRAMES)
+    if (f->type == GOSSIP_FRAMES) {
+        g->stats.frames_skipped++;
         return;
+    }
     g->stats.frames_in[f->type]++;
     g->stats.frame_bytes_in[f->type] += f->bytes;
     /* A stranger may only say who it is, and be asked. */
@@ -332,13 +343,18 @@ static void take_packet(struct gossip *g, const struct gossip_address *from, str
     if (p == NULL || g->now_us < p->quarantine_us)
         return; /* in quarantine it is alive, and that is all that is believed of it */
     struct slice frames = slice_of((const char *)plain, len);
-    if (gossip_frame_packet_check(frames) < 0) {
-        gossip_watch_malformed(g, p);
+    bool base = p->foreign;
+    if (gossip_frame_packet_check(frames, base) < 0) {
+        /* Of one from before versions not even the base need be what it is now. */
+        if (base)
+            g->stats.frames_skipped++;
+        else
+            gossip_watch_malformed(g, p);
         return;
     }
     struct wire_reader r = wire_reader_of(plain, len);
     struct gossip_frame_any f;
-    while (gossip_frame_read(&r, &f) == 1)
+    while (gossip_frame_read(&r, base, &f) == 1)
         take_frame(g, p, &f);
 }
 
@@ -491,7 +507,8 @@ uint64_t gossip_peer_random(struct gossip *g, uint64_t except)
     unsigned seen = 0, silents = 0;
     for (unsigned i = 0; i < g->listed; i++) {
         const struct gossip_peer *p = g->order[i];
-        if (!gossip_peer_open(p) || p->state != GOSSIP_ALIVE || p->node == except)
+        if (!gossip_peer_shares(p) || p->state != GOSSIP_ALIVE || p->node == except ||
+            g->now_us < p->quarantine_us)
             continue;
         if (g->now_us < p->heard_us + PEER_SILENT_SUSPECTS * g->config.suspect_us) {
             if (prng_below(&g->prng, ++seen) == 0)

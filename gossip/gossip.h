@@ -39,6 +39,7 @@
 #include "base/slice.h"
 #include "gossip/keyring.h"
 #include "gossip/limits.h"
+#include "gossip/version.h"
 
 struct gossip_address {
     uint8_t ip[16]; /* IPv4 in the first four bytes */
@@ -65,12 +66,15 @@ struct gossip_member {
     uint16_t meta_len;
     /* As seen from here. */
     bool self;
-    bool session;         /* there is a sealed session */
-    uint64_t heard_us;    /* last authenticated packet; 0: never */
-    uint64_t rtt_us;      /* smoothed; 0: not measured */
-    uint64_t seq_applied; /* all deltas up to here are applied */
-    uint64_t seq_known;   /* the greatest number that it is known to have made */
-    uint64_t lag_us;      /* age of the oldest delta that is known and not applied; 0: none */
+    bool session;     /* there is a sealed session */
+    bool understood;  /* a version is common, as far as is known: deltas and messages pass */
+    bool quarantined; /* too much of what it sent made no sense: passed over for a while */
+    struct gossip_versions speaks; /* 0, 0: not met yet, or a build from before versions */
+    uint64_t heard_us;             /* last authenticated packet; 0: never */
+    uint64_t rtt_us;               /* smoothed; 0: not measured */
+    uint64_t seq_applied;          /* all deltas up to here are applied */
+    uint64_t seq_known;            /* the greatest number that it is known to have made */
+    uint64_t lag_us; /* age of the oldest delta that is known and not applied; 0: none */
     uint64_t packets_in, packets_out, bytes_in, bytes_out;
 };
 
@@ -99,7 +103,8 @@ struct gossip_app {
     /* Joins a delta. A negative error: malformed; it is counted against its sender. */
     int (*apply)(void *context, const struct gossip_origin *origin, struct slice delta,
                  uint64_t now_us);
-    /* A member changed its state, life or metadata (or is new). Borrowed. */
+    /* A member changed its state, life or metadata, or whether it is understood or quarantined (or
+     * is new). Borrowed. */
     void (*member)(void *context, const struct gossip_member *m, uint64_t now_us);
     /* Deltas of this author are lost to us: anti-entropy has to bring what was in them. */
     void (*lost)(void *context, uint64_t node, uint64_t now_us);
@@ -123,13 +128,14 @@ struct gossip_config {
     struct gossip_address address; /* where peers reach this node; port 0: not known, peers use the
                                       source of its packets */
     struct slice meta;
-    uint32_t flush_us;    /* [10,000; 20,000 from 100 members on] */
-    uint32_t alive_us;    /* [200,000] idle keep-alive */
-    uint32_t suspect_us;  /* [1,000,000] silence until a member is suspected */
-    uint32_t dead_us;     /* [1,000,000] from suspicion to death, times local health */
-    uint32_t gap_us;      /* [2,000] how long a gap may be reordering */
-    uint32_t forget_us;   /* [3,600,000,000] dead or left members are forgotten then */
-    uint32_t relay_above; /* [256] members; beyond, deltas go through relays */
+    struct gossip_versions speaks; /* [GOSSIP_VERSION_LEAST, _GREATEST] */
+    uint32_t flush_us;             /* [10,000; 20,000 from 100 members on] */
+    uint32_t alive_us;             /* [200,000] idle keep-alive */
+    uint32_t suspect_us;           /* [1,000,000] silence until a member is suspected */
+    uint32_t dead_us;              /* [1,000,000] from suspicion to death, times local health */
+    uint32_t gap_us;               /* [2,000] how long a gap may be reordering */
+    uint32_t forget_us;            /* [3,600,000,000] dead or left members are forgotten then */
+    uint32_t relay_above;          /* [256] members; beyond, deltas go through relays */
     uint32_t routers_max; /* [GOSSIP_ROUTERS_MAX], 2 .. that; of more the youngest are refused */
     uint64_t ring_bytes;  /* [4 MiB] own deltas kept for repair */
     uint64_t message_bytes_max; /* [1 MiB] of messages being put together or sent, all peers */
@@ -148,6 +154,7 @@ void gossip_check(const struct gossip *g);
 
 uint64_t gossip_node_id(const char *name);
 uint64_t gossip_self(const struct gossip *g);
+struct gossip_versions gossip_speaks(const struct gossip *g);
 uint64_t gossip_epoch(const struct gossip *g); /* rises when peers remember a later life */
 
 void gossip_datagram(struct gossip *g, const struct gossip_address *from, const uint8_t *bytes,
@@ -167,14 +174,14 @@ void gossip_seeds(struct gossip *g, const struct gossip_address *at, unsigned co
 void gossip_leave(struct gossip *g, uint64_t now_us);
 void gossip_meta_set(struct gossip *g, struct slice meta, uint64_t now_us);
 
-/* Sends a message to the application of a live member, in parts that are repaired; it arrives once,
- * whole, or (after a second without progress, or 20 in all) not at all. ERR_NOT_FOUND, ERR_LIMIT,
- * ERR_FULL. */
+/* Sends a message to the application of a live member that is understood, in parts that are
+ * repaired; it arrives once, whole, or (after a second without progress, or 20 in all) not at all.
+ * ERR_NOT_FOUND, ERR_LIMIT, ERR_FULL. */
 MUST_USE int gossip_message(struct gossip *g, uint64_t peer, struct slice bytes, uint64_t now_us);
 
-/* A live member with a session, drawn at random, not `except` (0: any); 0 if there is none. A
- * member that was silent for long is drawn only if all were: others may reach it, this node does
- * not. */
+/* A live member with a session that is understood, drawn at random, not `except` (0: any); 0 if
+ * there is none. A member that was silent for long is drawn only if all were: others may reach it,
+ * this node does not. */
 uint64_t gossip_peer_random(struct gossip *g, uint64_t except);
 
 /* The vector as bytes, for a snapshot: taken before its first entry, adopted after its last. What
@@ -203,6 +210,7 @@ struct gossip_stats {
     struct gossip_address refused_hello_from;              /* the last one */
     uint64_t refused_replay;                               /* counter seen before or too old */
     uint64_t refused_malformed;                            /* authenticated, and wrong */
+    uint64_t frames_skipped; /* of unknown types, or of members that are not understood */
     uint64_t handshakes, rekeys;
     uint64_t deltas_produced, deltas_applied, deltas_again; /* again: known already */
     uint64_t gaps, gaps_repaired, gaps_lost, relayed;

@@ -77,6 +77,8 @@ struct gossip_peer {
     unsigned dials;               /* since a handshake succeeded */
     bool greeting; /* its hello was answered: greet it after its first packet under the new keys */
     bool fresh;    /* the session is new, and it has not been greeted under it */
+    struct gossip_versions speaks; /* by its last session; zeros: none yet, or before versions */
+    bool foreign;                  /* by that, no version is common: only the base passes */
 
     /* Signs of life. */
     uint64_t heard_us;         /* authenticated packet; 0: never */
@@ -214,6 +216,12 @@ static inline bool gossip_peer_live(const struct gossip_peer *p)
 static inline bool gossip_peer_open(const struct gossip_peer *p)
 {
     return gossip_peer_live(p) && !p->self && p->session.sending != 0;
+}
+
+/* Deltas and messages may go to it: they are of a version that it speaks. */
+static inline bool gossip_peer_shares(const struct gossip_peer *p)
+{
+    return gossip_peer_open(p) && !p->foreign;
 }
 
 static inline void gossip_tick_by(struct gossip *g, uint64_t when_us)

@@ -9,6 +9,7 @@ enum {
     AWAITED_MAX_US = 500000, /* a peer that said hello has to speak */
     SILENT_SUSPECTS = 2,     /* times suspect_us without a packet: its address may be stale */
     RATE_BURST_PART = 20,    /* of a second */
+    IDENT_BYTES = 8,
 };
 
 /* --- doors ----------------------------------------------------------------------------------- */
@@ -121,24 +122,31 @@ bool gossip_link_send(struct gossip *g, struct gossip_peer *p, const struct goss
 
 /* --- handshakes ------------------------------------------------------------------------------ */
 
+static struct gossip_identity identity(const struct gossip *g, uint8_t ident[IDENT_BYTES])
+{
+    struct wire_writer w = wire_writer_of(ident, IDENT_BYTES);
+    wire_write_u64(&w, g->instance);
+    return (struct gossip_identity){.node = g->self->node,
+                                    .speaks = g->config.speaks,
+                                    .ident = slice_of((const char *)ident, IDENT_BYTES)};
+}
+
 bool gossip_link_dial(struct gossip *g, struct gossip_dial *dial, const struct gossip_address *to,
                       unsigned owner)
 {
     uint8_t random[32];
-    uint8_t ident[8];
+    uint8_t ident[IDENT_BYTES];
     uint8_t out[GOSSIP_HELLO_BYTES];
     gossip_dial_wipe(dial);
     uint32_t index = door_open(g, owner);
     if (index == 0)
         return false;
     g->io.random(g->io.context, random, sizeof random);
-    struct wire_writer w = wire_writer_of(ident, sizeof ident);
-    wire_write_u64(&w, g->instance);
+    struct gossip_identity self = identity(g, ident);
     /* The wall clock, as far as this node knows it: its epoch, which only rises, and the time since
      * then. */
     g->stamp = gossip_stamp_next(g->stamp, g->epoch * 1000 + (g->now_us - g->created_us));
-    gossip_dial_begin(dial, g->keyring, random, index, g->self->node, g->stamp,
-                      slice_of((const char *)ident, sizeof ident), out);
+    gossip_dial_begin(dial, g->keyring, random, index, &self, g->stamp, out);
     sodium_memzero(random, sizeof random);
     send_bytes(g, to, out, sizeof out);
     return true;
@@ -190,15 +198,12 @@ void gossip_link_hello(struct gossip *g, const struct gossip_address *from, stru
         p = gossip_peer_add(g, hello.node);
     uint32_t index = p != NULL ? door_open(g, p->slot) : 0;
     uint8_t random[32];
-    uint8_t ident[8];
+    uint8_t ident[IDENT_BYTES];
     uint8_t out[GOSSIP_WELCOME_BYTES];
     g->io.random(g->io.context, random, sizeof random);
-    struct wire_writer w = wire_writer_of(ident, sizeof ident);
-    wire_write_u64(&w, g->instance);
-    bool welcome =
-        index != 0 &&
-        gossip_session_welcome(&p->session, &hello, random, index, g->self->node,
-                               slice_of((const char *)ident, sizeof ident), g->now_us, out) == 0;
+    struct gossip_identity self = identity(g, ident);
+    bool welcome = index != 0 && gossip_session_welcome(&p->session, &hello, random, index, &self,
+                                                        g->now_us, out) == 0;
     sodium_memzero(random, sizeof random);
     gossip_hello_wipe(&hello);
     if (!welcome)
@@ -214,6 +219,20 @@ static void heard(struct gossip *g, struct gossip_peer *p, const struct gossip_a
 {
     p->heard_us = p->proof_us = g->now_us;
     p->source = *from;
+}
+
+/* A session with it was made: what it speaks is known from now on. */
+static void meet(struct gossip *g, struct gossip_peer *p)
+{
+    struct gossip_versions speaks = gossip_session_speaks(&p->session);
+    bool same = speaks.least == p->speaks.least && speaks.greatest == p->speaks.greatest;
+    bool foreign = gossip_versions_common(g->config.speaks, speaks) == 0;
+    if (same && foreign == p->foreign)
+        return;
+    p->speaks = speaks;
+    p->foreign = foreign;
+    if (p->listed)
+        gossip_peer_publish(g, p);
 }
 
 /* The dial at this index was answered. */
@@ -242,6 +261,7 @@ static struct gossip_peer *welcomed(struct gossip *g, const struct gossip_addres
         p->dial_wait = 0;
     p->fresh = true;
     heard(g, p, from);
+    meet(g, p);
     return p;
 }
 
@@ -296,6 +316,8 @@ struct gossip_peer *gossip_link_open(struct gossip *g, const struct gossip_addre
         else
             g->stats.handshakes++;
     }
+    if (p->session.sending != 0)
+        meet(g, p);
     return p;
 }
 

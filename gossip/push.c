@@ -52,13 +52,13 @@ static void push_direct(struct gossip *g, const struct gossip_frame_delta *f)
     gossip_packet_begin(&packet);
     gossip_frame_write_delta(&packet.w, f);
     for (unsigned i = 0; i < g->listed; i++)
-        if (gossip_peer_open(g->order[i]))
+        if (gossip_peer_shares(g->order[i]))
             send_delta(g, g->order[i], &packet);
 }
 
 static bool relay_fit(const struct gossip_peer *p)
 {
-    return gossip_peer_open(p) && p->state == GOSSIP_ALIVE;
+    return gossip_peer_shares(p) && p->state == GOSSIP_ALIVE;
 }
 
 /* About sqrt(N) groups by node id, so that author and relay need not agree on who is there. The
@@ -81,7 +81,7 @@ static void push_relayed(struct gossip *g, const struct gossip_frame_delta *f)
         uint32_t k = group_of(p->node, groups);
         bool relay = relay_fit(p) && skip[k]-- == 0;
         /* Without a relay the group is served by the author. */
-        if (!relay && (members[k] > 0 || !gossip_peer_open(p)))
+        if (!relay && (members[k] > 0 || !gossip_peer_shares(p)))
             continue;
         struct gossip_frame_delta copy = *f;
         copy.forward = relay;
@@ -157,7 +157,7 @@ void gossip_push_tail(struct gossip *g)
     gossip_packet_begin(&packet);
     gossip_frame_write_alive(&packet.w, &f);
     for (unsigned i = 0; i < g->listed; i++)
-        if (gossip_peer_open(g->order[i]))
+        if (gossip_peer_shares(g->order[i]))
             gossip_link_send(g, g->order[i], &packet);
 }
 
@@ -184,7 +184,7 @@ static void hand_on(struct gossip *g, const struct gossip_peer *author,
     gossip_frame_write_delta(&packet.w, &copy);
     for (unsigned i = 0; i < g->listed; i++) {
         struct gossip_peer *p = g->order[i];
-        if (gossip_peer_open(p) && p != author && group_of(p->node, f->groups) == f->group) {
+        if (gossip_peer_shares(p) && p != author && group_of(p->node, f->groups) == f->group) {
             send_delta(g, p, &packet);
             g->stats.relayed++;
         }
@@ -195,8 +195,8 @@ int gossip_push_delta(struct gossip *g, struct gossip_peer *from,
                       const struct gossip_frame_delta *f)
 {
     struct gossip_peer *author = f->relayed ? gossip_peer_find(g, f->author) : from;
-    if (author == NULL || !author->listed || author->self)
-        return 0; /* it will be asked for once the author is known */
+    if (author == NULL || !author->listed || author->self || author->foreign)
+        return 0; /* it will be asked for once the author is known, and understood */
     if (f->epoch != author->stream.epoch && !BUG(EPOCH_IGNORED)) {
         if (f->epoch > author->stream.epoch && author == from)
             gossip_ask_who(g, from);
@@ -258,7 +258,7 @@ void gossip_push_nacks(struct gossip *g)
     for (unsigned i = 0; i < g->listed; i++) {
         struct gossip_peer *p = g->order[i];
         if (p->stream.nack_us <= g->now_us) {
-            if (!gossip_peer_open(p) || BUG(NO_GAP_REPAIR))
+            if (!gossip_peer_shares(p) || BUG(NO_GAP_REPAIR))
                 p->stream.nack_us = g->now_us + UNREACHED_US;
             else
                 ask(g, p);

@@ -44,25 +44,30 @@ unsigned gossip_packet_peek(struct slice packet, uint32_t *index)
 
 /* --- hello and welcome ----------------------------------------------------------------------- */
 
-/* What both payloads end with: who it is, and the index to send to. */
-static void payload_end_write(struct wire_writer *w, uint32_t index, struct slice ident)
+/* What both payloads end with: the index to send to, who it is and what it speaks. */
+static void payload_end_write(struct wire_writer *w, uint32_t index,
+                              const struct gossip_identity *self)
 {
-    CHECK(index > 0 && index <= GOSSIP_INDEX_MAX && ident.len <= GOSSIP_IDENT_MAX);
+    CHECK(index > 0 && index <= GOSSIP_INDEX_MAX && self->ident.len <= GOSSIP_IDENT_MAX);
     wire_write_fixed(w, index, INDEX_BYTES);
-    wire_write_u16(w, (uint16_t)ident.len);
-    wire_write_bytes(w, ident.at, ident.len);
+    wire_write_u16(w, (uint16_t)self->ident.len);
+    wire_write_bytes(w, self->ident.at, self->ident.len);
+    wire_write_u16(w, self->speaks.least);
+    wire_write_u16(w, self->speaks.greatest);
     CHECK(!w->bad);
     memset(w->at, 0, wire_room(w));
 }
 
-/* What is behind the ident is padding, and ignored. */
+/* What is behind is padding, or of a later version, and ignored. */
 static int payload_end_read(struct wire_reader *r, uint32_t *index, uint8_t *ident,
-                            uint16_t *ident_len)
+                            uint16_t *ident_len, struct gossip_versions *speaks)
 {
     *index = (uint32_t)wire_read_fixed(r, INDEX_BYTES);
     *ident_len = wire_read_u16(r);
     struct slice bytes = wire_read_bytes(r, *ident_len);
-    if (r->bad || *index == 0)
+    speaks->least = wire_read_u16(r);
+    speaks->greatest = wire_read_u16(r);
+    if (r->bad || *index == 0 || *ident_len > GOSSIP_IDENT_MAX || speaks->least > speaks->greatest)
         return ERR_SYNTAX;
     if (bytes.len > 0)
         memcpy(ident, bytes.at, bytes.len);
@@ -80,15 +85,15 @@ void gossip_hello_wipe(struct gossip_hello *h)
 }
 
 void gossip_dial_begin(struct gossip_dial *d, const struct gossip_keyring *keyring,
-                       const uint8_t random[32], uint32_t index, uint64_t self, uint64_t stamp,
-                       struct slice ident, uint8_t *out)
+                       const uint8_t random[32], uint32_t index, const struct gossip_identity *self,
+                       uint64_t stamp, uint8_t *out)
 {
     CHECK(keyring->count > 0);
     uint8_t payload[GOSSIP_HELLO_PAYLOAD];
     struct wire_writer inner = wire_writer_of(payload, sizeof payload);
-    wire_write_u64(&inner, self);
+    wire_write_u64(&inner, self->node);
     wire_write_u64(&inner, stamp);
-    payload_end_write(&inner, index, ident);
+    payload_end_write(&inner, index, self);
 
     const struct gossip_key *key = &keyring->keys[0];
     struct wire_writer w = wire_writer_of(out, GOSSIP_HELLO_BYTES);
@@ -110,7 +115,7 @@ static int hello_open_with(struct gossip_hello *out, const struct gossip_key *ke
     struct wire_reader r = wire_reader_of(payload, sizeof payload);
     out->node = wire_read_u64(&r);
     out->stamp = wire_read_u64(&r);
-    return payload_end_read(&r, &out->peer_index, out->ident, &out->ident_len);
+    return payload_end_read(&r, &out->peer_index, out->ident, &out->ident_len, &out->speaks);
 }
 
 int gossip_hello_open(struct gossip_hello *out, const struct gossip_keyring *keyring,
@@ -130,12 +135,14 @@ int gossip_hello_open(struct gossip_hello *out, const struct gossip_keyring *key
 
 /* Either side's keys from a finished handshake. Wipes it. */
 static void keys_make(struct gossip_keys *out, struct gossip_noise *noise, bool initiator,
-                      uint32_t own_index, uint32_t peer_index, uint64_t now_us)
+                      uint32_t own_index, uint32_t peer_index, struct gossip_versions speaks,
+                      uint64_t now_us)
 {
     *out = (struct gossip_keys){
         .own_index = own_index,
         .peer_index = peer_index,
         .made_us = now_us,
+        .speaks = speaks,
         .initiator = initiator,
         .confirmed = initiator, /* its peer made the keys first */
     };
@@ -158,9 +165,10 @@ int gossip_dial_finish(struct gossip_dial *d, struct slice packet, uint64_t now_
     uint32_t peer_index = 0;
     struct wire_reader r = wire_reader_of(payload, sizeof payload);
     out->node = wire_read_u64(&r);
-    err = payload_end_read(&r, &peer_index, out->ident, &out->ident_len);
+    struct gossip_versions speaks;
+    err = payload_end_read(&r, &peer_index, out->ident, &out->ident_len, &speaks);
     if (err == ERR_OK)
-        keys_make(&out->keys, &d->noise, true, index, peer_index, now_us);
+        keys_make(&out->keys, &d->noise, true, index, peer_index, speaks, now_us);
     gossip_dial_wipe(d);
     return err;
 }
@@ -222,13 +230,13 @@ static void keys_add(struct gossip_session *s, struct gossip_keys *take_keys)
 }
 
 int gossip_session_welcome(struct gossip_session *s, struct gossip_hello *hello,
-                           const uint8_t random[32], uint32_t index, uint64_t self,
-                           struct slice ident, uint64_t now_us, uint8_t *out)
+                           const uint8_t random[32], uint32_t index,
+                           const struct gossip_identity *self, uint64_t now_us, uint8_t *out)
 {
     uint8_t payload[GOSSIP_WELCOME_PAYLOAD];
     struct wire_writer inner = wire_writer_of(payload, sizeof payload);
-    wire_write_u64(&inner, self);
-    payload_end_write(&inner, index, ident);
+    wire_write_u64(&inner, self->node);
+    payload_end_write(&inner, index, self);
 
     struct wire_writer w = wire_writer_of(out, GOSSIP_WELCOME_BYTES);
     wire_write_u8(&w, GOSSIP_PACKET_WELCOME);
@@ -237,7 +245,7 @@ int gossip_session_welcome(struct gossip_session *s, struct gossip_hello *hello,
                                          slice_of_bytes(payload, sizeof payload), w.at);
     if (err == ERR_OK) {
         struct gossip_keys keys;
-        keys_make(&keys, &hello->noise, false, index, hello->peer_index, now_us);
+        keys_make(&keys, &hello->noise, false, index, hello->peer_index, hello->speaks, now_us);
         keys_expire(s, now_us);
         keys_add(s, &keys);
     }
@@ -327,6 +335,14 @@ enum gossip_session_age gossip_session_age(struct gossip_session *s, uint64_t no
         if (s->keys[i].own_index > 0 && !s->keys[i].confirmed)
             return GOSSIP_SESSION_AWAITED;
     return GOSSIP_SESSION_NONE;
+}
+
+struct gossip_versions gossip_session_speaks(const struct gossip_session *s)
+{
+    for (unsigned i = 0; i < GOSSIP_SESSION_KEYS && s->sending > 0; i++)
+        if (s->keys[i].own_index == s->sending)
+            return s->keys[i].speaks;
+    return (struct gossip_versions){0};
 }
 
 bool gossip_session_owns(const struct gossip_session *s, uint32_t index)

@@ -2,12 +2,15 @@
  *
  * Three packets; all integers little-endian, all sizes in bytes:
  *
- *     HELLO    1 | key id 4   | Noise message 1 { node 8, stamp 8, index 3, length 2, ident, 0... }
- *     WELCOME  2 | receiver 3 | Noise message 2 { node 8, index 3, length 2, ident, 0... }
+ *     HELLO    1 | key id 4   | Noise message 1 { node 8, stamp 8, index 3, ident, versions, 0... }
+ *     WELCOME  2 | receiver 3 | Noise message 2 { node 8, index 3, ident, versions, 0... }
  *     DATA     3 | receiver 3 | counter 4 | sealed bytes | tag 16
  *
  * Hello and welcome have fixed sizes, and a welcome is the shorter: nobody is used to amplify. What
- * stands in clear only selects a key; what matters is inside. `ident` is the caller's identity.
+ * stands in clear only selects a key; what matters is inside. `ident` is the caller's identity,
+ * behind its length (2). The versions of the protocol that the sender speaks follow it: least 2,
+ * greatest 2 (gossip/version.h). A later version adds fields behind them, where this one ignores
+ * them; a build from before there were versions has zeros there.
  *
  * How it is driven.
  *
@@ -74,6 +77,7 @@
 #include "gossip/keyring.h"
 #include "gossip/noise.h"
 #include "gossip/replay.h"
+#include "gossip/version.h"
 
 enum {
     GOSSIP_PACKET_HELLO = 1,
@@ -82,9 +86,11 @@ enum {
 };
 
 enum {
-    GOSSIP_IDENT_MAX = 64,
-    GOSSIP_HELLO_PAYLOAD = 8 + 8 + 3 + 2 + GOSSIP_IDENT_MAX,
-    GOSSIP_WELCOME_PAYLOAD = 8 + 3 + 2 + GOSSIP_IDENT_MAX,
+    GOSSIP_IDENT_MAX = 32,
+    GOSSIP_LATER_BYTES =
+        28, /* of a hello and a welcome that are left for fields of later versions */
+    GOSSIP_WELCOME_PAYLOAD = 8 + 3 + 2 + GOSSIP_IDENT_MAX + 4 + GOSSIP_LATER_BYTES,
+    GOSSIP_HELLO_PAYLOAD = GOSSIP_WELCOME_PAYLOAD + 8,
     GOSSIP_HELLO_BYTES = 1 + 4 + GOSSIP_NOISE_OVERHEAD + GOSSIP_HELLO_PAYLOAD,
     GOSSIP_WELCOME_BYTES = 1 + 3 + GOSSIP_NOISE_OVERHEAD + GOSSIP_WELCOME_PAYLOAD,
     GOSSIP_DATA_HEADER = 8,
@@ -111,10 +117,11 @@ struct gossip_keys {
     uint32_t own_index;  /* in packets that come in; 0: the set is not in use */
     uint32_t peer_index; /* in packets that go out */
     uint64_t made_us;
-    uint64_t order;  /* rises with each set of this session */
-    uint32_t sealed; /* packets: the next counter */
-    bool initiator;  /* this side began it */
-    bool confirmed;  /* the peer is known to have the set too */
+    uint64_t order;                /* rises with each set of this session */
+    uint32_t sealed;               /* packets: the next counter */
+    bool initiator;                /* this side began it */
+    bool confirmed;                /* the peer is known to have the set too */
+    struct gossip_versions speaks; /* the peer */
     struct gossip_replay replay;
 };
 
@@ -124,6 +131,13 @@ struct gossip_session {
     struct gossip_keys keys[GOSSIP_SESSION_KEYS];
     uint32_t sending; /* own_index of the set that seals; 0: cannot send */
     uint64_t order;
+};
+
+/* What a node says of itself in both handshakes. */
+struct gossip_identity {
+    uint64_t node;
+    struct gossip_versions speaks;
+    struct slice ident; /* at most GOSSIP_IDENT_MAX bytes (CHECKed) */
 };
 
 /* A hello on its way: waits for its welcome. A zeroed one is not waiting. */
@@ -139,6 +153,7 @@ struct gossip_hello {
     uint16_t ident_len;
     uint8_t ident[GOSSIP_IDENT_MAX];
     uint32_t peer_index;
+    struct gossip_versions speaks;
     struct gossip_noise noise;
 };
 
@@ -151,11 +166,10 @@ struct gossip_welcome {
 };
 
 /* Writes GOSSIP_HELLO_BYTES, under the first key of the ring. A dial that was waiting is given up.
- * `random` is fresh; ident is at most GOSSIP_IDENT_MAX (CHECKed); `stamp` is gossip_stamp_next().
- */
+ * `random` is fresh; `stamp` is gossip_stamp_next(). */
 void gossip_dial_begin(struct gossip_dial *d, const struct gossip_keyring *keyring,
-                       const uint8_t random[32], uint32_t index, uint64_t self, uint64_t stamp,
-                       struct slice ident, uint8_t *out);
+                       const uint8_t random[32], uint32_t index, const struct gossip_identity *self,
+                       uint64_t stamp, uint8_t *out);
 /* Takes the WELCOME; the dial waits no more. ERR_SYNTAX, ERR_NOT_FOUND (not the answer to this
  * dial), ERR_DENIED (not authentic): it goes on waiting. ERR_SYNTAX also for an authentic one with
  * a malformed payload: that ends the dial. */
@@ -171,8 +185,9 @@ void gossip_hello_wipe(struct gossip_hello *h);
 /* Answers an opened hello: writes GOSSIP_WELCOME_BYTES and keeps the keys, which do not seal yet.
  * Wipes the hello's secrets. ERR_DENIED: the initiator's ephemeral key is of low order. */
 MUST_USE int gossip_session_welcome(struct gossip_session *s, struct gossip_hello *hello,
-                                    const uint8_t random[32], uint32_t index, uint64_t self,
-                                    struct slice ident, uint64_t now_us, uint8_t *out);
+                                    const uint8_t random[32], uint32_t index,
+                                    const struct gossip_identity *self, uint64_t now_us,
+                                    uint8_t *out);
 /* Moves the keys into the session, which seals with them from now on. */
 void gossip_session_install(struct gossip_session *s, struct gossip_welcome *welcome);
 
@@ -194,6 +209,8 @@ enum gossip_session_age {
 };
 /* Wipes keys that are too old. Call it now and then for every peer. */
 enum gossip_session_age gossip_session_age(struct gossip_session *s, uint64_t now_us);
+/* What the peer speaks, by the keys that seal; zeros where there are none. */
+struct gossip_versions gossip_session_speaks(const struct gossip_session *s);
 bool gossip_session_owns(const struct gossip_session *s, uint32_t index);
 void gossip_session_wipe(struct gossip_session *s);
 void gossip_session_check(const struct gossip_session *s);

@@ -90,7 +90,7 @@ void gossip_vector_tick(struct gossip *g)
     unsigned start = g->vector_next;
     for (unsigned i = 0; i < g->listed; i++) {
         struct gossip_peer *p = g->order[(start + i) % g->listed];
-        if (!gossip_peer_open(p) || p->vector == g->vector_digest ||
+        if (!gossip_peer_shares(p) || p->vector == g->vector_digest ||
             g->now_us - p->vector_us < TELL_EVERY_US)
             continue;
         if (g->vectors_us > g->now_us + PACKETS_BURST_US)

@@ -185,6 +185,10 @@ uint64_t gossip_watch_tick(struct gossip *g, struct gossip_peer *p)
         gossip_peer_remove(g, p);
         return 0;
     }
+    if (p->quarantine_us != 0 && g->now_us >= p->quarantine_us) {
+        p->quarantine_us = 0;
+        gossip_peer_publish(g, p);
+    }
     if (p->state >= GOSSIP_DEAD)
         return call_lost(g, p);
     uint64_t due = judge(g, p);
@@ -232,4 +236,6 @@ void gossip_watch_malformed(struct gossip *g, struct gossip_peer *p)
     p->malformed = 0;
     p->quarantine_us = g->now_us + QUARANTINE_US;
     g->stats.quarantines++;
+    if (p->listed)
+        gossip_peer_publish(g, p);
 }

@@ -161,7 +161,11 @@ static int serve(struct io_call *c, uint8_t kind, struct slice request)
     if (c->serve != NULL || c->ended)
         return ERR_SYNTAX;
     c->gossip->stats.calls_served++;
-    return node_replication_serve(c->gossip->replication, kind, request, io_now_us(), &c->serve);
+    int err = node_replication_serve(c->gossip->replication, kind, request, io_now_us(), &c->serve);
+    if (err != ERR_UNSUPPORTED)
+        return err;
+    c->ended = true;
+    return gossip_call_refuse(c->call, err);
 }
 
 /* Returns an error, 0, or 1 when the client's answer is whole. */
@@ -186,6 +190,9 @@ static int step(struct io_call *c)
             err = node_replication_answer(c->gossip->replication, c->id, chunk, io_now_us());
             if (err != 0)
                 return err;
+            break;
+        case GOSSIP_CALL_REFUSED:
+            c->ended = true;
             break;
         case GOSSIP_CALL_DONE:
             return 1;
@@ -224,6 +231,11 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
         deadline_set(&g->call_idle, &c->deadline, shell_now_ms(g->shell));
 }
 
+static struct gossip_versions speaks(const struct io_gossip *g)
+{
+    return gossip_speaks(node_replication_gossip(g->replication));
+}
+
 /* --- the two sides -------------------------------------------------------------------------- */
 
 /* Connections without a key must not keep members out: the oldest that has proved nothing yet makes
@@ -258,7 +270,7 @@ static void on_connection(uv_stream_t *stream, int status)
         drop(c);
         return;
     }
-    if (gossip_call_accept(&c->call, g->keyring, random) != 0 ||
+    if (gossip_call_accept(&c->call, g->keyring, speaks(g), random) != 0 ||
         uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read) != 0) {
         drop(c);
         return;
@@ -292,7 +304,7 @@ int io_calls_begin(struct io_gossip *g, uint32_t id, const struct gossip_address
     c->id = id;
     uint8_t random[32];
     io_random_bytes(random, sizeof random);
-    int err = gossip_call_open(&c->call, g->keyring, random, kind, request);
+    int err = gossip_call_open(&c->call, g->keyring, speaks(g), random, kind, request);
     if (err == 0 &&
         uv_tcp_connect(&c->connect, &c->tcp, (const struct sockaddr *)&at, on_connected) != 0)
         err = ERR_UNREACHABLE;

@@ -30,11 +30,13 @@ static void handshake(void)
     struct gossip_welcome welcome;
     uint8_t random[32], first[GOSSIP_HELLO_BYTES], second[GOSSIP_WELCOME_BYTES];
     randombytes_buf(random, sizeof random);
-    gossip_dial_begin(&dial, &ring, random, index_next++, 1, 1, SLICE("a"), first);
+    gossip_dial_begin(&dial, &ring, random, index_next++,
+                      &(struct gossip_identity){.node = 1, .ident = SLICE("a")}, 1, first);
     CHECK(gossip_hello_open(&hello, &ring, slice_of((char *)first, sizeof first)) == ERR_OK);
     randombytes_buf(random, sizeof random);
-    CHECK(gossip_session_welcome(&b, &hello, random, index_next++, 2, SLICE("b"), 1, second) ==
-          ERR_OK);
+    CHECK(gossip_session_welcome(&b, &hello, random, index_next++,
+                                 &(struct gossip_identity){.node = 2, .ident = SLICE("b")}, 1,
+                                 second) == ERR_OK);
     CHECK(gossip_dial_finish(&dial, slice_of((char *)second, sizeof second), 1, &welcome) ==
           ERR_OK);
     gossip_session_install(&a, &welcome);

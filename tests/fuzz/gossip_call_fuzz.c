@@ -129,8 +129,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     gossip_keyring_insecure(&ring);
-    CHECK(gossip_call_open(&r.client, &ring, random_client, 9, REQUEST) == ERR_OK);
-    CHECK(gossip_call_accept(&r.server, &ring, random_server) == ERR_OK);
+    CHECK(gossip_call_open(&r.client, &ring, (struct gossip_versions){1, 1}, random_client, 9,
+                           REQUEST) == ERR_OK);
+    CHECK(gossip_call_accept(&r.server, &ring, (struct gossip_versions){1, 1}, random_server) ==
+          ERR_OK);
     if ((data[0] & 1) == 0)
         run_script(&r, data + 1, size - 1);
     else

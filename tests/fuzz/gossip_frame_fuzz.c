@@ -56,7 +56,7 @@ static void codec(struct slice packet)
     struct wire_reader r = wire_reader_of(packet.at, packet.len);
     struct gossip_frame_any f;
     int status;
-    while ((status = gossip_frame_read(&r, &f)) == 1) {
+    while ((status = gossip_frame_read(&r, false, &f)) == 1) {
         uint8_t once[GOSSIP_PACKET_MAX + 64];
         uint8_t twice[GOSSIP_PACKET_MAX + 64];
         struct wire_writer w = wire_writer_of(once, sizeof once);
@@ -64,13 +64,13 @@ static void codec(struct slice packet)
             continue;
         struct wire_reader again = wire_reader_of(once, wire_written(&w));
         struct gossip_frame_any g;
-        CHECK(gossip_frame_read(&again, &g) == 1 && g.type == f.type);
+        CHECK(gossip_frame_read(&again, false, &g) == 1 && g.type == f.type);
         struct wire_writer v = wire_writer_of(twice, sizeof twice);
         CHECK(write_again(&v, &g));
         CHECK(wire_written(&v) == wire_written(&w));
         CHECK(memcmp(once, twice, wire_written(&w)) == 0);
     }
-    CHECK((status == 0) == (gossip_frame_packet_check(packet) == 0));
+    CHECK((status == 0) == (gossip_frame_packet_check(packet, false) == 0));
 }
 
 /* --- two gossips ----------------------------------------------------------------------------- */

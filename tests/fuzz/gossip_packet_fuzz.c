@@ -23,6 +23,8 @@ struct side {
 };
 
 static struct gossip_keyring ring;
+static const struct gossip_identity identity_x = {.node = 1, .speaks = {1, 2}, .ident = SLICE("x")};
+static const struct gossip_identity identity_y = {.node = 2, .speaks = {2, 7}, .ident = SLICE("y")};
 
 static struct slice slice_of_bytes(const uint8_t *at, size_t len)
 {
@@ -40,7 +42,7 @@ static const uint8_t *random32(void)
 
 static void hello_write(struct side *s, uint8_t hello[GOSSIP_HELLO_BYTES])
 {
-    gossip_dial_begin(&s->dial, &ring, random32(), ++s->index, 1, 1, SLICE("x"), hello);
+    gossip_dial_begin(&s->dial, &ring, random32(), ++s->index, &identity_x, 1, hello);
 }
 
 static bool hello_take(struct side *s, const uint8_t *hello, uint64_t now_us, uint8_t *welcome)
@@ -48,7 +50,7 @@ static bool hello_take(struct side *s, const uint8_t *hello, uint64_t now_us, ui
     struct gossip_hello h;
     if (gossip_hello_open(&h, &ring, slice_of_bytes(hello, GOSSIP_HELLO_BYTES)) != ERR_OK)
         return false;
-    return gossip_session_welcome(&s->session, &h, random32(), ++s->index, 2, SLICE("y"), now_us,
+    return gossip_session_welcome(&s->session, &h, random32(), ++s->index, &identity_y, now_us,
                                   welcome) == ERR_OK;
 }
 
@@ -105,7 +107,7 @@ static void feed_hello(struct slice bytes)
     CHECK(h.ident_len <= GOSSIP_IDENT_MAX && h.peer_index > 0 && h.peer_index <= GOSSIP_INDEX_MAX);
     struct gossip_session s = {0};
     uint8_t welcome[GOSSIP_WELCOME_BYTES];
-    CHECK(gossip_session_welcome(&s, &h, random32(), 5, 2, SLICE(""), 1, welcome) == ERR_OK);
+    CHECK(gossip_session_welcome(&s, &h, random32(), 5, &identity_y, 1, welcome) == ERR_OK);
     gossip_session_check(&s);
 }
 

@@ -174,8 +174,9 @@ static struct gossip_call *call_side(struct world_node *n, bool client, uint8_t 
     uint8_t random[32];
     world_random(n, random, sizeof random);
     struct gossip_call *side = NULL;
-    int err = client ? gossip_call_open(&side, &n->keyring, random, kind, request)
-                     : gossip_call_accept(&side, &n->keyring, random);
+    struct gossip_versions speaks = gossip_speaks(node_replication_gossip(n->node->replication));
+    int err = client ? gossip_call_open(&side, &n->keyring, speaks, random, kind, request)
+                     : gossip_call_accept(&side, &n->keyring, speaks, random);
     CHECK(err == ERR_OK);
     return side;
 }

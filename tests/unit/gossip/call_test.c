@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "gossip/call.h"
@@ -13,6 +14,7 @@
 
 static const uint8_t random_client[32] = {1};
 static const uint8_t random_server[32] = {2};
+static const struct gossip_versions ours = {2, 3};
 
 struct ends {
     struct gossip_keyring ring;
@@ -30,9 +32,9 @@ static void ends_open(struct ends *e, uint64_t answer_bytes)
     *e = (struct ends){.to_send = answer_bytes};
     gossip_keyring_insecure(&e->ring);
     assert_int_equal(
-        gossip_call_open(&e->client, &e->ring, random_client, 7, SLICE("what do you know?")),
+        gossip_call_open(&e->client, &e->ring, ours, random_client, 7, SLICE("what do you know?")),
         ERR_OK);
-    assert_int_equal(gossip_call_accept(&e->server, &e->ring, random_server), ERR_OK);
+    assert_int_equal(gossip_call_accept(&e->server, &e->ring, ours, random_server), ERR_OK);
     assert_int_equal(gossip_call_out(e->server)->len, 0);
 }
 
@@ -163,10 +165,11 @@ static void test_request_sizes(void **state)
     struct ends e;
     ends_open(&e, 0);
     struct gossip_call *c = NULL;
-    assert_int_equal(gossip_call_open(&c, &e.ring, random_client, 1, SLICE_OF(bytes)), ERR_LIMIT);
+    assert_int_equal(gossip_call_open(&c, &e.ring, ours, random_client, 1, SLICE_OF(bytes)),
+                     ERR_LIMIT);
     assert_null(c);
     gossip_call_free(e.client);
-    assert_int_equal(gossip_call_open(&e.client, &e.ring, random_client, 1,
+    assert_int_equal(gossip_call_open(&e.client, &e.ring, ours, random_client, 1,
                                       slice_of(bytes, GOSSIP_CALL_REQUEST_MAX)),
                      ERR_OK);
     assert_int_equal(carry(e.client, e.server, 10000), ERR_OK);
@@ -224,7 +227,7 @@ static void ends_shake(struct ends *e)
 static void test_changed_records(void **state)
 {
     (void)state;
-    size_t request_len = 2 + 1 + 17 + 16;
+    size_t request_len = 2 + 1 + 6 + 17 + 16;
     for (size_t i = 0; i < request_len; i++) {
         struct ends e;
         ends_open(&e, 0);
@@ -289,7 +292,7 @@ static void test_replayed_stream(void **state)
     assert_int_equal(buf_append_slice(&said, buf_slice(gossip_call_out(e.client))), ERR_OK);
 
     gossip_call_free(e.server);
-    assert_int_equal(gossip_call_accept(&e.server, &e.ring, other), ERR_OK);
+    assert_int_equal(gossip_call_accept(&e.server, &e.ring, ours, other), ERR_OK);
     assert_int_equal(gossip_call_feed(e.server, slice_of(said.at, hello_len)), ERR_OK);
     assert_int_equal(server_step(&e), ERR_OK);
     assert_int_equal(gossip_call_feed(e.server, slice_skip(buf_slice(&said), hello_len)), ERR_OK);
@@ -369,10 +372,14 @@ static void test_server_misbehaves(void **state)
     static const struct {
         const char *record;
         size_t len, behind;
-        bool done;
-    } cases[] = {
-        {"\1", 1, 0, true}, {"\1", 1, 1, false}, {"\1x", 2, 0, false}, {"\2", 1, 0, false}};
-    for (unsigned i = 0; i < 4; i++) {
+        int err;
+    } cases[] = {{"\1", 1, 0, ERR_OK},
+                 {"\1", 1, 1, ERR_SYNTAX},
+                 {"\1 of later", 10, 0, ERR_OK},
+                 {"\2\1", 2, 0, ERR_VERSION},
+                 {"\2\2", 2, 0, ERR_UNSUPPORTED},
+                 {"\3", 1, 0, ERR_SYNTAX}};
+    for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
         struct ends e;
         struct gossip_noise n;
         uint8_t keys[2][32], wire[64] = {0};
@@ -392,8 +399,8 @@ static void test_server_misbehaves(void **state)
         assert_int_equal(
             gossip_call_feed(e.client, slice_of((char *)wire, 2u + wire[0] + cases[i].behind)),
             ERR_OK);
-        assert_int_equal(client_step(&e), cases[i].done ? ERR_OK : ERR_SYNTAX);
-        assert_int_equal(e.done, cases[i].done);
+        assert_int_equal(client_step(&e), cases[i].err);
+        assert_int_equal(e.done, cases[i].err == ERR_OK);
         ends_close(&e);
     }
 }
@@ -432,7 +439,7 @@ static void test_wrong_and_next_key(void **state)
 
     ends_open(&e, 0);
     gossip_call_free(e.server);
-    assert_int_equal(gossip_call_accept(&e.server, &other, random_server), ERR_OK);
+    assert_int_equal(gossip_call_accept(&e.server, &other, ours, random_server), ERR_OK);
     assert_int_equal(carry(e.client, e.server, 1000), ERR_OK);
     assert_int_equal(server_step(&e), ERR_DENIED);
     ends_close(&e);
@@ -441,7 +448,7 @@ static void test_wrong_and_next_key(void **state)
     gossip_call_free(e.server);
     other.keys[1] = e.ring.keys[0];
     other.count = 2;
-    assert_int_equal(gossip_call_accept(&e.server, &other, random_server), ERR_OK);
+    assert_int_equal(gossip_call_accept(&e.server, &other, ours, random_server), ERR_OK);
     ends_run(&e, 1000);
     ends_close(&e);
 }
@@ -459,7 +466,8 @@ static void test_apart_from_datagrams(void **state)
     assert_int_equal(out->len, sizeof record);
     gossip_noise_begin(&n, SLICE("grapevine 1 datagrams"), e.ring.keys[0].psk);
     assert_int_equal(gossip_noise_hello_read(&n, slice_of(out->at + 6, 48), none), ERR_DENIED);
-    gossip_dial_begin(&d, &e.ring, random_client, 1, 1, 1, SLICE(""), packet);
+    gossip_dial_begin(&d, &e.ring, random_client, 1, &(struct gossip_identity){.node = 1}, 1,
+                      packet);
     gossip_noise_begin(&n, SLICE("grapevine 1 calls"), e.ring.keys[0].psk);
     assert_int_equal(gossip_noise_hello_read(&n, slice_skip(SLICE_OF(packet), 5), none),
                      ERR_DENIED);

@@ -256,9 +256,10 @@ static void call(bool may_fail)
     uint8_t other[32] = {2};
     struct gossip_call *client = NULL;
     struct gossip_call *server = NULL;
-    int err = gossip_call_open(&client, &keyring, random, 1, SLICE("question"));
+    int err = gossip_call_open(&client, &keyring, (struct gossip_versions){1, 1}, random, 1,
+                               SLICE("question"));
     if (err == 0)
-        err = gossip_call_accept(&server, &keyring, other);
+        err = gossip_call_accept(&server, &keyring, (struct gossip_versions){1, 1}, other);
     if (err == 0)
         err = talk_by_call(client, server);
     assert_true(err == 0 || (may_fail && err == ERR_NOMEM));

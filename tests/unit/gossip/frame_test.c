@@ -13,7 +13,7 @@ static struct wire_writer writer(void)
 static int read_one(size_t len, struct gossip_frame_any *f)
 {
     struct wire_reader r = wire_reader_of(bytes, len);
-    return gossip_frame_read(&r, f);
+    return gossip_frame_read(&r, false, f);
 }
 
 static void test_a_delta_round_trips_and_the_largest_fits(void **state)
@@ -43,7 +43,8 @@ static void test_a_delta_round_trips_and_the_largest_fits(void **state)
     assert_int_equal(read_one(wire_written(&w), &out), 1);
     assert_int_equal(out.delta.group, 1022);
     assert_false(gossip_frame_write_delta(&w, &f)); /* no room for two, and nothing is torn */
-    assert_int_equal(gossip_frame_packet_check(slice_of((char *)bytes, wire_written(&w))), 0);
+    assert_int_equal(gossip_frame_packet_check(slice_of((char *)bytes, wire_written(&w)), false),
+                     0);
 }
 
 static void test_alive_round_trips_short_and_full(void **state)
@@ -104,7 +105,7 @@ static void test_members_round_trip(void **state)
     for (unsigned i = 0; i < 2; i++) {
         struct gossip_frame_any out;
         struct gossip_frame_member m;
-        assert_int_equal(gossip_frame_read(&r, &out), 1);
+        assert_int_equal(gossip_frame_read(&r, false, &out), 1);
         struct wire_reader body = wire_reader_of(out.body.at, out.body.len);
         assert_int_equal(gossip_frame_member(&body, &m), 1);
         assert_true(m.incarnation == f.incarnation && m.state == f.state);
@@ -139,7 +140,8 @@ static void test_vectors_fill_as_many_packets_as_it_takes(void **state)
         struct wire_writer w = writer();
         unsigned n = gossip_frame_write_vector(&w, entries + done, 300 - done);
         assert_true(n > 40);
-        assert_int_equal(gossip_frame_packet_check(slice_of((char *)bytes, wire_written(&w))), 0);
+        assert_int_equal(
+            gossip_frame_packet_check(slice_of((char *)bytes, wire_written(&w)), false), 0);
         done += n;
         packets++;
     }
@@ -150,21 +152,23 @@ static void test_malformed_frames_are_refused(void **state)
 {
     (void)state;
 #define BAD(text)                                                                                  \
-    assert_int_equal(gossip_frame_packet_check(slice_of((text), sizeof(text) - 1)), ERR_SYNTAX)
-    BAD("\x00");                                              /* no length */
-    BAD("\x00\x05xx");                                        /* longer than the packet */
-    BAD("\x00\x09\x00\x01\x00\x00\x00\x00\x00\x01");          /* delta: no bytes */
-    BAD("\x00\x09\x04\x01\x00\x00\x00\x00\x00\x01x");         /* unknown flag */
-    BAD("\x00\x09\x00\x00\x00\x00\x00\x00\x00\x01x");         /* epoch 0 */
-    BAD("\x00\x09\x00\x01\x00\x00\x00\x00\x00\x00x");         /* number 0 */
-    BAD("\x00\x0b\x02\x01\x00\x00\x00\x00\x00\x01\x03\x03x"); /* group 3 of 3 */
-    BAD("\x02\x09\x01\x00\x00\x00\x00\x00\x01\x00\x00");      /* nack: a range of length 0 */
-    BAD("\x02\x07\x01\x00\x00\x00\x00\x00\x21");              /* 33 ranges */
-    BAD("\x03\x08\x01\x00\x00\x00\x00\x00\x01x");             /* gone: a byte too many */
+    assert_int_equal(gossip_frame_packet_check(slice_of((text), sizeof(text) - 1), false),         \
+                     ERR_SYNTAX)
+    BAD("\x00");                                                  /* no length */
+    BAD("\x00\x05xx");                                            /* longer than the packet */
+    BAD("\x00\x09\x08\x00\x01\x00\x00\x00\x00\x00\x01");          /* delta: no bytes */
+    BAD("\x00\x0a\x09\x04\x01\x00\x00\x00\x00\x00\x01x");         /* all of it is head */
+    BAD("\x00\x0a\x07\x00\x01\x00\x00\x00\x00\x00\x01x");         /* no number in the head */
+    BAD("\x00\x0a\x08\x00\x00\x00\x00\x00\x00\x00\x01x");         /* epoch 0 */
+    BAD("\x00\x0a\x08\x00\x01\x00\x00\x00\x00\x00\x00x");         /* number 0 */
+    BAD("\x00\x0c\x0a\x02\x01\x00\x00\x00\x00\x00\x01\x03\x03x"); /* group 3 of 3 */
+    BAD("\x02\x09\x01\x00\x00\x00\x00\x00\x01\x00\x00");          /* nack: a range of length 0 */
+    BAD("\x02\x07\x01\x00\x00\x00\x00\x00\x21");                  /* 33 ranges */
+    BAD("\x03\x06\x01\x00\x00\x00\x00\x00");                      /* gone: no number */
     BAD("\x04\x0d\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00"); /* no name */
     BAD("\x04\x0d\x00\x00\x01\x00\x00\x00\x00\x00\x04\x00\x01n\x00");    /* state 4 */
     BAD("\x05\x05\x02\x01\x00\x00\x00");                                 /* no target */
-    BAD("\x07\x12\x01\x00\x00\x00\x00\x00\x01\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00zz");
+    BAD("\x07\x13\x11\x01\x00\x00\x00\x00\x00\x01\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00zz");
 #undef BAD
     /* A part must have exactly the bytes that its place asks for. */
     struct gossip_frame_part f = {
@@ -173,7 +177,8 @@ static void test_malformed_frames_are_refused(void **state)
     assert_true(gossip_frame_write_part(&w, &f));
     struct gossip_frame_any out;
     assert_int_equal(read_one(wire_written(&w), &out), 1);
-    uint8_t *index = w.start + 1 + 1 + 6 + 1 + 2; /* behind type, length, epoch, id, total */
+    /* behind type, length, length of the head, epoch, id, total */
+    uint8_t *index = w.start + 1 + 1 + 1 + 6 + 1 + 2;
     assert_int_equal(*index, 1);
     *index = 0;
     assert_int_equal(read_one(wire_written(&w), &out), ERR_SYNTAX);
@@ -186,12 +191,12 @@ static void test_unknown_types_are_skipped(void **state)
     (void)state;
     struct wire_reader r = wire_reader_of("\xc8\x03xyz\x05\x05\x01\x01\x00\x00\x00", 12);
     struct gossip_frame_any f;
-    assert_int_equal(gossip_frame_read(&r, &f), 1);
+    assert_int_equal(gossip_frame_read(&r, false, &f), 1);
     assert_int_equal(f.type, GOSSIP_FRAMES);
-    assert_int_equal(gossip_frame_read(&r, &f), 1);
+    assert_int_equal(gossip_frame_read(&r, false, &f), 1);
     assert_int_equal(f.type, GOSSIP_FRAME_PING);
     assert_true(f.ping.who && f.ping.nonce == 1);
-    assert_int_equal(gossip_frame_read(&r, &f), 0);
+    assert_int_equal(gossip_frame_read(&r, false, &f), 0);
 }
 
 int main(void)

@@ -74,7 +74,7 @@ static bool drop_deltas(void *context, unsigned from, unsigned to, const uint8_t
 {
     struct drop *d = context;
     (void)from;
-    if (to != d->to || d->count == 0 || bytes[0] != GOSSIP_PACKET_DATA || len != 24 + 26)
+    if (to != d->to || d->count == 0 || bytes[0] != GOSSIP_PACKET_DATA || len != 24 + 27)
         return false;
     d->count--;
     return true;
@@ -85,7 +85,7 @@ static void test_a_lost_last_delta_is_repaired_soon(void **state)
     (void)state;
     struct net *net = net_new_meshed(3, 3);
     net_for(net, SECOND);
-    net_item(net, 0); /* a packet of one item is 24 + 2 + 8 + 16 bytes */
+    net_item(net, 0); /* a packet of one item is 24 + 2 + 1 + 8 + 16 bytes */
     net_for(net, 50 * MS);
     net->latencies_len = 0;
     struct drop d = {.to = 2, .count = 1};

@@ -94,8 +94,9 @@ static struct hello_packet dial(struct world *w, struct side *s)
 {
     struct hello_packet p;
     s->stamp = gossip_stamp_next(s->stamp, w->now_us);
-    gossip_dial_begin(&s->dial, &s->keyring, random32(), ++s->next_index, s->node, s->stamp,
-                      SLICE("ident"), p.bytes);
+    const struct gossip_identity self = {
+        .node = s->node, .speaks = {1, 4}, .ident = SLICE("ident")};
+    gossip_dial_begin(&s->dial, &s->keyring, random32(), ++s->next_index, &self, s->stamp, p.bytes);
     return p;
 }
 
@@ -110,8 +111,10 @@ static int answer(struct world *w, struct side *s, const struct hello_packet *in
         return err;
     assert_int_equal(hello.node, 3 - s->node);
     assert_slice_equal(slice_of((char *)hello.ident, hello.ident_len), "ident");
-    return gossip_session_welcome(&s->session, &hello, random32(), ++s->next_index, s->node,
-                                  SLICE("me too"), w->now_us, out->bytes);
+    const struct gossip_identity self = {
+        .node = s->node, .speaks = {2, 7}, .ident = SLICE("me too")};
+    return gossip_session_welcome(&s->session, &hello, random32(), ++s->next_index, &self,
+                                  w->now_us, out->bytes);
 }
 
 static int finish(struct world *w, struct side *s, const struct welcome_packet *in)
