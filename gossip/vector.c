@@ -152,7 +152,7 @@ int gossip_vector_adopt(struct gossip *g, struct slice vector, uint64_t now_us)
     unsigned read = 0;
     while (read < count && gossip_frame_entry(&r, &entries[read]) == 1)
         read++;
-    if (read < count || r.bad || wire_left(&r) > 0) {
+    if (read < count || r.bad) {
         free(entries);
         return ERR_SYNTAX;
     }

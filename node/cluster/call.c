@@ -84,12 +84,13 @@ static bool has_room(const struct node_replication *n)
     return false;
 }
 
-/* Whether a member can be expected to answer at all: one that has died or left will not. */
+/* Whether a member can be expected to answer at all: one that has died or left, or that is not
+ * understood, will not. */
 static bool is_there(const struct node_replication *n, uint64_t node, uint64_t now_us)
 {
     struct gossip_member m;
     return gossip_member_find(n->gossip, node, now_us, &m) == ERR_OK &&
-           (m.self || m.state == GOSSIP_ALIVE || m.state == GOSSIP_SUSPECT);
+           (m.self || (m.understood && (m.state == GOSSIP_ALIVE || m.state == GOSSIP_SUSPECT)));
 }
 
 static void give_up(struct node_replication *n, unsigned number, unsigned asked)

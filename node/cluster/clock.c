@@ -74,7 +74,7 @@ static int64_t behind(const struct node_replication *n, uint64_t now_us, unsigne
     for (unsigned i = 0; i < NODE_CLOCKS_MAX; i++) {
         const struct node_clock *c = &n->clocks[i];
         const struct node_peer *p = c->heard_us > 0 ? node_replication_peer(n, c->node) : NULL;
-        if (p && node_peer_lives(p) && now_us - c->heard_us < FRESH_US)
+        if (p && node_peer_counts(p) && now_us - c->heard_us < FRESH_US)
             votes[count++] = (struct vote){
                 .off_ms = c->off_ms - own,
                 .age_s = c->age_s + (now_us - c->heard_us) / 1000000,
@@ -89,7 +89,7 @@ static unsigned peers_alive(const struct node_replication *n)
 {
     unsigned alive = 0;
     for (unsigned i = 0; i < n->peer_count; i++)
-        alive += n->peers[i].state == GOSSIP_ALIVE;
+        alive += n->peers[i].state == GOSSIP_ALIVE && node_peer_counts(&n->peers[i]);
     return alive;
 }
 
@@ -97,7 +97,7 @@ static void ask_all(struct node_replication *n, uint64_t now_us)
 {
     unsigned asked = 0;
     for (unsigned i = 0; i < n->peer_count && asked < NODE_CLOCKS_MAX; i++) {
-        if (n->peers[i].state != GOSSIP_ALIVE)
+        if (n->peers[i].state != GOSSIP_ALIVE || !node_peer_counts(&n->peers[i]))
             continue;
         node_message_say(n, n->peers[i].node, NODE_MESSAGE_CLOCK_ASK, now_us);
         asked++;

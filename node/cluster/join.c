@@ -3,6 +3,8 @@
  * The answer of a snapshot call is a head (whether the peer is ready itself, and its cluster time),
  * the state in chunks, and last the vector. The vector is the one of the snapshot's *start*: what
  * it counts as applied was in the peer's state before the first chunk was made. */
+#include <stdio.h>
+
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
@@ -31,7 +33,7 @@ static uint64_t draw_ready(struct node_replication *n, uint64_t now_us)
     for (unsigned i = 0; i < n->peer_count; i++) {
         const struct node_peer *p = &n->peers[i];
         struct gossip_member m;
-        if (p->state != GOSSIP_ALIVE || !p->ready ||
+        if (p->state != GOSSIP_ALIVE || !node_peer_counts(p) || p->refuses || !p->ready ||
             gossip_member_find(n->gossip, p->node, now_us, &m) != ERR_OK || m.address.port == 0)
             continue;
         if (p->node == n->not_from)
@@ -48,13 +50,24 @@ static bool is_first(const struct node_replication *n)
     unsigned others = 0;
     for (unsigned i = 0; i < n->peer_count; i++) {
         const struct node_peer *p = &n->peers[i];
-        if (!node_peer_lives(p))
+        if (!node_peer_counts(p))
             continue;
         if (p->ready || p->node < gossip_self(n->gossip))
             return false;
         others++;
     }
     return others > 0;
+}
+
+/* Members live, but none was to be asked. */
+static void why_alone(const struct node_replication *n, char out[NODE_DETAIL_MAX])
+{
+    unsigned foreign = 0;
+    for (unsigned i = 0; i < n->peer_count; i++)
+        foreign +=
+            node_peer_lives(&n->peers[i]) && (!n->peers[i].understood || n->peers[i].refuses);
+    if (foreign > 0)
+        (void)snprintf(out, NODE_DETAIL_MAX, "members that are not understood: %u", foreign);
 }
 
 static void become_ready(struct node_replication *n, uint64_t of, uint64_t now_us)
@@ -66,8 +79,11 @@ static void become_ready(struct node_replication *n, uint64_t of, uint64_t now_u
     n->joining_announced = false;
     gossip_joining(n->gossip, false);
     node_replication_meta(n, now_us);
-    node_replication_event(n, NODE_REPLICATION_READY, of,
-                           (int64_t)((now_us - n->started_us) / 1000));
+    char why[NODE_DETAIL_MAX] = "";
+    if (of == 0)
+        why_alone(n, why);
+    node_replication_event_detail(n, NODE_REPLICATION_READY, of,
+                                  (int64_t)((now_us - n->started_us) / 1000), why);
 }
 
 static void ask(struct node_replication *n, uint64_t peer, uint64_t now_us)
@@ -170,7 +186,8 @@ void node_join_again(struct node_replication *n, uint64_t now_us)
 static bool knows_routers(const struct node_replication *n, struct wire_reader *r)
 {
     bool known = true;
-    while (wire_left(r) > 0) {
+    uint64_t count = wire_read_varint_max(r, GOSSIP_ROUTERS_MAX);
+    for (uint64_t i = 0; i < count && !r->bad; i++) {
         uint64_t router = wire_read_u64(r);
         uint64_t epoch = wire_read_u48(r);
         const struct node_peer *p = node_replication_peer(n, router);
@@ -212,8 +229,10 @@ static int take_chunk(struct node_replication *n, struct node_call *call, struct
         return ERR_SYNTAX;
     if (part == NODE_SNAPSHOT_STATE)
         return crdt_snapshot_apply(node_state_crdt(n->state), rest);
-    if (part != NODE_SNAPSHOT_VECTOR)
-        return ERR_SYNTAX;
+    if (part != NODE_SNAPSHOT_VECTOR) {
+        n->parts_skipped++;
+        return ERR_OK;
+    }
     call->has_vector = true;
     return gossip_vector_adopt(n->gossip, rest, now_us);
 }
@@ -240,6 +259,9 @@ void node_join_answered(struct node_replication *n, struct node_call *call, int 
     n->join_due_us = now_us + (err == ERR_AGAIN ? AGAIN_US : RETRY_US);
     if (!whole) {
         n->not_from = peer;
+        struct node_peer *p = node_replication_peer(n, peer);
+        if (p && (err == ERR_VERSION || err == ERR_UNSUPPORTED))
+            p->refuses = true;
         if (err == ERR_AGAIN) {
             n->snapshot_of = n->ready ? peer : 0;
             return;

@@ -115,6 +115,18 @@ static void put_member(struct json_writer *w, const struct node_replication *n,
         put_bool(w, "mismatch", true);
         put_text(w, "differs", differs);
     }
+    json_key(w, "speaks");
+    json_array_begin(w);
+    json_u64(w, m->speaks.least);
+    json_u64(w, m->speaks.greatest);
+    json_array_end(w);
+    if (p && !m->understood) {
+        char speaks[NODE_DETAIL_MAX];
+        node_peer_speaks(n, p, speaks);
+        put_text(w, "not_understood", speaks);
+    }
+    if (m->quarantined)
+        put_bool(w, "quarantined", true);
     if (!m->self) {
         put_bool(w, "session", m->session);
         put_ms(w, "heard_ms_ago",
@@ -157,6 +169,8 @@ int node_replication_not_asked_json(const struct node_replication *n, uint64_t n
         gossip_member_at(n->gossip, i, now_us, &m);
         if (!m.self && m.state != GOSSIP_ALIVE && m.state != GOSSIP_SUSPECT)
             put_text(&w, m.name, gossip_state_text(m.state));
+        else if (!m.self && !m.understood)
+            put_text(&w, m.name, "not understood");
     }
     json_object_end(&w);
     return json_writer_finish(&w);
@@ -278,6 +292,7 @@ static void put_gossip(struct json_writer *w, const struct gossip_stats *s)
     put_u64(w, "refused_key", s->refused_key);
     put_u64(w, "refused_replay", s->refused_replay);
     put_u64(w, "refused_malformed", s->refused_malformed);
+    put_u64(w, "frames_skipped", s->frames_skipped);
     put_u64(w, "sessions", s->sessions);
     put_u64(w, "handshakes", s->handshakes);
     put_u64(w, "rekeys", s->rekeys);
@@ -319,6 +334,8 @@ static void put_state(struct json_writer *w, const struct node_replication *n)
     put_u64(w, "future", s.future);
     put_u64(w, "full", s.full);
     put_u64(w, "malformed", s.malformed);
+    put_u64(w, "records_skipped", s.records_skipped);
+    put_u64(w, "sections_skipped", s.sections_skipped);
     put_u64(w, "outbox_bytes", s.outbox_bytes);
     put_u64(w, "outbox_dropped", s.outbox_dropped);
     put_u64(w, "index_entries", x.entries);
@@ -354,6 +371,8 @@ int node_replication_stats_json(const struct node_replication *n, uint64_t now_u
     json_object_end(&w);
     put_u64(&w, "delta_errors", n->delta_errors);
     put_u64(&w, "message_errors", n->message_errors);
+    put_u64(&w, "messages_skipped", n->messages_skipped);
+    put_u64(&w, "parts_skipped", n->parts_skipped);
     put_u64(&w, "calls_served", n->served);
     put_reconcile(&w, n, now_us);
     put_state(&w, n);

@@ -24,6 +24,7 @@ const char *node_replication_event_text(enum node_replication_event event)
         [NODE_REPLICATION_REFUSED_KEY] = "gossip_refused_key",
         [NODE_REPLICATION_REPLICAS_FULL] = "replicas_full",
         [NODE_REPLICATION_ROUTERS_FULL] = "routers_full",
+        [NODE_REPLICATION_NOT_UNDERSTOOD] = "member_not_understood",
     };
     CHECK(event < ARRAY_LEN(texts));
     return texts[event];
@@ -59,6 +60,33 @@ struct node_peer *node_replication_peer(const struct node_replication *n, uint64
 bool node_peer_lives(const struct node_peer *p)
 {
     return p->state == GOSSIP_ALIVE || p->state == GOSSIP_SUSPECT;
+}
+
+bool node_peer_counts(const struct node_peer *p)
+{
+    return node_peer_lives(p) && p->understood && !p->quarantined;
+}
+
+static void put_versions(char *out, size_t size, struct gossip_versions v)
+{
+    if (v.greatest == 0)
+        (void)snprintf(out, size, "none (a build from before versions)");
+    else if (v.least == v.greatest)
+        (void)snprintf(out, size, "%u", v.least);
+    else
+        (void)snprintf(out, size, "%u to %u", v.least, v.greatest);
+}
+
+void node_peer_speaks(const struct node_replication *n, const struct node_peer *p,
+                      char out[NODE_DETAIL_MAX])
+{
+    char there[40], here[40];
+    put_versions(there, sizeof there, p->speaks);
+    put_versions(here, sizeof here, gossip_speaks(n->gossip));
+    (void)snprintf(
+        out, NODE_DETAIL_MAX,
+        "it speaks %s, this router %s: upgrade release by release, all routers each time", there,
+        here);
 }
 
 static void put_difference(char out[NODE_DETAIL_MAX], const char *what, uint32_t there_ms,
@@ -189,11 +217,12 @@ void node_replication_meta(struct node_replication *n, uint64_t now_us)
 
 /* --- the user and the state ------------------------------------------------------------------ */
 
-/* The state keeps the reports of a member that lives by the gossip's account. */
+/* The state keeps the reports of a member that lives by the gossip's account, and is heard: the
+ * gauges of one that is not would stay as they were. */
 void node_peer_publish(struct node_replication *n, const struct node_peer *p)
 {
     struct crdt_state *state = node_state_crdt(n->state);
-    if (node_peer_lives(p))
+    if (node_peer_counts(p))
         crdt_state_router(state, p->node, p->epoch);
     else
         crdt_state_router_gone(state, p->node);

@@ -21,12 +21,14 @@ static void put_members(const struct node_replication *n, uint64_t now_us, struc
 {
     unsigned states[GOSSIP_LEFT + 1] = {0};
     uint64_t lag_us = 0, lag_deltas = 0;
+    unsigned foreign = 0;
     for (unsigned i = 0; i < gossip_member_count(n->gossip); i++) {
         struct gossip_member m;
         gossip_member_at(n->gossip, i, now_us, &m);
         states[m.state]++;
         if (m.self)
             continue;
+        foreign += !m.understood && m.state <= GOSSIP_SUSPECT;
         lag_us = m.lag_us > lag_us ? m.lag_us : lag_us;
         lag_deltas += m.seq_known > m.seq_applied ? m.seq_known - m.seq_applied : 0;
     }
@@ -36,6 +38,8 @@ static void put_members(const struct node_replication *n, uint64_t now_us, struc
         prometheus_value(p, states[i]);
     }
     const struct prometheus_figure rows[] = {
+        {"cluster_members_not_understood", PROMETHEUS_GAUGE,
+         "Members that live and share no version of the protocol with this one.", foreign},
         {"cluster_lag_seconds", PROMETHEUS_GAUGE,
          "Age of the oldest delta that is known and not applied.", (double)lag_us / 1e6},
         {"cluster_lag_deltas", PROMETHEUS_GAUGE,
@@ -74,6 +78,25 @@ static void put_reconcile(const struct node_replication *n, struct prometheus *p
          (double)n->snapshots_failed},
     };
     prometheus_figures(p, rows, ARRAY_LEN(rows));
+}
+
+static void put_skipped(const struct node_replication *n, const struct gossip_stats *g,
+                        const struct crdt_state_stats *s, struct prometheus *p)
+{
+    const struct {
+        const char *what;
+        uint64_t count;
+    } rows[] = {{"frame", g->frames_skipped},
+                {"record", s->records_skipped},
+                {"section", s->sections_skipped},
+                {"message", n->messages_skipped},
+                {"part", n->parts_skipped}};
+    prometheus_family(p, "cluster_skipped_total", PROMETHEUS_COUNTER,
+                      "What other routers sent and this build does not know, by what it was.");
+    for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+        prometheus_label(p, "what", slice_of_cstr(rows[i].what));
+        prometheus_value(p, (double)rows[i].count);
+    }
 }
 
 void node_replication_metrics(const struct node_replication *n, uint64_t now_us,
@@ -136,6 +159,7 @@ void node_replication_metrics(const struct node_replication *n, uint64_t now_us,
     };
     prometheus_figures(p, rows, ARRAY_LEN(rows));
     put_members(n, now_us, p);
+    put_skipped(n, &g, &s, p);
     put_reconcile(n, p);
     put_frames(p, "gossip_frames_total", "Frames by type.", g.frames_in, g.frames_out);
     put_frames(p, "gossip_frame_bytes_total", "Bytes of frames by type.", g.frame_bytes_in,

@@ -39,7 +39,8 @@ static uint64_t draw_peer(struct node_replication *n)
     uint64_t lost = n->reconcile.lost;
     n->reconcile.lost = 0;
     const struct node_peer *p = lost != 0 ? node_replication_peer(n, lost) : NULL;
-    return p && p->state == GOSSIP_ALIVE ? lost : gossip_peer_random(n->gossip, 0);
+    return p && p->state == GOSSIP_ALIVE && node_peer_counts(p) ? lost
+                                                                : gossip_peer_random(n->gossip, 0);
 }
 
 static void round_begin(struct node_replication *n, uint64_t now_us)
@@ -185,6 +186,6 @@ void node_reconcile_message(struct node_replication *n, uint64_t peer, struct sl
     case NODE_MESSAGE_CLOCK:
         break;
     default: /* of a later version */
-        n->message_errors++;
+        n->messages_skipped++;
     }
 }

@@ -39,6 +39,7 @@ static void on_member(void *context, const struct gossip_member *m, uint64_t now
     }
     struct node_peer *p = node_replication_peer(n, m->node);
     bool known = p != NULL, lived = known && node_peer_lives(p);
+    bool counted = known && node_peer_counts(p);
     if (!p) {
         p = peer_make(n);
         if (!p)
@@ -46,8 +47,12 @@ static void on_member(void *context, const struct gossip_member *m, uint64_t now
         *p = (struct node_peer){.node = m->node};
         memcpy(p->name, m->name, sizeof p->name);
     }
+    p->refuses = p->refuses && p->epoch == epoch;
     p->epoch = epoch;
     p->state = m->state;
+    p->understood = m->understood;
+    p->quarantined = m->quarantined;
+    p->speaks = m->speaks;
     if (node_meta_read(p, slice_of((const char *)m->meta, m->meta_len)) != ERR_OK)
         p->agreement = (struct node_agreement){0};
     node_peer_publish(n, p);
@@ -55,7 +60,7 @@ static void on_member(void *context, const struct gossip_member *m, uint64_t now
     char differs[NODE_DETAIL_MAX];
     node_peer_differs(n, p, differs);
     bool mismatch = node_peer_lives(p) && differs[0] != '\0';
-    if (node_peer_lives(p) && !lived && known)
+    if (node_peer_counts(p) && !counted && known)
         node_reconcile_lost(n, m->node, now_us); /* either side may lack what was sent meanwhile */
     if (node_peer_lives(p) && !lived)
         node_replication_event(n, NODE_REPLICATION_MEMBER_ALIVE, m->node, 0);
@@ -66,6 +71,13 @@ static void on_member(void *context, const struct gossip_member *m, uint64_t now
     if (mismatch && !p->mismatch)
         node_replication_event_detail(n, NODE_REPLICATION_MISMATCH, m->node, 0, differs);
     p->mismatch = mismatch;
+    bool foreign = node_peer_lives(p) && !p->understood;
+    if (foreign && !p->foreign_said) {
+        char speaks[NODE_DETAIL_MAX];
+        node_peer_speaks(n, p, speaks);
+        node_replication_event_detail(n, NODE_REPLICATION_NOT_UNDERSTOOD, m->node, 0, speaks);
+    }
+    p->foreign_said = foreign;
 }
 
 /* --- deltas --------------------------------------------------------------------------------- */

@@ -45,7 +45,8 @@ enum node_replication_event {
     NODE_REPLICATION_MEMBER_ALIVE, /* new, or back */
     NODE_REPLICATION_MEMBER_DEAD,  /* its load no longer counts */
     NODE_REPLICATION_MEMBER_LEFT,
-    NODE_REPLICATION_READY,           /* joined [ms since the start]; without a member: alone */
+    NODE_REPLICATION_READY,           /* joined [ms since the start]; without a member: alone,
+                                         although members live: why */
     NODE_REPLICATION_SNAPSHOT_FAILED, /* [the error]; another peer is asked */
     NODE_REPLICATION_LOST,            /* deltas of a member are lost: anti-entropy repairs that */
     NODE_REPLICATION_CLOCK_FORWARD,   /* this node was behind the cluster [ms] */
@@ -57,6 +58,7 @@ enum node_replication_event {
     NODE_REPLICATION_REPLICAS_FULL,   /* the cluster knows [so many] replicas: no more fit */
     NODE_REPLICATION_ROUTERS_FULL,    /* [so many] routers live: [detail] is refused, which may be
                                          this one; at most once a minute */
+    NODE_REPLICATION_NOT_UNDERSTOOD,  /* a member shares no version of the protocol: which */
     NODE_REPLICATION_EVENTS,
 };
 const char *node_replication_event_text(enum node_replication_event event);

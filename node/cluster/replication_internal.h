@@ -26,6 +26,11 @@ struct node_peer {
     enum gossip_state state;
     bool ready;
     bool mismatch;
+    bool understood; /* as in struct gossip_member */
+    bool quarantined;
+    bool foreign_said; /* that it is not understood was published */
+    bool refuses;      /* it answered that it cannot give a snapshot */
+    struct gossip_versions speaks;
     struct node_agreement agreement; /* all 0: not known yet */
     uint64_t started_ms;             /* cluster time at its start */
     char name[GOSSIP_NAME_MAX + 1];
@@ -154,6 +159,7 @@ struct node_replication {
     uint64_t serving, served;
 
     uint64_t delta_errors, message_errors;
+    uint64_t parts_skipped, messages_skipped; /* of kinds that this build does not know */
 };
 
 static inline uint64_t node_replication_ms(uint64_t now_us)
@@ -174,6 +180,11 @@ void node_address_text(const struct gossip_address *a, char out[NODE_ADDRESS_MAX
 struct node_peer *node_replication_peer(const struct node_replication *n, uint64_t node);
 /* Alive, or merely suspected. */
 bool node_peer_lives(const struct node_peer *p);
+/* It lives, is understood and not in quarantine: what it reports counts, and it may be asked. */
+bool node_peer_counts(const struct node_peer *p);
+/* What it speaks and what this node does, and what to do about it. */
+void node_peer_speaks(const struct node_replication *n, const struct node_peer *p,
+                      char out[NODE_DETAIL_MAX]);
 /* The metadata as of now. */
 void node_replication_meta(struct node_replication *n, uint64_t now_us);
 struct slice node_meta_write(const struct node_replication *n, uint8_t out[GOSSIP_META_MAX]);

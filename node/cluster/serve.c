@@ -34,7 +34,7 @@ static int serve_begin(struct node_serve *s, struct slice request)
     struct wire_reader r = wire_reader_of(request.at, request.len);
     switch (s->kind) {
     case NODE_CALL_SNAPSHOT:
-        crdt_snapshot_begin(&s->cursor, wire_read_u32(&r));
+        crdt_snapshot_begin(&s->cursor, wire_read_u32(&r)); /* a later version may say more */
         return r.bad ? ERR_SYNTAX : gossip_vector_write(s->n->gossip, &s->vector);
     case NODE_CALL_DIGESTS:
         return node_replication_digests_json(s->n, &s->text);
@@ -70,7 +70,7 @@ int node_replication_serve(struct node_replication *n, uint8_t kind, struct slic
  * know. */
 static int head_put(const struct node_serve *s, struct buf *out)
 {
-    enum { HEAD = 8, ROUTER = 14 };
+    enum { HEAD = 8 + WIRE_VARINT_MAX, ROUTER = 14 };
     const struct node_replication *n = s->n;
     size_t room = HEAD + (size_t)ROUTER * (n->peer_count + 1);
     int err = buf_reserve(out, room);
@@ -80,6 +80,10 @@ static int head_put(const struct node_serve *s, struct buf *out)
     wire_write_u8(&w, NODE_SNAPSHOT_HEAD);
     wire_write_u8(&w, n->ready);
     wire_write_u48(&w, node_state_cluster_ms(n->state, node_replication_ms(s->now_us)));
+    unsigned live = 1;
+    for (unsigned i = 0; i < n->peer_count; i++)
+        live += node_peer_lives(&n->peers[i]);
+    wire_write_varint(&w, live);
     wire_write_u64(&w, gossip_self(n->gossip));
     wire_write_u48(&w, gossip_epoch(n->gossip));
     for (unsigned i = 0; i < n->peer_count; i++) {

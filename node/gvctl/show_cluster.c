@@ -28,6 +28,10 @@ static const char *state_of(const json_t *m)
         return "mismatch"; /* its settings or its hash key are others */
     if (strcmp(show_text(m, "state"), "alive") != 0)
         return show_text(m, "state");
+    if (json_is_string(json_object_get(m, "not_understood")))
+        return "not understood"; /* they share no version of the protocol */
+    if (json_is_true(json_object_get(m, "quarantined")))
+        return "quarantined"; /* too much of what it sent made no sense */
     if (json_is_false(json_object_get(m, "session")))
         return "unmet"; /* others say that it is alive; the router asked has no session with it */
     return json_is_true(json_object_get(m, "ready")) ? "alive" : "joining";
@@ -56,7 +60,7 @@ static void show_member(const json_t *m)
     const char *state = state_of(m);
     bool fine = strcmp(state, "alive") == 0;
     char life[32];
-    printf("%s %-*s %s%-8s%s %-22s %15s", json_is_true(json_object_get(m, "self")) ? "*" : " ",
+    printf("%s %-*s %s%-14s%s %-22s %15s", json_is_true(json_object_get(m, "self")) ? "*" : " ",
            NAME_WIDTH, show_text(m, "name"), show_good(fine), state, show_plain(),
            show_text(m, "address"), life_of(m, life));
     if (!json_is_true(json_object_get(m, "self"))) {
@@ -158,7 +162,7 @@ int show_members(struct slice text)
         json_decref(answer);
         return ERR_SYNTAX;
     }
-    printf("  %-*s %-8s %-22s %15s %8s %8s %8s %6s %6s %7s %7s %7s %7s\n", NAME_WIDTH, "ROUTER",
+    printf("  %-*s %-14s %-22s %15s %8s %8s %8s %6s %6s %7s %7s %7s %7s\n", NAME_WIDTH, "ROUTER",
            "STATE", "ADDRESS", "STARTED", "RTT ms", "HEARD ms", "LAG ms", "LAG", "LACKS", "PKT IN",
            "PKT OUT", "B IN", "B OUT");
     size_t i;
@@ -166,6 +170,12 @@ int show_members(struct slice text)
     json_array_foreach(members, i, m)
     {
         show_member(m);
+    }
+    json_array_foreach(members, i, m)
+    {
+        if (json_is_string(json_object_get(m, "not_understood")))
+            printf("%s is not understood: %s\n", show_text(m, "name"),
+                   show_text(m, "not_understood"));
     }
     if (json_array_size(members) <= COLUMNS_MAX)
         show_vectors(members);

@@ -109,7 +109,7 @@ static const struct event_line {
     [NODE_REPLICATION_MEMBER_ALIVE] = {LOG_INFO, "member", NULL, NULL},
     [NODE_REPLICATION_MEMBER_DEAD] = {LOG_WARN, "member", NULL, NULL},
     [NODE_REPLICATION_MEMBER_LEFT] = {LOG_INFO, "member", NULL, NULL},
-    [NODE_REPLICATION_READY] = {LOG_INFO, "from", "ms", NULL},
+    [NODE_REPLICATION_READY] = {LOG_INFO, "from", "ms", "why"},
     [NODE_REPLICATION_SNAPSHOT_FAILED] = {LOG_WARN, "member", NULL, "error"},
     [NODE_REPLICATION_LOST] = {LOG_INFO, "member", NULL, NULL},
     [NODE_REPLICATION_CLOCK_FORWARD] = {LOG_WARN, "member", "ms", NULL},
@@ -119,6 +119,7 @@ static const struct event_line {
     [NODE_REPLICATION_REFUSED_KEY] = {LOG_WARN, NULL, "count", "from"},
     [NODE_REPLICATION_REPLICAS_FULL] = {LOG_ERROR, NULL, "replicas", NULL},
     [NODE_REPLICATION_ROUTERS_FULL] = {LOG_ERROR, NULL, "limit", "refused"},
+    [NODE_REPLICATION_NOT_UNDERSTOOD] = {LOG_ERROR, "member", NULL, "why"},
 };
 
 static void on_event(void *context, enum node_replication_event event, struct slice member,
