@@ -105,7 +105,7 @@ struct gossip_peer {
     uint64_t differs_us, list_us; /* since when its members differ; next list not before */
 
     /* Messages. */
-    uint64_t message_id;
+    uint64_t message_id; /* of the last one; begins at the milliseconds that this node has run */
     struct gossip_delivered delivered;
 
     /* Behaviour. */

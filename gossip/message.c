@@ -140,7 +140,7 @@ static bool delivered_has(const struct gossip_delivered *d, const struct gossip_
 static void delivered_add(struct gossip_delivered *d, uint64_t epoch, uint64_t id)
 {
     if (epoch != d->epoch) {
-        /* Ids begin at 1 in each life: only what was delivered counts, nothing else is older. */
+        /* Another life counts anew: only what was delivered counts, nothing else is older. */
         *d = (struct gossip_delivered){.epoch = epoch, .newest = id};
     } else if (id > d->newest) {
         uint64_t shift = id - d->newest;

@@ -51,6 +51,9 @@ struct gossip_peer *gossip_peer_add(struct gossip *g, uint64_t node)
     p->slot = (uint16_t)slot;
     p->node = node;
     p->since_us = g->now_us;
+    /* One that was forgotten, and has not forgotten this node, takes lower numbers for repeats. They
+     * rise more slowly than time. */
+    p->message_id = (g->now_us - g->created_us) / 1000;
     gossip_stream_restart(&p->stream, 0);
     g->slots[slot] = p;
     if (slot >= g->slots_used)

@@ -202,6 +202,36 @@ static void test_messages_arrive_whole_and_once(void **state)
     net_finish(net);
 }
 
+/* Numbers of messages began at 1 again for a member that was dead for an hour and then forgotten.
+ * One that had merely been suspended took them for repeats, for as long as they had been counted
+ * before: no comparison of states, and its clock stayed wrong. */
+static void test_messages_arrive_after_an_hour_of_absence(void **state)
+{
+    (void)state;
+    struct net *net = net_new_meshed(3, 23);
+    for (unsigned i = 0; i < 200; i++) {
+        assert_int_equal(
+            gossip_message(net->nodes[0].gossip, net_node(1), SLICE("before"), net->world.now_us),
+            0);
+        net_for(net, 20000);
+    }
+    assert_int_equal(net->nodes[1].messages, 200);
+    net->nodes[1].paused = true;
+    net_for(net, 3700 * (uint64_t)SECOND);
+    assert_int_equal(net_state(net, 0, 1), GOSSIP_LEFT); /* not known any more */
+    net->nodes[1].paused = false;
+    world_wake_plan(net->nodes[1].at);
+    assert_true(net_run(net, net->world.now_us + 5 * (uint64_t)SECOND, net_meshed));
+    for (unsigned i = 1; i <= 3; i++) {
+        assert_int_equal(
+            gossip_message(net->nodes[0].gossip, net_node(1), SLICE("after"), net->world.now_us),
+            0);
+        net_for(net, 20000);
+        assert_int_equal(net->nodes[1].messages, 200 + i);
+    }
+    net_finish(net);
+}
+
 static void test_messages_have_limits(void **state)
 {
     (void)state;
@@ -356,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_relays_serve_a_large_cluster),
         cmocka_unit_test(test_latency_among_64_with_loss),
         cmocka_unit_test(test_messages_arrive_whole_and_once),
+        cmocka_unit_test(test_messages_arrive_after_an_hour_of_absence),
         cmocka_unit_test(test_messages_have_limits),
         cmocka_unit_test(test_settled_is_false_while_something_is_on_its_way),
         cmocka_unit_test(test_a_joiner_adopts_a_vector),
