@@ -7,13 +7,14 @@ struct gossip_frame_member gossip_announce_entry(const struct gossip *g,
                                                  const struct gossip_peer *to,
                                                  const struct gossip_peer *p)
 {
-    return (struct gossip_frame_member){
+    struct gossip_frame_member entry = {
         .incarnation = p->incarnation,
         .state = p->state,
-        .address = gossip_link_place(g, to, p),
         .name = slice_of_cstr(p->name),
         .meta = slice_of((const char *)p->meta, p->meta_len),
     };
+    gossip_place_entry(g, to, p, &entry);
+    return entry;
 }
 
 bool gossip_announce_write_alive(struct gossip *g, struct gossip_peer *p,
@@ -52,7 +53,8 @@ void gossip_announce_self(struct gossip *g, struct gossip_peer *p)
     struct gossip_frame_member self = gossip_announce_entry(g, p, g->self);
     gossip_frame_write_member(&packet.w, &self);
     gossip_announce_write_alive(g, p, &packet);
-    gossip_link_send(g, p, &packet);
+    if (gossip_link_send(g, p, &packet))
+        p->greeted_us = g->now_us;
 }
 
 static void send_entry(struct gossip *g, struct gossip_peer *to, const struct gossip_peer *about)

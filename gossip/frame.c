@@ -11,6 +11,9 @@ enum {
     PING_TARGET = 2,
     PING_ORIGIN = 4,
     GROUPS_MAX = 1024,
+    PORT_BYTES = 2,
+    IPV4_BYTES = 4 + PORT_BYTES,
+    IPV6_BYTES = 16 + PORT_BYTES,
 };
 
 const char *gossip_frame_text(enum gossip_frame frame)
@@ -19,6 +22,12 @@ const char *gossip_frame_text(enum gossip_frame frame)
                                                     "members", "ping",   "ack",  "part",
                                                     "resend",  "vector", "full"};
     return (unsigned)frame < GOSSIP_FRAMES ? text[frame] : "unknown";
+}
+
+const char *gossip_place_text(enum gossip_place_kind kind)
+{
+    static const char *const text[] = {"", "advertised", "learned", "observed", "yours", "source"};
+    return (unsigned)kind <= GOSSIP_PLACE_SOURCE ? text[kind] : "unknown";
 }
 
 const char *gossip_state_text(enum gossip_state state)
@@ -159,32 +168,49 @@ static void read_part(struct wire_reader *r, struct gossip_frame_part *f)
         r->bad = true;
 }
 
+static void read_place(struct wire_reader *r, struct gossip_frame_member *out)
+{
+    uint8_t kind = wire_read_u8(r);
+    struct slice bytes = wire_read_bytes(r, wire_read_u8(r));
+    bool known = kind >= GOSSIP_PLACE_ADVERTISED && kind <= GOSSIP_PLACE_YOURS &&
+                 (bytes.len == IPV4_BYTES || bytes.len == IPV6_BYTES);
+    if (r->bad || !known || out->count == GOSSIP_FRAME_PLACES_MAX)
+        return;
+    struct gossip_frame_place *place = &out->places[out->count++];
+    struct wire_reader at = wire_reader_of(bytes.at, bytes.len);
+    struct slice ip = wire_read_bytes(&at, bytes.len - PORT_BYTES);
+    *place = (struct gossip_frame_place){.kind = (enum gossip_place_kind)kind};
+    memcpy(place->at.ip, ip.at, ip.len);
+    place->at.family = bytes.len == IPV4_BYTES ? 4 : 6;
+    place->at.port = wire_read_u16(&at);
+    if (place->at.port == 0)
+        r->bad = true;
+}
+
+static void read_member(struct wire_reader *r, struct gossip_frame_member *out)
+{
+    *out = (struct gossip_frame_member){.incarnation = read_incarnation(r)};
+    uint8_t state = wire_read_u8(r);
+    if (state > GOSSIP_LEFT)
+        r->bad = true;
+    out->state = (enum gossip_state)state;
+    out->name = wire_read_bytes(r, wire_read_u8(r));
+    if (out->name.len == 0 || out->name.len > GOSSIP_NAME_MAX ||
+        memchr(out->name.at, 0, out->name.len) != NULL)
+        r->bad = true;
+    out->meta = wire_read_bytes(r, wire_read_varint_max(r, GOSSIP_META_MAX));
+    for (uint8_t left = wire_read_u8(r); left > 0 && !r->bad; left--)
+        read_place(r, out);
+}
+
 int gossip_frame_member(struct wire_reader *body, struct gossip_frame_member *out)
 {
     if (wire_left(body) == 0)
         return body->bad ? ERR_SYNTAX : 0;
-    *out = (struct gossip_frame_member){.incarnation = read_incarnation(body)};
-    uint8_t state = wire_read_u8(body);
-    if (state > GOSSIP_LEFT)
-        body->bad = true;
-    out->state = (enum gossip_state)state;
-    uint8_t family = wire_read_u8(body);
-    if (family != 0 && family != 4 && family != 6)
-        body->bad = true;
-    if (family != 0) {
-        struct slice ip = wire_read_bytes(body, family == 4 ? 4 : 16);
-        if (ip.len > 0)
-            memcpy(out->address.ip, ip.at, ip.len);
-        out->address.family = family;
-        out->address.port = wire_read_u16(body);
-        if (out->address.port == 0)
-            body->bad = true;
-    }
-    out->name = wire_read_bytes(body, wire_read_u8(body));
-    if (out->name.len == 0 || out->name.len > GOSSIP_NAME_MAX ||
-        memchr(out->name.at, 0, out->name.len) != NULL)
-        body->bad = true;
-    out->meta = wire_read_bytes(body, wire_read_varint_max(body, GOSSIP_META_MAX));
+    struct slice bytes = wire_read_bytes(body, wire_read_varint_max(body, GOSSIP_PACKET_MAX));
+    struct wire_reader entry = wire_reader_of(bytes.at, bytes.len);
+    read_member(&entry, out);
+    body->bad = body->bad || entry.bad; /* what is left of the entry is of a later version */
     return body->bad ? ERR_SYNTAX : 1;
 }
 
@@ -468,21 +494,29 @@ bool gossip_frame_write_full(struct wire_writer *packet, const struct gossip_fra
 
 bool gossip_frame_write_member(struct wire_writer *packet, const struct gossip_frame_member *f)
 {
-    uint8_t body[64 + GOSSIP_NAME_MAX + GOSSIP_META_MAX];
-    struct wire_writer w = wire_writer_of(body, sizeof body);
+    uint8_t entry[GOSSIP_MEMBER_ENTRY_MAX];
+    uint8_t body[GOSSIP_MEMBER_ENTRY_MAX];
+    struct wire_writer w = wire_writer_of(entry, sizeof entry);
     wire_write_u64(&w, f->incarnation);
     wire_write_u8(&w, (uint8_t)f->state);
-    uint8_t family = f->address.port != 0 ? f->address.family : 0;
-    wire_write_u8(&w, family);
-    if (family != 0) {
-        wire_write_bytes(&w, f->address.ip, family == 4 ? 4 : 16);
-        wire_write_u16(&w, f->address.port);
-    }
     wire_write_u8(&w, (uint8_t)f->name.len);
     wire_write_bytes(&w, f->name.at, f->name.len);
     wire_write_varint(&w, f->meta.len);
     wire_write_bytes(&w, f->meta.at, f->meta.len);
-    return write_small(packet, GOSSIP_FRAME_MEMBERS, &w);
+    wire_write_u8(&w, (uint8_t)f->count);
+    for (unsigned i = 0; i < f->count; i++) {
+        const struct gossip_address *at = &f->places[i].at;
+        size_t ip = at->family == 4 ? 4 : 16;
+        wire_write_u8(&w, (uint8_t)f->places[i].kind);
+        wire_write_u8(&w, (uint8_t)(ip + PORT_BYTES));
+        wire_write_bytes(&w, at->ip, ip);
+        wire_write_u16(&w, at->port);
+    }
+    struct wire_writer whole = wire_writer_of(body, sizeof body);
+    wire_write_varint(&whole, wire_written(&w));
+    wire_write_bytes(&whole, entry, wire_written(&w));
+    whole.bad = whole.bad || w.bad;
+    return write_small(packet, GOSSIP_FRAME_MEMBERS, &whole);
 }
 
 unsigned gossip_frame_write_vector(struct wire_writer *packet,

@@ -3,10 +3,15 @@
  *   packet    frame*                                    together at most GOSSIP_PACKET_MAX bytes
  *   frame     type 1 | length varint | body
  *
- *   DELTA     length 1 (flags 1 | epoch 6 | seq varint | [author 8] | [group varint, groups
- * varint]) | bytes ALIVE     flags 1 | incarnation 8 | seq varint | [vector 8 | members 8 | health
- * 1 | sent 4 | echo 4 | held 4] NACK      epoch 6 | ranges GONE      epoch 6 | oldest varint
- *   MEMBERS   (incarnation 8 | state 1 | family 1 | [ip 4 or 16 | port 2] | name | meta)*
+ *   DELTA     length 1 (flags 1 | epoch 6 | seq varint | [author 8] | [group varint, groups varint])
+ *             | bytes
+ *   ALIVE     flags 1 | incarnation 8 | seq varint | [vector 8 | members 8 | health 1 |
+ *             sent 4 | echo 4 | held 4]
+ *   NACK      epoch 6 | ranges
+ *   GONE      epoch 6 | oldest varint
+ *   MEMBERS   (length varint | entry)*
+ *   entry     incarnation 8 | state 1 | name | meta | count 1 | place* | what a later version adds
+ *   place     kind 1 | length 1 | ip 4 or 16, port 2; another kind or length is passed over
  *   PING      flags 1 | nonce 4 | [target 8] | [origin 8]
  *   ACK       the same
  *   PART      length 1 (epoch 6 | id varint | total varint | index varint | vector 8) | bytes
@@ -40,6 +45,8 @@ enum {
     GOSSIP_PART_BYTES = 1160,     /* every part of a message but its last has so many */
     GOSSIP_ALIVE_BYTES = 48,      /* an ALIVE frame is never longer */
     GOSSIP_VECTOR_ENTRY_MAX = 22, /* a vector entry is never longer */
+    GOSSIP_FRAME_PLACES_MAX = GOSSIP_PLACES_MAX + 2, /* of a member, its source, the receiver's */
+    GOSSIP_MEMBER_ENTRY_MAX = 560,                   /* nor is one of a member */
 };
 
 /* Numbers stay below these, so that sums cannot overflow. */
@@ -54,8 +61,11 @@ _Static_assert(GOSSIP_FRAMES <= UINT8_MAX, "a type has one byte");
 _Static_assert(3 + 1 + 1 + 6 + 7 + 8 + 4 + GOSSIP_DELTA_MAX <= GOSSIP_PACKET_MAX, "DELTA");
 _Static_assert(2 + 1 + 8 + 7 + 8 + 8 + 1 + 4 + 4 + 4 <= GOSSIP_ALIVE_BYTES, "ALIVE");
 _Static_assert(3 + 6 + 1 + GOSSIP_RANGES_MAX * 14 <= GOSSIP_PACKET_MAX, "NACK");
-_Static_assert(3 + 8 + 1 + 1 + 18 + 1 + GOSSIP_NAME_MAX + 2 + GOSSIP_META_MAX <= GOSSIP_PACKET_MAX,
-               "MEMBERS with one member");
+_Static_assert(3 + GOSSIP_MEMBER_ENTRY_MAX <= GOSSIP_PACKET_MAX, "MEMBERS with one member");
+_Static_assert(2 + 8 + 1 + 1 + GOSSIP_NAME_MAX + 2 + GOSSIP_META_MAX + 1 +
+                       GOSSIP_FRAME_PLACES_MAX * (2 + 18) <=
+                   GOSSIP_MEMBER_ENTRY_MAX,
+               "an entry of MEMBERS");
 _Static_assert(3 + 1 + 6 + 7 + 3 + 1 + 8 + GOSSIP_PART_BYTES <= GOSSIP_PACKET_MAX, "PART");
 _Static_assert(3 + 6 + 7 + 1 + 1 + GOSSIP_RANGES_MAX * 14 <= GOSSIP_PACKET_MAX, "RESEND");
 _Static_assert(8 + 6 + 7 <= GOSSIP_VECTOR_ENTRY_MAX, "an entry of VECTOR");
@@ -95,11 +105,17 @@ struct gossip_frame_gone {
     uint64_t epoch, oldest; /* nothing below `oldest` can be had */
 };
 
+struct gossip_frame_place {
+    enum gossip_place_kind kind; /* at most GOSSIP_PLACE_YOURS */
+    struct gossip_address at;
+};
+
 struct gossip_frame_member {
     uint64_t incarnation;
     enum gossip_state state;
-    struct gossip_address address;
     struct slice name, meta;
+    unsigned count;
+    struct gossip_frame_place places[GOSSIP_FRAME_PLACES_MAX];
 };
 
 struct gossip_frame_ping {

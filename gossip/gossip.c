@@ -66,7 +66,13 @@ static int make_self(struct gossip *g, const struct gossip_config *config)
     g->strangers = 0;
     self->self = self->listed = true;
     self->incarnation = config->epoch << 16;
-    self->advertised = config->address;
+    const struct gossip_address *own[] = {&config->address, &config->address_also};
+    struct gossip_frame_member word = {.incarnation = self->incarnation};
+    for (unsigned i = 0; i < 2; i++)
+        if (own[i]->port != 0)
+            word.places[word.count++] =
+                (struct gossip_frame_place){.kind = GOSSIP_PLACE_ADVERTISED, .at = *own[i]};
+    gossip_place_word(self, &word);
     memcpy(self->name, config->name, strlen(config->name) + 1);
     self->meta_len = (uint16_t)config->meta.len;
     if (config->meta.len > 0)
@@ -415,6 +421,10 @@ static void tick(struct gossip *g)
         if (watch_us != 0 && watch_us < due)
             due = watch_us;
     }
+    if (gossip_place_learn(g) && gossip_self_rise(g, 0))
+        gossip_announce_to_all(g, g->self);
+    if (g->learn)
+        due = g->learn_us < due ? g->learn_us : due;
     uint64_t seeds_us = gossip_reach_seeds(g);
     due = seeds_us < due ? seeds_us : due;
     gossip_vector_tick(g);
@@ -545,6 +555,13 @@ int gossip_member_find(const struct gossip *g, uint64_t node, uint64_t now_us,
     if (p->stream.gap_us != 0 && now_us > p->stream.gap_us)
         out->lag_us = now_us - p->stream.gap_us;
     return 0;
+}
+
+unsigned gossip_member_places(const struct gossip *g, uint64_t node,
+                              struct gossip_place out[GOSSIP_PLACES_MAX])
+{
+    const struct gossip_peer *p = gossip_peer_find(g, node);
+    return p != NULL ? gossip_place_list(p, out) : 0;
 }
 
 void gossip_stats(const struct gossip *g, struct gossip_stats *out)

@@ -47,6 +47,24 @@ struct gossip_address {
     uint8_t family; /* 4 or 6 */
 };
 
+/* An address at which a member may be reached, and how it is known. The first four stand in packets
+ * under these numbers. */
+enum gossip_place_kind {
+    GOSSIP_PLACE_ADVERTISED = 1, /* the member's settings say so */
+    GOSSIP_PLACE_LEARNED,        /* peers see it there, and it announces that itself */
+    GOSSIP_PLACE_OBSERVED,       /* another member sees it there */
+    GOSSIP_PLACE_YOURS,          /* the receiver, as the sender sees it */
+    GOSSIP_PLACE_SOURCE,         /* its packets come from there, as seen here */
+};
+const char *gossip_place_text(enum gossip_place_kind kind);
+
+struct gossip_place {
+    struct gossip_address at;
+    enum gossip_place_kind kind;
+    bool own;             /* it said so itself; else another member, or its packets did */
+    uint64_t answered_us; /* the last sign of it from there; 0: none */
+};
+
 /* The author of a delta and its number. `node` is gossip_node_id() of the author's name. */
 struct gossip_origin {
     uint64_t node;
@@ -60,7 +78,7 @@ struct gossip_member {
     uint64_t node;
     uint64_t incarnation; /* epoch << 16 | refutations */
     enum gossip_state state;
-    struct gossip_address address;
+    struct gossip_address address; /* where it is heard, or the likeliest of its places */
     char name[GOSSIP_NAME_MAX + 1];
     uint8_t meta[GOSSIP_META_MAX]; /* the application's, opaque; set by the node itself */
     uint16_t meta_len;
@@ -123,10 +141,13 @@ struct gossip_io {
 
 /* 0 stands for the default in brackets. */
 struct gossip_config {
-    const char *name;              /* unique; 1 .. GOSSIP_NAME_MAX bytes */
-    uint64_t epoch;                /* wall-clock milliseconds now, > 0, < 2^47 */
-    struct gossip_address address; /* where peers reach this node; port 0: not known, peers use the
-                                      source of its packets */
+    const char *name; /* unique; 1 .. GOSSIP_NAME_MAX bytes */
+    uint64_t epoch;   /* wall-clock milliseconds now, > 0, < 2^47 */
+    /* Where peers reach this node, and the same in the other family; port 0: not known, peers use
+     * the source of its packets. */
+    struct gossip_address address, address_also;
+    uint16_t port;  /* that it listens on; 0: not known, it does not knock at seeds */
+    bool ipv4_only; /* its socket reaches no IPv6 address */
     struct slice meta;
     struct gossip_versions speaks; /* [GOSSIP_VERSION_LEAST, _GREATEST] */
     uint32_t flush_us;             /* [10,000; 20,000 from 100 members on] */
@@ -197,6 +218,9 @@ void gossip_member_at(const struct gossip *g, unsigned index, uint64_t now_us,
                       struct gossip_member *out);
 MUST_USE int gossip_member_find(const struct gossip *g, uint64_t node, uint64_t now_us,
                                 struct gossip_member *out);
+/* Where a member may be reached, the likeliest first; how many. */
+unsigned gossip_member_places(const struct gossip *g, uint64_t node,
+                              struct gossip_place out[GOSSIP_PLACES_MAX]);
 /* The vector that a member announced last: its (epoch, seq) of `author`; ERR_NOT_FOUND. */
 MUST_USE int gossip_vector_of(const struct gossip *g, uint64_t member, uint64_t author,
                               uint64_t *epoch, uint64_t *seq);

@@ -2,6 +2,7 @@
  * above it in this list, and none below: it does one thing and returns what happened.
  *
  *   peer.c      the table of peers: slots, names, digests
+ *   place.c     where members are: what is kept, dialled first, handed on; this node's own address
  *   link.c      sessions and packets: doors, what is sealed and sent, the rate, handshakes
  *   announce.c  what a node announces of itself and of others, and what it asks
  *   reach.c     which peers are dialled, where and when
@@ -49,6 +50,14 @@ struct gossip_position {
     uint64_t epoch, seq;
 };
 
+/* An address of a member. */
+struct gossip_candidate {
+    struct gossip_place place;
+    uint64_t epoch; /* the life in which it was said, or heard from there */
+    unsigned tries; /* hellos since the last answer from there */
+    bool spoken;    /* scratch of place.c */
+};
+
 struct gossip_peer {
     uint16_t slot;
     bool self;
@@ -58,8 +67,10 @@ struct gossip_peer {
     uint64_t node;
     uint64_t incarnation;
     enum gossip_state state;
-    struct gossip_address advertised; /* by itself; port 0: it gives none */
-    uint64_t word_epoch;              /* the life in which it named itself last; 0: never */
+    uint64_t word_epoch; /* the life in which it named itself last; 0: never */
+    struct gossip_candidate places[GOSSIP_PLACES_MAX];
+    unsigned places_count;
+    struct gossip_address yours; /* this node, as it sees it; port 0: it has not said */
     char name[GOSSIP_NAME_MAX + 1];
     uint16_t meta_len;
     uint8_t meta[GOSSIP_META_MAX];
@@ -70,11 +81,12 @@ struct gossip_peer {
     /* Session. */
     struct gossip_session session;
     struct gossip_dial dial;
-    struct gossip_address source; /* of its last authenticated packet; port 0: none yet */
-    struct gossip_address hint;   /* an address from others: to be dialled, never handed on */
-    uint64_t dial_us, dial_wait;  /* next hello not before; the wait after it */
-    uint64_t dialled_us;          /* last hello, or last question where it is; 0: none */
-    unsigned dials;               /* since a handshake succeeded */
+    struct gossip_address source;  /* of its last authenticated packet; port 0: none yet */
+    struct gossip_address dialled; /* where to the last hello went */
+    uint64_t dial_us, dial_wait;   /* next hello not before; the wait after it */
+    uint64_t dialled_us;           /* last hello, or last question where it is; 0: none */
+    uint64_t greeted_us;           /* when it last got our entry as the first packet */
+    unsigned dials;                /* since a handshake succeeded */
     bool greeting; /* its hello was answered: greet it after its first packet under the new keys */
     bool fresh;    /* the session is new, and it has not been greeted under it */
     struct gossip_versions speaks; /* by its last session; zeros: none yet, or before versions */
@@ -157,6 +169,10 @@ struct gossip {
         live; /* listed, alive or suspect, self not counted; member.c moves it with the state */
     uint64_t members_digest, vector_digest;
     uint64_t vector_version; /* rises with each change of the digest */
+
+    /* place.c */
+    bool learn; /* what peers say of this node's address has changed */
+    uint64_t learn_us;
 
     /* link.c */
     struct gossip_door doors[GOSSIP_DOORS];
@@ -251,6 +267,38 @@ void gossip_peer_lost(struct gossip *g, struct gossip_peer *author, uint64_t del
 void gossip_peer_conflict(struct gossip *g, uint64_t node, const struct gossip_address *at);
 void gossip_peers_check(const struct gossip *g);
 
+/* --- place.c --- */
+/* It has named itself in the life that is known. */
+bool gossip_place_introduced(const struct gossip_peer *p);
+/* Where to dial it now; NULL: nowhere. Valid until its places change. */
+const struct gossip_candidate *gossip_place_best(const struct gossip *g,
+                                                 const struct gossip_peer *p);
+/* The likeliest first; how many. */
+unsigned gossip_place_list(const struct gossip_peer *p, struct gossip_place out[GOSSIP_PLACES_MAX]);
+/* Another member says that it is there, in that life. True: that was not known. */
+bool gossip_place_hint(struct gossip_peer *p, const struct gossip_frame_place *said,
+                       uint64_t epoch);
+/* It says itself where it is; what it does not say any more goes. */
+void gossip_place_word(struct gossip_peer *p, const struct gossip_frame_member *said);
+/* It answered a hello, or was heard, from there. */
+void gossip_place_answered(const struct gossip *g, struct gossip_peer *p,
+                           const struct gossip_address *at);
+void gossip_place_dialled(struct gossip_peer *p, const struct gossip_address *at);
+/* Another router answered where it was dialled last. */
+void gossip_place_wrong(struct gossip_peer *p);
+/* Its settings say that it is there. */
+bool gossip_place_advertised(const struct gossip_peer *p, const struct gossip_address *at);
+/* The places of `p` that `to` is sent: what `p` says of itself, and where it is heard; none that
+ * means something else over there. */
+void gossip_place_entry(const struct gossip *g, const struct gossip_peer *to,
+                        const struct gossip_peer *p, struct gossip_frame_member *entry);
+/* It says where it sees this node. */
+void gossip_place_yours(struct gossip *g, struct gossip_peer *p,
+                        const struct gossip_frame_member *said);
+/* Takes in what peers say of this node's address. True: there is something to announce. */
+bool gossip_place_learn(struct gossip *g);
+void gossip_places_check(const struct gossip_peer *p);
+
 /* --- link.c --- */
 void gossip_link_hello(struct gossip *g, const struct gossip_address *from, struct slice packet);
 /* The peer whose session is new (`fresh`), or NULL. */
@@ -265,12 +313,6 @@ bool gossip_link_send(struct gossip *g, struct gossip_peer *p, const struct goss
 /* Sends a hello to `to`. `owner`: the slot of a peer, or GOSSIP_SLOTS + the number of a seed. */
 bool gossip_link_dial(struct gossip *g, struct gossip_dial *dial, const struct gossip_address *to,
                       unsigned owner);
-/* It has named itself in the life that is known. */
-bool gossip_link_introduced(const struct gossip_peer *p);
-/* The address of `p` for `to`: the one that `p` advertises, or its source as seen here; port 0:
- * none that may be handed on. */
-struct gossip_address gossip_link_place(const struct gossip *g, const struct gossip_peer *to,
-                                        const struct gossip_peer *p);
 bool gossip_link_rate_ready(struct gossip *g);
 void gossip_link_check(const struct gossip *g);
 
@@ -303,8 +345,8 @@ void gossip_ask_where(struct gossip *g, const struct gossip_peer *p);
 
 /* --- reach.c --- */
 void gossip_reach_peer(struct gossip *g, struct gossip_peer *p);
-/* Another member announced this address of `p`. */
-void gossip_reach_hint(struct gossip *g, struct gossip_peer *p, const struct gossip_address *at);
+/* Another member announced an address of `p` that was not known. */
+void gossip_reach_hint(struct gossip *g, struct gossip_peer *p);
 /* Dials if it is time to; when to look again. */
 uint64_t gossip_reach_tick(struct gossip *g, struct gossip_peer *p);
 uint64_t gossip_reach_seeds(struct gossip *g);

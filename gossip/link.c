@@ -6,9 +6,9 @@
 #include "gossip/gossip_internal.h"
 
 enum {
-    AWAITED_MAX_US = 500000, /* a peer that said hello has to speak */
-    SILENT_SUSPECTS = 2,     /* times suspect_us without a packet: its address may be stale */
-    RATE_BURST_PART = 20,    /* of a second */
+    AWAITED_MAX_US = 500000,  /* a peer that said hello has to speak */
+    GREET_AGAIN_US = 1000000, /* a peer whose address changes is told of it */
+    RATE_BURST_PART = 20,     /* of a second */
     IDENT_BYTES = 8,
 };
 
@@ -74,14 +74,6 @@ bool gossip_link_rate_ready(struct gossip *g)
 
 /* --- sending --------------------------------------------------------------------------------- */
 
-/* Where it was heard last under the session in use: a member that came back elsewhere, with its
- * clock set back, cannot say so before it has heard of its earlier life. */
-static const struct gossip_address *address_of(const struct gossip_peer *p)
-{
-    bool heard = p->source.port != 0 && p->session.sending != 0;
-    return heard || p->advertised.port == 0 ? &p->source : &p->advertised;
-}
-
 static void send_bytes(struct gossip *g, const struct gossip_address *to, const uint8_t *bytes,
                        size_t len)
 {
@@ -106,7 +98,7 @@ static void count_frames_out(struct gossip *g, struct slice plain)
 
 bool gossip_link_send(struct gossip *g, struct gossip_peer *p, const struct gossip_packet *packet)
 {
-    const struct gossip_address *to = address_of(p);
+    const struct gossip_address *to = &p->source;
     struct slice plain = slice_of((const char *)packet->bytes, wire_written(&packet->w));
     uint8_t out[GOSSIP_DATAGRAM_MAX];
     if (to->port == 0 || gossip_session_seal(&p->session, plain, g->now_us, out) < 0)
@@ -159,11 +151,13 @@ static uint64_t ident_instance(const uint8_t *ident, size_t len)
 }
 
 /* The hello came back to who said it. */
-static void seed_is_self(struct gossip *g, uint32_t index)
+static void came_back(struct gossip *g, uint32_t index)
 {
     const struct gossip_door *d = door_at(g, index);
     if (d != NULL && d->owner >= GOSSIP_SLOTS)
         g->seeds[d->owner - GOSSIP_SLOTS].node = g->self->node;
+    else if (d != NULL && g->slots[d->owner] != NULL)
+        gossip_place_wrong(g->slots[d->owner]);
 }
 
 void gossip_link_hello(struct gossip *g, const struct gossip_address *from, struct slice packet)
@@ -179,7 +173,7 @@ void gossip_link_hello(struct gossip *g, const struct gossip_address *from, stru
     }
     bool ours = hello.node == g->self->node;
     if (ours && ident_instance(hello.ident, hello.ident_len) == g->instance) {
-        seed_is_self(g, hello.peer_index);
+        came_back(g, hello.peer_index);
         gossip_hello_wipe(&hello);
         return;
     }
@@ -218,7 +212,12 @@ void gossip_link_hello(struct gossip *g, const struct gossip_address *from, stru
 static void heard(struct gossip *g, struct gossip_peer *p, const struct gossip_address *from)
 {
     p->heard_us = p->proof_us = g->now_us;
+    if (gossip_address_equal(from, &p->source))
+        return;
+    bool moved = p->source.port != 0 && g->now_us - p->greeted_us >= GREET_AGAIN_US;
     p->source = *from;
+    p->fresh = p->fresh || (moved && p->session.sending != 0);
+    gossip_place_answered(g, p, from);
 }
 
 /* A session with it was made: what it speaks is known from now on. */
@@ -237,8 +236,12 @@ static void meet(struct gossip *g, struct gossip_peer *p)
 
 /* The dial at this index was answered. */
 static struct gossip_peer *welcomed(struct gossip *g, const struct gossip_address *from,
-                                    uint32_t index, struct gossip_welcome *welcome)
+                                    uint32_t index, struct gossip_welcome *welcome,
+                                    struct gossip_peer *dialled)
 {
+    bool wrong = dialled != NULL && dialled->node != welcome->node;
+    if (wrong)
+        gossip_place_wrong(dialled);
     if (welcome->node == g->self->node) {
         if (ident_instance(welcome->ident, welcome->ident_len) != g->instance)
             gossip_peer_conflict(g, welcome->node, from);
@@ -256,6 +259,8 @@ static struct gossip_peer *welcomed(struct gossip *g, const struct gossip_addres
     else
         g->stats.handshakes++;
     gossip_session_install(&p->session, welcome);
+    if (dialled == p)
+        gossip_place_answered(g, p, &p->dialled);
     p->dials = 0;
     if (gossip_peer_live(p))
         p->dial_wait = 0;
@@ -270,6 +275,7 @@ struct gossip_peer *gossip_link_welcome(struct gossip *g, const struct gossip_ad
 {
     const struct gossip_door *d = door_at(g, index);
     struct gossip_welcome welcome;
+    struct gossip_peer *dialled = NULL;
     int status = ERR_NOT_FOUND;
     if (d != NULL && d->owner >= GOSSIP_SLOTS) {
         struct gossip_seed *seed = &g->seeds[d->owner - GOSSIP_SLOTS];
@@ -277,11 +283,12 @@ struct gossip_peer *gossip_link_welcome(struct gossip *g, const struct gossip_ad
         if (status == 0)
             seed->node = welcome.node;
     } else if (d != NULL && g->slots[d->owner] != NULL) {
-        status = gossip_dial_finish(&g->slots[d->owner]->dial, packet, g->now_us, &welcome);
+        dialled = g->slots[d->owner];
+        status = gossip_dial_finish(&dialled->dial, packet, g->now_us, &welcome);
     }
     struct gossip_peer *p = NULL;
     if (status == 0)
-        p = welcomed(g, from, index, &welcome);
+        p = welcomed(g, from, index, &welcome, dialled);
     else
         g->stats.refused_key++;
     sodium_memzero(&welcome, sizeof welcome);
@@ -319,37 +326,6 @@ struct gossip_peer *gossip_link_open(struct gossip *g, const struct gossip_addre
     if (p->session.sending != 0)
         meet(g, p);
     return p;
-}
-
-/* --- where a peer is ---------------------------------------------------------------------------
- */
-
-bool gossip_link_introduced(const struct gossip_peer *p)
-{
-    return p->word_epoch == p->incarnation >> 16;
-}
-
-/* Addresses that mean something else on another machine: 1 its loopback, 2 one link; else 0. */
-static unsigned address_scope(const struct gossip_address *a)
-{
-    static const uint8_t loopback[16] = {[15] = 1};
-    if (a->family == 4)
-        return a->ip[0] == 127 ? 1 : a->ip[0] == 169 && a->ip[1] == 254 ? 2 : 0;
-    if (memcmp(a->ip, loopback, sizeof loopback) == 0)
-        return 1;
-    return a->ip[0] == 0xfe && (a->ip[1] & 0xc0) == 0x80 ? 2 : 0;
-}
-
-struct gossip_address gossip_link_place(const struct gossip *g, const struct gossip_peer *to,
-                                        const struct gossip_peer *p)
-{
-    static const struct gossip_address none;
-    if (p->self || (gossip_link_introduced(p) && p->advertised.port != 0))
-        return p->advertised;
-    bool seen = gossip_link_introduced(p) && p->session.sending != 0 &&
-                g->now_us < p->heard_us + SILENT_SUSPECTS * g->config.suspect_us;
-    unsigned scope = address_scope(&p->source);
-    return seen && (scope == 0 || scope == address_scope(address_of(to))) ? p->source : none;
 }
 
 void gossip_link_check(const struct gossip *g)

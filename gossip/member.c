@@ -108,11 +108,16 @@ static void take_place(struct gossip *g, struct gossip_peer *p,
                        const struct gossip_frame_member *said, bool own_word)
 {
     if (own_word) {
-        p->word_epoch = said->incarnation >> 16;
-        p->advertised = said->address;
-    } else {
-        gossip_reach_hint(g, p, &said->address);
+        gossip_place_word(p, said);
+        gossip_place_yours(g, p, said);
+        return;
     }
+    bool news = false;
+    for (unsigned i = 0; i < said->count; i++)
+        if (said->places[i].kind != GOSSIP_PLACE_YOURS)
+            news = gossip_place_hint(p, &said->places[i], said->incarnation >> 16) || news;
+    if (news)
+        gossip_reach_hint(g, p);
 }
 
 void gossip_member_expel(struct gossip *g, struct gossip_peer *p)
@@ -186,7 +191,8 @@ int gossip_member_join(struct gossip *g, const struct gossip_frame_member *said,
         adopt(g, p, said, own_word);
         return 1;
     }
-    if (said->incarnation >> 16 == p->incarnation >> 16)
+    if (said->incarnation >= p->incarnation ||
+        (!own_word && said->incarnation >> 16 == p->incarnation >> 16))
         take_place(g, p, said, own_word);
     if (said->incarnation < p->incarnation || said->state <= p->state)
         return 0;

@@ -51,8 +51,8 @@ struct gossip_peer *gossip_peer_add(struct gossip *g, uint64_t node)
     p->slot = (uint16_t)slot;
     p->node = node;
     p->since_us = g->now_us;
-    /* One that was forgotten, and has not forgotten this node, takes lower numbers for repeats. They
-     * rise more slowly than time. */
+    /* One that was forgotten, and has not forgotten this node, takes lower numbers for repeats.
+     * They rise more slowly than time. */
     p->message_id = (g->now_us - g->created_us) / 1000;
     gossip_stream_restart(&p->stream, 0);
     g->slots[slot] = p;
@@ -167,9 +167,8 @@ void gossip_peer_describe(const struct gossip *g, const struct gossip_peer *p,
     out->node = p->node;
     out->incarnation = p->incarnation;
     out->state = p->state;
-    out->address = p->advertised.port != 0 ? p->advertised
-                   : p->source.port != 0   ? p->source
-                                           : p->hint;
+    const struct gossip_candidate *best = gossip_place_best(g, p);
+    out->address = p->session.sending != 0 || best == NULL ? p->source : best->place.at;
     memcpy(out->name, p->name, sizeof out->name);
     memcpy(out->meta, p->meta, p->meta_len);
     out->meta_len = p->meta_len;
@@ -206,7 +205,7 @@ void gossip_peer_lost(struct gossip *g, struct gossip_peer *author, uint64_t del
 void gossip_peer_conflict(struct gossip *g, uint64_t node, const struct gossip_address *at)
 {
     static const struct gossip_address unknown;
-    bool known = at != NULL && !gossip_address_equal(at, &g->self->advertised);
+    bool known = at != NULL && !gossip_place_advertised(g->self, at);
     g->stats.name_conflicts++;
     if (known || g->stats.name_conflict != node)
         g->stats.name_conflict_at = known ? *at : unknown;
@@ -232,6 +231,7 @@ void gossip_peers_check(const struct gossip *g)
         members += p->digest;
         vector += p->counted;
         gossip_stream_check(&p->stream);
+        gossip_places_check(p);
         CHECK(p->listed || (p->digest == 0 && p->counted == 0));
         CHECK(!p->listed || p->incarnation >> 16 != 0);
     }

@@ -11,16 +11,12 @@ enum {
     WAIT_LOST_FIRST_US = 1000000,
     SEED_LOOK_US = 1000000,
     SILENT_SUSPECTS = 2, /* times suspect_us without a packet: the session may be dead */
-    PLACES = 3,          /* that a peer may be dialled at */
 };
 
 /* --- members --------------------------------------------------------------------------------- */
 
-void gossip_reach_hint(struct gossip *g, struct gossip_peer *p, const struct gossip_address *at)
+void gossip_reach_hint(struct gossip *g, struct gossip_peer *p)
 {
-    if (at->port == 0 || gossip_address_equal(at, &p->hint))
-        return;
-    p->hint = *at;
     if (!gossip_peer_live(p) || p->session.sending != 0 || p->greeting)
         return;
     uint64_t due_us = g->now_us + prng_below(&g->prng, 1000 + 100 * (uint64_t)g->listed);
@@ -31,34 +27,12 @@ void gossip_reach_hint(struct gossip *g, struct gossip_peer *p, const struct gos
     gossip_tick_by(g, p->dial_us);
 }
 
-/* Where to dial it, the likeliest place first; how many. */
-static unsigned places_of(const struct gossip_peer *p, const struct gossip_address *out[PLACES])
-{
-    /* The hint is of the life that is known; what it said itself may be of an earlier one. */
-    bool hint_first = !gossip_link_introduced(p);
-    const struct gossip_address *order[PLACES] = {
-        hint_first ? &p->hint : &p->advertised,
-        hint_first ? &p->advertised : &p->source,
-        hint_first ? &p->source : &p->hint,
-    };
-    unsigned count = 0;
-    for (unsigned i = 0; i < PLACES; i++) {
-        bool again = order[i]->port == 0;
-        for (unsigned j = 0; j < count; j++)
-            again = again || gossip_address_equal(order[i], out[j]);
-        if (!again)
-            out[count++] = order[i];
-    }
-    return count;
-}
-
 void gossip_reach_peer(struct gossip *g, struct gossip_peer *p)
 {
-    const struct gossip_address *at[PLACES];
-    unsigned places = places_of(p, at);
-    if (places > 0)
-        gossip_link_dial(g, &p->dial, at[p->dials % places], p->slot);
-    if (p->dials >= places && gossip_peer_live(p))
+    const struct gossip_candidate *at = gossip_place_best(g, p);
+    if (at != NULL && gossip_link_dial(g, &p->dial, &at->place.at, p->slot))
+        gossip_place_dialled(p, &at->place.at);
+    if (p->dials >= p->places_count && gossip_peer_live(p))
         gossip_ask_where(g, p); /* it answers at none of them, or none is known */
     p->dials++;
     p->dialled_us = g->now_us;

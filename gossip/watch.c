@@ -90,7 +90,7 @@ void gossip_watch_ping(struct gossip *g, struct gossip_peer *from,
     if (!from->listed || target == NULL || target == from || !gossip_peer_open(target))
         return;
     /* The question carries on whose behalf it is, and so does its answer: nothing is kept here. */
-    if (f->who && gossip_link_place(g, from, target).port != 0)
+    if (f->who && gossip_announce_entry(g, from, target).count > 0)
         gossip_announce_again(g, from, target);
     else if (!f->who)
         gossip_ask(g, target, false,

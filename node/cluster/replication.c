@@ -338,6 +338,7 @@ int node_replication_answer(struct node_replication *n, uint32_t id, struct slic
     if (!c)
         return ERR_CLOSED;
     c->until_us = now_us + NODE_CALL_PROGRESS_US;
+    c->answered = true;
     if (c->use == NODE_CALL_JOIN) {
         node_join_answer(n, c, chunk, now_us);
     } else {
@@ -353,6 +354,9 @@ void node_replication_answered(struct node_replication *n, uint32_t id, int err,
     struct node_call *c = node_call_find(n, id);
     if (!c)
         return;
+    struct node_peer *p = node_replication_peer(n, c->peer);
+    if (p)
+        p->calls_failed = err == ERR_OK || c->answered ? 0 : p->calls_failed + 1;
     if (c->use == NODE_CALL_JOIN)
         node_join_answered(n, c, err, now_us);
     else

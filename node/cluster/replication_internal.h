@@ -33,6 +33,7 @@ struct node_peer {
     struct gossip_versions speaks;
     struct node_agreement agreement; /* all 0: not known yet */
     uint64_t started_ms;             /* cluster time at its start */
+    unsigned calls_failed;           /* in a row: the next one goes to another of its places */
     char name[GOSSIP_NAME_MAX + 1];
     char admin[NODE_ADMIN_MAX + 1];
     char version[NODE_VERSION_MAX + 1];
@@ -89,6 +90,7 @@ struct node_call {
     uint64_t peer;
     uint64_t began_us;
     uint64_t until_us; /* of progress, else it has failed */
+    bool answered;     /* at least in part */
     unsigned ask, asked;
     /* Of a snapshot. */
     bool has_head, has_vector;

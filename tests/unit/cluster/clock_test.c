@@ -143,6 +143,42 @@ static void a_seed_that_comes_back_an_hour_ahead_gives_way(void **state)
     world_close(&c);
 }
 
+/* A machine that sleeps for long comes back behind, to members that have forgotten it (after a
+ * minute here; after an hour: tests/unit/gossip/gossip_test.c). It took their messages for repeats
+ * of old ones: its clock stayed wrong, and nothing was compared, for as long as they had run
+ * before. */
+static void a_suspended_machine_comes_back_in_seconds(void **state)
+{
+    (void)state;
+    struct world c;
+    world_open(&c, 3, 6);
+    for (unsigned i = 0; i < 3; i++) {
+        c.nodes[i].config.replication.gossip.forget_us = 60 * S;
+        world_start(&c, i);
+        world_run(&c, 100 * MS);
+        (void)world_replica(&c, i, "replica-0:8000");
+    }
+    world_run(&c, 120 * S);
+    struct world_node *n = &c.nodes[2];
+    struct world_program sleeper = world_router;
+    sleeper.late = NULL; /* its own clock has stood still: it does not know */
+    n->program = &sleeper;
+    uint64_t until_us = c.now_us + 400 * S, mono_us = world_mono_us(n);
+    world_pause(n, until_us);
+    n->mono_base_us = mono_us;
+    n->mono_since_us = until_us;
+    world_run_until(&c, until_us);
+    say(&c, 0, 1);
+    assert_true(world_until(&c, 8 * S, clocks_agree));
+    assert_int_equal(n->events[NODE_REPLICATION_CLOCK_FORWARD], 1);
+    assert_true(world_until(&c, 5 * S, world_agrees));
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(c.nodes[i].events[NODE_REPLICATION_CLOCK_FORWARD] +
+                             c.nodes[i].events[NODE_REPLICATION_CLOCK_BACK],
+                         0);
+    world_close(&c);
+}
+
 static void small_differences_of_clocks_are_slewed(void **state)
 {
     (void)state;
@@ -166,6 +202,7 @@ int main(void)
         cmocka_unit_test(the_majority_tells_the_time),
         cmocka_unit_test(the_first_that_is_heard_is_no_majority),
         cmocka_unit_test(a_seed_that_comes_back_an_hour_ahead_gives_way),
+        cmocka_unit_test(a_suspended_machine_comes_back_in_seconds),
         cmocka_unit_test(small_differences_of_clocks_are_slewed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* Several gossips on a network in virtual time: where the others are. */
 #include "tests/lib/test.h"
 
+#include <stdio.h>
+
 #include "tests/lib/gossip_net.h"
 
 enum { MS = 1000, SECOND = 1000000 };
@@ -204,8 +206,9 @@ static void test_where_an_earlier_life_was_is_not_handed_on(void **state)
     net_finish(net);
 }
 
-/* Nor is where one was that only others hear now: it may have moved. */
-static void test_where_a_silent_one_was_is_not_handed_on(void **state)
+/* Nor is where one was heard that only others hear now: it may have moved. What it said itself in
+ * this life is. */
+static void test_where_a_silent_one_was_heard_is_not_handed_on(void **state)
 {
     (void)state;
     struct net *net = net_new(5, 97);
@@ -222,8 +225,83 @@ static void test_where_a_silent_one_was_is_not_handed_on(void **state)
     assert_int_equal(member_at(net, 1, 3).state, GOSSIP_ALIVE);
     start_with_seed(net, 4, "node-004", 1);
     net_for(net, 50 * MS);
+    struct gossip_place places[GOSSIP_PLACES_MAX];
     assert_int_equal(member_at(net, 4, 0).address.port, 7000);
-    assert_int_equal(member_at(net, 4, 3).address.port, 0);
+    assert_int_equal(gossip_member_places(net->nodes[4].gossip, net_node(3), places), 1);
+    assert_int_equal(places[0].kind, GOSSIP_PLACE_LEARNED);
+    assert_false(places[0].own);
+    net_finish(net);
+}
+
+/* A router that listens on all addresses learns from its peers where they see it, and says so. */
+static void test_a_router_learns_where_it_is(void **state)
+{
+    (void)state;
+    struct net *net = net_new(4, 98);
+    net->advertise = false;
+    net->seeds = NET_SEEDS_ONE;
+    net_start_all(net);
+    assert_true(net_run(net, net->world.now_us + 2 * SECOND, net_meshed));
+    net_for(net, 2 * SECOND);
+    for (unsigned i = 0; i < 4; i++) {
+        for (unsigned of = 0; of < 4; of++) {
+            struct gossip_place places[GOSSIP_PLACES_MAX];
+            assert_int_equal(gossip_member_places(net->nodes[i].gossip, net_node(of), places), 1);
+            assert_int_equal(places[0].kind, GOSSIP_PLACE_LEARNED);
+            assert_true(places[0].own && places[0].at.ip[3] == of);
+        }
+    }
+    net_finish(net);
+}
+
+/* The seed advertises an address that leads nowhere, as behind a port mapping that has gone. It is
+ * reached where it is heard, and costs one hello that is lost, not one each time. */
+static void test_an_advertised_address_that_is_wrong_harms_nobody(void **state)
+{
+    (void)state;
+    struct net *net = net_new(5, 99);
+    net->seeds = NET_SEEDS_ONE;
+    for (unsigned i = 0; i < 5; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "node-%03u", i);
+        struct gossip_config config = {.name = name, .epoch = 1700000000000 + i};
+        config.address = world_address(i == 0 ? 400 : i, 0);
+        assert_int_equal(net_create(net, i, &config), 0);
+    }
+    assert_true(net_run(net, net->world.now_us + 2 * SECOND, net_meshed));
+    uint64_t astray = net->world.net.astray;
+    net_for(net, 400 * (uint64_t)SECOND); /* new keys, several times */
+    assert_true(net->world.net.astray <= astray + 4);
+    assert_true(net_meshed(net));
+    for (unsigned i = 0; i < 5; i++)
+        assert_int_equal(net_stats(net, i).suspected, 0);
+    net_finish(net);
+}
+
+/* Number 2 has only heard of number 3, and another router lives now where that was: it answers, and
+ * the address is forgotten. */
+static void test_an_address_at_which_another_answers_is_forgotten(void **state)
+{
+    (void)state;
+    struct net *net = net_new(5, 100);
+    net->advertise = false;
+    memset(walls, 0, sizeof walls);
+    net->world.net.block = wall;
+    wall_set(2, 3, true);
+    for (unsigned i = 0; i < 4; i++)
+        net_start(net, i, 1700000000000 + i, true);
+    net_for(net, 2 * SECOND);
+    struct gossip_place places[GOSSIP_PLACES_MAX];
+    assert_int_equal(gossip_member_places(net->nodes[2].gossip, net_node(3), places), 1);
+    assert_false(places[0].own);
+    net_kill(net, 3);
+    net_for(net, 5 * SECOND);
+    world_move(&net->world, 4, 3);
+    net_start(net, 4, 1700000100000, true);
+    net_for(net, 30 * (uint64_t)SECOND); /* the dead are called now and then */
+    assert_int_equal(member_at(net, 2, 4).address.ip[3], 3);
+    assert_int_equal(gossip_member_places(net->nodes[2].gossip, net_node(3), places), 0);
+    assert_true(net_meshed(net));
     net_finish(net);
 }
 
@@ -317,7 +395,10 @@ int main(void)
         cmocka_unit_test(test_a_restart_elsewhere_is_found),
         cmocka_unit_test(test_what_was_only_heard_is_not_handed_on),
         cmocka_unit_test(test_where_an_earlier_life_was_is_not_handed_on),
-        cmocka_unit_test(test_where_a_silent_one_was_is_not_handed_on),
+        cmocka_unit_test(test_where_a_silent_one_was_heard_is_not_handed_on),
+        cmocka_unit_test(test_a_router_learns_where_it_is),
+        cmocka_unit_test(test_an_advertised_address_that_is_wrong_harms_nobody),
+        cmocka_unit_test(test_an_address_at_which_another_answers_is_forgotten),
         cmocka_unit_test(test_a_hint_replaces_nothing_that_answers),
         cmocka_unit_test(test_a_loopback_is_not_told_to_other_machines),
         cmocka_unit_test(test_looking_for_one_is_cheap),

@@ -94,12 +94,16 @@ static void test_members_round_trip(void **state)
     struct gossip_frame_member f = {
         .incarnation = 1 << 16,
         .state = GOSSIP_SUSPECT,
-        .address = {.ip = {1, 2, 3, 4, 5, 6, 7, 8, 9}, .port = 1, .family = 6},
+        .count = 2,
+        .places = {{.kind = GOSSIP_PLACE_LEARNED,
+                    .at = {.ip = {1, 2, 3, 4, 5, 6, 7, 8, 9}, .port = 1, .family = 6}},
+                   {.kind = GOSSIP_PLACE_YOURS,
+                    .at = {.ip = {10, 0, 0, 7}, .port = 7490, .family = 4}}},
         .name = SLICE("router-1"),
         .meta = SLICE("\0binary")};
     struct wire_writer w = writer();
     assert_true(gossip_frame_write_member(&w, &f));
-    f.address.port = 0; /* not known */
+    f.count = 0; /* not known */
     assert_true(gossip_frame_write_member(&w, &f));
     struct wire_reader r = wire_reader_of(bytes, wire_written(&w));
     for (unsigned i = 0; i < 2; i++) {
@@ -110,10 +114,50 @@ static void test_members_round_trip(void **state)
         assert_int_equal(gossip_frame_member(&body, &m), 1);
         assert_true(m.incarnation == f.incarnation && m.state == f.state);
         assert_true(slice_equal(m.name, f.name) && slice_equal(m.meta, f.meta));
-        assert_int_equal(m.address.port, 1 - i);
-        assert_int_equal(m.address.ip[8], i == 0 ? 9 : 0);
+        assert_int_equal(m.count, 2 - 2 * i);
+        if (i == 0)
+            assert_memory_equal(m.places, f.places, sizeof f.places);
         assert_int_equal(gossip_frame_member(&body, &m), 0);
     }
+}
+
+/* A place of another kind, one of another length, more places than are kept, and what follows the
+ * known fields: passed over. */
+static void test_what_a_later_version_says_of_members_is_passed_over(void **state)
+{
+    (void)state;
+    static const char entry[] = "\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01n\x00\x03"
+                                "\x09\x06\x0a\x00\x00\x01\x42\x1d"
+                                "\x01\x03xyz"
+                                "\x01\x06\x0a\x00\x00\x02\x42\x1d"
+                                "and more";
+    struct wire_writer w = writer();
+    wire_write_u8(&w, GOSSIP_FRAME_MEMBERS);
+    wire_write_u8(&w, 2 * sizeof entry);
+    for (unsigned i = 0; i < 2; i++) {
+        wire_write_u8(&w, sizeof entry - 1);
+        wire_write_bytes(&w, entry, sizeof entry - 1);
+    }
+    struct gossip_frame_any out;
+    assert_int_equal(read_one(wire_written(&w), &out), 1);
+    struct wire_reader body = wire_reader_of(out.body.at, out.body.len);
+    struct gossip_frame_member m;
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(gossip_frame_member(&body, &m), 1);
+        assert_true(m.incarnation == 1 << 16 && slice_equal(m.name, SLICE("n")));
+        assert_int_equal(m.count, 1);
+        assert_int_equal(m.places[0].at.ip[3], 2);
+        assert_int_equal(m.places[0].at.port, 7490);
+    }
+    assert_int_equal(gossip_frame_member(&body, &m), 0);
+    struct gossip_frame_member many = {.incarnation = 1 << 16, .name = SLICE("n")};
+    many.count = GOSSIP_FRAME_PLACES_MAX;
+    for (unsigned i = 0; i < many.count; i++)
+        many.places[i] = (struct gossip_frame_place){
+            .kind = GOSSIP_PLACE_ADVERTISED, .at = {.ip = {(uint8_t)i}, .port = 1, .family = 6}};
+    w = writer();
+    assert_true(gossip_frame_write_member(&w, &many));
+    assert_int_equal(read_one(wire_written(&w), &out), 1);
 }
 
 static void test_a_refusal_round_trips(void **state)
@@ -165,8 +209,12 @@ static void test_malformed_frames_are_refused(void **state)
     BAD("\x02\x09\x01\x00\x00\x00\x00\x00\x01\x00\x00");          /* nack: a range of length 0 */
     BAD("\x02\x07\x01\x00\x00\x00\x00\x00\x21");                  /* 33 ranges */
     BAD("\x03\x06\x01\x00\x00\x00\x00\x00");                      /* gone: no number */
-    BAD("\x04\x0d\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00"); /* no name */
-    BAD("\x04\x0d\x00\x00\x01\x00\x00\x00\x00\x00\x04\x00\x01n\x00");    /* state 4 */
+    /* Members: no name, state 4, port 0, an entry that is cut. */
+    BAD("\x04\x0d\x0c\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00");
+    BAD("\x04\x0e\x0d\x00\x00\x01\x00\x00\x00\x00\x00\x04\x01n\x00\x00");
+    BAD("\x04\x16\x15\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01n\x00\x01\x01\x06\x0a\x00\x00\x01\x00"
+        "\x00");
+    BAD("\x04\x0d\x0d\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01n\x00");
     BAD("\x05\x05\x02\x01\x00\x00\x00");                                 /* no target */
     BAD("\x07\x13\x11\x01\x00\x00\x00\x00\x00\x01\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00zz");
 #undef BAD
@@ -206,6 +254,7 @@ int main(void)
         cmocka_unit_test(test_alive_round_trips_short_and_full),
         cmocka_unit_test(test_ranges_round_trip),
         cmocka_unit_test(test_members_round_trip),
+        cmocka_unit_test(test_what_a_later_version_says_of_members_is_passed_over),
         cmocka_unit_test(test_a_refusal_round_trips),
         cmocka_unit_test(test_vectors_fill_as_many_packets_as_it_takes),
         cmocka_unit_test(test_malformed_frames_are_refused),
