@@ -150,22 +150,30 @@ static inline uint32_t crdt_index_ring_at(const struct crdt_index_ring *ring, ui
 /* Of all live entries with a generation of at least `from`: the sum modulo 2^64 of one hash each,
  * of (id48, code, rkey, generation). Equal exactly when these entries are, but for 2^-64. */
 uint64_t crdt_index_digest(const struct crdt_index *x, uint32_t from);
-/* The same for one generation. */
+/* The same for the generations from `from` on and below `until`, and for one generation. */
+uint64_t crdt_index_digest_between(const struct crdt_index *x, uint32_t from, uint32_t until);
 uint64_t crdt_index_digest_at(const struct crdt_index *x, uint32_t generation);
-/* Live entries of one generation. */
+/* Live entries of these generations, of one generation. */
+uint64_t crdt_index_entries_between(const struct crdt_index *x, uint32_t from, uint32_t until);
 uint64_t crdt_index_entries_at(const struct crdt_index *x, uint32_t generation);
 
 /* Sketches (crdt/sketch.h) are kept per span of ttl / 32 generations, rounded up: routers must have
  * the same TTL. What the floor has cut of a span is reclaimed at other times on every router, so
- * only whole spans are compared: from the first generation of the first whole span at or above the
- * higher of both floors. */
+ * the sketches that are kept are compared from the first whole span on at or above the higher of
+ * both floors. This is its first generation. */
 uint32_t crdt_index_sketch_from(const struct crdt_index *x, uint32_t floor);
-/* The sketch of all entries from there on. What restarted replicas left behind is in it until the
- * sweeper has passed: symbols of an rkey that nobody has any more. 0.1 ms. */
+/* The sketch of all entries from there on. What lost caches left behind is in it until the sweeper
+ * has passed: symbols of an rkey that nobody has any more. 0.1 ms. */
 void crdt_index_sketch(const struct crdt_index *x, uint32_t from, struct crdt_sketch *out);
 /* Only its counters, which is far cheaper. */
 void crdt_index_estimate(const struct crdt_index *x, uint32_t from,
                          uint8_t out[CRDT_ESTIMATE_COUNTERS]);
+/* Whether at most CRDT_REMAINS_MAX such symbols are in it. The digests have none of them, ever. */
+bool crdt_index_sketch_is_clean(const struct crdt_index *x);
+/* The sketch of the live entries from `from` up to the first whole span, made by a walk of the
+ * whole table: some 20 ms a million buckets, if full. False: the table has more than
+ * CRDT_CUT_BUCKETS_MAX, so none was made. */
+bool crdt_index_sketch_cut(const struct crdt_index *x, uint32_t from, struct crdt_sketch *out);
 /* The whole generation of a symbol, of those in memory. */
 uint32_t crdt_index_generation_of(const struct crdt_index *x, uint16_t generation_mod_4096);
 
@@ -195,9 +203,9 @@ uint32_t crdt_index_now(const struct crdt_index *x);
 uint32_t crdt_index_floor(const struct crdt_index *x);
 
 /* Moves the clock hand over the next buckets and reclaims what is dead there. Returns how many
- * entries it reclaimed. crdt_index_stats.buckets is one lap. A replicated index goes 16 times
- * faster while a lost cache is in memory (crdt_index_stats.retired), because until then sketches
- * differ. */
+ * entries it reclaimed. crdt_index_stats.buckets is one lap. A replicated index goes up to 128
+ * times faster while a lost cache is in memory (crdt_index_stats.retired), because until then
+ * sketches differ. */
 uint32_t crdt_index_sweep(struct crdt_index *x, uint32_t buckets);
 
 struct crdt_index_stats {

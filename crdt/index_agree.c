@@ -3,6 +3,8 @@
 #include "base/checkpoint.h"
 #include "crdt/index_internal.h"
 
+#include <string.h>
+
 /* --- bookkeeping ---------------------------------------------------------------------------- */
 
 static struct crdt_mark mark_of(const struct crdt_index *x, const struct crdt_item *item,
@@ -86,10 +88,26 @@ static bool is_kept(const struct crdt_index *x, uint32_t generation)
 
 uint64_t crdt_index_digest(const struct crdt_index *x, uint32_t from)
 {
+    return crdt_index_digest_between(x, from, UINT32_MAX);
+}
+
+uint64_t crdt_index_digest_between(const struct crdt_index *x, uint32_t from, uint32_t until)
+{
     uint64_t sum = 0;
     uint32_t newest = x->window.now + 1;
-    for (uint32_t g = from > x->window.floor ? from : x->window.floor; g <= newest; g++)
+    for (uint32_t g = from > x->window.floor ? from : x->window.floor; g <= newest && g < until;
+         g++)
         sum += crdt_index_digest_at(x, g);
+    return sum;
+}
+
+uint64_t crdt_index_entries_between(const struct crdt_index *x, uint32_t from, uint32_t until)
+{
+    uint64_t sum = 0;
+    uint32_t newest = x->window.now + 1;
+    for (uint32_t g = from > x->window.floor ? from : x->window.floor; g <= newest && g < until;
+         g++)
+        sum += crdt_index_entries_at(x, g);
     return sum;
 }
 
@@ -122,6 +140,70 @@ void crdt_index_estimate(const struct crdt_index *x, uint32_t from,
 {
     CHECK(x->replicated);
     crdt_spans_estimate(&x->spans, from, out);
+}
+
+bool crdt_index_sketch_is_clean(const struct crdt_index *x)
+{
+    CHECK(x->replicated);
+    return x->remains <= CRDT_REMAINS_MAX;
+}
+
+/* A cut in the making. Ages are below now + 1, as in stamps. */
+struct cut {
+    const struct crdt_index *index;
+    uint32_t youngest, oldest;
+    struct crdt_sketch *sketch;
+};
+
+static bool is_in(const struct cut *c, uint32_t stamp)
+{
+    const struct crdt_window *w = &c->index->window;
+    uint32_t age =
+        crdt_stamp_age((uint16_t)stamp, w->incarnation[crdt_stamp_replica(stamp)], w->newest);
+    return age >= c->youngest && age <= c->oldest;
+}
+
+static void cut_add(const struct cut *c, uint64_t id, uint64_t entry, uint32_t stamp)
+{
+    struct crdt_mark mark = crdt_spans_mark(&c->index->spans, id, crdt_entry_code(entry), stamp);
+    crdt_sketch_flip_mark(c->sketch, &mark, 1);
+}
+
+static void cut_bucket(const struct cut *c, uint32_t bucket)
+{
+    const struct crdt_table *t = &c->index->table;
+    const struct crdt_bucket *b = &t->bucket[bucket];
+    for (unsigned used = b->used; used != 0; used &= used - 1) {
+        uint64_t entry = b->slot[__builtin_ctz(used)];
+        uint32_t stamp = crdt_entry_stamp(entry);
+        uint32_t at = 0;
+        if (!crdt_entry_is_set(entry)) {
+            if (is_in(c, stamp)) /* its id is a division */
+                cut_add(c, crdt_table_id(t, bucket, entry), entry, stamp);
+            continue;
+        }
+        while (crdt_holders_next(&c->index->holders, crdt_entry_set(entry), &at, &stamp))
+            if (is_in(c, stamp))
+                cut_add(c, crdt_table_id(t, bucket, entry), entry, stamp);
+    }
+}
+
+bool crdt_index_sketch_cut(const struct crdt_index *x, uint32_t from, struct crdt_sketch *out)
+{
+    CHECK(x->replicated);
+    if (x->table.buckets > CRDT_CUT_BUCKETS_MAX)
+        return false;
+    memset(out, 0, sizeof *out);
+    uint32_t until = crdt_index_sketch_from(x, from), end = x->window.now + 2;
+    if (crdt_index_entries_between(x, from, until) == 0)
+        return true;
+    struct cut cut = {.index = x,
+                      .youngest = until < end ? end - until : 0,
+                      .oldest = end - 1 - (from > x->window.floor ? from : x->window.floor),
+                      .sketch = out};
+    for (uint32_t bucket = 0; bucket < x->table.buckets; bucket++)
+        cut_bucket(&cut, bucket);
+    return true;
 }
 
 uint32_t crdt_index_generation_of(const struct crdt_index *x, uint16_t generation_mod_4096)

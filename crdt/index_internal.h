@@ -27,9 +27,12 @@ struct crdt_index {
 
     /* The sweeper. When a lap ends, whatever was dead when it began is gone. */
     uint32_t hand;
+    uint32_t lap_left;                       /* buckets until this lap ends */
     uint32_t retirements;                    /* bits set in `retired` */
     uint32_t base;                           /* no stamp in memory is older */
     uint32_t lap_floor;                      /* the floor when this lap began */
+    uint64_t remains;                        /* entries of lost caches in memory, at most */
+    uint64_t lap_remains;                    /* those of them when this lap began */
     uint16_t retired[CRDT_REPLICAS_MAX];     /* incarnations that may still be in memory, as bits */
     uint16_t lap_retired[CRDT_REPLICAS_MAX]; /* those of them when this lap began */
 };
@@ -43,7 +46,7 @@ static inline uint32_t crdt_index_floor_at(const struct crdt_index *x, uint32_t 
 /* What the fixed parts allocate: everything but the table and the sets. */
 uint64_t crdt_index_fixed_bytes(const struct crdt_index *x);
 
-/* A new lap of the sweeper begins. */
+/* A new lap of the sweeper begins where its hand is. */
 void crdt_index_lap_begin(struct crdt_index *x);
 
 /* Whether one more slot may be used; raises the floor if need be, but never above the present: what

@@ -6,7 +6,10 @@
 
 enum {
     DEMOTE_AT = 3, /* holders of a set that the sweeper makes single entries again */
-    HASTE = 16, /* times faster while caches are retired: sketches differ by what is left of them */
+    /* While lost caches are in memory, sketches cannot be compared: the sweeper goes so many times
+     * faster, but no further at a time than takes some milliseconds. */
+    HASTE = 128,
+    HASTE_BUCKETS_MAX = 1 << 18,
 };
 
 /* --- the floor ------------------------------------------------------------------------------ */
@@ -37,8 +40,9 @@ bool crdt_index_make_space(struct crdt_index *x)
 
 void crdt_index_lap_begin(struct crdt_index *x)
 {
-    x->hand = 0;
+    x->lap_left = x->table.buckets;
     x->lap_floor = x->window.floor;
+    x->lap_remains = x->remains;
     memcpy(x->lap_retired, x->retired, sizeof x->lap_retired);
 }
 
@@ -92,14 +96,22 @@ static void lap_end(struct crdt_index *x)
     x->retirements = 0;
     for (unsigned r = 0; r < x->replicas; r++)
         x->retirements += (uint32_t)__builtin_popcount(x->retired[r]);
+    x->remains -= x->lap_remains;
     crdt_index_lap_begin(x);
+}
+
+static uint64_t pace(const struct crdt_index *x, uint32_t buckets)
+{
+    uint64_t n = buckets;
+    if (x->replicated && x->retirements > 0 && n < HASTE_BUCKETS_MAX)
+        n = n * HASTE < HASTE_BUCKETS_MAX ? n * HASTE : HASTE_BUCKETS_MAX;
+    return n < x->table.buckets ? n : x->table.buckets;
 }
 
 uint32_t crdt_index_sweep(struct crdt_index *x, uint32_t buckets)
 {
     uint64_t before = x->table.reclaimed;
-    uint64_t n = x->replicated && x->retirements > 0 ? (uint64_t)buckets * HASTE : buckets;
-    for (n = n < x->table.buckets ? n : x->table.buckets; n > 0; n--) {
+    for (uint64_t n = pace(x, buckets); n > 0; n--) {
         const struct crdt_bucket *b = &x->table.bucket[x->hand];
         for (unsigned used = b->used; used != 0; used &= used - 1) {
             unsigned slot = (unsigned)__builtin_ctz(used);
@@ -112,6 +124,8 @@ uint32_t crdt_index_sweep(struct crdt_index *x, uint32_t buckets)
             }
         }
         if (++x->hand == x->table.buckets)
+            x->hand = 0;
+        if (--x->lap_left == 0)
             lap_end(x);
     }
     crdt_spans_settle(&x->spans);
@@ -133,12 +147,17 @@ static void retire(struct crdt_index *x, unsigned replica)
     unsigned present = x->window.incarnation[replica] >> 12;
     if ((x->retired[replica] | 1u << present) == all)
         sweep_all(x); /* fifteen restarts within a lap */
+    bool first = x->retirements == 0;
     x->retired[replica] |= (uint16_t)(1u << present);
     x->retirements++;
     unsigned fresh = (unsigned)__builtin_ctz(~(unsigned)x->retired[replica]);
     CHECK(fresh < CRDT_INCARNATIONS);
     x->window.incarnation[replica] = (uint16_t)(fresh << 12);
-    x->stats.forgotten += crdt_counts_drop_replica(&x->counts, replica);
+    uint64_t forgotten = crdt_counts_drop_replica(&x->counts, replica);
+    x->stats.forgotten += forgotten;
+    x->remains += forgotten;
+    if (first) /* the lap that is under way has no duty yet: it need not end first */
+        crdt_index_lap_begin(x);
 }
 
 void crdt_index_forget(struct crdt_index *x, unsigned replica, uint32_t rkey)

@@ -9,15 +9,22 @@
 #include "crdt/state_internal.h"
 
 /* Anti-entropy. The registry, the reports and the logs are compared by vectors (crdt/hashes.h), the
- * index by its sketch, from a generation on at which both floors begin a whole span. A summary
- * names the one of its sender; if the receiver's floor is higher it answers with a summary of its
- * own from there on (`index_only`: the other classes are being looked after already). */
+ * index by its sketches, from the higher of both floors on. A summary has its sender's; if the
+ * receiver's floor is higher it answers with a summary of its own (`hops`: the other classes are
+ * being looked after already).
+ *
+ * Mostly a floor lies within a span. Its *cut* is what is left of that span. The spans above have
+ * sketches that are always up to date, that of a cut is made by a walk (crdt/index.h), and only if
+ * the cuts differ. A message names what its cells are of by the first generation: where it begins
+ * no span, it is a cut. */
 enum {
     PARTS_MAX = 16,
     HOPS_MAX = 2,  /* summaries that answer summaries */
     TRIES_MAX = 2, /* wider cells */
     SKEW_MAX = 1,  /* generations between two clocks: more, and what differs cannot all be joined */
-    SUMMARY_BYTES = 53 + CRDT_ESTIMATE_COUNTERS,
+    SUMMARY_BYTES = 69 + CRDT_ESTIMATE_COUNTERS,
+    SUMMARY_UNCLEAN = 0x80,   /* beside `hops` */
+    CUT_DIFFERENCES_MIN = 60, /* are expected in a cut: it has no estimate */
     WIDER_BYTES = 7,
     CELLS_MAX = CRDT_SKETCH_ROWS * CRDT_SKETCH_CELLS,
 };
@@ -29,38 +36,42 @@ _Static_assert((int)CRDT_SKETCH_ROWS *CRDT_SKETCH_CELLS *CRDT_CELL_BYTES + 64 <=
 
 struct summary {
     uint8_t hops;
-    uint32_t now, floor, from;
-    uint64_t registry, log, loads, others, index;
+    bool clean; /* its sketches can be compared */
+    uint32_t now, floor;
+    uint32_t from; /* the first whole span */
+    uint64_t registry, log, loads, others;
+    uint64_t index;            /* from there on */
+    uint64_t cut, cut_entries; /* from the floor up to there */
     uint8_t estimate[CRDT_ESTIMATE_COUNTERS];
 };
 
 /* --- summaries ------------------------------------------------------------------------------ */
 
-static uint32_t own_from(const struct crdt_state *s)
+static void summarise(const struct crdt_state *s, uint8_t hops, struct summary *out)
 {
-    return crdt_index_sketch_from(s->index, crdt_index_floor(s->index));
-}
-
-static void summarise(const struct crdt_state *s, uint32_t from, uint8_t hops, struct summary *out)
-{
+    const struct crdt_index *x = s->index;
+    uint32_t floor = crdt_index_floor(x);
+    uint32_t from = crdt_index_sketch_from(x, floor);
     *out = (struct summary){.hops = hops,
-                            .now = crdt_index_now(s->index),
-                            .floor = crdt_index_floor(s->index),
+                            .clean = crdt_index_sketch_is_clean(x),
+                            .now = crdt_index_now(x),
+                            .floor = floor,
                             .from = from,
                             .registry = crdt_registry_digest(s->registry),
                             .log = crdt_events_digest(s->log),
-                            .index = crdt_index_digest(s->index, from)};
+                            .index = crdt_index_digest(x, from),
+                            .cut = crdt_index_digest_between(x, floor, from),
+                            .cut_entries = crdt_index_entries_between(x, floor, from)};
     crdt_reports_digest(s->reports, &out->loads, &out->others);
-    crdt_index_estimate(s->index, from, out->estimate);
+    crdt_index_estimate(x, from, out->estimate);
 }
 
-static void write_summary(const struct crdt_state *s, uint32_t from, uint8_t hops,
-                          struct crdt_section_writer *out)
+static void write_summary(const struct crdt_state *s, uint8_t hops, struct crdt_section_writer *out)
 {
     struct summary own;
-    summarise(s, from, hops, &own);
+    summarise(s, hops, &own);
     crdt_section_begin(out, CRDT_SECTION_SUMMARY);
-    wire_write_u8(&out->w, own.hops);
+    wire_write_u8(&out->w, (uint8_t)(own.hops | (own.clean ? 0 : SUMMARY_UNCLEAN)));
     wire_write_u32(&out->w, own.now);
     wire_write_u32(&out->w, own.floor);
     wire_write_u32(&out->w, own.from);
@@ -69,6 +80,8 @@ static void write_summary(const struct crdt_state *s, uint32_t from, uint8_t hop
     wire_write_u64(&out->w, own.loads);
     wire_write_u64(&out->w, own.others);
     wire_write_u64(&out->w, own.index);
+    wire_write_u64(&out->w, own.cut);
+    wire_write_u64(&out->w, own.cut_entries);
     wire_write_bytes(&out->w, own.estimate, sizeof own.estimate);
     crdt_section_end(out);
 }
@@ -77,7 +90,9 @@ static struct summary read_summary(struct slice body)
 {
     struct wire_reader r = wire_reader_of(body.at, body.len);
     struct summary p;
-    p.hops = wire_read_u8(&r);
+    uint8_t hops = wire_read_u8(&r);
+    p.hops = (uint8_t)(hops & ~SUMMARY_UNCLEAN);
+    p.clean = (hops & SUMMARY_UNCLEAN) == 0;
     p.now = wire_read_u32(&r);
     p.floor = wire_read_u32(&r);
     p.from = wire_read_u32(&r);
@@ -86,6 +101,8 @@ static struct summary read_summary(struct slice body)
     p.loads = wire_read_u64(&r);
     p.others = wire_read_u64(&r);
     p.index = wire_read_u64(&r);
+    p.cut = wire_read_u64(&r);
+    p.cut_entries = wire_read_u64(&r);
     struct slice estimate = wire_read_bytes(&r, sizeof p.estimate);
     CHECK(!r.bad); /* its length was checked */
     memcpy(p.estimate, estimate.at, sizeof p.estimate);
@@ -97,7 +114,7 @@ int crdt_state_summary(const struct crdt_state *s, struct buf *out)
     CHECK(s->replicated);
     uint8_t bytes[CRDT_SUMMARY_MAX];
     struct crdt_section_writer w = {.w = wire_writer_of(bytes, sizeof bytes)};
-    write_summary(s, own_from(s), 0, &w);
+    write_summary(s, 0, &w);
     CHECK(!w.w.bad && wire_written(&w.w) == SUMMARY_BYTES + 5);
     return buf_append(out, bytes, wire_written(&w.w));
 }
@@ -117,18 +134,29 @@ struct workshop {
     uint64_t points[CRDT_RUN_MAX];
 };
 
-/* Whether both can compare from there on: a span begins there, here too, that the floor has not
- * cut. Otherwise the next round does. */
-static bool comparable(const struct crdt_state *s, uint32_t from)
+static bool is_cut(const struct crdt_state *s, uint32_t from)
 {
-    return from >= own_from(s) && from <= crdt_index_now(s->index) + CRDT_TTL_MAX &&
-           crdt_index_sketch_from(s->index, from) == from;
+    return crdt_index_sketch_from(s->index, from) != from;
+}
+
+/* The sketch of what begins there, or false: it cannot be compared now. The floor may have risen
+ * since, or caches were lost; the next round does it. */
+static bool sketch_of(const struct crdt_state *s, uint32_t from, struct crdt_sketch *out)
+{
+    if (from < crdt_index_floor(s->index) || from > crdt_index_now(s->index) + CRDT_TTL_MAX)
+        return false;
+    if (is_cut(s, from))
+        return crdt_index_sketch_cut(s->index, from, out);
+    if (crdt_index_sketch_is_clean(s->index))
+        crdt_index_sketch(s->index, from, out);
+    return crdt_index_sketch_is_clean(s->index);
 }
 
 static void write_cells(const struct crdt_state *s, uint32_t from, uint32_t width, uint8_t tries,
                         struct workshop *shop, struct crdt_section_writer *out)
 {
-    crdt_index_sketch(s->index, from, &shop->sketch);
+    if (!sketch_of(s, from, &shop->sketch))
+        return;
     crdt_sketch_fold(&shop->sketch, width, shop->own);
     crdt_section_begin(out, CRDT_SECTION_CELLS);
     wire_write_u32(&out->w, crdt_index_now(s->index));
@@ -171,12 +199,14 @@ static void write_too_many(struct crdt_section_writer *out, struct crdt_reconcil
     crdt_section_end(out);
 }
 
-/* The cells did not come apart: once more with about twice as many, then with all. */
-static void ask_wider(const struct cells *c, struct crdt_section_writer *out,
-                      struct crdt_reconciled *result)
+/* The cells did not come apart: once more with about twice as many, then with all. A router whose
+ * memory cuts spans has no room for what a snapshot would bring. */
+static void ask_wider(const struct crdt_state *s, const struct cells *c,
+                      struct crdt_section_writer *out, struct crdt_reconciled *result)
 {
     if (c->width == CRDT_SKETCH_CELLS || c->tries >= TRIES_MAX) {
-        write_too_many(out, result);
+        if (!is_cut(s, c->from))
+            write_too_many(out, result);
         return;
     }
     uint32_t width = c->tries > 0 ? CRDT_SKETCH_CELLS : c->width * 2;
@@ -276,10 +306,9 @@ static void take_cells(struct crdt_state *s, struct slice body, struct workshop 
 {
     struct cells c;
     CHECK(read_cells(body, &c));
-    if (!comparable(s, c.from))
+    if (!sketch_of(s, c.from, &shop->sketch))
         return;
     uint32_t cells = CRDT_SKETCH_ROWS * c.width;
-    crdt_index_sketch(s->index, c.from, &shop->sketch);
     crdt_sketch_fold(&shop->sketch, c.width, shop->own);
     struct wire_reader r = wire_reader_of(c.cells.at, c.cells.len);
     for (uint32_t i = 0; i < cells; i++) {
@@ -288,7 +317,7 @@ static void take_cells(struct crdt_state *s, struct slice body, struct workshop 
     }
     int count = crdt_sketch_decode(shop->own, c.width, shop->symbol, cells);
     if (count < 0) {
-        ask_wider(&c, out, result);
+        ask_wider(s, &c, out, result);
         return;
     }
     result->decoded = true;
@@ -304,27 +333,57 @@ static bool skewed(const struct crdt_state *s, uint32_t now)
     return (own > now ? own - now : now - own) > SKEW_MAX;
 }
 
-/* Returns whether the indexes are equal. */
-static bool compare_index(const struct crdt_state *s, const struct summary *p,
-                          struct workshop *shop, struct crdt_section_writer *out,
-                          struct crdt_reconciled *result)
+/* What both keep begins at the peer's floor. */
+struct common {
+    bool any;                /* otherwise nothing can be compared */
+    bool here;               /* this router's floor is not higher: it can do so */
+    bool equal, cuts_differ; /* then: what is the same, what is not */
+};
+
+static struct common compare_index(const struct crdt_state *s, const struct summary *p)
 {
-    uint32_t from = own_from(s);
-    if (from > p->from && p->hops < HOPS_MAX)
-        write_summary(s, from, (uint8_t)(p->hops + 1), out);
-    if (!comparable(s, p->from))
-        return false;
-    if (crdt_index_digest(s->index, p->from) == p->index)
-        return true;
+    const struct crdt_index *x = s->index;
+    uint32_t floor = crdt_index_floor(x);
+    uint32_t now = crdt_index_now(x) < p->now ? crdt_index_now(x) : p->now;
+    struct common c = {.any = (floor > p->floor ? floor : p->floor) <= now + 1,
+                       .here = floor <= p->floor && p->from >= p->floor};
+    if (!c.any || !c.here)
+        return c;
+    c.cuts_differ = crdt_index_digest_between(x, p->floor, p->from) != p->cut;
+    c.equal = !c.cuts_differ && crdt_index_digest(x, p->from) == p->index;
+    return c;
+}
+
+/* The whole spans, if they differ. */
+static void answer_spans(const struct crdt_state *s, const struct summary *p, bool registry_equal,
+                         struct workshop *shop, struct crdt_section_writer *out,
+                         struct crdt_reconciled *result)
+{
+    const struct crdt_index *x = s->index;
+    if (crdt_index_digest(x, p->from) == p->index || is_cut(s, p->from))
+        return; /* equal, or spans of another length: another TTL */
+    if (!p->clean || !crdt_index_sketch_is_clean(x))
+        return;
     uint8_t estimate[CRDT_ESTIMATE_COUNTERS];
-    crdt_index_estimate(s->index, p->from, estimate);
+    crdt_index_estimate(x, p->from, estimate);
     uint64_t differences = crdt_sketch_estimate(estimate, p->estimate);
     uint32_t width = crdt_sketch_width(differences > 0 ? differences : 1);
     if (width > 0)
         write_cells(s, p->from, width, 0, shop, out);
-    else if (!skewed(s, p->now))
+    else if (registry_equal && !skewed(s, p->now)) /* or a cache that one knows to be lost */
         write_too_many(out, result);
-    return false;
+}
+
+static void answer_cut(const struct crdt_state *s, const struct summary *p, struct workshop *shop,
+                       struct crdt_section_writer *out)
+{
+    uint64_t own = crdt_index_entries_between(s->index, p->floor, p->from);
+    uint64_t least = own > p->cut_entries ? own - p->cut_entries : p->cut_entries - own;
+    if (least > CELLS_MAX || crdt_index_sketch_from(s->index, p->floor) != p->from)
+        return; /* more than cells can show */
+    uint32_t width = crdt_sketch_width(least + CUT_DIFFERENCES_MIN);
+    if (width > 0)
+        write_cells(s, p->floor, width, 0, shop, out);
 }
 
 static void take_summary(struct crdt_state *s, struct slice body, bool settled,
@@ -346,11 +405,18 @@ static void take_summary(struct crdt_state *s, struct slice body, bool settled,
         if (others != p.others || (settled && loads != p.loads))
             crdt_hashes_reports(s, false, settled, out);
     }
-    bool index_equal = compare_index(s, &p, shop, out, result);
+    struct common index = compare_index(s, &p);
+    result->incomparable = !index.any;
+    if (!index.here && p.hops < HOPS_MAX)
+        write_summary(s, (uint8_t)(p.hops + 1), out);
+    else if (index.here && index.any)
+        answer_spans(s, &p, registry_equal, shop, out, result);
     if (p.hops == 0 && !log_equal)
         crdt_hashes_logs(s, false, out);
+    if (index.cuts_differ && settled && registry_equal)
+        answer_cut(s, &p, shop, out);
     result->equal =
-        registry_equal && log_equal && index_equal && others == p.others && loads == p.loads;
+        registry_equal && log_equal && index.equal && others == p.others && loads == p.loads;
 }
 
 static void take_wider(struct crdt_state *s, struct slice body, struct workshop *shop,
@@ -360,8 +426,7 @@ static void take_wider(struct crdt_state *s, struct slice body, struct workshop 
     uint32_t from = wire_read_u32(&r);
     uint32_t width = wire_read_u16(&r);
     uint8_t tries = wire_read_u8(&r);
-    if (comparable(s, from))
-        write_cells(s, from, width, tries, shop, out);
+    write_cells(s, from, width, tries, shop, out);
 }
 
 static bool part_is_valid(const struct crdt_section *part)

@@ -126,8 +126,9 @@ void crdt_state_digest(const struct crdt_state *s, uint32_t from, struct crdt_di
  *
  * and has no state at either side but what the messages carry. ERR_SYNTAX: nothing was joined. */
 struct crdt_reconciled {
-    bool equal;   /* it was a summary, and all classes are equal */
-    bool summary; /* it was a summary: peer_now and peer_floor are the sender's index's */
+    bool equal;        /* it was a summary, and all classes are equal */
+    bool incomparable; /* it was one, and no generation of the index is kept by both */
+    bool summary;      /* it was a summary: peer_now and peer_floor are the sender's index's */
     uint32_t peer_now;
     uint32_t peer_floor;
     bool decoded;  /* cells were decoded: `differences` counts both directions */

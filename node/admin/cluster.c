@@ -124,6 +124,8 @@ static int write_answers(const struct admin_ask *ask, struct slice nodes, struct
         json_array_end(&w);
         json_key(&w, "joining");
         json_bool(&w, (differ & NODE_DIGESTS_JOINING) != 0);
+        json_key(&w, "comparable");
+        json_bool(&w, (differ & NODE_DIGESTS_INCOMPARABLE) == 0);
     }
     json_key(&w, "nodes");
     json_raw(&w, nodes);

@@ -25,7 +25,7 @@ struct digests {
     uint64_t classes[NODE_DIGEST_CLASSES]; /* of the index: sum over generations from `from` on */
     unsigned bits;                         /* the classes that were listed */
     bool joining;
-    uint64_t floor;
+    uint64_t floor, now;
 };
 
 struct reader {
@@ -140,7 +140,7 @@ static void read_index(struct reader *r, enum http_json_token token, uint64_t fr
 static void read_node(struct reader *r, enum http_json_token first, uint64_t from,
                       struct digests *out)
 {
-    *out = (struct digests){0};
+    *out = (struct digests){.now = UINT32_MAX};
     if (first != HTTP_JSON_OBJECT_BEGIN) {
         skip(r, first);
         return;
@@ -151,6 +151,7 @@ static void read_node(struct reader *r, enum http_json_token first, uint64_t fro
         for (int i = 0; i < NODE_DIGEST_CLASSES; i++)
             class = slice_equal(key, slice_of_cstr(node_digest_class_text(i))) ? i : class;
         bool is_floor = slice_equal(key, SLICE("floor"));
+        bool is_now = slice_equal(key, SLICE("now"));
         bool is_ready = slice_equal(key, SLICE("ready"));
         enum http_json_token token = next(r);
         if (class == NODE_DIGEST_INDEX) {
@@ -160,6 +161,8 @@ static void read_node(struct reader *r, enum http_json_token first, uint64_t fro
             out->bits |= 1u << class;
         } else if (is_floor) {
             out->floor = number(r, token);
+        } else if (is_now) {
+            out->now = number(r, token);
         } else if (is_ready) {
             out->joining = token == HTTP_JSON_FALSE;
             skip(r, token);
@@ -176,6 +179,7 @@ static unsigned compare(struct slice nodes, uint64_t from, uint64_t *floor)
     http_json_init(&r.json);
     struct digests first;
     unsigned count = 0, differ = 0;
+    uint64_t newest = UINT32_MAX;
     enum http_json_token token = next(&r);
     if (token != HTTP_JSON_OBJECT_BEGIN)
         return ALL_BITS;
@@ -187,11 +191,13 @@ static unsigned compare(struct slice nodes, uint64_t from, uint64_t *floor)
             first = theirs;
         if (theirs.floor > *floor)
             *floor = theirs.floor;
+        newest = theirs.now < newest ? theirs.now : newest;
         differ |= ALL_BITS & ~theirs.bits;
         differ |= theirs.joining ? NODE_DIGESTS_JOINING : 0;
         for (unsigned i = 0; i < NODE_DIGEST_CLASSES; i++)
             differ |= theirs.classes[i] != first.classes[i] ? 1u << i : 0;
     }
+    differ |= *floor > newest + 1 ? NODE_DIGESTS_INCOMPARABLE : 0;
     return count > 0 && token == HTTP_JSON_OBJECT_END ? differ : ALL_BITS;
 }
 

@@ -7,7 +7,8 @@
  * `"ready": false` says that the router has not taken over the state yet, so it does not hold all
  * of it. Members of other names are passed over. A generation that is not listed is empty.
  * Generations below the greatest floor of all are not compared: some router has forgotten already
- * what others still hold, which is no disagreement (crdt/index.h).
+ * what others still hold, which is no disagreement (crdt/index.h). Where one's floor is above all
+ * that another keeps (its `now` + 1), nothing is compared, which is no agreement either.
  */
 #ifndef NODE_CLUSTER_DIGESTS_H
 #define NODE_CLUSTER_DIGESTS_H
@@ -21,8 +22,11 @@ enum node_digest_class {
     NODE_DIGEST_INDEX,
     NODE_DIGEST_CLASSES,
 };
-/* Beside the classes in what differs: a router joins. */
-enum { NODE_DIGESTS_JOINING = 1 << NODE_DIGEST_CLASSES };
+/* Beside the classes in what differs: a router joins; there is nothing in the index to compare. */
+enum {
+    NODE_DIGESTS_JOINING = 1 << NODE_DIGEST_CLASSES,
+    NODE_DIGESTS_INCOMPARABLE = NODE_DIGESTS_JOINING << 1,
+};
 const char *node_digest_class_text(enum node_digest_class class);
 
 /* `nodes`: a JSON object, member name -> digests, as node_replication_ask() gives it. Bits

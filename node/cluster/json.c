@@ -228,12 +228,13 @@ static void put_round(struct json_writer *w, const struct node_replication *n, c
     put_ms(w, "ago_ms", now_us > r->began_us ? now_us - r->began_us : 0);
     put_ms(w, "took_ms", r->ended_us - r->began_us);
     put_text(w, "result",
-             r->open       ? "under way"
-             : r->too_many ? "too many differences: a snapshot is taken"
-             : r->worked   ? "repaired"
-             : r->equal    ? "equal"
-             : r->differs  ? "differs, perhaps on its way"
-                           : "no answer");
+             r->open           ? "under way"
+             : r->too_many     ? "too many differences: a snapshot is taken"
+             : r->worked       ? "repaired"
+             : r->equal        ? "equal"
+             : r->differs      ? "differs, perhaps on its way"
+             : r->incomparable ? "not comparable"
+                               : "no answer");
     put_bool(w, "forced", r->force);
     put_u64(w, "differences", r->differences);
     put_u64(w, "joined", r->joined);
@@ -252,6 +253,7 @@ static void put_reconcile(struct json_writer *w, const struct node_replication *
     put_u64(w, "rounds", a->rounds);
     put_u64(w, "rounds_equal", a->rounds_equal);
     put_u64(w, "rounds_unsettled", a->rounds_unsettled);
+    put_u64(w, "rounds_incomparable", a->rounds_incomparable);
     put_u64(w, "rounds_repaired", a->rounds_worked);
     put_u64(w, "rounds_unanswered", a->rounds_unanswered);
     put_u64(w, "rounds_too_many", a->rounds_too_many);

@@ -55,8 +55,11 @@ static void put_reconcile(const struct node_replication *n, struct prometheus *p
         const char *result;
         uint64_t count;
     } results[] = {
-        {"equal", a->rounds_equal},           {"unsettled", a->rounds_unsettled},
-        {"repaired", a->rounds_worked},       {"too_many", a->rounds_too_many},
+        {"equal", a->rounds_equal},
+        {"unsettled", a->rounds_unsettled},
+        {"incomparable", a->rounds_incomparable},
+        {"repaired", a->rounds_worked},
+        {"too_many", a->rounds_too_many},
         {"unanswered", a->rounds_unanswered},
     };
     prometheus_family(p, "reconcile_rounds_total", PROMETHEUS_COUNTER,

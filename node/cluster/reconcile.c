@@ -20,8 +20,9 @@ static void round_end(struct node_replication *n)
         return;
     r->open = false;
     /* Either of the two may have decoded: both have worked on it. */
-    r->worked = r->bytes_in > 0 && !r->equal && !r->differs;
+    r->worked = r->bytes_in > 0 && !r->equal && !r->differs && !r->incomparable;
     a->rounds_equal += r->equal;
+    a->rounds_incomparable += r->incomparable;
     a->rounds_unsettled += r->differs;
     a->rounds_worked += r->worked && !r->too_many;
     a->rounds_too_many += r->too_many;
@@ -121,6 +122,7 @@ static void take_state(struct node_replication *n, uint64_t peer, enum node_mess
     if (own) {
         round->equal = round->equal || (done.summary && done.equal);
         round->too_many = round->too_many || done.too_many;
+        round->incomparable = round->incomparable || done.incomparable;
         round->differences += done.differences;
         round->joined += done.joined;
     }
@@ -129,7 +131,11 @@ static void take_state(struct node_replication *n, uint64_t peer, enum node_mess
     if (n->message.len > NODE_MESSAGE_HEAD && !wait)
         (void)node_message_send(n, peer, now_us);
     else if (kind == NODE_MESSAGE_SUMMARY)
-        node_message_say(n, peer, done.equal ? NODE_MESSAGE_EQUAL : NODE_MESSAGE_DIFFERS, now_us);
+        node_message_say(n, peer,
+                         done.equal          ? NODE_MESSAGE_EQUAL
+                         : done.incomparable ? NODE_MESSAGE_INCOMPARABLE
+                                             : NODE_MESSAGE_DIFFERS,
+                         now_us);
     if (own && n->message.len <= NODE_MESSAGE_HEAD)
         round_end(n);
     if (wait)
@@ -138,13 +144,14 @@ static void take_state(struct node_replication *n, uint64_t peer, enum node_mess
         take_snapshot(n, peer, now_us);
 }
 
-static void take_verdict(struct node_replication *n, uint64_t peer, bool equal)
+static void take_verdict(struct node_replication *n, uint64_t peer, enum node_message verdict)
 {
     struct node_round *round = &n->reconcile.round;
     if (!round->open || round->peer != peer)
         return;
-    round->equal = equal;
-    round->differs = !equal;
+    round->equal = verdict == NODE_MESSAGE_EQUAL;
+    round->differs = verdict == NODE_MESSAGE_DIFFERS;
+    round->incomparable = verdict == NODE_MESSAGE_INCOMPARABLE;
     round_end(n);
 }
 
@@ -175,10 +182,9 @@ void node_reconcile_message(struct node_replication *n, uint64_t peer, struct sl
             take_state(n, peer, kind, flags, rest, settled, now_us);
         break;
     case NODE_MESSAGE_EQUAL:
-        take_verdict(n, peer, true);
-        break;
     case NODE_MESSAGE_DIFFERS:
-        take_verdict(n, peer, false);
+    case NODE_MESSAGE_INCOMPARABLE:
+        take_verdict(n, peer, kind);
         break;
     case NODE_MESSAGE_CLOCK_ASK:
         node_message_say(n, peer, NODE_MESSAGE_CLOCK, now_us);

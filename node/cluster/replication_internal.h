@@ -56,6 +56,7 @@ enum node_message {
     NODE_MESSAGE_DIFFERS,     /* they are not, which may just be on its way */
     NODE_MESSAGE_CLOCK_ASK,
     NODE_MESSAGE_CLOCK,
+    NODE_MESSAGE_INCOMPARABLE, /* they keep no generation of the index in common */
 };
 enum { NODE_MESSAGE_FORCE = 1 };
 
@@ -66,7 +67,7 @@ struct node_round {
     bool force;
     uint64_t began_us, ended_us; /* ended: the last message, either way */
     uint64_t bytes_out, bytes_in;
-    bool equal, differs, worked, too_many;
+    bool equal, differs, incomparable, worked, too_many;
     uint64_t differences, joined;
 };
 
@@ -77,8 +78,8 @@ struct node_reconcile {
     uint64_t lost;            /* the author whose deltas are lost; 0: none */
     struct node_round round;  /* the present or last one */
     struct node_round repair; /* the last one that found differences */
-    uint64_t rounds, rounds_equal, rounds_unsettled, rounds_worked, rounds_too_many,
-        rounds_unanswered;
+    uint64_t rounds, rounds_equal, rounds_unsettled, rounds_incomparable, rounds_worked,
+        rounds_too_many, rounds_unanswered;
     uint64_t differences, joined, bytes_out, bytes_in;
 };
 

@@ -312,6 +312,8 @@ static void show_why_not(json_t *answer, unsigned members)
     }
     if (joining > 0)
         printf(joining == 1 ? " is joining" : " are joining");
+    else if (json_is_false(json_object_get(answer, "comparable")))
+        printf("not comparable: the routers keep no time slice in common");
     else
         printf("not equal (what was just learned may still be on its way)");
 }

@@ -204,11 +204,13 @@ struct states_exchange states_reconcile(struct crdt_state *a, struct crdt_state 
         CHECK(message.len <= CRDT_MESSAGE_MAX && all.messages < 16);
         all.messages++;
         all.bytes += message.len;
+        all.longest = message.len > all.longest ? message.len : all.longest;
         CHECK(crdt_state_message(at, buf_slice(&message), settled, &reply, &r) == 0);
         all.differences += r.differences;
         all.joined += r.joined;
         all.equal = all.equal || r.equal;
         all.too_many = all.too_many || r.too_many;
+        all.incomparable = all.incomparable || r.incomparable;
         struct buf swap = message;
         message = reply;
         reply = swap;

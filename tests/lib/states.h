@@ -30,11 +30,12 @@ bool states_equal(struct crdt_state *a, struct crdt_state *b, uint32_t from);
 /* One exchange that `a` begins, to its end. */
 struct states_exchange {
     unsigned messages;
-    uint64_t bytes;
+    uint64_t bytes, longest; /* of all messages, of one */
     uint64_t differences;
     uint64_t joined;
     bool equal;
     bool too_many;
+    bool incomparable;
 };
 struct states_exchange states_reconcile(struct crdt_state *a, struct crdt_state *b, bool settled);
 

@@ -89,6 +89,19 @@ static void test_floors(void **state)
     assert_false(equal(text));
 }
 
+/* Each has dropped all that the other keeps: two that hold nothing in common were equal. */
+static void test_nothing_in_common_is_not_comparable(void **state)
+{
+    (void)state;
+    static const char format[] = "{\"a\":{" CLASSES ",\"floor\":%d,\"now\":9,\"index\":[]},"
+                                 "\"b\":{" CLASSES ",\"floor\":2,\"now\":%d,\"index\":[]}}";
+    char text[512];
+    (void)snprintf(text, sizeof text, format, 8, 7);
+    assert_true(equal(text));
+    (void)snprintf(text, sizeof text, format, 8, 6);
+    assert_int_equal(node_digests_differ(slice_of_cstr(text)), NODE_DIGESTS_INCOMPARABLE);
+}
+
 static void test_what_is_no_such_thing(void **state)
 {
     (void)state;
@@ -113,6 +126,7 @@ int main(void)
         cmocka_unit_test(test_what_differs_is_named),
         cmocka_unit_test(test_who_joins_is_not_equal),
         cmocka_unit_test(test_floors),
+        cmocka_unit_test(test_nothing_in_common_is_not_comparable),
         cmocka_unit_test(test_what_is_no_such_thing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

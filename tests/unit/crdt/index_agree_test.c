@@ -356,10 +356,74 @@ static void test_the_sweeper_makes_haste_while_a_cache_is_retired(void **state)
     crdt_index_forget(x, 1, 5);
     unsigned calls = 0;
     for (; stats_of(x).retired > 0; calls++)
-        (void)crdt_index_sweep(x, (uint32_t)(buckets / 100));
-    assert_in_range(calls, 5, 15); /* a lap and what was left of the one before */
+        (void)crdt_index_sweep(x, (uint32_t)(buckets / 1000));
+    assert_in_range(calls, 7, 9); /* a lap, and nothing of the one before */
     assert_int_equal(stats_of(x).reclaimed, 1000);
     crdt_index_destroy(x);
+}
+
+/* Digests never have what lost caches left, sketches do until the sweeper has been everywhere. */
+static void test_a_sketch_is_clean_without_what_lost_caches_left(void **state)
+{
+    (void)state;
+    struct crdt_index *x = make(8 << 20, 8, TTL, NOW);
+    struct crdt_index *y = make(8 << 20, 8, TTL, NOW);
+    (void)crdt_index_sweep(x, (uint32_t)stats_of(x).buckets / 2); /* not the same hand */
+    for (unsigned i = 0; i < 3 * CRDT_REMAINS_MAX; i++) {
+        unsigned r = i < CRDT_REMAINS_MAX ? 1 : 2;
+        DISCARD(crdt_index_observe(x, id_of(i), r, 0, NOW));
+        DISCARD(crdt_index_observe(y, id_of(i), r, 0, NOW));
+    }
+    crdt_index_forget(x, 1, 5);
+    crdt_index_forget(y, 1, 5);
+    assert_true(crdt_index_sketch_is_clean(x)); /* it is little enough to be decoded */
+    crdt_index_forget(x, 2, 6);
+    crdt_index_forget(y, 2, 6);
+    assert_false(crdt_index_sketch_is_clean(x));
+    (void)crdt_index_sweep(x, 5);
+    assert_int_equal(crdt_index_digest(x, 0), crdt_index_digest(y, 0));
+    assert_false(sketches_equal(x, y, NOW - TTL));
+    for (unsigned i = 0; i < 2; i++) { /* the second cache was lost while a lap was under way */
+        (void)crdt_index_sweep(x, UINT32_MAX);
+        (void)crdt_index_sweep(y, UINT32_MAX);
+    }
+    assert_true(crdt_index_sketch_is_clean(x) && crdt_index_sketch_is_clean(y));
+    assert_true(sketches_equal(x, y, NOW - TTL));
+    crdt_index_check(x);
+    crdt_index_destroy(x);
+    crdt_index_destroy(y);
+}
+
+static void test_the_sketch_of_a_cut_has_the_live_entries_up_to_the_next_span(void **state)
+{
+    (void)state;
+    enum { CUT_TTL = 96, AT = 999 }; /* spans of 3 */
+    static struct crdt_sketch got, want;
+    struct crdt_index *x = make(16 << 20, 16, CUT_TTL, AT + 5);
+    struct crdt_index *y = make(16 << 20, 16, CUT_TTL, AT + 5);
+    for (unsigned r = 0; r < 16; r++) {
+        crdt_index_forget(x, r, 100 + r);
+        crdt_index_forget(y, r, 100 + r);
+    }
+    for (unsigned i = 0; i < 3000; i++) { /* single entries and sets, of 6 generations */
+        uint32_t generation = AT + i % 6;
+        uint64_t id = i < 3000 - 16 ? id_of(i) : 77; /* each replica once */
+        DISCARD(crdt_index_observe(x, id, i % 16, 0, generation));
+        if (generation == AT + 1 || generation == AT + 2)
+            DISCARD(crdt_index_observe(y, id, i % 16, 0, generation));
+    }
+    crdt_index_floor_raise(x, AT + 1);
+    crdt_index_forget(x, 3, 200);
+    crdt_index_forget(y, 3, 200);
+    assert_true(crdt_index_sketch_cut(x, AT + 1, &got));
+    assert_true(crdt_index_sketch_cut(y, AT + 1, &want));
+    assert_int_equal(crdt_index_sketch_from(x, AT + 1), AT + 3);
+    assert_int_equal(crdt_index_entries_between(x, 0, AT + 3),
+                     crdt_index_entries_between(y, 0, AT + 3));
+    assert_memory_equal(&got, &want, sizeof got);
+    assert_int_equal(crdt_index_digest_between(x, 0, AT + 3), crdt_index_digest(y, 0));
+    crdt_index_destroy(x);
+    crdt_index_destroy(y);
 }
 
 /* --- bindings ------------------------------------------------------------------------------- */
@@ -444,6 +508,8 @@ int main(void)
         cmocka_unit_test(test_the_name_of_a_cache_counts),
         cmocka_unit_test(test_differences_are_found_and_repaired),
         cmocka_unit_test(test_the_sweeper_makes_haste_while_a_cache_is_retired),
+        cmocka_unit_test(test_a_sketch_is_clean_without_what_lost_caches_left),
+        cmocka_unit_test(test_the_sketch_of_a_cut_has_the_live_entries_up_to_the_next_span),
         cmocka_unit_test(test_bindings_weigh_nothing_and_the_newest_wins),
         cmocka_unit_test(test_a_run_joins_like_its_observations),
     };

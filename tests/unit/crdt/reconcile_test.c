@@ -179,6 +179,125 @@ static void test_a_higher_floor_is_heard_and_nothing_goes_back_and_forth(void **
     }
 }
 
+/* Two were "equal" whose memory kept less than a span: nothing of it was compared. */
+static void test_what_lies_within_a_span_that_a_floor_has_cut_is_repaired(void **state)
+{
+    (void)state;
+    static const uint32_t floors[] = {1003, 1001, 1000}; /* the present; below a whole span */
+    for (unsigned f = 0; f < 3; f++) {
+        struct crdt_state *a = make(1, 96, 16 << 20);
+        struct crdt_state *b = make(2, 96, 16 << 20); /* spans of three */
+        crdt_index_advance(crdt_state_index(a), floors[f]);
+        crdt_index_advance(crdt_state_index(b), floors[f]);
+        crdt_index_floor_raise(crdt_state_index(a), floors[f]);
+        crdt_index_floor_raise(crdt_state_index(b), floors[f]);
+        assert_true(crdt_index_sketch_from(crdt_state_index(a), floors[f]) > floors[f]);
+        for (unsigned i = 0; i < 100; i++) {
+            observe(a, i, 50, i % 8);
+            observe(b, i, 50, i % 8);
+        }
+        observe(a, 1000, 40, 1);
+        observe(b, 1001, 40, 2);
+        crdt_index_advance(crdt_state_index(a), 1003);
+        crdt_index_advance(crdt_state_index(b), 1003);
+        assert_false(states_reconcile(a, b, false).equal);
+        struct states_exchange e = states_reconcile(a, b, true);
+        assert_false(e.equal || e.too_many || e.incomparable);
+        assert_int_equal(e.joined, 80);
+        assert_int_equal(e.messages, 3);
+        assert_in_range(e.bytes, 1, 20000);
+        assert_true(states_equal(a, b, 0));
+        assert_true(states_reconcile(a, b, true).equal);
+        destroy(a, b);
+    }
+}
+
+static void test_floors_that_cut_one_span_differently_meet_at_the_higher(void **state)
+{
+    (void)state;
+    struct crdt_state *a = make(1, 192, 16 << 20);
+    struct crdt_state *b = make(2, 192, 16 << 20); /* spans of six */
+    for (uint32_t now = 1002; now < 1008; now++) {
+        crdt_index_advance(crdt_state_index(a), now);
+        crdt_index_advance(crdt_state_index(b), now);
+        observe(a, now, 10, 1);
+        observe(b, now + 100, 10, 2);
+    }
+    crdt_index_floor_raise(crdt_state_index(a), 1003);
+    crdt_index_floor_raise(crdt_state_index(b), 1005);
+    struct states_exchange e = states_reconcile(a, b, true);
+    assert_int_equal(e.joined, 3 * 2 * 10);
+    assert_true(states_equal(a, b, 1005));
+    assert_true(states_reconcile(a, b, true).equal && states_reconcile(b, a, true).equal);
+    destroy(a, b);
+}
+
+static void test_where_nothing_is_kept_by_both_they_are_not_equal(void **state)
+{
+    (void)state;
+    struct crdt_state *a = make(1, 12, 0);
+    struct crdt_state *b = make(2, 12, 0);
+    crdt_index_advance(crdt_state_index(b), 1014);
+    for (unsigned who = 0; who < 2; who++) {
+        struct states_exchange e = states_reconcile(who == 0 ? a : b, who == 0 ? b : a, true);
+        assert_true(e.incomparable);
+        assert_false(e.equal);
+    }
+    crdt_index_advance(crdt_state_index(a), 1001);
+    assert_false(states_reconcile(a, b, true).incomparable);
+    assert_true(states_reconcile(a, b, true).equal);
+    destroy(a, b);
+}
+
+/* --- lost caches ---------------------------------------------------------------------------- */
+
+enum { LOST = 50000 };
+
+static struct crdt_state *make_with_cache(uint64_t self)
+{
+    struct crdt_state *s = make(self, 96, 24 << 20);
+    for (unsigned i = 0; i < LOST / 100; i++)
+        observe(s, i, 100, 3);
+    return s;
+}
+
+/* The sketches of both have what is left of the cache until they are swept, and "far behind" made
+ * each of them take a snapshot. */
+static void test_a_lost_cache_costs_no_snapshot_while_it_is_swept(void **state)
+{
+    (void)state;
+    struct crdt_state *a = make_with_cache(1);
+    struct crdt_state *b = make_with_cache(2);
+    (void)crdt_state_restarted(a, 3, 777);
+    observe(a, 9000, 50, 3);
+    /* One has heard of it, the other has not. */
+    struct states_exchange e = states_reconcile(b, a, true);
+    assert_false(e.too_many);
+    assert_in_range(e.bytes, 1, 5000);
+    /* Both have; their sweepers are not at the same place. */
+    (void)crdt_index_sweep(crdt_state_index(a), 200);
+    observe(b, 9001, 50, 3);
+    uint64_t bytes = 0;
+    for (unsigned round = 0; round < 4; round++) {
+        e = states_reconcile(round % 2 == 0 ? a : b, round % 2 == 0 ? b : a, true);
+        assert_false(e.too_many || e.equal);
+        bytes += e.bytes;
+        if (round == 1) /* one of them is done */
+            while (!crdt_index_sketch_is_clean(crdt_state_index(a)))
+                (void)crdt_index_sweep(crdt_state_index(a), 5000);
+    }
+    assert_in_range(bytes, 1, 4 * CRDT_SUMMARY_MAX);
+    while (!crdt_index_sketch_is_clean(crdt_state_index(b)))
+        (void)crdt_index_sweep(crdt_state_index(b), 5000);
+    e = states_reconcile(a, b, true);
+    assert_int_equal(e.joined, 100);
+    assert_in_range(e.bytes, 1, 10000);
+    assert_true(states_equal(a, b, 0));
+    destroy(a, b);
+}
+
+/* --- other classes -------------------------------------------------------------------------- */
+
 static void test_registry_reports_and_logs_are_repaired(void **state)
 {
     (void)state;
@@ -290,6 +409,10 @@ int main(void)
         cmocka_unit_test(test_too_many_differences_call_for_a_snapshot_at_both_ends),
         cmocka_unit_test(test_what_one_message_cannot_hold_comes_with_the_next_rounds),
         cmocka_unit_test(test_a_higher_floor_is_heard_and_nothing_goes_back_and_forth),
+        cmocka_unit_test(test_what_lies_within_a_span_that_a_floor_has_cut_is_repaired),
+        cmocka_unit_test(test_floors_that_cut_one_span_differently_meet_at_the_higher),
+        cmocka_unit_test(test_where_nothing_is_kept_by_both_they_are_not_equal),
+        cmocka_unit_test(test_a_lost_cache_costs_no_snapshot_while_it_is_swept),
         cmocka_unit_test(test_registry_reports_and_logs_are_repaired),
         cmocka_unit_test(test_broken_messages_change_nothing_and_forged_ones_end),
     };
