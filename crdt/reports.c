@@ -427,6 +427,11 @@ uint64_t crdt_reports_version(const struct crdt_reports *r)
     return r->version;
 }
 
+bool crdt_reports_knows(const struct crdt_reports *r, uint64_t router)
+{
+    return find(r, router) != NULL;
+}
+
 bool crdt_reports_is_self(const struct crdt_reports *r, uint64_t router)
 {
     return router == r->self;

@@ -32,6 +32,8 @@ void crdt_reports_each(const struct crdt_reports *r, unsigned slot,
                                      const struct crdt_sight *sight,
                                      const struct crdt_learned *learned),
                        void *context);
+/* Whether the router is alive, so that its reports count. */
+bool crdt_reports_knows(const struct crdt_reports *r, uint64_t router);
 /* Moves with every change of a load, or of anything else: for pollers. */
 uint64_t crdt_reports_load_version(const struct crdt_reports *r);
 uint64_t crdt_reports_version(const struct crdt_reports *r);

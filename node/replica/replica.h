@@ -79,6 +79,16 @@ struct node_scrape_window {
     uint64_t since_ms;
 };
 
+/* By whom this router knows that a replica is in use. */
+struct node_naming {
+    uint64_t router;     /* 0: by nobody, ever */
+    bool lent;           /* that one does not name it itself, but uses it */
+    bool away;           /* since it named it last, there was a time without its report */
+    uint64_t unheard_ms; /* since when no living router names it; 0: one does */
+    uint64_t silent_ms;  /* since when it is back and does not name it; 0: it is not */
+    uint64_t down_ms;    /* since when its probes fail; 0: they do not */
+};
+
 struct node_replica {
     /* Read at each decision. */
     enum node_health health; /* UNKNOWN, UP, DOWN or ROUTER; draining is a flag */
@@ -134,7 +144,8 @@ struct node_replica {
 
     /* Between routers (node/route/share.h). */
     bool configured;                    /* by this router */
-    bool named;                         /* by another that is alive */
+    bool named;                         /* by another (node/route/share.h) */
+    struct node_naming naming;          /* which, and how */
     bool announced_absent;              /* the watcher was last called with "absent" */
     uint32_t rkey;                      /* of its present cache (crdt/registry.h) */
     uint32_t rkey_scraped, rkey_probed; /* at the last scrape, the last good probe */

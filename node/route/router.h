@@ -25,8 +25,8 @@
  * What all routers share is in the struct node_state that it borrows (node/cluster/state.h): the
  * prefix index, the registry of replicas, the reports. node/route/share.h is the router's side of
  * that. A replica's index here is its slot there. The replicas in use are those that this router or
- * another live one is configured with, and those added at run time, without those removed at run
- * time. One that went keeps its index, so that it can come back.
+ * another is configured with (node/route/share.h), and those added at run time, without those
+ * removed at run time. One that went keeps its index, so that it can come back.
  */
 #ifndef NODE_ROUTE_ROUTER_H
 #define NODE_ROUTE_ROUTER_H

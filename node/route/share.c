@@ -93,7 +93,11 @@ static void on_joined(void *context)
 /* What the others say of one replica. */
 struct heard {
     const struct node_router *r;
-    bool named;
+    uint64_t last;     /* by whom it was named so far */
+    uint64_t namer;    /* one that names it; 0: none */
+    uint64_t user;     /* one that uses it; 0: none */
+    bool last_reports; /* of this replica */
+    bool last_uses;
     unsigned up, down;
     enum node_engine engine;
     struct node_heard learned;
@@ -107,7 +111,11 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
     if (router == h->r->common->self)
         return true;
     if (sight) {
-        h->named = h->named || sight->configured;
+        bool uses = sight->health != NODE_HEALTH_UNKNOWN; /* one that is absent has no health */
+        h->namer = sight->configured ? router : h->namer;
+        h->user = uses ? router : h->user;
+        h->last_reports = h->last_reports || router == h->last;
+        h->last_uses = h->last_uses || (router == h->last && uses);
         h->up += sight->health == NODE_HEALTH_UP && !sight->asleep;
         h->down += sight->health == NODE_HEALTH_DOWN || sight->asleep;
         if (sight->engine <= NODE_ENGINE_OTHER && h->engine == NODE_ENGINE_AUTO)
@@ -118,19 +126,86 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
     return true;
 }
 
+static struct heard listen(const struct node_router *r, unsigned slot)
+{
+    const struct node_replica *k = &r->replicas[slot];
+    struct heard h = {.r = r, .last = k->naming.router, .learned.rkey = k->rkey};
+    crdt_reports_each(crdt_state_reports(r->crdt), slot, hear, &h);
+    return h;
+}
+
+/* --- names --- */
+
+/* Marks since when something is so. Returns whether it has been for `ms`. */
+static bool lasts(uint64_t *since_ms, bool so, uint64_t ms, uint64_t now_ms)
+{
+    if (!so)
+        *since_ms = 0;
+    else if (*since_ms == 0)
+        *since_ms = now_ms > 0 ? now_ms : 1;
+    return so && now_ms - *since_ms >= ms;
+}
+
+/* Whether a name that no living router names holds all the same. */
+static bool holds(const struct node_router *r, struct node_replica *k, const struct heard *h,
+                  uint64_t now_ms)
+{
+    struct node_naming *n = &k->naming;
+    bool lives = crdt_reports_knows(crdt_state_reports(r->crdt), n->router);
+    bool lends = n->lent && h->last_uses;
+    n->away = n->away || !h->last_reports;
+    bool down = k->health == NODE_HEALTH_DOWN || k->health == NODE_HEALTH_ROUTER;
+    bool expired = lasts(&n->unheard_ms, true, r->common->ttl_ms, now_ms);
+    bool silent = lasts(&n->silent_ms, lives && n->away && !lends, NODE_NAMING_SILENT_MS, now_ms);
+    bool failed = lasts(&n->down_ms, down, NODE_NAMING_DOWN_MS, now_ms);
+    bool denied = !n->away && !lends;
+    return !expired && !silent && !failed && !denied;
+}
+
+static void take_name(struct node_router *r, unsigned slot, const struct heard *h, uint64_t now_ms)
+{
+    struct node_replica *k = &r->replicas[slot];
+    struct node_naming *n = &k->naming;
+    if (h->namer != 0) {
+        *n = (struct node_naming){.router = h->namer};
+        k->named = true;
+    } else if (n->router == 0 && h->user != 0) {
+        *n = (struct node_naming){
+            .router = h->user, .lent = true, .unheard_ms = now_ms > 0 ? now_ms : 1};
+        k->named = true;
+    } else if (k->named) {
+        k->named = holds(r, k, h, now_ms);
+    }
+}
+
+/* Names that hold although nobody names them may go by time alone. */
+static void names_expire(struct node_router *r, uint64_t now_ms)
+{
+    bool gone = false;
+    for (unsigned slot = 0; slot < r->replica_count; slot++) {
+        if (!r->replicas[slot].named || r->replicas[slot].naming.unheard_ms == 0)
+            continue;
+        struct heard h = listen(r, slot);
+        take_name(r, slot, &h, now_ms);
+        gone = gone || !r->replicas[slot].named;
+    }
+    if (gone)
+        node_router_presence_update(r);
+}
+
 static void on_reports(void *context, uint64_t now_ms)
 {
     struct node_router *r = context;
-    const struct crdt_reports *reports = crdt_state_reports(r->crdt);
-    uint64_t version = crdt_reports_version(reports);
-    if (version == r->reports_taken)
+    uint64_t version = crdt_reports_version(crdt_state_reports(r->crdt));
+    if (version == r->reports_taken) {
+        names_expire(r, now_ms);
         return;
+    }
     r->reports_taken = version;
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         struct node_replica *k = &r->replicas[slot];
-        struct heard h = {.r = r, .learned.rkey = k->rkey};
-        crdt_reports_each(reports, slot, hear, &h);
-        k->named = h.named;
+        struct heard h = listen(r, slot);
+        take_name(r, slot, &h, now_ms);
         k->hint = h.up > h.down   ? NODE_HEALTH_UP
                   : h.down > h.up ? NODE_HEALTH_DOWN
                                   : NODE_HEALTH_UNKNOWN;

@@ -170,6 +170,35 @@ class Deaths(Faulty):
         for r in nodes:
             wait_for(lambda: self.load_of_others(r) == 0, "no load left", HEALED)
 
+    def test_the_only_router_that_names_the_replicas_is_stopped(self):
+        sims = [self.sim(*FAST) for _ in range(2)]
+        self.names = ["r1", "r2", "r3"]
+        nodes = [self.until_ready(self.begin(name, sims if name == "r1" else []))
+                 for name in self.names]
+        for r in nodes:
+            r.wait_up(2)
+        self.whole(nodes)
+        namer, others = nodes[0], nodes[1:]
+        load = Load(others)
+        try:
+            namer.signal(signal.SIGSTOP)
+            try:
+                for r in others:
+                    self.wait_gone(r, "r1")
+                before = load.done
+                time.sleep(1)  # it is dead to them, and they go on
+                wait_for(lambda: load.done > before + 20, "requests meanwhile", HEALED)
+            finally:
+                namer.signal(signal.SIGCONT)
+            self.whole(nodes)
+        finally:
+            load.stop()
+        self.assertEqual(load.failed, [])
+        self.agreed(nodes)
+        for r in others:
+            self.assertEqual(sorted(x["name"] for x in r.admin("GET", "/replicas").json),
+                             sorted(s.name for s in sims))
+
     def test_all_restarted_one_by_one_under_load(self):
         sims = [self.sim(*FAST) for _ in range(2)]
         nodes = self.bad_cluster(3, sims)
