@@ -1,0 +1,142 @@
+/* Which replicas this router names: the lists of all sources, and what follows from them.
+ *
+ * A source is one --replica-dns, --replica-file or --replica-kubernetes; all --replica together are
+ * one too, whose list never changes. Each source hands in its whole present list as often as it
+ * likes; the same list again costs a comparison. The room works out the difference and calls its
+ * host (the router: node/route/discovered.h):
+ *
+ *                      listed as serving                      listed as draining, or by nobody
+ *             (new) -------------------> USED -------------------------------> DRAINING
+ *                       host.use()        ^              host.drain()             |
+ *                                         '---------------------------------------|
+ *                                           listed as serving again: host.use()   |
+ *                                                                                 | by nobody for
+ *             (gone) <------------------------------------------------------------'
+ * DISCOVER_KEEP_MS, host.forget()                                               and not busy
+ *
+ * Driven by an adapter of node/io for each source:
+ *
+ *   s = discover_source(d, "dns", "engines.internal:8000", now)       once, at the start
+ *   discover_list(d, s, entries, count, now)     the whole list, each time that it was learned
+ *   discover_same(d, s, now)                     still the list of before (a watch without news)
+ *   discover_failed(d, s, "timeout", now)        it cannot be learned now
+ *   discover_tick(d, now)                        the shell, once a second
+ *
+ * Rules:
+ *   1. A name is used while any source lists it as serving and none lists it as draining: a source
+ *      that says "draining" (a pod that terminates) knows more than one that does not.
+ *   2. Labels are those of the first source that lists the name, in the order of discover_source().
+ *   3. A failure changes nothing, for as long as it lasts.
+ *   4. An empty list changes nothing for DISCOVER_EMPTY_MS: more often than not it is a mistake or
+ *      an outage. A source that had nothing so far may say so at once.
+ *   5. A name that vanished gets no new requests, those under way end. It is kept for
+ *      DISCOVER_KEEP_MS, and as long as it is busy: one that comes back within that time is what it
+ *      was.
+ *
+ * Invariants (discover_check): lists are sorted, each name stands once in a list; every listed name
+ * has a row, every row is listed or draining.
+ *
+ * Pure: time comes in. The host is called from discover_list() and discover_tick() only, never out
+ * of discover_source(), discover_same() and discover_failed(); it must not call back.
+ */
+#ifndef NODE_DISCOVER_DISCOVER_H
+#define NODE_DISCOVER_DISCOVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/json_write.h"
+#include "base/log.h"
+#include "base/prometheus.h"
+#include "base/slice.h"
+#include "node/replica/labels.h"
+
+enum {
+    DISCOVER_SOURCES_MAX = 64,
+    DISCOVER_ENTRIES_MAX = 4096, /* names in the list of one source */
+    DISCOVER_EMPTY_MS = 30000,   /* until an empty list counts */
+    DISCOVER_KEEP_MS = 30000,    /* a name that vanished is kept at least so long */
+    DISCOVER_WHY_MAX = 256,      /* bytes of why a source failed */
+};
+
+enum discover_state {
+    DISCOVER_SERVING,
+    DISCOVER_DRAINING, /* there still, and to get no new requests */
+};
+
+struct discover_entry {
+    struct slice name; /* "host:port" as routers name it, IPv6 in brackets; borrowed for the call,
+                          as the labels are */
+    enum discover_state state;
+    struct node_labels labels;
+};
+
+struct discover_host {
+    void *context;
+    /* To be used from now on, or again, or with other labels. An error (ERR_FULL, ERR_NOMEM,
+     * ERR_RANGE) is logged once and it is tried again by each tick. */
+    int (*use)(void *context, struct slice name, const struct node_labels *labels);
+    /* No new requests. */
+    void (*drain)(void *context, struct slice name);
+    /* This router names it no longer. */
+    void (*forget)(void *context, struct slice name);
+    /* Whether requests of this router are under way there. */
+    bool (*busy)(void *context, struct slice name);
+};
+
+/* Of one source, as it is now. */
+struct discover_source_stats {
+    struct slice kind, name; /* "dns", "engines.internal:8000" */
+    unsigned entries;        /* in its list, */
+    unsigned draining;       /* of which so many drain */
+    uint64_t lists;          /* taken; the same list again counts */
+    uint64_t failures;       /* since the start */
+    bool listed;             /* it has had a list at all */
+    bool failing;            /* the last that was heard of it is a failure */
+    uint64_t success_ms;     /* when it was last heard of well; without meaning before `listed` */
+};
+
+struct discover;
+
+/* `host` is copied, its context and `log` are borrowed until discover_destroy(). ERR_NOMEM. */
+MUST_USE int discover_create(struct discover **out, const struct discover_host *host,
+                             struct log *log);
+void discover_destroy(struct discover *d);
+void discover_check(const struct discover *d);
+
+/* A source, before its first list. `kind` is a literal, `name` is copied; the two name it in logs,
+ * metrics and tables. Its number, ERR_FULL or ERR_NOMEM. */
+MUST_USE int discover_source(struct discover *d, const char *kind, struct slice name);
+
+/* The whole list as it is now; a name that stands there twice counts as its first entry. ERR_LIMIT:
+ * more than DISCOVER_ENTRIES_MAX; ERR_RANGE: a name that is empty or longer than NODE_NAME_MAX, or
+ * a model longer than NODE_MODEL_ID_MAX; ERR_NOMEM. After an error the old list holds, and the
+ * source counts as failing: it is logged here. */
+int discover_list(struct discover *d, unsigned source, const struct discover_entry *entries,
+                  unsigned count, uint64_t now_ms);
+/* The list is what it was: nothing changes but when the source was last heard of well. */
+void discover_same(struct discover *d, unsigned source, uint64_t now_ms);
+/* `why` is for people: cut to DISCOVER_WHY_MAX. Logged when it begins and when it is another one.
+ */
+void discover_failed(struct discover *d, unsigned source, const char *why, uint64_t now_ms);
+
+/* About once a second: what drains ends, empty lists count at last, refused names are tried. */
+void discover_tick(struct discover *d, uint64_t now_ms);
+
+unsigned discover_source_count(const struct discover *d);
+void discover_source_at(const struct discover *d, unsigned source,
+                        struct discover_source_stats *out);
+/* Whether that source lists the name now. */
+bool discover_lists(const struct discover *d, unsigned source, struct slice name);
+/* Whether the sources take it out of use: listed as draining, or vanished and kept. */
+bool discover_draining(const struct discover *d, struct slice name);
+
+/* The sources that list the name, as one JSON value: ["settings", "dns engines.internal:8000"]. */
+void discover_names_write(const struct discover *d, struct slice name, struct json_writer *w);
+/* All sources as one JSON value, an array of objects. */
+void discover_sources_write(const struct discover *d, uint64_t now_ms, struct json_writer *w);
+/* Metrics of the sources. */
+void discover_metrics(const struct discover *d, uint64_t now_ms, struct prometheus *p);
+
+#endif

@@ -1,0 +1,40 @@
+/* What an operator says of a replica beside its address: labels, each behind its own '#', in any
+ * order, each at most once:
+ *
+ *   http://10.0.0.1:8000#engine=vllm#weight=2#model=Qwen/Qwen3-8B
+ *
+ *   engine   vllm, sglang or other: what else is found out by probing
+ *   weight   0.1 to 100: its share of the work; 1 where nothing is said
+ *   model    a model that it serves, where its /v1/models does not say so
+ *   role     any; prefill and decode are refused: nothing treats them differently yet
+ */
+#ifndef NODE_REPLICA_LABELS_H
+#define NODE_REPLICA_LABELS_H
+
+#include "base/slice.h"
+#include "node/replica/terms.h"
+
+#define NODE_WEIGHT_MIN 0.1
+#define NODE_WEIGHT_MAX 100.0
+
+struct node_labels {
+    enum node_engine engine; /* AUTO: not said */
+    double weight;           /* 0 counts as 1, so that a zeroed struct says nothing */
+    struct slice model;      /* borrowed; empty: not said. At most NODE_MODEL_ID_MAX bytes */
+};
+
+/* `text` is what stands behind the first '#'; empty: no labels. `model` borrows from it. NULL, or
+ * what is wrong with it and would be right (a literal); `out` is then unchanged. */
+const char *node_labels_parse(struct slice text, struct node_labels *out);
+
+/* One label by its name and value, added to `out`: for sources that have them apart. NULL, or what
+ * would be right. */
+const char *node_labels_set(struct node_labels *out, struct slice name, struct slice value);
+
+/* The weight to count with: 1 where none was said. */
+static inline double node_labels_weight(const struct node_labels *labels)
+{
+    return labels->weight > 0 ? labels->weight : 1;
+}
+
+#endif
