@@ -1,0 +1,341 @@
+#include "node/discover/discover.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/discover/discover_internal.h"
+
+int discover_create(struct discover **out, const struct discover_host *host, struct log *log)
+{
+    struct discover *d = calloc(1, sizeof *d);
+    if (d == NULL)
+        return ERR_NOMEM;
+    d->host = *host;
+    d->log = log;
+    *out = d;
+    return ERR_OK;
+}
+
+void discover_destroy(struct discover *d)
+{
+    if (d == NULL)
+        return;
+    for (unsigned i = 0; i < d->source_count; i++) {
+        discover_items_free(&d->sources[i].list);
+        free(d->sources[i].name);
+    }
+    free(d->rows);
+    free(d);
+}
+
+static int compare_row(const void *name, const void *row)
+{
+    const struct discover_row *r = row;
+    return discover_name_compare(*(const struct slice *)name, discover_item_name(&r->said));
+}
+
+struct discover_row *discover_row_find(const struct discover *d, struct slice name)
+{
+    if (d->row_count == 0)
+        return NULL;
+    return bsearch(&name, d->rows, d->row_count, sizeof *d->rows, compare_row);
+}
+
+/* What the sources say of a name: the labels of the first that lists it, draining if any says so.
+ * False: none lists it. */
+static bool said_of(const struct discover *d, struct slice name, struct discover_item *out)
+{
+    bool listed = false, draining = false;
+    for (unsigned i = 0; i < d->source_count; i++) {
+        const struct discover_item *item = discover_items_find(&d->sources[i].list, name);
+        if (item == NULL)
+            continue;
+        if (!listed)
+            *out = *item;
+        listed = true;
+        draining = draining || item->state == DISCOVER_DRAINING;
+    }
+    if (listed)
+        out->state = draining ? DISCOVER_DRAINING : DISCOVER_SERVING;
+    return listed;
+}
+
+void discover_check(const struct discover *d)
+{
+    for (unsigned i = 0; i < d->source_count; i++) {
+        const struct discover_items *list = &d->sources[i].list;
+        CHECK(list->count <= DISCOVER_ENTRIES_MAX);
+        for (unsigned k = 0; k < list->count; k++) {
+            struct slice name = discover_item_name(&list->at[k]);
+            CHECK(k == 0 || discover_name_compare(discover_item_name(&list->at[k - 1]), name) < 0);
+            CHECK(discover_row_find(d, name) != NULL);
+        }
+    }
+    for (unsigned i = 0; i < d->row_count; i++) {
+        const struct discover_row *row = &d->rows[i];
+        struct slice name = discover_item_name(&row->said);
+        struct discover_item said;
+        CHECK(i == 0 || discover_name_compare(discover_item_name(&d->rows[i - 1].said), name) < 0);
+        bool listed = said_of(d, name, &said);
+        CHECK(listed == (row->vanished_ms == 0));
+        CHECK(listed || row->use == DISCOVER_USE_DRAINING);
+        CHECK(row->use != DISCOVER_USE_USED || said.state == DISCOVER_SERVING);
+    }
+}
+
+/* --- the rows follow the lists --------------------------------------------------------------- */
+
+static void use(struct discover *d, struct discover_row *row, const struct discover_item *said)
+{
+    bool news = row->use != DISCOVER_USE_USED || !discover_item_same(&row->said, said);
+    if (!news && !row->refused)
+        return;
+    struct node_labels labels = discover_item_labels(said);
+    int err = d->host.use(d->host.context, discover_item_name(said), &labels);
+    if (err >= 0) {
+        row->said = *said;
+        row->use = DISCOVER_USE_USED;
+        row->refused = false;
+        return;
+    }
+    d->pending = true;
+    if (!row->refused)
+        log_event(d->log, LOG_ERROR, "replica_refused",
+                  LOG_STR("replica", discover_item_name(said)), LOG_CSTR("error", err_text(err)),
+                  LOG_CSTR("effect", "it is not used; this is tried again each second"));
+    row->refused = true;
+}
+
+static void drain(struct discover *d, struct discover_row *row)
+{
+    row->refused = false;
+    if (row->use != DISCOVER_USE_USED)
+        return;
+    row->use = DISCOVER_USE_DRAINING;
+    d->host.drain(d->host.context, discover_item_name(&row->said));
+}
+
+/* False: the row is over. */
+static bool row_settle(struct discover *d, struct discover_row *row, uint64_t now_ms)
+{
+    struct discover_item said;
+    struct slice name = discover_item_name(&row->said);
+    if (said_of(d, name, &said)) {
+        row->vanished_ms = 0;
+        if (said.state == DISCOVER_SERVING)
+            use(d, row, &said);
+        else
+            drain(d, row);
+        return true;
+    }
+    drain(d, row);
+    if (row->use == DISCOVER_USE_NEW)
+        return false;
+    if (row->vanished_ms == 0)
+        row->vanished_ms = now_ms > 0 ? now_ms : 1;
+    d->pending = true;
+    if (now_ms < row->vanished_ms + DISCOVER_KEEP_MS || d->host.busy(d->host.context, name))
+        return true;
+    d->host.forget(d->host.context, name);
+    return false;
+}
+
+static void settle(struct discover *d, uint64_t now_ms)
+{
+    unsigned kept = 0;
+    d->pending = false;
+    for (unsigned i = 0; i < d->source_count; i++)
+        d->pending = d->pending || d->sources[i].empty_ms != 0;
+    for (unsigned i = 0; i < d->row_count; i++) {
+        if (!row_settle(d, &d->rows[i], now_ms))
+            continue;
+        if (kept != i)
+            d->rows[kept] = d->rows[i];
+        kept++;
+    }
+    d->row_count = kept;
+}
+
+/* The rows that there are and one for each name of the list, in a new array. */
+static int rows_with(const struct discover *d, const struct discover_items *list,
+                     struct discover_row **out, unsigned *count)
+{
+    struct discover_row *rows = calloc((size_t)d->row_count + list->count + 1, sizeof *rows);
+    if (rows == NULL)
+        return ERR_NOMEM;
+    unsigned a = 0, b = 0, n = 0;
+    while (a < d->row_count || b < list->count) {
+        int order = a == d->row_count  ? 1
+                    : b == list->count ? -1
+                                       : discover_name_compare(discover_item_name(&d->rows[a].said),
+                                                               discover_item_name(&list->at[b]));
+        if (order <= 0)
+            rows[n] = d->rows[a++];
+        else
+            rows[n].said = list->at[b];
+        b += order >= 0;
+        n++;
+    }
+    *out = rows;
+    *count = n;
+    return ERR_OK;
+}
+
+/* --- sources ---------------------------------------------------------------------------------- */
+
+int discover_source(struct discover *d, const char *kind, struct slice name)
+{
+    if (d->source_count == DISCOVER_SOURCES_MAX)
+        return ERR_FULL;
+    char *copy = malloc(name.len + 1);
+    if (copy == NULL)
+        return ERR_NOMEM;
+    (void)slice_to_cstr(name, copy, name.len + 1);
+    d->sources[d->source_count] = (struct discover_origin){.kind = kind, .name = copy};
+    return (int)d->source_count++;
+}
+
+static void succeeded(struct discover *d, struct discover_origin *s, uint64_t now_ms)
+{
+    char title[DISCOVER_TITLE_BYTES];
+    if (s->failing)
+        log_event(d->log, LOG_INFO, "discovery_works", LOG_STR("source", discover_title(s, title)),
+                  LOG_UINT("entries", s->list.count));
+    s->failing = false;
+    s->listed = true;
+    s->success_ms = now_ms;
+}
+
+void discover_same(struct discover *d, unsigned source, uint64_t now_ms)
+{
+    CHECK(source < d->source_count);
+    succeeded(d, &d->sources[source], now_ms);
+}
+
+void discover_failed(struct discover *d, unsigned source, const char *why, uint64_t now_ms)
+{
+    CHECK(source < d->source_count);
+    (void)now_ms;
+    struct discover_origin *s = &d->sources[source];
+    char text[DISCOVER_WHY_MAX], title[DISCOVER_TITLE_BYTES];
+    (void)slice_to_cstr(slice_of_cstr(why), text, sizeof text);
+    if (!s->failing || strcmp(text, s->why) != 0)
+        log_event(d->log, LOG_WARN, "discovery_failed", LOG_STR("source", discover_title(s, title)),
+                  LOG_CSTR("error", text), LOG_UINT("entries", s->list.count),
+                  LOG_CSTR("effect", s->list.count > 0 ? "the list that it gave last holds"
+                                                       : "it names no replica yet"));
+    (void)memcpy(s->why, text, sizeof text);
+    s->failing = true;
+    s->failures++;
+    s->empty_ms = 0; /* it has to say so for the whole time */
+}
+
+/* The names that only one of the two has. */
+static void log_change(struct discover *d, const struct discover_origin *s,
+                       const struct discover_items *before)
+{
+    char title[DISCOVER_TITLE_BYTES];
+    unsigned added = 0, gone = 0, draining = 0;
+    for (unsigned i = 0; i < s->list.count; i++) {
+        added += discover_items_find(before, discover_item_name(&s->list.at[i])) == NULL;
+        draining += s->list.at[i].state == DISCOVER_DRAINING;
+    }
+    for (unsigned i = 0; i < before->count; i++)
+        gone += discover_items_find(&s->list, discover_item_name(&before->at[i])) == NULL;
+    log_event(d->log, LOG_INFO, "discovered", LOG_STR("source", discover_title(s, title)),
+              LOG_UINT("entries", s->list.count), LOG_UINT("added", added), LOG_UINT("gone", gone),
+              LOG_UINT("draining", draining));
+}
+
+/* Whether an empty list is to be left alone for now. */
+static bool empty_waits(struct discover *d, struct discover_origin *s, uint64_t now_ms)
+{
+    char title[DISCOVER_TITLE_BYTES];
+    if (s->list.count == 0)
+        return false;
+    if (s->empty_ms == 0) {
+        s->empty_ms = now_ms > 0 ? now_ms : 1;
+        d->pending = true;
+        log_event(d->log, LOG_WARN, "discovery_empty", LOG_STR("source", discover_title(s, title)),
+                  LOG_UINT("entries", s->list.count), LOG_UINT("waits_ms", DISCOVER_EMPTY_MS),
+                  LOG_CSTR("effect", "the list that it gave last holds until then"));
+    }
+    return now_ms < s->empty_ms + DISCOVER_EMPTY_MS;
+}
+
+/* Takes `list` over in any case. */
+static int take(struct discover *d, struct discover_origin *s, struct discover_items *list,
+                uint64_t now_ms)
+{
+    struct discover_row *rows;
+    unsigned count;
+    int err = rows_with(d, list, &rows, &count);
+    if (err != ERR_OK) {
+        discover_items_free(list);
+        return err;
+    }
+    struct discover_items before = s->list;
+    s->list = *list;
+    s->empty_ms = 0;
+    free(d->rows);
+    d->rows = rows;
+    d->row_count = count;
+    log_change(d, s, &before);
+    discover_items_free(&before);
+    settle(d, now_ms);
+    return ERR_OK;
+}
+
+int discover_list(struct discover *d, unsigned source, const struct discover_entry *entries,
+                  unsigned count, uint64_t now_ms)
+{
+    CHECK(source < d->source_count);
+    struct discover_origin *s = &d->sources[source];
+    struct discover_items list;
+    int err = discover_items_of(&list, entries, count);
+    if (err != ERR_OK) {
+        discover_failed(d, source,
+                        err == ERR_LIMIT   ? "more names than a list may have"
+                        : err == ERR_RANGE ? "a name or model that is empty or too long"
+                                           : err_text(err),
+                        now_ms);
+        return err;
+    }
+    bool first = !s->listed;
+    succeeded(d, s, now_ms);
+    s->lists++;
+    if (count == 0 && empty_waits(d, s, now_ms))
+        return ERR_OK;
+    if (!first && discover_items_equal(&list, &s->list)) {
+        s->empty_ms = 0;
+        discover_items_free(&list);
+        return ERR_OK;
+    }
+    return take(d, s, &list, now_ms);
+}
+
+void discover_tick(struct discover *d, uint64_t now_ms)
+{
+    if (!d->pending)
+        return;
+    for (unsigned i = 0; i < d->source_count; i++) {
+        struct discover_origin *s = &d->sources[i];
+        struct discover_items none = {0};
+        if (s->empty_ms != 0 && !empty_waits(d, s, now_ms))
+            DISCARD(take(d, s, &none, now_ms)); /* without memory: by the next tick */
+    }
+    settle(d, now_ms);
+}
+
+bool discover_lists(const struct discover *d, unsigned source, struct slice name)
+{
+    CHECK(source < d->source_count);
+    return discover_items_find(&d->sources[source].list, name) != NULL;
+}
+
+bool discover_draining(const struct discover *d, struct slice name)
+{
+    const struct discover_row *row = discover_row_find(d, name);
+    return row != NULL && row->use == DISCOVER_USE_DRAINING;
+}

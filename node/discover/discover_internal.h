@@ -1,0 +1,90 @@
+/* What the files of node/discover share: discover.c decides, list.c holds the list of one source,
+ * show.c shows. */
+#ifndef NODE_DISCOVER_DISCOVER_INTERNAL_H
+#define NODE_DISCOVER_DISCOVER_INTERNAL_H
+
+#include "node/discover/discover.h"
+
+/* A name with what is said of it, owned. */
+struct discover_item {
+    enum discover_state state;
+    enum node_engine engine;
+    double weight;
+    uint16_t name_len, model_len;
+    char name[NODE_NAME_MAX];
+    char model[NODE_MODEL_ID_MAX];
+};
+
+/* Sorted by name, each name once. */
+struct discover_items {
+    struct discover_item *at; /* owned; NULL while empty */
+    unsigned count;
+};
+
+/* ERR_LIMIT, ERR_RANGE or ERR_NOMEM, as discover_list(). Free it with discover_items_free(). */
+MUST_USE int discover_items_of(struct discover_items *out, const struct discover_entry *entries,
+                               unsigned count);
+void discover_items_free(struct discover_items *list);
+bool discover_items_equal(const struct discover_items *a, const struct discover_items *b);
+bool discover_item_same(const struct discover_item *a, const struct discover_item *b);
+/* The item of that name, or NULL. */
+const struct discover_item *discover_items_find(const struct discover_items *list,
+                                                struct slice name);
+
+static inline struct slice discover_item_name(const struct discover_item *item)
+{
+    return slice_of(item->name, item->name_len);
+}
+/* Borrows from the item. */
+static inline struct node_labels discover_item_labels(const struct discover_item *item)
+{
+    return (struct node_labels){.engine = item->engine,
+                                .weight = item->weight,
+                                .model = slice_of(item->model, item->model_len)};
+}
+/* Below, equal to, or above 0: by bytes, the shorter one first. */
+int discover_name_compare(struct slice a, struct slice b);
+
+struct discover_origin {
+    const char *kind;
+    char *name; /* owned */
+    struct discover_items list;
+    bool listed, failing;
+    uint64_t lists, failures;
+    uint64_t success_ms;
+    uint64_t empty_ms; /* since when its list is said to be empty and is not taken; 0: it is not */
+    char why[DISCOVER_WHY_MAX];
+};
+
+enum discover_use {
+    DISCOVER_USE_NEW, /* the host does not know of it */
+    DISCOVER_USE_USED,
+    DISCOVER_USE_DRAINING,
+};
+
+/* A name that some source lists, or that the host still knows. */
+struct discover_row {
+    struct discover_item said; /* as the host was told last */
+    enum discover_use use;
+    bool refused;         /* by the host: logged, and tried again */
+    uint64_t vanished_ms; /* since when no source lists it; 0: one does */
+};
+
+struct discover {
+    struct discover_host host;
+    struct log *log;
+    struct discover_origin sources[DISCOVER_SOURCES_MAX];
+    unsigned source_count;
+    struct discover_row *rows; /* sorted by name; owned */
+    unsigned row_count;
+    bool pending; /* the tick has something to look at */
+};
+
+enum { DISCOVER_TITLE_BYTES = 512 };
+/* "dns engines.internal:8000", written to so many bytes; the kind alone where it has no name. */
+struct slice discover_title(const struct discover_origin *s, char *out);
+
+/* The row of that name, or NULL. */
+struct discover_row *discover_row_find(const struct discover *d, struct slice name);
+
+#endif

@@ -1,0 +1,130 @@
+/* The sources as JSON and as metrics. */
+#include <stdio.h>
+
+#include "base/check.h"
+#include "node/discover/discover_internal.h"
+
+unsigned discover_source_count(const struct discover *d)
+{
+    return d->source_count;
+}
+
+void discover_source_at(const struct discover *d, unsigned source,
+                        struct discover_source_stats *out)
+{
+    CHECK(source < d->source_count);
+    const struct discover_origin *s = &d->sources[source];
+    *out = (struct discover_source_stats){
+        .kind = slice_of_cstr(s->kind),
+        .name = slice_of_cstr(s->name),
+        .entries = s->list.count,
+        .lists = s->lists,
+        .failures = s->failures,
+        .listed = s->listed,
+        .failing = s->failing,
+        .success_ms = s->success_ms,
+    };
+    for (unsigned i = 0; i < s->list.count; i++)
+        out->draining += s->list.at[i].state == DISCOVER_DRAINING;
+}
+
+struct slice discover_title(const struct discover_origin *s, char *out)
+{
+    (void)snprintf(out, DISCOVER_TITLE_BYTES, "%s%s%s", s->kind, s->name[0] != '\0' ? " " : "",
+                   s->name);
+    return slice_of_cstr(out);
+}
+
+void discover_names_write(const struct discover *d, struct slice name, struct json_writer *w)
+{
+    char text[DISCOVER_TITLE_BYTES];
+    json_array_begin(w);
+    for (unsigned i = 0; i < d->source_count; i++) {
+        if (discover_lists(d, i, name))
+            json_slice(w, discover_title(&d->sources[i], text));
+    }
+    json_array_end(w);
+}
+
+static double age_s(const struct discover_origin *s, uint64_t now_ms)
+{
+    if (!s->listed)
+        return -1;
+    return now_ms > s->success_ms ? (double)(now_ms - s->success_ms) / 1000 : 0;
+}
+
+void discover_sources_write(const struct discover *d, uint64_t now_ms, struct json_writer *w)
+{
+    json_array_begin(w);
+    for (unsigned i = 0; i < d->source_count; i++) {
+        const struct discover_origin *s = &d->sources[i];
+        struct discover_source_stats stats;
+        discover_source_at(d, i, &stats);
+        json_object_begin(w);
+        json_key(w, "kind");
+        json_slice(w, stats.kind);
+        json_key(w, "name");
+        json_slice(w, stats.name);
+        json_key(w, "entries");
+        json_u64(w, stats.entries);
+        json_key(w, "draining");
+        json_u64(w, stats.draining);
+        json_key(w, "failures");
+        json_u64(w, stats.failures);
+        json_key(w, "age_s"); /* since it was last heard of well; null: never */
+        json_double(w, s->listed ? age_s(s, now_ms) : 0.0 / 0.0);
+        json_key(w, "error");
+        if (s->failing)
+            json_cstr(w, s->why);
+        else
+            json_nil(w);
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+static double value_entries(const struct discover_origin *s, uint64_t now_ms)
+{
+    (void)now_ms;
+    return s->list.count;
+}
+
+static double value_failures(const struct discover_origin *s, uint64_t now_ms)
+{
+    (void)now_ms;
+    return (double)s->failures;
+}
+
+static double value_failing(const struct discover_origin *s, uint64_t now_ms)
+{
+    (void)now_ms;
+    return s->failing;
+}
+
+static const struct {
+    const char *name;
+    enum prometheus_type type;
+    const char *help;
+    double (*value)(const struct discover_origin *s, uint64_t now_ms);
+} rows[] = {
+    {"discovery_entries", PROMETHEUS_GAUGE, "Replicas in the list that the source gave last.",
+     value_entries},
+    {"discovery_age_seconds", PROMETHEUS_GAUGE,
+     "Time since the source was last asked with success; -1 if never.", age_s},
+    {"discovery_failing", PROMETHEUS_GAUGE, "1 if it could not be asked the last time.",
+     value_failing},
+    {"discovery_failures_total", PROMETHEUS_COUNTER, "Times that it could not be asked.",
+     value_failures},
+};
+
+void discover_metrics(const struct discover *d, uint64_t now_ms, struct prometheus *p)
+{
+    char text[DISCOVER_TITLE_BYTES];
+    for (unsigned r = 0; r < ARRAY_LEN(rows); r++) {
+        prometheus_family(p, rows[r].name, rows[r].type, rows[r].help);
+        for (unsigned i = 0; i < d->source_count; i++) {
+            prometheus_label(p, "source", discover_title(&d->sources[i], text));
+            prometheus_value(p, rows[r].value(&d->sources[i], now_ms));
+        }
+    }
+}

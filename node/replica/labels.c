@@ -1,0 +1,120 @@
+#include "node/replica/labels.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+
+static const char *engine_set(struct node_labels *out, struct slice value)
+{
+    static const struct {
+        struct slice name;
+        enum node_engine engine;
+    } engines[] = {
+        {SLICE("vllm"), NODE_ENGINE_VLLM},
+        {SLICE("sglang"), NODE_ENGINE_SGLANG},
+        {SLICE("other"), NODE_ENGINE_OTHER},
+    };
+    for (size_t i = 0; i < sizeof engines / sizeof engines[0]; i++) {
+        if (slice_equal(value, engines[i].name)) {
+            out->engine = engines[i].engine;
+            return NULL;
+        }
+    }
+    return "after # want engine=vllm, engine=sglang or engine=other";
+}
+
+/* Digits with at most one dot. */
+static const char *weight_set(struct node_labels *out, struct slice value)
+{
+    const char *wrong = "after # want weight= and a number from 0.1 to 100, such as weight=2";
+    char text[16];
+    unsigned dots = 0;
+    for (size_t i = 0; i < value.len; i++) {
+        dots += value.at[i] == '.';
+        if (value.at[i] != '.' && (value.at[i] < '0' || value.at[i] > '9'))
+            return wrong;
+    }
+    if (value.len == dots || dots > 1 || !slice_to_cstr(value, text, sizeof text))
+        return wrong;
+    double weight = strtod(text, NULL);
+    if (weight < NODE_WEIGHT_MIN || weight > NODE_WEIGHT_MAX)
+        return wrong;
+    out->weight = weight;
+    return NULL;
+}
+
+static const char *model_set(struct node_labels *out, struct slice value)
+{
+    const char *wrong = "after # want model= and the name of a model, at most 255 bytes without "
+                        "spaces";
+    if (value.len == 0 || value.len > NODE_MODEL_ID_MAX)
+        return wrong;
+    for (size_t i = 0; i < value.len; i++) {
+        if ((unsigned char)value.at[i] <= ' ' || value.at[i] == 0x7f)
+            return wrong;
+    }
+    out->model = value;
+    return NULL;
+}
+
+static const char *role_set(struct node_labels *out, struct slice value)
+{
+    (void)out;
+    if (slice_equal(value, SLICE("any")))
+        return NULL;
+    if (slice_equal(value, SLICE("prefill")) || slice_equal(value, SLICE("decode")))
+        return "after # want role=any: prefill and decode are not told apart yet";
+    return "after # want role=any";
+}
+
+static const struct {
+    struct slice name;
+    const char *(*set)(struct node_labels *out, struct slice value);
+} labels[] = {
+    {SLICE("engine"), engine_set},
+    {SLICE("weight"), weight_set},
+    {SLICE("model"), model_set},
+    {SLICE("role"), role_set},
+};
+
+enum { LABELS = sizeof labels / sizeof labels[0], LABEL_NONE = LABELS };
+
+static unsigned label_find(struct slice name)
+{
+    unsigned i = 0;
+    while (i < LABELS && !slice_equal(name, labels[i].name))
+        i++;
+    return i;
+}
+
+static const char unknown[] =
+    "after # want engine=, weight=, model= or role=, each behind its own #";
+
+const char *node_labels_set(struct node_labels *out, struct slice name, struct slice value)
+{
+    unsigned label = label_find(name);
+    return label == LABEL_NONE ? unknown : labels[label].set(out, value);
+}
+
+const char *node_labels_parse(struct slice text, struct node_labels *out)
+{
+    struct node_labels parsed = {0};
+    bool seen[LABELS] = {0};
+    bool more = text.len > 0;
+    while (more) {
+        more = slice_find(text, '#') < text.len;
+        struct slice value = slice_cut(&text, '#');
+        struct slice name = slice_cut(&value, '=');
+        unsigned label = label_find(name);
+        if (label == LABEL_NONE)
+            return unknown;
+        if (seen[label])
+            return "after # want each label once";
+        seen[label] = true;
+        const char *wrong = labels[label].set(&parsed, value);
+        if (wrong != NULL)
+            return wrong;
+    }
+    *out = parsed;
+    return NULL;
+}
