@@ -94,7 +94,7 @@ struct node_replica {
     enum node_health health; /* UNKNOWN, UP, DOWN or ROUTER; draining is a flag */
     enum node_health hint;   /* what most others see, while it is UNKNOWN here */
     bool absent;             /* no router has it any more: never used, in no table */
-    bool draining;
+    bool draining;           /* operators wish it, or it is vanishing */
     bool asleep;
     uint64_t busy_until_ms;
     struct node_backoff errors; /* answers of 5xx */
@@ -143,7 +143,8 @@ struct node_replica {
     uint64_t ttft_count;
 
     /* Between routers (node/route/share.h). */
-    bool configured;                    /* by this router */
+    bool configured;                    /* this router names it */
+    bool vanishing;                     /* its source says that it goes: no new requests from here */
     bool named;                         /* by another (node/route/share.h) */
     struct node_naming naming;          /* which, and how */
     bool announced_absent;              /* the watcher was last called with "absent" */

@@ -49,7 +49,7 @@ void node_router_registry_take(struct node_router *r)
         }
         if (k->rkey != row->rkey)
             forget(k, row->rkey);
-        k->draining = row->draining;
+        k->draining = row->draining || k->vanishing;
     }
 }
 
@@ -117,6 +117,43 @@ int node_router_replica_add(struct node_router *r, struct slice name, enum node_
     return slot;
 }
 
+int node_router_name(struct node_router *r, struct slice name, enum node_engine engine)
+{
+    if (!name_fits(name))
+        return ERR_RANGE;
+    int slot = slot_of(r, name);
+    if (slot < 0)
+        return slot;
+    struct node_replica *k = &r->replicas[slot];
+    k->configured = true;
+    if (k->engine == NODE_ENGINE_AUTO)
+        k->engine = engine;
+    node_router_vanish(r, (unsigned)slot, false);
+    node_router_presence_update(r);
+    return slot;
+}
+
+void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing)
+{
+    struct node_replica *k = node_router_replica_at(r, replica);
+    const struct crdt_replica *row = crdt_registry_at(crdt_state_registry(r->crdt), replica);
+    k->vanishing = vanishing && k->configured;
+    k->draining = row->draining || k->vanishing;
+    node_router_touch(r, replica);
+}
+
+void node_router_unname(struct node_router *r, unsigned replica)
+{
+    node_router_replica_at(r, replica)->configured = false;
+    node_router_vanish(r, replica, false);
+    node_router_presence_update(r);
+}
+
+bool node_router_replica_busy(const struct node_router *r, unsigned replica)
+{
+    return node_router_replica_at(r, replica)->load.requests > 0;
+}
+
 int node_router_replica_find(const struct node_router *r, struct slice name)
 {
     return name_fits(name) ? crdt_registry_by_name(crdt_state_registry(r->crdt), name) : -1;
@@ -165,7 +202,7 @@ void node_router_replica_drain(struct node_router *r, unsigned replica, bool dra
     const struct crdt_replica *row = crdt_registry_at(crdt_state_registry(r->crdt), replica);
     if (row->draining != draining)
         CHECK(crdt_state_wish(r->crdt, replica, row->wish, draining) >= 0);
-    k->draining = draining;
+    k->draining = draining || k->vanishing;
     node_router_registry_take(r);
 }
 

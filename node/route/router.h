@@ -102,6 +102,18 @@ const char *const *node_policy_names(void);
  * NODE_NAME_MAX. */
 MUST_USE int node_router_replica_add(struct node_router *r, struct slice name,
                                      enum node_engine engine);
+/* This router names the replica from now on, as its settings or a source of replicas say; a name
+ * that vanished is back. Idempotent. Returns its index, or errors as replica_add. The watcher is
+ * called if it was not in use. */
+MUST_USE int node_router_name(struct node_router *r, struct slice name, enum node_engine engine);
+/* Its source says that it goes: it gets no new requests from here, and others no longer count it as
+ * named by this router. Local, beside the operators' wish to drain it, which stays as it is.
+ * Nothing happens to one that this router does not name. */
+void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing);
+/* This router names it no longer: it goes, unless another router names it or operators added it. */
+void node_router_unname(struct node_router *r, unsigned replica);
+/* Whether requests of this router are under way there. */
+bool node_router_replica_busy(const struct node_router *r, unsigned replica);
 unsigned node_router_replica_count(const struct node_router *r);
 struct slice node_router_replica_name(const struct node_router *r, unsigned replica);
 /* Changes with probes and with finished requests: poll it to see and log changes. */

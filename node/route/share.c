@@ -25,7 +25,7 @@ static void tell_replica(struct node_router *r, unsigned slot)
         .decoding_tokens = k->load.decoding_tokens,
     };
     struct crdt_sight sight = {
-        .configured = k->configured,
+        .configured = k->configured && !k->vanishing,
         /* To the others it is one that must not be used; they find out themselves what it is. */
         .health = (uint8_t)(k->health == NODE_HEALTH_ROUTER ? NODE_HEALTH_DOWN : k->health),
         .engine = (uint8_t)k->engine,

@@ -49,6 +49,48 @@ static void draining_holds_everywhere(void **state)
     world_close(&c);
 }
 
+/* A source of replicas lists one, lists it no longer, and lists it again. */
+static void what_a_router_names_comes_and_goes_at_run_time(void **state)
+{
+    (void)state;
+    struct world c;
+    start(&c, 2, 1);
+    struct node_router *r0 = c.nodes[0].node->router, *r1 = c.nodes[1].node->router;
+    struct slice name = SLICE("pod-1:8000");
+    int slot = node_router_name(r0, name, NODE_ENGINE_VLLM);
+    assert_true(slot >= 0);
+    assert_int_equal(node_router_name(r0, name, NODE_ENGINE_AUTO), slot);
+    assert_int_equal(node_router_replica_engine(r0, (unsigned)slot), NODE_ENGINE_VLLM);
+    node_replication_run(c.nodes[0].node->replication, c.now_us);
+    world_run(&c, 200 * MS);
+    assert_true(told(&c, 0, "pod-1:8000") && told(&c, 1, "pod-1:8000"));
+
+    /* It is in use here until its requests are over, and nowhere else; nobody wished it drained. */
+    node_router_vanish(r0, (unsigned)slot, true);
+    node_replication_run(c.nodes[0].node->replication, c.now_us);
+    world_run(&c, 200 * MS);
+    node_router_probed(r0, (unsigned)slot, true, false, c.now_us / 1000);
+    assert_int_equal(node_router_replica_health(r0, (unsigned)slot), NODE_HEALTH_DRAINING);
+    assert_true(has(&c, 0, "pod-1:8000") && !has(&c, 1, "pod-1:8000"));
+    int other = node_router_replica_find(r1, name);
+    assert_int_not_equal(node_router_replica_health(r1, (unsigned)other), NODE_HEALTH_DRAINING);
+
+    assert_int_equal(node_router_name(r0, name, NODE_ENGINE_AUTO), slot);
+    assert_int_equal(node_router_replica_health(r0, (unsigned)slot), NODE_HEALTH_UP);
+    node_replication_run(c.nodes[0].node->replication, c.now_us);
+    world_run(&c, 200 * MS);
+    assert_true(has(&c, 1, "pod-1:8000"));
+
+    node_router_vanish(r0, (unsigned)slot, true);
+    node_router_unname(r0, (unsigned)slot);
+    node_router_unname(r0, (unsigned)slot);
+    node_replication_run(c.nodes[0].node->replication, c.now_us);
+    world_run(&c, 200 * MS);
+    assert_true(!has(&c, 0, "pod-1:8000") && !told(&c, 0, "pod-1:8000"));
+    assert_true(!has(&c, 1, "pod-1:8000") && !told(&c, 1, "pod-1:8000"));
+    world_close(&c);
+}
+
 /* One router's probe has found it out, another has not probed it yet. */
 static void a_router_in_an_engines_place_is_used_by_nobody(void **state)
 {
@@ -473,6 +515,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(draining_holds_everywhere),
+        cmocka_unit_test(what_a_router_names_comes_and_goes_at_run_time),
         cmocka_unit_test(a_router_in_an_engines_place_is_used_by_nobody),
         cmocka_unit_test(replicas_come_and_go_at_run_time),
         cmocka_unit_test(one_router_too_many_is_refused_and_named),
