@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "gossip/gossip.h"
+#include "node/route/discovered.h"
 #include "node/route/share.h"
 
 void node_config_of(struct node_config *out, const struct node_options *o)
@@ -109,11 +110,16 @@ static int front_create(struct node *n, const struct node_config *config,
                         const struct node_replication_io *io, uint64_t now_us)
 {
     const char *name = config->keyring ? config->replication.gossip.name : NULL;
+    struct discover_host host = node_router_discover_host(n->router);
+    int err = discover_create(&n->discover, &host, config->proxy.log);
+    if (err != ERR_OK)
+        return err;
+    node_router_sources(n->router, n->discover);
     struct admin_config a = config->admin;
     a.router = n->router;
     a.replication = n->replication;
     a.name = name;
-    int err = admin_create(&n->admin, &a);
+    err = admin_create(&n->admin, &a);
     if (err != ERR_OK)
         return err;
     struct proxy_config p = config->proxy;
@@ -162,6 +168,7 @@ void node_destroy(struct node *n)
     proxy_destroy(n->proxy);
     node_replication_destroy(n->replication);
     node_affinity_destroy(n->affinity);
+    discover_destroy(n->discover);
     node_router_destroy(n->router);
     node_state_destroy(n->state);
     free(n);
@@ -170,6 +177,8 @@ void node_destroy(struct node *n)
 void node_check(const struct node *n)
 {
     node_router_check(n->router);
+    if (n->discover)
+        discover_check(n->discover);
     if (n->replication)
         node_replication_check(n->replication);
     if (n->proxy)

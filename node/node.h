@@ -4,11 +4,12 @@
  *   state         what routers agree on, and cluster time (node/cluster)
  *   router        chooses by it (node/route)
  *   affinity      remembers which replica made a stored response (node/route)
+ *   discover      which replicas this router names (node/discover); NULL: it serves no clients
  *   replication   carries the state to other routers and back (node/cluster); NULL: it is alone
  *   proxy         requests on their way (node/proxy), and
  *   admin         what operators ask (node/admin); NULL: it serves no clients
  *
- * These four are used directly; struct node owns them, and nothing else.
+ * These are used directly; struct node owns them, and nothing else.
  *
  *   node_config_of(&config, &options);     what the options say
  *   config.keyring = ...                   what only the place where it runs can say
@@ -20,6 +21,7 @@
 #include "base/err.h"
 #include "node/admin/admin.h"
 #include "node/cluster/replication.h"
+#include "node/discover/discover.h"
 #include "node/proxy/proxy.h"
 #include "node/route/affinity.h"
 #include "node/route/router.h"
@@ -48,6 +50,7 @@ MUST_USE int node_config_default(struct node_config *out);
 struct node {
     struct node_state *state;
     struct node_router *router;
+    struct discover *discover;
     struct node_affinity *affinity;
     struct node_replication *replication;
     struct proxy *proxy;
@@ -61,7 +64,7 @@ MUST_USE int node_create(struct node **out, const struct node_config *config,
                          const struct node_replication_io *io, uint64_t now_us);
 /* The proxy is stopped, and its streams are closed. */
 void node_destroy(struct node *n);
-/* The invariants of all four. */
+/* The invariants of all. */
 void node_check(const struct node *n);
 
 #endif

@@ -77,7 +77,7 @@ void admin_replica_remove(struct admin *a, struct exchange *x, const struct http
     if (!admin_read_replica(x, head, &replica))
         return;
     int result = node_router_replica_wish(a->config.router, slice_of_cstr(replica.name),
-                                          NODE_REPLICA_REMOVE, replica.engine);
+                                          NODE_REPLICA_REMOVE, NODE_ENGINE_AUTO);
     answer_wish(a, x, replica.name, NODE_REPLICA_REMOVE, result, NULL);
 }
 
@@ -86,9 +86,10 @@ void admin_replica_remove(struct admin *a, struct exchange *x, const struct http
 struct admin_add {
     struct admin_add *next; /* of admin->adds */
     struct admin *admin;
-    struct exchange *x; /* NULL: it is answered, or who asked is gone */
-    struct node_replica_option replica;
-    struct pool pool; /* its address alone: no request goes there */
+    struct exchange *x;                 /* NULL: it is answered, or who asked is gone */
+    struct node_replica_option replica; /* without labels, which borrow from the request, */
+    enum node_engine engine;            /* but for this one */
+    struct pool pool;                   /* its address alone: no request goes there */
     struct fetch fetch;
     uint64_t until_ms;
     bool asked;
@@ -100,7 +101,7 @@ static void take(struct admin_add *a, const char *silent)
     struct exchange *x = a->x;
     a->x = NULL;
     int result = node_router_replica_wish(a->admin->config.router, slice_of_cstr(a->replica.name),
-                                          NODE_REPLICA_ADD, a->replica.engine);
+                                          NODE_REPLICA_ADD, a->engine);
     answer_wish(a->admin, x, a->replica.name, NODE_REPLICA_ADD, result, silent);
 }
 
@@ -161,6 +162,12 @@ void admin_replica_add(struct admin *admin, struct exchange *x, const struct htt
     struct node_replica_option replica;
     if (!admin_read_replica(x, head, &replica))
         return;
+    if (replica.labels.weight > 0 || replica.labels.model.len > 0) {
+        exchange_answer_error(x, 400, "invalid_request_error", SLICE("replica"),
+                              "No weight and no model can be added at run time, for labels are not "
+                              "sent to the other routers: want them in the settings.");
+        return;
+    }
     struct admin_add *a = admin->add_count < ADMIN_ADDS_MAX ? calloc(1, sizeof *a) : NULL;
     if (a == NULL || pool_open(&a->pool, admin->proxy, &replica.address) != 0) {
         free(a);
@@ -172,6 +179,8 @@ void admin_replica_add(struct admin *admin, struct exchange *x, const struct htt
     a->admin = admin;
     a->x = x;
     a->replica = replica;
+    a->replica.labels = (struct node_labels){0};
+    a->engine = replica.labels.engine;
     a->until_ms = now + ADMIN_ADD_PROBE_MS;
     fetch_init(&a->fetch, &a->pool, on_health, a);
     a->next = admin->adds;

@@ -132,7 +132,8 @@ bool discover_lists(const struct discover *d, unsigned source, struct slice name
 /* Whether the sources take it out of use: listed as draining, or vanished and kept. */
 bool discover_draining(const struct discover *d, struct slice name);
 
-/* The sources that list the name, as one JSON value: ["settings", "dns engines.internal:8000"]. */
+/* The sources that list the name, as one JSON value: ["settings", "dns engines.internal:8000"].
+ * `d` may be NULL: there are none. */
 void discover_names_write(const struct discover *d, struct slice name, struct json_writer *w);
 /* All sources as one JSON value, an array of objects. */
 void discover_sources_write(const struct discover *d, uint64_t now_ms, struct json_writer *w);

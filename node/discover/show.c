@@ -39,7 +39,7 @@ void discover_names_write(const struct discover *d, struct slice name, struct js
 {
     char text[DISCOVER_TITLE_BYTES];
     json_array_begin(w);
-    for (unsigned i = 0; i < d->source_count; i++) {
+    for (unsigned i = 0; d != NULL && i < d->source_count; i++) {
         if (discover_lists(d, i, name))
             json_slice(w, discover_title(&d->sources[i], text));
     }

@@ -41,6 +41,7 @@ int metrics_write(void *context, struct buf *out)
     write_process(shell, &p);
     proxy_metrics(shell->proxy, &p);
     node_router_metrics(shell->router, shell_now_ms(shell), &p);
+    discover_metrics(shell->node->discover, shell_now_ms(shell), &p);
     io_gossip_metrics(shell, &p);
     return prometheus_finish(&p);
 }

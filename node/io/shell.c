@@ -14,6 +14,7 @@
 #include "node/io/log_sink.h"
 #include "node/io/names.h"
 #include "node/io/random.h"
+#include "node/io/sources.h"
 
 enum { LISTEN_BACKLOG = 4096, ROUTER_TICK_MS = 1000, LOG_FLUSH_MS = 60000, SPARE_FILES = 64 };
 
@@ -32,6 +33,7 @@ static void tick_router(struct shell *shell, uint64_t now)
         node_state_wall(shell->node->state,
                         (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000, now);
     node_router_tick(shell->router, now);
+    discover_tick(shell->node->discover, now);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -45,6 +47,7 @@ static void on_tick(uv_timer_t *timer)
     }
     if (shell->replica_key != NULL)
         key_file_tick(shell->replica_key, shell->loop, now);
+    sources_tick(shell);
     proxy_tick(shell->proxy, now);
     admin_tick(shell->admin);
     io_gossip_tick(shell);
@@ -232,12 +235,14 @@ void shell_close(struct shell *shell)
     io_gossip_stop(shell);
     if (shell->replica_key != NULL)
         key_file_stop(shell->replica_key);
+    sources_stop(shell);
     if (shell->admin != NULL)
         admin_stop(shell->admin);
     if (shell->proxy != NULL)
         proxy_stop(shell->proxy, shell_now_ms(shell));
     uv_walk(shell->loop, close_handle, NULL);
     (void)uv_run(shell->loop, UV_RUN_DEFAULT);
+    sources_free(shell);
     io_gossip_free(shell);
 }
 
@@ -247,26 +252,6 @@ static void on_replica(void *context, unsigned replica, bool present)
 {
     struct shell *shell = context;
     proxy_replica(shell->proxy, replica, present, shell_now_ms(shell));
-}
-
-static int add_replicas(struct shell *shell)
-{
-    node_router_watch(shell->router, on_replica, shell);
-    for (unsigned i = 0; i < shell->options->replica.count; i++) {
-        struct node_replica_option replica;
-        int err = node_replica_parse(slice_of_cstr(shell->options->replica.at[i]), &replica);
-        CHECK(err == 0);
-        int index =
-            node_router_replica_add(shell->router, slice_of_cstr(replica.name), replica.engine);
-        if (index < 0) {
-            log_event(shell->log, LOG_ERROR, "replica_refused", LOG_CSTR("replica", replica.name),
-                      LOG_CSTR("error", err_text(index)));
-            return index;
-        }
-        proxy_replica_configured(shell->proxy, (unsigned)index, &replica.address,
-                                 shell_now_ms(shell));
-    }
-    return 0;
 }
 
 /* Beyond the limit on open files libuv closes what it accepts, and tells nobody. */
@@ -333,7 +318,8 @@ int shell_start(struct shell *shell, struct node *node)
     shell->proxy = node->proxy;
     shell->admin = node->admin;
     shell->started_ms = shell_now_ms(shell);
-    int err = add_replicas(shell);
+    node_router_watch(shell->router, on_replica, shell);
+    int err = sources_start(shell);
     if (err == 0)
         err = listen_on(shell, PROXY_PORT_CLIENT, &options->listen);
     if (err == 0)

@@ -27,6 +27,7 @@
 
 struct key_file;
 struct io_gossip;
+struct sources;
 
 struct shell {
     uv_loop_t *loop;
@@ -54,6 +55,7 @@ struct shell {
     int exit_code;
     char *admin_token;            /* NULL: none is asked for */
     struct key_file *replica_key; /* borrowed; NULL: probes carry no API key */
+    struct sources *sources;      /* of replicas; NULL: the settings alone */
     struct io_gossip *gossip;     /* NULL: this router runs alone */
 
     char read_buffer[PROXY_READ_BYTES]; /* scratch for the duration of one callback */

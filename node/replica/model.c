@@ -167,19 +167,25 @@ int node_models_set(struct node_models *m, unsigned replica, const struct slice 
     node_replica_set_add(&m->told, replica);
     int result = ERR_OK;
     for (unsigned i = 0; i < count; i++) {
-        if (ids[i].len == 0 || ids[i].len > NODE_MODEL_NAME_MAX)
-            continue;
-        unsigned number = row_find(m, ids[i]);
-        if (number == ROW_NONE)
-            number = row_add(m, ids[i]);
-        if (number == ROW_NONE) {
+        if (node_models_also(m, replica, ids[i]) != ERR_OK)
             result = ERR_FULL;
-            continue;
-        }
-        m->rows[number].listed = true;
-        node_replica_set_add(&m->rows[number].serving, replica);
     }
     return result;
+}
+
+int node_models_also(struct node_models *m, unsigned replica, struct slice id)
+{
+    CHECK(replica < NODE_REPLICAS_MAX);
+    if (id.len == 0 || id.len > NODE_MODEL_NAME_MAX)
+        return ERR_OK;
+    unsigned number = row_find(m, id);
+    if (number == ROW_NONE)
+        number = row_add(m, id);
+    if (number == ROW_NONE)
+        return ERR_FULL;
+    m->rows[number].listed = true;
+    node_replica_set_add(&m->rows[number].serving, replica);
+    return ERR_OK;
 }
 
 void node_models_unlist(struct node_models *m, unsigned replica)

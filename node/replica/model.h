@@ -84,6 +84,9 @@ void node_models_check(const struct node_models *m);
 MUST_USE int node_models_set(struct node_models *m, unsigned replica, const struct slice *ids,
                              unsigned count);
 
+/* One more than it listed; as node_models_set(). */
+MUST_USE int node_models_also(struct node_models *m, unsigned replica, struct slice id);
+
 /* The replica refuses to list its models from now on: what it listed counts as learned. */
 void node_models_unlist(struct node_models *m, unsigned replica);
 bool node_models_listed(const struct node_models *m, unsigned replica);

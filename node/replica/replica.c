@@ -31,6 +31,7 @@ void node_replica_init(struct node_replica *k, struct slice name, enum node_engi
 {
     *k = (struct node_replica){
         .engine = engine,
+        .weight = 1,
         .name_hash = name_hash,
         .window = {.queries = -1, .hits = -1},
         .scrape = node_scrape_unknown,

@@ -118,6 +118,7 @@ struct node_replica {
     uint64_t bytes_samples;       /* taken here or by other routers, each once */
     bool belief_held;             /* the belief's factor is of this cache (learned by any router) */
     enum node_engine engine;
+    double weight;           /* its share of the work, as this router's settings say; else 1 */
     unsigned probe_failures; /* in a row */
     unsigned probe_failures_max;
     uint64_t probe_failures_total;
@@ -154,8 +155,10 @@ struct node_replica {
 
     uint16_t name_len;
     uint16_t router_len; /* name of the router that answers there, while its health is ROUTER */
+    uint16_t model_len;  /* of the model that this router's settings name; 0: none */
     char name[NODE_NAME_MAX];
     char router[NODE_ROUTER_NAME_MAX];
+    char model[NODE_MODEL_ID_MAX];
 };
 
 /* What is believed of any engine before something was learned of it, and when it counts as down. */

@@ -9,6 +9,7 @@
  *
  *   total = queue + uncached + W * displaced + V * decode
  *
+ * Queue and decode, which are what is under way there, are divided by the weight of the replica.
  * n requests with K tokens of context are in flight there; o tokens of output are expected; b is
  * the time that one token of context adds to a decode step. The terms are kept without their
  * weights, the total has them.
@@ -28,6 +29,7 @@ struct node_cost_input {
     double step_context_s; /* b */
     double displaced_weight;
     double decode_weight;
+    double weight; /* of the replica, > 0 */
 };
 
 struct node_cost {

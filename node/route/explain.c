@@ -260,6 +260,7 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
     json_cstr(w, node_models_listed(r->models, number) ? "engine"
                  : names.count > 0                     ? "clients"
                                                        : "nobody");
+    put_text(w, "label", slice_of(r->replicas[number].model, r->replicas[number].model_len));
     json_object_end(w);
 }
 
@@ -339,6 +340,9 @@ int node_router_replicas_json(const struct node_router *r, uint64_t now_ms, stru
         json_bool(&w, node_replica_backing_off(k, now_ms));
         json_key(&w, "engine");
         json_cstr(&w, node_engine_text(k->engine));
+        put_double(&w, "weight", k->weight);
+        json_key(&w, "sources");
+        discover_names_write(r->sources, node_replica_name(k), &w);
         put_u64(&w, "chosen", k->chosen);
         put_u64(&w, "restarts", k->restarts);
         replica_access(&w, r, i);

@@ -1,22 +1,57 @@
 #include "node/route/policy.h"
 
+#include <math.h>
+
 #include "base/hash.h"
 
-uint64_t node_policy_weight(uint64_t key, const struct node_candidate *c)
+double node_policy_score(const struct node_policy_input *in, uint64_t key,
+                         const struct node_candidate *c)
 {
-    return hash_mix(key ^ hash_mix(c->name_hash));
+    double score = (double)hash_mix(key ^ hash_mix(c->name_hash));
+    return in->weighted ? -c->weight / log((score + 0.5) * 0x1p-64) : score;
+}
+
+bool node_policy_equal_takes(const struct node_policy_input *in, const struct node_candidate *c,
+                             double *sum)
+{
+    if (!in->weighted) { /* the n-th equal one replaces those before it once in n */
+        *sum += 1;
+        return prng_below(in->prng, (uint64_t)*sum) == 0;
+    }
+    *sum += c->weight;
+    return prng_unit(in->prng) * *sum < c->weight;
+}
+
+unsigned node_policy_draw(const struct node_policy_input *in, unsigned without)
+{
+    if (!in->weighted) {
+        if (without == in->count)
+            return (unsigned)prng_below(in->prng, in->count);
+        unsigned other = (unsigned)prng_below(in->prng, in->count - 1);
+        return other >= without ? other + 1 : other;
+    }
+    unsigned drawn = without == 0 ? 1 : 0;
+    double sum = 0;
+    for (unsigned i = 0; i < in->count; i++) {
+        if (i != without && node_policy_equal_takes(in, &in->candidates[i], &sum))
+            drawn = i;
+    }
+    return drawn;
 }
 
 unsigned node_policy_least_requests(const struct node_policy_input *in)
 {
-    unsigned best = 0, equals = 0;
+    unsigned best = 0;
+    double least = 0, equals = 0;
     for (unsigned i = 0; i < in->count; i++) {
-        if (in->candidates[i].requests < in->candidates[best].requests)
+        const struct node_candidate *c = &in->candidates[i];
+        double requests = node_policy_share(in, (double)c->requests, c);
+        if (i == 0 || requests < least)
             equals = 0;
-        else if (in->candidates[i].requests > in->candidates[best].requests)
+        else if (requests > least)
             continue;
-        /* The n-th equal one replaces those before it once in n. */
-        if (prng_below(in->prng, ++equals) == 0)
+        least = requests;
+        if (node_policy_equal_takes(in, c, &equals))
             best = i;
     }
     return best;
@@ -24,5 +59,16 @@ unsigned node_policy_least_requests(const struct node_policy_input *in)
 
 unsigned node_policy_next_turn(const struct node_policy_input *in)
 {
-    return (unsigned)((*in->turn)++ % in->count);
+    uint64_t turn = (*in->turn)++;
+    if (!in->weighted)
+        return (unsigned)(turn % in->count);
+    /* Multiples of the golden ratio fall evenly on every part of a line, however it is cut. */
+    double sum = 0, whole;
+    for (unsigned i = 0; i < in->count; i++)
+        sum += in->candidates[i].weight;
+    double at = modf((double)turn * 0.6180339887498949, &whole) * sum;
+    unsigned i = 0;
+    while (i + 1 < in->count && at >= in->candidates[i].weight)
+        at -= in->candidates[i++].weight;
+    return i;
 }

@@ -18,12 +18,14 @@ struct node_candidate {
     uint64_t requests;      /* in flight */
     uint64_t tokens;        /* prompt tokens in flight; those still in prefill count twice */
     uint64_t cached_tokens; /* of this prompt, predicted */
+    double weight;          /* its share of the work, against the others'; > 0 */
     struct node_cost cost;  /* only if the policy wants costs */
 };
 
 struct node_policy_input {
     const struct node_candidate *candidates;
     unsigned count;       /* > 0 */
+    bool weighted;        /* their weights differ: else no policy looks at them */
     uint64_t session_key; /* keyed hash of the session; 0: none */
     uint64_t prefix_key;  /* hash of the first blocks of the prompt; 0: none */
     double near_tie;      /* share of the least cost within which costs count as equal */
@@ -46,13 +48,30 @@ const struct node_policy *node_policy_find(const char *name);
 
 /* What several policies need. */
 
-/* Weight of a candidate for a key in rendezvous hashing (Thaler and Ravishankar, 1998): the key
- * belongs to the candidate with the highest weight, so when a replica goes only its own keys move,
- * and they come back with it. */
-uint64_t node_policy_weight(uint64_t key, const struct node_candidate *c);
+/* The score of a candidate for a key in rendezvous hashing (Thaler and Ravishankar, 1998; with
+ * weights Schindelhauer and Schomaker, 2005): the key belongs to the candidate with the highest
+ * score, so when a replica goes only its own keys move, and they come back with it. */
+double node_policy_score(const struct node_policy_input *in, uint64_t key,
+                         const struct node_candidate *c);
+
+/* How much of something that is in flight there counts: twice the weight, half as much. */
+static inline double node_policy_share(const struct node_policy_input *in, double amount,
+                                       const struct node_candidate *c)
+{
+    return in->weighted ? amount / c->weight : amount;
+}
+
+/* Whether the n-th of several equal candidates, which weigh `*sum` together with those before it,
+ * takes their place: in the end each is drawn as often as its weight says. `*sum` starts at 0. */
+bool node_policy_equal_takes(const struct node_policy_input *in, const struct node_candidate *c,
+                             double *sum);
+
+/* One at random, by weight; never `without` (in->count: none is left out, else count > 1). */
+unsigned node_policy_draw(const struct node_policy_input *in, unsigned without);
 
 /* The candidate with the fewest requests in flight, at random among equals. */
 unsigned node_policy_least_requests(const struct node_policy_input *in);
+/* In turn; with weights each as often as its weight says, spread evenly. */
 unsigned node_policy_next_turn(const struct node_policy_input *in);
 
 #endif

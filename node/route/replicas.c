@@ -242,8 +242,24 @@ void node_router_replica_engine_set(struct node_router *r, unsigned replica, enu
 int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,
                        unsigned count)
 {
-    CHECK(replica < r->replica_count);
-    return node_models_set(r->models, replica, ids, count);
+    const struct node_replica *k = node_router_replica_at(r, replica);
+    int err = node_models_set(r->models, replica, ids, count);
+    if (k->model_len > 0 && err == ERR_OK)
+        err = node_models_also(r->models, replica, slice_of(k->model, k->model_len));
+    return err;
+}
+
+void node_router_model_label_take(struct node_router *r, unsigned replica)
+{
+    const struct node_replica *k = node_router_replica_at(r, replica);
+    struct slice model = slice_of(k->model, k->model_len);
+    /* Without room in the table it counts as one that has not listed its models. */
+    if (model.len == 0)
+        node_models_unlist(r->models, replica);
+    else if (node_models_listed(r->models, replica))
+        DISCARD(node_models_also(r->models, replica, model));
+    else
+        DISCARD(node_models_set(r->models, replica, &model, 1));
 }
 
 bool node_router_models_listed(const struct node_router *r, unsigned replica)
@@ -261,8 +277,11 @@ void node_router_probe_answered(struct node_router *r, unsigned replica, enum no
         k->probes_refused |= 1u << probe;
     else
         k->probes_refused &= ~(1u << probe);
-    if (refused && probe == NODE_PROBE_MODELS)
+    if (refused && probe == NODE_PROBE_MODELS) {
         node_models_unlist(r->models, replica);
+        if (k->model_len > 0)
+            node_router_model_label_take(r, replica);
+    }
 }
 
 unsigned node_router_probes_refused(const struct node_router *r, unsigned replica)

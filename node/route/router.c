@@ -295,6 +295,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     double context =
         (double)replica->load.context_tokens + (double)replica->load.remote.context_tokens;
     c->name_hash = replica->name_hash;
+    c->weight = replica->weight;
     c->requests = (uint64_t)requests;
     c->tokens =
         (uint64_t)context + replica->load.prefill_tokens + replica->load.remote.prefill_tokens;
@@ -314,6 +315,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
         .step_context_s = replica->step_context_s,
         .displaced_weight = r->config.displaced_weight,
         .decode_weight = r->config.decode_weight,
+        .weight = replica->weight,
     };
     c->cost = node_cost_of(&in);
 }
@@ -355,9 +357,13 @@ struct node_policy_input node_router_policy_input(struct node_router *r,
     uint64_t session = 0;
     if (request->session.len > 0)
         session = hash64(&r->common->secret, request->session.at, request->session.len) | 1;
+    bool weighted = false;
+    for (unsigned i = 1; i < r->candidate_count && !weighted; i++)
+        weighted = r->candidates[i].weight != r->candidates[0].weight;
     return (struct node_policy_input){
         .candidates = r->candidates,
         .count = r->candidate_count,
+        .weighted = weighted,
         .session_key = session,
         .prefix_key = prefix_key(request->chain),
         .near_tie = r->config.near_tie,

@@ -2,6 +2,7 @@
  *
  *   state.c     what a decision needs of the shared state: time, others' loads
  *   replicas.c  the table of replicas
+ *   discovered.c  which of them the sources of this router list
  *   learning.c  what answers teach
  *   router.c    decisions
  *   explain.c   why, as JSON; metrics.c
@@ -17,6 +18,7 @@
 #include "node/replica/fleet.h"
 #include "node/replica/model.h"
 #include "node/replica/replica.h"
+#include "node/route/discovered.h"
 #include "node/route/policy.h"
 #include "node/route/router.h"
 #include "node/route/share.h"
@@ -41,6 +43,7 @@ struct node_router {
     void (*watch)(void *context, unsigned replica, bool present);
     void *watch_context;
     const struct node_replication *names; /* of routers, for showing; NULL: none are known */
+    const struct discover *sources;       /* for showing; NULL: there are none */
     /* Versions (crdt/registry.h, crdt/reports.h) that were taken in. */
     uint64_t registry_taken, reports_taken, loads_taken;
     uint64_t learned_ms; /* when what was learned was reported last */
@@ -104,6 +107,8 @@ static inline struct node_replica_config node_router_prior(const struct node_rou
     };
 }
 struct node_replica *node_router_replica_at(const struct node_router *r, unsigned replica);
+/* Its label `model` is another one, or is all that is known of its models. */
+void node_router_model_label_take(struct node_router *r, unsigned replica);
 
 /* --- */
 

@@ -48,23 +48,24 @@ const char *node_allowed_header_name_not(struct slice value)
     return NULL;
 }
 
-const char *node_allowed_replica_not(struct slice value)
+const char *node_allowed_replica_dns_not(struct slice value)
 {
-    struct node_replica_option parsed;
-    if (node_replica_parse(value, &parsed) == 0)
+    struct node_dns_option parsed;
+    return node_dns_parse(value, &parsed);
+}
+
+const char *node_allowed_dns_server_not(struct slice value)
+{
+    struct node_address parsed;
+    if (node_address_parse_default(value, NODE_DNS_PORT, &parsed) == 0 && parsed.port != 0 &&
+        node_host_is_ip(parsed.host))
         return NULL;
-    if (slice_starts_with(value, SLICE("https:")))
-        return "TLS to engines is not supported, want http://HOST:PORT";
-    if (!slice_starts_with(value, SLICE("http://")))
-        return "want a URL such as http://10.0.0.1:8000";
-    struct slice rest = slice_skip(value, strlen("http://"));
-    size_t fragment = slice_find(rest, '#');
-    if (fragment < rest.len &&
-        node_replica_parse(slice_of(value.at, strlen("http://") + fragment), &parsed) == 0)
-        return "after # want engine=vllm, engine=sglang or engine=other";
-    if (slice_find(rest, '/') < rest.len || slice_find(rest, '?') < rest.len)
-        return "want no path: http://HOST:PORT alone";
-    return "want a URL such as http://10.0.0.1:8000, its port from 1 to 65535";
+    return "want the IP address of a DNS server, such as 10.0.0.10 or [fd00::10]:53";
+}
+
+const char *node_allowed_path_not(struct slice value)
+{
+    return value.len > 0 ? NULL : "want the name of a file";
 }
 
 const char *node_allowed_address_not(struct slice value)

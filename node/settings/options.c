@@ -362,15 +362,15 @@ static int fail_pair(const struct node_options *o, struct node_options_error *er
 }
 
 /* bad setting replica = "http://localhost:8080" (flag --replica): REASON */
-static int fail_replica(const struct node_options *o, struct node_options_error *error, unsigned i,
-                        const char *reason, int err)
+static int fail_entry(const struct node_options *o, struct node_options_error *error,
+                      const char *setting, const char *value, const char *reason, int err)
 {
-    int index = node_option_find(SLICE("replica"));
+    int index = node_option_find(slice_of_cstr(setting));
     struct buf line = {0};
-    DISCARD(buf_append_cstr(&line, "bad setting replica = "));
-    (void)append_quoted(&line, slice_of_cstr(o->replica.at[i]));
+    DISCARD(buf_printf(&line, "bad setting %s = ", setting));
+    (void)append_quoted(&line, slice_of_cstr(value));
     DISCARD(buf_append_cstr(&line, " ("));
-    DISCARD(node_option_origin_append(&line, "replica", o->origins[index]));
+    DISCARD(node_option_origin_append(&line, setting, o->origins[index]));
     DISCARD(buf_printf(&line, "): %s", reason));
     return fail(error, &line, err);
 }
@@ -397,16 +397,45 @@ static int check_not_self(const struct node_options *o, struct node_options_erro
             (void)snprintf(reason, sizeof reason,
                            "this router itself listens there (%s), want the address of an engine",
                            own[j].name);
-            return fail_replica(o, error, i, reason, ERR_RANGE);
+            return fail_entry(o, error, "replica", o->replica.at[i], reason, ERR_RANGE);
         }
     }
+    return 0;
+}
+
+bool node_options_finds(const struct node_options *o)
+{
+    return o->replica_dns.count > 0 || o->replica_file.count > 0;
+}
+
+static struct slice without_labels(const char *text)
+{
+    struct slice rest = slice_of_cstr(text);
+    return slice_cut(&rest, '#');
+}
+
+/* Each source has its name in logs and metrics. */
+static int check_once(const struct node_options *o, const char *setting,
+                      const struct node_strings *list, struct node_options_error *error)
+{
+    for (unsigned i = 1; i < list->count; i++) {
+        for (unsigned j = 0; j < i; j++) {
+            if (slice_equal(without_labels(list->at[i]), without_labels(list->at[j])))
+                return fail_entry(o, error, setting, list->at[i],
+                                  "want each source once, this one is there already", ERR_EXISTS);
+        }
+    }
+    if (list->count > NODE_SOURCES_MAX)
+        return fail_entry(o, error, setting, list->at[NODE_SOURCES_MAX], "want at most 16 of them",
+                          ERR_LIMIT);
     return 0;
 }
 
 static int check_replicas(const struct node_options *o, struct node_options_error *error)
 {
     struct node_address listen;
-    if (o->replica.count == 0 && !node_options_gossip(o, &listen)) /* else others may name some */
+    bool others_may_name = node_options_gossip(o, &listen);
+    if (o->replica.count == 0 && !node_options_finds(o) && !others_may_name)
         return fail_text(error,
                          "setting replica is missing: want at least one engine, such as "
                          "--replica http://10.0.0.1:8000",
@@ -418,11 +447,14 @@ static int check_replicas(const struct node_options *o, struct node_options_erro
             struct node_replica_option b;
             CHECK(node_replica_parse(slice_of_cstr(o->replica.at[j]), &b) == 0);
             if (strcmp(a.name, b.name) == 0)
-                return fail_replica(
-                    o, error, i, "want each replica once, this one is there already", ERR_EXISTS);
+                return fail_entry(o, error, "replica", o->replica.at[i],
+                                  "want each replica once, this one is there already", ERR_EXISTS);
         }
     }
-    return check_not_self(o, error);
+    int err = check_once(o, "replica-dns", &o->replica_dns, error);
+    if (err == 0)
+        err = check_once(o, "replica-file", &o->replica_file, error);
+    return err == 0 ? check_not_self(o, error) : err;
 }
 
 /* One address would take the other's port: the same host, or all of them. */

@@ -28,6 +28,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/slice.h"
+#include "node/replica/labels.h"
 #include "node/replica/terms.h"
 #include "node/settings/address.h"
 
@@ -37,6 +38,8 @@ enum {
     NODE_VALUE_BYTES = 4096, /* of one value */
     NODE_ERROR_BYTES = 512,
     NODE_GOSSIP_PORT = 7490, /* where gossip-listen and join say none */
+    NODE_SOURCES_MAX = 16,   /* of one kind, that replicas come from */
+    NODE_DNS_PORT = 53,      /* where dns-server says none */
 };
 
 struct node_strings {
@@ -44,11 +47,21 @@ struct node_strings {
     unsigned count;
 };
 
-/* A replica as --replica writes it: http://HOST:PORT[#engine=vllm|sglang|other] */
+enum { NODE_REPLICA_NAME_BYTES = NODE_HOST_BYTES + 8 };
+
+/* A replica as --replica writes it: http://HOST:PORT[#LABEL=VALUE...] (node/replica/labels.h) */
 struct node_replica_option {
     struct node_address address;
-    char name[NODE_HOST_BYTES + 8]; /* "host:port", IPv6 in brackets: for router, logs, headers */
-    enum node_engine engine;
+    char name[NODE_REPLICA_NAME_BYTES]; /* "host:port", IPv6 in brackets: for router, logs, headers
+                                         */
+    struct node_labels labels;          /* borrows from the text */
+};
+
+/* A name as --replica-dns writes it: NAME:PORT[#LABEL=VALUE...], or _SERVICE._PROTO.NAME[#...]. */
+struct node_dns_option {
+    struct node_address address; /* port 0: the SRV records of the name say it */
+    struct slice name;           /* as written, without labels; borrows from the text, */
+    struct node_labels labels;   /* as these do */
 };
 
 enum node_paths { NODE_PATHS_REFUSE, NODE_PATHS_PASS };
@@ -85,10 +98,14 @@ struct node_options {
     /* Endpoints */
     struct node_address listen;
     struct node_address admin_listen;
-    char *admin_token_file;      /* "" = none; strings are owned and never NULL after init */
-    char *replica_api_key_file;  /* "" = none */
-    struct node_strings replica; /* each is valid for node_replica_parse() */
-    char *config;                /* path of the YAML file, "" = none */
+    char *admin_token_file;          /* "" = none; strings are owned and never NULL after init */
+    char *replica_api_key_file;      /* "" = none */
+    struct node_strings replica;     /* each is valid for node_replica_parse() */
+    struct node_strings replica_dns; /* each is valid for node_dns_parse() */
+    uint64_t replica_dns_interval_ms;
+    struct node_strings dns_server; /* IP[:PORT] each */
+    struct node_strings replica_file;
+    char *config; /* path of the YAML file, "" = none */
 
     /* Cluster */
     char *gossip_listen; /* HOST:PORT, "" = not said; see node_options_gossip() */
@@ -221,6 +238,15 @@ MUST_USE int node_options_finish(const struct node_options *o, struct node_optio
 
 /* ERR_SYNTAX, or the parsed replica. What passed node_options_set() always parses. */
 MUST_USE int node_replica_parse(struct slice text, struct node_replica_option *out);
+/* "host:port" of an address, IPv6 in brackets: the name of a replica. `out` has
+ * NODE_REPLICA_NAME_BYTES. */
+void node_replica_name_of(const struct node_address *address, char *out);
+/* NULL, or what is wrong with a replica and would be right. */
+const char *node_replica_wrong(struct slice text);
+/* NULL, or what is wrong with a name to look up; what passed node_options_set() always parses. */
+const char *node_dns_parse(struct slice text, struct node_dns_option *out);
+/* Whether replicas come from another source than `replica`. */
+bool node_options_finds(const struct node_options *o);
 
 /* Whether this router is one of several (gossip-listen or join was given), and where it listens to
  * the others then. */

@@ -1,41 +1,89 @@
-/* A replica as --replica writes it. */
+/* A replica as --replica and files of replicas write it, and a name as --replica-dns does. */
 #include <stdio.h>
 
 #include "base/err.h"
 #include "node/settings/options.h"
 
-static int parse_engine(struct slice fragment, enum node_engine *out)
+void node_replica_name_of(const struct node_address *address, char *out)
 {
-    if (slice_equal(fragment, SLICE("engine=vllm")))
-        *out = NODE_ENGINE_VLLM;
-    else if (slice_equal(fragment, SLICE("engine=sglang")))
-        *out = NODE_ENGINE_SGLANG;
-    else if (slice_equal(fragment, SLICE("engine=other")))
-        *out = NODE_ENGINE_OTHER;
-    else
-        return ERR_SYNTAX;
-    return 0;
+    bool v6 = strchr(address->host, ':') != NULL;
+    (void)snprintf(out, NODE_REPLICA_NAME_BYTES, v6 ? "[%s]:%u" : "%s:%u", address->host,
+                   address->port);
+}
+
+/* Cuts the labels off `text`. NULL, or what is wrong with them. */
+static const char *labels_cut(struct slice *text, struct node_labels *out)
+{
+    struct slice rest = *text;
+    struct slice front = slice_cut(&rest, '#');
+    if (front.len == text->len)
+        return NULL;
+    *text = front;
+    return rest.len > 0 ? node_labels_parse(rest, out)
+                        : "after # want a label, such as engine=vllm or weight=2";
+}
+
+/* What is wrong with `http://HOST:PORT`, without labels. */
+static const char *url_parse(struct slice url, struct node_address *out)
+{
+    static const uint16_t http_port = 80;
+    if (slice_starts_with(url, SLICE("https:")))
+        return "TLS to engines is not supported, want http://HOST:PORT";
+    if (!slice_starts_with(url, SLICE("http://")))
+        return "want a URL such as http://10.0.0.1:8000";
+    url = slice_skip(url, strlen("http://"));
+    if (slice_ends_with(url, SLICE("/")))
+        url.len--;
+    if (node_address_parse_default(url, http_port, out) == 0 && out->port != 0)
+        return NULL;
+    return slice_find(url, '/') < url.len || slice_find(url, '?') < url.len
+               ? "want no path: http://HOST:PORT alone"
+               : "want a URL such as http://10.0.0.1:8000, its port from 1 to 65535";
+}
+
+static const char *replica_parse(struct slice text, struct node_replica_option *out)
+{
+    struct node_replica_option parsed = {0};
+    struct slice url = text;
+    const char *wrong_label = labels_cut(&url, &parsed.labels);
+    const char *wrong = url_parse(url, &parsed.address);
+    if (wrong == NULL)
+        wrong = wrong_label;
+    if (wrong != NULL)
+        return wrong;
+    node_replica_name_of(&parsed.address, parsed.name);
+    *out = parsed;
+    return NULL;
 }
 
 int node_replica_parse(struct slice text, struct node_replica_option *out)
 {
-    static const uint16_t http_port = 80;
-    struct node_replica_option parsed = {.engine = NODE_ENGINE_AUTO};
-    struct slice rest = text;
-    struct slice url = slice_cut(&rest, '#');
-    if (url.len < text.len && parse_engine(rest, &parsed.engine) != 0)
-        return ERR_SYNTAX;
-    if (!slice_starts_with(url, SLICE("http://")))
-        return ERR_SYNTAX;
-    url = slice_skip(url, strlen("http://"));
-    if (slice_ends_with(url, SLICE("/")))
-        url.len--;
-    if (node_address_parse_default(url, http_port, &parsed.address) != 0 ||
-        parsed.address.port == 0)
-        return ERR_SYNTAX;
-    bool v6 = strchr(parsed.address.host, ':') != NULL;
-    (void)snprintf(parsed.name, sizeof parsed.name, v6 ? "[%s]:%u" : "%s:%u", parsed.address.host,
-                   parsed.address.port);
-    *out = parsed;
-    return 0;
+    return replica_parse(text, out) == NULL ? 0 : ERR_SYNTAX;
+}
+
+const char *node_replica_wrong(struct slice text)
+{
+    struct node_replica_option parsed;
+    return replica_parse(text, &parsed);
+}
+
+const char *node_dns_parse(struct slice text, struct node_dns_option *out)
+{
+    struct node_dns_option parsed = {.name = text};
+    const char *wrong_label = labels_cut(&parsed.name, &parsed.labels);
+    struct slice name = parsed.name;
+    bool srv = slice_starts_with(name, SLICE("_"));
+    int err = srv ? node_address_parse_default(name, 0, &parsed.address)
+                  : node_address_parse(name, &parsed.address);
+    if (srv && (err != 0 || slice_find(name, ':') < name.len))
+        return "want no port behind a name of SRV records, such as _http._tcp.engines.internal";
+    if (err != 0 || (!srv && parsed.address.port == 0))
+        return "want NAME:PORT, such as engines.internal:8000, or the name of SRV records, such as "
+               "_http._tcp.engines.internal";
+    if (node_host_is_ip(parsed.address.host))
+        return "want a name to look up; an address is a replica by itself: "
+               "--replica http://HOST:PORT";
+    if (wrong_label == NULL)
+        *out = parsed;
+    return wrong_label;
 }

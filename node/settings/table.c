@@ -2,6 +2,7 @@
 #include "node/route/policy.h"
 #include "node/settings/allowed.h"
 #include "node/settings/options.h"
+#include "node/settings/sources_internal.h"
 
 #include "base/check.h"
 #include "base/err.h"
@@ -21,14 +22,16 @@ static const struct node_option table[] = {
      .type = NODE_TYPE_LIST,
      FIELD(replica),
      .fallback = "",
-     .wrong = node_allowed_replica_not,
+     .wrong = node_replica_wrong,
      .unit = "URL",
      .group = "Endpoints",
      .help = "an engine, http://HOST:PORT; repeat for each",
-     .more = "At least one is needed, but for a router of a cluster: it gets to know those that "
-             "the others name. The kind of engine is found out by asking it; "
-             "`http://HOST:PORT#engine=vllm` (or `sglang`, `other`) says it beforehand. "
-             "Without a port, 80 is meant."},
+     .more =
+         "At least one is needed, but for a router of a cluster: it gets to know those that "
+         "the others name, or one with another source of replicas. Without a port, 80 is meant. "
+         "[Labels](operations.md#labels) may follow, each behind its own `#`: "
+         "`http://HOST:PORT#engine=vllm#weight=2`."},
+    NODE_OPTION_ROWS_SOURCES,
     {.name = "replica-api-key-file",
      .type = NODE_TYPE_PATH,
      FIELD(replica_api_key_file),

@@ -171,6 +171,7 @@ static double oracle_cost(unsigned r, const struct session_request *q)
         .step_context_s = set.step_context_s,
         .displaced_weight = set.displaced_weight,
         .decode_weight = set.decode_weight,
+        .weight = 1,
     };
     return node_cost_of(&in).total_s;
 }

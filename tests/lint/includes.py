@@ -17,7 +17,7 @@ MAY = {
     "http": ["base"],
 }
 # The rooms of node/, each may include those above it in this list, and TOP.
-ROOMS = ["cluster", "replica", "route", "settings", "proxy", "admin"]
+ROOMS = ["cluster", "replica", "discover", "route", "settings", "proxy", "admin"]
 SHELL = ["io"]
 ENDS = ["daemon", "gvctl"]
 for n, room in enumerate(ROOMS):
@@ -35,7 +35,8 @@ PURE = TOP + [f"node/{r}" for r in ROOMS] + ["node"]
 # A third-party header -> where it may stand (a folder with "/", or a file; "" as all of tests/).
 THIRD_PARTY = {
     "uv.h": ["node/io/", "node/daemon/", "node/gvctl/"],
-    "yaml.h": ["node/io/config_yaml.c"],
+    "yaml.h": ["node/io/config_yaml.c", "node/io/replica_yaml.c"],
+    "ares.h": ["node/io/dns.c"],
     "sodium.h": ["gossip/", "node/io/random.c"],
     "xxhash.h": ["base/"],
     "jansson.h": ["node/gvctl/show.c", "node/gvctl/show_cluster.c", "node/gvctl/show_internal.h"],

@@ -15,9 +15,10 @@ static unsigned choose(const struct node_policy_input *in)
     double share = least * in->near_tie;
     double limit = least + (share > tie_s ? share : tie_s);
     unsigned chosen = 0;
-    uint64_t equals = 0;
+    double equals = 0;
     for (unsigned i = 0; i < in->count; i++) {
-        if (in->candidates[i].cost.total_s <= limit && prng_below(in->prng, ++equals) == 0)
+        if (in->candidates[i].cost.total_s <= limit &&
+            node_policy_equal_takes(in, &in->candidates[i], &equals))
             chosen = i;
     }
     return chosen;

@@ -3,13 +3,17 @@
 
 static unsigned choose(const struct node_policy_input *in)
 {
-    unsigned best = 0, equals = 0;
+    unsigned best = 0;
+    double least = 0, equals = 0;
     for (unsigned i = 0; i < in->count; i++) {
-        if (in->candidates[i].tokens < in->candidates[best].tokens)
+        const struct node_candidate *c = &in->candidates[i];
+        double tokens = node_policy_share(in, (double)c->tokens, c);
+        if (i == 0 || tokens < least)
             equals = 0;
-        else if (in->candidates[i].tokens > in->candidates[best].tokens)
+        else if (tokens > least)
             continue;
-        if (prng_below(in->prng, ++equals) == 0)
+        least = tokens;
+        if (node_policy_equal_takes(in, c, &equals))
             best = i;
     }
     return best;

@@ -5,11 +5,12 @@ static unsigned choose(const struct node_policy_input *in)
 {
     if (in->count == 1)
         return 0;
-    unsigned a = (unsigned)prng_below(in->prng, in->count);
-    unsigned b = (unsigned)prng_below(in->prng, in->count - 1);
-    if (b >= a)
-        b++;
-    return in->candidates[b].requests < in->candidates[a].requests ? b : a;
+    unsigned a = node_policy_draw(in, in->count), b = node_policy_draw(in, a);
+    const struct node_candidate *first = &in->candidates[a], *second = &in->candidates[b];
+    return node_policy_share(in, (double)second->requests, second) <
+                   node_policy_share(in, (double)first->requests, first)
+               ? b
+               : a;
 }
 
 const struct node_policy node_policy_power_of_two = {.name = "power_of_two", .choose = choose};

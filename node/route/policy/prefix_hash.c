@@ -1,6 +1,7 @@
 /* Consistent hashing of the first blocks of the prompt, with bounded loads (Mirrokni, Thorup and
  * Zadimoghaddam, 2018): a key goes to its first replica that has less than `load_bound` times the
- * mean of requests in flight. Without a prompt: least requests. */
+ * mean of requests in flight, as its weight is to the mean one. Without a prompt: least requests.
+ */
 #include <math.h>
 
 #include "node/route/policy.h"
@@ -9,21 +10,24 @@ static unsigned choose(const struct node_policy_input *in)
 {
     if (in->prefix_key == 0)
         return node_policy_least_requests(in);
-    uint64_t total = 1; /* the request to be placed counts */
-    for (unsigned i = 0; i < in->count; i++)
-        total += in->candidates[i].requests;
-    uint64_t bound = (uint64_t)ceil(in->load_bound * (double)total / in->count);
-
-    /* The first in the key's order that has room is the heaviest that has room. */
-    unsigned best = in->count;
-    uint64_t best_weight = 0;
+    double total = 1, weights = 0; /* the request to be placed counts */
     for (unsigned i = 0; i < in->count; i++) {
-        if (in->candidates[i].requests >= bound)
+        total += (double)in->candidates[i].requests;
+        weights += in->weighted ? in->candidates[i].weight : 1;
+    }
+
+    /* The first in the key's order that has room is the one of the highest score. */
+    unsigned best = in->count;
+    double best_score = 0;
+    for (unsigned i = 0; i < in->count; i++) {
+        const struct node_candidate *c = &in->candidates[i];
+        double bound = ceil(in->load_bound * total * (in->weighted ? c->weight : 1) / weights);
+        if ((double)c->requests >= bound)
             continue;
-        uint64_t weight = node_policy_weight(in->prefix_key, &in->candidates[i]);
-        if (best == in->count || weight > best_weight) {
+        double score = node_policy_score(in, in->prefix_key, c);
+        if (best == in->count || score > best_score) {
             best = i;
-            best_weight = weight;
+            best_score = score;
         }
     }
     return best < in->count ? best : node_policy_least_requests(in);

@@ -1,9 +1,9 @@
-/* Any of them. */
+/* Any of them, by weight. */
 #include "node/route/policy.h"
 
 static unsigned choose(const struct node_policy_input *in)
 {
-    return (unsigned)prng_below(in->prng, in->count);
+    return node_policy_draw(in, in->count);
 }
 
 const struct node_policy node_policy_random = {.name = "random", .choose = choose};

@@ -6,12 +6,12 @@ static unsigned choose(const struct node_policy_input *in)
     if (in->session_key == 0)
         return node_policy_next_turn(in);
     unsigned best = 0;
-    uint64_t best_weight = 0;
+    double best_score = 0;
     for (unsigned i = 0; i < in->count; i++) {
-        uint64_t weight = node_policy_weight(in->session_key, &in->candidates[i]);
-        if (i == 0 || weight > best_weight) {
+        double score = node_policy_score(in, in->session_key, &in->candidates[i]);
+        if (i == 0 || score > best_score) {
             best = i;
-            best_weight = weight;
+            best_score = score;
         }
     }
     return best;

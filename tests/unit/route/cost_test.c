@@ -12,7 +12,7 @@ static void assert_close(double actual, double expected)
 }
 
 static const struct node_cost_input base = {
-    .tokens_per_s = 10000, .displaced_weight = 2, .decode_weight = 0.5};
+    .tokens_per_s = 10000, .displaced_weight = 2, .decode_weight = 0.5, .weight = 1};
 
 static void an_idle_empty_replica_costs_the_prompt(void **state)
 {

@@ -357,7 +357,7 @@ static void test_replica_urls(void **state)
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(node_replica_parse(slice_of_cstr(good[i].url), &r), 0);
         assert_string_equal(r.name, good[i].name);
-        assert_int_equal(r.engine, good[i].engine);
+        assert_int_equal(r.labels.engine, good[i].engine);
     }
     static const char *const bad[] = {
         "",           "http://",         "http://:80",      "http://a:0",         "http://a:",

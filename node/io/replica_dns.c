@@ -1,0 +1,308 @@
+#include "node/io/replica_dns.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/io/dns.h"
+
+enum { FAMILIES = 2 }; /* IPv4, IPv6 */
+
+/* The addresses of one host. */
+struct found {
+    struct dns_address *at; /* owned */
+    unsigned count;
+    bool failed; /* nobody answered */
+};
+
+struct host {
+    struct name *name;
+    char host[NODE_HOST_BYTES];
+    uint16_t port;
+    unsigned open; /* questions */
+    struct found found[FAMILIES];
+};
+
+struct hosts {
+    struct host *at; /* owned; does not move while questions are open */
+    unsigned count;
+};
+
+/* One --replica-dns. */
+struct name {
+    struct replica_dns *all;
+    struct node_dns_option option; /* borrows from the options */
+    unsigned source;
+    uint64_t due_ms;
+    bool busy; /* the questions of one round are under way */
+    bool listed;
+    unsigned next, open;              /* hosts to ask next, being asked */
+    char why[DISCOVER_WHY_MAX];       /* the last failure of this round */
+    struct hosts hosts, hosts_before; /* of this round, of the last one */
+};
+
+struct replica_dns {
+    struct dns *dns;
+    uv_loop_t *loop;
+    struct discover *discover;
+    uint64_t interval_ms;
+    unsigned count;
+    struct name names[NODE_SOURCES_MAX];
+};
+
+static void hosts_free(struct hosts *hosts)
+{
+    for (unsigned i = 0; i < hosts->count; i++) {
+        for (unsigned f = 0; f < FAMILIES; f++)
+            free(hosts->at[i].found[f].at);
+    }
+    free(hosts->at);
+    *hosts = (struct hosts){0};
+}
+
+static bool hosts_make(struct name *n, unsigned count)
+{
+    n->hosts.at = calloc(count > 0 ? count : 1, sizeof *n->hosts.at);
+    if (n->hosts.at == NULL)
+        return false;
+    n->hosts.count = count;
+    for (unsigned i = 0; i < count; i++)
+        n->hosts.at[i].name = n;
+    return true;
+}
+
+/* --- the end of a round ---------------------------------------------------------------------- */
+
+static void round_end(struct name *n, bool good)
+{
+    uint64_t interval = n->all->interval_ms;
+    n->busy = false;
+    n->listed = n->listed || good;
+    if (!n->listed && interval > REPLICA_DNS_RETRY_MS)
+        interval = REPLICA_DNS_RETRY_MS;
+    n->due_ms = uv_now(n->all->loop) + interval;
+    if (good) {
+        hosts_free(&n->hosts_before);
+        n->hosts_before = n->hosts;
+        n->hosts = (struct hosts){0};
+    } else {
+        discover_failed(n->all->discover, n->source, n->why, uv_now(n->all->loop));
+        hosts_free(&n->hosts);
+    }
+}
+
+static void fail(struct name *n, const char *why)
+{
+    (void)slice_to_cstr(slice_of_cstr(why), n->why, sizeof n->why);
+    round_end(n, false);
+}
+
+/* What nobody answered this time is as it was. False: no memory. */
+static bool keep(const struct name *n, struct host *h, unsigned family)
+{
+    const struct hosts *before = &n->hosts_before;
+    for (unsigned i = 0; i < before->count; i++) {
+        const struct found *old = &before->at[i].found[family];
+        if (old->count == 0 || strcmp(before->at[i].host, h->host) != 0)
+            continue;
+        h->found[family].at = malloc(old->count * sizeof *old->at);
+        if (h->found[family].at == NULL)
+            return false;
+        memcpy(h->found[family].at, old->at, old->count * sizeof *old->at);
+        h->found[family].count = old->count;
+        return true;
+    }
+    return true;
+}
+
+static void list(struct name *n, unsigned count)
+{
+    struct discover_entry *entries = calloc(count + 1, sizeof *entries);
+    char(*names)[NODE_REPLICA_NAME_BYTES] = calloc(count + 1, sizeof *names);
+    unsigned k = 0;
+    for (unsigned i = 0; i < n->hosts.count && entries != NULL && names != NULL; i++) {
+        const struct host *h = &n->hosts.at[i];
+        for (unsigned f = 0; f < FAMILIES; f++) {
+            for (unsigned a = 0; a < h->found[f].count; a++, k++) {
+                struct node_address at = {.port = h->port};
+                (void)strcpy(at.host, h->found[f].at[a].text);
+                node_replica_name_of(&at, names[k]);
+                entries[k] = (struct discover_entry){.name = slice_of_cstr(names[k]),
+                                                     .labels = n->option.labels};
+            }
+        }
+    }
+    bool good =
+        entries != NULL && names != NULL &&
+        discover_list(n->all->discover, n->source, entries, count, uv_now(n->all->loop)) == ERR_OK;
+    free(entries);
+    free(names);
+    if (good)
+        round_end(n, true);
+    else
+        fail(n, "out of memory, or more addresses than a list may have");
+}
+
+/* All questions are answered. */
+static void answered(struct name *n)
+{
+    unsigned count = 0;
+    bool any = n->hosts.count == 0;
+    for (unsigned i = 0; i < n->hosts.count; i++) {
+        struct host *h = &n->hosts.at[i];
+        for (unsigned f = 0; f < FAMILIES; f++) {
+            any = any || !h->found[f].failed;
+            if (h->found[f].failed && !keep(n, h, f)) {
+                fail(n, err_text(ERR_NOMEM));
+                return;
+            }
+            count += h->found[f].count;
+        }
+    }
+    if (any)
+        list(n, count);
+    else
+        round_end(n, false);
+}
+
+/* --- a round --------------------------------------------------------------------------------- */
+
+static void ask_more(struct name *n);
+
+static void on_addresses(struct host *h, unsigned family, enum dns_status status, const char *why,
+                         const struct dns_address *found, unsigned count)
+{
+    struct name *n = h->name;
+    struct found *f = &h->found[family];
+    f->failed = status == DNS_FAILED;
+    if (status == DNS_FOUND) {
+        f->at = malloc(count * sizeof *f->at);
+        f->failed = f->at == NULL;
+        if (f->at != NULL) {
+            memcpy(f->at, found, count * sizeof *f->at);
+            f->count = count;
+        }
+    }
+    if (f->failed)
+        (void)slice_to_cstr(slice_of_cstr(why), n->why, sizeof n->why);
+    if (--h->open > 0)
+        return;
+    n->open--;
+    ask_more(n);
+}
+
+static void on_v4(void *context, enum dns_status status, const char *why,
+                  const struct dns_address *found, unsigned count)
+{
+    on_addresses(context, 0, status, why, found, count);
+}
+
+static void on_v6(void *context, enum dns_status status, const char *why,
+                  const struct dns_address *found, unsigned count)
+{
+    on_addresses(context, 1, status, why, found, count);
+}
+
+/* Answers may come at once, so the last one may end the round within this. */
+static void ask_more(struct name *n)
+{
+    while (n->next < n->hosts.count && n->open < REPLICA_DNS_AT_ONCE) {
+        struct host *h = &n->hosts.at[n->next++];
+        n->open++;
+        h->open = 3; /* the third is let go when both are asked */
+        dns_addresses(n->all->dns, h->host, false, on_v4, h);
+        dns_addresses(n->all->dns, h->host, true, on_v6, h);
+        if (--h->open == 0)
+            n->open--;
+    }
+    if (n->open == 0 && n->next == n->hosts.count && n->busy)
+        answered(n);
+}
+
+static void on_services(void *context, enum dns_status status, const char *why,
+                        const struct dns_service *found, unsigned count)
+{
+    struct name *n = context;
+    if (status == DNS_FAILED || count > REPLICA_DNS_HOSTS_MAX || !hosts_make(n, count)) {
+        fail(n, status == DNS_FAILED            ? why
+                : count > REPLICA_DNS_HOSTS_MAX ? "more SRV records than are looked up"
+                                                : err_text(ERR_NOMEM));
+        return;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        memcpy(n->hosts.at[i].host, found[i].host, sizeof found[i].host);
+        n->hosts.at[i].port = found[i].port;
+    }
+    ask_more(n);
+}
+
+static void round_begin(struct name *n)
+{
+    n->busy = true;
+    n->next = n->open = 0;
+    n->why[0] = '\0';
+    const struct node_address *address = &n->option.address;
+    if (address->port == 0) {
+        dns_services(n->all->dns, address->host, on_services, n);
+    } else if (hosts_make(n, 1)) {
+        memcpy(n->hosts.at[0].host, address->host, sizeof address->host);
+        n->hosts.at[0].port = address->port;
+        ask_more(n);
+    } else {
+        fail(n, err_text(ERR_NOMEM));
+    }
+}
+
+int replica_dns_open(struct replica_dns **out, uv_loop_t *loop, const struct node_options *options,
+                     struct discover *d)
+{
+    const struct node_strings *list = &options->replica_dns;
+    struct replica_dns *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return ERR_NOMEM;
+    r->loop = loop;
+    r->discover = d;
+    r->interval_ms = options->replica_dns_interval_ms;
+    CHECK(list->count <= NODE_SOURCES_MAX);
+    int err = ERR_OK;
+    for (unsigned i = 0; i < list->count && err >= 0; i++) {
+        struct name *n = &r->names[r->count++];
+        n->all = r;
+        CHECK(node_dns_parse(slice_of_cstr(list->at[i]), &n->option) == NULL);
+        err = discover_source(d, "dns", n->option.name);
+        n->source = (unsigned)err;
+    }
+    if (err >= 0)
+        err = dns_open(&r->dns, loop, &options->dns_server);
+    if (err < 0) {
+        free(r);
+        return err;
+    }
+    *out = r;
+    return ERR_OK;
+}
+
+void replica_dns_tick(struct replica_dns *r, uint64_t now_ms)
+{
+    for (unsigned i = 0; i < r->count; i++) {
+        if (!r->names[i].busy && now_ms >= r->names[i].due_ms)
+            round_begin(&r->names[i]);
+    }
+}
+
+void replica_dns_stop(struct replica_dns *r)
+{
+    dns_stop(r->dns);
+}
+
+void replica_dns_free(struct replica_dns *r)
+{
+    if (r == NULL)
+        return;
+    dns_free(r->dns);
+    for (unsigned i = 0; i < r->count; i++) {
+        hosts_free(&r->names[i].hosts);
+        hosts_free(&r->names[i].hosts_before);
+    }
+    free(r);
+}

@@ -1,0 +1,106 @@
+#include "node/io/sources.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/discover/discover.h"
+#include "node/io/replica_dns.h"
+#include "node/io/replica_file.h"
+#include "node/io/shell.h"
+
+struct sources {
+    struct replica_dns *dns; /* all --replica-dns; NULL: there are none */
+    unsigned file_count;
+    struct replica_file *files[NODE_SOURCES_MAX];
+};
+
+/* Those of --replica. A name that is too long is refused here: it is no reason to refuse all. */
+static int start_settings(struct shell *shell)
+{
+    const struct node_strings *list = &shell->options->replica;
+    if (list->count == 0)
+        return ERR_OK;
+    struct node_replica_option *replicas = calloc(list->count, sizeof *replicas);
+    struct discover_entry *entries = calloc(list->count, sizeof *entries);
+    int err = replicas != NULL && entries != NULL ? ERR_OK : ERR_NOMEM;
+    for (unsigned i = 0; i < list->count && err == ERR_OK; i++) {
+        err = node_replica_parse(slice_of_cstr(list->at[i]), &replicas[i]);
+        CHECK(err == ERR_OK);
+        struct slice name = slice_of_cstr(replicas[i].name);
+        entries[i] = (struct discover_entry){.name = name, .labels = replicas[i].labels};
+        if (name.len > NODE_NAME_MAX) {
+            err = ERR_RANGE;
+            log_event(shell->log, LOG_ERROR, "replica_refused", LOG_STR("replica", name),
+                      LOG_CSTR("error", err_text(err)));
+        }
+    }
+    struct discover *d = shell->node->discover;
+    int source = err == ERR_OK ? discover_source(d, "settings", SLICE("")) : err;
+    if (source >= 0)
+        err = discover_list(d, (unsigned)source, entries, list->count, shell_now_ms(shell));
+    free(entries);
+    free(replicas);
+    return source < 0 ? source : err;
+}
+
+static int start_files(struct shell *shell)
+{
+    struct sources *s = shell->sources;
+    const struct node_strings *list = &shell->options->replica_file;
+    for (unsigned i = 0; i < list->count; i++) {
+        int err = replica_file_open(&s->files[i], list->at[i], shell->node->discover,
+                                    shell_now_ms(shell));
+        if (err != ERR_OK)
+            return err;
+        s->file_count++;
+    }
+    return ERR_OK;
+}
+
+int sources_start(struct shell *shell)
+{
+    const struct node_options *options = shell->options;
+    shell->sources = calloc(1, sizeof *shell->sources);
+    int err = shell->sources != NULL ? start_settings(shell) : ERR_NOMEM;
+    if (err == ERR_OK)
+        err = start_files(shell);
+    if (err == ERR_OK && options->replica_dns.count > 0)
+        err = replica_dns_open(&shell->sources->dns, shell->loop, options, shell->node->discover);
+    if (err != ERR_OK)
+        log_event(shell->log, LOG_ERROR, "sources_refused", LOG_CSTR("error", err_text(err)));
+    return err;
+}
+
+void sources_tick(struct shell *shell)
+{
+    struct sources *s = shell->sources;
+    uint64_t now = shell_now_ms(shell);
+    for (unsigned i = 0; i < s->file_count; i++)
+        replica_file_tick(s->files[i], shell->loop, now);
+    if (s->dns != NULL)
+        replica_dns_tick(s->dns, now);
+}
+
+void sources_stop(struct shell *shell)
+{
+    struct sources *s = shell->sources;
+    if (s == NULL)
+        return;
+    for (unsigned i = 0; i < s->file_count; i++)
+        replica_file_stop(s->files[i]);
+    if (s->dns != NULL)
+        replica_dns_stop(s->dns);
+}
+
+void sources_free(struct shell *shell)
+{
+    struct sources *s = shell->sources;
+    if (s == NULL)
+        return;
+    for (unsigned i = 0; i < s->file_count; i++)
+        replica_file_free(s->files[i]);
+    replica_dns_free(s->dns);
+    free(s);
+    shell->sources = NULL;
+}

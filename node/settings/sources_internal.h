@@ -1,0 +1,54 @@
+/* Rows of the option table: where replicas are found. Used by table.c, which has the macros. */
+#ifndef NODE_SETTINGS_SOURCES_INTERNAL_H
+#define NODE_SETTINGS_SOURCES_INTERNAL_H
+
+/* clang-format off */
+#define NODE_OPTION_ROWS_SOURCES                                                                   \
+    {.name = "replica-dns",                                                                        \
+     .type = NODE_TYPE_LIST,                                                                       \
+     FIELD(replica_dns),                                                                           \
+     .fallback = "",                                                                               \
+     .wrong = node_allowed_replica_dns_not,                                                        \
+     .unit = "NAME:PORT",                                                                          \
+     .group = "Endpoints",                                                                         \
+     .help = "each address of a DNS name is a replica",                                            \
+     .more = "Looked up again and again: A and AAAA, with the search domains of "                  \
+             "`/etc/resolv.conf`, and `/etc/hosts`. A name that begins with an underscore "        \
+             "(`_http._tcp.engines.example`) has SRV records, which give the ports: write none. "  \
+             "Labels may follow and count for all of them: `engines.internal:8000#engine=vllm`. "  \
+             "[What happens when addresses go, or an answer fails]"                                \
+             "(operations.md#finding-replicas)."},                                                 \
+    {.name = "replica-dns-interval",                                                               \
+     TIME_FIELD(replica_dns_interval_ms),                                                          \
+     .fallback = "5s",                                                                             \
+     .min = 100,                                                                                   \
+     .max = 3600e3,                                                                                \
+     .group = "Endpoints",                                                                         \
+     .help = "between two lookups of replica-dns",                                                 \
+     .more = "Whatever the TTL of the answers is: resolvers on the way keep to that."},            \
+    {.name = "dns-server",                                                                         \
+     .type = NODE_TYPE_LIST,                                                                       \
+     FIELD(dns_server),                                                                            \
+     .fallback = "",                                                                               \
+     .wrong = node_allowed_dns_server_not,                                                         \
+     .unit = "IP[:PORT]",                                                                          \
+     .group = "Endpoints",                                                                         \
+     .help = "asked for replica-dns, instead of the system's",                                     \
+     .more = "By default those of `/etc/resolv.conf`, which is read again when it changes. "       \
+             "Without a port, 53 is meant. Other names (`replica`, `join`) are looked up by the "  \
+             "system as ever."},                                                                   \
+    {.name = "replica-file",                                                                       \
+     .type = NODE_TYPE_LIST,                                                                       \
+     FIELD(replica_file),                                                                          \
+     .fallback = "",                                                                               \
+     .wrong = node_allowed_path_not,                                                               \
+     .unit = "FILE",                                                                               \
+     .group = "Endpoints",                                                                         \
+     .help = "a list of replicas, read again as it changes",                                       \
+     .more = "One replica a line as `replica` writes it, or a YAML sequence. It is looked at each "\
+             "second, by its name: a link that is swapped is a new list. A file that is not "      \
+             "understood changes nothing, and one that is not there is waited for. "               \
+             "[Its format](operations.md#a-file)."}
+/* clang-format on */
+
+#endif

@@ -1,0 +1,501 @@
+/* What the lists of sources come to: names used, drained, forgotten. In virtual time. */
+#include "node/discover/discover.h"
+
+#include <stdio.h>
+
+#include "base/err.h"
+#include "base/prng.h"
+#include "tests/lib/test.h"
+
+enum { HISTORY_BYTES = 4096, BUSY_MAX = 8 };
+
+/* The host writes down what it is told. */
+static struct {
+    char text[HISTORY_BYTES];
+    char busy[BUSY_MAX][32];
+    int refuses; /* an error for each use() */
+} host;
+
+static struct {
+    char text[HISTORY_BYTES]; /* names of events, each with a space */
+    struct log log;
+} logged;
+
+static struct discover *d;
+static uint64_t now;
+
+static void note(const char *what, struct slice name, const char *more)
+{
+    size_t len = strlen(host.text);
+    (void)snprintf(host.text + len, sizeof host.text - len, "%s%s %.*s%s", len > 0 ? "; " : "",
+                   what, SLICE_ARG(name), more);
+}
+
+static int on_use(void *context, struct slice name, const struct node_labels *labels)
+{
+    (void)context;
+    if (host.refuses != 0)
+        return host.refuses;
+    char more[300] = "";
+    if (node_labels_weight(labels) != 1)
+        (void)snprintf(more, sizeof more, " weight %g", labels->weight);
+    if (labels->model.len > 0)
+        (void)snprintf(more, sizeof more, " model %.*s", SLICE_ARG(labels->model));
+    note("use", name, more);
+    return ERR_OK;
+}
+
+static void on_drain(void *context, struct slice name)
+{
+    (void)context;
+    note("drain", name, "");
+}
+
+static void on_forget(void *context, struct slice name)
+{
+    (void)context;
+    note("forget", name, "");
+}
+
+static bool on_busy(void *context, struct slice name)
+{
+    (void)context;
+    for (unsigned i = 0; i < BUSY_MAX; i++) {
+        if (slice_equal(name, slice_of_cstr(host.busy[i])))
+            return true;
+    }
+    return false;
+}
+
+static void on_log(void *context, struct slice line)
+{
+    (void)context;
+    struct slice rest = line;
+    for (unsigned i = 0; i < 2; i++) { /* time, level */
+        (void)slice_cut(&rest, ' ');
+        rest = slice_trim(rest);
+    }
+    struct slice event = slice_cut(&rest, ' ');
+    size_t len = strlen(logged.text);
+    (void)snprintf(logged.text + len, sizeof logged.text - len, "%.*s ", SLICE_ARG(event));
+}
+
+static uint64_t on_clock(void *context)
+{
+    (void)context;
+    return 0;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&host, 0, sizeof host);
+    memset(&logged, 0, sizeof logged);
+    log_init(&logged.log, on_log, on_clock, NULL);
+    const struct discover_host table = {
+        .use = on_use, .drain = on_drain, .forget = on_forget, .busy = on_busy};
+    now = 1000;
+    return discover_create(&d, &table, &logged.log);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    discover_destroy(d);
+    return 0;
+}
+
+static unsigned source(const char *kind, const char *name)
+{
+    int s = discover_source(d, kind, slice_of_cstr(name));
+    assert_true(s >= 0);
+    return (unsigned)s;
+}
+
+/* What the host was told since the last call. */
+static void told(const char *want)
+{
+    assert_string_equal(host.text, want);
+    host.text[0] = '\0';
+    discover_check(d);
+}
+
+static void said(const char *want)
+{
+    assert_string_equal(logged.text, want);
+    logged.text[0] = '\0';
+}
+
+static void at(uint64_t ms)
+{
+    now = ms;
+    discover_tick(d, now);
+}
+
+/* "a:1 b:1!": names, a draining one with '!', one of weight 2 with '+'. */
+static int list(unsigned s, const char *names)
+{
+    struct discover_entry entries[16];
+    unsigned count = 0;
+    struct slice rest = slice_of_cstr(names);
+    while (rest.len > 0) {
+        struct slice name = slice_cut(&rest, ' ');
+        struct discover_entry *e = &entries[count++];
+        *e = (struct discover_entry){.name = name};
+        if (slice_ends_with(name, SLICE("!"))) {
+            e->state = DISCOVER_DRAINING;
+            e->name.len--;
+        } else if (slice_ends_with(name, SLICE("+"))) {
+            e->labels.weight = 2;
+            e->name.len--;
+        }
+    }
+    return discover_list(d, s, entries, count, now);
+}
+
+static void names_come_and_go(void **state)
+{
+    (void)state;
+    unsigned s = source("dns", "x");
+    assert_int_equal(list(s, "b:1 a:1"), ERR_OK);
+    told("use a:1; use b:1");
+    assert_int_equal(list(s, "a:1 b:1"), ERR_OK); /* the same, in another order */
+    told("");
+    assert_int_equal(list(s, "c:1 b:1"), ERR_OK);
+    told("drain a:1; use c:1");
+    assert_true(discover_draining(d, SLICE("a:1")));
+    assert_false(discover_draining(d, SLICE("b:1")));
+    at(now + DISCOVER_KEEP_MS - 1);
+    told("");
+    at(now + 1);
+    told("forget a:1");
+    said("discovered discovered ");
+}
+
+static void one_that_comes_back_is_used_at_once(void **state)
+{
+    (void)state;
+    unsigned s = source("dns", "x");
+    assert_int_equal(list(s, "a:1 b:1"), ERR_OK);
+    assert_int_equal(list(s, "a:1"), ERR_OK);
+    now += 5000;
+    assert_int_equal(list(s, "a:1 b:1"), ERR_OK);
+    told("use a:1; use b:1; drain b:1; use b:1");
+    /* and the time that it was away does not count the next time */
+    now += DISCOVER_KEEP_MS;
+    assert_int_equal(list(s, "a:1"), ERR_OK);
+    at(now + DISCOVER_KEEP_MS - 1);
+    told("drain b:1");
+    at(now + 1);
+    told("forget b:1");
+}
+
+static void requests_under_way_end(void **state)
+{
+    (void)state;
+    unsigned s = source("file", "x");
+    assert_int_equal(list(s, "a:1 b:1"), ERR_OK);
+    (void)strcpy(host.busy[0], "b:1");
+    assert_int_equal(list(s, "a:1"), ERR_OK);
+    told("use a:1; use b:1; drain b:1");
+    at(now + 100 * DISCOVER_KEEP_MS);
+    told("");
+    host.busy[0][0] = '\0';
+    at(now + 1000);
+    told("forget b:1");
+    at(now + 1000); /* nothing is left to do */
+    told("");
+}
+
+static void a_name_stays_while_any_source_lists_it(void **state)
+{
+    (void)state;
+    unsigned settings = source("settings", ""), s = source("dns", "x");
+    assert_int_equal(list(settings, "a:1"), ERR_OK);
+    assert_int_equal(list(s, "a:1 b:1"), ERR_OK);
+    told("use a:1; use b:1");
+    assert_int_equal(list(s, "b:1"), ERR_OK);
+    at(now + 10 * DISCOVER_KEEP_MS);
+    told("");
+    assert_true(discover_lists(d, settings, SLICE("a:1")));
+    assert_false(discover_lists(d, s, SLICE("a:1")));
+}
+
+static void one_source_that_says_draining_is_believed(void **state)
+{
+    (void)state;
+    unsigned dns = source("dns", "x"), pods = source("kubernetes", "ns/x");
+    assert_int_equal(list(dns, "a:1 b:1"), ERR_OK);
+    assert_int_equal(list(pods, "a:1 b:1"), ERR_OK);
+    told("use a:1; use b:1");
+    assert_int_equal(list(pods, "a:1 b:1!"), ERR_OK);
+    told("drain b:1");
+    at(now + 10 * DISCOVER_KEEP_MS); /* listed still: it is not forgotten */
+    told("");
+    assert_int_equal(list(pods, "a:1 b:1"), ERR_OK);
+    told("use b:1");
+    assert_int_equal(list(pods, "a:1 b:1!"), ERR_OK);
+    assert_int_equal(list(pods, "a:1"), ERR_OK); /* gone there, in DNS for a while yet */
+    told("drain b:1; use b:1");
+    assert_int_equal(list(dns, "a:1"), ERR_OK);
+    told("drain b:1");
+}
+
+/* A pod that terminates as we start is none of ours. */
+static void what_drains_from_the_start_is_never_used(void **state)
+{
+    (void)state;
+    unsigned s = source("kubernetes", "ns/x");
+    assert_int_equal(list(s, "a:1 b:1!"), ERR_OK);
+    told("use a:1");
+    assert_int_equal(list(s, "a:1"), ERR_OK);
+    at(now + 2 * DISCOVER_KEEP_MS);
+    told("");
+}
+
+static void an_empty_list_counts_after_a_while(void **state)
+{
+    (void)state;
+    unsigned s = source("dns", "x");
+    assert_int_equal(list(s, "a:1"), ERR_OK);
+    told("use a:1");
+    uint64_t from = now;
+    for (; now < from + DISCOVER_EMPTY_MS; at(now + 5000)) {
+        assert_int_equal(list(s, ""), ERR_OK);
+        told("");
+    }
+    told("drain a:1"); /* by the tick: a watch may be silent */
+    said("discovered discovery_empty discovered ");
+    at(now + DISCOVER_KEEP_MS);
+    told("forget a:1");
+}
+
+static void a_list_between_makes_empty_ones_wait_again(void **state)
+{
+    (void)state;
+    unsigned s = source("dns", "x");
+    assert_int_equal(list(s, "a:1"), ERR_OK);
+    assert_int_equal(list(s, ""), ERR_OK);
+    at(now + DISCOVER_EMPTY_MS - 1);
+    assert_int_equal(list(s, "a:1"), ERR_OK);
+    at(now + DISCOVER_EMPTY_MS);
+    assert_int_equal(list(s, ""), ERR_OK);
+    at(now + DISCOVER_EMPTY_MS - 1);
+    discover_failed(d, s, "timeout", now); /* a failure too: it must say so the whole time */
+    at(now + 1);
+    assert_int_equal(list(s, ""), ERR_OK);
+    at(now + DISCOVER_EMPTY_MS - 1);
+    told("use a:1");
+    at(now + 1);
+    told("drain a:1");
+}
+
+static void the_first_list_may_be_empty(void **state)
+{
+    (void)state;
+    unsigned s = source("file", "x");
+    struct discover_source_stats stats;
+    discover_source_at(d, s, &stats);
+    assert_false(stats.listed);
+    assert_int_equal(list(s, ""), ERR_OK);
+    discover_source_at(d, s, &stats);
+    assert_true(stats.listed && stats.entries == 0);
+    told("");
+    said("discovered ");
+}
+
+static void a_failure_changes_nothing_for_as_long_as_it_lasts(void **state)
+{
+    (void)state;
+    unsigned s = source("dns", "x");
+    discover_failed(d, s, "timeout", now);
+    assert_int_equal(list(s, "a:1 b:1"), ERR_OK);
+    told("use a:1; use b:1");
+    said("discovery_failed discovery_works discovered ");
+    for (unsigned i = 0; i < 100; i++) {
+        discover_failed(d, s, "timeout", now);
+        at(now + DISCOVER_KEEP_MS);
+    }
+    discover_failed(d, s, "refused", now);
+    told("");
+    said("discovery_failed discovery_failed "); /* once for each reason */
+    struct discover_source_stats stats;
+    discover_source_at(d, s, &stats);
+    assert_true(stats.failing && stats.failures == 102 && stats.entries == 2);
+    discover_same(d, s, now);
+    said("discovery_works ");
+    discover_source_at(d, s, &stats);
+    assert_true(!stats.failing && stats.success_ms == now);
+    told("");
+}
+
+static void labels_are_those_of_the_first_source(void **state)
+{
+    (void)state;
+    unsigned first = source("settings", ""), second = source("file", "x");
+    assert_int_equal(list(second, "a:1+ b:1+"), ERR_OK);
+    told("use a:1 weight 2; use b:1 weight 2");
+    assert_int_equal(list(first, "a:1"), ERR_OK);
+    told("use a:1");
+    assert_int_equal(list(second, "a:1+ b:1"), ERR_OK);
+    told("use b:1");
+    assert_int_equal(list(first, "c:1"), ERR_OK);
+    told("use a:1 weight 2; use c:1");
+}
+
+static void a_refused_name_is_tried_again(void **state)
+{
+    (void)state;
+    unsigned s = source("dns", "x");
+    host.refuses = ERR_FULL;
+    assert_int_equal(list(s, "a:1 b:1"), ERR_OK);
+    at(now + 1000);
+    at(now + 1000);
+    told("");
+    said("discovered replica_refused replica_refused "); /* once each */
+    assert_int_equal(list(s, "b:1"), ERR_OK);            /* never used: nothing to drain */
+    host.refuses = 0;
+    at(now + 1000);
+    told("use b:1");
+    at(now + 1000);
+    told("");
+}
+
+static void a_list_that_cannot_be_taken_changes_nothing(void **state)
+{
+    (void)state;
+    static struct discover_entry many[DISCOVER_ENTRIES_MAX + 1];
+    static char names[DISCOVER_ENTRIES_MAX + 1][16];
+    unsigned s = source("dns", "x");
+    assert_int_equal(list(s, "a:1"), ERR_OK);
+    for (unsigned i = 0; i <= DISCOVER_ENTRIES_MAX; i++) {
+        (void)snprintf(names[i], sizeof names[i], "h%u:1", i);
+        many[i].name = slice_of_cstr(names[i]);
+    }
+    assert_int_equal(discover_list(d, s, many, DISCOVER_ENTRIES_MAX + 1, now), ERR_LIMIT);
+    char text[NODE_NAME_MAX + 1];
+    memset(text, 'n', sizeof text);
+    struct discover_entry entry = {.name = slice_of(text, sizeof text)};
+    assert_int_equal(discover_list(d, s, &entry, 1, now), ERR_RANGE);
+    entry.name.len = 0;
+    assert_int_equal(discover_list(d, s, &entry, 1, now), ERR_RANGE);
+    told("use a:1");
+    assert_true(discover_lists(d, s, SLICE("a:1")));
+    said("discovered discovery_failed discovery_failed ");
+    /* So many it may have. */
+    assert_int_equal(discover_list(d, s, many, DISCOVER_ENTRIES_MAX, now), ERR_OK);
+    discover_check(d);
+}
+
+static void a_name_twice_counts_as_its_first_entry(void **state)
+{
+    (void)state;
+    unsigned s = source("dns", "x");
+    assert_int_equal(list(s, "a:1+ b:1 a:1"), ERR_OK);
+    told("use a:1 weight 2; use b:1");
+    struct discover_source_stats stats;
+    discover_source_at(d, s, &stats);
+    assert_int_equal(stats.entries, 2);
+}
+
+static void sources_are_limited_and_shown(void **state)
+{
+    (void)state;
+    unsigned a = source("settings", ""), b = source("dns", "engines:1");
+    assert_int_equal(list(a, "x:1"), ERR_OK);
+    assert_int_equal(list(b, "x:1 y:1!"), ERR_OK);
+    struct buf out = {0};
+    struct json_writer w = json_writer_of(&out);
+    json_array_begin(&w);
+    discover_names_write(d, SLICE("x:1"), &w);
+    discover_names_write(d, SLICE("y:1"), &w);
+    discover_names_write(d, SLICE("z:1"), &w);
+    discover_names_write(NULL, SLICE("x:1"), &w);
+    json_array_end(&w);
+    assert_int_equal(json_writer_finish(&w), ERR_OK);
+    assert_slice_equal(buf_slice(&out),
+                       "[[\"settings\",\"dns engines:1\"],[\"dns engines:1\"],[],[]]");
+    buf_clear(&out);
+    discover_failed(d, b, "timeout", now);
+    w = json_writer_of(&out);
+    discover_sources_write(d, now + 2500, &w);
+    assert_int_equal(json_writer_finish(&w), ERR_OK);
+    assert_slice_equal(buf_slice(&out),
+                       "[{\"kind\":\"settings\",\"name\":\"\",\"entries\":1,\"draining\":0,"
+                       "\"failures\":0,\"age_s\":2.5,\"error\":null},"
+                       "{\"kind\":\"dns\",\"name\":\"engines:1\",\"entries\":2,\"draining\":1,"
+                       "\"failures\":1,\"age_s\":2.5,\"error\":\"timeout\"}]");
+    buf_free(&out);
+    for (unsigned i = 2; i < DISCOVER_SOURCES_MAX; i++)
+        (void)source("dns", "more");
+    assert_int_equal(discover_source(d, "dns", SLICE("one too many")), ERR_FULL);
+}
+
+/* Whatever the lists, in whatever order: after all is quiet the host uses what is listed. */
+static void the_host_ends_with_what_is_listed(void **state)
+{
+    (void)state;
+    struct prng prng;
+    prng_seed(&prng, 7);
+    unsigned s[3] = {source("settings", ""), source("dns", "x"), source("file", "y")};
+    for (unsigned round = 0; round < 3000; round++) {
+        char names[64] = "";
+        for (char c = 'a'; c <= 'f'; c++) {
+            unsigned kind = (unsigned)prng_below(&prng, 6);
+            size_t len = strlen(names);
+            if (kind < 4)
+                (void)snprintf(names + len, sizeof names - len, "%s%c:1%s", len > 0 ? " " : "", c,
+                               kind == 3   ? "!"
+                               : kind == 2 ? "+"
+                                           : "");
+        }
+        unsigned which = (unsigned)prng_below(&prng, 3);
+        if (prng_below(&prng, 8) == 0)
+            discover_failed(d, s[which], "it", now);
+        else
+            assert_int_equal(list(s[which], prng_below(&prng, 5) == 0 ? "" : names), ERR_OK);
+        host.refuses = prng_below(&prng, 10) == 0 ? ERR_FULL : 0;
+        (void)snprintf(host.busy[0], sizeof host.busy[0], "%c:1", 'a' + (int)prng_below(&prng, 9));
+        at(now + prng_below(&prng, 20000));
+        discover_check(d);
+        host.text[0] = '\0';
+    }
+    memset(host.busy, 0, sizeof host.busy);
+    host.refuses = 0;
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(list(s[i], "z:9"), ERR_OK);
+    at(now + 1);
+    for (unsigned i = 0; i < 4; i++)
+        at(now + DISCOVER_KEEP_MS);
+    struct discover_source_stats stats;
+    discover_source_at(d, s[0], &stats);
+    assert_int_equal(stats.entries, 1);
+    host.text[0] = '\0';
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(list(s[i], "y:9"), ERR_OK);
+    told("use y:9; drain z:9"); /* and no other name is left */
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(names_come_and_go),
+        TEST(one_that_comes_back_is_used_at_once),
+        TEST(requests_under_way_end),
+        TEST(a_name_stays_while_any_source_lists_it),
+        TEST(one_source_that_says_draining_is_believed),
+        TEST(what_drains_from_the_start_is_never_used),
+        TEST(an_empty_list_counts_after_a_while),
+        TEST(a_list_between_makes_empty_ones_wait_again),
+        TEST(the_first_list_may_be_empty),
+        TEST(a_failure_changes_nothing_for_as_long_as_it_lasts),
+        TEST(labels_are_those_of_the_first_source),
+        TEST(a_refused_name_is_tried_again),
+        TEST(a_list_that_cannot_be_taken_changes_nothing),
+        TEST(a_name_twice_counts_as_its_first_entry),
+        TEST(sources_are_limited_and_shown),
+        TEST(the_host_ends_with_what_is_listed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
