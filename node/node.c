@@ -117,6 +117,7 @@ static int front_create(struct node *n, const struct node_config *config,
     node_router_sources(n->router, n->discover);
     struct admin_config a = config->admin;
     a.router = n->router;
+    a.discover = n->discover;
     a.replication = n->replication;
     a.name = name;
     err = admin_create(&n->admin, &a);

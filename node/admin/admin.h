@@ -9,15 +9,17 @@
 
 #include "base/err.h"
 #include "node/cluster/replication.h"
+#include "node/discover/discover.h"
 #include "node/proxy/proxy.h"
 
 struct admin;
 
 /* All pointers are borrowed until admin_destroy(). node_create() fills in the router, the
- * replication and the name. */
+ * sources of replicas, the replication and the name. */
 struct admin_config {
     const struct node_options *options;
     struct node_router *router;
+    struct discover *discover;
     struct node_replication *replication; /* NULL: this router runs alone */
     struct log *log;
     const char *name;  /* of this router in the cluster; NULL: it runs alone */

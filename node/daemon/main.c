@@ -16,6 +16,7 @@
 #include "node/io/key_file.h"
 #include "node/io/log_sink.h"
 #include "node/io/random.h"
+#include "node/io/replica_file.h"
 #include "node/io/shell.h"
 
 enum { EXIT_CONFIG = 2, POPULATE_BYTES_MAX = 256 << 20 };
@@ -137,6 +138,18 @@ static int read_secrets(const struct node_options *options, struct secrets *out,
     return out->admin_token != NULL ? 0 : EXIT_CONFIG;
 }
 
+static bool files_good(const struct node_options *options)
+{
+    char message[REPLICA_FILE_MESSAGE];
+    for (unsigned i = 0; i < options->replica_file.count; i++) {
+        if (replica_file_check(options->replica_file.at[i], message) != 0) {
+            (void)fprintf(stderr, "grapevine: %s\n", message);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* --check-config: the files that settings name must be there too. */
 static int check_config(const struct node_options *options)
 {
@@ -147,6 +160,8 @@ static int check_config(const struct node_options *options)
     int status = read_secrets(options, &secrets, &sink.log);
     log_flush(&sink.log);
     free_secrets(&secrets);
+    if (status == 0 && !files_good(options))
+        status = EXIT_CONFIG;
     return status != 0 ? status : io_config_command(options);
 }
 

@@ -2,10 +2,17 @@
 #include "node/gvctl/show_internal.h"
 
 /* Why the router has the replica. */
-static const char *source_of(const json_t *replica)
+static const char *source_of(const json_t *replica, char out[24])
 {
-    if (json_is_true(json_object_get(replica, "configured")))
-        return "here";
+    const json_t *sources = json_object_get(replica, "sources");
+    const char *first = json_string_value(json_array_get(sources, 0));
+    if (first != NULL) {
+        struct slice kind = slice_of_cstr(first);
+        kind = slice_cut(&kind, ' ');
+        (void)snprintf(out, 24, "%.*s%s", kind.len > 20 ? 20 : (int)kind.len, kind.at,
+                       json_array_size(sources) > 1 ? "+" : "");
+        return out;
+    }
     return strcmp(show_text(replica, "wish"), "added") == 0 ? "added" : "heard";
 }
 
@@ -70,7 +77,7 @@ int show_replicas(struct slice text)
         json_decref(list);
         return ERR_SYNTAX;
     }
-    printf("%-28s %-9s %-7s %-7s %-6s %8s %8s %8s %9s %10s %9s %9s %9s\n", "REPLICA", "HEALTH",
+    printf("%-28s %-9s %-7s %-7s %-10s %8s %8s %8s %9s %10s %9s %9s %9s\n", "REPLICA", "HEALTH",
            "ENGINE", "MODELS", "FROM", "CHOSEN", "REQUESTS", "OTHERS'", "QUEUE s", "PREFILL/s",
            "CACHE", "HELD", "RESTARTS");
     size_t i;
@@ -80,15 +87,15 @@ int show_replicas(struct slice text)
         const json_t *load = json_object_get(r, "load");
         const json_t *learned = json_object_get(r, "learned");
         const json_t *cache = json_object_get(r, "cache");
-        char models[16];
-        printf("%-28s %-9s %-7s %-7s %-6s %8.0f %8.0f %8.0f %9.3f %10.0f %8.0fk %8.0fk %9.0f\n",
+        char models[16], source[24];
+        printf("%-28s %-9s %-7s %-7s %-10s %8.0f %8.0f %8.0f %9.3f %10.0f %8.0fk %8.0fk %9.0f\n",
                show_text(r, "name"),
                json_is_true(json_object_get(r, "backing_off")) ? "avoided" : show_text(r, "health"),
-               show_text(r, "engine"), models_of(r, models), source_of(r), show_number(r, "chosen"),
-               show_number(load, "requests"), show_number(load, "requests_of_others"),
-               show_number(load, "queue_s"), show_number(learned, "prefill_tokens_per_s"),
-               show_number(cache, "tokens") / 1000, show_number(cache, "present_bytes") / 4000,
-               show_number(r, "restarts"));
+               show_text(r, "engine"), models_of(r, models), source_of(r, source),
+               show_number(r, "chosen"), show_number(load, "requests"),
+               show_number(load, "requests_of_others"), show_number(load, "queue_s"),
+               show_number(learned, "prefill_tokens_per_s"), show_number(cache, "tokens") / 1000,
+               show_number(cache, "present_bytes") / 4000, show_number(r, "restarts"));
     }
     show_routers(list);
     show_refusing(list);
@@ -97,12 +104,44 @@ int show_replicas(struct slice text)
         "MODELS: as many as the engine lists; 2? were learned from clients' requests; refused: the "
         "engine\n"
         "refuses to tell (401 or 403) and none is known; - none is known.\n"
-        "FROM: configured here, added at run time (gvctl add), or heard of from a router that has\n"
-        "it configured. CHOSEN: by this router alone. OTHERS': requests of other routers under "
+        "FROM: its source here (gvctl sources; + if there are several), added at run time (gvctl "
+        "add),\n"
+        "or heard of from a router that names it. CHOSEN: by this router alone. OTHERS': requests "
+        "of other routers under "
         "way\n"
         "there. CACHE and HELD are thousands of tokens: the size of the replica's KV cache, and "
         "how\n"
         "much of it this router believes to be filled (at 4 bytes a token).\n");
+    json_decref(list);
+    return 0;
+}
+
+int show_sources(struct slice text)
+{
+    json_t *list = show_parse(text);
+    if (!json_is_array(list)) {
+        json_decref(list);
+        return ERR_SYNTAX;
+    }
+    printf("%-10s %8s %9s %9s %8s  %s\n", "SOURCE", "REPLICAS", "DRAINING", "FAILURES", "AGE s",
+           "NAME");
+    size_t i;
+    const json_t *s;
+    json_array_foreach(list, i, s)
+    {
+        char age[16] = "never";
+        if (json_is_number(json_object_get(s, "age_s")))
+            (void)snprintf(age, sizeof age, "%.1f", show_number(s, "age_s"));
+        printf("%-10s %8.0f %9.0f %9.0f %8s  %s\n", show_text(s, "kind"), show_number(s, "entries"),
+               show_number(s, "draining"), show_number(s, "failures"), age, show_text(s, "name"));
+        if (json_is_string(json_object_get(s, "error")))
+            printf("    %s\n", show_text(s, "error"));
+    }
+    printf("\n"
+           "REPLICAS: in the list that the source gave last. AGE: since it was asked with success; "
+           "of the\n"
+           "settings, since the start. Below a source that fails now is why: its last list "
+           "holds.\n");
     json_decref(list);
     return 0;
 }

@@ -125,7 +125,7 @@ class Engine:
     """A server whose every answer is a function: engine.handler(asked), called in a thread of its
     connection. Probes of the router are answered by themselves and not recorded."""
 
-    def __init__(self, models=("m",), port=0, receive_buffer=None):
+    def __init__(self, models=("m",), port=0, receive_buffer=None, host=HOST):
         self.models = list(models)
         self.handler = lambda asked: (asked.read_body(), asked.send(answer(200, b"ok")))
         self.probes = {}      # path -> function(asked), instead of the usual answer
@@ -140,10 +140,10 @@ class Engine:
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if receive_buffer:
             self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        self.listener.bind((HOST, port))
+        self.listener.bind((host, port))
         self.listener.listen(512)
         self.port = self.listener.getsockname()[1]
-        self.name = "%s:%d" % (HOST, self.port)
+        self.name = "%s:%d" % (host, self.port)
         self.url = "http://" + self.name
         self.stopping = False
         threading.Thread(target=self._accept, daemon=True).start()

@@ -539,7 +539,7 @@ class Shared(Clustered):
         empty = self.node("r3", [], join=first)
         for r in (first, second, empty):
             r.wait_up(2)
-        for r, where in ((first, ["here", "heard"]), (empty, ["heard", "heard"])):
+        for r, where in ((first, ["settings", "heard"]), (empty, ["heard", "heard"])):
             out = gvctl("replicas", admin=r.admin_port)[1]
             head, *lines = out.splitlines()[:3]
             rows = {line.split()[0]: line.split()[head.split().index("FROM")] for line in lines}
