@@ -26,9 +26,7 @@ int node_state_create(struct node_state **out, const struct node_state_config *c
     s->crdt_config = (struct crdt_state_config){
         .index = {.bytes_max = config->index_bytes,
                   .replicas_max = config->replicas_max,
-                  .ttl_generations = ttl < 1              ? 1
-                                     : ttl > CRDT_TTL_MAX ? CRDT_TTL_MAX
-                                                          : ttl,
+                  .ttl_generations = ttl < 1 ? 1 : ttl, /* too many are refused */
                   .generation = (uint32_t)(config->wall_ms / config->generation_ms),
                   .replicated = config->replicated},
         .self = config->self,

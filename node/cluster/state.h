@@ -36,7 +36,7 @@ struct node_state_config {
     uint64_t index_bytes;     /* memory for the prefix index */
     uint32_t generation_ms;   /* time slice of last use */
     uint32_t ttl_ms;          /* an observation older than this is forgotten; at most CRDT_TTL_MAX
-                                 generations, more is cut to that */
+                                 generations */
     uint64_t wall_ms, now_ms; /* wall clock and monotonic clock at the same moment, now; 0, 0: the
                                  monotonic clock will do (a router alone) */
 };

@@ -1,10 +1,12 @@
 #include "node/settings/options.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "base/err.h"
+#include "crdt/limits.h"
 #include "node/settings/value.h"
 
 bool node_options_gossip(const struct node_options *o, struct node_address *listen)
@@ -520,8 +522,42 @@ static int check_cluster(const struct node_options *o, struct node_options_error
     return 0;
 }
 
-int node_options_finish(const struct node_options *o, struct node_options_error *error)
+static bool is_default(const struct node_options *o, const char *name)
 {
+    int index = node_option_find(slice_of_cstr(name));
+    CHECK(index >= 0);
+    return o->origins[index].source == NODE_SOURCE_DEFAULT;
+}
+
+/* With the default, a long TTL would be more slices than the index has counters for. */
+static void follow_ttl(struct node_options *o)
+{
+    enum { SLICES = 960, GRAIN_MS = 5000 };
+    uint64_t least_ms = (o->ttl_ms + SLICES - 1) / SLICES;
+    if (is_default(o, "generation") && least_ms > o->generation_ms)
+        o->generation_ms = (least_ms + GRAIN_MS - 1) / GRAIN_MS * GRAIN_MS;
+}
+
+/* An index that kept fewer slices than were asked for would forget earlier than it was told. */
+static int check_ttl(const struct node_options *o, struct node_options_error *error)
+{
+    if (o->ttl_ms < o->generation_ms)
+        return fail_pair(o, error, "ttl", "at least", "generation");
+    uint64_t slices = (o->ttl_ms + o->generation_ms - 1) / o->generation_ms;
+    if (slices <= CRDT_TTL_MAX)
+        return 0;
+    char reason[128];
+    uint64_t least_s = (o->ttl_ms + CRDT_TTL_MAX * 1000 - 1) / (CRDT_TTL_MAX * 1000);
+    (void)snprintf(reason, sizeof reason,
+                   "ttl would be %" PRIu64 " such slices of time and can be %d, want at least "
+                   "%" PRIu64 "s",
+                   slices, CRDT_TTL_MAX, least_s);
+    return fail_setting(o, error, "generation", reason);
+}
+
+int node_options_finish(struct node_options *o, struct node_options_error *error)
+{
+    follow_ttl(o);
     int err = check_replicas(o, error);
     if (err == 0)
         err = check_cluster(o, error);
@@ -529,9 +565,7 @@ int node_options_finish(const struct node_options *o, struct node_options_error 
         return err;
     if (same_port(&o->listen, &o->admin_listen))
         return fail_pair(o, error, "admin-listen", "another port than that of", "listen");
-    if (o->ttl_ms < o->generation_ms)
-        return fail_pair(o, error, "ttl", "at least", "generation");
     if (o->buffered_bytes_max < o->body_bytes_max)
         return fail_pair(o, error, "buffered-bytes-max", "at least", "body-bytes-max");
-    return 0;
+    return check_ttl(o, error);
 }

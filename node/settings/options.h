@@ -7,7 +7,7 @@
  *   node_options_flags(&o, argc, argv, &error)       --name VALUE, --name=VALUE, --no-name
  *   node_options_environment(&o, environ, &error)    GRAPEVINE_NAME
  *   node_options_set(&o, key, value, origin, &error) for each setting of the file
- *   node_options_finish(&o, &error)                  contradictions
+ *   node_options_finish(&o, &error)                  defaults that follow others, contradictions
  *
  * in any order: a setting keeps the value of the strongest source that named it (flag, then
  * environment, then file, then default). Weaker ones are still checked.
@@ -233,8 +233,9 @@ MUST_USE int node_options_flags(struct node_options *o, int argc, char *const *a
 MUST_USE int node_options_environment(struct node_options *o, char *const *environment,
                                       struct node_options_error *error);
 
-/* What no single setting shows: contradictions, and no replica at all. */
-MUST_USE int node_options_finish(const struct node_options *o, struct node_options_error *error);
+/* What no single setting shows: contradictions, and no replica at all. Defaults that follow other
+ * settings are set here: a generation that was not given grows with the TTL. */
+MUST_USE int node_options_finish(struct node_options *o, struct node_options_error *error);
 
 /* ERR_SYNTAX, or the parsed replica. What passed node_options_set() always parses. */
 MUST_USE int node_replica_parse(struct slice text, struct node_replica_option *out);

@@ -37,6 +37,11 @@ static void an_index_that_does_not_fit_is_refused(void **state)
     config.index_bytes = 1000;
     assert_int_equal(node_state_create(&s, &config), ERR_LIMIT);
     assert_null(s);
+    /* It was cut: what was to be kept for 24 hours was forgotten after 16. */
+    config = config_of();
+    config.ttl_ms = (CRDT_TTL_MAX + 1) * GENERATION_MS;
+    assert_int_equal(node_state_create(&s, &config), ERR_RANGE);
+    assert_null(s);
 }
 
 static void cluster_time_goes_on_by_the_monotonic_clock_whatever_the_wall_says(void **state)

@@ -242,6 +242,41 @@ static void test_variables_of_kubernetes(void **state)
     assert_int_equal(o.listen.port, 8080);
 }
 
+/* 24h were 16 h, silently: 3,840 slices of 15 s. */
+static void follows(const char *ttl, uint64_t generation_ms)
+{
+    node_options_free(&o);
+    assert_int_equal(node_options_init(&o), 0);
+    assert_int_equal(flags(REPLICA, "--ttl", ttl, NULL), 0);
+    assert_int_equal(node_options_finish(&o, &error), 0);
+    assert_int_equal(o.generation_ms, generation_ms);
+}
+
+static void test_a_generation_that_is_not_given_follows_a_long_ttl(void **state)
+{
+    (void)state;
+    follows("1h", 15000);
+    follows("4h", 15000);
+    follows("270m", 20000);
+    follows("16h", 60000);
+    follows("24h", 90000);
+}
+
+static void test_a_generation_that_is_too_short_for_the_ttl_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(flags(REPLICA, "--ttl", "16h", "--generation", "15s", NULL), 0);
+    assert_int_equal(node_options_finish(&o, &error), 0);
+    assert_int_equal(flags("--ttl", "24h", NULL), 0);
+    assert_int_equal(node_options_finish(&o, &error), ERR_RANGE);
+    assert_string_equal(error.text,
+                        "bad setting generation = \"15s\" (flag --generation): ttl would be 5760 "
+                        "such slices of time and can be 3840, want at least 23s");
+    assert_int_equal(flags("--generation", "23s", NULL), 0);
+    assert_int_equal(node_options_finish(&o, &error), 0);
+    assert_int_equal(o.generation_ms, 23000);
+}
+
 static void test_contradictions(void **state)
 {
     (void)state;
@@ -529,6 +564,8 @@ int main(void)
         TEST(test_error_lines),
         TEST(test_errors_of_other_sources),
         TEST(test_variables_of_kubernetes),
+        TEST(test_a_generation_that_is_not_given_follows_a_long_ttl),
+        TEST(test_a_generation_that_is_too_short_for_the_ttl_is_refused),
         TEST(test_contradictions),
         TEST(test_a_router_is_no_replica_of_its_own),
         TEST(test_a_cluster_needs_a_key),
