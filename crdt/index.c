@@ -104,6 +104,11 @@ void crdt_index_destroy(struct crdt_index *x)
     free(x);
 }
 
+uint32_t crdt_index_id_ranges(const struct crdt_index *x)
+{
+    return x->table.buckets < CRDT_EXACT_BUCKETS ? x->table.buckets : CRDT_EXACT_BUCKETS;
+}
+
 void crdt_index_memory(const struct crdt_index *x, void **at, uint64_t *bytes)
 {
     *at = x->table.bucket;

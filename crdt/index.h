@@ -56,9 +56,11 @@ struct crdt_index;
  * as much again, and 93 KB for each of its 34 sketches (3.2 MB; fewer if the TTL is below 32).
  * ERR_NOMEM.
  *
- * Routers compare ids, so all must have a table of 65,536 buckets (a budget of 16 MiB is ample), or
- * else (tests) budgets of the same size. */
+ * Routers compare ids, so crdt_index_id_ranges() of all must be equal. */
 MUST_USE int crdt_index_create(struct crdt_index **out, const struct crdt_index_config *config);
+/* Ids are kept exactly in 65,536 ranges of buckets or more: then this is 65,536. A table with fewer
+ * buckets (it is smaller than 4 MiB) has so many, and ids that no table of another size has. */
+uint32_t crdt_index_id_ranges(const struct crdt_index *x);
 void crdt_index_destroy(struct crdt_index *x);
 /* The table's memory, all of it and untouched so far. Random access to it is what look-ups cost, so
  * a caller may ask the system for huge pages there. */

@@ -36,8 +36,8 @@ _Static_assert(2 * NODE_REQUEST_TEXT_MAX + CHAIN_POINTS_MAX * NODE_REQUEST_POINT
                    (int)GOSSIP_CALL_REQUEST_MAX,
                "any request can be explained by another router");
 _Static_assert(sizeof GRAPEVINE_VERSION <= NODE_VERSION_MAX, "the version fits");
-/* admin, version, five numbers, each with tag and length */
-_Static_assert(NODE_ADMIN_MAX + NODE_VERSION_MAX + 5 * 8 + 7 * 2 <= (int)GOSSIP_META_MAX,
+/* admin, version, six numbers, each with tag and length */
+_Static_assert(NODE_ADMIN_MAX + NODE_VERSION_MAX + 6 * 8 + 8 * 2 <= (int)GOSSIP_META_MAX,
                "what a router says of itself fits");
 
 #endif

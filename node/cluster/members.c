@@ -109,6 +109,11 @@ void node_peer_differs(const struct node_replication *n, const struct node_peer 
     if (p->agreement.hash != here.hash)
         (void)snprintf(out + len, NODE_DETAIL_MAX - len, "%sthe hash line of the key file",
                        len > 0 ? "; " : "");
+    len = strlen(out);
+    if (p->agreement.id_ranges != here.id_ranges)
+        (void)snprintf(out + len, NODE_DETAIL_MAX - len,
+                       "%sindex of %u buckets, here %u (below 65536 ids differ: more index-bytes)",
+                       len > 0 ? "; " : "", p->agreement.id_ranges, here.id_ranges);
 }
 
 const char *node_replication_name(const struct node_replication *n, uint64_t member)
@@ -145,6 +150,7 @@ enum {
     META_READY,
     META_GENERATION,
     META_TTL,
+    META_ID_RANGES,
 };
 
 static void put_field(struct wire_writer *w, uint8_t tag, const void *bytes, size_t len)
@@ -172,6 +178,7 @@ struct slice node_meta_write(const struct node_replication *n, uint8_t out[GOSSI
     put_number(&w, META_READY, n->ready);
     put_number(&w, META_GENERATION, agreement.generation_ms);
     put_number(&w, META_TTL, agreement.ttl_ms);
+    put_number(&w, META_ID_RANGES, agreement.id_ranges);
     CHECK(!w.bad);
     return slice_of((const char *)out, wire_written(&w));
 }
@@ -205,6 +212,8 @@ int node_meta_read(struct node_peer *p, struct slice meta)
             p->agreement.generation_ms = (uint32_t)wire_read_u64(&number);
         else if (tag == META_TTL)
             p->agreement.ttl_ms = (uint32_t)wire_read_u64(&number);
+        else if (tag == META_ID_RANGES)
+            p->agreement.id_ranges = (uint32_t)wire_read_u64(&number);
     }
     return ERR_OK;
 }

@@ -76,7 +76,8 @@ struct node_agreement node_state_agreement(const struct node_state *s)
     static const char name[] = "the name of a secret";
     return (struct node_agreement){.generation_ms = s->config.generation_ms,
                                    .ttl_ms = s->config.ttl_ms,
-                                   .hash = hash64(&s->config.secret, name, sizeof name)};
+                                   .hash = hash64(&s->config.secret, name, sizeof name),
+                                   .id_ranges = crdt_index_id_ranges(s->index)};
 }
 
 /* --- cluster time --------------------------------------------------------------------------- */

@@ -54,7 +54,8 @@ struct crdt_index *node_state_index(const struct node_state *s);
 /* The settings on which all routers must agree. */
 struct node_agreement {
     uint32_t generation_ms, ttl_ms;
-    uint64_t hash; /* names the secret */
+    uint64_t hash;      /* names the secret */
+    uint32_t id_ranges; /* crdt_index_id_ranges(): small tables have ids of their own */
 };
 struct node_agreement node_state_agreement(const struct node_state *s);
 

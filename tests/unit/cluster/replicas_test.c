@@ -423,6 +423,44 @@ static void settings_that_differ_are_named_and_their_observations_do_not_count(v
     }
 }
 
+/* A small table has ids that no table of another size has: they never agreed, and nobody said so.
+ */
+static void small_indexes_of_unlike_sizes_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t bytes[2];
+        bool unlike;
+        const char *seen_by_first;
+    } cases[] = {
+        {{64 << 20, 16 << 20}, false, ""},
+        {{10 << 20, 10 << 20}, false, ""},
+        {{16 << 20, 10 << 20}, true, ", here 65536 (below 65536 ids differ: more index-bytes)"},
+        {{11 << 20, 10 << 20}, true, " (below 65536 ids differ: more index-bytes)"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        struct world c;
+        world_open(&c, 2, 1);
+        for (unsigned i = 0; i < 2; i++) {
+            c.nodes[i].config.state.index_bytes = cases[k].bytes[i];
+            world_start(&c, i);
+        }
+        world_settle(&c);
+        for (unsigned i = 0; i < 2; i++) {
+            (void)world_replica(&c, i, "replica-0:8000");
+            assert_int_equal(c.nodes[i].events[NODE_REPLICATION_MISMATCH], cases[k].unlike);
+        }
+        const char *detail = c.nodes[0].detail[NODE_REPLICATION_MISMATCH];
+        if (cases[k].unlike) {
+            assert_non_null(strstr(detail, "index of "));
+            assert_non_null(strstr(detail, cases[k].seen_by_first));
+        }
+        say(&c, 0, 1);
+        assert_int_equal(world_until(&c, 10 * S, world_agrees), !cases[k].unlike);
+        world_close(&c);
+    }
+}
+
 static void a_restart_is_noticed_once_by_all(void **state)
 {
     (void)state;
@@ -526,6 +564,7 @@ int main(void)
         cmocka_unit_test(a_router_that_is_back_says_again_what_it_names),
         cmocka_unit_test(a_name_that_is_taken_back_goes_at_once),
         cmocka_unit_test(settings_that_differ_are_named_and_their_observations_do_not_count),
+        cmocka_unit_test(small_indexes_of_unlike_sizes_are_named),
         cmocka_unit_test(a_restart_is_noticed_once_by_all),
         cmocka_unit_test(a_refused_port_counts_once_and_only_without_a_start_time),
         cmocka_unit_test(learned_figures_are_adopted),
