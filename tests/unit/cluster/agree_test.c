@@ -122,7 +122,7 @@ static void a_full_reply_has_room_for_its_head(void **state)
 {
     (void)state;
     uint64_t longest = 0;
-    for (unsigned short_by = 1; short_by < 80; short_by++) { /* the rows fill it more or less */
+    for (unsigned short_by = 1; short_by < 160; short_by++) { /* the rows fill it more or less */
         struct states_setting setting = {
             .self = 1, .bytes_max = 32 << 20, .replicas_max = CRDT_REPLICAS_MAX};
         struct crdt_state *a = states_make(&setting);

@@ -364,7 +364,8 @@ static void act(struct cluster *c)
     case 6:
         assert_true(crdt_state_bind(s, hash_mix(1 + prng_below(p, 30)), slot) >= 0);
         break;
-    case 7:
+    case 7: /* the sweeper is about a lap further than at the last time */
+        (void)crdt_index_sweep(crdt_state_index(s), UINT32_MAX);
         (void)states_reconcile(s, c->node[prng_below(p, NODES)], prng_below(p, 2));
         break;
     default:
@@ -398,12 +399,14 @@ static void run_cluster(uint64_t seed, unsigned loss_percent)
     }
     while (c->flights > 0)
         deliver(c, (unsigned)prng_below(&c->prng, c->flights));
-    /* At rest a few exchanges make all equal. The sweeper has been by twice: sketches are without
-     * what lost caches left. */
-    for (unsigned i = 0; i < 2 * NODES; i++)
-        (void)crdt_index_sweep(crdt_state_index(c->node[i % NODES]), UINT32_MAX);
-    for (unsigned i = 0; i < 2 * NODES; i++)
-        (void)states_reconcile(c->node[i % NODES], c->node[(i + 1) % NODES], true);
+    /* At rest a few exchanges make all equal. They may bring losses of caches: what those left is
+     * swept before sketches are compared again. */
+    for (unsigned i = 0; i < 4 * NODES; i++) {
+        struct crdt_state *one = c->node[i % NODES], *other = c->node[(i + 1) % NODES];
+        (void)states_reconcile(one, other, true);
+        (void)crdt_index_sweep(crdt_state_index(one), UINT32_MAX);
+        (void)crdt_index_sweep(crdt_state_index(other), UINT32_MAX);
+    }
     for (unsigned i = 0; i < NODES; i++) {
         assert_true(states_equal(c->node[i], c->node[(i + 1) % NODES], 0));
         assert_true(states_reconcile(c->node[i], c->node[(i + 1) % NODES], true).equal);
