@@ -3,6 +3,7 @@
 #   build/           the ordinary build: grapevine, gvctl, tests
 #   build/asan/      the same under AddressSanitizer and UndefinedBehaviorSanitizer
 #   build/fuzz/      libFuzzer targets (clang)
+#   build/future/    with what a later version might add (base/future.h), for tests of mixed builds
 #   build/bugs/      with known bugs compiled in (base/bug.h), for the simulator's controls
 #   build/cov/       which lines unit tests run (tests/cover.sh)
 #
@@ -18,6 +19,7 @@ BUILD_release := build
 BUILD_asan    := build/asan
 BUILD_fuzz    := build/fuzz
 BUILD_bugs    := build/bugs
+BUILD_future  := build/future
 BUILD_cov     := build/cov
 BUILD := $(BUILD_$(VARIANT))
 
@@ -25,12 +27,14 @@ CC_release := gcc
 CC_asan    := gcc
 CC_fuzz    := clang-14
 CC_bugs    := gcc
+CC_future  := gcc
 CC_cov     := gcc
 CC := $(CC_$(VARIANT))
 
 OPT_release := -O2 -g
 OPT_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 OPT_bugs    := -O2 -g -DGRAPEVINE_BUGS
+OPT_future  := -O2 -DGRAPEVINE_FUTURE
 OPT_cov     := -O0 -g --coverage
 OPT_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 
@@ -230,7 +234,7 @@ tools: $(TOOLS) ## engine simulator, replay, backend, cluster simulator, Maelstr
 test: deps ## the whole ordinary test suite (FILTER=name for a part of it)
 	@echo "building $(BUILD)"
 	@$(MAKE) --no-print-directory -j2 -s everything
-	@$(MAKE) --no-print-directory -s build-bugs
+	@$(MAKE) --no-print-directory -s build-bugs build-future
 	@./tests/run.sh $(BUILD)
 
 .PHONY: test-fast
@@ -248,6 +252,10 @@ check: deps-check ## lints, then the tests under ASan and UBSan; both run even i
 	then LANES=1 ./tests/run.sh $(BUILD_asan) || status=1; \
 	else status=1; fi; \
 	exit $$status
+
+.PHONY: build-future
+build-future:
+	@$(MAKE) --no-print-directory -j2 -s VARIANT=future $(BUILD_future)/grapevine
 
 .PHONY: sim sim-controls sim-latency build-bugs
 build-bugs:

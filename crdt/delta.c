@@ -1,5 +1,6 @@
 #include "base/check.h"
 #include "base/err.h"
+#include "base/future.h"
 #include "crdt/record.h"
 #include "crdt/state_internal.h"
 
@@ -69,6 +70,8 @@ size_t crdt_state_produce(struct crdt_state *s, uint64_t seq, uint8_t *out, size
     if (!s->replicated)
         return 0;
     struct wire_writer w = wire_writer_of(out, max);
+    if (FUTURE && crdt_state_has_news(s))
+        crdt_record_write_future(&w);
     if (produce_replicas(s, &w) && produce_reports(s, seq, CRDT_REPORT_LOAD, &w) &&
         produce_reports(s, seq, CRDT_REPORT_SIGHT, &w) &&
         produce_reports(s, seq, CRDT_REPORT_LEARNED, &w))

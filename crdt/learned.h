@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 
+#include "base/future.h"
 #include "base/wire.h"
 
 /* X(width, name, when): u64 has 63 bits. A report is made again when a field has
@@ -35,7 +36,8 @@
     X(u64, predicted_tokens, ALONG) /* sum, cached tokens of them */                               \
     X(u64, told, CHANGED)           /* sum, answers that reported their cached tokens */           \
     X(u64, grown_ppm, ALONG)        /* sum, what they did to the logarithm of the believed size */ \
-    X(u64, shrunk_ppm, ALONG)
+    X(u64, shrunk_ppm, ALONG)                                                                      \
+    FUTURE_LEARNED_FIELDS(X)
 
 #define CRDT_LEARNED_IN_u64_OF_u64(name) uint64_t name;
 #define CRDT_LEARNED_IN_u64_OF_u32(name)

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "base/future.h"
 #include "crdt/hashes.h"
 #include "crdt/record.h"
 #include "crdt/section.h"
@@ -116,6 +117,11 @@ int crdt_state_summary(const struct crdt_state *s, struct buf *out)
     struct crdt_section_writer w = {.w = wire_writer_of(bytes, sizeof bytes)};
     write_summary(s, 0, &w);
     CHECK(!w.w.bad && wire_written(&w.w) == SUMMARY_BYTES + 5);
+    if (FUTURE) {
+        crdt_section_begin(&w, (enum crdt_section_kind)FUTURE_KIND);
+        wire_write_bytes(&w.w, FUTURE_BYTES.at, FUTURE_BYTES.len);
+        crdt_section_end(&w);
+    }
     return buf_append(out, bytes, wire_written(&w.w));
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/future.h"
 #include "crdt/limits.h"
 
 enum {
@@ -98,6 +99,13 @@ void crdt_record_write_log(struct wire_writer *w, const struct crdt_events_head 
     wire_write_varint(w, head->count);
     for (unsigned i = 0; i < head->count; i++)
         wire_write_u48(w, ids[i]);
+}
+
+void crdt_record_write_future(struct wire_writer *w)
+{
+    struct slice body = FUTURE_BYTES;
+    write_head(w, (enum crdt_record_kind)FUTURE_KIND, body.len);
+    wire_write_bytes(w, body.at, body.len);
 }
 
 unsigned crdt_record_write_run(struct wire_writer *w, uint32_t rkey, uint32_t generation,

@@ -90,6 +90,8 @@ void crdt_record_write_log(struct wire_writer *w, const struct crdt_events_head 
 /* As crdt_run_write(). */
 unsigned crdt_record_write_run(struct wire_writer *w, uint32_t rkey, uint32_t generation,
                                const uint64_t *points, unsigned count);
+/* A record of a kind that nobody knows (base/future.h). */
+void crdt_record_write_future(struct wire_writer *w);
 /* As crdt_batch_append(). */
 MUST_USE int crdt_record_append_batch(struct buf *out, const struct crdt_batch_entry *entries,
                                       unsigned count, const uint32_t *rkey_of_slot);

@@ -127,7 +127,10 @@ static void tell_replica(struct crdt_state *s, unsigned slot)
 int crdt_state_replica(struct crdt_state *s, struct slice name)
 {
     bool news = false;
-    int slot = crdt_registry_join(s->registry, &(struct crdt_registry_row){.name = name}, &news);
+    struct crdt_registry_row row = {.name = name};
+    if (FUTURE)
+        row.later = FUTURE_BYTES;
+    int slot = crdt_registry_join(s->registry, &row, &news);
     if (slot >= 0 && news)
         tell_replica(s, (unsigned)slot);
     return slot;
@@ -216,9 +219,10 @@ void crdt_state_sight(struct crdt_state *s, unsigned slot, const struct crdt_sig
 
 void crdt_state_learned(struct crdt_state *s, unsigned slot, const struct crdt_learned *learned)
 {
-    crdt_reports_set(s->reports, &(struct crdt_report){.slot = slot,
-                                                       .kind = CRDT_REPORT_LEARNED,
-                                                       .value.learned = *learned});
+    struct crdt_report report = {
+        .slot = slot, .kind = CRDT_REPORT_LEARNED, .value.learned = *learned};
+    FUTURE_LEARN(&report.value.learned);
+    crdt_reports_set(s->reports, &report);
 }
 
 void crdt_state_epoch(struct crdt_state *s, uint64_t epoch)

@@ -33,6 +33,8 @@ bool gossip_announce_write_alive(struct gossip *g, struct gossip_peer *p,
     };
     if (!gossip_frame_write_alive(&packet->w, &f))
         return false;
+    if (FUTURE)
+        gossip_frame_write_future(&packet->w);
     p->full_us = g->now_us;
     p->echo = 0;
     return true;

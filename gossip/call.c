@@ -159,12 +159,14 @@ static int request_make(struct gossip_call *c, uint8_t kind, struct slice reques
 {
     uint8_t head[REQUEST_HEAD];
     struct wire_writer w = wire_writer_of(head, sizeof head);
-    wire_write_u8(&w, REQUEST_HEAD - 1);
+    wire_write_u8(&w, REQUEST_HEAD - 1 + (FUTURE ? FUTURE_HEAD_BYTES.len : 0));
     wire_write_u8(&w, kind);
     wire_write_u16(&w, c->speaks.least);
     wire_write_u16(&w, c->speaks.greatest);
     CHECK(!w.bad);
     int err = buf_append(&c->request, head, sizeof head);
+    if (FUTURE && err == ERR_OK)
+        err = buf_append_slice(&c->request, FUTURE_HEAD_BYTES);
     return err == ERR_OK ? buf_append_slice(&c->request, request) : err;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "base/future.h"
 
 enum {
     DELTA_RELAYED = 1,
@@ -339,7 +340,7 @@ static bool reads_back(const uint8_t *at, size_t len)
 {
     struct wire_reader r = wire_reader_of(at, len);
     struct gossip_frame_any frame;
-    return gossip_frame_read(&r, false, &frame) == 1 && frame.type != GOSSIP_FRAMES &&
+    return gossip_frame_read(&r, false, &frame) == 1 && (FUTURE || frame.type != GOSSIP_FRAMES) &&
            frame.bytes == len;
 }
 
@@ -366,8 +367,11 @@ static bool write_small(struct wire_writer *packet, enum gossip_frame type,
                         const struct wire_writer *body)
 {
     uint8_t *mark = packet->at;
-    write_header(packet, type, wire_written(body));
+    bool list = type == GOSSIP_FRAME_MEMBERS || type == GOSSIP_FRAME_VECTOR;
+    size_t later = FUTURE && !list ? FUTURE_BYTES.len : 0;
+    write_header(packet, type, wire_written(body) + later);
     wire_write_bytes(packet, body->start, wire_written(body));
+    wire_write_bytes(packet, FUTURE_BYTES.at, later);
     packet->bad = packet->bad || body->bad;
     return finish(packet, mark);
 }
@@ -397,6 +401,8 @@ bool gossip_frame_write_delta(struct wire_writer *packet, const struct gossip_fr
         wire_write_varint(&w, f->group);
         wire_write_varint(&w, f->groups);
     }
+    if (FUTURE)
+        wire_write_bytes(&w, FUTURE_HEAD_BYTES.at, FUTURE_HEAD_BYTES.len);
     uint8_t *mark = packet->at;
     write_header(packet, GOSSIP_FRAME_DELTA, 1 + wire_written(&w) + f->bytes.len);
     wire_write_u8(packet, (uint8_t)wire_written(&w));
@@ -465,6 +471,8 @@ bool gossip_frame_write_part(struct wire_writer *packet, const struct gossip_fra
     wire_write_varint(&w, f->total);
     wire_write_varint(&w, f->index);
     wire_write_u64(&w, f->vector);
+    if (FUTURE)
+        wire_write_bytes(&w, FUTURE_HEAD_BYTES.at, FUTURE_HEAD_BYTES.len);
     uint8_t *mark = packet->at;
     write_header(packet, GOSSIP_FRAME_PART, 1 + wire_written(&w) + f->bytes.len);
     wire_write_u8(packet, (uint8_t)wire_written(&w));
@@ -482,6 +490,14 @@ bool gossip_frame_write_resend(struct wire_writer *packet, const struct gossip_f
     wire_write_u8(&w, f->done);
     write_ranges(&w, &f->ranges);
     return write_small(packet, GOSSIP_FRAME_RESEND, &w);
+}
+
+bool gossip_frame_write_future(struct wire_writer *packet)
+{
+    uint8_t *mark = packet->at;
+    write_header(packet, (enum gossip_frame)FUTURE_KIND, FUTURE_BYTES.len);
+    wire_write_bytes(packet, FUTURE_BYTES.at, FUTURE_BYTES.len);
+    return finish(packet, mark);
 }
 
 bool gossip_frame_write_full(struct wire_writer *packet, const struct gossip_frame_full *f)

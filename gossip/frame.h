@@ -181,6 +181,8 @@ bool gossip_frame_write_ping(struct wire_writer *packet, bool ack,
                              const struct gossip_frame_ping *f);
 bool gossip_frame_write_part(struct wire_writer *packet, const struct gossip_frame_part *f);
 bool gossip_frame_write_resend(struct wire_writer *packet, const struct gossip_frame_resend *f);
+/* One of a type that nobody knows (base/future.h). */
+bool gossip_frame_write_future(struct wire_writer *packet);
 bool gossip_frame_write_full(struct wire_writer *packet, const struct gossip_frame_full *f);
 bool gossip_frame_write_member(struct wire_writer *packet, const struct gossip_frame_member *f);
 /* As many of the entries as fit, in one VECTOR frame; how many. */

@@ -54,6 +54,8 @@ static void payload_end_write(struct wire_writer *w, uint32_t index,
     wire_write_bytes(w, self->ident.at, self->ident.len);
     wire_write_u16(w, self->speaks.least);
     wire_write_u16(w, self->speaks.greatest);
+    if (FUTURE)
+        wire_write_bytes(w, FUTURE_BYTES.at, FUTURE_BYTES.len);
     CHECK(!w->bad);
     memset(w->at, 0, wire_room(w));
 }

@@ -4,6 +4,7 @@
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
+#include "base/future.h"
 #include "node/cluster/replication_internal.h"
 #include "node/cluster/snapshot.h"
 
@@ -94,7 +95,7 @@ static int head_put(const struct node_serve *s, struct buf *out)
     }
     CHECK(!w.bad);
     out->len += wire_written(&w);
-    return ERR_OK;
+    return FUTURE ? buf_append_slice(out, FUTURE_BYTES) : ERR_OK;
 }
 
 static int vector_put(struct node_serve *s, struct buf *out)

@@ -1,5 +1,6 @@
 #include "node/io/gossip.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -293,6 +294,15 @@ static int own_address(struct io_gossip *g, struct gossip_address *out)
     return ERR_UNREACHABLE;
 }
 
+/* What FUTURE_SPEAKS says. */
+static void speak(struct gossip_versions *out)
+{
+    const char *text = getenv("FUTURE_SPEAKS");
+    unsigned least, greatest;
+    if (text != NULL && sscanf(text, "%u-%u", &least, &greatest) == 2)
+        *out = (struct gossip_versions){(uint16_t)least, (uint16_t)greatest};
+}
+
 int io_gossip_config(struct io_gossip *g, struct node_config *config,
                      struct node_replication_io *io)
 {
@@ -300,6 +310,8 @@ int io_gossip_config(struct io_gossip *g, struct node_config *config,
         .context = g, .send = on_send, .random = on_random, .call = on_call, .event = on_event};
     config->keyring = g->keyring;
     config->replication.gossip.name = g->name;
+    if (FUTURE)
+        speak(&config->replication.gossip.speaks);
     return own_address(g, &config->replication.gossip.address);
 }
 

@@ -310,11 +310,11 @@ class Process:
 
 
 class Router(Process):
-    """A grapevine of this build. `expected` is the exit status that stop() wants, `wrap` a command
-    that execs the one behind it."""
+    """A grapevine of this build, or another `program`. `expected` is the exit status that stop()
+    wants, `wrap` a command that execs the one behind it."""
 
-    def __init__(self, replicas, *args, env=None, wait_up=True, defaults=True, wrap=()):
-        command = list(wrap) + [binary("grapevine")]
+    def __init__(self, replicas, *args, env=None, wait_up=True, defaults=True, wrap=(), program=None):
+        command = list(wrap) + [program or binary("grapevine")]
         if defaults:
             command += ["--listen", HOST + ":0", "--admin-listen", HOST + ":0",
                         "--index-bytes", "32MiB", "--health-interval", "200ms",
