@@ -574,5 +574,6 @@ void gossip_stats(const struct gossip *g, struct gossip_stats *out)
     for (unsigned i = 0; i < g->seeds_count; i++) {
         out->seeds_unknown += g->seeds[i].node == 0;
         out->seeds_answered += g->seeds[i].node != 0 && g->seeds[i].node != g->self->node;
+        out->seeds_self += g->seeds[i].node == g->self->node;
     }
 }

@@ -135,6 +135,9 @@ struct gossip_app {
 struct gossip_io {
     void *context;
     void (*send)(void *context, const struct gossip_address *to, const uint8_t *bytes, size_t len);
+    /* The same from a port of its own: what pins one router to each port may lead to another then.
+     * Nothing is awaited there. May be NULL: send() does. */
+    void (*knock)(void *context, const struct gossip_address *to, const uint8_t *bytes, size_t len);
     /* Secure random bytes; the simulator's come from its seed. */
     void (*random)(void *context, void *out, size_t len);
 };
@@ -251,6 +254,8 @@ struct gossip_stats {
     uint64_t ring_bytes, ring_deltas, sessions;
     unsigned seeds_unknown;  /* seeds that have never answered, this node itself not counted */
     unsigned seeds_answered; /* seeds that have */
+    unsigned seeds_self;     /* seeds that are this node itself, as far as it has seen */
+    uint64_t knocks_in, knocks_out;
 };
 void gossip_stats(const struct gossip *g, struct gossip_stats *out);
 

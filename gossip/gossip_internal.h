@@ -85,6 +85,7 @@ struct gossip_peer {
     struct gossip_address dialled; /* where to the last hello went */
     uint64_t dial_us, dial_wait;   /* next hello not before; the wait after it */
     uint64_t dialled_us;           /* last hello, or last question where it is; 0: none */
+    uint64_t knocked_us;           /* when it was last dialled because it knocked; 0: never */
     uint64_t greeted_us;           /* when it last got our entry as the first packet */
     unsigned dials;                /* since a handshake succeeded */
     bool greeting; /* its hello was answered: greet it after its first packet under the new keys */
@@ -132,6 +133,8 @@ struct gossip_seed {
     struct gossip_dial dial;
     uint64_t dial_us, dial_wait;
     uint64_t node; /* that answered last, or this node itself; 0: none */
+    unsigned knocks;
+    uint64_t knock_us; /* next knock not before */
 };
 
 /* Where the index in a packet leads: to a peer or to the dial of a seed. */
@@ -183,7 +186,8 @@ struct gossip {
 
     /* reach.c */
     struct gossip_seed seeds[GOSSIP_SEEDS_MAX]; /* link.c notes who answered */
-    unsigned seeds_count;
+    unsigned seeds_count, seed_next;            /* next: to be knocked at */
+    uint64_t knock_us;                          /* of them, at one: not before */
 
     /* vector.c */
     struct gossip_frame_entry *adopted; /* of members not known yet */
@@ -285,7 +289,7 @@ void gossip_place_answered(const struct gossip *g, struct gossip_peer *p,
                            const struct gossip_address *at);
 void gossip_place_dialled(struct gossip_peer *p, const struct gossip_address *at);
 /* Another router answered where it was dialled last. */
-void gossip_place_wrong(struct gossip_peer *p);
+void gossip_place_wrong(struct gossip *g, struct gossip_peer *p);
 /* Its settings say that it is there. */
 bool gossip_place_advertised(const struct gossip_peer *p, const struct gossip_address *at);
 /* The places of `p` that `to` is sent: what `p` says of itself, and where it is heard; none that
@@ -313,6 +317,8 @@ bool gossip_link_send(struct gossip *g, struct gossip_peer *p, const struct goss
 /* Sends a hello to `to`. `owner`: the slot of a peer, or GOSSIP_SLOTS + the number of a seed. */
 bool gossip_link_dial(struct gossip *g, struct gossip_dial *dial, const struct gossip_address *to,
                       unsigned owner);
+/* A hello whose receiver is to dial this node, unless they have met. `seed` is its number. */
+void gossip_link_knock(struct gossip *g, const struct gossip_address *to, unsigned seed);
 bool gossip_link_rate_ready(struct gossip *g);
 void gossip_link_check(const struct gossip *g);
 

@@ -8,8 +8,8 @@
 enum {
     AWAITED_MAX_US = 500000,  /* a peer that said hello has to speak */
     GREET_AGAIN_US = 1000000, /* a peer whose address changes is told of it */
+    KNOCK_AGAIN_US = 100000,  /* a node that knocks is dialled no more often */
     RATE_BURST_PART = 20,     /* of a second */
-    IDENT_BYTES = 8,
 };
 
 /* --- doors ----------------------------------------------------------------------------------- */
@@ -114,52 +114,162 @@ bool gossip_link_send(struct gossip *g, struct gossip_peer *p, const struct goss
     return true;
 }
 
-/* --- handshakes ------------------------------------------------------------------------------ */
+/* --- what a hello says beside its keys -------------------------------------------------------- */
 
-static struct gossip_identity identity(const struct gossip *g, uint8_t ident[IDENT_BYTES])
+/* instance 8 | of a knock: port 2, epoch 6 */
+struct ident {
+    uint64_t instance;
+    uint16_t port; /* where the sender listens, and wants to be dialled; 0: this is no knock */
+    uint64_t epoch;
+};
+
+enum { IDENT_BYTES = 16 };
+_Static_assert((int)IDENT_BYTES <= (int)GOSSIP_IDENT_MAX, "it fits a hello");
+
+/* Borrows `out`. */
+static struct gossip_identity identity(const struct gossip *g, bool knock, uint8_t out[IDENT_BYTES])
 {
-    struct wire_writer w = wire_writer_of(ident, IDENT_BYTES);
+    struct wire_writer w = wire_writer_of(out, IDENT_BYTES);
     wire_write_u64(&w, g->instance);
+    wire_write_u16(&w, knock ? g->config.port : 0);
+    wire_write_u48(&w, g->epoch);
     return (struct gossip_identity){.node = g->self->node,
                                     .speaks = g->config.speaks,
-                                    .ident = slice_of((const char *)ident, IDENT_BYTES)};
+                                    .ident = slice_of((const char *)out, wire_written(&w))};
+}
+
+static struct ident ident_read(const uint8_t *bytes, size_t len)
+{
+    struct wire_reader r = wire_reader_of(bytes, len);
+    struct ident ident = {.instance = wire_read_u64(&r)};
+    ident.port = wire_read_u16(&r);
+    ident.epoch = wire_read_u48(&r);
+    return ident;
+}
+
+/* --- dialling -------------------------------------------------------------------------------- */
+
+static void hello_write(struct gossip *g, struct gossip_dial *dial, uint32_t index, bool knock,
+                        uint8_t out[GOSSIP_HELLO_BYTES])
+{
+    uint8_t random[32];
+    uint8_t ident[IDENT_BYTES];
+    g->io.random(g->io.context, random, sizeof random);
+    /* The wall clock, as far as this node knows it: its epoch, which only rises, and the time since
+     * then. */
+    g->stamp = gossip_stamp_next(g->stamp, g->epoch * 1000 + (g->now_us - g->created_us));
+    struct gossip_identity self = identity(g, knock, ident);
+    gossip_dial_begin(dial, g->keyring, random, index, &self, g->stamp, out);
+    sodium_memzero(random, sizeof random);
 }
 
 bool gossip_link_dial(struct gossip *g, struct gossip_dial *dial, const struct gossip_address *to,
                       unsigned owner)
 {
-    uint8_t random[32];
-    uint8_t ident[IDENT_BYTES];
     uint8_t out[GOSSIP_HELLO_BYTES];
     gossip_dial_wipe(dial);
     uint32_t index = door_open(g, owner);
     if (index == 0)
         return false;
-    g->io.random(g->io.context, random, sizeof random);
-    struct gossip_identity self = identity(g, ident);
-    /* The wall clock, as far as this node knows it: its epoch, which only rises, and the time since
-     * then. */
-    g->stamp = gossip_stamp_next(g->stamp, g->epoch * 1000 + (g->now_us - g->created_us));
-    gossip_dial_begin(dial, g->keyring, random, index, &self, g->stamp, out);
-    sodium_memzero(random, sizeof random);
+    hello_write(g, dial, index, false, out);
     send_bytes(g, to, out, sizeof out);
     return true;
 }
 
-static uint64_t ident_instance(const uint8_t *ident, size_t len)
+void gossip_link_knock(struct gossip *g, const struct gossip_address *to, unsigned seed)
 {
-    struct wire_reader r = wire_reader_of(ident, len);
-    return wire_read_u64(&r);
+    uint8_t out[GOSSIP_HELLO_BYTES];
+    struct gossip_dial dial = {0};
+    hello_write(g, &dial, 1 + seed, true, out); /* no door: nobody answers to it */
+    gossip_dial_wipe(&dial);
+    g->stats.knocks_out++;
+    if (g->io.knock == NULL) {
+        send_bytes(g, to, out, sizeof out);
+        return;
+    }
+    g->stats.packets_out++;
+    g->stats.bytes_out += sizeof out;
+    g->tokens -= (int64_t)sizeof out;
+    g->io.knock(g->io.context, to, out, sizeof out);
 }
 
-/* The hello came back to who said it. */
-static void came_back(struct gossip *g, uint32_t index)
+/* --- handshakes ------------------------------------------------------------------------------ */
+
+/* The hello came back to the node that said it. */
+static void came_back(struct gossip *g, uint32_t index, bool knock)
 {
     const struct gossip_door *d = door_at(g, index);
-    if (d != NULL && d->owner >= GOSSIP_SLOTS)
+    if (knock && index <= g->seeds_count)
+        g->seeds[index - 1].node = g->self->node;
+    else if (!knock && d != NULL && d->owner >= GOSSIP_SLOTS)
         g->seeds[d->owner - GOSSIP_SLOTS].node = g->self->node;
-    else if (d != NULL && g->slots[d->owner] != NULL)
-        gossip_place_wrong(g->slots[d->owner]);
+    else if (!knock && d != NULL && g->slots[d->owner] != NULL)
+        gossip_place_wrong(g, g->slots[d->owner]);
+}
+
+/* Dials the node that knocked, unless they have met. What it is sent is no longer than what came,
+ * and goes to where that came from. */
+static void answer_knock(struct gossip *g, struct gossip_peer *p, const struct gossip_address *from,
+                         const struct ident *ident)
+{
+    bool later_life = p->listed && ident->epoch > p->incarnation >> 16;
+    g->stats.knocks_in++;
+    if ((p->session.sending != 0 && !later_life) ||
+        (p->knocked_us != 0 && g->now_us - p->knocked_us < KNOCK_AGAIN_US))
+        return;
+    p->knocked_us = g->now_us;
+    p->dialled = *from;
+    p->dialled.port = ident->port;
+    gossip_link_dial(g, &p->dial, &p->dialled, p->slot);
+}
+
+static void welcome(struct gossip *g, struct gossip_peer *p, const struct gossip_address *from,
+                    struct gossip_hello *hello)
+{
+    uint32_t index = door_open(g, p->slot);
+    uint8_t random[32];
+    uint8_t ident[IDENT_BYTES];
+    uint8_t out[GOSSIP_WELCOME_BYTES];
+    if (index == 0)
+        return;
+    g->io.random(g->io.context, random, sizeof random);
+    struct gossip_identity self = identity(g, false, ident);
+    int status = gossip_session_welcome(&p->session, hello, random, index, &self, g->now_us, out);
+    sodium_memzero(random, sizeof random);
+    if (status < 0)
+        return;
+    p->greeting = true;
+    if (p->dial_us < g->now_us + AWAITED_MAX_US)
+        p->dial_us = g->now_us + AWAITED_MAX_US;
+    send_bytes(g, from, out, sizeof out);
+}
+
+static void take_hello(struct gossip *g, const struct gossip_address *from,
+                       struct gossip_hello *hello)
+{
+    struct ident ident = ident_read(hello->ident, hello->ident_len);
+    bool ours = hello->node == g->self->node;
+    if (ours && ident.instance == g->instance) {
+        came_back(g, hello->peer_index, ident.port != 0);
+        return;
+    }
+    if (hello->node == 0 || gossip_stamps_take(&g->stamps, hello->node, hello->stamp) < 0) {
+        g->stats.refused_replay++;
+        return;
+    }
+    if (ours) {
+        gossip_peer_conflict(g, hello->node, from);
+        return;
+    }
+    struct gossip_peer *p = gossip_peer_find(g, hello->node);
+    if (p == NULL)
+        p = gossip_peer_add(g, hello->node);
+    if (p == NULL)
+        return;
+    if (ident.port != 0)
+        answer_knock(g, p, from, &ident);
+    else
+        welcome(g, p, from, hello);
 }
 
 void gossip_link_hello(struct gossip *g, const struct gossip_address *from, struct slice packet)
@@ -173,41 +283,8 @@ void gossip_link_hello(struct gossip *g, const struct gossip_address *from, stru
         g->stats.refused_hello_from = *from;
         return;
     }
-    bool ours = hello.node == g->self->node;
-    if (ours && ident_instance(hello.ident, hello.ident_len) == g->instance) {
-        came_back(g, hello.peer_index);
-        gossip_hello_wipe(&hello);
-        return;
-    }
-    if (hello.node == 0 || gossip_stamps_take(&g->stamps, hello.node, hello.stamp) < 0) {
-        g->stats.refused_replay++;
-        gossip_hello_wipe(&hello);
-        return;
-    }
-    if (ours) {
-        gossip_peer_conflict(g, hello.node, from);
-        gossip_hello_wipe(&hello);
-        return;
-    }
-    struct gossip_peer *p = gossip_peer_find(g, hello.node);
-    if (p == NULL)
-        p = gossip_peer_add(g, hello.node);
-    uint32_t index = p != NULL ? door_open(g, p->slot) : 0;
-    uint8_t random[32];
-    uint8_t ident[IDENT_BYTES];
-    uint8_t out[GOSSIP_WELCOME_BYTES];
-    g->io.random(g->io.context, random, sizeof random);
-    struct gossip_identity self = identity(g, ident);
-    bool welcome = index != 0 && gossip_session_welcome(&p->session, &hello, random, index, &self,
-                                                        g->now_us, out) == 0;
-    sodium_memzero(random, sizeof random);
+    take_hello(g, from, &hello);
     gossip_hello_wipe(&hello);
-    if (!welcome)
-        return;
-    p->greeting = true;
-    if (p->dial_us < g->now_us + AWAITED_MAX_US)
-        p->dial_us = g->now_us + AWAITED_MAX_US;
-    send_bytes(g, from, out, sizeof out);
 }
 
 /* An authenticated packet that proves that the peer is there, now. */
@@ -243,9 +320,9 @@ static struct gossip_peer *welcomed(struct gossip *g, const struct gossip_addres
 {
     bool wrong = dialled != NULL && dialled->node != welcome->node;
     if (wrong)
-        gossip_place_wrong(dialled);
+        gossip_place_wrong(g, dialled);
     if (welcome->node == g->self->node) {
-        if (ident_instance(welcome->ident, welcome->ident_len) != g->instance)
+        if (ident_read(welcome->ident, welcome->ident_len).instance != g->instance)
             gossip_peer_conflict(g, welcome->node, from);
         return NULL;
     }

@@ -211,7 +211,7 @@ void gossip_place_dialled(struct gossip_peer *p, const struct gossip_address *at
         c->tries++;
 }
 
-void gossip_place_wrong(struct gossip_peer *p)
+void gossip_place_wrong(struct gossip *g, struct gossip_peer *p)
 {
     struct gossip_candidate *c = find(p, &p->dialled);
     if (c == NULL)
@@ -220,6 +220,11 @@ void gossip_place_wrong(struct gossip_peer *p)
         c->tries += TRIES_WRONG; /* it would say so again */
     else
         drop(p, c);
+    const struct gossip_candidate *next = gossip_place_best(g, p);
+    if (next == NULL || next->tries >= TRIES_WRONG || p->session.sending != 0)
+        return;
+    p->dial_us = g->now_us; /* the next one has not to wait for an answer from this one */
+    gossip_tick_by(g, g->now_us);
 }
 
 bool gossip_place_advertised(const struct gossip_peer *p, const struct gossip_address *at)

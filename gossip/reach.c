@@ -10,7 +10,11 @@ enum {
     WAIT_SEED_MAX_US = 4000000,  /* and a quarter, at random */
     WAIT_LOST_FIRST_US = 1000000,
     SEED_LOOK_US = 1000000,
-    SILENT_SUSPECTS = 2, /* times suspect_us without a packet: the session may be dead */
+    KNOCK_SEEDS_MAX = 4, /* so many addresses may be one that all share, in two families */
+    KNOCKS_FIRST = 8,
+    KNOCK_FIRST_US = 100000,  /* and a half, at random */
+    KNOCK_EVERY_US = 5000000, /* and a quarter */
+    SILENT_SUSPECTS = 2,      /* times suspect_us without a packet: the session may be dead */
 };
 
 /* --- members --------------------------------------------------------------------------------- */
@@ -69,27 +73,70 @@ uint64_t gossip_reach_tick(struct gossip *g, struct gossip_peer *p)
 
 /* --- seeds ----------------------------------------------------------------------------------- */
 
-uint64_t gossip_reach_seeds(struct gossip *g)
+/* Hello after hello until it answers; after that only if that member is lost. */
+static void dial_seed(struct gossip *g, struct gossip_seed *seed)
+{
+    const struct gossip_peer *p = seed->node != 0 ? gossip_peer_find(g, seed->node) : NULL;
+    if (p != NULL && gossip_peer_open(p)) {
+        seed->dial_wait = 0;
+        if (seed->dial_us < g->now_us + SEED_LOOK_US)
+            seed->dial_us = g->now_us + SEED_LOOK_US;
+    } else if (g->now_us >= seed->dial_us && g->now_us < g->full_us) {
+        seed->dial_us = g->full_us;
+    } else if (g->now_us >= seed->dial_us) {
+        gossip_link_dial(g, &seed->dial, &seed->at, GOSSIP_SLOTS + (unsigned)(seed - g->seeds));
+        seed->dial_wait = seed->dial_wait == 0 ? WAIT_FIRST_US : seed->dial_wait * 2;
+        if (seed->dial_wait > WAIT_SEED_MAX_US)
+            seed->dial_wait = WAIT_SEED_MAX_US;
+        seed->dial_us = g->now_us + seed->dial_wait + prng_below(&g->prng, seed->dial_wait / 4);
+    }
+}
+
+/* Whether the address may lead to another router each time. Where the one that answered advertises
+ * it, it is that one's own. */
+static bool may_be_shared(const struct gossip *g, const struct gossip_seed *seed)
+{
+    const struct gossip_peer *p = seed->node != 0 ? gossip_peer_find(g, seed->node) : NULL;
+    return p == NULL || !(gossip_peer_live(p) && gossip_place_advertised(p, &seed->at));
+}
+
+/* An address may stand for all routers (a virtual IP), one of which gets each packet, or all
+ * packets from one port. One hello meets one of them; those that meet in pairs would never hear of
+ * the other pairs. So seeds are knocked at, from another port each time: often in the beginning, if
+ * they are few, and one of them now and then for ever. */
+static uint64_t knock_at_seeds(struct gossip *g)
 {
     uint64_t due = GOSSIP_NEVER;
-    for (unsigned i = 0; i < g->seeds_count; i++) {
+    if (g->config.port == 0 || g->seeds_count == 0 || g->now_us < g->full_us)
+        return due;
+    for (unsigned i = 0; i < g->seeds_count && g->seeds_count <= KNOCK_SEEDS_MAX; i++) {
         struct gossip_seed *seed = &g->seeds[i];
-        const struct gossip_peer *p = seed->node != 0 ? gossip_peer_find(g, seed->node) : NULL;
-        if (p != NULL && gossip_peer_open(p)) {
-            seed->dial_wait = 0;
-            if (seed->dial_us < g->now_us + SEED_LOOK_US)
-                seed->dial_us = g->now_us + SEED_LOOK_US;
-        } else if (g->now_us >= seed->dial_us && g->now_us < g->full_us) {
-            seed->dial_us = g->full_us;
-        } else if (g->now_us >= seed->dial_us) {
-            gossip_link_dial(g, &seed->dial, &seed->at, GOSSIP_SLOTS + i);
-            seed->dial_wait = seed->dial_wait == 0 ? WAIT_FIRST_US : seed->dial_wait * 2;
-            if (seed->dial_wait > WAIT_SEED_MAX_US || seed->node == g->self->node)
-                seed->dial_wait = WAIT_SEED_MAX_US;
-            seed->dial_us = g->now_us + seed->dial_wait + prng_below(&g->prng, seed->dial_wait / 4);
+        if (seed->knocks >= KNOCKS_FIRST)
+            continue;
+        if (g->now_us >= seed->knock_us) {
+            if (may_be_shared(g, seed))
+                gossip_link_knock(g, &seed->at, i);
+            seed->knocks++;
+            seed->knock_us = g->now_us + KNOCK_FIRST_US + prng_below(&g->prng, KNOCK_FIRST_US / 2);
         }
-        if (seed->dial_us < due)
-            due = seed->dial_us;
+        due = seed->knock_us < due ? seed->knock_us : due;
+    }
+    if (g->now_us >= g->knock_us) {
+        unsigned i = g->seed_next++ % g->seeds_count;
+        if (g->knock_us != 0 && may_be_shared(g, &g->seeds[i]))
+            gossip_link_knock(g, &g->seeds[i].at, i);
+        g->knock_us = g->now_us + KNOCK_EVERY_US + prng_below(&g->prng, KNOCK_EVERY_US / 4);
+    }
+    return g->knock_us < due ? g->knock_us : due;
+}
+
+uint64_t gossip_reach_seeds(struct gossip *g)
+{
+    uint64_t due = knock_at_seeds(g);
+    for (unsigned i = 0; i < g->seeds_count; i++) {
+        dial_seed(g, &g->seeds[i]);
+        if (g->seeds[i].dial_us < due)
+            due = g->seeds[i].dial_us;
     }
     return due;
 }
@@ -112,7 +159,8 @@ void gossip_seeds(struct gossip *g, const struct gossip_address *at, unsigned co
         if (again)
             continue;
         struct gossip_seed *seed = &g->seeds[g->seeds_count++];
-        *seed = (struct gossip_seed){.at = at[i], .dial_us = g->now_us};
+        *seed = (struct gossip_seed){
+            .at = at[i], .dial_us = g->now_us, .knock_us = g->now_us + KNOCK_FIRST_US / 2};
         for (unsigned j = 0; j < known_count; j++) {
             if (gossip_address_equal(&known[j].at, &at[i])) {
                 *seed = known[j];

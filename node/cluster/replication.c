@@ -139,7 +139,10 @@ static int open_gossip(struct node_replication *n, const struct gossip_keyring *
         .lost = on_lost,
         .message = on_message,
     };
-    struct gossip_io io = {.context = n->io.context, .send = n->io.send, .random = n->io.random};
+    struct gossip_io io = {.context = n->io.context,
+                           .send = n->io.send,
+                           .knock = n->io.knock,
+                           .random = n->io.random};
     return gossip_create(&n->gossip, &config, keyring, &app, &io, now_us);
 }
 

@@ -66,6 +66,8 @@ const char *node_replication_event_text(enum node_replication_event event);
 struct node_replication_io {
     void *context;
     void (*send)(void *context, const struct gossip_address *to, const uint8_t *bytes, size_t len);
+    /* From a port of its own (struct gossip_io); may be NULL. */
+    void (*knock)(void *context, const struct gossip_address *to, const uint8_t *bytes, size_t len);
     void (*random)(void *context, void *out, size_t len);
     /* Opens a call to a peer; its answer comes through node_replication_answer() and _answered().
      * Negative error: none was opened. */

@@ -89,6 +89,12 @@ static void on_send(void *context, const struct gossip_address *to, const uint8_
     io_udp_send(context, to, bytes, len);
 }
 
+static void on_knock(void *context, const struct gossip_address *to, const uint8_t *bytes,
+                     size_t len)
+{
+    io_udp_knock(context, to, bytes, len);
+}
+
 static void on_random(void *context, void *out, size_t len)
 {
     (void)context;
@@ -273,19 +279,44 @@ static bool is_any(const char *host)
            (uv_ip6_addr(host, 0, &v6) == 0 && IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr));
 }
 
+/* The first address of the name, and the first of the other family that it has. */
+static int resolve_both(struct io_gossip *g, const struct node_address *address,
+                        struct gossip_address *out, struct gossip_address *also)
+{
+    char port[8];
+    (void)snprintf(port, sizeof port, "%u", address->port);
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM};
+    uv_getaddrinfo_t request;
+    int err = uv_getaddrinfo(g->loop, &request, NULL, address->host, port, &hints);
+    if (err != 0)
+        return err;
+    for (const struct addrinfo *a = request.addrinfo; a != NULL; a = a->ai_next) {
+        struct gossip_address found;
+        if (!io_address_from(&found, a->ai_addr))
+            continue;
+        if (out->port == 0)
+            *out = found;
+        else if (also->port == 0 && found.family != out->family)
+            *also = found;
+    }
+    uv_freeaddrinfo(request.addrinfo);
+    return 0;
+}
+
 /* Where peers reach this node; port 0: they take the source of its packets. */
-static int own_address(struct io_gossip *g, struct gossip_address *out)
+static int own_addresses(struct io_gossip *g, struct gossip_address *out,
+                         struct gossip_address *also)
 {
     memset(out, 0, sizeof *out);
+    memset(also, 0, sizeof *also);
     struct node_address address = g->bound;
-    struct sockaddr_storage at;
     bool said = g->options->gossip_advertise[0] != '\0';
     if (said)
         CHECK(node_address_parse(slice_of_cstr(g->options->gossip_advertise), &address) == 0);
     else if (is_any(address.host))
         return 0;
-    int err = resolve(g, &address, &at);
-    if (err == 0 && io_address_from(out, (struct sockaddr *)&at))
+    int err = resolve_both(g, &address, out, also);
+    if (err == 0 && out->port != 0)
         return 0;
     log_event(g->log, LOG_ERROR, "address_unknown",
               LOG_CSTR("setting", said ? "gossip-advertise" : "gossip-listen"),
@@ -307,12 +338,21 @@ int io_gossip_config(struct io_gossip *g, struct node_config *config,
                      struct node_replication_io *io)
 {
     *io = (struct node_replication_io){
-        .context = g, .send = on_send, .random = on_random, .call = on_call, .event = on_event};
+        .context = g,
+        .send = on_send,
+        .knock = on_knock,
+        .random = on_random,
+        .call = on_call,
+        .event = on_event,
+    };
+    struct gossip_config *gossip = &config->replication.gossip;
     config->keyring = g->keyring;
-    config->replication.gossip.name = g->name;
+    gossip->name = g->name;
+    gossip->port = g->bound.port;
+    gossip->ipv4_only = !g->ipv6;
     if (FUTURE)
-        speak(&config->replication.gossip.speaks);
-    return own_address(g, &config->replication.gossip.address);
+        speak(&gossip->speaks);
+    return own_addresses(g, &gossip->address, &gossip->address_also);
 }
 
 /* Told to the others, for people. */

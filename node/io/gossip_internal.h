@@ -105,6 +105,9 @@ MUST_USE int io_udp_open(struct io_gossip *g, const struct sockaddr *at);
 MUST_USE int io_udp_start(struct io_gossip *g);
 void io_udp_send(struct io_gossip *g, const struct gossip_address *to, const uint8_t *bytes,
                  size_t len);
+/* The same from a port of its own, that is closed at once. */
+void io_udp_knock(struct io_gossip *g, const struct gossip_address *to, const uint8_t *bytes,
+                  size_t len);
 
 /* --- calls ---------------------------------------------------------------------------------- */
 

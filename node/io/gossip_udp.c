@@ -113,6 +113,35 @@ void io_udp_send(struct io_gossip *g, const struct gossip_address *to, const uin
         g->stats.send_errors++;
 }
 
+static void on_knocked(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+void io_udp_knock(struct io_gossip *g, const struct gossip_address *to, const uint8_t *bytes,
+                  size_t len)
+{
+    struct sockaddr_storage at, from;
+    int name_len = sizeof from;
+    if (g->stopped || !io_address_to(&at, to, g->ipv6) ||
+        uv_udp_getsockname(&g->udp, (struct sockaddr *)&from, &name_len) != 0)
+        return;
+    /* From the address that this router listens on, so that it is dialled there. */
+    if (from.ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)&from)->sin6_port = 0;
+    else
+        ((struct sockaddr_in *)&from)->sin_port = 0;
+    uv_udp_t *udp = malloc(sizeof *udp);
+    if (udp == NULL)
+        return;
+    CHECK(uv_udp_init(g->loop, udp) == 0);
+    uv_buf_t iov = uv_buf_init((char *)bytes, (unsigned)len);
+    if (uv_udp_bind(udp, (struct sockaddr *)&from, 0) != 0 ||
+        uv_udp_try_send(udp, &iov, 1, (const struct sockaddr *)&at) < 0)
+        g->stats.send_errors++;
+    uv_close((uv_handle_t *)udp, on_knocked);
+}
+
 /* --- receiving ------------------------------------------------------------------------------ */
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)

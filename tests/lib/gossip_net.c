@@ -145,6 +145,13 @@ static void io_send(void *context, const struct gossip_address *to, const uint8_
     world_send(n->at, to, bytes, len);
 }
 
+static void io_knock(void *context, const struct gossip_address *to, const uint8_t *bytes,
+                     size_t len)
+{
+    const struct net_node *n = context;
+    world_knock(n->at, to, bytes, len);
+}
+
 static void io_random(void *context, void *out, size_t len)
 {
     const struct net_node *n = context;
@@ -209,7 +216,7 @@ int net_create(struct net *net, unsigned index, const struct gossip_config *conf
                              .member = app_member,
                              .lost = app_lost,
                              .message = app_message};
-    struct gossip_io io = {.context = n, .send = io_send, .random = io_random};
+    struct gossip_io io = {.context = n, .send = io_send, .knock = io_knock, .random = io_random};
     world_up(n->at);
     int status = gossip_create(&n->gossip, config, &n->at->keyring, &app, &io, net->world.now_us);
     if (status < 0) {
@@ -219,7 +226,9 @@ int net_create(struct net *net, unsigned index, const struct gossip_config *conf
     unsigned first = net->seeds == NET_SEEDS_CHAIN && index > 0 ? index - 1 : 0;
     struct gossip_address seeds[2] = {world_seen_at(&net->world, first, index),
                                       world_address(1, 0)};
-    static const unsigned counts[] = {2, 1, 1, 0};
+    if (net->seeds == NET_SEEDS_VIRTUAL)
+        seeds[0] = world_virtual_address();
+    static const unsigned counts[] = {2, 1, 1, 0, 1};
     gossip_seeds(n->gossip, seeds, counts[net->seeds], net->world.now_us);
     world_wake_plan(n->at);
     return 0;
@@ -238,6 +247,7 @@ void net_start(struct net *net, unsigned index, uint64_t epoch, bool fresh)
     struct gossip_config config = net->config;
     config.name = name;
     config.epoch = epoch;
+    config.port = WORLD_PORT;
     if (net->advertise)
         config.address = n->at->address;
     CHECK(net_create(net, index, &config) == 0);

@@ -14,8 +14,15 @@
 
 enum { NET_NODES_MAX = 640, NET_ITEMS_MAX = 4096 };
 
-/* Of whom every node knows at its start: nodes 0 and 1; 0; the one before it; none. */
-enum net_seeds { NET_SEEDS_TWO, NET_SEEDS_ONE, NET_SEEDS_CHAIN, NET_SEEDS_NONE };
+/* Of whom every node knows at its start: nodes 0 and 1; 0; the one before it; none; whoever is
+ * behind the virtual address. */
+enum net_seeds {
+    NET_SEEDS_TWO,
+    NET_SEEDS_ONE,
+    NET_SEEDS_CHAIN,
+    NET_SEEDS_NONE,
+    NET_SEEDS_VIRTUAL,
+};
 
 struct net_node {
     struct net *net;

@@ -9,7 +9,7 @@
 
 enum { DELAY_US = 300, REORDER_US = 20000, CLOGGED_US = 2000 };
 enum { NARROW_BYTES = 150 }; /* a narrow link carries keep-alives, and no observations */
-enum { OUTSIDE = 10, LOOPBACK = 127, TRANSLATED = 99 };
+enum { OUTSIDE = 10, LOOPBACK = 127, TRANSLATED = 99, VIRTUAL = 100 };
 
 void world_net_open(struct world *w)
 {
@@ -18,7 +18,8 @@ void world_net_open(struct world *w)
     net->links = calloc((size_t)w->count * w->count, sizeof *net->links);
     net->host = calloc(w->count, sizeof *net->host);
     net->alias = calloc(w->count, sizeof *net->alias);
-    CHECK(net->links != NULL && net->host != NULL && net->alias != NULL);
+    net->pinned = calloc(w->count, sizeof *net->pinned);
+    CHECK(net->links != NULL && net->host != NULL && net->alias != NULL && net->pinned != NULL);
 }
 
 void world_net_close(struct world *w)
@@ -26,6 +27,7 @@ void world_net_close(struct world *w)
     free(w->net.links);
     free(w->net.host);
     free(w->net.alias);
+    free(w->net.pinned);
 }
 
 void world_heal(struct world *w)
@@ -44,6 +46,11 @@ struct gossip_address world_address(unsigned node, unsigned turn)
     a.ip[2] = (uint8_t)(node >> 8);
     a.ip[3] = (uint8_t)node;
     return a;
+}
+
+struct gossip_address world_virtual_address(void)
+{
+    return (struct gossip_address){.ip = {VIRTUAL, 0, 0, 1}, .port = WORLD_PORT, .family = 4};
 }
 
 bool world_address_equal(const struct gossip_address *a, const struct gossip_address *b)
@@ -88,6 +95,22 @@ static int target_of(const struct world *w, unsigned from, const struct gossip_a
     if ((to->ip[0] == LOOPBACK && !same_host(net, from, target)) ||
         (to->ip[0] == TRANSLATED && !is_translated(net, target, from)))
         return -1;
+    return (int)target;
+}
+
+/* Whom the virtual address leads to this time; one that is pinned stays so when it has gone. */
+static int virtual_target(struct world *w, unsigned from, bool fresh)
+{
+    struct world_net *net = &w->net;
+    bool pinned = net->virtual_ip == WORLD_VIRTUAL_PINNED && !fresh;
+    if (pinned && net->pinned[from] != 0)
+        return net->pinned[from] - 1;
+    unsigned target;
+    do
+        target = (unsigned)prng_below(&w->prng, w->count);
+    while (!w->nodes[target].up);
+    if (pinned)
+        net->pinned[from] = (uint16_t)(target + 1);
     return (int)target;
 }
 
@@ -206,15 +229,17 @@ static uint64_t arrival(struct world *w, struct world_link *link)
     return at;
 }
 
-void world_send(struct world_node *from, const struct gossip_address *to, const uint8_t *bytes,
-                size_t len)
+static void send_from(struct world_node *from, bool fresh, const struct gossip_address *to,
+                      const uint8_t *bytes, size_t len)
 {
     struct world *w = from->world;
     struct world_net *net = &w->net;
     CHECK(len > 0 && len <= GOSSIP_DATAGRAM_MAX);
     net->packets++;
     net->bytes += len + WORLD_HEADERS;
-    int found = target_of(w, from->number, to);
+    bool is_virtual = net->virtual_ip != WORLD_VIRTUAL_NONE && to->ip[0] == VIRTUAL;
+    int found =
+        is_virtual ? virtual_target(w, from->number, fresh) : target_of(w, from->number, to);
     net->astray += found < 0;
     if (found < 0)
         return;
@@ -236,9 +261,25 @@ void world_send(struct world_node *from, const struct gossip_address *to, const 
         .len = len,
     };
     memcpy(d->bytes, bytes, len);
+    if (fresh)
+        d->source.port = (uint16_t)(WORLD_PORT + 1 + prng_below(&w->prng, 10000));
+    else if (net->pinned[target] == from->number + 1)
+        d->source = world_virtual_address();
     if (world_chance(w, net->duplicate))
         world_post(w, world_datagram_copy(d), target, arrival(w, link));
     if (world_chance(w, net->flip))
         damage(w, d);
     world_post(w, d, target, arrival(w, link));
+}
+
+void world_send(struct world_node *from, const struct gossip_address *to, const uint8_t *bytes,
+                size_t len)
+{
+    send_from(from, false, to, bytes, len);
+}
+
+void world_knock(struct world_node *from, const struct gossip_address *to, const uint8_t *bytes,
+                 size_t len)
+{
+    send_from(from, true, to, bytes, len);
 }

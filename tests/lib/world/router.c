@@ -45,6 +45,12 @@ static void on_send(void *context, const struct gossip_address *to, const uint8_
     world_send(context, to, bytes, len);
 }
 
+static void on_knock(void *context, const struct gossip_address *to, const uint8_t *bytes,
+                     size_t len)
+{
+    world_knock(context, to, bytes, len);
+}
+
 static void on_random(void *context, void *out, size_t len)
 {
     world_random(context, out, len);
@@ -119,12 +125,14 @@ void world_start(struct world *w, unsigned number)
     struct node_replication_io io = {
         .context = n,
         .send = on_send,
+        .knock = on_knock,
         .random = on_random,
         .call = on_call,
         .event = on_event,
     };
     n->config.state.wall_ms = world_wall_ms(n);
     n->config.replication.gossip.name = n->name;
+    n->config.replication.gossip.port = WORLD_PORT;
     n->config.replication.gossip.address =
         n->unadvertised ? (struct gossip_address){0} : n->address;
     CHECK(node_create(&n->node, &n->config, &io, world_mono_us(n)) == ERR_OK);

@@ -115,7 +115,11 @@ struct world_net {
     unsigned *host;
     /* A node (not 0) that this one sees at 99.x, not where all others do. */
     unsigned translated, translated_for;
-    uint16_t *alias; /* of an address: who is there, + 1; 0: as it was in the beginning */
+    /* world_virtual_address() leads to a node that runs, perhaps the sender: drawn for each packet,
+     * or once for each port (and answers seem to come from that address then). */
+    enum { WORLD_VIRTUAL_NONE, WORLD_VIRTUAL_EACH, WORLD_VIRTUAL_PINNED } virtual_ip;
+    uint16_t *pinned; /* of a node: whom its own port leads to, + 1; 0: nobody yet */
+    uint16_t *alias;  /* of an address: who is there, + 1; 0: as it was in the beginning */
 
     void *context;
     bool (*block)(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len);
@@ -219,6 +223,7 @@ void world_net_open(struct world *w);
 void world_net_close(struct world *w);
 /* 10.turn.high.low: a node that comes back elsewhere has another turn. */
 struct gossip_address world_address(unsigned node, unsigned turn);
+struct gossip_address world_virtual_address(void);
 bool world_address_equal(const struct gossip_address *a, const struct gossip_address *b);
 int world_address_node(
     const struct gossip_address *a); /* whose it is by its number; -1: nobody's */
@@ -228,6 +233,9 @@ struct gossip_address world_seen_at(const struct world *w, unsigned from, unsign
 void world_move(struct world *w, unsigned number, unsigned address);
 void world_send(struct world_node *from, const struct gossip_address *to, const uint8_t *bytes,
                 size_t len);
+/* The same from a port of its own. */
+void world_knock(struct world_node *from, const struct gossip_address *to, const uint8_t *bytes,
+                 size_t len);
 struct world_datagram *world_datagram_copy(const struct world_datagram *d);
 /* It has reached a node that runs. */
 void world_deliver(struct world_node *n, struct world_datagram *d);

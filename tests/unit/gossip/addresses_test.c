@@ -15,6 +15,22 @@ static struct gossip_member member_at(const struct net *net, unsigned at, unsign
     return m;
 }
 
+/* Which nodes reach each other: a bit for each pair that does not. */
+static bool walls[8][8];
+
+static bool wall(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len)
+{
+    (void)context;
+    (void)bytes;
+    (void)len;
+    return walls[from][to];
+}
+
+static void wall_set(unsigned a, unsigned b, bool there)
+{
+    walls[a][b] = walls[b][a] = there;
+}
+
 /* Routers that listen on 0.0.0.0 knew each other without an address, and without a session: when
  * the one that they had all joined went, each held all others for dead, for ever. */
 static void test_one_seed_makes_a_mesh_that_outlives_it(void **state)
@@ -42,6 +58,57 @@ static void test_one_seed_makes_a_mesh_that_outlives_it(void **state)
             net_finish(net);
         }
     }
+}
+
+/* One name for all, behind an address that leads to any of them. Whoever met one was content with
+ * it: two pairs never heard of each other, and one that met itself asked again every five seconds.
+ */
+static void test_one_virtual_address_makes_a_mesh(void **state)
+{
+    (void)state;
+    static const unsigned counts[] = {2, 3, 4, 16};
+    for (unsigned pinned = 0; pinned < 2; pinned++) {
+        for (unsigned k = 0; k < 4; k++) {
+            for (uint64_t seed = 1; seed <= 25; seed++) {
+                struct net *net = net_new(counts[k], 200 + seed);
+                net->advertise = false;
+                net->seeds = NET_SEEDS_VIRTUAL;
+                net->world.net.virtual_ip = pinned ? WORLD_VIRTUAL_PINNED : WORLD_VIRTUAL_EACH;
+                net_start_all(net);
+                assert_true(net_run(net, net->world.now_us + 2 * SECOND, net_meshed));
+                net_for(net, 10 * SECOND);
+                for (unsigned i = 0; i < counts[k]; i++)
+                    assert_int_equal(net_stats(net, i).suspected, 0);
+                net_kill(net, 0);
+                net_for(net, 5 * SECOND);
+                assert_true(net_meshed(net));
+                net_finish(net);
+            }
+        }
+    }
+}
+
+/* The pairs that met first were apart for long: one knock now and then brings them together. */
+static void test_two_halves_behind_a_virtual_address_find_each_other(void **state)
+{
+    (void)state;
+    struct net *net = net_new(4, 230);
+    net->advertise = false;
+    net->seeds = NET_SEEDS_VIRTUAL;
+    net->world.net.virtual_ip = WORLD_VIRTUAL_PINNED;
+    memset(walls, 0, sizeof walls);
+    net->world.net.block = wall;
+    for (unsigned i = 0; i < 4; i++)
+        wall_set(i % 2, 2 + i / 2, true);
+    for (unsigned i = 0; i < 4; i++)
+        net->world.net.pinned[i] = (uint16_t)((i ^ 1) + 1);
+    net_start_all(net);
+    net_for(net, 30 * (uint64_t)SECOND);
+    assert_true(member_at(net, 0, 1).session && member_at(net, 2, 3).session);
+    assert_int_equal(gossip_member_count(net->nodes[0].gossip), 2);
+    net->world.net.block = NULL;
+    assert_true(net_run(net, net->world.now_us + 20 * (uint64_t)SECOND, net_meshed));
+    net_finish(net);
 }
 
 /* Those at the ends of a chain have to be told of each other by somebody who has just met both. */
@@ -106,22 +173,6 @@ static void test_a_restart_elsewhere_is_found(void **state)
         assert_true(net_run(net, net->world.now_us + 2 * SECOND, found_elsewhere));
         net_finish(net);
     }
-}
-
-/* Which nodes reach each other: a bit for each pair that does not. */
-static bool walls[8][8];
-
-static bool wall(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len)
-{
-    (void)context;
-    (void)bytes;
-    (void)len;
-    return walls[from][to];
-}
-
-static void wall_set(unsigned a, unsigned b, bool there)
-{
-    walls[a][b] = walls[b][a] = there;
 }
 
 static void start_with_seed(struct net *net, unsigned index, const char *name, unsigned seed)
@@ -390,6 +441,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_seed_makes_a_mesh_that_outlives_it),
+        cmocka_unit_test(test_one_virtual_address_makes_a_mesh),
+        cmocka_unit_test(test_two_halves_behind_a_virtual_address_find_each_other),
         cmocka_unit_test(test_any_connected_seeds_make_a_mesh),
         cmocka_unit_test(test_a_late_one_is_met_by_all),
         cmocka_unit_test(test_a_restart_elsewhere_is_found),

@@ -104,7 +104,7 @@ static int start(unsigned index)
                                    .address = address_of(index),
                                    .ring_bytes = 1 << 16};
     struct gossip_app app = {m, on_produce, on_apply, on_member, on_lost, on_message};
-    struct gossip_io io = {m, on_send, on_random};
+    struct gossip_io io = {.context = m, .send = on_send, .random = on_random};
     int err = gossip_create(&m->gossip, &config, &world.keyring, &app, &io, world.now_us);
     if (err == 0) {
         struct gossip_address other = address_of(1 - index);
