@@ -11,12 +11,12 @@ int replica_list_fail(char *message, unsigned line, const char *what)
     return ERR_SYNTAX;
 }
 
-static int grow(struct replica_list *list, char *message)
+static int grow(struct replica_list *list, unsigned line, char *message)
 {
     if (list->count < list->room)
         return ERR_OK;
     if (list->count == DISCOVER_ENTRIES_MAX) {
-        (void)snprintf(message, REPLICA_LIST_MESSAGE, "want at most %d replicas",
+        (void)snprintf(message, REPLICA_LIST_MESSAGE, "%u: want at most %d replicas", line,
                        DISCOVER_ENTRIES_MAX);
         return ERR_LIMIT;
     }
@@ -46,7 +46,7 @@ int replica_list_add(struct replica_list *list, struct slice url, const struct n
     if (err == ERR_OK && strlen(replica.name) > NODE_NAME_MAX)
         return replica_list_fail(message, line, "want a shorter name of the host");
     if (err == ERR_OK)
-        err = grow(list, message);
+        err = grow(list, line, message);
     if (err != ERR_OK)
         return err;
     struct node_labels labels = replica.labels;
@@ -98,7 +98,9 @@ static int lines_read(struct slice text, struct replica_list *list, char *messag
     int err = ERR_OK;
     for (unsigned number = 1; text.len > 0 && err == ERR_OK; number++) {
         struct slice line = line_of(slice_cut(&text, '\n'));
-        if (line.len > 0)
+        if (slice_find(line, ' ') < line.len || slice_find(line, '\t') < line.len)
+            err = replica_list_fail(message, number, "want one replica a line");
+        else if (line.len > 0)
             err = replica_list_add(list, line, NULL, number, message);
     }
     return err;

@@ -1,7 +1,9 @@
 #include "node/route/policy.h"
 
+#include <math.h>
 #include <stdio.h>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "tests/lib/test.h"
 
@@ -185,6 +187,97 @@ static void prefix_hash_without_a_prompt_goes_by_load(void **state)
     assert_int_equal(choose("prefix_hash", &in), 2);
 }
 
+/* How often each of the first `count` is chosen in so many turns. */
+static void shares_of(const char *policy, struct node_policy_input *in, unsigned rounds,
+                      unsigned *seen)
+{
+    memset(seen, 0, in->count * sizeof *seen);
+    for (unsigned i = 0; i < rounds; i++) {
+        in->session_key = in->prefix_key = hash_mix(i + 1);
+        seen[choose(policy, in)]++;
+    }
+}
+
+/* Whatever the policy: where nothing else tells them apart, each gets the share of its weight. */
+static void work_follows_the_weights(void **state)
+{
+    (void)state;
+    static const double weights[] = {1, 2, 1, 0.5, 3.5};
+    static const char *const policies[] = {"cache_aware",   "prefix_hash",  "session",
+                                           "least_request", "least_tokens", "round_robin",
+                                           "random"};
+    struct node_policy_input in = input_of(ARRAY_LEN(weights));
+    in.weighted = true;
+    in.load_bound = 1000; /* the order of the key alone */
+    for (unsigned i = 0; i < in.count; i++)
+        candidates[i].weight = weights[i];
+    for (unsigned p = 0; p < ARRAY_LEN(policies); p++) {
+        unsigned seen[ARRAY_LEN(weights)];
+        shares_of(policies[p], &in, 8000, seen);
+        for (unsigned i = 0; i < in.count; i++) {
+            if (fabs(seen[i] / 8000.0 - weights[i] / 8) > 0.02)
+                fail_msg("%s: %u of 8000 for the weight %g of 8", policies[p], seen[i], weights[i]);
+        }
+    }
+    /* Equal weights are none. */
+    in.weighted = false;
+    turn = 0;
+    for (unsigned i = 0; i < 10; i++)
+        assert_int_equal(choose("round_robin", &in), i % in.count);
+}
+
+/* A replica of twice the weight may have twice as much under way. */
+static void load_counts_by_weight(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"least_request", "least_tokens", "power_of_two"};
+    struct node_policy_input in = input_of(2);
+    in.weighted = true;
+    candidates[0].weight = 1;
+    candidates[1].weight = 2;
+    for (unsigned p = 0; p < ARRAY_LEN(policies); p++) {
+        candidates[0].requests = candidates[0].tokens = 3;
+        candidates[1].requests = candidates[1].tokens = 5;
+        for (unsigned i = 0; i < 20; i++)
+            assert_int_equal(choose(policies[p], &in), 1);
+        candidates[1].requests = candidates[1].tokens = 7;
+        for (unsigned i = 0; i < 20; i++)
+            assert_int_equal(choose(policies[p], &in), 0);
+    }
+    /* The bound of prefix_hash is each one's own. */
+    candidates[0].requests = 4;
+    candidates[1].requests = 7;
+    in.load_bound = 1;
+    for (unsigned i = 0; i < 20; i++) {
+        in.prefix_key = hash_mix(i + 1);
+        assert_int_equal(choose("prefix_hash", &in), 1);
+    }
+}
+
+/* With other weights only what goes to or from the one that changed moves. */
+static void sessions_stay_when_another_gets_more_weight(void **state)
+{
+    (void)state;
+    struct node_policy_input in = input_of(6);
+    in.weighted = true;
+    for (unsigned i = 0; i < in.count; i++)
+        candidates[i].weight = 1;
+    unsigned before[1000], moved = 0;
+    for (unsigned i = 0; i < 1000; i++) {
+        in.session_key = hash_mix(i + 77);
+        before[i] = choose("session", &in);
+    }
+    candidates[2].weight = 2;
+    for (unsigned i = 0; i < 1000; i++) {
+        in.session_key = hash_mix(i + 77);
+        unsigned now = choose("session", &in);
+        if (now != before[i])
+            assert_int_equal(now, 2);
+        moved += now != before[i];
+    }
+    assert_true(moved > 60 && moved < 200); /* 2/7 - 1/6 of them: 119 */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +291,9 @@ int main(void)
         cmocka_unit_test_setup(no_session_goes_round, setup),
         cmocka_unit_test_setup(prefix_hash_bounds_the_load, setup),
         cmocka_unit_test_setup(prefix_hash_without_a_prompt_goes_by_load, setup),
+        cmocka_unit_test_setup(work_follows_the_weights, setup),
+        cmocka_unit_test_setup(load_counts_by_weight, setup),
+        cmocka_unit_test_setup(sessions_stay_when_another_gets_more_weight, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

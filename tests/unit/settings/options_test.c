@@ -387,6 +387,7 @@ static void test_replica_urls(void **state)
         {"http://engine-0.pods/", "engine-0.pods:80", NODE_ENGINE_AUTO},
         {"http://[fd00::1]:8000#engine=sglang", "[fd00::1]:8000", NODE_ENGINE_SGLANG},
         {"http://a:1/#engine=other", "a:1", NODE_ENGINE_OTHER},
+        {"http://a:1#weight=2#engine=vllm", "a:1", NODE_ENGINE_VLLM},
     };
     struct node_replica_option r;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {

@@ -1,0 +1,98 @@
+/* What may stand behind a replica, and what is said of anything else. */
+#include "node/replica/labels.h"
+
+#include "base/err.h"
+#include "tests/lib/test.h"
+
+static void labels_are_read(void **state)
+{
+    (void)state;
+    struct node_labels l = {0};
+    assert_null(node_labels_parse(SLICE(""), &l));
+    assert_true(l.engine == NODE_ENGINE_AUTO && l.model.len == 0 && node_labels_weight(&l) == 1);
+    assert_null(node_labels_parse(
+        SLICE("weight=2.5#role=any#model=org/a-model:8b@x&y=z#engine=sglang"), &l));
+    assert_int_equal(l.engine, NODE_ENGINE_SGLANG);
+    assert_true(node_labels_weight(&l) == 2.5);
+    assert_slice_equal(l.model, "org/a-model:8b@x&y=z");
+    static const struct {
+        const char *text;
+        double weight;
+    } weights[] = {{"weight=0.1", 0.1}, {"weight=100", 100}, {"weight=.5", 0.5}, {"weight=1.", 1}};
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
+        assert_null(node_labels_parse(slice_of_cstr(weights[i].text), &l));
+        assert_true(l.weight == weights[i].weight && l.engine == NODE_ENGINE_AUTO);
+    }
+}
+
+static void wrong_ones_say_what_is_right(void **state)
+{
+    (void)state;
+    static const char engine[] = "after # want engine=vllm, engine=sglang or engine=other";
+    static const char weight[] =
+        "after # want weight= and a number from 0.1 to 100, such as weight=2";
+    static const char unknown[] =
+        "after # want engine=, weight=, model= or role=, each behind its own #";
+    static const char model[] =
+        "after # want model= and the name of a model, at most 255 bytes without spaces";
+    static const char soon[] = "after # want role=any: prefill and decode are not told apart yet";
+    static const struct {
+        const char *text, *wrong;
+    } bad[] = {
+        {"engine=tgi", engine},
+        {"engine=", engine},
+        {"engine=vllm&weight=2", engine},
+        {"weight=0", weight},
+        {"weight=0.09", weight},
+        {"weight=101", weight},
+        {"weight=-1", weight},
+        {"weight=1e1", weight},
+        {"weight=1.1.1", weight},
+        {"weight=.", weight},
+        {"weight=nan", weight},
+        {"weight=00000000000000001", weight},
+        {"model=", model},
+        {"model=a b", model},
+        {"role=prefill", soon},
+        {"role=decode", soon},
+        {"role=both", "after # want role=any"},
+        {"zone=a", unknown},
+        {"weight", weight},
+        {"Engine=vllm", unknown},
+        {"engine=vllm#", unknown},
+        {"#engine=vllm", unknown},
+        {"weight=1#engine=vllm#weight=2", "after # want each label once"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct node_labels l = {.weight = 7};
+        const char *wrong = node_labels_parse(slice_of_cstr(bad[i].text), &l);
+        assert_non_null(wrong);
+        assert_string_equal(wrong, bad[i].wrong);
+        assert_true(l.weight == 7); /* as it was */
+    }
+    char text[NODE_MODEL_ID_MAX + 8] = "model=";
+    memset(text + 6, 'm', NODE_MODEL_ID_MAX + 1);
+    struct node_labels l;
+    assert_null(node_labels_parse(slice_of(text, 6 + NODE_MODEL_ID_MAX), &l));
+    assert_non_null(node_labels_parse(slice_of(text, 7 + NODE_MODEL_ID_MAX), &l));
+}
+
+static void single_ones_add_up(void **state)
+{
+    (void)state;
+    struct node_labels l = {0};
+    assert_null(node_labels_set(&l, SLICE("engine"), SLICE("vllm")));
+    assert_null(node_labels_set(&l, SLICE("weight"), SLICE("3")));
+    assert_non_null(node_labels_set(&l, SLICE("zone"), SLICE("a")));
+    assert_true(l.engine == NODE_ENGINE_VLLM && l.weight == 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(labels_are_read),
+        cmocka_unit_test(wrong_ones_say_what_is_right),
+        cmocka_unit_test(single_ones_add_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,198 @@
+/* Replicas that sources name and drop, with their labels, as the router sees them. */
+#include "node/route/discovered.h"
+
+#include "base/check.h"
+#include "tests/lib/router_help.h"
+
+static uint64_t on_clock(void *context)
+{
+    (void)context;
+    return 0;
+}
+
+static void on_line(void *context, struct slice line)
+{
+    (void)context;
+    (void)line;
+}
+
+static struct log quiet;
+static struct discover *d;
+
+static struct node_router *router_of(const char *policy)
+{
+    struct node_router *r = make(policy, 0);
+    log_init(&quiet, on_line, on_clock, NULL);
+    struct discover_host host = node_router_discover_host(r);
+    assert_int_equal(discover_create(&d, &host, &quiet), ERR_OK);
+    assert_int_equal(discover_source(d, "file", SLICE("f")), 0);
+    node_router_sources(r, d);
+    return r;
+}
+
+static void end(struct node_router *r)
+{
+    discover_destroy(d);
+    alone_destroy(r);
+}
+
+/* Replicas "r0:1"... with labels each; an empty text leaves one out. All are up. */
+static void list(struct node_router *r, const char *const *labels, unsigned count, uint64_t now_ms)
+{
+    static const char *const names[] = {"r0:1", "r1:1", "r2:1", "r3:1"};
+    struct discover_entry entries[4];
+    unsigned n = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (labels[i] == NULL)
+            continue;
+        entries[n] = (struct discover_entry){.name = slice_of_cstr(names[i])};
+        assert_null(node_labels_parse(slice_of_cstr(labels[i]), &entries[n].labels));
+        n++;
+    }
+    assert_int_equal(discover_list(d, 0, entries, n, now_ms), ERR_OK);
+    for (unsigned k = 0; k < node_router_replica_count(r); k++)
+        node_router_probed(r, k, true, false, now_ms);
+    node_router_check(r);
+    discover_check(d);
+}
+
+static void what_vanishes_drains_and_is_forgotten(void **state)
+{
+    (void)state;
+    struct node_router *r = router_of("random");
+    list(r, (const char *[]){"", "", ""}, 3, START_MS);
+    assert_int_equal(node_router_replica_count(r), 3);
+    struct node_decision held[30];
+    for (unsigned i = 0; i < ARRAY_LEN(held); i++)
+        held[i] = choose(r, NULL, START_MS);
+    list(r, (const char *[]){"", NULL, ""}, 3, START_MS);
+    assert_int_equal(node_router_replica_health(r, 1), NODE_HEALTH_DRAINING);
+    for (unsigned i = 0; i < 100; i++) {
+        struct node_decision next = choose(r, NULL, START_MS);
+        assert_int_not_equal(next.replica, 1);
+        done(r, next, START_MS);
+    }
+    uint64_t later = START_MS + DISCOVER_KEEP_MS + 1000;
+    discover_tick(d, later);
+    assert_true(node_router_replica_present(r, 1)); /* busy */
+    for (unsigned i = 0; i < ARRAY_LEN(held); i++)
+        done(r, held[i], later);
+    discover_tick(d, later);
+    assert_false(node_router_replica_present(r, 1));
+    list(r, (const char *[]){"", "", ""}, 3, later);
+    assert_true(node_router_replica_present(r, 1));
+    assert_int_equal(node_router_replica_health(r, 1), NODE_HEALTH_UP);
+    end(r);
+}
+
+static unsigned share_of(struct node_router *r, unsigned replica, unsigned rounds)
+{
+    unsigned seen = 0;
+    for (unsigned i = 0; i < rounds; i++) {
+        struct node_decision next = choose(r, NULL, START_MS);
+        seen += next.replica == replica;
+        done(r, next, START_MS);
+    }
+    return seen;
+}
+
+static void weights_share_the_work(void **state)
+{
+    (void)state;
+    for (const char *const *policy = node_policy_names(); *policy != NULL; policy++) {
+        struct node_router *r = router_of(*policy);
+        list(r, (const char *[]){"weight=3", ""}, 2, START_MS);
+        unsigned seen = share_of(r, 0, 2000);
+        bool even = strcmp(*policy, "power_of_two") == 0; /* of two it sees both */
+        if (!even && (seen < 1400 || seen > 1600))
+            fail_msg("%s: %u of 2000 for a weight of 3 of 4", *policy, seen);
+        list(r, (const char *[]){"", ""}, 2, START_MS); /* taken back */
+        seen = share_of(r, 0, 2000);
+        assert_true(seen > 900 && seen < 1100);
+        end(r);
+    }
+}
+
+/* Under load, by the rule in seconds: the queue of the heavier one counts less. */
+static void a_queue_counts_by_weight(void **state)
+{
+    (void)state;
+    struct node_router *r = router_of("cache_aware");
+    list(r, (const char *[]){"weight=4", ""}, 2, START_MS);
+    unsigned seen[2] = {0};
+    for (unsigned i = 0; i < 50; i++) /* none of them is over: the queues grow */
+        seen[choose(r, prompt(1000 + i, 2000), START_MS).replica]++;
+    if (seen[0] < 37 || seen[0] > 43)
+        fail_msg("%u and %u", seen[0], seen[1]);
+    json_t *root = replicas_json(r, START_MS);
+    assert_true(json_number_value(json_object_get(json_array_get(root, 0), "weight")) == 4);
+    assert_true(json_number_value(json_object_get(json_array_get(root, 1), "weight")) == 1);
+    const json_t *sources = json_object_get(json_array_get(root, 0), "sources");
+    assert_string_equal(json_string_value(json_array_get(sources, 0)), "file f");
+    json_decref(root);
+    end(r);
+}
+
+static int where(struct node_router *r, const char *model)
+{
+    struct node_request request = request_of(NULL);
+    request.model = slice_of_cstr(model);
+    struct node_decision next;
+    int err = node_router_choose(r, &request, NULL, START_MS, &next);
+    if (err != ERR_OK)
+        return err;
+    done(r, next, START_MS);
+    return (int)next.replica;
+}
+
+static void a_model_that_is_not_listed_is_named(void **state)
+{
+    (void)state;
+    struct node_router *r = router_of("random");
+    list(r, (const char *[]){"model=alpha", "model=beta"}, 2, START_MS);
+    for (unsigned i = 0; i < 10; i++) {
+        assert_int_equal(where(r, "alpha"), 0);
+        assert_int_equal(where(r, "beta"), 1);
+    }
+    assert_int_equal(where(r, "gamma"), ERR_NOT_FOUND);
+    /* What it lists comes to that. */
+    struct slice listed = SLICE("gamma");
+    assert_int_equal(node_router_models(r, 0, &listed, 1), ERR_OK);
+    assert_int_equal(where(r, "gamma"), 0);
+    assert_int_equal(where(r, "alpha"), 0);
+    /* It refuses to list them from now on: the label is what is known. */
+    node_router_probe_answered(r, 0, NODE_PROBE_MODELS, 401);
+    assert_int_equal(where(r, "alpha"), 0);
+    /* The label is another one, then none: it may serve anything. */
+    list(r, (const char *[]){"model=delta", "model=beta"}, 2, START_MS);
+    assert_int_equal(where(r, "delta"), 0);
+    list(r, (const char *[]){"", "model=beta"}, 2, START_MS);
+    assert_int_equal(where(r, "anything"), 0);
+    end(r);
+}
+
+static void an_engine_that_is_named_is_no_guess(void **state)
+{
+    (void)state;
+    struct node_router *r = router_of("random");
+    list(r, (const char *[]){"engine=sglang", ""}, 2, START_MS);
+    assert_int_equal(node_router_replica_engine(r, 0), NODE_ENGINE_SGLANG);
+    assert_int_equal(node_router_replica_engine(r, 1), NODE_ENGINE_AUTO);
+    list(r, (const char *[]){"engine=vllm", ""}, 2, START_MS);
+    assert_int_equal(node_router_replica_engine(r, 0), NODE_ENGINE_VLLM);
+    list(r, (const char *[]){"", ""}, 2, START_MS); /* what was said stays known */
+    assert_int_equal(node_router_replica_engine(r, 0), NODE_ENGINE_VLLM);
+    end(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_vanishes_drains_and_is_forgotten),
+        cmocka_unit_test(weights_share_the_work),
+        cmocka_unit_test(a_queue_counts_by_weight),
+        cmocka_unit_test(a_model_that_is_not_listed_is_named),
+        cmocka_unit_test(an_engine_that_is_named_is_no_guess),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
