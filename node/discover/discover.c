@@ -264,27 +264,35 @@ static bool empty_waits(struct discover *d, struct discover_origin *s, uint64_t 
     return now_ms < s->empty_ms + DISCOVER_EMPTY_MS;
 }
 
-/* Takes `list` over in any case. */
-static int take(struct discover *d, struct discover_origin *s, struct discover_items *list,
-                uint64_t now_ms)
-{
+/* A list that is to count, and the rows that come of it. */
+struct change {
+    struct discover_items list;
     struct discover_row *rows;
-    unsigned count;
-    int err = rows_with(d, list, &rows, &count);
-    if (err != ERR_OK) {
-        discover_items_free(list);
-        return err;
-    }
+    unsigned row_count;
+};
+
+static void take(struct discover *d, struct discover_origin *s, const struct change *change,
+                 uint64_t now_ms)
+{
     struct discover_items before = s->list;
-    s->list = *list;
+    s->list = change->list;
     s->empty_ms = 0;
     free(d->rows);
-    d->rows = rows;
-    d->row_count = count;
+    d->rows = change->rows;
+    d->row_count = change->row_count;
     log_change(d, s, &before);
     discover_items_free(&before);
     settle(d, now_ms);
-    return ERR_OK;
+}
+
+static int refuse(struct discover *d, unsigned source, int err, uint64_t now_ms)
+{
+    discover_failed(d, source,
+                    err == ERR_LIMIT   ? "more names than a list may have"
+                    : err == ERR_RANGE ? "a name or model that is empty or too long"
+                                       : err_text(err),
+                    now_ms);
+    return err;
 }
 
 int discover_list(struct discover *d, unsigned source, const struct discover_entry *entries,
@@ -292,27 +300,28 @@ int discover_list(struct discover *d, unsigned source, const struct discover_ent
 {
     CHECK(source < d->source_count);
     struct discover_origin *s = &d->sources[source];
-    struct discover_items list;
-    int err = discover_items_of(&list, entries, count);
+    struct change change = {0};
+    int err = discover_items_of(&change.list, entries, count);
+    if (err != ERR_OK)
+        return refuse(d, source, err, now_ms);
+    bool same = s->listed && discover_items_equal(&change.list, &s->list);
+    if (!same)
+        err = rows_with(d, &change.list, &change.rows, &change.row_count);
     if (err != ERR_OK) {
-        discover_failed(d, source,
-                        err == ERR_LIMIT   ? "more names than a list may have"
-                        : err == ERR_RANGE ? "a name or model that is empty or too long"
-                                           : err_text(err),
-                        now_ms);
-        return err;
+        discover_items_free(&change.list);
+        return refuse(d, source, err, now_ms);
     }
-    bool first = !s->listed;
     succeeded(d, s, now_ms);
     s->lists++;
-    if (count == 0 && empty_waits(d, s, now_ms))
-        return ERR_OK;
-    if (!first && discover_items_equal(&list, &s->list)) {
-        s->empty_ms = 0;
-        discover_items_free(&list);
-        return ERR_OK;
+    if (same || (count == 0 && empty_waits(d, s, now_ms))) {
+        if (count > 0)
+            s->empty_ms = 0;
+        free(change.rows);
+        discover_items_free(&change.list);
+    } else {
+        take(d, s, &change, now_ms);
     }
-    return take(d, s, &list, now_ms);
+    return ERR_OK;
 }
 
 void discover_tick(struct discover *d, uint64_t now_ms)
@@ -321,9 +330,10 @@ void discover_tick(struct discover *d, uint64_t now_ms)
         return;
     for (unsigned i = 0; i < d->source_count; i++) {
         struct discover_origin *s = &d->sources[i];
-        struct discover_items none = {0};
-        if (s->empty_ms != 0 && !empty_waits(d, s, now_ms))
-            DISCARD(take(d, s, &none, now_ms)); /* without memory: by the next tick */
+        struct change none = {0}; /* without memory: by the next tick */
+        if (s->empty_ms != 0 && !empty_waits(d, s, now_ms) &&
+            rows_with(d, &none.list, &none.rows, &none.row_count) == ERR_OK)
+            take(d, s, &none, now_ms);
     }
     settle(d, now_ms);
 }

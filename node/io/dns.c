@@ -263,7 +263,8 @@ static void on_addresses(void *context, int status, int timeouts, struct ares_ad
         enum dns_status result = status_of(status);
         if (result == DNS_FOUND && list == NULL)
             result = found->nodes == NULL ? DNS_NONE : DNS_FAILED;
-        asked.addresses(asked.context, result, ares_strerror(status), list, count);
+        asked.addresses(asked.context, result, ares_strerror(status),
+                        result == DNS_FOUND ? found->name : NULL, list, count);
         free(list);
     }
     if (found != NULL)
@@ -275,7 +276,7 @@ void dns_addresses(struct dns *dns, const char *name, bool v6, dns_addresses_don
 {
     struct question *q = question_begin(dns);
     if (q == NULL) {
-        done(context, DNS_FAILED, err_text(ERR_NOMEM), NULL, 0);
+        done(context, DNS_FAILED, err_text(ERR_NOMEM), NULL, NULL, 0);
         return;
     }
     q->addresses = done;

@@ -33,10 +33,12 @@ struct dns_service {
     uint16_t port;
 };
 
-/* `why` says what failed, and `found` has `count` elements, borrowed for the call. Not called any
- * more once dns_stop() has begun. */
+/* `why` says what failed, and `found` has `count` elements, borrowed for the call. `full` is the
+ * name that has the addresses, with the search domain that was added; NULL: none has. Not called
+ * any more once dns_stop() has begun. */
 typedef void (*dns_addresses_done)(void *context, enum dns_status status, const char *why,
-                                   const struct dns_address *found, unsigned count);
+                                   const char *full, const struct dns_address *found,
+                                   unsigned count);
 typedef void (*dns_services_done)(void *context, enum dns_status status, const char *why,
                                   const struct dns_service *found, unsigned count);
 
@@ -45,7 +47,7 @@ struct dns;
 /* `servers`: IP[:PORT] each; none: those of the system. ERR_NOMEM; ERR_SYNTAX for servers that
  * c-ares does not take. */
 MUST_USE int dns_open(struct dns **out, uv_loop_t *loop, const struct node_strings *servers);
-/* The IPv4 (`v6`: the IPv6) addresses of a name. */
+/* The IPv4 (`v6`: the IPv6) addresses of a name. One that ends in a dot is looked up as it is. */
 void dns_addresses(struct dns *dns, const char *name, bool v6, dns_addresses_done done,
                    void *context);
 /* Its SRV records; priority and weight are left out, and targets of "." (RFC 2782). */

@@ -1,12 +1,13 @@
 #include "node/io/replica_dns.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "base/err.h"
 #include "node/io/dns.h"
 
-enum { FAMILIES = 2 }; /* IPv4, IPv6 */
+enum { V4, V6, FAMILIES };
 
 /* The addresses of one host. */
 struct found {
@@ -19,7 +20,6 @@ struct host {
     struct name *name;
     char host[NODE_HOST_BYTES];
     uint16_t port;
-    unsigned open; /* questions */
     struct found found[FAMILIES];
 };
 
@@ -34,7 +34,8 @@ struct name {
     struct node_dns_option option; /* borrows from the options */
     unsigned source;
     uint64_t due_ms;
-    bool busy; /* the questions of one round are under way */
+    bool busy;   /* the questions of one round are under way */
+    bool asking; /* in the loop that asks them */
     bool listed;
     unsigned next, open;              /* hosts to ask next, being asked */
     char why[DISCOVER_WHY_MAX];       /* the last failure of this round */
@@ -169,10 +170,10 @@ static void answered(struct name *n)
 
 static void ask_more(struct name *n);
 
-static void on_addresses(struct host *h, unsigned family, enum dns_status status, const char *why,
-                         const struct dns_address *found, unsigned count)
+/* False: nobody answered, or there is no memory for it. */
+static bool take(struct host *h, unsigned family, enum dns_status status, const char *why,
+                 const struct dns_address *found, unsigned count)
 {
-    struct name *n = h->name;
     struct found *f = &h->found[family];
     f->failed = status == DNS_FAILED;
     if (status == DNS_FOUND) {
@@ -184,38 +185,50 @@ static void on_addresses(struct host *h, unsigned family, enum dns_status status
         }
     }
     if (f->failed)
-        (void)slice_to_cstr(slice_of_cstr(why), n->why, sizeof n->why);
-    if (--h->open > 0)
-        return;
-    n->open--;
-    ask_more(n);
+        (void)slice_to_cstr(slice_of_cstr(why), h->name->why, sizeof h->name->why);
+    return !f->failed;
 }
 
-static void on_v4(void *context, enum dns_status status, const char *why,
+static void on_v6(void *context, enum dns_status status, const char *why, const char *full,
                   const struct dns_address *found, unsigned count)
 {
-    on_addresses(context, 0, status, why, found, count);
+    (void)full;
+    struct host *h = context;
+    (void)take(h, V6, status, why, found, count);
+    h->name->open--;
+    ask_more(h->name);
 }
 
-static void on_v6(void *context, enum dns_status status, const char *why,
+/* The search domains may have more than one name of that kind: IPv6 is asked of the one that was
+ * found. */
+static void on_v4(void *context, enum dns_status status, const char *why, const char *full,
                   const struct dns_address *found, unsigned count)
 {
-    on_addresses(context, 1, status, why, found, count);
+    struct host *h = context;
+    char name[NODE_HOST_BYTES + 1];
+    bool good = take(h, V4, status, why, found, count);
+    bool whole = full != NULL && (strchr(full, '.') != NULL || strcmp(full, h->host) != 0);
+    bool dotted = whole && slice_ends_with(slice_of_cstr(full), SLICE("."));
+    (void)snprintf(name, sizeof name, "%s%s", whole ? full : h->host, whole && !dotted ? "." : "");
+    if (good)
+        dns_addresses(h->name->all->dns, name, true, on_v6, h);
+    else
+        on_v6(h, DNS_FAILED, why, NULL, NULL, 0);
 }
 
-/* Answers may come at once, so the last one may end the round within this. */
+/* Answers may come at once: those that do are taken in by the loop that asked. */
 static void ask_more(struct name *n)
 {
+    if (n->asking)
+        return;
+    n->asking = true;
     while (n->next < n->hosts.count && n->open < REPLICA_DNS_AT_ONCE) {
         struct host *h = &n->hosts.at[n->next++];
         n->open++;
-        h->open = 3; /* the third is let go when both are asked */
         dns_addresses(n->all->dns, h->host, false, on_v4, h);
-        dns_addresses(n->all->dns, h->host, true, on_v6, h);
-        if (--h->open == 0)
-            n->open--;
     }
-    if (n->open == 0 && n->next == n->hosts.count && n->busy)
+    n->asking = false;
+    if (n->open == 0 && n->next == n->hosts.count)
         answered(n);
 }
 

@@ -1,10 +1,10 @@
 /* The names of --replica-dns: each address is a replica, named by address and port.
  *
- * A and AAAA are asked for apart, because c-ares takes one without the other for a good answer: a
- * question that fails leaves the addresses of its kind as they were. Where no question succeeds,
- * the source fails (node/discover/discover.h). A name that is not there has no addresses: some DNS
- * servers say so of a service without instances. SRV records name hosts and ports; these hosts are
- * looked up in the same way, REPLICA_DNS_AT_ONCE at a time.
+ * A is asked for, then AAAA of the same name, and not both at once: c-ares takes one without the
+ * other for a good answer. A question that fails leaves the addresses of its kind as they were.
+ * Where none succeeds, the source fails (node/discover/discover.h). A name that is not there has no
+ * addresses: some DNS servers say so of a service without instances. SRV records name hosts and
+ * ports; these hosts are looked up in the same way, REPLICA_DNS_AT_ONCE at a time.
  */
 #ifndef NODE_IO_REPLICA_DNS_H
 #define NODE_IO_REPLICA_DNS_H

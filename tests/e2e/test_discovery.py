@@ -99,6 +99,11 @@ class Found(Case):
                 all(h in ("draining", "down") for n, h in now.items() if n not in names)
         wait_for(there, "replicas %s (there are %s)" % (names, self.replicas(r).keys()), step=0.05)
 
+    def wait_listed(self, r, *names):
+        """Exactly these are in a list of some source."""
+        wait_for(lambda: sorted(names) == sorted(n for n, k in self.replicas(r).items()
+                                                 if k["sources"]), "lists of %s" % (names,))
+
     def found(self, *args, **how):
         return self.router([], *args, wait_up=False, **how)
 
@@ -307,11 +312,15 @@ class Names(Found):
         self.dns.modes["AAAA"] = "servfail"
         r = self.looks_up()
         self.wait_replicas(r, *[p.name for p in pods])
-        self.dns.modes["A"] = "servfail"
-        self.dns.modes["AAAA"] = "empty"
+        self.assertEqual(r.events("discovery_failed"), [])
+        self.dns.modes = {"A": "empty"}
+        self.dns.records["engines.test"]["AAAA"] = ["::1"]
+        self.wait_listed(r, "[::1]:%d" % self.port)
+        self.dns.modes = {"AAAA": "servfail"}
+        self.wait_listed(r, *["%s" % p.name for p in pods], "[::1]:%d" % self.port)
         asked = len(self.dns.asked)
         wait_for(lambda: len(self.dns.asked) > asked + 12, "three rounds")
-        self.wait_replicas(r, *[p.name for p in pods])
+        self.wait_listed(r, *["%s" % p.name for p in pods], "[::1]:%d" % self.port)
         self.assertEqual(r.events("discovery_failed"), [])
 
     def test_an_answer_that_is_cut_is_asked_for_by_tcp(self):
