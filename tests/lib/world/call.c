@@ -120,14 +120,14 @@ static void pump(void *context, struct world_event *e);
 
 static void pump_later(struct world *w, const struct world_call *c)
 {
-    world_queue_put(
-        &w->queue,
-        &(struct world_event){
-            .at_us = w->now_us + 100 + prng_below(&w->prng, w->call_pause_us) + world_delay_us(w),
-            .happen = pump,
-            .a = (uint64_t)(c - w->calls),
-            .b = c->tag,
-        });
+    world_queue_put(&w->queue,
+                    &(struct world_event){
+                        .at_us = w->now_us + 100 + prng_below(&w->prng, w->call_pause_us) +
+                                 world_way_us(w, c->client, c->server),
+                        .happen = pump,
+                        .a = (uint64_t)(c - w->calls),
+                        .b = c->tag,
+                    });
 }
 
 static void pump(void *context, struct world_event *e)
@@ -185,12 +185,12 @@ int world_call_open(struct world_node *client, uint32_t id, const struct gossip_
                     uint8_t kind, struct slice request)
 {
     struct world *w = client->world;
-    int number = world_address_node(to);
+    int number = world_reached(w, client->number, to);
     struct world_call *c = call_free_slot(w);
-    if (!c || number < 0 || (unsigned)number >= w->count)
+    if (!c || number < 0)
         return ERR_UNREACHABLE;
     struct world_node *server = &w->nodes[number];
-    if (!server->up || server->calls_refused || !world_address_equal(&server->address, to))
+    if (!server->up || server->calls_refused)
         return ERR_UNREACHABLE;
     uint32_t tag = c->tag;
     *c = (struct world_call){

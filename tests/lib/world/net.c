@@ -19,7 +19,10 @@ void world_net_open(struct world *w)
     net->host = calloc(w->count, sizeof *net->host);
     net->alias = calloc(w->count, sizeof *net->alias);
     net->pinned = calloc(w->count, sizeof *net->pinned);
-    CHECK(net->links != NULL && net->host != NULL && net->alias != NULL && net->pinned != NULL);
+    net->behind = calloc(w->count, sizeof *net->behind);
+    net->region = calloc(w->count, sizeof *net->region);
+    CHECK(net->links != NULL && net->host != NULL && net->alias != NULL && net->pinned != NULL &&
+          net->behind != NULL && net->region != NULL);
 }
 
 void world_net_close(struct world *w)
@@ -28,6 +31,8 @@ void world_net_close(struct world *w)
     free(w->net.host);
     free(w->net.alias);
     free(w->net.pinned);
+    free(w->net.behind);
+    free(w->net.region);
 }
 
 void world_heal(struct world *w)
@@ -81,6 +86,10 @@ struct gossip_address world_seen_at(const struct world *w, unsigned from, unsign
         a.ip[0] = LOOPBACK;
     else if (is_translated(&w->net, from, to))
         a.ip[0] = TRANSLATED;
+    else if (w->net.behind[from] != 0 && from != to) {
+        a.ip[0] = TRANSLATED;
+        a.ip[1] = w->net.behind[from];
+    }
     return a;
 }
 
@@ -92,6 +101,8 @@ static int target_of(const struct world *w, unsigned from, const struct gossip_a
     if (number < 0 || (unsigned)number >= w->count)
         return -1;
     unsigned target = net->alias[number] != 0 ? net->alias[number] - 1u : (unsigned)number;
+    if (net->behind[target] != 0 && from != target)
+        return to->ip[0] == TRANSLATED && to->ip[1] == net->behind[target] ? (int)target : -1;
     if ((to->ip[0] == LOOPBACK && !same_host(net, from, target)) ||
         (to->ip[0] == TRANSLATED && !is_translated(net, target, from)))
         return -1;
@@ -145,9 +156,15 @@ void world_deliver(struct world_node *n, struct world_datagram *d)
 }
 
 /* A node that has gone elsewhere gets nothing at its old address. */
-static bool is_there(const struct world_node *n, const struct world_datagram *d)
+static bool is_there(const struct world_node *n, const struct gossip_address *target)
 {
-    return n->up && (d->target.ip[0] != OUTSIDE || world_address_equal(&d->target, &n->address));
+    return target->ip[0] != OUTSIDE || world_address_equal(target, &n->address);
+}
+
+int world_reached(const struct world *w, unsigned from, const struct gossip_address *to)
+{
+    int target = target_of(w, from, to);
+    return target >= 0 && is_there(&w->nodes[target], to) ? target : -1;
 }
 
 static void arrive(void *context, struct world_event *e)
@@ -155,7 +172,7 @@ static void arrive(void *context, struct world_event *e)
     struct world *w = context;
     struct world_datagram *d = e->object;
     struct world_node *n = &w->nodes[e->node];
-    if (w->closing || !is_there(n, d)) {
+    if (w->closing || !n->up || !is_there(n, &d->target)) {
         free(d);
         return;
     }
@@ -200,6 +217,11 @@ uint64_t world_delay_us(struct world *w)
     return 20 + (uint64_t)((double)net->delay_median_us * exp(0.5 * z) * net->slow);
 }
 
+uint64_t world_way_us(struct world *w, unsigned from, unsigned to)
+{
+    return world_delay_us(w) + (w->net.region[from] != w->net.region[to] ? w->net.far_us : 0);
+}
+
 static void damage(struct world *w, struct world_datagram *d)
 {
     uint64_t how = prng_below(&w->prng, 4);
@@ -216,9 +238,10 @@ static void damage(struct world *w, struct world_datagram *d)
     w->net.damaged++;
 }
 
-static uint64_t arrival(struct world *w, struct world_link *link)
+static uint64_t arrival(struct world *w, unsigned from, unsigned to)
 {
-    uint64_t at = w->now_us + world_delay_us(w);
+    struct world_link *link = world_link(w, from, to);
+    uint64_t at = w->now_us + world_way_us(w, from, to);
     if (world_chance(w, w->net.reorder))
         at += prng_below(&w->prng, REORDER_US);
     if (at < link->clogged_until_us)
@@ -241,6 +264,8 @@ static void send_from(struct world_node *from, bool fresh, const struct gossip_a
     int found =
         is_virtual ? virtual_target(w, from->number, fresh) : target_of(w, from->number, to);
     net->astray += found < 0;
+    if (net->missed && world_reached(w, from->number, to) < 0)
+        net->missed(net->context, from->number, to, bytes);
     if (found < 0)
         return;
     unsigned target = (unsigned)found;
@@ -248,6 +273,8 @@ static void send_from(struct world_node *from, bool fresh, const struct gossip_a
         return;
     struct world_link *link = world_link(w, from->number, target);
     if (link->cut || world_chance(w, net->loss))
+        return;
+    if (net->region[from->number] != net->region[target] && world_chance(w, net->far_loss))
         return;
     if (w->now_us < link->narrow_until_us && len > NARROW_BYTES && bytes[0] == GOSSIP_PACKET_DATA)
         return;
@@ -266,10 +293,10 @@ static void send_from(struct world_node *from, bool fresh, const struct gossip_a
     else if (net->pinned[target] == from->number + 1)
         d->source = world_virtual_address();
     if (world_chance(w, net->duplicate))
-        world_post(w, world_datagram_copy(d), target, arrival(w, link));
+        world_post(w, world_datagram_copy(d), target, arrival(w, from->number, target));
     if (world_chance(w, net->flip))
         damage(w, d);
-    world_post(w, d, target, arrival(w, link));
+    world_post(w, d, target, arrival(w, from->number, target));
 }
 
 void world_send(struct world_node *from, const struct gossip_address *to, const uint8_t *bytes,

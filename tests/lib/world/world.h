@@ -120,9 +120,19 @@ struct world_net {
     enum { WORLD_VIRTUAL_NONE, WORLD_VIRTUAL_EACH, WORLD_VIRTUAL_PINNED } virtual_ip;
     uint16_t *pinned; /* of a node: whom its own port leads to, + 1; 0: nobody yet */
     uint16_t *alias;  /* of an address: who is there, + 1; 0: as it was in the beginning */
+    /* A node (not 0) behind a translator: all others see it at 99.so many, and reach it only there.
+     */
+    uint8_t *behind;
+    /* Nodes of different regions are farther apart by so much, one way, and lose more. */
+    unsigned *region;
+    uint64_t far_us;
+    double far_loss;
 
     void *context;
     bool (*block)(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len);
+    /* A datagram was sent to where its target is not, or not any more. */
+    void (*missed)(void *context, unsigned from, const struct gossip_address *to,
+                   const uint8_t *bytes);
     /* A datagram is delivered. */
     void (*tap)(void *context, struct world_node *to, const struct world_datagram *d);
 };
@@ -242,6 +252,10 @@ void world_deliver(struct world_node *n, struct world_datagram *d);
 /* Puts a datagram on the wire as it is; takes it. */
 void world_post(struct world *w, struct world_datagram *d, unsigned to, uint64_t at_us);
 uint64_t world_delay_us(struct world *w);
+/* The same, from one node to another. */
+uint64_t world_way_us(struct world *w, unsigned from, unsigned to);
+/* Who gets what that node sends there; -1: nobody. */
+int world_reached(const struct world *w, unsigned from, const struct gossip_address *to);
 static inline struct world_link *world_link(struct world *w, unsigned from, unsigned to)
 {
     return &w->net.links[(size_t)from * w->count + to];
