@@ -1,6 +1,7 @@
 /* Known bugs that the simulation compiles in, one active at a time, to show that its checks catch
  * them (docs/simulation.md). Without GRAPEVINE_BUGS, which only the simulator's build sets, BUG()
- * is the constant false and the compiler removes what it guards.
+ * is the constant false and the compiler removes what it guards. BUG_RARE() is true once in a
+ * thousand times that it is asked.
  */
 #ifndef BASE_BUG_H
 #define BASE_BUG_H
@@ -8,47 +9,67 @@
 #include <stdbool.h>
 
 /* Name; what the code does wrong while the bug is active; the profile of the simulator that
- * provokes it most; the rules, one of which must catch it there (tests/sim). */
+ * provokes it most; the rules, one of which must catch it there (tests/sim); how many of a hundred
+ * seeds of that profile catch it at least. */
 #define BUG_MAP(X)                                                                                 \
     X(SKIP_FENCE, "observations of a retired incarnation count again", STORM,                      \
-      "phantom, equal vectors")                                                                    \
-    X(SKIP_FLOOR, "observations below the floor are accepted", STORM, "expired, _check()")         \
-    X(FUTURE_CLAMP, "generations of the future are clamped instead of refused", STORM, "phantom")  \
+      "phantom, equal vectors", 80)                                                                \
+    X(SKIP_FLOOR, "observations below the floor are accepted", STORM, "expired, _check()", 80)     \
+    X(FUTURE_CLAMP, "generations of the future are clamped instead of refused", STORM, "phantom",  \
+      50)                                                                                          \
     X(TIE_BY_ARRIVAL, "the last report to arrive wins, not the greatest", JOIN,                    \
-      "report regressed, start")                                                                   \
-    X(DEAD_LOAD, "the load of a dead router still counts", STORM, "reports of the dead")           \
+      "report regressed, start", 80)                                                               \
+    X(DEAD_LOAD, "the load of a dead router still counts", STORM, "reports of the dead", 80)       \
     X(NO_GAP_REPAIR, "a gap in an author's deltas is never asked for", STRICT,                     \
-      "no agreement, start")                                                                       \
-    X(GAP_SKIPPED, "a gap counts as received", STRICT, "equal vectors")                            \
-    X(NO_RECONCILE, "anti-entropy never runs", STORM, "no agreement, start")                       \
+      "no agreement, start", 80)                                                                   \
+    X(GAP_SKIPPED, "a gap counts as received", STRICT, "equal vectors", 80)                        \
+    X(NO_RECONCILE, "anti-entropy never runs", STORM, "no agreement, start", 60)                   \
     X(SKETCH_STALE, "a refreshed entry stays in the sketch of its old generation", STORM,          \
-      "_check()")                                                                                  \
+      "_check()", 80)                                                                              \
     X(REPLAY_ACCEPTED, "a packet with a counter seen before is accepted", STRICT,                  \
-      "replayed packet")                                                                           \
+      "replayed packet", 80)                                                                       \
     X(NO_REFUTE, "a node that is suspected does not say that it is alive", JOIN,                   \
-      "not refuted, no agreement")                                                                 \
+      "not refuted, no agreement", 60)                                                             \
     X(EPOCH_IGNORED, "deltas of a router's earlier life continue its new stream", JOIN,            \
-      "no agreement, equal vectors")                                                               \
+      "no agreement, equal vectors", 80)                                                           \
     X(FLOOR_UNANNOUNCED, "entries are dropped under pressure without raising the floor", PRESSURE, \
-      "lost observation")                                                                          \
-    X(LOG_GAP_APPLIED, "a precise log is applied over a gap", STORM, "log")                        \
-    X(RELAY_NOT_FORWARDED, "a relay keeps a delta for itself now and then", CALM, "calm")          \
+      "lost observation", 50)                                                                      \
+    X(LOG_GAP_APPLIED, "a precise log is applied over a gap", STORM, "log", 80)                    \
+    X(RELAY_NOT_FORWARDED, "a relay keeps a delta for itself now and then", CALM, "calm", 50)      \
     X(SNAPSHOT_VECTOR_LATE, "a snapshot claims the vector of its end, not of its start", JOIN,     \
-      "equal vectors")
+      "equal vectors", 30)                                                                         \
+    X(HELLO_REPLAYED, "a hello whose stamp was seen before is answered", STRICT, "replayed hello", \
+      50)                                                                                          \
+    X(QUARANTINE_ENDLESS, "a peer that once made no sense is ignored for ever", LONG, "deaf", 50)  \
+    X(MEDIAN_IGNORED, "the latest clock is followed, not the median of all", STORM, "clock", 30)   \
+    X(MESSAGE_REPEATED, "a message whose parts come again is delivered again", STORM,              \
+      "repeated message", 30)                                                                      \
+    X(STALE_ADDRESS, "the first address that a peer was seen at is kept", ONE_SEED,                \
+      "stale address", 50)                                                                         \
+    X(RARE_DELTA, "one delta in a thousand counts as applied and is not", STRICT,                  \
+      "equal vectors, lost observation", 50)                                                       \
+    X(RARE_ENTRY, "one entry of a snapshot in a thousand is left out", JOIN,                       \
+      "equal vectors, lost observation", 50)                                                       \
+    X(RARE_GENERATION, "one observation in a thousand is of the next generation", CALM, "phantom", \
+      50)                                                                                          \
+    X(RARE_RELAY, "a relay keeps one delta in a thousand for itself", CALM, "calm", 30)
 
 enum bug {
     BUG_NONE,
-#define BUG_ENUM(name, text, profile, rules) BUG_##name,
+#define BUG_ENUM(name, text, profile, rules, share) BUG_##name,
     BUG_MAP(BUG_ENUM)
 #undef BUG_ENUM
         BUG_COUNT,
 };
 
 #ifdef GRAPEVINE_BUGS
-extern enum bug bug_active; /* defined by the simulator */
-#define BUG(name) (bug_active == BUG_##name)
+extern enum bug bug_active;  /* defined by the simulator, */
+extern unsigned bug_chances; /* of a bug that is rare */
+#define BUG(name)      (bug_active == BUG_##name)
+#define BUG_RARE(name) (BUG(name) && ++bug_chances % 1000 == 0)
 #else
-#define BUG(name) false
+#define BUG(name)      false
+#define BUG_RARE(name) false
 #endif
 
 #endif

@@ -232,6 +232,8 @@ static uint32_t accepted(const struct crdt_index *x, uint32_t generation)
 {
     if (BUG(FUTURE_CLAMP) && generation > x->window.now + 1)
         return x->window.now + 1;
+    if (BUG_RARE(RARE_GENERATION))
+        return generation + 1;
     return generation;
 }
 

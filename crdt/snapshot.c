@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
 #include "crdt/record.h"
@@ -100,7 +101,7 @@ static void gather(void *context, uint64_t id48, uint8_t weight_code, unsigned r
                    uint32_t generation)
 {
     struct gathering *g = context;
-    if (generation < g->from)
+    if (generation < g->from || BUG_RARE(RARE_ENTRY))
         return;
     const struct crdt_batch_entry *before = &g->entry[g->count > 0 ? g->count - 1 : 0];
     bool shares = g->count > 0 && before->id48 == id48 && before->code == weight_code;

@@ -173,7 +173,7 @@ static void note_nack(struct gossip *g, const struct gossip_peer *author)
 static void hand_on(struct gossip *g, const struct gossip_peer *author,
                     const struct gossip_frame_delta *f)
 {
-    if (BUG(RELAY_NOT_FORWARDED) && f->seq % 4 == 0)
+    if ((BUG(RELAY_NOT_FORWARDED) && f->seq % 4 == 0) || BUG_RARE(RARE_RELAY))
         return;
     struct gossip_frame_delta copy = *f;
     copy.forward = false;
@@ -212,6 +212,8 @@ int gossip_push_delta(struct gossip *g, struct gossip_peer *from,
     g->stats.gaps_repaired += take == GOSSIP_STREAM_FILLS;
     gossip_peer_account(g, author);
     struct gossip_origin origin = {.node = author->node, .epoch = f->epoch, .seq = f->seq};
+    if (BUG_RARE(RARE_DELTA))
+        return 0;
     if (g->app.apply(g->app.context, &origin, f->bytes, g->now_us) < 0) {
         /* Asking again would bring the same bytes: the number stays received. A relay hands on only
          * what it could apply itself, so the sender is to blame, not the author that it names. */

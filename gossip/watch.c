@@ -2,6 +2,7 @@
  *
  * Every authenticated packet is a sign of life. The random patience of each observer makes one of
  * them accuse first; the others hear of it and need not tell everybody too. */
+#include "base/bug.h"
 #include "gossip/gossip_internal.h"
 
 enum {
@@ -234,7 +235,7 @@ void gossip_watch_malformed(struct gossip *g, struct gossip_peer *p)
     if (++p->malformed < MALFORMED_MAX)
         return;
     p->malformed = 0;
-    p->quarantine_us = g->now_us + QUARANTINE_US;
+    p->quarantine_us = BUG(QUARANTINE_ENDLESS) ? GOSSIP_NEVER : g->now_us + QUARANTINE_US;
     g->stats.quarantines++;
     if (p->listed)
         gossip_peer_publish(g, p);

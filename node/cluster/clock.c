@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 
+#include "base/bug.h"
 #include "base/err.h"
 #include "node/cluster/replication_internal.h"
 
@@ -58,6 +59,8 @@ static int compare(const void *a, const void *b)
 static int64_t median(struct vote *votes, unsigned count)
 {
     qsort(votes, count, sizeof votes[0], compare);
+    if (BUG(MEDIAN_IGNORED))
+        return votes[count - 1].off_ms;
     const struct vote *upper = &votes[count / 2];
     if (count % 2 == 1)
         return upper->off_ms;

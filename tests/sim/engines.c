@@ -16,6 +16,7 @@ void sim_engines_open(struct sim_world *w)
         /* The last ones stand in no configuration: they are added at run time. */
         e->listed = i < 2 || i + 2 < w->config.engines;
         e->started_ms = sim_wall_ms(w) - 1000 * (1 + prng_below(&w->world.prng, 100000));
+        sim_book_started(w, i);
         sim_events_reset(e, true);
     }
 }
@@ -46,6 +47,7 @@ void sim_engines_configure(struct sim_world *w, struct world_node *n)
             node_router_replica_add(n->node->router, slice_of_cstr(e->name), NODE_ENGINE_VLLM);
         CHECK(slot >= 0);
         sim_of(n)->slot_of_engine[engine] = slot;
+        sim_of(n)->configured[engine] = true;
     }
 }
 
@@ -63,6 +65,7 @@ static void probe_one(struct sim_world *w, struct world_node *n, unsigned engine
     s.waiting = 0;
     s.cache_tokens = 500000;
     s.start_time_s = (double)e->started_ms / 1000;
+    sim_book_read(w, n, engine);
     (void)node_router_scraped(n->node->router, slot, &s, now_ms);
 }
 
@@ -100,6 +103,7 @@ void sim_engine_restart(struct sim_world *w, unsigned engine)
     sim_say(w, "engine %s restarts", e->name);
     e->up = true;
     e->started_ms = sim_wall_ms(w);
+    sim_book_started(w, engine);
     sim_events_reset(e, true);
 }
 

@@ -104,7 +104,7 @@ static void event(void *context, struct world_event *e)
         }
     }
     struct world_event next = *e;
-    next.at_us += EVENT_US;
+    next.at_us += w->config.profile == SIM_LONG ? 10 * EVENT_US : EVENT_US;
     world_queue_put(&w->world.queue, &next);
 }
 

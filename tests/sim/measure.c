@@ -14,7 +14,8 @@ static bool all_hold(struct sim_world *w, const struct sim_fact *f)
 {
     for (unsigned i = 0; i < w->config.nodes; i++) {
         struct crdt_state *s = world_state(&w->world.nodes[i]);
-        int slot = crdt_registry_by_key(crdt_state_registry(s), f->replica);
+        struct slice name = slice_of_cstr(w->engines[f->engine].name);
+        int slot = crdt_registry_by_name(crdt_state_registry(s), name);
         uint32_t generation;
         if (slot < 0 || crdt_index_get(crdt_state_index(s), f->id48, (unsigned)slot, f->code,
                                        &generation) != ERR_OK)

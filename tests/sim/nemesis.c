@@ -1,23 +1,24 @@
-/* What goes wrong. One trouble after the other, many of them at the same time; each ends by itself,
- * and sim_nemesis_heal() ends them all. */
+/* What can go wrong. Each trouble ends by itself, and sim_trouble_end() ends them all. */
 #include <string.h>
 
 #include "base/check.h"
 #include "base/err.h"
+#include "gossip/gossip_internal.h"
 #include "tests/sim/sim.h"
 
 enum {
-    TROUBLE_MS_MAX = 600,
-    REJOIN_TRY_MS = 50, /* whether it has reached all; */
-    REJOIN_TRIES = 100, /* then it stays */
+    NONSENSE_FRAMES = 20,
+    NONSENSE_US = 90000000, /* a router speaks it no more often: its quarantine ends */
+    REJOIN_TRY_MS = 50,     /* whether it has reached all; */
+    REJOIN_TRIES = 100,     /* then it stays */
 };
 
-static unsigned any_node(struct sim_world *w)
+unsigned sim_any_node(struct sim_world *w)
 {
     return (unsigned)prng_below(&w->world.prng, w->config.nodes);
 }
 
-static uint64_t between(struct sim_world *w, uint64_t low, uint64_t high)
+uint64_t sim_between(struct sim_world *w, uint64_t low, uint64_t high)
 {
     return low + prng_below(&w->world.prng, high - low + 1);
 }
@@ -33,15 +34,15 @@ static void net_calms(void *context, struct world_event *e)
     w->world.net.slow = 1;
 }
 
-static void later(struct sim_world *w, uint64_t us, void (*happen)(void *, struct world_event *),
-                  unsigned node, uint64_t a)
+void sim_later(struct sim_world *w, uint64_t us, void (*happen)(void *, struct world_event *),
+               unsigned node, uint64_t a)
 {
     world_queue_put(&w->world.queue,
                     &(struct world_event){
                         .at_us = w->world.now_us + us, .happen = happen, .node = node, .a = a});
 }
 
-static void bad_weather(struct sim_world *w)
+void sim_bad_weather(struct sim_world *w)
 {
     w->world.net.loss = prng_unit(&w->world.prng) * 0.3;
     w->world.net.duplicate = prng_unit(&w->world.prng) * 0.2;
@@ -51,7 +52,7 @@ static void bad_weather(struct sim_world *w)
     sim_say(w, "weather: loss %.2f, twice %.2f, reorder %.2f, flip %.2f, slow %.0f",
             w->world.net.loss, w->world.net.duplicate, w->world.net.reorder, w->world.net.flip,
             w->world.net.slow);
-    later(w, between(w, 200, 4000) * SIM_MS, net_calms, 0, 0);
+    sim_later(w, sim_between(w, 200, 4000) * SIM_MS, net_calms, 0, 0);
 }
 
 static void links_join(void *context, struct world_event *e)
@@ -73,11 +74,11 @@ static void cut(struct sim_world *w, unsigned a, unsigned b, bool both)
 }
 
 /* Two halves; or two halves with a bridge that both reach; or one direction of some links. */
-static void partition(struct sim_world *w, uint64_t length_us)
+void sim_partition(struct sim_world *w, uint64_t length_us)
 {
     unsigned n = w->config.nodes;
     uint64_t kind = prng_below(&w->world.prng, 3);
-    unsigned bridge = kind == 1 ? any_node(w) : n;
+    unsigned bridge = kind == 1 ? sim_any_node(w) : n;
     bool side[SIM_NODES_MAX];
     for (unsigned i = 0; i < n; i++)
         side[i] = world_chance(&w->world, 0.5);
@@ -94,13 +95,14 @@ static void partition(struct sim_world *w, uint64_t length_us)
                 cut(w, a, b, kind != 2);
         }
     }
-    later(w, length_us, links_join, 0, 0);
+    sim_later(w, length_us, links_join, 0, 0);
 }
 
-static void clog_link(struct sim_world *w)
+void sim_clog_link(struct sim_world *w)
 {
-    unsigned a = any_node(w), b = any_node(w);
-    world_link(&w->world, a, b)->clogged_until_us = w->world.now_us + between(w, 50, 900) * SIM_MS;
+    unsigned a = sim_any_node(w), b = sim_any_node(w);
+    world_link(&w->world, a, b)->clogged_until_us =
+        w->world.now_us + sim_between(w, 50, 900) * SIM_MS;
     sim_say(w, "clogged: %u to %u", a, b);
 }
 
@@ -110,15 +112,15 @@ static void ways_narrow(struct sim_world *w, unsigned to)
     for (unsigned from = 0; from < w->config.nodes; from++) {
         if (from != to && world_chance(&w->world, 0.7))
             world_link(&w->world, from, to)->narrow_until_us =
-                w->world.now_us + between(w, 1000, 6000) * SIM_MS;
+                w->world.now_us + sim_between(w, 1000, 6000) * SIM_MS;
     }
     sim_say(w, "narrow ways to %u", to);
 }
 
 /* None that looks for the others: lists of members are large packets too. */
-static void narrow_one(struct sim_world *w)
+void sim_narrow_one(struct sim_world *w)
 {
-    unsigned i = any_node(w);
+    unsigned i = sim_any_node(w);
     if (w->world.nodes[i].up && sim_of(&w->world.nodes[i])->ready_us > 0)
         ways_narrow(w, i);
 }
@@ -138,7 +140,7 @@ void sim_nemesis_joining(struct sim_world *w, struct world_node *n)
 /* What was seen long ago, and comes in late. */
 static void late_observation(struct sim_world *w)
 {
-    struct world_node *n = &w->world.nodes[any_node(w)];
+    struct world_node *n = &w->world.nodes[sim_any_node(w)];
     if (!world_runs(n))
         return;
     struct crdt_state *s = world_state(n);
@@ -149,13 +151,13 @@ static void late_observation(struct sim_world *w)
         sim_oracle_late(w, n, (unsigned)prng_below(&w->world.prng, slots), late);
 }
 
-static void intruder(struct sim_world *w)
+void sim_intruder(struct sim_world *w)
 {
     late_observation(w);
     for (unsigned i = 0; i < 20; i++)
         sim_net_replay(w);
     for (unsigned i = 0; i < 10; i++)
-        sim_net_garbage(w, any_node(w));
+        sim_net_garbage(w, sim_any_node(w));
 }
 
 /* --- troubles of nodes ---------------------------------------------------------------------- */
@@ -168,7 +170,22 @@ static unsigned up_count(const struct sim_world *w)
     return up;
 }
 
-static void start_again(void *context, struct world_event *e)
+static void translate_anew(struct sim_world *w, unsigned node)
+{
+    uint8_t *behind = &w->world.net.behind[node];
+    *behind = (uint8_t)(*behind % 200 + 1);
+    sim_say(w, "%s is seen at another address", w->world.nodes[node].name);
+}
+
+void sim_translated_anew(struct sim_world *w)
+{
+    unsigned i = sim_any_node(w);
+    if (w->world.net.behind[i] != 0 && w->world.nodes[i].up &&
+        !sim_of(&w->world.nodes[i])->behind) /* the same limit */
+        translate_anew(w, i);
+}
+
+void sim_start_again(void *context, struct world_event *e)
 {
     struct sim_world *w = context;
     if (w->world.closing || w->world.nodes[e->node].up || w->world.nodes[e->node].life != e->a)
@@ -177,17 +194,20 @@ static void start_again(void *context, struct world_event *e)
     /* Elsewhere and with a clock set back, by more than the others' next call takes, it is known
      * not to be found until its clock has caught up (gossip/stamps.h). */
     struct world_node *n = &w->world.nodes[e->node];
-    bool elsewhere = world_chance(&w->world, 0.2) && world_wall_ms(n) > sim_of(n)->stamp_ms;
+    bool elsewhere =
+        world_chance(&w->world, w->config.elsewhere) && world_wall_ms(n) > sim_of(n)->stamp_ms;
     ways_widen(w, e->node);
+    if (elsewhere && w->world.net.behind[e->node] != 0)
+        translate_anew(w, e->node);
     sim_node_start(w, e->node, elsewhere);
     if (w->config.profile == SIM_STRICT)
-        bad_weather(w); /* so that deltas are lost while it joins */
+        sim_bad_weather(w); /* so that deltas are lost while it joins */
 }
 
 /* Sometimes the wall clock has gone back (or far ahead) by the time that the node is back. */
-static void node_goes(struct sim_world *w, bool politely)
+void sim_node_goes(struct sim_world *w, bool politely)
 {
-    unsigned i = any_node(w);
+    unsigned i = sim_any_node(w);
     struct world_node *n = &w->world.nodes[i];
     if (!world_runs(n) || n->leaving || up_count(w) < 2)
         return;
@@ -197,32 +217,61 @@ static void node_goes(struct sim_world *w, bool politely)
     else
         sim_node_crash(w, i);
     if (world_chance(&w->world, 0.3))
-        n->wall_offset_us -= (int64_t)between(w, 0, 120) * (int64_t)SIM_S;
-    later(w, between(w, politely ? 600 : 100, 6000) * SIM_MS, start_again, i, n->life);
+        n->wall_offset_us -= (int64_t)sim_between(w, 0, 120) * (int64_t)SIM_S;
+    sim_later(w, sim_between(w, politely ? 600 : 100, w->config.away_ms_max) * SIM_MS,
+              sim_start_again, i, n->life);
 }
 
-static void pause_one(struct sim_world *w, uint64_t least_ms, uint64_t most_ms)
+void sim_pause_one(struct sim_world *w, uint64_t least_ms, uint64_t most_ms)
 {
-    unsigned i = any_node(w);
+    unsigned i = sim_any_node(w);
     if (world_runs(&w->world.nodes[i]) && !w->world.nodes[i].leaving) {
-        uint64_t ms = between(w, least_ms, most_ms);
+        uint64_t ms = sim_between(w, least_ms, most_ms);
         sim_say(w, "%s is paused for %llu ms", w->world.nodes[i].name, (unsigned long long)ms);
+        sim_of(&w->world.nodes[i])->paused_ms = (int64_t)ms;
+        sim_of(&w->world.nodes[i])->resumed_us = w->world.now_us + ms * SIM_MS;
         world_pause(&w->world.nodes[i], w->world.now_us + ms * SIM_MS);
     }
 }
 
 /* The wall clock of a node jumps; the monotonic one drifts. */
-static void clock_moves(struct sim_world *w)
+void sim_clock_moves(struct sim_world *w)
 {
-    struct world_node *n = &w->world.nodes[any_node(w)];
+    struct world_node *n = &w->world.nodes[sim_any_node(w)];
     static const int64_t jumps_s[] = {3600, -3600, 30, -30, 2, -2};
     n->wall_offset_us = jumps_s[prng_below(&w->world.prng, 6)] * (int64_t)SIM_S;
     uint64_t mono = world_mono_us(n);
     n->mono_base_us = mono;
     n->mono_since_us = w->world.now_us;
-    n->ppm = (int32_t)between(w, 0, 1000) - 500;
+    n->ppm = (int32_t)sim_between(w, 0, 1000) - 500;
     sim_say(w, "clock of %s: %lld s off, %d ppm", n->name,
             (long long)(n->wall_offset_us / (int64_t)SIM_S), n->ppm);
+}
+
+/* As a build whose frames nobody understands. */
+void sim_nonsense(struct sim_world *w)
+{
+    struct world_node *n = &w->world.nodes[sim_any_node(w)];
+    struct sim_record *record = sim_of(n);
+    if (!world_runs(n) || n->leaving ||
+        (record->nonsense_us > 0 && w->world.now_us - record->nonsense_us < NONSENSE_US))
+        return;
+    sim_say(w, "%s speaks nonsense", n->name);
+    record->nonsense_us = w->world.now_us;
+    w->nonsense = true;
+    struct gossip *g = world_gossip(n);
+    for (unsigned i = 0; i < g->listed * NONSENSE_FRAMES; i++) {
+        struct gossip_peer *to = g->order[i % g->listed];
+        if (!gossip_peer_open(to))
+            continue;
+        struct gossip_packet packet;
+        gossip_packet_begin(&packet);
+        wire_write_u8(&packet.w, GOSSIP_FRAME_DELTA);
+        wire_write_varint(&packet.w, 1);
+        wire_write_u8(&packet.w, 0xff); /* a delta has more */
+        gossip_link_send(g, to, &packet);
+    }
+    world_touch(n);
 }
 
 /* --- troubles of engines -------------------------------------------------------------------- */
@@ -237,7 +286,7 @@ static void engine_comes_up(void *context, struct world_event *e)
 static struct world_node *any_running(struct sim_world *w)
 {
     for (unsigned tries = 0; tries < 10; tries++) {
-        struct world_node *n = &w->world.nodes[any_node(w)];
+        struct world_node *n = &w->world.nodes[sim_any_node(w)];
         if (world_runs(n) && !n->leaving)
             return n;
     }
@@ -259,7 +308,7 @@ static void wish(struct sim_world *w, unsigned engine)
     world_touch(n);
 }
 
-static void engine_trouble(struct sim_world *w)
+void sim_engine_trouble(struct sim_world *w)
 {
     unsigned engine = (unsigned)prng_below(&w->world.prng, w->config.engines);
     switch (prng_below(&w->world.prng, 4)) {
@@ -269,7 +318,7 @@ static void engine_trouble(struct sim_world *w)
     case 1:
         w->engines[engine].up = false;
         sim_say(w, "engine %s is down", w->engines[engine].name);
-        later(w, between(w, 300, 4000) * SIM_MS, engine_comes_up, engine, 0);
+        sim_later(w, sim_between(w, 300, 4000) * SIM_MS, engine_comes_up, engine, 0);
         break;
     case 2:
         wish(w, engine);
@@ -329,157 +378,18 @@ static void rejoin_now(void *context, struct world_event *e)
     n->leaving = false;
     w->crashes++;
     sim_node_crash(w, e->node);
-    uint64_t away_ms = between(w, 100, w->config.profile == SIM_JOIN ? 700 : 1500);
-    later(w, away_ms * SIM_MS, start_again, e->node, n->life);
+    uint64_t away_ms = sim_between(w, 100, w->config.profile == SIM_JOIN ? 700 : 1500);
+    sim_later(w, away_ms * SIM_MS, sim_start_again, e->node, n->life);
 }
 
 /* A node gets no more requests; when all have all that it told it restarts, so that only what
  * happens while it joins can be lost to it. */
-static void rejoin(struct sim_world *w)
+void sim_rejoin(struct sim_world *w)
 {
-    unsigned i = any_node(w);
+    unsigned i = sim_any_node(w);
     struct world_node *n = &w->world.nodes[i];
     if (!world_runs(n) || n->leaving || up_count(w) < w->config.nodes)
         return;
     n->leaving = true;
-    later(w, REJOIN_TRY_MS * SIM_MS, rejoin_now, i, n->life);
-}
-
-/* --- the whole ------------------------------------------------------------------------------ */
-
-static void trouble_strict(struct sim_world *w)
-{
-    switch (prng_below(&w->world.prng, 8)) {
-    case 0:
-    case 1:
-        bad_weather(w);
-        break;
-    case 6:
-    case 7:
-        rejoin(w);
-        break;
-    case 2:
-        partition(w, between(w, 50, 700) * SIM_MS); /* too short to be suspected */
-        break;
-    case 3:
-        clog_link(w);
-        break;
-    case 4:
-        pause_one(w, 20, 400);
-        break;
-    default:
-        intruder(w);
-    }
-}
-
-static void trouble_join(struct sim_world *w)
-{
-    switch (prng_below(&w->world.prng, 8)) {
-    case 0:
-        bad_weather(w);
-        break;
-    case 1:
-        clog_link(w);
-        break;
-    case 2:
-        narrow_one(w);
-        break;
-    case 3:
-        pause_one(w, 900, 1500); /* suspected, but not given up */
-        break;
-    case 4:
-        intruder(w);
-        break;
-    default:
-        rejoin(w);
-    }
-}
-
-static void trouble_storm(struct sim_world *w)
-{
-    switch (prng_below(&w->world.prng, 12)) {
-    case 0:
-    case 1:
-        bad_weather(w);
-        break;
-    case 2:
-        partition(w, between(w, 100, 6000) * SIM_MS);
-        break;
-    case 3:
-        clog_link(w);
-        break;
-    case 4:
-    case 5:
-        node_goes(w, false);
-        break;
-    case 6:
-        node_goes(w, true);
-        break;
-    case 7:
-        pause_one(w, 20, 6000);
-        break;
-    case 8:
-        clock_moves(w);
-        break;
-    case 9:
-    case 10:
-        engine_trouble(w);
-        break;
-    default:
-        intruder(w);
-    }
-}
-
-static void trouble(void *context, struct world_event *e)
-{
-    struct sim_world *w = context;
-    if (w->world.closing || !w->working)
-        return;
-    if (w->config.profile == SIM_STRICT)
-        trouble_strict(w);
-    else if (w->config.profile == SIM_JOIN)
-        trouble_join(w);
-    else
-        trouble_storm(w);
-    struct world_event next = *e;
-    next.at_us += between(w, 20, TROUBLE_MS_MAX) * SIM_MS;
-    world_queue_put(&w->world.queue, &next);
-}
-
-void sim_nemesis_begin(struct sim_world *w)
-{
-    if (w->config.profile != SIM_CALM)
-        later(w, SIM_S, trouble, 0, 0);
-}
-
-/* All is well again, but for the nodes that stay dead: whose load must not stay. */
-void sim_nemesis_heal(struct sim_world *w)
-{
-    enum { PIPE_BYTES_MIN = 4000 };
-    sim_say(w, "healed");
-    sim_net_heal(w);
-    if (w->world.call_bytes_max < PIPE_BYTES_MIN)
-        w->world.call_bytes_max = PIPE_BYTES_MIN;
-    for (unsigned i = 0; i < w->config.engines; i++) {
-        if (!w->engines[i].up)
-            sim_engine_restart(w, i);
-    }
-    unsigned dead = 0;
-    bool may_die = w->config.profile >= SIM_STORM && w->config.nodes > 3;
-    for (unsigned i = 0; i < w->config.nodes; i++) {
-        struct world_node *n = &w->world.nodes[i];
-        n->wall_offset_us = (int64_t)between(w, 0, 200 * SIM_MS) - 100 * (int64_t)SIM_MS;
-        if (n->paused_until_us > 0)
-            world_pause(n, w->world.now_us + 1);
-        if (may_die && dead < w->config.nodes / 4 && !n->leaving && world_chance(&w->world, 0.2)) {
-            dead++;
-            if (n->up)
-                sim_node_crash(w, i);
-            n->life++; /* voids its return */
-        } else if (!n->up) {
-            sim_node_start(w, i, false);
-        } else if (n->leaving) {
-            later(w, SIM_S, start_again, i, n->life);
-        }
-    }
+    sim_later(w, REJOIN_TRY_MS * SIM_MS, rejoin_now, i, n->life);
 }

@@ -13,6 +13,8 @@ enum {
 void sim_net_open(struct sim_world *w)
 {
     w->world.net.delay_median_us = DELAY_MEDIAN_US;
+    w->world.net.missed = sim_heard_missed;
+    w->world.net.context = w;
     sim_net_heal(w);
 }
 

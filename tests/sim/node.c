@@ -5,19 +5,15 @@
 #include "base/err.h"
 #include "tests/sim/sim.h"
 
-enum { FIRST_OF_STATE = 2 /* chunk of a snapshot; before it comes the head */ };
+enum {
+    FIRST_OF_STATE = 2, /* chunk of a snapshot; before it comes the head */
+    MESSAGES_AGAIN = 3, /* that are on their way to a router when it restarts */
+};
 
 static void deliver(void *context, struct world_node *n, struct world_datagram *d)
 {
     struct sim_world *w = context;
-    uint64_t taken = sim_oracle_taken(n);
-    world_router.receive(n, d);
-    bool again = d->delivered_to_life == n->life;
-    if ((again || d->damaged) && sim_oracle_taken(n) != taken)
-        sim_broken(w, d->damaged ? "forged packet" : "replayed packet",
-                   "%s took a packet of %zu bytes (type %u) of node %u that %s", n->name, d->len,
-                   d->bytes[0], d->from, d->damaged ? "was damaged" : "it had before");
-    d->delivered_to_life = n->life;
+    sim_heard_deliver(w, n, d);
     /* A wire-tapper keeps what went by undamaged; it is delivered to this life already. */
     if (!d->damaged && w->config.profile >= SIM_STRICT)
         sim_net_capture(w, d);
@@ -34,7 +30,7 @@ static void on_event(void *context, struct world_node *n, enum node_replication_
     struct sim_world *w = context;
     sim_say(w, "%s: %s %.*s %lld %.*s", n->name, node_replication_event_text(event),
             SLICE_ARG(member), (long long)value, SLICE_ARG(detail));
-    sim_oracle_event(w, n, event);
+    sim_oracle_event(w, n, event, member.len > 0, value);
 }
 
 static void on_replica(void *context, struct world_node *n, unsigned replica, bool present)
@@ -72,6 +68,8 @@ void sim_nodes_open(struct sim_world *w)
         n->config.state.ttl_ms = c->ttl_ms;
         if (c->relay_above != 0)
             n->config.replication.gossip.relay_above = c->relay_above;
+        if (c->forget_us != 0)
+            n->config.replication.gossip.forget_us = c->forget_us;
         if (c->ring_bytes != 0)
             n->config.replication.gossip.ring_bytes = c->ring_bytes;
         n->config.replication.has_seeds = true;
@@ -84,14 +82,25 @@ void sim_node_start(struct sim_world *w, unsigned number, bool elsewhere)
     struct world_node *n = &w->world.nodes[number];
     struct sim_record *record = sim_of(n);
     record->ready_us = 0;
-    record->memory++;
+    record->generation = 0;
     record->bookings_open = 0;
     record->floor_seen = 0;
+    record->gone_us = record->resumed_us = 0;
+    if (w->config.clocks_rise && world_wall_ms(n) <= record->stamp_ms)
+        n->wall_offset_us += (int64_t)((record->stamp_ms + 1 - world_wall_ms(n)) * SIM_MS);
+    record->behind = world_wall_ms(n) <= record->stamp_ms;
+    if (n->life > 0)
+        sim_oracle_jumped(w, n, record->off_ms); /* what it announced before still counts */
+    record->messages_out = record->messages_taken = record->messages_again = 0;
+    for (unsigned i = 0; i < w->config.nodes; i++)
+        w->records[i].messages_again += MESSAGES_AGAIN;
+    sim_book_forget(w, n, true);
     record->started_us = w->world.now_us;
     memset(record->seen, 0, w->config.nodes * sizeof *record->seen);
     sim_reported_forget(w, n);
     for (unsigned i = 0; i < SIM_ENGINES_MAX; i++)
         record->slot_of_engine[i] = -1;
+    memset(record->configured, 0, sizeof record->configured);
     /* A machine's monotonic clock starts anywhere; a process that restarts keeps it. */
     if (n->life == 0) {
         n->mono_since_us = w->world.now_us;
@@ -120,6 +129,7 @@ void sim_node_crash(struct sim_world *w, unsigned number)
 {
     sim_say(w, "%s crashes", w->world.nodes[number].name);
     stamp(w, &w->world.nodes[number], 0);
+    sim_of(&w->world.nodes[number])->gone_us = w->world.now_us;
     world_kill(&w->world, number);
 }
 
@@ -127,5 +137,6 @@ void sim_node_leave(struct sim_world *w, unsigned number)
 {
     sim_say(w, "%s leaves", w->world.nodes[number].name);
     stamp(w, &w->world.nodes[number], WORLD_LEAVE_US);
+    sim_of(&w->world.nodes[number])->gone_us = w->world.now_us + WORLD_LEAVE_US;
     world_leave(&w->world, number);
 }

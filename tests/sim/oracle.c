@@ -9,31 +9,41 @@
 
 enum { CAUGHT_UP_US = 3000000, REFUTED_US = 3000000 };
 
-uint64_t sim_oracle_taken(const struct world_node *n)
-{
-    struct gossip_stats stats;
-    gossip_stats(world_gossip(n), &stats);
-    uint64_t taken = stats.handshakes + stats.rekeys + stats.messages_in;
-    for (unsigned i = 0; i < GOSSIP_FRAMES; i++)
-        taken += stats.frames_in[i];
-    return taken;
-}
-
 /* --- one node ------------------------------------------------------------------------------- */
 
-static unsigned number_of(const struct sim_world *w, uint64_t node)
+int sim_number_of(const struct sim_world *w, uint64_t node)
 {
     for (unsigned i = 0; i < w->config.nodes; i++) {
         if (w->world.nodes[i].id == node)
-            return i;
+            return (int)i;
     }
-    sim_broken(w, "members", "somebody knows a member that never was: %llx",
-               (unsigned long long)node);
+    return -1;
+}
+
+static unsigned number_of(const struct sim_world *w, uint64_t node)
+{
+    int number = sim_number_of(w, node);
+    if (number < 0)
+        sim_broken(w, "members", "somebody knows a member that never was: %llx",
+                   (unsigned long long)node);
+    return (unsigned)number;
+}
+
+/* Of a member that was forgotten everything begins anew. */
+static void forgotten_clear(struct sim_world *w, struct world_node *n)
+{
+    struct gossip_member m;
+    for (unsigned i = 0; w->config.forget_us > 0 && i < w->config.nodes; i++) {
+        if (gossip_member_find(world_gossip(n), w->world.nodes[i].id, world_mono_us(n), &m) !=
+            ERR_OK)
+            sim_of(n)->seen[i] = (struct sim_seen){0};
+    }
 }
 
 static void vector_check(struct sim_world *w, struct world_node *n)
 {
     const struct gossip *g = world_gossip(n);
+    forgotten_clear(w, n);
     for (unsigned i = 0; i < gossip_member_count(g); i++) {
         struct gossip_member m;
         gossip_member_at(g, i, world_mono_us(n), &m);
@@ -93,9 +103,26 @@ static void budgets_check(struct sim_world *w, struct world_node *n)
                    (unsigned long long)c.outbox_bytes);
     if (g.sessions > 2 * (uint64_t)w->config.nodes)
         sim_broken(w, "sessions", "%s has %llu", n->name, (unsigned long long)g.sessions);
-    if (g.refused_malformed > 0 || c.malformed > 0)
+    if ((g.refused_malformed > 0 && !w->nonsense) || c.malformed > 0)
         sim_broken(w, "malformed", "%s refused what a peer made: %llu frames, %llu items", n->name,
                    (unsigned long long)g.refused_malformed, (unsigned long long)c.malformed);
+}
+
+static int64_t off_ms(const struct sim_world *w, const struct world_node *n)
+{
+    return (int64_t)(node_state_cluster_ms(n->node->state, world_mono_us(n) / 1000) -
+                     sim_wall_ms(w));
+}
+
+/* What its cluster time has been, at most. */
+static void time_check(struct sim_world *w, struct world_node *n)
+{
+    struct sim_record *record = sim_of(n);
+    int64_t off = off_ms(w, n), before = record->generation > 0 ? record->off_ms : off;
+    uint64_t most_ms = sim_wall_ms(w) + (uint64_t)(before > off ? before : off);
+    uint32_t generation = (uint32_t)(most_ms / w->config.generation_ms);
+    record->generation = generation > record->generation ? generation : record->generation;
+    record->off_ms = off;
 }
 
 void sim_oracle_step(struct sim_world *w, struct world_node *n)
@@ -105,8 +132,9 @@ void sim_oracle_step(struct sim_world *w, struct world_node *n)
     if (floor < sim_of(n)->floor_seen)
         sim_broken(w, "floor regressed", "%s: %u after %u", n->name, floor, sim_of(n)->floor_seen);
     sim_of(n)->floor_seen = floor;
+    time_check(w, n);
     w->steps++;
-    if (w->steps % (1 + w->config.nodes / 2) == 0)
+    if (w->config.forget_us > 0 || w->steps % (1 + w->config.nodes / 2) == 0)
         vector_check(w, n);
     if (w->steps % 4 == 0)
         sim_reported_check(w, n);
@@ -119,14 +147,81 @@ void sim_oracle_step(struct sim_world *w, struct world_node *n)
     }
 }
 
-/* It gave up its observations of a time that never was, and begins anew. */
-void sim_oracle_event(struct sim_world *w, struct world_node *n, enum node_replication_event event)
+/* --- cluster time --------------------------------------------------------------------------- */
+
+enum { JUMPED_US = 60000000 }; /* a time that was announced earlier does not count */
+
+static int ascending(const void *a, const void *b)
 {
-    if (event != NODE_REPLICATION_CLOCK_BACK)
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* A node jumps to where the median of all that it sees is, its own time before among them. Who
+ * jumped lately may count for what it announced before. */
+static void jump_check(struct sim_world *w, struct world_node *n, int64_t from_ms)
+{
+    int64_t least[SIM_NODES_MAX], most[SIM_NODES_MAX];
+    unsigned count = 0;
+    for (unsigned i = 0; i < w->config.nodes; i++) {
+        struct world_node *other = &w->world.nodes[i];
+        const struct sim_record *record = sim_of(other);
+        struct gossip_member m;
+        if (gossip_member_find(world_gossip(n), other->id, world_mono_us(n), &m) != ERR_OK ||
+            m.state > GOSSIP_SUSPECT)
+            continue;
+        least[count] = most[count] = other == n ? from_ms : record->off_ms;
+        for (unsigned k = 0; other != n && k < record->jumps_count; k++) {
+            const struct sim_jump *j = &record->jumps[k];
+            if (w->world.now_us - j->at_us > JUMPED_US)
+                continue;
+            least[count] = j->from_ms < least[count] ? j->from_ms : least[count];
+            most[count] = j->from_ms > most[count] ? j->from_ms : most[count];
+        }
+        sim_say(w, "    %s believes in %s at %lld to %lld ms", n->name, other->name,
+                (long long)least[count], (long long)most[count]);
+        count++;
+    }
+    qsort(least, count, sizeof least[0], ascending);
+    qsort(most, count, sizeof most[0], ascending);
+    /* What waited for a node that was paused is read late, and counts for as long. */
+    uint64_t resumed_us = sim_of(n)->resumed_us;
+    int64_t slack = 2 * w->config.generation_ms, to = off_ms(w, n);
+    if (resumed_us > 0 && w->world.now_us < resumed_us + JUMPED_US)
+        slack += sim_of(n)->paused_ms;
+    if (to < least[(count - 1) / 2] - slack || to > most[count / 2] + slack)
+        sim_broken(w, "clock",
+                   "%s jumps to %lld ms, all that it sees are at %lld to %lld ms in the middle",
+                   n->name, (long long)to, (long long)least[(count - 1) / 2],
+                   (long long)most[count / 2]);
+}
+
+void sim_oracle_jumped(struct sim_world *w, struct world_node *n, int64_t from_ms)
+{
+    struct sim_record *record = sim_of(n);
+    if (record->jumps_count == SIM_JUMPS_MAX)
+        memmove(&record->jumps[0], &record->jumps[1],
+                --record->jumps_count * sizeof record->jumps[0]);
+    record->jumps[record->jumps_count++] = (struct sim_jump){w->world.now_us, from_ms};
+}
+
+void sim_oracle_event(struct sim_world *w, struct world_node *n, enum node_replication_event event,
+                      bool of_member, int64_t value)
+{
+    bool back = event == NODE_REPLICATION_CLOCK_BACK;
+    if (!back && event != NODE_REPLICATION_CLOCK_FORWARD)
         return;
-    sim_of(n)->memory++;
-    sim_of(n)->floor_seen = 0;
-    memset(sim_of(n)->seen, 0, w->config.nodes * sizeof *sim_of(n)->seen);
+    struct sim_record *record = sim_of(n);
+    int64_t from_ms = off_ms(w, n) + (back ? value : -value);
+    if (!of_member && record->ready_us > 0)
+        jump_check(w, n, from_ms);
+    sim_oracle_jumped(w, n, from_ms);
+    if (!back)
+        return;
+    /* It gave up its observations of a time that never was, and begins anew. */
+    record->generation = record->floor_seen = 0;
+    sim_book_forget(w, n, false);
+    memset(record->seen, 0, w->config.nodes * sizeof *record->seen);
 }
 
 /* --- what is visible ------------------------------------------------------------------------ */
@@ -135,6 +230,7 @@ struct looking {
     struct sim_world *w;
     struct world_node *n;
     uint32_t floor, now;
+    int engines[NODE_REPLICAS_MAX]; /* of each slot */
 };
 
 static void look(void *context, uint64_t id48, uint8_t code, unsigned replica, uint32_t generation)
@@ -144,12 +240,11 @@ static void look(void *context, uint64_t id48, uint8_t code, unsigned replica, u
         return;
     const struct crdt_replica *r =
         crdt_registry_at(crdt_state_registry(world_state(l->n)), replica);
-    struct sim_fact f = {
-        .id48 = id48, .replica = r->key, .rkey = r->rkey, .generation = generation, .code = code};
     if (generation < l->floor || generation > l->now + 1)
         sim_broken(l->w, "window", "%s shows generation %u outside of %u to %u", l->n->name,
                    generation, l->floor, l->now + 1);
-    if (!sim_model_has(l->w->model, &f))
+    if (l->engines[replica] < 0 || !sim_book_seen(l->w, l->n, (unsigned)l->engines[replica],
+                                                  r->incarnation.started, id48, code, generation))
         sim_broken(l->w, "phantom",
                    "%s shows what nobody observed: id %012llx code %u of %.*s rkey %08x "
                    "generation %u (now %u)",
@@ -160,8 +255,12 @@ static void look(void *context, uint64_t id48, uint8_t code, unsigned replica, u
 void sim_oracle_visible(struct sim_world *w, struct world_node *n)
 {
     const struct crdt_index *index = crdt_state_index(world_state(n));
-    struct looking l = {w, n, crdt_index_floor(index), crdt_index_now(index)};
+    struct looking l = {
+        .w = w, .n = n, .floor = crdt_index_floor(index), .now = crdt_index_now(index)};
+    for (unsigned slot = 0; slot < node_router_replica_count(n->node->router); slot++)
+        l.engines[slot] = sim_engine_of_slot(w, n, slot);
     crdt_index_each(index, look, &l);
+    sim_book_kept(w, n);
     sim_events_check(w, n);
 }
 
@@ -263,12 +362,15 @@ static void same_check(struct sim_world *w, struct world_node *a, struct world_n
 void sim_oracle_all(struct sim_world *w)
 {
     unsigned n = w->config.nodes;
+    uint64_t passed_us = w->world.now_us - w->looked_us;
+    w->looked_us = w->world.now_us;
     for (unsigned i = 0; i < n; i++) {
         struct world_node *a = &w->world.nodes[i], *b = &w->world.nodes[(i + 1) % n];
         if (!world_runs(a))
             continue;
         if (sim_of(a)->ready_us == 0 && node_replication_ready(a->node->replication))
             sim_of(a)->ready_us = w->world.now_us;
+        sim_heard_look(w, a, passed_us);
         vector_check(w, a);
         sim_reported_dead_check(w, a);
         if (sim_pure_stream(w))

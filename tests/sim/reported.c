@@ -39,15 +39,6 @@ void sim_reported_close(struct world_node *n)
     free(sim_of(n)->reported);
 }
 
-static int number_of(const struct sim_world *w, uint64_t router)
-{
-    for (unsigned i = 0; i < w->config.nodes; i++) {
-        if (w->world.nodes[i].id == router)
-            return (int)i;
-    }
-    return -1;
-}
-
 static void row_check(struct sim_world *w, struct world_node *n, unsigned at, unsigned router,
                       unsigned slot)
 {
@@ -83,7 +74,7 @@ void sim_reported_check(struct sim_world *w, struct world_node *n)
     const struct crdt_reports *reports = crdt_state_reports(s);
     unsigned slots = crdt_registry_count(crdt_state_registry(s));
     for (unsigned i = 0; i < crdt_reports_routers(reports); i++) {
-        int router = number_of(w, crdt_reports_router_at(reports, i).router);
+        int router = sim_number_of(w, crdt_reports_router_at(reports, i).router);
         for (unsigned slot = 0; router >= 0 && slot < slots; slot++)
             row_check(w, n, i, (unsigned)router, slot);
     }
@@ -99,5 +90,50 @@ void sim_reported_dead_check(struct sim_world *w, struct world_node *n)
             !m.self && m.state > GOSSIP_SUSPECT)
             sim_broken(w, "reports of the dead", "%s holds %s for %s and still counts its load",
                        n->name, m.name, gossip_state_text(m.state));
+    }
+}
+
+struct rest {
+    struct sim_world *w;
+    const struct world_node *n;
+    unsigned engine;
+    unsigned routers; /* whose reports there are */
+};
+
+static bool rest_look(void *context, uint64_t router, const struct crdt_load *load,
+                      const struct crdt_sight *sight, const struct crdt_learned *learned)
+{
+    struct rest *r = context;
+    (void)load;
+    (void)learned;
+    int number = sim_number_of(r->w, router);
+    const struct world_node *of = number >= 0 ? &r->w->world.nodes[number] : NULL;
+    const char *name = r->w->engines[r->engine].name;
+    if (!of || !of->up)
+        sim_broken(r->w, "reports", "%s has a report of %s by a router that is dead", r->n->name,
+                   name);
+    if (sight && sight->configured != sim_of(of)->configured[r->engine])
+        sim_broken(r->w, "reports", "%s believes that %s is %s at %s", r->n->name, name,
+                   sight->configured ? "configured" : "not configured", of->name);
+    r->routers += sight && sight->configured;
+    return true;
+}
+
+void sim_reported_rest_check(struct sim_world *w, struct world_node *n)
+{
+    const struct crdt_registry *registry = crdt_state_registry(world_state(n));
+    if (sim_pure_stream(w))
+        return; /* a joiner passes over reports of members that it does not know yet */
+    for (unsigned i = 0; i < w->config.engines; i++) {
+        int slot = crdt_registry_by_name(registry, slice_of_cstr(w->engines[i].name));
+        unsigned configured = 0;
+        for (unsigned k = 0; k < w->config.nodes; k++)
+            configured += w->world.nodes[k].up && sim_of(&w->world.nodes[k])->configured[i];
+        struct rest r = {w, n, i, 0};
+        if (slot >= 0)
+            crdt_reports_each(crdt_state_reports(world_state(n)), (unsigned)slot, rest_look, &r);
+        if (r.routers != configured)
+            sim_broken(w, "reports", "%s knows %u routers that have %s configured, there are %u",
+                       n->name, r.routers, w->engines[i].name, configured);
     }
 }

@@ -8,20 +8,6 @@
 
 enum { LOOK_EVERY_MS = 100 };
 
-static uint64_t patience_us(const struct sim_world *w)
-{
-    switch (w->config.profile) {
-    case SIM_CALM:
-        return 1 * SIM_S;
-    case SIM_STRICT:
-        return 6 * SIM_S;
-    case SIM_JOIN:
-        return 15 * SIM_S; /* a snapshot that has only begun takes its time */
-    default:
-        return 45 * SIM_S;
-    }
-}
-
 /* --- members -------------------------------------------------------------------------------- */
 
 static bool members_agree(struct sim_world *w, struct world_node *n, char *why, size_t why_size)
@@ -183,89 +169,6 @@ bool sim_rest_agreed(struct sim_world *w, char *why, size_t why_size)
     return digests_agree(w, why, why_size);
 }
 
-/* --- what was observed ---------------------------------------------------------------------- */
-
-/* What had to survive: whatever a living node held when all was healed. */
-struct required {
-    struct sim_fact fact;
-    uint32_t holder; /* one of those that held it */
-};
-
-struct requirements {
-    struct required *facts;
-    size_t count, room;
-    struct sim_world *w;
-    struct world_node *holder;
-};
-
-static void require(struct requirements *r, const struct sim_fact *f, unsigned holder)
-{
-    if (r->count == r->room) {
-        r->room = r->room ? r->room * 2 : 4096;
-        r->facts = realloc(r->facts, r->room * sizeof *r->facts);
-        CHECK(r->facts != NULL);
-    }
-    r->facts[r->count++] = (struct required){*f, holder};
-}
-
-static void require_held(void *context, uint64_t id48, uint8_t code, unsigned replica,
-                         uint32_t generation)
-{
-    struct requirements *r = context;
-    const struct crdt_replica *k =
-        crdt_registry_at(crdt_state_registry(world_state(r->holder)), replica);
-    struct sim_fact f = {
-        .id48 = id48, .replica = k->key, .rkey = k->rkey, .generation = generation, .code = code};
-    require(r, &f, r->holder->number);
-}
-
-static void require_own(void *context, unsigned node, uint32_t memory, const struct sim_fact *f)
-{
-    struct requirements *r = context;
-    struct world_node *n = &r->w->world.nodes[node];
-    if (n->up && sim_of(n)->memory == memory)
-        require(r, f, node);
-}
-
-static void must_hold(struct sim_world *w, struct world_node *n, const struct sim_fact *f,
-                      uint32_t floor)
-{
-    struct crdt_state *s = world_state(n);
-    if (f->generation < floor)
-        return;
-    int slot = crdt_registry_by_key(crdt_state_registry(s), f->replica);
-    if (slot < 0)
-        sim_broken(w, "lost", "%s does not know a replica", n->name);
-    if (crdt_registry_at(crdt_state_registry(s), (unsigned)slot)->rkey != f->rkey)
-        return; /* its cache is gone */
-    uint32_t generation = 0;
-    int err = crdt_index_get(crdt_state_index(s), f->id48, (unsigned)slot, f->code, &generation);
-    if (err != ERR_OK || generation < f->generation)
-        sim_broken(w, "lost observation",
-                   "%s lacks id %012llx code %u of slot %d generation %u (%s %u)", n->name,
-                   (unsigned long long)f->id48, f->code, slot, f->generation,
-                   err == ERR_OK ? "has" : "has not", generation);
-}
-
-static void nothing_lost(struct sim_world *w, const struct requirements *r,
-                         const uint32_t *memories)
-{
-    uint32_t floor = common_floor(w);
-    unsigned looked = 0;
-    for (unsigned i = 0; i < w->config.nodes && looked < 16; i++) {
-        struct world_node *n = &w->world.nodes[i];
-        if (!n->up)
-            continue;
-        looked++;
-        sim_oracle_visible(w, n);
-        for (size_t k = 0; k < r->count; k++) {
-            unsigned holder = r->facts[k].holder;
-            if (sim_of(&w->world.nodes[holder])->memory == memories[holder])
-                must_hold(w, n, &r->facts[k].fact, floor);
-        }
-    }
-}
-
 /* --- the whole ------------------------------------------------------------------------------ */
 
 /* In calm weather nothing is missed, suspected, refused or repaired. */
@@ -286,6 +189,22 @@ static void calm_check(struct sim_world *w)
                        (unsigned long long)g.suspected, (unsigned long long)g.died,
                        (unsigned long long)g.messages_failed,
                        (unsigned long long)(g.refused_malformed + g.refused_replay));
+    }
+}
+
+/* Distance alone makes nobody suspect, whatever it loses of packets. */
+static void wan_check(struct sim_world *w)
+{
+    for (unsigned i = 0; w->config.quiet && i < w->config.nodes; i++) {
+        struct gossip_stats g;
+        gossip_stats(world_gossip(&w->world.nodes[i]), &g);
+        if (g.suspected > 0 || g.died > 0 || g.messages_failed > 0 || g.gaps_lost > 0)
+            sim_broken(w, "wan",
+                       "%s far from others: %llu suspected, %llu died, %llu messages "
+                       "failed, %llu deltas lost",
+                       w->world.nodes[i].name, (unsigned long long)g.suspected,
+                       (unsigned long long)g.died, (unsigned long long)g.messages_failed,
+                       (unsigned long long)g.gaps_lost);
     }
 }
 
@@ -341,22 +260,17 @@ void sim_beliefs_say(struct sim_world *w)
 
 void sim_rest(struct sim_world *w)
 {
-    struct requirements r = {.w = w};
-    uint32_t memories[SIM_NODES_MAX];
+    /* What living nodes have now must survive. */
     for (unsigned i = 0; i < w->config.nodes; i++) {
         struct world_node *n = &w->world.nodes[i];
-        memories[i] = sim_of(n)->memory;
-        if (!n->up || n->leaving)
-            continue;
-        r.holder = n;
-        crdt_index_each(crdt_state_index(world_state(n)), require_held, &r);
+        if (n->up && !n->leaving)
+            sim_oracle_visible(w, n);
     }
-    sim_model_each_own(w->model, require_own, &r);
     uint64_t begin = w->world.now_us;
     uint64_t until = begin + 3 * SIM_S; /* the requests that are open end */
     char why[256] = "";
     while (w->world.now_us < until || !sim_rest_agreed(w, why, sizeof why)) {
-        if (w->world.now_us > until + patience_us(w)) {
+        if (w->world.now_us > until + sim_patience_us(w)) {
             sim_beliefs_say(w);
             sim_broken(w, "no agreement", "%llu s after all was healed: %s",
                        (unsigned long long)(w->world.now_us - begin) / 1000000, why);
@@ -365,14 +279,17 @@ void sim_rest(struct sim_world *w)
         sim_oracle_all(w);
     }
     w->rest_us = w->world.now_us - begin;
-    nothing_lost(w, &r, memories);
-    calm_check(w);
     for (unsigned i = 0; i < w->config.nodes; i++) {
-        if (!w->world.nodes[i].up)
+        struct world_node *n = &w->world.nodes[i];
+        if (!n->up)
             continue;
-        node_replication_check(w->world.nodes[i].node->replication);
-        node_router_check(w->world.nodes[i].node->router);
+        sim_oracle_visible(w, n);
+        sim_book_processes(w, n);
+        sim_reported_rest_check(w, n);
+        node_replication_check(n->node->replication);
+        node_router_check(n->node->router);
     }
-    w->required = r.count;
-    free(r.facts);
+    sim_book_spread(w);
+    calm_check(w);
+    wan_check(w);
 }

@@ -13,12 +13,6 @@ enum {
     ARMED_S = 6,                   /* until all have met */
 };
 
-const char *sim_profile_text(enum sim_profile p)
-{
-    static const char *const texts[] = {"calm", "strict", "join", "storm", "pressure"};
-    return texts[p];
-}
-
 /* An index of so many buckets needs this budget. */
 static uint64_t index_bytes_for(uint64_t buckets, const struct sim_config *c, uint64_t *got)
 {
@@ -61,6 +55,8 @@ void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int no
         .ttl_ms = 40000,
         .seeds = WORLD_SEEDS_MAX,
         .check_every = 500,
+        .away_ms_max = 6000,
+        .elsewhere = 0.2,
     };
     if (c->profile == SIM_CALM && nodes <= 0)
         c->nodes++; /* enough for relays: only there a gap is a fault of theirs */
@@ -79,6 +75,38 @@ void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int no
     /* Short memories of their own deltas, so that some are lost and must be reconciled. */
     if (c->profile >= SIM_STORM && draw[2] % 2 == 0)
         c->ring_bytes = 16384;
+    if (c->profile == SIM_LONG) {
+        c->nodes = nodes > 0 ? (unsigned)nodes : 3 + (unsigned)(draw[0] % 2);
+        c->seconds = 3600;
+        c->requests_s = 2;
+        c->generation_ms = 10000;
+        c->ttl_ms = 600000;
+        c->forget_us = 300 * SIM_S;
+        c->away_ms_max = 500000;
+        c->check_every = 3000;
+    }
+    if (c->profile == SIM_ONE_SEED) {
+        c->seeds = c->unadvertised = 1;
+        c->elsewhere = 1;
+        c->clocks_rise = true;
+    }
+    if (c->profile == SIM_WAN)
+        c->quiet = seed / SIM_PROFILES % 2 == 0;
+    c->far_all = seed / SIM_PROFILES % 4 > 1;
+}
+
+/* Where nodes are, beyond what is common to all profiles. */
+static void place_nodes(struct sim_world *w)
+{
+    struct world_net *net = &w->world.net;
+    for (unsigned i = 0; i < w->config.nodes; i++) {
+        if (w->config.profile == SIM_ONE_SEED)
+            net->behind[i] = i % 2; /* the seed is not behind a translator */
+        if (w->config.profile == SIM_WAN)
+            net->region[i] = w->config.far_all ? i : i % 2;
+    }
+    net->far_us = w->config.far_all ? 100 * SIM_MS : 75 * SIM_MS;
+    net->far_loss = 0.005;
 }
 
 struct sim_world *sim_world_open(const struct sim_config *config)
@@ -94,12 +122,15 @@ struct sim_world *sim_world_open(const struct sim_config *config)
     w->config.index_bytes =
         index_bytes_for(config->profile == SIM_PRESSURE ? TABLE_BUCKETS_PRESSURE : TABLE_BUCKETS,
                         config, &w->index_buckets);
-    w->model = sim_model_create();
+    w->book = sim_book_create();
     /* Slow ones where news that comes while they last may not be lost. */
     bool slow = config->profile == SIM_JOIN;
     w->world.call_bytes_max = (slow ? 500 : 4000) + prng_below(&w->world.prng, slow ? 3500 : 26000);
     w->world.call_pause_us =
         1 + prng_below(&w->world.prng, (sim_pure_stream(w) ? 100 : 30) * SIM_MS);
+    if (config->profile == SIM_WAN)
+        w->world.call_bytes_max = 65536; /* a window */
+    place_nodes(w);
     sim_net_open(w);
     sim_engines_open(w);
     sim_nodes_open(w);
@@ -121,7 +152,7 @@ void sim_world_close(struct sim_world *w)
     world_close(&w->world);
     sim_engines_close(w);
     sim_net_close(w);
-    sim_model_free(w->model);
+    sim_book_free(w->book);
     free(w);
 }
 
@@ -160,15 +191,16 @@ void sim_run(struct sim_world *w)
 {
     sim_start(w);
     sim_work_begin(w);
-    sim_nemesis_begin(w);
+    sim_trouble_begin(w);
     sim_events_begin(w);
     uint64_t until = w->world.now_us + w->config.seconds * SIM_S;
     while (w->world.now_us < until) {
-        world_run_until(&w->world, w->world.now_us + 200 * SIM_MS);
+        world_run_until(&w->world,
+                        w->world.now_us + (w->config.profile == SIM_LONG ? 1000 : 200) * SIM_MS);
         sim_oracle_all(w);
     }
     w->working = false;
-    sim_nemesis_heal(w);
+    sim_trouble_end(w);
     sim_rest(w);
 }
 

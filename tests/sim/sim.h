@@ -4,7 +4,8 @@
  *
  *   node     what a router's life follows       net      what the network is like; an intruder
  *   engines  what is routed to, and probing     work     requests
- *   nemesis  what goes wrong                    model    what was ever observed
+ *   nemesis  what can go wrong                  profile  what goes wrong, how often
+ *   book     what was done, and what follows    reported what routers know of each other
  *   oracle   what must hold after each step     rest     what must hold when all is healed
  *
  * A run has three parts: the cluster starts; `seconds` of work and trouble; then all is healed, the
@@ -29,6 +30,7 @@ enum {
     SIM_ENGINES_MAX = 64,
     SIM_POINTS_MAX = 96,    /* of a prompt */
     SIM_CAPTURED_MAX = 512, /* datagrams kept for replay */
+    SIM_JUMPS_MAX = 16,
 };
 
 #define SIM_MS UINT64_C(1000)
@@ -42,6 +44,10 @@ enum sim_profile {
                  * while they last, suspicions; nothing else may be needed to mend that */
     SIM_STORM,  /* everything */
     SIM_PRESSURE, /* everything, and indexes too small for what is observed */
+    SIM_LONG,     /* everything, seldom, for an hour: keys, members and observations grow old */
+    SIM_ONE_SEED, /* everything, no node says where it is, and where it is changes */
+    SIM_WAN,      /* two regions, or every node far from every other; half of the runs without
+                   * trouble: then nobody may be suspected */
     SIM_PROFILES,
 };
 
@@ -61,6 +67,12 @@ struct sim_config {
     uint64_t check_every;  /* steps between full checks of a node */
     double loss;           /* of every packet, always; for measuring */
     bool spread_start;     /* nodes start over several seconds */
+    uint32_t forget_us;    /* 0: gossip's own */
+    uint32_t away_ms_max;  /* that a router which went is away */
+    bool clocks_rise;      /* none is set back while its router is away */
+    double elsewhere;      /* chance that it comes back at another address */
+    bool far_all;          /* each node is far from each other one */
+    bool quiet;            /* no trouble beyond what the network always does */
     unsigned unadvertised; /* each so manieth node does not say where it is; 0: all do */
     unsigned seeds;        /* so many of the first nodes are everybody's */
     bool verbose;
@@ -69,18 +81,37 @@ struct sim_config {
 /* What a node has of another one, as last seen. */
 struct sim_seen {
     uint64_t epoch, seq;
-    uint64_t suspected_us; /* since when it is suspected although it runs; 0: it is not */
+    uint64_t suspected_us;      /* since when it is suspected although it runs; 0: it is not */
+    uint64_t deaf_seq, deaf_us; /* for so long no news of it came in although there was some */
+    struct gossip_address at;   /* where it was heard, */
+    uint64_t at_since_us;       /* since when */
 };
 
 /* What the oracles remember of a node. */
 struct sim_record {
-    uint32_t memory;           /* moves when it lost what it had observed */
-    uint64_t started_us;       /* this life */
-    uint64_t ready_us;         /* when it was first seen to be, in this life; 0: not yet */
-    uint64_t stamp_ms;         /* the greatest wall-clock time that it ever told */
-    struct gossip_stats begun; /* when work began */
-    struct sim_seen *seen;     /* per node of the cluster */
-    uint64_t *reported;        /* see reported.c */
+    uint32_t generation;              /* greatest since it lost what it had observed */
+    bool configured[SIM_ENGINES_MAX]; /* its own configuration names the engine */
+    uint64_t started_us;              /* this life */
+    uint64_t ready_us;                /* when it was first seen to be, in this life; 0: not yet */
+    uint64_t gone_us;                 /* when its process went; 0: it is up */
+    uint64_t resumed_us;              /* when its last pause ends, */
+    int64_t paused_ms;                /* and how long it is */
+    uint64_t nonsense_us;             /* when it last spoke nonsense; 0: never */
+    int64_t off_ms;                   /* its cluster time to the clock of the world, as last seen */
+    struct sim_jump {
+        uint64_t at_us;
+        int64_t from_ms;
+    } jumps[SIM_JUMPS_MAX]; /* and what it was before it jumped, lately */
+    unsigned jumps_count;
+    bool behind;                          /* its wall clock is behind what others remember of it */
+    uint64_t messages_out;                /* of this life, */
+    uint64_t messages_taken;              /* how many of them the others took, */
+    uint64_t messages_again;              /* and may have taken twice: in two lives of theirs */
+    const struct gossip_address *hearing; /* the source of the datagram that it reads now */
+    uint64_t stamp_ms;                    /* the greatest wall-clock time that it ever told */
+    struct gossip_stats begun;            /* when work began */
+    struct sim_seen *seen;                /* per node of the cluster */
+    uint64_t *reported;                   /* see reported.c */
     uint32_t floor_seen;
     unsigned bookings_open;
     int slot_of_engine[SIM_ENGINES_MAX]; /* -1: this router does not have it */
@@ -97,7 +128,7 @@ struct sim_engine {
     struct sim_log *log; /* what its process has told of its cache so far */
 };
 
-struct sim_model;
+struct sim_book;
 
 struct sim_world {
     struct world world; /* first: it is the context of its events */
@@ -106,10 +137,12 @@ struct sim_world {
     struct world_datagram *captured[SIM_CAPTURED_MAX];
     unsigned captured_count;
     struct sim_engine engines[SIM_ENGINES_MAX];
-    struct sim_model *model;
+    struct sim_book *book;
     uint64_t index_buckets; /* of every node's index */
-    bool measuring;         /* nothing is remembered */
-    bool working;           /* requests are made */
+    bool nonsense;          /* somebody spoke it */
+    uint64_t looked_us;
+    bool measuring; /* nothing is remembered */
+    bool working;   /* requests are made */
     uint64_t steps, compared, required, rest_us;
     uint64_t requests, unroutable;
     uint64_t replays, garbage, crashes, restarts;
@@ -132,7 +165,6 @@ static inline bool sim_pure_stream(const struct sim_world *w)
 
 /* Settings follow from the seed, but for what is not negative here. */
 void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int nodes);
-const char *sim_profile_text(enum sim_profile p);
 struct sim_world *sim_world_open(const struct sim_config *config);
 void sim_world_close(struct sim_world *w);
 /* Everybody starts, and finds one another. */
@@ -195,39 +227,79 @@ void sim_events_check(struct sim_world *w, struct world_node *n);
 
 void sim_work_begin(struct sim_world *w);
 /* One request at a node, now. `last` (may be NULL) is what it showed of its last point. */
-struct sim_fact;
+struct sim_fact {
+    uint64_t id48;
+    uint8_t code;
+    unsigned engine;
+};
 void sim_work_request_of(struct sim_world *w, struct world_node *n, unsigned conversation,
                          unsigned points, struct sim_fact *last);
 void sim_work_request(struct sim_world *w, struct world_node *n, unsigned conversation,
                       struct sim_fact *last);
 
+/* --- profile.c ------------------------------------------------------------------------------ */
+
+const char *sim_profile_text(enum sim_profile p);
+/* How long all may take to agree when all is healed. */
+uint64_t sim_patience_us(const struct sim_world *w);
+/* Trouble begins, one after the other, many of them at the same time; */
+void sim_trouble_begin(struct sim_world *w);
+/* all is well again, but for the nodes that stay dead. */
+void sim_trouble_end(struct sim_world *w);
+
 /* --- nemesis.c ------------------------------------------------------------------------------ */
 
-void sim_nemesis_begin(struct sim_world *w);
-void sim_nemesis_heal(struct sim_world *w);
+unsigned sim_any_node(struct sim_world *w);
+uint64_t sim_between(struct sim_world *w, uint64_t low, uint64_t high);
+void sim_later(struct sim_world *w, uint64_t us, void (*happen)(void *, struct world_event *),
+               unsigned node, uint64_t a);
+/* Each ends by itself. */
+void sim_bad_weather(struct sim_world *w);
+void sim_partition(struct sim_world *w, uint64_t length_us);
+void sim_clog_link(struct sim_world *w);
+void sim_narrow_one(struct sim_world *w);
+void sim_intruder(struct sim_world *w);
+void sim_node_goes(struct sim_world *w, bool politely);
+void sim_pause_one(struct sim_world *w, uint64_t least_ms, uint64_t most_ms);
+void sim_clock_moves(struct sim_world *w);
+void sim_engine_trouble(struct sim_world *w);
+void sim_rejoin(struct sim_world *w);
+/* A node that holds the key sends frames that make no sense, as a broken build would. */
+void sim_nonsense(struct sim_world *w);
+/* The translator that a node is behind gives it another address. */
+void sim_translated_anew(struct sim_world *w);
+/* An event: that node is back, if its life is still the one of that number. */
+void sim_start_again(void *context, struct world_event *e);
 /* A node has met the others and taken the first chunk of a snapshot. */
 void sim_nemesis_joining(struct sim_world *w, struct world_node *n);
 
-/* --- model.c -------------------------------------------------------------------------------- */
+/* --- book.c --------------------------------------------------------------------------------- */
 
-struct sim_fact {
-    uint64_t id48;
-    uint64_t replica; /* key of its name */
-    uint32_t rkey;
-    uint32_t generation;
-    uint8_t code;
-};
-struct sim_model *sim_model_create(void);
-void sim_model_free(struct sim_model *m);
-/* Somebody observed it. */
-void sim_model_add(struct sim_model *m, const struct sim_fact *f);
-bool sim_model_has(const struct sim_model *m, const struct sim_fact *f);
-/* Node's own observations, so that none may vanish while it lives. */
-void sim_model_own(struct sim_model *m, unsigned node, uint32_t memory, const struct sim_fact *f);
-void sim_model_each_own(const struct sim_model *m,
-                        void (*visit)(void *context, unsigned node, uint32_t memory,
-                                      const struct sim_fact *f),
-                        void *context);
+struct sim_book *sim_book_create(void);
+void sim_book_free(struct sim_book *b);
+/* An engine's process begins; a router has read its start time. */
+void sim_book_started(struct sim_world *w, unsigned engine);
+void sim_book_read(struct sim_world *w, const struct world_node *n, unsigned engine);
+/* The node has nothing of what it had; in a `new_life` it has read no start times either. */
+void sim_book_forget(struct sim_world *w, const struct world_node *n, bool new_life);
+/* A router has sent it there, now. */
+void sim_book_observed(struct sim_world *w, struct world_node *n, unsigned engine, uint64_t id48,
+                       uint8_t code);
+/* A node shows it of the process of that start time: whether somebody observed it. */
+bool sim_book_seen(struct sim_world *w, const struct world_node *n, unsigned engine,
+                   uint64_t started, uint64_t id48, uint8_t code, uint32_t generation);
+/* What the node made or had in this life it still has. */
+void sim_book_kept(struct sim_world *w, struct world_node *n);
+/* What any living node made or had, all have. */
+void sim_book_spread(struct sim_world *w);
+/* All is known of the engines' last processes. */
+void sim_book_processes(struct sim_world *w, struct world_node *n);
+/* By its cluster time: the present generation, and the oldest that it must keep (under pressure,
+ * the oldest that it says it keeps). */
+struct sim_generations {
+    uint32_t least, most; /* they differ where it was set back a moment ago */
+} sim_generation(const struct world_node *n);
+uint32_t sim_floor(const struct world_node *n);
 
 /* --- oracle.c ------------------------------------------------------------------------------- */
 
@@ -242,9 +314,23 @@ void sim_oracle_differing_say(struct sim_world *w, const struct world_node *a,
                               const struct world_node *b, uint32_t from);
 /* What comes in later than it is kept must be refused, and leave no trace. */
 void sim_oracle_late(struct sim_world *w, struct world_node *n, unsigned slot, uint32_t generation);
-void sim_oracle_event(struct sim_world *w, struct world_node *n, enum node_replication_event event);
-/* What a node counts of packets that it took for good. */
-uint64_t sim_oracle_taken(const struct world_node *n);
+/* Its cluster time was another until now. */
+void sim_oracle_jumped(struct sim_world *w, struct world_node *n, int64_t from_ms);
+/* `of_member`: it takes the time of one that it joins. */
+void sim_oracle_event(struct sim_world *w, struct world_node *n, enum node_replication_event event,
+                      bool of_member, int64_t value);
+/* -1: nobody's. */
+int sim_number_of(const struct sim_world *w, uint64_t node);
+
+/* --- heard.c -------------------------------------------------------------------------------- */
+
+/* A datagram reaches a router. */
+void sim_heard_deliver(struct sim_world *w, struct world_node *n, struct world_datagram *d);
+/* One goes to where its target is not. */
+void sim_heard_missed(void *context, unsigned from, const struct gossip_address *to,
+                      const uint8_t *bytes);
+/* Every now and then, `passed_us` after the last time. */
+void sim_heard_look(struct sim_world *w, struct world_node *n, uint64_t passed_us);
 
 /* --- reported.c ----------------------------------------------------------------------------- */
 
@@ -252,6 +338,8 @@ uint64_t sim_oracle_taken(const struct world_node *n);
 void sim_reported_check(struct sim_world *w, struct world_node *n);
 /* and none are kept of a router that it holds for dead. */
 void sim_reported_dead_check(struct sim_world *w, struct world_node *n);
+/* When all is healed they are of what their routers are configured with and see. */
+void sim_reported_rest_check(struct sim_world *w, struct world_node *n);
 void sim_reported_open(struct sim_world *w, struct world_node *n);
 void sim_reported_forget(struct sim_world *w, struct world_node *n);
 void sim_reported_close(struct world_node *n);

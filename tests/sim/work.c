@@ -49,36 +49,6 @@ static void chain_make(const struct sim_world *w, unsigned conversation, unsigne
     out->bytes = (uint64_t)out->points[out->length - 1].blocks * CHECKPOINT_BLOCK_BYTES + 100;
 }
 
-static struct sim_fact fact_of(const struct world_node *n, const struct chain *chain, unsigned slot,
-                               unsigned point)
-{
-    struct crdt_state *s = world_state(n);
-    const struct crdt_replica *replica = crdt_registry_at(crdt_state_registry(s), slot);
-    return (struct sim_fact){
-        .id48 = chain->points[point].id,
-        .replica = replica->key,
-        .rkey = replica->rkey,
-        .code = chain->points[point].code,
-        .generation = crdt_index_now(crdt_state_index(s)),
-    };
-}
-
-/* What the router has recorded of its decision, for the model. */
-static void remember(struct sim_world *w, struct world_node *n, const struct chain *chain,
-                     unsigned slot)
-{
-    const struct crdt_index *index = crdt_state_index(world_state(n));
-    for (unsigned i = 0; i < chain->length; i++) {
-        uint32_t generation;
-        struct sim_fact f = fact_of(n, chain, slot, i);
-        sim_model_add(w->model, &f);
-        if (crdt_index_get(index, f.id48, slot, f.code, &generation) != ERR_OK)
-            continue; /* no room */
-        f.generation = generation;
-        sim_model_own(w->model, n->number, sim_of(n)->memory, &f);
-    }
-}
-
 struct request {
     struct node_booking booking;
     unsigned engine;
@@ -103,8 +73,10 @@ static void answer(void *context, struct world_event *e)
         return;
     }
     struct world_event next = *e;
-    if (n->paused_until_us > 0) { /* its answer waits in the socket */
-        next.at_us = n->paused_until_us + 1;
+    if (n->paused_until_us > 0) {            /* its answer waits in the socket */
+        next.at_us = n->paused_until_us + 1; /* or earlier, if that pause is cut short */
+        if (next.at_us > w->world.now_us + SIM_S)
+            next.at_us = w->world.now_us + SIM_S;
         world_queue_put(&w->world.queue, &next);
         return;
     }
@@ -168,15 +140,16 @@ void sim_work_request_of(struct sim_world *w, struct world_node *n, unsigned con
     w->requests++;
     if (err == ERR_OK) {
         int engine = sim_engine_of_slot(w, n, d.replica);
-        if (last)
-            *last = fact_of(n, chain, d.replica, chain->length - 1u);
         if (engine < 0 || sim_of(n)->slot_of_engine[engine] < 0)
             sim_broken(w, "replicas", "%s chose a replica that it does not have", n->name);
         world_trace(&w->world, (uint64_t)n->number << 32 | (unsigned)engine);
         sim_say(w, "%s sends conversation %u of %u points to %s", n->name, conversation,
                 chain->length, w->engines[engine].name);
-        if (!w->measuring)
-            remember(w, n, chain, d.replica);
+        const struct chain_point *end = &chain->points[chain->length - 1];
+        if (last)
+            *last = (struct sim_fact){end->id, end->code, (unsigned)engine};
+        for (unsigned i = 0; i < chain->length && !w->measuring; i++)
+            sim_book_observed(w, n, (unsigned)engine, chain->points[i].id, chain->points[i].code);
         request_book(w, n, &d, (unsigned)engine);
     } else {
         w->unroutable++;

@@ -1,0 +1,155 @@
+/* What reaches a node of the others: packets that it must not take, messages that come once, where
+ * it sends to, whom it no longer hears, whom it has to forget. */
+#include "base/check.h"
+#include "base/err.h"
+#include "gossip/session.h"
+#include "tests/sim/sim.h"
+
+enum {
+    ADDRESS_US = 500000,  /* a peer that moved is followed within so much of its first packet */
+    DEAF_US = 75000000,   /* longer than two quarantines, one at either end */
+    FORGET_US = 30000000, /* beyond the time after which the dead are forgotten */
+};
+
+/* --- packets -------------------------------------------------------------------------------- */
+
+static struct gossip_stats stats_of(const struct world_node *n)
+{
+    struct gossip_stats stats;
+    gossip_stats(world_gossip(n), &stats);
+    return stats;
+}
+
+/* What a node counts of packets that it took for good. */
+static uint64_t taken(const struct gossip_stats *stats)
+{
+    uint64_t sum = stats->handshakes + stats->rekeys + stats->messages_in;
+    for (unsigned i = 0; i < GOSSIP_FRAMES; i++)
+        sum += stats->frames_in[i];
+    return sum;
+}
+
+static void replay_check(struct sim_world *w, const struct world_node *n,
+                         const struct world_datagram *d, bool took, bool answered)
+{
+    bool again = d->delivered_to_life == n->life;
+    if ((again || d->damaged) && took)
+        sim_broken(w, d->damaged ? "forged packet" : "replayed packet",
+                   "%s took a packet of %zu bytes (type %u) of node %u that %s", n->name, d->len,
+                   d->bytes[0], d->from, d->damaged ? "was damaged" : "it had before");
+    if (again && answered && d->bytes[0] == GOSSIP_PACKET_HELLO)
+        sim_broken(w, "replayed hello", "%s answered a hello of node %u that it had before",
+                   n->name, d->from);
+}
+
+/* Of a life no more messages arrive than it sent. */
+static void messages_check(struct sim_world *w, const struct world_node *n,
+                           const struct world_datagram *d, uint64_t messages)
+{
+    const struct world_node *from = &w->world.nodes[d->from];
+    struct sim_record *record = sim_of(from);
+    if (messages == 0 || d->from_life != from->life)
+        return;
+    if (from->up)
+        record->messages_out = stats_of(from).messages_out;
+    record->messages_taken += messages;
+    if (record->messages_taken > record->messages_out + record->messages_again)
+        sim_broken(w, "repeated message",
+                   "%llu messages of %s arrived (the last one at %s), it sent %llu",
+                   (unsigned long long)record->messages_taken, from->name, n->name,
+                   (unsigned long long)record->messages_out);
+}
+
+void sim_heard_deliver(struct sim_world *w, struct world_node *n, struct world_datagram *d)
+{
+    struct gossip_stats before = stats_of(n);
+    sim_of(n)->hearing = &d->source;
+    world_router.receive(n, d);
+    sim_of(n)->hearing = NULL;
+    struct gossip_stats after = stats_of(n);
+    bool took = taken(&after) != taken(&before);
+    replay_check(w, n, d, took, after.packets_out > before.packets_out);
+    messages_check(w, n, d, after.messages_in - before.messages_in);
+    struct sim_seen *seen = &sim_of(n)->seen[d->from];
+    if (took && d->bytes[0] == GOSSIP_PACKET_DATA && !world_address_equal(&seen->at, &d->source)) {
+        seen->at = d->source;
+        seen->at_since_us = w->world.now_us;
+    }
+    d->delivered_to_life = n->life;
+}
+
+void sim_heard_missed(void *context, unsigned from, const struct gossip_address *to,
+                      const uint8_t *bytes)
+{
+    struct sim_world *w = context;
+    int number = world_address_node(to);
+    if (bytes[0] != GOSSIP_PACKET_DATA || number < 0 || (unsigned)number >= w->config.nodes)
+        return;
+    const struct world_node *n = &w->world.nodes[from];
+    const struct sim_seen *seen = &sim_of(n)->seen[number];
+    const struct gossip_address *hearing = sim_of(n)->hearing; /* which it may answer */
+    if (hearing && world_address_equal(hearing, to))
+        return;
+    if (seen->at.port != 0 && !world_address_equal(&seen->at, to) &&
+        w->world.now_us - seen->at_since_us > ADDRESS_US)
+        sim_broken(w, "stale address", "%s sends to where %s was more than %u ms ago", n->name,
+                   w->world.nodes[number].name, ADDRESS_US / 1000);
+}
+
+/* --- members -------------------------------------------------------------------------------- */
+
+/* News of a peer that is there come in, sooner or later. */
+static void deaf_check(struct sim_world *w, struct world_node *n, struct world_node *other,
+                       const struct gossip_member *m, uint64_t passed_us)
+{
+    struct sim_seen *seen = &sim_of(n)->seen[other->number];
+    struct gossip_member own;
+    bool open = world_runs(n) && world_runs(other) && !other->leaving && !n->leaving &&
+                m->state == GOSSIP_ALIVE && m->session &&
+                !world_link(&w->world, n->number, other->number)->cut &&
+                !world_link(&w->world, other->number, n->number)->cut;
+    CHECK(!other->up ||
+          gossip_member_find(world_gossip(other), other->id, world_mono_us(other), &own) == ERR_OK);
+    bool same = other->up && own.incarnation >> 16 == m->incarnation >> 16;
+    if (!same || own.seq_applied == m->seq_applied || seen->deaf_seq != m->seq_applied)
+        seen->deaf_us = 0;
+    else if (open)
+        seen->deaf_us += passed_us;
+    seen->deaf_seq = m->seq_applied;
+    if (seen->deaf_us > DEAF_US)
+        sim_broken(w, "deaf", "%s has %llu of %s for %llu s, which has made %llu", n->name,
+                   (unsigned long long)m->seq_applied, other->name,
+                   (unsigned long long)(seen->deaf_us / SIM_S),
+                   (unsigned long long)own.seq_applied);
+}
+
+/* Who is gone for long is forgotten, by whoever ran all the time. */
+static void forgotten_check(struct sim_world *w, const struct world_node *n,
+                            const struct world_node *other)
+{
+    const struct sim_record *own = sim_of(n), *gone = sim_of(other);
+    uint64_t after_us = w->config.forget_us + FORGET_US;
+    if (w->config.forget_us == 0 || other->up || gone->gone_us == 0 ||
+        own->started_us > gone->gone_us || own->resumed_us > gone->gone_us ||
+        w->world.now_us - gone->gone_us < after_us)
+        return;
+    sim_broken(w, "not forgotten", "%s still lists %s, which is gone for %llu s", n->name,
+               other->name, (unsigned long long)((w->world.now_us - gone->gone_us) / SIM_S));
+}
+
+void sim_heard_look(struct sim_world *w, struct world_node *n, uint64_t passed_us)
+{
+    const struct gossip *g = world_gossip(n);
+    for (unsigned i = 0; i < gossip_member_count(g); i++) {
+        struct gossip_member m;
+        gossip_member_at(g, i, world_mono_us(n), &m);
+        int number = sim_number_of(w, m.node);
+        struct world_node *other = number >= 0 ? &w->world.nodes[number] : NULL;
+        if (!other)
+            sim_broken(w, "members", "%s knows a member that never was: %s", n->name, m.name);
+        if (other == n)
+            continue;
+        deaf_check(w, n, other, &m, passed_us);
+        forgotten_check(w, n, other);
+    }
+}
