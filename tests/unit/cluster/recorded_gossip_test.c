@@ -49,11 +49,14 @@ static void record_frames(struct recorded *out)
     RECORD(gossip_frame_write_alive(&w, &alive));
     RECORD(gossip_frame_write_nack(&w, &(struct gossip_frame_nack){life, ranges}));
     RECORD(gossip_frame_write_gone(&w, &(struct gossip_frame_gone){life, 4711}));
-    struct gossip_frame_member member = {.incarnation = life << 16,
-                                         .state = GOSSIP_SUSPECT,
-                                         .address = {{192, 0, 2, 7}, 9090, 4},
-                                         .name = SLICE("router-1"),
-                                         .meta = SLICE("meta")};
+    struct gossip_frame_member member = {
+        .incarnation = life << 16,
+        .state = GOSSIP_SUSPECT,
+        .name = SLICE("router-1"),
+        .meta = SLICE("meta"),
+        .count = 2,
+        .places = {{GOSSIP_PLACE_ADVERTISED, {{192, 0, 2, 7}, 9090, 4}},
+                   {GOSSIP_PLACE_OBSERVED, {{0xfd, 9}, 9091, 6}}}};
     RECORD(gossip_frame_write_member(&w, &member));
     struct gossip_frame_ping ping = {.who = true, .nonce = 99, .target = 5};
     RECORD(gossip_frame_write_ping(&w, false, &ping));
@@ -96,7 +99,13 @@ static void check_list(const struct gossip_frame_any *f)
     if (f->type == GOSSIP_FRAME_MEMBERS) {
         assert_int_equal(gossip_frame_member(&body, &member), 1);
         assert_true(member.incarnation == life << 16 && member.state == GOSSIP_SUSPECT);
-        assert_true(member.address.port == 9090 && member.address.ip[3] == 7);
+        assert_int_equal(member.count, 2);
+        assert_true(member.places[0].kind == GOSSIP_PLACE_ADVERTISED &&
+                    member.places[0].at.family == 4);
+        assert_true(member.places[0].at.port == 9090 && member.places[0].at.ip[3] == 7);
+        assert_true(member.places[1].kind == GOSSIP_PLACE_OBSERVED &&
+                    member.places[1].at.family == 6);
+        assert_true(member.places[1].at.port == 9091 && member.places[1].at.ip[1] == 9);
         assert_slice_equal(member.name, "router-1");
         assert_slice_equal(member.meta, "meta");
         assert_int_equal(gossip_frame_member(&body, &member), 0);
@@ -228,8 +237,8 @@ static void record_handshake(struct recorded *out, const struct gossip_keyring *
     struct gossip_hello opened;
     struct gossip_session a = {0}, b = {0};
     assert_int_equal(gossip_hello_open(&opened, ring, SLICE_OF(hello)), 0);
-    assert_int_equal(gossip_session_welcome(&b, &opened, random_welcome, 18, &responder, 0, welcome),
-                     0);
+    assert_int_equal(
+        gossip_session_welcome(&b, &opened, random_welcome, 18, &responder, 0, welcome), 0);
     recorded_add(out, SLICE_OF(welcome));
     struct gossip_welcome got;
     assert_int_equal(gossip_dial_finish(&dial, SLICE_OF(welcome), 0, &got), 0);
