@@ -15,6 +15,8 @@ static bool host_ok(struct slice host, bool bracketed)
 {
     if (host.len == 0 || host.len >= NODE_HOST_BYTES - 2)
         return false;
+    if (bracketed && slice_find(host, ':') == host.len)
+        return false; /* written again it would have no brackets */
     for (size_t i = 0; i < host.len; i++) {
         char c = host.at[i];
         bool ok =
