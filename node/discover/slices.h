@@ -1,0 +1,95 @@
+/* The EndpointSlices (discovery.k8s.io/v1) of one Kubernetes service, and the replicas that follow
+ * from them.
+ *
+ * A slice lists endpoints of one family of addresses, all with the same ports. A service has as
+ * many slices as it needs, and an endpoint that moves from one to another stands in both for a
+ * moment.
+ *
+ *   the pod is                          conditions                        is listed as
+ *   ----------------------------------  -------------------------------- --------------------------
+ *   starting                            ready false, never seen ready     not at all
+ *   ready                               ready true, or nothing said       serving
+ *   not ready any more                  ready false, was listed before    as it was: probes judge
+ * it being deleted                       terminating true                  draining, if it was
+ * listed
+ *
+ * Of a pod with an IPv4 and an IPv6 address only the IPv4 one counts: IPv6 slices are used where no
+ * IPv4 slice has an endpoint. Slices of names (addressType FQDN) are passed over.
+ */
+#ifndef NODE_DISCOVER_SLICES_H
+#define NODE_DISCOVER_SLICES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/slice.h"
+
+enum {
+    DISCOVER_SLICES_MAX = 256,           /* of one service */
+    DISCOVER_ENDPOINTS_MAX = 8192,       /* in all of them, of both families */
+    DISCOVER_SLICE_ENDPOINTS_MAX = 1000, /* of one slice; the API allows no more */
+    DISCOVER_SLICE_PORTS_MAX = 100,      /* of one slice; the API allows no more */
+    DISCOVER_SLICE_NAME_MAX = 253,       /* bytes */
+    DISCOVER_PORT_NAME_MAX = 63,         /* bytes */
+    DISCOVER_IP_MAX = 45,                /* bytes of an IP address as text */
+    DISCOVER_ENDPOINT_BYTES = 56,        /* "[IP]:PORT" with its NUL */
+    DISCOVER_SLICES_WHY_MAX = 256,
+};
+
+enum discover_family { DISCOVER_FAMILY_OTHER, DISCOVER_FAMILY_IPV4, DISCOVER_FAMILY_IPV6 };
+
+struct discover_endpoint {
+    char ip[DISCOVER_IP_MAX + 1];
+    bool unready;     /* ready is false */
+    bool terminating; /* it is being deleted */
+};
+
+struct discover_port {
+    char name[DISCOVER_PORT_NAME_MAX + 1]; /* "": it has none */
+    uint16_t number;                       /* 0: none was given */
+};
+
+/* One slice; where it is read to, and where it is kept, which has no more room than is used. */
+struct discover_slice {
+    char name[DISCOVER_SLICE_NAME_MAX + 1];
+    enum discover_family family;
+    unsigned port_count; /* of TCP */
+    unsigned endpoint_count;
+    struct discover_port *ports;
+    struct discover_endpoint *endpoints;
+};
+
+/* The slices of one service. A zeroed one is empty. */
+struct discover_slices {
+    struct discover_slice *at[DISCOVER_SLICES_MAX]; /* owned */
+    unsigned count;
+    unsigned endpoint_count; /* in all */
+};
+
+/* Adds a copy, in place of the slice of the same name. ERR_NOMEM; ERR_LIMIT beyond
+ * DISCOVER_SLICES_MAX or DISCOVER_ENDPOINTS_MAX. */
+MUST_USE int discover_slices_put(struct discover_slices *s, const struct discover_slice *slice);
+void discover_slices_remove(struct discover_slices *s, struct slice name);
+void discover_slices_clear(struct discover_slices *s);
+void discover_slices_check(const struct discover_slices *s);
+
+/* What was listed: sorted by name, each name once. */
+struct discover_endpoint_list {
+    struct discover_listed {
+        char name[DISCOVER_ENDPOINT_BYTES]; /* "10.0.0.1:8000", "[fd00::1]:8000" */
+        bool draining;
+    } * at; /* owned */
+    unsigned count;
+};
+
+/* Lists the replicas that the slices name. `port` is a number, the name of a port, or empty: the
+ * only TCP port that a slice has. `list` holds what was listed before (nothing: all zero) and is
+ * replaced. After an error it is what it was, and `why` (DISCOVER_SLICES_WHY_MAX bytes) is for
+ * people: ERR_NOT_FOUND: no slice with endpoints has such a port, or one has several and `port` is
+ * empty; ERR_NOMEM. */
+MUST_USE int discover_slices_list(const struct discover_slices *s, struct slice port,
+                                  struct discover_endpoint_list *list, char *why);
+void discover_endpoint_list_free(struct discover_endpoint_list *list);
+
+#endif
