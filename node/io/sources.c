@@ -7,10 +7,12 @@
 #include "node/discover/discover.h"
 #include "node/io/replica_dns.h"
 #include "node/io/replica_file.h"
+#include "node/io/replica_kubernetes.h"
 #include "node/io/shell.h"
 
 struct sources {
-    struct replica_dns *dns; /* all --replica-dns; NULL: there are none */
+    struct replica_dns *dns;               /* all --replica-dns; NULL: there are none */
+    struct replica_kubernetes *kubernetes; /* all --replica-kubernetes; NULL: there are none */
     unsigned file_count;
     struct replica_file *files[NODE_SOURCES_MAX];
 };
@@ -67,6 +69,9 @@ int sources_start(struct shell *shell)
         err = start_files(shell);
     if (err == ERR_OK && options->replica_dns.count > 0)
         err = replica_dns_open(&shell->sources->dns, shell->loop, options, shell->node->discover);
+    if (err == ERR_OK && options->replica_kubernetes.count > 0)
+        err = replica_kubernetes_open(&shell->sources->kubernetes, shell->loop, options,
+                                      shell->node->discover, shell->log);
     if (err != ERR_OK)
         log_event(shell->log, LOG_ERROR, "sources_refused", LOG_CSTR("error", err_text(err)));
     return err;
@@ -91,6 +96,8 @@ void sources_stop(struct shell *shell)
         replica_file_stop(s->files[i]);
     if (s->dns != NULL)
         replica_dns_stop(s->dns);
+    if (s->kubernetes != NULL)
+        replica_kubernetes_stop(s->kubernetes);
 }
 
 void sources_free(struct shell *shell)
@@ -101,6 +108,7 @@ void sources_free(struct shell *shell)
     for (unsigned i = 0; i < s->file_count; i++)
         replica_file_free(s->files[i]);
     replica_dns_free(s->dns);
+    replica_kubernetes_free(s->kubernetes);
     free(s);
     shell->sources = NULL;
 }

@@ -1,6 +1,7 @@
 #include "node/settings/allowed.h"
 
 #include "gossip/limits.h"
+#include "node/discover/kubernetes.h"
 #include "node/settings/options.h"
 
 const char *const *node_allowed_paths(void)
@@ -52,6 +53,12 @@ const char *node_allowed_replica_dns_not(struct slice value)
 {
     struct node_dns_option parsed;
     return node_dns_parse(value, &parsed);
+}
+
+const char *node_allowed_replica_kubernetes_not(struct slice value)
+{
+    struct discover_service parsed;
+    return discover_service_parse(value, &parsed);
 }
 
 const char *node_allowed_dns_server_not(struct slice value)

@@ -407,7 +407,7 @@ static int check_not_self(const struct node_options *o, struct node_options_erro
 
 bool node_options_finds(const struct node_options *o)
 {
-    return o->replica_dns.count > 0 || o->replica_file.count > 0;
+    return o->replica_dns.count > 0 || o->replica_file.count > 0 || o->replica_kubernetes.count > 0;
 }
 
 static struct slice without_labels(const char *text)
@@ -456,6 +456,8 @@ static int check_replicas(const struct node_options *o, struct node_options_erro
     int err = check_once(o, "replica-dns", &o->replica_dns, error);
     if (err == 0)
         err = check_once(o, "replica-file", &o->replica_file, error);
+    if (err == 0)
+        err = check_once(o, "replica-kubernetes", &o->replica_kubernetes, error);
     return err == 0 ? check_not_self(o, error) : err;
 }
 

@@ -105,7 +105,9 @@ struct node_options {
     uint64_t replica_dns_interval_ms;
     struct node_strings dns_server; /* IP[:PORT] each */
     struct node_strings replica_file;
-    char *config; /* path of the YAML file, "" = none */
+    struct node_strings replica_kubernetes; /* each is valid for discover_service_parse() */
+    char *kubernetes_credentials;           /* folder of the service account */
+    char *config;                           /* path of the YAML file, "" = none */
 
     /* Cluster */
     char *gossip_listen; /* HOST:PORT, "" = not said; see node_options_gossip() */

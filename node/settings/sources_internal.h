@@ -48,7 +48,28 @@
      .more = "One replica a line as `replica` writes it, or a YAML sequence. It is looked at each "\
              "second, by its name: a link that is swapped is a new list. A file that is not "      \
              "understood changes nothing, and one that is not there is waited for. "               \
-             "[Its format](operations.md#a-file)."}
+             "[Its format](operations.md#a-file)."},                                               \
+    {.name = "replica-kubernetes",                                                                 \
+     .type = NODE_TYPE_LIST,                                                                       \
+     FIELD(replica_kubernetes),                                                                    \
+     .fallback = "",                                                                               \
+     .wrong = node_allowed_replica_kubernetes_not,                                                 \
+     .unit = "SERVICE",                                                                            \
+     .group = "Endpoints",                                                                         \
+     .help = "the ready pods of a Kubernetes service",                                             \
+     .more = "`NAMESPACE/SERVICE:PORT`, for a router that runs in the cluster. The port is that "  \
+             "of the pods, by its number or by its name in the service; it may be left out where " \
+             "there is only one. Without a namespace the router's own is meant. Labels may follow " \
+             "and count for all of them: `inference/vllm:http#engine=vllm`. The router's service " \
+             "account wants a Role. [What follows from what pods do](operations.md#kubernetes)."}, \
+    {.name = "kubernetes-credentials",                                                             \
+     .type = NODE_TYPE_PATH,                                                                       \
+     FIELD(kubernetes_credentials),                                                                \
+     .fallback = "/var/run/secrets/kubernetes.io/serviceaccount",                                  \
+     .unit = "FOLDER",                                                                             \
+     .group = "Endpoints",                                                                         \
+     .help = "token, ca.crt and namespace for replica-kubernetes",                                 \
+     .more = "The files are read for each request, so they may change while the router runs."}
 /* clang-format on */
 
 #endif

@@ -37,6 +37,7 @@ THIRD_PARTY = {
     "uv.h": ["node/io/", "node/daemon/", "node/gvctl/"],
     "yaml.h": ["node/io/config_yaml.c", "node/io/replica_yaml.c"],
     "ares.h": ["node/io/dns.c"],
+    "curl/curl.h": ["node/io/replica_kubernetes.c"],
     "sodium.h": ["gossip/", "node/io/random.c"],
     "xxhash.h": ["base/"],
     "jansson.h": ["node/gvctl/show.c", "node/gvctl/show_cluster.c", "node/gvctl/show_internal.h"],

@@ -1,0 +1,469 @@
+#include "node/io/replica_kubernetes.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/check.h"
+#include "base/version.h"
+#include "node/discover/kubernetes.h"
+#include "node/io/random.h"
+#include "node/io/secret_file.h"
+
+enum { FOLDER_BYTES = 4096, PATH_BYTES = FOLDER_BYTES + 16, HOST_BYTES = 300 };
+
+/* One service. */
+struct source {
+    struct replica_kubernetes *owner;
+    struct discover_kubernetes *kubernetes;
+    int number;    /* in node/discover */
+    CURL *request; /* NULL: none is under way */
+    struct curl_slist *headers;
+    bool answered;
+    char error[CURL_ERROR_SIZE];
+};
+
+/* A socket of libcurl's. */
+struct watched {
+    uv_poll_t poll;
+    struct replica_kubernetes *owner;
+    curl_socket_t fd;
+};
+
+struct replica_kubernetes {
+    uv_loop_t *loop;
+    struct discover *discover;
+    struct log *log;
+    const char *folder;      /* of the service account */
+    char server[HOST_BYTES]; /* "https://10.96.0.1:443" */
+    CURLM *multi;
+    uv_timer_t timer; /* libcurl's */
+    uv_timer_t wake;  /* the sources' */
+    bool stopped;
+    bool acting;
+    unsigned count;
+    struct source sources[NODE_SOURCES_MAX];
+};
+
+static uint64_t now_of(const struct replica_kubernetes *r)
+{
+    return uv_now(r->loop);
+}
+
+/* --- the folder of the service account ------------------------------------------------------ */
+
+static void path_of(const struct replica_kubernetes *r, const char *name, char *out)
+{
+    (void)snprintf(out, PATH_BYTES, "%s/%s", r->folder, name);
+}
+
+/* A file of one line, without the white space at its end. Appended; `message` has
+ * IO_SECRET_MESSAGE bytes. */
+static int read_line(const struct replica_kubernetes *r, const char *name, struct buf *out,
+                     char *message)
+{
+    char path[PATH_BYTES];
+    path_of(r, name, path);
+    struct io_secret file = {.setting = "kubernetes-credentials",
+                             .path = path,
+                             .bytes_max = REPLICA_KUBERNETES_TOKEN_MAX,
+                             .long_advice = "is too long",
+                             .regular = true};
+    bool others_read;
+    size_t start = out->len;
+    int err = io_secret_read(&file, out, &others_read, message);
+    while (err == 0 && out->len > start && (unsigned char)out->at[out->len - 1] <= ' ')
+        out->len--;
+    if (err == 0 && out->len == start)
+        err = io_secret_fail(&file, message, "is empty");
+    for (size_t i = start; i < out->len && err == 0; i++) {
+        if ((unsigned char)out->at[i] <= ' ' || (unsigned char)out->at[i] >= 0x7f)
+            err = io_secret_fail(&file, message, "is no single line of visible ASCII");
+    }
+    return err;
+}
+
+/* --- requests ------------------------------------------------------------------------------- */
+
+/* A blank line ends a head. */
+static size_t on_header(char *line, size_t one, size_t len, void *context)
+{
+    struct source *s = context;
+    (void)one;
+    long status = 0;
+    if (!slice_equal(slice_of(line, len), SLICE("\r\n")) || s->answered ||
+        curl_easy_getinfo(s->request, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK || status < 200)
+        return len;
+    curl_off_t retry_after = 0;
+    (void)curl_easy_getinfo(s->request, CURLINFO_RETRY_AFTER, &retry_after);
+    s->answered = true;
+    discover_kubernetes_answered(s->kubernetes, (unsigned)status,
+                                 retry_after > 0 ? (uint64_t)retry_after : 0, now_of(s->owner));
+    return len;
+}
+
+static size_t on_body(char *bytes, size_t one, size_t len, void *context)
+{
+    struct source *s = context;
+    (void)one;
+    if (s->answered)
+        discover_kubernetes_received(s->kubernetes, slice_of(bytes, len), now_of(s->owner));
+    return len;
+}
+
+static void drop_request(struct source *s)
+{
+    if (s->request != NULL) {
+        (void)curl_multi_remove_handle(s->owner->multi, s->request);
+        curl_easy_cleanup(s->request);
+    }
+    s->request = NULL;
+    if (s->headers != NULL) /* the token */
+        explicit_bzero(s->headers->data, strlen(s->headers->data));
+    curl_slist_free_all(s->headers);
+    s->headers = NULL;
+}
+
+/* The token as a header, read anew: it is changed about once an hour. */
+static int read_token(struct source *s)
+{
+    char message[IO_SECRET_MESSAGE];
+    struct buf header = {0};
+    int err = buf_append_cstr(&header, "Authorization: Bearer ");
+    if (err == 0) {
+        err = read_line(s->owner, "token", &header, message);
+        if (err != 0)
+            (void)slice_to_cstr(slice_of_cstr(message), s->error, sizeof s->error);
+    }
+    if (err == 0)
+        err = buf_append_char(&header, '\0');
+    if (err == 0) {
+        s->headers = curl_slist_append(NULL, header.at);
+        struct curl_slist *more = NULL;
+        if (s->headers != NULL)
+            more = curl_slist_append(s->headers, "Accept: application/json");
+        err = more != NULL ? 0 : ERR_NOMEM;
+    }
+    buf_free_wiped(&header);
+    return err;
+}
+
+static int set_up(struct source *s, const char *url, const char *ca)
+{
+    CURL *e = s->request;
+    CURLcode c = CURLE_OK;
+#define SET(option, value) c = c != CURLE_OK ? c : curl_easy_setopt(e, option, value)
+    SET(CURLOPT_URL, url);
+    SET(CURLOPT_PROTOCOLS_STR, "https");
+    SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    SET(CURLOPT_HTTPHEADER, s->headers);
+    SET(CURLOPT_USERAGENT, "grapevine/" GRAPEVINE_VERSION);
+    SET(CURLOPT_CAINFO, ca);
+    SET(CURLOPT_CAPATH, NULL);
+    SET(CURLOPT_CA_CACHE_TIMEOUT, 0L); /* else a new CA counts after a day */
+    SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* of a proxy */
+    SET(CURLOPT_TCP_KEEPALIVE, 1L);
+    SET(CURLOPT_TCP_KEEPIDLE, (long)REPLICA_KUBERNETES_KEEPALIVE_S);
+    SET(CURLOPT_TCP_KEEPINTVL, (long)REPLICA_KUBERNETES_KEEPALIVE_S);
+    SET(CURLOPT_ERRORBUFFER, s->error);
+    SET(CURLOPT_HEADERFUNCTION, on_header);
+    SET(CURLOPT_HEADERDATA, s);
+    SET(CURLOPT_WRITEFUNCTION, on_body);
+    SET(CURLOPT_WRITEDATA, s);
+    SET(CURLOPT_PRIVATE, s);
+#undef SET
+    return c == CURLE_OK ? 0 : ERR_NOMEM;
+}
+
+static void ask(struct source *s)
+{
+    struct replica_kubernetes *r = s->owner;
+    char ca[PATH_BYTES];
+    struct buf url = {0};
+    path_of(r, "ca.crt", ca);
+    s->answered = false;
+    s->error[0] = '\0';
+    int err = read_token(s);
+    if (err == 0)
+        err = buf_printf(&url, "%s%s", r->server, discover_kubernetes_target(s->kubernetes));
+    if (err == 0) {
+        s->request = curl_easy_init();
+        err = s->request != NULL ? set_up(s, url.at, ca) : ERR_NOMEM;
+    }
+    if (err == 0 && curl_multi_add_handle(r->multi, s->request) != CURLM_OK)
+        err = ERR_NOMEM;
+    log_event(r->log, LOG_DEBUG, "kubernetes_asked",
+              LOG_CSTR("target", discover_kubernetes_target(s->kubernetes)));
+    buf_free(&url);
+    if (err == 0)
+        return;
+    drop_request(s);
+    discover_kubernetes_ended(s->kubernetes, s->error[0] != '\0' ? s->error : err_text(err),
+                              now_of(r));
+}
+
+/* --- what a source wants -------------------------------------------------------------------- */
+
+/* Does what it wants now. Returns when it wants to be asked again. */
+static uint64_t act(struct source *s)
+{
+    struct discover *d = s->owner->discover;
+    uint64_t now = now_of(s->owner);
+    uint64_t until = 0;
+    unsigned count;
+    const struct discover_entry *entries;
+    for (;;) {
+        switch (discover_kubernetes_next(s->kubernetes, now, &until)) {
+        case DISCOVER_KUBERNETES_WAIT:
+            return until;
+        case DISCOVER_KUBERNETES_ASK:
+            ask(s);
+            break;
+        case DISCOVER_KUBERNETES_CANCEL:
+            drop_request(s);
+            break;
+        case DISCOVER_KUBERNETES_LISTED:
+            entries = discover_kubernetes_entries(s->kubernetes, &count);
+            DISCARD(discover_list(d, (unsigned)s->number, entries, count, now)); /* it logs */
+            break;
+        case DISCOVER_KUBERNETES_SAME:
+            discover_same(d, (unsigned)s->number, now);
+            break;
+        case DISCOVER_KUBERNETES_FAILED:
+            discover_failed(d, (unsigned)s->number, discover_kubernetes_why(s->kubernetes), now);
+            break;
+        }
+    }
+}
+
+/* Never out of a callback of libcurl's: requests begin and end here. */
+static void act_all(struct replica_kubernetes *r);
+
+static void on_wake(uv_timer_t *timer)
+{
+    act_all(timer->data);
+}
+
+static void act_all(struct replica_kubernetes *r)
+{
+    if (r->stopped || r->acting)
+        return;
+    r->acting = true;
+    uint64_t next = UINT64_MAX;
+    for (unsigned i = 0; i < r->count; i++) {
+        uint64_t until = act(&r->sources[i]);
+        next = until < next ? until : next;
+    }
+    r->acting = false;
+    uint64_t now = now_of(r);
+    CHECK(uv_timer_start(&r->wake, on_wake, next > now ? next - now : 1, 0) == 0);
+}
+
+/* --- libcurl in the loop -------------------------------------------------------------------- */
+
+static void take_ended(struct replica_kubernetes *r)
+{
+    int left;
+    CURLMsg *m;
+    while ((m = curl_multi_info_read(r->multi, &left)) != NULL) {
+        if (m->msg != CURLMSG_DONE)
+            continue;
+        struct source *s = NULL;
+        CURLcode result = m->data.result; /* `m` does not outlive the request */
+        CHECK(curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&s) == CURLE_OK);
+        drop_request(s);
+        const char *error = s->error[0] != '\0' ? s->error : curl_easy_strerror(result);
+        discover_kubernetes_ended(s->kubernetes, result == CURLE_OK ? NULL : error, now_of(r));
+    }
+}
+
+static void drive(struct replica_kubernetes *r, curl_socket_t fd, int events)
+{
+    int running;
+    if (r->stopped)
+        return;
+    (void)curl_multi_socket_action(r->multi, fd, events, &running);
+    take_ended(r);
+    act_all(r);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct watched *w = CONTAINER_OF(poll, struct watched, poll);
+    int flags = status < 0 ? CURL_CSELECT_ERR : 0;
+    if (events & UV_READABLE)
+        flags |= CURL_CSELECT_IN;
+    if (events & UV_WRITABLE)
+        flags |= CURL_CSELECT_OUT;
+    drive(w->owner, w->fd, flags);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(CONTAINER_OF((uv_poll_t *)handle, struct watched, poll));
+}
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void *socket)
+{
+    struct replica_kubernetes *r = context;
+    struct watched *w = socket;
+    (void)easy;
+    if (what == CURL_POLL_REMOVE) {
+        if (w != NULL)
+            uv_close((uv_handle_t *)&w->poll, on_closed);
+        (void)curl_multi_assign(r->multi, fd, NULL);
+        return 0;
+    }
+    if (w == NULL) {
+        w = calloc(1, sizeof *w);
+        if (w == NULL || uv_poll_init_socket(r->loop, &w->poll, fd) != 0) {
+            free(w);
+            return -1; /* libcurl fails its requests */
+        }
+        w->owner = r;
+        w->fd = fd;
+        (void)curl_multi_assign(r->multi, fd, w);
+    }
+    int events =
+        (what != CURL_POLL_OUT ? UV_READABLE : 0) | (what != CURL_POLL_IN ? UV_WRITABLE : 0);
+    return uv_poll_start(&w->poll, events, on_readable) == 0 ? 0 : -1;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    drive(timer->data, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int on_timeout(CURLM *multi, long ms, void *context)
+{
+    struct replica_kubernetes *r = context;
+    (void)multi;
+    if (ms < 0)
+        return uv_timer_stop(&r->timer);
+    return uv_timer_start(&r->timer, on_timer, (uint64_t)ms, 0);
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+static int refuse(const struct replica_kubernetes *r, const char *error)
+{
+    log_event(r->log, LOG_ERROR, "kubernetes_refused", LOG_CSTR("error", error),
+              LOG_CSTR("want", "a router in a pod with a service account: without it use "
+                               "replica-dns or replica-file"));
+    return ERR_NOT_FOUND;
+}
+
+static int find_server(struct replica_kubernetes *r)
+{
+    const char *host = getenv("KUBERNETES_SERVICE_HOST");
+    const char *port = getenv("KUBERNETES_SERVICE_PORT");
+    if (host == NULL || host[0] == '\0')
+        return refuse(r, "KUBERNETES_SERVICE_HOST is not set");
+    if (port == NULL || port[0] == '\0')
+        port = "443";
+    int len = snprintf(r->server, sizeof r->server,
+                       strchr(host, ':') != NULL ? "https://[%s]:%s" : "https://%s:%s", host, port);
+    return len > 0 && (size_t)len < sizeof r->server
+               ? 0
+               : refuse(r, "KUBERNETES_SERVICE_HOST is too long");
+}
+
+static int own_namespace(const struct replica_kubernetes *r, struct discover_service *service)
+{
+    char message[IO_SECRET_MESSAGE];
+    struct buf text = {0};
+    int err = read_line(r, "namespace", &text, message);
+    if (err == 0 && !slice_to_cstr(buf_slice(&text), service->namespace, sizeof service->namespace))
+        err = ERR_RANGE;
+    buf_free(&text);
+    return err != 0 ? refuse(r, err == ERR_RANGE ? "the namespace is too long" : message) : 0;
+}
+
+static int add_source(struct replica_kubernetes *r, const char *text)
+{
+    struct source *s = &r->sources[r->count];
+    struct discover_service service;
+    CHECK(discover_service_parse(slice_of_cstr(text), &service) == NULL);
+    int err = service.namespace[0] == '\0' ? own_namespace(r, &service) : 0;
+    if (err != 0)
+        return err;
+    char name[sizeof service];
+    (void)snprintf(name, sizeof name, "%s/%s%s%s", service.namespace, service.name,
+                   service.port[0] != '\0' ? ":" : "", service.port);
+    s->owner = r;
+    s->number = discover_source(r->discover, "kubernetes", slice_of_cstr(name));
+    if (s->number < 0)
+        return s->number;
+    uint64_t seed;
+    io_random_bytes(&seed, sizeof seed);
+    err = discover_kubernetes_create(&s->kubernetes, &service, seed, now_of(r));
+    r->count += err == 0;
+    return err;
+}
+
+static int open_multi(struct replica_kubernetes *r)
+{
+    r->multi = curl_multi_init();
+    if (r->multi == NULL)
+        return ERR_NOMEM;
+    CURLMcode c = CURLM_OK;
+#define SET(option, value) c = c != CURLM_OK ? c : curl_multi_setopt(r->multi, option, value)
+    SET(CURLMOPT_SOCKETFUNCTION, on_socket);
+    SET(CURLMOPT_SOCKETDATA, r);
+    SET(CURLMOPT_TIMERFUNCTION, on_timeout);
+    SET(CURLMOPT_TIMERDATA, r);
+#undef SET
+    return c == CURLM_OK ? 0 : ERR_NOMEM;
+}
+
+int replica_kubernetes_open(struct replica_kubernetes **out, uv_loop_t *loop,
+                            const struct node_options *options, struct discover *d, struct log *log)
+{
+    CHECK(options->replica_kubernetes.count <= NODE_SOURCES_MAX);
+    struct replica_kubernetes *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return ERR_NOMEM;
+    r->loop = loop;
+    r->discover = d;
+    r->log = log;
+    r->folder = options->kubernetes_credentials;
+    CHECK(uv_timer_init(loop, &r->timer) == 0 && uv_timer_init(loop, &r->wake) == 0);
+    r->timer.data = r->wake.data = r;
+    *out = r; /* from now on its owner frees it, after errors too */
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return ERR_NOMEM;
+    int err = open_multi(r);
+    if (err == 0)
+        err = find_server(r);
+    for (unsigned i = 0; i < options->replica_kubernetes.count && err == 0; i++)
+        err = add_source(r, options->replica_kubernetes.at[i]);
+    if (err == 0)
+        CHECK(uv_timer_start(&r->wake, on_wake, 0, 0) == 0);
+    return err;
+}
+
+void replica_kubernetes_stop(struct replica_kubernetes *r)
+{
+    if (r->stopped)
+        return;
+    r->stopped = true;
+    for (unsigned i = 0; i < r->count; i++)
+        drop_request(&r->sources[i]);
+    if (r->multi != NULL)
+        (void)curl_multi_cleanup(r->multi); /* closes what it kept open */
+    r->multi = NULL;
+    uv_close((uv_handle_t *)&r->timer, NULL);
+    uv_close((uv_handle_t *)&r->wake, NULL);
+}
+
+void replica_kubernetes_free(struct replica_kubernetes *r)
+{
+    if (r == NULL)
+        return;
+    for (unsigned i = 0; i < r->count; i++)
+        discover_kubernetes_destroy(r->sources[i].kubernetes);
+    curl_global_cleanup();
+    free(r);
+}
