@@ -290,6 +290,10 @@ test-clients: all tools ## official OpenAI clients against it (needs their regis
 test-vllm: all tools ## two real vLLM processes on the CPU behind it (needs a Python index)
 	@./tests/vllm/run.sh
 
+.PHONY: test-k8s
+test-k8s: all ## a real kube-apiserver and etcd (needs Go's module proxy and root)
+	@./tests/k8s/run.sh
+
 .PHONY: format
 format: ## clang-format everything
 	clang-format-14 -i $(ALL_SRC) $(ALL_HDR)
