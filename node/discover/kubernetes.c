@@ -239,7 +239,7 @@ static void time_out(struct discover_kubernetes *k, uint64_t now_ms)
         return;
     }
     stop_asking(k, false);
-    if (k->watching && k->status == 200) /* dead, and nobody knows since when */
+    if (k->watching && k->status == 200) /* dead perhaps, and nobody knows since when */
         ask_in(k, 0, now_ms);
     else
         fail(k, k->status == 0 ? "the API server does not answer" : "the answer stands still",
