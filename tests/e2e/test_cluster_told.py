@@ -8,7 +8,7 @@ import time
 import unittest
 
 from lib import HOST, LIMIT, answer, closed_port, wait_for
-from test_cluster import Clustered, Talk
+from test_cluster import Clustered, Talk, gvctl
 from test_engines import FAST
 
 
@@ -110,6 +110,14 @@ class Differs(Clustered):
         for name, talk in talks.items():
             self.assertGreater(max(talk.believed(nodes[name]).values()), 100)
             self.assertEqual(first.events("snapshot_failed"), [])
+        # Slices of 15 and of 30 s have no number in common: nothing is compared, which is not equal.
+        answer = first.admin("GET", "/convergence").json
+        self.assertEqual((answer["equal"], answer["comparable"]), (False, False))
+        status, out, _ = gvctl("convergence", admin=first.admin_port)
+        self.assertEqual(status, 1)
+        self.assertIn("not comparable", out)
+        name = 'reconcile_rounds_total{result="incomparable"}'
+        wait_for(lambda: first.metric(name) > 0, "a round without a result", LIMIT)
 
 
 class Names(Clustered):
