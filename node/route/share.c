@@ -176,13 +176,16 @@ static void take_name(struct node_router *r, unsigned slot, const struct heard *
     } else if (k->named) {
         k->named = holds(r, k, h, now_ms);
     }
+    r->names_held = r->names_held || (k->named && n->unheard_ms != 0);
 }
 
 /* Names that hold although nobody names them may go by time alone. */
 static void names_expire(struct node_router *r, uint64_t now_ms)
 {
     bool gone = false;
-    for (unsigned slot = 0; slot < r->replica_count; slot++) {
+    bool held = r->names_held;
+    r->names_held = false;
+    for (unsigned slot = 0; held && slot < r->replica_count; slot++) {
         if (!r->replicas[slot].named || r->replicas[slot].naming.unheard_ms == 0)
             continue;
         struct heard h = listen(r, slot);
