@@ -1,5 +1,5 @@
-/* The state that routers of each version have sent, as it was recorded (tests/unit/cluster/recorded/):
- * it must be read to the same values for ever. */
+/* The state that routers of each version have sent, as it was recorded
+ * (tests/unit/cluster/recorded/): it must be read to the same values for ever. */
 #include "tests/lib/test.h"
 
 #include "base/err.h"
@@ -116,7 +116,8 @@ static bool check_reports(void *context, uint64_t router, const struct crdt_load
 static void check_state(struct crdt_state *s)
 {
     const struct crdt_registry *registry = crdt_state_registry(s);
-    const struct crdt_replica *b = crdt_registry_at(registry, 1), *c = crdt_registry_at(registry, 2);
+    const struct crdt_replica *b = crdt_registry_at(registry, 1),
+                              *c = crdt_registry_at(registry, 2);
     assert_string_equal(b->name, "b");
     assert_int_equal(b->wish, CRDT_WISH_ADDED);
     assert_true(b->draining);
@@ -151,8 +152,7 @@ static void deltas_are_read(void **state)
         struct crdt_state *s = fuzz_state(2);
         for (unsigned i = 0; i < then.count; i++)
             assert_int_equal(
-                crdt_state_apply(s,
-                                 &(struct crdt_origin){.router = 1, .epoch = 1, .seq = i + 1},
+                crdt_state_apply(s, &(struct crdt_origin){.router = 1, .epoch = 1, .seq = i + 1},
                                  recorded_item(&then, i)),
                 0);
         check_state(s);

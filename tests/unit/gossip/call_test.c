@@ -365,6 +365,41 @@ static void test_talks_on(void **state)
     ends_close(&e);
 }
 
+/* A client that speaks other versions, and one from before there were any. */
+static void test_a_client_that_is_not_understood_is_told_so(void **state)
+{
+    (void)state;
+    static const struct {
+        struct gossip_versions speaks;
+        int err;
+    } cases[] = {{{1, 1}, ERR_VERSION}, {{4, 9}, ERR_VERSION}, {{1, 2}, ERR_OK}, {{3, 7}, ERR_OK}};
+    for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+        struct ends e = {0};
+        gossip_keyring_insecure(&e.ring);
+        assert_int_equal(gossip_call_open(&e.client, &e.ring, cases[i].speaks, random_client, 7,
+                                          SLICE("what do you know?")),
+                         ERR_OK);
+        assert_int_equal(gossip_call_accept(&e.server, &e.ring, ours, random_server), ERR_OK);
+        ends_shake(&e);
+        assert_int_equal(carry(e.client, e.server, 1000), ERR_OK);
+        enum gossip_call_step step;
+        uint8_t kind = 0;
+        struct slice bytes;
+        assert_int_equal(gossip_call_step(e.server, &step, &kind, &bytes), ERR_OK);
+        if (cases[i].err == ERR_OK) {
+            assert_int_equal(step, GOSSIP_CALL_REQUEST);
+            assert_int_equal(kind, 7);
+            assert_slice_equal(bytes, "what do you know?");
+        } else {
+            assert_int_equal(step, GOSSIP_CALL_REFUSED);
+            assert_false(gossip_call_wants(e.server));
+            assert_int_equal(carry(e.server, e.client, 1000), ERR_OK);
+            assert_int_equal(client_step(&e), cases[i].err);
+        }
+        ends_close(&e);
+    }
+}
+
 /* A server with the key that does not keep to the protocol: each record, and what is made of it. */
 static void test_server_misbehaves(void **state)
 {
@@ -488,6 +523,7 @@ int main(void)
         cmocka_unit_test(test_replayed_stream),
         cmocka_unit_test(test_oversized),
         cmocka_unit_test(test_talks_on),
+        cmocka_unit_test(test_a_client_that_is_not_understood_is_told_so),
         cmocka_unit_test(test_server_misbehaves),
         cmocka_unit_test(test_out_is_bounded),
         cmocka_unit_test(test_wrong_and_next_key),
