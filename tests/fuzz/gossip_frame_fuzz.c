@@ -71,6 +71,7 @@ static void codec(struct slice packet)
         CHECK(memcmp(once, twice, wire_written(&w)) == 0);
     }
     CHECK((status == 0) == (gossip_frame_packet_check(packet, false) == 0));
+    CHECK(status < 0 || gossip_frame_packet_check(packet, true) == 0);
 }
 
 /* --- two gossips ----------------------------------------------------------------------------- */
