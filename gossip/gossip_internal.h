@@ -133,6 +133,7 @@ struct gossip_seed {
     struct gossip_dial dial;
     uint64_t dial_us, dial_wait;
     uint64_t node; /* that answered last, or this node itself; 0: none */
+    bool shared;   /* different ones have answered: it is nobody's own address */
     unsigned knocks;
     uint64_t knock_us; /* next knock not before */
 };

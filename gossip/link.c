@@ -196,14 +196,23 @@ void gossip_link_knock(struct gossip *g, const struct gossip_address *to, unsign
 
 /* --- handshakes ------------------------------------------------------------------------------ */
 
+static void seed_answered(struct gossip *g, struct gossip_seed *seed, uint64_t node)
+{
+    if (seed->node != 0 && seed->node != node) {
+        g->learn = g->learn || !seed->shared;
+        seed->shared = true;
+    }
+    seed->node = node;
+}
+
 /* The hello came back to the node that said it. */
 static void came_back(struct gossip *g, uint32_t index, bool knock)
 {
     const struct gossip_door *d = door_at(g, index);
     if (knock && index <= g->seeds_count)
-        g->seeds[index - 1].node = g->self->node;
+        seed_answered(g, &g->seeds[index - 1], g->self->node);
     else if (!knock && d != NULL && d->owner >= GOSSIP_SLOTS)
-        g->seeds[d->owner - GOSSIP_SLOTS].node = g->self->node;
+        seed_answered(g, &g->seeds[d->owner - GOSSIP_SLOTS], g->self->node);
     else if (!knock && d != NULL && g->slots[d->owner] != NULL)
         gossip_place_wrong(g, g->slots[d->owner]);
 }
@@ -364,7 +373,7 @@ struct gossip_peer *gossip_link_welcome(struct gossip *g, const struct gossip_ad
         struct gossip_seed *seed = &g->seeds[d->owner - GOSSIP_SLOTS];
         status = gossip_dial_finish(&seed->dial, packet, g->now_us, &welcome);
         if (status == 0)
-            seed->node = welcome.node;
+            seed_answered(g, seed, welcome.node);
     } else if (d != NULL && g->slots[d->owner] != NULL) {
         dialled = g->slots[d->owner];
         status = gossip_dial_finish(&dialled->dial, packet, g->now_us, &welcome);

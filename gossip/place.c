@@ -238,6 +238,25 @@ bool gossip_place_advertised(const struct gossip_peer *p, const struct gossip_ad
 
 /* --- what is handed on ----------------------------------------------------------------------- */
 
+/* Several routers answer there: it is nobody's place, though packets may seem to come from it. */
+static bool is_shared(const struct gossip *g, const struct gossip_address *at)
+{
+    for (unsigned i = 0; i < g->seeds_count; i++)
+        if (g->seeds[i].shared && gossip_address_equal(&g->seeds[i].at, at))
+            return true;
+    return false;
+}
+
+/* Another router has answered there: it is not this node's. */
+static bool is_others(const struct gossip *g, const struct gossip_address *at)
+{
+    for (unsigned i = 0; i < g->seeds_count; i++)
+        if (g->seeds[i].node != 0 && g->seeds[i].node != g->self->node &&
+            gossip_address_equal(&g->seeds[i].at, at))
+            return true;
+    return is_shared(g, at);
+}
+
 static void add(struct gossip_frame_member *entry, const struct gossip_peer *to,
                 enum gossip_place_kind kind, const struct gossip_address *at)
 {
@@ -259,9 +278,9 @@ void gossip_place_entry(const struct gossip *g, const struct gossip_peer *to,
     for (unsigned i = 0; i < p->places_count; i++)
         if (p->places[i].place.own)
             add(entry, to, p->places[i].place.kind, &p->places[i].place.at);
-    if (p->self)
+    if (p->self && !is_shared(g, &to->source))
         add(entry, to, GOSSIP_PLACE_YOURS, &to->source);
-    else if (p->session.sending != 0 &&
+    else if (p->session.sending != 0 && !is_shared(g, &p->source) &&
              g->now_us < p->heard_us + PLACE_SILENT_SUSPECTS * g->config.suspect_us)
         add(entry, to, GOSSIP_PLACE_OBSERVED, &p->source);
 }
@@ -278,7 +297,7 @@ static unsigned count_votes(const struct gossip *g, struct vote votes[VOTES_MAX]
     unsigned count = 0;
     for (unsigned i = 0; i < g->listed; i++) {
         const struct gossip_peer *p = g->order[i];
-        if (!gossip_peer_open(p) || p->yours.port == 0 ||
+        if (!gossip_peer_open(p) || p->yours.port == 0 || is_others(g, &p->yours) ||
             gossip_place_advertised(g->self, &p->yours))
             continue;
         unsigned at = 0;
@@ -288,7 +307,8 @@ static unsigned count_votes(const struct gossip *g, struct vote votes[VOTES_MAX]
             continue;
         if (at == count)
             votes[count++] = (struct vote){.at = p->yours};
-        votes[at].count++;
+        /* A translation that changes the port is of use to few. */
+        votes[at].count += p->yours.port == g->config.port ? GOSSIP_MEMBERS_MAX : 1;
     }
     return count;
 }

@@ -1,0 +1,186 @@
+"""Routers on machines of their own: network namespaces, default addresses, one name for all.
+
+Each router has a namespace, an address and a route; a bridge joins them, and no router advertises
+anything. `--join` names one of them, or an address behind which all of them are: drawn for each port
+as a cluster manager's service does (the kernel remembers it), or for each packet.
+
+Needs root, and ip and nft (Debian: iproute2, nftables); else it says so and is skipped.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import binary  # noqa: E402
+
+LIMIT = 60
+NET = "10.77.%d.%d"
+VIRTUAL = "10.96.0.1"
+PINNED = """table ip nat {
+  chain output { type nat hook output priority -100; policy accept;
+    ip daddr %s udp dport 7490 dnat to numgen random mod %d map { %s }
+  }
+}
+"""
+EACH = """table ip raw {
+  chain output { type route hook output priority -300; policy accept;
+    ip daddr %s udp dport 7490 notrack ip daddr set numgen random mod %d map { %s }
+  }
+}
+"""
+
+
+def address(i):
+    return NET % (i // 250, i % 250 + 1)
+
+
+def run(*command, stdin=None):
+    subprocess.run(command, check=True, input=stdin, stdout=subprocess.DEVNULL)
+
+
+class Router:
+    """A process in a namespace of its own, cabled to the bridge before it begins."""
+
+    def __init__(self, i, folder, join, rules):
+        self.name, self.address = "r%d" % i, address(i)
+        self.log = os.path.join(folder, self.name + ".log")
+        ready, go = os.pipe()
+        with open(self.log, "w") as log:
+            self.process = subprocess.Popen(
+                ["unshare", "-n", "sh", "-c", "read go <&%d; exec \"$@\"" % ready, "sh",
+                 binary("grapevine"), "--join", join, "--node-name", self.name,
+                 "--cluster-key-file", os.path.join(folder, "key"), "--log-format", "json",
+                 "--listen", "0.0.0.0:8000", "--admin-listen", "0.0.0.0:9090",
+                 "--replica", "http://127.0.0.1:9"],
+                pass_fds=[ready], stderr=log, stdout=subprocess.DEVNULL)
+        os.close(ready)
+        self.go = go
+        here = os.readlink("/proc/self/ns/net")
+        while os.readlink("/proc/%d/ns/net" % self.process.pid) == here:
+            time.sleep(0.002)
+        inside = ["nsenter", "-t", str(self.process.pid), "-n"]
+        cable = "v%d" % i
+        run("ip", "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns",
+            str(self.process.pid))
+        run("ip", "link", "set", cable, "master", "br0", "up")
+        run(*inside, "ip", "-batch", "-", stdin=(
+            "link set lo up\nlink set eth0 up\naddr add %s/16 dev eth0\n"
+            "route add default via 10.77.255.254\n" % self.address).encode())
+        if rules:
+            run(*inside, "nft", "-f", "-", stdin=rules.encode())
+
+    def members(self):
+        try:
+            with urllib.request.urlopen("http://%s:9090/members" % self.address, timeout=5) as f:
+                return json.load(f)
+        except OSError:
+            return {"members": []}
+
+    def met(self):
+        return sorted(m["name"] for m in self.members()["members"]
+                      if m["state"] == "alive" and (m["self"] or m["session"]))
+
+    def events(self, name):
+        with open(self.log) as f:
+            rows = [json.loads(line) for line in f if line.startswith("{")]
+        return [r for r in rows if r.get("event") == name]
+
+
+def wait_met(routers, limit=LIMIT):
+    names = sorted(r.name for r in routers)
+    while not all(r.events("listening") for r in routers):
+        time.sleep(0.01)
+    began = time.monotonic()
+    waiting = list(routers)
+    while waiting:
+        waiting = [r for r in waiting if r.met() != names]
+        if time.monotonic() > began + limit:
+            raise SystemExit("not met: %s" % {r.name: r.met() for r in waiting})
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def story(join, count, folder):
+    """In a namespace that is the hub. Prints how long the mesh took; exit status 1 with why not."""
+    run("ip", "-batch", "-", stdin=b"link set lo up\nlink add br0 type bridge\nlink set br0 up\n"
+        b"addr add 10.77.255.254/16 dev br0\n")
+    rules = {"pinned": PINNED, "each": EACH}.get(join, "")
+    if rules:
+        rules %= (VIRTUAL, count, ", ".join("%d: %s" % (i, address(i)) for i in range(count)))
+    routers = []
+    try:
+        for i in range(count):
+            routers.append(Router(i, folder, VIRTUAL if rules else address(0), rules))
+        for r in routers:
+            os.write(r.go, b"\n")
+        print("%s: %d routers met within %.2f s" % (join, count, wait_met(routers)))
+        first = routers.pop(0)
+        first.process.send_signal(signal.SIGKILL)
+        first.process.wait()
+        limit = time.monotonic() + LIMIT
+        while not all(r.events("member_dead") for r in routers):
+            if time.monotonic() > limit:
+                raise SystemExit("r0 is not dead for all")
+            time.sleep(0.1)
+        wait_met(routers)
+        for r in routers:
+            dead = [e["member"] for e in r.events("member_dead")]
+            if dead != ["r0"]:
+                raise SystemExit("%s holds %s for dead" % (r.name, dead))
+            for m in r.members()["members"]:
+                if not rules and m["self"] and m["address"] != r.address + ":7490":
+                    raise SystemExit("%s takes itself for %s" % (r.name, m["address"]))
+    finally:
+        for r in routers:
+            r.process.kill()
+            r.process.wait()
+
+
+class Mesh(unittest.TestCase):
+    def setUp(self):
+        missing = [c for c in ("ip", "nft", "nsenter", "unshare") if shutil.which(c) is None]
+        if os.geteuid() != 0:
+            missing.append("root")
+        elif subprocess.run(["unshare", "-n", "ip", "link", "add", "x", "type", "bridge"],
+                            capture_output=True).returncode != 0:
+            missing.append("permission to make network namespaces and bridges")
+        if missing:
+            self.skipTest("skipped, needs %s" % ", ".join(missing))
+
+    def story(self, join, count):
+        with tempfile.TemporaryDirectory() as folder:
+            run(binary("gvctl"), "keygen", "--out", os.path.join(folder, "key"))
+            p = subprocess.run(["unshare", "-n", sys.executable, os.path.abspath(__file__),
+                                "--story", join, str(count), folder], capture_output=True)
+            self.assertEqual(p.returncode, 0, (p.stdout + p.stderr).decode())
+            print(p.stdout.decode(), end="", file=sys.stderr)
+
+    def test_one_seed(self):
+        self.story("seed", 3)
+
+    def test_one_seed_of_sixteen(self):
+        self.story("seed", 16)
+
+    def test_a_virtual_address_that_remembers(self):
+        self.story("pinned", 3)
+
+    def test_a_virtual_address_that_remembers_with_sixteen_behind_it(self):
+        self.story("pinned", 16)
+
+    def test_a_virtual_address_that_draws_for_each_packet(self):
+        self.story("each", 3)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--story"]:
+        story(sys.argv[2], int(sys.argv[3]), sys.argv[4])
+    else:
+        unittest.main()
