@@ -106,6 +106,7 @@ int gossip_create(struct gossip **out, const struct gossip_config *config,
     g->tokens = GOSSIP_DATAGRAM_MAX;
     io->random(io->context, &g->instance, sizeof g->instance);
     prng_seed(&g->prng, g->instance);
+    gossip_hellos_init(&g->hellos, prng_next(&g->prng));
     gossip_messages_init(&g->messages, c.message_bytes_max);
     int status = gossip_ring_init(&g->ring, c.ring_bytes);
     if (status == 0)

@@ -20,6 +20,7 @@
 #include "base/prng.h"
 #include "gossip/frame.h"
 #include "gossip/gossip.h"
+#include "gossip/hellos.h"
 #include "gossip/message.h"
 #include "gossip/ring.h"
 #include "gossip/session.h"
@@ -181,8 +182,10 @@ struct gossip {
     /* link.c */
     struct gossip_door doors[GOSSIP_DOORS];
     struct gossip_stamps stamps;
-    uint64_t stamp; /* of the last hello */
-    int64_t tokens; /* bytes that may be sent now */
+    struct gossip_hellos hellos;
+    uint64_t hellos_us; /* when it is told anew which addresses are known */
+    uint64_t stamp;     /* of the last hello */
+    int64_t tokens;     /* bytes that may be sent now */
     uint64_t tokens_us;
 
     /* reach.c */

@@ -10,7 +10,8 @@ enum {
     AWAITED_MAX_US = 500000,  /* a peer that said hello has to speak */
     GREET_AGAIN_US = 1000000, /* a peer whose address changes is told of it */
     KNOCK_AGAIN_US = 100000,  /* a node that knocks is dialled no more often */
-    RATE_BURST_PART = 20,     /* of a second */
+    HELLOS_KNOW_US = 1000000,
+    RATE_BURST_PART = 20, /* of a second */
 };
 
 /* --- doors ----------------------------------------------------------------------------------- */
@@ -283,11 +284,34 @@ static void take_hello(struct gossip *g, const struct gossip_address *from,
         welcome(g, p, from, hello);
 }
 
+/* Which addresses are known is looked up anew once a second, and only while hellos come. */
+static void know_addresses(struct gossip *g)
+{
+    if (g->now_us < g->hellos_us)
+        return;
+    g->hellos_us = g->now_us + HELLOS_KNOW_US;
+    gossip_hellos_forget(&g->hellos);
+    for (unsigned i = 0; i < g->seeds_count; i++)
+        gossip_hellos_know(&g->hellos, &g->seeds[i].at);
+    for (unsigned i = 0; i < g->listed; i++) {
+        const struct gossip_peer *p = g->order[i];
+        gossip_hellos_know(&g->hellos, &p->source);
+        for (unsigned k = 0; k < p->places_count; k++)
+            gossip_hellos_know(&g->hellos, &p->places[k].place.at);
+    }
+}
+
 void gossip_link_hello(struct gossip *g, const struct gossip_address *from, struct slice packet)
 {
     struct gossip_hello hello;
     if (g->now_us < g->full_us)
         return;
+    know_addresses(g);
+    if (gossip_hello_named(g->keyring, packet) &&
+        !gossip_hellos_take(&g->hellos, from, g->now_us)) {
+        g->stats.hellos_held++;
+        return;
+    }
     if (gossip_hello_open(&hello, g->keyring, packet) < 0) {
         g->stats.refused_key++;
         g->stats.refused_hellos++;

@@ -5,7 +5,8 @@
 
 enum {
     WAIT_FIRST_US = 100000,
-    WAIT_MAX_US = 1000000,       /* to a live member */
+    FIRST_DIALS = 3,       /* that far apart, in case a packet was lost; then the wait doubles */
+    WAIT_MAX_US = 1000000, /* to a live member */
     WAIT_LOST_MAX_US = 10000000, /* to a dead member */
     WAIT_SEED_MAX_US = 4000000,  /* and a quarter, at random */
     WAIT_LOST_FIRST_US = 1000000,
@@ -43,7 +44,7 @@ void gossip_reach_peer(struct gossip *g, struct gossip_peer *p)
     bool lost = p->state >= GOSSIP_DEAD;
     uint64_t first = lost ? WAIT_LOST_FIRST_US : WAIT_FIRST_US;
     uint64_t most = lost ? WAIT_LOST_MAX_US : WAIT_MAX_US;
-    p->dial_wait = p->dial_wait == 0 ? first : p->dial_wait * 2;
+    p->dial_wait = p->dial_wait == 0 || p->dials <= FIRST_DIALS ? first : p->dial_wait * 2;
     if (p->dial_wait > most)
         p->dial_wait = most;
     p->dial_us = g->now_us + p->dial_wait + prng_below(&g->prng, p->dial_wait / 4);

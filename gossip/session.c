@@ -120,6 +120,14 @@ static int hello_open_with(struct gossip_hello *out, const struct gossip_key *ke
     return payload_end_read(&r, &out->peer_index, out->ident, &out->ident_len, &out->speaks);
 }
 
+bool gossip_hello_named(const struct gossip_keyring *keyring, struct slice packet)
+{
+    bool named = false;
+    for (unsigned i = 0; i < keyring->count && packet.len >= HELLO_HEADER; i++)
+        named = named || memcmp(keyring->keys[i].id, packet.at + 1, KEY_ID_BYTES) == 0;
+    return named;
+}
+
 int gossip_hello_open(struct gossip_hello *out, const struct gossip_keyring *keyring,
                       struct slice packet)
 {

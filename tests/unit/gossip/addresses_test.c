@@ -53,8 +53,7 @@ static void test_one_seed_makes_a_mesh_that_outlives_it(void **state)
                             1); /* the seed, if nobody else said so first */
             assert_true(net_meshed(net));
             net_item(net, 1);
-            net_for(net, 200 * MS);
-            assert_true(net_converged(net));
+            assert_true(net_run(net, net->world.now_us + SECOND, net_converged));
             net_finish(net);
         }
     }

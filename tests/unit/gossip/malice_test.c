@@ -193,6 +193,72 @@ static void test_the_rate_is_kept(void **state)
     net_finish(net);
 }
 
+/* Number 0 does not dial: whether others get in shows. */
+static bool hellos_of_0(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len)
+{
+    (void)context;
+    (void)to;
+    (void)len;
+    return from == 0 && bytes[0] == GOSSIP_PACKET_HELLO;
+}
+
+enum forger { FORGER_ONE, FORGER_MANY, FORGER_MEMBER };
+
+/* Hellos that name the key and do not prove it, 100 each millisecond, until all have met. */
+static bool meet_under_flood(struct net *net, enum forger forger, unsigned ms)
+{
+    uint8_t bytes[GOSSIP_HELLO_BYTES] = {GOSSIP_PACKET_HELLO};
+    memcpy(bytes + 1, net->world.keyring.keys[0].id, 4);
+    for (unsigned t = 0; t < ms; t++) {
+        for (unsigned i = 0; i < 100; i++) {
+            struct gossip_address from = {.ip = {192, 0, 2, 1}, .port = 9, .family = 4};
+            uint32_t random = (uint32_t)prng_next(&net->world.prng);
+            if (forger == FORGER_MANY)
+                memcpy(from.ip, &random, 4);
+            else if (forger == FORGER_MEMBER)
+                from = world_address(1, 0);
+            bytes[40] = (uint8_t)random;
+            net_inject(net, 0, &from, bytes, sizeof bytes);
+            net_for(net, MS / 100);
+        }
+        if (net_meshed(net))
+            return true;
+    }
+    return false;
+}
+
+/* Each forged hello costs the router that opens it; 100,000 a second would take all of its time. It
+ * opens a few of them, and those of members all the same. */
+static void test_a_flood_of_forged_hellos_keeps_no_member_out(void **state)
+{
+    (void)state;
+    for (enum forger forger = FORGER_ONE; forger <= FORGER_MEMBER; forger++) {
+        struct net *net = net_new(4, 40 + forger);
+        net->seeds = NET_SEEDS_ONE;
+        for (unsigned i = 0; i < 3; i++)
+            net_start(net, i, 1700000000000 + i, true);
+        assert_true(net_run(net, net->world.now_us + SECOND, net_meshed));
+        net_for(net, 5 * SECOND);
+        (void)meet_under_flood(net, forger, 1);
+        uint64_t before = net_stats(net, 0).refused_hellos, began_us = net->world.now_us;
+        /* A member comes back; and somebody new, unless the flood comes from everywhere. */
+        net_kill(net, 2);
+        for (unsigned i = 0; i < 300; i++)
+            (void)meet_under_flood(net, forger, 1);
+        net->world.net.block = hellos_of_0;
+        net_start(net, 2, 1700000100000, true);
+        if (forger != FORGER_MANY)
+            net_start(net, 3, 1700000100001, true);
+        assert_true(meet_under_flood(net, forger, 2000));
+        struct gossip_stats s = net_stats(net, 0);
+        uint64_t passed_ms = (net->world.now_us - began_us) / MS;
+        uint64_t rate_s = forger == FORGER_MANY ? GOSSIP_HELLOS_OTHERS_S : GOSSIP_HELLOS_SOURCE_S;
+        assert_true(s.refused_hellos - before <= rate_s * (passed_ms + 500) / 1000);
+        assert_true(s.hellos_held > 20000);
+        net_finish(net);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_keys_rotate_without_losing_anybody),
         cmocka_unit_test(test_a_peer_that_sends_rubbish_is_ignored_for_a_while),
         cmocka_unit_test(test_rubbish_in_the_name_of_another_is_held_against_who_sent_it),
+        cmocka_unit_test(test_a_flood_of_forged_hellos_keeps_no_member_out),
         cmocka_unit_test(test_the_rate_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
