@@ -25,7 +25,7 @@
  *
  * Times: a request whose answer does not begin, or a list that stands still, is given up after
  * DISCOVER_ANSWER_MS. A watch without a byte for DISCOVER_SILENCE_MS may be dead and is made anew
- * at its last version: an API server where nothing happens does not even send bookmarks. After
+ * at its last version: an API server sends no bookmarks where nothing has happened yet. After
  * failures it waits longer and longer, up to DISCOVER_BACKOFF_MAX_MS, each time by chance between
  * half of that and all of it.
  */
