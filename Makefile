@@ -39,7 +39,7 @@ OPT_cov     := -O0 -g --coverage
 OPT_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 
 PACKAGES := build-essential pkg-config libuv1-dev libsodium-dev libxxhash-dev libc-ares-dev \
-            libcurl4-openssl-dev \
+            libcurl4-openssl-dev openssl \
             libcmocka-dev libyaml-dev libjansson-dev python3 curl xz-utils
 # What the programs include of them, and what only tests do.
 HEADERS := uv.h=libuv1-dev ares.h=libc-ares-dev curl/curl.h=libcurl4-openssl-dev sodium.h=libsodium-dev xxhash.h=libxxhash-dev yaml.h=libyaml-dev jansson.h=libjansson-dev
@@ -54,7 +54,7 @@ ifneq ($(VARIANT),release)
 CPPFLAGS := -I. -D_GNU_SOURCE
 endif
 CFLAGS  := -std=c17 $(OPT_$(VARIANT)) $(WARN) -fstack-protector-strong -ffunction-sections
-LDFLAGS := $(filter -fsanitize% --coverage,$(OPT_$(VARIANT))) -Wl,--gc-sections
+LDFLAGS := $(filter -fsanitize% --coverage,$(OPT_$(VARIANT))) -Wl,--gc-sections -Wl,--as-needed
 CORE_LIBS  := -lsodium -lxxhash -lm
 SHELL_LIBS := -luv -lcares -lcurl -lyaml $(CORE_LIBS)
 TEST_LIBS  := -lcmocka -ljansson $(SHELL_LIBS)
