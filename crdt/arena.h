@@ -13,7 +13,7 @@
 
 enum {
     CRDT_UNIT_BYTES = 64,
-    CRDT_ORDERS_MAX = 6, /* 64 bytes to 2 KiB */
+    CRDT_ORDERS_MAX = 7, /* 64 bytes to 4 KiB */
 };
 
 #define CRDT_ARENA_NONE UINT32_MAX

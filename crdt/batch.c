@@ -9,7 +9,7 @@ enum {
     CODE_BITS = 5,
     CODE_MASK = 31,
     GENERATION_BITS_MAX = 12,
-    CACHE_BITS_MAX = 10,
+    CACHE_BITS_MAX = 11,
     NONE = 0xffff,
 };
 

@@ -28,8 +28,14 @@ static uint32_t stamp_at(const struct crdt_holders *h, uint32_t set, uint32_t at
 {
     const void *memory = crdt_arena_at(&h->arena, set);
     if (is_array(h, set))
-        return at << 16 | ((const uint16_t *)memory)[at];
+        return at << CRDT_STAMP_LOW_BITS | (((const uint16_t *)memory)[at] & CRDT_STAMP_LOW_MASK);
     return ((const uint32_t *)memory)[at];
+}
+
+/* Whether nothing ever stood there: its incarnation is that of no stamp. */
+static bool is_empty(uint32_t stamp)
+{
+    return (stamp & CRDT_STAMP_LOW_MASK) == CRDT_STAMP_LOW_MASK;
 }
 
 int crdt_holders_init(struct crdt_holders *h, const struct crdt_window *window, uint32_t replicas,
@@ -95,7 +101,7 @@ static int move(struct crdt_holders *h, uint32_t *set, unsigned order)
     uint32_t stamp = 0;
     for (uint32_t at = 0, n = 0; crdt_holders_next(h, *set, &at, &stamp); n++) {
         if (order == h->arena.top)
-            array[crdt_stamp_replica(stamp)] = (uint16_t)stamp;
+            array[crdt_stamp_replica(stamp)] = (uint16_t)(stamp & CRDT_STAMP_LOW_MASK);
         else
             list[n] = stamp;
     }
@@ -106,7 +112,7 @@ static int move(struct crdt_holders *h, uint32_t *set, unsigned order)
 
 static bool is_dead(const struct crdt_holders *h, uint32_t stamp)
 {
-    return (uint16_t)stamp != UINT16_MAX && !crdt_stamp_alive(h->window, stamp);
+    return !is_empty(stamp) && !crdt_stamp_alive(h->window, stamp);
 }
 
 int crdt_holders_put(struct crdt_holders *h, uint32_t *set, unsigned replica, uint32_t generation,
@@ -140,7 +146,7 @@ int crdt_holders_put(struct crdt_holders *h, uint32_t *set, unsigned replica, ui
     }
     uint32_t before = stamp_at(h, *set, replica);
     *taken = is_dead(h, before) ? before : CRDT_STAMP_NONE;
-    ((uint16_t *)crdt_arena_at(&h->arena, *set))[replica] = (uint16_t)stamp;
+    ((uint16_t *)crdt_arena_at(&h->arena, *set))[replica] = (uint16_t)(stamp & CRDT_STAMP_LOW_MASK);
     return 0;
 }
 
@@ -177,7 +183,7 @@ uint32_t crdt_holders_tidy(struct crdt_holders *h, uint32_t *set, uint64_t *recl
             alive++;
             continue;
         }
-        if ((uint16_t)stamp == UINT16_MAX)
+        if (is_empty(stamp))
             continue;
         (*reclaimed)++;
         if (is_array(h, *set))
@@ -245,10 +251,10 @@ void crdt_holders_check(const struct crdt_holders *h, uint32_t set, const uint16
     uint32_t n = places(h, set);
     for (uint32_t at = 0; at < n; at++) {
         uint32_t stamp = stamp_at(h, set, at);
-        if ((uint16_t)stamp == UINT16_MAX)
+        if (is_empty(stamp))
             continue;
         unsigned replica = crdt_stamp_replica(stamp);
-        unsigned incarnation = stamp >> 12 & 15;
+        unsigned incarnation = crdt_stamp_incarnation(stamp);
         CHECK(incarnation == w->incarnation[replica] >> 12 ||
               (retired[replica] >> incarnation & 1));
         CHECK((((uint32_t)w->newest - stamp) & CRDT_GENERATION_MASK) <= span);

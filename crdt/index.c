@@ -17,7 +17,7 @@ enum {
     HOLDERS_SHARE = 8, /* one part in so many of what the counters leave is for sets */
 };
 
-_Static_assert((int)CRDT_WINDOW_REPLICAS == (int)CRDT_REPLICAS_MAX, "stamps hold ten bits");
+_Static_assert((int)CRDT_WINDOW_REPLICAS == (int)CRDT_REPLICAS_MAX, "stamps hold eleven bits");
 _Static_assert((int)CRDT_TTL_MAX + 256 <= (int)CRDT_GENERATIONS,
                "the sweeper is done before stamps would wrap");
 _Static_assert(CHECKPOINT_CODE_BINDING < 32, "an entry has five bits for a code");

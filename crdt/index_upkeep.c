@@ -146,7 +146,7 @@ static void retire(struct crdt_index *x, unsigned replica)
     const uint16_t all = (1u << CRDT_INCARNATIONS) - 1;
     unsigned present = x->window.incarnation[replica] >> 12;
     if ((x->retired[replica] | 1u << present) == all)
-        sweep_all(x); /* fifteen restarts within a lap */
+        sweep_all(x); /* seven restarts within a lap */
     bool first = x->retirements == 0;
     x->retired[replica] |= (uint16_t)(1u << present);
     x->retirements++;

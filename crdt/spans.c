@@ -19,7 +19,7 @@ static uint32_t span_count(uint32_t ttl)
 uint64_t crdt_spans_bytes(uint32_t replicas, uint32_t ttl)
 {
     return (uint64_t)span_count(ttl) * sizeof(struct crdt_sketch) +
-           replicas * 16 * sizeof(uint32_t);
+           (uint64_t)replicas * (CRDT_INCARNATIONS + 1) * sizeof(uint32_t);
 }
 
 int crdt_spans_init(struct crdt_spans *s, const struct crdt_window *window, uint32_t replicas,
@@ -30,7 +30,7 @@ int crdt_spans_init(struct crdt_spans *s, const struct crdt_window *window, uint
                              .count = span_count(ttl),
                              .replicas = replicas};
     s->ring = calloc(s->count, sizeof *s->ring);
-    s->rkey = calloc((size_t)replicas * 16, sizeof *s->rkey);
+    s->rkey = calloc((size_t)replicas * (CRDT_INCARNATIONS + 1), sizeof *s->rkey);
     if (s->ring != NULL && s->rkey != NULL)
         return 0;
     crdt_spans_free(s);

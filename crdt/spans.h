@@ -31,7 +31,7 @@ struct crdt_pending {
 struct crdt_spans {
     const struct crdt_window *window;
     struct crdt_sketch *ring; /* NULL: not kept at all */
-    uint32_t *rkey;           /* [replica][16], by incarnation */
+    uint32_t *rkey;           /* [replica][8], by incarnation */
     uint32_t length;          /* generations of a span */
     uint32_t count;           /* of the ring */
     uint32_t first;           /* the first span with a generation not below the floor */
@@ -60,13 +60,13 @@ void crdt_spans_estimate(const struct crdt_spans *s, uint32_t from,
 static inline uint32_t crdt_spans_rkey(const struct crdt_spans *s, unsigned replica,
                                        unsigned incarnation)
 {
-    return s->rkey[replica * 16 + incarnation];
+    return s->rkey[replica * (CRDT_INCARNATIONS + 1) + incarnation];
 }
 
 /* The replica has a new incarnation, or its first: `rkey` names its cache. */
 static inline void crdt_spans_name(struct crdt_spans *s, unsigned replica, uint32_t rkey)
 {
-    s->rkey[replica * 16 + (s->window->incarnation[replica] >> 12)] = rkey;
+    s->rkey[replica * (CRDT_INCARNATIONS + 1) + (s->window->incarnation[replica] >> 12)] = rkey;
     s->used[replica] = false;
 }
 
@@ -76,7 +76,7 @@ static inline struct crdt_mark crdt_spans_mark(const struct crdt_spans *s, uint6
 {
     struct crdt_symbol symbol = {
         .id48 = id48,
-        .rkey = crdt_spans_rkey(s, crdt_stamp_replica(stamp), stamp >> 12 & 15),
+        .rkey = crdt_spans_rkey(s, crdt_stamp_replica(stamp), crdt_stamp_incarnation(stamp)),
         .generation = stamp & CRDT_GENERATION_MASK,
         .code = code,
     };

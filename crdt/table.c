@@ -241,7 +241,7 @@ void crdt_table_check(const struct crdt_table *t, const uint16_t *retired, uint3
             }
             uint32_t stamp = crdt_entry_stamp(entry);
             unsigned r = crdt_stamp_replica(stamp);
-            unsigned incarnation = stamp >> 12 & 15;
+            unsigned incarnation = crdt_stamp_incarnation(stamp);
             CHECK(incarnation == w->incarnation[r] >> 12 || (retired[r] >> incarnation & 1));
             CHECK((((uint32_t)w->newest - stamp) & CRDT_GENERATION_MASK) <= span);
             by_generation[stamp & CRDT_GENERATION_MASK]++;

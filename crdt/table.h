@@ -84,7 +84,7 @@ void crdt_table_check(const struct crdt_table *t, const uint16_t *retired, uint3
 
 enum { CRDT_ENTRY_SECOND = 1 };
 #define CRDT_ENTRY_STAMP  UINT64_C(0x7fffffe)
-#define CRDT_ENTRY_IS_SET (UINT64_C(15) << 13)
+#define CRDT_ENTRY_IS_SET ((uint64_t)CRDT_INCARNATION_MASK << 1)
 _Static_assert(CRDT_ENTRY_STAMP >> 1 == (UINT64_C(1) << CRDT_STAMP_BITS) - 1, "of 26 bits");
 _Static_assert(32 + 5 + CRDT_STAMP_BITS + 1 == 64, "tag, code, stamp and second fill an entry");
 _Static_assert((CRDT_ENTRY_IS_SET & CRDT_ENTRY_STAMP) == CRDT_ENTRY_IS_SET,
@@ -97,7 +97,7 @@ static inline uint64_t crdt_entry(uint32_t tag, uint8_t code, uint32_t stamp)
 
 static inline uint64_t crdt_entry_of_set(uint32_t tag, uint8_t code, uint32_t set)
 {
-    uint32_t stamp = (set >> 12) << 16 | (set & CRDT_GENERATION_MASK);
+    uint32_t stamp = (set >> 12) << CRDT_STAMP_LOW_BITS | (set & CRDT_GENERATION_MASK);
     return crdt_entry(tag, code, stamp) | CRDT_ENTRY_IS_SET;
 }
 
@@ -114,7 +114,7 @@ static inline bool crdt_entry_is_set(uint64_t entry)
 static inline uint32_t crdt_entry_set(uint64_t entry)
 {
     uint32_t stamp = crdt_entry_stamp(entry);
-    return (stamp >> 16) << 12 | (stamp & CRDT_GENERATION_MASK);
+    return (stamp >> CRDT_STAMP_LOW_BITS) << 12 | (stamp & CRDT_GENERATION_MASK);
 }
 
 static inline uint8_t crdt_entry_code(uint64_t entry)

@@ -2,11 +2,11 @@
  *
  * An entry carries a stamp of 26 bits:
  *
- *     replica 10 | incarnation 4 | generation 12
+ *     replica 11 | incarnation 3 | generation 12
  *
  * The generation is kept modulo 4,096 and read back as an age below now + 1. That is exact, because
  * the index never lets stamps in memory span more. The incarnation makes forgetting a replica one
- * assignment: a stamp of another incarnation than the present one is dead. The value 15 is never
+ * assignment: a stamp of another incarnation than the present one is dead. The value 7 is never
  * given out, so all-ones is a dead stamp, and empty places need no mark of their own.
  */
 #ifndef CRDT_WINDOW_H
@@ -18,20 +18,26 @@
 enum {
     CRDT_GENERATIONS = 4096,
     CRDT_GENERATION_MASK = CRDT_GENERATIONS - 1,
-    CRDT_INCARNATIONS = 15,
-    CRDT_WINDOW_REPLICAS = 1024,
+    CRDT_INCARNATIONS = 7,
+    CRDT_INCARNATION_MASK = 7 << 12, /* its bits in a stamp */
+    CRDT_WINDOW_REPLICAS = 2048,
     CRDT_STAMP_BITS = 26,
+    CRDT_STAMP_LOW_BITS = 15, /* of them, below the replica: incarnation and generation */
+    CRDT_STAMP_LOW_MASK = (1 << CRDT_STAMP_LOW_BITS) - 1,
 };
-_Static_assert((uint64_t)CRDT_WINDOW_REPLICAS * 16 * CRDT_GENERATIONS == 1ull << CRDT_STAMP_BITS,
-               "replica 10, incarnation 4, generation 12");
-_Static_assert(CRDT_INCARNATIONS == 15, "all-ones is the incarnation of no stamp");
+_Static_assert((uint64_t)CRDT_WINDOW_REPLICAS << CRDT_STAMP_LOW_BITS == 1ull << CRDT_STAMP_BITS,
+               "replica 11, incarnation 3, generation 12");
+_Static_assert(((int)CRDT_INCARNATION_MASK | (int)CRDT_GENERATION_MASK) == (int)CRDT_STAMP_LOW_MASK,
+               "incarnation 3, generation 12");
+_Static_assert(CRDT_INCARNATIONS == CRDT_INCARNATION_MASK >> 12,
+               "all-ones is the incarnation of no stamp");
 
 struct crdt_window {
     uint32_t now;
     uint32_t floor;  /* at most now + 1, but for the moment in which `now` jumps */
     uint16_t newest; /* (now + 1) modulo 4,096 */
     uint16_t limit;  /* a stamp is alive if its age is below this; at most 4,095 */
-    uint16_t incarnation[CRDT_WINDOW_REPLICAS]; /* in the upper four of 16 bits */
+    uint16_t incarnation[CRDT_WINDOW_REPLICAS]; /* where it stands in a stamp */
 };
 
 void crdt_window_set(struct crdt_window *w, uint32_t now, uint32_t floor);
@@ -39,20 +45,26 @@ void crdt_window_set(struct crdt_window *w, uint32_t now, uint32_t floor);
 static inline uint32_t crdt_stamp(const struct crdt_window *w, unsigned replica,
                                   uint32_t generation)
 {
-    return (uint32_t)replica << 16 | w->incarnation[replica] | (generation & CRDT_GENERATION_MASK);
+    return (uint32_t)replica << CRDT_STAMP_LOW_BITS | w->incarnation[replica] |
+           (generation & CRDT_GENERATION_MASK);
 }
 
 static inline unsigned crdt_stamp_replica(uint32_t stamp)
 {
-    return stamp >> 16 & (CRDT_WINDOW_REPLICAS - 1u);
+    return stamp >> CRDT_STAMP_LOW_BITS & (CRDT_WINDOW_REPLICAS - 1u);
 }
 
-/* Age below now + 1 of the lower 16 bits of a stamp (incarnation and generation), if the
+static inline unsigned crdt_stamp_incarnation(uint32_t stamp)
+{
+    return (stamp & CRDT_INCARNATION_MASK) >> 12;
+}
+
+/* Age below now + 1 of a stamp, of whose lower 15 bits (incarnation and generation) it is, if the
  * incarnation is the present one; otherwise at least 4,096. */
 static inline uint16_t crdt_stamp_age(uint16_t stamp, uint16_t incarnation, uint16_t newest)
 {
     uint16_t x = stamp ^ incarnation;
-    return (uint16_t)(((newest - x) & CRDT_GENERATION_MASK) | (x & 0xf000));
+    return (uint16_t)(((newest - x) & CRDT_GENERATION_MASK) | (x & CRDT_INCARNATION_MASK));
 }
 
 static inline bool crdt_stamp_alive(const struct crdt_window *w, uint32_t stamp)

@@ -5,7 +5,7 @@
 #include "crdt/limits.h"
 
 enum {
-    NODE_REPLICAS_MAX = 1024,      /* names ever known */
+    NODE_REPLICAS_MAX = 2048,      /* slots */
     NODE_NAME_MAX = 256,           /* bytes of a replica's name */
     NODE_ROUTER_NAME_MAX = 160,    /* bytes; of a router that was found in place of an engine */
     NODE_BOOKINGS_MAX = 65536,     /* requests in flight */
