@@ -17,17 +17,13 @@ static bool fits(struct wire_writer *w, const struct wire_writer *before)
 
 static bool produce_replicas(struct crdt_state *s, struct wire_writer *w)
 {
-    for (unsigned word = 0; s->replicas_waiting > 0 && word < CRDT_REPLICAS_MAX / 64; word++) {
-        while (s->replica_waiting[word] != 0) {
-            unsigned slot = word * 64 + (unsigned)__builtin_ctzll(s->replica_waiting[word]);
-            struct crdt_registry_row row = crdt_registry_row(s->registry, slot);
-            struct wire_writer before = *w;
-            crdt_record_write_replica(w, &row);
-            if (!fits(w, &before))
-                return false;
-            s->replica_waiting[word] &= s->replica_waiting[word] - 1;
-            s->replicas_waiting--;
-        }
+    for (int place; (place = crdt_registry_news(s->registry)) >= 0;) {
+        struct crdt_registry_row row = crdt_registry_row(s->registry, (unsigned)place);
+        struct wire_writer before = *w;
+        crdt_record_write_replica(w, &row);
+        if (!fits(w, &before))
+            return false;
+        crdt_registry_sent(s->registry, (unsigned)place);
     }
     return true;
 }
@@ -83,8 +79,8 @@ size_t crdt_state_produce(struct crdt_state *s, uint64_t seq, uint8_t *out, size
 
 bool crdt_state_has_news(const struct crdt_state *s)
 {
-    return s->replicated &&
-           (s->replicas_waiting > 0 || s->outbox.used > 0 || crdt_reports_any_waiting(s->reports));
+    return s->replicated && (crdt_registry_news(s->registry) >= 0 || s->outbox.used > 0 ||
+                             crdt_reports_any_waiting(s->reports));
 }
 
 /* --- hearing -------------------------------------------------------------------------------- */

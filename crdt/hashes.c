@@ -7,8 +7,8 @@
 #include "crdt/state_internal.h"
 
 enum { REPLICA_BYTES = 12, REPORT_BYTES = 32, LOG_BYTES = 20 };
-enum { FLAG_LAST = 1, FLAG_LOADS = 2, HEAD_BYTES = 2 };
-_Static_assert(3 * (5 + HEAD_BYTES) + CRDT_REPLICAS_MAX * (REPLICA_BYTES + LOG_BYTES) +
+enum { FLAG_LAST = 1, FLAG_LOADS = 2, HEAD_BYTES = 2, FLOOR_BYTES = 4 };
+_Static_assert(3 * (5 + HEAD_BYTES) + FLOOR_BYTES + CRDT_ROWS_MAX * (REPLICA_BYTES + LOG_BYTES) +
                        CRDT_ROUTERS_MAX * REPORT_BYTES + CRDT_SUMMARY_MAX <=
                    CRDT_MESSAGE_MAX,
                "a message has room for all three vectors");
@@ -22,9 +22,12 @@ void crdt_hashes_replicas(const struct crdt_state *s, bool last, struct crdt_sec
     crdt_section_begin(out, CRDT_SECTION_REPLICAS);
     wire_write_u8(&out->w, last ? FLAG_LAST : 0);
     wire_write_u8(&out->w, REPLICA_BYTES);
-    for (unsigned i = 0; i < crdt_registry_count(s->registry); i++) {
-        wire_write_u48(&out->w, crdt_registry_at(s->registry, i)->key);
-        wire_write_u48(&out->w, crdt_registry_digest_at(s->registry, i) & mask48);
+    wire_write_u32(&out->w, crdt_registry_floor(s->registry));
+    for (int i = crdt_registry_next(s->registry, 0); i >= 0;
+         i = crdt_registry_next(s->registry, (unsigned)i + 1)) {
+        struct crdt_registry_mark mark = crdt_registry_mark(s->registry, (unsigned)i);
+        wire_write_u48(&out->w, mark.key);
+        wire_write_u48(&out->w, mark.hash & mask48);
     }
     crdt_section_end(out);
 }
@@ -67,6 +70,8 @@ bool crdt_hashes_valid(const struct crdt_section *part)
     struct wire_reader r = wire_reader_of(part->body.at, part->body.len);
     (void)wire_read_u8(&r);
     size_t each = wire_read_u8(&r);
+    if (part->kind == CRDT_SECTION_REPLICAS)
+        (void)wire_read_u32(&r); /* the floor */
     return !r.bad && each >= known && wire_left(&r) % each == 0;
 }
 
@@ -86,9 +91,10 @@ static void settle_record(struct crdt_section_writer *out, const struct wire_wri
         out->w = *before;
 }
 
-static void send_replica(const struct crdt_state *s, unsigned slot, struct crdt_section_writer *out)
+static void send_replica(const struct crdt_state *s, unsigned place,
+                         struct crdt_section_writer *out)
 {
-    struct crdt_registry_row row = crdt_registry_row(s->registry, slot);
+    struct crdt_registry_row row = crdt_registry_row(s->registry, place);
     struct wire_writer before = out->w;
     crdt_record_write_replica(&out->w, &row);
     settle_record(out, &before);
@@ -99,24 +105,26 @@ static bool answer_replicas(const struct crdt_state *s, struct wire_reader *rows
                             struct crdt_section_writer *out)
 {
     bool lacking = false;
-    bool theirs[CRDT_REPLICAS_MAX] = {false};
+    bool theirs[CRDT_REPLICAS_MAX + CRDT_ROWS_MAX] = {false};
+    uint32_t floor = wire_read_u32(rows);
     while (wire_left(rows) > 0) {
         struct wire_reader r = next_row(rows, each);
-        int slot = crdt_registry_by_key(s->registry, wire_read_u48(&r));
+        int place = crdt_registry_place(s->registry, wire_read_u48(&r));
         uint64_t hash = wire_read_u48(&r);
-        if (slot < 0) {
+        if (place < 0) {
             lacking = true;
             continue;
         }
-        theirs[slot] = true;
-        if ((crdt_registry_digest_at(s->registry, (unsigned)slot) & mask48) == hash)
+        theirs[place] = true;
+        if ((crdt_registry_mark(s->registry, (unsigned)place).hash & mask48) == hash)
             continue;
         lacking = true;
-        send_replica(s, (unsigned)slot, out);
+        send_replica(s, (unsigned)place, out);
     }
-    for (unsigned slot = 0; slot < crdt_registry_count(s->registry); slot++)
-        if (!theirs[slot])
-            send_replica(s, slot, out);
+    for (int i = crdt_registry_next(s->registry, 0); i >= 0;
+         i = crdt_registry_next(s->registry, (unsigned)i + 1))
+        if (!theirs[i] && crdt_registry_mark(s->registry, (unsigned)i).named >= floor)
+            send_replica(s, (unsigned)i, out);
     return lacking;
 }
 

@@ -3,13 +3,14 @@
  * some itself, with its own hashes, marked as the last. These classes are small, so no sketch is
  * needed.
  *
- *   REPLICAS   flags 1, each 1, { key 6, hash 6 }                       for each replica
+ *   REPLICAS   flags 1, each 1, floor 4, { key 6, hash 6 }              for each replica
  *   REPORTS    flags 1, each 1, { router 8, epoch 8, loads 8, others 8 }  for each router
  *   LOGS       flags 1, each 1, { rkey 4, version 8, fold 8 }           for each cache with a log
  *
- * `each` is the size of a row: what follows the fields that are known is skipped. Flag 1 marks the
- * last hashes of a round. Flag 2, among the hashes of reports: loads count. They change all the
- * time, so they are compared only where nothing is on its way.
+ * `each` is the size of a row: what follows the fields that are known is skipped. `floor`: the
+ * sender refuses rows that were named before. Flag 1 marks the last hashes of a round. Flag 2,
+ * among the hashes of reports: loads count. They change all the time, so they are compared only
+ * where nothing is on its way.
  */
 #ifndef CRDT_HASHES_H
 #define CRDT_HASHES_H

@@ -109,7 +109,9 @@ static void best_take(const struct crdt_index *x, struct best *best, uint32_t st
 {
     unsigned replica = crdt_stamp_replica(stamp);
     uint32_t generation = crdt_stamp_generation(&x->window, stamp);
-    uint32_t rkey = x->replicated ? crdt_spans_rkey(&x->spans, replica, crdt_stamp_incarnation(stamp)) : replica;
+    uint32_t rkey = x->replicated
+                        ? crdt_spans_rkey(&x->spans, replica, crdt_stamp_incarnation(stamp))
+                        : replica;
     if (best->found &&
         (generation < best->generation || (generation == best->generation && rkey <= best->rkey)))
         return;

@@ -26,6 +26,10 @@ static void join_run(struct crdt_state *s, const struct crdt_run *run, uint64_t 
         s->stats.unknown_replica += run->count;
         return;
     }
+    if (run->generation < crdt_registry_oldest(s->registry, (unsigned)slot)) {
+        s->stats.stale += run->count;
+        return;
+    }
     uint64_t ids[CRDT_RUN_MAX];
     uint8_t codes[CRDT_RUN_MAX];
     crdt_run_unpack(run, ids, codes);
@@ -37,10 +41,14 @@ static void join_run(struct crdt_state *s, const struct crdt_run *run, uint64_t 
 static void join_block(struct crdt_state *s, const struct crdt_batch *block, uint64_t *news)
 {
     int16_t slot_of[CRDT_REPLICAS_MAX];
+    uint32_t oldest[CRDT_REPLICAS_MAX];
     memset(slot_of, 0xff, sizeof slot_of); /* -1 */
     struct wire_reader rkeys = wire_reader_of(block->rkeys.at, block->rkeys.len);
-    for (unsigned i = 0; i < block->caches; i++)
-        slot_of[i] = (int16_t)crdt_registry_by_rkey(s->registry, wire_read_u32(&rkeys));
+    for (unsigned i = 0; i < block->caches; i++) {
+        int slot = crdt_registry_by_rkey(s->registry, wire_read_u32(&rkeys));
+        slot_of[i] = (int16_t)slot;
+        oldest[i] = slot >= 0 ? crdt_registry_oldest(s->registry, (unsigned)slot) : 0;
+    }
     struct crdt_batch_entry e[BATCH];
     struct crdt_batch_reader r = crdt_batch_reader_of(block);
     for (;;) {
@@ -55,8 +63,10 @@ static void join_block(struct crdt_state *s, const struct crdt_batch *block, uin
                 s->stats.unknown_replica++;
                 continue;
             }
-            int result =
-                crdt_index_observe(s->index, e[i].id48, (unsigned)slot, e[i].code, e[i].generation);
+            int result = e[i].generation < oldest[e[i].slot]
+                             ? ERR_STALE
+                             : crdt_index_observe(s->index, e[i].id48, (unsigned)slot, e[i].code,
+                                                  e[i].generation);
             count_joined(s, result, 1, news);
         }
     }
@@ -65,8 +75,10 @@ static void join_block(struct crdt_state *s, const struct crdt_batch *block, uin
 static void join_replica(struct crdt_state *s, const struct crdt_registry_row *row)
 {
     bool news = false;
-    if (crdt_registry_join(s->registry, row, &news) < 0)
-        s->stats.full++;
+    int slot = crdt_registry_join(s->registry, row, &news);
+    s->stats.full += slot == ERR_FULL;
+    s->stats.stale += slot == ERR_STALE;
+    s->stats.future += slot == ERR_RANGE;
     crdt_state_follow_registry(s);
 }
 

@@ -23,7 +23,7 @@ enum {
     HOPS_MAX = 2,  /* summaries that answer summaries */
     TRIES_MAX = 2, /* wider cells */
     SKEW_MAX = 1,  /* generations between two clocks: more, and what differs cannot all be joined */
-    SUMMARY_BYTES = 69 + CRDT_ESTIMATE_COUNTERS,
+    SUMMARY_BYTES = 73 + CRDT_ESTIMATE_COUNTERS,
     SUMMARY_UNCLEAN = 0x80,   /* beside `hops` */
     CUT_DIFFERENCES_MIN = 60, /* are expected in a cut: it has no estimate */
     WIDER_BYTES = 7,
@@ -39,7 +39,8 @@ struct summary {
     uint8_t hops;
     bool clean; /* its sketches can be compared */
     uint32_t now, floor;
-    uint32_t from; /* the first whole span */
+    uint32_t from;  /* the first whole span */
+    uint32_t names; /* the floor of the registry */
     uint64_t registry, log, loads, others;
     uint64_t index;            /* from there on */
     uint64_t cut, cut_entries; /* from the floor up to there */
@@ -58,7 +59,8 @@ static void summarise(const struct crdt_state *s, uint8_t hops, struct summary *
                             .now = crdt_index_now(x),
                             .floor = floor,
                             .from = from,
-                            .registry = crdt_registry_digest(s->registry),
+                            .names = crdt_registry_floor(s->registry),
+                            .registry = crdt_registry_digest(s->registry, 0),
                             .log = crdt_events_digest(s->log),
                             .index = crdt_index_digest(x, from),
                             .cut = crdt_index_digest_between(x, floor, from),
@@ -76,6 +78,7 @@ static void write_summary(const struct crdt_state *s, uint8_t hops, struct crdt_
     wire_write_u32(&out->w, own.now);
     wire_write_u32(&out->w, own.floor);
     wire_write_u32(&out->w, own.from);
+    wire_write_u32(&out->w, own.names);
     wire_write_u64(&out->w, own.registry);
     wire_write_u64(&out->w, own.log);
     wire_write_u64(&out->w, own.loads);
@@ -97,6 +100,7 @@ static struct summary read_summary(struct slice body)
     p.now = wire_read_u32(&r);
     p.floor = wire_read_u32(&r);
     p.from = wire_read_u32(&r);
+    p.names = wire_read_u32(&r);
     p.registry = wire_read_u64(&r);
     p.log = wire_read_u64(&r);
     p.loads = wire_read_u64(&r);
@@ -257,6 +261,8 @@ static uint32_t sort_out(struct crdt_state *s, const struct cells *c, uint32_t c
         uint32_t generation = crdt_index_generation_of(s->index, t->generation);
         if (generation < c->from)
             continue; /* it lies in the future here, and the number of a generation is 12 bits */
+        if (generation < crdt_registry_oldest(s->registry, (unsigned)slot))
+            continue; /* of an earlier life of the name */
         result->joined +=
             crdt_index_observe(s->index, t->id48, (unsigned)slot, t->code, generation) == 1;
     }
@@ -403,10 +409,14 @@ static void take_summary(struct crdt_state *s, struct slice body, bool settled,
     uint64_t loads = 0;
     uint64_t others = 0;
     crdt_reports_digest(s->reports, &loads, &others);
-    bool registry_equal = crdt_registry_digest(s->registry) == p.registry;
+    /* Compared from the higher floor on. If that is ours the peer compares: it has our floor by the
+     * next round. Floors differ for a moment only. */
+    bool names_comparable = p.names >= crdt_registry_floor(s->registry);
+    bool registry_equal =
+        names_comparable && crdt_registry_digest(s->registry, p.names) == p.registry;
     bool log_equal = crdt_events_digest(s->log) == p.log;
     if (p.hops == 0) {
-        if (!registry_equal)
+        if (names_comparable && !registry_equal)
             crdt_hashes_replicas(s, false, out);
         if (others != p.others || (settled && loads != p.loads))
             crdt_hashes_reports(s, false, settled, out);

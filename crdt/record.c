@@ -14,7 +14,7 @@ enum {
 
 /* Bodies, with the varints at their longest: 9 bytes of 63 bits, 5 of 32. */
 enum {
-    REPLICA_BODY_MAX = 2 + CRDT_NAME_MAX + 9 + 5 + 5 + 1 + CRDT_LATER_MAX,
+    REPLICA_BODY_MAX = 2 + CRDT_NAME_MAX + 9 + 5 + 5 + 1 + 5 + 5 + 5 + CRDT_LATER_MAX,
     REPORT_BODY_MAX = ID_BYTES + 9 + CRDT_VALUE_BYTES_MAX,
     ORIGIN_BODY_MAX = 8 + 9,
     LOG_BODY_MAX = 4 + 9 + 2 + ID_BYTES * CRDT_EVENTS_IDS_MAX,
@@ -63,6 +63,9 @@ void crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry
     wire_write_varint(&b, row->incarnation.raises);
     wire_write_varint(&b, row->wish_version);
     wire_write_u8(&b, (uint8_t)((unsigned)row->wish | (row->draining ? WISH_DRAINING : 0u)));
+    wire_write_varint(&b, row->drain_version);
+    wire_write_varint(&b, row->named);
+    wire_write_varint(&b, row->named - row->born);
     wire_write_bytes(&b, row->later.at, row->later.len);
     write_small(w, CRDT_RECORD_REPLICA, &b);
 }
@@ -162,6 +165,9 @@ static void read_replica(struct wire_reader *r, struct crdt_registry_row *out)
     out->incarnation.raises = read_u32(r);
     out->wish_version = read_u32(r);
     uint8_t flags = wire_left(r) > 0 ? wire_read_u8(r) : 0;
+    out->drain_version = read_u32(r);
+    out->named = read_u32(r);
+    out->born = out->named - (uint32_t)wire_read_field(r, out->named);
     out->later = crdt_later_read(r);
     unsigned wish = flags & WISH_MASK;
     out->draining = (flags & WISH_DRAINING) != 0;

@@ -1,77 +1,13 @@
 #include "crdt/registry.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
-#include "base/hash.h"
+#include "base/future.h"
+#include "crdt/registry_internal.h"
 #include "crdt/value.h"
-
-enum {
-    SLOTS = CRDT_REPLICAS_MAX,
-    PLACES = 4 * SLOTS, /* of a look-up table: open addressing, so mostly empty */
-};
-
-/* A table from a number to a slot, by linear probing; 0 is an empty place. Nothing is taken out:
- * it is filled anew when an rkey changes, which is rare. */
-struct lookup {
-    uint16_t place[PLACES];
-};
-
-struct crdt_registry {
-    unsigned count;
-    unsigned max;
-    uint64_t version;
-    uint64_t digest;
-    struct hash_secret secret; /* a constant: all routers must compute the same keys */
-    struct lookup by_key;
-    struct lookup by_rkey;
-    struct crdt_replica row[SLOTS];
-    uint64_t hash[SLOTS];
-    uint32_t rkey_before[SLOTS]; /* for BUG(SKIP_FENCE) */
-};
-
-/* --- look-ups ------------------------------------------------------------------------------- */
-
-static void put(struct lookup *t, uint64_t key, unsigned slot)
-{
-    uint64_t at = hash_mix(key);
-    while (t->place[at % PLACES] != 0)
-        at++;
-    t->place[at % PLACES] = (uint16_t)(slot + 1);
-}
-
-int crdt_registry_by_key(const struct crdt_registry *r, uint64_t key)
-{
-    for (uint64_t at = hash_mix(key);; at++) {
-        unsigned slot = r->by_key.place[at % PLACES];
-        if (slot == 0)
-            return -1;
-        if (r->row[slot - 1].key == key)
-            return (int)slot - 1;
-    }
-}
-
-static int find_retired(const struct crdt_registry *r, uint32_t rkey)
-{
-    for (unsigned i = 0; i < r->count; i++)
-        if (rkey != 0 && r->rkey_before[i] == rkey)
-            return (int)i;
-    return -1;
-}
-
-int crdt_registry_by_rkey(const struct crdt_registry *r, uint32_t rkey)
-{
-    for (uint64_t at = hash_mix(rkey);; at++) {
-        unsigned slot = r->by_rkey.place[at % PLACES];
-        if (slot == 0)
-            return BUG(SKIP_FENCE) ? find_retired(r, rkey) : -1;
-        if (r->row[slot - 1].rkey == rkey)
-            return (int)slot - 1;
-    }
-}
 
 static uint64_t key_of(const struct crdt_registry *r, struct slice name)
 {
@@ -83,20 +19,16 @@ static struct slice name_of(const struct crdt_replica *row)
     return slice_of(row->name, row->name_len);
 }
 
-int crdt_registry_by_name(const struct crdt_registry *r, struct slice name)
-{
-    int slot = crdt_registry_by_key(r, key_of(r, name));
-    return slot >= 0 && slice_equal(name_of(&r->row[slot]), name) ? slot : -1;
-}
-
 /* --- derived fields ------------------------------------------------------------------------- */
 
 static uint64_t hash_of(const struct crdt_replica *row)
 {
     uint64_t h = hash_mix(row->key + 0x9e3779b97f4a7c15u);
-    h = hash_mix(h ^ row->incarnation.started);
-    h = hash_mix(h + ((uint64_t)row->incarnation.raises << 32 | row->wish_version));
-    h = hash_mix(h ^ ((uint64_t)row->wish << 1 | row->draining));
+    h = hash_mix(h ^ ((uint64_t)row->named << 32 | row->born));
+    h = hash_mix(h + row->incarnation.started);
+    h = hash_mix(h ^ ((uint64_t)row->incarnation.raises << 32 | row->wish_version));
+    h = hash_mix(h + ((uint64_t)row->drain_version << 8 | (uint64_t)row->wish << 1 |
+                      (uint64_t)row->draining));
     return crdt_later_hash(h, slice_of(row->later, row->later_len));
 }
 
@@ -109,11 +41,18 @@ static uint32_t rkey_of(const struct crdt_replica *row)
     return rkey != 0 ? rkey : 1;
 }
 
-static void rehash(struct crdt_registry *r, unsigned slot)
+bool crdt_registry_is_derived(const struct crdt_registry *r, unsigned place)
 {
-    r->digest -= r->hash[slot];
-    r->hash[slot] = hash_of(&r->row[slot]);
-    r->digest += r->hash[slot];
+    const struct crdt_replica *row = &r->row[place];
+    return row->key == key_of(r, name_of(row)) && row->rkey == rkey_of(row) &&
+           r->hash[place] == hash_of(row);
+}
+
+void crdt_registry_rehash(struct crdt_registry *r, unsigned place)
+{
+    r->digest -= r->hash[place];
+    r->hash[place] = hash_of(&r->row[place]);
+    r->digest += r->hash[place];
     r->version++;
 }
 
@@ -124,73 +63,41 @@ static int compare_names(const struct crdt_replica *a, const struct crdt_replica
     return order != 0 ? order : (int)a->name_len - (int)b->name_len;
 }
 
-static int find_same_rkey(const struct crdt_registry *r, unsigned slot)
+static int find_same_rkey(const struct crdt_registry *r, unsigned place)
 {
-    for (unsigned i = 0; i < r->count; i++)
-        if (i != slot && r->row[i].rkey == r->row[slot].rkey)
-            return (int)i;
+    for (int i = crdt_registry_next(r, 0); i >= 0; i = crdt_registry_next(r, (unsigned)i + 1))
+        if ((unsigned)i != place && r->rkey[i] == r->rkey[place])
+            return i;
     return -1;
 }
 
-/* The incarnation of `slot` is new. Gives it its rkey; where that is another's too, the greater of
+/* The incarnation of the row is new. Gives it its rkey; where that is another's too, the greater of
  * the two names is raised, until all are distinct. */
-static void settle(struct crdt_registry *r, unsigned slot)
+static void settle(struct crdt_registry *r, unsigned place)
 {
     for (;;) {
-        r->rkey_before[slot] = r->row[slot].rkey;
-        r->row[slot].rkey = rkey_of(&r->row[slot]);
-        rehash(r, slot);
-        int other = find_same_rkey(r, slot);
+        if (place < r->config.slots)
+            r->rkey_before[place] = r->rkey[place];
+        r->rkey[place] = r->row[place].rkey = rkey_of(&r->row[place]);
+        crdt_registry_rehash(r, place);
+        int other = find_same_rkey(r, place);
         if (other < 0)
             break;
-        if (compare_names(&r->row[other], &r->row[slot]) > 0)
-            slot = (unsigned)other;
+        if (compare_names(&r->row[other], &r->row[place]) > 0)
+            place = (unsigned)other;
         /* What a peer given may be the greatest number: a raise has to be later all the same. */
-        struct crdt_incarnation *raised = &r->row[slot].incarnation;
+        struct crdt_incarnation *raised = &r->row[place].incarnation;
         if (++raised->raises == 0)
             raised->started++;
     }
-    memset(&r->by_rkey, 0, sizeof r->by_rkey);
-    for (unsigned i = 0; i < r->count; i++)
-        put(&r->by_rkey, r->row[i].rkey, i);
+    crdt_registry_index(r);
 }
 
-/* --- changing ------------------------------------------------------------------------------- */
+/* --- joining -------------------------------------------------------------------------------- */
 
 static bool later(const struct crdt_incarnation *a, const struct crdt_incarnation *b)
 {
     return a->started != b->started ? a->started > b->started : a->raises > b->raises;
-}
-
-static int add(struct crdt_registry *r, const struct crdt_registry_row *in)
-{
-    uint64_t key = key_of(r, in->name);
-    if (r->count == r->max || crdt_registry_by_key(r, key) >= 0)
-        return ERR_FULL; /* two names with the same key: a chance of 2^-29 among 1,024 */
-    unsigned slot = r->count++;
-    struct crdt_replica *row = &r->row[slot];
-    memcpy(row->name, in->name.at, in->name.len);
-    row->name_len = (uint16_t)in->name.len;
-    row->key = key;
-    row->incarnation = in->incarnation;
-    put(&r->by_key, key, slot);
-    settle(r, slot);
-    return (int)slot;
-}
-
-static bool join_wish(struct crdt_replica *row, const struct crdt_registry_row *in)
-{
-    /* Two operators may have taken the same version at once: any fixed order of their wishes
-     * does, as long as it is the same everywhere. */
-    unsigned known = (unsigned)row->wish << 1 | row->draining;
-    unsigned given = (unsigned)in->wish << 1 | in->draining;
-    if (in->wish_version < row->wish_version ||
-        (in->wish_version == row->wish_version && given <= known))
-        return false;
-    row->wish_version = in->wish_version;
-    row->wish = in->wish;
-    row->draining = in->draining;
-    return true;
 }
 
 /* A register of a fixed width, most significant byte first, joins by its bytes. */
@@ -205,49 +112,180 @@ static bool join_later(struct crdt_replica *row, struct slice in)
     return true;
 }
 
+static int add(struct crdt_registry *r, uint64_t key, const struct crdt_registry_row *in)
+{
+    if (crdt_registry_find_key(r, key) >= 0)
+        return ERR_FULL; /* two names with the same key: a chance of 2^-29 among 1,024 */
+    int at = crdt_registry_room(r, in->born, key);
+    if (at < 0)
+        return at;
+    struct crdt_replica *row = &r->row[at];
+    memcpy(row->name, in->name.at, in->name.len);
+    row->name_len = (uint16_t)in->name.len;
+    row->key = key;
+    row->named = in->named;
+    row->born = in->born;
+    row->incarnation = in->incarnation;
+    (void)join_later(row, in->later);
+    r->waiting++;
+    settle(r, (unsigned)at);
+    crdt_registry_arrange(r);
+    return crdt_registry_find_key(r, key);
+}
+
+/* Two operators may have taken the same version at once: any fixed order of their wishes does, as
+ * long as it is the same everywhere. */
+static bool supersedes(uint32_t version, unsigned value, uint32_t known_version, unsigned known)
+{
+    return version != known_version ? version > known_version : value > known;
+}
+
+static bool join_wishes(struct crdt_replica *row, const struct crdt_registry_row *in)
+{
+    bool wish = supersedes(in->wish_version, in->wish, row->wish_version, row->wish);
+    bool drain = supersedes(in->drain_version, in->draining, row->drain_version, row->draining);
+    if (wish) {
+        row->wish_version = in->wish_version;
+        row->wish = in->wish;
+    }
+    if (drain) {
+        row->drain_version = in->drain_version;
+        row->draining = in->draining;
+    }
+    return wish || drain;
+}
+
+static bool join_life(struct crdt_replica *row, const struct crdt_registry_row *in)
+{
+    bool moved = in->named > row->named || in->born < row->born;
+    row->named = in->named > row->named ? in->named : row->named;
+    row->born = in->born < row->born ? in->born : row->born;
+    return moved;
+}
+
+static int refuse(struct crdt_registry *r, const struct crdt_registry_row *in)
+{
+    if (in->name.len == 0 || in->name.len > CRDT_NAME_MAX || in->born > in->named)
+        return ERR_RANGE;
+    if (in->named < r->floor) {
+        r->late++;
+        return ERR_STALE;
+    }
+    if (in->named > r->now + CRDT_SKEW_MAX) {
+        r->future++;
+        return ERR_RANGE;
+    }
+    return 0;
+}
+
+/* What a row's place says to those who use slots. */
+static int slot_of(const struct crdt_registry *r, int place)
+{
+    return place < (int)r->config.slots ? place : ERR_AGAIN;
+}
+
 int crdt_registry_join(struct crdt_registry *r, const struct crdt_registry_row *in, bool *news)
 {
     *news = false;
-    if (in->name.len == 0 || in->name.len > CRDT_NAME_MAX)
-        return ERR_RANGE;
-    int slot = crdt_registry_by_name(r, in->name);
-    if (slot < 0) {
-        slot = add(r, in);
-        if (slot < 0)
-            return slot;
+    int err = refuse(r, in);
+    if (err != 0)
+        return err;
+    uint64_t key = key_of(r, in->name);
+    int at = crdt_registry_find_key(r, key);
+    if (at < 0 || !slice_equal(name_of(&r->row[at]), in->name)) {
+        at = add(r, key, in);
+        if (at < 0)
+            return at;
         *news = true;
     }
-    struct crdt_replica *row = &r->row[slot];
-    bool wished = join_wish(row, in);
-    if (join_later(row, in->later) || wished) {
-        rehash(r, (unsigned)slot);
+    struct crdt_replica *row = &r->row[at];
+    uint32_t born = row->born;
+    bool moved = join_life(row, in);
+    moved = join_later(row, in->later) || moved;
+    if (join_wishes(row, in) || moved) {
+        crdt_registry_rehash(r, (unsigned)at);
         *news = true;
     }
     if (later(&in->incarnation, &row->incarnation)) {
         row->incarnation = in->incarnation;
-        settle(r, (unsigned)slot);
+        settle(r, (unsigned)at);
         *news = true;
     }
-    return slot;
+    if (row->born < born) {
+        crdt_registry_arrange(r);
+        at = crdt_registry_find_key(r, key);
+    }
+    return slot_of(r, at);
 }
 
-bool crdt_registry_wish(struct crdt_registry *r, unsigned slot, enum crdt_wish wish, bool draining)
+int crdt_registry_name(struct crdt_registry *r, struct slice name, bool ours, bool *news)
 {
-    CHECK(slot < r->count);
-    struct crdt_replica *row = &r->row[slot];
-    if ((row->wish == wish && row->draining == draining) || row->wish_version == UINT32_MAX)
+    *news = false;
+    if (name.len == 0 || name.len > CRDT_NAME_MAX)
+        return ERR_RANGE;
+    uint64_t key = key_of(r, name);
+    int at = crdt_registry_find_key(r, key);
+    if (at < 0 || !slice_equal(name_of(&r->row[at]), name)) {
+        struct crdt_registry_row row = {.name = name, .named = r->now, .born = r->now};
+        if (FUTURE)
+            row.later = FUTURE_BYTES;
+        at = add(r, key, &row);
+        if (at < 0)
+            return at;
+        *news = true;
+    }
+    r->row[at].ours = r->row[at].ours || ours;
+    return slot_of(r, at);
+}
+
+void crdt_registry_unname(struct crdt_registry *r, struct slice name)
+{
+    int at = crdt_registry_find_key(r, key_of(r, name));
+    if (at >= 0)
+        r->row[at].ours = false;
+}
+
+/* --- wishes, losses ------------------------------------------------------------------------- */
+
+static struct crdt_replica *row_in_use(struct crdt_registry *r, unsigned slot)
+{
+    CHECK(crdt_registry_has(r, slot));
+    return &r->row[slot];
+}
+
+static void wished(struct crdt_registry *r, unsigned place)
+{
+    struct crdt_replica *row = &r->row[place];
+    row->named = row->named > r->now ? row->named : r->now;
+    crdt_registry_rehash(r, place);
+}
+
+bool crdt_registry_wish(struct crdt_registry *r, unsigned place, enum crdt_wish wish)
+{
+    CHECK(place < r->places && crdt_registry_occupied(r, place));
+    struct crdt_replica *row = &r->row[place];
+    if (row->wish == wish || row->wish_version == UINT32_MAX)
         return false;
     row->wish = wish;
-    row->draining = draining;
     row->wish_version++;
-    rehash(r, slot);
+    wished(r, place);
+    return true;
+}
+
+bool crdt_registry_drain(struct crdt_registry *r, unsigned slot, bool draining)
+{
+    struct crdt_replica *row = row_in_use(r, slot);
+    if (row->draining == draining || row->drain_version == UINT32_MAX)
+        return false;
+    row->draining = draining;
+    row->drain_version++;
+    wished(r, slot);
     return true;
 }
 
 bool crdt_registry_restarted(struct crdt_registry *r, unsigned slot, uint64_t started)
 {
-    CHECK(slot < r->count);
-    struct crdt_incarnation *now = &r->row[slot].incarnation;
+    struct crdt_incarnation *now = &row_in_use(r, slot)->incarnation;
     if (started != 0) {
         if (started <= now->started)
             return false;
@@ -261,28 +299,54 @@ bool crdt_registry_restarted(struct crdt_registry *r, unsigned slot, uint64_t st
     return true;
 }
 
-/* --- asking, life --------------------------------------------------------------------------- */
+/* --- asking --------------------------------------------------------------------------------- */
 
 unsigned crdt_registry_count(const struct crdt_registry *r)
 {
     return r->count;
 }
 
+bool crdt_registry_has(const struct crdt_registry *r, unsigned slot)
+{
+    return slot < r->count && crdt_registry_occupied(r, slot);
+}
+
 const struct crdt_replica *crdt_registry_at(const struct crdt_registry *r, unsigned slot)
 {
-    CHECK(slot < r->count);
+    CHECK(crdt_registry_has(r, slot));
     return &r->row[slot];
 }
 
-struct crdt_registry_row crdt_registry_row(const struct crdt_registry *r, unsigned slot)
+static int in_use(const struct crdt_registry *r, int place)
 {
-    const struct crdt_replica *row = crdt_registry_at(r, slot);
-    return (struct crdt_registry_row){.name = name_of(row),
-                                      .incarnation = row->incarnation,
-                                      .wish_version = row->wish_version,
-                                      .wish = row->wish,
-                                      .draining = row->draining,
-                                      .later = slice_of(row->later, row->later_len)};
+    return place < (int)r->config.slots ? place : -1;
+}
+
+int crdt_registry_by_key(const struct crdt_registry *r, uint64_t key)
+{
+    return in_use(r, crdt_registry_find_key(r, key));
+}
+
+int crdt_registry_by_rkey(const struct crdt_registry *r, uint32_t rkey)
+{
+    return in_use(r, crdt_registry_find_rkey(r, rkey));
+}
+
+int crdt_registry_place_of(const struct crdt_registry *r, struct slice name)
+{
+    int place = crdt_registry_find_key(r, key_of(r, name));
+    return place >= 0 && slice_equal(name_of(&r->row[place]), name) ? place : -1;
+}
+
+int crdt_registry_by_name(const struct crdt_registry *r, struct slice name)
+{
+    return in_use(r, crdt_registry_place_of(r, name));
+}
+
+uint32_t crdt_registry_oldest(const struct crdt_registry *r, unsigned slot)
+{
+    uint32_t born = crdt_registry_at(r, slot)->born;
+    return born > CRDT_SKEW_MAX ? born - CRDT_SKEW_MAX : 0;
 }
 
 uint64_t crdt_registry_version(const struct crdt_registry *r)
@@ -290,48 +354,64 @@ uint64_t crdt_registry_version(const struct crdt_registry *r)
     return r->version;
 }
 
-uint64_t crdt_registry_digest(const struct crdt_registry *r)
+struct slice crdt_registry_waiting(const struct crdt_registry *r)
 {
-    return r->digest;
+    int at = crdt_registry_next_in(r);
+    return at < 0 ? slice_of("", 0) : name_of(&r->row[at]);
 }
 
-uint64_t crdt_registry_digest_at(const struct crdt_registry *r, unsigned slot)
+unsigned crdt_registry_slots(unsigned names_max)
 {
-    CHECK(slot < r->count);
-    return r->hash[slot];
+    unsigned slots = (names_max + names_max / 8 + 32 + 63) / 64 * 64;
+    return slots < CRDT_REPLICAS_MAX ? slots : CRDT_REPLICAS_MAX;
 }
 
-int crdt_registry_create(struct crdt_registry **out, unsigned replicas_max)
+void crdt_registry_stats(const struct crdt_registry *r, struct crdt_registry_stats *out)
 {
-    CHECK(replicas_max <= SLOTS);
-    struct crdt_registry *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        return ERR_NOMEM;
-    r->max = replicas_max;
-    hash_secret_from_seed(&r->secret, 0x67726170); /* any constant */
-    *out = r;
-    return 0;
+    *out = (struct crdt_registry_stats){.names = r->in_use,
+                                        .names_max = r->config.names_max,
+                                        .waiting = r->waiting,
+                                        .forgotten = r->forgotten,
+                                        .late = r->late,
+                                        .future = r->future,
+                                        .refused = r->refused};
 }
 
-void crdt_registry_destroy(struct crdt_registry *r)
+/* --- all rows ------------------------------------------------------------------------------- */
+
+int crdt_registry_place(const struct crdt_registry *r, uint64_t key)
 {
-    free(r);
+    return crdt_registry_find_key(r, key);
 }
 
-void crdt_registry_check(const struct crdt_registry *r)
+struct crdt_registry_row crdt_registry_row(const struct crdt_registry *r, unsigned place)
 {
-    CHECK(r->count <= r->max);
-    uint64_t digest = 0;
-    for (unsigned i = 0; i < r->count; i++) {
-        const struct crdt_replica *row = &r->row[i];
-        CHECK(row->name_len > 0 && row->name_len <= CRDT_NAME_MAX);
-        CHECK(row->name[row->name_len] == '\0');
-        CHECK(row->key == key_of(r, name_of(row)) && row->rkey == rkey_of(row));
-        CHECK(crdt_registry_by_key(r, row->key) == (int)i);
-        CHECK(crdt_registry_by_rkey(r, row->rkey) == (int)i);
-        CHECK(crdt_registry_by_name(r, name_of(row)) == (int)i);
-        CHECK(r->hash[i] == hash_of(row));
-        digest += r->hash[i];
-    }
-    CHECK(digest == r->digest);
+    CHECK(place < r->places && crdt_registry_occupied(r, place));
+    const struct crdt_replica *row = &r->row[place];
+    return (struct crdt_registry_row){.name = name_of(row),
+                                      .named = row->named,
+                                      .born = row->born,
+                                      .incarnation = row->incarnation,
+                                      .wish_version = row->wish_version,
+                                      .drain_version = row->drain_version,
+                                      .wish = row->wish,
+                                      .draining = row->draining};
+}
+
+struct crdt_registry_mark crdt_registry_mark(const struct crdt_registry *r, unsigned place)
+{
+    CHECK(place < r->places && crdt_registry_occupied(r, place));
+    return (struct crdt_registry_mark){
+        .key = r->row[place].key, .hash = r->hash[place], .named = r->row[place].named};
+}
+
+uint64_t crdt_registry_digest(const struct crdt_registry *r, uint32_t from)
+{
+    uint64_t digest = r->digest;
+    if (from <= r->floor)
+        return digest;
+    for (int i = crdt_registry_next(r, 0); i >= 0; i = crdt_registry_next(r, (unsigned)i + 1))
+        if (r->row[i].named < from)
+            digest -= r->hash[i];
+    return digest;
 }

@@ -228,6 +228,27 @@ static void drop_rows(struct crdt_reports *r, struct reporter *p)
     r->version++;
 }
 
+void crdt_reports_forget(struct crdt_reports *r, unsigned slot)
+{
+    CHECK(slot < SLOTS);
+    for (unsigned i = 0; i < r->count; i++) {
+        struct reporter *p = r->reporter[i];
+        for (unsigned kind = 0; slot < p->rows && kind < CRDT_REPORTS; kind++) {
+            p->digest[kind] -= p->row[kind][slot].hash;
+            memset(&p->row[kind][slot], 0, sizeof p->row[kind][slot]);
+        }
+    }
+    r->sum[slot] = (struct crdt_load){0};
+    r->prefilled[slot] = 0;
+    uint64_t bit = UINT64_C(1) << slot % 64;
+    for (unsigned kind = 0; kind < CRDT_REPORTS; kind++) {
+        r->waiting_count -= (r->waiting[kind][slot / 64] & bit) != 0;
+        r->waiting[kind][slot / 64] &= ~bit;
+    }
+    r->load_version++;
+    r->version++;
+}
+
 /* --- own ------------------------------------------------------------------------------------ */
 
 static void wait_row(struct crdt_reports *r, unsigned kind, unsigned slot)
@@ -256,7 +277,7 @@ void crdt_reports_epoch(struct crdt_reports *r, uint64_t epoch)
 
 void crdt_reports_set(struct crdt_reports *r, const struct crdt_report *own)
 {
-    CHECK(own->slot < crdt_registry_count(r->registry));
+    CHECK(crdt_registry_has(r->registry, own->slot));
     struct reporter *p = find(r, r->self);
     union crdt_report_value value = clean(own->kind, &own->value);
     union crdt_report_value known;
@@ -366,7 +387,7 @@ void crdt_reports_router_gone(struct crdt_reports *r, uint64_t router)
 
 int crdt_reports_join(struct crdt_reports *r, const struct crdt_report *in)
 {
-    CHECK(in->slot < crdt_registry_count(r->registry) && in->kind < CRDT_REPORTS);
+    CHECK(crdt_registry_has(r->registry, in->slot) && in->kind < CRDT_REPORTS);
     struct reporter *p = find(r, in->router);
     if (p == NULL || in->router == r->self)
         return ERR_NOT_FOUND;

@@ -62,6 +62,9 @@ void crdt_reports_epoch(struct crdt_reports *r, uint64_t epoch);
 void crdt_reports_router(struct crdt_reports *r, uint64_t router, uint64_t epoch);
 void crdt_reports_router_gone(struct crdt_reports *r, uint64_t router);
 
+/* The slot's name is forgotten: nobody reports anything of it. */
+void crdt_reports_forget(struct crdt_reports *r, unsigned slot);
+
 /* An own row (router, epoch and number are filled in). If it changes it waits to be sent. */
 void crdt_reports_set(struct crdt_reports *r, const struct crdt_report *own);
 /* The next own row of that kind that waits, from `slot` on, or -1. */

@@ -7,12 +7,16 @@
 #include "crdt/state_internal.h"
 
 enum {
-    CHUNK_TARGET = 28672,  /* a bucket of nothing but full sets adds 22 KB at most */
-    ENTRY_BYTES = 9,       /* of a single, about */
+    CHUNK_TARGET = 20480,
+    ENTRY_BYTES = 10,      /* of a single, at most */
     HOLDER_BYTES = 3,      /* of one that shares its id */
     BUCKETS_MAX = 1 << 16, /* of the index looked at for one chunk: below a millisecond of them */
-    ENTRIES_MAX = CHUNK_TARGET / HOLDER_BYTES + 7 * CRDT_REPLICAS_MAX + 1,
+    BUCKET_ENTRIES_MAX = 7 * CRDT_NAMES_MAX, /* of nothing but full sets */
+    ENTRIES_MAX = CHUNK_TARGET / HOLDER_BYTES + BUCKET_ENTRIES_MAX + 1,
 };
+_Static_assert(CHUNK_TARGET + BUCKET_ENTRIES_MAX * HOLDER_BYTES + CRDT_NAMES_MAX * 4 + 128 <=
+                   CRDT_CHUNK_MAX,
+               "a chunk has room for one more bucket than its target, and for its caches");
 
 enum stage { STAGE_REGISTRY, STAGE_REPORTS, STAGE_LOG, STAGE_INDEX, STAGE_END };
 
@@ -35,8 +39,10 @@ static bool fits(struct wire_writer *w, const struct wire_writer *before)
 static bool next_replicas(const struct crdt_state *s, struct crdt_snapshot *c,
                           struct wire_writer *w)
 {
-    for (; c->position < crdt_registry_count(s->registry); c->position++) {
-        struct crdt_registry_row row = crdt_registry_row(s->registry, (unsigned)c->position);
+    /* The position is a place: a row that moves meanwhile is brought by anti-entropy. */
+    for (int place; (place = crdt_registry_next(s->registry, (unsigned)c->position)) >= 0;
+         c->position = (uint64_t)place + 1) {
+        struct crdt_registry_row row = crdt_registry_row(s->registry, (unsigned)place);
         struct wire_writer before = *w;
         crdt_record_write_replica(w, &row);
         if (!fits(w, &before))

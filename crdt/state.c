@@ -17,7 +17,13 @@ static int create_parts(struct crdt_state *s, const struct crdt_state_config *co
     if (err != 0)
         return err;
     unsigned replicas = config->index.replicas_max;
-    err = crdt_registry_create(&s->registry, replicas);
+    err = crdt_registry_create(&s->registry,
+                               &(struct crdt_registry_config){.slots = replicas,
+                                                              .names_max = config->names_max,
+                                                              .rows_max = config->rows_max,
+                                                              .ttl = config->names_ttl,
+                                                              .now = config->index.generation,
+                                                              .self = config->self});
     if (err == 0)
         err = crdt_reports_create(&s->reports, s->registry, config->self, CRDT_ROUTERS_MAX);
     if (err == 0)
@@ -63,15 +69,12 @@ void crdt_state_check(const struct crdt_state *s)
     crdt_events_check(s->log);
     crdt_index_check(s->index);
     crdt_outbox_check(&s->outbox);
-    unsigned waiting = 0;
     for (unsigned slot = 0; slot < CRDT_REPLICAS_MAX; slot++) {
-        bool known = slot < crdt_registry_count(s->registry);
-        CHECK(s->rkey_known[slot] == (known ? crdt_registry_at(s->registry, slot)->rkey : 0));
-        bool waits = (s->replica_waiting[slot / 64] >> slot % 64 & 1) != 0;
-        CHECK(known || !waits);
-        waiting += waits;
+        bool known = crdt_registry_has(s->registry, slot);
+        const struct crdt_replica *row = known ? crdt_registry_at(s->registry, slot) : NULL;
+        CHECK(s->rkey_known[slot] == (known ? row->rkey : 0));
+        CHECK(s->key_known[slot] == (known ? row->key : 0));
     }
-    CHECK(waiting == s->replicas_waiting);
     for (unsigned i = 0; i < crdt_events_count(s->log); i++)
         CHECK(crdt_registry_by_rkey(s->registry, crdt_events_at(s->log, i).rkey) >= 0);
 }
@@ -98,65 +101,144 @@ const struct crdt_events *crdt_state_log(const struct crdt_state *s)
 
 /* --- the registry --------------------------------------------------------------------------- */
 
+static void follow_slot(struct crdt_state *s, unsigned slot)
+{
+    bool has = crdt_registry_has(s->registry, slot);
+    const struct crdt_replica *row = has ? crdt_registry_at(s->registry, slot) : NULL;
+    uint32_t rkey = has ? row->rkey : 0;
+    uint64_t key = has ? row->key : 0;
+    if (rkey != s->rkey_known[slot]) {
+        crdt_events_retire(s->log, s->rkey_known[slot]);
+        crdt_index_forget(s->index, slot, rkey);
+        s->rkey_known[slot] = rkey;
+    }
+    if (key != s->key_known[slot]) {
+        crdt_reports_forget(s->reports, slot);
+        s->key_known[slot] = key;
+    }
+}
+
 void crdt_state_follow_registry(struct crdt_state *s)
 {
     uint64_t version = crdt_registry_version(s->registry);
     if (version == s->registry_followed)
         return;
     s->registry_followed = version;
-    for (unsigned slot = 0; slot < crdt_registry_count(s->registry); slot++) {
-        uint32_t rkey = crdt_registry_at(s->registry, slot)->rkey;
-        if (rkey == s->rkey_known[slot])
-            continue;
-        crdt_events_retire(s->log, s->rkey_known[slot]);
-        crdt_index_forget(s->index, slot, rkey);
-        s->rkey_known[slot] = rkey;
-    }
+    for (unsigned slot = 0; slot < crdt_registry_count(s->registry); slot++)
+        follow_slot(s, slot);
 }
 
-static void tell_replica(struct crdt_state *s, unsigned slot)
+static void tell_row(struct crdt_state *s, struct slice name)
 {
+    int place = crdt_registry_place_of(s->registry, name);
+    if (place >= 0)
+        crdt_registry_tell(s->registry, (unsigned)place);
     crdt_state_follow_registry(s);
-    uint64_t bit = UINT64_C(1) << slot % 64;
-    if (!s->replicated || (s->replica_waiting[slot / 64] & bit) != 0)
-        return;
-    s->replica_waiting[slot / 64] |= bit;
-    s->replicas_waiting++;
+}
+
+static void tell_slot(struct crdt_state *s, unsigned slot)
+{
+    crdt_registry_tell(s->registry, slot);
+    crdt_state_follow_registry(s);
+}
+
+static int name_row(struct crdt_state *s, struct slice name, bool ours)
+{
+    bool news = false;
+    int slot = crdt_registry_name(s->registry, name, ours, &news);
+    if (news)
+        tell_row(s, name);
+    return slot;
 }
 
 int crdt_state_replica(struct crdt_state *s, struct slice name)
 {
-    bool news = false;
-    struct crdt_registry_row row = {.name = name};
-    if (FUTURE)
-        row.later = FUTURE_BYTES;
-    int slot = crdt_registry_join(s->registry, &row, &news);
-    if (slot >= 0 && news)
-        tell_replica(s, (unsigned)slot);
+    return name_row(s, name, false);
+}
+
+int crdt_state_name(struct crdt_state *s, struct slice name)
+{
+    return name_row(s, name, true);
+}
+
+void crdt_state_unname(struct crdt_state *s, struct slice name)
+{
+    crdt_registry_unname(s->registry, name);
+}
+
+int crdt_state_wish(struct crdt_state *s, unsigned slot, enum crdt_wish wish)
+{
+    CHECK(crdt_registry_has(s->registry, slot));
+    bool news = crdt_registry_wish(s->registry, slot, wish);
+    if (news)
+        tell_slot(s, slot);
+    return news;
+}
+
+int crdt_state_drain(struct crdt_state *s, unsigned slot, bool draining)
+{
+    CHECK(crdt_registry_has(s->registry, slot));
+    bool news = crdt_registry_drain(s->registry, slot, draining);
+    if (news)
+        tell_slot(s, slot);
+    return news;
+}
+
+int crdt_state_add(struct crdt_state *s, struct slice name)
+{
+    int slot = name_row(s, name, false);
+    int place = crdt_registry_place_of(s->registry, name);
+    if (place >= 0 && crdt_registry_wish(s->registry, (unsigned)place, CRDT_WISH_ADDED))
+        tell_row(s, name);
     return slot;
 }
 
-int crdt_state_wish(struct crdt_state *s, unsigned slot, enum crdt_wish wish, bool draining)
+int crdt_state_remove(struct crdt_state *s, struct slice name)
 {
-    bool news = crdt_registry_wish(s->registry, slot, wish, draining);
+    int place = crdt_registry_place_of(s->registry, name);
+    if (place < 0)
+        return ERR_NOT_FOUND;
+    bool news = crdt_registry_wish(s->registry, (unsigned)place, CRDT_WISH_REMOVED);
     if (news)
-        tell_replica(s, slot);
+        tell_row(s, name);
     return news;
+}
+
+void crdt_state_hold(struct crdt_state *s, unsigned slot, bool held)
+{
+    crdt_registry_hold(s->registry, slot, held);
+    crdt_state_follow_registry(s);
 }
 
 bool crdt_state_restarted(struct crdt_state *s, unsigned slot, uint64_t started)
 {
+    if (!crdt_registry_has(s->registry, slot))
+        return false;
     bool news = crdt_registry_restarted(s->registry, slot, started);
     if (news)
-        tell_replica(s, slot);
+        tell_slot(s, slot);
     return news;
+}
+
+void crdt_state_copy_registry(struct crdt_state *s, const struct crdt_state *from)
+{
+    crdt_registry_copy(s->registry, from->registry);
+    crdt_state_follow_registry(s);
+}
+
+void crdt_state_advance(struct crdt_state *s, uint32_t now_generation)
+{
+    crdt_index_advance(s->index, now_generation);
+    crdt_registry_advance(s->registry, now_generation);
+    crdt_state_follow_registry(s);
 }
 
 /* --- observations --------------------------------------------------------------------------- */
 
 int crdt_state_observe(struct crdt_state *s, const struct chain *chain, unsigned slot)
 {
-    CHECK(slot < crdt_registry_count(s->registry));
+    if (!crdt_registry_has(s->registry, slot))
+        return ERR_NOT_FOUND;
     uint64_t news[CHAIN_POINTS_MAX / 64];
     uint32_t now = crdt_index_now(s->index);
     int count = crdt_index_observe_chain(s->index, chain, slot, now, s->replicated ? news : NULL);
@@ -175,7 +257,8 @@ int crdt_state_observe(struct crdt_state *s, const struct chain *chain, unsigned
 
 int crdt_state_bind(struct crdt_state *s, uint64_t id, unsigned slot)
 {
-    CHECK(slot < crdt_registry_count(s->registry));
+    if (!crdt_registry_has(s->registry, slot))
+        return ERR_NOT_FOUND;
     uint32_t now = crdt_index_now(s->index);
     int news = crdt_index_observe(s->index, id, slot, CHECKPOINT_CODE_BINDING, now);
     if (news == 1 && s->replicated) {
@@ -196,7 +279,8 @@ int crdt_state_bound(const struct crdt_state *s, uint64_t id)
 
 int crdt_state_event(struct crdt_state *s, unsigned slot, const struct crdt_event *event)
 {
-    CHECK(slot < crdt_registry_count(s->registry));
+    if (!crdt_registry_has(s->registry, slot))
+        return ERR_NOT_FOUND;
     struct crdt_event e = *event;
     e.rkey = s->rkey_known[slot];
     return crdt_events_append(s->log, &e);
@@ -204,25 +288,28 @@ int crdt_state_event(struct crdt_state *s, unsigned slot, const struct crdt_even
 
 /* --- reports -------------------------------------------------------------------------------- */
 
+static void report(struct crdt_state *s, const struct crdt_report *own)
+{
+    if (crdt_registry_has(s->registry, own->slot))
+        crdt_reports_set(s->reports, own);
+}
+
 void crdt_state_load(struct crdt_state *s, unsigned slot, const struct crdt_load *load)
 {
-    crdt_reports_set(s->reports, &(struct crdt_report){
-                                     .slot = slot, .kind = CRDT_REPORT_LOAD, .value.load = *load});
+    report(s, &(struct crdt_report){.slot = slot, .kind = CRDT_REPORT_LOAD, .value.load = *load});
 }
 
 void crdt_state_sight(struct crdt_state *s, unsigned slot, const struct crdt_sight *sight)
 {
-    crdt_reports_set(
-        s->reports,
-        &(struct crdt_report){.slot = slot, .kind = CRDT_REPORT_SIGHT, .value.sight = *sight});
+    report(s,
+           &(struct crdt_report){.slot = slot, .kind = CRDT_REPORT_SIGHT, .value.sight = *sight});
 }
 
 void crdt_state_learned(struct crdt_state *s, unsigned slot, const struct crdt_learned *learned)
 {
-    struct crdt_report report = {
-        .slot = slot, .kind = CRDT_REPORT_LEARNED, .value.learned = *learned};
-    FUTURE_LEARN(&report.value.learned);
-    crdt_reports_set(s->reports, &report);
+    struct crdt_report own = {.slot = slot, .kind = CRDT_REPORT_LEARNED, .value.learned = *learned};
+    FUTURE_LEARN(&own.value.learned);
+    report(s, &own);
 }
 
 void crdt_state_epoch(struct crdt_state *s, uint64_t epoch)
@@ -247,7 +334,7 @@ void crdt_state_digest(const struct crdt_state *s, uint32_t from, struct crdt_di
     uint64_t loads = 0;
     uint64_t others = 0;
     crdt_reports_digest(s->reports, &loads, &others);
-    *out = (struct crdt_digest){.registry = crdt_registry_digest(s->registry),
+    *out = (struct crdt_digest){.registry = crdt_registry_digest(s->registry, 0),
                                 .index = crdt_index_digest(s->index, from),
                                 .log = crdt_events_digest(s->log),
                                 .reports = loads + others};

@@ -1,7 +1,7 @@
 /* The replicated state of one router: a product of small lattices, its deltas, its digest, its
  * repair and its snapshot. Everything that two routers must agree on is in here.
  *
- *   registry     replica name -> incarnation of its cache, and the operators' wish crdt/registry.h
+ *   registry     replica name -> when it was named, its cache, operators' wishes crdt/registry.h
  *   index        (prefix, replica incarnation) -> time slice of last use              crdt/index.h
  *   log          replica incarnation -> the engine's events up to a number            crdt/events.h
  *   reports      (router, replica) -> load, what it sees of it, what it learned crdt/reports.h
@@ -11,9 +11,10 @@
  * repeated and reordered as long as each arrives once or anti-entropy brings what it said.
  *
  * A *slot* is this router's number of a replica, the same in the registry, the index and
- * node/route. On the wire a replica is a 48-bit hash of its name, and its cache a 31-bit *rkey*, a
- * hash of name and incarnation: a restarted engine has a new rkey, and observations of the old one
- * count no more.
+ * node/route. When a name is forgotten all that is known under its slot is too, and the slot may
+ * get another name, unless it is held. On the wire a replica is a 48-bit hash of its name, and its
+ * cache a 31-bit *rkey*, a hash of name and incarnation: a restarted engine has a new rkey, and
+ * observations of the old one count no more.
  */
 #ifndef CRDT_STATE_H
 #define CRDT_STATE_H
@@ -35,6 +36,9 @@ struct crdt_state_config {
     uint64_t self;                  /* this router */
     uint64_t outbox_bytes;          /* 0: 1 MiB; what exceeds it is left to anti-entropy */
     uint64_t log_bytes;             /* 0: 16 MiB; taken as the logs grow */
+    unsigned names_max;             /* as in struct crdt_registry_config, and so are */
+    unsigned rows_max;
+    uint32_t names_ttl;
 };
 
 struct crdt_origin {
@@ -50,23 +54,43 @@ MUST_USE int crdt_state_create(struct crdt_state **out, const struct crdt_state_
 void crdt_state_destroy(struct crdt_state *s);
 void crdt_state_check(const struct crdt_state *s);
 
-struct crdt_index *crdt_state_index(struct crdt_state *s); /* for asking, time and memory */
+/* Moves the index and the registry to this generation (never back): what this router looks after is
+ * named again in time, and names that nobody named are forgotten. Others are only asked of the
+ * index, or have it swept. */
+void crdt_state_advance(struct crdt_state *s, uint32_t now_generation);
+/* The registry of `from`, whose clock was ahead, slots and all; `s` is new. */
+void crdt_state_copy_registry(struct crdt_state *s, const struct crdt_state *from);
+
+struct crdt_index *crdt_state_index(struct crdt_state *s); /* for asking and memory */
 const struct crdt_registry *crdt_state_registry(const struct crdt_state *s);
 const struct crdt_reports *crdt_state_reports(const struct crdt_state *s);
 const struct crdt_events *crdt_state_log(const struct crdt_state *s);
 
 /* --- what this router does and sees --------------------------------------------------------- */
 
-/* The slot of a replica by name, made if new. ERR_FULL, ERR_RANGE (name). */
+/* The slot of a replica by name, made if new. ERR_AGAIN: it waits for a slot, ERR_FULL: it cannot
+ * even wait, ERR_RANGE (name). */
 MUST_USE int crdt_state_replica(struct crdt_state *s, struct slice name);
+/* The same, and from now on this router names it: it is not forgotten. */
+MUST_USE int crdt_state_name(struct crdt_state *s, struct slice name);
+void crdt_state_unname(struct crdt_state *s, struct slice name);
 /* An operator's wish (crdt/registry.h); 1 if it was news, else 0. */
-MUST_USE int crdt_state_wish(struct crdt_state *s, unsigned slot, enum crdt_wish wish,
-                             bool draining);
+MUST_USE int crdt_state_wish(struct crdt_state *s, unsigned slot, enum crdt_wish wish);
+MUST_USE int crdt_state_drain(struct crdt_state *s, unsigned slot, bool draining);
+/* The slot of a replica that an operator adds; errors as crdt_state_replica(): what waits comes
+ * into use by itself. */
+MUST_USE int crdt_state_add(struct crdt_state *s, struct slice name);
+/* An operator removes it: 1 if that was news, 0, or ERR_NOT_FOUND. */
+MUST_USE int crdt_state_remove(struct crdt_state *s, struct slice name);
+/* Something of the caller's hangs on this slot: no other name gets it until it is let go. */
+void crdt_state_hold(struct crdt_state *s, unsigned slot, bool held);
 /* The replica lost its cache. `started`: the engine's own start time in ms, or 0 where it shows
  * none (then the incarnation is raised by one). Returns whether that was news. */
 bool crdt_state_restarted(struct crdt_state *s, unsigned slot, uint64_t started);
 
-/* A decision: joins the prompt's points for the replica in the present generation and queues those
+/* Of a slot whose name is forgotten nothing is kept (ERR_NOT_FOUND, or nothing happens).
+ *
+ * A decision: joins the prompt's points for the replica in the present generation and queues those
  * that were news. */
 MUST_USE int crdt_state_observe(struct crdt_state *s, const struct chain *chain, unsigned slot);
 /* The replica made the thing (a stored response, a session) whose keyed hash is `id`. */

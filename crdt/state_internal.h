@@ -13,14 +13,14 @@ struct crdt_state {
     struct crdt_events *log;
     bool replicated;
     struct crdt_outbox outbox;
-    uint64_t replica_waiting[CRDT_REPLICAS_MAX / 64]; /* rows of the registry to be sent */
-    unsigned replicas_waiting;
     uint64_t registry_followed;             /* version of it */
     uint32_t rkey_known[CRDT_REPLICAS_MAX]; /* to the index, by slot */
+    uint64_t key_known[CRDT_REPLICAS_MAX];  /* to the reports, by slot */
     struct crdt_state_stats stats;
 };
 
-/* The registry may have changed: new caches become known to the index and to engines' events. */
+/* The registry may have changed: new caches become known to the index and to engines' events, and
+ * what hangs on slots of forgotten names goes. */
 void crdt_state_follow_registry(struct crdt_state *s);
 
 /* Joins checked records. `origin` is that of a delta, NULL for a dump. Returns how many

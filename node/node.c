@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "crdt/registry.h"
 #include "gossip/gossip.h"
 #include "node/route/discovered.h"
 #include "node/route/share.h"
@@ -12,7 +13,8 @@ void node_config_of(struct node_config *out, const struct node_options *o)
     *out = (struct node_config){
         .state =
             {
-                .replicas_max = NODE_REPLICAS_MAX,
+                .replicas_max = crdt_registry_slots((unsigned)o->replicas_max),
+                .names_max = (unsigned)o->replicas_max,
                 .index_bytes = o->index_bytes,
                 .generation_ms = (uint32_t)o->generation_ms,
                 .ttl_ms = (uint32_t)o->ttl_ms,

@@ -70,6 +70,9 @@ static void answer_wish(struct admin *a, struct exchange *x, const char *name,
         if (silent != NULL)
             (void)snprintf(ok, sizeof ok, "{\"ok\":true,\"answers\":false,\"why\":\"%s\"}", silent);
         exchange_answer(x, 200, type_json, slice_of_cstr(ok), NULL, 0);
+    } else if (result == ERR_AGAIN) {
+        log_event(a->config.log, LOG_WARN, "replica_waits", LOG_CSTR("replica", name));
+        exchange_answer(x, 200, type_json, SLICE("{\"ok\":true,\"waits\":true}"), NULL, 0);
     } else if (result == ERR_EXISTS) {
         exchange_answer(x, 200, type_json, SLICE("{\"ok\":true,\"already\":true}"), NULL, 0);
     } else if (result == ERR_NOT_FOUND) {

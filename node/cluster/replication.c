@@ -139,10 +139,8 @@ static int open_gossip(struct node_replication *n, const struct gossip_keyring *
         .lost = on_lost,
         .message = on_message,
     };
-    struct gossip_io io = {.context = n->io.context,
-                           .send = n->io.send,
-                           .knock = n->io.knock,
-                           .random = n->io.random};
+    struct gossip_io io = {
+        .context = n->io.context, .send = n->io.send, .knock = n->io.knock, .random = n->io.random};
     return gossip_create(&n->gossip, &config, keyring, &app, &io, now_us);
 }
 
@@ -252,6 +250,19 @@ void node_replication_datagram(struct node_replication *n, const struct gossip_a
     gossip_datagram(n->gossip, from, bytes, len, now_us);
 }
 
+static void replicas_full_announce(struct node_replication *n, uint64_t now_us)
+{
+    const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(n->state));
+    struct crdt_registry_stats stats;
+    crdt_registry_stats(registry, &stats);
+    if (stats.waiting == 0 || now_us < n->replicas_full.again_us)
+        return;
+    char name[CRDT_NAME_MAX + 1];
+    (void)snprintf(name, sizeof name, "%.*s", SLICE_ARG(crdt_registry_waiting(registry)));
+    node_replication_event_detail(n, NODE_REPLICATION_REPLICAS_FULL, 0, stats.names_max, name);
+    n->replicas_full.again_us = now_us + LOGGED_US;
+}
+
 /* What an operator has to put right: nothing here heals it. */
 static void watch(struct node_replication *n, uint64_t now_us)
 {
@@ -281,12 +292,7 @@ static void watch(struct node_replication *n, uint64_t now_us)
         n->routers_full.count = g.routers_refused;
         n->routers_full.again_us = now_us + LOGGED_US;
     }
-    unsigned replicas = crdt_registry_count(crdt_state_registry(node_state_crdt(n->state)));
-    if (replicas == node_state_config_of(n->state)->replicas_max &&
-        now_us >= n->replicas_full.again_us) {
-        node_replication_event(n, NODE_REPLICATION_REPLICAS_FULL, 0, replicas);
-        n->replicas_full.again_us = now_us + LOGGED_US;
-    }
+    replicas_full_announce(n, now_us);
 }
 
 static void calls_time_out(struct node_replication *n, uint64_t now_us)

@@ -55,10 +55,11 @@ enum node_replication_event {
     NODE_REPLICATION_NAME_TAKEN,      /* two nodes that live have the member's name, or, without a
                                          member, this node's [signs]: where another of them is */
     NODE_REPLICATION_REFUSED_KEY,     /* somebody without the key asks to join [times]: where */
-    NODE_REPLICATION_REPLICAS_FULL,   /* the cluster knows [so many] replicas: no more fit */
-    NODE_REPLICATION_ROUTERS_FULL,    /* [so many] routers live: [detail] is refused, which may be
-                                         this one; at most once a minute */
-    NODE_REPLICATION_NOT_UNDERSTOOD,  /* a member shares no version of the protocol: which */
+    NODE_REPLICATION_REPLICAS_FULL, /* [so many] replicas are in use: [detail] waits, and may be not
+                                       the only one */
+    NODE_REPLICATION_ROUTERS_FULL,  /* [so many] routers live: [detail] is refused, which may be
+                                       this one; at most once a minute */
+    NODE_REPLICATION_NOT_UNDERSTOOD, /* a member shares no version of the protocol: which */
     NODE_REPLICATION_EVENTS,
 };
 const char *node_replication_event_text(enum node_replication_event event);

@@ -16,6 +16,14 @@ struct node_state {
     uint64_t rewinds;
 };
 
+/* A name lives as long as the router's patience with those who name it, and no longer than what was
+ * observed of it. */
+static uint32_t names_ttl(uint32_t ttl)
+{
+    enum { LEAST = 8 };
+    return ttl < LEAST ? LEAST : ttl > CRDT_NAMES_TTL ? CRDT_NAMES_TTL : ttl;
+}
+
 int node_state_create(struct node_state **out, const struct node_state_config *config)
 {
     struct node_state *s = calloc(1, sizeof *s);
@@ -30,6 +38,8 @@ int node_state_create(struct node_state **out, const struct node_state_config *c
                   .generation = (uint32_t)(config->wall_ms / config->generation_ms),
                   .replicated = config->replicated},
         .self = config->self,
+        .names_max = config->names_max,
+        .names_ttl = names_ttl(ttl),
     };
     s->cluster_off_ms = (int64_t)(config->wall_ms - config->now_ms);
     int err = crdt_state_create(&s->crdt, &s->crdt_config);
@@ -96,7 +106,7 @@ void node_state_clock(struct node_state *s, uint64_t now_ms)
 {
     uint32_t generation = generation_at(s, now_ms);
     if (generation > crdt_index_now(s->index))
-        crdt_index_advance(s->index, generation);
+        crdt_state_advance(s->crdt, generation);
 }
 
 void node_state_wall(struct node_state *s, uint64_t wall_ms, uint64_t now_ms)
@@ -149,12 +159,7 @@ static bool copy_own(void *context, uint64_t router, const struct crdt_load *loa
 static int copy_without_index(uint64_t self, const struct crdt_state *from, struct crdt_state *to)
 {
     const struct crdt_registry *registry = crdt_state_registry(from);
-    for (unsigned slot = 0; slot < crdt_registry_count(registry); slot++) {
-        const struct crdt_replica *row = crdt_registry_at(registry, slot);
-        int made = crdt_state_replica(to, slice_of(row->name, row->name_len));
-        if (made != (int)slot)
-            return made < 0 ? made : ERR_FULL;
-    }
+    crdt_state_copy_registry(to, from);
     for (unsigned slot = 0; slot < crdt_registry_count(registry); slot++) {
         struct own_reports own = {.self = self, .slot = slot, .to = to};
         crdt_reports_each(crdt_state_reports(from), slot, copy_own, &own);

@@ -29,10 +29,11 @@ struct node_state;
 
 struct node_state_config {
     struct hash_secret
-        secret;      /* keys the hashes of prompts and sessions; the same at all routers */
-    uint64_t self;   /* this router: gossip_node_id() of its name */
-    bool replicated; /* there are other routers: news is queued for them */
-    unsigned replicas_max;
+        secret;               /* keys the hashes of prompts and sessions; the same at all routers */
+    uint64_t self;            /* this router: gossip_node_id() of its name */
+    bool replicated;          /* there are other routers: news is queued for them */
+    unsigned replicas_max;    /* slots: crdt_registry_slots(names_max) */
+    unsigned names_max;       /* names of replicas in use at one time; 0: as many as slots allow */
     uint64_t index_bytes;     /* memory for the prefix index */
     uint32_t generation_ms;   /* time slice of last use */
     uint32_t ttl_ms;          /* an observation older than this is forgotten; at most CRDT_TTL_MAX

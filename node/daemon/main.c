@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/version.h"
 #include "crdt/index.h"
+#include "crdt/registry.h"
 #include "node/io/config.h"
 #include "node/io/gossip.h"
 #include "node/io/key_file.h"
@@ -101,7 +102,9 @@ static int create_node(struct shell *shell, struct node **out)
                   "\": too small for ttl / generation = %" PRIu64
                   " time slices, want at least %" PRIu64 "MiB\n",
                   options->index_bytes, slices,
-                  ring * count_bytes * NODE_REPLICAS_MAX / 1048576 + fixed_mib);
+                  ring * count_bytes * crdt_registry_slots((unsigned)options->replicas_max) /
+                          1048576 +
+                      fixed_mib);
     return EXIT_CONFIG;
 }
 

@@ -254,6 +254,12 @@ static void on_replica(void *context, unsigned replica, bool present)
     proxy_replica(shell->proxy, replica, present, shell_now_ms(shell));
 }
 
+static bool on_forgotten(void *context, unsigned replica)
+{
+    struct shell *shell = context;
+    return proxy_replica_forgotten(shell->proxy, replica);
+}
+
 /* Beyond the limit on open files libuv closes what it accepts, and tells nobody. */
 static void check_file_limit(const struct shell *shell)
 {
@@ -318,7 +324,7 @@ int shell_start(struct shell *shell, struct node *node)
     shell->proxy = node->proxy;
     shell->admin = node->admin;
     shell->started_ms = shell_now_ms(shell);
-    node_router_watch(shell->router, on_replica, shell);
+    node_router_watch(shell->router, on_replica, on_forgotten, shell);
     int err = sources_start(shell);
     if (err == 0)
         err = listen_on(shell, PROXY_PORT_CLIENT, &options->listen);

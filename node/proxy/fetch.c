@@ -54,6 +54,7 @@ static void fail(struct fetch *f, int err, bool refused)
     if (!f->busy)
         return;
     f->busy = false;
+    f->pool->fetches--;
     f->done(f->context, err, refused, 0, slice_of("", 0));
 }
 
@@ -67,6 +68,7 @@ static void succeed(struct fetch_connection *c, bool leftover)
     c->in.len = 0;
     c->in_body = false;
     f->busy = false;
+    f->pool->fetches--;
     if (!c->keep_alive || leftover || c->framing == HTTP_BODY_UNTIL_CLOSE)
         drop(f);
     f->done(f->context, 0, false, status, buf_slice(&body));
@@ -285,6 +287,7 @@ void fetch_get(struct fetch *f, const char *path, struct slice lines, bool slow)
 {
     CHECK(!f->busy);
     f->busy = true;
+    f->pool->fetches++;
     f->router[0] = '\0';
     f->slow = slow;
     f->addresses = 0;
@@ -305,6 +308,8 @@ void fetch_get(struct fetch *f, const char *path, struct slice lines, bool slow)
 
 void fetch_cancel(struct fetch *f)
 {
+    if (f->busy)
+        f->pool->fetches--;
     f->busy = false;
     drop(f);
 }

@@ -20,6 +20,7 @@ struct pool {
     struct upstream *all;
     struct upstream *idle;
     unsigned open_count;
+    unsigned fetches; /* questions under way (node/proxy/fetch.h) */
 };
 
 /* IP addresses are ready at once, names after their first look-up, which begins. ERR_NOMEM. */

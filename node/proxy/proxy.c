@@ -323,6 +323,18 @@ void proxy_replica(struct proxy *p, unsigned replica, bool present, uint64_t now
     }
 }
 
+bool proxy_replica_forgotten(struct proxy *p, unsigned replica)
+{
+    struct pool *pool = &p->pools[replica];
+    if (pool->proxy == NULL)
+        return true;
+    upstream_flush_pool(pool);
+    if (pool->open_count > 0 || pool->fetches > 0)
+        return false;
+    pool_close(pool);
+    return true;
+}
+
 /* --- time ------------------------------------------------------------------------------------ */
 
 void proxy_run(struct proxy *p, uint64_t now_ms)

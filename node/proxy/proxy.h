@@ -71,7 +71,10 @@ MUST_USE int proxy_start(struct proxy *p, uint64_t now_ms);
 /* The router has a replica that it did not have, or one went or came back. Requests that are under
  * way there go on. */
 void proxy_replica(struct proxy *p, unsigned replica, bool present, uint64_t now_ms);
-/* The same for one that is configured, before proxy_start(). */
+/* The name of one that went is forgotten: its pool is closed, if nothing is under way there. False:
+ * ask again. */
+bool proxy_replica_forgotten(struct proxy *p, unsigned replica);
+/* As proxy_replica() for one that is configured, before proxy_start(). */
 void proxy_replica_configured(struct proxy *p, unsigned replica, const struct node_address *address,
                               uint64_t now_ms);
 

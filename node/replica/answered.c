@@ -76,6 +76,32 @@ void node_answered_add(struct node_answered *a, unsigned replica, struct slice m
     sums->cached_tokens += cached_tokens < prompt_tokens ? cached_tokens : prompt_tokens;
 }
 
+static unsigned slot_of(const struct node_answered *a, const struct row *row)
+{
+    struct slice model = slice_of(row->name, row->name_len);
+    uint64_t hash = hash_mix(hash64(&a->secret, model.at, model.len) + row->replica);
+    unsigned at = (unsigned)(hash % SLOTS);
+    while (a->slots[at] != 0)
+        at = (at + 1) % SLOTS;
+    return at;
+}
+
+void node_answered_forget(struct node_answered *a, unsigned replica)
+{
+    CHECK(replica < NODE_REPLICAS_MAX);
+    a->nameless[replica] = (struct sums){0};
+    unsigned kept = 0;
+    for (unsigned i = 0; i < a->count; i++)
+        if (a->rows[i].replica != replica)
+            a->rows[kept++] = a->rows[i];
+    if (kept == a->count)
+        return;
+    a->count = kept;
+    memset(a->slots, 0, sizeof a->slots);
+    for (unsigned i = 0; i < kept; i++)
+        a->slots[slot_of(a, &a->rows[i])] = (uint16_t)(i + 1);
+}
+
 bool node_answered_next(const struct node_answered *a, unsigned *at, struct node_answered_row *out)
 {
     while (*at < a->count + NODE_REPLICAS_MAX) {

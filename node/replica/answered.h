@@ -4,8 +4,9 @@
  *
  * A row is made for each replica and model that it has answered with, if a replica has listed the
  * model, to the router or to a client (`listed` in node/replica/model.h). There are at most
- * NODE_ANSWERED_ROWS_MAX, never given back. Beyond that, and for names that are known from clients'
- * requests alone, a replica's answers count in its row without a name, which always has room.
+ * NODE_ANSWERED_ROWS_MAX, given back with their replica. Beyond that, and for names that are known
+ * from clients' requests alone, a replica's answers count in its row without a name, which always
+ * has room.
  */
 #ifndef NODE_REPLICA_ANSWERED_H
 #define NODE_REPLICA_ANSWERED_H
@@ -32,6 +33,9 @@ void node_answered_destroy(struct node_answered *a);
  * NODE_REPLICAS_MAX. */
 void node_answered_add(struct node_answered *a, unsigned replica, struct slice model,
                        uint64_t prompt_tokens, uint64_t cached_tokens);
+
+/* Another replica has this number from now on. */
+void node_answered_forget(struct node_answered *a, unsigned replica);
 
 /* All rows that something was added to: call with *at = 0 first; false behind the last one. */
 bool node_answered_next(const struct node_answered *a, unsigned *at, struct node_answered_row *out);

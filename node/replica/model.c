@@ -19,8 +19,9 @@ static const double output_weight = 4, output_horizon = 200;
 static const double ratio_trust = 2; /* how far from the present ratio one prompt is believed */
 
 struct denial {
-    uint64_t key; /* of replica and model */
-    uint64_t until_ms;
+    uint64_t key; /* of replica and model; 0: none */
+    uint64_t until_ms : 48;
+    uint64_t replica : 16;
 };
 
 struct node_models {
@@ -188,6 +189,17 @@ int node_models_also(struct node_models *m, unsigned replica, struct slice id)
     return ERR_OK;
 }
 
+void node_models_forget(struct node_models *m, unsigned replica)
+{
+    CHECK(replica < NODE_REPLICAS_MAX);
+    node_replica_set_remove(&m->told, replica);
+    for (unsigned i = 0; i < NODE_MODELS_MAX; i++)
+        node_replica_set_remove(&m->rows[i].serving, replica);
+    for (unsigned i = 0; i < NODE_MODELS_DENIALS; i++)
+        if (m->denials[i].replica == replica)
+            m->denials[i] = (struct denial){0};
+}
+
 void node_models_unlist(struct node_models *m, unsigned replica)
 {
     CHECK(replica < NODE_REPLICAS_MAX);
@@ -273,7 +285,8 @@ void node_models_deny(struct node_models *m, unsigned replica, struct slice name
             place = &set[i];
     }
     m->denied_until_ms = now_ms + NODE_MODELS_DENIED_MS;
-    *place = (struct denial){.key = key, .until_ms = m->denied_until_ms};
+    *place = (struct denial){
+        .key = key, .until_ms = m->denied_until_ms & 0xffffffffffff, .replica = replica};
 }
 
 void node_models_denied_remove(const struct node_models *m, struct slice name, unsigned count,

@@ -87,6 +87,8 @@ MUST_USE int node_models_set(struct node_models *m, unsigned replica, const stru
 /* One more than it listed; as node_models_set(). */
 MUST_USE int node_models_also(struct node_models *m, unsigned replica, struct slice id);
 
+/* Another replica has this number from now on: nothing is known of it. */
+void node_models_forget(struct node_models *m, unsigned replica);
 /* The replica refuses to list its models from now on: what it listed counts as learned. */
 void node_models_unlist(struct node_models *m, unsigned replica);
 bool node_models_listed(const struct node_models *m, unsigned replica);

@@ -93,7 +93,7 @@ struct node_replica {
     /* Read at each decision. */
     enum node_health health; /* UNKNOWN, UP, DOWN or ROUTER; draining is a flag */
     enum node_health hint;   /* what most others see, while it is UNKNOWN here */
-    bool absent;             /* no router has it any more: never used, in no table */
+    bool absent;             /* in use by no router, or a free slot: in no table */
     bool draining;           /* operators wish it, or it is vanishing */
     bool asleep;
     uint64_t busy_until_ms;
@@ -144,16 +144,18 @@ struct node_replica {
     uint64_t ttft_count;
 
     /* Between routers (node/route/share.h). */
-    bool configured;                    /* this router names it */
-    bool vanishing;                     /* its source says that it goes: no new requests from here */
-    bool named;                         /* by another (node/route/share.h) */
-    struct node_naming naming;          /* which, and how */
-    bool announced_absent;              /* the watcher was last called with "absent" */
-    uint32_t rkey;                      /* of its present cache (crdt/registry.h) */
+    bool configured;           /* this router names it */
+    bool vanishing;            /* its source says that it goes: no new requests from here */
+    bool named;                /* by another (node/route/share.h) */
+    struct node_naming naming; /* which, and how */
+    bool forgotten;            /* its name is: absent, until nothing hangs on the slot */
+    uint16_t era;              /* which name in turn has this slot */
+    bool announced_absent;     /* the watcher was last called with "absent" */
+    uint32_t rkey;             /* of its present cache (crdt/registry.h) */
     uint32_t rkey_scraped, rkey_probed; /* at the last scrape, the last good probe */
     struct crdt_learned reported;
 
-    uint16_t name_len;
+    uint16_t name_len;   /* 0: a free slot */
     uint16_t router_len; /* name of the router that answers there, while its health is ROUTER */
     uint16_t model_len;  /* of the model that this router's settings name; 0: none */
     char name[NODE_NAME_MAX];

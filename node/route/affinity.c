@@ -9,8 +9,10 @@ enum { WAYS = 8 };
 struct entry {
     uint64_t key;   /* 0: empty */
     uint32_t stamp; /* order of insertion */
-    uint32_t replica;
+    uint16_t replica;
+    uint16_t era; /* of the replica's number: later it may be another's */
 };
+_Static_assert(NODE_REPLICAS_MAX <= UINT16_MAX, "a replica fits");
 
 struct node_affinity {
     struct hash_secret secret;
@@ -52,6 +54,11 @@ static uint64_t key_of(const struct node_affinity *a, struct slice id)
     return key != 0 ? key : 1;
 }
 
+static uint16_t era_of(const struct node_affinity *a, unsigned replica)
+{
+    return a->router ? (uint16_t)node_router_replica_era(a->router, replica) : 0;
+}
+
 static void keep(struct node_affinity *a, uint64_t key, unsigned replica)
 {
     struct entry *set = &a->entries[(key & (a->sets - 1)) * WAYS];
@@ -66,7 +73,8 @@ static void keep(struct node_affinity *a, uint64_t key, unsigned replica)
             victim = &set[i];
     }
     a->evicted += victim->key != 0 && victim->key != key;
-    *victim = (struct entry){.key = key, .stamp = a->stamp, .replica = replica};
+    *victim = (struct entry){
+        .key = key, .stamp = a->stamp, .replica = (uint16_t)replica, .era = era_of(a, replica)};
 }
 
 void node_affinity_put(struct node_affinity *a, struct slice id, unsigned replica)
@@ -86,7 +94,7 @@ int node_affinity_get(struct node_affinity *a, struct slice id)
     uint64_t key = key_of(a, id);
     const struct entry *set = &a->entries[(key & (a->sets - 1)) * WAYS];
     for (int i = 0; i < WAYS; i++) {
-        if (set[i].key == key)
+        if (set[i].key == key && set[i].era == era_of(a, set[i].replica))
             return (int)set[i].replica;
     }
     int told = a->router ? node_router_bound(a->router, id) : -1;

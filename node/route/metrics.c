@@ -268,12 +268,16 @@ static void put_index(const struct node_router *r, struct prometheus *p)
 {
     struct crdt_index_stats s;
     crdt_index_stats(r->index, &s);
+    struct crdt_registry_stats names;
+    crdt_registry_stats(crdt_state_registry(r->crdt), &names);
     const struct prometheus_figure figures[] = {
-        {"replica_names", PROMETHEUS_GAUGE,
-         "Replicas ever known, those that went too: their places are not used again.",
-         r->replica_count},
-        {"replica_names_max", PROMETHEUS_GAUGE, "Beyond it a replica is refused.",
-         NODE_REPLICAS_MAX},
+        {"replica_names", PROMETHEUS_GAUGE, "Replicas that are known, those that went lately too.",
+         names.names},
+        {"replica_names_max", PROMETHEUS_GAUGE, "Beyond it a replica waits: replicas-max.",
+         names.names_max},
+        {"replica_names_waiting", PROMETHEUS_GAUGE, "Replicas that wait for room.", names.waiting},
+        {"replica_names_forgotten_total", PROMETHEUS_COUNTER,
+         "Replicas that no router had named for long enough.", (double)names.forgotten},
         {"bookings", PROMETHEUS_GAUGE, "Requests in flight.",
          node_bookings_open_count(r->bookings)},
         {"unroutable_total", PROMETHEUS_COUNTER,

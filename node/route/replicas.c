@@ -17,48 +17,102 @@ struct node_replica *node_router_replica_at(const struct node_router *r, unsigne
     return &r->replicas[replica];
 }
 
+/* What the registry says of it; NULL: its name is forgotten. */
+static const struct crdt_replica *row_of(const struct node_router *r, unsigned replica)
+{
+    const struct crdt_registry *registry = crdt_state_registry(r->crdt);
+    const struct node_replica *k = node_router_replica_at(r, replica);
+    bool known = k->name_len > 0 && !k->forgotten && crdt_registry_has(registry, replica);
+    return known ? crdt_registry_at(registry, replica) : NULL;
+}
+
+/* --- following the registry ----------------------------------------------------------------- */
+
 /* The cache is empty. What was learned of its speed stays: it is the same machine. */
-static void forget(struct node_replica *k, uint32_t rkey)
+static void forget_cache(struct node_replica *k, uint32_t rkey)
 {
     k->rkey = rkey;
     k->belief_held = false;
     node_belief_init(&k->belief);
 }
 
+/* Nobody's slot: to all that walk the table a replica that is absent. */
+static void slot_clear(struct node_router *r, unsigned slot)
+{
+    struct node_replica *k = &r->replicas[slot];
+    struct node_replica_config prior = node_router_prior(r);
+    uint16_t era = k->era;
+    node_replica_init(k, slice_of("", 0), NODE_ENGINE_AUTO, 0, &prior);
+    k->absent = k->announced_absent = true;
+    k->era = era;
+}
+
+/* From now on the slot is held: no other name gets it before slot_leave(). */
+static void slot_take(struct node_router *r, unsigned slot, const struct crdt_replica *row)
+{
+    struct node_replica *k = &r->replicas[slot];
+    struct node_replica_config prior = node_router_prior(r);
+    struct slice name = slice_of(row->name, row->name_len);
+    uint16_t era = k->era;
+    node_replica_init(k, name, NODE_ENGINE_AUTO, hash64(&r->common->secret, name.at, name.len),
+                      &prior);
+    k->era = era;
+    k->absent = k->announced_absent = true;
+    k->configured = row->ours;
+    k->rkey = k->rkey_scraped = k->rkey_probed = row->rkey;
+    r->fleet_stale = true; /* it is believed to be like the others */
+    crdt_state_hold(r->crdt, slot, true);
+}
+
+/* All that hangs on the slot goes, and another name may have it. */
+static void slot_leave(struct node_router *r, unsigned slot)
+{
+    node_models_forget(r->models, slot);
+    node_answered_forget(r->answered, slot);
+    node_replica_set_remove(&r->touched, slot);
+    node_replica_set_remove(&r->lined, slot);
+    r->replicas[slot].era++;
+    slot_clear(r, slot);
+    crdt_state_hold(r->crdt, slot, false);
+}
+
+static void slot_follow(struct node_router *r, unsigned slot)
+{
+    const struct crdt_registry *registry = crdt_state_registry(r->crdt);
+    struct node_replica *k = &r->replicas[slot];
+    bool has = crdt_registry_has(registry, slot);
+    k->forgotten = k->forgotten || (k->name_len > 0 && !has);
+    if (!has || k->forgotten)
+        return;
+    const struct crdt_replica *row = crdt_registry_at(registry, slot);
+    if (k->name_len == 0)
+        slot_take(r, slot, row);
+    if (k->rkey != row->rkey)
+        forget_cache(k, row->rkey);
+    k->draining = row->draining || k->vanishing;
+}
+
 void node_router_registry_take(struct node_router *r)
 {
     const struct crdt_registry *registry = crdt_state_registry(r->crdt);
     uint64_t version = crdt_registry_version(registry);
-    unsigned count = crdt_registry_count(registry);
-    if (version == r->registry_taken && count == r->replica_count)
+    if (version == r->registry_taken)
         return;
     r->registry_taken = version;
-    CHECK(count <= NODE_REPLICAS_MAX);
-    struct node_replica_config prior = node_router_prior(r);
-    for (unsigned slot = 0; slot < count; slot++) {
-        const struct crdt_replica *row = crdt_registry_at(registry, slot);
-        struct node_replica *k = &r->replicas[slot];
-        if (slot == r->replica_count) {
-            struct slice name = slice_of(row->name, row->name_len);
-            node_replica_init(k, name, NODE_ENGINE_AUTO,
-                              hash64(&r->common->secret, name.at, name.len), &prior);
-            k->absent = k->announced_absent = true;
-            k->rkey = k->rkey_scraped = k->rkey_probed = row->rkey;
-            r->replica_count++;
-            r->fleet_stale = true; /* it is believed to be like the others */
-        }
-        if (k->rkey != row->rkey)
-            forget(k, row->rkey);
-        k->draining = row->draining || k->vanishing;
-    }
+    CHECK(crdt_registry_count(registry) <= NODE_REPLICAS_MAX);
+    while (r->replica_count < crdt_registry_count(registry))
+        slot_clear(r, r->replica_count++);
+    for (unsigned slot = 0; slot < r->replica_count; slot++)
+        slot_follow(r, slot);
 }
 
 void node_router_presence_update(struct node_router *r)
 {
-    const struct crdt_registry *registry = crdt_state_registry(r->crdt);
+    node_router_registry_take(r);
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         struct node_replica *k = &r->replicas[slot];
-        enum crdt_wish wish = crdt_registry_at(registry, slot)->wish;
+        const struct crdt_replica *row = row_of(r, slot);
+        enum crdt_wish wish = row ? row->wish : CRDT_WISH_REMOVED;
         k->absent =
             wish == CRDT_WISH_REMOVED || (wish != CRDT_WISH_ADDED && !k->configured && !k->named);
         if (k->absent == k->announced_absent)
@@ -75,11 +129,23 @@ void node_router_presence_update(struct node_router *r)
     }
 }
 
+/* A name that is forgotten keeps its slot while a request, or a connection, is there. */
+void node_router_slots_leave(struct node_router *r)
+{
+    for (unsigned slot = 0; slot < r->replica_count; slot++) {
+        const struct node_replica *k = &r->replicas[slot];
+        if (k->forgotten && k->announced_absent && k->load.requests == 0 &&
+            (!r->watch_forgotten || r->watch_forgotten(r->watch_context, slot)))
+            slot_leave(r, slot);
+    }
+}
+
 void node_router_watch(struct node_router *r,
                        void (*replica)(void *context, unsigned replica, bool present),
-                       void *context)
+                       bool (*forgotten)(void *context, unsigned replica), void *context)
 {
     r->watch = replica;
+    r->watch_forgotten = forgotten;
     r->watch_context = context;
 }
 
@@ -90,23 +156,22 @@ static bool name_fits(struct slice name)
     return name.len > 0 && name.len <= NODE_NAME_MAX && name.len <= CRDT_NAME_MAX;
 }
 
-static int slot_of(struct node_router *r, struct slice name)
+/* The slot, if it has one now; what waits for one is no error to who names it again and again. */
+static int slot_named(struct node_router *r, int slot)
 {
-    int slot = crdt_state_replica(r->crdt, name);
-    if (slot >= 0)
-        node_router_registry_take(r);
-    return slot;
+    node_router_registry_take(r);
+    return slot == ERR_AGAIN ? ERR_FULL : slot;
 }
 
 int node_router_replica_add(struct node_router *r, struct slice name, enum node_engine engine)
 {
     if (!name_fits(name))
         return ERR_RANGE;
-    int slot = slot_of(r, name);
+    int slot = slot_named(r, crdt_state_name(r->crdt, name));
     if (slot < 0)
         return slot;
     struct node_replica *k = &r->replicas[slot];
-    if (k->configured)
+    if (k->configured && !k->announced_absent)
         return ERR_EXISTS;
     k->configured = true;
     k->engine = engine;
@@ -121,7 +186,7 @@ int node_router_name(struct node_router *r, struct slice name, enum node_engine 
 {
     if (!name_fits(name))
         return ERR_RANGE;
-    int slot = slot_of(r, name);
+    int slot = slot_named(r, crdt_state_name(r->crdt, name));
     if (slot < 0)
         return slot;
     struct node_replica *k = &r->replicas[slot];
@@ -136,17 +201,28 @@ int node_router_name(struct node_router *r, struct slice name, enum node_engine 
 void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing)
 {
     struct node_replica *k = node_router_replica_at(r, replica);
-    const struct crdt_replica *row = crdt_registry_at(crdt_state_registry(r->crdt), replica);
+    const struct crdt_replica *row = row_of(r, replica);
     k->vanishing = vanishing && k->configured;
-    k->draining = row->draining || k->vanishing;
+    k->draining = (row && row->draining) || k->vanishing;
     node_router_touch(r, replica);
 }
 
 void node_router_unname(struct node_router *r, unsigned replica)
 {
-    node_router_replica_at(r, replica)->configured = false;
+    struct node_replica *k = node_router_replica_at(r, replica);
+    crdt_state_unname(r->crdt, node_replica_name(k));
+    k->configured = false;
     node_router_vanish(r, replica, false);
     node_router_presence_update(r);
+}
+
+void node_router_unname_waiting(struct node_router *r, struct slice name)
+{
+    int slot = node_router_replica_find(r, name);
+    if (slot >= 0)
+        node_router_unname(r, (unsigned)slot);
+    else if (name_fits(name))
+        crdt_state_unname(r->crdt, name);
 }
 
 bool node_router_replica_busy(const struct node_router *r, unsigned replica)
@@ -156,39 +232,47 @@ bool node_router_replica_busy(const struct node_router *r, unsigned replica)
 
 int node_router_replica_find(const struct node_router *r, struct slice name)
 {
-    return name_fits(name) ? crdt_registry_by_name(crdt_state_registry(r->crdt), name) : -1;
+    int slot = name_fits(name) ? crdt_registry_by_name(crdt_state_registry(r->crdt), name) : -1;
+    bool taken = slot >= 0 && (unsigned)slot < r->replica_count &&
+                 slice_equal(node_replica_name(&r->replicas[slot]), name);
+    return taken ? slot : -1;
+}
+
+static int remove_replica(struct node_router *r, struct slice name)
+{
+    int news = crdt_state_remove(r->crdt, name);
+    if (news <= 0)
+        return news < 0 ? news : ERR_EXISTS;
+    node_router_presence_update(r);
+    int slot = node_router_replica_find(r, name);
+    return slot >= 0 ? slot : 0;
 }
 
 int node_router_replica_wish(struct node_router *r, struct slice name, enum node_replica_wish wish,
                              enum node_engine engine)
 {
-    static const enum crdt_wish wishes[] = {
-        [NODE_REPLICA_ADD] = CRDT_WISH_ADDED,
-        [NODE_REPLICA_REMOVE] = CRDT_WISH_REMOVED,
-    };
     if (!name_fits(name))
         return ERR_RANGE;
-    int slot = node_router_replica_find(r, name);
-    bool is_new = slot < 0;
-    if (is_new && wish != NODE_REPLICA_ADD)
-        return ERR_NOT_FOUND;
-    if (is_new)
-        slot = slot_of(r, name);
+    if (wish == NODE_REPLICA_REMOVE)
+        return remove_replica(r, name);
+    int known = node_router_replica_find(r, name);
+    if (known >= 0 && row_of(r, (unsigned)known)->wish == CRDT_WISH_ADDED)
+        return ERR_EXISTS;
+    int slot = crdt_state_add(r->crdt, name);
     if (slot < 0)
         return slot;
-    const struct crdt_replica *row = crdt_registry_at(crdt_state_registry(r->crdt), (unsigned)slot);
-    if (row->wish == wishes[wish])
-        return ERR_EXISTS;
-    /* A replica that is added is to be used. */
-    bool draining = wish == NODE_REPLICA_ADD ? false : row->draining;
-    int err = crdt_state_wish(r->crdt, (unsigned)slot, wishes[wish], draining);
-    if (err < 0)
-        return err;
-    if (is_new)
-        r->replicas[slot].engine = engine;
     node_router_registry_take(r);
+    /* A replica that is added is to be used. What another router drains meanwhile stays drained. */
+    node_router_replica_drain(r, (unsigned)slot, false);
+    if (known < 0)
+        r->replicas[slot].engine = engine;
     node_router_presence_update(r);
     return slot;
+}
+
+unsigned node_router_replica_era(const struct node_router *r, unsigned replica)
+{
+    return node_router_replica_at(r, replica)->era;
 }
 
 bool node_router_replica_present(const struct node_router *r, unsigned replica)
@@ -199,9 +283,9 @@ bool node_router_replica_present(const struct node_router *r, unsigned replica)
 void node_router_replica_drain(struct node_router *r, unsigned replica, bool draining)
 {
     struct node_replica *k = node_router_replica_at(r, replica);
-    const struct crdt_replica *row = crdt_registry_at(crdt_state_registry(r->crdt), replica);
-    if (row->draining != draining)
-        CHECK(crdt_state_wish(r->crdt, replica, row->wish, draining) >= 0);
+    if (!row_of(r, replica))
+        return;
+    DISCARD(crdt_state_drain(r->crdt, replica, draining)); /* whether it was news */
     k->draining = draining || k->vanishing;
     node_router_registry_take(r);
 }
@@ -312,9 +396,11 @@ void node_router_model_denied(struct node_router *r, unsigned replica, struct sl
 
 static void raise_incarnation(struct node_router *r, unsigned replica, uint64_t started_ms)
 {
-    struct node_replica *k = &r->replicas[replica];
+    const struct crdt_replica *row = row_of(r, replica);
+    if (!row)
+        return;
     (void)crdt_state_restarted(r->crdt, replica, started_ms);
-    forget(k, crdt_registry_at(crdt_state_registry(r->crdt), replica)->rkey);
+    forget_cache(&r->replicas[replica], row->rkey);
 }
 
 /* The start time of a process, if the engine tells it. Routers that notice a restart at their own
@@ -361,7 +447,8 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
     bool lost = node_replica_scraped(k, s, (double)r->config.cache_tokens, now_ms);
     bool noticed = k->rkey_scraped != k->rkey; /* by another router, since the last scrape */
     uint64_t started = r->common->replicated ? started_ms(k) : 0;
-    uint64_t known = crdt_registry_at(crdt_state_registry(r->crdt), replica)->incarnation.started;
+    const struct crdt_replica *row = row_of(r, replica);
+    uint64_t known = row ? row->incarnation.started : UINT64_MAX / 2;
     if (started > known + started_grain_ms)
         raise_incarnation(r, replica, started);
     else if (lost && !noticed)

@@ -31,7 +31,7 @@ int node_router_create(struct node_router **out, const struct node_router_config
     r->policy = policy;
     r->state = state;
     r->common = node_state_config_of(state);
-    CHECK(r->common->replicas_max == NODE_REPLICAS_MAX);
+    CHECK(r->common->replicas_max <= NODE_REPLICAS_MAX);
     node_router_state_take(r);
     prng_seed(&r->prng, config->seed);
     node_decay_fill(&r->decay, r->common->generation_ms, config->reuse_horizon_ms);
@@ -478,6 +478,8 @@ int node_router_choose_by_load(struct node_router *r, const struct node_request 
 void node_router_tick(struct node_router *r, uint64_t now_ms)
 {
     node_router_clock(r, now_ms);
+    node_router_presence_update(r);
+    node_router_slots_leave(r);
     struct crdt_index_stats stats;
     crdt_index_stats(r->index, &stats);
     double seconds = now_ms > r->ticked_ms ? (double)(now_ms - r->ticked_ms) / 1000 : 0;

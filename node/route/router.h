@@ -25,8 +25,10 @@
  * What all routers share is in the struct node_state that it borrows (node/cluster/state.h): the
  * prefix index, the registry of replicas, the reports. node/route/share.h is the router's side of
  * that. A replica's index here is its slot there. The replicas in use are those that this router or
- * another is configured with (node/route/share.h), and those added at run time, without those
- * removed at run time. One that went keeps its index, so that it can come back.
+ * another names (node/route/share.h), and those added at run time, without those removed at run
+ * time. One that went keeps its index until its name is forgotten (crdt/registry.h) and nothing
+ * hangs on it here; then all that is kept under this index is of another replica, or of none: that
+ * one is absent.
  */
 #ifndef NODE_ROUTE_ROUTER_H
 #define NODE_ROUTE_ROUTER_H
@@ -103,8 +105,9 @@ const char *const *node_policy_names(void);
 MUST_USE int node_router_replica_add(struct node_router *r, struct slice name,
                                      enum node_engine engine);
 /* This router names the replica from now on, as its settings or a source of replicas say; a name
- * that vanished is back. Idempotent. Returns its index, or errors as replica_add. The watcher is
- * called if it was not in use. */
+ * that vanished is back. Idempotent. Returns its index, or errors as replica_add. ERR_FULL: it
+ * waits, and comes into use by itself when room is there. The watcher is called if it was not in
+ * use. */
 MUST_USE int node_router_name(struct node_router *r, struct slice name, enum node_engine engine);
 /* Its source says that it goes: it gets no new requests from here, and others no longer count it as
  * named by this router. Local, beside the operators' wish to drain it, which stays as it is.
@@ -112,6 +115,8 @@ MUST_USE int node_router_name(struct node_router *r, struct slice name, enum nod
 void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing);
 /* This router names it no longer: it goes, unless another router names it or operators added it. */
 void node_router_unname(struct node_router *r, unsigned replica);
+/* The same by name, which counts for one that waits too. */
+void node_router_unname_waiting(struct node_router *r, struct slice name);
 /* Whether requests of this router are under way there. */
 bool node_router_replica_busy(const struct node_router *r, unsigned replica);
 unsigned node_router_replica_count(const struct node_router *r);
@@ -133,20 +138,26 @@ enum node_replica_wish {
     NODE_REPLICA_ADD,    /* in use, whatever the configurations say */
     NODE_REPLICA_REMOVE, /* not in use, whatever they say */
 };
-/* Returns the index. ERR_RANGE or ERR_FULL as replica_add; ERR_NOT_FOUND for a replica that is to
- * be removed and was never known; ERR_EXISTS: it is so already. `engine` counts for a
- * replica that is new. */
+/* Returns the index. ERR_RANGE as replica_add; ERR_AGAIN: it waits, and comes into use by itself
+ * when room is there; ERR_FULL: no room even to wait; ERR_NOT_FOUND for a replica that is to be
+ * removed and is not known; ERR_EXISTS: it is so already. `engine` counts for a replica that is
+ * new. */
 MUST_USE int node_router_replica_wish(struct node_router *r, struct slice name,
                                       enum node_replica_wish wish, enum node_engine engine);
+/* Counts the names that had this index: what was kept with another count is of another replica. */
+unsigned node_router_replica_era(const struct node_router *r, unsigned replica);
 /* Whether it is in use at all. One that is not is never chosen and stands in no table. */
 bool node_router_replica_present(const struct node_router *r, unsigned replica);
 /* The index by name, present or not, or -1. */
 MUST_USE int node_router_replica_find(const struct node_router *r, struct slice name);
 /* `replica` is called when one appears, goes or comes back: the shell begins or ends probing it.
- * Never out of node_router_choose(). Not called for those of node_router_replica_add(). */
+ * Never out of node_router_choose(). Not called for those of node_router_replica_add(). `forgotten`
+ * (NULL: nothing hangs on an index) is called for one that went when its name is forgotten, again
+ * and again until it returns true: nothing hangs on its index any more, which may become another's.
+ */
 void node_router_watch(struct node_router *r,
                        void (*replica)(void *context, unsigned replica, bool present),
-                       void *context);
+                       bool (*forgotten)(void *context, unsigned replica), void *context);
 
 /* One active probe ended. The replica is up after one success (where requests broke: not before the
  * back-off is over), down after probe_failures_max failures in a row, or at once when the port

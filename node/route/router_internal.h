@@ -41,6 +41,7 @@ struct node_router {
     uint64_t unroutable; /* first attempts without a replica */
 
     void (*watch)(void *context, unsigned replica, bool present);
+    bool (*watch_forgotten)(void *context, unsigned replica);
     void *watch_context;
     const struct node_replication *names; /* of routers, for showing; NULL: none are known */
     const struct discover *sources;       /* for showing; NULL: there are none */
@@ -95,8 +96,10 @@ void node_router_others_take(struct node_router *r, unsigned replica);
 void node_router_state_take(struct node_router *r);
 /* The replica table follows the registry. */
 void node_router_registry_take(struct node_router *r);
-/* Which replicas are in use; calls the watcher where that changed. */
+/* Which replicas are in use, by the registry as it is now; calls the watcher where that changed. */
 void node_router_presence_update(struct node_router *r);
+/* Slots of forgotten names on which nothing hangs any more are given back. */
+void node_router_slots_leave(struct node_router *r);
 /* The settings that are a replica's. */
 static inline struct node_replica_config node_router_prior(const struct node_router *r)
 {

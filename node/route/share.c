@@ -83,10 +83,7 @@ static void on_collect(void *context, uint64_t now_ms)
 static void on_joined(void *context)
 {
     struct node_router *r = context;
-    unsigned count = r->replica_count;
-    uint64_t version = r->registry_taken;
-    node_router_registry_take(r);
-    if (r->replica_count != count || r->registry_taken != version)
+    if (r->registry_taken != crdt_registry_version(crdt_state_registry(r->crdt)))
         node_router_presence_update(r);
 }
 

@@ -107,6 +107,7 @@ struct node_options {
     struct node_strings replica_file;
     struct node_strings replica_kubernetes; /* each is valid for discover_service_parse() */
     char *kubernetes_credentials;           /* folder of the service account */
+    uint64_t replicas_max;                  /* names in use at one time */
     char *config;                           /* path of the YAML file, "" = none */
 
     /* Cluster */

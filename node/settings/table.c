@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "crdt/limits.h"
 #include "gossip/limits.h"
 #include "http/limits.h"
 
@@ -45,6 +46,19 @@ static const struct node_option table[] = {
              "file is read anew each second, so a new key, or a link that is swapped, needs no "
              "restart. A relative path is taken from the directory that grapevine was started in. "
              "[What is different without it](http.md#engines-that-want-an-api-key)."},
+    {.name = "replicas-max",
+     .type = NODE_TYPE_INTEGER,
+     FIELD(replicas_max),
+     .fallback = "1024",
+     .min = 1,
+     .max = CRDT_NAMES_MAX,
+     .unit = "NUMBER",
+     .group = "Endpoints",
+     .help = "replicas in use at one time",
+     .more = "Over time there may be any number: a name that no router names any more is forgotten "
+             "after 64 time slices (`generation`), or after `ttl` if that is shorter. What is more "
+             "waits, those that were named last first, and comes into use when another is "
+             "forgotten. The same at all routers."},
     {.name = "listen",
      .type = NODE_TYPE_ADDRESS,
      FIELD(listen),

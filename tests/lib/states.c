@@ -108,14 +108,15 @@ static void walk_entry(void *context, uint64_t id48, uint8_t code, unsigned repl
 static void walk_registry(struct walk *w)
 {
     const struct crdt_registry *r = crdt_state_registry(w->state);
-    for (unsigned i = 0; i < crdt_registry_count(r); i++) {
-        const struct crdt_replica *row = crdt_registry_at(r, i);
-        struct line *line = add_line(w, 2, row->key);
-        line->word[2] = row->rkey;
-        line->word[3] = row->incarnation.started;
-        line->word[4] = row->incarnation.raises;
-        line->word[5] = row->wish_version;
-        line->word[6] = (uint64_t)row->wish << 1 | row->draining;
+    for (int i = crdt_registry_next(r, 0); i >= 0; i = crdt_registry_next(r, (unsigned)i + 1)) {
+        struct crdt_registry_row row = crdt_registry_row(r, (unsigned)i);
+        struct line *line = add_line(w, 2, crdt_registry_mark(r, (unsigned)i).key);
+        line->word[2] = row.named;
+        line->word[3] = row.born;
+        line->word[4] = row.incarnation.started;
+        line->word[5] = row.incarnation.raises;
+        line->word[6] = (uint64_t)row.wish_version << 32 | row.drain_version;
+        line->word[7] = (uint64_t)row.wish << 1 | row.draining;
     }
 }
 

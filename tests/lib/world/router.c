@@ -137,7 +137,7 @@ void world_start(struct world *w, unsigned number)
     n->config.replication.gossip.address =
         n->unadvertised ? (struct gossip_address){0} : n->address;
     CHECK(node_create(&n->node, &n->config, &io, world_mono_us(n)) == ERR_OK);
-    node_router_watch(n->node->router, on_replica, n);
+    node_router_watch(n->node->router, on_replica, NULL, n);
     if (n->node->replication)
         seeds_resolve(n);
     world_trace(w, (uint64_t)number << 32 | n->life);

@@ -21,7 +21,8 @@ static const struct crdt_learned learned = {.cache_tokens = 400000,
 static struct crdt_state *author(void)
 {
     struct crdt_state *s = fuzz_state(1);
-    assert_int_equal(crdt_state_wish(s, 1, CRDT_WISH_ADDED, true), 1);
+    assert_int_equal(crdt_state_wish(s, 1, CRDT_WISH_ADDED), 1);
+    assert_int_equal(crdt_state_drain(s, 1, true), 1);
     assert_true(crdt_state_restarted(s, 2, 1700000000123));
     crdt_state_load(s, 0, &(struct crdt_load){7, 70000, 8000000, 900});
     crdt_state_sight(s, 1, &(struct crdt_sight){true, 2, 3, true});

@@ -203,30 +203,99 @@ static void one_router_too_many_is_refused_and_named(void **state)
     world_close(&c);
 }
 
-/* Names are never forgotten: an operator must hear of it before a new engine is missed. */
-static void a_full_table_of_replicas_is_told(void **state)
+/* Routers with room for four names, which forget one after ten seconds. */
+static void start_small(struct world *c, unsigned count)
+{
+    world_open(c, count, 1);
+    for (unsigned i = 0; i < count; i++) {
+        struct node_state_config *config = &c->nodes[i].config.state;
+        config->names_max = 4;
+        config->generation_ms = 1000;
+        config->ttl_ms = 10000;
+        world_start(c, i);
+        world_run(c, 100 * MS);
+    }
+    world_settle(c);
+}
+
+static int add(struct world *c, unsigned node, const char *name)
+{
+    int result = node_router_replica_wish(c->nodes[node].node->router, slice_of_cstr(name),
+                                          NODE_REPLICA_ADD, NODE_ENGINE_AUTO);
+    node_replication_run(c->nodes[node].node->replication, c->now_us);
+    return result;
+}
+
+static void remove_everywhere(struct world *c, unsigned node, const char *name)
+{
+    assert_true(node_router_replica_wish(c->nodes[node].node->router, slice_of_cstr(name),
+                                         NODE_REPLICA_REMOVE, NODE_ENGINE_AUTO) >= 0);
+    node_replication_run(c->nodes[node].node->replication, c->now_us);
+}
+
+/* An operator must hear of it before a new engine is missed; and need not add it again. */
+static void what_finds_no_room_is_named_and_comes_in_by_itself(void **state)
 {
     (void)state;
     struct world c;
-    start(&c, 2, 1);
-    struct node_router *r = c.nodes[0].node->router;
-    char name[32];
-    for (unsigned i = 1; i < NODE_REPLICAS_MAX; i++) {
-        (void)snprintf(name, sizeof name, "10.0.%u.%u:8000", i / 256, i % 256);
-        assert_true(node_router_replica_wish(r, slice_of_cstr(name), NODE_REPLICA_ADD,
-                                             NODE_ENGINE_AUTO) >= 0);
-        assert_true(node_router_replica_wish(r, slice_of_cstr(name), NODE_REPLICA_REMOVE,
-                                             NODE_ENGINE_AUTO) >= 0);
-    }
-    assert_int_equal(
-        node_router_replica_wish(r, SLICE("one-more:80"), NODE_REPLICA_ADD, NODE_ENGINE_AUTO),
-        ERR_FULL);
+    start_small(&c, 2);
+    const char *const names[] = {"one:80", "two:80", "three:80", "four:80"};
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(add(&c, i % 2, names[i]) >= 0);
+    world_run(&c, 2 * S);
+    assert_int_equal(add(&c, 0, "five:80"), ERR_AGAIN);
+    world_run(&c, 2 * S);
+    assert_int_equal(node_router_name(c.nodes[1].node->router, SLICE("six:80"), NODE_ENGINE_AUTO),
+                     ERR_FULL);
     world_run(&c, 30 * S);
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(c.nodes[i].events[NODE_REPLICATION_REPLICAS_FULL], 1);
-    world_run(&c, 60 * S);
+        assert_string_equal(c.nodes[i].detail[NODE_REPLICATION_REPLICAS_FULL], "five:80");
+        assert_false(has(&c, i, "five:80") || has(&c, i, "six:80"));
+    }
+    remove_everywhere(&c, 1, "two:80");
+    remove_everywhere(&c, 1, "three:80");
+    world_run(&c, 15 * S); /* they are forgotten */
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(has(&c, i, "five:80") && told(&c, i, "five:80"));
+        assert_true(has(&c, i, "six:80") && told(&c, i, "six:80"));
+        assert_false(told(&c, i, "two:80"));
+    }
+    unsigned events = c.nodes[0].events[NODE_REPLICATION_REPLICAS_FULL];
+    world_run(&c, 120 * S);
+    assert_int_equal(c.nodes[0].events[NODE_REPLICATION_REPLICAS_FULL], events);
+    assert_true(world_agrees(&c));
+    world_close(&c);
+}
+
+/* Each half added the last name that fits, and refused the other's for ever. */
+static void two_halves_that_each_add_the_last_name_end_equal(void **state)
+{
+    (void)state;
+    struct world c;
+    start_small(&c, 4);
+    assert_true(add(&c, 0, "one:80") >= 0 && add(&c, 0, "two:80") >= 0);
+    assert_true(add(&c, 0, "three:80") >= 0);
+    world_run(&c, 3 * S);
     for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(c.nodes[i].events[NODE_REPLICATION_REPLICAS_FULL], 2);
+        for (unsigned k = 2; k < 4; k++)
+            world_cut(&c, i, k);
+    assert_true(add(&c, 0, "left:80") >= 0);
+    world_run(&c, 3 * S);
+    assert_true(add(&c, 2, "right:80") >= 0);
+    world_run(&c, 30 * S);
+    assert_true(has(&c, 1, "left:80") && has(&c, 3, "right:80"));
+    world_heal(&c);
+    assert_true(world_until(&c, 60 * S, world_agrees));
+    for (unsigned i = 0; i < 4; i++) { /* the elder one */
+        assert_true(has(&c, i, "left:80"));
+        assert_false(has(&c, i, "right:80"));
+    }
+    remove_everywhere(&c, 3, "one:80");
+    world_run(&c, 20 * S);
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(has(&c, i, "right:80") && has(&c, i, "left:80"));
+    assert_true(world_agrees(&c));
     world_close(&c);
 }
 
@@ -557,7 +626,8 @@ int main(void)
         cmocka_unit_test(a_router_in_an_engines_place_is_used_by_nobody),
         cmocka_unit_test(replicas_come_and_go_at_run_time),
         cmocka_unit_test(one_router_too_many_is_refused_and_named),
-        cmocka_unit_test(a_full_table_of_replicas_is_told),
+        cmocka_unit_test(what_finds_no_room_is_named_and_comes_in_by_itself),
+        cmocka_unit_test(two_halves_that_each_add_the_last_name_end_equal),
         cmocka_unit_test(a_stalled_router_takes_no_replicas_along),
         cmocka_unit_test(what_a_dead_router_named_stays_for_the_ttl),
         cmocka_unit_test(what_a_dead_router_named_goes_if_it_does_not_answer),

@@ -175,7 +175,7 @@ static void test_what_is_known_already_is_not_told_again(void **state)
     (void)states_tell_nobody(s, 0);
     assert_int_equal(crdt_state_observe(s, &chain, slot), 0);
     assert_false(crdt_state_has_news(s));
-    crdt_index_advance(crdt_state_index(s), 1001);
+    crdt_state_advance(s, 1001);
     assert_int_equal(crdt_state_observe(s, &chain, slot), 50);
     assert_true(crdt_state_has_news(s));
     struct crdt_state_stats stats;
@@ -351,7 +351,8 @@ static void act(struct cluster *c)
         crdt_state_learned(s, slot, &(struct crdt_learned){.rate = (uint32_t)prng_below(p, 9)});
         break;
     case 3:
-        DISCARD(crdt_state_wish(s, slot, (enum crdt_wish)prng_below(p, 3), prng_below(p, 2)));
+        DISCARD(crdt_state_wish(s, slot, (enum crdt_wish)prng_below(p, 3)));
+        DISCARD(crdt_state_drain(s, slot, prng_below(p, 2)));
         break;
     case 4:
         if (prng_below(p, 8) == 0)
@@ -359,7 +360,7 @@ static void act(struct cluster *c)
         break;
     case 5:
         c->now += prng_below(p, 20) == 0;
-        crdt_index_advance(crdt_state_index(s), c->now - (uint32_t)prng_below(p, 2));
+        crdt_state_advance(s, c->now - (uint32_t)prng_below(p, 2));
         break;
     case 6:
         assert_true(crdt_state_bind(s, hash_mix(1 + prng_below(p, 30)), slot) >= 0);
@@ -395,7 +396,7 @@ static void run_cluster(uint64_t seed, unsigned loss_percent)
     }
     for (unsigned i = 0; i < NODES; i++) {
         tell(c, i, loss_percent);
-        crdt_index_advance(crdt_state_index(c->node[i]), c->now);
+        crdt_state_advance(c->node[i], c->now);
     }
     while (c->flights > 0)
         deliver(c, (unsigned)prng_below(&c->prng, c->flights));

@@ -7,33 +7,64 @@
 #include "base/err.h"
 #include "tests/lib/test.h"
 
-static struct crdt_registry *make(void)
+enum { NOW = 1000, TTL = 16, FLOOR = NOW - TTL };
+
+static struct crdt_registry *make_of(const struct crdt_registry_config *config)
 {
     struct crdt_registry *r = NULL;
-    assert_int_equal(crdt_registry_create(&r, 1024), 0);
+    assert_int_equal(crdt_registry_create(&r, config), 0);
     return r;
+}
+
+static struct crdt_registry *make(void)
+{
+    return make_of(&(struct crdt_registry_config){.slots = 1024, .ttl = TTL, .now = NOW});
 }
 
 static int join(struct crdt_registry *r, const char *name, uint64_t started, uint32_t raises)
 {
     bool news = false;
+    return crdt_registry_join(r,
+                              &(struct crdt_registry_row){.name = slice_of_cstr(name),
+                                                          .named = NOW,
+                                                          .born = NOW,
+                                                          .incarnation = {started, raises}},
+                              &news);
+}
+
+static int join_named(struct crdt_registry *r, const char *name, uint32_t named, uint32_t born)
+{
+    bool news = false;
     return crdt_registry_join(
-        r,
-        &(struct crdt_registry_row){.name = slice_of_cstr(name), .incarnation = {started, raises}},
+        r, &(struct crdt_registry_row){.name = slice_of_cstr(name), .named = named, .born = born},
         &news);
+}
+
+static void join_all(struct crdt_registry *to, const struct crdt_registry *from)
+{
+    for (int at = crdt_registry_next(from, 0); at >= 0;
+         at = crdt_registry_next(from, (unsigned)at + 1)) {
+        struct crdt_registry_row row = crdt_registry_row(from, (unsigned)at);
+        bool news = false;
+        DISCARD(crdt_registry_join(to, &row, &news)); /* some wait */
+    }
+    crdt_registry_check(to);
 }
 
 /* --- the laws ------------------------------------------------------------------------------- */
 
-enum { VALUES = 2 * 2 * 2 * 2 * 2 * 2 };
+enum { VALUES = 1 << 9, STEP = 37 };
 
 /* Every row of a small world: two names, two values of each field. */
 static struct crdt_registry_row value(unsigned n)
 {
     static const char *const names[] = {"a", "b"};
     return (struct crdt_registry_row){.name = slice_of_cstr(names[n & 1]),
+                                      .named = NOW - (n >> 6 & 1),
+                                      .born = NOW - 5 - (n >> 7 & 1),
                                       .incarnation = {.started = n >> 1 & 1, .raises = n >> 2 & 1},
                                       .wish_version = n >> 3 & 1,
+                                      .drain_version = n >> 8 & 1,
                                       .wish = (enum crdt_wish)(n >> 4 & 1),
                                       .draining = n >> 5 & 1};
 }
@@ -45,12 +76,12 @@ static uint64_t digest_after(const unsigned *values, unsigned count)
         struct crdt_registry_row row = value(values[i]);
         bool news = false;
         assert_true(crdt_registry_join(r, &row, &news) >= 0);
-        uint64_t digest = crdt_registry_digest(r);
+        uint64_t digest = crdt_registry_digest(r, 0);
         assert_true(crdt_registry_join(r, &row, &news) >= 0);
         assert_false(news);
-        assert_int_equal(crdt_registry_digest(r), digest);
+        assert_int_equal(crdt_registry_digest(r, 0), digest);
     }
-    uint64_t digest = crdt_registry_digest(r);
+    uint64_t digest = crdt_registry_digest(r, 0);
     crdt_registry_check(r);
     crdt_registry_destroy(r);
     return digest;
@@ -60,14 +91,15 @@ static void test_rows_join_in_any_order_and_more_than_once(void **state)
 {
     (void)state;
     for (unsigned a = 0; a < VALUES; a++) {
-        for (unsigned b = a; b < VALUES; b++) {
+        for (unsigned b = a; b < VALUES; b += 11) {
             uint64_t ab = digest_after((unsigned[]){a, b}, 2);
             assert_int_equal(digest_after((unsigned[]){b, a}, 2), ab);
-            for (unsigned c = b; c < VALUES; c += 7) {
-                uint64_t abc = digest_after((unsigned[]){a, b, c}, 3);
-                assert_int_equal(digest_after((unsigned[]){c, a, b}, 3), abc);
-                assert_int_equal(digest_after((unsigned[]){b, c, a, b}, 4), abc);
-            }
+        }
+        for (unsigned b = a % STEP; b < VALUES; b += STEP) {
+            unsigned c = (a * 7 + b * 3) % VALUES;
+            uint64_t abc = digest_after((unsigned[]){a, b, c}, 3);
+            assert_int_equal(digest_after((unsigned[]){c, a, b}, 3), abc);
+            assert_int_equal(digest_after((unsigned[]){b, c, a, b}, 4), abc);
         }
     }
 }
@@ -81,6 +113,245 @@ static void test_the_digest_tells_every_two_values_apart(void **state)
         for (unsigned k = 0; k < i; k++)
             assert_int_not_equal(seen[k], seen[i]);
     }
+}
+
+/* --- forgetting ----------------------------------------------------------------------------- */
+
+/* Rows of three names, in each of which the floor may rise above it. */
+static struct crdt_registry_row mortal(unsigned n)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    uint32_t named = FLOOR + 1 + n / 3 % 4;
+    return (struct crdt_registry_row){
+        .name = slice_of_cstr(names[n % 3]), .named = named, .born = FLOOR};
+}
+
+/* Joins them in this order; before the one at `rise` the floor rises by two. */
+static struct crdt_registry *after_rise(const unsigned *values, unsigned count, unsigned rise,
+                                        unsigned names_max)
+{
+    struct crdt_registry *r = make_of(&(struct crdt_registry_config){
+        .slots = 4, .names_max = names_max, .rows_max = 8, .ttl = TTL, .now = NOW});
+    for (unsigned i = 0; i <= count; i++) {
+        if (i == rise)
+            crdt_registry_advance(r, NOW + 2);
+        struct crdt_registry_row row;
+        bool news = false;
+        if (i < count) {
+            row = mortal(values[i]);
+            DISCARD(crdt_registry_join(r, &row, &news)); /* it may be below the floor */
+        }
+        crdt_registry_check(r);
+    }
+    return r;
+}
+
+/* Whatever the order, and wherever between them the floor rises. */
+static void test_floors_commute_with_joins_at_the_limit_too(void **state)
+{
+    (void)state;
+    for (unsigned n = 0; n < 12 * 12 * 12; n++) {
+        for (unsigned names_max = 1; names_max <= 3; names_max++) {
+            const unsigned a = n % 12, b = n / 12 % 12, c = n / 144;
+            const unsigned orders[][3] = {{a, b, c}, {c, b, a}, {b, a, c}};
+            uint64_t digest = 0;
+            int slots[3] = {0};
+            for (unsigned run = 0; run < 12; run++) {
+                struct crdt_registry *r = after_rise(orders[run % 3], 3, run / 3, names_max);
+                bool first = run == 0;
+                assert_true(first || crdt_registry_digest(r, 0) == digest);
+                digest = crdt_registry_digest(r, 0);
+                for (unsigned i = 0; i < 3; i++) {
+                    bool has = crdt_registry_by_name(r, mortal(i).name) >= 0;
+                    assert_true(first || slots[i] == has); /* the same ones are in use */
+                    slots[i] = has;
+                }
+                crdt_registry_destroy(r);
+            }
+        }
+    }
+}
+
+static void test_what_nobody_names_is_forgotten_and_stays_so(void **state)
+{
+    (void)state;
+    struct crdt_registry *r = make();
+    bool news = false;
+    int kept = crdt_registry_name(r, SLICE("kept"), true, &news);
+    int gone = crdt_registry_name(r, SLICE("gone"), false, &news);
+    int added = crdt_registry_name(r, SLICE("added"), false, &news);
+    assert_true(crdt_registry_wish(r, (unsigned)added, CRDT_WISH_ADDED));
+    struct crdt_registry_row late = crdt_registry_row(r, (unsigned)gone);
+    char name[8] = "gone";
+    late.name = slice_of_cstr(name); /* the row is the registry's */
+    uint64_t version = crdt_registry_version(r);
+    for (uint32_t now = NOW + 1; now <= NOW + TTL; now++)
+        crdt_registry_advance(r, now);
+    assert_int_equal(crdt_registry_by_name(r, SLICE("gone")), gone);
+    crdt_registry_advance(r, NOW + TTL + 1);
+    assert_int_equal(crdt_registry_by_name(r, SLICE("gone")), -1);
+    assert_false(crdt_registry_has(r, (unsigned)gone));
+    assert_int_equal(crdt_registry_by_name(r, SLICE("kept")), kept);
+    assert_int_equal(crdt_registry_by_name(r, SLICE("added")), added);
+    assert_true(crdt_registry_version(r) > version);
+    assert_true(crdt_registry_news(r) >= 0); /* those that were named again are published */
+
+    assert_int_equal(crdt_registry_join(r, &late, &news), ERR_STALE);
+    assert_false(news);
+    struct crdt_registry_stats stats;
+    crdt_registry_stats(r, &stats);
+    assert_int_equal(stats.forgotten, 1);
+    assert_int_equal(stats.late, 1);
+    /* Named again it is new; its slot may be another's by then. */
+    assert_true(crdt_registry_name(r, SLICE("new"), false, &news) == gone);
+    assert_true(crdt_registry_name(r, SLICE("gone"), false, &news) >= 0);
+    int slot = crdt_registry_by_name(r, SLICE("gone"));
+    assert_int_equal(crdt_registry_at(r, (unsigned)slot)->born, NOW + TTL + 1);
+    /* A router that slept so long does not name again what others added and forgot meanwhile. */
+    crdt_registry_advance(r, NOW + 10 * TTL);
+    assert_int_equal(crdt_registry_by_name(r, SLICE("added")), -1);
+    assert_true(crdt_registry_by_name(r, SLICE("kept")) >= 0);
+    crdt_registry_unname(r, SLICE("kept"));
+    crdt_registry_advance(r, NOW + 12 * TTL);
+    assert_int_equal(crdt_registry_by_name(r, SLICE("kept")), -1);
+    crdt_registry_stats(r, &stats);
+    assert_int_equal(stats.names, 0);
+    assert_int_equal(crdt_registry_digest(r, 0), 0);
+    crdt_registry_check(r);
+    crdt_registry_destroy(r);
+}
+
+static void test_a_clock_that_is_far_ahead_names_nothing(void **state)
+{
+    (void)state;
+    struct crdt_registry *r = make();
+    assert_int_equal(join_named(r, "ahead", NOW + CRDT_SKEW_MAX, NOW), 0);
+    assert_int_equal(join_named(r, "far", NOW + CRDT_SKEW_MAX + 1, NOW), ERR_RANGE);
+    assert_int_equal(join_named(r, "unborn", NOW, NOW + 1), ERR_RANGE);
+    crdt_registry_destroy(r);
+}
+
+/* Of several routers that name one the first one's news serves all. */
+static void test_a_name_is_named_again_by_one_router(void **state)
+{
+    (void)state;
+    enum { ROUTERS = 5, NAMES = 20, LONG = 64 };
+    struct crdt_registry *r[ROUTERS];
+    char name[16];
+    bool news = false;
+    for (unsigned i = 0; i < ROUTERS; i++) {
+        r[i] = make_of(&(struct crdt_registry_config){
+            .slots = 64, .ttl = LONG, .now = NOW, .self = i * 977 + 1});
+        for (unsigned k = 0; k < NAMES; k++) {
+            snprintf(name, sizeof name, "pod-%u", k);
+            assert_int_equal(crdt_registry_name(r[i], slice_of_cstr(name), true, &news), k);
+        }
+    }
+    unsigned sent = 0;
+    for (uint32_t now = NOW + 1; now <= NOW + 4 * LONG; now++) {
+        for (unsigned i = 0; i < ROUTERS; i++) {
+            crdt_registry_advance(r[i], now);
+            for (int at; (at = crdt_registry_news(r[i])) >= 0; sent++) {
+                struct crdt_registry_row row = crdt_registry_row(r[i], (unsigned)at);
+                for (unsigned to = 0; to < ROUTERS; to++)
+                    assert_int_equal(crdt_registry_join(r[to], &row, &news), at);
+                crdt_registry_sent(r[i], (unsigned)at);
+            }
+        }
+    }
+    /* Each every quarter of the time and a bit, not five times as often. */
+    assert_in_range(sent, NAMES * 8, NAMES * 16);
+    for (unsigned i = 0; i < ROUTERS; i++) {
+        assert_int_equal(crdt_registry_digest(r[i], 0), crdt_registry_digest(r[0], 0));
+        crdt_registry_check(r[i]);
+        crdt_registry_destroy(r[i]);
+    }
+}
+
+/* --- the limit ------------------------------------------------------------------------------ */
+
+static struct crdt_registry *make_small(void)
+{
+    return make_of(&(struct crdt_registry_config){
+        .slots = 4, .names_max = 3, .rows_max = 6, .ttl = TTL, .now = NOW});
+}
+
+/* Each half refused the other's last name, and was never equal to it again. */
+static void test_two_halves_at_the_limit_choose_the_same_names(void **state)
+{
+    (void)state;
+    struct crdt_registry *half[2] = {make_small(), make_small()};
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(join_named(half[i], "one", NOW, NOW - 9) >= 0);
+        assert_true(join_named(half[i], "two", NOW, NOW - 8) >= 0);
+    }
+    assert_true(join_named(half[0], "left", NOW, NOW - 2) >= 0);
+    assert_true(join_named(half[1], "right", NOW, NOW - 3) >= 0);
+    struct crdt_registry *both[2] = {make_small(), make_small()};
+    for (unsigned i = 0; i < 2; i++) {
+        join_all(both[i], half[i]);
+        join_all(both[i], half[1 - i]);
+        assert_true(crdt_registry_by_name(both[i], SLICE("right")) >= 0);
+        assert_int_equal(crdt_registry_by_name(both[i], SLICE("left")), -1);
+        assert_slice_equal(crdt_registry_waiting(both[i]), "left");
+    }
+    assert_int_equal(crdt_registry_digest(both[0], 0), crdt_registry_digest(both[1], 0));
+    /* When there is room it comes in by itself, and nobody has to say so again. */
+    for (unsigned i = 0; i < 2; i++) {
+        crdt_registry_unname(both[i], SLICE("one"));
+        assert_true(join_named(both[i], "two", NOW + 5, NOW) >= 0);
+        assert_true(join_named(both[i], "right", NOW + 5, NOW) >= 0);
+        assert_int_equal(join_named(both[i], "left", NOW + 5, NOW), ERR_AGAIN);
+        crdt_registry_advance(both[i], NOW + TTL + 1);
+        assert_int_equal(crdt_registry_by_name(both[i], SLICE("one")), -1);
+        assert_true(crdt_registry_by_name(both[i], SLICE("left")) >= 0);
+        assert_int_equal(crdt_registry_waiting(both[i]).len, 0);
+        crdt_registry_check(both[i]);
+        crdt_registry_destroy(both[i]);
+        crdt_registry_destroy(half[i]);
+    }
+}
+
+static void test_beyond_what_may_wait_the_greatest_go(void **state)
+{
+    (void)state;
+    struct crdt_registry *r[2] = {make_small(), make_small()};
+    char name[16];
+    for (unsigned i = 0; i < 10; i++) {
+        for (unsigned k = 0; k < 2; k++) {
+            unsigned n = k == 0 ? i : 9 - i;
+            snprintf(name, sizeof name, "n-%u", n);
+            DISCARD(join_named(r[k], name, NOW, NOW - 1 - n * 7 % 10)); /* some are refused */
+            crdt_registry_check(r[k]);
+        }
+    }
+    struct crdt_registry_stats stats;
+    crdt_registry_stats(r[0], &stats);
+    assert_int_equal(stats.names, 3);
+    assert_int_equal(stats.waiting, 3);
+    assert_true(stats.refused > 0);
+    assert_int_equal(crdt_registry_digest(r[0], 0), crdt_registry_digest(r[1], 0));
+    crdt_registry_destroy(r[0]);
+    crdt_registry_destroy(r[1]);
+}
+
+static void test_a_held_slot_gets_no_other_name(void **state)
+{
+    (void)state;
+    struct crdt_registry *r =
+        make_of(&(struct crdt_registry_config){.slots = 2, .names_max = 2, .ttl = TTL, .now = NOW});
+    bool news = false;
+    int slot = crdt_registry_name(r, SLICE("busy"), false, &news);
+    crdt_registry_hold(r, (unsigned)slot, true);
+    assert_int_equal(crdt_registry_name(r, SLICE("other"), true, &news), 1);
+    crdt_registry_advance(r, NOW + TTL + 1);
+    assert_false(crdt_registry_has(r, (unsigned)slot));
+    assert_int_equal(crdt_registry_name(r, SLICE("next"), true, &news), ERR_AGAIN);
+    crdt_registry_check(r);
+    crdt_registry_hold(r, (unsigned)slot, false);
+    assert_int_equal(crdt_registry_by_name(r, SLICE("next")), slot);
+    crdt_registry_check(r);
+    crdt_registry_destroy(r);
 }
 
 /* --- incarnations --------------------------------------------------------------------------- */
@@ -112,18 +383,42 @@ static void test_wishes_take_versions(void **state)
     (void)state;
     struct crdt_registry *r = make();
     (void)join(r, "engine", 0, 0);
-    assert_true(crdt_registry_wish(r, 0, CRDT_WISH_REMOVED, true));
-    assert_false(crdt_registry_wish(r, 0, CRDT_WISH_REMOVED, true));
-    assert_true(crdt_registry_wish(r, 0, CRDT_WISH_NONE, false));
+    assert_true(crdt_registry_wish(r, 0, CRDT_WISH_REMOVED));
+    assert_false(crdt_registry_wish(r, 0, CRDT_WISH_REMOVED));
+    assert_true(crdt_registry_wish(r, 0, CRDT_WISH_NONE));
     assert_int_equal(crdt_registry_at(r, 0)->wish_version, 2);
+    assert_int_equal(crdt_registry_at(r, 0)->drain_version, 0);
     /* The greater version wins, though its value is the lesser. */
     bool news = false;
-    struct crdt_registry_row late = {
-        .name = SLICE("engine"), .wish_version = 1, .wish = CRDT_WISH_REMOVED, .draining = true};
+    struct crdt_registry_row late = {.name = SLICE("engine"),
+                                     .named = NOW,
+                                     .born = NOW,
+                                     .wish_version = 1,
+                                     .wish = CRDT_WISH_REMOVED};
     assert_int_equal(crdt_registry_join(r, &late, &news), 0);
     assert_false(news);
     assert_int_equal(crdt_registry_at(r, 0)->wish, CRDT_WISH_NONE);
     crdt_registry_destroy(r);
+}
+
+/* They were one register, and either the drain or the wish was lost. */
+static void test_a_drain_at_one_router_and_an_add_at_another_both_hold(void **state)
+{
+    (void)state;
+    struct crdt_registry *r[2] = {make(), make()};
+    for (unsigned i = 0; i < 2; i++)
+        (void)join(r[i], "engine", 0, 0);
+    assert_true(crdt_registry_drain(r[0], 0, true));
+    assert_true(crdt_registry_wish(r[1], 0, CRDT_WISH_ADDED));
+    join_all(r[0], r[1]);
+    join_all(r[1], r[0]);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(crdt_registry_at(r[i], 0)->draining);
+        assert_int_equal(crdt_registry_at(r[i], 0)->wish, CRDT_WISH_ADDED);
+    }
+    assert_int_equal(crdt_registry_digest(r[0], 0), crdt_registry_digest(r[1], 0));
+    crdt_registry_destroy(r[0]);
+    crdt_registry_destroy(r[1]);
 }
 
 /* --- collisions ----------------------------------------------------------------------------- */
@@ -184,7 +479,7 @@ static void test_of_two_names_with_one_rkey_the_greater_is_raised(void **state)
             const struct crdt_replica *row = crdt_registry_at(r, i);
             assert_int_equal(row->incarnation.raises, strcmp(row->name, greater) == 0);
         }
-        digest[order] = crdt_registry_digest(r);
+        digest[order] = crdt_registry_digest(r, 0);
         crdt_registry_destroy(r);
     }
     assert_int_equal(digest[0], digest[1]);
@@ -203,26 +498,26 @@ static void test_raising_goes_on_behind_the_greatest_number(void **state)
     unsigned greater = strcmp(one, two) < 0;
     assert_int_equal(crdt_registry_at(r, greater)->incarnation.started, 1);
     assert_int_equal(crdt_registry_at(r, greater)->incarnation.raises, 0);
-    uint64_t digest = crdt_registry_digest(r);
+    uint64_t digest = crdt_registry_digest(r, 0);
     (void)join(r, greater ? two : one, 0, UINT32_MAX); /* told again it is no news */
-    assert_int_equal(crdt_registry_digest(r), digest);
+    assert_int_equal(crdt_registry_digest(r, 0), digest);
     crdt_registry_destroy(r);
 }
 
 static void test_names_and_slots_are_bounded(void **state)
 {
     (void)state;
-    struct crdt_registry *r = NULL;
-    assert_int_equal(crdt_registry_create(&r, 3), 0);
+    struct crdt_registry *r =
+        make_of(&(struct crdt_registry_config){.slots = 3, .rows_max = 3, .ttl = TTL, .now = NOW});
     char longest[CRDT_NAME_MAX + 2];
     memset(longest, 'x', sizeof longest);
     longest[CRDT_NAME_MAX + 1] = '\0';
     assert_int_equal(join(r, longest, 0, 0), ERR_RANGE);
     assert_int_equal(join(r, "", 0, 0), ERR_RANGE);
     longest[CRDT_NAME_MAX] = '\0';
-    assert_int_equal(join(r, longest, 0, 0), 0);
-    assert_int_equal(join(r, "b", 0, 0), 1);
-    assert_int_equal(join(r, "c", 0, 0), 2);
+    assert_int_equal(join_named(r, longest, NOW, NOW - 1), 0);
+    assert_int_equal(join_named(r, "b", NOW, NOW - 1), 1);
+    assert_int_equal(join_named(r, "c", NOW, NOW - 1), 2);
     assert_int_equal(join(r, "d", 0, 0), ERR_FULL);
     assert_int_equal(join(r, "c", 0, 1), 2);
     assert_int_equal(crdt_registry_by_name(r, SLICE("d")), -1);
@@ -238,6 +533,14 @@ int main(void)
         cmocka_unit_test(test_the_digest_tells_every_two_values_apart),
         cmocka_unit_test(test_a_new_incarnation_is_a_new_rkey_and_the_old_one_is_unknown),
         cmocka_unit_test(test_wishes_take_versions),
+        cmocka_unit_test(test_a_drain_at_one_router_and_an_add_at_another_both_hold),
+        cmocka_unit_test(test_floors_commute_with_joins_at_the_limit_too),
+        cmocka_unit_test(test_what_nobody_names_is_forgotten_and_stays_so),
+        cmocka_unit_test(test_a_clock_that_is_far_ahead_names_nothing),
+        cmocka_unit_test(test_a_name_is_named_again_by_one_router),
+        cmocka_unit_test(test_two_halves_at_the_limit_choose_the_same_names),
+        cmocka_unit_test(test_beyond_what_may_wait_the_greatest_go),
+        cmocka_unit_test(test_a_held_slot_gets_no_other_name),
         cmocka_unit_test(test_of_two_names_with_one_rkey_the_greater_is_raised),
         cmocka_unit_test(test_raising_goes_on_behind_the_greatest_number),
         cmocka_unit_test(test_names_and_slots_are_bounded),

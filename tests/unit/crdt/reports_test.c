@@ -15,7 +15,8 @@ struct world {
 static struct world make(void)
 {
     struct world w;
-    assert_int_equal(crdt_registry_create(&w.registry, 64), 0);
+    assert_int_equal(crdt_registry_create(&w.registry, &(struct crdt_registry_config){.slots = 64}),
+                     0);
     for (unsigned i = 0; i < 3; i++) {
         char name[2] = {(char)('a' + i), '\0'};
         bool news = false;

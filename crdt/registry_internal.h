@@ -1,0 +1,69 @@
+/* What the files of the registry share: registry.c (rows: joining, wishes, asking) and
+ * registry_places.c (where they stand, what is forgotten, look-ups). */
+#ifndef CRDT_REGISTRY_INTERNAL_H
+#define CRDT_REGISTRY_INTERNAL_H
+
+#include "base/hash.h"
+#include "crdt/registry.h"
+
+enum {
+    CRDT_REGISTRY_PLACES_MAX = CRDT_REPLICAS_MAX + CRDT_ROWS_MAX,
+    CRDT_LOOKUP_PLACES = 4 * CRDT_ROWS_MAX, /* open addressing, so mostly empty */
+};
+
+/* A table from a number to a place, by linear probing; 0 is empty. Nothing is taken out: it is
+ * filled anew when an rkey changes or a row goes, which is rare. */
+struct crdt_registry_lookup {
+    uint16_t place[CRDT_LOOKUP_PLACES];
+};
+
+struct crdt_registry {
+    struct crdt_registry_config config; /* without zeroes */
+    unsigned places;                    /* config.slots, then config.rows_max to wait */
+    unsigned count;                     /* one more than the greatest slot that was ever in use */
+    unsigned in_use, waiting;           /* rows */
+    uint32_t now, floor;
+    uint64_t version;
+    uint64_t digest;
+    uint64_t forgotten, late, future, refused;
+    struct hash_secret secret; /* a constant: all routers must compute the same keys */
+    struct crdt_registry_lookup by_key, by_rkey;
+    bool held[CRDT_REPLICAS_MAX];
+    uint64_t news[(CRDT_REGISTRY_PLACES_MAX + 63) / 64];
+    unsigned news_count;
+    uint32_t rkey_before[CRDT_REPLICAS_MAX]; /* for BUG(SKIP_FENCE) */
+    /* By place; pages that no row needs are never touched. */
+    uint32_t rkey[CRDT_REGISTRY_PLACES_MAX]; /* of the row; 0: there is none */
+    uint64_t hash[CRDT_REGISTRY_PLACES_MAX];
+    struct crdt_replica row[CRDT_REGISTRY_PLACES_MAX];
+};
+
+static inline bool crdt_registry_occupied(const struct crdt_registry *r, unsigned place)
+{
+    return r->row[place].name_len > 0;
+}
+
+/* --- registry.c --- */
+
+/* The row changed: its hash, the digest and the version follow. */
+void crdt_registry_rehash(struct crdt_registry *r, unsigned place);
+/* Whether what is derived from the row is as it should be. */
+bool crdt_registry_is_derived(const struct crdt_registry *r, unsigned place);
+
+/* --- registry_places.c --- */
+
+/* Where the row of a key or an rkey stands, or -1. */
+int crdt_registry_find_key(const struct crdt_registry *r, uint64_t key);
+int crdt_registry_find_rkey(const struct crdt_registry *r, uint32_t rkey);
+/* Both look-ups follow what happened to the rows. */
+void crdt_registry_index(struct crdt_registry *r);
+/* Room for one more row with this `born` and key: a place to wait, or ERR_FULL. */
+MUST_USE int crdt_registry_room(struct crdt_registry *r, uint32_t born, uint64_t key);
+/* A row came, went, or is older than it was: who is in use, and who waits. */
+void crdt_registry_arrange(struct crdt_registry *r);
+/* The row that waits and is next, or -1. */
+int crdt_registry_next_in(const struct crdt_registry *r);
+/* The row is gone; crdt_registry_index() has to follow. */
+void crdt_registry_remove(struct crdt_registry *r, unsigned place);
+
+#endif
