@@ -16,11 +16,13 @@ enum {
 /* An index of so many buckets needs this budget. */
 static uint64_t index_bytes_for(uint64_t buckets, const struct sim_config *c, uint64_t *got)
 {
+    struct node_config node;
+    CHECK(node_config_default(&node) == ERR_OK);
     for (uint64_t bytes = 1 << 20;; bytes += 64 * (uint64_t)(1 << 10)) {
         struct crdt_index *x;
         struct crdt_index_config config = {
             .bytes_max = bytes,
-            .replicas_max = NODE_REPLICAS_MAX,
+            .replicas_max = node.state.replicas_max,
             .ttl_generations = (c->ttl_ms + c->generation_ms - 1) / c->generation_ms,
             .generation = 1,
             .replicated = true,
