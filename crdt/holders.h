@@ -53,8 +53,8 @@ bool crdt_holders_next(const struct crdt_holders *h, uint32_t set, uint32_t *at,
  * how many are alive; *reclaimed grows by what was not. */
 uint32_t crdt_holders_tidy(struct crdt_holders *h, uint32_t *set, uint64_t *reclaimed);
 
-/* A match in progress (crdt_index_match): resolved replicas have a limit of 0. The arrays have
- * CRDT_WINDOW_REPLICAS elements, those beyond the replicas asked for are 0. */
+/* A match in progress (crdt_index_match): resolved replicas have a limit of 0, and so have those
+ * beyond the replicas asked for that may stand in a set. */
 struct crdt_match {
     uint16_t limit[CRDT_WINDOW_REPLICAS]; /* ages below this count */
     uint16_t *length_out;

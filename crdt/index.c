@@ -237,6 +237,12 @@ static uint32_t accepted(const struct crdt_index *x, uint32_t generation)
     return generation;
 }
 
+static void note_seen(struct crdt_index *x, unsigned replica)
+{
+    if (replica >= x->seen)
+        x->seen = replica + 1;
+}
+
 int crdt_index_observe(struct crdt_index *x, uint64_t id, unsigned replica, uint8_t weight_code,
                        uint32_t generation)
 {
@@ -245,6 +251,7 @@ int crdt_index_observe(struct crdt_index *x, uint64_t id, unsigned replica, uint
     int err = refuse_generation(x, generation, 1);
     if (err != 0)
         return err;
+    note_seen(x, replica);
     struct crdt_item item = {.place = crdt_table_place(&x->table, id),
                              .id = id,
                              .generation = generation,
@@ -291,6 +298,7 @@ static int observe_all(struct crdt_index *x, const struct run *run, uint64_t *in
     int err = refuse_generation(x, run->generation, run->count);
     if (err != 0)
         return err;
+    note_seen(x, run->replica);
     struct crdt_place place[AHEAD];
     int count = 0;
     for (unsigned i = 0; i < run->count + (unsigned)AHEAD; i++) {

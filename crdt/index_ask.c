@@ -44,6 +44,9 @@ static void match_point(const struct crdt_index *x, const struct crdt_place *pla
 static void match_begin(const struct crdt_index *x, struct crdt_match *m, const uint32_t *floors)
 {
     const struct crdt_window *w = &x->window;
+    uint32_t end = m->replicas > x->seen ? m->replicas : x->seen;
+    /* Whole lanes (crdt/holders.c); replicas that never had an entry are not looked at. */
+    memset(m->limit, 0, (end + 31u) / 32 * 32 * sizeof m->limit[0]);
     for (uint32_t r = 0; r < m->replicas; r++) {
         uint32_t floor = floors != NULL && floors[r] > w->floor ? floors[r] : w->floor;
         bool possible = floor <= w->now + 1 && x->counts.entries_total[r] > 0;
@@ -57,8 +60,11 @@ void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
                       uint32_t *generation_out)
 {
     CHECK(replicas <= x->replicas && chain->length <= CHAIN_POINTS_MAX);
-    struct crdt_match m = {
-        .length_out = length_out, .generation_out = generation_out, .replicas = replicas};
+    struct crdt_match m; /* 4 KiB, most of which nobody looks at */
+    m.length_out = length_out;
+    m.generation_out = generation_out;
+    m.replicas = replicas;
+    m.pending = 0;
     memset(length_out, 0, replicas * sizeof *length_out);
     if (generation_out != NULL)
         memset(generation_out, 0, replicas * sizeof *generation_out);

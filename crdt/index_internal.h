@@ -21,6 +21,7 @@ struct crdt_index {
     struct crdt_spans spans; /* not in use if the index is not replicated */
     bool replicated;
     uint32_t replicas;
+    uint32_t seen; /* replicas from here on never had an entry */
     uint32_t ttl;
     uint64_t slots_limit;
     struct crdt_index_stats stats; /* its counters of events; the rest is filled in when asked */

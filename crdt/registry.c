@@ -127,7 +127,7 @@ static int add(struct crdt_registry *r, uint64_t key, const struct crdt_registry
     row->born = in->born;
     row->incarnation = in->incarnation;
     (void)join_later(row, in->later);
-    r->waiting++;
+    crdt_registry_occupy(r, (unsigned)at);
     settle(r, (unsigned)at);
     crdt_registry_arrange(r);
     return crdt_registry_find_key(r, key);

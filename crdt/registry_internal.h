@@ -57,8 +57,11 @@ int crdt_registry_find_key(const struct crdt_registry *r, uint64_t key);
 int crdt_registry_find_rkey(const struct crdt_registry *r, uint32_t rkey);
 /* Both look-ups follow what happened to the rows. */
 void crdt_registry_index(struct crdt_registry *r);
-/* Room for one more row with this `born` and key: a place to wait, or ERR_FULL. */
+/* Room for one more row with this `born` and key: a slot if one is free and nobody waits, a place
+ * to wait, or ERR_FULL. */
 MUST_USE int crdt_registry_room(struct crdt_registry *r, uint32_t born, uint64_t key);
+/* A row stands there now. */
+void crdt_registry_occupy(struct crdt_registry *r, unsigned place);
 /* A row came, went, or is older than it was: who is in use, and who waits. */
 void crdt_registry_arrange(struct crdt_registry *r);
 /* The row that waits and is next, or -1. */

@@ -98,18 +98,22 @@ void crdt_registry_tell(struct crdt_registry *r, unsigned place)
     r->news[place / 64] |= UINT64_C(1) << place % 64;
 }
 
-static void count_row(struct crdt_registry *r, unsigned place, int change)
+static unsigned *counter_of(struct crdt_registry *r, unsigned place)
 {
-    if (place < r->config.slots)
-        r->in_use = (unsigned)((int)r->in_use + change);
-    else
-        r->waiting = (unsigned)((int)r->waiting + change);
+    return place < r->config.slots ? &r->in_use : &r->waiting;
+}
+
+void crdt_registry_occupy(struct crdt_registry *r, unsigned place)
+{
+    ++*counter_of(r, place);
+    if (place < r->config.slots && place >= r->count)
+        r->count = place + 1;
 }
 
 /* Without its hash: the place is empty, and the look-ups are to be filled anew. */
 static void vacate(struct crdt_registry *r, unsigned place)
 {
-    count_row(r, place, -1);
+    --*counter_of(r, place);
     crdt_registry_sent(r, place);
     r->rkey[place] = 0;
     r->hash[place] = 0;
@@ -131,12 +135,10 @@ static void move(struct crdt_registry *r, unsigned from, unsigned to)
     r->row[to] = r->row[from];
     r->rkey[to] = r->rkey[from];
     r->hash[to] = r->hash[from];
-    count_row(r, to, 1);
+    crdt_registry_occupy(r, to);
     if (is_news(r, from))
         crdt_registry_tell(r, to);
     vacate(r, from);
-    if (to < r->config.slots && to >= r->count)
-        r->count = to + 1;
 }
 
 /* --- the limit ------------------------------------------------------------------------------ */
@@ -204,7 +206,10 @@ int crdt_registry_room(struct crdt_registry *r, uint32_t born, uint64_t key)
         crdt_registry_remove(r, (unsigned)last);
         crdt_registry_index(r);
     }
-    int place = free_place(r, r->config.slots, r->places);
+    bool room = r->waiting == 0 && r->in_use < r->config.names_max;
+    int place = room ? free_place(r, 0, r->config.slots) : -1;
+    if (place < 0)
+        place = free_place(r, r->config.slots, r->places);
     CHECK(place >= 0);
     return place;
 }
@@ -310,7 +315,7 @@ void crdt_registry_copy(struct crdt_registry *r, const struct crdt_registry *fro
         row->named = lesser(row->named, r->now);
         row->born = lesser(row->born, r->now);
         r->rkey[at] = from->rkey[at];
-        count_row(r, at, 1);
+        crdt_registry_occupy(r, at);
         crdt_registry_rehash(r, at);
         crdt_registry_tell(r, at);
     }

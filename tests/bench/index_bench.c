@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "crdt/counts.h"
 #include "crdt/index.h"
+#include "crdt/registry.h"
 #include "crdt/spans.h"
 
 enum { NOW = 1000000, TTL = 240, POINTS = 148, BATCH = 16, RUN = 500 };
@@ -35,14 +36,14 @@ static struct crdt_index *make(uint64_t bytes)
 {
     struct crdt_index *x = NULL;
     struct crdt_index_config config = {.bytes_max = bytes,
-                                       .replicas_max = CRDT_REPLICAS_MAX,
+                                       .replicas_max = crdt_registry_slots(1024),
                                        .ttl_generations = TTL,
                                        .generation = NOW,
                                        .replicated = replicated};
     if (replicated) { /* what that takes, so that the table is as large as without */
-        config.bytes_max += crdt_spans_bytes(CRDT_REPLICAS_MAX, TTL) +
-                            crdt_counts_bytes(CRDT_REPLICAS_MAX, TTL + 2, true) -
-                            crdt_counts_bytes(CRDT_REPLICAS_MAX, TTL + 2, false) + 65536 * 4;
+        config.bytes_max += crdt_spans_bytes(config.replicas_max, TTL) +
+                            crdt_counts_bytes(config.replicas_max, TTL + 2, true) -
+                            crdt_counts_bytes(config.replicas_max, TTL + 2, false) + 65536 * 4;
     }
     CHECK(crdt_index_create(&x, &config) == 0);
     return x;
