@@ -22,7 +22,7 @@ void crdt_hashes_replicas(const struct crdt_state *s, bool last, struct crdt_sec
     crdt_section_begin(out, CRDT_SECTION_REPLICAS);
     wire_write_u8(&out->w, last ? FLAG_LAST : 0);
     wire_write_u8(&out->w, REPLICA_BYTES);
-    wire_write_u32(&out->w, crdt_registry_floor(s->registry));
+    wire_write_u32(&out->w, crdt_registry_floor_s(s->registry));
     for (int i = crdt_registry_next(s->registry, 0); i >= 0;
          i = crdt_registry_next(s->registry, (unsigned)i + 1)) {
         struct crdt_registry_mark mark = crdt_registry_mark(s->registry, (unsigned)i);

@@ -26,7 +26,7 @@ static void join_run(struct crdt_state *s, const struct crdt_run *run, uint64_t 
         s->stats.unknown_replica += run->count;
         return;
     }
-    if (run->generation < crdt_registry_oldest(s->registry, (unsigned)slot)) {
+    if (run->generation < crdt_state_oldest(s, (unsigned)slot)) {
         s->stats.stale += run->count;
         return;
     }
@@ -47,7 +47,7 @@ static void join_block(struct crdt_state *s, const struct crdt_batch *block, uin
     for (unsigned i = 0; i < block->caches; i++) {
         int slot = crdt_registry_by_rkey(s->registry, wire_read_u32(&rkeys));
         slot_of[i] = (int16_t)slot;
-        oldest[i] = slot >= 0 ? crdt_registry_oldest(s->registry, (unsigned)slot) : 0;
+        oldest[i] = slot >= 0 ? crdt_state_oldest(s, (unsigned)slot) : 0;
     }
     struct crdt_batch_entry e[BATCH];
     struct crdt_batch_reader r = crdt_batch_reader_of(block);

@@ -8,8 +8,7 @@ enum {
     CRDT_REPLICAS_MAX = 2048,   /* slots; each has eleven bits */
     CRDT_NAMES_MAX = 1536,      /* names of replicas that have a slot at one time */
     CRDT_ROWS_MAX = 2048,       /* those that wait for one too */
-    CRDT_NAMES_TTL = 64,        /* generations after which a name that nobody names is forgotten */
-    CRDT_SKEW_MAX = 9,          /* generations between two clocks that are being set right */
+    CRDT_NAMES_TTL_S = 960,     /* after which a name that nobody names is forgotten */
     CRDT_ROUTERS_MAX = 512,     /* that report, this one too; membership admits no more */
     CRDT_NAME_MAX = 256,        /* bytes of a replica's name */
     CRDT_RAISES_MAX = 1 << 30,  /* losses of one cache: raising never wraps */

@@ -59,7 +59,7 @@ static void summarise(const struct crdt_state *s, uint8_t hops, struct summary *
                             .now = crdt_index_now(x),
                             .floor = floor,
                             .from = from,
-                            .names = crdt_registry_floor(s->registry),
+                            .names = crdt_registry_floor_s(s->registry),
                             .registry = crdt_registry_digest(s->registry, 0),
                             .log = crdt_events_digest(s->log),
                             .index = crdt_index_digest(x, from),
@@ -261,7 +261,7 @@ static uint32_t sort_out(struct crdt_state *s, const struct cells *c, uint32_t c
         uint32_t generation = crdt_index_generation_of(s->index, t->generation);
         if (generation < c->from)
             continue; /* it lies in the future here, and the number of a generation is 12 bits */
-        if (generation < crdt_registry_oldest(s->registry, (unsigned)slot))
+        if (generation < crdt_state_oldest(s, (unsigned)slot))
             continue; /* of an earlier life of the name */
         result->joined +=
             crdt_index_observe(s->index, t->id48, (unsigned)slot, t->code, generation) == 1;
@@ -411,7 +411,7 @@ static void take_summary(struct crdt_state *s, struct slice body, bool settled,
     crdt_reports_digest(s->reports, &loads, &others);
     /* Compared from the higher floor on. If that is ours the peer compares: it has our floor by the
      * next round. Floors differ for a moment only. */
-    bool names_comparable = p.names >= crdt_registry_floor(s->registry);
+    bool names_comparable = p.names >= crdt_registry_floor_s(s->registry);
     bool registry_equal =
         names_comparable && crdt_registry_digest(s->registry, p.names) == p.registry;
     bool log_equal = crdt_events_digest(s->log) == p.log;

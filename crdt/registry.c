@@ -171,7 +171,7 @@ static int refuse(struct crdt_registry *r, const struct crdt_registry_row *in)
         r->late++;
         return ERR_STALE;
     }
-    if (in->named > r->now + CRDT_SKEW_MAX) {
+    if (in->named > r->now + r->config.skew_s) {
         r->future++;
         return ERR_RANGE;
     }
@@ -343,10 +343,10 @@ int crdt_registry_by_name(const struct crdt_registry *r, struct slice name)
     return in_use(r, crdt_registry_place_of(r, name));
 }
 
-uint32_t crdt_registry_oldest(const struct crdt_registry *r, unsigned slot)
+uint32_t crdt_registry_oldest_s(const struct crdt_registry *r, unsigned slot)
 {
     uint32_t born = crdt_registry_at(r, slot)->born;
-    return born > CRDT_SKEW_MAX ? born - CRDT_SKEW_MAX : 0;
+    return born > r->config.skew_s ? born - r->config.skew_s : 0;
 }
 
 uint64_t crdt_registry_version(const struct crdt_registry *r)
@@ -405,13 +405,13 @@ struct crdt_registry_mark crdt_registry_mark(const struct crdt_registry *r, unsi
         .key = r->row[place].key, .hash = r->hash[place], .named = r->row[place].named};
 }
 
-uint64_t crdt_registry_digest(const struct crdt_registry *r, uint32_t from)
+uint64_t crdt_registry_digest(const struct crdt_registry *r, uint32_t from_s)
 {
     uint64_t digest = r->digest;
-    if (from <= r->floor)
+    if (from_s <= r->floor)
         return digest;
     for (int i = crdt_registry_next(r, 0); i >= 0; i = crdt_registry_next(r, (unsigned)i + 1))
-        if (r->row[i].named < from)
+        if (r->row[i].named < from_s)
             digest -= r->hash[i];
     return digest;
 }

@@ -1,6 +1,6 @@
 /* The replicas that the cluster knows: name -> (when it was named, its cache, operators' wishes).
  *
- *   named, born  the generation in which a router last named it, and first
+ *   named, born  the second of cluster time in which a router last named it, and first
  *   incarnation  (start time, raises): the engine's start time in ms (0: the engine never showed
  *                one); raises count losses of the cache without a new start time
  *   wish         (version, wish), and
@@ -26,7 +26,7 @@
  * A new incarnation is a new rkey: 31 bits of a hash of name and incarnation, never 0. If two names
  * have the same rkey, each router that knows both raises the incarnation of the greater name, so
  * all agree. Observations of an rkey that is no longer in force are passed over, and those that are
- * older than the name is (crdt_registry_oldest).
+ * older than the name is (crdt_registry_oldest_s).
  *
  * Invariants (crdt_registry_check): names, keys and rkeys in force are distinct and found by their
  * look-ups; the digest is the sum of the rows' hashes; no row is below the floor; no row waits that
@@ -59,7 +59,7 @@ struct crdt_replica {
     uint64_t key;                 /* 48-bit hash of the name: never changes */
     uint32_t rkey;
     struct crdt_incarnation incarnation;
-    uint32_t named, born; /* generations; born <= named */
+    uint32_t named, born; /* seconds of cluster time; born <= named */
     uint32_t wish_version, drain_version;
     enum crdt_wish wish;
     bool draining;
@@ -79,8 +79,8 @@ const struct crdt_replica *crdt_registry_at(const struct crdt_registry *r, unsig
 MUST_USE int crdt_registry_by_name(const struct crdt_registry *r, struct slice name);
 MUST_USE int crdt_registry_by_key(const struct crdt_registry *r, uint64_t key);
 MUST_USE int crdt_registry_by_rkey(const struct crdt_registry *r, uint32_t rkey);
-/* Observations of an older generation are of an earlier life of the name. */
-uint32_t crdt_registry_oldest(const struct crdt_registry *r, unsigned slot);
+/* Observations of an earlier second are of an earlier life of the name. */
+uint32_t crdt_registry_oldest_s(const struct crdt_registry *r, unsigned slot);
 /* Moves with every change: for pollers. */
 uint64_t crdt_registry_version(const struct crdt_registry *r);
 
@@ -107,8 +107,9 @@ struct crdt_registry_config {
     unsigned slots;     /* 1 .. CRDT_REPLICAS_MAX */
     unsigned names_max; /* that have a slot at one time; 0: as many as there may be */
     unsigned rows_max;  /* 0: CRDT_ROWS_MAX */
-    uint32_t ttl;       /* generations; 0: CRDT_NAMES_TTL */
-    uint32_t now;       /* generation */
+    uint32_t ttl_s;     /* 0: CRDT_NAMES_TTL_S */
+    uint32_t skew_s;    /* so far may clocks be apart that are being set right; 0: ttl_s / 8 */
+    uint32_t now_s;     /* of cluster time */
     uint64_t self;      /* this router: routers do not name all at the same moment */
 };
 /* ERR_NOMEM. */
@@ -117,13 +118,13 @@ MUST_USE int crdt_registry_create(struct crdt_registry **out,
 void crdt_registry_destroy(struct crdt_registry *r);
 void crdt_registry_check(const struct crdt_registry *r);
 /* All of `from`, whose clock was ahead: what it named later than `r` has it was named now. Both
- * have the same configuration but for the generation, and `r` is empty. */
+ * have the same configuration but for the time, and `r` is empty. */
 void crdt_registry_copy(struct crdt_registry *r, const struct crdt_registry *from);
 
-/* The generation is `now` (never back): rows that this router looks after are named again when they
+/* It is `now_s` (never back): rows that this router looks after are named again when they
  * are due, the floor rises, and what is below it is forgotten. */
-void crdt_registry_advance(struct crdt_registry *r, uint32_t now);
-uint32_t crdt_registry_floor(const struct crdt_registry *r);
+void crdt_registry_advance(struct crdt_registry *r, uint32_t now_s);
+uint32_t crdt_registry_floor_s(const struct crdt_registry *r);
 
 /* A row as one router sends it to another: all that is not derived. */
 struct crdt_registry_row {
@@ -171,8 +172,8 @@ struct crdt_registry_mark {
     uint32_t named;
 };
 struct crdt_registry_mark crdt_registry_mark(const struct crdt_registry *r, unsigned place);
-/* The sum of the hashes of rows named in `from` or later. */
-uint64_t crdt_registry_digest(const struct crdt_registry *r, uint32_t from);
+/* The sum of the hashes of rows named at `from_s` or later. */
+uint64_t crdt_registry_digest(const struct crdt_registry *r, uint32_t from_s);
 
 /* Rows that the others have to hear of: the next one's place, or -1; and that it was sent. */
 MUST_USE int crdt_registry_news(const struct crdt_registry *r);

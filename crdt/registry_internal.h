@@ -22,7 +22,7 @@ struct crdt_registry {
     unsigned places;                    /* config.slots, then config.rows_max to wait */
     unsigned count;                     /* one more than the greatest slot that was ever in use */
     unsigned in_use, waiting;           /* rows */
-    uint32_t now, floor;
+    uint32_t now, floor;                /* seconds */
     uint64_t version;
     uint64_t digest;
     uint64_t forgotten, late, future, refused;

@@ -228,22 +228,23 @@ void crdt_registry_hold(struct crdt_registry *r, unsigned slot, bool held)
  * another one, so that the first one's news serves them all. */
 static uint32_t named_again_after(const struct crdt_registry *r, const struct crdt_replica *row)
 {
-    uint32_t ttl = r->config.ttl;
+    uint32_t ttl = r->config.ttl_s;
     return ttl / 4 + (uint32_t)(hash_mix(r->config.self ^ row->key) % (ttl / 8 + 1));
 }
 
-uint32_t crdt_registry_floor(const struct crdt_registry *r)
+uint32_t crdt_registry_floor_s(const struct crdt_registry *r)
 {
     return r->floor;
 }
 
 static uint32_t floor_at(const struct crdt_registry *r, uint32_t now)
 {
-    return now > r->config.ttl ? now - r->config.ttl : 0;
+    return now > r->config.ttl_s ? now - r->config.ttl_s : 0;
 }
 
-void crdt_registry_advance(struct crdt_registry *r, uint32_t now)
+void crdt_registry_advance(struct crdt_registry *r, uint32_t now_s)
 {
+    const uint32_t now = now_s;
     if (now <= r->now)
         return;
     r->now = now;
@@ -280,15 +281,17 @@ int crdt_registry_create(struct crdt_registry **out, const struct crdt_registry_
         c.names_max = most;
     if (c.rows_max == 0)
         c.rows_max = CRDT_ROWS_MAX;
-    if (c.ttl == 0)
-        c.ttl = CRDT_NAMES_TTL;
+    if (c.ttl_s == 0)
+        c.ttl_s = CRDT_NAMES_TTL_S;
+    if (c.skew_s == 0)
+        c.skew_s = c.ttl_s / 8;
     struct crdt_registry *r = calloc(1, sizeof *r);
     if (r == NULL)
         return ERR_NOMEM;
     r->config = c;
     r->places = c.slots + c.rows_max;
-    r->now = c.now;
-    r->floor = floor_at(r, c.now);
+    r->now = c.now_s;
+    r->floor = floor_at(r, c.now_s);
     hash_secret_from_seed(&r->secret, 0x67726170); /* any constant */
     *out = r;
     return 0;

@@ -7,9 +7,19 @@
 #include "base/err.h"
 #include "crdt/state_internal.h"
 
-enum { OUTBOX_BYTES = 1 << 20, LOG_BYTES = 16 << 20 };
+enum {
+    OUTBOX_BYTES = 1 << 20,
+    LOG_BYTES = 16 << 20,
+    GENERATION_MS = 15000,
+    SKEW_GENERATIONS = 9, /* clocks that differ by more are set at once (node/cluster/clock.c) */
+};
 
 /* --- life ----------------------------------------------------------------------------------- */
+
+static uint32_t second_of(const struct crdt_state *s, uint64_t generation)
+{
+    return (uint32_t)(generation * s->generation_ms / 1000);
+}
 
 static int create_parts(struct crdt_state *s, const struct crdt_state_config *config)
 {
@@ -17,13 +27,14 @@ static int create_parts(struct crdt_state *s, const struct crdt_state_config *co
     if (err != 0)
         return err;
     unsigned replicas = config->index.replicas_max;
-    err = crdt_registry_create(&s->registry,
-                               &(struct crdt_registry_config){.slots = replicas,
-                                                              .names_max = config->names_max,
-                                                              .rows_max = config->rows_max,
-                                                              .ttl = config->names_ttl,
-                                                              .now = config->index.generation,
-                                                              .self = config->self});
+    err = crdt_registry_create(&s->registry, &(struct crdt_registry_config){
+                                                 .slots = replicas,
+                                                 .names_max = config->names_max,
+                                                 .rows_max = config->rows_max,
+                                                 .ttl_s = config->names_ttl_s,
+                                                 .skew_s = second_of(s, SKEW_GENERATIONS),
+                                                 .now_s = second_of(s, config->index.generation),
+                                                 .self = config->self});
     if (err == 0)
         err = crdt_reports_create(&s->reports, s->registry, config->self, CRDT_ROUTERS_MAX);
     if (err == 0)
@@ -41,6 +52,7 @@ int crdt_state_create(struct crdt_state **out, const struct crdt_state_config *c
     if (s == NULL)
         return ERR_NOMEM;
     s->replicated = config->index.replicated;
+    s->generation_ms = config->generation_ms != 0 ? config->generation_ms : GENERATION_MS;
     int err = create_parts(s, config);
     if (err != 0) {
         crdt_state_destroy(s);
@@ -226,11 +238,24 @@ void crdt_state_copy_registry(struct crdt_state *s, const struct crdt_state *fro
     crdt_state_follow_registry(s);
 }
 
+void crdt_state_clock(struct crdt_state *s, uint64_t cluster_ms)
+{
+    uint32_t generation = (uint32_t)(cluster_ms / s->generation_ms);
+    if (generation > crdt_index_now(s->index))
+        crdt_index_advance(s->index, generation);
+    crdt_registry_advance(s->registry, (uint32_t)(cluster_ms / 1000));
+    crdt_state_follow_registry(s);
+}
+
 void crdt_state_advance(struct crdt_state *s, uint32_t now_generation)
 {
-    crdt_index_advance(s->index, now_generation);
-    crdt_registry_advance(s->registry, now_generation);
-    crdt_state_follow_registry(s);
+    crdt_state_clock(s, (uint64_t)now_generation * s->generation_ms);
+}
+
+uint32_t crdt_state_oldest(const struct crdt_state *s, unsigned slot)
+{
+    return (uint32_t)((uint64_t)crdt_registry_oldest_s(s->registry, slot) * 1000 /
+                      s->generation_ms);
 }
 
 /* --- observations --------------------------------------------------------------------------- */

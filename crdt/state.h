@@ -36,9 +36,10 @@ struct crdt_state_config {
     uint64_t self;                  /* this router */
     uint64_t outbox_bytes;          /* 0: 1 MiB; what exceeds it is left to anti-entropy */
     uint64_t log_bytes;             /* 0: 16 MiB; taken as the logs grow */
+    uint32_t generation_ms;         /* of the index; 0: 15 s */
     unsigned names_max;             /* as in struct crdt_registry_config, and so are */
     unsigned rows_max;
-    uint32_t names_ttl;
+    uint32_t names_ttl_s;
 };
 
 struct crdt_origin {
@@ -54,9 +55,11 @@ MUST_USE int crdt_state_create(struct crdt_state **out, const struct crdt_state_
 void crdt_state_destroy(struct crdt_state *s);
 void crdt_state_check(const struct crdt_state *s);
 
-/* Moves the index and the registry to this generation (never back): what this router looks after is
- * named again in time, and names that nobody named are forgotten. Others are only asked of the
- * index, or have it swept. */
+/* Cluster time (never back): moves the index to the present generation, and the registry. What this
+ * router looks after is named again in time, and names that nobody named are forgotten. Cheap when
+ * less than a second has passed. */
+void crdt_state_clock(struct crdt_state *s, uint64_t cluster_ms);
+/* The same by generations, to the beginning of one. */
 void crdt_state_advance(struct crdt_state *s, uint32_t now_generation);
 /* The registry of `from`, whose clock was ahead, slots and all; `s` is new. */
 void crdt_state_copy_registry(struct crdt_state *s, const struct crdt_state *from);

@@ -12,6 +12,7 @@ struct crdt_state {
     struct crdt_reports *reports;
     struct crdt_events *log;
     bool replicated;
+    uint32_t generation_ms;
     struct crdt_outbox outbox;
     uint64_t registry_followed;             /* version of it */
     uint32_t rkey_known[CRDT_REPLICAS_MAX]; /* to the index, by slot */
@@ -22,6 +23,9 @@ struct crdt_state {
 /* The registry may have changed: new caches become known to the index and to engines' events, and
  * what hangs on slots of forgotten names goes. */
 void crdt_state_follow_registry(struct crdt_state *s);
+
+/* Observations of an older generation are of an earlier life of the slot's name. */
+uint32_t crdt_state_oldest(const struct crdt_state *s, unsigned slot);
 
 /* Joins checked records. `origin` is that of a delta, NULL for a dump. Returns how many
  * observations were news. */

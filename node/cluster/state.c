@@ -16,12 +16,12 @@ struct node_state {
     uint64_t rewinds;
 };
 
-/* A name lives as long as the router's patience with those who name it, and no longer than what was
- * observed of it. */
-static uint32_t names_ttl(uint32_t ttl)
+/* A name that nobody names is kept no longer than what was observed of its replica. */
+static uint32_t names_ttl_s(uint32_t ttl_ms)
 {
-    enum { LEAST = 8 };
-    return ttl < LEAST ? LEAST : ttl > CRDT_NAMES_TTL ? CRDT_NAMES_TTL : ttl;
+    enum { LEAST_S = 8 };
+    uint32_t s = ttl_ms / 1000;
+    return s < LEAST_S ? LEAST_S : s > CRDT_NAMES_TTL_S ? CRDT_NAMES_TTL_S : s;
 }
 
 int node_state_create(struct node_state **out, const struct node_state_config *config)
@@ -39,7 +39,8 @@ int node_state_create(struct node_state **out, const struct node_state_config *c
                   .replicated = config->replicated},
         .self = config->self,
         .names_max = config->names_max,
-        .names_ttl = names_ttl(ttl),
+        .names_ttl_s = names_ttl_s(config->ttl_ms),
+        .generation_ms = config->generation_ms,
     };
     s->cluster_off_ms = (int64_t)(config->wall_ms - config->now_ms);
     int err = crdt_state_create(&s->crdt, &s->crdt_config);
@@ -104,9 +105,7 @@ static uint32_t generation_at(const struct node_state *s, uint64_t now_ms)
 
 void node_state_clock(struct node_state *s, uint64_t now_ms)
 {
-    uint32_t generation = generation_at(s, now_ms);
-    if (generation > crdt_index_now(s->index))
-        crdt_state_advance(s->crdt, generation);
+    crdt_state_clock(s->crdt, node_state_cluster_ms(s, now_ms));
 }
 
 void node_state_wall(struct node_state *s, uint64_t wall_ms, uint64_t now_ms)

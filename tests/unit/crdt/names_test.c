@@ -11,7 +11,13 @@
 #include "tests/lib/states.h"
 #include "tests/lib/test.h"
 
-enum { START = 1000, NODES = 3, DELTA_MAX = 1160 };
+enum {
+    TTL = CRDT_NAMES_TTL_S / 15,
+    /* generations */ SKEW = 9,
+    START = 1000,
+    NODES = 3,
+    DELTA_MAX = 1160
+};
 
 static struct chain chain;
 
@@ -56,7 +62,7 @@ static void test_a_slot_that_is_used_again_is_as_new(void **state)
     (void)state;
     struct crdt_state *s = make(1, 8, 0);
     int slot = crdt_state_replica(s, SLICE("old:80"));
-    uint32_t now = START + CRDT_NAMES_TTL;
+    uint32_t now = START + TTL;
     crdt_state_advance(s, now); /* it lives, so what follows is younger than all floors below */
     states_prompt(&chain, 1, 20);
     assert_int_equal(crdt_state_observe(s, &chain, (unsigned)slot), 20);
@@ -111,7 +117,7 @@ static void test_a_slot_that_is_used_again_is_as_new(void **state)
     uint8_t bytes[256];
     uint64_t points[2] = {11, 12};
     w = wire_writer_of(bytes, sizeof bytes);
-    assert_int_equal(crdt_record_write_run(&w, rkey, now - CRDT_SKEW_MAX - 1, points, 2), 2);
+    assert_int_equal(crdt_record_write_run(&w, rkey, now - SKEW - 1, points, 2), 2);
     assert_int_equal(crdt_state_apply(s, &own, slice_of((const char *)bytes, wire_written(&w))), 0);
     assert_int_equal(crdt_index_blocks_total(crdt_state_index(s), (unsigned)again), 0);
     crdt_state_destroy(s);
@@ -124,14 +130,14 @@ static void test_a_slot_changes_hands_faster_than_the_sweeper_goes_round(void **
     struct crdt_state *s = make(1, 1, 1);
     char name[16];
     uint32_t now = START;
-    for (unsigned i = 0; i < 3 * CRDT_NAMES_TTL; i++) {
+    for (unsigned i = 0; i < 3 * TTL; i++) {
         snprintf(name, sizeof name, "pod-%u", i);
         assert_int_equal(crdt_state_replica(s, slice_of_cstr(name)), 0);
         states_prompt(&chain, i % 2, 30);
         assert_int_equal(match(s, 0), 0);
         assert_int_equal(crdt_state_observe(s, &chain, 0), 30);
         assert_int_equal(match(s, 0), 30);
-        now += CRDT_NAMES_TTL + 1;
+        now += TTL + 1;
         crdt_state_advance(s, now);
         if (i % 16 == 0)
             crdt_state_check(s);
@@ -249,7 +255,7 @@ static void test_rows_below_the_higher_floor_are_not_compared(void **state)
     assert_int_equal(crdt_state_replica(a, SLICE("young:80")), 1);
     (void)states_reconcile(a, b, true); /* whose floor is the lower one compares */
     assert_true(states_equal(a, b, START + 2));
-    crdt_state_advance(a, START + CRDT_NAMES_TTL + 1); /* the other does so in a moment */
+    crdt_state_advance(a, START + TTL + 1); /* the other does so in a moment */
     assert_int_equal(stats_of(a).names, 1);
     assert_int_equal(stats_of(b).names, 2);
     for (unsigned i = 0; i < 3; i++) {
@@ -258,8 +264,8 @@ static void test_rows_below_the_higher_floor_are_not_compared(void **state)
         assert_int_equal(stats_of(a).names, 1);
     }
     assert_int_equal(stats_of(a).late, 0); /* it was not even sent */
-    crdt_state_advance(b, START + CRDT_NAMES_TTL + 1);
-    assert_true(states_equal(a, b, START + CRDT_NAMES_TTL + 2));
+    crdt_state_advance(b, START + TTL + 1);
+    assert_true(states_equal(a, b, START + TTL + 2));
     crdt_state_destroy(a);
     crdt_state_destroy(b);
 }
