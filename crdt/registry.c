@@ -395,7 +395,8 @@ struct crdt_registry_row crdt_registry_row(const struct crdt_registry *r, unsign
                                       .wish_version = row->wish_version,
                                       .drain_version = row->drain_version,
                                       .wish = row->wish,
-                                      .draining = row->draining};
+                                      .draining = row->draining,
+                                      .later = slice_of(row->later, row->later_len)};
 }
 
 struct crdt_registry_mark crdt_registry_mark(const struct crdt_registry *r, unsigned place)
