@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/err.h"
-#include "gossip/gossip_internal.h" /* a quarantine takes much rubbish */
 #include "node/cluster/digests.h"
 #include "node/cluster/replication_internal.h" /* a jump of the clock is hard to time */
 #include "node/route/affinity.h"
@@ -107,38 +106,6 @@ static void the_load_of_a_killed_router_goes(void **state)
     /* Its observations stay. */
     world_prompt(&chain, 1, 20000);
     assert_true(world_choose(&c, 0, &chain).cached_tokens > 19000);
-    world_close(&c);
-}
-
-/* Its gauges used to stay as they were when it was last believed, for as long as it sent rubbish.
- */
-static void the_load_of_one_in_quarantine_does_not_count(void **state)
-{
-    (void)state;
-    struct world c;
-    start(&c, 3, 1);
-    struct chain chain;
-    world_prompt(&chain, 1, 20000);
-    struct node_decision d = world_choose(&c, 2, &chain);
-    world_run(&c, 50 * MS);
-    assert_true(number_of(&c, 0, "replica-0:8000", "load", "requests_of_others") == 1);
-    struct gossip *g = node_replication_gossip(c.nodes[0].node->replication);
-    struct gossip_peer *p =
-        gossip_peer_find(g, gossip_self(node_replication_gossip(c.nodes[2].node->replication)));
-    for (unsigned i = 0; i < 16; i++)
-        gossip_watch_malformed(g, p);
-    assert_true(number_of(&c, 0, "replica-0:8000", "load", "requests_of_others") == 0);
-    assert_true(number_of(&c, 1, "replica-0:8000", "load", "requests_of_others") == 1);
-    struct buf json = {0};
-    assert_int_equal(node_replication_members_json(c.nodes[0].node->replication,
-                                                   world_mono_us(&c.nodes[0]), &json),
-                     0);
-    assert_non_null(strstr(json.at, "\"quarantined\":true"));
-    buf_free(&json);
-    world_run(&c, 31 * S);
-    assert_true(number_of(&c, 0, "replica-0:8000", "load", "requests_of_others") == 1);
-    world_finish(&c, 2, d, &no_usage);
-    assert_true(world_until(&c, 5 * S, world_agrees));
     world_close(&c);
 }
 
@@ -620,7 +587,6 @@ int main(void)
         cmocka_unit_test(turns_over_three_routers_find_the_cache),
         cmocka_unit_test(work_of_one_is_load_for_all),
         cmocka_unit_test(the_load_of_a_killed_router_goes),
-        cmocka_unit_test(the_load_of_one_in_quarantine_does_not_count),
         cmocka_unit_test(who_joins_knows_everything_when_it_is_ready),
         cmocka_unit_test(the_first_of_all_is_ready_alone),
         cmocka_unit_test(who_start_together_need_not_wait_for_long),
