@@ -10,12 +10,22 @@
 
 /* --- what is recorded ------------------------------------------------------------------------ */
 
+/* No field is 0: those at the end would not be sent. */
 static const struct crdt_learned learned = {.cache_tokens = 400000,
                                             .prompt_tokens = 123456789012,
+                                            .predicted_tokens = 98765432109,
                                             .told = 54321,
+                                            .grown_ppm = 700000,
+                                            .shrunk_ppm = 1300000,
                                             .believed_ppm = 912345,
+                                            .believed_rkey = 0x7abcdef1,
                                             .rate = 8192,
-                                            .rate_samples = 250};
+                                            .rate_samples = 250,
+                                            .step_base_ns = 9500000,
+                                            .step_context_fs = 123456,
+                                            .pace_samples = 127,
+                                            .bytes_per_token_milli = 4096,
+                                            .bytes_samples = 128};
 
 /* Router 1 with something of each kind. */
 static struct crdt_state *author(void)

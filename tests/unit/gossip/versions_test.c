@@ -66,6 +66,7 @@ static void one_that_is_not_understood_is_a_member_and_no_more(void **state)
         assert_int_equal(member(net, i, 2).speaks.least, 3);
         assert_int_equal(s.refused_malformed + s.quarantines + s.suspected, 0);
         assert_int_equal(s.frames_out[GOSSIP_FRAME_NACK] + s.gaps_lost, 0);
+        assert_int_equal(s.frames_out[GOSSIP_FRAME_DELTA], s.deltas_produced); /* one receiver */
         for (unsigned k = 0; k < 50; k++)
             assert_int_equal(gossip_peer_random(net->nodes[i].gossip, 0), net_node(1 - i));
         assert_int_equal(gossip_message(net->nodes[i].gossip, net_node(2),
