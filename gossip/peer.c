@@ -177,6 +177,7 @@ void gossip_peer_describe(const struct gossip *g, const struct gossip_peer *p,
     out->understood = !p->foreign;
     out->quarantined = g->now_us < p->quarantine_us;
     out->speaks = p->self ? g->config.speaks : p->speaks;
+    out->version = gossip_versions_common(g->config.speaks, out->speaks);
     out->heard_us = p->heard_us;
     out->rtt_us = p->rtt_us;
     out->seq_applied = p->self ? g->ring.next - 1 : p->stream.applied;

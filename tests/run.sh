@@ -169,7 +169,7 @@ by_itself() { [[ $alone == *" ${1#e2e } "* ]]; }
 while read -r test; do
     if by_itself "$test"; then
         echo "$test" >>"$out/last"
-    elif [[ $test == *cluster* || $test == *drain* || $test == *loops* ]]; then
+    elif [[ $test == *cluster* || $test == *drain* || $test == *loops* || $test == *versions* ]]; then
         echo "$test" >>"$out/clusters"
     else
         echo "$test" >>"$out/single"

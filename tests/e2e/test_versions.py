@@ -19,7 +19,7 @@ from test_engines import CHAT, FAST, chat, message, words
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 FUTURE = os.path.join(TOP, "build", "future", "grapevine")
 BEFORE = os.environ.get("BEFORE", "HEAD~1")
-TALKS, TURNS = 6, 8
+TALKS, TURNS = 12, 8
 
 
 def sources_of(commit, folder):

@@ -40,6 +40,7 @@ static void the_greatest_common_version_is_spoken(void **state)
             assert_true(m.understood);
             assert_int_equal(m.speaks.least, speaks[of].least);
             assert_int_equal(m.speaks.greatest, speaks[of].greatest);
+            assert_int_equal(m.version, gossip_versions_common(speaks[i], speaks[of]));
         }
     }
     net_finish(net);
