@@ -15,7 +15,7 @@ struct node_serve {
     uint8_t kind;
     uint64_t now_us;  /* when it began */
     uint64_t rewinds; /* of the state, then */
-    enum { SERVE_HEAD, SERVE_STATE, SERVE_VECTOR, SERVE_END } stage;
+    enum { SERVE_HEAD, SERVE_LATER, SERVE_STATE, SERVE_VECTOR, SERVE_END } stage;
     struct crdt_snapshot cursor;
     struct buf vector; /* of the start */
     struct buf text;   /* a whole answer in JSON */
@@ -116,8 +116,12 @@ static int snapshot_next(struct node_serve *s, struct buf *out)
     int err = ERR_OK;
     switch (s->stage) {
     case SERVE_HEAD:
-        s->stage = SERVE_STATE;
+        s->stage = FUTURE ? SERVE_LATER : SERVE_STATE;
         err = head_put(s, out);
+        return err == ERR_OK ? 1 : err;
+    case SERVE_LATER: /* a chunk that no joiner knows (base/future.h) */
+        s->stage = SERVE_STATE;
+        err = buf_append_char(out, (char)FUTURE_KIND);
         return err == ERR_OK ? 1 : err;
     case SERVE_STATE:
         err = buf_append_char(out, NODE_SNAPSHOT_STATE);

@@ -161,8 +161,8 @@ class Later(Mixed):
 
     def test_what_is_not_known_is_skipped_and_counted(self):
         sim = self.sim("--decode-base-ms", "50")
-        now = self.build("r1", [sim], None)
-        later = self.build("r2", [sim], FUTURE, join=now)
+        later = self.build("r2", [sim], FUTURE)
+        now = self.build("r1", [sim], None, join=later)
         self.wait_alive(now, ["r1", "r2"])
         for r in (now, later):
             r.wait_up(1)
@@ -170,7 +170,7 @@ class Later(Mixed):
             message("user", words("skip", 300))]})
         c = self.long_request(later)
         wait_for(lambda: self.others_load(now, sim) == 1, "the load of the later one counts")
-        for what in ("frame", "record", "section"):
+        for what in ("frame", "record", "section", "part"):
             wait_for(lambda: now.metric('cluster_skipped_total{what="%s"}' % what) > 0, what)
             self.assertEqual(later.metric('cluster_skipped_total{what="%s"}' % what), 0)
         c.close()
