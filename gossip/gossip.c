@@ -558,6 +558,15 @@ int gossip_member_find(const struct gossip *g, uint64_t node, uint64_t now_us,
     return 0;
 }
 
+void gossip_member_keyring(const struct gossip *g, uint64_t node, struct gossip_keyring *out)
+{
+    const struct gossip_peer *p = gossip_peer_find(g, node);
+    if (p != NULL)
+        gossip_link_keyring(g, p, out);
+    else
+        *out = *g->keyring;
+}
+
 unsigned gossip_member_places(const struct gossip *g, uint64_t node,
                               struct gossip_place out[GOSSIP_PLACES_MAX])
 {

@@ -225,6 +225,8 @@ MUST_USE int gossip_member_find(const struct gossip *g, uint64_t node, uint64_t 
 /* Where a member may be reached, the likeliest first; how many. */
 unsigned gossip_member_places(const struct gossip *g, uint64_t node,
                               struct gossip_place out[GOSSIP_PLACES_MAX]);
+/* The keyring with the key in front that the member is known to have. */
+void gossip_member_keyring(const struct gossip *g, uint64_t node, struct gossip_keyring *out);
 /* The vector that a member announced last: its (epoch, seq) of `author`; ERR_NOT_FOUND. */
 MUST_USE int gossip_vector_of(const struct gossip *g, uint64_t member, uint64_t author,
                               uint64_t *epoch, uint64_t *seq);

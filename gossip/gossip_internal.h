@@ -82,13 +82,14 @@ struct gossip_peer {
     /* Session. */
     struct gossip_session session;
     struct gossip_dial dial;
-    struct gossip_address source;  /* of its last authenticated packet; port 0: none yet */
-    struct gossip_address dialled; /* where to the last hello went */
-    uint64_t dial_us, dial_wait;   /* next hello not before; the wait after it */
-    uint64_t dialled_us;           /* last hello, or last question where it is; 0: none */
-    uint64_t knocked_us;           /* when it was last dialled because it knocked; 0: never */
-    uint64_t greeted_us;           /* when it last got our entry as the first packet */
-    unsigned dials;                /* since a handshake succeeded */
+    struct gossip_address source;        /* of its last authenticated packet; port 0: none yet */
+    uint8_t key_id[GOSSIP_KEY_ID_BYTES]; /* of the key under which it was met last */
+    struct gossip_address dialled;       /* where to the last hello went */
+    uint64_t dial_us, dial_wait;         /* next hello not before; the wait after it */
+    uint64_t dialled_us;                 /* last hello, or last question where it is; 0: none */
+    uint64_t knocked_us;                 /* when it was last dialled because it knocked; 0: never */
+    uint64_t greeted_us;                 /* when it last got our entry as the first packet */
+    unsigned dials;                      /* since a handshake succeeded */
     bool greeting; /* its hello was answered: greet it after its first packet under the new keys */
     bool fresh;    /* the session is new, and it has not been greeted under it */
     struct gossip_versions speaks; /* by its last session; zeros: none yet, or before versions */
@@ -133,8 +134,9 @@ struct gossip_seed {
     struct gossip_address at;
     struct gossip_dial dial;
     uint64_t dial_us, dial_wait;
-    uint64_t node; /* that answered last, or this node itself; 0: none */
-    bool shared;   /* different ones have answered: it is nobody's own address */
+    uint64_t node;  /* that answered last, or this node itself; 0: none */
+    bool shared;    /* different ones have answered: it is nobody's own address */
+    unsigned dials; /* without an answer: they try the keys in turn */
     unsigned knocks;
     uint64_t knock_us; /* next knock not before */
 };
@@ -318,9 +320,13 @@ struct gossip_peer *gossip_link_open(struct gossip *g, const struct gossip_addre
                                      size_t *len);
 /* False: no session to send on. */
 bool gossip_link_send(struct gossip *g, struct gossip_peer *p, const struct gossip_packet *packet);
-/* Sends a hello to `to`. `owner`: the slot of a peer, or GOSSIP_SLOTS + the number of a seed. */
+/* Sends a hello to `to`, under the key of that number (modulo their count). `owner`: the slot of a
+ * peer, or GOSSIP_SLOTS + the number of a seed. */
 bool gossip_link_dial(struct gossip *g, struct gossip_dial *dial, const struct gossip_address *to,
-                      unsigned owner);
+                      unsigned owner, unsigned key);
+/* The keyring with the key in front under which the peer was met. */
+void gossip_link_keyring(const struct gossip *g, const struct gossip_peer *p,
+                         struct gossip_keyring *out);
 /* A hello whose receiver is to dial this node, unless they have met. `seed` is its number. */
 void gossip_link_knock(struct gossip *g, const struct gossip_address *to, unsigned seed);
 bool gossip_link_rate_ready(struct gossip *g);

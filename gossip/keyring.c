@@ -166,6 +166,13 @@ void gossip_keyring_insecure(struct gossip_keyring *out)
     ring_derive(out, &raw);
 }
 
+void gossip_keyring_turn(const struct gossip_keyring *k, unsigned first, struct gossip_keyring *out)
+{
+    *out = *k;
+    for (unsigned i = 0; i < k->count; i++)
+        out->keys[i] = k->keys[(first + i) % k->count];
+}
+
 void gossip_keyring_hash_secret(const struct gossip_keyring *k, struct hash_secret *out)
 {
     for (unsigned block = 0; block < HASH_SECRET_BYTES / KDF_BYTES_MAX; block++)

@@ -9,8 +9,10 @@
  *
  * Rotation: add a `next` everywhere; make it `key`, and what was `key` the `old`, everywhere;
  * remove `old` everywhere (`gvctl keygen --next`, `--promote`, `--finish`). At each step all
- * members understand each other and no session breaks. The second key has two names so that no step
- * can be taken twice or left out unseen.
+ * members understand each other and no session breaks. Hellos try the keys in turn until one is
+ * answered, so two routers meet as long as they have one key in common, also where one of them is
+ * two steps ahead (it started with a file that the other has not read yet). The second key has two
+ * names so that no step can be taken twice or left out unseen.
  *
  * Keys are never used as they are: the pre-shared key of handshakes and the secret of prompt hashes
  * are derived from them with different contexts (libsodium crypto_kdf: BLAKE2b).
@@ -25,19 +27,23 @@
 #include "base/hash.h"
 #include "base/slice.h"
 
-enum { GOSSIP_KEY_BYTES = 32, GOSSIP_KEYS_MAX = 2 };
+enum { GOSSIP_KEY_BYTES = 32, GOSSIP_KEYS_MAX = 2, GOSSIP_KEY_ID_BYTES = 4 };
 
 struct gossip_key {
-    uint8_t psk[GOSSIP_KEY_BYTES]; /* derived */
-    uint8_t id[4];                 /* derived; stands in clear in front of a handshake */
+    uint8_t psk[GOSSIP_KEY_BYTES];   /* derived */
+    uint8_t id[GOSSIP_KEY_ID_BYTES]; /* derived; stands in clear in front of a handshake */
 };
 
 struct gossip_keyring {
-    struct gossip_key keys[GOSSIP_KEYS_MAX]; /* the first begins sessions, all are accepted */
+    struct gossip_key keys[GOSSIP_KEYS_MAX]; /* the first begins sessions, then the others; all are
+                                                accepted */
     unsigned count;
     uint8_t hash[GOSSIP_KEY_BYTES];
 };
 
+/* The ring with key `first` (modulo their count) in front. */
+void gossip_keyring_turn(const struct gossip_keyring *k, unsigned first,
+                         struct gossip_keyring *out);
 /* ERR_SYNTAX with `message` (at least 160 bytes) saying what is wrong and in which line. */
 MUST_USE int gossip_keyring_parse(struct gossip_keyring *out, struct slice text, char *message);
 /* The keys of --insecure-gossip: known to everybody. */

@@ -151,9 +151,11 @@ static struct ident ident_read(const uint8_t *bytes, size_t len)
 
 /* --- dialling -------------------------------------------------------------------------------- */
 
-static void hello_write(struct gossip *g, struct gossip_dial *dial, uint32_t index, bool knock,
-                        uint8_t out[GOSSIP_HELLO_BYTES])
+static void hello_write(struct gossip *g, struct gossip_dial *dial, uint32_t index, unsigned key,
+                        bool knock, uint8_t out[GOSSIP_HELLO_BYTES])
 {
+    struct gossip_keyring ring;
+    gossip_keyring_turn(g->keyring, key, &ring);
     uint8_t random[32];
     uint8_t ident[IDENT_BYTES];
     g->io.random(g->io.context, random, sizeof random);
@@ -161,19 +163,20 @@ static void hello_write(struct gossip *g, struct gossip_dial *dial, uint32_t ind
      * then. */
     g->stamp = gossip_stamp_next(g->stamp, g->epoch * 1000 + (g->now_us - g->created_us));
     struct gossip_identity self = identity(g, knock, ident);
-    gossip_dial_begin(dial, g->keyring, random, index, &self, g->stamp, out);
+    gossip_dial_begin(dial, &ring, random, index, &self, g->stamp, out);
+    sodium_memzero(&ring, sizeof ring);
     sodium_memzero(random, sizeof random);
 }
 
 bool gossip_link_dial(struct gossip *g, struct gossip_dial *dial, const struct gossip_address *to,
-                      unsigned owner)
+                      unsigned owner, unsigned key)
 {
     uint8_t out[GOSSIP_HELLO_BYTES];
     gossip_dial_wipe(dial);
     uint32_t index = door_open(g, owner);
     if (index == 0)
         return false;
-    hello_write(g, dial, index, false, out);
+    hello_write(g, dial, index, key, false, out);
     send_bytes(g, to, out, sizeof out);
     return true;
 }
@@ -182,7 +185,8 @@ void gossip_link_knock(struct gossip *g, const struct gossip_address *to, unsign
 {
     uint8_t out[GOSSIP_HELLO_BYTES];
     struct gossip_dial dial = {0};
-    hello_write(g, &dial, 1 + seed, true, out); /* no door: nobody answers to it */
+    hello_write(g, &dial, 1 + seed, (unsigned)g->stats.knocks_out, true,
+                out); /* no door: nobody answers to it */
     gossip_dial_wipe(&dial);
     g->stats.knocks_out++;
     if (g->io.knock == NULL) {
@@ -218,6 +222,20 @@ static void came_back(struct gossip *g, uint32_t index, bool knock)
         gossip_place_wrong(g, g->slots[d->owner]);
 }
 
+static unsigned key_number(const struct gossip *g, const uint8_t id[GOSSIP_KEY_ID_BYTES])
+{
+    for (unsigned i = 0; i < g->keyring->count; i++)
+        if (memcmp(g->keyring->keys[i].id, id, GOSSIP_KEY_ID_BYTES) == 0)
+            return i;
+    return 0;
+}
+
+void gossip_link_keyring(const struct gossip *g, const struct gossip_peer *p,
+                         struct gossip_keyring *out)
+{
+    gossip_keyring_turn(g->keyring, key_number(g, p->key_id), out);
+}
+
 /* Dials the node that knocked, unless they have met. What it is sent is no longer than what came,
  * and goes to where that came from. */
 static void answer_knock(struct gossip *g, struct gossip_peer *p, const struct gossip_address *from,
@@ -231,7 +249,7 @@ static void answer_knock(struct gossip *g, struct gossip_peer *p, const struct g
     p->knocked_us = g->now_us;
     p->dialled = *from;
     p->dialled.port = ident->port;
-    gossip_link_dial(g, &p->dial, &p->dialled, p->slot);
+    gossip_link_dial(g, &p->dial, &p->dialled, p->slot, key_number(g, p->key_id));
 }
 
 static void welcome(struct gossip *g, struct gossip_peer *p, const struct gossip_address *from,
@@ -278,6 +296,7 @@ static void take_hello(struct gossip *g, const struct gossip_address *from,
         p = gossip_peer_add(g, hello->node);
     if (p == NULL)
         return;
+    memcpy(p->key_id, hello->key_id, sizeof p->key_id);
     if (ident.port != 0)
         answer_knock(g, p, from, &ident);
     else
@@ -374,6 +393,7 @@ static struct gossip_peer *welcomed(struct gossip *g, const struct gossip_addres
         g->stats.rekeys++;
     else
         g->stats.handshakes++;
+    memcpy(p->key_id, welcome->key_id, sizeof p->key_id);
     gossip_session_install(&p->session, welcome);
     if (dialled == p)
         gossip_place_answered(g, p, &p->dialled);

@@ -35,7 +35,8 @@ void gossip_reach_hint(struct gossip *g, struct gossip_peer *p)
 void gossip_reach_peer(struct gossip *g, struct gossip_peer *p)
 {
     const struct gossip_candidate *at = gossip_place_best(g, p);
-    if (at != NULL && gossip_link_dial(g, &p->dial, &at->place.at, p->slot))
+    unsigned places = p->places_count > 0 ? p->places_count : 1; /* all of them with each key */
+    if (at != NULL && gossip_link_dial(g, &p->dial, &at->place.at, p->slot, p->dials / places))
         gossip_place_dialled(p, &at->place.at);
     if (p->dials >= p->places_count && gossip_peer_live(p))
         gossip_ask_where(g, p); /* it answers at none of them, or none is known */
@@ -80,12 +81,14 @@ static void dial_seed(struct gossip *g, struct gossip_seed *seed)
     const struct gossip_peer *p = seed->node != 0 ? gossip_peer_find(g, seed->node) : NULL;
     if (p != NULL && gossip_peer_open(p)) {
         seed->dial_wait = 0;
+        seed->dials = 0;
         if (seed->dial_us < g->now_us + SEED_LOOK_US)
             seed->dial_us = g->now_us + SEED_LOOK_US;
     } else if (g->now_us >= seed->dial_us && g->now_us < g->full_us) {
         seed->dial_us = g->full_us;
     } else if (g->now_us >= seed->dial_us) {
-        gossip_link_dial(g, &seed->dial, &seed->at, GOSSIP_SLOTS + (unsigned)(seed - g->seeds));
+        gossip_link_dial(g, &seed->dial, &seed->at, GOSSIP_SLOTS + (unsigned)(seed - g->seeds),
+                         seed->dials++);
         seed->dial_wait = seed->dial_wait == 0 ? WAIT_FIRST_US : seed->dial_wait * 2;
         if (seed->dial_wait > WAIT_SEED_MAX_US)
             seed->dial_wait = WAIT_SEED_MAX_US;

@@ -8,7 +8,7 @@
 #include "base/wire.h"
 #include "gossip/frame.h"
 
-enum { HELLO_HEADER = 5, WELCOME_HEADER = 4, KEY_ID_BYTES = 4, INDEX_BYTES = 3 };
+enum { HELLO_HEADER = 5, WELCOME_HEADER = 4, KEY_ID_BYTES = GOSSIP_KEY_ID_BYTES, INDEX_BYTES = 3 };
 
 _Static_assert((int)GOSSIP_DATA_OVERHEAD == (int)GOSSIP_SEAL_BYTES,
                "what a packet leaves to frames");
@@ -104,6 +104,7 @@ void gossip_dial_begin(struct gossip_dial *d, const struct gossip_keyring *keyri
     gossip_noise_begin(&d->noise, PROLOGUE, key->psk);
     gossip_noise_hello_write(&d->noise, random, slice_of_bytes(payload, sizeof payload), w.at);
     d->index = index;
+    memcpy(d->key_id, key->id, KEY_ID_BYTES);
 }
 
 static int hello_open_with(struct gossip_hello *out, const struct gossip_key *key,
@@ -111,6 +112,7 @@ static int hello_open_with(struct gossip_hello *out, const struct gossip_key *ke
 {
     uint8_t payload[GOSSIP_HELLO_PAYLOAD];
     gossip_noise_begin(&out->noise, PROLOGUE, key->psk);
+    memcpy(out->key_id, key->id, KEY_ID_BYTES);
     int err = gossip_noise_hello_read(&out->noise, message, payload);
     if (err != ERR_OK)
         return err;
@@ -177,6 +179,7 @@ int gossip_dial_finish(struct gossip_dial *d, struct slice packet, uint64_t now_
     out->node = wire_read_u64(&r);
     struct gossip_versions speaks;
     err = payload_end_read(&r, &peer_index, out->ident, &out->ident_len, &speaks);
+    memcpy(out->key_id, d->key_id, KEY_ID_BYTES);
     if (err == ERR_OK)
         keys_make(&out->keys, &d->noise, true, index, peer_index, speaks, now_us);
     gossip_dial_wipe(d);

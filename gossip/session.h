@@ -144,6 +144,7 @@ struct gossip_identity {
 struct gossip_dial {
     struct gossip_noise noise;
     uint32_t index; /* 0: not waiting */
+    uint8_t key_id[GOSSIP_KEY_ID_BYTES];
 };
 
 /* A hello that came in and is authentic. */
@@ -154,6 +155,7 @@ struct gossip_hello {
     uint8_t ident[GOSSIP_IDENT_MAX];
     uint32_t peer_index;
     struct gossip_versions speaks;
+    uint8_t key_id[GOSSIP_KEY_ID_BYTES]; /* of the key that it proved */
     struct gossip_noise noise;
 };
 
@@ -162,6 +164,7 @@ struct gossip_welcome {
     uint64_t node;
     uint16_t ident_len;
     uint8_t ident[GOSSIP_IDENT_MAX];
+    uint8_t key_id[GOSSIP_KEY_ID_BYTES]; /* of the key that both have */
     struct gossip_keys keys;
 };
 

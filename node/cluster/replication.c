@@ -340,6 +340,12 @@ uint64_t node_replication_now_us(const struct node_replication *n)
 
 /* --- calls ---------------------------------------------------------------------------------- */
 
+void node_replication_call_keys(struct node_replication *n, uint32_t id, struct gossip_keyring *out)
+{
+    const struct node_call *c = node_call_find(n, id);
+    gossip_member_keyring(n->gossip, c != NULL ? c->peer : 0, out);
+}
+
 int node_replication_answer(struct node_replication *n, uint32_t id, struct slice chunk,
                             uint64_t now_us)
 {

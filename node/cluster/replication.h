@@ -132,6 +132,9 @@ uint64_t node_replication_due_us(const struct node_replication *n);
 /* The latest time that it was given. */
 uint64_t node_replication_now_us(const struct node_replication *n);
 
+/* The keys for a call that io.call() is to open: the one that the member has comes first. */
+void node_replication_call_keys(struct node_replication *n, uint32_t id,
+                                struct gossip_keyring *out);
 /* Client side of a call. ERR_CLOSED: the rest of the answer is not wanted, hang up (a snapshot may
  * have gigabytes to come). */
 MUST_USE int node_replication_answer(struct node_replication *n, uint32_t id, struct slice chunk,

@@ -304,7 +304,10 @@ int io_calls_begin(struct io_gossip *g, uint32_t id, const struct gossip_address
     c->id = id;
     uint8_t random[32];
     io_random_bytes(random, sizeof random);
-    int err = gossip_call_open(&c->call, g->keyring, speaks(g), random, kind, request);
+    struct gossip_keyring keys;
+    node_replication_call_keys(g->replication, id, &keys);
+    int err = gossip_call_open(&c->call, &keys, speaks(g), random, kind, request);
+    explicit_bzero(&keys, sizeof keys);
     if (err == 0 &&
         uv_tcp_connect(&c->connect, &c->tcp, (const struct sockaddr *)&at, on_connected) != 0)
         err = ERR_UNREACHABLE;

@@ -168,14 +168,17 @@ static struct world_call *call_free_slot(struct world *w)
     return NULL;
 }
 
-static struct gossip_call *call_side(struct world_node *n, bool client, uint8_t kind,
+static struct gossip_call *call_side(struct world_node *n, bool client, uint32_t id, uint8_t kind,
                                      struct slice request)
 {
+    struct gossip_keyring keys;
+    if (client)
+        node_replication_call_keys(n->node->replication, id, &keys);
     uint8_t random[32];
     world_random(n, random, sizeof random);
     struct gossip_call *side = NULL;
     struct gossip_versions speaks = gossip_speaks(node_replication_gossip(n->node->replication));
-    int err = client ? gossip_call_open(&side, &n->keyring, speaks, random, kind, request)
+    int err = client ? gossip_call_open(&side, &keys, speaks, random, kind, request)
                      : gossip_call_accept(&side, &n->keyring, speaks, random);
     CHECK(err == ERR_OK);
     return side;
@@ -200,8 +203,8 @@ int world_call_open(struct world_node *client, uint32_t id, const struct gossip_
         .server = server->number,
         .id = id,
         .kind = kind,
-        .asks = call_side(client, true, kind, request),
-        .answers = call_side(server, false, 0, request),
+        .asks = call_side(client, true, id, kind, request),
+        .answers = call_side(server, false, 0, 0, request),
         .moved_us = w->now_us,
     };
     world_trace(w, (uint64_t)client->number << 32 ^ (uint64_t)server->number << 8 ^ kind);

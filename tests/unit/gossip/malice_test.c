@@ -122,6 +122,29 @@ static void test_keys_rotate_without_losing_anybody(void **state)
     net_finish(net);
 }
 
+/* A pod that starts with a file that the others have not read yet is two steps ahead: it begins
+ * sessions with a key that they do not have. It was alone for ever, though both have the other. */
+static void test_one_common_key_is_enough(void **state)
+{
+    (void)state;
+    struct net *net = net_new(3, 25);
+    net->seeds = NET_SEEDS_ONE;
+    struct gossip_keyring *ahead = &net->nodes[2].at->keyring;
+    ahead->keys[1] = ahead->keys[0];
+    memset(&ahead->keys[0], 5, sizeof ahead->keys[0]);
+    ahead->count = 2;
+    net_start(net, 0, 1700000000000, true);
+    net_start(net, 1, 1700000000001, true);
+    net_for(net, 5 * SECOND);
+    net_start(net, 2, 1700000005000, true);
+    assert_true(net_run(net, net->world.now_us + 2 * SECOND, net_meshed));
+    net_for(net, 400 * (uint64_t)SECOND); /* new keys, several times */
+    assert_true(net_meshed(net));
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(net_stats(net, i).suspected, 0);
+    net_finish(net);
+}
+
 static void test_a_peer_that_sends_rubbish_is_ignored_for_a_while(void **state)
 {
     (void)state;
@@ -265,6 +288,7 @@ int main(void)
         cmocka_unit_test(test_replayed_and_forged_packets_change_nothing_and_get_no_answer),
         cmocka_unit_test(test_another_key_gets_no_answer),
         cmocka_unit_test(test_keys_rotate_without_losing_anybody),
+        cmocka_unit_test(test_one_common_key_is_enough),
         cmocka_unit_test(test_a_peer_that_sends_rubbish_is_ignored_for_a_while),
         cmocka_unit_test(test_rubbish_in_the_name_of_another_is_held_against_who_sent_it),
         cmocka_unit_test(test_a_flood_of_forged_hellos_keeps_no_member_out),
