@@ -79,6 +79,7 @@ void io_gossip_tick(struct shell *shell)
     uint64_t now = shell_now_ms(shell);
     io_calls_tick(g, now);
     io_seeds_tick(g, now);
+    io_keys_tick(g, now);
 }
 
 /* --- what the replication asks for ---------------------------------------------------------- */
@@ -395,6 +396,7 @@ int io_gossip_start(struct shell *shell)
     CHECK(uv_prepare_init(g->loop, &g->prepare) == 0);
     g->prepare.data = g;
     CHECK(uv_prepare_start(&g->prepare, on_prepare) == 0);
+    io_keys_start(g);
     return io_seeds_start(g);
 }
 
@@ -429,6 +431,7 @@ void io_gossip_stop(struct shell *shell)
     g->stopped = true;
     io_calls_close(g);
     io_seeds_stop(g);
+    io_secret_watch_stop(&g->key_watch);
     if (g->prepare.data != NULL)
         (void)uv_prepare_stop(&g->prepare);
 }
@@ -438,6 +441,7 @@ void io_gossip_free(struct shell *shell)
     struct io_gossip *g = shell->gossip;
     if (g == NULL)
         return;
+    io_secret_watch_free(&g->key_watch);
     free(g->datagrams);
     free(g->seeds);
     free(g);

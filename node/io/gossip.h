@@ -5,7 +5,7 @@
  *   gossip_udp.c    datagrams, and addresses as the kernel has them
  *   gossip_calls.c  calls: streamed answers over TCP, both sides
  *   gossip_seeds.c  the names of --join, looked up again and again
- *   gossip_keys.c   the key file, and SIGHUP
+ *   gossip_keys.c   the key file, watched, and SIGHUP
  *
  * The news of one turn of the loop is flushed once, before the loop sleeps: so news leaves in the
  * turn in which it was made, and a burst of requests shares its packets.

@@ -1,10 +1,8 @@
 /* The API key that the router shows to replicas with its own questions (replica-api-key-file;
  * node/proxy/prober.h says with which).
  *
- * The file is read at the start and then every KEY_FILE_INTERVAL_MS, by a thread of libuv's pool:
- * a file system that hangs delays only the exit. It is opened by its name each time: a link that is
- * swapped, as Kubernetes does with Secrets, is a new key. A file that cannot be used any more
- * leaves the key as it was, and the log says so once.
+ * The file is read at the start and then every second (node/io/secret_watch.h). A file that cannot
+ * be used any more leaves the key as it was, and the log says so once.
  *
  * The key is one line of visible ASCII. It is in no message and in no log.
  */
@@ -18,7 +16,6 @@
 #include "base/slice.h"
 
 enum {
-    KEY_FILE_INTERVAL_MS = 1000,
     KEY_FILE_BYTES_MAX = 4096, /* of the key */
 };
 

@@ -143,6 +143,52 @@ class Keys(Clustered):
         self.assertEqual(taken("--finish"), [new])
         refused("--finish", "--next")
 
+    def secret(self, name, text):
+        """A file as Kubernetes mounts it: a link into a folder that is swapped."""
+        folder = os.path.join(self.folder.name, name)
+        os.makedirs(folder, exist_ok=True)
+        version = os.path.join(folder, "..%d" % len(os.listdir(folder)))
+        os.mkdir(version)
+        with open(os.open(os.path.join(version, "key"), os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+            f.write(text)
+        os.symlink(version, version + ".new")
+        os.replace(version + ".new", os.path.join(folder, "..data"))
+        if not os.path.lexists(os.path.join(folder, "key")):
+            os.symlink("..data/key", os.path.join(folder, "key"))
+        return os.path.join(folder, "key")
+
+    def test_a_new_key_file_is_taken_without_a_signal(self):
+        """And a router that starts with a file that the others have not got yet, two steps ahead,
+        began sessions with a key that they did not have: it was alone, and said it was ready."""
+        e = self.engine()
+        texts = [self.read_key()]
+        for option in ("--next", "--promote", "--finish"):
+            self.assertEqual(gvctl("keygen", option, self.key)[0], 0)
+            texts.append(self.read_key())
+        first = self.node("r1", [e], key=self.secret("r1", texts[0]))
+        second = self.node("r2", [e], join=first, key=self.secret("r2", texts[0]))
+        ahead = self.node("r3", [e], join=first, key=self.secret("r3", texts[2]))
+        self.assertEqual(ahead.wait_event("cluster_ready")["from"] in ("r1", "r2"), True)
+        nodes = {"r1": first, "r2": second, "r3": ahead}
+        for r in nodes.values():
+            self.wait_alive(r, ["r1", "r2", "r3"])
+        self.secret("r1", "hash 12\n")
+        refused = first.wait_event("cluster_key_refused")
+        self.assertIn("64 hexadecimal digits", refused["error"])
+        for step in (1, 2, 3):
+            for name, r in nodes.items():
+                if name == "r3" and step < 3:
+                    continue
+                read = len(r.events("cluster_key_read"))
+                self.secret(name, texts[step])
+                self.assertEqual(r.wait_event("cluster_key_read", read + 1)["changed"], True)
+        self.assertEqual(len(first.events("cluster_key_refused")), 1)
+        self.assertEqual(first.events("cluster_key_read")[-1]["keys"], 1)
+        for r in nodes.values():
+            self.wait_alive(r, ["r1", "r2", "r3"])
+            self.assertEqual(r.events("member_dead"), [])
+        self.converge(first, 3)
+
     def test_a_key_is_changed_without_a_pause(self):
         e = self.engine()
         nodes = self.cluster(2, [e])
@@ -174,11 +220,12 @@ class Keys(Clustered):
         self.assertNotEqual(new, old)
         self.assertEqual(re.findall("hash .*", new), re.findall("hash .*", old))
         self.assertEqual(len(re.findall("(?m)^(key|next|old) ", new)), 1)
-        with open(self.key, "w") as f:
+        other = os.path.join(self.folder.name, "other.key")
+        with open(other, "w") as f:
             f.write(old)
-        outsider = self.node("r4", [e], join=nodes[0])
+        outsider = self.node("r4", [e], join=nodes[0], key=other)
         self.assertEqual(self.alive(outsider), ["r4"])
-        with open(self.key, "w") as f:
+        with open(other, "w") as f:
             f.write(new)
         outsider.signal(signal.SIGHUP)
         outsider.wait_event("cluster_key_read")
