@@ -207,6 +207,8 @@ static void seed_answered(struct gossip *g, struct gossip_seed *seed, uint64_t n
         g->learn = g->learn || !seed->shared;
         seed->shared = true;
     }
+    if (seed->node == 0)
+        gossip_tick_by(g, g->now_us); /* from now on it is knocked at */
     seed->node = node;
 }
 

@@ -208,6 +208,7 @@ void gossip_peer_conflict(struct gossip *g, uint64_t node, const struct gossip_a
     static const struct gossip_address unknown;
     bool known = at != NULL && !gossip_place_advertised(g->self, at);
     g->stats.name_conflicts++;
+    g->stats.name_conflict_us = g->now_us;
     if (known || g->stats.name_conflict != node)
         g->stats.name_conflict_at = known ? *at : unknown;
     g->stats.name_conflict = node;

@@ -115,8 +115,8 @@ static uint64_t knock_at_seeds(struct gossip *g)
         return due;
     for (unsigned i = 0; i < g->seeds_count && g->seeds_count <= KNOCK_SEEDS_MAX; i++) {
         struct gossip_seed *seed = &g->seeds[i];
-        if (seed->knocks >= KNOCKS_FIRST)
-            continue;
+        if (seed->knocks >= KNOCKS_FIRST || seed->node == 0)
+            continue; /* until it answers, hellos are enough */
         if (g->now_us >= seed->knock_us) {
             if (may_be_shared(g, seed))
                 gossip_link_knock(g, &seed->at, i);

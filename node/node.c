@@ -42,6 +42,7 @@ void node_config_of(struct node_config *out, const struct node_options *o)
                            .ring_bytes = o->gossip_ring_bytes,
                            .rate_bytes_s = o->gossip_bandwidth},
                 .has_seeds = o->join.count > 0,
+                .policy = node_policy_names()[o->policy],
             },
         .stored_responses = NODE_AFFINITY_MAX,
         .proxy = {.options = o},

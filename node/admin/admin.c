@@ -5,8 +5,10 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "base/json_write.h"
 #include "base/version.h"
 #include "node/admin/admin_internal.h"
+#include "node/cluster/replication.h"
 
 static const struct slice type_json = SLICE("application/json");
 static const struct slice type_text = SLICE("text/plain; charset=utf-8");
@@ -40,11 +42,36 @@ void admin_healthz(struct admin *a, struct exchange *x, const struct http_head *
 
 void admin_readyz(struct admin *a, struct exchange *x, const struct http_head *head)
 {
-    (void)head;
     const char *why = proxy_not_ready(a->proxy);
-    char text[128];
-    (void)snprintf(text, sizeof text, "%s\n", why != NULL ? why : "ready");
-    exchange_answer(x, why != NULL ? 503 : 200, type_text, slice_of_cstr(text), NULL, 0);
+    struct node_replication *n = a->config.replication;
+    const char *alone = n != NULL ? node_replication_alone(n, node_replication_now_us(n)) : NULL;
+    int status = why != NULL ? 503 : 200;
+    char format[8];
+    if (!admin_query(head, SLICE("format"), format, sizeof format) || strcmp(format, "json") != 0) {
+        char text[512];
+        (void)snprintf(text, sizeof text, "%s\n%s%s%s", why != NULL ? why : "ready",
+                       alone != NULL ? "alone: " : "", alone != NULL ? alone : "",
+                       alone != NULL ? "\n" : "");
+        exchange_answer(x, status, type_text, slice_of_cstr(text), NULL, 0);
+        return;
+    }
+    struct buf out;
+    buf_init(&out, 0);
+    struct json_writer w = json_writer_of(&out);
+    json_object_begin(&w);
+    json_key(&w, "ready");
+    json_bool(&w, why == NULL);
+    json_key(&w, "why");
+    json_cstr(&w, why != NULL ? why : "");
+    json_key(&w, "alone");
+    json_cstr(&w, alone != NULL ? alone : "");
+    json_object_end(&w);
+    int err = json_writer_finish(&w);
+    if (err == 0)
+        exchange_answer(x, status, type_json, buf_slice(&out), NULL, 0);
+    else
+        exchange_answer(x, status, type_text, SLICE("out of memory\n"), NULL, 0);
+    buf_free(&out);
 }
 
 void admin_metrics(struct admin *a, struct exchange *x, const struct http_head *head)

@@ -50,6 +50,9 @@ void admin_members(struct admin *a, struct exchange *x, const struct http_head *
         json_cstr(&w, a->config.name);
         json_key(&w, "ready");
         json_bool(&w, node_replication_ready(n));
+        const char *alone = node_replication_alone(n, now);
+        json_key(&w, "alone");
+        json_cstr(&w, alone != NULL ? alone : "");
         json_key(&w, "members");
         json_raw(&w, buf_slice(&members));
         json_key(&w, "stats");

@@ -62,12 +62,16 @@ static bool is_first(const struct node_replication *n)
 /* Members live, but none was to be asked. */
 static void why_alone(const struct node_replication *n, char out[NODE_DETAIL_MAX])
 {
-    unsigned foreign = 0;
-    for (unsigned i = 0; i < n->peer_count; i++)
-        foreign +=
-            node_peer_lives(&n->peers[i]) && (!n->peers[i].understood || n->peers[i].refuses);
+    unsigned others = 0, foreign = 0;
+    for (unsigned i = 0; i < n->peer_count; i++) {
+        const struct node_peer *p = &n->peers[i];
+        others += node_peer_lives(p);
+        foreign += node_peer_lives(p) && (!p->understood || p->refuses);
+    }
     if (foreign > 0)
         (void)snprintf(out, NODE_DETAIL_MAX, "members that are not understood: %u", foreign);
+    else if (others > 0)
+        (void)snprintf(out, NODE_DETAIL_MAX, "the first of those that know each other");
 }
 
 static void become_ready(struct node_replication *n, uint64_t of, uint64_t now_us)

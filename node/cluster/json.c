@@ -5,10 +5,12 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "base/json_write.h"
+#include "base/version.h"
 #include "node/cluster/replication_internal.h"
 
 /* Beyond so many members the vectors (a square of numbers) are left out. */
 enum { VECTORS_MAX = 64 };
+enum { DUPLICATE_US = 60000000 };
 
 static void put_u64(struct json_writer *w, const char *key, uint64_t value)
 {
@@ -88,6 +90,48 @@ static void put_lag(struct json_writer *w, const struct gossip *g, const struct 
         json_u64(w, self->seq_known > seq ? self->seq_known - seq : 0);
 }
 
+/* Where it may be reached, the likeliest first, each with how that is known. */
+static void put_places(struct json_writer *w, const struct gossip *g, const struct gossip_member *m,
+                       uint64_t now_us)
+{
+    struct gossip_place places[GOSSIP_PLACES_MAX];
+    unsigned count = gossip_member_places(g, m->node, places);
+    json_key(w, "places");
+    json_array_begin(w);
+    for (unsigned i = 0; i < count; i++) {
+        char address[NODE_ADDRESS_MAX];
+        node_address_text(&places[i].at, address);
+        json_object_begin(w);
+        put_text(w, "address", address);
+        put_text(w, "kind", gossip_place_text(places[i].kind));
+        put_bool(w, "own_word", places[i].own);
+        json_key(w, "answered_ms_ago");
+        if (places[i].answered_us == 0 || m->self)
+            json_nil(w);
+        else
+            json_double(
+                w, (double)(now_us > places[i].answered_us ? now_us - places[i].answered_us : 0) /
+                       1000);
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+/* Two that live have its name, as of the last minute. */
+static void put_duplicate(struct json_writer *w, const struct gossip *g,
+                          const struct gossip_member *m, uint64_t now_us)
+{
+    struct gossip_stats s;
+    gossip_stats(g, &s);
+    if (s.name_conflict_us == 0 || s.name_conflict != m->node ||
+        now_us > s.name_conflict_us + DUPLICATE_US)
+        return;
+    char address[NODE_ADDRESS_MAX];
+    node_address_text(&s.name_conflict_at, address);
+    put_bool(w, "duplicate_name", true);
+    put_text(w, "duplicate_at", address);
+}
+
 static void put_member(struct json_writer *w, const struct node_replication *n,
                        const struct gossip_member *m, const struct gossip_member *self,
                        uint64_t now_us)
@@ -107,8 +151,18 @@ static void put_member(struct json_writer *w, const struct node_replication *n,
     put_text(w, "admin", m->self ? n->admin : p ? p->admin : "");
     if (p) {
         put_text(w, "version", p->version);
+        put_text(w, "policy", p->policy);
         put_u64(w, "started_ms", p->started_ms);
+        char hints[NODE_DETAIL_MAX];
+        node_peer_hints(n, p, hints);
+        if (hints[0] != '\0')
+            put_text(w, "hints", hints);
+    } else if (m->self) {
+        put_text(w, "version", GRAPEVINE_VERSION);
+        put_text(w, "policy", n->config.policy ? n->config.policy : "");
     }
+    put_places(w, n->gossip, m, now_us);
+    put_duplicate(w, n->gossip, m, now_us);
     if (p && p->mismatch) {
         char differs[NODE_DETAIL_MAX];
         node_peer_differs(n, p, differs);

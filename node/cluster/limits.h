@@ -21,6 +21,7 @@ enum {
     NODE_REQUEST_POINT_MAX = 8 + 5 + 1, /* bytes of one checkpoint in it */
     NODE_ADMIN_MAX = 96,                /* bytes of a router's admin address */
     NODE_VERSION_MAX = 32,
+    NODE_POLICY_MAX = 24,
     NODE_DETAIL_MAX = 160,
     NODE_ADDRESS_MAX = 64,
 };
@@ -36,8 +37,9 @@ _Static_assert(2 * NODE_REQUEST_TEXT_MAX + CHAIN_POINTS_MAX * NODE_REQUEST_POINT
                    (int)GOSSIP_CALL_REQUEST_MAX,
                "any request can be explained by another router");
 _Static_assert(sizeof GRAPEVINE_VERSION <= NODE_VERSION_MAX, "the version fits");
-/* admin, version, six numbers, each with tag and length */
-_Static_assert(NODE_ADMIN_MAX + NODE_VERSION_MAX + 6 * 8 + 8 * 2 <= (int)GOSSIP_META_MAX,
+/* admin, version, policy, six numbers, each with tag and length */
+_Static_assert(NODE_ADMIN_MAX + NODE_VERSION_MAX + NODE_POLICY_MAX + 6 * 8 + 9 * 2 <=
+                   (int)GOSSIP_META_MAX,
                "what a router says of itself fits");
 
 #endif

@@ -8,6 +8,11 @@
 #include "base/err.h"
 #include "base/version.h"
 
+enum {
+    ALONE_SAID_US = 3000000,
+    SELF_SAID_US = 10000000, /* another one may start, and be met through the same name */
+};
+
 const char *node_replication_event_text(enum node_replication_event event)
 {
     static const char *const texts[] = {
@@ -25,6 +30,8 @@ const char *node_replication_event_text(enum node_replication_event event)
         [NODE_REPLICATION_REPLICAS_FULL] = "replicas_full",
         [NODE_REPLICATION_ROUTERS_FULL] = "routers_full",
         [NODE_REPLICATION_NOT_UNDERSTOOD] = "member_not_understood",
+        [NODE_REPLICATION_DIFFERS] = "member_differs",
+        [NODE_REPLICATION_ALONE] = "cluster_alone",
     };
     CHECK(event < ARRAY_LEN(texts));
     return texts[event];
@@ -116,6 +123,38 @@ void node_peer_differs(const struct node_replication *n, const struct node_peer 
                        len > 0 ? "; " : "", p->agreement.id_ranges, here.id_ranges);
 }
 
+void node_peer_hints(const struct node_replication *n, const struct node_peer *p,
+                     char out[NODE_DETAIL_MAX])
+{
+    const char *here = n->config.policy ? n->config.policy : "";
+    out[0] = '\0';
+    if (p->policy[0] != '\0' && here[0] != '\0' && strcmp(p->policy, here) != 0)
+        (void)snprintf(out, NODE_DETAIL_MAX, "policy %s, here %s", p->policy, here);
+}
+
+const char *node_replication_alone(const struct node_replication *n, uint64_t now_us)
+{
+    struct gossip_stats g;
+    for (unsigned i = 0; i < n->peer_count; i++)
+        if (node_peer_lives(&n->peers[i]))
+            return NULL;
+    if (!n->config.has_seeds || now_us - n->born_us < ALONE_SAID_US)
+        return NULL;
+    gossip_stats(n->gossip, &g);
+    if (g.routers_refused > 0 && g.seeds_answered > 0)
+        return "the cluster is full and refuses this router";
+    if (g.seeds_answered > 0)
+        return "the routers that it has met are gone";
+    if (g.refused_hellos > 0)
+        return "no seed has answered, and others ask with another key: compare the key files";
+    if (g.seeds_unknown > 0 || g.seeds_self == 0)
+        return "no seed has answered: check its address, UDP and TCP of its gossip port, and that "
+               "both have the same key file";
+    return now_us - n->born_us < SELF_SAID_US
+               ? NULL
+               : "every seed is this router itself: fine if it is the only one, else name others";
+}
+
 const char *node_replication_name(const struct node_replication *n, uint64_t member)
 {
     const struct node_peer *p = node_replication_peer(n, member);
@@ -151,6 +190,7 @@ enum {
     META_GENERATION,
     META_TTL,
     META_ID_RANGES,
+    META_POLICY,
 };
 
 static void put_field(struct wire_writer *w, uint8_t tag, const void *bytes, size_t len)
@@ -179,6 +219,9 @@ struct slice node_meta_write(const struct node_replication *n, uint8_t out[GOSSI
     put_number(&w, META_GENERATION, agreement.generation_ms);
     put_number(&w, META_TTL, agreement.ttl_ms);
     put_number(&w, META_ID_RANGES, agreement.id_ranges);
+    size_t policy = n->config.policy ? strlen(n->config.policy) : 0;
+    if (policy > 0 && policy <= NODE_POLICY_MAX)
+        put_field(&w, META_POLICY, n->config.policy, policy);
     CHECK(!w.bad);
     return slice_of((const char *)out, wire_written(&w));
 }
@@ -202,6 +245,8 @@ int node_meta_read(struct node_peer *p, struct slice meta)
             text_read(p->admin, sizeof p->admin, bytes);
         else if (tag == META_VERSION)
             text_read(p->version, sizeof p->version, bytes);
+        else if (tag == META_POLICY)
+            text_read(p->policy, sizeof p->policy, bytes);
         else if (tag == META_STARTED)
             p->started_ms = wire_read_u64(&number);
         else if (tag == META_HASH)

@@ -78,6 +78,11 @@ static void on_member(void *context, const struct gossip_member *m, uint64_t now
         node_replication_event_detail(n, NODE_REPLICATION_NOT_UNDERSTOOD, m->node, 0, speaks);
     }
     p->foreign_said = foreign;
+    node_peer_hints(n, p, differs);
+    bool hinted = node_peer_lives(p) && differs[0] != '\0';
+    if (hinted && !p->hinted)
+        node_replication_event_detail(n, NODE_REPLICATION_DIFFERS, m->node, 0, differs);
+    p->hinted = hinted;
 }
 
 /* --- deltas --------------------------------------------------------------------------------- */
@@ -173,6 +178,7 @@ int node_replication_create(struct node_replication **out,
     n->now_us = n->started_us = now_us;
     n->started_ms = node_state_cluster_ms(state, node_replication_ms(now_us));
     n->ready = !config->has_seeds;
+    n->born_us = now_us;
     n->kept_all = true;
     n->ready_us = now_us;
     n->watch_due_us = now_us + WATCH_US;
@@ -292,6 +298,10 @@ static void watch(struct node_replication *n, uint64_t now_us)
         n->routers_full.count = g.routers_refused;
         n->routers_full.again_us = now_us + LOGGED_US;
     }
+    const char *alone = node_replication_alone(n, now_us);
+    if (alone != NULL && alone != n->alone)
+        node_replication_event_detail(n, NODE_REPLICATION_ALONE, 0, 0, alone);
+    n->alone = alone;
     replicas_full_announce(n, now_us);
 }
 

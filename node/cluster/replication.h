@@ -60,6 +60,8 @@ enum node_replication_event {
     NODE_REPLICATION_ROUTERS_FULL,  /* [so many] routers live: [detail] is refused, which may be
                                        this one; at most once a minute */
     NODE_REPLICATION_NOT_UNDERSTOOD, /* a member shares no version of the protocol: which */
+    NODE_REPLICATION_DIFFERS, /* settings that need not be the same differ at a member: which */
+    NODE_REPLICATION_ALONE,   /* it knows no other router, though it has seeds: why */
     NODE_REPLICATION_EVENTS,
 };
 const char *node_replication_event_text(enum node_replication_event event);
@@ -102,6 +104,7 @@ struct node_replication_config {
     bool has_seeds;        /* a member is expected: not ready before a snapshot */
     uint32_t alone_us;     /* 0: 3,000,000 */
     uint32_t reconcile_us; /* 0: 1,000,000; anti-entropy with one random peer */
+    const char *policy;    /* of this node, for operators; NULL: none */
     const char *admin;     /* address of this node's admin port, for peers; NULL: not known yet */
 };
 
@@ -118,6 +121,9 @@ void node_replication_check(const struct node_replication *n);
 
 struct gossip *node_replication_gossip(struct node_replication *n);
 bool node_replication_ready(const struct node_replication *n);
+/* Why it knows no other router that lives, though it has seeds; NULL: it does, or has none, or has
+ * just started. It serves all the same: to be cut off is no reason to be out. */
+const char *node_replication_alone(const struct node_replication *n, uint64_t now_us);
 /* The admin port is open there. */
 void node_replication_admin(struct node_replication *n, const char *admin, uint64_t now_us);
 /* A member's name by its id, or NULL. Valid until the next call. */

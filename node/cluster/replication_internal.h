@@ -37,6 +37,8 @@ struct node_peer {
     char name[GOSSIP_NAME_MAX + 1];
     char admin[NODE_ADMIN_MAX + 1];
     char version[NODE_VERSION_MAX + 1];
+    char policy[NODE_POLICY_MAX + 1]; /* empty: not known */
+    bool hinted;                      /* that its policy is another one */
 };
 
 /* Cluster time as a peer announced it. */
@@ -151,6 +153,8 @@ struct node_replication {
     struct buf message; /* scratch */
     uint64_t reports_due_us;
     uint64_t watch_due_us;
+    uint64_t born_us;
+    const char *alone; /* that was logged last */
     struct {
         uint64_t again_us; /* no further event before */
         uint64_t count;    /* that the last event reported */
@@ -177,6 +181,9 @@ void node_replication_event_detail(struct node_replication *n, enum node_replica
 /* The settings in which the member differs from this node; empty: none. */
 void node_peer_differs(const struct node_replication *n, const struct node_peer *p,
                        char out[NODE_DETAIL_MAX]);
+/* The settings in which it differs without harm; empty: none. */
+void node_peer_hints(const struct node_replication *n, const struct node_peer *p,
+                     char out[NODE_DETAIL_MAX]);
 /* HOST:PORT; empty: not known. */
 void node_address_text(const struct gossip_address *a, char out[NODE_ADDRESS_MAX]);
 /* The member's row, or NULL. */

@@ -24,6 +24,8 @@ static const char *short_number(double n, char out[16])
 
 static const char *state_of(const json_t *m)
 {
+    if (json_is_true(json_object_get(m, "duplicate_name")))
+        return "twice"; /* two that live have its name */
     if (json_is_true(json_object_get(m, "mismatch")))
         return "mismatch"; /* its settings or its hash key are others */
     if (strcmp(show_text(m, "state"), "alive") != 0)
@@ -76,6 +78,53 @@ static void show_member(const json_t *m)
                short_number(show_number(m, "bytes_out"), text[4]));
     }
     printf("\n");
+}
+
+/* "version: 0.1.0 (3)": of those that live, how many have which. */
+static void show_shares(const json_t *members, const char *what)
+{
+    json_t *shares = json_object();
+    size_t i;
+    const json_t *m;
+    json_array_foreach(members, i, m)
+    {
+        const char *value = show_text(m, what);
+        if (strcmp(show_text(m, "state"), "alive") == 0 && value[0] != '\0')
+            (void)json_object_set_new(
+                shares, value,
+                json_integer(1 + json_integer_value(json_object_get(shares, value))));
+    }
+    const char *value;
+    json_t *count;
+    unsigned shown = 0;
+    json_object_foreach(shares, value, count)
+    {
+        printf("%s%s%s (%lld)", shown == 0 ? what : "", shown == 0 ? ": " : ", ", value,
+               (long long)json_integer_value(count));
+        shown++;
+    }
+    printf("%s", shown > 0 ? "\n" : "");
+    json_decref(shares);
+}
+
+/* What an operator should look at, a line each. */
+static void show_notes(const json_t *answer)
+{
+    size_t i;
+    const json_t *m;
+    if (show_text(answer, "alone")[0] != '\0')
+        printf("alone: %s\n", show_text(answer, "alone"));
+    json_array_foreach(json_object_get(answer, "members"), i, m)
+    {
+        const char *name = show_text(m, "name");
+        if (json_is_true(json_object_get(m, "duplicate_name")))
+            printf("%s: two routers that live have this name; one is at %s\n", name,
+                   show_text(m, "duplicate_at"));
+        if (json_object_get(m, "differs") != NULL)
+            printf("%s: %s\n", name, show_text(m, "differs"));
+        if (json_object_get(m, "hints") != NULL)
+            printf("%s: %s\n", name, show_text(m, "hints"));
+    }
 }
 
 static void show_index(const json_t *stats)
@@ -177,6 +226,10 @@ int show_members(struct slice text)
             printf("%s is not understood: %s\n", show_text(m, "name"),
                    show_text(m, "not_understood"));
     }
+    printf("\n");
+    show_shares(members, "version");
+    show_shares(members, "policy");
+    show_notes(answer);
     if (json_array_size(members) <= COLUMNS_MAX)
         show_vectors(members);
     show_frames(json_object_get(answer, "stats"));

@@ -128,6 +128,8 @@ static const struct event_line {
     [NODE_REPLICATION_REPLICAS_FULL] = {LOG_ERROR, NULL, "limit", "waits"},
     [NODE_REPLICATION_ROUTERS_FULL] = {LOG_ERROR, NULL, "limit", "refused"},
     [NODE_REPLICATION_NOT_UNDERSTOOD] = {LOG_ERROR, "member", NULL, "why"},
+    [NODE_REPLICATION_DIFFERS] = {LOG_INFO, "member", NULL, "differs"},
+    [NODE_REPLICATION_ALONE] = {LOG_INFO, NULL, NULL, "why"},
 };
 
 static void on_event(void *context, enum node_replication_event event, struct slice member,
@@ -144,7 +146,7 @@ static void on_event(void *context, enum node_replication_event event, struct sl
     if (t->member != NULL && member.len > 0)
         fields[count++] = LOG_STR(t->member, member);
     if (event == NODE_REPLICATION_READY)
-        fields[count++] = LOG_BOOL("alone", member.len == 0);
+        fields[count++] = LOG_BOOL("alone", member.len == 0 && detail.len == 0);
     if (event == NODE_REPLICATION_NAME_TAKEN && member.len == 0)
         fields[count++] = LOG_CSTR("name", g->name);
     if (t->value != NULL)

@@ -29,6 +29,23 @@ class Alone(Clustered):
         self.assertNotIn("from", ready)
         self.assertGreaterEqual(ready["ms"], 3000)
         self.assertEqual(len(r.events("join_unanswered")), 1)  # once a minute
+        why = wait_for(lambda: r.admin("GET", "/readyz?format=json").json["alone"], "why alone")
+        self.assertIn("key file", why)
+        self.assertEqual(r.admin("GET", "/readyz").body.decode(), "ready\nalone: %s\n" % why)
+        self.assertEqual(r.admin("GET", "/readyz?format=json").json["ready"], True)
+        self.assertEqual(r.admin("GET", "/members").json["alone"], why)
+        self.assertIn("alone: " + why, gvctl("members", admin=r.admin_port)[1])
+        self.assertEqual(r.wait_event("cluster_alone")["why"], why)
+
+    def test_all_seeds_are_itself(self):
+        """It was ready, and said nothing. It says so after a while: it may be the only one."""
+        seed = "%s:%d" % (HOST, closed_port())
+        r = self.node("r1", [self.engine()], join=seed, listen=seed)
+        self.assertIn("every seed is this router itself", r.wait_event("cluster_alone")["why"])
+        self.assertIn("every seed", r.admin("GET", "/readyz").body.decode())
+        other = self.node("r2", [], join=r)
+        self.wait_alive(other, ["r1", "r2"])
+        self.assertEqual(r.admin("GET", "/readyz").body.decode(), "ready\n")
 
     def test_another_key(self):
         e = self.engine()
@@ -97,6 +114,7 @@ class Differs(Clustered):
         self.assertRegex(there["foreign"],
                          "^ttl 600s, here [0-9]+s; the hash line of the key file$")
         self.assertEqual(differs(slow)["r1"], "generation 15s, here 30s")
+        self.assertEqual(first.events("member_differs"), [])
         members = self.members(first)
         self.assertEqual(members["slow"]["differs"], there["slow"])
         self.assertNotIn("differs", members["r1"])
@@ -120,6 +138,28 @@ class Differs(Clustered):
         wait_for(lambda: first.metric(name) > 0, "a round without a result", LIMIT)
 
 
+class Shown(Clustered):
+    def test_versions_policies_and_places_are_shown(self):
+        e = self.engine()
+        first = self.node("r1", [e])
+        other = self.node("r2", [e], "--policy", "round_robin", join=first)
+        self.wait_alive(first, ["r1", "r2"])
+        hint = wait_for(lambda: first.events("member_differs"), "another policy")[0]
+        self.assertEqual(hint["member"], "r2")
+        self.assertRegex(hint["differs"], "^policy round_robin, here ")
+        members = self.members(first)
+        self.assertEqual(members["r2"]["policy"], "round_robin")
+        self.assertEqual(members["r2"]["hints"], hint["differs"])
+        self.assertNotIn("mismatch", members["r2"])
+        self.assertEqual(members["r1"]["version"], members["r2"]["version"])
+        self.assertEqual((members["r2"]["places"][0]["address"], members["r2"]["places"][0]["kind"]),
+                         (place(other), "advertised"))
+        shown = gvctl("members", admin=first.admin_port)[1]
+        self.assertRegex(shown, r"(?m)^version: [0-9.]+ \(2\)$")
+        self.assertRegex(shown, r"(?m)^policy: .*round_robin \(1\)")
+        self.assertIn("r2: " + hint["differs"], shown)
+
+
 class Names(Clustered):
     def test_two_of_one_name(self):
         e = self.engine()
@@ -130,6 +170,10 @@ class Names(Clustered):
             said = r.wait_event("name_taken")
             self.assertEqual((said["level"], said["name"]), ("error", "twin"))
         self.assertEqual(one.events("name_taken")[0].get("at"), place(other))
+        twin = wait_for(lambda: self.members(first)["twin"].get("duplicate_at"), "it is shown")
+        self.assertIn(twin, (place(one), place(other)))
+        self.assertRegex(gvctl("members", admin=first.admin_port)[1],
+                         "(?m)^twin: two routers that live have this name; one is at " + twin)
         said = first.wait_event("name_taken")
         self.assertEqual(said["member"], "twin")
         self.assertIn(said["at"], (place(one), place(other)))
