@@ -247,8 +247,8 @@ struct gossip_stats {
     uint64_t gaps, gaps_repaired, gaps_lost, relayed;
     uint64_t messages_in, messages_out, messages_failed, parts_resent;
     uint64_t suspected, refuted, died, rate_held;
-    uint64_t name_conflicts; /* signs of two live nodes of one name, */
-    uint64_t name_conflict;  /* the id of that name (mostly this node's own), of the last sign */
+    uint64_t name_conflicts;   /* signs of two live nodes of one name, */
+    uint64_t name_conflict;    /* the id of that name (mostly this node's own), of the last sign */
     uint64_t name_conflict_us; /* when that was; 0: never */
     struct gossip_address name_conflict_at; /* where another of them is; port 0: not known */
     uint64_t quarantines;     /* peers ignored for a while because of malformed frames */

@@ -202,8 +202,7 @@ void gossip_keyring_format(const uint8_t random[2 * GOSSIP_KEY_BYTES], char *out
                  "alone.\n"
                  "# `hash` stays for the life of the cluster. To change `key`: gvctl keygen --next "
                  "FILE,\n"
-                 "# then --promote, then --finish; after each, this file to all and a SIGHUP to "
-                 "each.\n"
+                 "# then --promote, then --finish; after each, this file to all.\n"
                  "hash %s\n"
                  "key %s\n",
                  hash, key);

@@ -200,11 +200,13 @@ static void forget(struct buf *text)
 int keygen(enum keygen_step step, const char *path)
 {
     static const char *const then[] = {
-        [KEYGEN_NEXT] = "Both keys are accepted. Give this file to all routers, SIGHUP each; then: "
-                        "gvctl keygen --promote FILE",
-        [KEYGEN_PROMOTE] = "The new key is used, the old one still accepted. Give this file to all "
-                           "routers, SIGHUP each; then: gvctl keygen --finish FILE",
-        [KEYGEN_FINISH] = "The old key is gone. Give this file to all routers, SIGHUP each.",
+        [KEYGEN_NEXT] =
+            "Both keys are accepted. Give this file to all routers; when each has logged "
+            "cluster_key_read: gvctl keygen --promote FILE",
+        [KEYGEN_PROMOTE] =
+            "The new key is used, the old one still accepted. Give this file to all "
+            "routers; when each has logged cluster_key_read: gvctl keygen --finish FILE",
+        [KEYGEN_FINISH] = "The old key is gone. Give this file to all routers.",
     };
     io_random_init();
     if (step == KEYGEN_NEW)

@@ -118,11 +118,13 @@ static const struct node_option table[] = {
      .unit = "HOST[:PORT]",
      .group = "Cluster",
      .help = "another router; repeat for several",
-     .more = "One that is alive is enough: through it all meet all, and then it may go. A name may "
-             "stand for many "
-             "addresses and is looked up again and again; all are tried for ever. Without a port, "
-             "that of `gossip-listen` is meant. Naming the router itself does no harm, so all may "
-             "have the same list."},
+     .more =
+         "One that is alive is enough: through it all meet all, and then it may go. A name may "
+         "stand for many "
+         "addresses, or for one that all routers share, and is looked up again and again; all are "
+         "tried for ever. Without a port, "
+         "that of `gossip-listen` is meant. Naming the router itself does no harm, so all may "
+         "have the same list."},
     {.name = "cluster-key-file",
      .type = NODE_TYPE_PATH,
      FIELD(cluster_key_file),
@@ -132,8 +134,8 @@ static const struct node_option table[] = {
      .help = "the key that all routers share",
      .more = "Made by `gvctl keygen --out FILE`. A router that has it is a member. A relative path "
              "is taken "
-             "from the directory that grapevine was started in. SIGHUP reads it again: that is how "
-             "a key is changed without a pause (`gvctl --help`)."},
+             "from the directory that grapevine was started in. It is read again once a second, "
+             "and on SIGHUP: that is how a key is changed without a pause (`gvctl --help`)."},
     {.name = "insecure-gossip",
      .type = NODE_TYPE_BOOL,
      FIELD(insecure_gossip),
@@ -150,10 +152,11 @@ static const struct node_option table[] = {
      .unit = "HOST:PORT",
      .group = "Cluster",
      .help = "its address, where it is another one",
-     .more = "Needed behind NAT or port mappings only. Otherwise it is the address in "
-             "`gossip-listen`, or, where that is all addresses, the one that its packets come "
-             "from: whoever gets them hands it on, but no loopback or link-local address to other "
-             "machines."},
+     .more =
+         "Needed behind NAT or port mappings that let nothing in only. A name may stand for "
+         "an IPv4 and an IPv6 address. Otherwise it is the address in `gossip-listen`, or, where "
+         "that is all addresses, the one at which others see it. No loopback or link-local "
+         "address is handed to other machines."},
     {.name = "node-name",
      .type = NODE_TYPE_STRING,
      FIELD(node_name),
