@@ -40,12 +40,20 @@ bool gossip_announce_write_alive(struct gossip *g, struct gossip_peer *p,
     return true;
 }
 
+void gossip_announce_note_tail(const struct gossip *g, struct gossip_peer *p)
+{
+    uint64_t last = g->ring.next - 1;
+    p->tails = p->tail_seq == last ? p->tails + 1 : 1;
+    p->tail_seq = last;
+}
+
 void gossip_announce_alive(struct gossip *g, struct gossip_peer *p)
 {
     struct gossip_packet packet;
     gossip_packet_begin(&packet);
     gossip_announce_write_alive(g, p, &packet);
     gossip_link_send(g, p, &packet);
+    gossip_announce_note_tail(g, p);
 }
 
 void gossip_announce_self(struct gossip *g, struct gossip_peer *p)

@@ -206,10 +206,17 @@ static bool io_resend(void *context, uint64_t peer, const struct gossip_frame_re
     return gossip_link_send(g, p, &packet);
 }
 
-static uint64_t io_rtt(void *context, uint64_t peer)
+static struct gossip_trip io_trip(void *context, uint64_t peer)
 {
     const struct gossip_peer *p = gossip_peer_find(context, peer);
-    return p != NULL && p->rtt_us < 100000 ? p->rtt_us : 0;
+    return p != NULL ? p->trip : (struct gossip_trip){0};
+}
+
+static void io_measured(void *context, uint64_t peer, uint64_t us)
+{
+    struct gossip_peer *p = gossip_peer_find(context, peer);
+    if (p != NULL)
+        gossip_trip_take(&p->trip, us);
 }
 
 static void io_failed(void *context, uint64_t peer)
@@ -221,8 +228,12 @@ static void io_failed(void *context, uint64_t peer)
 
 static struct gossip_message_io message_io(struct gossip *g)
 {
-    return (struct gossip_message_io){
-        .context = g, .part = io_part, .resend = io_resend, .rtt = io_rtt, .failed = io_failed};
+    return (struct gossip_message_io){.context = g,
+                                      .part = io_part,
+                                      .resend = io_resend,
+                                      .trip = io_trip,
+                                      .measured = io_measured,
+                                      .failed = io_failed};
 }
 
 int gossip_message(struct gossip *g, uint64_t peer, struct slice bytes, uint64_t now_us)
@@ -259,6 +270,13 @@ static void take_part(struct gossip *g, struct gossip_peer *from, const struct g
         gossip_watch_malformed(g, from);
     }
     buf_free(&whole);
+}
+
+static void take_resend(struct gossip *g, struct gossip_peer *from,
+                        const struct gossip_frame_resend *f)
+{
+    struct gossip_message_io io = message_io(g);
+    gossip_messages_resend(&g->messages, &io, from->node, f, g->now_us);
 }
 
 /* --- packets --------------------------------------------------------------------------------- */
@@ -319,10 +337,11 @@ static void take_frame(struct gossip *g, struct gossip_peer *from, const struct 
         take_part(g, from, &f->part);
         break;
     case GOSSIP_FRAME_RESEND:
-        gossip_messages_resend(&g->messages, from->node, &f->resend, g->now_us);
+        take_resend(g, from, &f->resend);
         break;
     case GOSSIP_FRAME_VECTOR:
         gossip_vector_take(g, from, f->body);
+        gossip_push_vector(g, f->body);
         break;
     case GOSSIP_FRAME_FULL:
         gossip_rumour_refused(g, &f->full);
@@ -407,9 +426,9 @@ void gossip_wake(struct gossip *g, uint64_t now_us)
 
 static void tick(struct gossip *g)
 {
-    uint64_t due = GOSSIP_NEVER;
     g->tick_us = GOSSIP_NEVER;
     gossip_watch_health(g);
+    uint64_t due = gossip_watch_all(g);
     for (unsigned slot = 0; slot < g->slots_used; slot++) {
         struct gossip_peer *p = g->slots[slot];
         if (p == NULL || p->self)
@@ -521,7 +540,7 @@ uint64_t gossip_peer_random(struct gossip *g, uint64_t except)
         if (!gossip_peer_shares(p) || p->state != GOSSIP_ALIVE || p->node == except ||
             g->now_us < p->quarantine_us)
             continue;
-        if (g->now_us < p->heard_us + PEER_SILENT_SUSPECTS * g->config.suspect_us) {
+        if (g->now_us < gossip_peer_quiet_us(g, p) + PEER_SILENT_SUSPECTS * g->config.suspect_us) {
             if (prng_below(&g->prng, ++seen) == 0)
                 chosen = p->node;
         } else if (prng_below(&g->prng, ++silents) == 0) {

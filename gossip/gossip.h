@@ -85,6 +85,7 @@ struct gossip_member {
     /* As seen from here. */
     bool self;
     bool session;     /* there is a sealed session */
+    bool near;        /* this node and it watch each other (near.c) */
     bool understood;  /* a version is common, as far as is known: deltas and messages pass */
     bool quarantined; /* too much of what it sent made no sense: passed over for a while */
     struct gossip_versions speaks; /* 0, 0: not met yet, or a build from before versions */

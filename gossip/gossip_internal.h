@@ -3,6 +3,7 @@
  *
  *   peer.c      the table of peers: slots, names, digests
  *   place.c     where members are: what is kept, dialled first, handed on; this node's own address
+ *   near.c      who watches whom
  *   link.c      sessions and packets: doors, what is sealed and sent, the rate, handshakes
  *   announce.c  what a node announces of itself and of others, and what it asks
  *   reach.c     which peers are dialled, where and when
@@ -26,6 +27,7 @@
 #include "gossip/session.h"
 #include "gossip/stamps.h"
 #include "gossip/stream.h"
+#include "gossip/trip.h"
 
 enum {
     GOSSIP_STRANGERS_MAX = 256, /* peers with a session that have not named themselves yet */
@@ -33,7 +35,9 @@ enum {
     GOSSIP_NODES_HASH = 4096,
     GOSSIP_DOOR_BITS = 13,
     GOSSIP_DOORS = 1 << GOSSIP_DOOR_BITS,
-    GOSSIP_HELPERS = 3, /* peers that probe in our place */
+    GOSSIP_HELPERS = 3,           /* peers that probe in our place */
+    GOSSIP_NEAR = 4,              /* that watch a node where there are many */
+    GOSSIP_FAR_EVERY_US = 125000, /* a keep-alive to one of all others */
     GOSSIP_HEALTH_MAX = 8,
     GOSSIP_LEAVE_TELLS = 3,
 };
@@ -96,6 +100,8 @@ struct gossip_peer {
     bool foreign;                  /* by that, no version is common: only the base passes */
 
     /* Signs of life. */
+    bool near;                 /* this node and it watch each other, */
+    uint64_t near_us;          /* since then */
     uint64_t heard_us;         /* authenticated packet; 0: never */
     uint64_t proof_us;         /* heard, or heard of through a helper, or believed alive anew */
     uint64_t sent_us, full_us; /* last packet; last full ALIVE */
@@ -107,12 +113,16 @@ struct gossip_peer {
     uint32_t nonce;
     uint32_t echo;    /* its last stamp, to be sent back, */
     uint64_t echo_us; /* and when it came */
-    uint64_t rtt_us;
+    struct gossip_trip trip;
+    uint64_t welcomed_us; /* when its hello was answered */
     uint8_t health;
 
     /* Deltas. */
     struct gossip_stream stream;
+    uint64_t tail_seq;        /* the last number that was announced to it, */
+    unsigned tails;           /* so often, in packets of its own */
     uint64_t vector, members; /* digests that it announced last */
+    bool vector_new;          /* it announced one since ours was sent to it */
     uint64_t copied;          /* version of our vector when `announced` was equal to it */
     uint64_t vector_us;       /* when our vector was last sent to it */
     struct gossip_position *announced;
@@ -180,6 +190,10 @@ struct gossip {
     /* place.c */
     bool learn; /* what peers say of this node's address has changed */
     uint64_t learn_us;
+    /* near.c */
+    bool near_stale;   /* another member lives than when it was worked out */
+    unsigned far;      /* live members that are not near */
+    uint64_t quiet_us; /* so long a far one may be silent */
 
     /* link.c */
     struct gossip_door doors[GOSSIP_DOORS];
@@ -208,14 +222,15 @@ struct gossip {
 
     /* push.c */
     struct gossip_ring ring;             /* begins anew with a new epoch */
-    uint64_t flushed_us;                 /* last flush */
+    uint64_t flushed_us, delta_us;       /* last flush; last one that had deltas */
     uint64_t flush_us, tail_us, nack_us; /* when due */
     bool wanted;                         /* the application has something */
-    unsigned tails;                      /* sent since the last delta */
 
     /* watch.c */
     unsigned health; /* local: 0 is healthy; rumour.c raises it where this node is suspected */
     uint64_t health_us, grace_us;
+    uint64_t far_us; /* the next keep-alive to a far peer not before */
+    bool alarmed;    /* half of the near ones are silent: it watches all */
 
     /* rumour.c */
     uint64_t lists_us; /* virtual time of the budget */
@@ -248,6 +263,14 @@ static inline bool gossip_peer_open(const struct gossip_peer *p)
 static inline bool gossip_peer_shares(const struct gossip_peer *p)
 {
     return gossip_peer_open(p) && !p->foreign;
+}
+
+/* From when on its silence is more than a pause between keep-alives. */
+static inline uint64_t gossip_peer_quiet_us(const struct gossip *g, const struct gossip_peer *p)
+{
+    if (!p->near)
+        return p->heard_us + g->quiet_us;
+    return p->heard_us > p->near_us ? p->heard_us : p->near_us;
 }
 
 static inline void gossip_tick_by(struct gossip *g, uint64_t when_us)
@@ -308,6 +331,11 @@ void gossip_place_yours(struct gossip *g, struct gossip_peer *p,
 /* Takes in what peers say of this node's address. True: there is something to announce. */
 bool gossip_place_learn(struct gossip *g);
 void gossip_places_check(const struct gossip_peer *p);
+/* --- near.c --- */
+/* Works out anew who is near, if members came or went. */
+void gossip_near_update(struct gossip *g);
+/* The far peer whose turn it is, and when; or NULL. */
+struct gossip_peer *gossip_near_next_far(const struct gossip *g, uint64_t *due_us);
 
 /* --- link.c --- */
 void gossip_link_hello(struct gossip *g, const struct gossip_address *from, struct slice packet);
@@ -336,6 +364,8 @@ void gossip_link_check(const struct gossip *g);
 /* This node's entry, and that it is alive: the first packet of a session. */
 void gossip_announce_self(struct gossip *g, struct gossip_peer *p);
 void gossip_announce_alive(struct gossip *g, struct gossip_peer *p);
+/* The last number was announced to it in a packet without a delta. */
+void gossip_announce_note_tail(const struct gossip *g, struct gossip_peer *p);
 /* Adds a full keep-alive to the packet. False: it does not fit. */
 bool gossip_announce_write_alive(struct gossip *g, struct gossip_peer *p,
                                  struct gossip_packet *packet);
@@ -401,6 +431,8 @@ void gossip_push_gone(struct gossip *g, struct gossip_peer *from,
                       const struct gossip_frame_gone *f);
 /* The author has made all up to `seq`. */
 void gossip_push_known(struct gossip *g, struct gossip_peer *author, uint64_t seq);
+/* The vector of another member: it shows what has not come here. */
+void gossip_push_vector(struct gossip *g, struct slice body);
 uint32_t gossip_push_cadence(const struct gossip *g);
 
 /* --- watch.c --- */
@@ -414,6 +446,8 @@ void gossip_watch_ack(struct gossip *g, struct gossip_peer *from,
 /* Keep-alive, probes, suspicion, forgetting; when to look again. May remove the peer if it returns
  * 0. */
 uint64_t gossip_watch_tick(struct gossip *g, struct gossip_peer *p);
+/* All peers: who is near, whether to watch all, keep-alives to far ones; when to look again. */
+uint64_t gossip_watch_all(struct gossip *g);
 void gossip_watch_late(struct gossip *g, uint64_t late_us);
 void gossip_watch_health(struct gossip *g);
 /* Counts a malformed frame against it. */

@@ -177,6 +177,7 @@ bool gossip_link_dial(struct gossip *g, struct gossip_dial *dial, const struct g
     if (index == 0)
         return false;
     hello_write(g, dial, index, key, false, out);
+    dial->sent_us = g->now_us;
     send_bytes(g, to, out, sizeof out);
     return true;
 }
@@ -270,6 +271,7 @@ static void welcome(struct gossip *g, struct gossip_peer *p, const struct gossip
     if (status < 0)
         return;
     p->greeting = true;
+    p->welcomed_us = g->now_us;
     if (p->dial_us < g->now_us + AWAITED_MAX_US)
         p->dial_us = g->now_us + AWAITED_MAX_US;
     send_bytes(g, from, out, sizeof out);
@@ -284,8 +286,8 @@ static void take_hello(struct gossip *g, const struct gossip_address *from,
         came_back(g, hello->peer_index, ident.port != 0);
         return;
     }
-    if (hello->node == 0 || (gossip_stamps_take(&g->stamps, hello->node, hello->stamp) < 0 &&
-                             !BUG(HELLO_REPLAYED))) {
+    if (hello->node == 0 ||
+        (gossip_stamps_take(&g->stamps, hello->node, hello->stamp) < 0 && !BUG(HELLO_REPLAYED))) {
         g->stats.refused_replay++;
         return;
     }
@@ -373,8 +375,8 @@ static void meet(struct gossip *g, struct gossip_peer *p)
 
 /* The dial at this index was answered. */
 static struct gossip_peer *welcomed(struct gossip *g, const struct gossip_address *from,
-                                    uint32_t index, struct gossip_welcome *welcome,
-                                    struct gossip_peer *dialled)
+                                    uint32_t index, uint64_t sent_us,
+                                    struct gossip_welcome *welcome, struct gossip_peer *dialled)
 {
     bool wrong = dialled != NULL && dialled->node != welcome->node;
     if (wrong)
@@ -403,6 +405,7 @@ static struct gossip_peer *welcomed(struct gossip *g, const struct gossip_addres
     if (gossip_peer_live(p))
         p->dial_wait = 0;
     p->fresh = true;
+    gossip_trip_guess(&p->trip, g->now_us - sent_us);
     heard(g, p, from);
     meet(g, p);
     return p;
@@ -414,19 +417,22 @@ struct gossip_peer *gossip_link_welcome(struct gossip *g, const struct gossip_ad
     const struct gossip_door *d = door_at(g, index);
     struct gossip_welcome welcome;
     struct gossip_peer *dialled = NULL;
+    uint64_t sent_us = 0;
     int status = ERR_NOT_FOUND;
     if (d != NULL && d->owner >= GOSSIP_SLOTS) {
         struct gossip_seed *seed = &g->seeds[d->owner - GOSSIP_SLOTS];
+        sent_us = seed->dial.sent_us;
         status = gossip_dial_finish(&seed->dial, packet, g->now_us, &welcome);
         if (status == 0)
             seed_answered(g, seed, welcome.node);
     } else if (d != NULL && g->slots[d->owner] != NULL) {
         dialled = g->slots[d->owner];
+        sent_us = dialled->dial.sent_us;
         status = gossip_dial_finish(&dialled->dial, packet, g->now_us, &welcome);
     }
     struct gossip_peer *p = NULL;
     if (status == 0)
-        p = welcomed(g, from, index, &welcome, dialled);
+        p = welcomed(g, from, index, sent_us, &welcome, dialled);
     else
         g->stats.refused_key++;
     sodium_memzero(&welcome, sizeof welcome);
@@ -454,6 +460,7 @@ struct gossip_peer *gossip_link_open(struct gossip *g, const struct gossip_addre
     p->bytes_in += packet.len;
     if (p->greeting && p->session.sending != 0) {
         p->greeting = false;
+        gossip_trip_guess(&p->trip, g->now_us - p->welcomed_us);
         p->dials = 0;
         p->fresh = true;
         if (had)

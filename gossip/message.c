@@ -7,14 +7,16 @@
 #include "base/err.h"
 
 enum {
-    BURST = 16,            /* parts at once, */
-    BURST_EVERY_US = 1000, /* then a pause: 16 MB/s to one peer */
-    QUIET_US = 4000,       /* without a part before the receiver asks */
-    UNHEARD_US = 20000,    /* without an answer before the sender asks */
-    BACK_OFF_MAX_US = 200000,
-    GIVE_UP_US = 1000000, /* without progress */
-    AWAY_US = 1500000,    /* the receiver forgets later than the sender gives up */
-    LIFE_US = 20000000,   /* at both ends, whatever the other one says */
+    BURST = 16,               /* parts at once, */
+    BURST_EVERY_US = 1000,    /* then a pause: 16 MB/s to one peer */
+    QUIET_US = 4000,          /* without a part before the receiver asks, */
+    QUIET_TRIPS = 8,          /* and such a part of the round trip: parts may come late */
+    UNHEARD_US = 20000,       /* without an answer before the sender asks, and the round trip */
+    UNKNOWN_US = 200000,      /* the round trip where it is not measured */
+    BACK_OFF_MAX_US = 200000, /* or twice the first wait, if that is longer */
+    GIVE_UP_US = 1000000,     /* without progress, */
+    GIVE_UP_TRIPS = 8,        /* and so many round trips */
+    LIFE_US = 20000000,       /* at both ends, whatever the other one says */
 };
 
 struct gossip_message {
@@ -29,7 +31,9 @@ struct gossip_message {
     unsigned bits_count;
     unsigned next_part; /* sender: where to look for the next one */
     unsigned tries;
-    bool sent_all; /* sender: all parts were sent once */
+    uint64_t answer_us; /* receiver: until then what it asked for is on its way */
+    uint64_t sent_us;   /* sender: when all parts had been sent once; 0: not yet */
+    bool again;         /* sender: some were sent twice, so the answer measures nothing */
     uint64_t progress_us, due_us, until_us;
     char bytes[];
 };
@@ -126,6 +130,31 @@ int gossip_messages_send(struct gossip_messages *m, uint64_t peer, uint64_t epoc
     return 0;
 }
 
+/* --- waits ------------------------------------------------------------------------------------ */
+
+/* Until an answer of the peer should be here. */
+static uint64_t answer_us(const struct gossip_message_io *io, uint64_t peer)
+{
+    struct gossip_trip trip = io->trip(io->context, peer);
+    return gossip_trip_wait_us(&trip, UNKNOWN_US);
+}
+
+static uint64_t give_up_us(const struct gossip_message_io *io, uint64_t peer)
+{
+    return GIVE_UP_US + GIVE_UP_TRIPS * answer_us(io, peer);
+}
+
+/* The wait behind this try, which is counted. */
+static uint64_t back_off(struct gossip_message *m, uint64_t first_us)
+{
+    uint64_t most_us = first_us > BACK_OFF_MAX_US / 2 ? 2 * first_us : BACK_OFF_MAX_US;
+    uint64_t wait_us = first_us << m->tries;
+    if (wait_us >= most_us)
+        return most_us;
+    m->tries++;
+    return wait_us;
+}
+
 /* --- receiving -------------------------------------------------------------------------------- */
 
 static bool delivered_has(const struct gossip_delivered *d, const struct gossip_frame_part *f)
@@ -207,7 +236,10 @@ int gossip_messages_part(struct gossip_messages *m, const struct gossip_message_
         in->progress_us = now_us;
         in->tries = 0;
     }
-    in->due_us = now_us + QUIET_US;
+    struct gossip_trip trip = io->trip(io->context, peer);
+    in->due_us = now_us + QUIET_US + trip.smooth_us / QUIET_TRIPS;
+    if (in->due_us < in->answer_us)
+        in->due_us = in->answer_us;
     due_by(m, in->due_us);
     if (in->bits_count < in->parts)
         return 0;
@@ -239,24 +271,25 @@ static void ask(struct gossip_message *in, const struct gossip_message_io *io, u
 {
     struct gossip_frame_resend f = {.epoch = in->epoch, .id = in->id};
     missing_parts(in, &f.ranges);
-    uint64_t wait = (2 * QUIET_US + 2 * io->rtt(io->context, in->peer)) << in->tries;
-    if (!io->resend(io->context, in->peer, &f))
-        wait = QUIET_US;
-    else if (wait < BACK_OFF_MAX_US)
-        in->tries++;
-    in->due_us = now_us + (wait < BACK_OFF_MAX_US ? wait : BACK_OFF_MAX_US);
+    bool sent = io->resend(io->context, in->peer, &f);
+    uint64_t trip_us = answer_us(io, in->peer);
+    uint64_t first_us = 2 * QUIET_US + trip_us;
+    in->answer_us = sent ? now_us + trip_us : 0;
+    in->due_us = now_us + (sent ? back_off(in, first_us) : QUIET_US);
 }
 
 /* --- sending --------------------------------------------------------------------------------- */
 
-void gossip_messages_resend(struct gossip_messages *m, uint64_t peer,
-                            const struct gossip_frame_resend *f, uint64_t now_us)
+void gossip_messages_resend(struct gossip_messages *m, const struct gossip_message_io *io,
+                            uint64_t peer, const struct gossip_frame_resend *f, uint64_t now_us)
 {
     struct gossip_message **link = find(&m->first_out, peer, f->epoch, f->id);
     struct gossip_message *out = *link;
     if (out == NULL)
         return;
     if (f->done) {
+        if (out->sent_us != 0 && !out->again)
+            io->measured(io->context, peer, now_us - out->sent_us);
         drop(m, link);
         return;
     }
@@ -283,7 +316,7 @@ static bool send_part(struct gossip_message *out, const struct gossip_message_io
         .vector = out->vector,
         .bytes = slice_of(out->bytes + start, left < GOSSIP_PART_BYTES ? left : GOSSIP_PART_BYTES),
     };
-    return io->part(io->context, out->peer, &f, out->sent_all);
+    return io->part(io->context, out->peer, &f, out->sent_us != 0);
 }
 
 /* A burst of the parts that are to be sent; if none is, the last one again, to be answered. */
@@ -292,6 +325,7 @@ static void send_due(struct gossip_message *out, const struct gossip_message_io 
 {
     if (out->bits_count == 0)
         bit_set(out, out->parts - 1);
+    out->again = out->again || out->sent_us != 0;
     unsigned sent = 0;
     bool held = false;
     while (out->bits_count > 0 && sent < BURST && !held) {
@@ -312,11 +346,9 @@ static void send_due(struct gossip_message *out, const struct gossip_message_io 
         out->due_us = now_us + BURST_EVERY_US;
         return;
     }
-    uint64_t wait = (UNHEARD_US + 2 * io->rtt(io->context, out->peer)) << out->tries;
-    if (wait < BACK_OFF_MAX_US)
-        out->tries++;
-    out->sent_all = true;
-    out->due_us = now_us + (wait < BACK_OFF_MAX_US ? wait : BACK_OFF_MAX_US);
+    if (out->sent_us == 0)
+        out->sent_us = now_us;
+    out->due_us = now_us + back_off(out, UNHEARD_US + answer_us(io, out->peer));
 }
 
 void gossip_messages_run(struct gossip_messages *m, const struct gossip_message_io *io,
@@ -327,7 +359,8 @@ void gossip_messages_run(struct gossip_messages *m, const struct gossip_message_
     m->due_us = UINT64_MAX;
     for (struct gossip_message **link = &m->first_out; *link != NULL;) {
         struct gossip_message *out = *link;
-        if (now_us - out->progress_us >= GIVE_UP_US || now_us >= out->until_us) {
+        uint64_t silent_us = out->progress_us + give_up_us(io, out->peer);
+        if (now_us >= silent_us || now_us >= out->until_us) {
             uint64_t peer = out->peer;
             drop(m, link);
             io->failed(io->context, peer);
@@ -335,14 +368,16 @@ void gossip_messages_run(struct gossip_messages *m, const struct gossip_message_
         }
         if (now_us >= out->due_us)
             send_due(out, io, now_us);
-        if (out->due_us > out->progress_us + GIVE_UP_US)
-            out->due_us = out->progress_us + GIVE_UP_US;
+        if (out->due_us > silent_us)
+            out->due_us = silent_us;
         due_by(m, out->due_us);
         link = &out->next;
     }
     for (struct gossip_message **link = &m->first_in; *link != NULL;) {
         struct gossip_message *in = *link;
-        if (now_us - in->progress_us >= AWAY_US || now_us >= in->until_us) {
+        /* It forgets later than the sender gives up. */
+        if (now_us - in->progress_us >= give_up_us(io, in->peer) * 3 / 2 ||
+            now_us >= in->until_us) {
             drop(m, link);
             continue;
         }

@@ -6,9 +6,11 @@
  *     PART those                        ---->
  *              <---- RESEND done                whole: delivered once
  *
- * A sender that gets no RESEND after its last part sends that part again, with a back-off. A
- * message that makes no progress for a second is given up at both ends, and any message after 20
- * seconds: no peer can keep memory here by asking again and again.
+ * A sender that gets no RESEND after its last part sends that part again, with a back-off. All
+ * waits follow the measured round trip (trip.h), so that nothing is sent twice whose answer is
+ * still on its way. A message that makes no progress for a second and eight round trips is given
+ * up at both ends, and any message after 20 seconds: no peer can keep memory here by asking again
+ * and again.
  *
  * All messages together, both ways, hold at most `bytes_max` bytes, and those that come from one
  * peer a quarter of it (but one message at least). What exceeds that is not taken, and the sender
@@ -22,6 +24,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "gossip/frame.h"
+#include "gossip/trip.h"
 
 enum {
     GOSSIP_PARTS_MAX = (GOSSIP_MESSAGE_MAX + GOSSIP_PART_BYTES - 1) / GOSSIP_PART_BYTES,
@@ -49,8 +52,9 @@ struct gossip_message_io {
     /* Sends one frame of parts (or RESEND) to the peer. False: not now (no budget); try later. */
     bool (*part)(void *context, uint64_t peer, const struct gossip_frame_part *part, bool again);
     bool (*resend)(void *context, uint64_t peer, const struct gossip_frame_resend *resend);
-    /* Round-trip time to the peer; 0: not known. */
-    uint64_t (*rtt)(void *context, uint64_t peer);
+    struct gossip_trip (*trip)(void *context, uint64_t peer);
+    /* A message that was sent once was confirmed after so long. */
+    void (*measured)(void *context, uint64_t peer, uint64_t us);
     void (*failed)(void *context, uint64_t peer);
 };
 
@@ -68,8 +72,8 @@ MUST_USE int gossip_messages_part(struct gossip_messages *m, const struct gossip
                                   uint64_t peer, struct gossip_delivered *delivered,
                                   const struct gossip_frame_part *part, uint64_t now_us,
                                   struct buf *out);
-void gossip_messages_resend(struct gossip_messages *m, uint64_t peer,
-                            const struct gossip_frame_resend *f, uint64_t now_us);
+void gossip_messages_resend(struct gossip_messages *m, const struct gossip_message_io *io,
+                            uint64_t peer, const struct gossip_frame_resend *f, uint64_t now_us);
 /* Sends what is due; the next time is m->due_us. */
 void gossip_messages_run(struct gossip_messages *m, const struct gossip_message_io *io,
                          uint64_t now_us);

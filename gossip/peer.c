@@ -147,6 +147,7 @@ void gossip_peer_account(struct gossip *g, struct gossip_peer *p)
     bool live = gossip_peer_live(p);
     uint64_t digest = live ? mix3(p->node, p->incarnation, p->state) : 0;
     g->members_digest += digest - p->digest;
+    g->near_stale = g->near_stale || (digest != 0) != (p->digest != 0);
     p->digest = digest;
     uint64_t seq = p->self ? g->ring.next - 1 : p->stream.applied;
     uint64_t epoch = p->self ? g->epoch : p->stream.epoch;
@@ -179,7 +180,8 @@ void gossip_peer_describe(const struct gossip *g, const struct gossip_peer *p,
     out->speaks = p->self ? g->config.speaks : p->speaks;
     out->version = gossip_versions_common(g->config.speaks, out->speaks);
     out->heard_us = p->heard_us;
-    out->rtt_us = p->rtt_us;
+    out->near = p->near && gossip_peer_live(p);
+    out->rtt_us = p->trip.smooth_us;
     out->seq_applied = p->self ? g->ring.next - 1 : p->stream.applied;
     out->seq_known = p->self ? g->ring.next - 1 : p->stream.known;
     out->lag_us =

@@ -281,7 +281,7 @@ void gossip_place_entry(const struct gossip *g, const struct gossip_peer *to,
     if (p->self && !is_shared(g, &to->source))
         add(entry, to, GOSSIP_PLACE_YOURS, &to->source);
     else if (p->session.sending != 0 && !is_shared(g, &p->source) &&
-             g->now_us < p->heard_us + PLACE_SILENT_SUSPECTS * g->config.suspect_us)
+             g->now_us < gossip_peer_quiet_us(g, p) + PLACE_SILENT_SUSPECTS * g->config.suspect_us)
         add(entry, to, GOSSIP_PLACE_OBSERVED, &p->source);
 }
 

@@ -14,11 +14,13 @@ enum {
     FLUSH_DELTAS_MAX = 64,   /* and never more */
     HELD_US = 1000,          /* the rate does not allow a flush: look again */
     TAIL_TWICE_FROM = 32,    /* members */
-    TAIL_US = 2000,          /* beyond the cadence: then the last number is announced */
+    TAIL_US = 2000,          /* beyond the cadence, or a round trip if that is longer: then the
+                                last number is announced */
     FULL_ALIVE_US = 1000000, /* one comes along with a delta as often as that */
     REPAIR_DELTAS = 64,      /* for one NACK */
     RETRY_MIN_US = 5000,
     RETRY_MAX_US = 1000000,
+    SETTLE_US = 300000,    /* news on its way settles by itself, and two round trips */
     UNREACHED_US = 100000, /* no session to the author: look again */
 };
 
@@ -139,29 +141,56 @@ void gossip_push_flush(struct gossip *g)
         g->flush_us = g->now_us + cadence;
     }
     if (made > 0) {
+        g->delta_us = g->now_us;
         g->tail_us = g->now_us + cadence + TAIL_US;
-        g->tails = 0;
     } else if (!g->wanted) {
         g->flushed_us = flushed_us;
     }
+}
+
+/* When the last number is announced to `p` if no delta follows. On a long way a little more waiting
+ * makes little difference, and the next delta may save the packet. */
+static uint64_t tail_due(const struct gossip *g, const struct gossip_peer *p)
+{
+    uint64_t cadence = gossip_push_cadence(g);
+    uint64_t wait_us = cadence + TAIL_US;
+    if (wait_us < p->trip.smooth_us)
+        wait_us = p->trip.smooth_us;
+    return g->delta_us + wait_us + p->tails * (uint64_t)cadence;
 }
 
 /* No delta followed the last one: announces its number, so that a member that lost it asks for it
  * soon. Among many members one loses that too: there it is announced twice. */
 void gossip_push_tail(struct gossip *g)
 {
-    bool again = g->tails++ == 0 && g->live >= TAIL_TWICE_FROM;
-    g->tail_us = again ? g->now_us + gossip_push_cadence(g) : GOSSIP_NEVER;
+    unsigned often = g->live >= TAIL_TWICE_FROM ? 2 : 1;
     struct gossip_frame_alive f = {.incarnation = g->self->incarnation, .seq = g->ring.next - 1};
     struct gossip_packet packet;
     gossip_packet_begin(&packet);
     gossip_frame_write_alive(&packet.w, &f);
-    for (unsigned i = 0; i < g->listed; i++)
-        if (gossip_peer_shares(g->order[i]))
-            gossip_link_send(g, g->order[i], &packet);
+    g->tail_us = GOSSIP_NEVER;
+    for (unsigned i = 0; i < g->listed; i++) {
+        struct gossip_peer *p = g->order[i];
+        if (!gossip_peer_shares(p))
+            continue;
+        if (p->tail_seq != f.seq)
+            p->tails = 0;
+        if (p->tails < often && tail_due(g, p) <= g->now_us) {
+            gossip_link_send(g, p, &packet);
+            gossip_announce_note_tail(g, p);
+        }
+        if (p->tails < often && tail_due(g, p) < g->tail_us)
+            g->tail_us = tail_due(g, p);
+    }
 }
 
 /* --- receiving ------------------------------------------------------------------------------- */
+
+/* How long a hole may be reordering. */
+static uint64_t grace_of(const struct gossip *g, const struct gossip_peer *author)
+{
+    return g->config.gap_us + gossip_trip_jitter_us(&author->trip);
+}
 
 static void note_nack(struct gossip *g, const struct gossip_peer *author)
 {
@@ -203,7 +232,7 @@ int gossip_push_delta(struct gossip *g, struct gossip_peer *from,
         return 0;
     }
     enum gossip_stream_take take =
-        gossip_stream_take(&author->stream, f->seq, g->now_us, g->config.gap_us);
+        gossip_stream_take(&author->stream, f->seq, g->now_us, grace_of(g, author));
     note_nack(g, author);
     if (take == GOSSIP_STREAM_AGAIN)
         g->stats.deltas_again++;
@@ -227,29 +256,59 @@ int gossip_push_delta(struct gossip *g, struct gossip_peer *from,
 
 void gossip_push_known(struct gossip *g, struct gossip_peer *author, uint64_t seq)
 {
-    gossip_stream_known(&author->stream, seq, g->now_us, g->config.gap_us);
+    gossip_stream_known(&author->stream, seq, g->now_us, grace_of(g, author));
     note_nack(g, author);
+}
+
+/* Its author may not have been heard for long: then others show that something is missing. What
+ * they have may still be on its way here, so it counts when it is reported again. */
+void gossip_push_vector(struct gossip *g, struct slice body)
+{
+    struct wire_reader r = wire_reader_of(body.at, body.len);
+    struct gossip_frame_entry e;
+    while (gossip_frame_entry(&r, &e) == 1) {
+        struct gossip_peer *author = gossip_peer_find(g, e.node);
+        if (author == NULL || !gossip_peer_live(author) || author->self ||
+            e.epoch != author->stream.epoch)
+            continue;
+        gossip_stream_told(&author->stream, e.seq, g->now_us,
+                           SETTLE_US + 2 * author->trip.smooth_us, grace_of(g, author));
+        note_nack(g, author);
+    }
 }
 
 /* --- holes ----------------------------------------------------------------------------------- */
 
+/* Asks for the holes; for those that were asked for only after an answer should have come. */
 static void ask(struct gossip *g, struct gossip_peer *author)
 {
     struct gossip_stream *s = &author->stream;
     struct gossip_frame_nack f = {.epoch = s->epoch};
-    gossip_stream_missing(s, REPAIR_DELTAS, &f.ranges);
+    bool all = g->now_us >= s->again_us;
+    gossip_stream_missing(s, all ? 0 : s->asked, REPAIR_DELTAS, &f.ranges);
+    if (f.ranges.count == 0) {
+        s->nack_us = s->again_us;
+        return;
+    }
     struct gossip_packet packet;
     gossip_packet_begin(&packet);
     gossip_frame_write_nack(&packet.w, &f);
-    if (s->tries == 0)
+    if (!all || s->tries == 0)
         g->stats.gaps += f.ranges.count;
-    uint64_t wait = 2 * (author->rtt_us + g->config.gap_us);
-    wait = (wait > RETRY_MIN_US ? wait : RETRY_MIN_US) << s->tries;
-    if (!gossip_link_send(g, author, &packet))
-        wait = UNREACHED_US;
-    else if (wait < RETRY_MAX_US)
-        s->tries++;
-    s->nack_us = g->now_us + (wait < RETRY_MAX_US ? wait : RETRY_MAX_US);
+    if (!gossip_link_send(g, author, &packet)) {
+        s->nack_us = g->now_us + UNREACHED_US;
+        return;
+    }
+    s->asked = f.ranges.at[f.ranges.count - 1].last;
+    if (all) {
+        uint64_t first_us = gossip_trip_wait_us(&author->trip, 0) + 2 * (uint64_t)g->config.gap_us;
+        first_us = first_us > RETRY_MIN_US ? first_us : RETRY_MIN_US;
+        uint64_t most_us = first_us > RETRY_MAX_US / 2 ? 2 * first_us : RETRY_MAX_US;
+        uint64_t wait_us = first_us << s->tries;
+        s->tries += wait_us < most_us;
+        s->again_us = g->now_us + (wait_us < most_us ? wait_us : most_us);
+    }
+    s->nack_us = s->again_us;
 }
 
 void gossip_push_nacks(struct gossip *g)

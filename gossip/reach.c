@@ -45,6 +45,9 @@ void gossip_reach_peer(struct gossip *g, struct gossip_peer *p)
     bool lost = p->state >= GOSSIP_DEAD;
     uint64_t first = lost ? WAIT_LOST_FIRST_US : WAIT_FIRST_US;
     uint64_t most = lost ? WAIT_LOST_MAX_US : WAIT_MAX_US;
+    /* A hello that is given up before its welcome can have come is wasted. */
+    uint64_t trip_us = p->trip.rough ? 0 : gossip_trip_wait_us(&p->trip, 0);
+    first = first > trip_us ? first : trip_us < most ? trip_us : most;
     p->dial_wait = p->dial_wait == 0 || p->dials <= FIRST_DIALS ? first : p->dial_wait * 2;
     if (p->dial_wait > most)
         p->dial_wait = most;
@@ -53,7 +56,7 @@ void gossip_reach_peer(struct gossip *g, struct gossip_peer *p)
 
 uint64_t gossip_reach_tick(struct gossip *g, struct gossip_peer *p)
 {
-    uint64_t silent_us = p->heard_us + SILENT_SUSPECTS * g->config.suspect_us;
+    uint64_t silent_us = gossip_peer_quiet_us(g, p) + SILENT_SUSPECTS * g->config.suspect_us;
     switch (gossip_session_age(&p->session, g->now_us)) {
     case GOSSIP_SESSION_FRESH:
         if (!gossip_peer_live(p))

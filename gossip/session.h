@@ -143,7 +143,8 @@ struct gossip_identity {
 /* A hello on its way: waits for its welcome. A zeroed one is not waiting. */
 struct gossip_dial {
     struct gossip_noise noise;
-    uint32_t index; /* 0: not waiting */
+    uint32_t index;   /* 0: not waiting */
+    uint64_t sent_us; /* its owner's: when the hello was sent */
     uint8_t key_id[GOSSIP_KEY_ID_BYTES];
 };
 

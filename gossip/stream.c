@@ -108,11 +108,24 @@ void gossip_stream_known(struct gossip_stream *s, uint64_t seq, uint64_t now_us,
     note_gap(s, now_us, grace_us);
 }
 
-void gossip_stream_missing(const struct gossip_stream *s, uint64_t numbers_max,
+void gossip_stream_told(struct gossip_stream *s, uint64_t seq, uint64_t now_us, uint64_t settle_us,
+                        uint64_t grace_us)
+{
+    bool waits = s->told > s->known;
+    if (seq <= s->known || (waits && now_us < s->told_us + settle_us))
+        return;
+    uint64_t known = s->told;
+    s->told = seq;
+    s->told_us = now_us;
+    if (waits)
+        gossip_stream_known(s, known, now_us, grace_us);
+}
+
+void gossip_stream_missing(const struct gossip_stream *s, uint64_t from, uint64_t numbers_max,
                            struct gossip_ranges *out)
 {
     out->count = 0;
-    uint64_t next = s->applied + 1;
+    uint64_t next = (from > s->applied ? from : s->applied) + 1;
     for (unsigned i = 0; i <= s->count && next <= s->known; i++) {
         uint64_t end = i < s->count ? s->ranges[i].first : s->known + 1; /* not included */
         if (end > next && numbers_max > 0 && out->count < GOSSIP_RANGES_MAX) {
@@ -120,7 +133,7 @@ void gossip_stream_missing(const struct gossip_stream *s, uint64_t numbers_max,
             numbers_max -= length;
             out->at[out->count++] = (struct gossip_range){.first = next, .last = next + length - 1};
         }
-        if (i < s->count)
+        if (i < s->count && next <= s->ranges[i].last)
             next = s->ranges[i].last + 1;
     }
 }
@@ -154,6 +167,7 @@ void gossip_stream_check(const struct gossip_stream *s)
         CHECK(s->ranges[i].last <= s->known);
         free_from = s->ranges[i].last + 2;
     }
+    CHECK(s->told < GOSSIP_SEQ_LIMIT);
     CHECK(s->applied < s->known || s->nack_us == UINT64_MAX);
     CHECK(s->applied == s->known || s->nack_us != UINT64_MAX);
 }

@@ -20,8 +20,11 @@ enum { GOSSIP_STREAM_RANGES = GOSSIP_RANGES_MAX };
 struct gossip_stream {
     uint64_t epoch; /* the author's life; 0: none known */
     uint64_t applied, known;
-    uint64_t gap_us;  /* since when known > applied; 0: no gap */
-    uint64_t nack_us; /* when to ask for it; UINT64_MAX: not */
+    uint64_t gap_us;        /* since when known > applied; 0: no gap */
+    uint64_t nack_us;       /* when to ask for it; UINT64_MAX: not */
+    uint64_t asked;         /* the holes up to here have been asked for, */
+    uint64_t again_us;      /* and are not asked for again before */
+    uint64_t told, told_us; /* others have this number, as was told first then; 0: none */
     unsigned tries;
     unsigned count;
     struct gossip_range ranges[GOSSIP_STREAM_RANGES];
@@ -41,8 +44,12 @@ enum gossip_stream_take gossip_stream_take(struct gossip_stream *s, uint64_t seq
                                            uint64_t grace_us);
 /* The author has made all up to `seq`. */
 void gossip_stream_known(struct gossip_stream *s, uint64_t seq, uint64_t now_us, uint64_t grace_us);
-/* The holes, at most `numbers_max` numbers in all. */
-void gossip_stream_missing(const struct gossip_stream *s, uint64_t numbers_max,
+/* Another node has all up to `seq`, more than is known here. It may still be on its way; when it is
+ * told again after `settle_us` it counts as known. */
+void gossip_stream_told(struct gossip_stream *s, uint64_t seq, uint64_t now_us, uint64_t settle_us,
+                        uint64_t grace_us);
+/* The holes beyond number `from`, at most `numbers_max` numbers in all. */
+void gossip_stream_missing(const struct gossip_stream *s, uint64_t from, uint64_t numbers_max,
                            struct gossip_ranges *out);
 /* Everything up to `seq` counts as received; how many numbers that were missing it covered. */
 uint64_t gossip_stream_close(struct gossip_stream *s, uint64_t seq);

@@ -6,7 +6,8 @@
 #include "gossip/gossip_internal.h"
 
 enum {
-    TELL_EVERY_US = 1000000,   /* to one peer */
+    TELL_EVERY_US = 1000000,   /* to one peer, */
+    TELL_FAR_US = 5000000,     /* and to one that is far (near.c) */
     PACKET_COST_US = 31250,    /* 32 packets a second to all together, */
     PACKETS_BURST_US = 500000, /* 16 of them at once */
     VERSION = 1,
@@ -37,6 +38,7 @@ static bool make_told(struct gossip *g, struct gossip_peer *p)
 void gossip_vector_compare(struct gossip *g, struct gossip_peer *from, uint64_t digest)
 {
     from->vector = digest;
+    from->vector_new = true;
     if (digest != g->vector_digest || from->copied == g->vector_version || !make_told(g, from))
         return;
     for (unsigned i = 0; i < g->listed; i++) {
@@ -80,6 +82,7 @@ static unsigned tell(struct gossip *g, struct gossip_peer *to)
         gossip_link_send(g, to, &packet);
     }
     to->vector_us = g->now_us;
+    to->vector_new = false;
     return packets;
 }
 
@@ -90,8 +93,9 @@ void gossip_vector_tick(struct gossip *g)
     unsigned start = g->vector_next;
     for (unsigned i = 0; i < g->listed; i++) {
         struct gossip_peer *p = g->order[(start + i) % g->listed];
-        if (!gossip_peer_shares(p) || p->vector == g->vector_digest ||
-            g->now_us - p->vector_us < TELL_EVERY_US)
+        /* What a far peer announced some time ago says nothing of now. */
+        if (!gossip_peer_shares(p) || p->vector == g->vector_digest || !p->vector_new ||
+            g->now_us - p->vector_us < (p->near ? TELL_EVERY_US : TELL_FAR_US))
             continue;
         if (g->vectors_us > g->now_us + PACKETS_BURST_US)
             break;

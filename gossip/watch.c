@@ -1,7 +1,9 @@
 /* Which members live: keep-alives, round trips, probes, suspicion, and this node's own health.
  *
- * Every authenticated packet is a sign of life. The random patience of each observer makes one of
- * them accuse first; the others hear of it and need not tell everybody too. */
+ * Every authenticated packet is a sign of life. Near peers (near.c) and suspects are judged by
+ * their silence, and so are all where half of the near ones are silent: this node is cut off, or
+ * many died at once, perhaps with all that watched them. The random patience of each observer makes
+ * one of them accuse first; the others hear of it and need not tell everybody too. */
 #include "base/bug.h"
 #include "gossip/gossip_internal.h"
 
@@ -15,6 +17,8 @@ enum {
     MALFORMED_FALL_US = 1000000,
     QUARANTINE_US = 30000000,
     RTT_MAX_US = 60000000,
+    PROBE_TENTHS = 6,      /* of suspect_us: then a silent one is probed */
+    HELD_MAX_US = 2000000, /* an echo that was kept for longer measures the clocks, too */
     TWO_LIVES_US = 1000000,
 };
 
@@ -25,18 +29,16 @@ static void take_round_trip(struct gossip *g, struct gossip_peer *p,
 {
     p->echo = f->sent;
     p->echo_us = g->now_us;
-    if (f->echo == 0)
+    if (f->echo == 0 || f->held > HELD_MAX_US)
         return;
     uint32_t rtt = (uint32_t)g->now_us - f->echo - f->held;
     if (rtt > RTT_MAX_US)
         return; /* an echo of another life, or the rounding of `sent` */
     /* Packets wait for a node that sleeps: it measures its sleep, not the network. */
     bool late = g->health > 0 || f->health > 0;
-    if (late && rtt > (p->rtt_us != 0 ? p->rtt_us : LATE_US))
+    if (late && rtt > (p->trip.smooth_us != 0 ? p->trip.smooth_us : LATE_US))
         return;
-    p->rtt_us = p->rtt_us == 0 ? rtt : (7 * p->rtt_us + rtt) / 8;
-    if (p->rtt_us == 0)
-        p->rtt_us = 1;
+    gossip_trip_take(&p->trip, rtt);
 }
 
 bool gossip_watch_alive(struct gossip *g, struct gossip_peer *from,
@@ -129,21 +131,38 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* From when on its silence is probed. */
+static uint64_t silence_us(const struct gossip *g, const struct gossip_peer *p)
+{
+    bool quickly = p->near || g->alarmed || p->state == GOSSIP_SUSPECT;
+    return p->proof_us + (uint64_t)g->config.suspect_us * PROBE_TENTHS / 10 +
+           (quickly ? 0 : g->quiet_us);
+}
+
+/* And on which silence it is suspected: there and back again, by way of a helper. */
+static uint64_t suspicion_us(const struct gossip *g, const struct gossip_peer *p)
+{
+    uint64_t suspect_us = g->config.suspect_us;
+    uint64_t way_us = 2 * p->trip.smooth_us;
+    return silence_us(g, p) + suspect_us * (10 - PROBE_TENTHS) / 10 +
+           (way_us < suspect_us ? way_us : suspect_us);
+}
+
 /* Suspicion and death; when to look again. */
 static uint64_t judge(struct gossip *g, struct gossip_peer *p)
 {
     uint64_t suspect_us = g->config.suspect_us;
-    uint64_t silent_us = p->proof_us + suspect_us + p->patience_us;
+    uint64_t silent_us = suspicion_us(g, p) + p->patience_us;
     if (p->state == GOSSIP_ALIVE && g->now_us >= silent_us && g->now_us >= g->grace_us)
         accuse(g, p, GOSSIP_SUSPECT);
-    uint64_t probe_us = p->proof_us + suspect_us * 6 / 10;
+    uint64_t probe_us = silence_us(g, p);
     if (probe_us < p->probe_us)
         probe_us = p->probe_us;
     if (g->now_us >= probe_us) {
         probe(g, p);
         probe_us = p->probe_us;
     }
-    uint64_t next_us = p->proof_us + suspect_us + p->patience_us;
+    uint64_t next_us = silent_us;
     if (p->state == GOSSIP_SUSPECT) {
         next_us = p->since_us + (uint64_t)g->config.dead_us * (1 + g->health);
         if (!p->accused_here)
@@ -193,7 +212,9 @@ uint64_t gossip_watch_tick(struct gossip *g, struct gossip_peer *p)
     if (p->state >= GOSSIP_DEAD)
         return call_lost(g, p);
     uint64_t due = judge(g, p);
-    if (!gossip_peer_open(p))
+    /* Whose list of members differs is near for as long: so a cluster forms, and mends, as fast as
+     * if all were. */
+    if (!gossip_peer_open(p) || (!p->near && p->differs_us == 0))
         return due;
     uint64_t alive_us = earlier(p->sent_us + g->config.alive_us, p->full_us + FULL_ALIVE_US);
     if (g->now_us + SLACK_US >= alive_us) {
@@ -201,6 +222,52 @@ uint64_t gossip_watch_tick(struct gossip *g, struct gossip_peer *p)
         alive_us = g->now_us + g->config.alive_us;
     }
     return earlier(due, alive_us);
+}
+
+/* Begins with half a second in which all can answer a probe. */
+static void alarm(struct gossip *g)
+{
+    uint64_t proof_us = g->now_us - (uint64_t)g->config.suspect_us * PROBE_TENTHS / 10;
+    for (unsigned i = 0; i < g->listed; i++) {
+        struct gossip_peer *p = g->order[i];
+        if (gossip_peer_live(p) && !p->near && p->proof_us < proof_us)
+            p->proof_us = proof_us;
+    }
+}
+
+static bool near_are_silent(const struct gossip *g)
+{
+    unsigned near = 0;
+    unsigned silent = 0;
+    for (unsigned i = 0; i < g->listed; i++) {
+        const struct gossip_peer *p = g->order[i];
+        if (p->near && gossip_peer_live(p)) {
+            near++;
+            silent += g->now_us >= silence_us(g, p);
+        }
+    }
+    return 2 * silent >= near;
+}
+
+uint64_t gossip_watch_all(struct gossip *g)
+{
+    gossip_near_update(g);
+    if (g->far == 0) {
+        g->alarmed = false;
+        return GOSSIP_NEVER;
+    }
+    bool alarmed = g->now_us >= g->grace_us && near_are_silent(g);
+    if (alarmed && !g->alarmed)
+        alarm(g);
+    g->alarmed = alarmed;
+    uint64_t due_us;
+    struct gossip_peer *p = gossip_near_next_far(g, &due_us);
+    if (p != NULL && g->now_us + SLACK_US >= due_us && g->now_us + SLACK_US >= g->far_us) {
+        gossip_announce_alive(g, p);
+        g->far_us = g->now_us + GOSSIP_FAR_EVERY_US;
+        (void)gossip_near_next_far(g, &due_us);
+    }
+    return due_us > g->far_us ? due_us : g->far_us;
 }
 
 /* --- one's own health, and the others' behaviour --------------------------------------------- */

@@ -13,7 +13,7 @@ static struct wire {
     struct prng prng;
     double loss;
     bool held; /* the sender has no budget */
-    unsigned parts, resends, failed, delivered_count;
+    unsigned parts, resends, measured, failed, delivered_count;
     size_t delivered_len;
     uint64_t now_us;
     struct {
@@ -51,11 +51,19 @@ static bool io_resend(void *context, uint64_t peer, const struct gossip_frame_re
     return true;
 }
 
-static uint64_t io_rtt(void *context, uint64_t peer)
+static struct gossip_trip io_trip(void *context, uint64_t peer)
 {
     (void)context;
     (void)peer;
-    return 500;
+    return (struct gossip_trip){.smooth_us = 500, .var_us = 100};
+}
+
+static void io_measured(void *context, uint64_t peer, uint64_t us)
+{
+    (void)context;
+    (void)us;
+    assert_int_equal(peer, RECEIVER);
+    wire.measured++;
 }
 
 static void io_failed(void *context, uint64_t peer)
@@ -65,8 +73,11 @@ static void io_failed(void *context, uint64_t peer)
     wire.failed++;
 }
 
-static const struct gossip_message_io io = {
-    .part = io_part, .resend = io_resend, .rtt = io_rtt, .failed = io_failed};
+static const struct gossip_message_io io = {.part = io_part,
+                                            .resend = io_resend,
+                                            .trip = io_trip,
+                                            .measured = io_measured,
+                                            .failed = io_failed};
 
 static void start(uint64_t in_max, double loss)
 {
@@ -91,7 +102,7 @@ static void pass(unsigned ms)
         unsigned count = wire.count;
         for (unsigned i = 0; i < count; i++) {
             if (!wire.queue[i].part) {
-                gossip_messages_resend(&wire.out, RECEIVER, &wire.queue[i].r, wire.now_us);
+                gossip_messages_resend(&wire.out, &io, RECEIVER, &wire.queue[i].r, wire.now_us);
                 continue;
             }
             struct buf whole = {0};
@@ -136,6 +147,7 @@ static void test_each_length_arrives_once(void **state)
         assert_int_equal(wire.delivered_len, lens[i]);
         assert_int_equal(wire.parts, (lens[i] + GOSSIP_PART_BYTES - 1) / GOSSIP_PART_BYTES);
         assert_int_equal(wire.out.bytes_used + wire.in.bytes_used, 0);
+        assert_int_equal(wire.measured, 1);
         pass(20); /* timers of what is gone run out */
         assert_int_equal(wire.out.due_us, UINT64_MAX);
         assert_int_equal(wire.in.due_us, UINT64_MAX);
@@ -190,7 +202,7 @@ static void test_a_message_ends_whatever_the_peer_says(void **state)
     struct gossip_frame_resend again = {
         .epoch = 9, .id = 1, .ranges.count = 1, .ranges.at = {{1, 1}}};
     for (unsigned i = 0; i < 40; i++) {
-        gossip_messages_resend(&wire.out, RECEIVER, &again, wire.now_us);
+        gossip_messages_resend(&wire.out, &io, RECEIVER, &again, wire.now_us);
         struct buf whole = {0};
         part.index = i;
         assert_int_equal(gossip_messages_part(&wire.in, &io, SENDER, &wire.delivered, &part,

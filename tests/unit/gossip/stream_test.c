@@ -15,10 +15,10 @@ static void test_holes_open_and_close(void **state)
     assert_int_equal(gossip_stream_take(&s, 3, 101, 10), GOSSIP_STREAM_AGAIN);
     gossip_stream_known(&s, 6, 105, 10);
     struct gossip_ranges r;
-    gossip_stream_missing(&s, 100, &r);
+    gossip_stream_missing(&s, 0, 100, &r);
     assert_int_equal(r.count, 2);
     assert_true(r.at[0].first == 2 && r.at[0].last == 2 && r.at[1].first == 4 && r.at[1].last == 6);
-    gossip_stream_missing(&s, 2, &r);
+    gossip_stream_missing(&s, 0, 2, &r);
     assert_true(r.count == 2 && r.at[1].last == 4);
     assert_int_equal(gossip_stream_take(&s, 2, 120, 10), GOSSIP_STREAM_FILLS);
     assert_int_equal(s.applied, 3);
@@ -81,7 +81,7 @@ static void test_against_a_set(void **state)
                 applied++;
             assert_int_equal(s.applied, applied);
             struct gossip_ranges r;
-            gossip_stream_missing(&s, UINT64_MAX, &r);
+            gossip_stream_missing(&s, 0, UINT64_MAX, &r);
             for (unsigned i = 0; i < r.count; i++)
                 for (uint64_t n = r.at[i].first; n <= r.at[i].last; n++)
                     assert_false(have[n]);

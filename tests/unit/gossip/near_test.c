@@ -1,0 +1,217 @@
+/* Who watches whom, in large clusters in virtual time: few packets while nothing happens, and a
+ * death is known as soon as in a small one. */
+#include "tests/lib/test.h"
+
+#include "base/err.h"
+#include "tests/lib/gossip_net.h"
+
+enum { MS = 1000, SECOND = 1000000 };
+
+static bool near(const struct net *net, unsigned at, unsigned of)
+{
+    struct gossip_member m;
+    assert_int_equal(gossip_member_find(net->nodes[at].gossip, net_node(of), net->world.now_us, &m),
+                     ERR_OK);
+    return m.near;
+}
+
+static struct net *meshed(unsigned count, uint64_t seed)
+{
+    struct net *net = net_new(count, seed);
+    net_start_all(net);
+    assert_true(net_run(net, net->world.now_us + 10 * SECOND, net_meshed));
+    net_for(net, 5 * SECOND);
+    return net;
+}
+
+static bool dead_everywhere(struct net *net)
+{
+    for (unsigned i = 0; i < net->world.count; i++)
+        for (unsigned o = 0; o < net->world.count; o++)
+            if (net->nodes[i].gossip != NULL && net->nodes[o].gossip == NULL &&
+                net_state(net, i, o) < GOSSIP_DEAD)
+                return false;
+    return true;
+}
+
+static void assert_nobody_else_suspected(const struct net *net)
+{
+    for (unsigned i = 0; i < net->world.count; i++)
+        for (unsigned o = 0; o < net->world.count; o++)
+            if (net->nodes[i].gossip != NULL && net->nodes[o].gossip != NULL)
+                assert_int_equal(net_state(net, i, o), GOSSIP_ALIVE);
+}
+
+static void test_watchers_are_mutual(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned count, near;
+    } sizes[] = {{3, 2}, {8, 7}, {9, 4}, {64, 4}};
+    for (unsigned k = 0; k < 4; k++) {
+        struct net *net = meshed(sizes[k].count, 50 + k);
+        for (unsigned i = 0; i < sizes[k].count; i++) {
+            unsigned count = 0;
+            for (unsigned o = 0; o < sizes[k].count; o++) {
+                count += near(net, i, o);
+                assert_int_equal(near(net, i, o), near(net, o, i));
+            }
+            assert_int_equal(count, sizes[k].near);
+        }
+        net_finish(net);
+    }
+}
+
+static void test_idle_packets_do_not_grow(void **state)
+{
+    (void)state;
+    static const unsigned counts[] = {8, 9, 16, 64};
+    for (unsigned k = 0; k < 4; k++) {
+        struct net *net = meshed(counts[k], 60 + k);
+        uint64_t packets = net->world.net.packets;
+        net_for(net, 20 * SECOND);
+        uint64_t each = (net->world.net.packets - packets) / 20 / counts[k];
+        assert_in_range(each, 20, 38);
+        for (unsigned i = 0; i < counts[k]; i++)
+            assert_int_equal(net_stats(net, i).suspected, 0);
+        net_finish(net);
+    }
+}
+
+static void test_deaths_are_known_within_three_seconds(void **state)
+{
+    (void)state;
+    static const unsigned killed[] = {1, 2, 8, 32, 48};
+    for (unsigned k = 0; k < 5; k++) {
+        struct net *net = meshed(64, 70 + k);
+        net->world.net.loss = 0.01;
+        for (unsigned i = 0; i < killed[k]; i++)
+            net_kill(net, i * 64 / killed[k]);
+        assert_true(net_run(net, net->world.now_us + 3 * SECOND, dead_everywhere));
+        assert_nobody_else_suspected(net);
+        net_finish(net);
+    }
+}
+
+/* All that watch a node die with it: then those beside them, half of whose own watchers are silent,
+ * look at everybody. */
+static void test_a_node_that_dies_with_its_watchers(void **state)
+{
+    (void)state;
+    for (unsigned half = 0; half < 2; half++) {
+        struct net *net = meshed(64, 80 + half);
+        unsigned left = half ? 2 : 4;
+        for (unsigned o = 0; o < 64; o++)
+            if (o != 5 && near(net, 5, o) && left > 0) {
+                left--;
+                net_kill(net, o);
+            }
+        assert_int_equal(left, 0);
+        net_kill(net, 5);
+        assert_true(net_run(net, net->world.now_us + 3 * SECOND, dead_everywhere));
+        assert_nobody_else_suspected(net);
+        net_finish(net);
+    }
+}
+
+static bool is_near_5[64];
+
+/* What node 5 sends does not reach half of those that watch it; nobody may suspect it. */
+static bool half_cannot_hear_5(void *context, unsigned from, unsigned to, const uint8_t *bytes,
+                               size_t len)
+{
+    (void)context;
+    (void)bytes;
+    (void)len;
+    return from == 5 && is_near_5[to];
+}
+
+static void test_watchers_that_are_cut_off(void **state)
+{
+    (void)state;
+    struct net *net = meshed(32, 90);
+    unsigned left = 2;
+    for (unsigned o = 0; o < 32; o++) {
+        is_near_5[o] = o != 5 && near(net, 5, o) && left > 0;
+        left -= is_near_5[o];
+    }
+    net->world.net.block = half_cannot_hear_5;
+    net_for(net, 30 * SECOND);
+    assert_nobody_else_suspected(net);
+    for (unsigned i = 0; i < 32; i++)
+        assert_int_equal(net_stats(net, i).suspected, 0);
+    net_kill(net, 5);
+    assert_true(net_run(net, net->world.now_us + 3 * SECOND, dead_everywhere));
+    net_finish(net);
+}
+
+static bool halves(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len)
+{
+    (void)context;
+    (void)bytes;
+    (void)len;
+    return from % 2 != to % 2;
+}
+
+static void test_a_partition_is_seen_and_heals(void **state)
+{
+    (void)state;
+    struct net *net = meshed(32, 91);
+    net->world.net.block = halves;
+    net_for(net, 3 * SECOND);
+    for (unsigned i = 0; i < 32; i++)
+        for (unsigned o = 0; o < 32; o++)
+            if (i != o)
+                assert_int_equal(net_state(net, i, o), i % 2 == o % 2 ? GOSSIP_ALIVE : GOSSIP_DEAD);
+    net->world.net.block = NULL;
+    assert_true(net_run(net, net->world.now_us + 15 * SECOND, net_meshed));
+    net_finish(net);
+}
+
+static struct {
+    unsigned author, deaf;
+    bool all;
+} lost;
+
+/* From the author to the deaf node: everything, or keep-alives, which are small. */
+static bool lose(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len)
+{
+    (void)context;
+    (void)bytes;
+    return from == lost.author && to == lost.deaf && (lost.all || len < 100);
+}
+
+/* The last delta of a far author is lost, and so is what announces it. The neighbours show in their
+ * vectors that something is missing, well before the author's turn comes to send a keep-alive. */
+static void test_a_lost_tail_of_a_far_author(void **state)
+{
+    (void)state;
+    struct net *net = meshed(64, 92);
+    lost.author = 0;
+    lost.deaf = 1;
+    lost.all = true;
+    while (lost.author == lost.deaf || near(net, lost.author, lost.deaf))
+        lost.author++;
+    net->world.net.block = lose;
+    net->nodes[lost.author].item_bytes = 300;
+    net_item(net, lost.author);
+    net_for(net, 100 * MS);
+    assert_false(net_has(net, lost.deaf, lost.author, 0));
+    lost.all = false;
+    assert_true(net_run(net, net->world.now_us + 3 * SECOND, net_converged));
+    net_finish(net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_watchers_are_mutual),
+        cmocka_unit_test(test_idle_packets_do_not_grow),
+        cmocka_unit_test(test_deaths_are_known_within_three_seconds),
+        cmocka_unit_test(test_a_node_that_dies_with_its_watchers),
+        cmocka_unit_test(test_watchers_that_are_cut_off),
+        cmocka_unit_test(test_a_partition_is_seen_and_heals),
+        cmocka_unit_test(test_a_lost_tail_of_a_far_author),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

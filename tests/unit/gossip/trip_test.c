@@ -1,0 +1,60 @@
+/* Round trips: what is measured, and how long an answer may take. */
+#include "tests/lib/test.h"
+
+#include "gossip/trip.h"
+
+enum { MS = 1000 };
+
+static void test_the_wait_follows_what_is_measured(void **state)
+{
+    (void)state;
+    struct gossip_trip t = {0};
+    assert_int_equal(gossip_trip_wait_us(&t, 7), 7);
+    assert_int_equal(gossip_trip_jitter_us(&t), 0);
+    gossip_trip_take(&t, 200 * MS);
+    assert_int_equal(t.smooth_us, 200 * MS);
+    assert_in_range(gossip_trip_wait_us(&t, 7), 600 * MS, 600 * MS);
+    for (unsigned i = 0; i < 50; i++)
+        gossip_trip_take(&t, 200 * MS);
+    assert_in_range(gossip_trip_wait_us(&t, 7), 200 * MS, 201 * MS);
+    /* A way that varies leaves more time, and more for packets that overtake one another. */
+    for (unsigned i = 0; i < 50; i++)
+        gossip_trip_take(&t, (i % 2 ? 180 : 220) * MS);
+    assert_in_range(gossip_trip_wait_us(&t, 7), 260 * MS, 320 * MS);
+    assert_in_range(gossip_trip_jitter_us(&t), 15 * MS, 25 * MS);
+    gossip_trip_take(&t, 0);
+    assert_true(t.smooth_us > 0);
+}
+
+static void test_a_handshake_counts_until_there_is_better(void **state)
+{
+    (void)state;
+    struct gossip_trip t = {0};
+    gossip_trip_guess(&t, 2000 * MS); /* that is no way, but a sleep */
+    assert_int_equal(t.smooth_us, 0);
+    gossip_trip_guess(&t, 400 * MS);
+    assert_int_equal(t.smooth_us, 400 * MS);
+    gossip_trip_guess(&t, 800 * MS);
+    assert_int_equal(t.smooth_us, 400 * MS);
+    gossip_trip_take(&t, 1 * MS);
+    assert_int_equal(t.smooth_us, 1 * MS);
+    gossip_trip_guess(&t, 400 * MS);
+    assert_int_equal(t.smooth_us, 1 * MS);
+}
+
+static void test_the_jitter_of_a_short_way_is_the_machines(void **state)
+{
+    (void)state;
+    struct gossip_trip t = {.smooth_us = 400, .var_us = 10 * MS};
+    assert_int_equal(gossip_trip_jitter_us(&t), 50);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_wait_follows_what_is_measured),
+        cmocka_unit_test(test_a_handshake_counts_until_there_is_better),
+        cmocka_unit_test(test_the_jitter_of_a_short_way_is_the_machines),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
