@@ -21,9 +21,12 @@ NAMES = ["n1", "n2", "n3"]
 class Network:
     """Starts the nodes and carries their messages until it is closed."""
 
-    def __init__(self, workload, seed=1, loss=0.0, duplicate=0.0, delay_s=0.002):
+    def __init__(self, workload, names=NAMES, seed=1, loss=0.0, duplicate=0.0, delay_s=0.002,
+                 constant=False):
         self.random = random.Random(seed)
-        self.loss, self.duplicate, self.delay_s = loss, duplicate, delay_s
+        self.loss, self.duplicate = loss, duplicate
+        self.delay = (lambda: delay_s) if constant else (
+            lambda: self.random.expovariate(1 / delay_s))
         self.cut = set()  # pairs of names
         self.gossiped = 0
         self.ids = itertools.count(1)
@@ -35,14 +38,14 @@ class Network:
         self.closed = False
         self.nodes = {
             name: subprocess.Popen([NODE, workload], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            for name in NAMES
+            for name in names
         }
-        self.threads = [threading.Thread(target=self.listen, args=(n,)) for n in NAMES]
+        self.threads = [threading.Thread(target=self.listen, args=(n,)) for n in names]
         self.threads.append(threading.Thread(target=self.carry))
         for thread in self.threads:
             thread.start()
-        for name in NAMES:
-            body = self.ask(name, {"type": "init", "node_id": name, "node_ids": NAMES})
+        for name in names:
+            body = self.ask(name, {"type": "init", "node_id": name, "node_ids": list(names)})
             assert body["type"] == "init_ok", body
 
     def __enter__(self):
@@ -81,7 +84,7 @@ class Network:
                 return
             copies = 2 if self.random.random() < self.duplicate else 1
             for _ in range(copies):
-                at = time.monotonic() + self.random.expovariate(1 / self.delay_s)
+                at = time.monotonic() + self.delay()
                 heapq.heappush(self.due, (at, next(self.order), message))
             self.lock.notify_all()
 

@@ -161,6 +161,7 @@ static json_t *handle(struct server *s, const char *type, const json_t *body)
         return handle_init(s, body);
     if (!s->node)
         return error_body(UNAVAILABLE, "no init yet");
+    mael_node_begin(s->node, clock_us(CLOCK_MONOTONIC)); /* clients come when all nodes are there */
     if (strcmp(type, "topology") == 0)
         return json_pack("{s:s}", "type", "topology_ok"); /* gossip makes its own */
     if (strcmp(type, "broadcast") == 0 || strcmp(type, "add") == 0)
@@ -235,7 +236,7 @@ int main(int argc, char **argv)
         if (ready > 0)
             open = take_input(&s, &in);
         if (s.node)
-            mael_node_run(s.node, clock_us(CLOCK_REALTIME) / 1000, clock_us(CLOCK_MONOTONIC));
+            mael_node_run(s.node, clock_us(CLOCK_MONOTONIC));
     }
     buf_free(&in);
     mael_node_destroy(s.node);

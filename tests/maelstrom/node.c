@@ -5,27 +5,30 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/checkpoint.h"
 #include "base/err.h"
 #include "crdt/state.h"
+#include "node/cluster/replication.h"
 
 enum {
     INDEX_BYTES = 64 << 20,
     GENERATION_MS = 60000,
-    GENERATIONS = 240, /* four hours: longer than any run */
+    TTL_MS = 4 * 3600 * 1000, /* longer than any run */
     ID_BITS = 48,
     PORT = 7946,
+    BEGIN_US = 5000000,
 };
-
-static const uint64_t reconcile_us = 300000;
 
 struct mael_node {
     struct mael_io io;
+    char name[GOSSIP_NAME_MAX + 1];
+    unsigned number, nodes;
     struct gossip_keyring keyring;
-    struct crdt_state *state;
-    struct gossip *gossip;
+    struct node_state *state;
+    struct node_replication *replication; /* NULL: it has not begun */
+    uint64_t begin_us;
     unsigned counter; /* slot */
     uint64_t added, taken;
-    uint64_t reconcile_due_us;
 };
 
 static struct gossip_address address_of(unsigned node)
@@ -37,56 +40,7 @@ static struct gossip_address address_of(unsigned node)
     return a;
 }
 
-/* --- between gossip and state --------------------------------------------------------------- */
-
-static size_t on_produce(void *context, uint64_t now_us, uint8_t *out, size_t max)
-{
-    struct mael_node *n = context;
-    (void)now_us;
-    struct gossip_stats stats;
-    gossip_stats(n->gossip, &stats);
-    return crdt_state_produce(n->state, stats.deltas_produced + 1, out, max);
-}
-
-static int on_apply(void *context, const struct gossip_origin *origin, struct slice delta,
-                    uint64_t now_us)
-{
-    struct mael_node *n = context;
-    (void)now_us;
-    struct crdt_origin from = {.router = origin->node, .epoch = origin->epoch, .seq = origin->seq};
-    crdt_state_router(n->state, from.router, from.epoch);
-    return crdt_state_apply(n->state, &from, delta);
-}
-
-/* Nodes of Maelstrom do not die, they are only cut off: what they counted stays. */
-static void on_member(void *context, const struct gossip_member *m, uint64_t now_us)
-{
-    struct mael_node *n = context;
-    (void)now_us;
-    if (m->self)
-        crdt_state_epoch(n->state, m->incarnation >> 16);
-    else if (m->state == GOSSIP_ALIVE)
-        crdt_state_router(n->state, m->node, m->incarnation >> 16);
-}
-
-static void on_lost(void *context, uint64_t node, uint64_t now_us)
-{
-    (void)node;
-    struct mael_node *n = context;
-    n->reconcile_due_us = now_us;
-}
-
-static void on_message(void *context, uint64_t peer, struct slice bytes, bool settled,
-                       uint64_t now_us)
-{
-    struct mael_node *n = context;
-    (void)settled; /* repairing what is on its way is only a waste */
-    struct buf reply = {0};
-    struct crdt_reconciled result;
-    if (crdt_state_message(n->state, bytes, true, &reply, &result) == ERR_OK && reply.len > 0)
-        DISCARD(gossip_message(n->gossip, peer, buf_slice(&reply), now_us));
-    buf_free(&reply);
-}
+/* --- what the replication calls ------------------------------------------------------------- */
 
 static void on_send(void *context, const struct gossip_address *to, const uint8_t *bytes,
                     size_t len)
@@ -101,55 +55,67 @@ static void on_random(void *context, void *out, size_t len)
     n->io.random(n->io.context, out, len);
 }
 
+/* Maelstrom carries no streams. */
+static int on_call(void *context, uint32_t id, const struct gossip_address *to, uint8_t kind,
+                   struct slice request)
+{
+    (void)context;
+    (void)id;
+    (void)to;
+    (void)kind;
+    (void)request;
+    return ERR_UNSUPPORTED;
+}
+
 /* --- life ----------------------------------------------------------------------------------- */
 
-static int state_open(struct mael_node *n, const char *name, uint64_t wall_ms)
+static struct crdt_state *crdt_of(const struct mael_node *n)
 {
-    struct crdt_state_config config = {
-        .index =
-            {
-                .bytes_max = INDEX_BYTES,
-                .replicas_max = CRDT_REPLICAS_MAX,
-                .ttl_generations = GENERATIONS,
-                .generation = (uint32_t)(wall_ms / GENERATION_MS),
-                .replicated = true,
-            },
-        .self = gossip_node_id(name),
+    return node_state_crdt(n->state);
+}
+
+static int state_open(struct mael_node *n, uint64_t wall_ms, uint64_t now_us)
+{
+    struct node_state_config config = {
+        .self = gossip_node_id(n->name),
+        .replicated = true,
+        .replicas_max = CRDT_REPLICAS_MAX,
+        .index_bytes = INDEX_BYTES,
+        .generation_ms = GENERATION_MS,
+        .ttl_ms = TTL_MS,
+        .wall_ms = wall_ms,
+        .now_ms = now_us / 1000,
     };
-    int err = crdt_state_create(&n->state, &config);
+    int err = node_state_create(&n->state, &config);
     if (err != ERR_OK)
         return err;
-    int slot = crdt_state_replica(n->state, SLICE("counter"));
+    int slot = crdt_state_replica(crdt_of(n), SLICE("counter"));
     if (slot < 0)
         return slot;
     n->counter = (unsigned)slot;
     return ERR_OK;
 }
 
-static int gossip_open(struct mael_node *n, const char *name, unsigned number, unsigned nodes,
-                       uint64_t wall_ms, uint64_t now_us)
+/* A router's replication with a router's settings. */
+void mael_node_begin(struct mael_node *n, uint64_t now_us)
 {
-    gossip_keyring_insecure(&n->keyring);
-    struct gossip_config config = {.name = name, .epoch = wall_ms, .address = address_of(number)};
-    struct gossip_app app = {.context = n,
-                             .produce = on_produce,
-                             .apply = on_apply,
-                             .member = on_member,
-                             .lost = on_lost,
-                             .message = on_message};
-    struct gossip_io io = {.context = n, .send = on_send, .random = on_random};
-    int err = gossip_create(&n->gossip, &config, &n->keyring, &app, &io, now_us);
-    if (err != ERR_OK)
-        return err;
-    crdt_state_epoch(n->state, gossip_epoch(n->gossip));
+    if (n->replication)
+        return;
+    uint64_t epoch = node_state_cluster_ms(n->state, now_us / 1000);
+    struct node_replication_config config = {
+        .gossip = {.name = n->name, .epoch = epoch, .address = address_of(n->number)}};
+    struct node_replication_user user = {0};
+    struct node_replication_io io = {
+        .context = n, .send = on_send, .random = on_random, .call = on_call};
+    CHECK(node_replication_create(&n->replication, &config, &n->keyring, n->state, &user, &io,
+                                  now_us) == ERR_OK);
     struct gossip_address seeds[GOSSIP_SEEDS_MAX];
     unsigned count = 0;
-    for (unsigned i = 0; i < nodes && count < GOSSIP_SEEDS_MAX; i++) {
-        if (i != number)
+    for (unsigned i = 0; i < n->nodes && count < GOSSIP_SEEDS_MAX; i++) {
+        if (i != n->number)
             seeds[count++] = address_of(i);
     }
-    gossip_seeds(n->gossip, seeds, count, now_us);
-    return ERR_OK;
+    gossip_seeds(node_replication_gossip(n->replication), seeds, count, now_us);
 }
 
 int mael_node_create(struct mael_node **out, const char *name, unsigned number, unsigned nodes,
@@ -159,10 +125,13 @@ int mael_node_create(struct mael_node **out, const char *name, unsigned number, 
     if (!n)
         return ERR_NOMEM;
     n->io = *io;
-    n->reconcile_due_us = now_us + reconcile_us;
-    int err = state_open(n, name, wall_ms);
+    n->number = number;
+    n->nodes = nodes;
+    n->begin_us = now_us + BEGIN_US;
+    gossip_keyring_insecure(&n->keyring);
+    int err = slice_to_cstr(slice_of_cstr(name), n->name, sizeof n->name) ? ERR_OK : ERR_RANGE;
     if (err == ERR_OK)
-        err = gossip_open(n, name, number, nodes, wall_ms, now_us);
+        err = state_open(n, wall_ms, now_us);
     if (err != ERR_OK) {
         mael_node_destroy(n);
         return err;
@@ -175,8 +144,9 @@ void mael_node_destroy(struct mael_node *n)
 {
     if (!n)
         return;
-    gossip_destroy(n->gossip);
-    crdt_state_destroy(n->state);
+    if (n->replication)
+        node_replication_destroy(n->replication);
+    node_state_destroy(n->state);
     free(n);
 }
 
@@ -186,41 +156,41 @@ void mael_node_datagram(struct mael_node *n, unsigned from, const uint8_t *bytes
                         uint64_t now_us)
 {
     struct gossip_address source = address_of(from);
-    gossip_datagram(n->gossip, &source, bytes, len, now_us);
+    mael_node_begin(n, now_us);
+    node_replication_datagram(n->replication, &source, bytes, len, now_us);
 }
 
-static void reconcile(struct mael_node *n, uint64_t now_us)
+void mael_node_run(struct mael_node *n, uint64_t now_us)
 {
-    n->reconcile_due_us = now_us + reconcile_us;
-    uint64_t peer = gossip_peer_random(n->gossip, 0);
-    struct buf summary = {0};
-    if (peer != 0 && crdt_state_summary(n->state, &summary) == ERR_OK)
-        DISCARD(gossip_message(n->gossip, peer, buf_slice(&summary), now_us));
-    buf_free(&summary);
-}
-
-void mael_node_run(struct mael_node *n, uint64_t wall_ms, uint64_t now_us)
-{
-    crdt_index_advance(crdt_state_index(n->state), (uint32_t)(wall_ms / GENERATION_MS));
-    if (now_us >= n->reconcile_due_us)
-        reconcile(n, now_us);
-    if (gossip_due_us(n->gossip) <= now_us)
-        gossip_run(n->gossip, now_us);
+    node_state_clock(n->state, now_us / 1000);
+    if (!n->replication && now_us >= n->begin_us)
+        mael_node_begin(n, now_us);
+    if (n->replication)
+        node_replication_run(n->replication, now_us);
 }
 
 uint64_t mael_node_due_us(const struct mael_node *n)
 {
-    uint64_t due = gossip_due_us(n->gossip);
-    return due < n->reconcile_due_us ? due : n->reconcile_due_us;
+    return n->replication ? node_replication_due_us(n->replication) : n->begin_us;
 }
 
 /* --- the set -------------------------------------------------------------------------------- */
 
+static uint64_t id_of(int64_t element)
+{
+    return (uint64_t)element & ((UINT64_C(1) << ID_BITS) - 1);
+}
+
+static void replica_of(int64_t element, char name[8])
+{
+    (void)snprintf(name, 8, "%04x", (unsigned)((uint64_t)element >> ID_BITS));
+}
+
 int mael_node_element_add(struct mael_node *n, int64_t element, uint64_t now_us)
 {
     char name[8];
-    (void)snprintf(name, sizeof name, "%04x", (unsigned)((uint64_t)element >> ID_BITS));
-    int slot = crdt_state_replica(n->state, slice_of_cstr(name));
+    replica_of(element, name);
+    int slot = crdt_state_replica(crdt_of(n), slice_of_cstr(name));
     if (slot < 0)
         return slot;
     struct chain *chain = calloc(1, sizeof *chain);
@@ -228,12 +198,22 @@ int mael_node_element_add(struct mael_node *n, int64_t element, uint64_t now_us)
         return ERR_NOMEM;
     chain->length = 1;
     chain->bytes = 256;
-    chain->points[0] =
-        (struct chain_point){.id = (uint64_t)element & ((UINT64_C(1) << ID_BITS) - 1), .blocks = 1};
-    int err = crdt_state_observe(n->state, chain, (unsigned)slot);
+    chain->points[0] = (struct chain_point){.id = id_of(element), .blocks = 1};
+    int err = crdt_state_observe(crdt_of(n), chain, (unsigned)slot);
     free(chain);
-    gossip_wake(n->gossip, now_us);
+    mael_node_begin(n, now_us);
+    node_replication_run(n->replication, now_us);
     return err < 0 ? err : ERR_OK;
+}
+
+bool mael_node_element_has(const struct mael_node *n, int64_t element)
+{
+    char name[8];
+    uint32_t generation;
+    replica_of(element, name);
+    int slot = crdt_registry_by_name(crdt_state_registry(crdt_of(n)), slice_of_cstr(name));
+    return slot >= 0 && crdt_index_get(crdt_state_index(crdt_of(n)), id_of(element), (unsigned)slot,
+                                       checkpoint_code(0), &generation) == ERR_OK;
 }
 
 struct visiting {
@@ -248,7 +228,7 @@ static void visit_entry(void *context, uint64_t id48, uint8_t weight_code, unsig
     struct visiting *v = context;
     (void)weight_code;
     (void)generation;
-    const struct crdt_replica *r = crdt_registry_at(crdt_state_registry(v->n->state), replica);
+    const struct crdt_replica *r = crdt_registry_at(crdt_state_registry(crdt_of(v->n)), replica);
     char name[8] = {0};
     CHECK(r->name_len == 4);
     memcpy(name, r->name, 4);
@@ -260,7 +240,7 @@ void mael_node_elements(const struct mael_node *n, void (*visit)(void *context, 
                         void *context)
 {
     struct visiting v = {n, visit, context};
-    crdt_index_each(crdt_state_index(n->state), visit_entry, &v);
+    crdt_index_each(crdt_state_index(crdt_of(n)), visit_entry, &v);
 }
 
 /* --- the counter ---------------------------------------------------------------------------- */
@@ -272,14 +252,20 @@ void mael_node_counter_add(struct mael_node *n, int64_t delta, uint64_t now_us)
     else
         n->taken += (uint64_t)-delta;
     struct crdt_load load = {.requests = 1, .prefill_tokens = n->added, .context_tokens = n->taken};
-    crdt_state_load(n->state, n->counter, &load);
-    gossip_wake(n->gossip, now_us);
+    crdt_state_load(crdt_of(n), n->counter, &load);
+    mael_node_begin(n, now_us);
+    node_replication_run(n->replication, now_us);
 }
 
 int64_t mael_node_counter(const struct mael_node *n)
 {
     struct crdt_load others;
-    crdt_reports_load_sum(crdt_state_reports(n->state), n->counter, &others);
+    crdt_reports_load_sum(crdt_state_reports(crdt_of(n)), n->counter, &others);
     return (int64_t)(others.prefill_tokens + n->added) -
            (int64_t)(others.context_tokens + n->taken);
+}
+
+void mael_node_stats(const struct mael_node *n, struct gossip_stats *out)
+{
+    gossip_stats(node_replication_gossip(n->replication), out);
 }
