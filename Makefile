@@ -154,7 +154,7 @@ $(BUILD)/tests/bench/gossip-bench: $(call obj,$(GOSSIP_BENCH_SRC) tests/bench/re
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(SHELL_LIBS) -o $@
 
-$(BUILD)/tests/sim: $(call obj,$(SIM_SRC) $(WORLD_SRC)) $(BUILD)/libcore.a
+$(BUILD)/tests/sim: $(call obj,$(SIM_SRC) $(WORLD_SRC) tests/maelstrom/node.c) $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(CORE_LIBS) -o $@
 

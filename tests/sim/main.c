@@ -1,13 +1,17 @@
 /* The simulator's command line; see docs/simulation.md.
  *
  *   sim run SEED [profile=NAME] [nodes=N] [seconds=S] [bug=NAME] [verbose]
- *   sim seeds FIRST COUNT [...]     several runs, a line each
- *   sim steps PROFILE COUNT [FIRST] seeds one after another, until so many steps are done
- *   sim bugs                        the known bugs: base/bug.h
- *   sim controls [SEEDS [NAME]]     known bugs: in how many seeds is each caught, and by which
- * rule? sim caught [NAME]               is each caught at all? sim latency [N...]              time
- * until all nodes hold one observation sim bytes [N]                   bytes on the wire per
- * observation sim death [N]                   time until the load of a killed router is gone
+ *   sim seeds FIRST COUNT [...]         several runs, a line each
+ *   sim steps PROFILE COUNT [FIRST]     seeds one after another, until so many steps are done
+ *   sim bugs                            the known bugs: base/bug.h
+ *   sim controls [SEEDS [NAME]]         in how many seeds each is caught, and by which rule
+ *   sim caught [NAME]                   whether each is caught at all
+ *   sim latency [N...]                  time until all nodes hold one observation
+ *   sim bytes [N]                       bytes on the wire per observation
+ *   sim death [N [AT_ONCE [TIMES]]]     time until the load of killed routers is gone
+ *   sim idle [N...]                     packets of each router while nothing happens
+ *   sim regions [N [ONE_WAY_MS]]        two regions: spread, joins, agreement after a partition
+ *   sim broadcast [N [DELAY_MS]]        Maelstrom's broadcast: messages per operation, latency
  */
 #include <stdlib.h>
 #include <string.h>
@@ -55,23 +59,45 @@ static void setting(struct sim_settings *s, const char *word)
     }
 }
 
-static int measure_latency(int argc, char **argv)
+/* Figures of the simulated network. False: there is none of that name. */
+static bool figures(const char *what, int argc, char **argv)
 {
-    static const unsigned all[] = {3, 16, 64, 256};
+    static const unsigned all[] = {3, 8, 16, 64, 256};
+    unsigned n = argc > 0 ? (unsigned)number_of(argv[0]) : 0;
+    unsigned second = argc > 1 ? (unsigned)number_of(argv[1]) : 0;
     unsigned count = argc > 0 ? (unsigned)argc : ARRAY_LEN(all);
-    for (unsigned i = 0; i < count; i++) {
+    bool each = strcmp(what, "latency") == 0 || strcmp(what, "idle") == 0;
+    for (unsigned i = 0; each && i < count; i++) {
         unsigned nodes = argc > 0 ? (unsigned)number_of(argv[i]) : all[i];
         unsigned samples = nodes > 64 ? 60 : 500;
-        sim_measure_latency(1, nodes, 0.001, samples);
-        sim_measure_latency(1, nodes, 0.01, samples);
+        if (strcmp(what, "idle") == 0) {
+            sim_measure_idle(1, nodes);
+        } else {
+            sim_measure_latency(1, nodes, 0.001, samples);
+            sim_measure_latency(1, nodes, 0.01, samples);
+        }
     }
-    return 0;
+    if (each)
+        return true;
+    if (strcmp(what, "bytes") == 0)
+        sim_measure_bytes(1, n ? n : 3, 10000);
+    else if (strcmp(what, "death") == 0)
+        sim_measure_death(1, n ? n : 16, second ? second : 1,
+                          argc > 2 ? (unsigned)number_of(argv[2]) : 50);
+    else if (strcmp(what, "regions") == 0)
+        sim_measure_regions(1, n ? n : 6, second ? second : 150, 0.005, 500);
+    else if (strcmp(what, "broadcast") == 0)
+        sim_measure_broadcast(n ? n : 25, second ? second : 100, 100, 0);
+    else
+        return false;
+    return true;
 }
 
 static int usage(void)
 {
     (void)fprintf(stderr, "usage: sim run SEED | seeds FIRST COUNT | steps PROFILE COUNT | bugs | "
-                          "controls | caught | latency | bytes | death; see docs/simulation.md\n");
+                          "controls | caught | latency | bytes | death | idle | "
+                          "regions | broadcast; see docs/simulation.md\n");
     return 2;
 }
 
@@ -104,17 +130,7 @@ static int command(const char *what, int argc, char **argv)
         return sim_controls(0, argc > 0 ? sim_bug_of(argv[0]) : BUG_NONE);
     if (strcmp(what, "bugs") == 0)
         return sim_bugs();
-    if (strcmp(what, "latency") == 0)
-        return measure_latency(argc, argv);
-    if (strcmp(what, "bytes") == 0) {
-        sim_measure_bytes(1, argc > 0 ? (unsigned)number_of(argv[0]) : 3, 10000);
-        return 0;
-    }
-    if (strcmp(what, "death") == 0) {
-        sim_measure_death(1, argc > 0 ? (unsigned)number_of(argv[0]) : 16, 50);
-        return 0;
-    }
-    return usage();
+    return figures(what, argc, argv) ? 0 : usage();
 }
 
 int main(int argc, char **argv)

@@ -58,10 +58,10 @@ static struct sim_world *open_calm(uint64_t seed, unsigned nodes, double loss)
     return w;
 }
 
-void sim_measure_latency(uint64_t seed, unsigned nodes, double loss, unsigned count)
+/* New observations at random nodes and moments; how long each took to be everywhere, ascending. */
+static uint64_t *measure_spread(struct sim_world *w, unsigned count)
 {
-    struct sim_world *w = open_calm(seed, nodes, loss);
-    sim_work_begin(w);
+    unsigned nodes = w->config.nodes;
     uint64_t *times = calloc(count, sizeof *times);
     CHECK(times != NULL);
     for (unsigned k = 0; k < count; k++) {
@@ -79,10 +79,94 @@ void sim_measure_latency(uint64_t seed, unsigned nodes, double loss, unsigned co
         times[k] = w->world.now_us - begin;
     }
     qsort(times, count, sizeof *times, ascending);
+    return times;
+}
+
+void sim_measure_latency(uint64_t seed, unsigned nodes, double loss, unsigned count)
+{
+    struct sim_world *w = open_calm(seed, nodes, loss);
+    sim_work_begin(w);
+    uint64_t *times = measure_spread(w, count);
     printf("simulated: N=%-3u loss %.1f %%: all nodes hold one observation after p50 %.1f ms, "
            "p99 %.1f ms, max %.1f ms (%u observations, beside %u requests/s at each)\n",
            nodes, loss * 100, (double)times[at_p50(count)] / 1e3,
            (double)times[at_p99(count)] / 1e3, (double)times[count - 1] / 1e3, count, REQUESTS_S);
+    (void)fflush(stdout);
+    free(times);
+    sim_world_close(w);
+}
+
+static bool far_apart(const struct sim_world *w, unsigned a, unsigned b)
+{
+    return (a < w->config.nodes / 2) != (b < w->config.nodes / 2);
+}
+
+static void regions(struct sim_world *w, uint64_t one_way_us, double loss, bool cut)
+{
+    w->world.net.far_us = one_way_us;
+    w->world.net.far_loss = loss;
+    for (unsigned a = 0; a < w->config.nodes; a++) {
+        w->world.net.region[a] = a < w->config.nodes / 2;
+        for (unsigned b = 0; b < w->config.nodes; b++)
+            if (far_apart(w, a, b))
+                world_link(&w->world, a, b)->cut = cut;
+    }
+}
+
+/* Until all agree that run. */
+static uint64_t measure_agreement(struct sim_world *w)
+{
+    char why[256];
+    uint64_t begin = w->world.now_us;
+    while (!sim_rest_agreed(w, why, sizeof why)) {
+        if (w->world.now_us - begin > 2 * (uint64_t)GIVE_UP_US)
+            sim_broken(w, "regions", "no agreement: %s", why);
+        world_run_until(&w->world, w->world.now_us + 10 * SIM_MS);
+    }
+    return w->world.now_us - begin;
+}
+
+static uint64_t measure_joins(struct sim_world *w, unsigned count)
+{
+    uint64_t most_us = 0;
+    for (unsigned k = 0; k < count; k++) {
+        unsigned node = 1 + (unsigned)prng_below(&w->world.prng, w->config.nodes - 1);
+        sim_node_crash(w, node);
+        world_run_until(&w->world, w->world.now_us + 500 * SIM_MS);
+        sim_node_start(w, node, false);
+        uint64_t begin = w->world.now_us;
+        while (!node_replication_ready(w->world.nodes[node].node->replication) &&
+               w->world.now_us - begin < GIVE_UP_US)
+            world_run_until(&w->world, w->world.now_us + SIM_MS);
+        if (w->world.now_us - begin > most_us)
+            most_us = w->world.now_us - begin;
+        world_run_until(&w->world, w->world.now_us + 5 * SIM_S);
+    }
+    return most_us;
+}
+
+void sim_measure_regions(uint64_t seed, unsigned nodes, unsigned one_way_ms, double loss,
+                         unsigned count)
+{
+    enum { JOINS = 20 };
+    struct sim_world *w = open_calm(seed, nodes, 0);
+    regions(w, (uint64_t)one_way_ms * SIM_MS, loss, false);
+    sim_work_begin(w);
+    world_run_until(&w->world, w->world.now_us + SETTLE_S * SIM_S);
+    uint64_t *times = measure_spread(w, count);
+    uint64_t joined_us = measure_joins(w, JOINS);
+    regions(w, (uint64_t)one_way_ms * SIM_MS, loss, true);
+    world_run_until(&w->world, w->world.now_us + 5 * SIM_S);
+    regions(w, (uint64_t)one_way_ms * SIM_MS, loss, false);
+    w->working = false;
+    uint64_t agreed_us = measure_agreement(w);
+    printf(
+        "simulated: N=%u in two regions, %u ms and %.1f %% between them: all hold one "
+        "observation after p50 %.0f ms, p99 %.0f ms, max %.0f ms; a router is ready at most %.1f "
+        "s after its start (%d starts); after 5 s apart all agree in %.1f s\n",
+        nodes, one_way_ms, loss * 100, (double)times[at_p50(count)] / 1e3,
+        (double)times[at_p99(count)] / 1e3, (double)times[count - 1] / 1e3, (double)joined_us / 1e6,
+        JOINS, (double)agreed_us / 1e6);
     (void)fflush(stdout);
     free(times);
     sim_world_close(w);
@@ -129,28 +213,73 @@ static bool load_counts(struct sim_world *w, unsigned dead)
     return false;
 }
 
-void sim_measure_death(uint64_t seed, unsigned nodes, unsigned count)
+/* Different routers, each with a load that the others count. */
+static void draw_dead(struct sim_world *w, unsigned *dead, unsigned count, unsigned unique)
+{
+    for (unsigned i = 0; i < count; i++) {
+        bool again = true;
+        while (again) {
+            dead[i] = (unsigned)prng_below(&w->world.prng, w->config.nodes);
+            again = false;
+            for (unsigned j = 0; j < i; j++)
+                again = again || dead[j] == dead[i];
+        }
+        sim_work_request(w, &w->world.nodes[dead[i]], unique + i, NULL);
+    }
+    world_run_until(&w->world, w->world.now_us + 15 * SIM_MS);
+    for (unsigned i = 0; i < count; i++)
+        CHECK(load_counts(w, dead[i]));
+}
+
+static bool any_load_counts(struct sim_world *w, const unsigned *dead, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (load_counts(w, dead[i]))
+            return true;
+    }
+    return false;
+}
+
+void sim_measure_idle(uint64_t seed, unsigned nodes)
+{
+    enum { SECONDS = 130 }; /* as long as a session is renewed in */
+    struct sim_world *w = open_calm(seed, nodes, 0.001);
+    world_run_until(&w->world, w->world.now_us + SETTLE_S * SIM_S);
+    uint64_t packets = w->world.net.packets, bytes = w->world.net.bytes;
+    world_run_until(&w->world, w->world.now_us + SECONDS * SIM_S);
+    double router_seconds = (double)nodes * SECONDS;
+    printf("simulated: N=%-3u idle: each router sends %.1f packets/s, %.0f bytes/s\n", nodes,
+           (double)(w->world.net.packets - packets) / router_seconds,
+           (double)(w->world.net.bytes - bytes) / router_seconds);
+    (void)fflush(stdout);
+    sim_world_close(w);
+}
+
+void sim_measure_death(uint64_t seed, unsigned nodes, unsigned at_once, unsigned count)
 {
     struct sim_world *w = open_calm(seed, nodes, 0.001);
     uint64_t *times = calloc(count, sizeof *times);
-    CHECK(times != NULL);
+    unsigned *dead = calloc(at_once, sizeof *dead);
+    CHECK(times != NULL && dead != NULL && at_once > 0 && at_once < nodes);
     for (unsigned k = 0; k < count; k++) {
-        unsigned dead = (unsigned)prng_below(&w->world.prng, nodes);
-        sim_work_request(w, &w->world.nodes[dead], 2000000 + k, NULL);
-        world_run_until(&w->world, w->world.now_us + 15 * SIM_MS);
-        CHECK(load_counts(w, dead));
+        draw_dead(w, dead, at_once, 2000000 + k * at_once);
         uint64_t begin = w->world.now_us;
-        sim_node_crash(w, dead);
-        while (load_counts(w, dead) && w->world.now_us - begin < GIVE_UP_US)
+        for (unsigned i = 0; i < at_once; i++)
+            sim_node_crash(w, dead[i]);
+        while (any_load_counts(w, dead, at_once) && w->world.now_us - begin < GIVE_UP_US)
             world_run_until(&w->world, w->world.now_us + 10 * SIM_MS);
         times[k] = w->world.now_us - begin;
-        sim_node_start(w, dead, false);
+        for (unsigned i = 0; i < at_once; i++)
+            sim_node_start(w, dead[i], false);
         world_run_until(&w->world, w->world.now_us + 5 * SIM_S + prng_below(&w->world.prng, SIM_S));
     }
     qsort(times, count, sizeof *times, ascending);
-    printf("simulated: N=%-3u the load of a killed router is gone everywhere after p50 %.2f s, "
-           "max %.2f s (%u kills)\n",
-           nodes, (double)times[at_p50(count)] / 1e6, (double)times[count - 1] / 1e6, count);
+    printf("simulated: N=%-3u %u killed at once: the load of all is gone everywhere after p50 "
+           "%.2f s, p99 %.2f s, max %.2f s (%u times)\n",
+           nodes, at_once, (double)times[at_p50(count)] / 1e6, (double)times[at_p99(count)] / 1e6,
+           (double)times[count - 1] / 1e6, count);
+    (void)fflush(stdout);
+    free(dead);
     free(times);
     sim_world_close(w);
 }

@@ -106,11 +106,13 @@ void sim_clog_link(struct sim_world *w)
     sim_say(w, "clogged: %u to %u", a, b);
 }
 
-/* Observations of some others do not reach a node for a while; it hears from them all the same. */
+/* Observations of some others do not reach a node for a while; it hears from them all the same. Not
+ * of one that looks for the others: what it says of itself is a large packet too. */
 static void ways_narrow(struct sim_world *w, unsigned to)
 {
     for (unsigned from = 0; from < w->config.nodes; from++) {
-        if (from != to && world_chance(&w->world, 0.7))
+        bool knows = sim_of(&w->world.nodes[from])->ready_us > 0;
+        if (from != to && world_chance(&w->world, 0.7) && knows)
             world_link(&w->world, from, to)->narrow_until_us =
                 w->world.now_us + sim_between(w, 1000, 6000) * SIM_MS;
     }
@@ -125,10 +127,14 @@ void sim_narrow_one(struct sim_world *w)
         ways_narrow(w, i);
 }
 
-static void ways_widen(struct sim_world *w, unsigned to)
+/* Those of a node that starts, both ways: what it says of itself is a large packet, and so is what
+ * it gets to know. */
+static void ways_widen(struct sim_world *w, unsigned node)
 {
-    for (unsigned from = 0; from < w->config.nodes; from++)
-        world_link(&w->world, from, to)->narrow_until_us = 0;
+    for (unsigned other = 0; other < w->config.nodes; other++) {
+        world_link(&w->world, other, node)->narrow_until_us = 0;
+        world_link(&w->world, node, other)->narrow_until_us = 0;
+    }
 }
 
 void sim_nemesis_joining(struct sim_world *w, struct world_node *n)

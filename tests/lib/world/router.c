@@ -90,8 +90,8 @@ static void seeds_resolve(struct world_node *n)
     unsigned count = 0;
     for (unsigned i = 0; i < w->seeds && i < w->count; i++) {
         if (i != n->number)
-            seeds[count++] = w->net.behind[i] != 0 ? world_seen_at(w, i, n->number)
-                                                   : w->nodes[i].address;
+            seeds[count++] =
+                w->net.behind[i] != 0 ? world_seen_at(w, i, n->number) : w->nodes[i].address;
     }
     gossip_seeds(world_gossip(n), seeds, count, world_mono_us(n));
 }
