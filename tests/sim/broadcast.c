@@ -63,7 +63,7 @@ static void open_arena(struct arena *a, unsigned nodes, uint64_t delay_us, doubl
     world_open(&a->world, nodes, 1);
     a->world.net.delay_min_us = a->world.net.delay_max_us = delay_us;
     a->world.net.loss = loss;
-    a->nodes = calloc(nodes, sizeof *a->nodes);
+    a->nodes = calloc(nodes, sizeof(struct mael_node *));
     a->items = calloc(items_max, sizeof *a->items);
     a->has = calloc((size_t)nodes * items_max, sizeof *a->has);
     CHECK(a->nodes != NULL && a->items != NULL && a->has != NULL);
@@ -147,12 +147,14 @@ static void report(struct arena *a, unsigned operations, uint64_t delay_us, doub
         times[i] = a->items[i].held_us - a->items[i].made_us;
     }
     qsort(times, a->made, sizeof *times, ascending);
+    unsigned middle = a->made / 2;
+    unsigned most = (unsigned)((uint64_t)a->made * 99 / 100);
     printf("simulated: N=%-3u links of %llu ms, loss %.1f %%: %.1f messages between nodes for each "
            "of %u operations; an element is everywhere after p50 %.0f ms, p99 %.0f ms, max %.0f "
            "ms; %llu gaps, %llu parts sent again\n",
            a->world.count, (unsigned long long)delay_us / 1000, loss * 100,
-           (double)sent->packets_out / operations, operations, (double)times[a->made / 2] / 1e3,
-           (double)times[(size_t)a->made * 99 / 100] / 1e3, (double)times[a->made - 1] / 1e3,
+           (double)sent->packets_out / operations, operations, (double)times[middle] / 1e3,
+           (double)times[most] / 1e3, (double)times[a->made - 1] / 1e3,
            (unsigned long long)sent->gaps, (unsigned long long)sent->parts_resent);
     (void)fflush(stdout);
     free(times);
