@@ -1,8 +1,8 @@
 /* What the files of one node share. Nobody outside gossip/ includes it. Each file may call those
  * above it in this list, and none below: it does one thing and returns what happened.
  *
- *   peer.c      the table of peers: slots, names, digests
  *   place.c     where members are: what is kept, dialled first, handed on; this node's own address
+ *   peer.c      the table of peers: slots, names, digests
  *   near.c      who watches whom
  *   link.c      sessions and packets: doors, what is sealed and sent, the rate, handshakes
  *   announce.c  what a node announces of itself and of others, and what it asks
@@ -199,7 +199,7 @@ struct gossip {
     struct gossip_door doors[GOSSIP_DOORS];
     struct gossip_stamps stamps;
     struct gossip_hellos hellos;
-    uint64_t hellos_us; /* when it is told anew which addresses are known */
+    uint64_t hellos_us; /* which addresses are known is looked up anew then */
     uint64_t stamp;     /* of the last hello */
     int64_t tokens;     /* bytes that may be sent now */
     uint64_t tokens_us;
@@ -280,7 +280,6 @@ static inline void gossip_tick_by(struct gossip *g, uint64_t when_us)
 }
 
 /* --- peer.c --- */
-bool gossip_address_equal(const struct gossip_address *a, const struct gossip_address *b);
 struct gossip_peer *gossip_peer_find(const struct gossip *g, uint64_t node);
 /* A stranger (not listed). NULL: no room. */
 struct gossip_peer *gossip_peer_add(struct gossip *g, uint64_t node);
@@ -301,6 +300,7 @@ void gossip_peer_conflict(struct gossip *g, uint64_t node, const struct gossip_a
 void gossip_peers_check(const struct gossip *g);
 
 /* --- place.c --- */
+bool gossip_address_equal(const struct gossip_address *a, const struct gossip_address *b);
 /* It has named itself in the life that is known. */
 bool gossip_place_introduced(const struct gossip_peer *p);
 /* Where to dial it now; NULL: nowhere. Valid until its places change. */

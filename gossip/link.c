@@ -8,7 +8,7 @@
 
 enum {
     AWAITED_MAX_US = 500000,  /* a peer that said hello has to speak */
-    GREET_AGAIN_US = 1000000, /* a peer whose address changes is told of it */
+    GREET_AGAIN_US = 1000000, /* a peer whose address changes gets our entry */
     KNOCK_AGAIN_US = 100000,  /* a node that knocks is dialled no more often */
     HELLOS_KNOW_US = 1000000,
     RATE_BURST_PART = 20, /* of a second */

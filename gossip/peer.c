@@ -14,12 +14,6 @@ uint64_t gossip_node_id(const char *name)
     return node != 0 ? node : 1;
 }
 
-bool gossip_address_equal(const struct gossip_address *a, const struct gossip_address *b)
-{
-    return a->port == b->port && a->family == b->family &&
-           memcmp(a->ip, b->ip, a->family == 4 ? 4 : 16) == 0;
-}
-
 /* --- table ----------------------------------------------------------------------------------- */
 
 static unsigned node_place(const struct gossip *g, uint64_t node)

@@ -16,6 +16,12 @@ enum {
     LEARN_AGAIN_US = 1000000,
 };
 
+bool gossip_address_equal(const struct gossip_address *a, const struct gossip_address *b)
+{
+    return a->port == b->port && a->family == b->family &&
+           memcmp(a->ip, b->ip, a->family == 4 ? 4 : 16) == 0;
+}
+
 /* Addresses that mean something else on another machine: 1 its loopback, 2 one link; else 0. */
 static unsigned scope_of(const struct gossip_address *a)
 {

@@ -180,8 +180,7 @@ static void test_seeds_are_tried_for_ever(void **state)
     struct net *net = net_new(3, 14);
     net_start(net, 2, 1700000000000, true);
     net_for(net, 100 * (uint64_t)SECOND);
-    uint64_t knocks =
-        net_stats(net, 2).knocks_out; /* at one of them, every 5 to 6.25 s */
+    uint64_t knocks = net_stats(net, 2).knocks_out; /* at one of them, every 5 to 6.25 s */
     assert_true(knocks > 14 && knocks <= 20);
     uint64_t hellos = net->world.net.packets - knocks; /* two seeds, every 4 to 5 s */
     assert_true(hellos > 40 && hellos < 70);
