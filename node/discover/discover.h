@@ -112,9 +112,9 @@ MUST_USE int discover_source(struct discover *d, const char *kind, struct slice 
 /* The whole list as it is now; a name that stands there twice counts as its first entry. ERR_LIMIT:
  * more than DISCOVER_ENTRIES_MAX; ERR_RANGE: a name that is empty or longer than NODE_NAME_MAX, or
  * a model longer than NODE_MODEL_ID_MAX; ERR_NOMEM. After an error the old list holds, and the
- * source counts as failing: it is logged here. */
-int discover_list(struct discover *d, unsigned source, const struct discover_entry *entries,
-                  unsigned count, uint64_t now_ms);
+ * source counts as failing: that is logged here, and there is no more to do. */
+MUST_USE int discover_list(struct discover *d, unsigned source,
+                           const struct discover_entry *entries, unsigned count, uint64_t now_ms);
 /* The list is what it was: nothing changes but when the source was last heard of well. */
 void discover_same(struct discover *d, unsigned source, uint64_t now_ms);
 /* `why` is for people: cut to DISCOVER_WHY_MAX. Logged when it begins and when it is another one.

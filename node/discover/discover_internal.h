@@ -43,7 +43,7 @@ static inline struct node_labels discover_item_labels(const struct discover_item
                                 .model = slice_of(item->model, item->model_len)};
 }
 /* Below, equal to, or above 0: by bytes, the shorter one first. */
-int discover_name_compare(struct slice a, struct slice b);
+MUST_USE int discover_name_compare(struct slice a, struct slice b);
 
 struct discover_origin {
     const char *kind;

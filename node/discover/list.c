@@ -1,4 +1,5 @@
-/* The list of one source. */
+/* The list of one source, and its name. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/err.h"
@@ -115,4 +116,11 @@ const struct discover_item *discover_items_find(const struct discover_items *lis
     if (list->count == 0)
         return NULL;
     return bsearch(&name, list->at, list->count, sizeof *list->at, compare_found);
+}
+
+struct slice discover_title(const struct discover_origin *s, char *out)
+{
+    (void)snprintf(out, DISCOVER_TITLE_BYTES, "%s%s%s", s->kind, s->name[0] != '\0' ? " " : "",
+                   s->name);
+    return slice_of_cstr(out);
 }

@@ -1,6 +1,4 @@
 /* The sources as JSON and as metrics. */
-#include <stdio.h>
-
 #include "base/check.h"
 #include "node/discover/discover_internal.h"
 
@@ -26,13 +24,6 @@ void discover_source_at(const struct discover *d, unsigned source,
     };
     for (unsigned i = 0; i < s->list.count; i++)
         out->draining += s->list.at[i].state == DISCOVER_DRAINING;
-}
-
-struct slice discover_title(const struct discover_origin *s, char *out)
-{
-    (void)snprintf(out, DISCOVER_TITLE_BYTES, "%s%s%s", s->kind, s->name[0] != '\0' ? " " : "",
-                   s->name);
-    return slice_of_cstr(out);
 }
 
 void discover_names_write(const struct discover *d, struct slice name, struct json_writer *w)

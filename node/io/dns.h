@@ -47,7 +47,8 @@ struct dns;
 /* `servers`: IP[:PORT] each; none: those of the system. ERR_NOMEM; ERR_SYNTAX for servers that
  * c-ares does not take. */
 MUST_USE int dns_open(struct dns **out, uv_loop_t *loop, const struct node_strings *servers);
-/* The IPv4 (`v6`: the IPv6) addresses of a name. One that ends in a dot is looked up as it is. */
+/* The IPv4 (`v6`: the IPv6) addresses of a name. One that ends in a dot is looked up as it is;
+ * localhost has IPv4 alone. */
 void dns_addresses(struct dns *dns, const char *name, bool v6, dns_addresses_done done,
                    void *context);
 /* Its SRV records; priority and weight are left out, and targets of "." (RFC 2782). */

@@ -87,14 +87,13 @@ static void round_end(struct name *n, bool good)
         n->hosts_before = n->hosts;
         n->hosts = (struct hosts){0};
     } else {
-        discover_failed(n->all->discover, n->source, n->why, uv_now(n->all->loop));
         hosts_free(&n->hosts);
     }
 }
 
 static void fail(struct name *n, const char *why)
 {
-    (void)slice_to_cstr(slice_of_cstr(why), n->why, sizeof n->why);
+    discover_failed(n->all->discover, n->source, why, uv_now(n->all->loop));
     round_end(n, false);
 }
 
@@ -133,15 +132,14 @@ static void list(struct name *n, unsigned count)
             }
         }
     }
-    bool good =
-        entries != NULL && names != NULL &&
-        discover_list(n->all->discover, n->source, entries, count, uv_now(n->all->loop)) == ERR_OK;
+    bool filled = entries != NULL && names != NULL;
+    if (filled) /* what it refuses it logs */
+        round_end(n, discover_list(n->all->discover, n->source, entries, count,
+                                   uv_now(n->all->loop)) == ERR_OK);
     free(entries);
     free(names);
-    if (good)
-        round_end(n, true);
-    else
-        fail(n, "out of memory, or more addresses than a list may have");
+    if (!filled)
+        fail(n, err_text(ERR_NOMEM));
 }
 
 /* All questions are answered. */
@@ -163,7 +161,7 @@ static void answered(struct name *n)
     if (any)
         list(n, count);
     else
-        round_end(n, false);
+        fail(n, n->why);
 }
 
 /* --- a round --------------------------------------------------------------------------------- */

@@ -45,8 +45,8 @@ struct replica_list {
 MUST_USE int replica_list_parse(struct slice text, struct replica_list *out, char *message);
 void replica_list_free(struct replica_list *list);
 
-/* For the reader of YAML (replica_yaml.c). Adds a replica, with further labels if `more` is not
- * NULL. Errors as replica_list_parse(). */
+/* For the readers of lines and of YAML (replica_yaml.c). Adds a replica, with further labels if
+ * `more` is not NULL. Errors as replica_list_parse(). */
 MUST_USE int replica_list_add(struct replica_list *list, struct slice url,
                               const struct node_labels *more, unsigned line, char *message);
 /* Writes "LINE: WHAT" and returns ERR_SYNTAX. */

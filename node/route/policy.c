@@ -63,10 +63,11 @@ unsigned node_policy_next_turn(const struct node_policy_input *in)
     if (!in->weighted)
         return (unsigned)(turn % in->count);
     /* Multiples of the golden ratio fall evenly on every part of a line, however it is cut. */
-    double sum = 0, whole;
+    double sum = 0;
     for (unsigned i = 0; i < in->count; i++)
         sum += in->candidates[i].weight;
-    double at = modf((double)turn * 0.6180339887498949, &whole) * sum;
+    double golden = (double)turn * 0.6180339887498949;
+    double at = (golden - floor(golden)) * sum;
     unsigned i = 0;
     while (i + 1 < in->count && at >= in->candidates[i].weight)
         at -= in->candidates[i++].weight;

@@ -9,7 +9,7 @@
 
 enum { HISTORY_BYTES = 4096, BUSY_MAX = 8 };
 
-/* The host writes down what it is told. */
+/* The host writes down its calls. */
 static struct {
     char text[HISTORY_BYTES];
     char busy[BUSY_MAX][32];
@@ -440,7 +440,7 @@ static void the_host_ends_with_what_is_listed(void **state)
     unsigned s[3] = {source("settings", ""), source("dns", "x"), source("file", "y")};
     for (unsigned round = 0; round < 3000; round++) {
         char names[64] = "";
-        for (char c = 'a'; c <= 'f'; c++) {
+        for (int c = 'a'; c <= 'f'; c++) {
             unsigned kind = (unsigned)prng_below(&prng, 6);
             size_t len = strlen(names);
             if (kind < 4)

@@ -1,0 +1,71 @@
+/* One replica more in a list. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "node/io/replica_list.h"
+
+int replica_list_fail(char *message, unsigned line, const char *what)
+{
+    (void)snprintf(message, REPLICA_LIST_MESSAGE, "%u: %s", line, what);
+    return ERR_SYNTAX;
+}
+
+static int grow(struct replica_list *list, unsigned line, char *message)
+{
+    if (list->count < list->room)
+        return ERR_OK;
+    if (list->count == DISCOVER_ENTRIES_MAX) {
+        (void)snprintf(message, REPLICA_LIST_MESSAGE, "%u: want at most %d replicas", line,
+                       DISCOVER_ENTRIES_MAX);
+        return ERR_LIMIT;
+    }
+    unsigned room = list->room == 0 ? 16 : list->room * 2;
+    struct discover_entry *entries = realloc(list->entries, room * sizeof *entries);
+    if (entries != NULL)
+        list->entries = entries;
+    struct replica_list_text *texts =
+        entries != NULL ? realloc(list->texts, room * sizeof *texts) : NULL;
+    if (texts == NULL) {
+        (void)snprintf(message, REPLICA_LIST_MESSAGE, "out of memory");
+        return ERR_NOMEM;
+    }
+    list->texts = texts;
+    list->room = room;
+    return ERR_OK;
+}
+
+int replica_list_add(struct replica_list *list, struct slice url, const struct node_labels *more,
+                     unsigned line, char *message)
+{
+    struct node_replica_option replica;
+    const char *wrong = node_replica_wrong(url);
+    if (wrong != NULL)
+        return replica_list_fail(message, line, wrong);
+    int err = node_replica_parse(url, &replica);
+    if (err == ERR_OK && strlen(replica.name) > NODE_NAME_MAX)
+        return replica_list_fail(message, line, "want a shorter name of the host");
+    if (err == ERR_OK)
+        err = grow(list, line, message);
+    if (err != ERR_OK)
+        return err;
+    struct node_labels labels = replica.labels;
+    if (more != NULL && more->engine != NODE_ENGINE_AUTO)
+        labels.engine = more->engine;
+    if (more != NULL && more->weight > 0)
+        labels.weight = more->weight;
+    if (more != NULL && more->model.len > 0)
+        labels.model = more->model;
+    struct replica_list_text *text = &list->texts[list->count];
+    memcpy(text->name, replica.name, sizeof text->name);
+    (void)slice_to_cstr(labels.model, text->model, sizeof text->model);
+    list->entries[list->count++] = (struct discover_entry){.labels = labels};
+    return ERR_OK;
+}
+
+void replica_list_free(struct replica_list *list)
+{
+    free(list->entries);
+    free(list->texts);
+    *list = (struct replica_list){0};
+}
