@@ -239,6 +239,10 @@ static void one_source_that_says_draining_is_believed(void **state)
     told("drain b:1; use b:1");
     assert_int_equal(list(dns, "a:1"), ERR_OK);
     told("drain b:1");
+    /* Whichever of them says so. */
+    assert_int_equal(list(pods, "a:1"), ERR_OK);
+    assert_int_equal(list(dns, "a:1!"), ERR_OK);
+    told("drain a:1");
 }
 
 /* A pod that terminates as we start is none of ours. */

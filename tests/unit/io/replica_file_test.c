@@ -1,0 +1,158 @@
+/* A file of replicas that changes: when is it a new list? Time is given, reading is real. */
+#include "node/io/replica_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/lib/test.h"
+
+static uv_loop_t loop;
+static struct log quiet;
+static struct discover *d;
+static struct replica_file *f;
+static uint64_t now;
+static char path[64];
+
+static int on_use(void *context, struct slice name, const struct node_labels *labels)
+{
+    (void)context;
+    (void)name;
+    (void)labels;
+    return 0;
+}
+
+static void on_name(void *context, struct slice name)
+{
+    (void)context;
+    (void)name;
+}
+
+static bool on_busy(void *context, struct slice name)
+{
+    (void)context;
+    (void)name;
+    return false;
+}
+
+static void on_line(void *context, struct slice line)
+{
+    (void)context;
+    (void)line;
+}
+
+static uint64_t on_clock(void *context)
+{
+    (void)context;
+    return 0;
+}
+
+static void write_file(const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    (void)strcpy(path, "/tmp/replica_file_test.XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(close(fd), 0);
+    const struct discover_host host = {
+        .use = on_use, .drain = on_name, .forget = on_name, .busy = on_busy};
+    log_init(&quiet, on_line, on_clock, NULL);
+    assert_int_equal(discover_create(&d, &host, &quiet), 0);
+    assert_int_equal(uv_loop_init(&loop), 0);
+    now = 1000;
+    write_file("http://a:1\n");
+    return replica_file_open(&f, path, d, now);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    replica_file_stop(f);
+    assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
+    replica_file_free(f);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    discover_destroy(d);
+    (void)unlink(path);
+    return 0;
+}
+
+/* One reading later. */
+static struct discover_source_stats reading(void)
+{
+    struct discover_source_stats stats;
+    now += REPLICA_FILE_INTERVAL_MS;
+    replica_file_tick(f, &loop, now);
+    assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
+    discover_source_at(d, 0, &stats);
+    return stats;
+}
+
+/* Who writes in place may be read in the middle of it. */
+static void half_a_file_is_no_list(void **state)
+{
+    (void)state;
+    assert_true(discover_lists(d, 0, SLICE("a:1")));
+    write_file("http://b:1\n");
+    struct discover_source_stats stats = reading();
+    assert_true(discover_lists(d, 0, SLICE("a:1")) && stats.lists == 1);
+    write_file("http://b:1\nhttp://a:1\nhttp://c:1\n");
+    stats = reading();
+    assert_true(stats.entries == 1 && stats.lists == 1);
+    stats = reading();
+    assert_true(stats.entries == 3 && stats.lists == 2 && !stats.failing);
+    stats = reading(); /* as it was */
+    assert_true(stats.entries == 3 && stats.lists == 2);
+}
+
+static void half_a_line_is_no_failure(void **state)
+{
+    (void)state;
+    write_file("http");
+    struct discover_source_stats stats = reading();
+    assert_false(stats.failing);
+    write_file("http://b:1\n");
+    (void)reading();
+    stats = reading();
+    assert_true(stats.entries == 1 && stats.failures == 0);
+    assert_true(discover_lists(d, 0, SLICE("b:1")));
+}
+
+static void a_broken_file_fails_until_it_is_mended(void **state)
+{
+    (void)state;
+    write_file("http");
+    (void)reading();
+    struct discover_source_stats stats = reading();
+    assert_true(stats.failing && stats.entries == 1 && stats.failures == 1);
+    stats = reading();
+    assert_true(stats.failing && stats.failures == 2);
+    write_file("http://a:1\n");
+    (void)reading();
+    stats = reading();
+    assert_true(!stats.failing && stats.entries == 1);
+    assert_int_equal(unlink(path), 0);
+    stats = reading();
+    assert_true(stats.failing && stats.entries == 1);
+    write_file("http://a:1\n"); /* the same as before it went: no need to read it twice */
+    stats = reading();
+    assert_false(stats.failing);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(half_a_file_is_no_list),
+        TEST(half_a_line_is_no_failure),
+        TEST(a_broken_file_fails_until_it_is_mended),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
