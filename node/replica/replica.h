@@ -96,6 +96,7 @@ struct node_replica {
     bool absent;             /* in use by no router, or a free slot: in no table */
     bool draining;           /* operators wish it, or it is vanishing */
     bool asleep;
+    double weight; /* its share of the work, as this router's settings say; else 1 */
     uint64_t busy_until_ms;
     struct node_backoff errors; /* answers of 5xx */
     struct node_backoff broken; /* connections that failed or broke: it went down */
@@ -118,7 +119,6 @@ struct node_replica {
     uint64_t bytes_samples;       /* taken here or by other routers, each once */
     bool belief_held;             /* the belief's factor is of this cache (learned by any router) */
     enum node_engine engine;
-    double weight;           /* its share of the work, as this router's settings say; else 1 */
     unsigned probe_failures; /* in a row */
     unsigned probe_failures_max;
     uint64_t probe_failures_total;

@@ -3,12 +3,15 @@
 struct node_cost node_cost_of(const struct node_cost_input *in)
 {
     double uncached_s = (in->prompt_tokens - in->cached_tokens) / in->tokens_per_s;
-    double queue_s = in->queue_s / in->weight;
+    double queue_s = in->queue_s;
     double decode_s =
         in->output_tokens * in->step_context_s * in->context_tokens +
         in->requests * in->step_context_s * in->prompt_tokens * in->output_tokens / 2 +
         in->requests * uncached_s;
-    decode_s /= in->weight;
+    if (in->weight != 1) {
+        queue_s /= in->weight;
+        decode_s /= in->weight;
+    }
     double displaced_s = in->displaced_tokens / in->tokens_per_s;
     return (struct node_cost){
         .queue_s = queue_s,
