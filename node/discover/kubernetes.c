@@ -285,6 +285,13 @@ const struct discover_entry *discover_kubernetes_entries(const struct discover_k
     return k->entries;
 }
 
+void discover_kubernetes_refused(struct discover_kubernetes *k, uint64_t now_ms)
+{
+    stop_asking(k, false);
+    list_anew(k);
+    back_off(k, now_ms);
+}
+
 const char *discover_kubernetes_why(const struct discover_kubernetes *k)
 {
     return k->why;
@@ -292,16 +299,19 @@ const char *discover_kubernetes_why(const struct discover_kubernetes *k)
 
 /* --- the list ------------------------------------------------------------------------------- */
 
-/* What the slices name now becomes the list. False: `why` says why not, and the old one holds. */
-static bool make_list(struct discover_kubernetes *k, char *why)
+/* What the slices name now becomes the list. After an error `why` says why not, and the old one
+ * holds. */
+static int make_list(struct discover_kubernetes *k, char *why)
 {
-    struct discover_entry *entries = NULL;
-    if (discover_slices_list(&k->slices, slice_of_cstr(k->service.port), &k->list, why) != 0)
-        return false;
-    entries = malloc((k->list.count + 1) * sizeof *entries);
+    struct discover_entry *entries = malloc((k->slices.endpoint_count + 1) * sizeof *entries);
     if (entries == NULL) {
         (void)slice_to_cstr(slice_of_cstr(err_text(ERR_NOMEM)), why, DISCOVER_SLICES_WHY_MAX);
-        return false;
+        return ERR_NOMEM;
+    }
+    int err = discover_slices_list(&k->slices, slice_of_cstr(k->service.port), &k->list, why);
+    if (err != 0) {
+        free(entries);
+        return err;
     }
     for (unsigned i = 0; i < k->list.count; i++)
         entries[i] = (struct discover_entry){.name = slice_of_cstr(k->list.at[i].name),
@@ -310,21 +320,24 @@ static bool make_list(struct discover_kubernetes *k, char *why)
                                              .labels = k->service.labels};
     free(k->entries);
     k->entries = entries;
-    return true;
+    return 0;
 }
 
-/* A list that says nothing usable is a failure of the setting, not of the watch: that goes on. */
-static void take_list(struct discover_kubernetes *k)
+/* A port that is not there is a failure of the setting, not of the watch: that goes on. */
+static void take_list(struct discover_kubernetes *k, uint64_t now_ms)
 {
     char why[DISCOVER_SLICES_WHY_MAX];
-    k->unusable = !make_list(k, why);
-    if (!k->unusable) {
+    int err = make_list(k, why);
+    k->unusable = err != 0;
+    if (err == 0) {
         k->listed = true;
-        return;
+    } else if (err == ERR_NOMEM) {
+        fail_reading(k, why, now_ms);
+    } else {
+        k->same = false;
+        k->failed = true;
+        (void)slice_to_cstr(slice_of_cstr(why), k->why, sizeof k->why);
     }
-    k->same = false;
-    k->failed = true;
-    (void)slice_to_cstr(slice_of_cstr(why), k->why, sizeof k->why);
 }
 
 static void take_page(struct discover_kubernetes *k, uint64_t now_ms)
@@ -339,7 +352,7 @@ static void take_page(struct discover_kubernetes *k, uint64_t now_ms)
     k->fresh = (struct discover_slices){0};
     k->watching = true;
     ask_in(k, 0, now_ms);
-    take_list(k);
+    take_list(k, now_ms);
 }
 
 static const char *put_why(int err)
@@ -376,7 +389,7 @@ static void take_event(struct discover_kubernetes *k, uint64_t now_ms)
     } else { /* BOOKMARK, or what is not known yet */
         return;
     }
-    take_list(k);
+    take_list(k, now_ms);
 }
 
 /* --- the answer ----------------------------------------------------------------------------- */

@@ -226,7 +226,8 @@ static uint64_t act(struct source *s)
             break;
         case DISCOVER_KUBERNETES_LISTED:
             entries = discover_kubernetes_entries(s->kubernetes, &count);
-            DISCARD(discover_list(d, (unsigned)s->number, entries, count, now)); /* it logs */
+            if (discover_list(d, (unsigned)s->number, entries, count, now) != 0) /* it logs */
+                discover_kubernetes_refused(s->kubernetes, now);
             break;
         case DISCOVER_KUBERNETES_SAME:
             discover_same(d, (unsigned)s->number, now);

@@ -382,6 +382,21 @@ static void a_service_whose_port_is_not_clear(void **state)
     does("same");
 }
 
+/* The host has no memory, or there are too many: no bookmark hides that it has the old list. */
+static void a_list_that_is_refused_is_asked_for_anew(void **state)
+{
+    (void)state;
+    watches();
+    received(EVENT("MODIFIED", SLICE_JSON("a", "6", IP("10.0.0.2"))));
+    does("listed 10.0.0.2:8000");
+    discover_kubernetes_refused(k, now);
+    does("cancel");
+    waits(DISCOVER_BACKOFF_MS / 2, DISCOVER_BACKOFF_MS);
+    does(first_ask);
+    answer(200, LIST("6", "", SLICE_JSON("a", "6", IP("10.0.0.2"))));
+    does("listed 10.0.0.2:8000, ask watch resourceVersion=6");
+}
+
 int main(void)
 {
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -396,6 +411,7 @@ int main(void)
         STORY(watches_that_end_at_once_are_failures),
         STORY(an_event_that_cannot_be_read_makes_a_new_list),
         STORY(a_service_whose_port_is_not_clear),
+        STORY(a_list_that_is_refused_is_asked_for_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
