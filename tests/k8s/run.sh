@@ -20,10 +20,8 @@ skip() {
 
 # Kubernetes as a module has its own parts replaced by folders beside it, which the proxy has as
 # modules: they are put in their places.
-build() {
-    mkdir -p "$HOME_DIR/module" && cd "$HOME_DIR/module" && rm -f go.mod go.sum
-    go mod init scratch && go mod download "k8s.io/kubernetes@v$KUBERNETES"
-    python3 - "$(go env GOMODCACHE)/k8s.io/kubernetes@v$KUBERNETES/go.mod" "$KUBERNETES" >go.mod <<'PY'
+write_module() { # write_module GO_MOD_OF_KUBERNETES
+    python3 - "$1" "$KUBERNETES" <<'PY'
 import re
 import sys
 text = open(sys.argv[1]).read()
@@ -34,8 +32,15 @@ for name in sorted(set(re.findall(r"^\s*(k8s\.io/\S+) v0\.0\.0$", text, re.M))):
     print("replace %s => %s v0%s" % (name, name, version[1:]))
 PY
     printf '//go:build tools\n\npackage scratch\n\nimport _ "k8s.io/kubernetes/cmd/kube-apiserver"\n' >tools.go
-    GOFLAGS=-mod=mod nice -n 19 timeout "$LIMIT" go build -o "$API.new" k8s.io/kubernetes/cmd/kube-apiserver
-    mv "$API.new" "$API"
+}
+
+build() {
+    mkdir -p "$HOME_DIR/module" && cd "$HOME_DIR/module" && rm -f go.mod go.sum &&
+        go mod init scratch && go mod download "k8s.io/kubernetes@v$KUBERNETES" &&
+        write_module "$(go env GOMODCACHE)/k8s.io/kubernetes@v$KUBERNETES/go.mod" >go.mod.new &&
+        mv go.mod.new go.mod &&
+        GOFLAGS=-mod=mod nice -n 19 timeout "$LIMIT" go build -o "$API.new" k8s.io/kubernetes/cmd/kube-apiserver &&
+        mv "$API.new" "$API"
 }
 
 command -v etcd >/dev/null || skip "etcd is not here (Debian: etcd-server)"
@@ -44,7 +49,7 @@ if [ ! -x "$API" ]; then
     command -v go >/dev/null || skip "Go is not here, to build kube-apiserver with"
     step "Building kube-apiserver $KUBERNETES (some minutes, once) ..."
     mkdir -p "$HOME_DIR"
-    if ! (set -e; build) >"$HOME_DIR/build.log" 2>&1; then
+    if ! (build) >"$HOME_DIR/build.log" 2>&1; then
         tail -n 5 "$HOME_DIR/build.log"
         skip "kube-apiserver cannot be built here (see $HOME_DIR/build.log)"
     fi
