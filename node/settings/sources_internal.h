@@ -68,7 +68,7 @@
      .fallback = "/var/run/secrets/kubernetes.io/serviceaccount",                                  \
      .unit = "FOLDER",                                                                             \
      .group = "Endpoints",                                                                         \
-     .help = "token, ca.crt and namespace for replica-kubernetes",                                 \
+     .help = "token, CA and namespace for replica-kubernetes",                                     \
      .more = "The files are read for each request, so they may change while the router runs."}
 /* clang-format on */
 
