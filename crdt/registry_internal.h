@@ -1,5 +1,8 @@
-/* What the files of the registry share: registry.c (rows: joining, wishes, asking) and
- * registry_places.c (where they stand, what is forgotten, look-ups). */
+/* What the files of the registry share. Each calls only those above it:
+ *
+ *   registry_places.c  where rows stand, look-ups
+ *   registry.c         rows: joining, wishes, asking
+ *   registry_life.c    time, forgetting, the invariants */
 #ifndef CRDT_REGISTRY_INTERNAL_H
 #define CRDT_REGISTRY_INTERNAL_H
 
@@ -43,6 +46,17 @@ static inline bool crdt_registry_occupied(const struct crdt_registry *r, unsigne
     return r->row[place].name_len > 0;
 }
 
+static inline bool crdt_registry_is_news(const struct crdt_registry *r, unsigned place)
+{
+    return r->news[place / 64] >> place % 64 & 1;
+}
+
+static inline bool crdt_registry_is_smaller(uint32_t born, uint64_t key,
+                                            const struct crdt_replica *than)
+{
+    return born != than->born ? born < than->born : key < than->key;
+}
+
 /* --- registry.c --- */
 
 /* The row changed: its hash, the digest and the version follow. */
@@ -53,8 +67,8 @@ bool crdt_registry_is_derived(const struct crdt_registry *r, unsigned place);
 /* --- registry_places.c --- */
 
 /* Where the row of a key or an rkey stands, or -1. */
-int crdt_registry_find_key(const struct crdt_registry *r, uint64_t key);
-int crdt_registry_find_rkey(const struct crdt_registry *r, uint32_t rkey);
+MUST_USE int crdt_registry_find_key(const struct crdt_registry *r, uint64_t key);
+MUST_USE int crdt_registry_find_rkey(const struct crdt_registry *r, uint32_t rkey);
 /* Both look-ups follow what happened to the rows. */
 void crdt_registry_index(struct crdt_registry *r);
 /* Room for one more row with this `born` and key: a slot if one is free and nobody waits, a place
@@ -64,8 +78,9 @@ MUST_USE int crdt_registry_room(struct crdt_registry *r, uint32_t born, uint64_t
 void crdt_registry_occupy(struct crdt_registry *r, unsigned place);
 /* A row came, went, or is older than it was: who is in use, and who waits. */
 void crdt_registry_arrange(struct crdt_registry *r);
-/* The row that waits and is next, or -1. */
-int crdt_registry_next_in(const struct crdt_registry *r);
+/* The row that waits and is next to have a slot, and that which would give its own; or -1. */
+MUST_USE int crdt_registry_next_in(const struct crdt_registry *r);
+MUST_USE int crdt_registry_next_out(const struct crdt_registry *r);
 /* The row is gone; crdt_registry_index() has to follow. */
 void crdt_registry_remove(struct crdt_registry *r, unsigned place);
 

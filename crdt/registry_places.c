@@ -1,6 +1,5 @@
-/* Where rows stand: which of them have a slot and which wait for one, what is forgotten, and the
- * look-ups, which follow. */
-#include <stdlib.h>
+/* Where rows stand: which of them have a slot and which wait for one, and the look-ups, which
+ * follow. */
 #include <string.h>
 
 #include "base/bug.h"
@@ -72,11 +71,6 @@ int crdt_registry_next(const struct crdt_registry *r, unsigned place)
 
 /* --- rows that come and go ------------------------------------------------------------------ */
 
-static bool is_news(const struct crdt_registry *r, unsigned place)
-{
-    return r->news[place / 64] >> place % 64 & 1;
-}
-
 int crdt_registry_news(const struct crdt_registry *r)
 {
     for (unsigned word = 0; r->news_count > 0 && word < ARRAY_LEN(r->news); word++)
@@ -87,14 +81,14 @@ int crdt_registry_news(const struct crdt_registry *r)
 
 void crdt_registry_sent(struct crdt_registry *r, unsigned place)
 {
-    r->news_count -= is_news(r, place);
+    r->news_count -= crdt_registry_is_news(r, place);
     r->news[place / 64] &= ~(UINT64_C(1) << place % 64);
 }
 
 void crdt_registry_tell(struct crdt_registry *r, unsigned place)
 {
     CHECK(crdt_registry_occupied(r, place));
-    r->news_count += !is_news(r, place);
+    r->news_count += !crdt_registry_is_news(r, place);
     r->news[place / 64] |= UINT64_C(1) << place % 64;
 }
 
@@ -136,17 +130,12 @@ static void move(struct crdt_registry *r, unsigned from, unsigned to)
     r->rkey[to] = r->rkey[from];
     r->hash[to] = r->hash[from];
     crdt_registry_occupy(r, to);
-    if (is_news(r, from))
+    if (crdt_registry_is_news(r, from))
         crdt_registry_tell(r, to);
     vacate(r, from);
 }
 
 /* --- the limit ------------------------------------------------------------------------------ */
-
-static bool is_smaller(uint32_t born, uint64_t key, const struct crdt_replica *than)
-{
-    return born != than->born ? born < than->born : key < than->key;
-}
 
 /* Of the rows from `begin` to `end` the smallest or the greatest, or -1. */
 static int extreme(const struct crdt_registry *r, unsigned begin, unsigned end, bool smallest)
@@ -155,7 +144,7 @@ static int extreme(const struct crdt_registry *r, unsigned begin, unsigned end, 
     for (int at = crdt_registry_next(r, begin); at >= 0 && (unsigned)at < end;
          at = crdt_registry_next(r, (unsigned)at + 1)) {
         const struct crdt_replica *row = &r->row[at];
-        if (found < 0 || is_smaller(row->born, row->key, &r->row[found]) == smallest)
+        if (found < 0 || crdt_registry_is_smaller(row->born, row->key, &r->row[found]) == smallest)
             found = at;
     }
     return found;
@@ -164,6 +153,11 @@ static int extreme(const struct crdt_registry *r, unsigned begin, unsigned end, 
 int crdt_registry_next_in(const struct crdt_registry *r)
 {
     return extreme(r, r->config.slots, r->places, true);
+}
+
+int crdt_registry_next_out(const struct crdt_registry *r)
+{
+    return extreme(r, 0, r->config.slots, false);
 }
 
 static int free_place(const struct crdt_registry *r, unsigned begin, unsigned end)
@@ -180,8 +174,8 @@ void crdt_registry_arrange(struct crdt_registry *r)
     while (r->waiting > 0) {
         int first = crdt_registry_next_in(r);
         if (r->in_use == r->config.names_max) {
-            int last = extreme(r, 0, slots, false);
-            if (!is_smaller(r->row[first].born, r->row[first].key, &r->row[last]))
+            int last = crdt_registry_next_out(r);
+            if (!crdt_registry_is_smaller(r->row[first].born, r->row[first].key, &r->row[last]))
                 return;
             int place = free_place(r, slots, r->places);
             CHECK(place >= 0); /* fewer rows are kept than there are places to wait */
@@ -201,7 +195,7 @@ int crdt_registry_room(struct crdt_registry *r, uint32_t born, uint64_t key)
     if (r->in_use + r->waiting == r->config.rows_max) {
         int last = extreme(r, 0, r->places, false);
         r->refused++;
-        if (!is_smaller(born, key, &r->row[last]))
+        if (!crdt_registry_is_smaller(born, key, &r->row[last]))
             return ERR_FULL;
         crdt_registry_remove(r, (unsigned)last);
         crdt_registry_index(r);
@@ -220,150 +214,4 @@ void crdt_registry_hold(struct crdt_registry *r, unsigned slot, bool held)
     r->held[slot] = held;
     if (!held)
         crdt_registry_arrange(r);
-}
-
-/* --- time ----------------------------------------------------------------------------------- */
-
-/* A quarter of the time after which it would be forgotten, and up to an eighth more: at each router
- * another one, so that the first one's news serves them all. */
-static uint32_t named_again_after(const struct crdt_registry *r, const struct crdt_replica *row)
-{
-    uint32_t ttl = r->config.ttl_s;
-    return ttl / 4 + (uint32_t)(hash_mix(r->config.self ^ row->key) % (ttl / 8 + 1));
-}
-
-uint32_t crdt_registry_floor_s(const struct crdt_registry *r)
-{
-    return r->floor;
-}
-
-static uint32_t floor_at(const struct crdt_registry *r, uint32_t now)
-{
-    return now > r->config.ttl_s ? now - r->config.ttl_s : 0;
-}
-
-void crdt_registry_advance(struct crdt_registry *r, uint32_t now_s)
-{
-    const uint32_t now = now_s;
-    if (now <= r->now)
-        return;
-    r->now = now;
-    r->floor = floor_at(r, now);
-    uint64_t forgotten = r->forgotten;
-    for (int at = crdt_registry_next(r, 0); at >= 0; at = crdt_registry_next(r, (unsigned)at + 1)) {
-        struct crdt_replica *row = &r->row[at];
-        /* What was added and is forgotten elsewhere must not come back because a router slept. */
-        bool looked_after = row->ours || (row->wish == CRDT_WISH_ADDED && row->named >= r->floor);
-        if (looked_after && now - row->named >= named_again_after(r, row) && now > row->named) {
-            row->named = now;
-            crdt_registry_rehash(r, (unsigned)at);
-            crdt_registry_tell(r, (unsigned)at);
-        }
-        if (row->named < r->floor) {
-            crdt_registry_remove(r, (unsigned)at);
-            r->forgotten++;
-        }
-    }
-    if (r->forgotten == forgotten)
-        return;
-    crdt_registry_index(r);
-    crdt_registry_arrange(r);
-}
-
-/* --- life ----------------------------------------------------------------------------------- */
-
-int crdt_registry_create(struct crdt_registry **out, const struct crdt_registry_config *config)
-{
-    struct crdt_registry_config c = *config;
-    CHECK(c.slots > 0 && c.slots <= CRDT_REPLICAS_MAX && c.rows_max <= CRDT_ROWS_MAX);
-    unsigned most = c.slots < CRDT_NAMES_MAX ? c.slots : CRDT_NAMES_MAX;
-    if (c.names_max == 0 || c.names_max > most)
-        c.names_max = most;
-    if (c.rows_max == 0)
-        c.rows_max = CRDT_ROWS_MAX;
-    if (c.ttl_s == 0)
-        c.ttl_s = CRDT_NAMES_TTL_S;
-    if (c.skew_s == 0)
-        c.skew_s = c.ttl_s / 8;
-    struct crdt_registry *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        return ERR_NOMEM;
-    r->config = c;
-    r->places = c.slots + c.rows_max;
-    r->now = c.now_s;
-    r->floor = floor_at(r, c.now_s);
-    hash_secret_from_seed(&r->secret, 0x67726170); /* any constant */
-    *out = r;
-    return 0;
-}
-
-void crdt_registry_destroy(struct crdt_registry *r)
-{
-    free(r);
-}
-
-static uint32_t lesser(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
-void crdt_registry_copy(struct crdt_registry *r, const struct crdt_registry *from)
-{
-    CHECK(r->places == from->places && r->in_use + r->waiting == 0 && r->digest == 0);
-    for (int i = crdt_registry_next(from, 0); i >= 0;
-         i = crdt_registry_next(from, (unsigned)i + 1)) {
-        unsigned at = (unsigned)i;
-        struct crdt_replica *row = &r->row[at];
-        *row = from->row[at];
-        row->named = lesser(row->named, r->now);
-        row->born = lesser(row->born, r->now);
-        r->rkey[at] = from->rkey[at];
-        crdt_registry_occupy(r, at);
-        crdt_registry_rehash(r, at);
-        crdt_registry_tell(r, at);
-    }
-    r->count = from->count;
-    memcpy(r->held, from->held, sizeof r->held);
-    crdt_registry_index(r);
-    crdt_registry_arrange(r);
-}
-
-static void check_place(const struct crdt_registry *r, unsigned at)
-{
-    const struct crdt_replica *row = &r->row[at];
-    CHECK((row->name_len > 0) == (r->rkey[at] != 0));
-    if (row->name_len == 0) {
-        CHECK(r->hash[at] == 0 && !is_news(r, at));
-        return;
-    }
-    CHECK(row->name_len <= CRDT_NAME_MAX && row->name[row->name_len] == '\0');
-    CHECK(row->born <= row->named && row->named >= r->floor);
-    CHECK(r->rkey[at] == row->rkey);
-    CHECK(crdt_registry_find_key(r, row->key) == (int)at);
-    CHECK(crdt_registry_find_rkey(r, row->rkey) == (int)at);
-    CHECK(crdt_registry_is_derived(r, at));
-}
-
-void crdt_registry_check(const struct crdt_registry *r)
-{
-    uint64_t digest = 0;
-    unsigned in_use = 0, waiting = 0, news = 0;
-    bool room = false;
-    for (unsigned at = 0; at < r->places; at++) {
-        check_place(r, at);
-        digest += r->hash[at];
-        news += is_news(r, at);
-        bool occupied = crdt_registry_occupied(r, at);
-        *(at < r->config.slots ? &in_use : &waiting) += occupied;
-        room = room || (at < r->config.slots && !occupied && !r->held[at]);
-        CHECK(!occupied || at >= r->config.slots || at < r->count);
-    }
-    CHECK(digest == r->digest && news == r->news_count);
-    CHECK(in_use == r->in_use && waiting == r->waiting && in_use <= r->config.names_max);
-    CHECK(waiting == 0 || in_use == r->config.names_max || !room);
-    if (waiting == 0 || in_use == 0)
-        return;
-    const struct crdt_replica *first = &r->row[crdt_registry_next_in(r)];
-    const struct crdt_replica *last = &r->row[extreme(r, 0, r->config.slots, false)];
-    CHECK(in_use < r->config.names_max || !is_smaller(first->born, first->key, last));
 }

@@ -481,47 +481,6 @@ class Shared(Clustered):
             self.assertEqual(status, 1)
             self.assertIn(word, err)
 
-    def test_new_names_never_run_out_and_what_finds_no_room_waits(self):
-        sims = [self.sim(*FAST) for _ in range(3)]
-        nodes = self.cluster(2, sims[:1], "--replicas-max", "2", "--generation", "1s", "--ttl", "8s")
-
-        def names(r):
-            return sorted(x["name"] for x in r.admin("GET", "/replicas").json)
-
-        def change(command, sim, r):
-            status, out, err = gvctl(command, sim.name, admin=r.admin_port)
-            self.assertEqual(status, 0, err)
-            return out
-
-        def figure(r, name):
-            return r.metrics()["grapevine_replica_names" + name]
-        change("add", sims[1], nodes[0])
-        for r in nodes:
-            wait_for(lambda: len(names(r)) == 2, "two replicas", 3)
-        self.assertIn("waits", change("add", sims[2], nodes[1]))
-        change("remove", sims[1], nodes[0])
-        # It comes into use when the other is forgotten, and nobody adds it again.
-        both = sorted([sims[0].name, sims[2].name])
-        for r in nodes:
-            wait_for(lambda: names(r) == both, "the one that waited", 20)
-            r.wait_up(2)
-        talk = Talk(self, 3)
-        for r in nodes:
-            talk.ask(r)
-        self.assertLessEqual(set(talk.where), {sims[0].name, sims[2].name})
-        for r in nodes:
-            self.assertEqual((figure(r, ""), figure(r, "_waiting"), figure(r, "_max")), (2, 0, 2))
-            self.assertEqual(figure(r, "_forgotten_total"), 1)
-            self.assertNotIn(sims[1].name, r.admin("GET", "/metrics").body.decode())
-        self.converge(nodes[0], 2)
-        # The name that was forgotten is as new.
-        change("remove", sims[2], nodes[1])
-        self.assertIn("waits", change("add", sims[1], nodes[1]))
-        for r in nodes:
-            wait_for(lambda: names(r) == sorted([sims[0].name, sims[1].name]), "it is back", 20)
-            r.wait_up(2)
-        self.assertEqual([e["waits"] for e in nodes[0].events("replicas_full")], [sims[2].name])
-
     def test_a_replica_is_named_in_full(self):
         e = self.engine()
         r = self.router([e, self.engine()])

@@ -14,7 +14,6 @@ import sys
 # Page, what stands around the number, constant.
 STATED = [
     ("docs/operations.md", r"routers that live at one time \| ([\d,]+) \|", "GOSSIP_ROUTERS_MAX"),
-    ("docs/operations.md", r"names of replicas, ever \| ([\d,]+) \|", "NODE_REPLICAS_MAX"),
     ("docs/threat-model.md", r"secret of ([\d,]+ bytes)", "HASH_SECRET_BYTES"),
     ("docs/threat-model.md", r"\(([\d,]+) pairs of both\)", "NODE_ANSWERED_ROWS_MAX"),
     ("docs/threat-model.md", r"a window of ([\d,]+) in a session", "GOSSIP_REPLAY_WINDOW"),
@@ -36,10 +35,10 @@ STATED = [
     ("gossip/README.md", r"\| strangers \| ([\d,]+), for", "GOSSIP_STRANGERS_MAX"),
     ("gossip/README.md", r"\| ranges beyond a hole \| ([\d,]+) per author", "GOSSIP_RANGES_MAX"),
     ("gossip/README.md", r"\| message \| ([\d,]+ KiB) \|", "GOSSIP_MESSAGE_MAX"),
-    ("crdt/README.md", r"- ([\d,]+) replicas, ", "CRDT_REPLICAS_MAX"),
-    ("crdt/README.md", r"replicas, ([\d,]+) routers, ", "CRDT_ROUTERS_MAX"),
+    ("crdt/README.md", r"`names_max`, at most ([\d,]+)\)", "CRDT_NAMES_MAX"),
+    ("crdt/README.md", r"([\d,]+) rows at most", "CRDT_ROWS_MAX"),
+    ("crdt/README.md", r"- ([\d,]+) routers, ", "CRDT_ROUTERS_MAX"),
     ("crdt/README.md", r"routers, ([\d,]+ bytes) a name", "CRDT_NAME_MAX"),
-    ("crdt/README.md", r"cannot bring it back\. ([\d,]+) names", "CRDT_REPLICAS_MAX"),
     ("crdt/README.md", r"([\d,]+) ids a cache", "CRDT_EVENTS_IDS_MAX"),
 ]
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "s": 1}

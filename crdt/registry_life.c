@@ -1,0 +1,153 @@
+/* How the registry begins, how time passes in it, and what always holds. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "crdt/registry_internal.h"
+
+/* --- time ----------------------------------------------------------------------------------- */
+
+/* A quarter of the time after which it would be forgotten, and up to an eighth more: at each router
+ * another one, so that the first one's news serves them all. */
+static uint32_t named_again_after(const struct crdt_registry *r, const struct crdt_replica *row)
+{
+    uint32_t ttl = r->config.ttl_s;
+    return ttl / 4 + (uint32_t)(hash_mix(r->config.self ^ row->key) % (ttl / 8 + 1));
+}
+
+uint32_t crdt_registry_floor_s(const struct crdt_registry *r)
+{
+    return r->floor;
+}
+
+static uint32_t floor_at(const struct crdt_registry *r, uint32_t now)
+{
+    return now > r->config.ttl_s ? now - r->config.ttl_s : 0;
+}
+
+void crdt_registry_advance(struct crdt_registry *r, uint32_t now_s)
+{
+    const uint32_t now = now_s;
+    if (now <= r->now)
+        return;
+    r->now = now;
+    r->floor = floor_at(r, now);
+    uint64_t forgotten = r->forgotten;
+    for (int at = crdt_registry_next(r, 0); at >= 0; at = crdt_registry_next(r, (unsigned)at + 1)) {
+        struct crdt_replica *row = &r->row[at];
+        /* What was added and is forgotten elsewhere must not come back because a router slept. */
+        bool looked_after = row->ours || (row->wish == CRDT_WISH_ADDED && row->named >= r->floor);
+        if (looked_after && now - row->named >= named_again_after(r, row) && now > row->named) {
+            row->named = now;
+            crdt_registry_rehash(r, (unsigned)at);
+            crdt_registry_tell(r, (unsigned)at);
+        }
+        if (row->named < r->floor) {
+            crdt_registry_remove(r, (unsigned)at);
+            r->forgotten++;
+        }
+    }
+    if (r->forgotten == forgotten)
+        return;
+    crdt_registry_index(r);
+    crdt_registry_arrange(r);
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+int crdt_registry_create(struct crdt_registry **out, const struct crdt_registry_config *config)
+{
+    struct crdt_registry_config c = *config;
+    CHECK(c.slots > 0 && c.slots <= CRDT_REPLICAS_MAX && c.rows_max <= CRDT_ROWS_MAX);
+    unsigned most = c.slots < CRDT_NAMES_MAX ? c.slots : CRDT_NAMES_MAX;
+    if (c.names_max == 0 || c.names_max > most)
+        c.names_max = most;
+    if (c.rows_max == 0)
+        c.rows_max = CRDT_ROWS_MAX;
+    if (c.ttl_s == 0)
+        c.ttl_s = CRDT_NAMES_TTL_S;
+    if (c.skew_s == 0)
+        c.skew_s = c.ttl_s / 8;
+    struct crdt_registry *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return ERR_NOMEM;
+    r->config = c;
+    r->places = c.slots + c.rows_max;
+    r->now = c.now_s;
+    r->floor = floor_at(r, c.now_s);
+    hash_secret_from_seed(&r->secret, 0x67726170); /* any constant */
+    *out = r;
+    return 0;
+}
+
+void crdt_registry_destroy(struct crdt_registry *r)
+{
+    free(r);
+}
+
+static uint32_t lesser(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+void crdt_registry_copy(struct crdt_registry *r, const struct crdt_registry *from)
+{
+    CHECK(r->places == from->places && r->in_use + r->waiting == 0 && r->digest == 0);
+    for (int i = crdt_registry_next(from, 0); i >= 0;
+         i = crdt_registry_next(from, (unsigned)i + 1)) {
+        unsigned at = (unsigned)i;
+        struct crdt_replica *row = &r->row[at];
+        *row = from->row[at];
+        row->named = lesser(row->named, r->now);
+        row->born = lesser(row->born, r->now);
+        r->rkey[at] = from->rkey[at];
+        crdt_registry_occupy(r, at);
+        crdt_registry_rehash(r, at);
+        crdt_registry_tell(r, at);
+    }
+    r->count = from->count;
+    memcpy(r->held, from->held, sizeof r->held);
+    crdt_registry_index(r);
+    crdt_registry_arrange(r);
+}
+
+static void check_place(const struct crdt_registry *r, unsigned at)
+{
+    const struct crdt_replica *row = &r->row[at];
+    CHECK((row->name_len > 0) == (r->rkey[at] != 0));
+    if (row->name_len == 0) {
+        CHECK(r->hash[at] == 0 && !crdt_registry_is_news(r, at));
+        return;
+    }
+    CHECK(row->name_len <= CRDT_NAME_MAX && row->name[row->name_len] == '\0');
+    CHECK(row->born <= row->named && row->named >= r->floor);
+    CHECK(r->rkey[at] == row->rkey);
+    CHECK(crdt_registry_find_key(r, row->key) == (int)at);
+    CHECK(crdt_registry_find_rkey(r, row->rkey) == (int)at);
+    CHECK(crdt_registry_is_derived(r, at));
+}
+
+void crdt_registry_check(const struct crdt_registry *r)
+{
+    uint64_t digest = 0;
+    unsigned in_use = 0, waiting = 0, news = 0;
+    bool room = false;
+    for (unsigned at = 0; at < r->places; at++) {
+        check_place(r, at);
+        digest += r->hash[at];
+        news += crdt_registry_is_news(r, at);
+        bool occupied = crdt_registry_occupied(r, at);
+        *(at < r->config.slots ? &in_use : &waiting) += occupied;
+        room = room || (at < r->config.slots && !occupied && !r->held[at]);
+        CHECK(!occupied || at >= r->config.slots || at < r->count);
+    }
+    CHECK(digest == r->digest && news == r->news_count);
+    CHECK(in_use == r->in_use && waiting == r->waiting && in_use <= r->config.names_max);
+    CHECK(waiting == 0 || in_use == r->config.names_max || !room);
+    if (waiting == 0 || in_use == 0)
+        return;
+    const struct crdt_replica *first = &r->row[crdt_registry_next_in(r)];
+    const struct crdt_replica *last = &r->row[crdt_registry_next_out(r)];
+    CHECK(in_use < r->config.names_max || !crdt_registry_is_smaller(first->born, first->key, last));
+}
