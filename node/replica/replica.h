@@ -81,12 +81,12 @@ struct node_scrape_window {
 
 /* By whom this router knows that a replica is in use. */
 struct node_naming {
-    uint64_t router;     /* 0: by nobody, ever */
-    bool lent;           /* that one does not name it itself, but uses it */
-    bool away;           /* since it named it last, there was a time without its report */
-    uint64_t unheard_ms; /* since when no living router names it; 0: one does */
-    uint64_t silent_ms;  /* since when it is back and does not name it; 0: it is not */
-    uint64_t down_ms;    /* since when its probes fail; 0: they do not */
+    uint64_t router;    /* 0: by nobody, ever */
+    bool lent;          /* that one does not name it itself, but uses it */
+    bool away;          /* since it named it last, there was a time without its report */
+    bool held;          /* no living router names it */
+    uint64_t silent_ms; /* since when it is back and does not name it; 0: it is not */
+    uint64_t down_ms;   /* since when its probes fail; 0: they do not */
 };
 
 struct node_replica {

@@ -143,7 +143,8 @@ static bool lasts(uint64_t *since_ms, bool so, uint64_t ms, uint64_t now_ms)
     return so && now_ms - *since_ms >= ms;
 }
 
-/* Whether a name that no living router names holds all the same. */
+/* Whether a name that no living router names holds all the same: at most until the registry forgets
+ * it (crdt/registry.h). */
 static bool holds(const struct node_router *r, struct node_replica *k, const struct heard *h,
                   uint64_t now_ms)
 {
@@ -152,11 +153,10 @@ static bool holds(const struct node_router *r, struct node_replica *k, const str
     bool lends = n->lent && h->last_uses;
     n->away = n->away || !h->last_reports;
     bool down = k->health == NODE_HEALTH_DOWN || k->health == NODE_HEALTH_ROUTER;
-    bool expired = lasts(&n->unheard_ms, true, r->common->ttl_ms, now_ms);
     bool silent = lasts(&n->silent_ms, lives && n->away && !lends, NODE_NAMING_SILENT_MS, now_ms);
     bool failed = lasts(&n->down_ms, down, NODE_NAMING_DOWN_MS, now_ms);
     bool denied = !n->away && !lends;
-    return !expired && !silent && !failed && !denied;
+    return !silent && !failed && !denied;
 }
 
 static void take_name(struct node_router *r, unsigned slot, const struct heard *h, uint64_t now_ms)
@@ -167,13 +167,12 @@ static void take_name(struct node_router *r, unsigned slot, const struct heard *
         *n = (struct node_naming){.router = h->namer};
         k->named = true;
     } else if (n->router == 0 && h->user != 0) {
-        *n = (struct node_naming){
-            .router = h->user, .lent = true, .unheard_ms = now_ms > 0 ? now_ms : 1};
+        *n = (struct node_naming){.router = h->user, .lent = true, .held = true};
         k->named = true;
     } else if (k->named) {
-        k->named = holds(r, k, h, now_ms);
+        k->named = n->held = holds(r, k, h, now_ms);
     }
-    r->names_held = r->names_held || (k->named && n->unheard_ms != 0);
+    r->names_held = r->names_held || n->held;
 }
 
 /* Names that hold although nobody names them may go by time alone. */
@@ -183,7 +182,7 @@ static void names_expire(struct node_router *r, uint64_t now_ms)
     bool held = r->names_held;
     r->names_held = false;
     for (unsigned slot = 0; held && slot < r->replica_count; slot++) {
-        if (!r->replicas[slot].named || r->replicas[slot].naming.unheard_ms == 0)
+        if (!r->replicas[slot].naming.held)
             continue;
         struct heard h = listen(r, slot);
         take_name(r, slot, &h, now_ms);
