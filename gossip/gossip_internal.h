@@ -92,6 +92,7 @@ struct gossip_peer {
     uint64_t dial_us, dial_wait;         /* next hello not before; the wait after it */
     uint64_t dialled_us;                 /* last hello, or last question where it is; 0: none */
     uint64_t knocked_us;                 /* when it was last dialled because it knocked; 0: never */
+    uint64_t welcome_stamp;              /* greatest of the hellos that it has answered */
     uint64_t greeted_us;                 /* when it last got our entry as the first packet */
     unsigned dials;                      /* since a handshake succeeded */
     bool greeting; /* its hello was answered: greet it after its first packet under the new keys */

@@ -391,6 +391,11 @@ static struct gossip_peer *welcomed(struct gossip *g, const struct gossip_addres
         p = gossip_peer_add(g, welcome->node);
     if (p == NULL)
         return NULL;
+    /* Two hellos may be on their way to it, as to a seed and as to a member. It keeps the keys of
+     * the later one: those of the earlier are void, even if its answer was overtaken. */
+    if (welcome->stamp < p->welcome_stamp)
+        return NULL;
+    p->welcome_stamp = welcome->stamp;
     /* It need not be the one whose address was dialled. */
     g->doors[index & (GOSSIP_DOORS - 1)].owner = p->slot;
     if (p->session.sending != 0)

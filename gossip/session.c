@@ -105,6 +105,7 @@ void gossip_dial_begin(struct gossip_dial *d, const struct gossip_keyring *keyri
     gossip_noise_hello_write(&d->noise, random, slice_of_bytes(payload, sizeof payload), w.at);
     d->index = index;
     memcpy(d->key_id, key->id, KEY_ID_BYTES);
+    d->stamp = stamp;
 }
 
 static int hello_open_with(struct gossip_hello *out, const struct gossip_key *key,
@@ -177,6 +178,7 @@ int gossip_dial_finish(struct gossip_dial *d, struct slice packet, uint64_t now_
     uint32_t peer_index = 0;
     struct wire_reader r = wire_reader_of(payload, sizeof payload);
     out->node = wire_read_u64(&r);
+    out->stamp = d->stamp;
     struct gossip_versions speaks;
     err = payload_end_read(&r, &peer_index, out->ident, &out->ident_len, &speaks);
     memcpy(out->key_id, d->key_id, KEY_ID_BYTES);

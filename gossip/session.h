@@ -146,6 +146,7 @@ struct gossip_dial {
     uint32_t index;   /* 0: not waiting */
     uint64_t sent_us; /* its owner's: when the hello was sent */
     uint8_t key_id[GOSSIP_KEY_ID_BYTES];
+    uint64_t stamp;
 };
 
 /* A hello that came in and is authentic. */
@@ -163,6 +164,7 @@ struct gossip_hello {
 /* The peer that answered a dial, and the keys made with it. */
 struct gossip_welcome {
     uint64_t node;
+    uint64_t stamp; /* of the hello that it answers */
     uint16_t ident_len;
     uint8_t ident[GOSSIP_IDENT_MAX];
     uint8_t key_id[GOSSIP_KEY_ID_BYTES]; /* of the key that both have */
