@@ -22,7 +22,7 @@
     X(DEAD_LOAD, "the load of a dead router still counts", STORM, "reports of the dead", 80)       \
     X(NO_GAP_REPAIR, "a gap in an author's deltas is never asked for", STRICT,                     \
       "no agreement, start", 80)                                                                   \
-    X(GAP_SKIPPED, "a gap counts as received", STRICT, "equal vectors", 80)                        \
+    X(GAP_SKIPPED, "a gap counts as received", STRICT, "equal vectors, start", 60)                 \
     X(NO_RECONCILE, "anti-entropy never runs", STORM, "no agreement, start", 60)                   \
     X(SKETCH_STALE, "a refreshed entry stays in the sketch of its old generation", STORM,          \
       "_check()", 80)                                                                              \
@@ -39,13 +39,18 @@
     X(SNAPSHOT_VECTOR_LATE, "a snapshot claims the vector of its end, not of its start", JOIN,     \
       "equal vectors", 30)                                                                         \
     X(HELLO_REPLAYED, "a hello whose stamp was seen before is answered", STRICT, "replayed hello", \
-      50)                                                                                          \
-    X(QUARANTINE_ENDLESS, "a peer that once made no sense is ignored for ever", LONG, "deaf", 50)  \
-    X(MEDIAN_IGNORED, "the latest clock is followed, not the median of all", STORM, "clock", 30)   \
+      70)                                                                                          \
+    X(QUARANTINE_ENDLESS, "a peer that once made no sense is ignored for ever", LONG, "deaf", 70)  \
+    X(MEDIAN_IGNORED, "the latest clock is followed, not the median of all", LONG, "clock", 70)    \
     X(MESSAGE_REPEATED, "a message whose parts come again is delivered again", STORM,              \
       "repeated message", 30)                                                                      \
     X(STALE_ADDRESS, "the first address that a peer was seen at is kept", ONE_SEED,                \
       "stale address", 50)                                                                         \
+    X(VERSION_SKIPPED, "a peer with which no version is common is understood all the same",        \
+      BUILDS, "reports of the foreign", 60)                                                        \
+    X(NAME_RETURNS, "a name below the floor is taken in all the same", CHURN,                      \
+      "name returns, _check()", 70)                                                                \
+    X(DRAIN_LOST, "an add and a drain of the same moment are one register", CALM, "drain", 70)     \
     X(RARE_DELTA, "one delta in a thousand counts as applied and is not", STRICT,                  \
       "equal vectors, lost observation", 50)                                                       \
     X(RARE_ENTRY, "one entry of a snapshot in a thousand is left out", JOIN,                       \

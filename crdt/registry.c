@@ -144,6 +144,9 @@ static bool join_wishes(struct crdt_replica *row, const struct crdt_registry_row
 {
     bool wish = supersedes(in->wish_version, in->wish, row->wish_version, row->wish);
     bool drain = supersedes(in->drain_version, in->draining, row->drain_version, row->draining);
+    if (BUG(DRAIN_LOST))
+        wish = drain = supersedes(in->wish_version + in->drain_version, in->wish,
+                                  row->wish_version + row->drain_version, row->wish);
     if (wish) {
         row->wish_version = in->wish_version;
         row->wish = in->wish;
@@ -167,7 +170,7 @@ static int refuse(struct crdt_registry *r, const struct crdt_registry_row *in)
 {
     if (in->name.len == 0 || in->name.len > CRDT_NAME_MAX || in->born > in->named)
         return ERR_RANGE;
-    if (in->named < r->floor) {
+    if (in->named < r->floor && !BUG(NAME_RETURNS)) {
         r->late++;
         return ERR_STALE;
     }

@@ -21,6 +21,7 @@
 
 #include <stdint.h>
 
+#include "base/bug.h"
 #include "base/future.h"
 
 enum {
@@ -38,7 +39,7 @@ static inline uint16_t gossip_versions_common(struct gossip_versions a, struct g
 {
     uint16_t least = a.least > b.least ? a.least : b.least;
     uint16_t greatest = a.greatest < b.greatest ? a.greatest : b.greatest;
-    return greatest >= least ? greatest : 0;
+    return greatest >= least || BUG(VERSION_SKIPPED) ? greatest : 0;
 }
 
 #endif

@@ -1,18 +1,21 @@
-"""The deterministic simulation (tests/sim, docs/simulation.md): fixed seeds, and the known bugs that
-it has to catch, each in the profile that provokes it."""
+"""The deterministic simulation (tests/sim, docs/simulation.md): fixed seeds, some new ones each time, and
+the known bugs that it has to catch, each in the profile that provokes it."""
 import os
 import re
 import subprocess
+import time
 import unittest
 
 BUILD = os.environ.get("BUILD", "build")
 SIM = os.path.join(BUILD, "tests", "sim")
 # With the bugs compiled in. Only the ordinary build makes it.
 SIM_WITH_BUGS = os.path.join(BUILD, "bugs", "tests", "sim")
+FIXED = 20  # two of each profile
+NEW = 20
 
 
 def simulate(*words, program=SIM):
-    done = subprocess.run([program, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    done = subprocess.run([program, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, timeout=280)
     return done.returncode, done.stdout
 
@@ -27,8 +30,20 @@ class Simulation(unittest.TestCase):
         self.assertEqual(traces[0], traces[1])
 
     def test_fixed_seeds(self):
-        status, text = simulate("seeds", "1", "10")
+        status, text = simulate("seeds", 1, FIXED)
         self.assertEqual(status, 0, text)
+
+    def test_new_seeds(self):
+        # Other ones each time: what fails once is to be had again by the line that is printed.
+        first = int(os.environ.get("SIM_SEED", time.time_ns() // 1_000_000 % 1_000_000_000))
+        print(f"\nnew seeds of the simulation: {SIM} seeds {first} {NEW}", flush=True)
+        status, text = simulate("seeds", first, NEW)
+        self.assertEqual(status, 0, text)
+
+    def test_steps_of_a_profile(self):
+        status, text = simulate("steps", "wan", 1000)
+        self.assertEqual(status, 0, text)
+        self.assertRegex(text, r"wan: \d{4,} steps in seeds 1 to \d+: clean")
 
     def test_many_nodes(self):
         status, text = simulate("run", "64", "nodes=64", "profile=storm", "seconds=2")
@@ -38,16 +53,16 @@ class Simulation(unittest.TestCase):
         status, text = simulate("bugs")
         self.assertEqual(status, 0, text)
         bugs = [line.split(" | ") for line in text.splitlines()]
-        self.assertGreater(len(bugs), 10)
+        self.assertGreater(len(bugs), 20)
         with open(os.path.join(os.path.dirname(__file__), "../../docs/simulation.md")) as f:
-            rows = re.findall(r"^\| ([A-Z_]+) \| (.+) \| (\w+) \| \d+ \| \d+ \| (.+) \|$", f.read(), re.M)
-        self.assertEqual([[*r[:3], r[3].replace("`", "")] for r in rows], bugs)
+            rows = re.findall(r"^\| ([A-Z_]+) \| (.+) \| ([\w-]+) \| \d+ \| (\d+) \| (.+) \|$", f.read(), re.M)
+        self.assertEqual([[*r[:4], r[4].replace("`", "")] for r in rows], bugs)
 
     def test_known_bugs_are_caught(self):
         if not os.path.exists(SIM_WITH_BUGS):
             self.skipTest("skipped: the simulator with bugs is not built for this variant")
-        # A change of the code is another run for every seed: of twenty at least one has to do.
-        status, text = simulate("caught", "20", program=SIM_WITH_BUGS)
+        # A change of the code is another run for every seed: of so many that one must, one has to do.
+        status, text = simulate("caught", program=SIM_WITH_BUGS)
         self.assertEqual(status, 0, text)
 
 

@@ -33,8 +33,8 @@ struct fact {
 };
 
 struct engine {
-    uint64_t starts[PROCESSES]; /* [0]: never shown */
-    unsigned processes;
+    uint64_t starts[PROCESSES];   /* [0]: never shown */
+    unsigned processes, first;    /* that have its present name */
     uint64_t newest;              /* start time that anybody has read */
     uint64_t read[SIM_NODES_MAX]; /* and that each node read last in this life */
 };
@@ -163,6 +163,14 @@ void sim_book_started(struct sim_world *w, unsigned engine)
     e->starts[e->processes++] = w->engines[engine].started_ms;
 }
 
+void sim_book_replaced(struct sim_world *w, unsigned engine)
+{
+    struct engine *e = &w->book->engines[engine];
+    e->first = e->processes;
+    e->newest = 0;
+    memset(e->read, 0, sizeof e->read);
+}
+
 void sim_book_read(struct sim_world *w, const struct world_node *n, unsigned engine)
 {
     struct engine *e = &w->book->engines[engine];
@@ -211,6 +219,8 @@ void sim_book_observed(struct sim_world *w, struct world_node *n, unsigned engin
     uint32_t only = 0;
     unsigned possible = 0;
     for (unsigned i = e->processes; i-- > 0;) {
+        if (i < e->first && i > 0)
+            continue; /* [0] is of every name */
         if (e->starts[i] > e->newest)
             continue;
         if (e->starts[i] + GRAIN_MS < read)
@@ -259,14 +269,17 @@ bool sim_book_seen(struct sim_world *w, const struct world_node *n, unsigned eng
 struct having {
     int slot;
     int process; /* in force; -1: not known for sure */
+    unsigned first;
 };
 
 static void have(struct sim_world *w, struct world_node *n, struct having *out)
 {
     const struct crdt_registry *r = crdt_state_registry(world_state(n));
     for (unsigned i = 0; i < w->config.engines; i++) {
-        out[i] = (struct having){
-            .slot = crdt_registry_by_name(r, slice_of_cstr(w->engines[i].name)), .process = -1};
+        out[i] =
+            (struct having){.slot = crdt_registry_by_name(r, slice_of_cstr(w->engines[i].name)),
+                            .process = -1,
+                            .first = w->book->engines[i].first};
         if (out[i].slot < 0)
             continue;
         const struct crdt_incarnation *now =
@@ -282,7 +295,10 @@ static void must_hold(struct sim_world *w, struct world_node *n, const struct ha
                       const struct key *k, uint32_t least, uint32_t floor, const char *why)
 {
     const struct having *h = &having[k->engine];
-    if (least < floor || (h->slot >= 0 && h->process != k->process))
+    if (least < floor || k->process < h->first || (h->slot >= 0 && h->process != k->process))
+        return;
+    /* Its name may go earlier: nobody named it for as long. */
+    if (h->slot < 0 && (w->config.profile == SIM_CHURN || w->config.profile == SIM_LONG))
         return;
     uint32_t generation = 0;
     bool has = h->slot >= 0 && crdt_index_get(crdt_state_index(world_state(n)), k->id48,
@@ -307,7 +323,7 @@ void sim_book_kept(struct sim_world *w, struct world_node *n)
         uint32_t *held = &b->held[i][n->number];
         if (*held == 0)
             continue;
-        if (*held < floor ||
+        if (*held < floor || k->process < having[k->engine].first ||
             (having[k->engine].slot >= 0 && having[k->engine].process != k->process))
             *held = 0; /* expired, or its cache is gone: for good */
         else

@@ -71,7 +71,7 @@ void sim_heard_deliver(struct sim_world *w, struct world_node *n, struct world_d
     replay_check(w, n, d, took, after.packets_out > before.packets_out);
     messages_check(w, n, d, after.messages_in - before.messages_in);
     struct sim_seen *seen = &sim_of(n)->seen[d->from];
-    if (took && d->bytes[0] == GOSSIP_PACKET_DATA && !world_address_equal(&seen->at, &d->source)) {
+    if (took && !world_address_equal(&seen->at, &d->source)) {
         seen->at = d->source;
         seen->at_since_us = w->world.now_us;
     }
@@ -105,7 +105,7 @@ static void deaf_check(struct sim_world *w, struct world_node *n, struct world_n
     struct sim_seen *seen = &sim_of(n)->seen[other->number];
     struct gossip_member own;
     bool open = world_runs(n) && world_runs(other) && !other->leaving && !n->leaving &&
-                m->state == GOSSIP_ALIVE && m->session &&
+                m->state == GOSSIP_ALIVE && m->session && m->understood &&
                 !world_link(&w->world, n->number, other->number)->cut &&
                 !world_link(&w->world, other->number, n->number)->cut;
     CHECK(!other->up ||
@@ -117,24 +117,37 @@ static void deaf_check(struct sim_world *w, struct world_node *n, struct world_n
         seen->deaf_us += passed_us;
     seen->deaf_seq = m->seq_applied;
     if (seen->deaf_us > DEAF_US)
+        sim_beliefs_say(w);
+    if (seen->deaf_us > DEAF_US)
         sim_broken(w, "deaf", "%s has %llu of %s for %llu s, which has made %llu", n->name,
                    (unsigned long long)m->seq_applied, other->name,
                    (unsigned long long)(seen->deaf_us / SIM_S),
                    (unsigned long long)own.seq_applied);
 }
 
-/* Who is gone for long is forgotten, by whoever ran all the time. */
+/* Who is gone for long is forgotten, by whoever ran all the time and was not given to believe that
+ * it is back, by a router that was asleep. */
 static void forgotten_check(struct sim_world *w, const struct world_node *n,
-                            const struct world_node *other)
+                            const struct world_node *other, const struct gossip_member *m)
 {
     const struct sim_record *own = sim_of(n), *gone = sim_of(other);
-    uint64_t after_us = w->config.forget_us + FORGET_US;
-    if (w->config.forget_us == 0 || other->up || gone->gone_us == 0 ||
-        own->started_us > gone->gone_us || own->resumed_us > gone->gone_us ||
-        w->world.now_us - gone->gone_us < after_us)
+    struct sim_seen *seen = &sim_of(n)->seen[other->number];
+    if (m->state <= GOSSIP_SUSPECT || m->state != seen->state || seen->lived_us == 0)
+        seen->lived_us = w->world.now_us;
+    seen->state = m->state;
+    if (w->config.forget_us == 0 || other->up || own->resumed_us > gone->gone_us ||
+        w->world.now_us - seen->lived_us < w->config.forget_us + FORGET_US)
         return;
-    sim_broken(w, "not forgotten", "%s still lists %s, which is gone for %llu s", n->name,
-               other->name, (unsigned long long)((w->world.now_us - gone->gone_us) / SIM_S));
+    sim_broken(w, "not forgotten", "%s still lists %s, which is dead for %llu s", n->name,
+               other->name, (unsigned long long)((w->world.now_us - seen->lived_us) / SIM_S));
+}
+
+void sim_heard_event(struct sim_world *w, struct world_node *n, struct slice member)
+{
+    for (unsigned i = 0; i < w->config.nodes; i++) {
+        if (slice_equal(member, slice_of_cstr(w->world.nodes[i].name)))
+            sim_of(n)->seen[i].lived_us = w->world.now_us;
+    }
 }
 
 void sim_heard_look(struct sim_world *w, struct world_node *n, uint64_t passed_us)
@@ -150,6 +163,6 @@ void sim_heard_look(struct sim_world *w, struct world_node *n, uint64_t passed_u
         if (other == n)
             continue;
         deaf_check(w, n, other, &m, passed_us);
-        forgotten_check(w, n, other);
+        forgotten_check(w, n, other, &m);
     }
 }

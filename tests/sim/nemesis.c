@@ -7,6 +7,7 @@
 #include "tests/sim/sim.h"
 
 enum {
+    AHEAD_US = 10000000, /* enough to be ready alone */
     NONSENSE_FRAMES = 20,
     NONSENSE_US = 90000000, /* a router speaks it no more often: its quarantine ends */
     REJOIN_TRY_MS = 50,     /* whether it has reached all; */
@@ -222,7 +223,7 @@ void sim_node_goes(struct sim_world *w, bool politely)
         sim_node_leave(w, i);
     else
         sim_node_crash(w, i);
-    if (world_chance(&w->world, 0.3))
+    if (world_chance(&w->world, 0.3) && !w->config.clocks_rise)
         n->wall_offset_us -= (int64_t)sim_between(w, 0, 120) * (int64_t)SIM_S;
     sim_later(w, sim_between(w, politely ? 600 : 100, w->config.away_ms_max) * SIM_MS,
               sim_start_again, i, n->life);
@@ -234,8 +235,11 @@ void sim_pause_one(struct sim_world *w, uint64_t least_ms, uint64_t most_ms)
     if (world_runs(&w->world.nodes[i]) && !w->world.nodes[i].leaving) {
         uint64_t ms = sim_between(w, least_ms, most_ms);
         sim_say(w, "%s is paused for %llu ms", w->world.nodes[i].name, (unsigned long long)ms);
-        sim_of(&w->world.nodes[i])->paused_ms = (int64_t)ms;
-        sim_of(&w->world.nodes[i])->resumed_us = w->world.now_us + ms * SIM_MS;
+        struct sim_record *record = sim_of(&w->world.nodes[i]);
+        if (record->resumed_us == 0 || w->world.now_us > record->resumed_us + 60 * SIM_S)
+            record->paused_ms = 0;
+        record->paused_ms += (int64_t)ms;
+        record->resumed_us = w->world.now_us + ms * SIM_MS;
         world_pause(&w->world.nodes[i], w->world.now_us + ms * SIM_MS);
     }
 }
@@ -278,6 +282,30 @@ void sim_nonsense(struct sim_world *w)
         gossip_link_send(g, to, &packet);
     }
     world_touch(n);
+}
+
+static void start_ahead(void *context, struct world_event *e)
+{
+    struct sim_world *w = context;
+    struct world_node *n = &w->world.nodes[e->node];
+    if (w->world.closing || !w->working || n->up || n->life != e->a)
+        return;
+    n->wall_offset_us = (int64_t)(sim_between(w, 600, 3600) * SIM_S);
+    for (unsigned i = 0; i < w->config.nodes; i++)
+        cut(w, e->node, i, true);
+    sim_later(w, AHEAD_US, links_join, 0, 0);
+    sim_node_start(w, e->node, false);
+}
+
+void sim_clock_ahead(struct sim_world *w)
+{
+    unsigned i = sim_any_node(w);
+    struct world_node *n = &w->world.nodes[i];
+    if (!world_runs(n) || n->leaving || up_count(w) < w->config.nodes)
+        return;
+    w->crashes++;
+    sim_node_crash(w, i);
+    sim_later(w, 100 * SIM_MS, start_ahead, i, n->life);
 }
 
 /* --- troubles of engines -------------------------------------------------------------------- */

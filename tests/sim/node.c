@@ -30,6 +30,8 @@ static void on_event(void *context, struct world_node *n, enum node_replication_
     struct sim_world *w = context;
     sim_say(w, "%s: %s %.*s %lld %.*s", n->name, node_replication_event_text(event),
             SLICE_ARG(member), (long long)value, SLICE_ARG(detail));
+    if (event <= NODE_REPLICATION_MEMBER_LEFT)
+        sim_heard_event(w, n, member);
     sim_oracle_event(w, n, event, member.len > 0, value);
 }
 
@@ -37,6 +39,8 @@ static void on_replica(void *context, struct world_node *n, unsigned replica, bo
 {
     struct sim_world *w = context;
     int engine = sim_engine_of_slot(w, n, replica);
+    if (engine < 0 && sim_engine_retired(w, node_router_replica_name(n->node->router, replica)))
+        return;
     if (engine < 0)
         sim_broken(w, "replicas", "%s has a replica that nobody named", n->name);
     sim_of(n)->slot_of_engine[engine] = present ? (int)replica : -1;
@@ -77,6 +81,15 @@ void sim_nodes_open(struct sim_world *w)
     }
 }
 
+/* Of most builds any two have version 1 in common. One that gave it up shares none with those that
+ * speak nothing else, and is replaced at the end. */
+static void build_draw(struct sim_world *w, struct world_node *n)
+{
+    static const struct gossip_versions builds[] = {{1, 1}, {1, 2}, {1, 3}, {2, 3}};
+    unsigned count = w->working ? ARRAY_LEN(builds) : ARRAY_LEN(builds) - 1;
+    n->config.replication.gossip.speaks = builds[prng_below(&w->world.prng, count)];
+}
+
 void sim_node_start(struct sim_world *w, unsigned number, bool elsewhere)
 {
     struct world_node *n = &w->world.nodes[number];
@@ -109,6 +122,8 @@ void sim_node_start(struct sim_world *w, unsigned number, bool elsewhere)
     if (elsewhere)
         n->address = world_address(number, n->life % 200 + 1);
     n->config.router.seed = prng_next(&w->world.prng);
+    if (w->config.profile == SIM_BUILDS)
+        build_draw(w, n);
     sim_say(w, "%s starts", n->name);
     world_start(&w->world, number);
     sim_engines_configure(w, n);

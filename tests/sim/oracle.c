@@ -243,6 +243,8 @@ static void look(void *context, uint64_t id48, uint8_t code, unsigned replica, u
     if (generation < l->floor || generation > l->now + 1)
         sim_broken(l->w, "window", "%s shows generation %u outside of %u to %u", l->n->name,
                    generation, l->floor, l->now + 1);
+    if (l->engines[replica] < 0 && sim_engine_retired(l->w, slice_of(r->name, r->name_len)))
+        return;
     if (l->engines[replica] < 0 || !sim_book_seen(l->w, l->n, (unsigned)l->engines[replica],
                                                   r->incarnation.started, id48, code, generation))
         sim_broken(l->w, "phantom",
@@ -364,6 +366,7 @@ void sim_oracle_all(struct sim_world *w)
     unsigned n = w->config.nodes;
     uint64_t passed_us = w->world.now_us - w->looked_us;
     w->looked_us = w->world.now_us;
+    sim_engines_look(w);
     for (unsigned i = 0; i < n; i++) {
         struct world_node *a = &w->world.nodes[i], *b = &w->world.nodes[(i + 1) % n];
         if (!world_runs(a))
@@ -371,6 +374,7 @@ void sim_oracle_all(struct sim_world *w)
         if (sim_of(a)->ready_us == 0 && node_replication_ready(a->node->replication))
             sim_of(a)->ready_us = w->world.now_us;
         sim_heard_look(w, a, passed_us);
+        sim_engines_names_check(w, a);
         vector_check(w, a);
         sim_reported_dead_check(w, a);
         if (sim_pure_stream(w))

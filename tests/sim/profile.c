@@ -89,6 +89,9 @@ static void trouble_storm(struct sim_world *w)
 static void trouble_long(struct sim_world *w)
 {
     switch (prng_below(&w->world.prng, 10)) {
+    case 5:
+        sim_clock_ahead(w);
+        break;
     case 0:
         sim_partition(w, sim_between(w, 1000, 60000) * SIM_MS);
         break;
@@ -123,6 +126,30 @@ static void trouble_wan(struct sim_world *w)
         trouble_storm(w);
 }
 
+/* Routers come and go, and stop for longer than names live. */
+static void trouble_churn(struct sim_world *w)
+{
+    switch (prng_below(&w->world.prng, 12)) {
+    case 0:
+        sim_bad_weather(w);
+        break;
+    case 1:
+        sim_partition(w, sim_between(w, 100, 30000) * SIM_MS);
+        break;
+    case 2:
+        sim_node_goes(w, world_chance(&w->world, 0.5));
+        break;
+    case 3:
+        sim_pause_one(w, 1000, 40000);
+        break;
+    case 4:
+        sim_intruder(w);
+        break;
+    default:
+        sim_engine_replace(w, (unsigned)prng_below(&w->world.prng, w->config.engines));
+    }
+}
+
 static const struct traits {
     const char *name;
     void (*trouble)(struct sim_world *w);
@@ -137,6 +164,8 @@ static const struct traits {
     [SIM_LONG] = {"long", trouble_long, 60000, 90}, /* a quarantine takes its time */
     [SIM_ONE_SEED] = {"one-seed", trouble_one_seed, 600, 45},
     [SIM_WAN] = {"wan", trouble_wan, 1200, 45},
+    [SIM_CHURN] = {"churn", trouble_churn, 1000, 45},
+    [SIM_BUILDS] = {"builds", trouble_storm, 600, 45},
 };
 _Static_assert(ARRAY_LEN(profiles) == SIM_PROFILES, "each has its traits");
 
@@ -188,6 +217,9 @@ void sim_trouble_end(struct sim_world *w)
         n->wall_offset_us = (int64_t)sim_between(w, 0, 200 * SIM_MS) - 100 * (int64_t)SIM_MS;
         if (n->paused_until_us > 0)
             world_pause(n, w->world.now_us + 1);
+        bool foreign = n->config.replication.gossip.speaks.least > 1;
+        if (w->config.profile == SIM_BUILDS && n->up && foreign)
+            sim_node_crash(w, i); /* and comes back as another build */
         if (may_die && !only_seed && dead < w->config.nodes / 4 && !n->leaving &&
             world_chance(&w->world, 0.2)) {
             dead++;

@@ -90,6 +90,16 @@ void sim_reported_dead_check(struct sim_world *w, struct world_node *n)
             !m.self && m.state > GOSSIP_SUSPECT)
             sim_broken(w, "reports of the dead", "%s holds %s for %s and still counts its load",
                        n->name, m.name, gossip_state_text(m.state));
+        int number = sim_number_of(w, router);
+        const struct world_node *of = number >= 0 ? &w->world.nodes[number] : NULL;
+        struct gossip_versions own = n->config.replication.gossip.speaks;
+        struct gossip_versions its = of ? of->config.replication.gossip.speaks : own;
+        bool foreign = own.greatest > 0 && (own.greatest < its.least || its.greatest < own.least);
+        bool met = m.speaks.least == its.least && m.speaks.greatest == its.greatest;
+        if (foreign && met)
+            sim_broken(w, "reports of the foreign",
+                       "%s counts the load of %s, with which it has no version in common", n->name,
+                       m.name);
     }
 }
 

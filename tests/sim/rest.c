@@ -237,6 +237,17 @@ void sim_beliefs_say(struct sim_world *w)
                             (unsigned long long)d.loads, (unsigned long long)d.others);
             }
         }
+        const struct crdt_registry *names = crdt_state_registry(world_state(n));
+        for (unsigned k = 0; k < crdt_registry_count(names); k++) {
+            if (!crdt_registry_has(names, k))
+                continue;
+            const struct crdt_replica *row = crdt_registry_at(names, k);
+            sim_say(
+                w, "    slot %u %s: named %u born %u, started %llu.%u, wish %u.%u, drain %u.%u%s",
+                k, row->name, row->named, row->born, (unsigned long long)row->incarnation.started,
+                row->incarnation.raises, row->wish_version, row->wish, row->drain_version,
+                row->draining, row->ours ? ", ours" : "");
+        }
         const struct crdt_events *log = crdt_state_log(world_state(n));
         for (unsigned k = 0; k < crdt_events_count(log); k++) {
             struct crdt_events_head h = crdt_events_at(log, k);
@@ -258,16 +269,9 @@ void sim_beliefs_say(struct sim_world *w)
     }
 }
 
-void sim_rest(struct sim_world *w)
+static void agreement_await(struct sim_world *w, uint64_t least_us)
 {
-    /* What living nodes have now must survive. */
-    for (unsigned i = 0; i < w->config.nodes; i++) {
-        struct world_node *n = &w->world.nodes[i];
-        if (n->up && !n->leaving)
-            sim_oracle_visible(w, n);
-    }
-    uint64_t begin = w->world.now_us;
-    uint64_t until = begin + 3 * SIM_S; /* the requests that are open end */
+    uint64_t begin = w->world.now_us, until = begin + least_us;
     char why[256] = "";
     while (w->world.now_us < until || !sim_rest_agreed(w, why, sizeof why)) {
         if (w->world.now_us > until + sim_patience_us(w)) {
@@ -278,6 +282,68 @@ void sim_rest(struct sim_world *w)
         world_run_until(&w->world, w->world.now_us + LOOK_EVERY_MS * SIM_MS);
         sim_oracle_all(w);
     }
+}
+
+/* Everybody has seen all wishes. Now every second replica is drained at one router, and each added
+ * at another in the same moment: neither may undo the other. */
+static void last_wishes(struct sim_world *w, int *drained)
+{
+    for (unsigned i = 0; i < w->config.engines; i++) {
+        struct world_node *up[SIM_NODES_MAX];
+        unsigned count = 0;
+        for (unsigned k = 0; k < w->config.nodes; k++) {
+            if (w->world.nodes[k].up)
+                up[count++] = &w->world.nodes[k];
+        }
+        struct world_node *a = up[prng_below(&w->world.prng, count)];
+        struct world_node *b = up[prng_below(&w->world.prng, count)];
+        struct slice name = slice_of_cstr(w->engines[i].name);
+        int at_a = node_router_replica_find(a->node->router, name);
+        drained[i] = -1; /* not known */
+        if (at_a < 0 || node_router_replica_find(b->node->router, name) < 0)
+            continue;
+        if (a != b)
+            DISCARD(node_router_replica_wish(b->node->router, name, NODE_REPLICA_ADD,
+                                             NODE_ENGINE_VLLM));
+        /* Who adds one that drains wants it used. */
+        if (crdt_registry_at(crdt_state_registry(world_state(a)), (unsigned)at_a)->draining)
+            continue;
+        drained[i] = i % 2 == 0;
+        node_router_replica_drain(a->node->router, (unsigned)at_a, drained[i] == 1);
+        world_touch(a);
+        world_touch(b);
+    }
+}
+
+static void wishes_check(struct sim_world *w, const int *drained)
+{
+    for (unsigned k = 0; k < w->config.nodes; k++) {
+        struct world_node *n = &w->world.nodes[k];
+        for (unsigned i = 0; n->up && i < w->config.engines; i++) {
+            const struct crdt_registry *r = crdt_state_registry(world_state(n));
+            int slot = crdt_registry_by_name(r, slice_of_cstr(w->engines[i].name));
+            if (slot >= 0 && drained[i] >= 0 &&
+                crdt_registry_at(r, (unsigned)slot)->draining != (drained[i] == 1))
+                sim_broken(w, "drain", "at %s %s is %s, which was the last wish of nobody", n->name,
+                           w->engines[i].name, drained[i] == 1 ? "not draining" : "draining");
+        }
+    }
+}
+
+void sim_rest(struct sim_world *w)
+{
+    /* What living nodes have now must survive. */
+    for (unsigned i = 0; i < w->config.nodes; i++) {
+        struct world_node *n = &w->world.nodes[i];
+        if (n->up && !n->leaving)
+            sim_oracle_visible(w, n);
+    }
+    uint64_t begin = w->world.now_us;
+    agreement_await(w, 3 * SIM_S); /* the requests that are open end */
+    int drained[SIM_ENGINES_MAX];
+    last_wishes(w, drained);
+    agreement_await(w, SIM_S);
+    wishes_check(w, drained);
     w->rest_us = w->world.now_us - begin;
     for (unsigned i = 0; i < w->config.nodes; i++) {
         struct world_node *n = &w->world.nodes[i];

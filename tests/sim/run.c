@@ -92,6 +92,13 @@ void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int no
         c->elsewhere = 1;
         c->clocks_rise = true;
     }
+    if (c->profile == SIM_CHURN) {
+        c->seconds = 120;
+        c->requests_s = 10;
+        c->ttl_ms = 16000;
+        c->engines = 8;
+        c->clocks_rise = true;
+    }
     if (c->profile == SIM_WAN)
         c->quiet = seed / SIM_PROFILES % 2 == 0;
     c->far_all = seed / SIM_PROFILES % 4 > 1;

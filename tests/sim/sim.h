@@ -31,6 +31,7 @@ enum {
     SIM_POINTS_MAX = 96,    /* of a prompt */
     SIM_CAPTURED_MAX = 512, /* datagrams kept for replay */
     SIM_JUMPS_MAX = 16,
+    SIM_RETIRED_MAX = 1024, /* names of engines that are gone */
 };
 
 #define SIM_MS UINT64_C(1000)
@@ -48,6 +49,8 @@ enum sim_profile {
     SIM_ONE_SEED, /* everything, no node says where it is, and where it is changes */
     SIM_WAN,      /* two regions, or every node far from every other; half of the runs without
                    * trouble: then nobody may be suspected */
+    SIM_CHURN,    /* replicas are replaced, each by one of a name that never was */
+    SIM_BUILDS,   /* routers of several versions of the protocol, some without a common one */
     SIM_PROFILES,
 };
 
@@ -84,20 +87,23 @@ struct sim_seen {
     uint64_t suspected_us;      /* since when it is suspected although it runs; 0: it is not */
     uint64_t deaf_seq, deaf_us; /* for so long no news of it came in although there was some */
     struct gossip_address at;   /* where it was heard, */
-    uint64_t at_since_us;       /* since when */
+    enum gossip_state state;
+    uint64_t lived_us;    /* when it was last alive to this node, or its state changed */
+    uint64_t at_since_us; /* since when */
 };
 
 /* What the oracles remember of a node. */
 struct sim_record {
-    uint32_t generation;              /* greatest since it lost what it had observed */
-    bool configured[SIM_ENGINES_MAX]; /* its own configuration names the engine */
-    uint64_t started_us;              /* this life */
-    uint64_t ready_us;                /* when it was first seen to be, in this life; 0: not yet */
-    uint64_t gone_us;                 /* when its process went; 0: it is up */
-    uint64_t resumed_us;              /* when its last pause ends, */
-    int64_t paused_ms;                /* and how long it is */
-    uint64_t nonsense_us;             /* when it last spoke nonsense; 0: never */
-    int64_t off_ms;                   /* its cluster time to the clock of the world, as last seen */
+    uint32_t generation;                      /* greatest since it lost what it had observed */
+    bool configured[SIM_ENGINES_MAX];         /* its own configuration names the engine */
+    unsigned turn_of_engine[SIM_ENGINES_MAX]; /* and that is the name it knows */
+    uint64_t started_us;                      /* this life */
+    uint64_t ready_us;    /* when it was first seen to be, in this life; 0: not yet */
+    uint64_t gone_us;     /* when its process went; 0: it is up */
+    uint64_t resumed_us;  /* when its last pause ends, */
+    int64_t paused_ms;    /* and how long it is */
+    uint64_t nonsense_us; /* when it last spoke nonsense; 0: never */
+    int64_t off_ms;       /* its cluster time to the clock of the world, as last seen */
     struct sim_jump {
         uint64_t at_us;
         int64_t from_ms;
@@ -119,6 +125,7 @@ struct sim_record {
 
 struct sim_engine {
     char name[32];
+    unsigned turn; /* names that it had before */
     bool up;
     bool listed; /* in the routers' configurations */
     bool removed;
@@ -137,6 +144,12 @@ struct sim_world {
     struct world_datagram *captured[SIM_CAPTURED_MAX];
     unsigned captured_count;
     struct sim_engine engines[SIM_ENGINES_MAX];
+    struct sim_retired {
+        char name[32];
+        unsigned engine, turn;
+        uint64_t named_us; /* when a router last named it */
+    } retired[SIM_RETIRED_MAX];
+    unsigned retired_count;
     struct sim_book *book;
     uint64_t index_buckets; /* of every node's index */
     bool nonsense;          /* somebody spoke it */
@@ -212,6 +225,13 @@ void sim_engines_configure(struct sim_world *w, struct world_node *n);
 void sim_engines_probe_begin(struct sim_world *w, struct world_node *n);
 int sim_engine_of_slot(const struct sim_world *w, const struct world_node *n, unsigned slot);
 void sim_engine_restart(struct sim_world *w, unsigned engine);
+/* Another takes its place, of another name: routers follow at their next probe. */
+void sim_engine_replace(struct sim_world *w, unsigned engine);
+/* Whether it is the name of an engine that is gone. */
+bool sim_engine_retired(const struct sim_world *w, struct slice name);
+/* What nobody names any more is forgotten in time. */
+void sim_engines_names_check(struct sim_world *w, struct world_node *n);
+void sim_engines_look(struct sim_world *w);
 void sim_engines_close(struct sim_world *w);
 
 /* --- events.c ------------------------------------------------------------------------------- */
@@ -262,6 +282,8 @@ void sim_intruder(struct sim_world *w);
 void sim_node_goes(struct sim_world *w, bool politely);
 void sim_pause_one(struct sim_world *w, uint64_t least_ms, uint64_t most_ms);
 void sim_clock_moves(struct sim_world *w);
+/* One that restarts with a clock that is ahead, and is ready before it hears of the others. */
+void sim_clock_ahead(struct sim_world *w);
 void sim_engine_trouble(struct sim_world *w);
 void sim_rejoin(struct sim_world *w);
 /* A node that holds the key sends frames that make no sense, as a broken build would. */
@@ -279,6 +301,8 @@ struct sim_book *sim_book_create(void);
 void sim_book_free(struct sim_book *b);
 /* An engine's process begins; a router has read its start time. */
 void sim_book_started(struct sim_world *w, unsigned engine);
+/* Its processes from now on are another engine's. */
+void sim_book_replaced(struct sim_world *w, unsigned engine);
 void sim_book_read(struct sim_world *w, const struct world_node *n, unsigned engine);
 /* The node has nothing of what it had; in a `new_life` it has read no start times either. */
 void sim_book_forget(struct sim_world *w, const struct world_node *n, bool new_life);
@@ -329,6 +353,8 @@ void sim_heard_deliver(struct sim_world *w, struct world_node *n, struct world_d
 /* One goes to where its target is not. */
 void sim_heard_missed(void *context, unsigned from, const struct gossip_address *to,
                       const uint8_t *bytes);
+/* The state of a member changes, as that router has it. */
+void sim_heard_event(struct sim_world *w, struct world_node *n, struct slice member);
 /* Every now and then, `passed_us` after the last time. */
 void sim_heard_look(struct sim_world *w, struct world_node *n, uint64_t passed_us);
 

@@ -140,6 +140,14 @@ void sim_work_request_of(struct sim_world *w, struct world_node *n, unsigned con
     w->requests++;
     if (err == ERR_OK) {
         int engine = sim_engine_of_slot(w, n, d.replica);
+        if (engine < 0 &&
+            sim_engine_retired(w, node_router_replica_name(n->node->router, d.replica))) {
+            node_router_finish(n->node->router, d.booking, NODE_OUTCOME_BROKEN, NULL,
+                               world_mono_us(n) / 1000);
+            free(chain);
+            world_touch(n);
+            return;
+        }
         if (engine < 0 || sim_of(n)->slot_of_engine[engine] < 0)
             sim_broken(w, "replicas", "%s chose a replica that it does not have", n->name);
         world_trace(&w->world, (uint64_t)n->number << 32 | (unsigned)engine);

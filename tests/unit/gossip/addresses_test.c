@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "gossip/session.h"
 #include "tests/lib/gossip_net.h"
 
 enum { MS = 1000, SECOND = 1000000 };
@@ -173,84 +172,6 @@ static void test_a_restart_elsewhere_is_found(void **state)
         assert_true(net_run(net, net->world.now_us + 2 * SECOND, found_elsewhere));
         net_finish(net);
     }
-}
-
-/* The last two welcomes on their way to node 1, which are held back. Node 0 says no hello. */
-static struct held {
-    unsigned count;
-    size_t len[2];
-    uint8_t bytes[2][GOSSIP_DATAGRAM_MAX];
-} held;
-
-static bool hold(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len)
-{
-    (void)context;
-    (void)to;
-    if (from != 0 || bytes[0] == GOSSIP_PACKET_DATA)
-        return false;
-    if (bytes[0] == GOSSIP_PACKET_WELCOME) {
-        unsigned at = held.count++ % 2;
-        held.len[at] = len;
-        memcpy(held.bytes[at], bytes, len);
-    }
-    return true;
-}
-
-static bool all_cut(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len)
-{
-    (void)context;
-    (void)from;
-    (void)to;
-    (void)bytes;
-    (void)len;
-    return true;
-}
-
-/* A seed is dialled as one and as a member. When the answers overtook each other, the node sent on
- * keys that the seed had given up, and was not heard for up to two minutes by a seed whose own
- * hellos were refused. */
-static void test_answers_that_overtake_each_other(void **state)
-{
-    (void)state;
-    for (unsigned more = 0; more < 12; more++) {
-        struct net *net = net_new(2, 90 + more);
-        net->seeds = NET_SEEDS_ONE;
-        net_start_all(net);
-        assert_true(net_run(net, net->world.now_us + 2 * SECOND, net_meshed));
-        net->world.net.block = all_cut;
-        net_for(net, 400 * SECOND); /* dead, and without keys */
-        held.count = 0;
-        net->world.net.block = hold;
-        while (held.count < 2 + more)
-            net_for(net, 100);
-        struct gossip_address from = net->nodes[0].at->address;
-        for (unsigned i = 0; i < 2; i++) {
-            unsigned at = (held.count - 1 - i) % 2;
-            net_inject(net, 1, &from, held.bytes[at], held.len[at]);
-        }
-        net_item(net, 1);
-        net_for(net, 5 * SECOND);
-        assert_true(net_has(net, 0, 1, 0));
-        net->world.net.block = NULL;
-        net_for(net, 5 * SECOND);
-        net_finish(net);
-    }
-}
-
-/* Which nodes reach each other: a bit for each pair that does not. */
-static bool walls[8][8];
-
-static bool wall(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len)
-{
-    (void)context;
-    (void)bytes;
-    (void)len;
-    return walls[from][to];
-}
-
-static void wall_set(unsigned a, unsigned b, bool there)
-{
-    walls[a][b] = walls[b][a] = there;
 }
 
 static void start_with_seed(struct net *net, unsigned index, const char *name, unsigned seed)
@@ -524,7 +445,6 @@ int main(void)
         cmocka_unit_test(test_any_connected_seeds_make_a_mesh),
         cmocka_unit_test(test_a_late_one_is_met_by_all),
         cmocka_unit_test(test_a_restart_elsewhere_is_found),
-        cmocka_unit_test(test_answers_that_overtake_each_other),
         cmocka_unit_test(test_what_was_only_heard_is_not_handed_on),
         cmocka_unit_test(test_where_an_earlier_life_was_is_not_handed_on),
         cmocka_unit_test(test_where_a_silent_one_was_heard_is_not_handed_on),
