@@ -26,7 +26,7 @@ static uint64_t hash_of(const struct crdt_replica *row)
     uint64_t h = hash_mix(row->key + 0x9e3779b97f4a7c15u);
     h = hash_mix(h ^ ((uint64_t)row->named << 32 | row->born));
     h = hash_mix(h + row->incarnation.started);
-    h = hash_mix(h ^ ((uint64_t)row->incarnation.raises << 32 | row->wish_version));
+    h = hash_mix(h ^ (UINT64_C(0x100000000) * row->incarnation.raises | row->wish_version));
     h = hash_mix(h + ((uint64_t)row->drain_version << 8 | (uint64_t)row->wish << 1 |
                       (uint64_t)row->draining));
     return crdt_later_hash(h, slice_of(row->later, row->later_len));

@@ -15,10 +15,9 @@ enum {
     RING_BYTES = 4 << 20,
     MESSAGE_BYTES = 1 << 20,
     RATE_BYTES_S = 64 << 20,
-    TICK_MIN_US = 1000,       /* two ticks are not closer together */
-    ASLEEP_US = 250000,       /* not run for so long after it was due: this node lagged */
-    LEAVE_EVERY_US = 50000,   /* between announcements that it leaves */
-    PEER_SILENT_SUSPECTS = 2, /* times suspect_us without a packet: it is not heard here */
+    TICK_MIN_US = 1000,     /* two ticks are not closer together */
+    ASLEEP_US = 250000,     /* not run for so long after it was due: this node lagged */
+    LEAVE_EVERY_US = 50000, /* between announcements that it leaves */
 };
 #define FORGET_US 3600000000u
 
@@ -530,25 +529,6 @@ void gossip_joining(struct gossip *g, bool joining)
 }
 
 /* --- asking ---------------------------------------------------------------------------------- */
-
-uint64_t gossip_peer_random(struct gossip *g, uint64_t except)
-{
-    uint64_t chosen = 0, silent = 0;
-    unsigned seen = 0, silents = 0;
-    for (unsigned i = 0; i < g->listed; i++) {
-        const struct gossip_peer *p = g->order[i];
-        if (!gossip_peer_shares(p) || p->state != GOSSIP_ALIVE || p->node == except ||
-            g->now_us < p->quarantine_us)
-            continue;
-        if (g->now_us < gossip_peer_quiet_us(g, p) + PEER_SILENT_SUSPECTS * g->config.suspect_us) {
-            if (prng_below(&g->prng, ++seen) == 0)
-                chosen = p->node;
-        } else if (prng_below(&g->prng, ++silents) == 0) {
-            silent = p->node;
-        }
-    }
-    return chosen != 0 ? chosen : silent;
-}
 
 unsigned gossip_member_count(const struct gossip *g)
 {

@@ -5,6 +5,8 @@
 #include "base/hash.h"
 #include "gossip/gossip_internal.h"
 
+enum { PEER_SILENT_SUSPECTS = 2 }; /* times suspect_us without a packet: it is not heard here */
+
 uint64_t gossip_node_id(const char *name)
 {
     /* A fixed secret: all nodes must agree, and only holders of the key give names. */
@@ -208,6 +210,25 @@ void gossip_peer_conflict(struct gossip *g, uint64_t node, const struct gossip_a
     if (known || g->stats.name_conflict != node)
         g->stats.name_conflict_at = known ? *at : unknown;
     g->stats.name_conflict = node;
+}
+
+uint64_t gossip_peer_random(struct gossip *g, uint64_t except)
+{
+    uint64_t chosen = 0, silent = 0;
+    unsigned seen = 0, silents = 0;
+    for (unsigned i = 0; i < g->listed; i++) {
+        const struct gossip_peer *p = g->order[i];
+        if (!gossip_peer_shares(p) || p->state != GOSSIP_ALIVE || p->node == except ||
+            g->now_us < p->quarantine_us)
+            continue;
+        if (g->now_us < gossip_peer_quiet_us(g, p) + PEER_SILENT_SUSPECTS * g->config.suspect_us) {
+            if (prng_below(&g->prng, ++seen) == 0)
+                chosen = p->node;
+        } else if (prng_below(&g->prng, ++silents) == 0) {
+            silent = p->node;
+        }
+    }
+    return chosen != 0 ? chosen : silent;
 }
 
 void gossip_peers_check(const struct gossip *g)

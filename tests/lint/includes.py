@@ -53,7 +53,7 @@ PURE_LIBC = {
 
 # A private header is <noun>_internal.h: only its own room and test programs include it.
 PRIVATE = "_internal.h"
-TEST_PROGRAM = re.compile(r"^tests/.*_(test|fuzz|bench)\.c$")
+TEST_PROGRAM = re.compile(r"^tests/(.*_(test|fuzz|bench)|sim/\w+)\.c$")
 OTHER_SUFFIX = re.compile(r"(_(inner|inside|intern|lookup|parts?|priv|private|impl|state)|/(inner|inside|internal|private))\.h$")
 # Headers with another suffix, to be renamed. It only shrinks.
 KNOWN_SUFFIX = set()

@@ -37,6 +37,19 @@ static struct slice name_at(struct world *c, unsigned node, unsigned replica)
     return node_router_replica_name(c->nodes[node].node->router, replica);
 }
 
+/* Whether the router uses a replica of that name, and whether it told its shell so. */
+static bool has(struct world *c, unsigned node, const char *name)
+{
+    int slot = node_router_replica_find(c->nodes[node].node->router, slice_of_cstr(name));
+    return slot >= 0 && node_router_replica_present(c->nodes[node].node->router, (unsigned)slot);
+}
+
+static bool told(struct world *c, unsigned node, const char *name)
+{
+    int slot = node_router_replica_find(c->nodes[node].node->router, slice_of_cstr(name));
+    return slot >= 0 && c->nodes[node].has[slot];
+}
+
 static json_t *replica_json(struct world *c, unsigned node, const char *name)
 {
     struct buf text = {0};

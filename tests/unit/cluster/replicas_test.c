@@ -6,18 +6,6 @@
 #include "tests/lib/world/look.h"
 #include <stdio.h>
 
-static bool has(struct world *c, unsigned node, const char *name)
-{
-    int slot = node_router_replica_find(c->nodes[node].node->router, slice_of_cstr(name));
-    return slot >= 0 && node_router_replica_present(c->nodes[node].node->router, (unsigned)slot);
-}
-
-static bool told(struct world *c, unsigned node, const char *name)
-{
-    int slot = node_router_replica_find(c->nodes[node].node->router, slice_of_cstr(name));
-    return slot >= 0 && c->nodes[node].has[slot];
-}
-
 static void draining_holds_everywhere(void **state)
 {
     (void)state;
@@ -299,149 +287,6 @@ static void two_halves_that_each_add_the_last_name_end_equal(void **state)
     world_close(&c);
 }
 
-/* --- a replica that one router alone names ---------------------------------------------------- */
-
-enum { NAMES_TTL_S = 120 };
-
-static const char *const sole = "only-here:8000";
-
-/* The last of three names a replica alone, and all probe it. */
-static void start_with_a_sole_namer(struct world *c)
-{
-    world_open(c, 4, 1);
-    for (unsigned i = 0; i < 4; i++)
-        c->nodes[i].config.state.ttl_ms = NAMES_TTL_S * 1000;
-    for (unsigned i = 0; i < 3; i++)
-        world_start(c, i);
-    world_settle(c);
-    (void)world_replica(c, 0, "replica-0:8000");
-    (void)world_replica(c, 2, sole);
-    world_run(c, 500 * MS);
-    assert_true(has(c, 0, sole) && told(c, 0, sole) && has(c, 1, sole));
-}
-
-static void probe(struct world *c, unsigned node, bool ok)
-{
-    struct world_node *n = &c->nodes[node];
-    int slot = node_router_replica_find(n->node->router, slice_of_cstr(sole));
-    assert_true(slot >= 0);
-    node_router_probed(n->node->router, (unsigned)slot, ok, false, world_ms(c));
-    world_touch(n);
-}
-
-/* Whether it is in use at a router for all of some time. */
-static bool stays(struct world *c, unsigned node, uint64_t us)
-{
-    for (uint64_t end = c->now_us + us; c->now_us < end; world_run(c, 50 * MS))
-        if (!has(c, node, sole))
-            return false;
-    return true;
-}
-
-/* The others dropped all that it alone was configured with, and answered 503. */
-static void a_stalled_router_takes_no_replicas_along(void **state)
-{
-    (void)state;
-    struct world c;
-    start_with_a_sole_namer(&c);
-    for (unsigned again = 0; again < 2; again++) { /* whether it was probed here or not */
-        world_pause(&c.nodes[2], c.now_us + 3 * S);
-        assert_true(stays(&c, 0, 3 * S));
-        assert_true(c.nodes[0].events[NODE_REPLICATION_MEMBER_DEAD] == again + 1);
-        assert_true(stays(&c, 1, 10 * S));
-        probe(&c, 0, true);
-    }
-    /* That it was dead is forgotten: what holds now is its word. */
-    world_run(&c, (NAMES_TTL_S + 10) * S);
-    assert_true(has(&c, 0, sole) && has(&c, 1, sole) && has(&c, 2, sole));
-    world_close(&c);
-}
-
-static void what_a_dead_router_named_stays_for_the_ttl(void **state)
-{
-    (void)state;
-    struct world c;
-    start_with_a_sole_namer(&c);
-    for (unsigned i = 0; i < 2; i++)
-        probe(&c, i, true);
-    world_run(&c, S);
-    world_kill(&c, 2);
-    assert_true(stays(&c, 0, (NAMES_TTL_S - 10) * S));
-    assert_true(has(&c, 1, sole));
-    /* One that joins then has it by those that use it, and no longer than they. */
-    world_start(&c, 3);
-    world_settle(&c);
-    world_run(&c, S);
-    assert_true(has(&c, 3, sole) && told(&c, 3, sole));
-    world_run(&c, 15 * S);
-    for (unsigned i = 0; i < 4; i += i == 1 ? 2 : 1)
-        assert_false(has(&c, i, sole) || told(&c, i, sole));
-    assert_true(has(&c, 0, "replica-0:8000"));
-    /* It comes back when it is named again. */
-    world_start(&c, 2);
-    (void)world_replica(&c, 2, sole);
-    world_settle(&c);
-    world_run(&c, S);
-    assert_true(has(&c, 0, sole) && told(&c, 0, sole));
-    world_close(&c);
-}
-
-static void what_a_dead_router_named_goes_if_it_does_not_answer(void **state)
-{
-    (void)state;
-    struct world c;
-    start_with_a_sole_namer(&c);
-    for (unsigned i = 0; i < 2; i++)
-        probe(&c, i, true);
-    world_kill(&c, 2);
-    world_run(&c, 4 * S);
-    for (unsigned n = 0; n < 3; n++)
-        probe(&c, 0, false);
-    assert_true(stays(&c, 0, 50 * S)); /* it may be restarting */
-    world_run(&c, 15 * S);
-    assert_false(has(&c, 0, sole));
-    assert_true(has(&c, 1, sole)); /* it answers there */
-    world_close(&c);
-}
-
-static void a_router_that_is_back_says_again_what_it_names(void **state)
-{
-    (void)state;
-    for (unsigned named = 0; named < 2; named++) {
-        struct world c;
-        start_with_a_sole_namer(&c);
-        world_kill(&c, 2);
-        world_run(&c, 5 * S);
-        world_start(&c, 2);
-        if (named)
-            (void)world_replica(&c, 2, sole);
-        assert_true(stays(&c, 0, 8 * S)); /* it may have to find its replicas first */
-        world_run(&c, 15 * S);
-        for (unsigned i = 0; i < 3; i++)
-            assert_int_equal(has(&c, i, sole), named);
-        world_close(&c);
-    }
-}
-
-/* Its configuration has changed while it runs. */
-static void a_name_that_is_taken_back_goes_at_once(void **state)
-{
-    (void)state;
-    struct world c;
-    start_with_a_sole_namer(&c);
-    struct world_node *n = &c.nodes[2];
-    int slot = node_router_replica_find(n->node->router, slice_of_cstr(sole));
-    const struct crdt_sight sight = {.configured = false, .health = NODE_HEALTH_UP};
-    crdt_state_sight(world_state(n), (unsigned)slot, &sight);
-    world_touch(n);
-    world_run(&c, 500 * MS);
-    assert_false(has(&c, 0, sole) || told(&c, 0, sole) || has(&c, 1, sole));
-    world_close(&c);
-}
-
-/* --- what all must agree on, and restarts ------------------------------------------------------
- */
-
 static void scrape(struct world *c, unsigned node, double started_s, double queries)
 {
     struct node_router *r = c->nodes[node].node->router;
@@ -628,11 +473,6 @@ int main(void)
         cmocka_unit_test(one_router_too_many_is_refused_and_named),
         cmocka_unit_test(what_finds_no_room_is_named_and_comes_in_by_itself),
         cmocka_unit_test(two_halves_that_each_add_the_last_name_end_equal),
-        cmocka_unit_test(a_stalled_router_takes_no_replicas_along),
-        cmocka_unit_test(what_a_dead_router_named_stays_for_the_ttl),
-        cmocka_unit_test(what_a_dead_router_named_goes_if_it_does_not_answer),
-        cmocka_unit_test(a_router_that_is_back_says_again_what_it_names),
-        cmocka_unit_test(a_name_that_is_taken_back_goes_at_once),
         cmocka_unit_test(settings_that_differ_are_named_and_their_observations_do_not_count),
         cmocka_unit_test(small_indexes_of_unlike_sizes_are_named),
         cmocka_unit_test(a_restart_is_noticed_once_by_all),

@@ -396,27 +396,12 @@ static void test_replica_urls(void **state)
         assert_int_equal(r.labels.engine, good[i].engine);
     }
     static const char *const bad[] = {
-        "",
-        "http://",
-        "http://:80",
-        "http://a:0",
-        "http://a:",
-        "http://a:b",
-        "http://u:p@a:1",
-        "http://a:1?x",
-        "http://a b",
-        "http://[::1",
-        "a:1",
-        "http://[a]:1",
-        "HTTPS://a:1",
-        "http://a:99999",
-        "http://fd00::1",
-        "http://a:1#",
-        "http://a//",
-        "http://[::1]x:1",
-        "http://a:1#vllm",
-        "http://a\r\nHost:x",
-        "ftp://a:1",
+        /* clang-format off */
+        "", "http://", "http://:80", "http://a:0", "http://a:", "http://a:b", "http://u:p@a:1",
+        "http://a:1?x", "http://a b", "http://[::1", "a:1", "http://[a]:1", "HTTPS://a:1",
+        "http://a:99999", "http://fd00::1", "http://a:1#", "http://a//", "http://[::1]x:1",
+        "http://a:1#vllm", "http://a\r\nHost:x", "ftp://a:1",
+        /* clang-format on */
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(node_replica_parse(slice_of_cstr(bad[i]), &r), ERR_SYNTAX);
