@@ -188,6 +188,14 @@ void sim_book_forget(struct sim_world *w, const struct world_node *n, bool new_l
         w->book->held[i][n->number] = 0;
 }
 
+void sim_book_dropped(struct sim_world *w, const struct world_node *n, unsigned engine)
+{
+    for (size_t i = 0; n->number < NODES && i < w->book->count; i++) {
+        if (w->book->keys[i].engine == engine)
+            w->book->held[i][n->number] = 0;
+    }
+}
+
 struct sim_generations sim_generation(const struct world_node *n)
 {
     const struct sim_world *w = (const struct sim_world *)(const void *)n->world;
@@ -270,6 +278,7 @@ struct having {
     int slot;
     int process; /* in force; -1: not known for sure */
     unsigned first;
+    uint64_t oldest_ms; /* what is older is of an earlier life of the name */
 };
 
 static void have(struct sim_world *w, struct world_node *n, struct having *out)
@@ -282,6 +291,7 @@ static void have(struct sim_world *w, struct world_node *n, struct having *out)
                             .first = w->book->engines[i].first};
         if (out[i].slot < 0)
             continue;
+        out[i].oldest_ms = UINT64_C(1000) * crdt_registry_oldest_s(r, (unsigned)out[i].slot);
         const struct crdt_incarnation *now =
             &crdt_registry_at(r, (unsigned)out[i].slot)->incarnation;
         /* A raise is a loss of the cache that shows no start of its own. */
@@ -296,6 +306,8 @@ static void must_hold(struct sim_world *w, struct world_node *n, const struct ha
 {
     const struct having *h = &having[k->engine];
     if (least < floor || k->process < h->first || (h->slot >= 0 && h->process != k->process))
+        return;
+    if ((uint64_t)least * w->config.generation_ms < h->oldest_ms)
         return;
     /* Its name may go earlier: nobody named it for as long. */
     if (h->slot < 0 && (w->config.profile == SIM_CHURN || w->config.profile == SIM_LONG))

@@ -3,15 +3,12 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "gossip/gossip_internal.h"
 #include "tests/sim/sim.h"
 
 enum {
     AHEAD_US = 10000000, /* enough to be ready alone */
-    NONSENSE_FRAMES = 20,
-    NONSENSE_US = 90000000, /* a router speaks it no more often: its quarantine ends */
-    REJOIN_TRY_MS = 50,     /* whether it has reached all; */
-    REJOIN_TRIES = 100,     /* then it stays */
+    REJOIN_TRY_MS = 50,  /* whether it has reached all; */
+    REJOIN_TRIES = 100,  /* then it stays */
 };
 
 unsigned sim_any_node(struct sim_world *w)
@@ -256,32 +253,6 @@ void sim_clock_moves(struct sim_world *w)
     n->ppm = (int32_t)sim_between(w, 0, 1000) - 500;
     sim_say(w, "clock of %s: %lld s off, %d ppm", n->name,
             (long long)(n->wall_offset_us / (int64_t)SIM_S), n->ppm);
-}
-
-/* As a build whose frames nobody understands. */
-void sim_nonsense(struct sim_world *w)
-{
-    struct world_node *n = &w->world.nodes[sim_any_node(w)];
-    struct sim_record *record = sim_of(n);
-    if (!world_runs(n) || n->leaving ||
-        (record->nonsense_us > 0 && w->world.now_us - record->nonsense_us < NONSENSE_US))
-        return;
-    sim_say(w, "%s speaks nonsense", n->name);
-    record->nonsense_us = w->world.now_us;
-    w->nonsense = true;
-    struct gossip *g = world_gossip(n);
-    for (unsigned i = 0; i < g->listed * NONSENSE_FRAMES; i++) {
-        struct gossip_peer *to = g->order[i % g->listed];
-        if (!gossip_peer_open(to))
-            continue;
-        struct gossip_packet packet;
-        gossip_packet_begin(&packet);
-        wire_write_u8(&packet.w, GOSSIP_FRAME_DELTA);
-        wire_write_varint(&packet.w, 1);
-        wire_write_u8(&packet.w, 0xff); /* a delta has more */
-        gossip_link_send(g, to, &packet);
-    }
-    world_touch(n);
 }
 
 static void start_ahead(void *context, struct world_event *e)

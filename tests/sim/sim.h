@@ -306,6 +306,8 @@ void sim_book_replaced(struct sim_world *w, unsigned engine);
 void sim_book_read(struct sim_world *w, const struct world_node *n, unsigned engine);
 /* The node has nothing of what it had; in a `new_life` it has read no start times either. */
 void sim_book_forget(struct sim_world *w, const struct world_node *n, bool new_life);
+/* The node may have forgotten the engine's name, which nobody named for long, as it believes. */
+void sim_book_dropped(struct sim_world *w, const struct world_node *n, unsigned engine);
 /* A router has sent it there, now. */
 void sim_book_observed(struct sim_world *w, struct world_node *n, unsigned engine, uint64_t id48,
                        uint8_t code);
