@@ -41,7 +41,7 @@
     X(HELLO_REPLAYED, "a hello whose stamp was seen before is answered", STRICT, "replayed hello", \
       70)                                                                                          \
     X(QUARANTINE_ENDLESS, "a peer that once made no sense is ignored for ever", LONG, "deaf", 70)  \
-    X(MEDIAN_IGNORED, "the latest clock is followed, not the median of all", LONG, "clock", 70)    \
+    X(MEDIAN_IGNORED, "the latest clock is followed, not the median of all", LONG, "clock", 50)    \
     X(MESSAGE_REPEATED, "a message whose parts come again is delivered again", STORM,              \
       "repeated message", 30)                                                                      \
     X(STALE_ADDRESS, "the first address that a peer was seen at is kept", ONE_SEED,                \
