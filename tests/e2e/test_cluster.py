@@ -544,10 +544,13 @@ class Shared(Clustered):
             head, *lines = out.splitlines()[:3]
             rows = {line.split()[0]: line.split()[head.split().index("FROM")] for line in lines}
             self.assertEqual([rows[s.name] for s in sims], where)
+        # What a router that left has named goes on: it answers. An operator ends it.
         second.stop()
+        wait_for(lambda: first.events("member_left"), "that r2 left")
+        self.assertEqual(gvctl("remove", sims[1].name, admin=empty.admin_port)[0], 0)
         for r in (first, empty):
             wait_for(lambda: [x["name"] for x in r.admin("GET", "/replicas").json] ==
-                     [sims[0].name], "only what living routers name")
+                     [sims[0].name], "what is left")
 
     def test_changes_need_the_token(self):
         path = os.path.join(self.folder.name, "token")
