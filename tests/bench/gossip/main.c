@@ -1,4 +1,5 @@
 /* gossip-bench: real processes that gossip on loopback, and what that takes. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ static void help(void)
 
 int main(int argc, char **argv)
 {
+    (void)signal(SIGPIPE, SIG_IGN); /* as the daemon: a peer that dies is an error of the call */
     struct bench b = {0};
     bool chosen[CASES] = {false}, any = false;
     for (int i = 1; i < argc; i++) {
