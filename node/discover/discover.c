@@ -344,6 +344,20 @@ bool discover_lists(const struct discover *d, unsigned source, struct slice name
     return discover_items_find(&d->sources[source].list, name) != NULL;
 }
 
+bool discover_pending(const struct discover *d)
+{
+    for (unsigned i = 0; i < d->source_count; i++)
+        if (!d->sources[i].listed)
+            return true;
+    return false;
+}
+
+bool discover_listed(const struct discover *d, struct slice name)
+{
+    const struct discover_row *row = discover_row_find(d, name);
+    return row != NULL && row->vanished_ms == 0;
+}
+
 bool discover_draining(const struct discover *d, struct slice name)
 {
     const struct discover_row *row = discover_row_find(d, name);

@@ -129,6 +129,10 @@ void discover_source_at(const struct discover *d, unsigned source,
                         struct discover_source_stats *out);
 /* Whether that source lists the name now. */
 bool discover_lists(const struct discover *d, unsigned source, struct slice name);
+/* Whether some source has had no list yet: then nobody knows what this router names. */
+bool discover_pending(const struct discover *d);
+/* Whether any source lists the name now. */
+bool discover_listed(const struct discover *d, struct slice name);
 /* Whether the sources take it out of use: listed as draining, or vanished and kept. */
 bool discover_draining(const struct discover *d, struct slice name);
 

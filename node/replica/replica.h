@@ -145,6 +145,7 @@ struct node_replica {
 
     /* Between routers (node/route/share.h). */
     bool configured;           /* this router names it */
+    bool adopted;              /* it does so because its own sources have not spoken yet */
     bool vanishing;            /* its source says that it goes: no new requests from here */
     bool named;                /* by another (node/route/share.h) */
     struct node_naming naming; /* which, and how */

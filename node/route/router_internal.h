@@ -48,6 +48,7 @@ struct node_router {
     /* Versions (crdt/registry.h, crdt/reports.h) that were taken in. */
     uint64_t registry_taken, reports_taken, loads_taken;
     uint64_t learned_ms; /* when what was learned was reported last */
+    bool adopts;         /* some replica is adopted (node/route/share.c) */
     bool names_held;     /* some replica is in use although no living router names it */
     struct node_replica_set
         touched;                   /* whose load or sight may have changed since the last report */

@@ -175,6 +175,29 @@ static void take_name(struct node_router *r, unsigned slot, const struct heard *
     r->names_held = r->names_held || n->held;
 }
 
+/* While a source of this router has not spoken since the start, perhaps because what it asks is
+ * away, this router cannot know what it names. It names in the meantime what would be named by
+ * nobody, and so do all that start then: a name does not go because routers were restarted. */
+static void names_adopt(struct node_router *r)
+{
+    bool pending = r->sources && discover_pending(r->sources);
+    if (!pending && !r->adopts)
+        return;
+    for (unsigned slot = 0; slot < r->replica_count; slot++) {
+        struct node_replica *k = &r->replicas[slot];
+        struct slice name = node_replica_name(k);
+        if (pending && k->naming.held && !k->configured) {
+            k->adopted = node_router_name(r, name, NODE_ENGINE_AUTO) >= 0;
+            r->adopts = r->adopts || k->adopted;
+        } else if (!pending && k->adopted) {
+            k->adopted = false;
+            if (!discover_listed(r->sources, name))
+                node_router_unname(r, slot);
+        }
+    }
+    r->adopts = r->adopts && pending;
+}
+
 /* Names that hold although nobody names them may go by time alone. */
 static void names_expire(struct node_router *r, uint64_t now_ms)
 {
@@ -196,6 +219,7 @@ static void on_reports(void *context, uint64_t now_ms)
 {
     struct node_router *r = context;
     uint64_t version = crdt_reports_version(crdt_state_reports(r->crdt));
+    names_adopt(r);
     if (version == r->reports_taken) {
         names_expire(r, now_ms);
         return;
@@ -216,6 +240,7 @@ static void on_reports(void *context, uint64_t now_ms)
         node_replica_hear(k, &h.learned, now_ms);
     }
     r->fleet_stale = true;
+    names_adopt(r);
     node_router_presence_update(r);
 }
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 import threading
+import time
 import unittest
 
 from lib import HOST, LIMIT, Case, Client, Engine, answer, closed_port, wait_for
@@ -390,6 +391,29 @@ class Routers(Clustered, Found):
         status, out, _ = gvctl("replicas", admin=second.admin_port)
         self.assertEqual(status, 0)
         self.assertRegex(out, r"(?m)^%s .* heard " % b.name)
+
+    def test_all_routers_restart_while_the_source_is_broken(self):
+        """None of them can know what it names: what was in use stays, until the source speaks."""
+        a, b = self.pod(), self.pod()
+        self.write(a.url, b.url)
+        args = ("--replica-file", self.file)
+        first = self.node("r1", [], *args)
+        second = self.node("r2", [], *args, join=first)
+        for r in (first, second):
+            self.wait_replicas(r, a.name, b.name)
+        self.write("broken")
+        first.stop()
+        first = self.node("r1", [], *args, join=second)
+        self.wait_replicas(first, a.name, b.name)
+        second.stop()
+        second = self.node("r2", [], *args, join=first)
+        self.wait_replicas(second, a.name, b.name)
+        time.sleep(11) # a router that is back without a name has so long to name it
+        for r in (first, second):
+            self.assertEqual(sorted(self.replicas(r)), sorted([a.name, b.name]))
+        self.write(b.url)
+        for r in (first, second):
+            wait_for(lambda: sorted(self.replicas(r)) == [b.name], "what the list says")
 
 
 if __name__ == "__main__":
