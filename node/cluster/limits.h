@@ -37,8 +37,8 @@ _Static_assert(2 * NODE_REQUEST_TEXT_MAX + CHAIN_POINTS_MAX * NODE_REQUEST_POINT
                    (int)GOSSIP_CALL_REQUEST_MAX,
                "any request can be explained by another router");
 _Static_assert(sizeof GRAPEVINE_VERSION <= NODE_VERSION_MAX, "the version fits");
-/* admin, version, policy, six numbers, each with tag and length */
-_Static_assert(NODE_ADMIN_MAX + NODE_VERSION_MAX + NODE_POLICY_MAX + 6 * 8 + 9 * 2 <=
+/* admin, version, policy, seven numbers, each with tag and length */
+_Static_assert(NODE_ADMIN_MAX + NODE_VERSION_MAX + NODE_POLICY_MAX + 7 * 8 + 10 * 2 <=
                    (int)GOSSIP_META_MAX,
                "what a router says of itself fits");
 

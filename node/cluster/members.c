@@ -130,6 +130,11 @@ void node_peer_hints(const struct node_replication *n, const struct node_peer *p
     out[0] = '\0';
     if (p->policy[0] != '\0' && here[0] != '\0' && strcmp(p->policy, here) != 0)
         (void)snprintf(out, NODE_DETAIL_MAX, "policy %s, here %s", p->policy, here);
+    size_t len = strlen(out);
+    unsigned names = node_state_config_of(n->state)->names_max;
+    if (p->names_max != 0 && p->names_max != names)
+        (void)snprintf(out + len, NODE_DETAIL_MAX - len, "%sreplicas-max %u, here %u",
+                       len > 0 ? "; " : "", p->names_max, names);
 }
 
 const char *node_replication_alone(const struct node_replication *n, uint64_t now_us)
@@ -191,6 +196,7 @@ enum {
     META_TTL,
     META_ID_RANGES,
     META_POLICY,
+    META_NAMES_MAX,
 };
 
 static void put_field(struct wire_writer *w, uint8_t tag, const void *bytes, size_t len)
@@ -219,6 +225,7 @@ struct slice node_meta_write(const struct node_replication *n, uint8_t out[GOSSI
     put_number(&w, META_GENERATION, agreement.generation_ms);
     put_number(&w, META_TTL, agreement.ttl_ms);
     put_number(&w, META_ID_RANGES, agreement.id_ranges);
+    put_number(&w, META_NAMES_MAX, node_state_config_of(n->state)->names_max);
     size_t policy = n->config.policy ? strlen(n->config.policy) : 0;
     if (policy > 0 && policy <= NODE_POLICY_MAX)
         put_field(&w, META_POLICY, n->config.policy, policy);
@@ -257,6 +264,8 @@ int node_meta_read(struct node_peer *p, struct slice meta)
             p->agreement.generation_ms = (uint32_t)wire_read_u64(&number);
         else if (tag == META_TTL)
             p->agreement.ttl_ms = (uint32_t)wire_read_u64(&number);
+        else if (tag == META_NAMES_MAX)
+            p->names_max = (uint32_t)wire_read_u64(&number);
         else if (tag == META_ID_RANGES)
             p->agreement.id_ranges = (uint32_t)wire_read_u64(&number);
     }

@@ -38,6 +38,7 @@ struct node_peer {
     char admin[NODE_ADMIN_MAX + 1];
     char version[NODE_VERSION_MAX + 1];
     char policy[NODE_POLICY_MAX + 1]; /* empty: not known */
+    uint32_t names_max;               /* its replicas-max; 0: not known */
     bool hinted;                      /* that its policy is another one */
 };
 

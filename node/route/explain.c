@@ -308,6 +308,8 @@ static void replica_routers(struct json_writer *w, const struct node_router *r, 
     const struct crdt_replica *row = crdt_registry_at(crdt_state_registry(r->crdt), number);
     json_key(w, "configured");
     json_bool(w, r->replicas[number].configured);
+    json_key(w, "unnamed"); /* it goes when its name is forgotten */
+    json_bool(w, node_router_replica_unnamed(r, number));
     json_key(w, "wish");
     json_cstr(w, wishes[row->wish]);
     json_key(w, "incarnation");

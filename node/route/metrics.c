@@ -270,12 +270,18 @@ static void put_index(const struct node_router *r, struct prometheus *p)
     crdt_index_stats(r->index, &s);
     struct crdt_registry_stats names;
     crdt_registry_stats(crdt_state_registry(r->crdt), &names);
+    unsigned unnamed = 0;
+    for (unsigned i = 0; i < r->replica_count; i++)
+        unnamed += node_router_replica_unnamed(r, i);
     const struct prometheus_figure figures[] = {
         {"replica_names", PROMETHEUS_GAUGE, "Replicas that are known, those that went lately too.",
          names.names},
         {"replica_names_max", PROMETHEUS_GAUGE, "Beyond it a replica waits: replicas-max.",
          names.names_max},
         {"replica_names_waiting", PROMETHEUS_GAUGE, "Replicas that wait for room.", names.waiting},
+        {"replicas_unnamed", PROMETHEUS_GAUGE,
+         "Replicas in use that no living router names: they go when their names are forgotten.",
+         unnamed},
         {"replica_names_forgotten_total", PROMETHEUS_COUNTER,
          "Replicas that no router had named for long enough.", (double)names.forgotten},
         {"bookings", PROMETHEUS_GAUGE, "Requests in flight.",

@@ -225,6 +225,13 @@ void node_router_unname_waiting(struct node_router *r, struct slice name)
         crdt_state_unname(r->crdt, name);
 }
 
+bool node_router_replica_unnamed(const struct node_router *r, unsigned replica)
+{
+    const struct node_replica *k = node_router_replica_at(r, replica);
+    const struct crdt_replica *row = row_of(r, replica);
+    return !k->absent && !k->configured && k->naming.held && row && row->wish != CRDT_WISH_ADDED;
+}
+
 bool node_router_replica_busy(const struct node_router *r, unsigned replica)
 {
     return node_router_replica_at(r, replica)->load.requests > 0;

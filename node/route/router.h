@@ -119,6 +119,8 @@ void node_router_unname(struct node_router *r, unsigned replica);
 void node_router_unname_waiting(struct node_router *r, struct slice name);
 /* Whether requests of this router are under way there. */
 bool node_router_replica_busy(const struct node_router *r, unsigned replica);
+/* Whether it is in use although no living router names it and no operator added it. */
+bool node_router_replica_unnamed(const struct node_router *r, unsigned replica);
 unsigned node_router_replica_count(const struct node_router *r);
 struct slice node_router_replica_name(const struct node_router *r, unsigned replica);
 /* Changes with probes and with finished requests: poll it to see and log changes. */
