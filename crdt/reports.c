@@ -235,6 +235,7 @@ void crdt_reports_forget(struct crdt_reports *r, unsigned slot)
         struct reporter *p = r->reporter[i];
         for (unsigned kind = 0; slot < p->rows && kind < CRDT_REPORTS; kind++) {
             p->digest[kind] -= p->row[kind][slot].hash;
+            free(p->row[kind][slot].later);
             memset(&p->row[kind][slot], 0, sizeof p->row[kind][slot]);
         }
     }
@@ -339,6 +340,20 @@ void crdt_reports_heard(struct crdt_reports *r, enum crdt_report_kind kind, unsi
     rehash(r, own, kind, slot);
 }
 
+/* Another router holds a row of this one's life that it does not have itself: it forgot the name,
+ * with its rows, and that router did not. What it reports now is later. */
+static int supersede(struct crdt_reports *r, struct reporter *own, const struct crdt_report *in)
+{
+    bool present = in->slot < own->rows && own->row[in->kind][in->slot].present;
+    if (in->epoch != own->epoch || present)
+        return ERR_NOT_FOUND;
+    if (make_room(own, in->slot) != 0)
+        return ERR_NOMEM;
+    put(r, own, &(struct crdt_report){.kind = in->kind, .slot = in->slot});
+    wait_row(r, in->kind, in->slot);
+    return 1;
+}
+
 /* --- others' -------------------------------------------------------------------------------- */
 
 static struct reporter *add(struct crdt_reports *r, uint64_t router)
@@ -389,8 +404,10 @@ int crdt_reports_join(struct crdt_reports *r, const struct crdt_report *in)
 {
     CHECK(crdt_registry_has(r->registry, in->slot) && in->kind < CRDT_REPORTS);
     struct reporter *p = find(r, in->router);
-    if (p == NULL || in->router == r->self)
+    if (p == NULL)
         return ERR_NOT_FOUND;
+    if (p->router == r->self)
+        return supersede(r, p, in);
     if (in->epoch != p->epoch && !BUG(EPOCH_IGNORED))
         return in->epoch < p->epoch ? ERR_STALE : ERR_NOT_FOUND;
     if (make_room(p, in->slot) != 0)

@@ -78,7 +78,9 @@ void crdt_reports_heard(struct crdt_reports *r, enum crdt_report_kind kind, unsi
                         uint64_t seq);
 
 /* Joins another router's row: 1 news, 0 known, ERR_NOT_FOUND: the router is not alive in this life
- * (or it is this router, whose own rows count), ERR_STALE: an earlier life, ERR_NOMEM. */
+ * (or it is this router, whose own rows count), ERR_STALE: an earlier life, ERR_NOMEM. A row of
+ * this router that only others have is of a name that was forgotten here: the own one, as zero as
+ * it is, waits to be sent and supersedes it. */
 MUST_USE int crdt_reports_join(struct crdt_reports *r, const struct crdt_report *in);
 
 /* The routers of which there are reports, this one included, in the order of their ids. */

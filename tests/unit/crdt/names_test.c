@@ -270,12 +270,48 @@ static void test_rows_below_the_higher_floor_are_not_compared(void **state)
     crdt_state_destroy(b);
 }
 
+/* A router that was paused for longer than names live forgets one that the others still name, and
+ * what it reported of it. They hold its rows. It has nothing to report any more, and what is zero
+ * makes no row: nothing ever superseded theirs. */
+static void test_a_router_that_forgot_a_name_supersedes_what_others_hold_of_it(void **state)
+{
+    (void)state;
+    struct crdt_state *a = make(1, 8, 0), *b = make(2, 8, 0);
+    unsigned slot = (unsigned)crdt_state_name(b, SLICE("long:80"));
+    (void)states_reconcile(b, a, true);
+    crdt_state_load(a, slot, &(struct crdt_load){.requests = 5});
+    crdt_state_sight(a, slot, &(struct crdt_sight){.configured = true, .health = 1});
+    crdt_state_learned(a, slot, &(struct crdt_learned){.rate = 1234});
+    uint64_t seq = states_tell_nobody(a, 0);
+    (void)states_reconcile(a, b, true);
+    assert_true(states_equal(a, b, 0));
+
+    for (uint32_t now = START; now <= START + TTL + 1; now++)
+        crdt_state_advance(b, now); /* it names it again and again */
+    crdt_state_advance(a, START + TTL + 1);
+    assert_int_equal(stats_of(a).names, 0);
+    (void)states_reconcile(b, a, true);
+    assert_int_equal(crdt_registry_by_name(crdt_state_registry(a), SLICE("long:80")), slot);
+    for (unsigned i = 0; i < 3; i++) {
+        (void)states_reconcile(i % 2 == 0 ? a : b, i % 2 == 0 ? b : a, true);
+        seq = states_tell_nobody(a, seq);
+    }
+    assert_true(states_equal(a, b, START + TTL + 2));
+    struct crdt_load sum;
+    crdt_reports_load_sum(crdt_state_reports(b), slot, &sum);
+    assert_int_equal(sum.requests, 0);
+    crdt_state_check(a);
+    crdt_state_destroy(a);
+    crdt_state_destroy(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_slot_that_is_used_again_is_as_new),
         cmocka_unit_test(test_a_slot_changes_hands_faster_than_the_sweeper_goes_round),
         cmocka_unit_test(test_rows_below_the_higher_floor_are_not_compared),
+        cmocka_unit_test(test_a_router_that_forgot_a_name_supersedes_what_others_hold_of_it),
         cmocka_unit_test(test_a_year_of_new_names_leaves_the_tables_flat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

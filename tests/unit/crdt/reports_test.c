@@ -127,8 +127,40 @@ static void test_a_later_life_drops_the_rows_of_the_earlier_one(void **state)
     assert_int_equal(join(&w, load(2, 11, 1, 0, 6)), 1);
     crdt_reports_router(w.reports, 2, 10);
     assert_int_equal(sum(&w, 0), 6);
-    assert_int_equal(join(&w, load(1, 0, 9, 0, 6)), ERR_NOT_FOUND); /* nobody writes my rows */
     destroy(&w);
+}
+
+/* Only a router writes its rows: what others hold of it, and it does not, it reports anew. */
+static void test_own_rows_that_only_others_hold_are_superseded(void **state)
+{
+    (void)state;
+    struct world w = make();
+    crdt_reports_epoch(w.reports, 5);
+    assert_int_equal(join(&w, load(1, 4, 900, 0, 6)), ERR_NOT_FOUND); /* it died with that life */
+    assert_int_equal(join(&w, load(1, 6, 900, 0, 6)), ERR_NOT_FOUND);
+    assert_false(crdt_reports_any_waiting(w.reports));
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(join(&w, load(1, 5, 9, 0, 6)), i == 0 ? 1 : ERR_NOT_FOUND);
+    assert_int_equal(crdt_reports_waiting(w.reports, CRDT_REPORT_LOAD, 0), 0);
+    struct crdt_report own;
+    crdt_reports_own(w.reports, CRDT_REPORT_LOAD, 0, &own);
+    assert_int_equal(own.value.load.requests, 0);
+    crdt_reports_heard(w.reports, CRDT_REPORT_LOAD, 0, 10);
+    assert_int_equal(join(&w, load(1, 5, 9, 0, 6)), ERR_NOT_FOUND);
+    assert_false(crdt_reports_any_waiting(w.reports));
+    destroy(&w);
+}
+
+static void test_a_name_that_is_forgotten_frees_what_was_reported_of_it(void **state)
+{
+    (void)state;
+    struct world w = make();
+    struct crdt_report row = load(2, 10, 1, 0, 6);
+    row.later = SLICE("of a later version");
+    assert_int_equal(join(&w, row), 1);
+    crdt_reports_forget(w.reports, 0);
+    assert_int_equal(sum(&w, 0), 0);
+    destroy(&w); /* the leak checker saw them */
 }
 
 static void test_own_rows_wait_once_and_again_in_a_new_life(void **state)
@@ -228,6 +260,8 @@ int main(void)
         cmocka_unit_test(test_rows_join_in_any_order_and_more_than_once),
         cmocka_unit_test(test_loads_of_others_add_up_and_die_with_their_router),
         cmocka_unit_test(test_a_later_life_drops_the_rows_of_the_earlier_one),
+        cmocka_unit_test(test_own_rows_that_only_others_hold_are_superseded),
+        cmocka_unit_test(test_a_name_that_is_forgotten_frees_what_was_reported_of_it),
         cmocka_unit_test(test_own_rows_wait_once_and_again_in_a_new_life),
         cmocka_unit_test(test_rows_of_one_replica_are_visited_by_router),
         cmocka_unit_test(test_prefill_that_leaves_the_gauges_is_counted),
