@@ -5,6 +5,9 @@
  * node follows the median of all offsets, its own (0) among them, so the majority wins. Where the
  * two in the middle disagree, the router that has been ready longer wins: it has more to lose. If
  * both have been ready equally long, the later time wins: going back costs an index.
+ *
+ * A jump waits for proof (proven). A few that are heard first are no majority. And a message that
+ * waited, in the socket of a router that was stopped say, announces a time that is past.
  */
 #include <stdlib.h>
 
@@ -18,6 +21,8 @@ enum {
     GRAIN_MS = 100,       /* the network's delay: differences below are none */
     SLEW_GENERATIONS = 8, /* ahead by no more than this: slowed down instead of set back */
     AGE_S = 5,            /* ages that differ by no more are equal */
+    PROOF_US = 1500000,   /* a jump has been due for so long when it is made */
+    DRAIN_US = 500000,    /* what waited in the socket is read within so long */
 };
 
 void node_clock_heard(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
@@ -137,27 +142,57 @@ void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluste
         node_state_clock_move(n->state, by, now_ms);
 }
 
+static bool is_jump(const struct node_replication *n, int64_t by)
+{
+    int64_t generation = node_state_config_of(n->state)->generation_ms;
+    return by > generation || by < -SLEW_GENERATIONS * generation;
+}
+
+static void slew(struct node_replication *n, int64_t by, uint64_t now_us)
+{
+    int64_t step = by > SLEW_MS ? SLEW_MS : by < -SLEW_MS ? -SLEW_MS : by;
+    node_state_clock_move(n->state, step, node_replication_ms(now_us));
+    n->clock_slewed_ms += (uint64_t)llabs(step);
+}
+
+/* A jump is due. Whether it has been for a while in which this router was not stopped, and all that
+ * are alive were heard since: they are asked. */
+static bool proven(struct node_replication *n, bool stopped, uint64_t now_us)
+{
+    if (n->jump_due_us == 0 || stopped)
+        n->jump_due_us = now_us;
+    unsigned alive = peers_alive(n);
+    unsigned heard = 0;
+    for (unsigned i = 0; i < NODE_CLOCKS_MAX; i++) {
+        const struct node_clock *c = &n->clocks[i];
+        const struct node_peer *p = c->heard_us > 0 ? node_replication_peer(n, c->node) : NULL;
+        heard += p && p->state == GOSSIP_ALIVE && node_peer_counts(p) &&
+                 c->heard_us >= n->jump_due_us + DRAIN_US;
+    }
+    if (now_us - n->jump_due_us >= PROOF_US &&
+        heard >= (alive < NODE_CLOCKS_MAX ? alive : NODE_CLOCKS_MAX))
+        return true;
+    ask_all(n, now_us);
+    return false;
+}
+
 bool node_clock_check(struct node_replication *n, uint64_t now_us)
 {
+    bool stopped = now_us - n->clock_checked_us > 2 * n->config.reconcile_us;
+    n->clock_checked_us = now_us;
     if (!n->ready)
         return false;
     unsigned heard;
     int64_t by = behind(n, now_us, &heard);
-    if (heard == 0 || llabs(by) < GRAIN_MS)
-        return false;
-    int64_t generation = node_state_config_of(n->state)->generation_ms;
-    if (by <= generation && by >= -SLEW_GENERATIONS * generation) {
-        int64_t step = by > SLEW_MS ? SLEW_MS : by < -SLEW_MS ? -SLEW_MS : by;
-        node_state_clock_move(n->state, step, node_replication_ms(now_us));
-        n->clock_slewed_ms += (uint64_t)llabs(step);
+    if (heard == 0 || !is_jump(n, by)) {
+        n->jump_due_us = 0;
+        if (heard > 0 && llabs(by) >= GRAIN_MS)
+            slew(n, by, now_us);
         return false;
     }
-    unsigned alive = peers_alive(n);
-    if (heard < (alive < NODE_CLOCKS_MAX ? alive : NODE_CLOCKS_MAX)) {
-        /* A few that were heard first are no majority. */
-        ask_all(n, now_us);
+    if (!proven(n, stopped, now_us))
         return false;
-    }
+    n->jump_due_us = 0;
     if (by < 0) {
         back(n, 0, -by, now_us);
         return true;

@@ -232,11 +232,7 @@ void sim_pause_one(struct sim_world *w, uint64_t least_ms, uint64_t most_ms)
     if (world_runs(&w->world.nodes[i]) && !w->world.nodes[i].leaving) {
         uint64_t ms = sim_between(w, least_ms, most_ms);
         sim_say(w, "%s is paused for %llu ms", w->world.nodes[i].name, (unsigned long long)ms);
-        struct sim_record *record = sim_of(&w->world.nodes[i]);
-        if (record->resumed_us == 0 || w->world.now_us > record->resumed_us + 60 * SIM_S)
-            record->paused_ms = 0;
-        record->paused_ms += (int64_t)ms;
-        record->resumed_us = w->world.now_us + ms * SIM_MS;
+        sim_of(&w->world.nodes[i])->resumed_us = w->world.now_us + ms * SIM_MS;
         world_pause(&w->world.nodes[i], w->world.now_us + ms * SIM_MS);
     }
 }

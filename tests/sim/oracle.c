@@ -184,11 +184,7 @@ static void jump_check(struct sim_world *w, struct world_node *n, int64_t from_m
     }
     qsort(least, count, sizeof least[0], ascending);
     qsort(most, count, sizeof most[0], ascending);
-    /* What waited for a node that was paused is read late, and counts for as long. */
-    uint64_t resumed_us = sim_of(n)->resumed_us;
     int64_t slack = 2 * w->config.generation_ms, to = off_ms(w, n);
-    if (resumed_us > 0 && w->world.now_us < resumed_us + JUMPED_US)
-        slack += sim_of(n)->paused_ms;
     if (to < least[(count - 1) / 2] - slack || to > most[count / 2] + slack)
         sim_broken(w, "clock",
                    "%s jumps to %lld ms, all that it sees are at %lld to %lld ms in the middle",

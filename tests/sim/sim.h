@@ -100,8 +100,7 @@ struct sim_record {
     uint64_t started_us;                      /* this life */
     uint64_t ready_us;    /* when it was first seen to be, in this life; 0: not yet */
     uint64_t gone_us;     /* when its process went; 0: it is up */
-    uint64_t resumed_us;  /* when its last pause ends, */
-    int64_t paused_ms;    /* and how long it is */
+    uint64_t resumed_us;  /* when its last pause ends */
     uint64_t nonsense_us; /* when it last spoke nonsense; 0: never */
     int64_t off_ms;       /* its cluster time to the clock of the world, as last seen */
     struct sim_jump {
