@@ -73,8 +73,10 @@ static int64_t median(struct vote *votes, unsigned count)
     return lower->age_s > upper->age_s + AGE_S ? lower->off_ms : upper->off_ms;
 }
 
-/* How many ms this node is behind the median; `heard` is of how many others. */
-static int64_t behind(const struct node_replication *n, uint64_t now_us, unsigned *heard)
+/* How many ms this node is behind the median of what was announced since; `heard` is by how many
+ * others. */
+static int64_t behind(const struct node_replication *n, uint64_t since_us, uint64_t now_us,
+                      unsigned *heard)
 {
     struct vote votes[NODE_CLOCKS_MAX + 1];
     unsigned count = 0;
@@ -82,7 +84,7 @@ static int64_t behind(const struct node_replication *n, uint64_t now_us, unsigne
     for (unsigned i = 0; i < NODE_CLOCKS_MAX; i++) {
         const struct node_clock *c = &n->clocks[i];
         const struct node_peer *p = c->heard_us > 0 ? node_replication_peer(n, c->node) : NULL;
-        if (p && node_peer_counts(p) && now_us - c->heard_us < FRESH_US)
+        if (p && node_peer_counts(p) && c->heard_us > since_us)
             votes[count++] = (struct vote){
                 .off_ms = c->off_ms - own,
                 .age_s = c->age_s + (now_us - c->heard_us) / 1000000,
@@ -155,25 +157,20 @@ static void slew(struct node_replication *n, int64_t by, uint64_t now_us)
     n->clock_slewed_ms += (uint64_t)llabs(step);
 }
 
-/* A jump is due. Whether it has been for a while in which this router was not stopped, and all that
- * are alive were heard since: they are asked. */
-static bool proven(struct node_replication *n, bool stopped, uint64_t now_us)
+/* A jump seems to be due. How far, when it has been for a while in which this router was not
+ * stopped, by what all that are alive announced since: they are asked. 0: not known yet. */
+static int64_t proven(struct node_replication *n, bool stopped, uint64_t now_us)
 {
     if (n->jump_due_us == 0 || stopped)
         n->jump_due_us = now_us;
     unsigned alive = peers_alive(n);
-    unsigned heard = 0;
-    for (unsigned i = 0; i < NODE_CLOCKS_MAX; i++) {
-        const struct node_clock *c = &n->clocks[i];
-        const struct node_peer *p = c->heard_us > 0 ? node_replication_peer(n, c->node) : NULL;
-        heard += p && p->state == GOSSIP_ALIVE && node_peer_counts(p) &&
-                 c->heard_us >= n->jump_due_us + DRAIN_US;
-    }
-    if (now_us - n->jump_due_us >= PROOF_US &&
-        heard >= (alive < NODE_CLOCKS_MAX ? alive : NODE_CLOCKS_MAX))
-        return true;
+    unsigned heard;
+    int64_t by = behind(n, n->jump_due_us + DRAIN_US, now_us, &heard);
+    if (now_us - n->jump_due_us >= PROOF_US && heard > 0 &&
+        heard >= (alive < NODE_CLOCKS_MAX ? alive : NODE_CLOCKS_MAX) && is_jump(n, by))
+        return by;
     ask_all(n, now_us);
-    return false;
+    return 0;
 }
 
 bool node_clock_check(struct node_replication *n, uint64_t now_us)
@@ -183,14 +180,15 @@ bool node_clock_check(struct node_replication *n, uint64_t now_us)
     if (!n->ready)
         return false;
     unsigned heard;
-    int64_t by = behind(n, now_us, &heard);
+    int64_t by = behind(n, now_us > FRESH_US ? now_us - FRESH_US : 0, now_us, &heard);
     if (heard == 0 || !is_jump(n, by)) {
         n->jump_due_us = 0;
         if (heard > 0 && llabs(by) >= GRAIN_MS)
             slew(n, by, now_us);
         return false;
     }
-    if (!proven(n, stopped, now_us))
+    by = proven(n, stopped, now_us);
+    if (by == 0)
         return false;
     n->jump_due_us = 0;
     if (by < 0) {
