@@ -43,7 +43,7 @@ static void on_replica(void *context, struct world_node *n, unsigned replica, bo
         return;
     if (engine < 0)
         sim_broken(w, "replicas", "%s has a replica that nobody named", n->name);
-    if (!present && w->config.forget_us > 0)
+    if (!present && (w->config.forget_us > 0 || w->config.profile == SIM_CHURN))
         sim_book_dropped(w, n, (unsigned)engine);
     sim_of(n)->slot_of_engine[engine] = present ? (int)replica : -1;
 }
