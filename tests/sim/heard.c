@@ -126,15 +126,17 @@ static void deaf_check(struct sim_world *w, struct world_node *n, struct world_n
 }
 
 /* Who is gone for long is forgotten, by whoever ran all the time and was not given to believe that
- * it is back, by a router that was asleep. */
+ * it is back, by a router that was asleep, or that it died later, by one that saw it longer. */
 static void forgotten_check(struct sim_world *w, const struct world_node *n,
                             const struct world_node *other, const struct gossip_member *m)
 {
     const struct sim_record *own = sim_of(n), *gone = sim_of(other);
     struct sim_seen *seen = &sim_of(n)->seen[other->number];
-    if (m->state <= GOSSIP_SUSPECT || m->state != seen->state || seen->lived_us == 0)
+    if (m->state <= GOSSIP_SUSPECT || m->state != seen->state ||
+        m->incarnation != seen->incarnation || seen->lived_us == 0)
         seen->lived_us = w->world.now_us;
     seen->state = m->state;
+    seen->incarnation = m->incarnation;
     if (w->config.forget_us == 0 || other->up || own->resumed_us > gone->gone_us ||
         w->world.now_us - seen->lived_us < w->config.forget_us + FORGET_US)
         return;

@@ -88,7 +88,8 @@ struct sim_seen {
     uint64_t deaf_seq, deaf_us; /* for so long no news of it came in although there was some */
     struct gossip_address at;   /* where it was heard, */
     enum gossip_state state;
-    uint64_t lived_us;    /* when it was last alive to this node, or its state changed */
+    uint64_t incarnation;
+    uint64_t lived_us;    /* when it was last alive to this node, or either of them changed */
     uint64_t at_since_us; /* since when */
 };
 
