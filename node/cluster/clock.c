@@ -157,11 +157,11 @@ static void slew(struct node_replication *n, int64_t by, uint64_t now_us)
     n->clock_slewed_ms += (uint64_t)llabs(step);
 }
 
-/* A jump seems to be due. How far, when it has been for a while, by what all that are alive
- * announced since: they are asked. 0: not known yet. */
-static int64_t proven(struct node_replication *n, uint64_t now_us)
+/* A jump seems to be due. How far, when it has been for a while in which this router was not
+ * stopped, by what all that are alive announced since: they are asked. 0: not known yet. */
+static int64_t proven(struct node_replication *n, bool stopped, uint64_t now_us)
 {
-    if (n->jump_due_us == 0)
+    if (n->jump_due_us == 0 || stopped)
         n->jump_due_us = now_us;
     unsigned alive = peers_alive(n);
     unsigned heard;
@@ -175,6 +175,8 @@ static int64_t proven(struct node_replication *n, uint64_t now_us)
 
 bool node_clock_check(struct node_replication *n, uint64_t now_us)
 {
+    bool stopped = now_us - n->clock_checked_us > 2 * (uint64_t)n->config.reconcile_us;
+    n->clock_checked_us = now_us;
     if (!n->ready)
         return false;
     unsigned heard;
@@ -185,7 +187,7 @@ bool node_clock_check(struct node_replication *n, uint64_t now_us)
             slew(n, by, now_us);
         return false;
     }
-    by = proven(n, now_us);
+    by = proven(n, stopped, now_us);
     if (by == 0)
         return false;
     n->jump_due_us = 0;

@@ -148,6 +148,7 @@ struct node_replication {
     unsigned peer_count;
 
     struct node_clock clocks[NODE_CLOCKS_MAX];
+    uint64_t clock_checked_us;
     uint64_t jump_due_us; /* since when its time seems to be far off; 0: it does not */
     uint64_t clock_forward, clock_back, clock_slewed_ms;
 
