@@ -181,11 +181,11 @@ static void a_suspended_machine_comes_back_in_seconds(void **state)
 
 /* A router that is stopped for minutes finds in its socket what the others sent in the first
  * seconds. It took it for sent now, went back by as long as it had been stopped, and gave up its
- * index. */
+ * index. The odd ones are stopped again before an answer puts that right. */
 static void what_waited_in_the_socket_tells_no_time(void **state)
 {
     (void)state;
-    for (unsigned seed = 0; seed < 4; seed++) {
+    for (unsigned seed = 0; seed < 8; seed++) {
         struct world c;
         world_open(&c, 3, seed);
         for (unsigned i = 0; i < 3; i++) {
@@ -196,8 +196,11 @@ static void what_waited_in_the_socket_tells_no_time(void **state)
         }
         world_settle(&c);
         world_run(&c, 10 * S);
-        world_pause(&c.nodes[2], c.now_us + 30 * S);
-        world_run(&c, 30 * S);
+        for (unsigned times = 0; times <= seed % 2; times++) {
+            world_run(&c, 10 * MS);
+            world_pause(&c.nodes[2], c.now_us + 30 * S);
+            world_run(&c, 30 * S);
+        }
         assert_true(world_until(&c, 30 * S, world_agrees));
         world_run(&c, 10 * S);
         assert_true(clocks_agree(&c));
