@@ -57,8 +57,9 @@ static const struct {
      "to change it without a pause, in three steps. Each changes FILE;"},
     {{"keygen", ADMIN_CALL_COUNT, NULL, OF_KEYGEN},
      "--promote FILE",
-     "give it to all routers and send each a SIGHUP before the"},
-    {{"keygen", ADMIN_CALL_COUNT, NULL, OF_KEYGEN}, "--finish FILE", "next step"},
+     "give it to all routers, which read it within a second;"},
+    {{"keygen", ADMIN_CALL_COUNT, NULL, OF_KEYGEN}, "--finish FILE",
+     "wait for cluster_key_read in the log of each before the next step"},
 };
 
 static const struct command *row_find(const char *name)

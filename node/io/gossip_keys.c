@@ -37,6 +37,20 @@ static void warn_readable(struct log *log, const struct io_secret *file)
               LOG_CSTR("want", "nobody but grapevine to read it: chmod o-rwx"));
 }
 
+enum { IDS_BYTES = GOSSIP_KEYS_MAX * 10 };
+
+/* The ids of all keys, to be compared by people. */
+static void ids_text(const struct gossip_keyring *ring, char out[IDS_BYTES])
+{
+    out[0] = '\0';
+    for (unsigned i = 0; i < ring->count; i++) {
+        const uint8_t *id = ring->keys[i].id;
+        size_t len = strlen(out);
+        (void)snprintf(out + len, IDS_BYTES - len, "%s%02x%02x%02x%02x", i > 0 ? "," : "", id[0],
+                       id[1], id[2], id[3]);
+    }
+}
+
 int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *options,
                         struct log *log, char *message)
 {
@@ -55,6 +69,12 @@ int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *o
     if (err == 0)
         err = parse(out, &file, buf_slice(&text), message);
     io_secret_free(&text);
+    if (err == 0) {
+        char ids[IDS_BYTES];
+        ids_text(out, ids);
+        log_event(log, LOG_INFO, "cluster_key_held", LOG_UINT("keys", out->count),
+                  LOG_CSTR("ids", ids));
+    }
     return err;
 }
 
@@ -89,13 +109,8 @@ static void take(struct io_gossip *g, const struct gossip_keyring *ring, const c
     }
     bool changed = !same_keys(ring, g->keyring);
     if (changed || asked || g->keys_refused) {
-        char ids[GOSSIP_KEYS_MAX * 10] = "";
-        for (unsigned i = 0; i < ring->count; i++) {
-            const uint8_t *id = ring->keys[i].id;
-            size_t len = strlen(ids);
-            (void)snprintf(ids + len, sizeof ids - len, "%s%02x%02x%02x%02x", i > 0 ? "," : "",
-                           id[0], id[1], id[2], id[3]);
-        }
+        char ids[IDS_BYTES];
+        ids_text(ring, ids);
         log_event(g->log, LOG_INFO, "cluster_key_read", LOG_UINT("keys", ring->count),
                   LOG_CSTR("ids", ids), LOG_BOOL("changed", changed));
     }
