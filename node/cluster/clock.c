@@ -87,7 +87,7 @@ static int64_t behind(const struct node_replication *n, uint64_t since_us, uint6
         if (p && node_peer_counts(p) && c->heard_us > since_us)
             votes[count++] = (struct vote){
                 .off_ms = c->off_ms - own,
-                .age_s = c->age_s + (now_us - c->heard_us) / 1000000,
+                .age_s = node_clock_age_cut(c->age_s + (now_us - c->heard_us) / 1000000),
             };
     }
     *heard = count;

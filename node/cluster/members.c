@@ -312,7 +312,7 @@ void node_replication_reports(struct node_replication *n, uint64_t now_us)
         n->user.reports(n->user.context, node_replication_ms(now_us));
 }
 
-uint64_t node_clock_age_s(const struct node_replication *n, uint64_t now_us)
+uint16_t node_clock_age_s(const struct node_replication *n, uint64_t now_us)
 {
-    return n->ready ? (now_us - n->ready_us) / 1000000 : 0;
+    return n->ready ? node_clock_age_cut((now_us - n->ready_us) / 1000000) : 0;
 }

@@ -11,8 +11,7 @@ int node_message_begin(struct node_replication *n, enum node_message kind, uint8
     wire_write_u8(&w, (uint8_t)kind);
     wire_write_u8(&w, flags);
     wire_write_u48(&w, node_state_cluster_ms(n->state, node_replication_ms(now_us)));
-    uint64_t age_s = node_clock_age_s(n, now_us);
-    wire_write_u16(&w, age_s < UINT16_MAX ? (uint16_t)age_s : UINT16_MAX);
+    wire_write_u16(&w, node_clock_age_s(n, now_us));
     CHECK(!w.bad);
     buf_clear(&n->message);
     return buf_append(&n->message, head, sizeof head);

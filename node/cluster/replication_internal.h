@@ -211,8 +211,13 @@ void node_replication_reports(struct node_replication *n, uint64_t now_us);
 
 /* Gives a member's row to the state. */
 void node_peer_publish(struct node_replication *n, const struct node_peer *p);
-/* For how many seconds it has been ready. */
-uint64_t node_clock_age_s(const struct node_replication *n, uint64_t now_us);
+/* For how many seconds it has been ready, as messages say it: those that have been so for longer
+ * than two bytes hold (18 h) are equally old for everybody. */
+uint16_t node_clock_age_s(const struct node_replication *n, uint64_t now_us);
+static inline uint16_t node_clock_age_cut(uint64_t age_s)
+{
+    return age_s < UINT16_MAX ? (uint16_t)age_s : UINT16_MAX;
+}
 
 /* message.c */
 MUST_USE int node_message_begin(struct node_replication *n, enum node_message kind, uint8_t flags,

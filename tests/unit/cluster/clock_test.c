@@ -1,6 +1,10 @@
 /* Clocks that are wrong, and what a cluster makes of them. */
 #include "node/cluster/replication.h"
 
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "node/cluster/replication_internal.h"
 #include "node/route/share.h"
 #include "tests/lib/test.h"
 #include "tests/lib/world/look.h"
@@ -228,6 +232,40 @@ static void small_differences_of_clocks_are_slewed(void **state)
     world_close(&c);
 }
 
+static int64_t apart_ms(struct world *c)
+{
+    uint64_t ms[2];
+    for (unsigned i = 0; i < 2; i++)
+        ms[i] = node_state_cluster_ms(c->nodes[i].node->state, c->now_us / 1000);
+    return (int64_t)(ms[1] - ms[0]);
+}
+
+/* An age has two bytes in a message, 18 h. Two that had both been up for longer each took itself
+ * for the older one, and kept their times for ever. */
+static void two_that_have_been_up_for_days_agree(void **state)
+{
+    (void)state;
+    static const unsigned hours[][2] = {{10, 15}, {15, 10}, {19, 24}, {24, 19}, {18, 90}};
+    for (unsigned k = 0; k < ARRAY_LEN(hours); k++) {
+        struct world c;
+        world_open(&c, 2, 7);
+        c.nodes[1].wall_offset_us = 300 * (int64_t)S;
+        for (unsigned i = 0; i < 2; i++) {
+            world_start(&c, i);
+            for (unsigned j = 0; j < 2; j++)
+                world_link(&c, i, j)->cut = true;
+        }
+        world_run(&c, 5 * S);
+        /* Before the world began; the difference is what counts, modulo 2^64. */
+        for (unsigned i = 0; i < 2; i++)
+            c.nodes[i].node->replication->ready_us = c.now_us - hours[k][i] * UINT64_C(3600) * S;
+        world_heal(&c);
+        world_run(&c, 120 * S);
+        assert_true(llabs(apart_ms(&c)) < 1000);
+        world_close(&c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +276,7 @@ int main(void)
         cmocka_unit_test(a_suspended_machine_comes_back_in_seconds),
         cmocka_unit_test(what_waited_in_the_socket_tells_no_time),
         cmocka_unit_test(small_differences_of_clocks_are_slewed),
+        cmocka_unit_test(two_that_have_been_up_for_days_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
