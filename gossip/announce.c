@@ -104,8 +104,10 @@ void gossip_announce_again(struct gossip *g, struct gossip_peer *to, const struc
 
 void gossip_announce_refusal(struct gossip *g, struct gossip_peer *to)
 {
-    if (!answer_now(g, to))
+    /* The question who it is, which its answer follows at once, must not use this up. */
+    if (to->refusal_us != 0 && g->now_us - to->refusal_us < AGAIN_US)
         return;
+    to->refusal_us = g->now_us;
     struct gossip_packet packet;
     gossip_packet_begin(&packet);
     gossip_frame_write_full(&packet.w, &(struct gossip_frame_full){.limit = g->config.routers_max});

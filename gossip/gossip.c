@@ -304,7 +304,7 @@ static void take_frame(struct gossip *g, struct gossip_peer *from, const struct 
     g->stats.frame_bytes_in[f->type] += f->bytes;
     /* A stranger may only say who it is, and be asked. */
     bool greeting = f->type == GOSSIP_FRAME_MEMBERS || f->type == GOSSIP_FRAME_PING ||
-                    f->type == GOSSIP_FRAME_ACK || f->type == GOSSIP_FRAME_FULL;
+                    f->type == GOSSIP_FRAME_ACK;
     if (!from->listed && !greeting) {
         gossip_ask_who(g, from);
         return;
@@ -343,7 +343,7 @@ static void take_frame(struct gossip *g, struct gossip_peer *from, const struct 
         gossip_push_vector(g, f->body);
         break;
     case GOSSIP_FRAME_FULL:
-        gossip_rumour_refused(g, &f->full);
+        gossip_rumour_refused(g, from, &f->full);
         break;
     case GOSSIP_FRAMES:
         break;

@@ -257,6 +257,8 @@ struct gossip_stats {
     uint64_t routers_refused; /* times that a router was beyond routers_max */
     char router_refused[GOSSIP_NAME_MAX + 1]; /* the last one (this node's own: others refuse it) */
     uint32_t routers_limit;                   /* the limit that it met */
+    uint64_t self_refused_us;                 /* when the others last refused this node; 0: never */
+    uint64_t refusals_doubted; /* passed over: too few of the members refuse this node */
     uint64_t ring_bytes, ring_deltas, sessions;
     unsigned seeds_unknown;  /* seeds that have never answered, this node itself not counted */
     unsigned seeds_answered; /* seeds that have */

@@ -108,6 +108,8 @@ struct gossip_peer {
     uint64_t sent_us, full_us; /* last packet; last full ALIVE */
     uint64_t patience_us; /* added to suspect_us and dead_us in this episode: not all at once */
     uint64_t probe_us;    /* next probe not before */
+    uint64_t refused_us;  /* when it last refused this node; 0: never */
+    uint64_t refusal_us;  /* when this node last refused it; 0: never */
     uint64_t answered_us; /* when it was last sent its own entry, or asked for it */
     uint64_t spoke_us;    /* last ALIVE of the incarnation that is known */
     bool accused_here;    /* the suspicion is our own */
@@ -456,8 +458,9 @@ void gossip_watch_malformed(struct gossip *g, struct gossip_peer *p);
 
 /* --- rumour.c --- */
 void gossip_rumour_members(struct gossip *g, struct gossip_peer *from, struct slice body);
-/* This node is refused. */
-void gossip_rumour_refused(struct gossip *g, const struct gossip_frame_full *f);
+/* That member refuses this node. */
+void gossip_rumour_refused(struct gossip *g, struct gossip_peer *from,
+                           const struct gossip_frame_full *f);
 /* The digest of its members came in. */
 void gossip_rumour_compare(struct gossip *g, struct gossip_peer *from, uint64_t members);
 

@@ -6,11 +6,12 @@
 #include "gossip/gossip_internal.h"
 
 enum {
-    DIFFERS_US = 300000,       /* news on its way settles by itself */
-    LIST_EVERY_US = 1000000,   /* to one peer */
-    LIST_COST_US = 62500,      /* 16 lists a second to all together, */
-    LISTS_BURST_US = 2000000,  /* 32 of them at once */
-    REFUSED_WAIT_US = 30000000 /* until seeds that have no room are called again */
+    DIFFERS_US = 300000,        /* news on its way settles by itself */
+    LIST_EVERY_US = 1000000,    /* to one peer */
+    LIST_COST_US = 62500,       /* 16 lists a second to all together, */
+    LISTS_BURST_US = 2000000,   /* 32 of them at once */
+    REFUSED_WAIT_US = 30000000, /* until seeds that have no room are called again */
+    REFUSALS_US = 10000000,     /* a refusal counts for so long */
 };
 
 static void list_add(struct gossip *g, struct gossip_peer *to, const struct gossip_peer *about,
@@ -24,13 +25,37 @@ static void list_add(struct gossip *g, struct gossip_peer *to, const struct goss
     gossip_frame_write_member(&packet->w, &entry);
 }
 
+/* Whether the cluster refuses this node, and not one member that is wrong, or of another build, by
+ * itself. The others refuse it as soon as they know what that one knows; or this node sees as many
+ * members itself. */
+static bool refused_by_all(const struct gossip *g, const struct gossip_frame_full *f)
+{
+    uint32_t limit = f->limit > g->config.routers_max ? f->limit : g->config.routers_max;
+    unsigned open = 0, refusing = 0;
+    for (unsigned i = 0; i < g->listed; i++) {
+        const struct gossip_peer *p = g->order[i];
+        if (!gossip_peer_open(p))
+            continue;
+        open++;
+        refusing += p->refused_us != 0 && g->now_us - p->refused_us < REFUSALS_US;
+    }
+    return 2 * refusing > open || g->live + 1 >= limit;
+}
+
 /* It goes on alone, and asks its seeds to be let in again later. Refused routers must not stay in
  * touch: each would introduce the others again to the cluster that refused them. */
-void gossip_rumour_refused(struct gossip *g, const struct gossip_frame_full *f)
+void gossip_rumour_refused(struct gossip *g, struct gossip_peer *from,
+                           const struct gossip_frame_full *f)
 {
-    gossip_member_refused(g, g->self->name, f->limit);
     if (g->now_us < g->full_us)
         return;
+    from->refused_us = g->now_us;
+    if (!refused_by_all(g, f)) {
+        g->stats.refusals_doubted++;
+        return;
+    }
+    gossip_member_refused(g, g->self->name, f->limit);
+    g->stats.self_refused_us = g->now_us;
     g->full_us = g->now_us + REFUSED_WAIT_US;
     for (unsigned i = g->listed; i-- > 0;)
         if (!g->order[i]->self)

@@ -365,6 +365,7 @@ static void put_gossip(struct json_writer *w, const struct gossip_stats *s)
     put_u64(w, "quarantines", s->quarantines);
     put_u64(w, "no_room", s->no_room);
     put_u64(w, "routers_refused", s->routers_refused);
+    put_u64(w, "refusals_doubted", s->refusals_doubted);
     put_u64(w, "suspected", s->suspected);
     put_u64(w, "refuted", s->refuted);
     put_u64(w, "died", s->died);

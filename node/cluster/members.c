@@ -10,7 +10,8 @@
 
 enum {
     ALONE_SAID_US = 3000000,
-    SELF_SAID_US = 10000000, /* another one may start, and be met through the same name */
+    REFUSED_SAID_US = 60000000, /* it asks again twice a minute */
+    SELF_SAID_US = 10000000,    /* another one may start, and be met through the same name */
 };
 
 const char *node_replication_event_text(enum node_replication_event event)
@@ -146,7 +147,7 @@ const char *node_replication_alone(const struct node_replication *n, uint64_t no
     if (!n->config.has_seeds || now_us - n->born_us < ALONE_SAID_US)
         return NULL;
     gossip_stats(n->gossip, &g);
-    if (g.routers_refused > 0 && g.seeds_answered > 0)
+    if (g.self_refused_us > 0 && now_us - g.self_refused_us < REFUSED_SAID_US)
         return "the cluster is full and refuses this router";
     if (g.seeds_answered > 0)
         return "the routers that it has met are gone";

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/check.h"
+#include "gossip/gossip_internal.h"
 #include "tests/lib/gossip_net.h"
 
 enum { MS = 1000, SECOND = 1000000, LIMIT = 6 };
@@ -152,6 +154,46 @@ static void test_who_sleeps_gets_its_place_back(void **state)
     net_finish(net);
 }
 
+/* One member of a small cluster, wrong or of another build, refuses all others. They stay. */
+static void test_the_word_of_one_empties_nobody(void **state)
+{
+    (void)state;
+    static const uint32_t limits[] = {2, 512, UINT16_MAX};
+    for (unsigned k = 0; k < ARRAY_LEN(limits); k++) {
+        struct net *net = net_new_meshed(5, 40);
+        struct gossip *bad = net->nodes[4].gossip;
+        uint32_t own = bad->config.routers_max;
+        for (unsigned times = 0; times < 5; times++) {
+            bad->config.routers_max = limits[k];
+            for (unsigned i = 0; i < 4; i++)
+                gossip_announce_refusal(bad, gossip_peer_find(bad, net_node(i)));
+            bad->config.routers_max = own;
+            net_for(net, 500 * MS);
+            assert_true(net_meshed(net));
+        }
+        for (unsigned i = 0; i < 4; i++) {
+            assert_int_equal(net_stats(net, i).refusals_doubted, 5);
+            assert_int_equal(net_stats(net, i).routers_refused, 0);
+            assert_int_equal(net_stats(net, i).self_refused_us, 0);
+        }
+        net_finish(net);
+    }
+}
+
+/* Refusing another is not being refused. */
+static void test_refusals_are_counted_apart(void **state)
+{
+    (void)state;
+    struct net *net = net_limited(7, 32);
+    for (unsigned i = 0; i < 7; i++)
+        start(net, i);
+    net_for(net, 20 * SECOND);
+    for (unsigned i = 0; i < 7; i++)
+        assert_int_equal(net_stats(net, i).self_refused_us != 0, i == 6);
+    assert_true(net_stats(net, 0).routers_refused > 0);
+    net_finish(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +201,8 @@ int main(void)
         cmocka_unit_test(test_halves_that_are_too_many_together_agree),
         cmocka_unit_test(test_who_was_refused_is_let_in_when_there_is_room),
         cmocka_unit_test(test_who_sleeps_gets_its_place_back),
+        cmocka_unit_test(test_the_word_of_one_empties_nobody),
+        cmocka_unit_test(test_refusals_are_counted_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
