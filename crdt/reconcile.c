@@ -149,24 +149,66 @@ static bool is_cut(const struct crdt_state *s, uint32_t from)
     return crdt_index_sketch_from(s->index, from) != from;
 }
 
+static void cut_drop(struct crdt_state *s)
+{
+    free(s->cut.sketch);
+    s->cut.sketch = NULL;
+}
+
+void crdt_state_cut_renew(struct crdt_state *s)
+{
+    cut_drop(s);
+    s->cut.spent = false;
+}
+
+/* One that is kept may be older than the index by now: what differs for that reason is found to be
+ * held, or to be stale, when it is joined. */
+static bool cut_of(struct crdt_state *s, uint32_t from, struct crdt_sketch *out,
+                   struct crdt_reconciled *result)
+{
+    struct crdt_cut *cut = &s->cut;
+    if (cut->sketch == NULL) {
+        struct crdt_sketch *made = cut->spent ? NULL : malloc(sizeof *made);
+        if (made == NULL || !crdt_index_sketch_cut(s->index, from, made)) {
+            free(made);
+            return false;
+        }
+        *cut = (struct crdt_cut){.spent = true, .from = from, .sketch = made};
+        result->cut_walked = true;
+    }
+    if (cut->from == from)
+        *out = *cut->sketch;
+    return cut->from == from;
+}
+
 /* The sketch of what begins there, or false: it cannot be compared now. The floor may have risen
- * since, or caches were lost; the next round does it. */
-static bool sketch_of(const struct crdt_state *s, uint32_t from, struct crdt_sketch *out)
+ * since, or caches were lost, or another cut was walked; a later round does it. */
+static bool sketch_of(struct crdt_state *s, uint32_t from, struct crdt_sketch *out,
+                      struct crdt_reconciled *result)
 {
     if (from < crdt_index_floor(s->index) || from > crdt_index_now(s->index) + CRDT_TTL_MAX)
         return false;
     if (is_cut(s, from))
-        return crdt_index_sketch_cut(s->index, from, out);
+        return cut_of(s, from, out, result);
     if (crdt_index_sketch_is_clean(s->index))
         crdt_index_sketch(s->index, from, out);
     return crdt_index_sketch_is_clean(s->index);
 }
 
-static void write_cells(const struct crdt_state *s, uint32_t from, uint32_t width, uint8_t tries,
-                        struct workshop *shop, struct crdt_section_writer *out)
+static void cut_hard(struct crdt_state *s, struct crdt_reconciled *result)
 {
-    if (!sketch_of(s, from, &shop->sketch))
+    cut_drop(s);
+    result->cut_hard = true;
+}
+
+static void write_cells(struct crdt_state *s, uint32_t from, uint32_t width, uint8_t tries,
+                        struct workshop *shop, struct crdt_section_writer *out,
+                        struct crdt_reconciled *result)
+{
+    if (!sketch_of(s, from, &shop->sketch, result))
         return;
+    if (width == CRDT_SKETCH_CELLS && is_cut(s, from))
+        cut_hard(s, result);
     crdt_sketch_fold(&shop->sketch, width, shop->own);
     crdt_section_begin(out, CRDT_SECTION_CELLS);
     wire_write_u32(&out->w, crdt_index_now(s->index));
@@ -211,11 +253,13 @@ static void write_too_many(struct crdt_section_writer *out, struct crdt_reconcil
 
 /* The cells did not come apart: once more with about twice as many, then with all. A router whose
  * memory cuts spans has no room for what a snapshot would bring. */
-static void ask_wider(const struct crdt_state *s, const struct cells *c,
-                      struct crdt_section_writer *out, struct crdt_reconciled *result)
+static void ask_wider(struct crdt_state *s, const struct cells *c, struct crdt_section_writer *out,
+                      struct crdt_reconciled *result)
 {
     if (c->width == CRDT_SKETCH_CELLS || c->tries >= TRIES_MAX) {
-        if (!is_cut(s, c->from))
+        if (is_cut(s, c->from))
+            cut_hard(s, result);
+        else
             write_too_many(out, result);
         return;
     }
@@ -318,7 +362,7 @@ static void take_cells(struct crdt_state *s, struct slice body, struct workshop 
 {
     struct cells c;
     CHECK(read_cells(body, &c));
-    if (!sketch_of(s, c.from, &shop->sketch))
+    if (!sketch_of(s, c.from, &shop->sketch, result))
         return;
     uint32_t cells = CRDT_SKETCH_ROWS * c.width;
     crdt_sketch_fold(&shop->sketch, c.width, shop->own);
@@ -333,6 +377,7 @@ static void take_cells(struct crdt_state *s, struct slice body, struct workshop 
         return;
     }
     result->decoded = true;
+    result->cut_decoded = result->cut_decoded || is_cut(s, c.from);
     result->differences += (uint64_t)count;
     send_mine(shop, sort_out(s, &c, (uint32_t)count, shop, result), out);
 }
@@ -367,7 +412,7 @@ static struct common compare_index(const struct crdt_state *s, const struct summ
 }
 
 /* The whole spans, if they differ. */
-static void answer_spans(const struct crdt_state *s, const struct summary *p, bool registry_equal,
+static void answer_spans(struct crdt_state *s, const struct summary *p, bool registry_equal,
                          struct workshop *shop, struct crdt_section_writer *out,
                          struct crdt_reconciled *result)
 {
@@ -381,13 +426,13 @@ static void answer_spans(const struct crdt_state *s, const struct summary *p, bo
     uint64_t differences = crdt_sketch_estimate(estimate, p->estimate);
     uint32_t width = crdt_sketch_width(differences > 0 ? differences : 1);
     if (width > 0)
-        write_cells(s, p->from, width, 0, shop, out);
+        write_cells(s, p->from, width, 0, shop, out, result);
     else if (registry_equal && !skewed(s, p->now)) /* or a cache that one knows to be lost */
         write_too_many(out, result);
 }
 
-static void answer_cut(const struct crdt_state *s, const struct summary *p, struct workshop *shop,
-                       struct crdt_section_writer *out)
+static void answer_cut(struct crdt_state *s, const struct summary *p, struct workshop *shop,
+                       struct crdt_section_writer *out, struct crdt_reconciled *result)
 {
     uint64_t own = crdt_index_entries_between(s->index, p->floor, p->from);
     uint64_t least = own > p->cut_entries ? own - p->cut_entries : p->cut_entries - own;
@@ -395,7 +440,7 @@ static void answer_cut(const struct crdt_state *s, const struct summary *p, stru
         return; /* more than cells can show */
     uint32_t width = crdt_sketch_width(least + CUT_DIFFERENCES_MIN);
     if (width > 0)
-        write_cells(s, p->floor, width, 0, shop, out);
+        write_cells(s, p->floor, width, 0, shop, out, result);
 }
 
 static void take_summary(struct crdt_state *s, struct slice body, bool settled,
@@ -430,19 +475,19 @@ static void take_summary(struct crdt_state *s, struct slice body, bool settled,
     if (p.hops == 0 && !log_equal)
         crdt_hashes_logs(s, false, out);
     if (index.cuts_differ && settled && registry_equal)
-        answer_cut(s, &p, shop, out);
+        answer_cut(s, &p, shop, out, result);
     result->equal =
         registry_equal && log_equal && index.equal && others == p.others && loads == p.loads;
 }
 
 static void take_wider(struct crdt_state *s, struct slice body, struct workshop *shop,
-                       struct crdt_section_writer *out)
+                       struct crdt_section_writer *out, struct crdt_reconciled *result)
 {
     struct wire_reader r = wire_reader_of(body.at, body.len);
     uint32_t from = wire_read_u32(&r);
     uint32_t width = wire_read_u16(&r);
     uint8_t tries = wire_read_u8(&r);
-    write_cells(s, from, width, tries, shop, out);
+    write_cells(s, from, width, tries, shop, out, result);
 }
 
 static bool part_is_valid(const struct crdt_section *part)
@@ -480,7 +525,7 @@ static void take_part(struct crdt_state *s, const struct crdt_section *part, boo
     else if (part->kind == CRDT_SECTION_CELLS)
         take_cells(s, part->body, shop, out, result);
     else if (part->kind == CRDT_SECTION_WIDER)
-        take_wider(s, part->body, shop, out);
+        take_wider(s, part->body, shop, out, result);
     else if (part->kind == CRDT_SECTION_TOO_MANY)
         result->too_many = true;
     else if (part->kind != CRDT_SECTION_RECORDS)

@@ -67,6 +67,7 @@ void crdt_state_destroy(struct crdt_state *s)
     if (s == NULL)
         return;
     crdt_outbox_free(&s->outbox);
+    free(s->cut.sketch);
     crdt_events_destroy(s->log);
     crdt_reports_destroy(s->reports);
     crdt_registry_destroy(s->registry);

@@ -161,8 +161,15 @@ struct crdt_reconciled {
     bool decoded;  /* cells were decoded: `differences` counts both directions */
     bool too_many; /* differences beyond what the sketch can show: take a snapshot */
     uint64_t differences;
-    uint64_t joined; /* of them, news to us */
+    uint64_t joined;  /* of them, news to us */
+    bool cut_walked;  /* the index was walked for what a floor has left of a span */
+    bool cut_decoded; /* cells of such a cut came apart */
+    bool cut_hard;    /* all cells of one were sent, or did not come apart */
 };
+/* What a cut takes is a walk over the whole index, and a peer could ask for it in each message.
+ * From one call of this on the state makes at most one walk; what that gave serves all until the
+ * next call, or until it proved to be hard. */
+void crdt_state_cut_renew(struct crdt_state *s);
 MUST_USE int crdt_state_summary(const struct crdt_state *s, struct buf *out);
 MUST_USE int crdt_state_message(struct crdt_state *s, struct slice message, bool settled,
                                 struct buf *reply, struct crdt_reconciled *out);

@@ -6,6 +6,13 @@
 #include "crdt/outbox.h"
 #include "crdt/state.h"
 
+/* The sketch of a cut, which takes a walk over the index: one does for all that is asked of it. */
+struct crdt_cut {
+    bool spent; /* no walk until crdt_state_cut_renew() */
+    uint32_t from;
+    struct crdt_sketch *sketch; /* of what begins there; NULL: none */
+};
+
 struct crdt_state {
     struct crdt_index *index;
     struct crdt_registry *registry;
@@ -14,6 +21,7 @@ struct crdt_state {
     bool replicated;
     uint32_t generation_ms;
     struct crdt_outbox outbox;
+    struct crdt_cut cut;                    /* of reconcile.c */
     uint64_t registry_followed;             /* version of it */
     uint32_t rkey_known[CRDT_REPLICAS_MAX]; /* to the index, by slot */
     uint64_t key_known[CRDT_REPLICAS_MAX];  /* to the reports, by slot */

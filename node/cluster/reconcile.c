@@ -8,6 +8,8 @@ enum {
     FORCE_US = 3000000,     /* what differs so long is more than traffic on its way */
     LOST_US = 50000,        /* after a loss: more is likely to be lost at once */
     SNAPSHOT_US = 30000000, /* at most one snapshot for repair in so long */
+    CUT_US = 1000000,       /* at most one walk for a cut in so long, */
+    CUT_MAX_US = 64000000,  /* and twice as long each time that there was too much */
 };
 
 /* --- rounds --------------------------------------------------------------------------------- */
@@ -100,6 +102,17 @@ static void take_snapshot(struct node_replication *n, uint64_t peer, uint64_t no
     n->join_due_us = now_us;
 }
 
+static void cut_account(struct node_reconcile *a, const struct crdt_reconciled *done,
+                        uint64_t now_us)
+{
+    if (done->cut_decoded || a->cut_wait_us == 0)
+        a->cut_wait_us = CUT_US;
+    if (done->cut_hard && a->cut_wait_us < CUT_MAX_US)
+        a->cut_wait_us *= 2;
+    if (done->cut_walked || done->cut_hard)
+        a->cut_due_us = now_us + a->cut_wait_us;
+}
+
 /* A message of the state's own protocol. */
 static void take_state(struct node_replication *n, uint64_t peer, enum node_message kind,
                        uint8_t flags, struct slice rest, bool settled, uint64_t now_us)
@@ -111,12 +124,15 @@ static void take_state(struct node_replication *n, uint64_t peer, enum node_mess
     struct crdt_reconciled done = {0};
     if (node_message_begin(n, NODE_MESSAGE_STEP, flags & NODE_MESSAGE_FORCE, now_us) != ERR_OK)
         return;
+    if (now_us >= a->cut_due_us)
+        crdt_state_cut_renew(node_state_crdt(n->state));
     int err =
         crdt_state_message(node_state_crdt(n->state), rest, settled || force, &n->message, &done);
     if (err < 0) {
         n->message_errors++;
         return;
     }
+    cut_account(a, &done, now_us);
     a->differences += done.differences;
     a->joined += done.joined;
     if (own) {

@@ -76,11 +76,12 @@ struct node_round {
 
 struct node_reconcile {
     uint64_t due_us;
-    uint64_t forced_us;       /* when a round was forced last */
-    bool differed;            /* the last round: and perhaps it was only on its way */
-    uint64_t lost;            /* the author whose deltas are lost; 0: none */
-    struct node_round round;  /* the present or last one */
-    struct node_round repair; /* the last one that found differences */
+    uint64_t forced_us;               /* when a round was forced last */
+    bool differed;                    /* the last round: and perhaps it was only on its way */
+    uint64_t cut_due_us, cut_wait_us; /* next walk for a cut not before; the wait after it */
+    uint64_t lost;                    /* the author whose deltas are lost; 0: none */
+    struct node_round round;          /* the present or last one */
+    struct node_round repair;         /* the last one that found differences */
     uint64_t rounds, rounds_equal, rounds_unsettled, rounds_incomparable, rounds_worked,
         rounds_too_many, rounds_unanswered;
     uint64_t differences, joined, bytes_out, bytes_in;

@@ -14,6 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_tell(s);
     fuzz_tell(peer);
     bool settled = data[0] % 2 == 1;
+    crdt_state_cut_renew(s);
+    crdt_state_cut_renew(peer);
     struct buf message = {0};
     struct buf reply = {0};
     struct crdt_reconciled r;

@@ -198,6 +198,8 @@ struct states_exchange states_reconcile(struct crdt_state *a, struct crdt_state 
     struct states_exchange all = {0};
     struct buf message = {0};
     struct buf reply = {0};
+    crdt_state_cut_renew(a);
+    crdt_state_cut_renew(b);
     CHECK(crdt_state_summary(a, &message) == 0 && message.len <= CRDT_SUMMARY_MAX);
     struct crdt_state *at = b;
     while (message.len > 0) {

@@ -89,6 +89,8 @@ static struct exchange reconcile(struct crdt_state *a, struct crdt_state *b)
     struct crdt_state *sides[2] = {a, b};
     struct buf message = {0}, reply = {0};
     double began = bench_cpu_s();
+    crdt_state_cut_renew(a);
+    crdt_state_cut_renew(b);
     CHECK(crdt_state_summary(a, &message) == 0);
     while (message.len > 0 && e.messages < STEPS_MAX) {
         struct crdt_reconciled done = {0};

@@ -6,6 +6,8 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/prng.h"
+#include "crdt/section.h"
+#include "crdt/sketch.h"
 #include "tests/lib/states.h"
 #include "tests/lib/test.h"
 
@@ -233,6 +235,56 @@ static void test_floors_that_cut_one_span_differently_meet_at_the_higher(void **
     destroy(a, b);
 }
 
+static struct crdt_reconciled take(struct crdt_state *s, const struct wire_writer *w,
+                                   const uint8_t *bytes, struct buf *reply)
+{
+    struct crdt_reconciled r;
+    buf_clear(reply);
+    assert_int_equal(
+        crdt_state_message(s, slice_of((const char *)bytes, wire_written(w)), true, reply, &r), 0);
+    return r;
+}
+
+/* What is asked for costs whoever asks nothing: sixteen sections in one packet, and packet after
+ * packet, were a walk over the index each. */
+static void test_a_cut_is_walked_once_however_often_it_is_asked_for(void **state)
+{
+    (void)state;
+    struct crdt_state *s = make(1, 96, 16 << 20); /* spans of three */
+    observe(s, 1, 50, 1);
+    crdt_index_advance(crdt_state_index(s), 1003);
+    crdt_index_floor_raise(crdt_state_index(s), 1000);
+    assert_true(crdt_index_sketch_from(crdt_state_index(s), 1000) > 1000);
+    for (unsigned kind = 0; kind < 3; kind++) {
+        uint8_t bytes[512];
+        struct buf reply = {0};
+        struct crdt_section_writer out = {.w = wire_writer_of(bytes, sizeof bytes)};
+        for (unsigned i = 0; i < 16; i++) {
+            crdt_section_begin(&out, CRDT_SECTION_WIDER);
+            wire_write_u32(&out.w, kind == 1 ? 1000 + i % 2 : 1000);
+            wire_write_u16(&out.w, kind == 2 ? CRDT_SKETCH_CELLS : 96);
+            wire_write_u8(&out.w, 1);
+            crdt_section_end(&out);
+        }
+        assert_false(out.w.bad);
+        crdt_state_cut_renew(s);
+        struct crdt_reconciled r = take(s, &out.w, bytes, &reply);
+        assert_true(r.cut_walked && r.cut_hard == (kind == 2));
+        size_t len = reply.len;
+        assert_in_range(len, 1, CRDT_MESSAGE_MAX);
+        observe(s, 2 + kind, 5, 2);
+        r = take(s, &out.w, bytes, &reply);
+        assert_false(r.cut_walked);
+        /* What was too much for fewer cells is not sent again and again. */
+        assert_int_equal(reply.len, kind == 2 ? 0 : len);
+        crdt_state_cut_renew(s);
+        assert_true(take(s, &out.w, bytes, &reply).cut_walked);
+        buf_free(&reply);
+    }
+    crdt_state_check(s);
+    crdt_state_destroy(s);
+}
+
 static void test_where_nothing_is_kept_by_both_they_are_not_equal(void **state)
 {
     (void)state;
@@ -413,6 +465,7 @@ int main(void)
         cmocka_unit_test(test_a_higher_floor_is_heard_and_nothing_goes_back_and_forth),
         cmocka_unit_test(test_what_lies_within_a_span_that_a_floor_has_cut_is_repaired),
         cmocka_unit_test(test_floors_that_cut_one_span_differently_meet_at_the_higher),
+        cmocka_unit_test(test_a_cut_is_walked_once_however_often_it_is_asked_for),
         cmocka_unit_test(test_where_nothing_is_kept_by_both_they_are_not_equal),
         cmocka_unit_test(test_a_lost_cache_costs_no_snapshot_while_it_is_swept),
         cmocka_unit_test(test_registry_reports_and_logs_are_repaired),
