@@ -147,9 +147,12 @@ struct gossip_seed {
     struct gossip_address at;
     struct gossip_dial dial;
     uint64_t dial_us, dial_wait;
-    uint64_t node;  /* that answered last, or this node itself; 0: none */
-    bool shared;    /* different ones have answered: it is nobody's own address */
-    unsigned dials; /* without an answer: they try the keys in turn */
+    uint64_t node;      /* that answered last, or this node itself; 0: none */
+    bool shared;        /* different ones answer: it is nobody's own address */
+    unsigned alike;     /* answers of that node in a row */
+    uint64_t shared_us; /* whether it is still so is asked not before */
+    uint32_t knock;     /* the index in the last knock; 0: none */
+    unsigned dials;     /* without an answer: they try the keys in turn */
     unsigned knocks;
     uint64_t knock_us; /* next knock not before */
 };
@@ -358,8 +361,8 @@ bool gossip_link_dial(struct gossip *g, struct gossip_dial *dial, const struct g
 /* The keyring with the key in front under which the peer was met. */
 void gossip_link_keyring(const struct gossip *g, const struct gossip_peer *p,
                          struct gossip_keyring *out);
-/* A hello whose receiver is to dial this node, unless they have met. `seed` is its number. */
-void gossip_link_knock(struct gossip *g, const struct gossip_address *to, unsigned seed);
+/* A hello whose receiver is to dial this node, unless they have met. */
+void gossip_link_knock(struct gossip *g, struct gossip_seed *seed);
 bool gossip_link_rate_ready(struct gossip *g);
 void gossip_link_check(const struct gossip *g);
 

@@ -12,6 +12,7 @@ enum {
     KNOCK_AGAIN_US = 100000,  /* a node that knocks is dialled no more often */
     HELLOS_KNOW_US = 1000000,
     RATE_BURST_PART = 20, /* of a second */
+    SEED_ALIKE = 8,       /* answers of one router in a row: the address is not shared (any more) */
 };
 
 /* --- doors ----------------------------------------------------------------------------------- */
@@ -182,12 +183,14 @@ bool gossip_link_dial(struct gossip *g, struct gossip_dial *dial, const struct g
     return true;
 }
 
-void gossip_link_knock(struct gossip *g, const struct gossip_address *to, unsigned seed)
+void gossip_link_knock(struct gossip *g, struct gossip_seed *seed)
 {
+    const struct gossip_address *to = &seed->at;
     uint8_t out[GOSSIP_HELLO_BYTES];
     struct gossip_dial dial = {0};
-    hello_write(g, &dial, 1 + seed, (unsigned)g->stats.knocks_out, true,
-                out); /* no door: nobody answers to it */
+    /* No door: nobody answers to it. But it may come back. */
+    seed->knock = 1 + (uint32_t)(g->stats.knocks_out % GOSSIP_INDEX_MAX);
+    hello_write(g, &dial, seed->knock, (unsigned)g->stats.knocks_out, true, out);
     gossip_dial_wipe(&dial);
     g->stats.knocks_out++;
     if (g->io.knock == NULL) {
@@ -202,12 +205,26 @@ void gossip_link_knock(struct gossip *g, const struct gossip_address *to, unsign
 
 /* --- handshakes ------------------------------------------------------------------------------ */
 
+/* Two answer at one address: the one of before still lives. If not, its address may have been given
+ * to another router. */
+static bool still_there(const struct gossip *g, uint64_t node)
+{
+    const struct gossip_peer *p = gossip_peer_find(g, node);
+    return p != NULL && (p->self || (p->listed && p->state == GOSSIP_ALIVE &&
+                                     g->now_us - p->heard_us < g->config.suspect_us));
+}
+
 static void seed_answered(struct gossip *g, struct gossip_seed *seed, uint64_t node)
 {
-    if (seed->node != 0 && seed->node != node) {
-        g->learn = g->learn || !seed->shared;
-        seed->shared = true;
-    }
+    bool shared = seed->shared;
+    if (seed->node == node)
+        shared = shared && ++seed->alike < SEED_ALIKE;
+    else if (seed->node != 0)
+        shared = shared || still_there(g, seed->node);
+    if (seed->node != node)
+        seed->alike = 0;
+    g->learn = g->learn || shared != seed->shared;
+    seed->shared = shared;
     if (seed->node == 0)
         gossip_tick_by(g, g->now_us); /* from now on it is knocked at */
     seed->node = node;
@@ -217,11 +234,13 @@ static void seed_answered(struct gossip *g, struct gossip_seed *seed, uint64_t n
 static void came_back(struct gossip *g, uint32_t index, bool knock)
 {
     const struct gossip_door *d = door_at(g, index);
-    if (knock && index <= g->seeds_count)
-        seed_answered(g, &g->seeds[index - 1], g->self->node);
-    else if (!knock && d != NULL && d->owner >= GOSSIP_SLOTS)
-        seed_answered(g, &g->seeds[d->owner - GOSSIP_SLOTS], g->self->node);
-    else if (!knock && d != NULL && g->slots[d->owner] != NULL)
+    /* The seeds may have another order by now. */
+    for (unsigned i = 0; i < g->seeds_count; i++)
+        if (index == (knock ? g->seeds[i].knock : g->seeds[i].dial.index))
+            seed_answered(g, &g->seeds[i], g->self->node);
+    if (d != NULL && d->owner >= GOSSIP_SLOTS)
+        return;
+    if (!knock && d != NULL && g->slots[d->owner] != NULL)
         gossip_place_wrong(g, g->slots[d->owner]);
 }
 

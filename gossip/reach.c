@@ -11,7 +11,8 @@ enum {
     WAIT_SEED_MAX_US = 4000000,  /* and a quarter, at random */
     WAIT_LOST_FIRST_US = 1000000,
     SEED_LOOK_US = 1000000,
-    KNOCK_SEEDS_MAX = 4, /* so many addresses may be one that all share, in two families */
+    SHARED_LOOK_US = 60000000, /* who answers at an address that several share */
+    KNOCK_SEEDS_MAX = 4,       /* so many addresses may be one that all share, in two families */
     KNOCKS_FIRST = 8,
     KNOCK_FIRST_US = 100000,  /* and a half, at random */
     KNOCK_EVERY_US = 5000000, /* and a quarter */
@@ -78,7 +79,14 @@ uint64_t gossip_reach_tick(struct gossip *g, struct gossip_peer *p)
 
 /* --- seeds ----------------------------------------------------------------------------------- */
 
-/* Hello after hello until it answers; after that only if that member is lost. */
+static bool dial(struct gossip *g, struct gossip_seed *seed, unsigned key)
+{
+    return gossip_link_dial(g, &seed->dial, &seed->at, GOSSIP_SLOTS + (unsigned)(seed - g->seeds),
+                            key);
+}
+
+/* Hello after hello until it answers; after that only if that member is lost, or if several answer
+ * there: they may be so no longer. */
 static void dial_seed(struct gossip *g, struct gossip_seed *seed)
 {
     const struct gossip_peer *p = seed->node != 0 ? gossip_peer_find(g, seed->node) : NULL;
@@ -87,11 +95,14 @@ static void dial_seed(struct gossip *g, struct gossip_seed *seed)
         seed->dials = 0;
         if (seed->dial_us < g->now_us + SEED_LOOK_US)
             seed->dial_us = g->now_us + SEED_LOOK_US;
+        if (seed->shared && g->now_us >= seed->shared_us) {
+            seed->shared_us = g->now_us + SHARED_LOOK_US;
+            dial(g, seed, 0);
+        }
     } else if (g->now_us >= seed->dial_us && g->now_us < g->full_us) {
         seed->dial_us = g->full_us;
     } else if (g->now_us >= seed->dial_us) {
-        gossip_link_dial(g, &seed->dial, &seed->at, GOSSIP_SLOTS + (unsigned)(seed - g->seeds),
-                         seed->dials++);
+        dial(g, seed, seed->dials++);
         seed->dial_wait = seed->dial_wait == 0 ? WAIT_FIRST_US : seed->dial_wait * 2;
         if (seed->dial_wait > WAIT_SEED_MAX_US)
             seed->dial_wait = WAIT_SEED_MAX_US;
@@ -122,7 +133,7 @@ static uint64_t knock_at_seeds(struct gossip *g)
             continue; /* until it answers, hellos are enough */
         if (g->now_us >= seed->knock_us) {
             if (may_be_shared(g, seed))
-                gossip_link_knock(g, &seed->at, i);
+                gossip_link_knock(g, seed);
             seed->knocks++;
             seed->knock_us = g->now_us + KNOCK_FIRST_US + prng_below(&g->prng, KNOCK_FIRST_US / 2);
         }
@@ -131,7 +142,7 @@ static uint64_t knock_at_seeds(struct gossip *g)
     if (g->now_us >= g->knock_us) {
         unsigned i = g->seed_next++ % g->seeds_count;
         if (g->knock_us != 0 && may_be_shared(g, &g->seeds[i]))
-            gossip_link_knock(g, &g->seeds[i].at, i);
+            gossip_link_knock(g, &g->seeds[i]);
         g->knock_us = g->now_us + KNOCK_EVERY_US + prng_below(&g->prng, KNOCK_EVERY_US / 4);
     }
     return g->knock_us < due ? g->knock_us : due;

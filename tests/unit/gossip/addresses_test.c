@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "gossip/gossip_internal.h"
 #include "tests/lib/gossip_net.h"
 
 enum { MS = 1000, SECOND = 1000000 };
@@ -436,6 +437,92 @@ static void test_looking_for_one_is_cheap(void **state)
     net_finish(net);
 }
 
+static bool seed_shared(const struct net *net, unsigned index)
+{
+    return net->nodes[index].gossip->seeds[0].shared;
+}
+
+/* The address of a router that died was given to another one. It counted as one that many share for
+ * ever, and the new router was not found there by those that have only it. */
+static void test_an_address_that_another_router_got_is_its_own(void **state)
+{
+    (void)state;
+    struct net *net = net_new(4, 3);
+    net->advertise = false;
+    net->seeds = NET_SEEDS_ONE;
+    net_start_all(net);
+    assert_true(net_run(net, net->world.now_us + 2 * SECOND, net_meshed));
+    net_kill(net, 0);
+    net_for(net, 5 * SECOND);
+    start_with_seed(net, 0, "another", 1);
+    net_for(net, 20 * SECOND);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(net->nodes[i].gossip->live, 3);
+        assert_false(seed_shared(net, i));
+    }
+    for (unsigned i = 1; i < 4; i++)
+        assert_int_equal(net->nodes[i].gossip->seeds[0].node, gossip_node_id("another"));
+    net_finish(net);
+}
+
+/* What looked as if several share it is asked now and then, and is one router's own after a while;
+ * a virtual address stays one. */
+static void test_a_shared_address_is_looked_at_again(void **state)
+{
+    (void)state;
+    struct net *net = net_new(3, 4);
+    net->seeds = NET_SEEDS_ONE;
+    net_start_all(net);
+    assert_true(net_run(net, net->world.now_us + 2 * SECOND, net_meshed));
+    for (unsigned i = 1; i < 3; i++)
+        net->nodes[i].gossip->seeds[0].shared = true;
+    net_for(net, 10 * 60 * (uint64_t)SECOND);
+    assert_false(seed_shared(net, 1) || seed_shared(net, 2));
+    assert_true(net_meshed(net));
+    net_finish(net);
+    net = net_new(4, 5);
+    net->advertise = false;
+    net->seeds = NET_SEEDS_VIRTUAL;
+    net->world.net.virtual_ip = WORLD_VIRTUAL_EACH;
+    net_start_all(net);
+    unsigned shared = 0;
+    for (unsigned minute = 0; minute < 30; minute++) {
+        net_for(net, 60 * (uint64_t)SECOND);
+        for (unsigned i = 0; i < 4; i++)
+            shared += seed_shared(net, i);
+    }
+    assert_true(shared >= 115);
+    net_finish(net);
+}
+
+/* Seeds were put into another order, as DNS does, while a hello to this node itself was on its way
+ * home: it named whatever seed had that number by then. */
+static void test_a_hello_that_comes_home_finds_its_seed(void **state)
+{
+    (void)state;
+    for (unsigned knock = 0; knock < 2; knock++) {
+        struct net *net = net_new(2, 6);
+        net->seeds = NET_SEEDS_NONE;
+        net_start_all(net);
+        struct gossip *g = net->nodes[0].gossip;
+        struct gossip_address other = net->nodes[1].at->address;
+        struct gossip_address at[] = {net->nodes[0].at->address, other};
+        net_kill(net, 1);
+        gossip_seeds(g, at, 2, net->world.now_us);
+        if (knock)
+            gossip_link_knock(g, &g->seeds[0]);
+        else
+            gossip_run(g, net->world.now_us);
+        at[1] = at[0];
+        at[0] = other;
+        gossip_seeds(g, at, 2, net->world.now_us);
+        net_for(net, 5 * SECOND);
+        assert_int_equal(g->seeds[0].node, 0);
+        assert_int_equal(g->seeds[1].node, g->self->node);
+        net_finish(net);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +541,9 @@ int main(void)
         cmocka_unit_test(test_a_hint_replaces_nothing_that_answers),
         cmocka_unit_test(test_a_loopback_is_not_told_to_other_machines),
         cmocka_unit_test(test_looking_for_one_is_cheap),
+        cmocka_unit_test(test_an_address_that_another_router_got_is_its_own),
+        cmocka_unit_test(test_a_shared_address_is_looked_at_again),
+        cmocka_unit_test(test_a_hello_that_comes_home_finds_its_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
