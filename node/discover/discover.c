@@ -207,10 +207,29 @@ static void succeeded(struct discover *d, struct discover_origin *s, uint64_t no
     s->success_ms = now_ms;
 }
 
+/* Whether an empty list is to be left alone for now. */
+static bool empty_waits(struct discover *d, struct discover_origin *s, uint64_t now_ms)
+{
+    char title[DISCOVER_TITLE_BYTES];
+    if (s->list.count == 0)
+        return false;
+    if (s->empty_ms == 0) {
+        s->empty_ms = now_ms > 0 ? now_ms : 1;
+        d->pending = true;
+        log_event(d->log, LOG_WARN, "discovery_empty", LOG_STR("source", discover_title(s, title)),
+                  LOG_UINT("entries", s->list.count), LOG_UINT("waits_ms", DISCOVER_EMPTY_MS),
+                  LOG_CSTR("effect", "the list that it gave last holds until then"));
+    }
+    return now_ms < s->empty_ms + DISCOVER_EMPTY_MS;
+}
+
 void discover_same(struct discover *d, unsigned source, uint64_t now_ms)
 {
     CHECK(source < d->source_count);
-    succeeded(d, &d->sources[source], now_ms);
+    struct discover_origin *s = &d->sources[source];
+    succeeded(d, s, now_ms);
+    if (s->said_empty)
+        (void)empty_waits(d, s, now_ms);
 }
 
 void discover_failed(struct discover *d, unsigned source, const char *why, uint64_t now_ms)
@@ -246,22 +265,6 @@ static void log_change(struct discover *d, const struct discover_origin *s,
     log_event(d->log, LOG_INFO, "discovered", LOG_STR("source", discover_title(s, title)),
               LOG_UINT("entries", s->list.count), LOG_UINT("added", added), LOG_UINT("gone", gone),
               LOG_UINT("draining", draining));
-}
-
-/* Whether an empty list is to be left alone for now. */
-static bool empty_waits(struct discover *d, struct discover_origin *s, uint64_t now_ms)
-{
-    char title[DISCOVER_TITLE_BYTES];
-    if (s->list.count == 0)
-        return false;
-    if (s->empty_ms == 0) {
-        s->empty_ms = now_ms > 0 ? now_ms : 1;
-        d->pending = true;
-        log_event(d->log, LOG_WARN, "discovery_empty", LOG_STR("source", discover_title(s, title)),
-                  LOG_UINT("entries", s->list.count), LOG_UINT("waits_ms", DISCOVER_EMPTY_MS),
-                  LOG_CSTR("effect", "the list that it gave last holds until then"));
-    }
-    return now_ms < s->empty_ms + DISCOVER_EMPTY_MS;
 }
 
 /* A list that is to count, and the rows that come of it. */
@@ -301,6 +304,7 @@ int discover_list(struct discover *d, unsigned source, const struct discover_ent
     CHECK(source < d->source_count);
     struct discover_origin *s = &d->sources[source];
     struct change change = {0};
+    s->said_empty = count == 0;
     int err = discover_items_of(&change.list, entries, count);
     if (err != ERR_OK)
         return refuse(d, source, err, now_ms);

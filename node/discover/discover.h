@@ -28,7 +28,8 @@
  *   2. Labels are those of the first source that lists the name, in the order of discover_source().
  *   3. A failure changes nothing, for as long as it lasts.
  *   4. An empty list changes nothing for DISCOVER_EMPTY_MS: more often than not it is a mistake or
- *      an outage. A source that had nothing so far may say so at once.
+ *      an outage. A source that had nothing so far may say so at once. A failure begins that time
+ *      anew, with the next list or discover_same().
  *   5. A name that vanished gets no new requests, those under way end. It is kept for
  *      DISCOVER_KEEP_MS, and as long as it is busy: one that comes back within that time is what it
  *      was.
@@ -115,7 +116,7 @@ MUST_USE int discover_source(struct discover *d, const char *kind, struct slice 
  * source counts as failing: that is logged here, and there is no more to do. */
 MUST_USE int discover_list(struct discover *d, unsigned source,
                            const struct discover_entry *entries, unsigned count, uint64_t now_ms);
-/* The list is what it was: nothing changes but when the source was last heard of well. */
+/* The last list still is what there is: the source works. */
 void discover_same(struct discover *d, unsigned source, uint64_t now_ms);
 /* `why` is for people: cut to DISCOVER_WHY_MAX. Logged when it begins and when it is another one.
  */

@@ -50,6 +50,7 @@ struct discover_origin {
     char *name; /* owned */
     struct discover_items list;
     bool listed, failing;
+    bool said_empty; /* the last list that it gave, taken or not */
     uint64_t lists, failures;
     uint64_t success_ms;
     uint64_t empty_ms; /* since when its list is said to be empty and is not taken; 0: it is not */

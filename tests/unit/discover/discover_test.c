@@ -294,6 +294,32 @@ static void a_list_between_makes_empty_ones_wait_again(void **state)
     told("drain a:1");
 }
 
+/* A watch that breaks once and goes on: no list comes, for there is no news. */
+static void an_empty_list_still_counts_after_a_failure(void **state)
+{
+    (void)state;
+    unsigned s = source("kubernetes", "ns/x");
+    assert_int_equal(list(s, "a:1"), ERR_OK);
+    assert_int_equal(list(s, ""), ERR_OK);
+    at(now + 5000);
+    discover_failed(d, s, "connection refused", now);
+    at(now + 2 * DISCOVER_EMPTY_MS); /* a failure changes nothing, as long as it lasts */
+    discover_same(d, s, now);
+    at(now + DISCOVER_EMPTY_MS - 1);
+    discover_same(d, s, now);
+    told("use a:1");
+    at(now + 1);
+    told("drain a:1");
+    /* A list that is refused is not an empty one. */
+    assert_int_equal(list(s, "b:1"), ERR_OK);
+    assert_int_equal(list(s, ""), ERR_OK);
+    struct discover_entry nameless = {0};
+    assert_int_equal(discover_list(d, s, &nameless, 1, now), ERR_RANGE);
+    discover_same(d, s, now);
+    at(now + 2 * DISCOVER_EMPTY_MS);
+    told("use b:1; forget a:1");
+}
+
 static void the_first_list_may_be_empty(void **state)
 {
     (void)state;
@@ -492,6 +518,7 @@ int main(void)
         TEST(what_drains_from_the_start_is_never_used),
         TEST(an_empty_list_counts_after_a_while),
         TEST(a_list_between_makes_empty_ones_wait_again),
+        TEST(an_empty_list_still_counts_after_a_failure),
         TEST(the_first_list_may_be_empty),
         TEST(a_failure_changes_nothing_for_as_long_as_it_lasts),
         TEST(labels_are_those_of_the_first_source),
