@@ -150,7 +150,8 @@ static void answered(struct name *n)
     for (unsigned i = 0; i < n->hosts.count; i++) {
         struct host *h = &n->hosts.at[i];
         for (unsigned f = 0; f < FAMILIES; f++) {
-            any = any || !h->found[f].failed;
+            /* Without an answer for IPv4 "no IPv6" says nothing. */
+            any = any || (!h->found[f].failed && (f == V4 || h->found[f].count > 0));
             if (h->found[f].failed && !keep(n, h, f)) {
                 fail(n, err_text(ERR_NOMEM));
                 return;
@@ -168,8 +169,7 @@ static void answered(struct name *n)
 
 static void ask_more(struct name *n);
 
-/* False: nobody answered, or there is no memory for it. */
-static bool take(struct host *h, unsigned family, enum dns_status status, const char *why,
+static void take(struct host *h, unsigned family, enum dns_status status, const char *why,
                  const struct dns_address *found, unsigned count)
 {
     struct found *f = &h->found[family];
@@ -184,7 +184,6 @@ static bool take(struct host *h, unsigned family, enum dns_status status, const 
     }
     if (f->failed)
         (void)slice_to_cstr(slice_of_cstr(why), h->name->why, sizeof h->name->why);
-    return !f->failed;
 }
 
 static void on_v6(void *context, enum dns_status status, const char *why, const char *full,
@@ -192,26 +191,24 @@ static void on_v6(void *context, enum dns_status status, const char *why, const 
 {
     (void)full;
     struct host *h = context;
-    (void)take(h, V6, status, why, found, count);
+    take(h, V6, status, why, found, count);
     h->name->open--;
     ask_more(h->name);
 }
 
 /* The search domains may have more than one name of that kind: IPv6 is asked of the one that was
- * found. */
+ * found. Where nobody answers for IPv4 it is asked all the same: some servers fail for the kind
+ * that they have none of. */
 static void on_v4(void *context, enum dns_status status, const char *why, const char *full,
                   const struct dns_address *found, unsigned count)
 {
     struct host *h = context;
     char name[NODE_HOST_BYTES + 1];
-    bool good = take(h, V4, status, why, found, count);
+    take(h, V4, status, why, found, count);
     bool whole = full != NULL && (strchr(full, '.') != NULL || strcmp(full, h->host) != 0);
     bool dotted = whole && slice_ends_with(slice_of_cstr(full), SLICE("."));
     (void)snprintf(name, sizeof name, "%s%s", whole ? full : h->host, whole && !dotted ? "." : "");
-    if (good)
-        dns_addresses(h->name->all->dns, name, true, on_v6, h);
-    else
-        on_v6(h, DNS_FAILED, why, NULL, NULL, 0);
+    dns_addresses(h->name->all->dns, name, true, on_v6, h);
 }
 
 /* Answers may come at once: those that do are taken in by the loop that asked. */

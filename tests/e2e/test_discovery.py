@@ -324,6 +324,19 @@ class Names(Found):
         self.wait_listed(r, *["%s" % p.name for p in pods], "[::1]:%d" % self.port)
         self.assertEqual(r.events("discovery_failed"), [])
 
+    def test_a_server_that_fails_for_ipv4_has_ipv6(self):
+        self.dns.records["engines.test"]["AAAA"] = ["::1"]
+        self.dns.modes["A"] = "servfail"
+        r = self.looks_up()
+        self.wait_listed(r, "[::1]:%d" % self.port)
+        self.assertEqual(r.events("discovery_failed"), [])
+
+    def test_no_ipv6_is_no_list_where_ipv4_fails(self):
+        self.dns.modes["A"] = "servfail"
+        r = self.looks_up()
+        r.wait_event("discovery_failed")
+        self.assertEqual(r.events("discovered"), [])
+
     def test_an_answer_that_is_cut_is_asked_for_by_tcp(self):
         self.dns.records["engines.test"]["A"] = ["127.1.0.%d" % n for n in range(1, 101)]
         self.dns.records["engines.test"]["AAAA"] = ["::1"]
