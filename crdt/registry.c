@@ -250,10 +250,10 @@ void crdt_registry_unname(struct crdt_registry *r, struct slice name)
 
 /* --- wishes, losses ------------------------------------------------------------------------- */
 
-static struct crdt_replica *row_in_use(struct crdt_registry *r, unsigned slot)
+static struct crdt_replica *row_at(struct crdt_registry *r, unsigned place)
 {
-    CHECK(crdt_registry_has(r, slot));
-    return &r->row[slot];
+    CHECK(place < r->places && crdt_registry_occupied(r, place));
+    return &r->row[place];
 }
 
 static void wished(struct crdt_registry *r, unsigned place)
@@ -265,8 +265,7 @@ static void wished(struct crdt_registry *r, unsigned place)
 
 bool crdt_registry_wish(struct crdt_registry *r, unsigned place, enum crdt_wish wish)
 {
-    CHECK(place < r->places && crdt_registry_occupied(r, place));
-    struct crdt_replica *row = &r->row[place];
+    struct crdt_replica *row = row_at(r, place);
     if (row->wish == wish || row->wish_version == UINT32_MAX)
         return false;
     row->wish = wish;
@@ -275,20 +274,20 @@ bool crdt_registry_wish(struct crdt_registry *r, unsigned place, enum crdt_wish 
     return true;
 }
 
-bool crdt_registry_drain(struct crdt_registry *r, unsigned slot, bool draining)
+bool crdt_registry_drain(struct crdt_registry *r, unsigned place, bool draining)
 {
-    struct crdt_replica *row = row_in_use(r, slot);
+    struct crdt_replica *row = row_at(r, place);
     if (row->draining == draining || row->drain_version == UINT32_MAX)
         return false;
     row->draining = draining;
     row->drain_version++;
-    wished(r, slot);
+    wished(r, place);
     return true;
 }
 
 bool crdt_registry_restarted(struct crdt_registry *r, unsigned slot, uint64_t started)
 {
-    struct crdt_incarnation *now = &row_in_use(r, slot)->incarnation;
+    struct crdt_incarnation *now = &row_at(r, slot)->incarnation;
     if (started != 0) {
         if (started <= now->started)
             return false;

@@ -152,7 +152,7 @@ void crdt_registry_unname(struct crdt_registry *r, struct slice name);
 /* An operator's wish takes the next version; the row counts as named. Returns whether it differs
  * from the present one. */
 bool crdt_registry_wish(struct crdt_registry *r, unsigned place, enum crdt_wish wish);
-bool crdt_registry_drain(struct crdt_registry *r, unsigned slot, bool draining);
+bool crdt_registry_drain(struct crdt_registry *r, unsigned place, bool draining);
 /* See crdt_state_restarted(). */
 bool crdt_registry_restarted(struct crdt_registry *r, unsigned slot, uint64_t started);
 /* Something hangs on the number of this slot: as long as it is held no other name gets it. */

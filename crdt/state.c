@@ -201,8 +201,11 @@ int crdt_state_add(struct crdt_state *s, struct slice name)
 {
     int slot = name_row(s, name, false);
     int place = crdt_registry_place_of(s->registry, name);
-    if (place >= 0 && crdt_registry_wish(s->registry, (unsigned)place, CRDT_WISH_ADDED))
+    if (place >= 0 && crdt_registry_wish(s->registry, (unsigned)place, CRDT_WISH_ADDED)) {
+        /* It is to be used. What another router drains meanwhile stays drained. */
+        (void)crdt_registry_drain(s->registry, (unsigned)place, false);
         tell_row(s, name);
+    }
     return slot;
 }
 

@@ -80,8 +80,8 @@ void crdt_state_unname(struct crdt_state *s, struct slice name);
 /* An operator's wish (crdt/registry.h); 1 if it was news, else 0. */
 MUST_USE int crdt_state_wish(struct crdt_state *s, unsigned slot, enum crdt_wish wish);
 MUST_USE int crdt_state_drain(struct crdt_state *s, unsigned slot, bool draining);
-/* The slot of a replica that an operator adds; errors as crdt_state_replica(): what waits comes
- * into use by itself. */
+/* The slot of a replica that an operator adds, no longer drained; errors as crdt_state_replica():
+ * what waits comes into use by itself. */
 MUST_USE int crdt_state_add(struct crdt_state *s, struct slice name);
 /* An operator removes it: 1 if that was news, 0, or ERR_NOT_FOUND. */
 MUST_USE int crdt_state_remove(struct crdt_state *s, struct slice name);

@@ -109,6 +109,9 @@ static void use(struct discover *d, struct discover_row *row, const struct disco
 
 static void drain(struct discover *d, struct discover_row *row)
 {
+    /* A host that refused it may have it wait for room. */
+    if (row->use == DISCOVER_USE_NEW && row->refused)
+        d->host.forget(d->host.context, discover_item_name(&row->said));
     row->refused = false;
     if (row->use != DISCOVER_USE_USED)
         return;

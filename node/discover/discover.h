@@ -76,7 +76,7 @@ struct discover_entry {
 struct discover_host {
     void *context;
     /* To be used from now on, or again, or with other labels. An error (ERR_FULL, ERR_NOMEM,
-     * ERR_RANGE) is logged once and it is tried again by each tick. */
+     * ERR_RANGE) is logged once and it is tried again by each tick, until it is forgotten. */
     int (*use)(void *context, struct slice name, const struct node_labels *labels);
     /* No new requests. */
     void (*drain)(void *context, struct slice name);

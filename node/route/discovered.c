@@ -49,10 +49,9 @@ static void on_forget(void *context, struct slice name)
     static const struct node_labels none;
     struct node_router *r = context;
     int slot = node_router_replica_find(r, name);
-    if (slot < 0)
-        return;
-    node_router_labels(r, (unsigned)slot, &none);
-    node_router_unname(r, (unsigned)slot);
+    if (slot >= 0)
+        node_router_labels(r, (unsigned)slot, &none);
+    node_router_unname(r, name);
 }
 
 static bool on_busy(void *context, struct slice name)

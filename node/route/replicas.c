@@ -207,22 +207,17 @@ void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing)
     node_router_touch(r, replica);
 }
 
-void node_router_unname(struct node_router *r, unsigned replica)
+void node_router_unname(struct node_router *r, struct slice name)
 {
-    struct node_replica *k = node_router_replica_at(r, replica);
-    crdt_state_unname(r->crdt, node_replica_name(k));
-    k->configured = false;
-    node_router_vanish(r, replica, false);
-    node_router_presence_update(r);
-}
-
-void node_router_unname_waiting(struct node_router *r, struct slice name)
-{
+    if (!name_fits(name))
+        return;
+    crdt_state_unname(r->crdt, name);
     int slot = node_router_replica_find(r, name);
-    if (slot >= 0)
-        node_router_unname(r, (unsigned)slot);
-    else if (name_fits(name))
-        crdt_state_unname(r->crdt, name);
+    if (slot < 0)
+        return;
+    r->replicas[slot].configured = false;
+    node_router_vanish(r, (unsigned)slot, false);
+    node_router_presence_update(r);
 }
 
 bool node_router_replica_unnamed(const struct node_router *r, unsigned replica)
@@ -269,8 +264,6 @@ int node_router_replica_wish(struct node_router *r, struct slice name, enum node
     if (slot < 0)
         return slot;
     node_router_registry_take(r);
-    /* A replica that is added is to be used. What another router drains meanwhile stays drained. */
-    node_router_replica_drain(r, (unsigned)slot, false);
     if (known < 0)
         r->replicas[slot].engine = engine;
     node_router_presence_update(r);

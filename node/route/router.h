@@ -113,10 +113,9 @@ MUST_USE int node_router_name(struct node_router *r, struct slice name, enum nod
  * named by this router. Local, beside the operators' wish to drain it, which stays as it is.
  * Nothing happens to one that this router does not name. */
 void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing);
-/* This router names it no longer: it goes, unless another router names it or operators added it. */
-void node_router_unname(struct node_router *r, unsigned replica);
-/* The same by name, which counts for one that waits too. */
-void node_router_unname_waiting(struct node_router *r, struct slice name);
+/* This router names it no longer: it goes, unless another router names it or operators added it.
+ * One that waits goes too. */
+void node_router_unname(struct node_router *r, struct slice name);
 /* Whether requests of this router are under way there. */
 bool node_router_replica_busy(const struct node_router *r, unsigned replica);
 /* Whether it is in use although no living router names it and no operator added it. */

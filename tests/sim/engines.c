@@ -100,7 +100,7 @@ static void follow(struct sim_world *w, struct world_node *n)
         for (unsigned k = 0; k < w->retired_count; k++) {
             const struct sim_retired *r = &w->retired[k];
             if (r->engine == i && r->turn == record->turn_of_engine[i])
-                node_router_unname_waiting(router, slice_of_cstr(r->name));
+                node_router_unname(router, slice_of_cstr(r->name));
         }
         record->turn_of_engine[i] = e->turn;
         int slot = node_router_name(router, slice_of_cstr(e->name), NODE_ENGINE_VLLM);

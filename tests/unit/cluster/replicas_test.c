@@ -70,8 +70,8 @@ static void what_a_router_names_comes_and_goes_at_run_time(void **state)
     assert_true(has(&c, 1, "pod-1:8000"));
 
     node_router_vanish(r0, (unsigned)slot, true);
-    node_router_unname(r0, (unsigned)slot);
-    node_router_unname(r0, (unsigned)slot);
+    node_router_unname(r0, name);
+    node_router_unname(r0, name);
     node_replication_run(c.nodes[0].node->replication, c.now_us);
     world_run(&c, 200 * MS);
     assert_true(!has(&c, 0, "pod-1:8000") && !told(&c, 0, "pod-1:8000"));

@@ -70,7 +70,7 @@ static void a_number_that_is_used_again_is_as_new(void **state)
     node_router_probe_answered(r, slot, NODE_PROBE_METRICS, 403);
     assert_true(shows(r, "old:80"));
 
-    node_router_unname(r, slot);
+    node_router_unname(r, SLICE("old:80"));
     assert_false(node_router_replica_present(r, slot));
     pass(r, FORGOTTEN_MS);
     assert_false(shows(r, "old:80"));
@@ -99,7 +99,7 @@ static void what_it_denied_is_not_the_next_ones(void **state)
     struct node_router *r = make_small(4);
     unsigned slot = name(r, "old:80");
     node_router_model_denied(r, slot, SLICE("llama"), now_ms);
-    node_router_unname(r, slot);
+    node_router_unname(r, SLICE("old:80"));
     pass(r, FORGOTTEN_MS);
     assert_true(name(r, "new:80") == slot);
     struct node_request request = request_of(NULL);
@@ -143,7 +143,7 @@ static void what_is_under_way_keeps_its_number(void **state)
     struct node_decision d = choose(r, prompt(1, 20000), now_ms);
     node_router_vanish(r, slot, true);
     assert_true(node_router_replica_busy(r, slot));
-    node_router_unname(r, slot);
+    node_router_unname(r, SLICE("old:80"));
     pass(r, FORGOTTEN_MS);
     assert_int_equal(node_router_replica_find(r, SLICE("old:80")), -1);
     unsigned other = name(r, "new:80");
@@ -169,7 +169,7 @@ static void a_name_that_is_back_early_has_another_number(void **state)
     struct node_router *r = make_small(4);
     unsigned slot = name(r, "pod:80");
     struct node_decision d = choose(r, prompt(1, 20000), now_ms);
-    node_router_unname(r, slot);
+    node_router_unname(r, SLICE("pod:80"));
     pass(r, FORGOTTEN_MS);
     unsigned again = name(r, "pod:80");
     assert_int_not_equal(again, slot);
@@ -200,9 +200,8 @@ static void a_year_of_new_names_leaves_the_router_as_it_was(void **state)
             unsigned gone = n - LIVES;
             (void)snprintf(text, sizeof text, "10.%u.%u.%u:8000", gone >> 16, gone >> 8 & 255,
                            gone & 255);
-            int slot = node_router_replica_find(r, slice_of_cstr(text));
-            assert_true(slot >= 0);
-            node_router_unname(r, (unsigned)slot);
+            assert_true(node_router_replica_find(r, slice_of_cstr(text)) >= 0);
+            node_router_unname(r, slice_of_cstr(text));
         }
         node_router_tick(r, now_ms);
         if (n % 10000 == 0)

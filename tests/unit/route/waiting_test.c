@@ -1,0 +1,207 @@
+/* Replicas whose names wait for room: at the limit of names, or because older names came. */
+#include "base/check.h"
+#include "crdt/state.h"
+#include "node/route/discovered.h"
+#include "node/route/router_internal.h"
+#include "tests/lib/router_help.h"
+
+enum { TTL_S = 100, HOUR_MS = 3600000, DELTA_BYTES = 1200 };
+
+static struct log quiet;
+static struct discover *d;
+static uint64_t now_ms;
+
+static uint64_t on_clock(void *context)
+{
+    (void)context;
+    return 0;
+}
+
+static void on_line(void *context, struct slice line)
+{
+    (void)context;
+    (void)line;
+}
+
+/* Once a second, as the shell does. */
+static void pass(struct node_router *r, uint64_t ms)
+{
+    for (uint64_t until = now_ms + ms; now_ms < until; now_ms += 1000) {
+        node_router_tick(r, now_ms);
+        discover_tick(d, now_ms);
+    }
+    node_router_check(r);
+    discover_check(d);
+}
+
+/* A router with one source and room for so many names. */
+static struct node_router *make_small(unsigned names_max)
+{
+    struct node_config config = config_of("random");
+    config.state.names_max = names_max;
+    config.state.generation_ms = 1000;
+    config.state.ttl_ms = TTL_S * 1000;
+    struct node_router *r = alone_router(&config);
+    log_init(&quiet, on_line, on_clock, NULL);
+    struct discover_host host = node_router_discover_host(r);
+    assert_int_equal(discover_create(&d, &host, &quiet), ERR_OK);
+    assert_int_equal(discover_source(d, "file", SLICE("f")), 0);
+    node_router_sources(r, d);
+    now_ms = START_MS;
+    pass(r, 1000);
+    return r;
+}
+
+static void end(struct node_router *r)
+{
+    discover_destroy(d);
+    alone_destroy(r);
+}
+
+/* "a:1 b:1! c:1#weight=3": names, a draining one with '!', labels behind '#'. */
+static void list(const char *text)
+{
+    struct discover_entry entries[4];
+    unsigned count = 0;
+    struct slice rest = slice_of_cstr(text);
+    while (rest.len > 0) {
+        struct slice labels = slice_cut(&rest, ' ');
+        struct slice name = slice_cut(&labels, '#');
+        struct discover_entry *e = &entries[count++];
+        *e = (struct discover_entry){.name = name};
+        assert_null(node_labels_parse(labels, &e->labels));
+        if (slice_ends_with(name, SLICE("!"))) {
+            e->state = DISCOVER_DRAINING;
+            e->name.len--;
+        }
+    }
+    assert_int_equal(discover_list(d, 0, entries, count, now_ms), ERR_OK);
+}
+
+/* So many names reach the router that another one named some seconds ago, and names no more. */
+static void older_come(struct node_router *r, unsigned count)
+{
+    struct crdt_state_config config = {.index = {.bytes_max = 4 << 20,
+                                                 .replicas_max = 64,
+                                                 .ttl_generations = TTL_S,
+                                                 .generation = crdt_index_now(r->index) - TTL_S / 2,
+                                                 .replicated = true},
+                                       .self = 7,
+                                       .names_ttl_s = TTL_S,
+                                       .generation_ms = 1000};
+    struct crdt_state *other = NULL;
+    assert_int_equal(crdt_state_create(&other, &config), ERR_OK);
+    for (unsigned i = 0; i < count; i++) {
+        char name[32];
+        int len = snprintf(name, sizeof name, "older-%u:1", i);
+        DISCARD(crdt_state_replica(other, slice_of(name, (size_t)len))); /* they may wait there */
+    }
+    uint8_t delta[DELTA_BYTES];
+    size_t len;
+    for (uint64_t seq = 1; (len = crdt_state_produce(other, seq, delta, sizeof delta)) > 0; seq++) {
+        struct crdt_origin origin = {.router = config.self, .epoch = 1, .seq = seq};
+        assert_int_equal(crdt_state_apply(r->crdt, &origin, slice_of((const char *)delta, len)),
+                         ERR_OK);
+    }
+    crdt_state_destroy(other);
+    node_router_presence_update(r);
+    pass(r, 2000);
+}
+
+static struct crdt_registry_stats names_of(const struct node_router *r)
+{
+    struct crdt_registry_stats stats;
+    crdt_registry_stats(crdt_state_registry(r->crdt), &stats);
+    return stats;
+}
+
+/* The replica of that name; NULL: it has no slot, or is not in use. */
+static const struct node_replica *used(const struct node_router *r, const char *name)
+{
+    int slot = node_router_replica_find(r, slice_of_cstr(name));
+    return slot >= 0 && node_router_replica_present(r, (unsigned)slot) ? &r->replicas[slot] : NULL;
+}
+
+/* replicas-max is full; an autoscaler names one more and takes it back. It was named for ever, and
+ * came into use when there was room, long after it was gone. */
+static void a_name_that_goes_while_it_waits_is_forgotten(void **state)
+{
+    (void)state;
+    struct node_router *r = make_small(2);
+    list("a:1 b:1");
+    pass(r, 2000);
+    list("a:1 b:1 c:1");
+    pass(r, 2000);
+    assert_int_equal(names_of(r).waiting, 1);
+    list("a:1 b:1");
+    pass(r, 2 * TTL_S * 1000);
+    assert_int_equal(names_of(r).waiting, 0);
+    list("a:1");
+    pass(r, HOUR_MS);
+    assert_null(used(r, "c:1"));
+    assert_int_equal(names_of(r).names, 1);
+    end(r);
+}
+
+/* The same when its source says so itself, before it ever was in use. */
+static void a_name_that_drains_while_it_waits_is_never_used(void **state)
+{
+    (void)state;
+    struct node_router *r = make_small(1);
+    list("a:1");
+    pass(r, 2000);
+    list("a:1 b:1");
+    pass(r, 2000);
+    list("b:1!");
+    pass(r, HOUR_MS);
+    assert_int_equal(names_of(r).names, 0);
+    end(r);
+}
+
+/* It was in use, has to wait, and vanishes then. */
+static void a_name_that_is_displaced_and_goes_is_forgotten(void **state)
+{
+    (void)state;
+    struct node_router *r = make_small(1);
+    list("b:1 ");
+    pass(r, 2000);
+    assert_non_null(used(r, "b:1"));
+    older_come(r, 1);
+    assert_null(used(r, "b:1"));
+    assert_int_equal(names_of(r).waiting, 1);
+    list("a:1");
+    pass(r, HOUR_MS);
+    assert_null(used(r, "b:1"));
+    assert_non_null(used(r, "a:1"));
+    assert_int_equal(names_of(r).names, 1);
+    end(r);
+}
+
+/* An operator drains it, it has to wait, and the operator adds it anew. */
+static void what_is_added_while_it_waits_is_not_drained(void **state)
+{
+    (void)state;
+    struct node_router *r = make_small(1);
+    struct slice name = SLICE("b:1");
+    int slot = node_router_replica_wish(r, name, NODE_REPLICA_ADD, NODE_ENGINE_VLLM);
+    assert_true(slot >= 0);
+    node_router_replica_drain(r, (unsigned)slot, true);
+    assert_int_equal(node_router_replica_wish(r, name, NODE_REPLICA_REMOVE, 0), slot);
+    older_come(r, 1);
+    assert_int_equal(node_router_replica_wish(r, name, NODE_REPLICA_ADD, 0), ERR_AGAIN);
+    pass(r, 2 * TTL_S * 1000);
+    assert_non_null(used(r, "b:1"));
+    assert_false(used(r, "b:1")->draining);
+    end(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_that_goes_while_it_waits_is_forgotten),
+        cmocka_unit_test(a_name_that_drains_while_it_waits_is_never_used),
+        cmocka_unit_test(a_name_that_is_displaced_and_goes_is_forgotten),
+        cmocka_unit_test(what_is_added_while_it_waits_is_not_drained),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
