@@ -340,6 +340,12 @@ int crdt_registry_place_of(const struct crdt_registry *r, struct slice name)
     return place >= 0 && slice_equal(name_of(&r->row[place]), name) ? place : -1;
 }
 
+bool crdt_registry_is_ours(const struct crdt_registry *r, struct slice name)
+{
+    int place = crdt_registry_place_of(r, name);
+    return place >= 0 && r->row[place].ours;
+}
+
 int crdt_registry_by_name(const struct crdt_registry *r, struct slice name)
 {
     return in_use(r, crdt_registry_place_of(r, name));

@@ -79,6 +79,8 @@ const struct crdt_replica *crdt_registry_at(const struct crdt_registry *r, unsig
 MUST_USE int crdt_registry_by_name(const struct crdt_registry *r, struct slice name);
 MUST_USE int crdt_registry_by_key(const struct crdt_registry *r, uint64_t key);
 MUST_USE int crdt_registry_by_rkey(const struct crdt_registry *r, uint32_t rkey);
+/* Whether this router names it; it may wait. */
+bool crdt_registry_is_ours(const struct crdt_registry *r, struct slice name);
 /* Observations of an earlier second are of an earlier life of the name. */
 uint32_t crdt_registry_oldest_s(const struct crdt_registry *r, unsigned slot);
 /* Moves with every change: for pollers. */

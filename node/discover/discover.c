@@ -331,8 +331,22 @@ int discover_list(struct discover *d, unsigned source, const struct discover_ent
     return ERR_OK;
 }
 
+/* What the host had to drop is offered to it anew. */
+static void notice_lost(struct discover *d)
+{
+    for (unsigned i = 0; i < d->row_count; i++) {
+        struct discover_row *row = &d->rows[i];
+        if (row->use == DISCOVER_USE_NEW ||
+            d->host.has(d->host.context, discover_item_name(&row->said)))
+            continue;
+        row->use = DISCOVER_USE_NEW;
+        d->pending = true;
+    }
+}
+
 void discover_tick(struct discover *d, uint64_t now_ms)
 {
+    notice_lost(d);
     if (!d->pending)
         return;
     for (unsigned i = 0; i < d->source_count; i++) {
@@ -365,8 +379,13 @@ bool discover_listed(const struct discover *d, struct slice name)
     return row != NULL && row->vanished_ms == 0;
 }
 
-bool discover_draining(const struct discover *d, struct slice name)
+bool discover_told(const struct discover *d, struct slice name, struct node_labels *labels,
+                   bool *draining)
 {
     const struct discover_row *row = discover_row_find(d, name);
-    return row != NULL && row->use == DISCOVER_USE_DRAINING;
+    if (row == NULL || row->use == DISCOVER_USE_NEW)
+        return false;
+    *labels = discover_item_labels(&row->said);
+    *draining = row->use == DISCOVER_USE_DRAINING;
+    return true;
 }

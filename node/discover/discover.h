@@ -38,7 +38,8 @@
  * has a row, every row is listed or draining.
  *
  * Pure: time comes in. The host is called from discover_list() and discover_tick() only, never out
- * of discover_source(), discover_same() and discover_failed(); it must not call back.
+ * of discover_source(), discover_same() and discover_failed(); it must not call back but for
+ * discover_told().
  */
 #ifndef NODE_DISCOVER_DISCOVER_H
 #define NODE_DISCOVER_DISCOVER_H
@@ -84,6 +85,9 @@ struct discover_host {
     void (*forget)(void *context, struct slice name);
     /* Whether requests of this router are under way there. */
     bool (*busy)(void *context, struct slice name);
+    /* Whether the host still knows of a name that it was to use. If not, for it had no room, the
+     * name is as new by the next tick. */
+    bool (*has)(void *context, struct slice name);
 };
 
 /* Of one source, as it is now. */
@@ -134,8 +138,10 @@ bool discover_lists(const struct discover *d, unsigned source, struct slice name
 bool discover_pending(const struct discover *d);
 /* Whether any source lists the name now. */
 bool discover_listed(const struct discover *d, struct slice name);
-/* Whether the sources take it out of use: listed as draining, or vanished and kept. */
-bool discover_draining(const struct discover *d, struct slice name);
+/* What the host was told last of a name that it was to use and is not to forget yet: the labels,
+ * borrowed until the next list or tick, and whether it drains. False: nothing. */
+MUST_USE bool discover_told(const struct discover *d, struct slice name, struct node_labels *labels,
+                            bool *draining);
 
 /* The sources that list the name, as one JSON value: ["settings", "dns engines.internal:8000"].
  * `d` may be NULL: there are none. */

@@ -58,7 +58,7 @@ struct discover_origin {
 };
 
 enum discover_use {
-    DISCOVER_USE_NEW, /* the host does not know of it */
+    DISCOVER_USE_NEW, /* the host does not know of it, or refuses it */
     DISCOVER_USE_USED,
     DISCOVER_USE_DRAINING,
 };

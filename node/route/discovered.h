@@ -9,11 +9,9 @@
 /* Names, drains and forgets replicas of `r`, which is borrowed as long as the host is used. */
 struct discover_host node_router_discover_host(struct node_router *r);
 
-/* The sources, for showing where a replica comes from: borrowed until the router is destroyed. */
+/* The sources, of which that is the host, are borrowed until the router is destroyed. They are
+ * asked for what they said of a name whenever it gets a slot, which may be long after they said it;
+ * and where a replica comes from, for showing. */
 void node_router_sources(struct node_router *r, const struct discover *sources);
-
-/* What the settings say of a replica beside its address; replaces what was said before. Only this
- * router counts with it: labels are not reported to others. */
-void node_router_labels(struct node_router *r, unsigned replica, const struct node_labels *labels);
 
 #endif

@@ -47,6 +47,33 @@ static void slot_clear(struct node_router *r, unsigned slot)
     k->era = era;
 }
 
+void node_router_labels(struct node_router *r, unsigned replica, const struct node_labels *labels)
+{
+    struct node_replica *k = node_router_replica_at(r, replica);
+    if (labels->engine != NODE_ENGINE_AUTO && labels->engine != k->engine)
+        node_router_replica_engine_set(r, replica, labels->engine);
+    CHECK(labels->model.len <= sizeof k->model);
+    bool other = !slice_equal(labels->model, slice_of(k->model, k->model_len));
+    k->weight = node_labels_weight(labels);
+    k->model_len = (uint16_t)labels->model.len;
+    if (labels->model.len > 0)
+        memcpy(k->model, labels->model.at, labels->model.len);
+    if (other)
+        node_router_model_label_take(r, replica);
+}
+
+/* What this router's sources said of a name while it had no slot, or had another one. */
+static void told_take(struct node_router *r, unsigned slot)
+{
+    struct node_replica *k = &r->replicas[slot];
+    struct node_labels labels;
+    bool draining;
+    if (r->sources == NULL || !discover_told(r->sources, node_replica_name(k), &labels, &draining))
+        return;
+    node_router_labels(r, slot, &labels);
+    k->vanishing = draining && k->configured;
+}
+
 /* From now on the slot is held: no other name gets it before slot_leave(). */
 static void slot_take(struct node_router *r, unsigned slot, const struct crdt_replica *row)
 {
@@ -61,6 +88,7 @@ static void slot_take(struct node_router *r, unsigned slot, const struct crdt_re
     k->configured = row->ours;
     k->rkey = k->rkey_scraped = k->rkey_probed = row->rkey;
     r->fleet_stale = true; /* it is believed to be like the others */
+    told_take(r, slot);
     crdt_state_hold(r->crdt, slot, true);
 }
 

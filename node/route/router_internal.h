@@ -44,7 +44,7 @@ struct node_router {
     bool (*watch_forgotten)(void *context, unsigned replica);
     void *watch_context;
     const struct node_replication *names; /* of routers, for showing; NULL: none are known */
-    const struct discover *sources;       /* for showing; NULL: there are none */
+    const struct discover *sources;       /* NULL: there are none */
     /* Versions (crdt/registry.h, crdt/reports.h) that were taken in. */
     uint64_t registry_taken, reports_taken, loads_taken;
     uint64_t learned_ms; /* when what was learned was reported last */
@@ -111,6 +111,9 @@ static inline struct node_replica_config node_router_prior(const struct node_rou
         .probe_failures_max = r->config.probe_failures_max,
     };
 }
+/* What the settings say of a replica beside its address; replaces what was said before. Only this
+ * router counts with it: labels are not reported to others. */
+void node_router_labels(struct node_router *r, unsigned replica, const struct node_labels *labels);
 struct node_replica *node_router_replica_at(const struct node_router *r, unsigned replica);
 /* Its label `model` is another one, or is all that is known of its models. */
 void node_router_model_label_take(struct node_router *r, unsigned replica);

@@ -13,6 +13,7 @@ enum { HISTORY_BYTES = 4096, BUSY_MAX = 8 };
 static struct {
     char text[HISTORY_BYTES];
     char busy[BUSY_MAX][32];
+    char lost[32];
     int refuses; /* an error for each use() */
 } host;
 
@@ -67,6 +68,12 @@ static bool on_busy(void *context, struct slice name)
     return false;
 }
 
+static bool on_has(void *context, struct slice name)
+{
+    (void)context;
+    return !slice_equal(name, slice_of_cstr(host.lost));
+}
+
 static void on_log(void *context, struct slice line)
 {
     (void)context;
@@ -93,7 +100,7 @@ static int setup(void **state)
     memset(&logged, 0, sizeof logged);
     log_init(&logged.log, on_log, on_clock, NULL);
     const struct discover_host table = {
-        .use = on_use, .drain = on_drain, .forget = on_forget, .busy = on_busy};
+        .use = on_use, .drain = on_drain, .forget = on_forget, .busy = on_busy, .has = on_has};
     now = 1000;
     return discover_create(&d, &table, &logged.log);
 }
@@ -153,6 +160,14 @@ static int list(unsigned s, const char *names)
     return discover_list(d, s, entries, count, now);
 }
 
+static bool drains(const char *name)
+{
+    struct node_labels labels;
+    bool draining;
+    assert_true(discover_told(d, slice_of_cstr(name), &labels, &draining));
+    return draining;
+}
+
 static void names_come_and_go(void **state)
 {
     (void)state;
@@ -163,8 +178,8 @@ static void names_come_and_go(void **state)
     told("");
     assert_int_equal(list(s, "c:1 b:1"), ERR_OK);
     told("drain a:1; use c:1");
-    assert_true(discover_draining(d, SLICE("a:1")));
-    assert_false(discover_draining(d, SLICE("b:1")));
+    assert_true(drains("a:1"));
+    assert_false(drains("b:1"));
     at(now + DISCOVER_KEEP_MS - 1);
     told("");
     at(now + 1);
@@ -396,6 +411,34 @@ static void a_refused_name_is_tried_again(void **state)
     told("");
 }
 
+/* The host dropped names that it used: older ones came. */
+static void what_the_host_lost_is_offered_again(void **state)
+{
+    (void)state;
+    unsigned s = source("dns", "x");
+    assert_int_equal(list(s, "a:1 b:1+"), ERR_OK);
+    told("use a:1; use b:1 weight 2");
+    (void)strcpy(host.lost, "b:1");
+    at(now + 1000);
+    told("use b:1 weight 2");
+    host.refuses = ERR_FULL;
+    at(now + 1000);
+    at(now + 1000);
+    said("discovered replica_refused ");
+    host.refuses = 0;
+    host.lost[0] = '\0';
+    at(now + 1000);
+    told("use b:1 weight 2");
+    at(now + 1000);
+    told("");
+    /* What it lost while it drained is over. */
+    assert_int_equal(list(s, "a:1"), ERR_OK);
+    (void)strcpy(host.lost, "b:1");
+    at(now + 1000);
+    at(now + 2 * DISCOVER_KEEP_MS);
+    told("drain b:1");
+}
+
 static void a_list_that_cannot_be_taken_changes_nothing(void **state)
 {
     (void)state;
@@ -528,6 +571,7 @@ int main(void)
         TEST(a_failure_changes_nothing_for_as_long_as_it_lasts),
         TEST(labels_are_those_of_the_first_source),
         TEST(a_refused_name_is_tried_again),
+        TEST(what_the_host_lost_is_offered_again),
         TEST(a_list_that_cannot_be_taken_changes_nothing),
         TEST(a_name_twice_counts_as_its_first_entry),
         TEST(sources_are_limited_and_shown),

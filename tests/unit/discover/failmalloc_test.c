@@ -26,6 +26,13 @@ static bool on_busy(void *context, struct slice name)
     return false;
 }
 
+static bool on_has(void *context, struct slice name)
+{
+    (void)context;
+    (void)name;
+    return true;
+}
+
 static void on_line(void *context, struct slice line)
 {
     (void)context;
@@ -55,7 +62,7 @@ static void list(struct discover *d, int source, const char *const *names, unsig
 static void life(bool may_fail)
 {
     const struct discover_host host = {
-        .use = on_use, .drain = on_name, .forget = on_name, .busy = on_busy};
+        .use = on_use, .drain = on_name, .forget = on_name, .busy = on_busy, .has = on_has};
     struct log log;
     struct discover *d;
     log_init(&log, on_line, on_clock, NULL);

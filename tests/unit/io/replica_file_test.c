@@ -35,6 +35,13 @@ static bool on_busy(void *context, struct slice name)
     return false;
 }
 
+static bool on_has(void *context, struct slice name)
+{
+    (void)context;
+    (void)name;
+    return true;
+}
+
 static void on_line(void *context, struct slice line)
 {
     (void)context;
@@ -63,7 +70,7 @@ static int setup(void **state)
     assert_true(fd >= 0);
     assert_int_equal(close(fd), 0);
     const struct discover_host host = {
-        .use = on_use, .drain = on_name, .forget = on_name, .busy = on_busy};
+        .use = on_use, .drain = on_name, .forget = on_name, .busy = on_busy, .has = on_has};
     log_init(&quiet, on_line, on_clock, NULL);
     assert_int_equal(discover_create(&d, &host, &quiet), 0);
     assert_int_equal(uv_loop_init(&loop), 0);

@@ -177,6 +177,60 @@ static void a_name_that_is_displaced_and_goes_is_forgotten(void **state)
     end(r);
 }
 
+/* It had weight 3 and got a slot again with weight 1: the sources had said nothing new. */
+static void what_gets_room_again_is_what_its_source_says(void **state)
+{
+    (void)state;
+    struct node_router *r = make_small(1);
+    list("b:1#weight=3#model=alpha#engine=sglang");
+    pass(r, 2000);
+    older_come(r, 1);
+    assert_null(used(r, "b:1"));
+    pass(r, 2 * TTL_S * 1000);
+    const struct node_replica *k = used(r, "b:1");
+    assert_non_null(k);
+    assert_true(k->weight == 3 && k->engine == NODE_ENGINE_SGLANG);
+    assert_slice_equal(slice_of(k->model, k->model_len), "alpha");
+    assert_true(node_router_model_known(r, SLICE("alpha")));
+    end(r);
+}
+
+/* The same while it waits: its source says that it goes, or that it has another weight. */
+static void what_changes_while_it_waits_counts(void **state)
+{
+    (void)state;
+    struct node_router *r = make_small(1);
+    list("b:1#weight=3");
+    pass(r, 2000);
+    older_come(r, 1);
+    list("b:1!");
+    pass(r, 2 * TTL_S * 1000);
+    assert_non_null(used(r, "b:1"));
+    assert_true(used(r, "b:1")->draining);
+    list("b:1#weight=2");
+    assert_false(used(r, "b:1")->draining);
+    older_come(r, 1);
+    list("b:1#weight=4");
+    pass(r, 2 * TTL_S * 1000);
+    assert_true(!used(r, "b:1")->draining && used(r, "b:1")->weight == 4);
+    end(r);
+}
+
+/* So many older names that none of this router's may even wait: those go soon, and it is back. */
+static void a_name_without_room_to_wait_is_offered_again(void **state)
+{
+    (void)state;
+    struct node_router *r = make_small(4);
+    list("b:1#weight=3");
+    pass(r, 2000);
+    older_come(r, CRDT_ROWS_MAX);
+    assert_int_equal(crdt_registry_place_of(crdt_state_registry(r->crdt), SLICE("b:1")), -1);
+    pass(r, 2 * TTL_S * 1000);
+    assert_non_null(used(r, "b:1"));
+    assert_true(used(r, "b:1")->weight == 3);
+    end(r);
+}
+
 /* An operator drains it, it has to wait, and the operator adds it anew. */
 static void what_is_added_while_it_waits_is_not_drained(void **state)
 {
@@ -201,6 +255,9 @@ int main(void)
         cmocka_unit_test(a_name_that_goes_while_it_waits_is_forgotten),
         cmocka_unit_test(a_name_that_drains_while_it_waits_is_never_used),
         cmocka_unit_test(a_name_that_is_displaced_and_goes_is_forgotten),
+        cmocka_unit_test(what_gets_room_again_is_what_its_source_says),
+        cmocka_unit_test(what_changes_while_it_waits_counts),
+        cmocka_unit_test(a_name_without_room_to_wait_is_offered_again),
         cmocka_unit_test(what_is_added_while_it_waits_is_not_drained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
