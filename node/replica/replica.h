@@ -94,7 +94,7 @@ struct node_replica {
     enum node_health health; /* UNKNOWN, UP, DOWN or ROUTER; draining is a flag */
     enum node_health hint;   /* what most others see, while it is UNKNOWN here */
     bool absent;             /* in use by no router, or a free slot: in no table */
-    bool draining;           /* operators wish it, or it is vanishing */
+    bool draining;           /* operators wish it, or it vanishes and they did not add it */
     bool asleep;
     double weight; /* its share of the work, as this router's settings say; else 1 */
     uint64_t busy_until_ms;

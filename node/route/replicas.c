@@ -104,6 +104,13 @@ static void slot_leave(struct node_router *r, unsigned slot)
     crdt_state_hold(r->crdt, slot, false);
 }
 
+/* Operators stand above sources: one that they added stays in use when its source drops it. */
+static void draining_follow(struct node_replica *k, const struct crdt_replica *row)
+{
+    bool added = row && row->wish == CRDT_WISH_ADDED;
+    k->draining = (row && row->draining) || (k->vanishing && !added);
+}
+
 static void slot_follow(struct node_router *r, unsigned slot)
 {
     const struct crdt_registry *registry = crdt_state_registry(r->crdt);
@@ -117,7 +124,7 @@ static void slot_follow(struct node_router *r, unsigned slot)
         slot_take(r, slot, row);
     if (k->rkey != row->rkey)
         forget_cache(k, row->rkey);
-    k->draining = row->draining || k->vanishing;
+    draining_follow(k, row);
 }
 
 void node_router_registry_take(struct node_router *r)
@@ -229,9 +236,8 @@ int node_router_name(struct node_router *r, struct slice name, enum node_engine 
 void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing)
 {
     struct node_replica *k = node_router_replica_at(r, replica);
-    const struct crdt_replica *row = row_of(r, replica);
     k->vanishing = vanishing && k->configured;
-    k->draining = (row && row->draining) || k->vanishing;
+    draining_follow(k, row_of(r, replica));
     node_router_touch(r, replica);
 }
 
@@ -314,7 +320,7 @@ void node_router_replica_drain(struct node_router *r, unsigned replica, bool dra
     if (!row_of(r, replica))
         return;
     DISCARD(crdt_state_drain(r->crdt, replica, draining)); /* whether it was news */
-    k->draining = draining || k->vanishing;
+    draining_follow(k, row_of(r, replica));
     node_router_registry_take(r);
 }
 

@@ -111,7 +111,7 @@ MUST_USE int node_router_replica_add(struct node_router *r, struct slice name,
 MUST_USE int node_router_name(struct node_router *r, struct slice name, enum node_engine engine);
 /* Its source says that it goes: it gets no new requests from here, and others no longer count it as
  * named by this router. Local, beside the operators' wish to drain it, which stays as it is.
- * Nothing happens to one that this router does not name. */
+ * One that operators added stays in use. Nothing happens to one that this router does not name. */
 void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing);
 /* This router names it no longer: it goes, unless another router names it or operators added it.
  * One that waits goes too. */

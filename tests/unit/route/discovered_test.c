@@ -85,6 +85,30 @@ static void what_vanishes_drains_and_is_forgotten(void **state)
     end(r);
 }
 
+static void what_operators_added_stays_when_its_source_drops_it(void **state)
+{
+    (void)state;
+    struct node_router *r = router_of("random");
+    list(r, (const char *[]){"", "", ""}, 3, START_MS);
+    struct slice added = SLICE("r1:1"), late = SLICE("r2:1");
+    assert_int_equal(node_router_replica_wish(r, added, NODE_REPLICA_ADD, NODE_ENGINE_AUTO), 1);
+    list(r, (const char *[]){"", NULL, NULL}, 3, START_MS);
+    assert_int_equal(node_router_replica_health(r, 1), NODE_HEALTH_UP);
+    assert_int_equal(node_router_replica_health(r, 2), NODE_HEALTH_DRAINING);
+    /* One that is added while it goes is used again. */
+    assert_int_equal(node_router_replica_wish(r, late, NODE_REPLICA_ADD, NODE_ENGINE_AUTO), 2);
+    assert_int_equal(node_router_replica_health(r, 2), NODE_HEALTH_UP);
+    /* Operators may drain it all the same, and take that back. */
+    node_router_replica_drain(r, 1, true);
+    assert_int_equal(node_router_replica_health(r, 1), NODE_HEALTH_DRAINING);
+    node_router_replica_drain(r, 1, false);
+    assert_int_equal(node_router_replica_health(r, 1), NODE_HEALTH_UP);
+    discover_tick(d, START_MS + DISCOVER_KEEP_MS + 1000);
+    assert_true(node_router_replica_present(r, 1) && node_router_replica_present(r, 2));
+    assert_int_equal(node_router_replica_health(r, 1), NODE_HEALTH_UP);
+    end(r);
+}
+
 static unsigned share_of(struct node_router *r, unsigned replica, unsigned rounds)
 {
     unsigned seen = 0;
@@ -189,6 +213,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_vanishes_drains_and_is_forgotten),
+        cmocka_unit_test(what_operators_added_stays_when_its_source_drops_it),
         cmocka_unit_test(weights_share_the_work),
         cmocka_unit_test(a_queue_counts_by_weight),
         cmocka_unit_test(a_model_that_is_not_listed_is_named),
