@@ -191,6 +191,11 @@ int discover_source(struct discover *d, const char *kind, struct slice name)
 {
     if (d->source_count == DISCOVER_SOURCES_MAX)
         return ERR_FULL;
+    for (unsigned i = 0; i < d->source_count; i++) {
+        if (strcmp(d->sources[i].kind, kind) == 0 &&
+            slice_equal(slice_of_cstr(d->sources[i].name), name))
+            return ERR_EXISTS;
+    }
     char *copy = malloc(name.len + 1);
     if (copy == NULL)
         return ERR_NOMEM;

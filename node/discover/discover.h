@@ -111,7 +111,8 @@ void discover_destroy(struct discover *d);
 void discover_check(const struct discover *d);
 
 /* A source, before its first list. `kind` is a literal, `name` is copied; the two name it in logs,
- * metrics and tables. Its number, ERR_FULL or ERR_NOMEM. */
+ * metrics and tables. Its number, ERR_EXISTS (another source of this kind has that name), ERR_FULL
+ * or ERR_NOMEM. */
 MUST_USE int discover_source(struct discover *d, const char *kind, struct slice name);
 
 /* The whole list as it is now; a name that stands there twice counts as its first entry. ERR_LIMIT:

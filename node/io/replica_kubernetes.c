@@ -348,6 +348,14 @@ static int on_timeout(CURLM *multi, long ms, void *context)
 
 /* --- life ----------------------------------------------------------------------------------- */
 
+/* The same service with its namespace and without. */
+static int refuse_twice(const struct replica_kubernetes *r, const char *text)
+{
+    log_event(r->log, LOG_ERROR, "kubernetes_refused", LOG_CSTR("service", text),
+              LOG_CSTR("error", "want each source once, this one is there already"));
+    return ERR_EXISTS;
+}
+
 static int refuse(const struct replica_kubernetes *r, const char *error)
 {
     log_event(r->log, LOG_ERROR, "kubernetes_refused", LOG_CSTR("error", error),
@@ -396,7 +404,7 @@ static int add_source(struct replica_kubernetes *r, const char *text)
     s->owner = r;
     s->number = discover_source(r->discover, "kubernetes", slice_of_cstr(name));
     if (s->number < 0)
-        return s->number;
+        return s->number == ERR_EXISTS ? refuse_twice(r, text) : s->number;
     uint64_t seed;
     io_random_bytes(&seed, sizeof seed);
     err = discover_kubernetes_create(&s->kubernetes, &service, seed, now_of(r));

@@ -24,8 +24,8 @@ enum {
 struct replica_kubernetes;
 
 /* Registers a source for each service and begins to ask. `options`, `d` and `log` are borrowed
- * until replica_kubernetes_free(). ERR_NOT_FOUND: it does not run in a pod, which is logged.
- * ERR_FULL, ERR_NOMEM. */
+ * until replica_kubernetes_free(). ERR_NOT_FOUND: it does not run in a pod, ERR_EXISTS: a service
+ * is there twice; both are logged. ERR_FULL, ERR_NOMEM. */
 MUST_USE int replica_kubernetes_open(struct replica_kubernetes **out, uv_loop_t *loop,
                                      const struct node_options *options, struct discover *d,
                                      struct log *log);

@@ -69,10 +69,13 @@ int sources_start(struct shell *shell)
         err = start_files(shell);
     if (err == ERR_OK && options->replica_dns.count > 0)
         err = replica_dns_open(&shell->sources->dns, shell->loop, options, shell->node->discover);
-    if (err == ERR_OK && options->replica_kubernetes.count > 0)
+    bool said = false; /* what is wrong is logged there */
+    if (err == ERR_OK && options->replica_kubernetes.count > 0) {
         err = replica_kubernetes_open(&shell->sources->kubernetes, shell->loop, options,
                                       shell->node->discover, shell->log);
-    if (err != ERR_OK)
+        said = err == ERR_NOT_FOUND || err == ERR_EXISTS;
+    }
+    if (err != ERR_OK && !said)
         log_event(shell->log, LOG_ERROR, "sources_refused", LOG_CSTR("error", err_text(err)));
     return err;
 }

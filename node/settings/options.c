@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "crdt/limits.h"
+#include "node/discover/kubernetes.h"
 #include "node/settings/value.h"
 
 bool node_options_gossip(const struct node_options *o, struct node_address *listen)
@@ -410,19 +411,43 @@ bool node_options_finds(const struct node_options *o)
     return o->replica_dns.count > 0 || o->replica_file.count > 0 || o->replica_kubernetes.count > 0;
 }
 
-static struct slice without_labels(const char *text)
+static bool same_dns(const char *a, const char *b)
 {
-    struct slice rest = slice_of_cstr(text);
-    return slice_cut(&rest, '#');
+    struct node_dns_option x, y;
+    CHECK(node_dns_parse(slice_of_cstr(a), &x) == NULL);
+    CHECK(node_dns_parse(slice_of_cstr(b), &y) == NULL);
+    return x.address.port == y.address.port &&
+           slice_equal_nocase(slice_of_cstr(x.address.host), slice_of_cstr(y.address.host));
 }
 
-/* Each source has its name in logs and metrics. */
+static bool same_file(const char *a, const char *b)
+{
+    while (strncmp(a, "./", 2) == 0)
+        a += 2;
+    while (strncmp(b, "./", 2) == 0)
+        b += 2;
+    return strcmp(a, b) == 0;
+}
+
+/* A service of the router's own namespace may be spelled with it or without: which that is shows
+ * at the start alone (node/io/replica_kubernetes.c). */
+static bool same_service(const char *a, const char *b)
+{
+    struct discover_service x, y;
+    CHECK(discover_service_parse(slice_of_cstr(a), &x) == NULL);
+    CHECK(discover_service_parse(slice_of_cstr(b), &y) == NULL);
+    return strcmp(x.namespace, y.namespace) == 0 && strcmp(x.name, y.name) == 0 &&
+           strcmp(x.port, y.port) == 0;
+}
+
+/* Each source has its name in logs and metrics, and its labels once. */
 static int check_once(const struct node_options *o, const char *setting,
-                      const struct node_strings *list, struct node_options_error *error)
+                      const struct node_strings *list, bool (*same)(const char *a, const char *b),
+                      struct node_options_error *error)
 {
     for (unsigned i = 1; i < list->count; i++) {
         for (unsigned j = 0; j < i; j++) {
-            if (slice_equal(without_labels(list->at[i]), without_labels(list->at[j])))
+            if (same(list->at[i], list->at[j]))
                 return fail_entry(o, error, setting, list->at[i],
                                   "want each source once, this one is there already", ERR_EXISTS);
         }
@@ -453,11 +478,11 @@ static int check_replicas(const struct node_options *o, struct node_options_erro
                                   "want each replica once, this one is there already", ERR_EXISTS);
         }
     }
-    int err = check_once(o, "replica-dns", &o->replica_dns, error);
+    int err = check_once(o, "replica-dns", &o->replica_dns, same_dns, error);
     if (err == 0)
-        err = check_once(o, "replica-file", &o->replica_file, error);
+        err = check_once(o, "replica-file", &o->replica_file, same_file, error);
     if (err == 0)
-        err = check_once(o, "replica-kubernetes", &o->replica_kubernetes, error);
+        err = check_once(o, "replica-kubernetes", &o->replica_kubernetes, same_service, error);
     return err == 0 ? check_not_self(o, error) : err;
 }
 

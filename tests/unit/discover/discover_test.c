@@ -476,6 +476,16 @@ static void a_name_twice_counts_as_its_first_entry(void **state)
     assert_int_equal(stats.entries, 2);
 }
 
+static void the_same_source_twice_is_refused(void **state)
+{
+    (void)state;
+    unsigned s = source("kubernetes", "ns/x");
+    assert_int_equal(discover_source(d, "kubernetes", SLICE("ns/x")), ERR_EXISTS);
+    assert_int_equal(discover_source_count(d), s + 1);
+    (void)source("file", "ns/x");
+    (void)source("kubernetes", "ns/x:8000");
+}
+
 static void sources_are_limited_and_shown(void **state)
 {
     (void)state;
@@ -504,8 +514,11 @@ static void sources_are_limited_and_shown(void **state)
                        "{\"kind\":\"dns\",\"name\":\"engines:1\",\"entries\":2,\"draining\":1,"
                        "\"failures\":1,\"age_s\":2.5,\"error\":\"timeout\"}]");
     buf_free(&out);
-    for (unsigned i = 2; i < DISCOVER_SOURCES_MAX; i++)
-        (void)source("dns", "more");
+    for (unsigned i = 2; i < DISCOVER_SOURCES_MAX; i++) {
+        char more[16];
+        (void)snprintf(more, sizeof more, "more%u", i);
+        (void)source("dns", more);
+    }
     assert_int_equal(discover_source(d, "dns", SLICE("one too many")), ERR_FULL);
 }
 
@@ -574,6 +587,7 @@ int main(void)
         TEST(what_the_host_lost_is_offered_again),
         TEST(a_list_that_cannot_be_taken_changes_nothing),
         TEST(a_name_twice_counts_as_its_first_entry),
+        TEST(the_same_source_twice_is_refused),
         TEST(sources_are_limited_and_shown),
         TEST(the_host_ends_with_what_is_listed),
     };
