@@ -436,7 +436,9 @@ int prober_start(struct proxy *proxy)
     prober->proxy = proxy;
     proxy->prober = prober;
     for (unsigned i = 0; i < proxy->pool_count; i++) {
-        if (proxy->pools[i].proxy != NULL && proxy->pools[i].address.port != 0)
+        bool good = proxy->pools[i].proxy != NULL && proxy->pools[i].address.port != 0;
+        /* What went before the probes began has a pool still, for as long as its slot is held. */
+        if (good && node_router_replica_present(proxy->config.router, i))
             prober_begin(proxy, i);
     }
     prober_tick(proxy);

@@ -1,5 +1,10 @@
 """Names of replicas, which are forgotten, and their limit."""
-from lib import wait_for
+import os
+import shutil
+import tempfile
+import time
+
+from lib import closed_port, wait_for
 from test_cluster import Clustered, Talk, gvctl
 from test_engines import FAST
 
@@ -45,3 +50,18 @@ class Names(Clustered):
             wait_for(lambda: names(r) == sorted([sims[0].name, sims[1].name]), "it is back", 20)
             r.wait_up(2)
         self.assertEqual([e["waits"] for e in nodes[0].events("replicas_full")], [sims[2].name])
+
+    def test_a_router_whose_settings_name_more_than_there_is_room_for_lives(self):
+        path = os.path.join(tempfile.mkdtemp(), "replicas")
+        self.addCleanup(shutil.rmtree, os.path.dirname(path))
+        names = ["127.0.0.1:%d" % closed_port() for _ in range(12)]
+        with open(path, "w") as f:
+            f.writelines("http://%s\n" % name for name in names)
+        r = self.router([], "--replica-file", path, "--replicas-max", "2")
+        # Names were in use, and had to give way, before the first probe.
+        removed = {e["replica"] for e in r.events("replica_removed")}
+        self.assertTrue(removed, "all came in the order of their keys")
+        for _ in range(3):
+            self.assertEqual(len(r.admin("GET", "/replicas").json), 2)
+            time.sleep(1)
+        self.assertIsNone(r.popen.poll())
