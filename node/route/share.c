@@ -192,7 +192,7 @@ static void names_adopt(struct node_router *r)
         } else if (!pending && k->adopted) {
             k->adopted = false;
             if (!discover_listed(r->sources, name))
-                node_router_unname(r, slot);
+                node_router_unname(r, name);
         }
     }
     r->adopts = r->adopts && pending;
