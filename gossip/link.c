@@ -296,6 +296,22 @@ static void welcome(struct gossip *g, struct gossip_peer *p, const struct gossip
     send_bytes(g, from, out, sizeof out);
 }
 
+/* Another node of this name: it is welcomed by nobody else, and has to hear why. */
+static void answer_namesake(struct gossip *g, const struct gossip_address *from,
+                            struct gossip_hello *hello)
+{
+    struct gossip_session none = {0};
+    uint8_t random[32];
+    uint8_t ident[IDENT_BYTES];
+    uint8_t out[GOSSIP_WELCOME_BYTES];
+    g->io.random(g->io.context, random, sizeof random);
+    struct gossip_identity self = identity(g, false, ident);
+    if (gossip_session_welcome(&none, hello, random, GOSSIP_INDEX_MAX, &self, g->now_us, out) == 0)
+        send_bytes(g, from, out, sizeof out);
+    sodium_memzero(random, sizeof random);
+    gossip_session_wipe(&none);
+}
+
 static void take_hello(struct gossip *g, const struct gossip_address *from,
                        struct gossip_hello *hello)
 {
@@ -311,7 +327,11 @@ static void take_hello(struct gossip *g, const struct gossip_address *from,
         return;
     }
     if (ours) {
-        gossip_peer_conflict(g, hello->node, from);
+        struct gossip_address at = *from;
+        at.port = ident.port != 0 ? ident.port : from->port;
+        gossip_peer_conflict(g, hello->node, &at);
+        if (ident.port == 0)
+            answer_namesake(g, from, hello);
         return;
     }
     struct gossip_peer *p = gossip_peer_find(g, hello->node);

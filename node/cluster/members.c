@@ -147,6 +147,9 @@ const char *node_replication_alone(const struct node_replication *n, uint64_t no
     if (!n->config.has_seeds || now_us - n->born_us < ALONE_SAID_US)
         return NULL;
     gossip_stats(n->gossip, &g);
+    if (g.name_conflict == gossip_self(n->gossip) && g.name_conflict_us > 0 &&
+        now_us - g.name_conflict_us < REFUSED_SAID_US)
+        return "another router has this one's name: give each its own node-name";
     if (g.self_refused_us > 0 && now_us - g.self_refused_us < REFUSED_SAID_US)
         return "the cluster is full and refuses this router";
     if (g.seeds_answered > 0)

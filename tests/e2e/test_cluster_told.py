@@ -178,6 +178,17 @@ class Names(Clustered):
         self.assertEqual(said["member"], "twin")
         self.assertIn(said["at"], (place(one), place(other)))
 
+    def test_one_that_knows_only_its_namesake(self):
+        """The namesake answers, so that the newcomer does not look for it in networks and keys."""
+        e = self.engine()
+        one = self.node("twin", [e])
+        other = self.node("twin", [e], join=one)
+        for r, twin in ((one, other), (other, one)):
+            said = r.wait_event("name_taken")
+            self.assertEqual((said["name"], said["at"]), ("twin", place(twin)))
+        wait_for(lambda: "has this one's name" in str(other.admin("GET", "/readyz").body),
+                 "why it is alone")
+
 
 class Signals(Clustered):
     def test_hanging_up_ends_nobody(self):
