@@ -16,14 +16,6 @@ struct node_state {
     uint64_t rewinds;
 };
 
-/* A name that nobody names is kept no longer than what was observed of its replica. */
-static uint32_t names_ttl_s(uint32_t ttl_ms)
-{
-    enum { LEAST_S = 8 };
-    uint32_t s = ttl_ms / 1000;
-    return s < LEAST_S ? LEAST_S : s > CRDT_NAMES_TTL_S ? CRDT_NAMES_TTL_S : s;
-}
-
 int node_state_create(struct node_state **out, const struct node_state_config *config)
 {
     struct node_state *s = calloc(1, sizeof *s);
@@ -39,7 +31,7 @@ int node_state_create(struct node_state **out, const struct node_state_config *c
                   .replicated = config->replicated},
         .self = config->self,
         .names_max = config->names_max,
-        .names_ttl_s = names_ttl_s(config->ttl_ms),
+        .names_ttl_s = config->names_ttl_s,
         .generation_ms = config->generation_ms,
     };
     s->cluster_off_ms = (int64_t)(config->wall_ms - config->now_ms);

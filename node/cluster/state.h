@@ -38,6 +38,9 @@ struct node_state_config {
     uint32_t generation_ms;   /* time slice of last use */
     uint32_t ttl_ms;          /* an observation older than this is forgotten; at most CRDT_TTL_MAX
                                  generations */
+    uint32_t names_ttl_s;     /* a name that nobody names is forgotten after so long; 0: after
+                                 CRDT_NAMES_TTL_S, as it has to be wherever routers may differ in
+                                 their settings, `ttl_ms` too: others would keep what one forgets */
     uint64_t wall_ms, now_ms; /* wall clock and monotonic clock at the same moment, now; 0, 0: the
                                  monotonic clock will do (a router alone) */
 };

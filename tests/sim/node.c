@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "crdt/limits.h"
 #include "tests/sim/sim.h"
 
 enum {
@@ -72,6 +73,8 @@ void sim_nodes_open(struct sim_world *w)
         n->config.state.index_bytes = c->index_bytes;
         n->config.state.generation_ms = c->generation_ms;
         n->config.state.ttl_ms = c->ttl_ms;
+        n->config.state.names_ttl_s =
+            c->ttl_ms / 1000 < CRDT_NAMES_TTL_S ? c->ttl_ms / 1000 : CRDT_NAMES_TTL_S;
         if (c->relay_above != 0)
             n->config.replication.gossip.relay_above = c->relay_above;
         if (c->forget_us != 0)

@@ -200,6 +200,7 @@ static void start_small(struct world *c, unsigned count)
         config->names_max = 4;
         config->generation_ms = 1000;
         config->ttl_ms = 10000;
+        config->names_ttl_s = 10;
         world_start(c, i);
         world_run(c, 100 * MS);
     }

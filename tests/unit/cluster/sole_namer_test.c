@@ -12,7 +12,7 @@ static void start_with_a_sole_namer(struct world *c)
 {
     world_open(c, 4, 1);
     for (unsigned i = 0; i < 4; i++)
-        c->nodes[i].config.state.ttl_ms = NAMES_TTL_S * 1000;
+        c->nodes[i].config.state.names_ttl_s = NAMES_TTL_S;
     for (unsigned i = 0; i < 3; i++)
         world_start(c, i);
     world_settle(c);

@@ -44,6 +44,22 @@ static void an_index_that_does_not_fit_is_refused(void **state)
     assert_null(s);
 }
 
+/* Routers of another `ttl` forgot names that the others kept, and were sent them again and again.
+ */
+static void names_are_kept_alike_whatever_the_ttl(void **state)
+{
+    (void)state;
+    for (unsigned k = 0; k < 2; k++) {
+        struct node_state_config config = config_of();
+        struct node_state *s = NULL;
+        config.ttl_ms = (k == 0 ? 4 : 400) * GENERATION_MS;
+        assert_int_equal(node_state_create(&s, &config), ERR_OK);
+        assert_int_equal(crdt_registry_floor_s(crdt_state_registry(node_state_crdt(s))),
+                         wall_ms / 1000 - CRDT_NAMES_TTL_S);
+        node_state_destroy(s);
+    }
+}
+
 static void cluster_time_goes_on_by_the_monotonic_clock_whatever_the_wall_says(void **state)
 {
     (void)state;
@@ -157,6 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_index_that_does_not_fit_is_refused),
+        cmocka_unit_test(names_are_kept_alike_whatever_the_ttl),
         cmocka_unit_test(cluster_time_goes_on_by_the_monotonic_clock_whatever_the_wall_says),
         cmocka_unit_test(generations_go_forward_only),
         cmocka_unit_test(going_back_forgets_the_observations_and_keeps_the_rest),

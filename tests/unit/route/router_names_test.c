@@ -13,6 +13,7 @@ static struct node_router *make_small(unsigned names_max)
     config.state.names_max = names_max;
     config.state.generation_ms = GENERATION_MS;
     config.state.ttl_ms = 10 * GENERATION_MS;
+    config.state.names_ttl_s = 10 * GENERATION_MS / 1000;
     return alone_router(&config);
 }
 
