@@ -2,6 +2,9 @@
 #include "node/cluster/replication.h"
 
 #include "base/err.h"
+#include "crdt/section.h"
+#include "crdt/sketch.h"
+#include "node/cluster/replication_internal.h"
 #include "tests/lib/states.h"
 #include "tests/lib/test.h"
 #include "tests/lib/world/look.h"
@@ -95,6 +98,51 @@ static void a_lost_cache_of_50000_entries_costs_less_than_200_kb(void **state)
     world_close(&c);
 }
 
+/* --- a cut is asked for again and again ----------------------------------------------------- */
+
+/* How often the router's index is walked in 30 s. */
+static unsigned walks_for(struct world *c, uint32_t from, uint16_t width)
+{
+    struct node_replication *n = c->nodes[0].node->replication;
+    uint64_t due_us = n->reconcile.cut_due_us;
+    unsigned walks = 0;
+    for (uint64_t end = c->now_us + 30 * S; c->now_us < end; world_run(c, 10 * MS)) {
+        uint8_t bytes[64];
+        struct crdt_section_writer out = {.w = wire_writer_of(bytes, sizeof bytes)};
+        wire_write_u8(&out.w, NODE_MESSAGE_STEP);
+        wire_write_u8(&out.w, 0);
+        wire_write_u48(&out.w, node_state_cluster_ms(n->state, node_replication_ms(c->now_us)));
+        wire_write_u16(&out.w, 1);
+        crdt_section_begin(&out, CRDT_SECTION_WIDER);
+        wire_write_u32(&out.w, from);
+        wire_write_u16(&out.w, width);
+        wire_write_u8(&out.w, 1);
+        crdt_section_end(&out);
+        node_reconcile_message(n, n->peers[0].node, slice_of((char *)bytes, wire_written(&out.w)),
+                               true, c->now_us);
+        walks += n->reconcile.cut_due_us != due_us;
+        due_us = n->reconcile.cut_due_us;
+    }
+    return walks;
+}
+
+static void a_cut_takes_one_walk_a_second_and_fewer_if_it_is_hard(void **state)
+{
+    (void)state;
+    struct world c;
+    world_open(&c, 2, 9);
+    world_start(&c, 0);
+    world_start(&c, 1);
+    world_settle(&c);
+    const struct crdt_index *x = node_state_index(c.nodes[0].node->state);
+    uint32_t from = crdt_index_now(x);
+    while (crdt_index_sketch_from(x, from) == from)
+        from--;
+    assert_in_range(walks_for(&c, from, 96), 25, 30);
+    assert_in_range(walks_for(&c, from, CRDT_SKETCH_CELLS), 3, 5);
+    world_close(&c);
+}
+
 /* --- a full reply ------------------------------------------------------------------------------
  */
 
@@ -176,6 +224,7 @@ static void rows_that_fill_a_message_are_sent_in_several_rounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cut_takes_one_walk_a_second_and_fewer_if_it_is_hard),
         cmocka_unit_test(a_lost_cache_of_50000_entries_costs_less_than_200_kb),
         cmocka_unit_test(a_full_reply_has_room_for_its_head),
         cmocka_unit_test(rows_that_fill_a_message_are_sent_in_several_rounds),
