@@ -2,11 +2,6 @@
 #include "base/check.h"
 #include "node/discover/discover_internal.h"
 
-unsigned discover_source_count(const struct discover *d)
-{
-    return d->source_count;
-}
-
 void discover_source_at(const struct discover *d, unsigned source,
                         struct discover_source_stats *out)
 {

@@ -198,25 +198,6 @@ static int slot_named(struct node_router *r, int slot)
     return slot == ERR_AGAIN ? ERR_FULL : slot;
 }
 
-int node_router_replica_add(struct node_router *r, struct slice name, enum node_engine engine)
-{
-    if (!name_fits(name))
-        return ERR_RANGE;
-    int slot = slot_named(r, crdt_state_name(r->crdt, name));
-    if (slot < 0)
-        return slot;
-    struct node_replica *k = &r->replicas[slot];
-    if (k->configured && !k->announced_absent)
-        return ERR_EXISTS;
-    k->configured = true;
-    k->engine = engine;
-    /* The caller knows that it is there: the watcher need not say so. */
-    k->announced_absent = false;
-    node_router_presence_update(r);
-    node_router_touch(r, (unsigned)slot);
-    return slot;
-}
-
 int node_router_name(struct node_router *r, struct slice name, enum node_engine engine)
 {
     if (!name_fits(name))

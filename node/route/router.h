@@ -99,15 +99,11 @@ const char *const *node_policy_names(void);
 
 /* --- replicas ------------------------------------------------------------------------------- */
 
-/* Adds a replica under a unique name ("host:port"). Returns its index (stable, below
- * NODE_REPLICAS_MAX), ERR_EXISTS, ERR_FULL, or ERR_RANGE for a name that is empty or longer than
- * NODE_NAME_MAX. */
-MUST_USE int node_router_replica_add(struct node_router *r, struct slice name,
-                                     enum node_engine engine);
-/* This router names the replica from now on, as its settings or a source of replicas say; a name
- * that vanished is back. Idempotent. Returns its index, or errors as replica_add. ERR_FULL: it
+/* This router names the replica ("host:port") from now on, as its settings or a source of replicas
+ * say; a name that vanished is back. Idempotent. Returns its index (stable, below
+ * NODE_REPLICAS_MAX); ERR_RANGE for a name that is empty or longer than NODE_NAME_MAX; ERR_FULL: it
  * waits, and comes into use by itself when room is there. The watcher is called if it was not in
- * use. */
+ * use. `engine` counts if none is known yet. */
 MUST_USE int node_router_name(struct node_router *r, struct slice name, enum node_engine engine);
 /* Its source says that it goes: it gets no new requests from here, and others no longer count it as
  * named by this router. Local, beside the operators' wish to drain it, which stays as it is.
@@ -139,9 +135,9 @@ enum node_replica_wish {
     NODE_REPLICA_ADD,    /* in use, whatever the configurations say */
     NODE_REPLICA_REMOVE, /* not in use, whatever they say */
 };
-/* Returns the index. ERR_RANGE as replica_add; ERR_AGAIN: it waits, and comes into use by itself
- * when room is there; ERR_FULL: no room even to wait; ERR_NOT_FOUND for a replica that is to be
- * removed and is not known; ERR_EXISTS: it is so already. `engine` counts for a replica that is
+/* Returns the index. ERR_RANGE as node_router_name(); ERR_AGAIN: it waits, and comes into use by
+ * itself when room is there; ERR_FULL: no room even to wait; ERR_NOT_FOUND for a replica that is to
+ * be removed and is not known; ERR_EXISTS: it is so already. `engine` counts for a replica that is
  * new. */
 MUST_USE int node_router_replica_wish(struct node_router *r, struct slice name,
                                       enum node_replica_wish wish, enum node_engine engine);
@@ -152,7 +148,7 @@ bool node_router_replica_present(const struct node_router *r, unsigned replica);
 /* The index by name, present or not, or -1. */
 MUST_USE int node_router_replica_find(const struct node_router *r, struct slice name);
 /* `replica` is called when one appears, goes or comes back: the shell begins or ends probing it.
- * Never out of node_router_choose(). Not called for those of node_router_replica_add(). `forgotten`
+ * Never out of node_router_choose(). `forgotten`
  * (NULL: nothing hangs on an index) is called for one that went when its name is forgotten, again
  * and again until it returns true: nothing hangs on its index any more, which may become another's.
  */

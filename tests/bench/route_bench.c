@@ -382,8 +382,8 @@ static void routers_make(const char *policy)
         for (unsigned r = 0; r < set.replicas; r++) {
             char name[32];
             int len = snprintf(name, sizeof name, "replica-%u:8000", r);
-            CHECK(node_router_replica_add(router_at(i), slice_of(name, (size_t)len),
-                                          NODE_ENGINE_VLLM) >= 0);
+            CHECK(node_router_name(router_at(i), slice_of(name, (size_t)len), NODE_ENGINE_VLLM) >=
+                  0);
             node_router_probed(router_at(i), r, true, false, world_ms(routers));
         }
         world_touch(&routers->nodes[i]);

@@ -489,7 +489,7 @@ static void add_replicas(struct proxy_world *w, const struct proxy_world_config 
         struct node_address address;
         char name[NODE_HOST_BYTES + 8];
         name_replica(w, i, &address, name);
-        int replica = node_router_replica_add(w->node->router, slice_of_cstr(name), config->engine);
+        int replica = node_router_name(w->node->router, slice_of_cstr(name), config->engine);
         CHECK(replica == (int)i);
         proxy_replica_configured(w->proxy, i, &address, w->now_ms);
         if (!config->probes)

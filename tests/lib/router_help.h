@@ -34,8 +34,7 @@ static struct node_router *make(const char *policy, unsigned up)
     for (unsigned k = 0; k < up; k++) {
         char name[32];
         int len = snprintf(name, sizeof name, "host-%u:8000", k);
-        assert_int_equal(node_router_replica_add(r, slice_of(name, (size_t)len), NODE_ENGINE_VLLM),
-                         k);
+        assert_int_equal(node_router_name(r, slice_of(name, (size_t)len), NODE_ENGINE_VLLM), k);
         node_router_probed(r, k, true, false, START_MS);
     }
     return r;

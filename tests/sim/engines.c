@@ -46,8 +46,7 @@ void sim_engines_configure(struct sim_world *w, struct world_node *n)
                                   prng_below(&w->world.prng, 3) > 0);
         if (!told)
             continue;
-        int slot =
-            node_router_replica_add(n->node->router, slice_of_cstr(e->name), NODE_ENGINE_VLLM);
+        int slot = node_router_name(n->node->router, slice_of_cstr(e->name), NODE_ENGINE_VLLM);
         CHECK(slot >= 0);
         sim_of(n)->slot_of_engine[engine] = slot;
         sim_of(n)->configured[engine] = true;

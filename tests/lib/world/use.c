@@ -84,7 +84,7 @@ void world_cut(struct world *w, unsigned a, unsigned b)
 unsigned world_replica(struct world *w, unsigned number, const char *name)
 {
     struct world_node *n = &w->nodes[number];
-    int slot = node_router_replica_add(n->node->router, slice_of_cstr(name), NODE_ENGINE_VLLM);
+    int slot = node_router_name(n->node->router, slice_of_cstr(name), NODE_ENGINE_VLLM);
     CHECK(slot >= 0);
     node_router_probed(n->node->router, (unsigned)slot, true, false, world_mono_us(n) / 1000);
     world_touch(n);

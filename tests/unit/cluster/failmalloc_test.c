@@ -161,7 +161,7 @@ static void run(uint64_t us)
 static void use(unsigned number, uint64_t seed)
 {
     struct node_router *r = world.node[number].node->router;
-    int at = node_router_replica_add(r, SLICE("host-0:8000"), NODE_ENGINE_VLLM);
+    int at = node_router_name(r, SLICE("host-0:8000"), NODE_ENGINE_VLLM);
     if (at < 0)
         at = node_router_replica_find(r, SLICE("host-0:8000"));
     if (at < 0)

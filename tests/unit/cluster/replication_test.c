@@ -301,8 +301,8 @@ static void a_session_goes_to_the_same_replica_from_every_router(void **state)
         config.router.policy = "session";
         r[i] = alone_router(&config);
         for (unsigned k = 0; k < 4; k++)
-            assert_true(node_router_replica_add(r[i], slice_of_cstr(names[i == 0 ? k : 3 - k]),
-                                                NODE_ENGINE_AUTO) >= 0);
+            assert_true(node_router_name(r[i], slice_of_cstr(names[i == 0 ? k : 3 - k]),
+                                         NODE_ENGINE_AUTO) >= 0);
     }
     for (unsigned s = 0; s < 100; s++) {
         char key[16];

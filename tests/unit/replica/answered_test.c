@@ -104,7 +104,7 @@ static struct node_router *make_router(void)
     struct node_config config = alone_config();
     config.router.policy = "round_robin";
     struct node_router *r = alone_router(&config);
-    assert_int_equal(node_router_replica_add(r, SLICE("host-0:8000"), NODE_ENGINE_VLLM), 0);
+    assert_int_equal(node_router_name(r, SLICE("host-0:8000"), NODE_ENGINE_VLLM), 0);
     node_router_probed(r, 0, true, false, START_MS);
     return r;
 }

@@ -56,7 +56,7 @@ static void start(struct service *s, unsigned routers, unsigned engines, unsigne
     for (unsigned i = 0; i < routers * engines; i++) {
         struct node_router *r = w->nodes[i / engines].node->router;
         char name[] = {'e', (char)('0' + i % engines)};
-        assert_int_equal(node_router_replica_add(r, slice_of(name, sizeof name), NODE_ENGINE_VLLM),
+        assert_int_equal(node_router_name(r, slice_of(name, sizeof name), NODE_ENGINE_VLLM),
                          i % engines);
         node_router_probed(r, i % engines, true, false, s->now_ms);
         world_touch(&w->nodes[i / engines]);
@@ -240,7 +240,7 @@ static void a_new_replica_is_like_the_fleet_at_once(void **state)
     start(&s, 1, 2, 1, 30);
     run(&s, 20);
     struct node_router *r = s.world.nodes[0].node->router;
-    assert_int_equal(node_router_replica_add(r, SLICE("new"), NODE_ENGINE_VLLM), 2);
+    assert_int_equal(node_router_name(r, SLICE("new"), NODE_ENGINE_VLLM), 2);
     node_router_probed(r, 2, true, false, s.now_ms);
     s.engines[2].tokens_per_s = 10000;
     s.now_ms += 20;

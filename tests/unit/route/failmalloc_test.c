@@ -25,7 +25,7 @@ static void replicas(struct node_router *r, bool may_fail)
     for (unsigned k = 0; k < 3; k++) {
         char name[32];
         int len = snprintf(name, sizeof name, "host-%u:8000", k);
-        int at = node_router_replica_add(r, slice_of(name, (size_t)len), NODE_ENGINE_VLLM);
+        int at = node_router_name(r, slice_of(name, (size_t)len), NODE_ENGINE_VLLM);
         if (!fine(at, may_fail))
             continue;
         node_router_probed(r, (unsigned)at, true, false, START_MS);

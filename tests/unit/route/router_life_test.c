@@ -180,7 +180,7 @@ static void metrics_are_well_formed(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 2);
-    assert_int_equal(node_router_replica_add(r, SLICE("a\"b\\c\nd"), NODE_ENGINE_AUTO), 2);
+    assert_int_equal(node_router_name(r, SLICE("a\"b\\c\nd"), NODE_ENGINE_AUTO), 2);
     done(r, choose(r, prompt(1, 5000), START_MS), START_MS + 700);
     struct buf text = {0};
     assert_int_equal(write_metrics(r, &text), ERR_OK);

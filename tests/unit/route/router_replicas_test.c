@@ -10,22 +10,18 @@ static void replicas_have_unique_names(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 2);
-    assert_int_equal(node_router_replica_add(r, SLICE("host-1:8000"), NODE_ENGINE_VLLM),
-                     ERR_EXISTS);
-    assert_int_equal(node_router_replica_add(r, SLICE(""), NODE_ENGINE_VLLM), ERR_RANGE);
+    assert_int_equal(node_router_name(r, SLICE("host-1:8000"), NODE_ENGINE_VLLM), 1);
+    assert_int_equal(node_router_name(r, SLICE(""), NODE_ENGINE_VLLM), ERR_RANGE);
     char text[NODE_NAME_MAX + 1];
     memset(text, 'n', sizeof text);
-    assert_int_equal(node_router_replica_add(r, slice_of(text, sizeof text), NODE_ENGINE_VLLM),
-                     ERR_RANGE);
-    assert_int_equal(node_router_replica_add(r, slice_of(text, sizeof text - 1), NODE_ENGINE_AUTO),
-                     2);
+    assert_int_equal(node_router_name(r, slice_of(text, sizeof text), NODE_ENGINE_VLLM), ERR_RANGE);
+    assert_int_equal(node_router_name(r, slice_of(text, sizeof text - 1), NODE_ENGINE_AUTO), 2);
     for (unsigned i = 3; i < 1024; i++) { /* by default */
         int len = snprintf(text, sizeof text, "more-%u", i);
-        assert_int_equal(node_router_replica_add(r, slice_of(text, (size_t)len), NODE_ENGINE_AUTO),
-                         i);
+        assert_int_equal(node_router_name(r, slice_of(text, (size_t)len), NODE_ENGINE_AUTO), i);
     }
     node_router_tick(r, START_MS + 60000); /* of those named at once the keys would decide */
-    assert_int_equal(node_router_replica_add(r, SLICE("one too many"), NODE_ENGINE_AUTO), ERR_FULL);
+    assert_int_equal(node_router_name(r, SLICE("one too many"), NODE_ENGINE_AUTO), ERR_FULL);
     assert_slice_equal(node_router_replica_name(r, 1), "host-1:8000");
     assert_int_equal(node_router_replica_count(r), 1024);
     node_router_replica_engine_set(r, 2, NODE_ENGINE_SGLANG);
@@ -41,8 +37,8 @@ static void unprobed_replicas_serve_only_when_nothing_better_is_there(void **sta
     struct node_decision d;
     assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
     assert_false(node_router_ready(r));
-    assert_int_equal(node_router_replica_add(r, SLICE("a"), NODE_ENGINE_AUTO), 0);
-    assert_int_equal(node_router_replica_add(r, SLICE("b"), NODE_ENGINE_AUTO), 1);
+    assert_int_equal(node_router_name(r, SLICE("a"), NODE_ENGINE_AUTO), 0);
+    assert_int_equal(node_router_name(r, SLICE("b"), NODE_ENGINE_AUTO), 1);
     assert_false(node_router_ready(r)); /* nobody has found them up */
     assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
     node_router_probed(r, 1, true, false, START_MS);
