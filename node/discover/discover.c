@@ -1,5 +1,6 @@
 #include "node/discover/discover.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -100,9 +101,12 @@ static void use(struct discover *d, struct discover_row *row, const struct disco
         return;
     }
     d->pending = true;
+    char full[64];
+    (void)snprintf(full, sizeof full, "replicas-max (%u) is reached", d->host.names_max);
     if (!row->refused)
         log_event(d->log, LOG_ERROR, "replica_refused",
-                  LOG_STR("replica", discover_item_name(said)), LOG_CSTR("error", err_text(err)),
+                  LOG_STR("replica", discover_item_name(said)),
+                  LOG_CSTR("error", err == ERR_FULL ? full : err_text(err)),
                   LOG_CSTR("effect", "it is not used; this is tried again each second"));
     row->refused = true;
 }

@@ -88,6 +88,7 @@ struct discover_host {
     /* Whether the host still knows of a name that it was to use. If not, for it had no room, the
      * name is as new by the next tick. */
     bool (*has)(void *context, struct slice name);
+    unsigned names_max; /* what ERR_FULL of use() stands for: so many names at one time */
 };
 
 /* Of one source, as it is now. */

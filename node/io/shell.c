@@ -9,6 +9,8 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "crdt/registry.h"
+#include "crdt/state.h"
 #include "node/io/gossip.h"
 #include "node/io/key_file.h"
 #include "node/io/log_sink.h"
@@ -16,12 +18,31 @@
 #include "node/io/random.h"
 #include "node/io/sources.h"
 
-enum { LISTEN_BACKLOG = 4096, ROUTER_TICK_MS = 1000, LOG_FLUSH_MS = 60000, SPARE_FILES = 64 };
+enum {
+    LISTEN_BACKLOG = 4096,
+    NAMES_FULL_MS = 60000,
+    ROUTER_TICK_MS = 1000,
+    LOG_FLUSH_MS = 60000,
+    SPARE_FILES = 64
+};
 
 static void drain_tick(struct shell *shell, uint64_t now);
 static void leave_if_drained(struct shell *shell);
 
 /* --- time ----------------------------------------------------------------------------------- */
+
+/* Of a router that runs alone; the replication of several reports it itself. */
+static void check_names_limit(struct shell *shell, uint64_t now)
+{
+    const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(shell->node->state));
+    struct crdt_registry_stats stats;
+    crdt_registry_stats(registry, &stats);
+    if (stats.waiting == 0 || shell->node->replication != NULL || now < shell->names_full_again_ms)
+        return;
+    shell->names_full_again_ms = now + NAMES_FULL_MS;
+    log_event(shell->log, LOG_ERROR, "replicas_full", LOG_UINT("limit", stats.names_max),
+              LOG_STR("waits", crdt_registry_waiting(registry)));
+}
 
 static void tick_router(struct shell *shell, uint64_t now)
 {
@@ -34,6 +55,7 @@ static void tick_router(struct shell *shell, uint64_t now)
                         (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000, now);
     node_router_tick(shell->router, now);
     discover_tick(shell->node->discover, now);
+    check_names_limit(shell, now);
 }
 
 static void on_tick(uv_timer_t *timer)

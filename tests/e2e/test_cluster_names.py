@@ -53,3 +53,9 @@ class Names(Clustered):
             self.assertEqual(len(r.admin("GET", "/replicas").json), 2)
             time.sleep(1)
         self.assertIsNone(r.popen.poll())
+        # It says so, with the setting, once for each that it names.
+        full = r.wait_event("replicas_full")
+        self.assertEqual(full["limit"], 2)
+        self.assertIn(full["waits"], names)
+        refused = r.events("replica_refused")
+        self.assertEqual({e["error"] for e in refused}, {"replicas-max (2) is reached"})
