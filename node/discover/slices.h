@@ -5,13 +5,12 @@
  * many slices as it needs, and an endpoint that moves from one to another stands in both for a
  * moment.
  *
- *   the pod is                          conditions                        is listed as
- *   ----------------------------------  -------------------------------- --------------------------
- *   starting                            ready false, never seen ready     not at all
- *   ready                               ready true, or nothing said       serving
- *   not ready any more                  ready false, was listed before    as it was: probes judge
- * it being deleted                       terminating true                  draining, if it was
- * listed
+ *   the pod is             conditions                       is listed as
+ *   ---------------------  -------------------------------  ------------------------------
+ *   starting               ready false, never seen ready    not at all
+ *   ready                  ready true, or nothing said      serving
+ *   not ready any more     ready false, was listed before   as it was: probes judge
+ *   being deleted          terminating true                 draining, if it was listed
  *
  * Of a pod with an IPv4 and an IPv6 address only the IPv4 one counts: IPv6 slices are used where no
  * IPv4 slice has an endpoint. Slices of names (addressType FQDN) are passed over.

@@ -56,8 +56,9 @@ static const struct node_option table[] = {
      .group = "Endpoints",
      .help = "replicas in use at one time",
      .more = "Over time there may be any number: a name that no router names any more is forgotten "
-             "after 16 minutes. What is more waits, those that were named last first, and comes "
-             "into use when another is forgotten. The same at all routers."},
+             "after 16 minutes. Until then it counts, so give it room. What is more waits, those "
+             "that were named last first, and comes into use when another is forgotten. The same "
+             "at all routers."},
     {.name = "listen",
      .type = NODE_TYPE_ADDRESS,
      FIELD(listen),
