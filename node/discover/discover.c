@@ -208,12 +208,17 @@ int discover_source(struct discover *d, const char *kind, struct slice name)
     return (int)d->source_count++;
 }
 
-static void succeeded(struct discover *d, struct discover_origin *s, uint64_t now_ms)
+static void log_works(const struct discover *d, const struct discover_origin *s)
 {
     char title[DISCOVER_TITLE_BYTES];
+    log_event(d->log, LOG_INFO, "discovery_works", LOG_STR("source", discover_title(s, title)),
+              LOG_UINT("entries", s->list.count));
+}
+
+static void succeeded(struct discover *d, struct discover_origin *s, uint64_t now_ms)
+{
     if (s->failing)
-        log_event(d->log, LOG_INFO, "discovery_works", LOG_STR("source", discover_title(s, title)),
-                  LOG_UINT("entries", s->list.count));
+        log_works(d, s);
     s->failing = false;
     s->listed = true;
     s->success_ms = now_ms;
@@ -229,7 +234,8 @@ static bool empty_waits(struct discover *d, struct discover_origin *s, uint64_t 
         s->empty_ms = now_ms > 0 ? now_ms : 1;
         d->pending = true;
         log_event(d->log, LOG_WARN, "discovery_empty", LOG_STR("source", discover_title(s, title)),
-                  LOG_UINT("entries", s->list.count), LOG_UINT("waits_ms", DISCOVER_EMPTY_MS),
+                  LOG_UINT("entries", s->list.count), LOG_CSTR("why", discover_why_empty(s)),
+                  LOG_UINT("waits_ms", DISCOVER_EMPTY_MS),
                   LOG_CSTR("effect", "the list that it gave last holds until then"));
     }
     return now_ms < s->empty_ms + DISCOVER_EMPTY_MS;
@@ -262,6 +268,22 @@ void discover_failed(struct discover *d, unsigned source, const char *why, uint6
     s->empty_ms = 0; /* it has to say so for the whole time */
 }
 
+void discover_hint(struct discover *d, unsigned source, const char *why)
+{
+    CHECK(source < d->source_count);
+    struct discover_origin *s = &d->sources[source];
+    (void)slice_to_cstr(slice_of_cstr(why), s->hint, sizeof s->hint);
+}
+
+/* A source that never listed anything may have the wrong name. */
+static void log_nothing(const struct discover *d, const struct discover_origin *s)
+{
+    char title[DISCOVER_TITLE_BYTES];
+    log_event(d->log, LOG_WARN, "discovery_empty", LOG_STR("source", discover_title(s, title)),
+              LOG_UINT("entries", 0), LOG_CSTR("why", discover_why_empty(s)),
+              LOG_CSTR("effect", "it names no replica"));
+}
+
 /* The names that only one of the two has. */
 static void log_change(struct discover *d, const struct discover_origin *s,
                        const struct discover_items *before)
@@ -290,12 +312,16 @@ static void take(struct discover *d, struct discover_origin *s, const struct cha
                  uint64_t now_ms)
 {
     struct discover_items before = s->list;
+    bool nothing = before.count == 0 && change->list.count == 0;
     s->list = change->list;
     s->empty_ms = 0;
     free(d->rows);
     d->rows = change->rows;
     d->row_count = change->row_count;
-    log_change(d, s, &before);
+    if (nothing)
+        log_nothing(d, s);
+    else
+        log_change(d, s, &before);
     discover_items_free(&before);
     settle(d, now_ms);
 }
@@ -330,6 +356,8 @@ int discover_list(struct discover *d, unsigned source, const struct discover_ent
     succeeded(d, s, now_ms);
     s->lists++;
     if (same || (count == 0 && empty_waits(d, s, now_ms))) {
+        if (count > 0 && s->empty_ms != 0)
+            log_works(d, s);
         if (count > 0)
             s->empty_ms = 0;
         free(change.rows);

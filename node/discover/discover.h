@@ -5,14 +5,14 @@
  * likes; the same list again costs a comparison. The room works out the difference and calls its
  * host (the router: node/route/discovered.h):
  *
- *                      listed as serving                      listed as draining, or by nobody
- *             (new) -------------------> USED -------------------------------> DRAINING
- *                       host.use()        ^              host.drain()             |
- *                                         '---------------------------------------|
- *                                           listed as serving again: host.use()   |
- *                                                                                 | by nobody for
- *             (gone) <------------------------------------------------------------'
- * DISCOVER_KEEP_MS, host.forget()                                               and not busy
+ *                listed as serving               listed as draining, or by nobody
+ *         (new) ---------------------> USED ----------------------------------> DRAINING
+ *                 host.use()            ^              host.drain()              |  |
+ *                                       '----------------------------------------'  |
+ *                                         listed as serving again: host.use()       |
+ *                                                                                   |
+ *         (gone) <------------------------------------------------------------------'
+ *                  by nobody for DISCOVER_KEEP_MS, and not busy: host.forget()
  *
  * Driven by an adapter of node/io for each source:
  *
@@ -28,8 +28,8 @@
  *   2. Labels are those of the first source that lists the name, in the order of discover_source().
  *   3. A failure changes nothing, for as long as it lasts.
  *   4. An empty list changes nothing for DISCOVER_EMPTY_MS: more often than not it is a mistake or
- *      an outage. A source that had nothing so far may say so at once. A failure begins that time
- *      anew, with the next list or discover_same().
+ *      an outage. A source that had nothing so far may say so at once: that is logged as well. A
+ *      failure begins that time anew, with the next list or discover_same().
  *   5. A name that vanished gets no new requests, those under way end. It is kept for
  *      DISCOVER_KEEP_MS, and as long as it is busy: one that comes back within that time is what it
  *      was.
@@ -100,6 +100,7 @@ struct discover_source_stats {
     uint64_t failures;       /* since the start */
     bool listed;             /* it has had a list at all */
     bool failing;            /* the last that was heard of it is a failure */
+    bool empty;              /* it lists nothing, or says so and the list of before holds yet */
     uint64_t success_ms;     /* when it was last heard of well; without meaning before `listed` */
 };
 
@@ -122,6 +123,9 @@ MUST_USE int discover_source(struct discover *d, const char *kind, struct slice 
  * source counts as failing: that is logged here, and there is no more to do. */
 MUST_USE int discover_list(struct discover *d, unsigned source,
                            const struct discover_entry *entries, unsigned count, uint64_t now_ms);
+/* Why the next list is empty, if it is: for logs and tables, cut to DISCOVER_WHY_MAX. It holds
+ * until the next one; "": not known. */
+void discover_hint(struct discover *d, unsigned source, const char *why);
 /* The last list still is what there is: the source works. */
 void discover_same(struct discover *d, unsigned source, uint64_t now_ms);
 /* `why` is for people: cut to DISCOVER_WHY_MAX. Logged when it begins and when it is another one.

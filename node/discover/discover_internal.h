@@ -55,6 +55,7 @@ struct discover_origin {
     uint64_t success_ms;
     uint64_t empty_ms; /* since when its list is said to be empty and is not taken; 0: it is not */
     char why[DISCOVER_WHY_MAX];
+    char hint[DISCOVER_WHY_MAX]; /* why it lists nothing, if that is known */
 };
 
 enum discover_use {
@@ -84,6 +85,11 @@ struct discover {
 enum { DISCOVER_TITLE_BYTES = 512 };
 /* "dns engines.internal:8000", written to so many bytes; the kind alone where it has no name. */
 struct slice discover_title(const struct discover_origin *s, char *out);
+
+/* Whether it says that it lists nothing, which may not count yet. */
+bool discover_says_empty(const struct discover_origin *s);
+/* Why: for people. */
+const char *discover_why_empty(const struct discover_origin *s);
 
 /* The row of that name, or NULL. */
 struct discover_row *discover_row_find(const struct discover *d, struct slice name);

@@ -39,6 +39,7 @@ struct discover_kubernetes {
     struct discover_endpoint_list list;
     struct discover_entry *entries; /* of `list` */
     struct discover_reader reader;
+    char hint[DISCOVER_WHY_MAX];
 
     /* For the host. */
     bool cancel, listed, same, failed;
@@ -283,6 +284,17 @@ const struct discover_entry *discover_kubernetes_entries(const struct discover_k
 {
     *count = k->list.count;
     return k->entries;
+}
+
+const char *discover_kubernetes_hint(struct discover_kubernetes *k)
+{
+    const struct discover_service *s = &k->service;
+    (void)snprintf(k->hint, sizeof k->hint,
+                   k->slices.count == 0
+                       ? "no EndpointSlice of service %s in namespace %s: check the name"
+                       : "service %s in namespace %s has no endpoints: check its selector",
+                   s->name, s->namespace);
+    return k->hint;
 }
 
 void discover_kubernetes_refused(struct discover_kubernetes *k, uint64_t now_ms)

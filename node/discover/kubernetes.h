@@ -89,6 +89,8 @@ const char *discover_kubernetes_target(const struct discover_kubernetes *k);
 /* Good until the next event. */
 const struct discover_entry *discover_kubernetes_entries(const struct discover_kubernetes *k,
                                                          unsigned *count);
+/* Why it is empty, if it is. Good until the next event. */
+const char *discover_kubernetes_hint(struct discover_kubernetes *k);
 /* The list was not taken: it is asked for anew, after a while. */
 void discover_kubernetes_refused(struct discover_kubernetes *k, uint64_t now_ms);
 const char *discover_kubernetes_why(const struct discover_kubernetes *k);

@@ -118,6 +118,16 @@ const struct discover_item *discover_items_find(const struct discover_items *lis
     return bsearch(&name, list->at, list->count, sizeof *list->at, compare_found);
 }
 
+bool discover_says_empty(const struct discover_origin *s)
+{
+    return s->empty_ms != 0 || (s->listed && s->list.count == 0);
+}
+
+const char *discover_why_empty(const struct discover_origin *s)
+{
+    return s->hint[0] != '\0' ? s->hint : "it lists no replica";
+}
+
 struct slice discover_title(const struct discover_origin *s, char *out)
 {
     (void)snprintf(out, DISCOVER_TITLE_BYTES, "%s%s%s", s->kind, s->name[0] != '\0' ? " " : "",

@@ -15,6 +15,7 @@ void discover_source_at(const struct discover *d, unsigned source,
         .failures = s->failures,
         .listed = s->listed,
         .failing = s->failing,
+        .empty = discover_says_empty(s),
         .success_ms = s->success_ms,
     };
     for (unsigned i = 0; i < s->list.count; i++)
@@ -62,6 +63,11 @@ void discover_sources_write(const struct discover *d, uint64_t now_ms, struct js
         json_key(w, "error");
         if (s->failing)
             json_cstr(w, s->why);
+        else
+            json_nil(w);
+        json_key(w, "empty"); /* why it lists nothing now; null: it lists some */
+        if (stats.empty)
+            json_cstr(w, discover_why_empty(s));
         else
             json_nil(w);
         json_object_end(w);

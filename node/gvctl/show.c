@@ -136,12 +136,16 @@ int show_sources(struct slice text)
                show_number(s, "draining"), show_number(s, "failures"), age, show_text(s, "name"));
         if (json_is_string(json_object_get(s, "error")))
             printf("    %s\n", show_text(s, "error"));
+        else if (json_is_string(json_object_get(s, "empty")))
+            printf("    empty: %s%s\n", show_text(s, "empty"),
+                   show_number(s, "entries") > 0 ? "; its last list holds for 30 s" : "");
     }
     printf("\n"
            "REPLICAS: in the list that the source gave last. AGE: since it was asked with success; "
            "of the\n"
            "settings, since the start. Below a source that fails now is why: its last list "
-           "holds.\n");
+           "holds.\n"
+           "Below one that lists nothing is why, if that is known.\n");
     json_decref(list);
     return 0;
 }

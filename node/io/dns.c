@@ -236,6 +236,25 @@ static enum dns_status status_of(int status)
                                                                 : DNS_FAILED;
 }
 
+/* For people. c-ares says the last two of a server that answers with an error, too. */
+static const char *text_of(int status, const char *record)
+{
+    switch (status) {
+    case ARES_ENOTFOUND:
+        return "the name does not exist";
+    case ARES_ENODATA:
+        return record;
+    case ARES_ESERVFAIL:
+        return "the DNS server answers with SERVFAIL";
+    case ARES_EREFUSED:
+        return "the DNS server answers with REFUSED";
+    case ARES_ECONNREFUSED:
+        return "the DNS server answers with an error (SERVFAIL, REFUSED) or not at all";
+    default:
+        return ares_strerror(status);
+    }
+}
+
 /* The addresses in an array; NULL: no memory, or there are none. */
 static struct dns_address *addresses_of(const struct ares_addrinfo *found, unsigned *count)
 {
@@ -263,7 +282,7 @@ static void on_addresses(void *context, int status, int timeouts, struct ares_ad
         enum dns_status result = status_of(status);
         if (result == DNS_FOUND && list == NULL)
             result = found->nodes == NULL ? DNS_NONE : DNS_FAILED;
-        asked.addresses(asked.context, result, ares_strerror(status),
+        asked.addresses(asked.context, result, text_of(status, "the name has no addresses"),
                         result == DNS_FOUND ? found->name : NULL, list, count);
         free(list);
     }
@@ -325,7 +344,8 @@ static void on_services(void *context, int status, int timeouts, unsigned char *
     enum dns_status result = status_of(status);
     if (result == DNS_FOUND && list == NULL)
         result = DNS_FAILED;
-    asked.services(asked.context, result, ares_strerror(status), list, count);
+    asked.services(asked.context, result, text_of(status, "the name has no SRV records"), list,
+                   count);
     free(list);
     if (found != NULL)
         ares_free_data(found);

@@ -38,7 +38,7 @@ struct name {
     bool asking; /* in the loop that asks them */
     bool listed;
     unsigned next, open;              /* hosts to ask next, being asked */
-    char why[DISCOVER_WHY_MAX];       /* the last failure of this round */
+    char why[DISCOVER_WHY_MAX];       /* the last of this round that failed or found nothing */
     struct hosts hosts, hosts_before; /* of this round, of the last one */
 };
 
@@ -133,6 +133,7 @@ static void list(struct name *n, unsigned count)
         }
     }
     bool filled = entries != NULL && names != NULL;
+    discover_hint(n->all->discover, n->source, n->why);
     if (filled) /* what it refuses it logs */
         round_end(n, discover_list(n->all->discover, n->source, entries, count,
                                    uv_now(n->all->loop)) == ERR_OK);
@@ -182,7 +183,7 @@ static void take(struct host *h, unsigned family, enum dns_status status, const 
             f->count = count;
         }
     }
-    if (f->failed)
+    if (f->count == 0)
         (void)slice_to_cstr(slice_of_cstr(why), h->name->why, sizeof h->name->why);
 }
 
@@ -237,10 +238,16 @@ static void on_services(void *context, enum dns_status status, const char *why,
                                                 : err_text(ERR_NOMEM));
         return;
     }
+    (void)slice_to_cstr(slice_of_cstr(why), n->why, sizeof n->why);
+    n->hosts.count = 0;
     for (unsigned i = 0; i < count; i++) {
-        memcpy(n->hosts.at[i].host, found[i].host, sizeof found[i].host);
-        n->hosts.at[i].port = found[i].port;
+        struct host *h = &n->hosts.at[n->hosts.count];
+        memcpy(h->host, found[i].host, sizeof found[i].host);
+        h->port = found[i].port;
+        n->hosts.count += h->port != 0;
     }
+    if (n->hosts.count == 0 && count > 0)
+        (void)snprintf(n->why, sizeof n->why, "its SRV records have port 0");
     ask_more(n);
 }
 

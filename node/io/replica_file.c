@@ -65,6 +65,7 @@ static void judge(struct replica_file *f, uint64_t now_ms)
     struct replica_list list;
     f->judged = true;
     if (parse(f->path, buf_slice(&f->seen), &list, f->refused) == ERR_OK) {
+        discover_hint(f->discover, f->source, "the file lists no replica");
         /* Errors are logged there. */
         DISCARD(discover_list(f->discover, f->source, list.entries, list.count, now_ms));
         replica_list_free(&list);

@@ -226,6 +226,7 @@ static uint64_t act(struct source *s)
             break;
         case DISCOVER_KUBERNETES_LISTED:
             entries = discover_kubernetes_entries(s->kubernetes, &count);
+            discover_hint(d, (unsigned)s->number, discover_kubernetes_hint(s->kubernetes));
             if (discover_list(d, (unsigned)s->number, entries, count, now) != 0) /* it logs */
                 discover_kubernetes_refused(s->kubernetes, now);
             break;

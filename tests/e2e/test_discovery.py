@@ -307,6 +307,19 @@ class Names(Found):
         self.wait_replicas(r, *[p.name for p in pods])
         self.assertEqual(len(r.events("discovered")), 1)
 
+    def test_a_name_that_never_was_there_is_a_warning(self):
+        self.says(*self.pods(1))
+        for mode, why in (("nxdomain", "the name does not exist"),
+                          ("empty", "the name has no addresses")):
+            self.dns.mode = mode
+            r = self.looks_up()
+            empty = r.wait_event("discovery_empty")
+            self.assertEqual((empty["level"], empty["why"]), ("warn", why))
+            self.assertEqual(r.admin("GET", "/sources").json[-1]["empty"], why)
+            status, out, err = gvctl("sources", admin=r.admin_port)
+            self.assertEqual(status, 0, err)
+            self.assertIn("empty: " + why, out)
+
     def test_one_kind_of_address_fails_alone(self):
         pods = self.pods(2)
         self.says(*pods)

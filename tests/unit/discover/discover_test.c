@@ -335,6 +335,31 @@ static void an_empty_list_still_counts_after_a_failure(void **state)
     told("use b:1; forget a:1");
 }
 
+static void what_comes_back_unchanged_works_again(void **state)
+{
+    (void)state;
+    unsigned s = source("kubernetes", "ns/x");
+    assert_int_equal(list(s, "a:1"), ERR_OK);
+    discover_hint(d, s, "no EndpointSlice");
+    assert_int_equal(list(s, ""), ERR_OK);
+    struct buf out = {0};
+    struct json_writer w = json_writer_of(&out);
+    discover_sources_write(d, now, &w);
+    assert_int_equal(json_writer_finish(&w), ERR_OK);
+    assert_slice_equal(
+        buf_slice(&out),
+        "[{\"kind\":\"kubernetes\",\"name\":\"ns/x\",\"entries\":1,\"draining\":0,"
+        "\"failures\":0,\"age_s\":0,\"error\":null,\"empty\":\"no EndpointSlice\"}]");
+    buf_free(&out);
+    assert_int_equal(list(s, "a:1"), ERR_OK);
+    assert_int_equal(list(s, "a:1"), ERR_OK);
+    said("discovered discovery_empty discovery_works ");
+    struct discover_source_stats stats;
+    discover_source_at(d, s, &stats);
+    assert_false(stats.empty);
+    told("use a:1");
+}
+
 static void the_first_list_may_be_empty(void **state)
 {
     (void)state;
@@ -344,9 +369,15 @@ static void the_first_list_may_be_empty(void **state)
     assert_false(stats.listed);
     assert_int_equal(list(s, ""), ERR_OK);
     discover_source_at(d, s, &stats);
-    assert_true(stats.listed && stats.entries == 0);
+    assert_true(stats.listed && stats.entries == 0 && stats.empty);
     told("");
+    said("discovery_empty "); /* its name may be wrong */
+    assert_int_equal(list(s, ""), ERR_OK);
+    said(""); /* once */
+    assert_int_equal(list(s, "a:1"), ERR_OK);
     said("discovered ");
+    discover_source_at(d, s, &stats);
+    assert_false(stats.empty);
 }
 
 static void a_failure_changes_nothing_for_as_long_as_it_lasts(void **state)
@@ -510,9 +541,9 @@ static void sources_are_limited_and_shown(void **state)
     assert_int_equal(json_writer_finish(&w), ERR_OK);
     assert_slice_equal(buf_slice(&out),
                        "[{\"kind\":\"settings\",\"name\":\"\",\"entries\":1,\"draining\":0,"
-                       "\"failures\":0,\"age_s\":2.5,\"error\":null},"
+                       "\"failures\":0,\"age_s\":2.5,\"error\":null,\"empty\":null},"
                        "{\"kind\":\"dns\",\"name\":\"engines:1\",\"entries\":2,\"draining\":1,"
-                       "\"failures\":1,\"age_s\":2.5,\"error\":\"timeout\"}]");
+                       "\"failures\":1,\"age_s\":2.5,\"error\":\"timeout\",\"empty\":null}]");
     buf_free(&out);
     for (unsigned i = 2; i < DISCOVER_SOURCES_MAX; i++) {
         char more[16];
@@ -580,6 +611,7 @@ int main(void)
         TEST(an_empty_list_counts_after_a_while),
         TEST(a_list_between_makes_empty_ones_wait_again),
         TEST(an_empty_list_still_counts_after_a_failure),
+        TEST(what_comes_back_unchanged_works_again),
         TEST(the_first_list_may_be_empty),
         TEST(a_failure_changes_nothing_for_as_long_as_it_lasts),
         TEST(labels_are_those_of_the_first_source),
