@@ -11,6 +11,22 @@ int replica_list_fail(char *message, unsigned line, const char *what)
     return ERR_SYNTAX;
 }
 
+int replica_list_fail_at(char *message, unsigned line, const char *what, struct slice text)
+{
+    enum { SHOWN = 60 };
+    char shown[SHOWN + 1];
+    size_t at = slice_find(text, '@'); /* a password may stand before it */
+    if (at < text.len)
+        text = slice_skip(text, at);
+    size_t len = text.len < SHOWN ? text.len : SHOWN;
+    for (size_t i = 0; i < len; i++)
+        shown[i] = text.at[i] >= ' ' && text.at[i] <= '~' ? text.at[i] : '?';
+    shown[len] = '\0';
+    (void)snprintf(message, REPLICA_LIST_MESSAGE, "%u: %s (here: %s%s%s)", line, what,
+                   shown[0] == '@' ? "..." : "", shown, len < text.len ? "..." : "");
+    return ERR_SYNTAX;
+}
+
 static int grow(struct replica_list *list, unsigned line, char *message)
 {
     if (list->count < list->room)
@@ -41,7 +57,7 @@ int replica_list_add(struct replica_list *list, struct slice url, const struct n
     struct node_replica_option replica;
     const char *wrong = node_replica_wrong(url);
     if (wrong != NULL)
-        return replica_list_fail(message, line, wrong);
+        return replica_list_fail_at(message, line, wrong, url);
     int err = node_replica_parse(url, &replica);
     if (err == ERR_OK && strlen(replica.name) > NODE_NAME_MAX)
         return replica_list_fail(message, line, "want a shorter name of the host");

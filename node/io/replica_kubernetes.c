@@ -265,6 +265,11 @@ static void act_all(struct replica_kubernetes *r)
 
 /* --- libcurl in the loop -------------------------------------------------------------------- */
 
+static bool of_ca(CURLcode result)
+{
+    return result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CACERT_BADFILE;
+}
+
 static void take_ended(struct replica_kubernetes *r)
 {
     int left;
@@ -276,7 +281,10 @@ static void take_ended(struct replica_kubernetes *r)
         CURLcode result = m->data.result; /* `m` does not outlive the request */
         CHECK(curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&s) == CURLE_OK);
         drop_request(s);
-        const char *error = s->error[0] != '\0' ? s->error : curl_easy_strerror(result);
+        char error[CURL_ERROR_SIZE + 64];
+        (void)snprintf(error, sizeof error, "%s%s",
+                       s->error[0] != '\0' ? s->error : curl_easy_strerror(result),
+                       of_ca(result) ? " (by ca.crt in kubernetes-credentials)" : "");
         discover_kubernetes_ended(s->kubernetes, result == CURLE_OK ? NULL : error, now_of(r));
     }
 }

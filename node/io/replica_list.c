@@ -42,6 +42,8 @@ int replica_list_parse(struct slice text, struct replica_list *out, char *messag
 {
     *out = (struct replica_list){0};
     message[0] = '\0';
+    if (slice_starts_with(text, SLICE("\xef\xbb\xbf"))) /* a byte order mark */
+        text = slice_skip(text, 3);
     int err =
         is_yaml(text) ? replica_yaml_read(text, out, message) : lines_read(text, out, message);
     if (err != ERR_OK) {

@@ -51,6 +51,9 @@ MUST_USE int replica_list_add(struct replica_list *list, struct slice url,
                               const struct node_labels *more, unsigned line, char *message);
 /* Writes "LINE: WHAT" and returns ERR_SYNTAX. */
 MUST_USE int replica_list_fail(char *message, unsigned line, const char *what);
+/* The same with the text that is wrong: cut, printable, without what stands before an @. */
+MUST_USE int replica_list_fail_at(char *message, unsigned line, const char *what,
+                                  struct slice text);
 /* A whole YAML text, added to `list`. */
 MUST_USE int replica_yaml_read(struct slice text, struct replica_list *list, char *message);
 

@@ -81,7 +81,7 @@ static int read_map(struct reading *r, unsigned line)
             err = take_scalar(r, &value, "want one plain value", &text);
             const char *wrong = err == ERR_OK ? map_set(&map, name, text) : NULL;
             if (wrong != NULL)
-                err = replica_list_fail(r->message, line_of(value.start_mark), wrong);
+                err = replica_list_fail_at(r->message, line_of(value.start_mark), wrong, name);
             yaml_event_delete(&value);
         }
         yaml_event_delete(&key);

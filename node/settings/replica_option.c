@@ -27,6 +27,8 @@ static const char *labels_cut(struct slice *text, struct node_labels *out)
 static const char *url_parse(struct slice url, struct node_address *out)
 {
     static const uint16_t http_port = 80;
+    if (slice_find(url, '@') < url.len)
+        return "want no user and password: http://HOST:PORT alone";
     if (slice_starts_with(url, SLICE("https:")))
         return "TLS to engines is not supported, want http://HOST:PORT";
     if (!slice_starts_with(url, SLICE("http://")))

@@ -178,7 +178,7 @@ class Files(Found):
         self.write(a.url, "# of the new rack", "10.0.0.1:8000")
         failed = r.wait_event("discovery_failed")
         self.assertEqual(failed["error"], "replica-file %s:3: want a URL such as "
-                                          "http://10.0.0.1:8000" % self.file)
+                                          "http://10.0.0.1:8000 (here: 10.0.0.1:8000)" % self.file)
         self.assertEqual((failed["level"], failed["entries"]), ("warn", 1))
         self.wait_replicas(r, a.name)
         os.unlink(self.file)

@@ -181,6 +181,20 @@ class Pods(Kubernetes):
         self.assertIn("has no TCP port grpc: its TCP ports are http=%d" % one.port,
                       self.failures(other)[0])
 
+    def test_a_service_twice_with_its_namespace_and_without(self):
+        process = Process([binary("grapevine"), "--replica-kubernetes", "vllm#weight=5",
+                           "--replica-kubernetes", NAMESPACE + "/vllm",
+                           "--kubernetes-credentials", self.account.folder], env=self.api.env)
+        self.assertEqual(process.wait(), 1)
+        self.assertIn("want each source once", process.lines[-1])
+
+    def test_a_service_that_is_not_there(self):
+        router = self.follow(service=NAMESPACE + "/vlm")
+        why = router.wait_event("discovery_empty")["why"]
+        self.assertEqual(why, "no EndpointSlice of service vlm in namespace %s: check the name"
+                         % NAMESPACE)
+        self.assertEqual(router.admin("GET", "/sources").json[0]["empty"], why)
+
 
 class ApiServer(Kubernetes):
     def test_a_watch_that_breaks_is_resumed(self):
@@ -274,6 +288,7 @@ class ApiServer(Kubernetes):
         router = self.follow(account=other)
         wait_for(lambda: self.failures(router), "the certificate")
         self.assertIn("certificate", self.failures(router)[0])
+        self.assertIn("by ca.crt", self.failures(router)[0])
         self.assertEqual(self.api.lists, [])
         self.assertEqual(router.admin("GET", "/readyz").status, 503)
         # The CA is renewed, with the router running.
@@ -295,4 +310,4 @@ class ApiServer(Kubernetes):
         process = Process([binary("grapevine"), "--replica-kubernetes", "ns/vllm"],
                           env={"KUBERNETES_SERVICE_HOST": ""})
         self.assertEqual(process.wait(), 1)
-        self.assertIn("KUBERNETES_SERVICE_HOST is not set", process.lines[-2])
+        self.assertIn("KUBERNETES_SERVICE_HOST is not set", process.lines[-1])

@@ -79,13 +79,30 @@ static void an_empty_list_is_one(void **state)
     }
 }
 
+static void a_byte_order_mark_is_passed_over(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("\xef\xbb\xbfhttp://a:1\n"), ERR_OK);
+    assert_int_equal(list.count, 1);
+    replica_list_free(&list);
+    assert_int_equal(parse("\xef\xbb\xbf- http://a:1\n- http://b:1\n"), ERR_OK);
+    assert_int_equal(list.count, 2);
+    replica_list_free(&list);
+}
+
 static void what_is_wrong_is_named_with_its_line(void **state)
 {
     (void)state;
     static const struct {
         const char *text, *wrong;
     } bad[] = {
-        {"http://a:1\n10.0.0.1:8000\n", "2: want a URL such as http://10.0.0.1:8000"},
+        {"http://a:1\n10.0.0.1:8000\n",
+         "2: want a URL such as http://10.0.0.1:8000 (here: 10.0.0.1:8000)"},
+        {"HTTP\x01://a:1\n", "1: want a URL such as http://10.0.0.1:8000 (here: HTTP?://a:1)"},
+        {"http://me:secret@a:1\n",
+         "1: want no user and password: http://HOST:PORT alone (here: ...@a:1)"},
+        {"- url: http://a:1\n  zone: b\n",
+         "2: after # want engine=, weight=, model= or role=, each behind its own # (here: zone)"},
         {"http://a:1 http://b:1\n", "1: want one replica a line"},
         {"\n\nhttp://a:1#zone=x", "3: after # want engine=, weight=, model= or role=, each behind "
                                   "its own #"},
@@ -133,6 +150,7 @@ int main(void)
         cmocka_unit_test_teardown(lines_with_comments, teardown),
         cmocka_unit_test_teardown(a_sequence_of_yaml, teardown),
         cmocka_unit_test_teardown(an_empty_list_is_one, teardown),
+        cmocka_unit_test_teardown(a_byte_order_mark_is_passed_over, teardown),
         cmocka_unit_test_teardown(what_is_wrong_is_named_with_its_line, teardown),
         cmocka_unit_test_teardown(a_list_has_a_limit, teardown),
     };
