@@ -275,6 +275,18 @@ void discover_hint(struct discover *d, unsigned source, const char *why)
     (void)slice_to_cstr(slice_of_cstr(why), s->hint, sizeof s->hint);
 }
 
+void discover_lacks(struct discover *d, unsigned source, const char *what)
+{
+    CHECK(source < d->source_count);
+    struct discover_origin *s = &d->sources[source];
+    char text[DISCOVER_WHY_MAX], title[DISCOVER_TITLE_BYTES];
+    (void)slice_to_cstr(slice_of_cstr(what), text, sizeof text);
+    if (text[0] != '\0' && strcmp(text, s->lacks) != 0)
+        log_event(d->log, LOG_WARN, "discovery_incomplete",
+                  LOG_STR("source", discover_title(s, title)), LOG_CSTR("error", text));
+    (void)memcpy(s->lacks, text, sizeof text);
+}
+
 /* A source that never listed anything may have the wrong name. */
 static void log_nothing(const struct discover *d, const struct discover_origin *s)
 {

@@ -126,6 +126,9 @@ MUST_USE int discover_list(struct discover *d, unsigned source,
 /* Why the next list is empty, if it is: for logs and tables, cut to DISCOVER_WHY_MAX. It holds
  * until the next one; "": not known. */
 void discover_hint(struct discover *d, unsigned source, const char *why);
+/* What the next list lacks, though it counts; "": nothing. Logged when it is another text, cut to
+ * DISCOVER_WHY_MAX. */
+void discover_lacks(struct discover *d, unsigned source, const char *what);
 /* The last list still is what there is: the source works. */
 void discover_same(struct discover *d, unsigned source, uint64_t now_ms);
 /* `why` is for people: cut to DISCOVER_WHY_MAX. Logged when it begins and when it is another one.

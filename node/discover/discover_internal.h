@@ -55,7 +55,8 @@ struct discover_origin {
     uint64_t success_ms;
     uint64_t empty_ms; /* since when its list is said to be empty and is not taken; 0: it is not */
     char why[DISCOVER_WHY_MAX];
-    char hint[DISCOVER_WHY_MAX]; /* why it lists nothing, if that is known */
+    char lacks[DISCOVER_WHY_MAX]; /* what its list may lack; empty: nothing */
+    char hint[DISCOVER_WHY_MAX];  /* why it lists nothing, if that is known */
 };
 
 enum discover_use {

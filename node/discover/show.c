@@ -65,6 +65,11 @@ void discover_sources_write(const struct discover *d, uint64_t now_ms, struct js
             json_cstr(w, s->why);
         else
             json_nil(w);
+        json_key(w, "lacks"); /* null: nothing */
+        if (s->lacks[0] != '\0')
+            json_cstr(w, s->lacks);
+        else
+            json_nil(w);
         json_key(w, "empty"); /* why it lists nothing now; null: it lists some */
         if (stats.empty)
             json_cstr(w, discover_why_empty(s));

@@ -136,7 +136,10 @@ int show_sources(struct slice text)
                show_number(s, "draining"), show_number(s, "failures"), age, show_text(s, "name"));
         if (json_is_string(json_object_get(s, "error")))
             printf("    %s\n", show_text(s, "error"));
-        else if (json_is_string(json_object_get(s, "empty")))
+        else if (json_is_string(json_object_get(s, "lacks")))
+            printf("    incomplete: %s\n", show_text(s, "lacks"));
+        if (json_is_string(json_object_get(s, "empty")) &&
+            !json_is_string(json_object_get(s, "error")))
             printf("    empty: %s%s\n", show_text(s, "empty"),
                    show_number(s, "entries") > 0 ? "; its last list holds for 30 s" : "");
     }

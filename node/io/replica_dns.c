@@ -1,5 +1,6 @@
 #include "node/io/replica_dns.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -39,6 +40,7 @@ struct name {
     bool listed;
     unsigned next, open;              /* hosts to ask next, being asked */
     char why[DISCOVER_WHY_MAX];       /* the last of this round that failed or found nothing */
+    char lacks[DISCOVER_WHY_MAX];     /* the first thing that is not in the list of this round */
     struct hosts hosts, hosts_before; /* of this round, of the last one */
 };
 
@@ -133,7 +135,8 @@ static void list(struct name *n, unsigned count)
         }
     }
     bool filled = entries != NULL && names != NULL;
-    discover_hint(n->all->discover, n->source, n->why);
+    discover_hint(n->all->discover, n->source, n->lacks[0] != '\0' ? n->lacks : n->why);
+    discover_lacks(n->all->discover, n->source, n->lacks);
     if (filled) /* what it refuses it logs */
         round_end(n, discover_list(n->all->discover, n->source, entries, count,
                                    uv_now(n->all->loop)) == ERR_OK);
@@ -170,6 +173,36 @@ static void answered(struct name *n)
 
 static void ask_more(struct name *n);
 
+/* An address of some machine: not 0.0.0.0 or ::, which are this one, nor one of many. */
+static bool of_a_machine(const char *text)
+{
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (inet_pton(AF_INET, text, &v4) == 1)
+        return v4.s_addr != htonl(INADDR_ANY) && ntohl(v4.s_addr) >> 28 != 14 &&
+               v4.s_addr != htonl(INADDR_BROADCAST);
+    return inet_pton(AF_INET6, text, &v6) == 1 && !IN6_IS_ADDR_UNSPECIFIED(&v6) &&
+           !IN6_IS_ADDR_MULTICAST(&v6);
+}
+
+/* For people: the first one of a round will do. */
+static void lacks(struct name *n, const char *what, const char *which, const char *why)
+{
+    if (n->lacks[0] == '\0')
+        (void)snprintf(n->lacks, sizeof n->lacks, "%s %.128s: %s", what, which, why);
+}
+
+static void keep_good(struct host *h, struct found *f, const struct dns_address *found,
+                      unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (of_a_machine(found[i].text))
+            f->at[f->count++] = found[i];
+        else
+            lacks(h->name, "passed over", found[i].text, "not the address of a machine");
+    }
+}
+
 static void take(struct host *h, unsigned family, enum dns_status status, const char *why,
                  const struct dns_address *found, unsigned count)
 {
@@ -178,11 +211,11 @@ static void take(struct host *h, unsigned family, enum dns_status status, const 
     if (status == DNS_FOUND) {
         f->at = malloc(count * sizeof *f->at);
         f->failed = f->at == NULL;
-        if (f->at != NULL) {
-            memcpy(f->at, found, count * sizeof *f->at);
-            f->count = count;
-        }
+        if (f->at != NULL)
+            keep_good(h, f, found, count);
     }
+    if (f->failed)
+        lacks(h->name, family == V4 ? "A of" : "AAAA of", h->host, why);
     if (f->count == 0)
         (void)slice_to_cstr(slice_of_cstr(why), h->name->why, sizeof h->name->why);
 }
@@ -255,7 +288,7 @@ static void round_begin(struct name *n)
 {
     n->busy = true;
     n->next = n->open = 0;
-    n->why[0] = '\0';
+    n->why[0] = n->lacks[0] = '\0';
     const struct node_address *address = &n->option.address;
     if (address->port == 0) {
         dns_services(n->all->dns, address->host, on_services, n);

@@ -320,6 +320,16 @@ class Names(Found):
             self.assertEqual(status, 0, err)
             self.assertIn("empty: " + why, out)
 
+    def test_addresses_of_no_machine_are_passed_over(self):
+        pod = self.pods(1)[0]
+        self.says(pod)
+        self.dns.records["engines.test"]["A"] += ["0.0.0.0", "255.255.255.255", "224.0.0.1"]
+        self.dns.records["engines.test"]["AAAA"] = ["::", "ff02::1"]
+        r = self.looks_up()
+        self.wait_replicas(r, pod.name)
+        self.assertEqual(list(self.replicas(r)), [pod.name])
+        self.assertIn("passed over", r.wait_event("discovery_incomplete")["error"])
+
     def test_one_kind_of_address_fails_alone(self):
         pods = self.pods(2)
         self.says(*pods)
@@ -327,6 +337,9 @@ class Names(Found):
         r = self.looks_up()
         self.wait_replicas(r, *[p.name for p in pods])
         self.assertEqual(r.events("discovery_failed"), [])
+        lacks = r.wait_event("discovery_incomplete")["error"]
+        self.assertIn("AAAA of engines.test: the DNS server answers with", lacks)
+        self.assertIn("incomplete: " + lacks, gvctl("sources", admin=r.admin_port)[1])
         self.dns.modes = {"A": "empty"}
         self.dns.records["engines.test"]["AAAA"] = ["::1"]
         self.wait_listed(r, "[::1]:%d" % self.port)

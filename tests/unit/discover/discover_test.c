@@ -346,10 +346,10 @@ static void what_comes_back_unchanged_works_again(void **state)
     struct json_writer w = json_writer_of(&out);
     discover_sources_write(d, now, &w);
     assert_int_equal(json_writer_finish(&w), ERR_OK);
-    assert_slice_equal(
-        buf_slice(&out),
-        "[{\"kind\":\"kubernetes\",\"name\":\"ns/x\",\"entries\":1,\"draining\":0,"
-        "\"failures\":0,\"age_s\":0,\"error\":null,\"empty\":\"no EndpointSlice\"}]");
+    assert_slice_equal(buf_slice(&out),
+                       "[{\"kind\":\"kubernetes\",\"name\":\"ns/x\",\"entries\":1,\"draining\":0,"
+                       "\"failures\":0,\"age_s\":0,\"error\":null,\"lacks\":null,\"empty\":\"no "
+                       "EndpointSlice\"}]");
     buf_free(&out);
     assert_int_equal(list(s, "a:1"), ERR_OK);
     assert_int_equal(list(s, "a:1"), ERR_OK);
@@ -539,11 +539,12 @@ static void sources_are_limited_and_shown(void **state)
     w = json_writer_of(&out);
     discover_sources_write(d, now + 2500, &w);
     assert_int_equal(json_writer_finish(&w), ERR_OK);
-    assert_slice_equal(buf_slice(&out),
-                       "[{\"kind\":\"settings\",\"name\":\"\",\"entries\":1,\"draining\":0,"
-                       "\"failures\":0,\"age_s\":2.5,\"error\":null,\"empty\":null},"
-                       "{\"kind\":\"dns\",\"name\":\"engines:1\",\"entries\":2,\"draining\":1,"
-                       "\"failures\":1,\"age_s\":2.5,\"error\":\"timeout\",\"empty\":null}]");
+    assert_slice_equal(
+        buf_slice(&out),
+        "[{\"kind\":\"settings\",\"name\":\"\",\"entries\":1,\"draining\":0,"
+        "\"failures\":0,\"age_s\":2.5,\"error\":null,\"lacks\":null,\"empty\":null},"
+        "{\"kind\":\"dns\",\"name\":\"engines:1\",\"entries\":2,\"draining\":1,"
+        "\"failures\":1,\"age_s\":2.5,\"error\":\"timeout\",\"lacks\":null,\"empty\":null}]");
     buf_free(&out);
     for (unsigned i = 2; i < DISCOVER_SOURCES_MAX; i++) {
         char more[16];
