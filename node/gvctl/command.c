@@ -58,7 +58,8 @@ static const struct {
     {{"keygen", ADMIN_CALL_COUNT, NULL, OF_KEYGEN},
      "--promote FILE",
      "give it to all routers, which read it within a second;"},
-    {{"keygen", ADMIN_CALL_COUNT, NULL, OF_KEYGEN}, "--finish FILE",
+    {{"keygen", ADMIN_CALL_COUNT, NULL, OF_KEYGEN},
+     "--finish FILE",
      "wait for cluster_key_read in the log of each before the next step"},
 };
 

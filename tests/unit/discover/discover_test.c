@@ -1,164 +1,5 @@
 /* What the lists of sources come to: names used, drained, forgotten. In virtual time. */
-#include "node/discover/discover.h"
-
-#include <stdio.h>
-
-#include "base/err.h"
-#include "base/prng.h"
-#include "tests/lib/test.h"
-
-enum { HISTORY_BYTES = 4096, BUSY_MAX = 8 };
-
-/* The host writes down its calls. */
-static struct {
-    char text[HISTORY_BYTES];
-    char busy[BUSY_MAX][32];
-    char lost[32];
-    int refuses; /* an error for each use() */
-} host;
-
-static struct {
-    char text[HISTORY_BYTES]; /* names of events, each with a space */
-    struct log log;
-} logged;
-
-static struct discover *d;
-static uint64_t now;
-
-static void note(const char *what, struct slice name, const char *more)
-{
-    size_t len = strlen(host.text);
-    (void)snprintf(host.text + len, sizeof host.text - len, "%s%s %.*s%s", len > 0 ? "; " : "",
-                   what, SLICE_ARG(name), more);
-}
-
-static int on_use(void *context, struct slice name, const struct node_labels *labels)
-{
-    (void)context;
-    if (host.refuses != 0)
-        return host.refuses;
-    char more[300] = "";
-    if (node_labels_weight(labels) != 1)
-        (void)snprintf(more, sizeof more, " weight %g", labels->weight);
-    if (labels->model.len > 0)
-        (void)snprintf(more, sizeof more, " model %.*s", SLICE_ARG(labels->model));
-    note("use", name, more);
-    return ERR_OK;
-}
-
-static void on_drain(void *context, struct slice name)
-{
-    (void)context;
-    note("drain", name, "");
-}
-
-static void on_forget(void *context, struct slice name)
-{
-    (void)context;
-    note("forget", name, "");
-}
-
-static bool on_busy(void *context, struct slice name)
-{
-    (void)context;
-    for (unsigned i = 0; i < BUSY_MAX; i++) {
-        if (slice_equal(name, slice_of_cstr(host.busy[i])))
-            return true;
-    }
-    return false;
-}
-
-static bool on_has(void *context, struct slice name)
-{
-    (void)context;
-    return !slice_equal(name, slice_of_cstr(host.lost));
-}
-
-static void on_log(void *context, struct slice line)
-{
-    (void)context;
-    struct slice rest = line;
-    for (unsigned i = 0; i < 2; i++) { /* time, level */
-        (void)slice_cut(&rest, ' ');
-        rest = slice_trim(rest);
-    }
-    struct slice event = slice_cut(&rest, ' ');
-    size_t len = strlen(logged.text);
-    (void)snprintf(logged.text + len, sizeof logged.text - len, "%.*s ", SLICE_ARG(event));
-}
-
-static uint64_t on_clock(void *context)
-{
-    (void)context;
-    return 0;
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    memset(&host, 0, sizeof host);
-    memset(&logged, 0, sizeof logged);
-    log_init(&logged.log, on_log, on_clock, NULL);
-    const struct discover_host table = {
-        .use = on_use, .drain = on_drain, .forget = on_forget, .busy = on_busy, .has = on_has};
-    now = 1000;
-    return discover_create(&d, &table, &logged.log);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    discover_destroy(d);
-    return 0;
-}
-
-static unsigned source(const char *kind, const char *name)
-{
-    int s = discover_source(d, kind, slice_of_cstr(name));
-    assert_true(s >= 0);
-    return (unsigned)s;
-}
-
-/* What the host was told since the last call. */
-static void told(const char *want)
-{
-    assert_string_equal(host.text, want);
-    host.text[0] = '\0';
-    discover_check(d);
-}
-
-static void said(const char *want)
-{
-    assert_string_equal(logged.text, want);
-    logged.text[0] = '\0';
-}
-
-static void at(uint64_t ms)
-{
-    now = ms;
-    discover_tick(d, now);
-}
-
-/* "a:1 b:1!": names, a draining one with '!', one of weight 2 with '+'. */
-static int list(unsigned s, const char *names)
-{
-    struct discover_entry entries[16];
-    unsigned count = 0;
-    struct slice rest = slice_of_cstr(names);
-    while (rest.len > 0) {
-        struct slice name = slice_cut(&rest, ' ');
-        struct discover_entry *e = &entries[count++];
-        *e = (struct discover_entry){.name = name};
-        if (slice_ends_with(name, SLICE("!"))) {
-            e->state = DISCOVER_DRAINING;
-            e->name.len--;
-        } else if (slice_ends_with(name, SLICE("+"))) {
-            e->labels.weight = 2;
-            e->name.len--;
-        }
-    }
-    return discover_list(d, s, entries, count, now);
-}
+#include "tests/lib/discover_host.h"
 
 static bool drains(const char *name)
 {
@@ -272,139 +113,6 @@ static void what_drains_from_the_start_is_never_used(void **state)
     told("");
 }
 
-static void an_empty_list_counts_after_a_while(void **state)
-{
-    (void)state;
-    unsigned s = source("dns", "x");
-    assert_int_equal(list(s, "a:1"), ERR_OK);
-    told("use a:1");
-    uint64_t from = now;
-    for (; now < from + DISCOVER_EMPTY_MS; at(now + 5000)) {
-        assert_int_equal(list(s, ""), ERR_OK);
-        told("");
-    }
-    told("drain a:1"); /* by the tick: a watch may be silent */
-    said("discovered discovery_empty discovered ");
-    at(now + DISCOVER_KEEP_MS);
-    told("forget a:1");
-}
-
-static void a_list_between_makes_empty_ones_wait_again(void **state)
-{
-    (void)state;
-    unsigned s = source("dns", "x");
-    assert_int_equal(list(s, "a:1"), ERR_OK);
-    assert_int_equal(list(s, ""), ERR_OK);
-    at(now + DISCOVER_EMPTY_MS - 1);
-    assert_int_equal(list(s, "a:1"), ERR_OK);
-    at(now + DISCOVER_EMPTY_MS);
-    assert_int_equal(list(s, ""), ERR_OK);
-    at(now + DISCOVER_EMPTY_MS - 1);
-    discover_failed(d, s, "timeout", now); /* a failure too: it must say so the whole time */
-    at(now + 1);
-    assert_int_equal(list(s, ""), ERR_OK);
-    at(now + DISCOVER_EMPTY_MS - 1);
-    told("use a:1");
-    at(now + 1);
-    told("drain a:1");
-}
-
-/* A watch that breaks once and goes on: no list comes, for there is no news. */
-static void an_empty_list_still_counts_after_a_failure(void **state)
-{
-    (void)state;
-    unsigned s = source("kubernetes", "ns/x");
-    assert_int_equal(list(s, "a:1"), ERR_OK);
-    assert_int_equal(list(s, ""), ERR_OK);
-    at(now + 5000);
-    discover_failed(d, s, "connection refused", now);
-    at(now + 2 * DISCOVER_EMPTY_MS); /* a failure changes nothing, as long as it lasts */
-    discover_same(d, s, now);
-    at(now + DISCOVER_EMPTY_MS - 1);
-    discover_same(d, s, now);
-    told("use a:1");
-    at(now + 1);
-    told("drain a:1");
-    /* A list that is refused is not an empty one. */
-    assert_int_equal(list(s, "b:1"), ERR_OK);
-    assert_int_equal(list(s, ""), ERR_OK);
-    struct discover_entry nameless = {0};
-    assert_int_equal(discover_list(d, s, &nameless, 1, now), ERR_RANGE);
-    discover_same(d, s, now);
-    at(now + 2 * DISCOVER_EMPTY_MS);
-    told("use b:1; forget a:1");
-}
-
-static void what_comes_back_unchanged_works_again(void **state)
-{
-    (void)state;
-    unsigned s = source("kubernetes", "ns/x");
-    assert_int_equal(list(s, "a:1"), ERR_OK);
-    discover_hint(d, s, "no EndpointSlice");
-    assert_int_equal(list(s, ""), ERR_OK);
-    struct buf out = {0};
-    struct json_writer w = json_writer_of(&out);
-    discover_sources_write(d, now, &w);
-    assert_int_equal(json_writer_finish(&w), ERR_OK);
-    assert_slice_equal(buf_slice(&out),
-                       "[{\"kind\":\"kubernetes\",\"name\":\"ns/x\",\"entries\":1,\"draining\":0,"
-                       "\"failures\":0,\"age_s\":0,\"error\":null,\"lacks\":null,\"empty\":\"no "
-                       "EndpointSlice\"}]");
-    buf_free(&out);
-    assert_int_equal(list(s, "a:1"), ERR_OK);
-    assert_int_equal(list(s, "a:1"), ERR_OK);
-    said("discovered discovery_empty discovery_works ");
-    struct discover_source_stats stats;
-    discover_source_at(d, s, &stats);
-    assert_false(stats.empty);
-    told("use a:1");
-}
-
-static void the_first_list_may_be_empty(void **state)
-{
-    (void)state;
-    unsigned s = source("file", "x");
-    struct discover_source_stats stats;
-    discover_source_at(d, s, &stats);
-    assert_false(stats.listed);
-    assert_int_equal(list(s, ""), ERR_OK);
-    discover_source_at(d, s, &stats);
-    assert_true(stats.listed && stats.entries == 0 && stats.empty);
-    told("");
-    said("discovery_empty "); /* its name may be wrong */
-    assert_int_equal(list(s, ""), ERR_OK);
-    said(""); /* once */
-    assert_int_equal(list(s, "a:1"), ERR_OK);
-    said("discovered ");
-    discover_source_at(d, s, &stats);
-    assert_false(stats.empty);
-}
-
-static void a_failure_changes_nothing_for_as_long_as_it_lasts(void **state)
-{
-    (void)state;
-    unsigned s = source("dns", "x");
-    discover_failed(d, s, "timeout", now);
-    assert_int_equal(list(s, "a:1 b:1"), ERR_OK);
-    told("use a:1; use b:1");
-    said("discovery_failed discovery_works discovered ");
-    for (unsigned i = 0; i < 100; i++) {
-        discover_failed(d, s, "timeout", now);
-        at(now + DISCOVER_KEEP_MS);
-    }
-    discover_failed(d, s, "refused", now);
-    told("");
-    said("discovery_failed discovery_failed "); /* once for each reason */
-    struct discover_source_stats stats;
-    discover_source_at(d, s, &stats);
-    assert_true(stats.failing && stats.failures == 102 && stats.entries == 2);
-    discover_same(d, s, now);
-    said("discovery_works ");
-    discover_source_at(d, s, &stats);
-    assert_true(!stats.failing && stats.success_ms == now);
-    told("");
-}
-
 static void labels_are_those_of_the_first_source(void **state)
 {
     (void)state;
@@ -510,9 +218,8 @@ static void a_name_twice_counts_as_its_first_entry(void **state)
 static void the_same_source_twice_is_refused(void **state)
 {
     (void)state;
-    unsigned s = source("kubernetes", "ns/x");
+    (void)source("kubernetes", "ns/x");
     assert_int_equal(discover_source(d, "kubernetes", SLICE("ns/x")), ERR_EXISTS);
-    assert_int_equal(discover_source_count(d), s + 1);
     (void)source("file", "ns/x");
     (void)source("kubernetes", "ns/x:8000");
 }
@@ -601,7 +308,6 @@ static void the_host_ends_with_what_is_listed(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(names_come_and_go),
         TEST(one_that_comes_back_is_used_at_once),
@@ -609,12 +315,6 @@ int main(void)
         TEST(a_name_stays_while_any_source_lists_it),
         TEST(one_source_that_says_draining_is_believed),
         TEST(what_drains_from_the_start_is_never_used),
-        TEST(an_empty_list_counts_after_a_while),
-        TEST(a_list_between_makes_empty_ones_wait_again),
-        TEST(an_empty_list_still_counts_after_a_failure),
-        TEST(what_comes_back_unchanged_works_again),
-        TEST(the_first_list_may_be_empty),
-        TEST(a_failure_changes_nothing_for_as_long_as_it_lasts),
         TEST(labels_are_those_of_the_first_source),
         TEST(a_refused_name_is_tried_again),
         TEST(what_the_host_lost_is_offered_again),
