@@ -30,6 +30,28 @@ void admin_sources(struct admin *a, struct exchange *x, const struct http_head *
     admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
 }
 
+/* It drains all the same: a source says so, or none lists it any more. */
+static void answer_drained_by(struct admin *a, struct exchange *x, struct slice name)
+{
+    const struct discover *d = a->config.discover;
+    bool listed = false;
+    for (unsigned i = 0; i < discover_source_count(d); i++)
+        listed = listed || discover_lists(d, i, name);
+    struct buf out;
+    buf_init(&out, 0);
+    struct json_writer w = json_writer_of(&out);
+    json_object_begin(&w);
+    json_key(&w, "ok");
+    json_bool(&w, true);
+    json_key(&w, "drained_by");
+    if (listed)
+        discover_names_write(d, name, &w);
+    else
+        json_cstr(&w, "no source lists it any more");
+    json_object_end(&w);
+    admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
+}
+
 static void set_draining(struct admin *a, struct exchange *x, const struct http_head *head,
                          bool draining)
 {
@@ -44,7 +66,12 @@ static void set_draining(struct admin *a, struct exchange *x, const struct http_
     node_router_replica_drain(a->config.router, (unsigned)replica, draining);
     log_event(a->config.log, LOG_INFO, "replica_drain", LOG_CSTR("replica", wanted.name),
               LOG_BOOL("draining", draining));
-    exchange_answer(x, 200, type_json, SLICE("{\"ok\":true}"), NULL, 0);
+    bool drains =
+        node_router_replica_health(a->config.router, (unsigned)replica) == NODE_HEALTH_DRAINING;
+    if (!draining && drains)
+        answer_drained_by(a, x, slice_of_cstr(wanted.name));
+    else
+        exchange_answer(x, 200, type_json, SLICE("{\"ok\":true}"), NULL, 0);
 }
 
 void admin_drain(struct admin *a, struct exchange *x, const struct http_head *head)

@@ -17,7 +17,7 @@ static const struct {
      "what the router believes of every replica"},
     {{"sources", ADMIN_CALL_SOURCES, show_sources, 0},
      "",
-     "where replicas come from: settings, DNS, files"},
+     "where replicas come from: settings, files, DNS, Kubernetes"},
     {{"explain", ADMIN_CALL_EXPLAIN, show_explain, OF_EXPLAIN},
      "[FILE]",
      "what each replica would cost for a request body (default: stdin)"},

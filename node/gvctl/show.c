@@ -13,7 +13,9 @@ static const char *source_of(const json_t *replica, char out[24])
                        json_array_size(sources) > 1 ? "+" : "");
         return out;
     }
-    return strcmp(show_text(replica, "wish"), "added") == 0 ? "added" : "heard";
+    if (strcmp(show_text(replica, "wish"), "added") == 0)
+        return "added";
+    return json_is_true(json_object_get(replica, "configured")) ? "gone" : "heard";
 }
 
 /* What it serves: so many models by its own list, "2?" by clients' answers. Where nothing is known:
@@ -106,7 +108,8 @@ int show_replicas(struct slice text)
         "refuses to tell (401 or 403) and none is known; - none is known.\n"
         "FROM: its source here (gvctl sources; + if there are several), added at run time (gvctl "
         "add),\n"
-        "or heard of from a router that names it. CHOSEN: by this router alone. OTHERS': requests "
+        "gone from its source, or heard of from a router that names it. CHOSEN: by this router "
+        "alone. OTHERS': requests "
         "of other routers under "
         "way\n"
         "there. CACHE and HELD are thousands of tokens: the size of the replica's KV cache, and "

@@ -170,6 +170,23 @@ class Files(Found):
         asking.wait_used(b.name)
         self.assertEqual(asking.stop(), [])
 
+    def test_one_that_its_source_dropped_cannot_be_undrained(self):
+        a, b = self.pod(), self.pod()
+        self.write(a.url, b.url)
+        r = self.found("--replica-file", self.file)
+        self.wait_replicas(r, a.name, b.name)
+        self.write(a.url)
+        wait_for(lambda: self.replicas(r)[b.name]["health"] == "draining", "it drains")
+        self.assertEqual(r.admin("POST", "/undrain?replica=" + b.name).json,
+                         {"ok": True, "drained_by": "no source lists it any more"})
+        self.assertEqual(r.admin("POST", "/undrain?replica=" + a.name).json, {"ok": True})
+        line, = [x for x in gvctl("replicas", admin=r.admin_port)[1].splitlines()
+                 if x.startswith(b.name)]
+        self.assertIn(" gone ", line)
+        # What an operator adds stands above the source.
+        self.assertEqual(gvctl("add", b.name, admin=r.admin_port)[0], 0)
+        self.wait_replicas(r, a.name, b.name)
+
     def test_a_broken_file_keeps_the_list(self):
         a, b = self.pod(), self.pod()
         self.write(a.url)
