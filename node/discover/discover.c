@@ -408,6 +408,11 @@ void discover_tick(struct discover *d, uint64_t now_ms)
     settle(d, now_ms);
 }
 
+unsigned discover_source_count(const struct discover *d)
+{
+    return d->source_count;
+}
+
 bool discover_lists(const struct discover *d, unsigned source, struct slice name)
 {
     CHECK(source < d->source_count);

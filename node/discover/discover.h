@@ -138,6 +138,7 @@ void discover_failed(struct discover *d, unsigned source, const char *why, uint6
 /* About once a second: what drains ends, empty lists count at last, refused names are tried. */
 void discover_tick(struct discover *d, uint64_t now_ms);
 
+unsigned discover_source_count(const struct discover *d);
 void discover_source_at(const struct discover *d, unsigned source,
                         struct discover_source_stats *out);
 /* Whether that source lists the name now. */

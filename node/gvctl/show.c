@@ -15,6 +15,8 @@ static const char *source_of(const json_t *replica, char out[24])
     }
     if (strcmp(show_text(replica, "wish"), "added") == 0)
         return "added";
+    if (json_is_true(json_object_get(replica, "unnamed")))
+        return "unnamed";
     return json_is_true(json_object_get(replica, "configured")) ? "gone" : "heard";
 }
 
@@ -108,7 +110,8 @@ int show_replicas(struct slice text)
         "refuses to tell (401 or 403) and none is known; - none is known.\n"
         "FROM: its source here (gvctl sources; + if there are several), added at run time (gvctl "
         "add),\n"
-        "gone from its source, or heard of from a router that names it. CHOSEN: by this router "
+        "gone from its source, heard of from a router that names it, or unnamed: by no router that "
+        "lives. CHOSEN: by this router "
         "alone. OTHERS': requests "
         "of other routers under "
         "way\n"
