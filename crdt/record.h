@@ -15,8 +15,8 @@
  *   LOAD, SIGHT, LEARNED   a report                         crdt/reports.h
  *   RUN      observations of one cache and generation       crdt/run.h
  *   ORIGIN   router and its life                            dumps only
- *   LOG      the events of one cache, as one state          dumps only; crdt/events.h
- *   BLOCK    observations of any cache and generation       dumps only; crdt/batch.h
+ *   EVENTS   the events of one cache, as one state          dumps only; crdt/events.h
+ *   BATCH    observations of any cache and generation       dumps only; crdt/batch.h
  *
  * A decoded record borrows from what it was decoded from, and everything in it is in bounds.
  */

@@ -1,5 +1,5 @@
 /* What the files of the state share: state.c (life, what this router does), delta.c (deltas made
- * and applied), join.c, reconcile.c, vector.c and snapshot.c. */
+ * and applied), join.c, reconcile.c, hashes.c and snapshot.c. */
 #ifndef CRDT_STATE_INTERNAL_H
 #define CRDT_STATE_INTERNAL_H
 

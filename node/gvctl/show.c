@@ -103,21 +103,15 @@ int show_replicas(struct slice text)
     }
     show_routers(list);
     show_refusing(list);
-    printf(
-        "\n"
-        "MODELS: as many as the engine lists; 2? were learned from clients' requests; refused: the "
-        "engine\n"
-        "refuses to tell (401 or 403) and none is known; - none is known.\n"
-        "FROM: its source here (gvctl sources; + if there are several), added at run time (gvctl "
-        "add),\n"
-        "gone from its source, heard of from a router that names it, or unnamed: by no router that "
-        "lives. CHOSEN: by this router "
-        "alone. OTHERS': requests "
-        "of other routers under "
-        "way\n"
-        "there. CACHE and HELD are thousands of tokens: the size of the replica's KV cache, and "
-        "how\n"
-        "much of it this router believes to be filled (at 4 bytes a token).\n");
+    printf("\n"
+           "MODELS: as many as the engine lists; 2? were learned from clients' requests;\n"
+           "refused: the engine refuses to tell (401 or 403) and none is known; - none is known.\n"
+           "FROM: its source here (gvctl sources; + if there are several), added at run time\n"
+           "(gvctl add), gone from its source, heard of from a router that names it, or unnamed:\n"
+           "no living router names it, and it goes in 16 minutes at most. CHOSEN: by this router\n"
+           "alone. OTHERS': requests of other routers under way there. CACHE and HELD are\n"
+           "thousands of tokens: the size of the replica's KV cache, and how much of it this\n"
+           "router believes to be filled (at 4 bytes a token).\n");
     json_decref(list);
     return 0;
 }

@@ -15,8 +15,8 @@
  *   - An echo changes nothing: it never rests on more samples than its original.
  *
  * A replica is *named* by the routers that are configured with it, and in use at all. If all that
- * named it are dead or have left, it stays in use for the TTL, as long as it answers its probes: a
- * router that stalls takes nothing along. It goes at once if the one that was heard last names it
+ * named it are dead or have left, it stays in use until the registry forgets its name, as long as
+ * it answers its probes: a router that stalls takes nothing along. It goes at once if the one that was heard last names it
  * no longer, and soon if that one is back and does not name it. A router that joins when the namers
  * are dead takes the word of those that use it.
  */
@@ -29,7 +29,7 @@
 enum {
     NODE_LEARNED_INTERVAL_MS = 1000, /* what was learned is reported at most so often */
     NODE_LEARNED_FEW = 4,            /* a model with fewer own samples takes its replicas' ratio */
-    /* A name whose routers are dead goes earlier than with the TTL: */
+    /* A name whose routers are dead goes earlier than the registry forgets it: */
     NODE_NAMING_SILENT_MS = 10000, /* if the router is back for so long and does not name it */
     NODE_NAMING_DOWN_MS = 60000,   /* if its probes have failed for so long */
 };

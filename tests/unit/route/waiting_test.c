@@ -41,6 +41,7 @@ static struct node_router *make_small(unsigned names_max)
     config.state.names_max = names_max;
     config.state.generation_ms = 1000;
     config.state.ttl_ms = TTL_S * 1000;
+    config.state.names_ttl_s = TTL_S;
     struct node_router *r = alone_router(&config);
     log_init(&quiet, on_line, on_clock, NULL);
     struct discover_host host = node_router_discover_host(r);
