@@ -16,9 +16,9 @@
  *
  * A replica is *named* by the routers that are configured with it, and in use at all. If all that
  * named it are dead or have left, it stays in use until the registry forgets its name, as long as
- * it answers its probes: a router that stalls takes nothing along. It goes at once if the one that was heard last names it
- * no longer, and soon if that one is back and does not name it. A router that joins when the namers
- * are dead takes the word of those that use it.
+ * it answers its probes: a router that stalls takes nothing along. It goes at once if the one that
+ * was heard last names it no longer, and soon if that one is back and does not name it. A router
+ * that joins when the namers are dead takes the word of those that use it.
  */
 #ifndef NODE_ROUTE_SHARE_H
 #define NODE_ROUTE_SHARE_H

@@ -1,5 +1,5 @@
-/* A host of node/discover that writes down what it is told, in virtual time: what the tests of the
- * room share. */
+/* A host of node/discover that writes its calls down, in virtual time: what the tests of the room
+ * share. */
 #ifndef TESTS_LIB_DISCOVER_HOST_H
 #define TESTS_LIB_DISCOVER_HOST_H
 
