@@ -40,7 +40,7 @@ OPT_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-
 
 PACKAGES := build-essential pkg-config libuv1-dev libsodium-dev libxxhash-dev libc-ares-dev \
             libcurl4-openssl-dev openssl \
-            libcmocka-dev libyaml-dev libjansson-dev python3 curl xz-utils
+            libcmocka-dev libyaml-dev libjansson-dev python3 curl xz-utils iproute2 nftables
 # What the programs include of them, and what only tests do.
 HEADERS := uv.h=libuv1-dev ares.h=libc-ares-dev curl/curl.h=libcurl4-openssl-dev sodium.h=libsodium-dev xxhash.h=libxxhash-dev yaml.h=libyaml-dev jansson.h=libjansson-dev
 HEADERS_TEST := cmocka.h=libcmocka-dev

@@ -152,6 +152,9 @@ class Mesh(unittest.TestCase):
         elif subprocess.run(["unshare", "-n", "ip", "link", "add", "x", "type", "bridge"],
                             capture_output=True).returncode != 0:
             missing.append("permission to make network namespaces and bridges")
+        elif subprocess.run(["unshare", "-n", "nft", "add", "table", "ip", "x"],
+                            capture_output=True).returncode != 0:
+            missing.append("a kernel with nftables")
         if missing:
             self.skipTest("skipped, needs %s" % ", ".join(missing))
 
