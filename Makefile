@@ -47,8 +47,10 @@ HEADERS_TEST := cmocka.h=libcmocka-dev
 PACKAGES_CHECK := clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev
 PACKAGES_BENCH := nginx haproxy
 
+# clang also warns of {NULL} for a struct in a struct.
+WARN_fuzz := -Wno-missing-field-initializers
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
-        -Wpointer-arith -Wwrite-strings -Wno-unused-function
+        -Wpointer-arith -Wwrite-strings -Wno-unused-function $(WARN_$(VARIANT))
 CPPFLAGS := -I. -D_GNU_SOURCE -D_FORTIFY_SOURCE=2
 ifneq ($(VARIANT),release)
 CPPFLAGS := -I. -D_GNU_SOURCE

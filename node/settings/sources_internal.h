@@ -20,7 +20,7 @@
              "(operations.md#finding-replicas)."},                                                 \
     {.name = "replica-dns-interval",                                                               \
      TIME_FIELD(replica_dns_interval_ms),                                                          \
-     .fallback = "5s",                                                                             \
+     .fallback = "3s",                                                                             \
      .min = 100,                                                                                   \
      .max = 3600e3,                                                                                \
      .group = "Endpoints",                                                                         \
