@@ -1,4 +1,5 @@
 /* No memory: a list is taken whole or not at all, and the next one is. */
+#include "tests/lib/discover_quiet.h"
 #include "tests/lib/failmalloc.h"
 
 #include "base/err.h"
@@ -11,38 +12,6 @@ static int on_use(void *context, struct slice name, const struct node_labels *la
     (void)name;
     (void)labels;
     return ERR_OK;
-}
-
-static void on_name(void *context, struct slice name)
-{
-    (void)context;
-    (void)name;
-}
-
-static bool on_busy(void *context, struct slice name)
-{
-    (void)context;
-    (void)name;
-    return false;
-}
-
-static bool on_has(void *context, struct slice name)
-{
-    (void)context;
-    (void)name;
-    return true;
-}
-
-static void on_line(void *context, struct slice line)
-{
-    (void)context;
-    (void)line;
-}
-
-static uint64_t on_clock(void *context)
-{
-    (void)context;
-    return 0;
 }
 
 static void list(struct discover *d, int source, const char *const *names, unsigned count,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tests/lib/discover_quiet.h"
 #include "tests/lib/test.h"
 
 static uv_loop_t loop;
@@ -19,38 +20,6 @@ static int on_use(void *context, struct slice name, const struct node_labels *la
     (void)context;
     (void)name;
     (void)labels;
-    return 0;
-}
-
-static void on_name(void *context, struct slice name)
-{
-    (void)context;
-    (void)name;
-}
-
-static bool on_busy(void *context, struct slice name)
-{
-    (void)context;
-    (void)name;
-    return false;
-}
-
-static bool on_has(void *context, struct slice name)
-{
-    (void)context;
-    (void)name;
-    return true;
-}
-
-static void on_line(void *context, struct slice line)
-{
-    (void)context;
-    (void)line;
-}
-
-static uint64_t on_clock(void *context)
-{
-    (void)context;
     return 0;
 }
 
