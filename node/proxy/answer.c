@@ -33,12 +33,28 @@ static enum proxy_refusal refusal_of(unsigned status)
     }
 }
 
+static enum proxy_refusal refusal(const struct exchange *x)
+{
+    return x->refusal != PROXY_REFUSED_NONE ? x->refusal : refusal_of(x->status);
+}
+
 static void count_refusal(struct exchange *x)
 {
-    if (x->status < 400 || x->client->port != PROXY_PORT_CLIENT || x->client->surplus)
-        return;
-    enum proxy_refusal why = x->refusal != PROXY_REFUSED_NONE ? x->refusal : refusal_of(x->status);
-    x->proxy->stats.requests_refused[why]++;
+    if (x->status >= 400 && x->client->port == PROXY_PORT_CLIENT && !x->client->surplus)
+        x->proxy->stats.requests_refused[refusal(x)]++;
+}
+
+/* Clients and operators see why an error is the router's own, and which setting it comes from. */
+static size_t say_why(const struct exchange *x, struct http_line *lines)
+{
+    size_t n = 0;
+    if (x->status < 400 || x->client->port != PROXY_PORT_CLIENT)
+        return 0;
+    lines[n++] = (struct http_line){SLICE("x-grapevine-reason"),
+                                    slice_of_cstr(proxy_refusal_name(refusal(x)))};
+    if (x->limit != NULL)
+        lines[n++] = (struct http_line){SLICE("x-grapevine-limit"), slice_of_cstr(x->limit)};
+    return n;
 }
 
 static void answer(struct exchange *x, const struct http_answer *given,
@@ -47,7 +63,7 @@ static void answer(struct exchange *x, const struct http_answer *given,
     struct http_answer a = *given;
     struct http_line lines[8];
     size_t n = 0;
-    CHECK(a.extra_count + 2 <= ARRAY_LEN(lines));
+    CHECK(a.extra_count + 4 <= ARRAY_LEN(lines));
     for (; n < a.extra_count; n++)
         lines[n] = a.extra[n];
     if (x->request_id.len > 0)
@@ -55,12 +71,13 @@ static void answer(struct exchange *x, const struct http_answer *given,
     if (x->probe)
         lines[n++] =
             (struct http_line){SLICE(PROBE_ROUTER_NAME), slice_of_cstr(x->proxy->identity)};
+    x->status = error != NULL ? error->status : a.status;
+    n += say_why(x, lines + n);
     a.extra = lines;
     a.extra_count = n;
     a.client_minor = x->minor;
     a.close = x->client->last || x->client->state == CLIENT_BODY;
     a.head_request = x->request.to_head;
-    x->status = error != NULL ? error->status : a.status;
     count_refusal(x);
     struct buf *out = &x->proxy->scratch;
     buf_clear(out);

@@ -81,6 +81,7 @@ struct exchange {
     uint64_t first_byte_ms;
     enum node_outcome outcome;
     enum proxy_refusal refusal; /* counted if it ends in an error of ours; NONE: by the status */
+    const char *limit;          /* the setting that such an error comes from; NULL: none */
     struct http_usage usage;
 
     struct http_skim skim; /* last: 25 KB, touched only by requests with prompts */

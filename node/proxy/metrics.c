@@ -56,7 +56,7 @@ static void write_data_path(const struct proxy *proxy, struct prometheus *p)
     prometheus_figures(p, figures, ARRAY_LEN(figures));
 }
 
-static const char *refusal_name(unsigned refusal)
+const char *proxy_refusal_name(enum proxy_refusal refusal)
 {
     static const char *const names[PROXY_REFUSALS] = {[PROXY_REFUSED_MALFORMED] = "malformed",
                                                       [PROXY_REFUSED_BODY_LIMIT] = "body_limit",
@@ -70,6 +70,11 @@ static const char *refusal_name(unsigned refusal)
                                                       [PROXY_REFUSED_LOOP] = "loop",
                                                       [PROXY_REFUSED_INTERNAL] = "internal"};
     return names[refusal];
+}
+
+static const char *refusal_name(unsigned refusal)
+{
+    return proxy_refusal_name((enum proxy_refusal)refusal);
 }
 
 static const char *class_name(unsigned class)

@@ -20,6 +20,8 @@ enum proxy_refusal {
     PROXY_REFUSED_INTERNAL,    /* 500 */
     PROXY_REFUSALS,
 };
+/* In a word, for metrics and for clients (x-grapevine-reason): "no_replica", ... */
+const char *proxy_refusal_name(enum proxy_refusal refusal);
 
 /* How a connection, or an answer, ended. */
 enum client_end {
