@@ -244,11 +244,12 @@ static struct log_rate *rate_of(struct log *log, const char *event)
 }
 
 static void write_line(struct log *log, enum log_level level, const char *event,
-                       const struct log_field *fields, unsigned count, uint64_t now_ms)
+                       const struct log_field *fields, unsigned count, uint64_t now_ms,
+                       void (*write)(void *context, struct slice line))
 {
     char line[LOG_LINE_MAX];
     size_t len = log_format(log, level, event, fields, count, now_ms, line);
-    log->write(log->context, slice_of(line, len));
+    write(log->context, slice_of(line, len));
 }
 
 void log_event_write(struct log *log, enum log_level level, const char *event,
@@ -268,7 +269,7 @@ void log_event_write(struct log *log, enum log_level level, const char *event,
     }
     rate->count++;
     if (rate->suppressed == 0) {
-        write_line(log, level, event, fields, count, now_ms);
+        write_line(log, level, event, fields, count, now_ms, log->write);
         return;
     }
     struct log_field more[FIELDS_MAX];
@@ -277,7 +278,14 @@ void log_event_write(struct log *log, enum log_level level, const char *event,
     more[0] = LOG_UINT("suppressed", rate->suppressed); /* first: a cut must not lose it */
     memcpy(more + 1, fields, count * sizeof *fields);
     rate->suppressed = 0;
-    write_line(log, level, event, more, count + 1, now_ms);
+    write_line(log, level, event, more, count + 1, now_ms, log->write);
+}
+
+void log_record_write(struct log *log, enum log_level level, const char *event,
+                      const struct log_field *fields, unsigned count)
+{
+    write_line(log, level, event, fields, count, log->clock_ms(log->context),
+               log->record != NULL ? log->record : log->write);
 }
 
 void log_flush(struct log *log)
@@ -288,6 +296,6 @@ void log_flush(struct log *log)
             continue;
         struct log_field field = LOG_UINT("suppressed", rate->suppressed);
         rate->suppressed = 0;
-        write_line(log, LOG_WARN, rate->event, &field, 1, log->clock_ms(log->context));
+        write_line(log, LOG_WARN, rate->event, &field, 1, log->clock_ms(log->context), log->write);
     }
 }

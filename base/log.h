@@ -15,7 +15,8 @@
  *   2. A line is at most LOG_LINE_MAX bytes. A longer one loses the ends of its values and says so
  *      (cut=true).
  *   3. No event name is written more than `burst` times a second. The first line of that event in a
- *      later second counts what was left out (suppressed=123), or log_flush() does.
+ *      later second counts what was left out (suppressed=123), or log_flush() does. What users were
+ *      promised line by line goes through log_record_write(), which leaves out nothing.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -81,7 +82,8 @@ struct log {
     bool color;     /* text only */
     uint32_t burst; /* lines a second of one event name; 0 = no limit */
     void (*write)(void *context, struct slice line);
-    uint64_t (*clock_ms)(void *context); /* Unix time */
+    void (*record)(void *context, struct slice line); /* of log_record_write(); NULL: as `write` */
+    uint64_t (*clock_ms)(void *context);              /* Unix time */
     void *context;
     uint64_t suppressed_total;
     struct log_rate rates[LOG_EVENTS_MAX];
@@ -110,6 +112,10 @@ static inline bool log_enabled(const struct log *log, enum log_level level)
 /* The function behind log_event(); formats and writes, or counts as suppressed. */
 void log_event_write(struct log *log, enum log_level level, const char *event,
                      const struct log_field *fields, unsigned count);
+
+/* The same without the rate limit, whatever the level. */
+void log_record_write(struct log *log, enum log_level level, const char *event,
+                      const struct log_field *fields, unsigned count);
 
 /* Writes the counts of suppressed lines that no line has shown yet, one line an event name. Before
  * the process ends, and now and then (once a minute is fine). */

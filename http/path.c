@@ -226,26 +226,33 @@ struct http_route http_path_lookup(struct slice path, enum http_method method)
     return route;
 }
 
+static const char *const method_names[HTTP_METHODS] = {
+    [HTTP_METHOD_GET] = "GET",       [HTTP_METHOD_HEAD] = "HEAD",
+    [HTTP_METHOD_POST] = "POST",     [HTTP_METHOD_PUT] = "PUT",
+    [HTTP_METHOD_DELETE] = "DELETE", [HTTP_METHOD_OPTIONS] = "OPTIONS",
+    [HTTP_METHOD_PATCH] = "PATCH",
+};
+
+const char *http_method_name(enum http_method method)
+{
+    return method_names[method] != NULL ? method_names[method] : "";
+}
+
 void http_methods_text(unsigned methods, char *out, size_t size)
 {
-    static const char *const names[HTTP_METHODS] = {
-        [HTTP_METHOD_GET] = "GET",       [HTTP_METHOD_HEAD] = "HEAD",
-        [HTTP_METHOD_POST] = "POST",     [HTTP_METHOD_PUT] = "PUT",
-        [HTTP_METHOD_DELETE] = "DELETE", [HTTP_METHOD_OPTIONS] = "OPTIONS",
-        [HTTP_METHOD_PATCH] = "PATCH",
-    };
     CHECK(size > 0);
     size_t n = 0;
     out[0] = '\0';
     for (unsigned m = 0; m < HTTP_METHODS; m++) {
-        if ((methods & (1u << m)) == 0 || names[m] == NULL)
+        if ((methods & (1u << m)) == 0 || method_names[m] == NULL)
             continue;
-        size_t len = strlen(names[m]) + (n > 0 ? 2 : 0);
+        size_t len = strlen(method_names[m]) + (n > 0 ? 2 : 0);
         if (n + len >= size)
             return;
         if (n > 0)
             memcpy(out + n, ", ", 2);
-        memcpy(out + n + len - strlen(names[m]), names[m], strlen(names[m]) + 1);
+        memcpy(out + n + len - strlen(method_names[m]), method_names[m],
+               strlen(method_names[m]) + 1);
         n += len;
     }
 }

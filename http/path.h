@@ -47,6 +47,9 @@ struct http_route {
  * proxied gives HTTP_PATH_PLAIN: the engine answers it. OTHER and CONTROL allow every method. */
 struct http_route http_path_lookup(struct slice path, enum http_method method);
 
+/* "GET"; empty for OTHER. */
+const char *http_method_name(enum http_method method);
+
 /* For an Allow field: "GET, HEAD". Writes at most `size` - 1 bytes and a NUL. */
 void http_methods_text(unsigned methods, char *out, size_t size);
 

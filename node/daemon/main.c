@@ -162,6 +162,7 @@ static int check_config(const struct node_options *options)
                      (enum node_log_format)options->log_format);
     int status = read_secrets(options, &secrets, &sink.log);
     log_flush(&sink.log);
+    io_log_sink_close(&sink.log);
     free_secrets(&secrets);
     if (status == 0 && !files_good(options))
         status = EXIT_CONFIG;
@@ -206,6 +207,7 @@ static int run(const struct node_options *options)
     if (status != 0) {
         shell_close(&shell);
         log_flush(&sink.log);
+        io_log_sink_close(&sink.log);
         (void)uv_loop_close(&loop);
         free_secrets(&secrets);
         return status;
@@ -218,6 +220,7 @@ static int run(const struct node_options *options)
     if (err == 0)
         log_event(&sink.log, LOG_INFO, "exit", LOG_INT("status", shell.exit_code));
     log_flush(&sink.log);
+    io_log_sink_close(&sink.log);
     (void)uv_loop_close(&loop);
     node_destroy(node);
     free_secrets(&secrets);

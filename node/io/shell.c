@@ -82,6 +82,7 @@ static void on_prepare(uv_prepare_t *handle)
     struct shell *shell = handle->data;
     proxy_run(shell->proxy, shell_now_ms(shell));
     leave_if_drained(shell);
+    io_log_sink_flush(shell->log);
 }
 
 /* --- listening ------------------------------------------------------------------------------ */

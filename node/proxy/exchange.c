@@ -98,24 +98,37 @@ static bool has_access_line(const struct exchange *x, enum client_end why)
 static void log_access(const struct exchange *x, enum client_end why)
 {
     struct proxy *p = x->proxy;
-    if (!has_access_line(x, why))
+    struct log *log = p->config.log;
+    if (!log_enabled(log, LOG_INFO) || !has_access_line(x, why))
         return;
-    bool has_replica = x->attempts > 0;
+    struct slice none = slice_of("", 0);
+    bool read = x->skimming && x->skim.understood;
     uint64_t now = p->now_ms;
-    log_event(
-        p->config.log, LOG_INFO, "request", LOG_STR("id", x->request_id),
-        LOG_CSTR("client", x->client->peer), LOG_CSTR("path", x->path),
+    const struct log_field fields[] = {
+        LOG_STR("id", x->request_id),
+        LOG_CSTR("client", x->client->peer),
+        LOG_CSTR("method", http_method_name(x->method)),
+        LOG_CSTR("path", x->path),
+        LOG_STR("model", read ? http_skim_field(&x->skim, HTTP_SKIM_MODEL) : none),
+        LOG_BOOL("stream", read && x->skim.flags[HTTP_SKIM_STREAM]),
         LOG_UINT("status", x->status),
-        LOG_STR("replica", has_replica
+        LOG_STR("replica", x->attempts > 0
                                ? node_router_replica_name(p->config.router, x->decision.replica)
-                               : slice_of("", 0)),
-        LOG_UINT("attempts", x->attempts), LOG_UINT("ms", now - x->started_ms),
+                               : none),
+        LOG_UINT("attempts", x->attempts),
+        LOG_UINT("ms", now - x->started_ms),
         LOG_UINT("first_byte_ms", x->first_byte_ms != 0 ? x->first_byte_ms - x->started_ms : 0),
-        LOG_UINT("bytes_in", x->request.body->bytes), LOG_UINT("bytes_out", x->bytes_out),
+        LOG_UINT("bytes_in", x->request.body->bytes),
+        LOG_UINT("bytes_out", x->bytes_out),
         LOG_INT("prompt_tokens", x->scan ? x->usage.prompt_tokens : -1),
         LOG_INT("cached_tokens", x->scan ? x->usage.cached_tokens : -1),
+        LOG_INT("completion_tokens", x->scan ? x->usage.completion_tokens : -1),
         LOG_UINT("cached_predicted", x->decision.cached_tokens),
-        LOG_CSTR("end", client_end_name(why)));
+        LOG_CSTR("end", client_end_name(why)),
+    };
+    bool every = p->config.options->access_log == NODE_ACCESS_LOG_ALL;
+    (every ? log_record_write : log_event_write)(log, LOG_INFO, "request", fields,
+                                                 ARRAY_LEN(fields));
 }
 
 /* The one way out of every exchange. */

@@ -240,6 +240,20 @@ class Logs(Case):
         self.assertEqual((first["id"], first["path"], first["status"], first["replica"]),
                          ('quote"back\\slash', "/a%22%0a%5c", 200, e.name))
 
+    def test_all_means_every_request(self):
+        """After 50 lines in a second there were none."""
+        e = self.engine()
+        r = self.router([e], "--access-log", "all")
+        c = self.client(r)
+        for _ in range(300):
+            self.assertEqual(c.ask("GET", "/ping").status, 200)
+        c.ask("POST", CHAT, BODY)
+        r.stop()
+        lines = [x for x in r.events("request") if x["path"] != "/v1/models"]
+        self.assertEqual(len(lines), 301)
+        self.assertEqual([lines[-1][name] for name in ("method", "model", "stream")],
+                         ["POST", json.loads(BODY)["model"], json.loads(BODY).get("stream", False)])
+
     def test_the_access_log_can_be_errors_only_or_off(self):
         e = self.engine()
         for setting, wanted in (("errors", [403]), ("off", []), ("all", [200, 403])):

@@ -81,6 +81,47 @@ static void test_a_full_pipe_does_not_block(void **state)
     pipe_fds[1] = dup(pipe_fds[0]);
 }
 
+static const struct log_field number[] = {{.name = "n", .type = LOG_FIELD_INT, .value.i = 1}};
+
+/* Every request has its line, however many there are in a second: they once ended at the fiftieth.
+ * They wait for a reader that is slow, and stand before the event that came after them. */
+static void test_records_are_all_there(void **state)
+{
+    (void)state;
+    enum { RECORDS = 5000 };
+    for (int i = 0; i < RECORDS; i++)
+        log_record_write(&sink.log, LOG_INFO, "request", number, 1);
+    log_event(&sink.log, LOG_INFO, "behind", LOG_INT("n", 2));
+    unsigned lines = 0;
+    char chunk[4096];
+    ssize_t n;
+    do { /* a pipe holds fewer bytes than that */
+        io_log_sink_flush(&sink.log);
+        n = read(pipe_fds[0], chunk, sizeof chunk);
+        assert_true(n > 0);
+        for (ssize_t i = 0; i < n; i++)
+            lines += chunk[i] == '\n';
+    } while (lines <= RECORDS);
+    assert_int_equal(lines, RECORDS + 1);
+    static const char last[] = "\"behind\",\"n\":2}\n";
+    assert_memory_equal(chunk + n - strlen(last), last, strlen(last));
+    assert_int_equal(sink.dropped, 0);
+    io_log_sink_close(&sink.log);
+}
+
+/* Nobody reads at all: what is held is bounded, and what is lost is counted. */
+static void test_records_that_nobody_reads(void **state)
+{
+    (void)state;
+    enum { RECORDS = 50000 };
+    for (int i = 0; i < RECORDS; i++)
+        log_record_write(&sink.log, LOG_INFO, "request", number, 1);
+    assert_true(sink.held.len <= IO_LOG_HELD_MAX);
+    assert_true(sink.dropped > 0 && sink.dropped < RECORDS);
+    io_log_sink_close(&sink.log);
+    assert_true(sink.dropped < RECORDS);
+}
+
 static void test_levels_go_round(void **state)
 {
     (void)state;
@@ -102,6 +143,8 @@ int main(void)
         TEST(test_format),
         TEST(test_writes_the_wall_clock),
         TEST(test_a_full_pipe_does_not_block),
+        TEST(test_records_are_all_there),
+        TEST(test_records_that_nobody_reads),
         TEST(test_levels_go_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
