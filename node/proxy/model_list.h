@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "node/replica/engine_json.h"
 
 enum {
@@ -27,11 +28,19 @@ MUST_USE int model_list_read(struct model_list *out, struct slice json);
 struct model_merge {
     struct buf out;      /* objects with commas between; freed by the caller */
     struct slice wanted; /* only this one; at == NULL: all */
-    struct model_list list;
+    const struct hash_secret *secret;
+    struct model_list list; /* cut: something did not fit */
+    struct {
+        uint32_t at, len;
+    } objects[MODEL_LIST_MAX];          /* in `out`, by number in `list` */
+    uint16_t slots[2 * MODEL_LIST_MAX]; /* a hash set of the ids: their numbers and 1; 0: free */
 };
 
-/* `wanted` is borrowed. */
-void model_merge_begin(struct model_merge *m, struct slice wanted);
+/* `wanted` and `secret` are borrowed. */
+void model_merge_begin(struct model_merge *m, const struct hash_secret *secret,
+                       struct slice wanted);
+/* The object of that id; at == NULL: it is not there. */
+struct slice model_merge_find(const struct model_merge *m, struct slice id);
 /* Adds a model that is not there yet; for node_models_parse(), with the merge as context. What does
  * not fit is left out. ERR_NOMEM. */
 MUST_USE int model_merge_add(void *merge, struct slice id, struct slice object);

@@ -28,15 +28,15 @@ static void answer_unknown(struct exchange *x, struct slice id)
                           id.at);
 }
 
-static void answer_merged(struct exchange *x, struct model_merge *m)
+static void answer_merged(struct exchange *x, const struct model_merge *m, struct slice wanted)
 {
     const struct slice json = SLICE("application/json");
-    if (m->wanted.at != NULL && m->list.count == 0) {
-        answer_unknown(x, m->wanted);
-        return;
-    }
-    if (m->wanted.at != NULL) {
-        exchange_answer(x, 200, json, buf_slice(&m->out), NULL, 0);
+    if (wanted.at != NULL) {
+        struct slice object = model_merge_find(m, wanted);
+        if (object.at == NULL)
+            answer_unknown(x, wanted);
+        else
+            exchange_answer(x, 200, json, object, NULL, 0);
         return;
     }
     struct buf body;
@@ -46,6 +46,54 @@ static void answer_merged(struct exchange *x, struct model_merge *m)
     else
         exchange_answer_error(x, 500, "InternalServerError", slice_of("", 0), "out of memory");
     buf_free(&body);
+}
+
+static void merge_free(struct model_merge *m)
+{
+    if (m != NULL)
+        buf_free(&m->out);
+    free(m);
+}
+
+static struct model_merge *merge_anew(const struct proxy *p, struct slice wanted)
+{
+    struct model_merge *m = malloc(sizeof *m); /* large */
+    if (m == NULL)
+        return NULL;
+    model_merge_begin(m, &p->config.secret, wanted);
+    if (merge_told(p, m) == 0)
+        return m;
+    merge_free(m);
+    return NULL;
+}
+
+/* The merged list, made anew only when a replica's list has changed: a thousand lists are a
+ * megabyte of JSON. NULL: no memory. */
+static const struct model_merge *merged(struct proxy *p)
+{
+    uint64_t version = prober_models_version(p);
+    if (p->models != NULL && p->models_version == version)
+        return p->models;
+    models_forget(p);
+    p->models = merge_anew(p, slice_of(NULL, 0));
+    p->models_version = version;
+    return p->models;
+}
+
+void models_forget(struct proxy *p)
+{
+    merge_free(p->models);
+    p->models = NULL;
+}
+
+/* One model; of so many that the merged list has not all of them, the lists must be looked at. */
+static void answer_one(struct exchange *x, const struct model_merge *m, struct slice wanted)
+{
+    struct model_merge *found = NULL;
+    if (m->list.cut && model_merge_find(m, wanted).at == NULL)
+        found = merge_anew(x->proxy, wanted);
+    answer_merged(x, found != NULL ? found : m, wanted);
+    merge_free(found);
 }
 
 /* --- asking replicas for a client ------------------------------------------------------------ */
@@ -107,7 +155,7 @@ static void on_forget(void *context)
 static void answer_asked(struct exchange *x, struct model_ask *ask)
 {
     if (ask->answered > 0 || ask->merge.list.count > 0) {
-        answer_merged(x, &ask->merge);
+        answer_merged(x, &ask->merge, ask->merge.wanted);
         return;
     }
     if (ask->refused == 0) {
@@ -210,7 +258,7 @@ static void ask_replicas(struct exchange *x, const struct http_head *head, struc
         memcpy(ask->wanted, wanted.at, wanted.len);
         wanted = slice_of(ask->wanted, wanted.len);
     }
-    model_merge_begin(&ask->merge, wanted);
+    model_merge_begin(&ask->merge, &p->config.secret, wanted);
     for (unsigned i = 0; i < p->pool_count; i++) {
         if (wants_asking(p, i))
             ask->todo[i / 64] |= UINT64_C(1) << (i % 64);
@@ -261,21 +309,15 @@ void models_answer(struct exchange *x, const struct http_head *head, struct slic
     bool must_ask = false;
     for (unsigned i = 0; i < p->pool_count && !must_ask; i++)
         must_ask = wants_asking(p, i);
-    struct model_merge *m = malloc(sizeof *m); /* large */
-    int err = m == NULL ? ERR_NOMEM : 0;
-    if (m != NULL) {
-        model_merge_begin(m, wanted);
-        err = merge_told(p, m);
-    }
-    if (err != 0)
-        exchange_answer_error(x, 500, "InternalServerError", slice_of("", 0), "%s", err_text(err));
-    else if (must_ask && (!one || m->list.count == 0))
+    const struct model_merge *m = merged(p);
+    if (m == NULL)
+        exchange_answer_error(x, 500, "InternalServerError", slice_of("", 0), "out of memory");
+    else if (must_ask && (!one || model_merge_find(m, wanted).at == NULL))
         ask_replicas(x, head, wanted);
     else if (!any_told(p))
         exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0), "%s", no_list);
+    else if (one)
+        answer_one(x, m, wanted);
     else
-        answer_merged(x, m);
-    if (m != NULL)
-        buf_free(&m->out);
-    free(m);
+        answer_merged(x, m, wanted);
 }

@@ -21,4 +21,7 @@ enum {
 void models_answer(struct exchange *x, const struct http_head *head, struct slice encoded_id,
                    bool one);
 
+/* Lets go of the merged list. */
+void models_forget(struct proxy *p);
+
 #endif

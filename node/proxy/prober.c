@@ -41,6 +41,7 @@ struct probe {
 struct prober {
     struct proxy *proxy;
     unsigned key_version;                   /* of the API key that probes carry */
+    uint64_t models_version;                /* of all lists of models */
     struct model_list list;                 /* scratch */
     struct probe probes[NODE_REPLICAS_MAX]; /* touched as they come */
 };
@@ -147,6 +148,15 @@ static const char *path_of(enum node_probe kind)
     }
 }
 
+static int models_replace(struct probe *p, struct slice body)
+{
+    if (slice_equal(buf_slice(&p->models), body))
+        return 0;
+    p->prober->models_version++;
+    buf_clear(&p->models);
+    return buf_append_slice(&p->models, body);
+}
+
 /* Whether it lets the router ask. The log has one line for each change, and for each new key that
  * is refused as well. An answer that is no refusal tells nothing of the paths that were refused
  * before: they are asked again. */
@@ -156,7 +166,7 @@ static void note_access(struct probe *p, unsigned status)
     node_router_probe_answered(proxy->config.router, p->replica, p->kind, status);
     if (p->kind == NODE_PROBE_MODELS &&
         !node_router_models_listed(proxy->config.router, p->replica))
-        buf_clear(&p->models);
+        DISCARD(models_replace(p, slice_of("", 0)));
     bool refused = node_router_probes_refused(proxy->config.router, p->replica) != 0;
     bool news = refused ? status == 401 || status == 403 : p->told_refused;
     if (!news || (refused && p->told_refused && p->sent_key == p->told_key))
@@ -236,8 +246,7 @@ static void models_done(struct probe *p, int err, unsigned status, struct slice 
     }
     err = node_router_models(proxy->config.router, p->replica, list->ids, list->count);
     if (err == 0) {
-        buf_clear(&p->models);
-        err = buf_append_slice(&p->models, body);
+        err = models_replace(p, body);
         prober_engine_found(proxy, p->replica, list->engine);
     }
     if (err != 0 || list->cut)
@@ -425,6 +434,7 @@ void prober_end(struct proxy *proxy, unsigned replica)
     struct probe *p = &prober->probes[replica];
     fetch_cancel(&p->fetch);
     buf_free(&p->models);
+    prober->models_version++;
     p->active = false;
 }
 
@@ -470,4 +480,9 @@ struct slice prober_models(const struct proxy *proxy, unsigned replica)
 {
     const struct probe *p = &proxy->prober->probes[replica];
     return p->active ? buf_slice(&p->models) : slice_of("", 0);
+}
+
+uint64_t prober_models_version(const struct proxy *proxy)
+{
+    return proxy->prober->models_version;
 }

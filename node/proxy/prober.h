@@ -28,6 +28,9 @@ void prober_stop(struct proxy *proxy);
 /* The answer of its /v1/models that was understood last; empty: none, or it refuses now. */
 struct slice prober_models(const struct proxy *proxy, unsigned replica);
 
+/* Changes whenever prober_models() of any replica may have. */
+uint64_t prober_models_version(const struct proxy *proxy);
+
 /* Whether a replica that is up was asked for its models: it listed them, refused, has no such path,
  * or did not answer within the time of a probe. */
 bool prober_models_asked(const struct proxy *proxy);

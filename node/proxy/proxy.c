@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "node/proxy/exchange_internal.h"
 #include "node/proxy/local.h"
+#include "node/proxy/models.h"
 #include "node/proxy/prober.h"
 
 /* --- from clients ---------------------------------------------------------------------------- */
@@ -468,6 +469,7 @@ void proxy_destroy(struct proxy *p)
         return;
     CHECK(p->clients == NULL && p->prober == NULL);
     exchange_pool_free(p);
+    models_forget(p);
     segment_pool_free(&p->segments);
     buf_free(&p->scratch);
     free(p->pools);

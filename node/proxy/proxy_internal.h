@@ -70,7 +70,9 @@ struct proxy {
     struct exchange *exchange_free; /* for the next requests */
     unsigned exchange_free_count;
     struct prober *prober;
-    unsigned model_asks; /* clients for which replicas are asked for their models */
+    unsigned model_asks;        /* clients for which replicas are asked for their models */
+    struct model_merge *models; /* of all replicas; NULL: not made yet */
+    uint64_t models_version;    /* of the lists that it was made from */
     /* What proxy.c has for the streams to replicas. */
     const struct net_events *upstream_events;
     void (*upstream_expired)(struct deadline *d);

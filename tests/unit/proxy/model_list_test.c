@@ -41,6 +41,8 @@ static void test_read(void **state)
     buf_free(&json);
 }
 
+static struct hash_secret secret; /* any */
+
 static void merge(struct model_merge *m, struct buf *json)
 {
     assert_int_equal(node_models_parse(buf_slice(json), model_merge_add, m), 0);
@@ -51,15 +53,17 @@ static void test_merge(void **state)
     (void)state;
     static struct model_merge m;
     struct buf json = {0};
-    model_merge_begin(&m, slice_of(NULL, 0));
+    model_merge_begin(&m, &secret, slice_of(NULL, 0));
     make(&json, 0, 2, 1);
     merge(&m, &json);
     make(&json, 1, 2, 1);
     merge(&m, &json);
     assert_slice_equal(buf_slice(&m.out), "{\"id\":\"m0\",\"pad\":\"0\"},{\"id\":\"m1\",\"pad\":"
                                           "\"0\"},{\"id\":\"m2\",\"pad\":\"0\"}");
+    assert_slice_equal(model_merge_find(&m, SLICE("m1")), "{\"id\":\"m1\",\"pad\":\"0\"}");
+    assert_null(model_merge_find(&m, SLICE("m3")).at);
     buf_free(&m.out);
-    model_merge_begin(&m, SLICE("m2"));
+    model_merge_begin(&m, &secret, SLICE("m2"));
     merge(&m, &json);
     assert_slice_equal(buf_slice(&m.out), "{\"id\":\"m2\",\"pad\":\"0\"}");
     buf_free(&m.out);
@@ -72,7 +76,7 @@ static void test_merge_is_bounded(void **state)
     (void)state;
     static struct model_merge m;
     struct buf json = {0};
-    model_merge_begin(&m, slice_of(NULL, 0));
+    model_merge_begin(&m, &secret, slice_of(NULL, 0));
     make(&json, 0, 3, 1 << 21);
     merge(&m, &json);
     assert_int_equal(m.list.count, 1);
