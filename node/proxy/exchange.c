@@ -115,6 +115,7 @@ static void log_access(const struct exchange *x, enum client_end why)
         LOG_STR("replica", x->attempts > 0
                                ? node_router_replica_name(p->config.router, x->decision.replica)
                                : none),
+        LOG_CSTR("why", x->attempts > 0 ? node_reason_text(x->decision.reason) : ""),
         LOG_UINT("attempts", x->attempts),
         LOG_UINT("ms", now - x->started_ms),
         LOG_UINT("first_byte_ms", x->first_byte_ms != 0 ? x->first_byte_ms - x->started_ms : 0),

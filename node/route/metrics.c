@@ -262,6 +262,16 @@ static void put_answered(const struct node_router *r, struct prometheus *p)
     }
 }
 
+static void put_decisions(const struct node_router *r, struct prometheus *p)
+{
+    prometheus_family(p, "decisions_total", PROMETHEUS_COUNTER,
+                      "Choices of a replica, by why it was chosen.");
+    for (unsigned i = 0; i < NODE_REASONS; i++) {
+        prometheus_label(p, "reason", slice_of_cstr(node_reason_text((enum node_reason)i)));
+        prometheus_value(p, (double)r->decisions[i]);
+    }
+}
+
 /* --- the whole node ------------------------------------------------------------------------- */
 
 static void put_index(const struct node_router *r, struct prometheus *p)
@@ -348,5 +358,6 @@ void node_router_metrics(const struct node_router *r, uint64_t now_ms, struct pr
     put_labelled(&c, p);
     put_answered(r, p);
     put_models(r, p);
+    put_decisions(r, p);
     put_index(r, p);
 }

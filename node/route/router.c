@@ -400,7 +400,7 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
 }
 
 static int decide(struct node_router *r, unsigned index, const struct node_work *work,
-                  uint64_t now_ms, struct node_decision *out)
+                  enum node_reason reason, uint64_t now_ms, struct node_decision *out)
 {
     CHECK(index < r->candidate_count);
     const struct node_candidate *c = &r->candidates[index];
@@ -418,7 +418,9 @@ static int decide(struct node_router *r, unsigned index, const struct node_work 
         .booking = booking,
         .prompt_tokens = work->prompt_tokens,
         .cached_tokens = work->cached_tokens,
+        .reason = reason,
     };
+    r->decisions[reason]++;
     return ERR_OK;
 }
 
@@ -444,7 +446,10 @@ int node_router_choose(struct node_router *r, const struct node_request *request
     CHECK(index < r->candidate_count);
     const struct node_candidate *c = &r->candidates[index];
     struct node_work work = work_of(r, c, request, &size, now_ms);
-    err = decide(r, index, &work, now_ms, out);
+    enum node_reason reason = request->replica_wanted >= 0
+                                  ? NODE_REASON_MAKER
+                                  : node_reason_of(r->candidates, r->candidate_count, index);
+    err = decide(r, index, &work, reason, now_ms, out);
     if (err != ERR_OK)
         return err;
     if (r->policy->wants_costs)
@@ -472,7 +477,8 @@ int node_router_choose_by_load(struct node_router *r, const struct node_request 
     /* Nobody knows how much work it is: it counts as a request and nothing else. */
     struct node_work work = {
         .replica = r->candidates[index].replica, .model = size.model, .answer_whole = true};
-    return decide(r, index, &work, now_ms, out);
+    enum node_reason reason = request->replica_wanted >= 0 ? NODE_REASON_MAKER : NODE_REASON_LOAD;
+    return decide(r, index, &work, reason, now_ms, out);
 }
 
 void node_router_tick(struct node_router *r, uint64_t now_ms)

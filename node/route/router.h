@@ -44,6 +44,7 @@
 #include "node/cluster/state.h"
 #include "node/replica/scrape.h"
 #include "node/replica/terms.h"
+#include "node/route/reason.h"
 
 /* Settings; their defaults are in node/settings/table.c, their meaning in docs/routing.md. */
 struct node_router_config {
@@ -82,6 +83,7 @@ struct node_decision {
     double cost_s;          /* estimated cost of the choice, by cache_aware; else 0 */
     uint64_t prompt_tokens; /* estimated */
     uint64_t cached_tokens; /* predicted on that replica */
+    enum node_reason reason;
 };
 
 struct node_router;

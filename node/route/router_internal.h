@@ -39,6 +39,7 @@ struct node_router {
     struct node_decay decay;
     uint64_t ticked_ms;
     uint64_t unroutable; /* first attempts without a replica */
+    uint64_t decisions[NODE_REASONS];
 
     void (*watch)(void *context, unsigned replica, bool present);
     bool (*watch_forgotten)(void *context, unsigned replica);

@@ -1,0 +1,25 @@
+/* Why a request went where it went, in one word: for counters and the access log. explain.c has the
+ * whole table for one request. */
+#ifndef NODE_ROUTE_REASON_H
+#define NODE_ROUTE_REASON_H
+
+struct node_candidate;
+
+enum node_reason {
+    NODE_REASON_LOAD,    /* no prompt was read: by load alone */
+    NODE_REASON_MAKER,   /* it made the stored response */
+    NODE_REASON_ONLY,    /* no other replica could be chosen */
+    NODE_REASON_COLD,    /* none holds a part of the prompt */
+    NODE_REASON_CACHED,  /* none holds more of the prompt */
+    NODE_REASON_CHEAPER, /* another holds more, and was not chosen: busier, by the policy */
+    NODE_REASONS,
+};
+
+/* "cached", ...: the label of grapevine_decisions_total. */
+const char *node_reason_text(enum node_reason reason);
+
+/* Of a choice among `count` candidates by their prompts. */
+enum node_reason node_reason_of(const struct node_candidate *candidates, unsigned count,
+                                unsigned chosen);
+
+#endif
