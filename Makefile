@@ -290,7 +290,11 @@ test-clients: all tools ## official OpenAI clients against it (needs their regis
 
 .PHONY: test-vllm
 test-vllm: all tools ## two real vLLM processes on the CPU behind it (needs a Python index)
-	@./tests/vllm/run.sh
+	@./tests/real/run.sh vllm $(TEST)
+
+.PHONY: test-sglang
+test-sglang: all tools ## two real SGLang processes, likewise
+	@./tests/real/run.sh sglang $(TEST)
 
 .PHONY: test-k8s
 test-k8s: all ## a real kube-apiserver and etcd (needs Go's module proxy and root)
