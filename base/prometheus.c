@@ -1,6 +1,7 @@
 #include "base/prometheus.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/check.h"
 
@@ -29,8 +30,9 @@ static void put(struct prometheus *p, const char *text)
 void prometheus_family(struct prometheus *p, const char *name, enum prometheus_type type,
                        const char *help)
 {
-    static const char *const words[] = {
-        [PROMETHEUS_GAUGE] = "gauge", [PROMETHEUS_COUNTER] = "counter"};
+    static const char *const words[] = {[PROMETHEUS_GAUGE] = "gauge",
+                                        [PROMETHEUS_COUNTER] = "counter",
+                                        [PROMETHEUS_HISTOGRAM] = "histogram"};
     CHECK(p->labels == 0);
     p->family = name;
     if (p->err == 0)
@@ -49,12 +51,19 @@ static void put_escaped(struct prometheus *p, struct slice text)
     }
 }
 
+static void put_name(struct prometheus *p)
+{
+    put(p, p->prefix);
+    put(p, p->family);
+    if (p->suffix != NULL)
+        put(p, p->suffix);
+}
+
 void prometheus_label(struct prometheus *p, const char *label, struct slice value)
 {
     CHECK(p->family != NULL);
     if (p->labels++ == 0) {
-        put(p, p->prefix);
-        put(p, p->family);
+        put_name(p);
         put(p, "{");
     } else {
         put(p, ",");
@@ -68,12 +77,10 @@ void prometheus_label(struct prometheus *p, const char *label, struct slice valu
 void prometheus_value(struct prometheus *p, double value)
 {
     CHECK(p->family != NULL);
-    if (p->labels == 0) {
-        put(p, p->prefix);
-        put(p, p->family);
-    } else {
+    if (p->labels == 0)
+        put_name(p);
+    else
         put(p, "}");
-    }
     p->labels = 0;
     if (p->err != 0)
         return;
@@ -85,6 +92,33 @@ void prometheus_value(struct prometheus *p, double value)
         p->err = buf_printf(p->out, " %.0f\n", value);
     else
         p->err = buf_printf(p->out, " %.15g\n", value);
+}
+
+static void series(struct prometheus *p, const char *suffix, const char *label, struct slice value)
+{
+    p->suffix = suffix;
+    if (label != NULL)
+        prometheus_label(p, label, value);
+}
+
+void prometheus_histogram(struct prometheus *p, const char *label, struct slice value,
+                          const struct histogram *h)
+{
+    uint64_t below = 0;
+    for (unsigned i = 0; i <= HISTOGRAM_BOUNDS; i++) {
+        char bound[32] = "+Inf";
+        if (i < HISTOGRAM_BOUNDS)
+            (void)snprintf(bound, sizeof bound, "%g", histogram_bounds_s[i]);
+        below += h->counts[i];
+        series(p, "_bucket", label, value);
+        prometheus_label(p, "le", slice_of_cstr(bound));
+        prometheus_value(p, (double)below);
+    }
+    series(p, "_sum", label, value);
+    prometheus_value(p, h->sum_s);
+    series(p, "_count", label, value);
+    prometheus_value(p, (double)h->count);
+    p->suffix = NULL;
 }
 
 void prometheus_figures(struct prometheus *p, const struct prometheus_figure *rows, size_t count)

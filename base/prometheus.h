@@ -17,10 +17,12 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/histogram.h"
 
 enum prometheus_type {
     PROMETHEUS_GAUGE,
-    PROMETHEUS_COUNTER, /* its name ends in _total */
+    PROMETHEUS_COUNTER,   /* its name ends in _total */
+    PROMETHEUS_HISTOGRAM, /* its name ends in _seconds; its series: prometheus_histogram() */
 };
 
 /* A family of one series without labels. */
@@ -35,6 +37,7 @@ struct prometheus {
     struct buf *out;
     const char *prefix; /* of all names */
     const char *family; /* the present one, without prefix; NULL before the first */
+    const char *suffix; /* of the series' name behind that; NULL: none */
     size_t start;       /* out->len at the beginning */
     int err;
     unsigned labels; /* of the series that is being written */
@@ -51,6 +54,11 @@ void prometheus_family(struct prometheus *p, const char *name, enum prometheus_t
 void prometheus_label(struct prometheus *p, const char *label, struct slice value);
 /* Ends the series. Integers up to 2^53 are written in full, others with 15 digits. */
 void prometheus_value(struct prometheus *p, double value);
+
+/* One of a family of histograms: its buckets, sum and count. `label` (NULL: none) and `value` tell
+ * it from the others of the family. */
+void prometheus_histogram(struct prometheus *p, const char *label, struct slice value,
+                          const struct histogram *h);
 
 void prometheus_figures(struct prometheus *p, const struct prometheus_figure *rows, size_t count);
 

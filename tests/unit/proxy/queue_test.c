@@ -1,0 +1,182 @@
+#include "node/proxy/queue.h"
+
+#include "base/err.h"
+#include "base/prng.h"
+#include "tests/lib/test.h"
+
+static struct queue q;
+
+static void push(struct queue_waiter *w, uint64_t key, uint64_t now_ms)
+{
+    assert_int_equal(queue_push(&q, w, 0, key, now_ms), ERR_OK);
+    queue_check(&q);
+}
+
+static void first_come_first_served(void **state)
+{
+    (void)state;
+    struct queue_waiter w[4] = {0};
+    queue_init(&q, 4);
+    for (unsigned i = 0; i < 4; i++)
+        push(&w[i], i % 2, 10 * i); /* of two models */
+    struct queue_look look = queue_look_begin();
+    for (unsigned i = 0; i < 4; i++) {
+        assert_ptr_equal(queue_look_next(&q, &look), &w[i]);
+        queue_take(&q, &w[i], 100);
+        queue_check(&q);
+        assert_false(queue_waits(&w[i]));
+    }
+    assert_null(queue_look_next(&q, &look));
+    assert_int_equal(q.served, 4);
+    assert_int_equal(q.waited.count, 4);
+}
+
+/* The one whose model has no room is passed over, with all that wait for the same; those behind are
+ * looked at. */
+static void no_room_for_one_model_does_not_hold_another(void **state)
+{
+    (void)state;
+    struct queue_waiter w[4] = {0};
+    queue_init(&q, 4);
+    static const uint64_t keys[] = {1, 1, 2, 1};
+    for (unsigned i = 0; i < 4; i++)
+        push(&w[i], keys[i], 0);
+    struct queue_look look = queue_look_begin();
+    struct queue_waiter *first = queue_look_next(&q, &look);
+    assert_ptr_equal(first, &w[0]);
+    queue_pass(&look, first);
+    assert_ptr_equal(queue_look_next(&q, &look), &w[2]);
+    queue_take(&q, &w[2], 0);
+    assert_null(queue_look_next(&q, &look)); /* two more of model 1 were not looked at */
+    assert_int_equal(q.length, 3);
+    look = queue_look_begin();
+    assert_ptr_equal(queue_look_next(&q, &look), &w[0]);
+}
+
+static void a_full_queue_takes_nobody(void **state)
+{
+    (void)state;
+    struct queue_waiter w[3] = {0};
+    queue_init(&q, 2);
+    push(&w[0], 1, 0);
+    push(&w[1], 2, 0);
+    assert_int_equal(queue_push(&q, &w[2], 0, 1, 0), ERR_FULL);
+    assert_false(queue_waits(&w[2]));
+    queue_remove(&q, &w[2]); /* does nothing */
+    queue_remove(&q, &w[0]);
+    queue_check(&q);
+    push(&w[2], 3, 0);
+    queue_init(&q, 0); /* there is no queue */
+    w[0] = (struct queue_waiter){0};
+    assert_int_equal(queue_push(&q, &w[0], 0, 1, 0), ERR_FULL);
+}
+
+static void one_that_comes_knows_of_those_before_it(void **state)
+{
+    (void)state;
+    struct queue_waiter w[2] = {0};
+    queue_init(&q, 2);
+    assert_false(queue_has_waiters(&q, 0, 7));
+    push(&w[0], 7, 0);
+    assert_true(queue_has_waiters(&q, 0, 7));
+    assert_false(queue_has_waiters(&q, 0, 8));
+    queue_remove(&q, &w[0]);
+    assert_false(queue_has_waiters(&q, 0, 7));
+}
+
+/* More keys than lanes: some share one, all come to their turn. */
+static void more_keys_than_lanes(void **state)
+{
+    (void)state;
+    enum { COUNT = 3 * QUEUE_LANES };
+    static struct queue_waiter w[COUNT];
+    queue_init(&q, COUNT);
+    for (unsigned i = 0; i < COUNT; i++)
+        push(&w[i], 1000 + i, i);
+    struct queue_look look = queue_look_begin();
+    for (unsigned i = 0; i < COUNT; i++) {
+        assert_ptr_equal(queue_look_next(&q, &look), &w[i]);
+        queue_take(&q, &w[i], COUNT);
+    }
+    queue_check(&q);
+    assert_int_equal(q.length, 0);
+}
+
+/* Ten a second are served and 50 wait: 5 seconds. */
+static void retry_after_is_how_long_those_that_wait_take(void **state)
+{
+    (void)state;
+    enum { COUNT = 250 };
+    static struct queue_waiter w[COUNT];
+    queue_init(&q, COUNT);
+    assert_int_equal(queue_retry_after_s(&q, 0), 1); /* nobody waits */
+    for (unsigned i = 0; i < COUNT; i++)
+        push(&w[i], 1, 0);
+    assert_int_equal(queue_retry_after_s(&q, 100), 1);
+    assert_int_equal(queue_retry_after_s(&q, 7000), 7); /* nobody was served in 7 s */
+    assert_int_equal(queue_retry_after_s(&q, 1000000), QUEUE_RETRY_AFTER_MAX_S);
+    queue_init(&q, COUNT);
+    memset(w, 0, sizeof w);
+    for (unsigned i = 0; i < COUNT; i++)
+        push(&w[i], 1, 0);
+    for (unsigned i = 0; i < 200; i++)
+        queue_take(&q, &w[i], 100 * (i + 1));
+    assert_in_range(queue_retry_after_s(&q, 20000), 5, 6);
+    for (unsigned i = 200; i < COUNT; i++)
+        queue_remove(&q, &w[i]);
+    push(&w[0], 1, 3600000); /* what was an hour ago says nothing */
+    assert_int_equal(queue_retry_after_s(&q, 3600000), 1);
+}
+
+/* Against a list that is searched from its front. */
+static void any_order_of_events(void **state)
+{
+    (void)state;
+    enum { COUNT = 200 };
+    static struct queue_waiter w[COUNT];
+    struct prng prng;
+    prng_seed(&prng, 1);
+    memset(w, 0, sizeof w);
+    queue_init(&q, 100);
+    for (unsigned step = 0; step < 20000; step++) {
+        unsigned i = (unsigned)prng_below(&prng, COUNT);
+        uint64_t full = prng_below(&prng, 100); /* the key for which there is no room */
+        if (prng_below(&prng, 3) > 0) {
+            if (!queue_waits(&w[i]))
+                DISCARD(queue_push(&q, &w[i], 0, prng_below(&prng, 50), step));
+        } else if (prng_below(&prng, 2) == 0) {
+            queue_remove(&q, &w[i]);
+        } else {
+            const struct queue_waiter *oldest = NULL;
+            for (unsigned j = 0; j < COUNT; j++) {
+                if (queue_waits(&w[j]) && w[j].key != full &&
+                    (oldest == NULL || w[j].number < oldest->number))
+                    oldest = &w[j];
+            }
+            struct queue_look look = queue_look_begin();
+            struct queue_waiter *got = queue_look_next(&q, &look);
+            if (got != NULL && got->key == full) {
+                queue_pass(&look, got);
+                got = queue_look_next(&q, &look);
+            }
+            assert_ptr_equal(got, oldest);
+            if (got != NULL)
+                queue_take(&q, got, step);
+        }
+        queue_check(&q);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_come_first_served),
+        cmocka_unit_test(no_room_for_one_model_does_not_hold_another),
+        cmocka_unit_test(a_full_queue_takes_nobody),
+        cmocka_unit_test(one_that_comes_knows_of_those_before_it),
+        cmocka_unit_test(more_keys_than_lanes),
+        cmocka_unit_test(retry_after_is_how_long_those_that_wait_take),
+        cmocka_unit_test(any_order_of_events),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
