@@ -143,6 +143,8 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
         stats->client_gone++;
     if (x->answering && why != CLIENT_END_DONE)
         stats->answers_cut[why]++;
+    if (why == CLIENT_END_DONE)
+        proxy_timing_add(&x->proxy->timing, x, x->proxy->now_ms);
     if (x->upstream != NULL) {
         struct upstream *u = x->upstream;
         x->upstream = NULL;

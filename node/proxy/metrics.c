@@ -118,4 +118,5 @@ void proxy_metrics(const struct proxy *proxy, struct prometheus *p)
 {
     write_data_path(proxy, p);
     write_labelled(proxy, p);
+    proxy_timing_metrics(&proxy->timing, p);
 }

@@ -7,6 +7,7 @@
 #include "base/segment.h"
 #include "http/head.h"
 #include "node/proxy/proxy.h"
+#include "node/proxy/timing.h"
 
 enum {
     PROXY_OUT_BYTES_HIGH = 256 * 1024,       /* queued to a slow client: stop reading the engine */
@@ -58,6 +59,7 @@ struct proxy {
     bool closed;   /* nothing new is accepted on the client port */
     struct segment_pool segments;
     struct proxy_stats stats;
+    struct proxy_timing timing;
     struct http_limits limits;        /* of clients' heads */
     struct http_limits engine_limits; /* of engines' */
     struct deadline_queue limit[PROXY_LIMITS];

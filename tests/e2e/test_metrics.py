@@ -55,21 +55,43 @@ class Metrics(Clustered):
                 _, _, name, kind = line.split(" ")
                 self.assertEqual(name, current)
                 self.assertNotIn(name, typed)
-                self.assertIn(kind, ("counter", "gauge"))
+                self.assertIn(kind, ("counter", "gauge", "histogram"))
                 self.assertEqual(kind == "counter", name.endswith("_total"), name)
                 typed[name] = kind
             else:
                 m = SERIES.fullmatch(line)
                 self.assertTrue(m, line)
                 float(m.group(3))
-                self.assertEqual(m.group(1), current, "%s is not under its own HELP" % line)
+                family = m.group(1)
+                if typed[current] == "histogram":
+                    family = re.sub("_(bucket|sum|count)$", "", family)
+                self.assertEqual(family, current, "%s is not under its own HELP" % line)
                 self.assertNotIn((m.group(1), m.group(2)), seen, "series twice")
                 seen.add((m.group(1), m.group(2)))
                 families[current] |= set(re.findall(r'[{,](\w+)="', m.group(2) or ""))
         self.assertEqual(set(families), set(typed))
         self.assertEqual([n for n in families if not re.fullmatch(r"grapevine_[a-z0-9_]+", n)], [])
-        self.assertEqual([n for n in families if n not in {name for name, _ in seen}], [])
+        names = {name for name, _ in seen}
+        self.assertEqual([n for n in families if n not in names and n + "_bucket" not in names], [])
         return families
+
+    def test_histograms_of_streams_and_whole_answers(self):
+        """Buckets rise to the count, and every answer that came whole is in one."""
+        talk = Talk(self, 2)
+        talk.ask(self.r)
+        metrics = self.r.metrics()
+        for name in ("time_to_first_token_seconds", "inter_token_seconds", "request_seconds"):
+            for labels in ("", 'streamed="false"', 'streamed="true"'):
+                count = metrics.get("grapevine_%s_count%s" % (name, "{%s}" % labels if labels else ""))
+                if count is None:
+                    continue
+                last = 0
+                for series, value in metrics.items():
+                    if series.startswith("grapevine_%s_bucket{%s" % (name, labels + "," if labels else "le")):
+                        self.assertGreaterEqual(value, last, series)
+                        last = value
+                self.assertEqual(last, count, name)
+        self.assertGreater(sum(v for k, v in metrics.items() if k.startswith("grapevine_request_seconds_count")), 2)
 
     def test_the_text_is_prometheus_and_has_what_the_docs_name(self):
         families = self.families()
@@ -79,7 +101,7 @@ class Metrics(Clustered):
         for page, name in names:
             pattern, _, label = name.partition("{")
             pattern = re.escape(pattern).replace(r"\*", ".*")
-            having = [n for n in families if re.fullmatch(pattern, n)]
+            having = [n for n in families if re.fullmatch(pattern, n) or re.fullmatch(pattern, n + "_bucket")]
             self.assertTrue(having, "%s names %s" % (page, name))
             if label:
                 self.assertIn(label.rstrip("}="), families[having[0]], "%s names %s" % (page, name))
