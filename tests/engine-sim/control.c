@@ -1,28 +1,26 @@
 /* Failures on demand and a look inside, for tests. Only with --control. */
 #include <jansson.h>
-#include <time.h>
 
 #include "base/check.h"
 #include "tests/engine-sim/job.h"
 
-static void bind_again(struct sim_engine *e)
+void sim_fail_end(struct sim_engine *e)
 {
-    if (e->server.bound)
-        return;
-    CHECK(sim_server_bind(&e->server, e->options.host, e->server.port) == 0);
-    CHECK(sim_server_listen(&e->server) == 0);
-}
-
-static void fail_end(struct sim_engine *e)
-{
-    (void)uv_timer_stop(&e->fail_timer);
+    e->fail_until_ns = UINT64_MAX;
     e->fail = (struct sim_fail){.mode = SIM_FAIL_NONE};
-    bind_again(e);
+    sim_server_listen(&e->server, true);
 }
 
-static void on_fail_timer(uv_timer_t *timer)
+void sim_fail_begin(struct sim_engine *e, const struct sim_fail *fail, uint64_t for_ms)
 {
-    fail_end(timer->data);
+    sim_fail_end(e);
+    e->fail = *fail;
+    if (for_ms > 0)
+        e->fail_until_ns = sim_clock_ns(e) + for_ms * 1000000;
+    if (fail->mode != SIM_FAIL_REFUSE)
+        return;
+    sim_server_listen(&e->server, false);
+    sim_server_close_idle(&e->server);
 }
 
 struct sim_fail sim_fail_take(struct sim_engine *e)
@@ -31,7 +29,7 @@ struct sim_fail sim_fail_take(struct sim_engine *e)
     if (fail.mode == SIM_FAIL_NONE || fail.mode == SIM_FAIL_REFUSE)
         return (struct sim_fail){.mode = SIM_FAIL_NONE};
     if (e->fail.count != UINT64_MAX && --e->fail.count == 0)
-        fail_end(e);
+        sim_fail_end(e);
     return fail;
 }
 
@@ -63,8 +61,7 @@ void sim_control_fail(struct sim_engine *e, struct sim_conn *c, struct slice bod
         json_decref(wish);
         return;
     }
-    fail_end(e);
-    e->fail = (struct sim_fail){
+    const struct sim_fail fail = {
         .mode = (enum sim_fail_mode)mode,
         .after_chunks = member(wish, "after_chunks", mode == SIM_FAIL_RESET ? 1 : 0),
         .count = member(wish, "count", UINT64_MAX),
@@ -72,39 +69,15 @@ void sim_control_fail(struct sim_engine *e, struct sim_conn *c, struct slice bod
         .health = json_is_true(json_object_get(wish, "health")),
     };
     json_decref(wish);
-    if (for_ms > 0)
-        (void)uv_timer_start(&e->fail_timer, on_fail_timer, for_ms, 0);
     c->keep_alive &= mode != SIM_FAIL_REFUSE;
     sim_http_answer(c, 200, SIM_JSON, SLICE("{\"ok\":true}"), NULL);
-    if (mode == SIM_FAIL_REFUSE) {
-        sim_server_refuse(&e->server);
-        sim_server_close_idle(&e->server);
-    }
+    sim_fail_begin(e, &fail, for_ms);
 }
 
-/* As if the process had died and come back: all connections reset, the cache empty. */
 void sim_control_restart(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
-    struct timespec now;
-    struct sim_conn *next;
     (void)body;
-    while (e->jobs != NULL) {
-        struct sim_conn *conn = e->jobs->conn;
-        sim_job_abort(e->jobs);
-        if (conn != NULL)
-            sim_conn_reset(conn);
-    }
-    for (struct sim_conn *i = e->server.conns; i != NULL; i = next) {
-        next = i->next;
-        if (i != c)
-            sim_conn_reset(i);
-    }
-    sim_store_clear(e);
-    sim_model_reset(e->model);
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    e->tally = (struct sim_tally){.requests = 0};
-    e->start_time_s = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-    e->t0_ns = uv_hrtime();
+    sim_engine_restart(e, c);
     c->keep_alive = false;
     sim_http_answer(c, 200, SIM_JSON, SLICE("{\"ok\":true}"), NULL);
 }

@@ -1,5 +1,8 @@
-/* One simulated engine: the server, the model of its time and cache, and the requests inside.
+/* One simulated engine: the server, the model of its time and cache, and the requests inside. Pure:
+ * a carrier (http.h) brings bytes and clocks, and calls sim_engine_run() when it is due. The daemon
+ * engine-sim is one on sockets, the simulation (tests/sim) has several in one process.
  *
+ *   engine.c  life, time
  *   routes.c    which path is answered by whom
  *   job.c       one request for output, from its body to its last token
  *   form_*.c    how each API words an answer, whole or streamed
@@ -9,8 +12,6 @@
  */
 #ifndef TESTS_ENGINE_SIM_ENGINE_H
 #define TESTS_ENGINE_SIM_ENGINE_H
-
-#include <uv.h>
 
 #include "base/buf.h"
 #include "tests/engine-sim/ask.h"
@@ -56,22 +57,19 @@ struct sim_stored;
 
 struct sim_engine {
     struct sim_options options;
-    uv_loop_t *loop;
     struct sim_server server;
     struct sim_model *model;
     uint64_t t0_ns;
     double start_time_s; /* Unix */
-    uv_poll_t clock;
-    int clock_fd;
     bool pumping;
     uint64_t id_state;
     struct sim_job *jobs;
+    unsigned jobs_delayed;
     struct sim_stored *stored; /* newest first */
     unsigned stored_count;
     struct sim_tally tally;
     struct sim_fail fail;
-    uv_timer_t fail_timer;
-    uv_timer_t start_timer;
+    uint64_t fail_until_ns; /* of the clock; UINT64_MAX: as long as it is wanted */
     bool terminating;
     struct buf last_head; /* of the last request for output, under --control */
     struct buf last_body;
@@ -84,10 +82,29 @@ void sim_put(struct buf *out, const char *format, ...) __attribute__((format(pri
 void sim_put_json(struct buf *out, struct slice text);
 void sim_put_json_inside(struct buf *out, struct slice text);
 
+/* --- life (engine.c) ------------------------------------------------------------------------- */
+
+/* Its options and the carrier of its server are set; `chance`: another one gives other ids. */
+void sim_engine_init(struct sim_engine *e, uint64_t chance);
+/* Aborts all requests and closes all connections. */
+void sim_engine_free(struct sim_engine *e);
+/* SIGTERM: it drains, or hangs, as its options say. */
+void sim_engine_terminate(struct sim_engine *e);
+/* Asked every 20 ms from then on: whether the process ends. */
+bool sim_engine_over(struct sim_engine *e);
+/* As if the process had died and come back: all connections are reset but one, and the cache is
+ * empty. */
+void sim_engine_restart(struct sim_engine *e, const struct sim_conn *but);
+
 /* --- time ------------------------------------------------------------------------------------ */
 
+/* The carrier's clock, and the model's. */
+uint64_t sim_clock_ns(const struct sim_engine *e);
 uint64_t sim_now_ns(const struct sim_engine *e);
-/* Lets the model catch up with the clock, passes on what it made, sets the clock for the next. */
+/* When sim_engine_run() is to be called (of the clock; UINT64_MAX: when bytes come). */
+uint64_t sim_engine_due_ns(const struct sim_engine *e);
+void sim_engine_run(struct sim_engine *e);
+/* Lets the model catch up with the clock, and passes on what it made. */
 void sim_engine_pump(struct sim_engine *e);
 uint64_t sim_engine_id(struct sim_engine *e);
 
@@ -113,5 +130,8 @@ void sim_control_stats(struct sim_engine *e, struct sim_conn *c, struct slice bo
 void sim_control_last(struct sim_engine *e, struct sim_conn *c, struct slice body);
 /* Whether a failure hits this request; counts it. */
 struct sim_fail sim_fail_take(struct sim_engine *e);
+/* A failure begins, for so long (0: until another one comes), in the place of the last; or ends. */
+void sim_fail_begin(struct sim_engine *e, const struct sim_fail *fail, uint64_t for_ms);
+void sim_fail_end(struct sim_engine *e);
 
 #endif

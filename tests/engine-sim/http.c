@@ -2,53 +2,78 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/check.h"
 #include "base/err.h"
 #include "http/answer.h"
 
-enum { LISTEN_BACKLOG = 1024, READ_BYTES = 64 << 10 };
+enum { READ_BYTES = 64 << 10, NS_PER_MS = 1000000 };
 
 static void serve_all(struct sim_conn *c);
 
-static void on_closed(uv_handle_t *handle)
+/* --- life ------------------------------------------------------------------------------------ */
+
+static uint64_t now_ms(const struct sim_server *s)
 {
-    struct sim_conn *c = handle->data;
-    if (--c->handles > 0)
-        return;
+    return s->carrier->now_ns((struct sim_server *)s) / NS_PER_MS;
+}
+
+static void on_idle(struct deadline *d)
+{
+    sim_conn_close(CONTAINER_OF(d, struct sim_conn, idle));
+}
+
+struct sim_conn *sim_conn_open(struct sim_server *s, void *stream)
+{
+    struct sim_conn *c = calloc(1, sizeof *c);
+    CHECK(c != NULL);
+    c->server = s;
+    c->stream = stream;
+    c->idle.expired = on_idle;
+    buf_init(&c->in, SIM_BODY_BYTES_MAX + (4u << 20));
+    buf_init(&c->body, SIM_BODY_BYTES_MAX);
+    c->next = s->conns;
+    if (c->next != NULL)
+        c->next->prev = c;
+    s->conns = c;
+    s->conn_count++;
+    return c;
+}
+
+void sim_conn_free(struct sim_conn *c)
+{
     buf_free(&c->in);
     buf_free(&c->body);
     free(c);
 }
 
-static bool conn_leave(struct sim_conn *c)
+static void conn_leave(struct sim_conn *c, bool reset)
 {
     if (c->closing)
-        return false;
+        return;
     c->closing = true;
     struct sim_server *s = c->server;
     *(c->prev == NULL ? &s->conns : &c->prev->next) = c->next;
     if (c->next != NULL)
         c->next->prev = c->prev;
     s->conn_count--;
-    uv_close((uv_handle_t *)&c->idle, on_closed);
-    return true;
+    deadline_clear(&c->idle);
+    s->carrier->close(c, reset);
 }
 
 void sim_conn_close(struct sim_conn *c)
 {
-    if (conn_leave(c))
-        uv_close((uv_handle_t *)&c->tcp, on_closed);
+    conn_leave(c, false);
 }
 
 void sim_conn_reset(struct sim_conn *c)
 {
-    if (conn_leave(c) && uv_tcp_close_reset(&c->tcp, on_closed) != 0)
-        uv_close((uv_handle_t *)&c->tcp, on_closed);
+    conn_leave(c, true);
 }
 
-static void conn_lost(struct sim_conn *c)
+void sim_conn_lost(struct sim_conn *c)
 {
     if (c->closing)
         return;
@@ -57,62 +82,28 @@ static void conn_lost(struct sim_conn *c)
     sim_conn_close(c);
 }
 
-struct pending_write {
-    uv_write_t request;
-    char bytes[];
-};
-
-static void on_written(uv_write_t *request, int status)
+void sim_conn_written(struct sim_conn *c, bool well)
 {
-    struct sim_conn *c = request->handle->data;
-    free(request);
     c->writes--;
-    if (status != 0)
-        conn_lost(c);
+    if (!well)
+        sim_conn_lost(c);
     else if (c->ends && c->writes == 0)
         sim_conn_close(c);
 }
 
-/* Straight into the socket; what does not fit there is copied and follows. */
-static void conn_write(struct sim_conn *c, const uv_buf_t *bufs, unsigned count)
+static void conn_write(struct sim_conn *c, const struct slice *pieces, unsigned count)
 {
-    if (c->closing)
-        return;
-    size_t total = 0;
-    for (unsigned i = 0; i < count; i++)
-        total += bufs[i].len;
-    int written = c->writes > 0 ? 0 : uv_try_write((uv_stream_t *)&c->tcp, bufs, count);
-    size_t sent = written > 0 ? (size_t)written : 0;
-    if (sent == total)
-        return;
-    struct pending_write *w = malloc(sizeof *w + total - sent);
-    CHECK(w != NULL);
-    size_t len = 0;
-    for (unsigned i = 0; i < count; i++) {
-        size_t skip = sent < bufs[i].len ? sent : bufs[i].len;
-        memcpy(w->bytes + len, bufs[i].base + skip, bufs[i].len - skip);
-        len += bufs[i].len - skip;
-        sent -= skip;
-    }
-    const uv_buf_t rest = uv_buf_init(w->bytes, (unsigned)len);
-    c->writes++;
-    if (uv_write(&w->request, (uv_stream_t *)&c->tcp, &rest, 1, on_written) != 0) {
-        c->writes--;
-        free(w);
-        c->ends = true; /* the read side will notice */
-    }
+    if (!c->closing)
+        c->server->carrier->write(c, pieces, count);
 }
 
-static uv_buf_t buf_of(struct slice s)
-{
-    return (uv_buf_t){.base = (char *)s.at, .len = s.len};
-}
+/* --- answers --------------------------------------------------------------------------------- */
 
-static const char *date_line(void)
+static const char *date_line(struct sim_server *s)
 {
     static char line[64];
     static time_t at;
-    time_t now = time(NULL);
+    time_t now = (time_t)s->carrier->unix_s(s);
     if (now != at) {
         struct tm utc;
         at = now;
@@ -127,16 +118,11 @@ static size_t head_write(const struct sim_conn *c, char *out, size_t size, unsig
 {
     int n = snprintf(out, size,
                      "HTTP/1.1 %u %s\r\n%sserver: uvicorn\r\n%s%s%s%s%svary: Origin\r\n%s%s\r\n",
-                     status, http_status_text(status), date_line(), length,
+                     status, http_status_text(status), date_line(c->server), length,
                      *type == '\0' ? "" : "content-type: ", type, *type == '\0' ? "" : "\r\n",
                      extra == NULL ? "" : extra, c->keep_alive ? "" : "connection: close\r\n", "");
     CHECK(n > 0 && (size_t)n < size);
     return (size_t)n;
-}
-
-static void on_idle(uv_timer_t *timer)
-{
-    sim_conn_close(timer->data);
 }
 
 /* The answer is complete. */
@@ -156,7 +142,7 @@ static void request_done(struct sim_conn *c)
     buf_consume(&c->in, c->request_bytes);
     buf_clear(&c->body);
     c->request_bytes = 0;
-    (void)uv_timer_start(&c->idle, on_idle, SIM_IDLE_MS, 0);
+    deadline_set(&c->server->idle, &c->idle, now_ms(c->server));
     serve_all(c); /* what was pipelined */
 }
 
@@ -169,7 +155,7 @@ void sim_http_answer(struct sim_conn *c, unsigned status, const char *type, stru
     (void)snprintf(length, sizeof length, "content-length: %zu\r\n", body.len);
     size_t n = head_write(c, head, sizeof head, status, type, length, extra);
     bool no_body = c->head.method == HTTP_METHOD_HEAD || body.len == 0;
-    const uv_buf_t bufs[] = {buf_of(slice_of(head, n)), buf_of(body)};
+    const struct slice bufs[] = {slice_of(head, n), body};
     conn_write(c, bufs, no_body ? 1 : 2);
     request_done(c);
 }
@@ -183,7 +169,7 @@ void sim_http_stream_begin(struct sim_conn *c, const char *type)
     c->keep_alive &= c->chunks;
     size_t n = head_write(c, head, sizeof head, 200, type,
                           c->chunks ? "transfer-encoding: chunked\r\n" : "", NULL);
-    const uv_buf_t buf = buf_of(slice_of(head, n));
+    const struct slice buf = slice_of(head, n);
     conn_write(c, &buf, 1);
 }
 
@@ -194,8 +180,7 @@ void sim_http_stream_write(struct sim_conn *c, struct slice bytes)
     if (bytes.len == 0)
         return;
     size_t n = http_chunk_head_write(head, bytes.len);
-    const uv_buf_t bufs[] = {buf_of(slice_of(head, n)), buf_of(bytes),
-                             buf_of(SLICE(HTTP_CHUNK_END))};
+    const struct slice bufs[] = {slice_of(head, n), bytes, SLICE(HTTP_CHUNK_END)};
     if (c->chunks)
         conn_write(c, bufs, 3);
     else
@@ -205,7 +190,7 @@ void sim_http_stream_write(struct sim_conn *c, struct slice bytes)
 void sim_http_stream_end(struct sim_conn *c)
 {
     CHECK(c->serving && c->streaming);
-    const uv_buf_t last = buf_of(SLICE(HTTP_CHUNK_LAST));
+    const struct slice last = SLICE(HTTP_CHUNK_LAST);
     if (c->chunks)
         conn_write(c, &last, 1);
     request_done(c);
@@ -275,7 +260,7 @@ static void serve_next(struct sim_conn *c)
     }
     int err = body_read(c, &body);
     if (err == ERR_AGAIN) {
-        const uv_buf_t go_on = buf_of(SLICE(HTTP_CONTINUE));
+        const struct slice go_on = SLICE(HTTP_CONTINUE);
         if (c->head.expect_continue && !c->continued)
             conn_write(c, &go_on, 1);
         c->continued = true;
@@ -289,7 +274,7 @@ static void serve_next(struct sim_conn *c)
     CHECK(http_request_parse(&c->head, c->in.at, c->head.bytes, &limits) == 0);
     c->serving = true;
     c->keep_alive = c->head.keep_alive;
-    (void)uv_timer_stop(&c->idle);
+    deadline_clear(&c->idle);
     c->server->on_request(c->server->context, c, body);
 }
 
@@ -306,90 +291,44 @@ static void serve_all(struct sim_conn *c)
     c->dispatching = false;
 }
 
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+struct slice sim_conn_room(struct sim_conn *c)
 {
-    struct sim_conn *c = handle->data;
-    (void)suggested;
     int err = c->in.cap - c->in.len >= READ_BYTES ? 0 : buf_reserve(&c->in, READ_BYTES);
-    *buf = err == 0 ? uv_buf_init(c->in.at + c->in.len, (unsigned)(c->in.cap - c->in.len))
-                    : uv_buf_init(NULL, 0);
+    return err == 0 ? slice_of(c->in.at + c->in.len, c->in.cap - c->in.len) : slice_of(NULL, 0);
 }
 
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+void sim_conn_received(struct sim_conn *c, size_t n)
 {
-    struct sim_conn *c = stream->data;
-    (void)buf;
-    if (n < 0) {
-        conn_lost(c);
-        return;
-    }
-    c->in.len += (size_t)n;
+    c->in.len += n;
     if (n > 0 && !c->serving)
-        (void)uv_timer_stop(&c->idle);
+        deadline_clear(&c->idle);
     serve_all(c);
 }
 
-static void on_connection(uv_stream_t *listener, int status)
+/* --- the server ------------------------------------------------------------------------------ */
+
+void sim_server_init(struct sim_server *s)
 {
-    struct sim_server *s = listener->data;
-    if (status != 0)
+    deadline_queue_init(&s->idle, SIM_IDLE_MS);
+}
+
+void sim_server_listen(struct sim_server *s, bool on)
+{
+    if (s->listening == on)
         return;
-    struct sim_conn *c = calloc(1, sizeof *c);
-    CHECK(c != NULL);
-    c->server = s;
-    c->handles = 2;
-    buf_init(&c->in, SIM_BODY_BYTES_MAX + (4u << 20));
-    buf_init(&c->body, SIM_BODY_BYTES_MAX);
-    CHECK(uv_tcp_init(s->loop, &c->tcp) == 0 && uv_timer_init(s->loop, &c->idle) == 0);
-    c->tcp.data = c;
-    c->idle.data = c;
-    c->next = s->conns;
-    if (c->next != NULL)
-        c->next->prev = c;
-    s->conns = c;
-    s->conn_count++;
-    if (uv_accept(listener, (uv_stream_t *)&c->tcp) != 0) {
-        sim_conn_close(c);
-        return;
-    }
-    (void)uv_tcp_nodelay(&c->tcp, 1);
-    (void)uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read);
+    s->listening = on;
+    s->carrier->listen(s, on);
 }
 
-int sim_server_bind(struct sim_server *s, const char *host, unsigned port)
+uint64_t sim_server_due_ns(const struct sim_server *s)
 {
-    struct sockaddr_in at;
-    struct sockaddr_in bound;
-    int len = sizeof bound;
-    int err = uv_ip4_addr(host, (int)port, &at);
-    if (err != 0)
-        return err;
-    CHECK(uv_tcp_init(s->loop, &s->listener) == 0);
-    s->listener.data = s;
-    err = uv_tcp_bind(&s->listener, (const struct sockaddr *)&at, 0);
-    if (err == 0)
-        err = uv_tcp_getsockname(&s->listener, (struct sockaddr *)&bound, &len);
-    if (err != 0)
-        return err;
-    s->bound = true;
-    s->port = ntohs(bound.sin_port);
-    (void)snprintf(s->address, sizeof s->address, "%s:%u", host, s->port);
-    return 0;
+    const struct deadline *first = s->idle.head.next;
+    return first == &s->idle.head ? UINT64_MAX : first->at_ms * NS_PER_MS;
 }
 
-int sim_server_listen(struct sim_server *s)
+void sim_server_run(struct sim_server *s)
 {
-    int err = uv_listen((uv_stream_t *)&s->listener, LISTEN_BACKLOG, on_connection);
-    s->listening = err == 0;
-    return err;
-}
-
-void sim_server_refuse(struct sim_server *s)
-{
-    if (s->bound)
-        uv_close((uv_handle_t *)&s->listener, NULL);
-    s->bound = false;
-    s->listening = false;
+    deadline_run(&s->idle, now_ms(s));
 }
 
 void sim_server_close_idle(struct sim_server *s)

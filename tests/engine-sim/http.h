@@ -1,6 +1,7 @@
-/* A small HTTP/1.1 server on libuv that behaves like uvicorn, the server of the real engines:
- * idle connections are closed 5 s after their last answer, a client that closes is noticed at
- * once, each piece of a stream leaves at once.
+/* A small HTTP/1.1 server that behaves like uvicorn, the server of the real engines: idle
+ * connections are closed 5 s after their last answer, a client that closes is noticed at once, each
+ * piece of a stream leaves at once. Pure: bytes come in and go out through a carrier, sockets in
+ * the daemon (tcp.c), virtual streams in a simulation.
  *
  * One request at a time per connection; what is pipelined behind it waits. The handler answers
  * with sim_http_answer(), or with begin, any number of writes, and end, at once or later. Until
@@ -11,20 +12,36 @@
 #define TESTS_ENGINE_SIM_HTTP_H
 
 #include <stdbool.h>
-#include <uv.h>
+#include <stdint.h>
 
 #include "base/buf.h"
+#include "base/deadline.h"
 #include "http/chunked.h"
 #include "http/head.h"
 
 enum { SIM_IDLE_MS = 5000, SIM_BODY_BYTES_MAX = 64 << 20 };
 
+struct sim_conn;
 struct sim_server;
 
+/* What carries the bytes. It never calls back from within these. */
+struct sim_carrier {
+    /* Takes all of it; what does not go out at once raises `writes` of the connection, and
+     * sim_conn_written() follows. */
+    void (*write)(struct sim_conn *c, const struct slice *pieces, unsigned count);
+    /* By FIN, or by RST. sim_conn_free() follows. */
+    void (*close)(struct sim_conn *c, bool reset);
+    /* Connections are refused from now on, or taken again. */
+    void (*listen)(struct sim_server *s, bool on);
+    /* The clocks: monotonic, and Unix time. */
+    uint64_t (*now_ns)(struct sim_server *s);
+    double (*unix_s)(struct sim_server *s);
+};
+
 struct sim_conn {
-    uv_tcp_t tcp; /* first */
-    uv_timer_t idle;
     struct sim_server *server;
+    void *stream; /* the carrier's */
+    struct deadline idle;
     struct sim_conn *prev;
     struct sim_conn *next;
     struct buf in;   /* the request being read or served, and what is behind it */
@@ -42,32 +59,46 @@ struct sim_conn {
     bool keep_alive;
     bool ends; /* close as soon as everything is written */
     bool closing;
-    unsigned handles;
     unsigned writes; /* under way */
     void *job;       /* the handler's */
 };
 
 struct sim_server {
-    uv_loop_t *loop;
-    uv_tcp_t listener;
+    const struct sim_carrier *carrier;
+    void *carrier_context;
     bool listening;
-    bool bound;
     struct sim_conn *conns;
     unsigned conn_count;
-    char address[64];
-    unsigned port;
+    struct deadline_queue idle;
     void *context;
     void (*on_request)(void *context, struct sim_conn *conn, struct slice body);
     void (*on_gone)(void *context, struct sim_conn *conn);
 };
 
-/* Binds; port 0 becomes the one that the kernel picks. A libuv error or 0. */
-int sim_server_bind(struct sim_server *s, const char *host, unsigned port);
-int sim_server_listen(struct sim_server *s);
-/* Closes the listening socket: connections are refused until bind and listen. */
-void sim_server_refuse(struct sim_server *s);
+/* The carrier and the handlers are set already. */
+void sim_server_init(struct sim_server *s);
+/* Takes connections from now on, or refuses them. */
+void sim_server_listen(struct sim_server *s, bool on);
 /* Closes all connections that wait for a request. */
 void sim_server_close_idle(struct sim_server *s);
+/* When an idle connection is to be closed (of now_ns(); UINT64_MAX: none is), and doing it. */
+uint64_t sim_server_due_ns(const struct sim_server *s);
+void sim_server_run(struct sim_server *s);
+
+/* --- for the carrier ------------------------------------------------------------------------- */
+
+struct sim_conn *sim_conn_open(struct sim_server *s, void *stream);
+/* Where the next bytes are read to (empty: there is no memory), and how many came. */
+struct slice sim_conn_room(struct sim_conn *c);
+void sim_conn_received(struct sim_conn *c, size_t n);
+/* A write under way is over, or (false) failed. */
+void sim_conn_written(struct sim_conn *c, bool well);
+/* The peer closed, or the connection broke: closes it. */
+void sim_conn_lost(struct sim_conn *c);
+/* After it was closed. */
+void sim_conn_free(struct sim_conn *c);
+
+/* --- for the handler ------------------------------------------------------------------------- */
 
 /* `extra`: more header lines, each with CRLF, or NULL. */
 void sim_http_answer(struct sim_conn *c, unsigned status, const char *type, struct slice body,

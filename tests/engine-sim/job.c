@@ -7,19 +7,6 @@
 #include "base/err.h"
 #include "base/hash.h"
 
-static void job_delete(struct sim_job *job)
-{
-    sim_chain_free(&job->request.chain);
-    free(job->request.blocks);
-    buf_free(&job->text);
-    free(job);
-}
-
-static void on_delay_closed(uv_handle_t *timer)
-{
-    job_delete(timer->data);
-}
-
 static void job_free(struct sim_job *job)
 {
     struct sim_engine *e = job->engine;
@@ -28,10 +15,11 @@ static void job_free(struct sim_job *job)
         job->next->prev = job->prev;
     if (job->conn != NULL)
         job->conn->job = NULL;
-    if (job->delayed)
-        uv_close((uv_handle_t *)&job->delay, on_delay_closed);
-    else
-        job_delete(job);
+    e->jobs_delayed -= job->delayed;
+    sim_chain_free(&job->request.chain);
+    free(job->request.blocks);
+    buf_free(&job->text);
+    free(job);
 }
 
 void sim_job_abort(struct sim_job *job)
@@ -194,9 +182,26 @@ static bool job_submit(struct sim_job *job)
     return true;
 }
 
-static void on_delay(uv_timer_t *timer)
+static void job_delay(struct sim_job *job, uint64_t delay_ms)
 {
-    (void)job_submit(timer->data);
+    job->delayed = true;
+    job->delayed_until_ns = sim_clock_ns(job->engine) + delay_ms * 1000000;
+    job->engine->jobs_delayed++;
+}
+
+struct sim_job *sim_job_delayed(const struct sim_engine *e, uint64_t now_ns)
+{
+    struct sim_job *job = e->jobs_delayed > 0 ? e->jobs : NULL;
+    while (job != NULL && (!job->delayed || job->delayed_until_ns > now_ns))
+        job = job->next;
+    return job;
+}
+
+void sim_job_go_on(struct sim_job *job)
+{
+    job->delayed = false;
+    job->engine->jobs_delayed--;
+    (void)job_submit(job);
 }
 
 /* Checks what vLLM checks, in its order. Answers and returns false if something is wrong. */
@@ -300,7 +305,8 @@ static struct sim_job *job_create(struct sim_engine *e, struct sim_conn *c,
         .conn = c,
         .form = form,
         .next = e->jobs,
-        .created_s = (int64_t)e->start_time_s + (int64_t)((uv_hrtime() - e->t0_ns) / 1000000000u),
+        .created_s =
+            (int64_t)e->start_time_s + (int64_t)((sim_clock_ns(e) - e->t0_ns) / 1000000000u),
         .max_tokens = a->max_tokens < 0 && form->output_bounded_at_16 ? 16 : a->max_tokens,
         .stream = a->stream,
         .include_usage = a->include_usage,
@@ -390,10 +396,7 @@ static void ask_serve(struct sim_engine *e, struct sim_conn *c, const struct sim
         return;
     }
     if (fail.mode == SIM_FAIL_SLOW) {
-        job->delayed = true;
-        CHECK(uv_timer_init(e->loop, &job->delay) == 0);
-        job->delay.data = job;
-        (void)uv_timer_start(&job->delay, on_delay, fail.delay_ms, 0);
+        job_delay(job, fail.delay_ms);
         return;
     }
     (void)job_submit(job);

@@ -50,8 +50,8 @@ struct sim_job {
     bool submitted;
     bool silent; /* a failure keeps it from saying anything more */
     struct sim_fail fail;
-    uv_timer_t delay;
-    bool delayed;
+    bool delayed; /* a failure keeps it from the model until then */
+    uint64_t delayed_until_ns;
     char orca;       /* T or J: a header reports the load */
     struct buf text; /* the output so far */
 };
@@ -62,6 +62,10 @@ void sim_job_begin(struct sim_engine *e, struct sim_conn *c, const struct sim_fo
 void sim_job_progress(struct sim_job *job);
 /* The client is gone, or nobody wants it any more. */
 void sim_job_abort(struct sim_job *job);
+
+/* One whose delay is over; NULL: none. It goes on. */
+struct sim_job *sim_job_delayed(const struct sim_engine *e, uint64_t now_ns);
+void sim_job_go_on(struct sim_job *job);
 
 /* What words share. */
 const char *sim_job_finish_reason(const struct sim_job *job);

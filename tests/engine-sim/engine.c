@@ -1,0 +1,159 @@
+#include "tests/engine-sim/engine.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "tests/engine-sim/job.h"
+
+/* --- time ------------------------------------------------------------------------------------ */
+
+uint64_t sim_clock_ns(const struct sim_engine *e)
+{
+    return e->server.carrier->now_ns((struct sim_server *)&e->server);
+}
+
+uint64_t sim_now_ns(const struct sim_engine *e)
+{
+    return (uint64_t)((double)(sim_clock_ns(e) - e->t0_ns) * e->options.speed_up);
+}
+
+uint64_t sim_engine_id(struct sim_engine *e)
+{
+    e->id_state += 0x9e3779b97f4a7c15u;
+    return hash_mix(e->id_state);
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t sim_engine_due_ns(const struct sim_engine *e)
+{
+    uint64_t at_ns = sooner(sim_server_due_ns(&e->server), e->fail_until_ns);
+    uint64_t next_ns = sim_model_next_event_ns(e->model);
+    if (next_ns != SIM_NEVER)
+        at_ns = sooner(at_ns, e->t0_ns + (uint64_t)((double)next_ns / e->options.speed_up) + 1000);
+    for (const struct sim_job *job = e->jobs; e->jobs_delayed > 0 && job != NULL; job = job->next)
+        if (job->delayed)
+            at_ns = sooner(at_ns, job->delayed_until_ns);
+    return at_ns;
+}
+
+void sim_engine_pump(struct sim_engine *e)
+{
+    struct sim_request *r;
+    if (e->pumping)
+        return;
+    e->pumping = true;
+    sim_model_advance(e->model, sim_now_ns(e));
+    while ((r = sim_model_changed(e->model)) != NULL)
+        sim_job_progress((struct sim_job *)r);
+    e->pumping = false;
+}
+
+void sim_engine_run(struct sim_engine *e)
+{
+    uint64_t now_ns = sim_clock_ns(e);
+    sim_server_run(&e->server);
+    if (e->fail_until_ns <= now_ns)
+        sim_fail_end(e);
+    struct sim_job *job;
+    while ((job = sim_job_delayed(e, now_ns)) != NULL)
+        sim_job_go_on(job);
+    sim_engine_pump(e);
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+static void on_request(void *context, struct sim_conn *conn, struct slice body)
+{
+    sim_route(context, conn, body);
+}
+
+static void on_gone(void *context, struct sim_conn *conn)
+{
+    (void)context;
+    if (conn->job != NULL)
+        sim_job_abort(conn->job);
+}
+
+static void clocks_start(struct sim_engine *e)
+{
+    e->t0_ns = sim_clock_ns(e);
+    e->start_time_s = e->server.carrier->unix_s(&e->server);
+}
+
+void sim_engine_init(struct sim_engine *e, uint64_t chance)
+{
+    const struct sim_options *o = &e->options;
+    const struct sim_model_config config = {
+        .prefill_tokens_per_s = o->prefill_rate,
+        .decode_base_ns = o->decode_base_ms * 1e6,
+        .decode_context_token_ns = o->decode_ns_per_context_token,
+        .prefill_chunk = (uint32_t)o->prefill_chunk,
+        .running_max = (uint32_t)o->running_max,
+        .queued_max = (uint32_t)o->queued_max,
+        .block_tokens = (uint32_t)o->block_tokens,
+        .cache_blocks = (uint32_t)(o->cache_tokens / o->block_tokens),
+    };
+    e->model = sim_model_create(&config);
+    e->id_state = chance;
+    e->fail_until_ns = UINT64_MAX;
+    e->server.context = e;
+    e->server.on_request = on_request;
+    e->server.on_gone = on_gone;
+    sim_server_init(&e->server);
+    clocks_start(e);
+}
+
+void sim_engine_free(struct sim_engine *e)
+{
+    while (e->jobs != NULL)
+        sim_job_abort(e->jobs);
+    sim_store_clear(e);
+    sim_model_destroy(e->model);
+    buf_free(&e->last_head);
+    buf_free(&e->last_body);
+    while (e->server.conns != NULL)
+        sim_conn_close(e->server.conns);
+    sim_server_listen(&e->server, false);
+}
+
+/* A draining vLLM goes on accepting connections until its requests are done; one that does not
+ * drain answers /health for a moment, then refuses, and lets its requests hang. */
+void sim_engine_terminate(struct sim_engine *e)
+{
+    e->terminating = true;
+    sim_server_close_idle(&e->server);
+    if (e->options.on_term == SIM_TERM_HANG)
+        for (struct sim_job *job = e->jobs; job != NULL; job = job->next)
+            job->silent = true;
+}
+
+bool sim_engine_over(struct sim_engine *e)
+{
+    if (e->options.on_term == SIM_TERM_DRAIN)
+        return e->jobs == NULL;
+    sim_server_listen(&e->server, false);
+    return e->server.conn_count == 0;
+}
+
+void sim_engine_restart(struct sim_engine *e, const struct sim_conn *but)
+{
+    struct sim_conn *next;
+    while (e->jobs != NULL) {
+        struct sim_conn *conn = e->jobs->conn;
+        sim_job_abort(e->jobs);
+        if (conn != NULL)
+            sim_conn_reset(conn);
+    }
+    for (struct sim_conn *i = e->server.conns; i != NULL; i = next) {
+        next = i->next;
+        if (i != but)
+            sim_conn_reset(i);
+    }
+    sim_store_clear(e);
+    sim_model_reset(e->model);
+    e->tally = (struct sim_tally){.requests = 0};
+    clocks_start(e);
+}
