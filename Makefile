@@ -40,12 +40,12 @@ OPT_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-
 
 PACKAGES := build-essential pkg-config libuv1-dev libsodium-dev libxxhash-dev libc-ares-dev \
             libcurl4-openssl-dev openssl \
-            libcmocka-dev libyaml-dev libjansson-dev python3 curl xz-utils iproute2 nftables
+            libcmocka-dev libyaml-dev libjansson-dev python3 curl xz-utils iproute2 nftables haproxy
 # What the programs include of them, and what only tests do.
 HEADERS := uv.h=libuv1-dev ares.h=libc-ares-dev curl/curl.h=libcurl4-openssl-dev sodium.h=libsodium-dev xxhash.h=libxxhash-dev yaml.h=libyaml-dev jansson.h=libjansson-dev
 HEADERS_TEST := cmocka.h=libcmocka-dev
 PACKAGES_CHECK := clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev
-PACKAGES_BENCH := nginx haproxy
+PACKAGES_BENCH := nginx
 
 # clang also warns of {NULL} for a struct in a struct.
 WARN_fuzz := -Wno-missing-field-initializers
@@ -275,6 +275,15 @@ sim-latency: build-bugs ## simulated time until all of 3, 16, 64, 256 nodes know
 bench: deps-bench ## against nginx and HAProxy, parts, routing, gossip (SECTION=name for one)
 	@$(MAKE) --no-print-directory -j2 -s everything
 	@./tests/bench/run.sh $(SECTION)
+
+.PHONY: faults soak
+faults: deps ## one fault at a time under load, one router and three [ROWS=names] [ROUTERS=1,3] [SECONDS=15] [RUNS=1]
+	@$(MAKE) --no-print-directory -j2 -s all tools
+	@BUILD=$(BUILD) ./tests/faults/faults.py --json $(BUILD)/faults.json --rows "$(ROWS)" \
+	    --routers $(or $(ROUTERS),1,3) --seconds $(or $(SECONDS),15) --runs $(or $(RUNS),1)
+soak: deps ## an hour of mixed faults at three routers, memory and connections watched [MINUTES=60] [SPEED=10]
+	@$(MAKE) --no-print-directory -j2 -s all tools
+	@BUILD=$(BUILD) ./tests/faults/soak.py --minutes $(or $(MINUTES),60) --speed $(or $(SPEED),10)
 
 .PHONY: fuzz
 fuzz: deps-check ## every fuzz target for SECONDS=60 each (FILTER=name, JOBS=1)

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # `make bench`: what a request costs, what the parts cost, how well one router and several of them
 # route, what gossip costs and how fast it is, and whether memory stays flat.
-#   tests/bench/run.sh [cpu] [micro] [quality] [virtual] [cluster] [gossip] [soak]    (all by default)
+#   tests/bench/run.sh [cpu] [micro] [quality] [virtual] [cluster] [gossip] [soak] [beside]    (all by default)
 # QUICK=1 makes it short. Results also under build/bench/.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 BUILD=${BUILD:-build}
 export BUILD
 mkdir -p "$BUILD/bench"
-[ $# -gt 0 ] || set -- cpu micro quality virtual cluster gossip soak
+[ $# -gt 0 ] || set -- cpu micro quality virtual cluster gossip soak beside
 
 for section in "$@"; do
     case $section in
@@ -52,8 +52,13 @@ for section in "$@"; do
         printf '\n'
         REQUESTS=${REQUESTS:-${QUICK:+20000}} tests/bench/soak.sh | tee "$BUILD/bench/soak.txt"
         ;;
+    beside)
+        printf '\nthe load beside idle connections, slow readers and slow uploads\n'
+        tests/faults/beside.py --seconds "$([ -n "${QUICK:-}" ] && echo 6 || echo 15)" --json "$BUILD/bench/beside.json" ||
+            echo "beside: a target was missed"
+        ;;
     *)
-        echo "unknown section $section: cpu, micro, quality, virtual, cluster, gossip or soak" >&2
+        echo "unknown section $section: cpu, micro, quality, virtual, cluster, gossip, soak or beside" >&2
         exit 2
         ;;
     esac

@@ -8,7 +8,10 @@ void sim_fail_end(struct sim_engine *e)
 {
     e->fail_until_ns = UINT64_MAX;
     e->fail = (struct sim_fail){.mode = SIM_FAIL_NONE};
+    if (e->dead)
+        return;
     sim_server_listen(&e->server, true);
+    sim_engine_rate(e, 1);
 }
 
 void sim_fail_begin(struct sim_engine *e, const struct sim_fail *fail, uint64_t for_ms)
@@ -17,16 +20,30 @@ void sim_fail_begin(struct sim_engine *e, const struct sim_fail *fail, uint64_t 
     e->fail = *fail;
     if (for_ms > 0)
         e->fail_until_ns = sim_clock_ns(e) + for_ms * 1000000;
-    if (fail->mode != SIM_FAIL_REFUSE)
-        return;
-    sim_server_listen(&e->server, false);
-    sim_server_close_idle(&e->server);
+    if (fail->mode == SIM_FAIL_REFUSE) {
+        sim_server_listen(&e->server, false);
+        sim_server_close_idle(&e->server);
+    }
+    if (fail->mode == SIM_FAIL_STUCK || fail->mode == SIM_FAIL_SLEEP)
+        sim_engine_rate(e, 0);
+    if (fail->mode == SIM_FAIL_CRAWL)
+        sim_engine_rate(e, fail->factor < 1 ? 1 : 1 / fail->factor);
+    if (fail->mode == SIM_FAIL_DIE)
+        sim_engine_die(e);
+}
+
+/* Others hit the engine as a whole. */
+static bool of_requests(enum sim_fail_mode mode)
+{
+    return mode != SIM_FAIL_NONE && mode != SIM_FAIL_REFUSE && mode != SIM_FAIL_STUCK &&
+           mode != SIM_FAIL_SLEEP && mode != SIM_FAIL_CRAWL && mode != SIM_FAIL_DIE &&
+           mode != SIM_FAIL_POISON;
 }
 
 struct sim_fail sim_fail_take(struct sim_engine *e)
 {
     struct sim_fail fail = e->fail;
-    if (fail.mode == SIM_FAIL_NONE || fail.mode == SIM_FAIL_REFUSE)
+    if (!of_requests(fail.mode))
         return (struct sim_fail){.mode = SIM_FAIL_NONE};
     if (e->fail.count != UINT64_MAX && --e->fail.count == 0)
         sim_fail_end(e);
@@ -41,35 +58,78 @@ static uint64_t member(const json_t *object, const char *name, uint64_t otherwis
                : otherwise;
 }
 
-void sim_control_fail(struct sim_engine *e, struct sim_conn *c, struct slice body)
+/* The index of a name in a list; the list's length if it is none of them. */
+static unsigned index_of(const char *name, const char *const *names, unsigned count)
 {
-    static const char *const modes[] = {
-        [SIM_FAIL_NONE] = "none",      [SIM_FAIL_REFUSE] = "refuse",
-        [SIM_FAIL_HANG] = "hang",      [SIM_FAIL_RESET] = "reset_mid_stream",
-        [SIM_FAIL_500] = "status_500", [SIM_FAIL_503] = "status_503",
-        [SIM_FAIL_SLOW] = "slow",
-    };
-    json_t *wish = json_loadb(body.at, body.len, 0, NULL);
-    const char *name = json_string_value(json_object_get(wish, "mode"));
-    unsigned mode = 0;
-    while (mode < ARRAY_LEN(modes) && (name == NULL || strcmp(name, modes[mode]) != 0))
-        mode++;
-    uint64_t for_ms = member(wish, "for_ms", 0);
-    if (mode == ARRAY_LEN(modes) || (mode == SIM_FAIL_REFUSE && for_ms == 0)) {
-        sim_http_answer(c, 400, SIM_JSON,
-                        SLICE("{\"error\":\"unknown mode, or refuse without for_ms\"}"), NULL);
-        json_decref(wish);
-        return;
-    }
-    const struct sim_fail fail = {
+    unsigned i = 0;
+    while (i < count && (name == NULL || strcmp(name, names[i]) != 0))
+        i++;
+    return i;
+}
+
+static const char *const modes[] = {
+    [SIM_FAIL_NONE] = "none",         [SIM_FAIL_REFUSE] = "refuse",
+    [SIM_FAIL_HANG] = "hang",         [SIM_FAIL_RESET] = "reset_mid_stream",
+    [SIM_FAIL_500] = "status_500",    [SIM_FAIL_503] = "status_503",
+    [SIM_FAIL_SLOW] = "slow",         [SIM_FAIL_429] = "status_429",
+    [SIM_FAIL_DRAINING] = "draining", [SIM_FAIL_FULL] = "full",
+    [SIM_FAIL_STUCK] = "stuck",       [SIM_FAIL_SLEEP] = "sleep",
+    [SIM_FAIL_CRAWL] = "crawl",       [SIM_FAIL_ERROR] = "error",
+    [SIM_FAIL_END] = "end",           [SIM_FAIL_GARBAGE] = "garbage",
+    [SIM_FAIL_DIE] = "die",           [SIM_FAIL_POISON] = "poison",
+};
+
+static const char *const healths[] = {
+    [SIM_HEALTH_AS_FAIL] = "as_fail", [SIM_HEALTH_OK] = "ok",     [SIM_HEALTH_503] = "503",
+    [SIM_HEALTH_SLOW] = "slow",       [SIM_HEALTH_HANG] = "hang",
+};
+
+/* What is wished for; whether it is understood. */
+static bool wish_read(const json_t *wish, struct sim_fail *fail, uint64_t *for_ms)
+{
+    const json_t *probes = json_object_get(wish, "health");
+    const char *poison = json_string_value(json_object_get(wish, "text"));
+    unsigned mode =
+        index_of(json_string_value(json_object_get(wish, "mode")), modes, ARRAY_LEN(modes));
+    unsigned health = json_is_string(probes)
+                          ? index_of(json_string_value(probes), healths, ARRAY_LEN(healths))
+                          : SIM_HEALTH_AS_FAIL;
+    *for_ms = member(wish, "for_ms", 0);
+    if (mode == ARRAY_LEN(modes) || health == ARRAY_LEN(healths) ||
+        (mode == SIM_FAIL_REFUSE && *for_ms == 0) || (mode == SIM_FAIL_POISON && poison == NULL))
+        return false;
+    *fail = (struct sim_fail){
         .mode = (enum sim_fail_mode)mode,
         .after_chunks = member(wish, "after_chunks", mode == SIM_FAIL_RESET ? 1 : 0),
         .count = member(wish, "count", UINT64_MAX),
         .delay_ms = member(wish, "delay_ms", 1000),
-        .health = json_is_true(json_object_get(wish, "health")),
+        .factor = (double)member(wish, "factor", 10),
+        .health = json_is_true(probes),
+        .probes = (enum sim_health)health,
+        .health_delay_ms = member(wish, "health_delay_ms", 10000),
     };
+    return poison == NULL ||
+           slice_to_cstr(slice_of_cstr(poison), fail->poison, sizeof fail->poison);
+}
+
+void sim_control_fail(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    json_t *wish = json_loadb(body.at, body.len, 0, NULL);
+    struct sim_fail fail;
+    uint64_t for_ms = 0;
+    bool understood = wish_read(wish, &fail, &for_ms);
     json_decref(wish);
-    c->keep_alive &= mode != SIM_FAIL_REFUSE;
+    if (!understood) {
+        sim_http_answer(c, 400, SIM_JSON,
+                        SLICE("{\"error\":\"unknown mode, or refuse without for_ms\"}"), NULL);
+        return;
+    }
+    if (!understood) {
+        sim_http_answer(c, 400, SIM_JSON,
+                        SLICE("{\"error\":\"unknown mode, or refuse without for_ms\"}"), NULL);
+        return;
+    }
+    c->keep_alive &= fail.mode != SIM_FAIL_REFUSE;
     sim_http_answer(c, 200, SIM_JSON, SLICE("{\"ok\":true}"), NULL);
     sim_fail_begin(e, &fail, for_ms);
 }

@@ -13,7 +13,8 @@ uint64_t sim_clock_ns(const struct sim_engine *e)
 
 uint64_t sim_now_ns(const struct sim_engine *e)
 {
-    return (uint64_t)((double)(sim_clock_ns(e) - e->t0_ns) * e->options.speed_up);
+    return e->base_ns +
+           (uint64_t)((double)(sim_clock_ns(e) - e->base_at_ns) * e->options.speed_up * e->rate);
 }
 
 uint64_t sim_engine_id(struct sim_engine *e)
@@ -31,8 +32,11 @@ uint64_t sim_engine_due_ns(const struct sim_engine *e)
 {
     uint64_t at_ns = sooner(sim_server_due_ns(&e->server), e->fail_until_ns);
     uint64_t next_ns = sim_model_next_event_ns(e->model);
-    if (next_ns != SIM_NEVER)
-        at_ns = sooner(at_ns, e->t0_ns + (uint64_t)((double)next_ns / e->options.speed_up) + 1000);
+    if (next_ns != SIM_NEVER && e->rate > 0) {
+        double left_ns = next_ns > e->base_ns ? (double)(next_ns - e->base_ns) : 0;
+        at_ns = sooner(at_ns,
+                       e->base_at_ns + (uint64_t)(left_ns / e->options.speed_up / e->rate) + 1000);
+    }
     for (const struct sim_job *job = e->jobs; e->jobs_delayed > 0 && job != NULL; job = job->next)
         if (job->delayed)
             at_ns = sooner(at_ns, job->delayed_until_ns);
@@ -49,6 +53,14 @@ void sim_engine_pump(struct sim_engine *e)
     while ((r = sim_model_changed(e->model)) != NULL)
         sim_job_progress((struct sim_job *)r);
     e->pumping = false;
+}
+
+void sim_engine_rate(struct sim_engine *e, double rate)
+{
+    e->base_ns = sim_now_ns(e);
+    e->base_at_ns = sim_clock_ns(e);
+    e->rate = rate;
+    sim_engine_pump(e);
 }
 
 void sim_engine_run(struct sim_engine *e)
@@ -79,7 +91,8 @@ static void on_gone(void *context, struct sim_conn *conn)
 
 static void clocks_start(struct sim_engine *e)
 {
-    e->t0_ns = sim_clock_ns(e);
+    e->t0_ns = e->base_at_ns = sim_clock_ns(e);
+    e->base_ns = 0;
     e->start_time_s = e->server.carrier->unix_s(&e->server);
 }
 
@@ -103,6 +116,7 @@ void sim_engine_init(struct sim_engine *e, uint64_t chance)
     e->server.on_request = on_request;
     e->server.on_gone = on_gone;
     sim_server_init(&e->server);
+    e->rate = 1;
     clocks_start(e);
 }
 
@@ -117,25 +131,6 @@ void sim_engine_free(struct sim_engine *e)
     while (e->server.conns != NULL)
         sim_conn_close(e->server.conns);
     sim_server_listen(&e->server, false);
-}
-
-/* A draining vLLM goes on accepting connections until its requests are done; one that does not
- * drain answers /health for a moment, then refuses, and lets its requests hang. */
-void sim_engine_terminate(struct sim_engine *e)
-{
-    e->terminating = true;
-    sim_server_close_idle(&e->server);
-    if (e->options.on_term == SIM_TERM_HANG)
-        for (struct sim_job *job = e->jobs; job != NULL; job = job->next)
-            job->silent = true;
-}
-
-bool sim_engine_over(struct sim_engine *e)
-{
-    if (e->options.on_term == SIM_TERM_DRAIN)
-        return e->jobs == NULL;
-    sim_server_listen(&e->server, false);
-    return e->server.conn_count == 0;
 }
 
 void sim_engine_restart(struct sim_engine *e, const struct sim_conn *but)
@@ -154,6 +149,10 @@ void sim_engine_restart(struct sim_engine *e, const struct sim_conn *but)
     }
     sim_store_clear(e);
     sim_model_reset(e->model);
+    if (e->dead)
+        e->rate = 1;
+    e->dead = e->terminating = false;
+    e->over_since_ns = 0;
     e->tally = (struct sim_tally){.requests = 0};
     clocks_start(e);
 }

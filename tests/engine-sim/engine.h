@@ -5,10 +5,11 @@
  *   engine.c  life, time
  *   routes.c    which path is answered by whom
  *   job.c       one request for output, from its body to its last token
- *   form_*.c    how each API words an answer, whole or streamed
+ *   form_*.c    how each API words an answer, whole or streamed, and errors
  *   store.c     answers of /v1/responses that can be asked for again
  *   metrics.c   what /metrics says
  *   control.c   failures on demand
+ *   death.c     how an engine dies: told to, killed, poisoned
  */
 #ifndef TESTS_ENGINE_SIM_ENGINE_H
 #define TESTS_ENGINE_SIM_ENGINE_H
@@ -22,6 +23,7 @@
 #define SIM_JSON        "application/json"
 #define SIM_TEXT        "text/plain; charset=utf-8"
 #define SIM_SSE         "text/event-stream; charset=utf-8"
+#define SIM_CORE_DEAD   "EngineCore encountered an issue. See stack trace (above) for the root cause."
 #define SIM_FINGERPRINT "vllm-0.32.0-39c297dc"
 
 enum sim_fail_mode {
@@ -32,6 +34,26 @@ enum sim_fail_mode {
     SIM_FAIL_500,
     SIM_FAIL_503,
     SIM_FAIL_SLOW,
+    SIM_FAIL_429,
+    SIM_FAIL_DRAINING, /* the 500 of a vLLM that shuts down */
+    SIM_FAIL_FULL,     /* the queue is, in the engine's own words */
+    SIM_FAIL_STUCK,    /* nothing is computed; everything else answers */
+    SIM_FAIL_SLEEP,    /* the same, and the metrics say so */
+    SIM_FAIL_CRAWL,    /* all is computed `factor` times slower */
+    SIM_FAIL_ERROR,    /* an error event, or 500 */
+    SIM_FAIL_END,      /* a well-formed end without the API's last event */
+    SIM_FAIL_GARBAGE,  /* bytes that are no HTTP */
+    SIM_FAIL_DIE,      /* the engine's inner process is killed, now (death.c) */
+    SIM_FAIL_POISON,   /* by a request with `text` in its body */
+};
+
+/* What /health says beside that. */
+enum sim_health {
+    SIM_HEALTH_AS_FAIL,
+    SIM_HEALTH_OK,
+    SIM_HEALTH_503,
+    SIM_HEALTH_SLOW,
+    SIM_HEALTH_HANG
 };
 
 struct sim_fail {
@@ -39,7 +61,11 @@ struct sim_fail {
     uint64_t after_chunks;
     uint64_t count; /* requests that it still hits */
     uint64_t delay_ms;
-    bool health;
+    double factor;
+    bool health; /* probes fail too */
+    enum sim_health probes;
+    uint64_t health_delay_ms;
+    char poison[64];
 };
 
 struct sim_tally {
@@ -60,6 +86,9 @@ struct sim_engine {
     struct sim_server server;
     struct sim_model *model;
     uint64_t t0_ns;
+    uint64_t base_ns; /* the model's time when its rate last changed, at base_at_ns */
+    uint64_t base_at_ns;
+    double rate;         /* of the model's time; 0: it stands */
     double start_time_s; /* Unix */
     bool pumping;
     uint64_t id_state;
@@ -71,7 +100,10 @@ struct sim_engine {
     struct sim_fail fail;
     uint64_t fail_until_ns; /* of the clock; UINT64_MAX: as long as it is wanted */
     bool terminating;
-    struct buf last_head; /* of the last request for output, under --control */
+    uint64_t over_since_ns; /* nothing was under way, after SIGTERM */
+    bool dead;              /* its inner process is (death.c), and */
+    uint64_t exit_ns;       /* then the server ends */
+    struct buf last_head;   /* of the last request for output, under --control */
     struct buf last_body;
 };
 
@@ -88,10 +120,6 @@ void sim_put_json_inside(struct buf *out, struct slice text);
 void sim_engine_init(struct sim_engine *e, uint64_t chance);
 /* Aborts all requests and closes all connections. */
 void sim_engine_free(struct sim_engine *e);
-/* SIGTERM: it drains, or hangs, as its options say. */
-void sim_engine_terminate(struct sim_engine *e);
-/* Asked every 20 ms from then on: whether the process ends. */
-bool sim_engine_over(struct sim_engine *e);
 /* As if the process had died and come back: all connections are reset but one, and the cache is
  * empty. */
 void sim_engine_restart(struct sim_engine *e, const struct sim_conn *but);
@@ -107,6 +135,8 @@ void sim_engine_run(struct sim_engine *e);
 /* Lets the model catch up with the clock, and passes on what it made. */
 void sim_engine_pump(struct sim_engine *e);
 uint64_t sim_engine_id(struct sim_engine *e);
+/* The model goes on at this rate: 1 as always, 0.1 ten times slower, 0 not at all. */
+void sim_engine_rate(struct sim_engine *e, double rate);
 
 /* --- answers --------------------------------------------------------------------------------- */
 
@@ -133,5 +163,18 @@ struct sim_fail sim_fail_take(struct sim_engine *e);
 /* A failure begins, for so long (0: until another one comes), in the place of the last; or ends. */
 void sim_fail_begin(struct sim_engine *e, const struct sim_fail *fail, uint64_t for_ms);
 void sim_fail_end(struct sim_engine *e);
+
+/* --- death ----------------------------------------------------------------------------------- */
+
+/* SIGTERM: it drains, or hangs, as its options say. */
+void sim_engine_terminate(struct sim_engine *e);
+/* Asked every few milliseconds from then on, and when it is dead: whether the process ends. */
+bool sim_engine_over(struct sim_engine *e);
+/* The engine's inner process is gone: vLLM says so and exits, SGLang is silent for 5.4 s. */
+void sim_engine_die(struct sim_engine *e);
+/* Whether /health says so. */
+bool sim_engine_unwell(const struct sim_engine *e);
+/* Whether the request kills the engine. */
+bool sim_engine_poisoned(struct sim_engine *e, struct slice body, bool wrong_tokens);
 
 #endif

@@ -8,20 +8,23 @@ static const char *stop_reason(const struct sim_job *job)
     return job->length_ends_it ? "max_tokens" : "end_turn";
 }
 
-/* Input tokens are reported without those that were cached or newly stored. */
+/* Input tokens are reported without those that were cached or newly stored. SGLang reports none
+ * that were stored, and does not count them apart. */
 static void put_usage(const struct sim_job *job, struct buf *out)
 {
     const struct sim_request *r = &job->request;
     uint64_t completion = sim_job_completion_tokens(job);
+    bool sglang = job->engine->options.sglang;
+    uint64_t created = sglang ? 0 : r->created_tokens;
     if (!job->engine->options.details) {
         sim_put(out, "{\"input_tokens\":%lu,\"output_tokens\":%lu}", r->prompt_tokens, completion);
         return;
     }
-    sim_put(out,
-            "{\"input_tokens\":%lu,\"output_tokens\":%lu,\"cache_creation_input_tokens\":%lu,"
-            "\"cache_read_input_tokens\":%lu}",
-            r->prompt_tokens - r->cached_tokens - r->created_tokens, completion, r->created_tokens,
-            r->cached_tokens);
+    sim_put(out, "{\"input_tokens\":%lu,\"output_tokens\":%lu",
+            r->prompt_tokens - r->cached_tokens - created, completion);
+    if (!sglang)
+        sim_put(out, ",\"cache_creation_input_tokens\":%lu", created);
+    sim_put(out, ",\"cache_read_input_tokens\":%lu}", r->cached_tokens);
 }
 
 static void put_head(const struct sim_job *job, struct buf *out)
@@ -42,8 +45,12 @@ static void messages_begin(struct sim_job *job, struct buf *out)
 {
     sim_put(out, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":");
     put_head(job, out);
-    sim_put(out, ",\"content\":[],\"stop_reason\":null,\"stop_sequence\":null,"
-                 "\"usage\":{\"input_tokens\":0,\"output_tokens\":0}}}\n\n");
+    sim_put(out, ",\"content\":[],\"stop_reason\":null,\"stop_sequence\":null,\"usage\":");
+    if (job->engine->options.sglang) /* known by then: it begins with the first token */
+        put_usage(job, out);
+    else
+        sim_put(out, "{\"input_tokens\":0,\"output_tokens\":0}");
+    sim_put(out, "}}\n\n");
 }
 
 static void messages_piece(struct sim_job *job, struct slice text, struct buf *out)
@@ -80,7 +87,10 @@ static void messages_end(struct sim_job *job, struct buf *out)
             "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":"
             "\"%s\",\"stop_sequence\":null},\"usage\":",
             stop_reason(job));
-    put_usage(job, out);
+    if (job->engine->options.sglang)
+        sim_put(out, "{\"output_tokens\":%lu}", sim_job_completion_tokens(job));
+    else
+        put_usage(job, out);
     sim_put(out, "}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
 }
 

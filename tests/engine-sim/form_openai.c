@@ -72,7 +72,7 @@ static void chat_begin(struct sim_job *job, struct buf *out)
                  "\"prompt_text\":null}\n\n");
 }
 
-static void chat_tool_delta(struct sim_job *job, struct slice text, struct buf *out)
+void sim_put_tool_delta(const struct sim_job *job, struct slice text, struct buf *out)
 {
     sim_put(out, "\"tool_calls\":[{");
     if (job->chunks == 0) {
@@ -91,12 +91,23 @@ static void chat_tool_delta(struct sim_job *job, struct slice text, struct buf *
     sim_put(out, "%s\"}}]", job->request.state == SIM_DONE ? "\\\"}" : "");
 }
 
+void sim_put_tool_calls(const struct sim_job *job, struct buf *out)
+{
+    sim_put(out, "null,\"tool_calls\":[{\"id\":");
+    put_tool_id(job, out);
+    sim_put(out, ",\"type\":\"function\",\"function\":{\"name\":");
+    sim_put_json(out, slice_of_cstr(job->tool));
+    sim_put(out, ",\"arguments\":\"{\\\"text\\\": \\\"");
+    sim_put_json_inside(out, buf_slice(&job->text));
+    sim_put(out, "\\\"}\"}}]");
+}
+
 static void chat_piece(struct sim_job *job, struct slice text, struct buf *out)
 {
     put_chunk_head(job, CHAT_CHUNK, out);
     sim_put(out, ",\"choices\":[{\"index\":0,\"delta\":{");
     if (job->tool[0] != '\0') {
-        chat_tool_delta(job, text, out);
+        sim_put_tool_delta(job, text, out);
     } else {
         sim_put(out, "\"content\":");
         sim_put_json(out, text);
@@ -127,17 +138,10 @@ static void chat_whole(struct sim_job *job, struct buf *out)
             ",\"object\":\"chat.completion\",\"created\":%ld,\"model\":", (long)job->created_s);
     sim_put_json(out, slice_of_cstr(job->model));
     sim_put(out, ",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":");
-    if (job->tool[0] != '\0') {
-        sim_put(out, "null,\"tool_calls\":[{\"id\":");
-        put_tool_id(job, out);
-        sim_put(out, ",\"type\":\"function\",\"function\":{\"name\":");
-        sim_put_json(out, slice_of_cstr(job->tool));
-        sim_put(out, ",\"arguments\":\"{\\\"text\\\": \\\"");
-        sim_put_json_inside(out, buf_slice(&job->text));
-        sim_put(out, "\\\"}\"}}]");
-    } else {
+    if (job->tool[0] != '\0')
+        sim_put_tool_calls(job, out);
+    else
         sim_put_json(out, slice_of(job->text.at == NULL ? "" : job->text.at, job->text.len));
-    }
     sim_put(out,
             ",\"refusal\":null,\"annotations\":null,\"audio\":null,\"function_call\":null,"
             "\"reasoning\":null},\"logprobs\":null,\"finish_reason\":\"%s\",\"stop_reason\":null,"
@@ -150,6 +154,7 @@ static void chat_whole(struct sim_job *job, struct buf *out)
 
 const struct sim_form sim_form_chat = {
     .name = "chat",
+    .sglang = &sim_sglang_chat,
     .id_prefix = "chatcmpl-",
     .begin = chat_begin,
     .piece = chat_piece,
@@ -200,6 +205,7 @@ static void completions_whole(struct sim_job *job, struct buf *out)
 
 const struct sim_form sim_form_completions = {
     .name = "completions",
+    .sglang = &sim_sglang_completions,
     .id_prefix = "cmpl-",
     .output_bounded_at_16 = true,
     .begin = completions_begin,

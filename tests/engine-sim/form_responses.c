@@ -54,10 +54,11 @@ static void put_usage(const struct sim_job *job, struct buf *out)
     const struct sim_request *r = &job->request;
     uint64_t completion = sim_job_completion_tokens(job);
     sim_put(out,
-            "{\"input_tokens\":%lu,\"input_tokens_details\":{\"cached_tokens\":%lu},"
+            "{\"input_tokens\":%lu,\"input_tokens_details\":{\"cached_tokens\":%lu%s},"
             "\"output_tokens\":%lu,\"output_tokens_details\":{\"reasoning_tokens\":0},"
             "\"total_tokens\":%lu}",
-            r->prompt_tokens, job->engine->options.details ? r->cached_tokens : 0, completion,
+            r->prompt_tokens, job->engine->options.details ? r->cached_tokens : 0,
+            job->engine->options.sglang ? ",\"cache_write_tokens\":0" : "", completion,
             r->prompt_tokens + completion);
 }
 
@@ -180,9 +181,10 @@ static void responses_end(struct sim_job *job, struct buf *out)
     if (!calls_tool(job))
         put_part_event(job, "response.content_part.done", true, out);
     put_item_event(job, "response.output_item.done", true, out);
-    /* `completed` it is called even where the status says `incomplete`. */
-    put_response_event(job, "response.completed", job->length_ends_it ? "incomplete" : "completed",
-                       out);
+    /* vLLM calls it `completed` even where the status says `incomplete`. */
+    bool incomplete = job->length_ends_it && job->engine->options.sglang;
+    put_response_event(job, incomplete ? "response.incomplete" : "response.completed",
+                       job->length_ends_it ? "incomplete" : "completed", out);
 }
 
 static void responses_whole(struct sim_job *job, struct buf *out)

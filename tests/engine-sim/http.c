@@ -12,6 +12,7 @@
 enum { READ_BYTES = 64 << 10, NS_PER_MS = 1000000 };
 
 static void serve_all(struct sim_conn *c);
+static void forget_later(struct sim_conn *c);
 
 /* --- life ------------------------------------------------------------------------------------ */
 
@@ -59,6 +60,7 @@ static void conn_leave(struct sim_conn *c, bool reset)
     if (c->next != NULL)
         c->next->prev = c->prev;
     s->conn_count--;
+    forget_later(c);
     deadline_clear(&c->idle);
     s->carrier->close(c, reset);
 }
@@ -160,6 +162,30 @@ void sim_http_answer(struct sim_conn *c, unsigned status, const char *type, stru
     request_done(c);
 }
 
+void sim_http_answer_later(struct sim_conn *c, unsigned status, uint64_t after_ms)
+{
+    c->later_status = status;
+    c->later_ns = c->server->carrier->now_ns(c->server) + after_ms * NS_PER_MS;
+    c->server->later_count++;
+}
+
+/* The next one that is due by then; NULL: none. */
+static struct sim_conn *next_later(const struct sim_server *s, uint64_t by_ns)
+{
+    struct sim_conn *first = NULL;
+    for (struct sim_conn *c = s->conns; s->later_count > 0 && c != NULL; c = c->next)
+        if (c->later_ns != 0 && c->later_ns <= by_ns &&
+            (first == NULL || c->later_ns < first->later_ns))
+            first = c;
+    return first;
+}
+
+static void forget_later(struct sim_conn *c)
+{
+    c->server->later_count -= c->later_ns != 0;
+    c->later_ns = 0;
+}
+
 void sim_http_stream_begin(struct sim_conn *c, const char *type)
 {
     char head[1024];
@@ -193,6 +219,14 @@ void sim_http_stream_end(struct sim_conn *c)
     const struct slice last = SLICE(HTTP_CHUNK_LAST);
     if (c->chunks)
         conn_write(c, &last, 1);
+    request_done(c);
+}
+
+void sim_http_garbage(struct sim_conn *c)
+{
+    const struct slice bytes = SLICE("\x01\x02 no HTTP \xff\r\n\r\n");
+    c->keep_alive = false;
+    conn_write(c, &bytes, 1);
     request_done(c);
 }
 
@@ -323,11 +357,18 @@ void sim_server_listen(struct sim_server *s, bool on)
 uint64_t sim_server_due_ns(const struct sim_server *s)
 {
     const struct deadline *first = s->idle.head.next;
-    return first == &s->idle.head ? UINT64_MAX : first->at_ms * NS_PER_MS;
+    uint64_t at_ns = first == &s->idle.head ? UINT64_MAX : first->at_ms * NS_PER_MS;
+    const struct sim_conn *later = next_later(s, at_ns);
+    return later != NULL ? later->later_ns : at_ns;
 }
 
 void sim_server_run(struct sim_server *s)
 {
+    struct sim_conn *c;
+    while ((c = next_later(s, s->carrier->now_ns(s))) != NULL) {
+        forget_later(c);
+        sim_http_answer(c, c->later_status, "", SLICE(""), NULL);
+    }
     deadline_run(&s->idle, now_ms(s));
 }
 

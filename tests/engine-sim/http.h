@@ -60,7 +60,9 @@ struct sim_conn {
     bool ends; /* close as soon as everything is written */
     bool closing;
     unsigned writes; /* under way */
-    void *job;       /* the handler's */
+    unsigned later_status;
+    uint64_t later_ns; /* when that is answered; 0: it was already */
+    void *job;         /* the handler's */
 };
 
 struct sim_server {
@@ -69,6 +71,7 @@ struct sim_server {
     bool listening;
     struct sim_conn *conns;
     unsigned conn_count;
+    unsigned later_count; /* answers that wait for their time */
     struct deadline_queue idle;
     void *context;
     void (*on_request)(void *context, struct sim_conn *conn, struct slice body);
@@ -81,7 +84,8 @@ void sim_server_init(struct sim_server *s);
 void sim_server_listen(struct sim_server *s, bool on);
 /* Closes all connections that wait for a request. */
 void sim_server_close_idle(struct sim_server *s);
-/* When an idle connection is to be closed (of now_ns(); UINT64_MAX: none is), and doing it. */
+/* When an idle connection is to be closed or a late answer given (of now_ns(); UINT64_MAX: never),
+ * and doing it. */
 uint64_t sim_server_due_ns(const struct sim_server *s);
 void sim_server_run(struct sim_server *s);
 
@@ -103,9 +107,13 @@ void sim_conn_free(struct sim_conn *c);
 /* `extra`: more header lines, each with CRLF, or NULL. */
 void sim_http_answer(struct sim_conn *c, unsigned status, const char *type, struct slice body,
                      const char *extra);
+/* An empty answer after that time. */
+void sim_http_answer_later(struct sim_conn *c, unsigned status, uint64_t after_ms);
 void sim_http_stream_begin(struct sim_conn *c, const char *type);
 void sim_http_stream_write(struct sim_conn *c, struct slice bytes);
 void sim_http_stream_end(struct sim_conn *c);
+/* Bytes that are no HTTP wherever they come, and the end. */
+void sim_http_garbage(struct sim_conn *c);
 
 /* FIN, or RST. on_gone is not called. */
 void sim_conn_close(struct sim_conn *c);

@@ -70,19 +70,64 @@ static struct slice take_tokens(struct sim_job *job)
     return slice_skip(buf_slice(&job->text), from);
 }
 
-/* A failure on demand that hits now. Returns whether the job must not go on. */
+static void stream_begin(struct sim_job *job, struct buf *out)
+{
+    sim_http_stream_begin(job->conn, SIM_SSE);
+    job->begun = true;
+    job->words->begin(job, out);
+}
+
+void sim_job_fail(struct sim_job *job, unsigned status, const char *text)
+{
+    struct sim_engine *e = job->engine;
+    struct sim_conn *conn = job->conn;
+    struct buf out = {.at = NULL};
+    bool begun = job->begun;
+    if (begun)
+        sim_put_error_event(job, status, text, &out);
+    sim_job_abort(job);
+    if (conn != NULL && begun) {
+        sim_http_stream_write(conn, buf_slice(&out));
+        sim_http_stream_end(conn);
+    } else if (conn != NULL) {
+        sim_answer_error(e, conn, status, NULL, NULL, "%s", text);
+    }
+    buf_free(&out);
+}
+
+/* A failure on demand that hits now. Returns whether the job must not go on; it may be gone. */
 static bool fail_now(struct sim_job *job)
 {
+    struct sim_conn *conn = job->conn;
+    bool begun = job->begun;
     bool due = !job->stream || job->chunks >= job->fail.after_chunks;
-    if (job->fail.mode == SIM_FAIL_HANG && due)
+    if (!due || conn == NULL)
+        return job->silent;
+    switch (job->fail.mode) {
+    case SIM_FAIL_HANG:
         job->silent = true;
-    if (job->fail.mode == SIM_FAIL_RESET && due && job->conn != NULL) {
-        struct sim_conn *conn = job->conn;
+        return true;
+    case SIM_FAIL_ERROR:
+        sim_job_fail(job, 500, "Injected failure");
+        return true;
+    case SIM_FAIL_RESET:
         sim_job_abort(job);
         sim_conn_reset(conn);
         return true;
+    case SIM_FAIL_END:
+        sim_job_abort(job);
+        if (begun)
+            sim_http_stream_end(conn);
+        else
+            sim_conn_close(conn);
+        return true;
+    case SIM_FAIL_GARBAGE:
+        sim_job_abort(job);
+        sim_http_garbage(conn);
+        return true;
+    default:
+        return job->silent;
     }
-    return job->silent;
 }
 
 static void orca_header(const struct sim_job *job, char *out, size_t size)
@@ -133,13 +178,15 @@ void sim_job_progress(struct sim_job *job)
     if ((!job->stream && !done) || fail_now(job))
         return;
     if (job->stream) {
-        job->form->piece(job, text, &out);
+        if (!job->begun)
+            stream_begin(job, &out);
+        job->words->piece(job, text, &out);
         job->chunks++;
         if (done)
-            job->form->end(job, &out);
+            job->words->end(job, &out);
         sim_http_stream_write(job->conn, buf_slice(&out));
     } else {
-        job->form->whole(job, &out);
+        job->words->whole(job, &out);
     }
     if (done)
         job_finish(job, &out);
@@ -148,36 +195,47 @@ void sim_job_progress(struct sim_job *job)
 
 /* --- beginning ------------------------------------------------------------------------------- */
 
-static void answer_busy(struct sim_engine *e, struct sim_conn *c)
+/* There is no room. The job is gone afterwards. */
+static void job_refuse(struct sim_job *job)
 {
-    sim_answer_error(e, c, 503, "Service Unavailable", NULL,
-                     "The engine is currently busy and cannot accept new requests. Please try "
-                     "again later or on a different instance.");
+    struct sim_engine *e = job->engine;
+    struct sim_conn *conn = job->conn;
+    const struct sim_form *form = job->form;
+    struct buf out = {.at = NULL};
+    bool in_stream = job->stream && e->options.sglang;
+    if (in_stream)
+        sim_put_full_events(job, &out);
+    job_free(job);
+    if (conn != NULL && in_stream) {
+        sim_http_stream_begin(conn, SIM_SSE);
+        sim_http_stream_write(conn, buf_slice(&out));
+        sim_http_stream_end(conn);
+    } else if (conn != NULL) {
+        sim_answer_full(e, conn, form);
+    }
+    buf_free(&out);
 }
 
 /* Returns false if there was no room. Afterwards the job may be over, and gone. */
 static bool job_submit(struct sim_job *job)
 {
     struct sim_engine *e = job->engine;
-    struct sim_conn *conn = job->conn;
     job->submitted_ns = sim_now_ns(e);
-    int err = sim_model_submit(e->model, &job->request, job->submitted_ns);
-    if (err != 0) {
-        job_free(job);
-        if (conn != NULL)
-            answer_busy(e, conn);
+    if (job->fail.mode == SIM_FAIL_FULL ||
+        sim_model_submit(e->model, &job->request, job->submitted_ns) != 0) {
+        job_refuse(job);
         return false;
     }
     job->submitted = true;
-    struct buf out = {.at = NULL};
-    if (job->stream) {
-        sim_http_stream_begin(conn, SIM_SSE);
-        job->form->begin(job, &out);
-        sim_http_stream_write(conn, buf_slice(&out));
-    } else if (conn == NULL) {
+    /* SGLang sends nothing before the first token, but for its own API. */
+    if (job->stream && (!e->options.sglang || job->form == &sim_form_generate)) {
+        struct buf out = {.at = NULL};
+        stream_begin(job, &out);
+        sim_http_stream_write(job->conn, buf_slice(&out));
+        buf_free(&out);
+    } else if (job->conn == NULL) {
         sim_store_put(job, "queued");
     }
-    buf_free(&out);
     sim_engine_pump(e);
     return true;
 }
@@ -217,6 +275,10 @@ static bool ask_check(struct sim_engine *e, struct sim_conn *c, const struct sim
         missing = "input";
     else if ((form == &sim_form_completions || form == &sim_form_generate) && !a->has_prompt)
         missing = "prompt";
+    if (missing != NULL && e->options.sglang && form == &sim_form_messages) {
+        sim_answer_error(e, c, 400, "invalid_request_error", NULL, "%s: Field required", missing);
+        return false;
+    }
     if (missing != NULL) {
         char param[64];
         (void)snprintf(param, sizeof param, "body.%s", missing);
@@ -228,6 +290,8 @@ static bool ask_check(struct sim_engine *e, struct sim_conn *c, const struct sim
     }
     if (!sim_model_served(e, c, a->model))
         return false;
+    if (e->options.sglang) /* it takes an empty salt and no tokens, and dies of wrong ones */
+        return true;
     if (a->empty_salt || a->max_tokens == 0 || a->wrong_tokens) {
         sim_answer_error(e, c, 400, NULL, NULL, "%s",
                          a->empty_salt        ? "cache_salt must be a non-empty string"
@@ -238,11 +302,31 @@ static bool ask_check(struct sim_engine *e, struct sim_conn *c, const struct sim
     return true;
 }
 
+static bool length_check_sglang(struct sim_engine *e, struct sim_conn *c, const struct sim_job *job)
+{
+    uint64_t most = e->options.model_len_max;
+    uint64_t prompt = job->request.chain.tokens;
+    if (job->max_tokens > (int64_t)most)
+        sim_answer_error(e, c, 400, NULL, NULL,
+                         "max_completion_tokens is too large: %ld.This model supports at most %lu "
+                         "completion tokens.",
+                         job->max_tokens, most);
+    else if (prompt >= most)
+        sim_answer_too_long(c, job, prompt, most);
+    else if (prompt == 0)
+        sim_answer_error(e, c, 400, NULL, NULL, "The input is empty.");
+    else
+        return true;
+    return false;
+}
+
 static bool length_check(struct sim_engine *e, struct sim_conn *c, const struct sim_job *job)
 {
     uint64_t most = e->options.model_len_max;
     uint64_t prompt = job->request.chain.tokens;
     uint64_t wanted = job->max_tokens < 0 ? 1 : (uint64_t)job->max_tokens;
+    if (e->options.sglang)
+        return length_check_sglang(e, c, job);
     if (wanted > most)
         sim_answer_error(e, c, 400, NULL, "max_tokens",
                          "max_tokens=%lu cannot be greater than max_model_len=%lu.", wanted, most);
@@ -274,23 +358,33 @@ static void output_decide(struct sim_job *job, const struct sim_ask *a)
         length = (uint64_t)a->min_tokens;
     if (length == 0)
         length = 1;
+    if (bound == 0) /* SGLang: an answer without text; here it has a token */
+        bound = 1;
     job->length_ends_it = a->ignore_eos || length >= bound;
     job->request.output_seed = seed;
     job->request.output_tokens = (uint32_t)(job->length_ends_it ? bound : length);
 }
 
+/* vLLM: the client's id behind a prefix, or a random one. SGLang: the body's `rid`, or a random
+ * one. */
 static void id_make(struct sim_job *job, const struct sim_ask *a)
 {
-    char random[20];
-    struct slice given = http_head_find(&job->conn->head, SLICE("x-request-id"));
+    char random[40];
+    bool sglang = job->engine->options.sglang;
+    struct slice given =
+        sglang ? a->request_id : http_head_find(&job->conn->head, SLICE("x-request-id"));
+    const char *prefix = sglang && job->form != &sim_form_responses ? "" : job->form->id_prefix;
     if (given.len == 0)
         given = a->request_id;
     job->number = sim_engine_id(job->engine);
-    (void)snprintf(random, sizeof random, "%016lx", job->number);
+    if (sglang)
+        (void)snprintf(random, sizeof random, "%016lx%016lx", job->number, hash_mix(job->number));
+    else
+        (void)snprintf(random, sizeof random, "%016lx", job->number);
     if (given.len == 0 || job->form == &sim_form_responses)
         given = slice_of_cstr(random);
-    size_t n = strlen(job->form->id_prefix);
-    (void)slice_to_cstr(slice_of_cstr(job->form->id_prefix), job->id, sizeof job->id);
+    size_t n = strlen(prefix);
+    (void)slice_to_cstr(slice_of_cstr(prefix), job->id, sizeof job->id);
     (void)slice_to_cstr(given, job->id + n, sizeof job->id - n);
 }
 
@@ -304,6 +398,7 @@ static struct sim_job *job_create(struct sim_engine *e, struct sim_conn *c,
         .engine = e,
         .conn = c,
         .form = form,
+        .words = e->options.sglang && form->sglang != NULL ? form->sglang : form,
         .next = e->jobs,
         .created_s =
             (int64_t)e->start_time_s + (int64_t)((sim_clock_ns(e) - e->t0_ns) / 1000000000u),
@@ -358,13 +453,31 @@ static bool chain_make(struct sim_job *job, const struct sim_ask *a)
     return true;
 }
 
+#define SHUTTING_DOWN "cannot schedule new futures after shutdown"
+
+/* The status that a failure on demand answers with at once, or 0. */
+static unsigned fail_status(enum sim_fail_mode mode)
+{
+    switch (mode) {
+    case SIM_FAIL_429:
+        return 429;
+    case SIM_FAIL_500:
+    case SIM_FAIL_DRAINING:
+        return 500;
+    case SIM_FAIL_503:
+        return 503;
+    default:
+        return 0;
+    }
+}
+
 static void ask_serve(struct sim_engine *e, struct sim_conn *c, const struct sim_form *form,
                       const struct sim_ask *a)
 {
     struct sim_fail fail = sim_fail_take(e);
-    if (fail.mode == SIM_FAIL_500 || fail.mode == SIM_FAIL_503) {
-        sim_answer_error(e, c, fail.mode == SIM_FAIL_500 ? 500 : 503, NULL, NULL,
-                         "Injected failure");
+    if (fail_status(fail.mode) != 0) {
+        sim_answer_error(e, c, fail_status(fail.mode), NULL, NULL, "%s",
+                         fail.mode == SIM_FAIL_DRAINING ? SHUTTING_DOWN : "Injected failure");
         return;
     }
     if (!ask_check(e, c, form, a))
@@ -391,7 +504,7 @@ static void ask_serve(struct sim_engine *e, struct sim_conn *c, const struct sim
         if (job_submit(job))
             sim_answer_json(c, 200, &out);
         else
-            answer_busy(e, c);
+            sim_answer_full(e, c, form);
         buf_free(&out);
         return;
     }
@@ -419,8 +532,12 @@ void sim_job_begin(struct sim_engine *e, struct sim_conn *c, const struct sim_fo
         CHECK(buf_append(&e->last_head, c->head.at, c->head.bytes) == 0);
         CHECK(buf_append_slice(&e->last_body, body) == 0);
     }
-    if (e->terminating) {
-        sim_answer_error(e, c, 500, NULL, NULL, "cannot schedule new futures after shutdown");
+    if (e->dead && !e->options.sglang) {
+        sim_answer_error(e, c, 500, NULL, NULL, "%s", SIM_CORE_DEAD);
+        return;
+    }
+    if (e->terminating && !e->options.sglang) {
+        sim_answer_error(e, c, 500, NULL, NULL, SHUTTING_DOWN);
         return;
     }
     if (!is_json_type(http_head_find(&c->head, SLICE("content-type")))) {
@@ -436,7 +553,10 @@ void sim_job_begin(struct sim_engine *e, struct sim_conn *c, const struct sim_fo
         return;
     }
     if (sim_ask_parse(&a, body) == 0) {
+        bool poisoned = sim_engine_poisoned(e, body, a.wrong_tokens);
         ask_serve(e, c, form, &a);
+        if (poisoned)
+            sim_engine_die(e);
     } else {
         char param[64];
         (void)snprintf(param, sizeof param, "body.%zu", a.error_at);

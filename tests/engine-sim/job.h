@@ -12,6 +12,7 @@ struct sim_job;
 struct sim_form {
     const char *name;
     const char *id_prefix;
+    const struct sim_form *sglang;                       /* its words where they differ, or NULL */
     bool output_bounded_at_16;                           /* of /v1/completions */
     void (*begin)(struct sim_job *job, struct buf *out); /* before any token */
     void (*piece)(struct sim_job *job, struct slice text, struct buf *out);
@@ -24,12 +25,19 @@ extern const struct sim_form sim_form_completions;
 extern const struct sim_form sim_form_messages;
 extern const struct sim_form sim_form_responses;
 extern const struct sim_form sim_form_generate; /* SGLang's own */
+extern const struct sim_form sim_sglang_chat;
+extern const struct sim_form sim_sglang_completions;
+
+/* A tool call: one event's part of it, all of it. */
+void sim_put_tool_delta(const struct sim_job *job, struct slice text, struct buf *out);
+void sim_put_tool_calls(const struct sim_job *job, struct buf *out);
 
 struct sim_job {
     struct sim_request request; /* first */
     struct sim_engine *engine;
     struct sim_conn *conn; /* NULL: in the background */
     const struct sim_form *form;
+    const struct sim_form *words; /* the same, or SGLang's */
     struct sim_job *prev;
     struct sim_job *next;
     char id[SIM_ID_BYTES];
@@ -48,6 +56,7 @@ struct sim_job {
     bool store;
     bool length_ends_it; /* finish reason `length` */
     bool submitted;
+    bool begun;  /* the stream: its head has left */
     bool silent; /* a failure keeps it from saying anything more */
     struct sim_fail fail;
     bool delayed; /* a failure keeps it from the model until then */
@@ -66,6 +75,17 @@ void sim_job_abort(struct sim_job *job);
 /* One whose delay is over; NULL: none. It goes on. */
 struct sim_job *sim_job_delayed(const struct sim_engine *e, uint64_t now_ns);
 void sim_job_go_on(struct sim_job *job);
+
+/* Ends it with an error: an event where the stream has begun, a status before. The job is gone. */
+void sim_job_fail(struct sim_job *job, unsigned status, const char *text);
+
+/* How errors are worded (form_error.c): as the last events of a stream; where the queue is full. */
+void sim_put_error_event(const struct sim_job *job, unsigned status, const char *text,
+                         struct buf *out);
+void sim_put_full_events(struct sim_job *job, struct buf *out);
+void sim_answer_too_long(struct sim_conn *c, const struct sim_job *job, uint64_t tokens,
+                         uint64_t most); /* SGLang's */
+void sim_answer_full(struct sim_engine *e, struct sim_conn *c, const struct sim_form *form);
 
 /* What words share. */
 const char *sim_job_finish_reason(const struct sim_job *job);

@@ -46,12 +46,6 @@ static void clock_set(struct daemon *d)
     CHECK(timerfd_settime(d->clock_fd, TFD_TIMER_ABSTIME, &when, NULL) == 0);
 }
 
-/* Once a turn of the loop, before it sleeps. */
-static void on_prepare(uv_prepare_t *prepare)
-{
-    clock_set(prepare->data);
-}
-
 static void on_clock(uv_poll_t *clock, int status, int events)
 {
     struct daemon *d = clock->data;
@@ -71,6 +65,16 @@ static void on_dying(uv_timer_t *timer)
         uv_stop(d->loop);
 }
 
+/* Once a turn of the loop, before it sleeps. */
+static void on_prepare(uv_prepare_t *prepare)
+{
+    struct daemon *d = prepare->data;
+    bool dead = d->engine.dead;
+    clock_set(d);
+    if ((dead || d->engine.terminating) && !uv_is_active((uv_handle_t *)&d->timer))
+        (void)uv_timer_start(&d->timer, on_dying, dead ? 1 : 50, dead ? 5 : 20);
+}
+
 /* The first one does as --on-term says, the second one ends it at once. */
 static void on_signal(uv_signal_t *signal, int number)
 {
@@ -81,7 +85,6 @@ static void on_signal(uv_signal_t *signal, int number)
         return;
     }
     sim_engine_terminate(e);
-    (void)uv_timer_start(&d->timer, on_dying, 50, 20);
 }
 
 static void announce(struct daemon *d)
@@ -140,8 +143,9 @@ int main(int argc, char **argv)
     else
         announce(d);
     (void)uv_run(d->loop, UV_RUN_DEFAULT);
+    int status = d->engine.dead ? 1 : 0;
     sim_engine_free(&d->engine);
     (void)uv_run(d->loop, UV_RUN_NOWAIT);
     (void)close(d->clock_fd);
-    return 0;
+    return status;
 }

@@ -33,12 +33,13 @@ static void vllm_write(const struct writer *w)
     const struct sim_counters *n = sim_model_counters(e->model);
     uint64_t blocks = sim_cache_blocks(cache) + 1; /* the engine never hands out the first one */
     uint64_t block = e->options.block_tokens;
+    bool asleep = e->fail.mode == SIM_FAIL_SLEEP;
 
     put_metric(w, "vllm:num_requests_running", "gauge", ENGINE, sim_model_running(e->model));
     put_metric(w, "vllm:num_requests_waiting", "gauge", ENGINE, sim_model_waiting(e->model));
     sim_put(w->out, "# TYPE vllm:engine_sleep_state gauge\n");
-    put_series(w, "vllm:engine_sleep_state", ENGINE, ",sleep_state=\"awake\"", 1);
-    put_series(w, "vllm:engine_sleep_state", ENGINE, ",sleep_state=\"weights_offloaded\"", 0);
+    put_series(w, "vllm:engine_sleep_state", ENGINE, ",sleep_state=\"awake\"", !asleep);
+    put_series(w, "vllm:engine_sleep_state", ENGINE, ",sleep_state=\"weights_offloaded\"", asleep);
     put_series(w, "vllm:engine_sleep_state", ENGINE, ",sleep_state=\"discard_all\"", 0);
     put_metric(w, "vllm:kv_cache_usage_perc", "gauge", ENGINE,
                (double)sim_cache_used(cache) / (double)(blocks - 1));
@@ -70,8 +71,10 @@ static void vllm_write(const struct writer *w)
             block, blocks * block, blocks);
 }
 
-#define RANK  "engine_type=\"unified\","
-#define AFTER ",pp_rank=\"0\",tp_rank=\"0\""
+#define RANK     "engine_type=\"unified\","
+#define WHOLE    "engine_type=\"unified\",is_streaming=\"false\","
+#define STREAMED "engine_type=\"unified\",is_streaming=\"true\","
+#define AFTER    ",pp_rank=\"0\",tp_rank=\"0\""
 
 static void sglang_write(const struct writer *w)
 {
@@ -88,11 +91,23 @@ static void sglang_write(const struct writer *w)
     put_series(w, "sglang:max_total_num_tokens", RANK, AFTER, blocks * block);
     put_series(w, "sglang:page_size", RANK, AFTER, block);
     put_series(w, "sglang:num_pages", RANK, AFTER, blocks);
-    put_series(w, "sglang:prompt_tokens_total", "", "", (double)n->prefix_queries);
-    put_series(w, "sglang:generation_tokens_total", "", "", (double)n->generation_tokens);
-    put_series(w, "sglang:cached_tokens_total", "cache_source=\"device\",", "",
-               (double)n->prefix_hits);
-    put_series(w, "sglang:num_requests_total", "", "", (double)e->tally.requests);
+    /* Split by is_streaming, to be summed. The simulator does not know the parts: a third is whole.
+     */
+    const struct {
+        const char *name;
+        uint64_t count;
+    } split[] = {{"sglang:prompt_tokens_total", n->prefix_queries},
+                 {"sglang:generation_tokens_total", n->generation_tokens},
+                 {"sglang:num_requests_total", e->tally.requests}};
+    for (size_t i = 0; i < ARRAY_LEN(split); i++) {
+        put_series(w, split[i].name, STREAMED, "", (double)(split[i].count - split[i].count / 3));
+        put_series(w, split[i].name, WHOLE, "", (double)(split[i].count / 3));
+    }
+    if (n->prefix_hits > 0) /* missing until it first counts */
+        put_series(w, "sglang:cached_tokens_total", "cache_source=\"device\"," RANK, "",
+                   (double)n->prefix_hits);
+    if (e->tally.aborted > 0)
+        put_series(w, "sglang:num_aborted_requests_total", RANK, "", (double)e->tally.aborted);
 }
 
 void sim_metrics_write(const struct sim_engine *e, struct buf *out)

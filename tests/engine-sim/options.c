@@ -51,6 +51,8 @@ static const struct option table[] = {
     {"api-key", TEXT, AT(api_key), 0, "KEY",
      "wanted as bearer token: by vLLM under /v1, by SGLang on all but /health and /metrics"},
     {"metrics", ON_OFF, AT(metrics), 0, "on|off", "serve /metrics, as SGLang does if told to (on)"},
+    {"poison", TEXT, AT(poison), 0, "TEXT",
+     "a request with this in its body kills it, as a token id beyond the vocabulary kills SGLang"},
     {"on-term", TERM, AT(on_term), 0, "exit|hang|drain",
      "SIGTERM: exit at once; keep requests hanging like vLLM; or finish them first (exit)"},
     {"control", FLAG, AT(control), 0, NULL,
@@ -67,11 +69,17 @@ static void help(void)
                        table[i].value == NULL ? "" : table[i].value);
         printf("  %-36s %s\n", left, table[i].help);
     }
-    printf("\nPOST /sim/fail "
-           "{\"mode\":\"none|refuse|hang|reset_mid_stream|status_500|status_503|slow\","
-           "\n  \"after_chunks\":N, \"count\":N, \"for_ms\":N, \"delay_ms\":N, \"health\":true}\n"
-           "  refuse needs for_ms; hang and reset_mid_stream let after_chunks pieces of a stream "
-           "pass;\n  count bounds the requests that fail; health: probes fail too.\n");
+    printf(
+        "\nPOST /sim/fail {\"mode\":M, \"after_chunks\":N, \"count\":N, \"for_ms\":N, "
+        "\"health\":H}\n"
+        "  of requests: hang reset_mid_stream end garbage error (they let after_chunks pieces "
+        "pass),\n"
+        "    status_429 status_500 status_503 draining full, slow (delay_ms);\n"
+        "    count bounds how many fail\n"
+        "  of the engine: none; refuse (needs for_ms); stuck, sleep: nothing is computed;\n"
+        "    crawl: slower by factor (10); die: its inner process is killed;\n"
+        "    poison: a request with text in its body kills it\n"
+        "  health: true: probes fail too; \"ok\", \"503\", \"hang\", \"slow\" (health_delay_ms)\n");
 }
 
 static bool number_of(const char *text, double *out)

@@ -20,6 +20,7 @@ struct sim_options {
     bool control;
     enum sim_term on_term;
     const char *api_key; /* NULL: none */
+    const char *poison;  /* NULL: none */
     uint64_t cache_tokens;
     uint64_t block_tokens;
     uint64_t model_len_max;

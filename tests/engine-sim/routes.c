@@ -85,14 +85,23 @@ bool sim_model_served(struct sim_engine *e, struct sim_conn *c, struct slice mod
 
 typedef void (*handler)(struct sim_engine *e, struct sim_conn *c, struct slice body);
 
+enum { SGLANG_HEALTH_MS = 1003 };
+
 static void health(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     (void)body;
-    if (e->fail.health && e->fail.mode == SIM_FAIL_HANG)
-        return;
-    bool bad = e->fail.health && (e->fail.mode == SIM_FAIL_500 || e->fail.mode == SIM_FAIL_503);
-    bool dying = e->terminating && e->options.on_term == SIM_TERM_HANG;
-    sim_http_answer(c, bad || dying ? 503 : 200, "", SLICE(""), NULL);
+    const struct sim_fail *f = &e->fail;
+    bool ping = slice_equal(c->head.path, SLICE("/ping"));
+    bool hangs = f->probes == SIM_HEALTH_HANG || (f->health && f->mode == SIM_FAIL_HANG) ||
+                 (e->dead && e->options.sglang && !ping);
+    bool bad = f->probes == SIM_HEALTH_503 || sim_engine_unwell(e) ||
+               (f->health && f->mode != SIM_FAIL_NONE && f->probes == SIM_HEALTH_AS_FAIL);
+    if (f->probes == SIM_HEALTH_SLOW)
+        sim_http_answer_later(c, 200, f->health_delay_ms);
+    else if (e->options.sglang && !ping && !bad && !hangs)
+        sim_http_answer_later(c, 200, (uint64_t)(SGLANG_HEALTH_MS / e->options.speed_up));
+    else if (!hangs)
+        sim_http_answer(c, bad ? 503 : 200, "", SLICE(""), NULL);
 }
 
 static void models(struct sim_engine *e, struct sim_conn *c, struct slice body)
@@ -145,7 +154,10 @@ static void metrics(struct sim_engine *e, struct sim_conn *c, struct slice body)
     struct buf out = {.at = NULL};
     (void)body;
     sim_metrics_write(e, &out);
-    sim_http_answer(c, 200, "text/plain; version=1.0.0; charset=utf-8", buf_slice(&out), NULL);
+    sim_http_answer(c, 200,
+                    e->options.sglang ? "text/plain; version=0.0.4; charset=utf-8"
+                                      : "text/plain; version=1.0.0; charset=utf-8",
+                    buf_slice(&out), NULL);
     buf_free(&out);
 }
 
@@ -171,10 +183,12 @@ static void server_info(struct sim_engine *e, struct sim_conn *c, struct slice b
     sim_put_json(&out, slice_of_cstr(e->options.models[0]));
     sim_put(&out,
             ",\"tp_size\":1,\"dp_size\":1,\"page_size\":%lu,\"max_running_requests\":%lu,"
-            "\"max_total_num_tokens\":%lu,\"max_req_input_len\":%lu,\"status\":\"ready\","
-            "\"internal_states\":[{\"page_size\":%lu}],\"version\":\"0.5.15\",\"kv_events\":null}",
+            "\"max_total_num_tokens\":%lu,\"max_req_input_len\":%lu,\"context_length\":%lu,"
+            "\"status\":\"ready\",\"enable_cache_report\":%s,\"disaggregation_mode\":\"null\","
+            "\"internal_states\":[{\"page_size\":%lu}],\"version\":\"0.5.23\",\"kv_events\":null}",
             e->options.block_tokens, e->options.running_max, blocks * e->options.block_tokens,
-            e->options.model_len_max - 1, e->options.block_tokens);
+            e->options.model_len_max - 6, e->options.model_len_max,
+            e->options.details ? "true" : "false", e->options.block_tokens);
     sim_answer_json(c, 200, &out);
     buf_free(&out);
 }
@@ -216,8 +230,12 @@ static void tokenize(struct sim_engine *e, struct sim_conn *c, struct slice body
     if (!body_parse(e, c, body, &a))
         return;
     sim_ask_tokens(&a, put_id, &ids);
-    sim_put(&out, "{\"count\":%lu,\"max_model_len\":%lu,\"tokens\":[%.*s],\"token_strs\":null}",
-            ids.count, e->options.model_len_max, SLICE_ARG(list));
+    if (e->options.sglang) /* the tokenizer's limit, not the engine's */
+        sim_put(&out, "{\"tokens\":[%.*s],\"count\":%lu,\"max_model_len\":32768}", SLICE_ARG(list),
+                ids.count);
+    else
+        sim_put(&out, "{\"count\":%lu,\"max_model_len\":%lu,\"tokens\":[%.*s],\"token_strs\":null}",
+                ids.count, e->options.model_len_max, SLICE_ARG(list));
     sim_answer_json(c, 200, &out);
     sim_ask_free(&a);
     buf_free(&list);

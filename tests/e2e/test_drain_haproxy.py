@@ -1,0 +1,136 @@
+"""A rolling restart of all routers behind HAProxy in TCP mode, which only knows what /readyz says.
+
+The clients never ask twice, and HAProxy connects once: what goes wrong is an error.
+"""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from lib import HOST, Client, closed_port, wait_for
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
+
+import fleet  # noqa: E402
+import load  # noqa: E402
+
+HAPROXY = shutil.which("haproxy") or "/usr/sbin/haproxy"
+
+CONFIG = """
+global
+    maxconn 4000
+defaults
+    mode tcp
+    retries 0
+    timeout connect 2s
+    timeout client 60s
+    timeout server 60s
+listen routers
+    bind %s:%d
+    balance roundrobin
+    option httpchk GET /readyz
+%s
+"""
+
+
+class Restarted:
+    """A router on ports that it keeps."""
+
+    def __init__(self, fleet_, name, seed):
+        self.fleet, self.name, self.seed = fleet_, name, seed
+        self.port, self.admin = closed_port(), closed_port()
+        self.gossip = closed_port()
+        self.router = None
+
+    def start(self):
+        self.router = self.fleet.router(
+            "--gossip-listen", "%s:%d" % (HOST, self.gossip), "--insecure-gossip", "on", "--node-name", self.name,
+            *(["--join", "%s:%d" % (HOST, self.seed)] if self.seed else []), "--drain-delay", "1s",
+            "--drain-timeout", "20s", listen="%s:%d" % (HOST, self.port), admin="%s:%d" % (HOST, self.admin))
+
+    def ready(self):
+        wait_for(lambda: self.fleet.ready(self.router), "%s ready" % self.name)
+
+    def restart(self):
+        self.router.signal(15)
+        status = self.router.wait(30)
+        self.start()
+        self.ready()
+        return status
+
+
+@unittest.skipUnless(os.access(HAPROXY, os.X_OK), "haproxy is not installed")
+class RollingRestart(unittest.TestCase):
+    def setUp(self):
+        self.fleet = fleet.Fleet(engines=4, routers=0)
+        self.addCleanup(self.fleet.stop)
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.nodes = []
+        for i in range(3):
+            self.nodes.append(Restarted(self.fleet, "r%d" % (i + 1), self.nodes[0].gossip if i else None))
+            self.nodes[i].start()
+            self.addCleanup(lambda n=self.nodes[i]: n.router.stop())
+        self.nodes[0].seed = self.nodes[1].gossip  # when it comes back, it joins
+        for n in self.nodes:
+            n.ready()
+        self.port = closed_port()
+        self.balance()
+
+    def balance(self):
+        servers = "\n".join("    server %s %s:%d check port %d inter 200ms fall 1 rise 1" %
+                            (n.name, HOST, n.port, n.admin) for n in self.nodes)
+        path = os.path.join(self.folder, "haproxy.cfg")
+        with open(path, "w") as f:
+            f.write(CONFIG % (HOST, self.port, servers))
+        self.haproxy = subprocess.Popen([HAPROXY, "-db", "-f", path], stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
+        self.addCleanup(self.haproxy.wait)
+        self.addCleanup(self.haproxy.kill)
+
+        def connected():
+            try:
+                Client(self.port).close()
+                return True
+            except OSError:
+                return False
+        wait_for(connected, "the port of HAProxy")
+
+    async def restart_all(self, the_load):
+        """Under load; ends a moment after the last one is back."""
+        until = [time.monotonic() + 600]
+
+        async def arrivals():
+            while time.monotonic() < until[0]:
+                await the_load.run(0.5)
+
+        async def kept():
+            while time.monotonic() < until[0]:
+                await the_load.keep_asking(min(until[0], time.monotonic() + 3), 0.2)
+        tasks = [asyncio.ensure_future(arrivals())] + [asyncio.ensure_future(kept()) for _ in range(10)]
+        await asyncio.sleep(1)
+        for n in self.nodes:
+            status = await asyncio.to_thread(n.restart)
+            self.assertEqual(status, 0)
+            await asyncio.sleep(0.5)  # until HAProxy has seen it
+        await asyncio.sleep(0.5)
+        until[0] = 0
+        await asyncio.gather(*tasks)
+        await the_load.finish()
+
+    def test_no_client_sees_it(self):
+        the_load = load.Load([(HOST, self.port)], rate=40, sessions=8)
+        asyncio.run(self.restart_all(the_load))
+        failed = [r for r in the_load.results if not r.good]
+        self.assertEqual([(r.tag, r.failure, r.note, r.tokens) for r in failed], [])
+        self.assertGreater(len(the_load.results), 200)
+        self.assertGreater(len([r for r in the_load.results if r.tag == "kept"]), 50)
+
+
+if __name__ == "__main__":
+    unittest.main()

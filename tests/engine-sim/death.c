@@ -1,0 +1,78 @@
+/* How an engine dies, as both were seen to. */
+#include <string.h>
+
+#include "base/check.h"
+#include "tests/engine-sim/job.h"
+
+enum {
+    VLLM_EXIT_MS = 100,    /* from the death of its core to its own exit */
+    SGLANG_EXIT_MS = 5400, /* from the death of its scheduler */
+    SGLANG_STAY_MS = 1500, /* after SIGTERM and the last request */
+};
+
+bool sim_engine_unwell(const struct sim_engine *e)
+{
+    bool term = e->terminating && (e->options.sglang || e->options.on_term == SIM_TERM_HANG);
+    return term || (e->dead && !e->options.sglang);
+}
+
+/* --- SIGTERM --------------------------------------------------------------------------------- */
+
+/* A draining vLLM goes on accepting connections until its requests are done; one that does not
+ * drain answers /health for a moment, then refuses, and lets its requests hang. SGLang serves who
+ * comes, until nobody has for a moment. */
+static bool drained(struct sim_engine *e)
+{
+    bool drain = e->options.on_term == SIM_TERM_DRAIN;
+    if (!drain)
+        sim_server_listen(&e->server, false);
+    bool over = drain ? e->jobs == NULL : e->server.conn_count == 0;
+    uint64_t now_ns = sim_clock_ns(e);
+    double stay_ns = drain && e->options.sglang ? SGLANG_STAY_MS * 1e6 / e->options.speed_up : 0;
+    if (!over || e->over_since_ns == 0)
+        e->over_since_ns = now_ns;
+    return over && (double)(now_ns - e->over_since_ns) >= stay_ns;
+}
+
+bool sim_engine_over(struct sim_engine *e)
+{
+    return e->dead ? sim_clock_ns(e) >= e->exit_ns : e->terminating && drained(e);
+}
+
+void sim_engine_terminate(struct sim_engine *e)
+{
+    e->terminating = true;
+    if (!e->options.sglang)
+        sim_server_close_idle(&e->server);
+    if (e->options.on_term == SIM_TERM_HANG)
+        for (struct sim_job *job = e->jobs; job != NULL; job = job->next)
+            job->silent = true;
+}
+
+/* --- killed ---------------------------------------------------------------------------------- */
+
+void sim_engine_die(struct sim_engine *e)
+{
+    struct sim_job *next;
+    if (e->dead)
+        return;
+    e->dead = true;
+    sim_engine_rate(e, 0);
+    if (!e->options.sglang)
+        for (struct sim_job *job = e->jobs; job != NULL; job = next) {
+            next = job->next;
+            if (job->conn != NULL && !job->silent)
+                sim_job_fail(job, 500, SIM_CORE_DEAD);
+        }
+    double after_ms = (e->options.sglang ? SGLANG_EXIT_MS : VLLM_EXIT_MS) / e->options.speed_up;
+    e->exit_ns = sim_clock_ns(e) + (uint64_t)(after_ms * 1e6);
+}
+
+bool sim_engine_poisoned(struct sim_engine *e, struct slice body, bool wrong_tokens)
+{
+    struct slice text = slice_of_cstr(e->fail.poison);
+    if (e->options.poison != NULL)
+        text = slice_of_cstr(e->options.poison);
+    bool has_text = text.len > 0 && memmem(body.at, body.len, text.at, text.len) != NULL;
+    return has_text || (e->options.sglang && wrong_tokens);
+}

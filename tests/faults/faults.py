@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""`make faults`: eight engine simulators, one and three routers, 100 requests a second, one fault at a time.
+
+    tests/faults/faults.py [--rows kill,stop] [--routers 1,3] [--seconds 15] [--runs 1] [--rate 100] [--json FILE]
+
+Per row, medians of the runs:
+
+    offered     requests of clients in the run
+    avoidable   got an error, or an end, without a single token, although another replica was well
+    hangs       waited over 5 s longer than they should have for the next token
+    cut         streams that broke after tokens; in brackets those that ended without an error event
+    wrong       answers that are not what one engine said: two beginnings, two ids, no last event
+    upstream    requests that arrived at engines, for each one offered
+    p99         time to the first token of those that other replicas served, before and during the fault
+    first good  after an outage of all: seconds until somebody got a token
+
+The exit status is 1 if a target is missed: none avoidable, at most 3 hangs, none cut without an error event,
+none wrong, upstream at most 1.1 (1.2 where all fail), p99 at most doubled or 0.1 s more, first good within 1 s.
+"""
+
+import argparse
+import asyncio
+import collections
+import json
+import os
+import signal
+import statistics
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import fleet as f  # noqa: E402
+import load as l  # noqa: E402
+import rows  # noqa: E402
+
+HANGS_MAX, FIRST_GOOD_MAX = 3, 1.0
+P99_MORE_MAX = 0.1  # seconds: less is the machine's noise
+WARM = 2.0  # seconds of load that nobody looks at
+
+
+async def run_row(row, routers, seconds, rate, seed, args=(), warm=WARM):
+    """One run. Returns its figures."""
+    fleet = await asyncio.to_thread(f.Fleet, 8, routers, args, f.ENGINE + row.engine)
+    try:
+        load = l.Load(fleet.addresses, rate, seed, row.mix)
+        await load.run(warm)
+        await load.finish()
+        load.results.clear()
+        base = await asyncio.to_thread(fleet.count)
+        scene = rows.Scene(fleet, load, seconds * 2 / 3)
+        running = asyncio.ensure_future(load.run(seconds))
+        await asyncio.sleep(seconds / 3)
+        at = time.monotonic()
+        await row.run(scene)
+        await running
+        await load.finish()
+        if row.needs_drop:
+            f.drop(0, False)
+        for e in fleet.engines:
+            e.sim.signal(signal.SIGCONT)  # it counts what it was sent
+        await asyncio.sleep(0.3)
+        upstream = await asyncio.to_thread(fleet.count) - base
+        return figures(row, load.results, scene, at, upstream)
+    finally:
+        if row.needs_drop:
+            f.drop(0, False)
+        await asyncio.to_thread(fleet.stop)
+
+
+def figures(row, results, scene, at, upstream):
+    before = [r for r in results if r.at < at and r.first is not None and r.end < at]
+    expected = statistics.median(r.waited for r in before) if before else 0.1
+    others = [r.ttft for r in results if r.at >= at and r.stream and r.ttft is not None and
+              (row.all_touched or r.replica not in scene.touched)]
+    out = collections.OrderedDict()
+    asked = [r for r in results if r.tag != "poison"]
+    failed = [r for r in asked if not r.good and r.tokens == 0]
+    if scene.outage is not None:  # nobody could have served those that were open then
+        begin, end = scene.outage
+        spared = [r for r in failed if r.at < end and r.end >= begin]
+    else:
+        spared = []
+    avoidable = [r for r in failed if r not in spared]
+    cut = [r for r in asked if not r.good and r.tokens > 0 and r.failure != "mixed"]
+    silent = [r for r in cut if r.error is None]
+    wrong = [r for r in asked if r.failure in ("mixed", "no token", "garbage")]
+    hangs = [r for r in asked if r.waited > l.HANG + expected and r not in spared]
+    out["offered"] = len(results)
+    out["avoidable"] = len(avoidable)
+    out["unavoidable"] = len(spared)
+    out["hangs"] = len(hangs)
+    out["longest_wait_s"] = round(max((r.waited for r in asked), default=0), 2)
+    out["cut"] = len(cut)
+    out["cut_silent"] = len(silent)
+    out["wrong"] = len(wrong)
+    out["upstream"] = upstream / max(1, len(results))
+    out["p99_before_s"] = l.percentile([r.ttft for r in before if r.stream], 0.99)
+    out["p99_during_s"] = l.percentile(others, 0.99)
+    out["p50_during_s"] = l.percentile(others, 0.5)
+    out["first_good_s"] = None
+    if scene.outage is not None:
+        good = [r.first for r in asked if r.good and r.first is not None and r.first > scene.outage[1]]
+        out["first_good_s"] = min(good) - scene.outage[1] if good else 999.0
+    poison = [r for r in results if r.tag == "poison"]
+    if poison:
+        out["poison"] = poison[0].failure or "served"
+    out["failures"] = dict(collections.Counter(r.failure for r in avoidable))
+    out["cuts"] = dict(collections.Counter(r.failure for r in cut))
+    return out
+
+
+def median(runs):
+    """Field by field; where there is no number, what the first run has."""
+    out = collections.OrderedDict()
+    for key in runs[0]:
+        values = [r[key] for r in runs if isinstance(r[key], (int, float))]
+        out[key] = statistics.median(values) if values else runs[0][key]
+    return out
+
+
+def missed(row, m):
+    """The targets that a row misses, by name."""
+    out = []
+    if m["avoidable"] > 0:
+        out.append("avoidable")
+    if m["hangs"] > HANGS_MAX:
+        out.append("hangs")
+    if m["cut_silent"] > 0:
+        out.append("cut without an event")
+    if m["wrong"] > 0:
+        out.append("wrong")
+    if m["upstream"] > row.upstream_max:
+        out.append("upstream")
+    if m["p99_before_s"] and m["p99_during_s"] and m["p99_during_s"] > max(2 * m["p99_before_s"],
+                                                                         m["p99_before_s"] + P99_MORE_MAX):
+        out.append("p99")
+    if m["first_good_s"] is not None and m["first_good_s"] > FIRST_GOOD_MAX:
+        out.append("first good")
+    return out
+
+
+def show_head():
+    print("  %-14s %7s %7s %9s %5s %9s %5s %8s %13s %6s  %s" %
+          ("fault", "routers", "offered", "avoidable", "hangs", "cut", "wrong", "upstream", "p99 ms", "first", "missed"))
+
+
+def show(row, routers, m, wrongs):
+    def ms(v):
+        return "-" if v is None else "%.0f" % (v * 1000)
+    first = "-" if m["first_good_s"] is None else "%.2f" % m["first_good_s"]
+    print("  %-14s %7d %7d %9g %5g %9s %5g %8.3f %13s %6s  %s%s" %
+          (row.name, routers, m["offered"], m["avoidable"], m["hangs"], "%g (%g)" % (m["cut"], m["cut_silent"]),
+           m["wrong"], m["upstream"], ms(m["p99_before_s"]) + " -> " + ms(m["p99_during_s"]), first,
+           ", ".join(wrongs) or "ok", " " + json.dumps(m["failures"]) if m["failures"] else ""), flush=True)
+
+
+def markdown(path):
+    """The table of docs/faults.md, from a JSON file: one line a fault, `one router / three routers`."""
+    with open(path) as file:
+        table = json.load(file)["rows"]
+    titles = collections.OrderedDict((t["fault"], t["title"]) for t in table)
+    print("| row | fault | avoidable | hangs | cut, without an event | upstream | p99 of the others, ms | first good, s |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, title in titles.items():
+        runs = [t["median"] for t in table if t["fault"] == name]
+
+        def cell(form, *keys):
+            return " / ".join(form % tuple(m[k] for k in keys) for m in runs)
+        first = cell("%.2f", "first_good_s") if runs[0]["first_good_s"] is not None else ""
+        p99 = " / ".join("%.0f to %.0f" % (m["p99_before_s"] * 1000, m["p99_during_s"] * 1000) for m in runs)
+        print("| `%s` | %s | %s | %s | %s | %s | %s | %s |" % (
+            name, title, cell("%g", "avoidable"), cell("%g", "hangs"), cell("%g, %g", "cut", "cut_silent"),
+            cell("%.2f", "upstream"), p99, first))
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--rows", default="", help="names, with commas (all); see --list")
+    p.add_argument("--routers", default="1,3")
+    p.add_argument("--seconds", type=float, default=15)
+    p.add_argument("--runs", type=int, default=1)
+    p.add_argument("--rate", type=float, default=100)
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--json", default="")
+    p.add_argument("--list", action="store_true", help="the rows, and nothing else")
+    p.add_argument("--markdown", default="", help="the table of a JSON file that was written before, and nothing else")
+    p.add_argument("args", nargs="*", help="more flags of the routers, behind --")
+    o = p.parse_args()
+    if o.list:
+        for row in rows.ROWS:
+            print("%-14s %s" % (row.name, row.title))
+        return 0
+    if o.markdown:
+        markdown(o.markdown)
+        return 0
+    names = [n for n in o.rows.split(",") if n]
+    unknown = set(names) - {r.name for r in rows.ROWS}
+    if unknown:
+        p.error("no such row: %s" % ", ".join(sorted(unknown)))
+    droppable = f.own_network()
+    table, bad = [], 0
+    show_head()
+    for row in rows.ROWS:
+        if names and row.name not in names:
+            continue
+        if row.needs_drop and not droppable:
+            print("  %-14s skipped: no network namespace, or no nft" % row.name)
+            continue
+        for routers in [int(n) for n in o.routers.split(",")]:
+            runs = [asyncio.run(run_row(row, routers, o.seconds, o.rate, o.seed + i, o.args)) for i in range(o.runs)]
+            m = median(runs)
+            wrongs = missed(row, m)
+            bad += bool(wrongs)
+            show(row, routers, m, wrongs)
+            table.append({"fault": row.name, "title": row.title, "routers": routers, "missed": wrongs,
+                          "median": m, "runs": runs})
+    if o.json:
+        with open(o.json, "w") as out:
+            json.dump({"seconds": o.seconds, "rate": o.rate, "rows": table}, out, indent=1)
+    print("%d of %d rows miss a target" % (bad, len(table)))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
