@@ -16,6 +16,8 @@ enum level {
     DELTA,    /* what a choice, or a content block, adds */
     FIGURES,  /* "usage" or "meta_info" */
     DETAILS,  /* of the prompt's tokens */
+    TROUBLE,  /* "error" */
+    FINISH,   /* "finish_reason" of SGLang's native form */
 };
 
 /* What the next value is for. */
@@ -27,6 +29,9 @@ enum slot {
     TYPE, /* of the event */
     OBJECT_NAME,
     FAILURE,
+    KIND,   /* of an error, in a word */
+    CODE,   /* the status that an error names */
+    ABORT,  /* the same, which makes it an error */
     FIGURE, /* FIGURE + n: seen[n] */
 };
 
@@ -61,7 +66,8 @@ static const struct known of_answer[] = {
     {ID, 0, NAME("id")},
     {TYPE, 0, NAME("type")},
     {OBJECT_NAME, 0, NAME("object")},
-    {FAILURE, 0, NAME("error")},
+    {FAILURE, TROUBLE, NAME("error")},
+    {CODE, 0, NAME("code")},
     {ENTER, FIGURES, NAME("usage")},
     {ENTER, FIGURES, NAME("meta_info")},
     {ENTER, CHOICES, NAME("choices")},
@@ -73,8 +79,15 @@ static const struct known of_answer[] = {
 };
 static const struct known of_response[] = {
     {ID, 0, NAME("id")},
-    {FAILURE, 0, NAME("error")},
+    {FAILURE, TROUBLE, NAME("error")},
     {ENTER, FIGURES, NAME("usage")},
+};
+static const struct known of_trouble[] = {
+    {CODE, 0, NAME("code")},
+    {KIND, 0, NAME("type")},
+};
+static const struct known of_finish[] = {
+    {ABORT, 0, NAME("status_code")},
 };
 static const struct known of_choice[] = {
     {ENTER, DELTA, NAME("delta")},
@@ -98,6 +111,7 @@ static const struct known of_figures[] = {
     {FIGURE + INPUT, 0, NAME("input_tokens")},
     {FIGURE + CACHE_READ, 0, NAME("cache_read_input_tokens")},
     {FIGURE + CACHE_CREATION, 0, NAME("cache_creation_input_tokens")},
+    {ENTER, FINISH, NAME("finish_reason")},
     {ENTER, DETAILS, NAME("prompt_tokens_details")},
     {ENTER, DETAILS, NAME("input_tokens_details")},
 };
@@ -118,6 +132,7 @@ static const struct {
     [ANSWER] = MEMBERS(of_answer),   [RESPONSE] = MEMBERS(of_response),
     [CHOICE] = MEMBERS(of_choice),   [DELTA] = MEMBERS(of_delta),
     [FIGURES] = MEMBERS(of_figures), [DETAILS] = MEMBERS(of_details),
+    [TROUBLE] = MEMBERS(of_trouble), [FINISH] = MEMBERS(of_finish),
 };
 
 /* --- one answer ------------------------------------------------------------ */
@@ -207,6 +222,10 @@ static void on_string(struct http_usage *u)
     case FAILURE:
         u->error = true;
         break;
+    case KIND:
+        if (text_is(u, "overloaded_error"))
+            u->error_code = 503;
+        break;
     default:
         break;
     }
@@ -230,6 +249,8 @@ static void on_begin(struct http_usage *u, bool is_object)
             level = (enum level)u->enters;
         else if (u->slot == TOKEN)
             u->watches = true;
+        else if (u->slot == FAILURE)
+            level = is_object ? TROUBLE : NOTHING;
         u->error |= u->slot == FAILURE;
     }
     if (level == CHOICES && is_object)
@@ -256,6 +277,15 @@ static void on_figure(struct http_usage *u)
         u->seen[u->slot - FIGURE] = value;
 }
 
+/* A "code" beside the answer's own members counts only if it is one of an error. */
+static void on_code(struct http_usage *u)
+{
+    int64_t value;
+    if (http_number_to_i64(http_json_number(&u->json), &value) && value >= 400 && value < 600)
+        u->error_code = (unsigned)value;
+    u->error |= u->slot == ABORT && u->error_code != 0;
+}
+
 static void on_token(struct http_usage *u, enum http_json_token token)
 {
     switch (token) {
@@ -270,6 +300,8 @@ static void on_token(struct http_usage *u, enum http_json_token token)
     case HTTP_JSON_NUMBER:
         if (u->slot >= FIGURE)
             on_figure(u);
+        else if (u->slot == CODE || u->slot == ABORT)
+            on_code(u);
         u->error |= u->slot == FAILURE;
         break;
     case HTTP_JSON_TRUE:
@@ -352,6 +384,7 @@ static void event_end(struct http_usage *u)
     if (!u->has_data)
         return;
     u->done |= u->is_terminal || u->done_len == DONE_LEN;
+    u->error_whole = u->error;
     count_token(u);
     u->has_data = false;
     json_start(u);
@@ -547,6 +580,7 @@ void http_usage_finish(struct http_usage *u)
         return;
     }
     u->done = http_json_finish(&u->json);
+    u->error_whole = u->error;
     u->carries_token |= u->completion_tokens > 0;
     count_token(u);
 }

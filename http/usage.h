@@ -39,6 +39,8 @@ struct http_usage {
     bool first_token; /* text, reasoning or a tool call has arrived, not just a role */
     bool done;        /* [DONE], message_stop, response.completed and its like; JSON: it is whole */
     bool error;       /* an error object in the stream or in place of the answer */
+    bool error_whole; /* and the event that holds it is complete */
+    unsigned error_code;                     /* the status that it names; 0: none */
     unsigned token_events;                   /* events that carried tokens */
     char response_id[HTTP_USAGE_ID_MAX + 1]; /* empty while unknown, or too long to be kept */
 

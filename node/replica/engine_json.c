@@ -133,11 +133,45 @@ bool node_error_model_unknown(struct slice json)
     return unknown && http_json_finish(&r.json);
 }
 
+static void keep_text(const struct reader *r, char *out, size_t size)
+{
+    size_t kept = r->text_len <= NODE_MODEL_ID_MAX ? r->text_len : NODE_MODEL_ID_MAX;
+    kept = kept < size ? kept : size - 1;
+    memcpy(out, r->text, kept);
+    out[kept] = '\0';
+}
+
 static double number_of(const struct reader *r)
 {
     char text[HTTP_JSON_NUMBER_MAX + 1];
     (void)slice_to_cstr(http_json_number(&r->json), text, sizeof text);
     return strtod(text, NULL);
+}
+
+/* The type of a flat one or of the error object stands deeper than that of an event. */
+void node_error_read(struct slice json, struct node_error *out)
+{
+    *out = (struct node_error){0};
+    struct reader r = {.in = json};
+    http_json_init(&r.json);
+    enum http_json_token token;
+    while ((token = next(&r)) > HTTP_JSON_MORE) {
+        if (r.depth > 3)
+            continue;
+        if (token == HTTP_JSON_STRING && key_is(&r, SLICE("message")))
+            keep_text(&r, out->message, sizeof out->message);
+        else if (token == HTTP_JSON_STRING && key_is(&r, SLICE("type")))
+            keep_text(&r, out->type, sizeof out->type);
+        if (token == HTTP_JSON_NUMBER &&
+            (key_is(&r, SLICE("code")) || key_is(&r, SLICE("status_code")))) {
+            double status = number_of(&r);
+            out->status = status >= 400 && status < 600 ? (unsigned)status : 0;
+        }
+    }
+    if (strcmp(out->type, "abort") == 0) /* of a finish reason */
+        out->type[0] = '\0';
+    if (strcmp(out->type, "overloaded_error") == 0)
+        out->status = 503;
 }
 
 int node_server_info_parse(struct slice json, struct node_scrape *out)

@@ -25,6 +25,17 @@ enum node_engine node_models_owner(struct slice object);
  * form of older ones, `"code":"model_not_found"` of OpenAI, and others of like words. */
 bool node_error_model_unknown(struct slice json);
 
+/* What an engine says of a failure. */
+struct node_error {
+    unsigned status;                     /* the one that it names; 0: none */
+    char message[NODE_MODEL_ID_MAX + 1]; /* its beginning; empty: none */
+    char type[64];                       /* empty: none */
+};
+
+/* Reads an error in any of the engines' forms: OpenAI's, the flat one of SGLang, Anthropic's, a
+ * "response.failed" event, an abort of SGLang's native form. What is not there stays empty. */
+void node_error_read(struct slice json, struct node_error *out);
+
 /* SGLang's /server_info: cache_tokens (max_total_num_tokens) and block_tokens (page_size); all else
  * of `out` is unknown. ERR_SYNTAX; ERR_NOT_FOUND if neither is there. */
 MUST_USE int node_server_info_parse(struct slice json, struct node_scrape *out);

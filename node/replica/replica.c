@@ -118,6 +118,7 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
         k->broken.trial = false; /* how long it was is kept: going down again soon is worse */
         break;
     case NODE_OUTCOME_CLIENT_GONE:
+    case NODE_OUTCOME_IN_DOUBT:
         break;
     case NODE_OUTCOME_ENGINE_BUSY:
         k->busy_until_ms = now_ms + NODE_BUSY_AVOID_MS;

@@ -38,7 +38,7 @@ enum {
     NODE_BACKOFF_MAX_MS = 30000,
     NODE_WINDOW_SHARED_MS = 15000,  /* least length of a window while there are other routers */
     NODE_BACKOFF_FORGET_MS = 60000, /* after this the next back-off begins at the minimum again */
-    NODE_OUTCOMES = NODE_OUTCOME_BROKEN + 1,
+    NODE_OUTCOMES = NODE_OUTCOME_IN_DOUBT + 1,
 };
 
 struct node_backoff {

@@ -42,10 +42,11 @@ struct node_booking {
 enum node_outcome {
     NODE_OUTCOME_OK,             /* the engine answered, whatever status below 500 */
     NODE_OUTCOME_CLIENT_GONE,    /* the client disconnected first: says nothing of the replica */
-    NODE_OUTCOME_ENGINE_BUSY,    /* 503 of a healthy engine (queue full): retry elsewhere */
+    NODE_OUTCOME_ENGINE_BUSY,    /* 429, 503 of a healthy engine: retry elsewhere */
     NODE_OUTCOME_ENGINE_ERROR,   /* 5xx: never takes a replica down, several make it avoided */
     NODE_OUTCOME_CONNECT_FAILED, /* refused, unreachable or connect timeout */
     NODE_OUTCOME_BROKEN,         /* the connection broke or went silent after it was sent */
+    NODE_OUTCOME_IN_DOUBT, /* 5xx that may be the request's own: says nothing of the replica */
 };
 
 /* What the answer reported of its work; -1 where it did not. For a stream without completion_tokens

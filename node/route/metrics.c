@@ -152,12 +152,13 @@ VALUE(outcome_busy, (double)k->outcomes[NODE_OUTCOME_ENGINE_BUSY])
 VALUE(outcome_error, (double)k->outcomes[NODE_OUTCOME_ENGINE_ERROR])
 VALUE(outcome_connect, (double)k->outcomes[NODE_OUTCOME_CONNECT_FAILED])
 VALUE(outcome_broken, (double)k->outcomes[NODE_OUTCOME_BROKEN])
+VALUE(outcome_in_doubt, (double)k->outcomes[NODE_OUTCOME_IN_DOUBT])
 
 static const struct {
     const char *name;
     enum prometheus_type type;
     const char *help;
-    struct labelled rows[6];
+    struct labelled rows[7];
 } labelled_metrics[] = {
     {"replica_health",
      PROMETHEUS_GAUGE,
@@ -198,7 +199,8 @@ static const struct {
       {{{"outcome", "engine_busy"}}, outcome_busy},
       {{{"outcome", "engine_error"}}, outcome_error},
       {{{"outcome", "connect_failed"}}, outcome_connect},
-      {{{"outcome", "broken"}}, outcome_broken}}},
+      {{{"outcome", "broken"}}, outcome_broken},
+      {{{"outcome", "in_doubt"}}, outcome_in_doubt}}},
 };
 
 static void put_labelled(const struct context *c, struct prometheus *p)

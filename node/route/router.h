@@ -230,6 +230,10 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
 void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
                         const struct node_usage *usage, uint64_t now_ms);
 
+/* An outcome that is known only now, of work that was finished IN_DOUBT. */
+void node_router_blame(struct node_router *r, unsigned replica, enum node_outcome outcome,
+                       uint64_t now_ms);
+
 /* Bookings that are open: as many as requests are under way. */
 uint32_t node_router_booked(const struct node_router *r);
 
