@@ -57,9 +57,29 @@ static size_t say_why(const struct exchange *x, struct http_line *lines)
     return n;
 }
 
+/* The client has the head of a stream: an event says what is wrong, and the cut that it is over. */
+static void end_stream(struct exchange *x, const struct http_error *error)
+{
+    struct buf *out = &x->proxy->scratch;
+    buf_clear(out);
+    x->status = 200;
+    x->answering = true;
+    bool named = x->route.kind == HTTP_PATH_MESSAGES;
+    if (buf_append_cstr(out, named ? "event: error\ndata: " : "data: ") == 0 &&
+        http_error_body_write(out, error) == 0 && buf_append_cstr(out, "\n\n") == 0) {
+        client_gather(x->client, buf_slice(out));
+        x->bytes_out += client_flush(x->client, x->out_framing == HTTP_BODY_CHUNKED, false);
+    }
+    exchange_finish_cut(x);
+}
+
 static void answer(struct exchange *x, const struct http_answer *given,
                    const struct http_error *error)
 {
+    if (x->alive && error != NULL) {
+        end_stream(x, error);
+        return;
+    }
     struct http_answer a = *given;
     struct http_line lines[8];
     size_t n = 0;
@@ -120,7 +140,7 @@ static void answer_error_text(struct exchange *x, unsigned status, const char *t
                               struct slice param, const char *text)
 {
     struct http_line retry = {SLICE("retry-after"), SLICE("1")};
-    answer_error_line(x, status, type, param, text, status == 503 ? &retry : NULL);
+    answer_error_line(x, status, type, param, text, status == 503 || status == 429 ? &retry : NULL);
 }
 
 void exchange_answer_error(struct exchange *x, unsigned status, const char *type,
@@ -153,7 +173,7 @@ void exchange_refuse(struct client *c, unsigned status, const char *type, const 
         return;
     }
     c->exchange = x;
-    if (x->answering) {
+    if (x->answering || x->alive) {
         exchange_cut(x, CLIENT_END_REFUSED, false);
         return;
     }

@@ -452,6 +452,37 @@ void client_gather(struct client *c, struct slice bytes)
     g->bytes += bytes.len;
 }
 
+int client_gather_keep(struct client *c, struct buf *out, size_t *head_bytes)
+{
+    struct proxy_gathered *g = claim(c);
+    struct slice head = g->has_head ? buf_slice(&c->proxy->scratch) : slice_of("", 0);
+    int err = buf_reserve(out, head.len + g->bytes);
+    if (err != 0)
+        return err;
+    *head_bytes += head.len;
+    CHECK(buf_append_slice(out, head) == 0);
+    for (unsigned i = 0; i < g->count; i++)
+        CHECK(buf_append_slice(out, g->pieces[i]) == 0);
+    client_discard(c);
+    return 0;
+}
+
+void client_gather_front(struct client *c, struct slice head, struct slice body)
+{
+    struct proxy_gathered *g = claim(c);
+    struct buf *scratch = &c->proxy->scratch;
+    if (head.len > 0) {
+        buf_clear(scratch);
+        g->has_head = buf_append_slice(scratch, head) == 0;
+    }
+    if (body.len == 0)
+        return;
+    memmove(g->pieces + 1, g->pieces, g->count * sizeof g->pieces[0]);
+    g->pieces[0] = body;
+    g->count++;
+    g->bytes += body.len;
+}
+
 void client_discard(struct client *c)
 {
     struct proxy_gathered *g = &c->proxy->gathered;
@@ -483,8 +514,8 @@ size_t client_flush(struct client *c, bool chunked, bool last)
                               chunk_last = SLICE(HTTP_CHUNK_LAST);
     struct proxy *p = c->proxy;
     struct proxy_gathered *g = claim(c);
-    struct slice pieces[PROXY_PIECES_MAX + 4];
-    _Static_assert((int)PROXY_PIECES_MAX + 4 <= (int)NET_PIECES_MAX, "head, size, pieces, end");
+    struct slice pieces[PROXY_PIECES_MAX + 5];
+    _Static_assert((int)PROXY_PIECES_MAX + 5 <= (int)NET_PIECES_MAX, "head, size, pieces, end");
     char size[HTTP_CHUNK_HEAD_MAX];
     unsigned n = 0;
     if (g->has_head)

@@ -45,6 +45,10 @@ static void exchange_free(struct exchange *x)
     CHECK(!x->booked && x->upstream == NULL);
     body_unref(&p->segments, x->request.body);
     x->request.body = NULL;
+    if (x->question.body != NULL)
+        body_unref(&p->segments, x->question.body);
+    x->question.body = NULL;
+    buf_free(&x->question.head);
     p->stats.requests_open--;
     if (p->exchange_free_count >= EXCHANGES_KEPT || x->request.head.cap > 64 * 1024) {
         buf_free(&x->request.head);
@@ -141,7 +145,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
         stats->responses[x->status / 100]++;
     if (why == CLIENT_END_GONE)
         stats->client_gone++;
-    if (x->answering && why != CLIENT_END_DONE)
+    if ((x->answering || x->alive) && why != CLIENT_END_DONE)
         stats->answers_cut[why]++;
     if (why == CLIENT_END_DONE)
         proxy_timing_add(&x->proxy->timing, x, x->proxy->now_ms);
@@ -152,6 +156,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     }
     if (x->forget != NULL)
         x->forget(x->forget_context);
+    deadline_clear(&x->deadline);
     exchange_hold_drop(x);
     exchange_release_booking(x, outcome);
     log_access(x, why);
@@ -187,4 +192,6 @@ void exchange_hold_drop(struct exchange *x)
 {
     buf_free(&x->held);
     x->held_head = 0;
+    x->hold = EXCHANGE_HOLD_NONE;
+    deadline_clear(&x->deadline);
 }

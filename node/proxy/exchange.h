@@ -2,8 +2,9 @@
  * and how far it has come. What happens to it is in the files that exchange_internal.h lists; this
  * header is for whoever answers requests in the router itself (node/proxy/local.h, node/admin).
  *
- * Until the first byte of an answer went to the client, a replica that fails is replaced by another
- * (retries-max times). Whatever way it ends, exactly one node_router_finish() follows each booking.
+ * Until the first token of an answer goes to the client (hold.c), a replica that fails is replaced
+ * by another (retries-max times, within the retry budget). Whatever way it ends, exactly one
+ * node_router_finish() follows each booking.
  */
 #ifndef NODE_PROXY_EXCHANGE_H
 #define NODE_PROXY_EXCHANGE_H
@@ -22,8 +23,16 @@ enum {
     EXCHANGE_ASK_BYTES = 1024 * 1024,      /* larger bodies are not sent around for long */
     EXCHANGE_SEND_BYTES_HIGH = 256 * 1024, /* streamed body waiting for a slow engine */
     EXCHANGE_ROUTERS_MAX = 3,              /* that a request has passed before; then 508 */
+    EXCHANGE_FREE_RETRIES_MAX = 8,         /* after connections that failed */
 };
 
+/* What waits of the present answer (hold.c). */
+enum exchange_hold {
+    EXCHANGE_HOLD_NONE,
+    EXCHANGE_HOLD_STREAM,
+    EXCHANGE_HOLD_BODY,
+    EXCHANGE_HOLD_ERROR,
+};
 enum exchange_scan { EXCHANGE_SCAN_NONE, EXCHANGE_SCAN_USAGE };
 
 struct exchange {
@@ -55,11 +64,19 @@ struct exchange {
     struct node_decision decision;
     bool booked;
     bool asking_around; /* a stored response whose maker is unknown: 404 means the next one */
+    bool asking;        /* `question` is what is sent */
+    bool asked;         /* and was answered, or needs no answer */
+    bool in_doubt;      /* `doubted` answered an error that may be the request's own */
+    unsigned doubted;   /* a replica */
     bool model_likely;  /* a replica denied the model: none that did lately is asked */
     bool timed_out;     /* the last attempt ended so: 504 rather than 502 if there is no other */
     bool reached;       /* something of the request was sent in the last attempt */
     unsigned addresses; /* of the replica's name that failed in this attempt */
     unsigned attempts;
+    unsigned retries;         /* of them, those that count against retries-max and the budget */
+    unsigned said;            /* the error status of the last answer that was let go; 0: none */
+    struct deadline deadline; /* the next attempt begins; or what is held shows a sign of life */
+    struct upstream_request question; /* a GET of the stored response */
     uint64_t excluded[NODE_REPLICAS_MAX / 64];
     struct upstream *upstream;
 
@@ -67,11 +84,16 @@ struct exchange {
     void (*forget)(void *context);
     void *forget_context;
 
-    struct buf held;  /* a 404 that is not judged yet (hold.c): its head and its body */
-    size_t held_head; /* bytes of it that are the head */
+    /* What waits of the answer: its head as the client gets it, and the body so far. */
+    enum exchange_hold hold;
+    struct buf held;
+    size_t held_head;  /* bytes of it that are the head */
+    bool alive;        /* a sign of life is with the client: the head of a stream */
+    bool preamble_out; /* and events without tokens */
+    bool follows;      /* the present attempt is a later one */
 
     /* The answer. */
-    bool answering; /* bytes of it went to the client */
+    bool answering; /* it is committed: bytes of it went to the client */
     bool first_token;
     bool last_asked; /* client->last, before this answer's head */
     enum exchange_scan scan;

@@ -3,8 +3,11 @@
  *
  *   exchange.c   life: made, finished, logged
  *   answer.c     answers of the router's own, refusals
- *   attempt.c    the replica that is chosen, and the next one when it fails
- *   hold.c       answers that say whether the replica knows the model
+ *   choose.c     which replica
+ *   attempt.c    a request is sent, and again to another replica
+ *   ask.c        who has a stored response
+ *   failure.c    what follows when a replica fails
+ *   hold.c       what of an answer waits, as another may come in its place
  *   request.c    the client's head and body
  *   response.c   the replica's answer on its way to the client
  */
@@ -13,6 +16,7 @@
 
 #include "base/err.h"
 #include "node/proxy/exchange.h"
+#include "node/proxy/verdict.h"
 
 /* --- exchange.c ------------------------------------------------------------------------------ */
 
@@ -26,7 +30,7 @@ void exchange_finish_cut(struct exchange *x);
 void exchange_cut(struct exchange *x, enum client_end why, bool reset);
 /* Exactly one of these follows each booking; does nothing without one. */
 void exchange_release_booking(struct exchange *x, enum node_outcome outcome);
-/* Lets go of a 404 that is held, see below. */
+/* Lets go of what is held (hold.c). */
 void exchange_hold_drop(struct exchange *x);
 void exchange_pool_free(struct proxy *p);
 
@@ -36,44 +40,92 @@ void exchange_pool_free(struct proxy *p);
  * one. */
 void exchange_refuse(struct client *c, unsigned status, const char *type, const char *text);
 
-/* --- attempt.c ------------------------------------------------------------------------------- */
+/* --- choose.c -------------------------------------------------------------------------------- */
 
 /* Whether the answer of such a path reports tokens (the work is a completion). */
 bool exchange_answers_tokens(enum http_path_kind kind);
 /* Whether the body of such a path carries a prompt. */
 bool exchange_carries_prompt(enum http_path_kind kind);
+/* Whether such a request makes an engine compute and changes nothing: it may be done twice. */
+bool exchange_computes(enum http_path_kind kind);
+/* The stored response that the request asks for or continues: only its maker has it. Empty: none.
+ */
+struct slice exchange_stored_response(const struct exchange *x);
+/* Whether the router knows that only this replica can answer. */
+bool exchange_only_there(const struct exchange *x);
+/* Books a replica that was not tried yet. */
+MUST_USE int exchange_choose(struct exchange *x);
+/* The replica of the present decision is not chosen again. */
+void exchange_exclude(struct exchange *x);
+void exchange_exclude_other_engines(struct exchange *x);
+/* Answers why there is no replica: `err` of the choice, and what was tried. */
+void exchange_no_replica(struct exchange *x, int err);
+
+/* --- attempt.c ------------------------------------------------------------------------------- */
 
 /* Chooses a replica and sends, or answers why there is none. */
 void exchange_route(struct exchange *x);
 /* Sends what is there, lets go of what is sent, and holds a client that is faster. */
 void exchange_push(struct exchange *x);
-/* Bytes of an answer are about to go to the client: there is no retry any more, and no need to keep
- * what is sent. */
+/* The answer is committed: bytes of it are about to go to the client, so there is no retry any more
+ * and no need to keep what is sent. */
 void exchange_answering(struct exchange *x);
-/* Whether an answer of that status is let go because another replica is asked now. */
-bool exchange_moves_on(struct exchange *x, unsigned status);
+/* Whether the request may be sent again: what was sent so far, retries-max, the budget. */
+bool exchange_may_retry(struct exchange *x, enum retry_reason why);
 /* Releases the booking and books another replica. If there is none, everything but the booking is
  * as it was, and ERR_* of the choice returned. */
-MUST_USE int exchange_choose_another(struct exchange *x, enum node_outcome outcome);
-/* Sends to the replica that is booked, or to another where that fails at once. */
-void exchange_start(struct exchange *x);
+MUST_USE int exchange_leave(struct exchange *x, enum node_outcome outcome);
+/* The next attempt, at the replica that exchange_leave() booked: what came of an answer is
+ * forgotten and its connection let go. */
+void exchange_begin_anew(struct exchange *x, enum retry_reason why);
+/* The same attempt on a fresh connection. ERR_* of upstream_start(). */
+MUST_USE int exchange_same_again(struct exchange *x);
+/* Nothing of an answer is with the client, and what came is let go. */
+void exchange_forget_answer(struct exchange *x);
+/* The replicas were asked for a stored response: now the request itself is sent. */
+void exchange_asked(struct exchange *x);
+/* Whether an error of upstream_start() is our own: a limit, or memory. */
+bool exchange_is_ours(int err);
+
+/* --- ask.c ----------------------------------------------------------------------------------- */
+
+/* The next to be sent is the question who has the stored response. ERR_NOMEM, ERR_LIMIT. */
+MUST_USE int exchange_ask(struct exchange *x);
+/* The replica failed to say; the next one is asked. */
+void exchange_ask_next(struct exchange *x, enum node_outcome outcome);
+/* The replica said whether it has it. */
+void exchange_answered(struct exchange *x, unsigned status);
+
+/* --- failure.c ------------------------------------------------------------------------------- */
+
 /* The attempt failed; its connection is closed. */
 void exchange_failed(struct exchange *x, enum upstream_failure failure);
 /* Answers that have not moved for `silent_ms` fail: their engine is dead. */
 void exchange_fail_silent(struct pool *pool, uint64_t silent_ms);
-/* The stored response that the request asks for or continues: only its maker has it. Empty: none.
- */
-struct slice exchange_stored_response(const struct exchange *x);
+/* Whether an answer of that status is let go because another replica is asked now. */
+bool exchange_moves_on(struct exchange *x, unsigned status);
+/* The same for an answer that was judged; `status` is the one that it stands for. False: it goes to
+ * the client, and x->outcome is what it says of the replica. */
+bool exchange_let_go(struct exchange *x, const struct judgement *j, unsigned status);
+/* Work was done: who was in doubt before is to blame. */
+void exchange_answers_well(struct exchange *x);
 
 /* --- hold.c ---------------------------------------------------------------------------------- */
 
-/* What the head of an answer says of the model; only of a replica that does not list its models. A
- * 404 that may mean an unknown model is held (true) until all of it is there. */
-bool exchange_hold_begin(struct exchange *x, const struct http_head *head);
-/* Holds more of its body. False: it is too long, and so is forwarded as it is. */
-bool exchange_hold_add(struct exchange *x, struct slice bytes);
-/* The answer that is held is whole. True: another one comes in its place, or has. */
+/* Whether only the body of an answer of that status says whose failure it is. */
+bool exchange_body_decides(const struct exchange *x, unsigned status);
+/* What of this answer waits, by its head. */
+void exchange_hold_begin(struct exchange *x, const struct http_head *head);
+/* What is gathered waits; false: it must go out now. */
+bool exchange_hold_waits(struct exchange *x);
+/* What waits is gathered before what came now; borrowed until exchange_hold_drop(). */
+void exchange_hold_pass(struct exchange *x);
+/* The client gets a sign of life, and another attempt stays possible. False: this API has none. */
+bool exchange_hold_sign(struct exchange *x);
+/* The answer is whole. True: another one comes in its place, or has. */
 bool exchange_hold_judge(struct exchange *x);
+/* The same for an error event that came before any token. */
+bool exchange_hold_judge_event(struct exchange *x);
 
 /* --- request.c: from the client -------------------------------------------------------------- */
 

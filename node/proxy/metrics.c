@@ -21,8 +21,10 @@ static void write_data_path(const struct proxy *proxy, struct prometheus *p)
          (double)s->client_gone},
         {"client_timeouts_total", PROMETHEUS_COUNTER, "Clients that sent or read too slowly.",
          (double)s->client_timeouts},
-        {"retries_total", PROMETHEUS_COUNTER, "Requests sent again, to another replica.",
-         (double)s->retries},
+        {"retry_budget", PROMETHEUS_GAUGE, "Retries that may be made at once (retry-budget).",
+         proxy->budget.level},
+        {"retry_budget_exhausted_total", PROMETHEUS_COUNTER,
+         "Retries that were not made because of retry-budget.", (double)s->retry_budget_exhausted},
         {"upstream_connects_total", PROMETHEUS_COUNTER, "Connections opened to replicas.",
          (double)s->upstream_connects},
         {"upstream_reused_total", PROMETHEUS_COUNTER, "Requests sent on a kept-alive connection.",
@@ -67,6 +69,8 @@ const char *proxy_refusal_name(enum proxy_refusal refusal)
                                                       [PROXY_REFUSED_MEMORY] = "memory",
                                                       [PROXY_REFUSED_TIMEOUT] = "timeout",
                                                       [PROXY_REFUSED_BAD_GATEWAY] = "bad_gateway",
+                                                      [PROXY_REFUSED_RETRY_BUDGET] = "retry_budget",
+                                                      [PROXY_REFUSED_BY_ENGINE] = "engine",
                                                       [PROXY_REFUSED_LOOP] = "loop",
                                                       [PROXY_REFUSED_INTERNAL] = "internal"};
     return names[refusal];
@@ -75,6 +79,11 @@ const char *proxy_refusal_name(enum proxy_refusal refusal)
 static const char *refusal_name(unsigned refusal)
 {
     return proxy_refusal_name((enum proxy_refusal)refusal);
+}
+
+static const char *retry_name(unsigned reason)
+{
+    return retry_reason_name((enum retry_reason)reason);
 }
 
 static const char *class_name(unsigned class)
@@ -88,7 +97,7 @@ static const char *end_name(unsigned end)
     return client_end_name((enum client_end)end);
 }
 
-/* Counters by a word: the number 0 of each enumeration is no event. */
+/* Counters by a word, from the first number of the enumeration that is an event. */
 static void write_labelled(const struct proxy *proxy, struct prometheus *p)
 {
     const struct proxy_stats *s = &proxy->stats;
@@ -97,17 +106,20 @@ static void write_labelled(const struct proxy *proxy, struct prometheus *p)
         const char *(*word)(unsigned number);
         const uint64_t *values;
         size_t count;
+        unsigned first;
     } families[] = {
         {"requests_refused_total", "Requests that the router answered with an error of its own.",
-         "reason", refusal_name, s->requests_refused, ARRAY_LEN(s->requests_refused)},
+         "reason", refusal_name, s->requests_refused, ARRAY_LEN(s->requests_refused), 1},
         {"responses_total", "Answers by status class.", "class", class_name, s->responses,
-         ARRAY_LEN(s->responses)},
+         ARRAY_LEN(s->responses), 1},
         {"answers_cut_total", "Answers that began and did not reach their end.", "reason", end_name,
-         s->answers_cut, CLIENT_ENDS},
+         s->answers_cut, CLIENT_ENDS, 1},
+        {"retries_total", "Requests sent again, most of them to another replica.", "reason",
+         retry_name, s->retries, RETRY_REASONS, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(families); i++) {
         prometheus_family(p, families[i].name, PROMETHEUS_COUNTER, families[i].help);
-        for (unsigned n = 1; n < families[i].count; n++) {
+        for (unsigned n = families[i].first; n < families[i].count; n++) {
             prometheus_label(p, families[i].label, slice_of_cstr(families[i].word(n)));
             prometheus_value(p, (double)families[i].values[n]);
         }

@@ -386,6 +386,11 @@ static void init_limits(struct proxy *p)
         [PROXY_UPSTREAM_WHOLE_ANSWER] = o->upstream_whole_answer_timeout_ms,
         [PROXY_UPSTREAM_IDLE] = o->upstream_idle_timeout_ms,
         [PROXY_UPSTREAM_KEEPALIVE] = o->upstream_keepalive_ms,
+        [PROXY_STREAM_HOLD] = o->stream_hold_ms,
+        [PROXY_RETRY_FIRST] = 20,
+        [PROXY_RETRY_FIRST + 1] = 65,
+        [PROXY_RETRY_FIRST + 2] = 110,
+        [PROXY_RETRY_LAST] = 150,
         [PROXY_FETCH] = o->health_timeout_ms,
         [PROXY_FETCH_SGLANG] = o->health_timeout_sglang_ms,
         [PROXY_FETCH_FAILED] = 1,
@@ -423,6 +428,7 @@ int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t
     segment_pool_init(&p->segments, config->options->buffered_bytes_max);
     buf_init(&p->scratch, 0);
     init_limits(p);
+    budget_init(&p->budget, config->options->retry_budget);
     *out = p;
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "base/deadline.h"
 #include "base/segment.h"
 #include "http/head.h"
+#include "node/proxy/budget.h"
 #include "node/proxy/proxy.h"
 #include "node/proxy/timing.h"
 
@@ -16,7 +17,8 @@ enum {
     PROXY_FRESH_MS = 500,      /* a drain waits so long for the first request of a connection */
     PROXY_LOOP_LOG_MS = 60000, /* between two lines on loops */
     PROXY_LINGER_MS = 2000,    /* after an error answer: how long a client may still talk */
-    PROXY_PIECES_MAX = 60,     /* of an answer, gathered in one read */
+    PROXY_PIECES_MAX = 59,     /* of an answer, gathered in one read */
+    PROXY_RETRY_WAITS = 4,     /* 20 to 200 ms, with the tick */
     PROXY_JOIN_BYTES = 16384,  /* up to here copying is cheaper than a list of pieces */
 };
 
@@ -33,6 +35,9 @@ enum proxy_limit {
     PROXY_UPSTREAM_WHOLE_ANSWER,
     PROXY_UPSTREAM_IDLE,
     PROXY_UPSTREAM_KEEPALIVE,
+    PROXY_STREAM_HOLD,
+    PROXY_RETRY_FIRST, /* PROXY_RETRY_WAITS of them: before another attempt */
+    PROXY_RETRY_LAST = PROXY_RETRY_FIRST + 3,
     PROXY_FETCH,        /* probes of replicas */
     PROXY_FETCH_SGLANG, /* whose health check costs a token */
     PROXY_FETCH_FAILED, /* at once, but not from within the call */
@@ -46,7 +51,7 @@ struct proxy_gathered {
     bool has_head;              /* in proxy->scratch */
     unsigned count;
     size_t bytes;
-    struct slice pieces[PROXY_PIECES_MAX];
+    struct slice pieces[PROXY_PIECES_MAX + 1]; /* and one that was held before */
 };
 
 struct proxy {
@@ -66,6 +71,8 @@ struct proxy {
 
     struct client *clients;         /* all open connections */
     struct client *waiting;         /* whose next request is here already, last first */
+    struct budget budget;           /* of retries */
+    uint64_t back_offs;             /* so far */
     struct pool *pools;             /* by replica; NODE_REPLICAS_MAX, touched as they come */
     unsigned pool_count;            /* behind the last one that was ever in use */
     bool pools_missing;             /* there was no memory for one */

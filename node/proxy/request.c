@@ -244,7 +244,7 @@ static bool complete(struct exchange *x)
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);
     else if (x->upstream != NULL)
         exchange_push(x);
-    else if (!x->answering)
+    else if (!x->answering && !x->booked)
         exchange_route(x);
     return false;
 }

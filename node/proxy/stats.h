@@ -4,20 +4,24 @@
 
 #include <stdint.h>
 
+#include "node/proxy/verdict.h"
+
 /* Why the router answered an error of its own. */
 enum proxy_refusal {
     PROXY_REFUSED_NONE,
-    PROXY_REFUSED_MALFORMED,   /* 400, 414, 431, 501, 505 of the parser */
-    PROXY_REFUSED_BODY_LIMIT,  /* 413 */
-    PROXY_REFUSED_PATH,        /* 403, 404, 405 */
-    PROXY_REFUSED_MODEL,       /* 404 of an unknown model */
-    PROXY_REFUSED_API_KEY,     /* 401, 403 of the engines, to a client that asked for the models */
-    PROXY_REFUSED_NO_REPLICA,  /* 503 */
-    PROXY_REFUSED_MEMORY,      /* 503, buffered_bytes_max */
-    PROXY_REFUSED_TIMEOUT,     /* 408 */
-    PROXY_REFUSED_BAD_GATEWAY, /* 502, 504: no replica gave an answer */
-    PROXY_REFUSED_LOOP,        /* 508: it came through this router before, or through too many */
-    PROXY_REFUSED_INTERNAL,    /* 500 */
+    PROXY_REFUSED_MALFORMED,    /* 400, 414, 431, 501, 505 of the parser */
+    PROXY_REFUSED_BODY_LIMIT,   /* 413 */
+    PROXY_REFUSED_PATH,         /* 403, 404, 405 */
+    PROXY_REFUSED_MODEL,        /* 404 of an unknown model */
+    PROXY_REFUSED_API_KEY,      /* 401, 403 of the engines, to a client that asked for the models */
+    PROXY_REFUSED_NO_REPLICA,   /* 503 */
+    PROXY_REFUSED_MEMORY,       /* 503, buffered_bytes_max */
+    PROXY_REFUSED_TIMEOUT,      /* 408 */
+    PROXY_REFUSED_BAD_GATEWAY,  /* 502, 504: no replica gave an answer */
+    PROXY_REFUSED_RETRY_BUDGET, /* 502, 504: no more retries now */
+    PROXY_REFUSED_BY_ENGINE,    /* an error that an engine streamed before any token */
+    PROXY_REFUSED_LOOP,         /* 508: it came through this router before, or through too many */
+    PROXY_REFUSED_INTERNAL,     /* 500 */
     PROXY_REFUSALS,
 };
 /* In a word, for metrics and for clients (x-grapevine-reason): "no_replica", ... */
@@ -50,7 +54,8 @@ struct proxy_stats {
     uint64_t client_gone;
     uint64_t answers_cut[CLIENT_ENDS]; /* begun and not finished */
     uint64_t client_timeouts;          /* slow heads, bodies, readers */
-    uint64_t retries;
+    uint64_t retries[RETRY_REASONS];
+    uint64_t retry_budget_exhausted;
     uint64_t upstream_connects;
     uint64_t upstream_connect_failures;
     uint64_t upstream_timeouts;

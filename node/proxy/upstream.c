@@ -56,7 +56,8 @@ enum upstream_failure upstream_fail(struct upstream *u, enum upstream_failure fa
         leave_pool(u);
     if (failure == UPSTREAM_CONNECT_FAILED)
         pool_address_failed(u->pool, u->address);
-    if (failure == UPSTREAM_BROKEN && !u->any_byte && u->served > 0)
+    bool soon = u->proxy->now_ms - u->active_ms <= UPSTREAM_STALE_MS;
+    if (failure == UPSTREAM_BROKEN && !u->any_byte && u->served > 0 && soon)
         failure = UPSTREAM_STALE;
     close_connection(u);
     return failure;

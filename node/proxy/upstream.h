@@ -5,8 +5,8 @@
  *        └───────────┴─────────┴──> closed
  *
  * Engines close an idle connection after 5 s, so ours are retired after upstream-keepalive (4 s). A
- * connection that the engine closed before any byte of an answer came is no failure of the replica
- * when it was a reused one: the request is sent again on a fresh connection.
+ * connection that the engine closed at once, before any byte of an answer came, is no failure of
+ * the replica when it was a reused one: the request is sent again on a fresh connection.
  *
  * It borrows a request (a head, and a body that may still be growing) from the exchange, and does
  * not know what becomes of the answer: proxy.c takes it out and hands it on.
@@ -19,6 +19,10 @@
 #include "node/proxy/pool.h"
 
 struct exchange;
+
+enum {
+    UPSTREAM_STALE_MS = 100, /* after its request went out, what breaks was working on it */
+};
 
 enum upstream_failure {
     UPSTREAM_CONNECT_FAILED, /* refused, unreachable, or connect timeout */

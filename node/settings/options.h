@@ -162,6 +162,8 @@ struct node_options {
     uint64_t upstream_keepalive_ms;
     uint64_t upstream_connections_max; /* per replica */
     uint64_t retries_max;
+    double retry_budget;
+    uint64_t stream_hold_ms;
     uint64_t health_interval_ms;
     uint64_t health_timeout_ms;
     uint64_t health_timeout_sglang_ms;

@@ -240,6 +240,14 @@ static void act(struct story *s, struct slice name, struct slice verb, struct sl
 
 /* --- what is no connection's ----------------------------------------------------------------- */
 
+static uint64_t retries(const struct proxy_stats *t)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < RETRY_REASONS; i++)
+        sum += t->retries[i];
+    return sum;
+}
+
 static void show_counters(struct proxy_world *w)
 {
     const struct proxy_stats *t = proxy_stats(w->proxy);
@@ -248,7 +256,7 @@ static void show_counters(struct proxy_world *w)
         uint64_t value;
     } shown[] = {
         {"requests", t->requests},
-        {"retries", t->retries},
+        {"retries", retries(t)},
         {"1xx", t->responses[1]},
         {"2xx", t->responses[2]},
         {"3xx", t->responses[3]},
@@ -259,6 +267,8 @@ static void show_counters(struct proxy_world *w)
         {"refused API key", t->requests_refused[PROXY_REFUSED_API_KEY]},
         {"refused memory", t->requests_refused[PROXY_REFUSED_MEMORY]},
         {"refused loop", t->requests_refused[PROXY_REFUSED_LOOP]},
+        {"refused retry budget", t->requests_refused[PROXY_REFUSED_RETRY_BUDGET]},
+        {"refused by an engine", t->requests_refused[PROXY_REFUSED_BY_ENGINE]},
         {"connections refused", t->connections_refused},
         {"clients gone", t->client_gone},
         {"client time-outs", t->client_timeouts},

@@ -9,9 +9,8 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
 1a accepts
     to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 71 "{\"model\":\"m\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}"
 1a streams
-    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
 1a says "data: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n"
-    to A: "31\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n\r\n"
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "31\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n\r\n"
 1a says "data: [DONE]\n\n"
     to A: "e\r\ndata: [DONE]\n\n\r\n"
 1a is done

@@ -15,9 +15,8 @@ A posts /v1/chat/completions {"model":"m","messages":[{"role":"user","content":"
     to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 60 "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"again\"}]}"
     book A at 1
 1a sends "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n{\"id\":"
-    to A: HTTP/1.1 200 OK; Content-Length: 11 "{\"id\":"
 1a sends "\"x\"}\n"
-    to A: "\"x\"}\n"
+    to A: HTTP/1.1 200 OK; Content-Length: 11 "{\"id\":\"x\"}\n"
     release A at 1
 counters
     requests 2, 2xx 2, upstream reused 1

@@ -9,9 +9,8 @@ A sends "POST /v1/completions HTTP/1.0\r\nContent-Length: 26\r\n\r\n{\"model\":\
 1a accepts
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
 1a streams
-    to A: HTTP/1.1 200 OK; Connection: close
-1a says "data: 1\n\n"
-    to A: "data: 1\n\n"
+1a says "data: {\"text\":\"1\"}\n\n"
+    to A: HTTP/1.1 200 OK; Connection: close "data: {\"text\":\"1\"}\n\n"
 1a is done
     close A
     release A at 1
@@ -20,9 +19,8 @@ B sends "POST /v1/completions HTTP/1.0\r\nContent-Length: 26\r\n\r\n{\"model\":\
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
     book B at 1
 1a streams
-    to B: HTTP/1.1 200 OK; Connection: close
-1a says "data: 1\n\n"
-    to B: "data: 1\n\n"
+1a says "data: {\"text\":\"1\"}\n\n"
+    to B: HTTP/1.1 200 OK; Connection: close "data: {\"text\":\"1\"}\n\n"
 1a ends
     close 1a
     log upstream_failed

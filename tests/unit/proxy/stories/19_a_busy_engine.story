@@ -14,7 +14,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 2a accepts
     to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
 2a answers 503 {"error":"busy 2"}
-    to A: HTTP/1.1 503 X; Content-Length: 18 "{\"error\":\"busy 2\"}"
+    to A: HTTP/1.1 503 X; Content-Length: 18; retry-after: 1 "{\"error\":\"busy 2\"}"
     log request
     release A at 2
 A posts /v1/completions {"model":"m","prompt":"y"}

@@ -1,15 +1,31 @@
-# 500 goes on to the client as it is: the next replica would most likely say the same.
+# A 500 may be the request's own: one try elsewhere decides. The second replica says the same: it goes
+# to the client, and neither is to blame. The second answers well: the first is.
 replicas 2
-
 A connects
 A posts /v1/completions {"model":"m","prompt":"x"}
     connect 1a
     book A at 1
 1a accepts
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
-1a answers 500 {"error":"boom"}
-    to A: HTTP/1.1 500 X; Content-Length: 16 "{\"error\":\"boom\"}"
-    log request
+1a answers 500 {"error":"boom 1"}
+    connect 2a
     release A at 1
+    book A at 2
+2a accepts
+    to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+2a answers 500 {"error":"boom 2"}
+    to A: HTTP/1.1 500 X; Content-Length: 18 "{\"error\":\"boom 2\"}"
+    log request
+    release A at 2
+A posts /v1/completions {"model":"m","prompt":"y"}
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"y\"}"
+    book A at 1
+1a answers 500 {"error":"boom 1"}
+    to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"y\"}"
+    release A at 1
+    book A at 2
+2a answers 200 {"from":2}
+    to A: HTTP/1.1 200 X; Content-Length: 10 "{\"from\":2}"
+    release A at 2
 counters
-    requests 1, 5xx 1
+    requests 2, retries 2, 2xx 1, 5xx 1, upstream reused 2

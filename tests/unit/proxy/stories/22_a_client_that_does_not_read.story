@@ -9,10 +9,9 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 1a accepts
     to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 1a streams
-    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
 A takes nothing
-1a says "data: 1\n\n"
-    queue for A: 14 bytes
+1a says "data: {\"text\":\"1\"}\n\n"
+    queue for A: 190 bytes
 wait 4950
 wait 50
     close A

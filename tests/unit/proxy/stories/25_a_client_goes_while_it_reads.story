@@ -8,9 +8,8 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 1a accepts
     to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 1a streams
-    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
-1a says "data: 1\n\n"
-    to A: "9\r\ndata: 1\n\n\r\n"
+1a says "data: {\"text\":\"1\"}\n\n"
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "14\r\ndata: {\"text\":\"1\"}\n\n\r\n"
 A breaks
     close A
     close 1a

@@ -17,9 +17,8 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 2a accepts
     to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
 2a streams
-    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
-2a says "data: 1\n\n"
-    to A: "9\r\ndata: 1\n\n\r\n"
+2a says "data: {\"text\":\"1\"}\n\n"
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "14\r\ndata: {\"text\":\"1\"}\n\n\r\n"
 2a sends "3\r\nabc\r\nzz\r\n"
     close 2a
     log upstream_failed

@@ -19,7 +19,6 @@ A posts /v1/completions {"model":"m","prompt":"y"}
 2a sends "HTTP/1.1 404 Not Found\r\nContent-Length: 9000\r\n\r\n"
 2a sends "x"*5000
 2a sends "x"*4000
-    to A: HTTP/1.1 404 Not Found; Content-Length: 9000 "xxxxxxxxxxxxxxxxxxxxxxxx... 5000 bytes"
-    to A: "xxxxxxxxxxxxxxxxxxxxxxxx... 4000 bytes"
+    to A: HTTP/1.1 404 Not Found; Content-Length: 9000 "xxxxxxxxxxxxxxxxxxxxxxxx... 9000 bytes"
     log request
     release A at 2

@@ -23,7 +23,6 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 1b accepts
     to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 1b streams
-    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
 B connects
 B posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
     connect 1c
@@ -31,7 +30,6 @@ B posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 1c accepts
     to 1c: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 1c streams
-    to B: HTTP/1.1 200 OK; Transfer-Encoding: chunked
 C connects
 C posts /v1/completions {"model":"m","prompt":"x"}
     connect 1d
@@ -44,8 +42,8 @@ C posts /v1/completions {"model":"m","prompt":"x"}
 wait 5950
     connect 1e
     close 1e
-1b says "data: 1\n\n"
-    to A: "9\r\ndata: 1\n\n\r\n"
+1b says "data: {\"text\":\"1\"}\n\n"
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "14\r\ndata: {\"text\":\"1\"}\n\n\r\n"
 wait 50
     connect 1f
 1f refuses
@@ -54,8 +52,8 @@ wait 50
     close 1d
     close 1c
     log upstream_failed
+    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 103 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
-    close B
     release B at 1
 counters
-    requests 3, 2xx 2, cut: engine 1, upstream broken 1
+    requests 3, 2xx 1, 5xx 1, upstream broken 1

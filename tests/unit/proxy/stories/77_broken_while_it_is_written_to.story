@@ -9,10 +9,9 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 1a accepts
     to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 1a streams
-    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
 A takes nothing
-1a says "data: 1\n\n"
-    queue for A: 14 bytes
+1a says "data: {\"text\":\"1\"}\n\n"
+    queue for A: 190 bytes
 A is deaf
     close A
     close 1a
@@ -25,10 +24,9 @@ B posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 1b accepts
     to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 1b streams
-    to B: HTTP/1.1 200 OK; Transfer-Encoding: chunked
 B is deaf
-1b says "data: 1\n\n"
-1b says "data: 2\n\n"
+1b says "data: {\"text\":\"1\"}\n\n"
+1b says "data: {\"text\":\"2\"}\n\n"
 wait 2000
     reset B
     close 1b

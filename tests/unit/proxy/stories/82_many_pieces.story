@@ -8,10 +8,11 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 1a accepts
     to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 1a streams
-    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
+1a says "data: {\"text\":\"x\"}\n\n"
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "14\r\ndata: {\"text\":\"x\"}\n\n\r\n"
 1a sends "1\r\na\r\n1\r\nb\r\n"*50
-    to A: "3c\r\nabababababababababababababababababababababababababababababab\r\n"
-    to A: "28\r\nabababababababababababababababababababab\r\n"
+    to A: "3b\r\nabababababababababababababababababababababababababababababa\r\n"
+    to A: "29\r\nbabababababababababababababababababababab\r\n"
 1a is done
     to A: "0\r\n\r\n"
     release A at 1

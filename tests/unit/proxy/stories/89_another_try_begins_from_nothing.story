@@ -17,9 +17,8 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
 2a accepts
     to 2a: POST /v1/chat/completions HTTP/1.1; Content-Length: 71 "{\"model\":\"m\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}"
 2a streams
-    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked
 2a says "data: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n"
-    to A: "31\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n\r\n"
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "31\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n\r\n"
 2a is done
     to A: "0\r\n\r\n"
     release A at 2

@@ -1,0 +1,39 @@
+/* How many requests may be sent again: a share of the traffic, so that an outage of all replicas is
+ * not made worse by the routers. A bucket: each request adds `share`, each retry takes 1, and it
+ * holds BUDGET_BURST at most, which one replica that dies with its requests may need at once. */
+#ifndef NODE_PROXY_BUDGET_H
+#define NODE_PROXY_BUDGET_H
+
+#include <stdbool.h>
+
+enum { BUDGET_BURST = 20 };
+
+struct budget {
+    double share; /* of requests; 0: nothing is sent again */
+    double level;
+};
+
+static inline void budget_init(struct budget *b, double share)
+{
+    b->share = share;
+    b->level = share > 0 ? BUDGET_BURST : 0;
+}
+
+/* A new request came. */
+static inline void budget_fill(struct budget *b)
+{
+    double level = b->level + b->share;
+    b->level = level < BUDGET_BURST ? level : BUDGET_BURST;
+}
+
+static inline bool budget_has(const struct budget *b)
+{
+    return b->level >= 1;
+}
+
+static inline void budget_take(struct budget *b)
+{
+    b->level -= 1;
+}
+
+#endif

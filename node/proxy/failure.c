@@ -1,0 +1,200 @@
+/* What follows when a replica fails: whose failure it is (verdict.c), whether another replica is
+ * asked, and what the client gets if none is. */
+#include "node/proxy/exchange_internal.h"
+
+#include "base/check.h"
+#include "base/err.h"
+
+/* --- it said something ---------------------------------------------------------------------- */
+
+/* The first to fail so may be innocent: the request itself may be bad. Who answers next decides. */
+static bool let_go_in_doubt(struct exchange *x, const struct judgement *j)
+{
+    struct proxy *p = x->proxy;
+    unsigned first = x->decision.replica;
+    if (exchange_leave(x, NODE_OUTCOME_IN_DOUBT) != 0) { /* nobody else: it is the one to blame */
+        node_router_blame(p->config.router, first, j->outcome, p->now_ms);
+        return false;
+    }
+    x->in_doubt = true;
+    x->doubted = first;
+    return true;
+}
+
+bool exchange_let_go(struct exchange *x, const struct judgement *j, unsigned status)
+{
+    x->reached = true;
+    x->timed_out = false;
+    x->outcome = j->outcome;
+    bool doubt = j->verdict == VERDICT_IN_DOUBT;
+    if (j->verdict == VERDICT_CLIENT)
+        return false;
+    if (doubt && x->in_doubt) { /* the second one says the same: the request is to blame */
+        x->outcome = NODE_OUTCOME_IN_DOUBT;
+        x->in_doubt = false;
+        return false;
+    }
+    if (exchange_only_there(x) || !exchange_may_retry(x, j->reason))
+        return false;
+    if (doubt ? !let_go_in_doubt(x, j) : exchange_leave(x, j->outcome) != 0)
+        return false; /* nobody else: this answer goes to the client */
+    x->said = status;
+    exchange_begin_anew(x, j->reason);
+    return true;
+}
+
+/* Each replica may be asked once, as the question has no body. */
+static bool is_asked_around(struct exchange *x, unsigned status)
+{
+    if (!x->asking_around || status != 404 || x->answering)
+        return false;
+    if (exchange_leave(x, NODE_OUTCOME_OK) != 0)
+        return false;
+    exchange_begin_anew(x, RETRY_STORED);
+    return true;
+}
+
+bool exchange_moves_on(struct exchange *x, unsigned status)
+{
+    if (is_asked_around(x, status))
+        return true;
+    if (status < 400 || exchange_body_decides(x, status))
+        return false;
+    struct judgement j = verdict_of_answer(status, slice_of("", 0));
+    return exchange_let_go(x, &j, status);
+}
+
+void exchange_answers_well(struct exchange *x)
+{
+    if (!x->in_doubt)
+        return;
+    struct proxy *p = x->proxy;
+    x->in_doubt = false;
+    node_router_blame(p->config.router, x->doubted, NODE_OUTCOME_ENGINE_ERROR, p->now_ms);
+}
+
+/* --- it said nothing, or broke off ---------------------------------------------------------- */
+
+static const char *failure_text(enum upstream_failure failure)
+{
+    switch (failure) {
+    case UPSTREAM_CONNECT_FAILED:
+        return "connect";
+    case UPSTREAM_TIMEOUT:
+        return "timeout";
+    case UPSTREAM_MALFORMED:
+        return "malformed answer";
+    default:
+        return "connection broke";
+    }
+}
+
+static enum retry_reason reason_of(enum upstream_failure failure)
+{
+    switch (failure) {
+    case UPSTREAM_CONNECT_FAILED:
+        return RETRY_CONNECT;
+    case UPSTREAM_TIMEOUT:
+        return RETRY_TIMEOUT;
+    case UPSTREAM_MALFORMED:
+        return RETRY_MALFORMED;
+    default:
+        return RETRY_BROKEN;
+    }
+}
+
+/* The same replica once more, under the same booking: nothing says that it failed. ERR_AGAIN: that
+ * is not the case; else what upstream_start() says. */
+static int again(struct exchange *x, struct pool *pool, enum upstream_failure failure)
+{
+    bool stale = failure == UPSTREAM_STALE && !x->dropped;
+    bool other_address = failure == UPSTREAM_CONNECT_FAILED && ++x->addresses < pool->address_count;
+    return stale || other_address ? exchange_same_again(x) : ERR_AGAIN;
+}
+
+/* Counts and logs it. Returns what it says of the replica. */
+static enum node_outcome note_failure(struct exchange *x, enum upstream_failure failure)
+{
+    struct proxy *p = x->proxy;
+    enum node_outcome outcome = NODE_OUTCOME_BROKEN;
+    if (failure == UPSTREAM_CONNECT_FAILED) {
+        p->stats.upstream_connect_failures++;
+        outcome = NODE_OUTCOME_CONNECT_FAILED;
+        pool_resolve(&p->pools[x->decision.replica], 5000);
+    } else if (failure != UPSTREAM_TIMEOUT) {
+        p->stats.upstream_broken++;
+    }
+    log_event(p->config.log, LOG_WARN, "upstream_failed", LOG_STR("id", x->request_id),
+              LOG_STR("replica", node_router_replica_name(p->config.router, x->decision.replica)),
+              LOG_CSTR("what", failure_text(failure)), LOG_BOOL("answering", x->answering));
+    return outcome;
+}
+
+/* The client must see that the answer is cut: no proper end of chunks. */
+static void cut(struct exchange *x)
+{
+    if (client_has_gathered(x->client))
+        x->bytes_out += client_flush(x->client, x->out_framing == HTTP_BODY_CHUNKED, false);
+    exchange_finish_cut(x);
+}
+
+static void answer_failure(struct exchange *x, enum upstream_failure failure,
+                           enum node_outcome outcome)
+{
+    exchange_release_booking(x, outcome);
+    exchange_forget_answer(x);
+    x->outcome = outcome;
+    if (failure == UPSTREAM_TIMEOUT)
+        exchange_answer_error(x, 504, "GatewayTimeoutError", slice_of("", 0),
+                              "The replica did not answer in time.");
+    else
+        exchange_answer_error(x, 502, "BadGatewayError", slice_of("", 0),
+                              "The replica failed before it answered.");
+}
+
+void exchange_failed(struct exchange *x, enum upstream_failure failure)
+{
+    struct pool *pool = &x->proxy->pools[x->decision.replica];
+    /* A reused connection that closed without a word had closed before the request came. */
+    x->reached = failure != UPSTREAM_STALE && x->upstream != NULL && x->upstream->head_sent > 0;
+    x->upstream = NULL;
+    x->timed_out = failure == UPSTREAM_TIMEOUT;
+    int err = again(x, pool, failure);
+    if (err == 0)
+        return;
+    enum node_outcome outcome = note_failure(x, failure);
+    if (failure == UPSTREAM_STALE && exchange_is_ours(err))
+        outcome = NODE_OUTCOME_ENGINE_BUSY;
+    if (x->asking) {
+        exchange_ask_next(x, outcome);
+        return;
+    }
+    if (exchange_may_retry(x, reason_of(failure))) {
+        err = exchange_leave(x, outcome);
+        if (err == 0) {
+            exchange_begin_anew(x, reason_of(failure));
+        } else {
+            exchange_forget_answer(x);
+            x->outcome = outcome;
+            exchange_no_replica(x, err);
+        }
+        return;
+    }
+    x->outcome = outcome;
+    if (x->answering)
+        cut(x);
+    else
+        answer_failure(x, failure, outcome);
+}
+
+void exchange_fail_silent(struct pool *pool, uint64_t silent_ms)
+{
+    struct upstream *u; /* failing one may close others or open new ones elsewhere: start over */
+    while ((u = upstream_find_silent(pool, silent_ms)) != NULL) {
+        struct exchange *x = u->exchange;
+        u->any_byte = true; /* not a stale connection: the engine is gone */
+        enum upstream_failure failure = upstream_fail(u, UPSTREAM_BROKEN);
+        if (x != NULL)
+            exchange_failed(x, failure);
+    }
+}

@@ -1,0 +1,59 @@
+#include "node/proxy/verdict.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+const char *retry_reason_name(enum retry_reason reason)
+{
+    static const char *const names[RETRY_REASONS] = {
+        [RETRY_CONNECT] = "connect", [RETRY_BROKEN] = "broken", [RETRY_MALFORMED] = "malformed",
+        [RETRY_TIMEOUT] = "timeout", [RETRY_BUSY] = "busy",     [RETRY_GATEWAY] = "gateway",
+        [RETRY_ERROR] = "error",     [RETRY_MODEL] = "model",   [RETRY_STORED] = "stored_response"};
+    return names[reason];
+}
+
+/* SGLang says a full queue as a 400 there ("503: The request queue is full."). */
+bool verdict_needs_body(unsigned status, bool stored_responses)
+{
+    return (status >= 500 &&
+            verdict_of_answer(status, slice_of("", 0)).verdict == VERDICT_IN_DOUBT) ||
+           (status == 400 && stored_responses);
+}
+
+static bool says(struct slice message, const char *words)
+{
+    return message.len > 0 && memmem(message.at, message.len, words, strlen(words)) != NULL;
+}
+
+/* vLLM while it drains (its /health stays 200 then), and after its core has died. */
+static bool engine_ends(struct slice message)
+{
+    return says(message, "cannot schedule new futures after shutdown") ||
+           says(message, "EngineCore encountered an issue") || says(message, "EngineDeadError");
+}
+
+struct judgement verdict_of_answer(unsigned status, struct slice message)
+{
+    if (status == 400 && slice_starts_with(message, SLICE("503: ")))
+        status = 503;
+    switch (status) {
+    case 429:
+    case 503:
+    case 529: /* Anthropic's "overloaded" */
+        return (struct judgement){VERDICT_ELSEWHERE, NODE_OUTCOME_ENGINE_BUSY, RETRY_BUSY};
+    case 502:
+    case 504:
+        return (struct judgement){VERDICT_ELSEWHERE, NODE_OUTCOME_ENGINE_ERROR, RETRY_GATEWAY};
+    case 501: /* not implemented */
+    case 505:
+        return (struct judgement){VERDICT_CLIENT, NODE_OUTCOME_ENGINE_ERROR, RETRY_ERROR};
+    default:
+        break;
+    }
+    if (engine_ends(message))
+        return (struct judgement){VERDICT_ELSEWHERE, NODE_OUTCOME_ENGINE_ERROR, RETRY_ERROR};
+    if (status == 0 || status >= 500)
+        return (struct judgement){VERDICT_IN_DOUBT, NODE_OUTCOME_ENGINE_ERROR, RETRY_ERROR};
+    return (struct judgement){VERDICT_CLIENT, NODE_OUTCOME_OK, RETRY_ERROR};
+}

@@ -1,0 +1,32 @@
+# A 429 that every replica gives goes to the client as it is, and says when to come again. A replica that
+# says it is busy: it attracts no more requests for a second.
+replicas 2
+A connects
+A posts /v1/completions {"model":"m","prompt":"x"}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+1a answers 429 {"error":"too many"}
+    connect 2a
+    release A at 1
+    book A at 2
+2a accepts
+    to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+2a sends "HTTP/1.1 429 X\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\n{}"
+    to A: HTTP/1.1 429 X; Retry-After: 7; Content-Length: 2 "{}"
+    log request
+    release A at 2
+A posts /v1/completions {"model":"m","prompt":"y"}
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"y\"}"
+    book A at 1
+1a answers 502 {"error":"gateway"}
+    to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"y\"}"
+    release A at 1
+    book A at 2
+2a answers 504 {"error":"gateway"}
+    to A: HTTP/1.1 504 X; Content-Length: 19 "{\"error\":\"gateway\"}"
+    log request
+    release A at 2
+counters
+    requests 2, retries 2, 4xx 1, 5xx 1, upstream reused 2

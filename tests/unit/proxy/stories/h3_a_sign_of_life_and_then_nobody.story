@@ -1,0 +1,28 @@
+# Behind a sign of life an error is an event and a cut: the client has a 200.
+replicas 2
+set stream-hold 2s
+A connects
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1a streams
+1a says "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n"
+wait 2000
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "41\r\ndata: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n\r\n"
+1a breaks
+    close 1a
+    log upstream_failed
+    connect 2a
+    release A at 1
+    book A at 2
+2a accepts
+    to 2a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+2a answers 503 {"error":"busy"}
+    to A: "80\r\ndata: {\"error\":{\"message\":\"The replica that should go on answered 503.\",\"type\":\"Service Unavailable\",\"param\":null,\"code\":503}}\n\n\r\n"
+    log request
+    close A
+    release A at 2
+counters
+    requests 1, retries 1, 2xx 1, cut: engine 1, upstream broken 1

@@ -1,0 +1,31 @@
+# vLLM whose core has died, and vLLM that drains: another replica answers, and the first is to blame.
+replicas 3
+A connects
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1a streams
+1a says "data: {\"error\": {\"message\": \"EngineCore encountered an issue. See stack trace (above) for the root cause.\", \"type\": \"InternalServerError\", \"param\": null, \"code\": 500}}\n\ndata: [DONE]\n\n"
+    close 1a
+    connect 2a
+    release A at 1
+    book A at 2
+2a accepts
+    to 2a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+2a answers 500 {"error":{"message":"cannot schedule new futures after shutdown","type":"InternalServerError","param":null,"code":500}}
+    release A at 2
+    book A at 3
+wait 250
+    connect 3a
+3a accepts
+    to 3a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+3a streams
+3a says "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n"
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "30\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n\r\n"
+3a is done
+    to A: "0\r\n\r\n"
+    release A at 3
+counters
+    requests 1, retries 2, 2xx 1
