@@ -31,13 +31,27 @@ struct client *client_new(struct proxy *p, struct net_stream *stream, enum proxy
     return c;
 }
 
-static void stop_waiting(struct client *c)
+static void start_waiting(struct client *c)
 {
-    struct client **link = &c->proxy->waiting;
-    while (c->waiting && *link != c)
-        link = &(*link)->waiting_next;
-    if (c->waiting)
-        *link = c->waiting_next;
+    struct proxy *p = c->proxy;
+    c->waiting = true;
+    c->waiting_prev = NULL;
+    c->waiting_next = p->waiting;
+    if (c->waiting_next != NULL)
+        c->waiting_next->waiting_prev = c;
+    p->waiting = c;
+}
+
+void client_stop_waiting(struct client *c)
+{
+    if (!c->waiting)
+        return;
+    if (c->waiting_prev != NULL)
+        c->waiting_prev->waiting_next = c->waiting_next;
+    else
+        c->proxy->waiting = c->waiting_next;
+    if (c->waiting_next != NULL)
+        c->waiting_next->waiting_prev = c->waiting_prev;
     c->waiting = false;
 }
 
@@ -51,7 +65,7 @@ void client_free(struct client *c)
         segment_release(&p->segments, s);
     }
     buf_free(&c->in);
-    stop_waiting(c);
+    client_stop_waiting(c);
     if (c->prev != NULL)
         c->prev->next = c->next;
     else
@@ -376,9 +390,7 @@ static void after_answer(struct client *c)
     if (c->in.len == 0) {
         client_arm(c);
     } else if (!c->waiting) {
-        c->waiting = true;
-        c->waiting_next = c->proxy->waiting;
-        c->proxy->waiting = c;
+        start_waiting(c);
     }
 }
 

@@ -28,6 +28,7 @@ struct client {
     struct client *next;
     struct client *prev;
     struct client *waiting_next;
+    struct client *waiting_prev;
     struct deadline deadline;
     enum proxy_port port;
     enum client_state state;
@@ -69,6 +70,8 @@ struct client *client_new(struct proxy *p, struct net_stream *stream, enum proxy
                           const char *peer);
 /* After the stream's last event. */
 void client_free(struct client *c);
+/* Its next request is looked at: it stands in proxy->waiting no more. */
+void client_stop_waiting(struct client *c);
 /* Arms the limit that the present state asks for. */
 void client_arm(struct client *c);
 

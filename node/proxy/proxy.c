@@ -343,8 +343,7 @@ void proxy_run(struct proxy *p, uint64_t now_ms)
     p->now_ms = now_ms;
     while (p->waiting != NULL) {
         struct client *c = p->waiting;
-        p->waiting = c->waiting_next;
-        c->waiting = false;
+        client_stop_waiting(c);
         if (c->state == CLIENT_HEAD)
             take_requests(c, slice_of(NULL, 0));
     }
@@ -520,5 +519,7 @@ void proxy_check(const struct proxy *p)
             open++;
         }
         CHECK(open == p->pools[i].open_count);
+        for (const struct upstream *u = p->pools[i].idle; u != NULL; u = u->next)
+            CHECK(u->state == UPSTREAM_IDLE && (u->next == NULL || u->next->prev == u));
     }
 }

@@ -41,13 +41,14 @@ static void close_connection(struct upstream *u)
 
 static void leave_pool(struct upstream *u)
 {
-    struct upstream **link = &u->pool->idle;
-    while (*link != u) {
-        CHECK(*link != NULL);
-        link = &(*link)->next;
-    }
-    *link = u->next;
+    if (u->prev != NULL)
+        u->prev->next = u->next;
+    else
+        u->pool->idle = u->next;
+    if (u->next != NULL)
+        u->next->prev = u->prev;
     u->next = NULL;
+    u->prev = NULL;
 }
 
 enum upstream_failure upstream_fail(struct upstream *u, enum upstream_failure failure)
@@ -445,6 +446,8 @@ static void answer_ended(struct upstream *u)
     }
     u->state = UPSTREAM_IDLE;
     u->next = u->pool->idle;
+    if (u->next != NULL)
+        u->next->prev = u;
     u->pool->idle = u;
     proxy_arm(p, PROXY_UPSTREAM_KEEPALIVE, &u->deadline);
 }

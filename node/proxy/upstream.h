@@ -48,6 +48,7 @@ struct upstream {
     struct pool *pool;
     unsigned address;          /* of the pool's */
     struct upstream *next;     /* in the pool's idle list */
+    struct upstream *prev;
     struct upstream *all_next; /* in the list of all of the pool's connections */
     struct upstream *all_prev;
     struct exchange *exchange;              /* whose request it has */
