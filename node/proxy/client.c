@@ -112,6 +112,15 @@ static void linger(struct client *c)
     arm(c, PROXY_CLIENT_LINGER);
 }
 
+/* Of a connection on which nothing is under way. The port is closed: a request may be all the same,
+ * sent before the peer heard of it. */
+static enum proxy_limit idle_limit(const struct client *c)
+{
+    if (!c->proxy->closed || c->port == PROXY_PORT_ADMIN)
+        return PROXY_CLIENT_IDLE;
+    return c->asked ? PROXY_CLIENT_PARTING : PROXY_CLIENT_FRESH;
+}
+
 /* What the peer must read has its limit from when it was queued, whatever else the peer sends. */
 void client_arm(struct client *c)
 {
@@ -125,7 +134,7 @@ void client_arm(struct client *c)
     else if (c->state == CLIENT_BODY)
         limit = c->reading ? PROXY_CLIENT_BODY : PROXY_LIMITS;
     else if (c->state == CLIENT_HEAD)
-        limit = c->in.len > 0 ? PROXY_CLIENT_HEAD : PROXY_CLIENT_IDLE;
+        limit = c->in.len > 0 ? PROXY_CLIENT_HEAD : idle_limit(c);
     else
         return;
     if (limit == PROXY_LIMITS)
@@ -136,15 +145,8 @@ void client_arm(struct client *c)
 
 void client_drain(struct client *c)
 {
-    if (c->port == PROXY_PORT_ADMIN)
-        return;
-    c->last = true;
-    if (c->state != CLIENT_HEAD || c->in.len > 0 || c->out_bytes > 0)
-        return;
-    if (c->asked)
-        client_close(c, false);
-    else
-        arm(c, PROXY_CLIENT_FRESH);
+    if (c->state == CLIENT_HEAD && c->in.len == 0 && c->out_bytes == 0)
+        arm(c, idle_limit(c));
 }
 
 /* --- requests out of its bytes --------------------------------------------------------------- */

@@ -160,9 +160,8 @@ void client_answer_cut(struct client *c, bool by_reset);
 /* Closes now; there is no exchange any more. `reset`: where the end of the connection would pass
  * for the end of the answer. */
 void client_close(struct client *c, bool reset);
-/* The client port is closed: closes this connection too, at once if nothing is under way, else
- * after the present answer. A connection that was just accepted has PROXY_FRESH_MS for its first
- * request, which is surely on its way. */
+/* The client port is closed. Where nothing is under way a request may be, sent before the peer heard
+ * of the end: it has PROXY_PARTING_MS, and on a connection that was just accepted PROXY_FRESH_MS. */
 void client_drain(struct client *c);
 
 #endif

@@ -380,6 +380,7 @@ static void init_limits(struct proxy *p)
         [PROXY_CLIENT_WRITE] = o->client_write_timeout_ms,
         [PROXY_CLIENT_LINGER] = PROXY_LINGER_MS,
         [PROXY_CLIENT_FRESH] = PROXY_FRESH_MS,
+        [PROXY_CLIENT_PARTING] = PROXY_PARTING_MS,
         [PROXY_UPSTREAM_CONNECT] = o->upstream_connect_timeout_ms,
         [PROXY_UPSTREAM_FIRST_BYTE] = o->upstream_first_byte_timeout_ms,
         [PROXY_UPSTREAM_WHOLE_ANSWER] = o->upstream_whole_answer_timeout_ms,
@@ -441,12 +442,16 @@ int proxy_start(struct proxy *p, uint64_t now_ms)
 void proxy_drain(struct proxy *p, bool closed, uint64_t now_ms)
 {
     p->now_ms = now_ms;
+    bool news = !p->draining || (closed && !p->closed);
     p->draining = true;
-    if (!closed || p->closed)
-        return;
-    p->closed = true;
-    for (struct client *c = p->clients; c != NULL; c = c->next)
-        client_drain(c);
+    p->closed |= closed;
+    for (struct client *c = p->clients; news && c != NULL; c = c->next) {
+        /* An answer whose head has gone out promised that another request may follow. */
+        if (c->port == PROXY_PORT_CLIENT && c->exchange != NULL && !c->exchange->answering)
+            c->last = true;
+        if (p->closed)
+            client_drain(c);
+    }
 }
 
 unsigned proxy_clients_open(const struct proxy *p)

@@ -15,6 +15,7 @@ enum {
     PROXY_PAUSE_MS = 1000,                   /* between two ticks: the process stood still */
     PROXY_ENGINE_HEAD_BYTES_MAX = 64 * 1024, /* of an answer; then it is malformed */
     PROXY_FRESH_MS = 500,      /* a drain waits so long for the first request of a connection */
+    PROXY_PARTING_MS = 2000,   /* and so long for the next one of a connection that was used */
     PROXY_LOOP_LOG_MS = 60000, /* between two lines on loops */
     PROXY_LINGER_MS = 2000,    /* after an error answer: how long a client may still talk */
     PROXY_PIECES_MAX = 59,     /* of an answer, gathered in one read */
@@ -29,7 +30,8 @@ enum proxy_limit {
     PROXY_CLIENT_BODY,
     PROXY_CLIENT_WRITE,
     PROXY_CLIENT_LINGER,
-    PROXY_CLIENT_FRESH,
+    PROXY_CLIENT_FRESH,   /* the port is closed: the first request of a new connection */
+    PROXY_CLIENT_PARTING, /* the same: the next request of one that was used */
     PROXY_UPSTREAM_CONNECT,
     PROXY_UPSTREAM_FIRST_BYTE,
     PROXY_UPSTREAM_WHOLE_ANSWER,

@@ -414,11 +414,12 @@ static const struct node_option table[] = {
      .help = "clients at once; more get 503"},
     {.name = "client-idle-timeout",
      TIME_FIELD(client_idle_timeout_ms),
-     .fallback = "60s",
+     .fallback = "75s",
      .max = DAY_MS,
      .group = "Front door",
      .help = "kept alive between two requests",
-     .more = "0 turns it off."},
+     .more = "Longer than that of a balancer that keeps connections "
+             "([which](operations.md#behind-a-load-balancer)). 0 turns it off."},
     {.name = "client-head-timeout",
      TIME_FIELD(client_head_timeout_ms),
      .fallback = "10s",
@@ -595,10 +596,12 @@ static const struct node_option table[] = {
              "second SIGTERM ends it. 0 turns it off."},
     {.name = "drain-timeout",
      TIME_FIELD(drain_timeout_ms),
-     .fallback = "30s",
+     .fallback = "5m",
      .max = DAY_MS,
      .group = "Operation",
-     .help = "for open requests after drain-delay"},
+     .help = "for open requests after drain-delay",
+     .more = "As long as the longest answers. What stops the process must wait as long "
+             "([Stop](operations.md#stop))."},
 };
 
 _Static_assert(ARRAY_LEN(table) <= NODE_OPTIONS_MAX, "origins[] has one entry a row");
