@@ -12,6 +12,8 @@ enum {
     HTTP_TRAILER_NAME_MAX = 64,             /* bytes of one trailer's name */
     HTTP_JSON_DEPTH_MAX = 256,              /* nesting */
     HTTP_JSON_NUMBER_MAX = 128,             /* bytes of one number */
+    HTTP_PROXY_HEADER_V1_MAX = 107,         /* bytes of a PROXY header: the specification's */
+    HTTP_PROXY_HEADER_V2_MAX = 4096,        /* with what a balancer adds to the addresses */
     HTTP_SKIM_DEPTH_MAX = 64,   /* nesting of values that are read; skipped ones may go deeper */
     HTTP_SKIM_FIELD_MAX = 255,  /* bytes of a string member that are kept */
     HTTP_USAGE_ID_MAX = 127,    /* bytes of the id of a response that is kept */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/ip.h"
 
 /* --- HOST:PORT ------------------------------------------------------------------------------ */
 
@@ -70,82 +71,6 @@ int node_address_parse_default(struct slice text, uint16_t port_default, struct 
 
 /* --- what a host is ------------------------------------------------------------------------- */
 
-enum { IP_BYTES = 16 };
-
-/* Four decimal numbers, to the end of the text. */
-static bool read_v4(const char *at, uint8_t out[4])
-{
-    for (unsigned i = 0; i < 4; i++) {
-        unsigned value = 0, digits = 0;
-        for (; *at >= '0' && *at <= '9' && digits < 3; at++, digits++)
-            value = value * 10 + (unsigned)(*at - '0');
-        if (digits == 0 || value > 255 || *at != (i < 3 ? '.' : '\0'))
-            return false;
-        out[i] = (uint8_t)value;
-        at++;
-    }
-    return true;
-}
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* RFC 4291, section 2.2; a zone (%eth0) ends it. */
-static bool read_v6(const char *at, uint8_t out[IP_BYTES])
-{
-    unsigned n = 0, gap = IP_BYTES + 1; /* where "::" stands */
-    while (*at != '\0' && *at != '%' && n < IP_BYTES) {
-        if (at[0] == ':' && at[1] == ':') {
-            if (gap <= IP_BYTES)
-                return false;
-            gap = n;
-            at += 2;
-            continue;
-        }
-        if (n > 0 && gap != n && *at++ != ':')
-            return false;
-        if (n <= IP_BYTES - 4 && read_v4(at, out + n)) {
-            n += 4;
-            at = "";
-            break;
-        }
-        unsigned value = 0, digits = 0;
-        for (; hex_value(*at) >= 0 && digits < 4; at++, digits++)
-            value = value << 4 | (unsigned)hex_value(*at);
-        if (digits == 0)
-            return false;
-        out[n++] = (uint8_t)(value >> 8);
-        out[n++] = (uint8_t)value;
-    }
-    if ((*at != '\0' && *at != '%') || (gap > IP_BYTES && n < IP_BYTES))
-        return false;
-    if (gap <= IP_BYTES) {
-        unsigned tail = n - gap;
-        memmove(out + IP_BYTES - tail, out + gap, tail);
-        memset(out + gap, 0, IP_BYTES - n);
-    }
-    return true;
-}
-
-/* The bytes of an IP address, IPv4 as IPv4-mapped IPv6. False: it is a name. */
-static bool read_ip(const char *host, uint8_t out[IP_BYTES])
-{
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    memcpy(out, mapped, sizeof mapped);
-    return read_v4(host, out + sizeof mapped) || read_v6(host, out);
-}
-
-static bool is_v4(const uint8_t ip[IP_BYTES])
-{
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    return memcmp(ip, mapped, sizeof mapped) == 0;
-}
-
 static bool is_localhost(const char *host)
 {
     struct slice name = slice_of_cstr(host);
@@ -157,24 +82,24 @@ static bool is_localhost(const char *host)
 bool node_host_is_ip(const char *host)
 {
     uint8_t ip[IP_BYTES];
-    return read_ip(host, ip);
+    return ip_parse(host, ip);
 }
 
 bool node_host_is_any(const char *host)
 {
     static const uint8_t zero[IP_BYTES];
     uint8_t ip[IP_BYTES];
-    return read_ip(host, ip) &&
-           (is_v4(ip) ? memcmp(ip + 12, zero, 4) == 0 : memcmp(ip, zero, IP_BYTES) == 0);
+    return ip_parse(host, ip) &&
+           (ip_is_v4(ip) ? memcmp(ip + 12, zero, 4) == 0 : memcmp(ip, zero, IP_BYTES) == 0);
 }
 
 bool node_host_is_loopback(const char *host)
 {
     static const uint8_t one[IP_BYTES] = {[IP_BYTES - 1] = 1};
     uint8_t ip[IP_BYTES];
-    if (!read_ip(host, ip))
+    if (!ip_parse(host, ip))
         return is_localhost(host);
-    return is_v4(ip) ? ip[12] == 127 : memcmp(ip, one, IP_BYTES) == 0;
+    return ip_is_v4(ip) ? ip[12] == 127 : memcmp(ip, one, IP_BYTES) == 0;
 }
 
 /* Where a connection to that host ends, if that is this machine or an address: who connects to all
@@ -182,10 +107,10 @@ bool node_host_is_loopback(const char *host)
 static bool read_end(const char *host, uint8_t out[IP_BYTES])
 {
     if (is_localhost(host))
-        return read_ip("127.0.0.1", out);
-    if (!read_ip(host, out))
+        return ip_parse("127.0.0.1", out);
+    if (!ip_parse(host, out))
         return false;
-    return !node_host_is_any(host) || read_ip(is_v4(out) ? "127.0.0.1" : "::1", out);
+    return !node_host_is_any(host) || ip_parse(ip_is_v4(out) ? "127.0.0.1" : "::1", out);
 }
 
 bool node_address_reaches(const struct node_address *to, const struct node_address *listen)
@@ -199,7 +124,7 @@ bool node_address_reaches(const struct node_address *to, const struct node_addre
         return false;
     bool here = node_host_is_loopback(to->host) || node_host_is_any(to->host);
     if (node_host_is_any(listen->host)) /* [::] takes IPv4 too, 0.0.0.0 only IPv4 */
-        return here && (!is_v4(ear) || is_v4(end));
+        return here && (!ip_is_v4(ear) || ip_is_v4(end));
     bool by_name = is_localhost(to->host) || is_localhost(listen->host); /* 127.0.0.1 or ::1 */
     return memcmp(end, ear, IP_BYTES) == 0 ||
            (by_name && here && node_host_is_loopback(listen->host));

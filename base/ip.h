@@ -1,0 +1,40 @@
+/* IP addresses as text and as bytes. All have 16 bytes: IPv4 as IPv4-mapped IPv6 (RFC 4291, section
+ * 2.5.5.2). Names are not looked up.
+ */
+#ifndef BASE_IP_H
+#define BASE_IP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+enum {
+    IP_BYTES = 16,
+    IP_TEXT_BYTES = 48, /* of an address as text, with the NUL */
+};
+
+/* The first bytes of an IPv4 address. */
+#define IP_V4_PREFIX                                                                               \
+    {                                                                                              \
+        [10] = 0xff, [11] = 0xff                                                                   \
+    }
+
+/* An address as RFC 4291, section 2.2, writes it, without brackets; a zone (%eth0) is passed over.
+ * False: it is no address. */
+bool ip_parse(const char *text, uint8_t out[IP_BYTES]);
+bool ip_is_v4(const uint8_t ip[IP_BYTES]);
+/* 10.0.0.1, or as RFC 5952 wants it: 2001:db8::1. */
+void ip_format(const uint8_t ip[IP_BYTES], char out[IP_TEXT_BYTES]);
+
+/* All addresses that share their first bits. */
+struct ip_net {
+    uint8_t ip[IP_BYTES];
+    unsigned bits;
+};
+
+/* 10.0.0.0/8, 2001:db8::/32, or one address. False: it is none. */
+bool ip_net_parse(struct slice text, struct ip_net *out);
+bool ip_net_has(const struct ip_net *net, const uint8_t ip[IP_BYTES]);
+
+#endif

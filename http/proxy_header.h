@@ -1,0 +1,27 @@
+/* The PROXY protocol (HAProxy, doc/proxy-protocol.txt, versions 1 and 2): a balancer that passes
+ * connections on says in front of each one's bytes whose connection it is.
+ */
+#ifndef HTTP_PROXY_HEADER_H
+#define HTTP_PROXY_HEADER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/ip.h"
+#include "base/slice.h"
+
+struct http_proxy_header {
+    size_t bytes;         /* of the header: the client's own bytes follow */
+    bool local;           /* the balancer's own connection: a health check */
+    bool known;           /* it names the client: */
+    uint8_t ip[IP_BYTES]; /* as base/ip.h */
+};
+
+/* Reads the header at the front of what came. ERR_AGAIN: more is needed. ERR_SYNTAX: it is none, or
+ * malformed, or has more than HTTP_PROXY_HEADER_V1_MAX or HTTP_PROXY_HEADER_V2_MAX bytes. The
+ * fields behind the addresses of version 2 (TLVs) are passed over. */
+MUST_USE int http_proxy_header_parse(struct slice in, struct http_proxy_header *out);
+
+#endif
