@@ -2,11 +2,13 @@
  * queue is in order of expiry by itself. Arming, re-arming and clearing are O(1).
  *
  * Each time limit of the daemon (client head, client idle, upstream first byte, ...) is one queue;
- * the shell's tick runs them, so a limit is kept to the tick's 50 ms.
+ * the shell's tick runs them, so a limit is kept to the tick's 50 ms. Being in order of arming, a
+ * queue is also a list of those that wait, the longest first.
  */
 #ifndef BASE_DEADLINE_H
 #define BASE_DEADLINE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct deadline {
@@ -29,6 +31,17 @@ void deadline_clear(struct deadline *d);
 
 /* Gives all entries that wait `by_ms` more. */
 void deadline_shift(struct deadline_queue *q, uint64_t by_ms);
+
+/* The one that has waited longest, and the one behind it; NULL: there is none. */
+static inline struct deadline *deadline_first(const struct deadline_queue *q)
+{
+    return q->head.next != &q->head ? q->head.next : NULL;
+}
+static inline struct deadline *deadline_behind(const struct deadline_queue *q,
+                                               const struct deadline *d)
+{
+    return d->next != &q->head ? d->next : NULL;
+}
 
 /* Calls `expired` of all that are due; each is cleared first and may be armed again. */
 void deadline_run(struct deadline_queue *q, uint64_t now_ms);

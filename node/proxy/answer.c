@@ -163,7 +163,7 @@ void exchange_answer_not_allowed(struct exchange *x, struct slice path, const ch
     answer_error_line(x, 405, "invalid_request_error", slice_of("", 0), text, &allow);
 }
 
-void exchange_refuse(struct client *c, unsigned status, const char *type, const char *text)
+void exchange_refuse_for(struct client *c, const struct exchange_refusal *why)
 {
     struct exchange *x = c->exchange;
     if (x == NULL)
@@ -181,5 +181,15 @@ void exchange_refuse(struct client *c, unsigned status, const char *type, const 
         x->outcome = NODE_OUTCOME_CLIENT_GONE;
     c->last = true;
     c->lingering = true;
-    answer_error_text(x, status, type, slice_of("", 0), text);
+    if (why->refusal != PROXY_REFUSED_NONE)
+        x->refusal = why->refusal;
+    if (why->limit != NULL)
+        x->limit = why->limit;
+    answer_error_text(x, why->status, why->type, slice_of("", 0), why->text);
+}
+
+void exchange_refuse(struct client *c, unsigned status, const char *type, const char *text)
+{
+    struct exchange_refusal why = {.status = status, .type = type, .text = text};
+    exchange_refuse_for(c, &why);
 }

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "http/proxy_header.h"
 
 /* A body that comes in pieces of at least this size is read straight into its segments. */
 enum { DIRECT_READ_MIN = 4096 };
@@ -92,6 +93,12 @@ void client_close(struct client *c, bool reset)
         return;
     c->state = CLIENT_CLOSING;
     deadline_clear(&c->deadline);
+    c->proxy->door.standing[c->standing]--;
+    c->standing = CLIENT_OUTSIDE;
+    c->proxy->door.standing[CLIENT_OUTSIDE]++;
+    if (c->from != NULL)
+        peers_leave(&c->proxy->door.peers, c->from);
+    c->from = NULL;
     c->proxy->config.net->close(c->stream, reset);
 }
 
@@ -102,21 +109,31 @@ static void arm(struct client *c, enum proxy_limit limit)
 }
 
 /* FIN after what is queued, then the peer may finish talking: closing with unread bytes would be
- * answered by a reset that can overtake our answer (RFC 9112, section 9.6). */
+ * answered by a reset that can overtake our answer (RFC 9112, section 9.6). Many clients read
+ * nothing before all of their body is sent. */
 static void linger(struct client *c)
 {
+    bool hurry = c->standing != CLIENT_IN || c->proxy->closed;
     c->state = CLIENT_LINGER;
     c->in.len = 0;
     c->proxy->config.net->finish(c->stream);
     set_reading(c, true);
-    arm(c, PROXY_CLIENT_LINGER);
+    arm(c, hurry ? PROXY_CLIENT_SHORT : PROXY_CLIENT_LINGER);
+}
+
+bool client_linger(struct client *c, size_t bytes)
+{
+    c->lingered += bytes;
+    return c->lingered <= PROXY_LINGER_BYTES_MAX;
 }
 
 /* Of a connection on which nothing is under way. The port is closed: a request may be all the same,
  * sent before the peer heard of it. */
 static enum proxy_limit idle_limit(const struct client *c)
 {
-    if (!c->proxy->closed || c->port == PROXY_PORT_ADMIN)
+    if (c->port == PROXY_PORT_ADMIN)
+        return PROXY_ADMIN_IDLE;
+    if (!c->proxy->closed)
         return PROXY_CLIENT_IDLE;
     return c->asked ? PROXY_CLIENT_PARTING : PROXY_CLIENT_FRESH;
 }
@@ -147,6 +164,8 @@ void client_drain(struct client *c)
 {
     if (c->state == CLIENT_HEAD && c->in.len == 0 && c->out_bytes == 0)
         arm(c, idle_limit(c));
+    else if (c->state == CLIENT_LINGER)
+        arm(c, PROXY_CLIENT_SHORT);
 }
 
 /* --- requests out of its bytes --------------------------------------------------------------- */
@@ -177,6 +196,27 @@ static void advance(struct client *c, size_t bytes)
 {
     c->window = slice_skip(c->window, bytes);
     c->begun = false;
+}
+
+/* Takes a PROXY header. False: more is needed. */
+static bool take_header(struct client *c, struct client_input *out)
+{
+    struct http_proxy_header h;
+    int err = http_proxy_header_parse(c->window, &h);
+    if (err == ERR_AGAIN)
+        return false;
+    c->awaits_header = false;
+    if (err != 0) {
+        c->window.len = 0;
+        out->stranger = true;
+        return true;
+    }
+    advance(c, h.bytes);
+    if (h.known)
+        ip_format(h.ip, c->peer);
+    out->identified = true;
+    out->unknown = !h.known;
+    return true;
 }
 
 /* Takes one head. False: more is needed. */
@@ -236,6 +276,8 @@ bool client_next(struct client *c, struct client_input *out)
         c->too_large = false;
         return refuse(c, out, 431, "The request head is too large.");
     }
+    if (c->awaits_header)
+        return c->window.len > 0 && take_header(c, out);
     bool new_request = c->state == CLIENT_HEAD && c->window.len > 0 && take_head(c, out);
     if (out->refused != 0)
         return true;
@@ -296,7 +338,7 @@ void client_resume_body(struct client *c)
 static void broke(struct client *c, enum client_end why)
 {
     c->broken = why;
-    arm(c, PROXY_CLIENT_LINGER);
+    arm(c, PROXY_CLIENT_SHORT);
 }
 
 /* One queued segment at a time is with the network. */

@@ -41,7 +41,8 @@ struct client {
     bool begun;             /* `window` began with a part of a head */
     bool too_large;         /* what came does not fit behind what is held */
     bool last;              /* close after the present answer */
-    bool surplus;           /* beyond connections-max: it gets its 503 and counts as no request */
+    bool surplus;           /* refused at the door: its answer says so and counts as no request */
+    bool awaits_header;     /* a PROXY header comes first (http/proxy_header.h) */
     bool lingering;         /* the answer is an error: let the peer finish talking */
     bool ended;             /* the present answer is complete, but not all of it is written */
     bool reset_at_end;      /* the answer was cut and only a reset can tell */
@@ -52,6 +53,9 @@ struct client {
     struct slice window; /* what is left to take */
     struct http_progress progress;
     bool parsed_once; /* of the head in `in`: look for its end before parsing again */
+    enum client_standing standing;
+    struct peer *from; /* whose connection it is counted as; NULL: nobody's */
+    uint64_t lingered; /* bytes that came in state LINGER */
     struct exchange *exchange;
     enum http_framing framing; /* of the body being read */
     uint64_t remaining;
@@ -84,6 +88,9 @@ struct client_input {
     bool has_body;                /* with `head` */
     struct slice body;
     bool end;
+    bool identified;  /* nothing but a PROXY header: it says who the client is, */
+    bool unknown;     /* or that nobody knows, or that it is the balancer itself */
+    bool stranger;    /* no PROXY header where one must be */
     unsigned refused; /* status for what cannot be taken; 0: all is well */
     const char *refusal;
 };
@@ -99,7 +106,7 @@ bool client_rest(struct client *c);
 static inline void client_body_ended(struct client *c)
 {
     c->state = CLIENT_ANSWER;
-    if (c->armed != PROXY_CLIENT_WRITE && c->armed != PROXY_CLIENT_LINGER)
+    if (c->armed != PROXY_CLIENT_WRITE && c->armed != PROXY_CLIENT_SHORT)
         deadline_clear(&c->deadline); /* what is on its way out (100 Continue) stays timed */
 }
 
@@ -149,6 +156,9 @@ static inline bool client_congested(const struct client *c)
     return c->out_bytes > PROXY_OUT_BYTES_HIGH;
 }
 
+/* Bytes of a peer that has its answer are dropped. False: they are too many, close. */
+bool client_linger(struct client *c, size_t bytes);
+
 /* The exchange has given its whole answer and is gone. */
 void client_answered(struct client *c);
 /* The exchange is gone and its answer is cut: what is queued still goes out, then the connection
@@ -160,8 +170,9 @@ void client_answer_cut(struct client *c, bool by_reset);
 /* Closes now; there is no exchange any more. `reset`: where the end of the connection would pass
  * for the end of the answer. */
 void client_close(struct client *c, bool reset);
-/* The client port is closed. Where nothing is under way a request may be, sent before the peer heard
- * of the end: it has PROXY_PARTING_MS, and on a connection that was just accepted PROXY_FRESH_MS. */
+/* The client port is closed. Where nothing is under way a request may be, sent before the peer
+ * heard of the end: it has PROXY_PARTING_MS, and on a connection that was just accepted
+ * PROXY_FRESH_MS. */
 void client_drain(struct client *c);
 
 #endif

@@ -12,6 +12,17 @@ static void write_data_path(const struct proxy *proxy, struct prometheus *p)
          (double)s->connections_open},
         {"connections_refused_total", PROMETHEUS_COUNTER, "Connections beyond connections-max.",
          (double)s->connections_refused},
+        {"client_connections_refused_total", PROMETHEUS_COUNTER,
+         "Connections beyond connections-per-client-max.", (double)s->client_connections_refused},
+        {"connections_evicted_total", PROMETHEUS_COUNTER,
+         "Idle connections closed for new ones at connections-max.",
+         (double)s->connections_evicted},
+        {"proxy_headers_refused_total", PROMETHEUS_COUNTER,
+         "Connections closed for a missing or malformed PROXY header.",
+         (double)s->proxy_headers_refused},
+        {"accept_pauses_total", PROMETHEUS_COUNTER,
+         "Times that a port stopped accepting for want of files or memory.",
+         (double)s->accept_pauses},
         {"accept_failures_total", PROMETHEUS_COUNTER, "Connections that could not be accepted.",
          (double)s->accept_failures},
         {"requests_total", PROMETHEUS_COUNTER, "Requests begun on the client port.",
@@ -72,7 +83,11 @@ const char *proxy_refusal_name(enum proxy_refusal refusal)
                                                       [PROXY_REFUSED_RETRY_BUDGET] = "retry_budget",
                                                       [PROXY_REFUSED_BY_ENGINE] = "engine",
                                                       [PROXY_REFUSED_LOOP] = "loop",
-                                                      [PROXY_REFUSED_INTERNAL] = "internal"};
+                                                      [PROXY_REFUSED_INTERNAL] = "internal",
+                                                      [PROXY_REFUSED_CONNECTIONS] = "connections",
+                                                      [PROXY_REFUSED_CLIENT_CONNECTIONS] =
+                                                          "client_connections",
+                                                      [PROXY_REFUSED_SLOW_UPLOAD] = "slow_upload"};
     return names[refusal];
 }
 

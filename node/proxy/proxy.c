@@ -7,10 +7,14 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "node/proxy/door.h"
 #include "node/proxy/exchange_internal.h"
 #include "node/proxy/local.h"
 #include "node/proxy/models.h"
 #include "node/proxy/prober.h"
+
+/* Of a queue that is kept for its order. */
+static const uint64_t NEVER_MS = UINT64_MAX / 4;
 
 /* --- from clients ---------------------------------------------------------------------------- */
 
@@ -23,8 +27,56 @@ static void drop_client(struct client *c, enum client_end why, bool reset)
         client_close(c, reset);
 }
 
+/* It came in, or hears why not. */
+static void judge(struct client *c, enum door_verdict verdict)
+{
+    static const struct exchange_refusal full = {
+        .status = 503,
+        .refusal = PROXY_REFUSED_CONNECTIONS,
+        .limit = "connections-max",
+        .type = "overloaded_error",
+        .text = "Too many connections, try again later.",
+    };
+    static const struct exchange_refusal client_full = {
+        .status = 429,
+        .refusal = PROXY_REFUSED_CLIENT_CONNECTIONS,
+        .limit = "connections-per-client-max",
+        .type = "rate_limit_error",
+        .text = "Too many connections of one client, try again later.",
+    };
+    if (verdict == DOOR_CROWDED)
+        client_close(c, true);
+    else if (verdict != DOOR_IN)
+        exchange_refuse_for(c, verdict == DOOR_FULL ? &full : &client_full);
+}
+
+/* A peer that does not say whose connection it is gets no answer: it may be a balancer, which would
+ * take it for its client's. */
+static void close_stranger(struct client *c)
+{
+    struct proxy *p = c->proxy;
+    struct door *d = &p->door;
+    p->stats.proxy_headers_refused++;
+    d->unlogged++;
+    if (d->logged_ms == 0 || p->now_ms - d->logged_ms >= PROXY_LOOP_LOG_MS) {
+        log_event(p->config.log, LOG_WARN, "proxy_header_refused", LOG_CSTR("from", c->peer),
+                  LOG_UINT("count", d->unlogged),
+                  LOG_CSTR("want", "the PROXY protocol at the balancer, or proxy-protocol off"));
+        d->logged_ms = p->now_ms;
+        d->unlogged = 0;
+    }
+    client_close(c, true);
+}
+
 static void handle_input(struct client *c, const struct client_input *in)
 {
+    if (in->stranger || in->identified) {
+        if (in->stranger)
+            close_stranger(c);
+        else
+            judge(c, in->unknown ? DOOR_IN : door_identify(c));
+        return;
+    }
     if (exchange_request(c, in))
         local_answer(c->exchange);
     if (in->refused != 0 && (in->head == NULL || c->exchange != NULL))
@@ -57,9 +109,14 @@ static struct slice client_room(void *owner)
 static void client_received(void *owner, struct slice bytes, uint64_t now_ms)
 {
     struct client *c = owner;
-    if (c->state == CLIENT_CLOSING || c->state == CLIENT_LINGER)
+    if (c->state == CLIENT_CLOSING)
         return;
     c->proxy->now_ms = now_ms;
+    if (c->state == CLIENT_LINGER) {
+        if (!client_linger(c, bytes.len))
+            client_close(c, true);
+        return;
+    }
     if (bytes.at == c->room && c->exchange != NULL) { /* straight into the body */
         c->room = NULL;
         c->remaining -= bytes.len;
@@ -114,6 +171,14 @@ static const struct net_events client_events = {.room = client_room,
 
 static void client_expired(struct deadline *d)
 {
+    static const struct exchange_refusal late_head = {
+        .status = 408,
+        .limit = "client-head-timeout",
+        .type = "request_timeout",
+        .text = "The request did not arrive in time.",
+    };
+    struct exchange_refusal late_body = late_head;
+    late_body.limit = "client-body-timeout";
     struct client *c = CONTAINER_OF(d, struct client, deadline);
     if (c->broken != CLIENT_END_DONE) {
         drop_client(c, c->broken, true);
@@ -122,8 +187,8 @@ static void client_expired(struct deadline *d)
     bool slow = c->state == CLIENT_BODY || (c->state == CLIENT_HEAD && c->in.len > 0);
     bool refuse = slow && c->out_bytes == 0;
     c->proxy->stats.client_timeouts += refuse || c->out_bytes > 0;
-    if (refuse)
-        exchange_refuse(c, 408, "request_timeout", "The request did not arrive in time.");
+    if (refuse && !c->awaits_header)
+        exchange_refuse_for(c, c->state == CLIENT_HEAD ? &late_head : &late_body);
     else
         drop_client(c, CLIENT_END_SLOW, false);
 }
@@ -140,13 +205,10 @@ int proxy_accept(struct proxy *p, struct net_stream *stream, enum proxy_port por
     c->deadline.expired = client_expired;
     p->stats.connections_accepted++;
     p->config.net->read(stream, true);
-    if (port == PROXY_PORT_CLIENT && p->stats.clients_open > p->config.options->connections_max) {
-        p->stats.connections_refused++;
-        c->surplus = true;
-        exchange_refuse(c, 503, "overloaded_error", "Too many connections, try again later.");
-        return 0;
-    }
-    client_arm(c);
+    if (port == PROXY_PORT_CLIENT)
+        judge(c, door_enter(c));
+    if (c->state == CLIENT_HEAD)
+        client_arm(c);
     return 0;
 }
 
@@ -375,10 +437,12 @@ static void init_limits(struct proxy *p)
     const struct node_options *o = p->config.options;
     const uint64_t wait_ms[PROXY_LIMITS] = {
         [PROXY_CLIENT_HEAD] = o->client_head_timeout_ms,
-        [PROXY_CLIENT_IDLE] = o->client_idle_timeout_ms,
+        [PROXY_CLIENT_IDLE] = o->client_idle_timeout_ms > 0 ? o->client_idle_timeout_ms : NEVER_MS,
+        [PROXY_ADMIN_IDLE] = o->client_idle_timeout_ms,
         [PROXY_CLIENT_BODY] = o->client_body_timeout_ms,
         [PROXY_CLIENT_WRITE] = o->client_write_timeout_ms,
         [PROXY_CLIENT_LINGER] = PROXY_LINGER_MS,
+        [PROXY_CLIENT_SHORT] = PROXY_LINGER_SHORT_MS,
         [PROXY_CLIENT_FRESH] = PROXY_FRESH_MS,
         [PROXY_CLIENT_PARTING] = PROXY_PARTING_MS,
         [PROXY_UPSTREAM_CONNECT] = o->upstream_connect_timeout_ms,
@@ -429,6 +493,12 @@ int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t
     buf_init(&p->scratch, 0);
     init_limits(p);
     budget_init(&p->budget, config->options->retry_budget);
+    if (door_init(p) != 0) {
+        door_free(p);
+        free(p->pools);
+        free(p);
+        return ERR_NOMEM;
+    }
     *out = p;
     return 0;
 }
@@ -478,6 +548,7 @@ void proxy_destroy(struct proxy *p)
     if (p == NULL)
         return;
     CHECK(p->clients == NULL && p->prober == NULL);
+    door_free(p);
     exchange_pool_free(p);
     models_forget(p);
     segment_pool_free(&p->segments);
@@ -503,7 +574,7 @@ uint64_t proxy_body_bytes(const struct proxy *p)
 
 void proxy_check(const struct proxy *p)
 {
-    uint64_t clients = 0, exchanges = 0;
+    uint64_t clients = 0, exchanges = 0, standing[CLIENT_STANDINGS] = {0};
     for (const struct client *c = p->clients; c != NULL; c = c->next) {
         const struct exchange *x = c->exchange;
         CHECK(!c->taking && (c->state != CLIENT_CLOSING || x == NULL));
@@ -511,10 +582,14 @@ void proxy_check(const struct proxy *p)
         CHECK(x == NULL || x->upstream == NULL || x->upstream->exchange == x);
         /* An answer that says no passes unbooked, where no other replica could be booked. */
         CHECK(x == NULL || x->upstream == NULL || x->booked || x->status >= 400);
+        CHECK((c->state == CLIENT_CLOSING) <= (c->standing == CLIENT_OUTSIDE));
+        standing[c->standing]++;
         clients++;
         exchanges += x != NULL;
     }
     CHECK(clients == p->stats.connections_open && exchanges == p->stats.requests_open);
+    for (unsigned i = CLIENT_IN; i < CLIENT_STANDINGS; i++)
+        CHECK(standing[i] == p->door.standing[i]);
     CHECK(p->gathered.owner == NULL);
     for (unsigned i = 0; i < p->pool_count; i++) {
         unsigned open = 0;

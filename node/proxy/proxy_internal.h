@@ -4,9 +4,11 @@
 
 #include "base/body.h"
 #include "base/deadline.h"
+#include "base/ip.h"
 #include "base/segment.h"
 #include "http/head.h"
 #include "node/proxy/budget.h"
+#include "node/proxy/peers.h"
 #include "node/proxy/proxy.h"
 #include "node/proxy/timing.h"
 
@@ -17,19 +19,25 @@ enum {
     PROXY_FRESH_MS = 500,      /* a drain waits so long for the first request of a connection */
     PROXY_PARTING_MS = 2000,   /* and so long for the next one of a connection that was used */
     PROXY_LOOP_LOG_MS = 60000, /* between two lines on loops */
-    PROXY_LINGER_MS = 2000,    /* after an error answer: how long a client may still talk */
     PROXY_PIECES_MAX = 59,     /* of an answer, gathered in one read */
     PROXY_RETRY_WAITS = 4,     /* 20 to 200 ms, with the tick */
     PROXY_JOIN_BYTES = 16384,  /* up to here copying is cheaper than a list of pieces */
+    PROXY_LINGER_MS = 30000,   /* after an error answer: how long a client may still send */
+    PROXY_LINGER_BYTES_MAX = 256 * 1024 * 1024, /* and how much */
+    PROXY_LINGER_SHORT_MS = 2000, /* the same where connections are scarce, or the port is closed */
+    PROXY_SURPLUS_SHARE = 16, /* beyond connections-max a 16th more get an answer that says so */
 };
 
 /* Time limits; each is one queue. */
 enum proxy_limit {
     PROXY_CLIENT_HEAD,
-    PROXY_CLIENT_IDLE,
+    PROXY_CLIENT_IDLE, /* on the client port: in order of how long they are idle */
+    PROXY_ADMIN_IDLE,
     PROXY_CLIENT_BODY,
     PROXY_CLIENT_WRITE,
-    PROXY_CLIENT_LINGER,
+    PROXY_CLIENT_LINGER,  /* in state LINGER, and nothing else */
+    PROXY_CLIENT_SHORT,   /* it cannot be written to and its end is not heard of, or it may linger
+                           * for a moment only */
     PROXY_CLIENT_FRESH,   /* the port is closed: the first request of a new connection */
     PROXY_CLIENT_PARTING, /* the same: the next request of one that was used */
     PROXY_UPSTREAM_CONNECT,
@@ -44,6 +52,24 @@ enum proxy_limit {
     PROXY_FETCH_SGLANG, /* whose health check costs a token */
     PROXY_FETCH_FAILED, /* at once, but not from within the call */
     PROXY_LIMITS,
+};
+
+/* Where a connection stands at the door (node/proxy/door.h). */
+enum client_standing {
+    CLIENT_OUTSIDE, /* it is closed, or on the admin port */
+    CLIENT_IN,
+    CLIENT_SURPLUS, /* refused, and hears so */
+    CLIENT_STANDINGS,
+};
+
+struct door {
+    unsigned standing[CLIENT_STANDINGS]; /* how many; OUTSIDE means nothing */
+    unsigned surplus_max;
+    struct peers peers;
+    struct ip_net *balancers; /* owned: whose connections begin with a PROXY header */
+    unsigned balancer_count;  /* 0: all of them do, if any */
+    uint64_t logged_ms;       /* when one was last refused for its PROXY header; 0: never */
+    unsigned unlogged;        /* since then */
 };
 
 /* What goes to one client within one event, written with one call. The pieces are borrowed: they
@@ -71,6 +97,7 @@ struct proxy {
     struct http_limits engine_limits; /* of engines' */
     struct deadline_queue limit[PROXY_LIMITS];
 
+    struct door door;
     struct client *clients;         /* all open connections */
     struct client *waiting;         /* whose next request is here already, last first */
     struct budget budget;           /* of retries */

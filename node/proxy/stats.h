@@ -22,6 +22,9 @@ enum proxy_refusal {
     PROXY_REFUSED_BY_ENGINE,    /* an error that an engine streamed before any token */
     PROXY_REFUSED_LOOP,         /* 508: it came through this router before, or through too many */
     PROXY_REFUSED_INTERNAL,     /* 500 */
+    PROXY_REFUSED_CONNECTIONS, /* 503, connections-max; 429, connections-per-client-max: */
+    PROXY_REFUSED_CLIENT_CONNECTIONS, /* such a connection counts as no request */
+    PROXY_REFUSED_SLOW_UPLOAD,        /* 408 by its rate, 503 where memory is short */
     PROXY_REFUSALS,
 };
 /* In a word, for metrics and for clients (x-grapevine-reason): "no_replica", ... */
@@ -44,9 +47,13 @@ const char *client_end_name(enum client_end why);
 struct proxy_stats {
     uint64_t connections_accepted;
     uint64_t connections_open;
-    uint64_t clients_open;        /* the part of them that is on the client port */
-    uint64_t connections_refused; /* beyond connections_max */
-    uint64_t accept_failures;     /* counted by the network */
+    uint64_t clients_open;               /* the part of them that is on the client port */
+    uint64_t connections_refused;        /* beyond connections_max */
+    uint64_t client_connections_refused; /* beyond connections_per_client_max */
+    uint64_t connections_evicted;        /* idle ones, for newcomers at connections_max */
+    uint64_t proxy_headers_refused;      /* connections without the PROXY header that must be */
+    uint64_t accept_failures;            /* counted by the network, as the next one */
+    uint64_t accept_pauses;              /* times that a port stopped to accept for a while */
     uint64_t requests;
     uint64_t requests_open;
     uint64_t requests_refused[PROXY_REFUSALS];

@@ -1,5 +1,6 @@
 #include "node/settings/allowed.h"
 
+#include "base/ip.h"
 #include "gossip/limits.h"
 #include "node/discover/kubernetes.h"
 #include "node/settings/options.h"
@@ -68,6 +69,14 @@ const char *node_allowed_dns_server_not(struct slice value)
         node_host_is_ip(parsed.host))
         return NULL;
     return "want the IP address of a DNS server, such as 10.0.0.10 or [fd00::10]:53";
+}
+
+const char *node_allowed_net_not(struct slice value)
+{
+    struct ip_net parsed;
+    if (ip_net_parse(value, &parsed))
+        return NULL;
+    return "want an IP address or a network, such as 10.0.0.7 or 10.0.0.0/8";
 }
 
 const char *node_allowed_path_not(struct slice value)

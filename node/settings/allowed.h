@@ -16,6 +16,7 @@ const char *node_allowed_header_name_not(struct slice value);
 const char *node_allowed_replica_dns_not(struct slice value);
 const char *node_allowed_replica_kubernetes_not(struct slice value);
 const char *node_allowed_dns_server_not(struct slice value);
+const char *node_allowed_net_not(struct slice value);
 const char *node_allowed_path_not(struct slice value);
 const char *node_allowed_address_not(struct slice value);
 const char *node_allowed_advertise_not(struct slice value);

@@ -149,9 +149,14 @@ struct node_options {
     uint64_t body_bytes_max;
     uint64_t buffered_bytes_max;
     uint64_t connections_max;
-    uint64_t client_idle_timeout_ms; /* timeouts: 0 = off */
+    uint64_t connections_per_client_max; /* 0: no limit */
+    bool proxy_protocol;
+    struct node_strings proxy_protocol_from; /* each is valid for ip_net_parse() */
+    uint64_t client_idle_timeout_ms;         /* timeouts: 0 = off */
     uint64_t client_head_timeout_ms;
     uint64_t client_body_timeout_ms;
+    uint64_t client_body_total_timeout_ms;
+    uint64_t client_body_rate_min; /* bytes a second; 0: off */
     uint64_t client_write_timeout_ms;
 
     /* Replicas */

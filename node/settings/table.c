@@ -1,6 +1,7 @@
 /* The option table: a new setting is one row here and one field in struct node_options. */
 #include "node/route/policy.h"
 #include "node/settings/allowed.h"
+#include "node/settings/clients_internal.h"
 #include "node/settings/options.h"
 #include "node/settings/sources_internal.h"
 
@@ -441,6 +442,8 @@ static const struct node_option table[] = {
      .group = "Front door",
      .help = "for a client that does not read",
      .more = "0 turns it off."},
+
+    NODE_OPTION_ROWS_CLIENTS,
 
     /* --- Replicas -------------------------------------------------------------------------- */
     {.name = "upstream-connect-timeout",

@@ -60,6 +60,7 @@ struct proxy_world {
     bool traced;
     bool names;
     bool stopped;
+    char peer[48];     /* whose the next connection of a client is; "": 192.0.2.7 */
     int connect_error; /* of the next connect, which fails at once; 0: it does not */
     struct slice key;
     unsigned key_version;

@@ -5,7 +5,7 @@
  *
  *   replicas 2 | probes | set NAME VALUE         before the first event
  *   engines ENGINE | names | key KEY             what replicas are; the probes' API key
- *   A connects | A connects to the admin port
+ *   A connects | A connects to the admin port | A connects from ADDRESS
  *   A posts PATH BODY | A gets PATH | A sends "BYTES" | A ends | A breaks
  *   A takes N | A takes nothing | A takes all    how much its kernel takes
  *   1a accepts | 1a refuses | 1a answers STATUS BODY | 1a streams | 1a says "CHUNK" | 1a is done
@@ -222,7 +222,10 @@ static const struct {
 static void act(struct story *s, struct slice name, struct slice verb, struct slice rest)
 {
     if (slice_equal(verb, SLICE("connects"))) {
-        enum proxy_port port = rest.len > 0 ? PROXY_PORT_ADMIN : PROXY_PORT_CLIENT;
+        bool from = slice_starts_with(rest, SLICE("from "));
+        enum proxy_port port = rest.len > 0 && !from ? PROXY_PORT_ADMIN : PROXY_PORT_CLIENT;
+        struct slice peer = from ? slice_skip(rest, strlen("from ")) : slice_of("", 0);
+        assert_true(slice_to_cstr(peer, s->world->peer, sizeof s->world->peer));
         assert_non_null(proxy_world_connect(s->world, port));
         return;
     }
@@ -269,7 +272,11 @@ static void show_counters(struct proxy_world *w)
         {"refused loop", t->requests_refused[PROXY_REFUSED_LOOP]},
         {"refused retry budget", t->requests_refused[PROXY_REFUSED_RETRY_BUDGET]},
         {"refused by an engine", t->requests_refused[PROXY_REFUSED_BY_ENGINE]},
+        {"refused slow upload", t->requests_refused[PROXY_REFUSED_SLOW_UPLOAD]},
         {"connections refused", t->connections_refused},
+        {"of one client", t->client_connections_refused},
+        {"evicted", t->connections_evicted},
+        {"PROXY headers refused", t->proxy_headers_refused},
         {"clients gone", t->client_gone},
         {"client time-outs", t->client_timeouts},
         {"cut: gone", t->answers_cut[CLIENT_END_GONE]},

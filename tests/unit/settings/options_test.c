@@ -208,7 +208,7 @@ static void test_errors_of_other_sources(void **state)
     assert_int_equal(environment("GRAPEVINE_CLIENT_IDLE_TIMEOUT=1"), ERR_SYNTAX);
     assert_string_equal(error.text,
                         "bad setting client-idle-timeout = \"1\" (GRAPEVINE_CLIENT_IDLE_TIMEOUT): "
-                        "want a time with its unit from 0 to 24h, such as 60s");
+                        "want a time with its unit from 0 to 24h, such as 75s");
     assert_int_equal(environment("GRAPEVINE_LISTN=a:1"), ERR_SYNTAX);
     assert_string_equal(error.text,
                         "unknown setting \"listn\" (environment): did you mean GRAPEVINE_LISTEN?");

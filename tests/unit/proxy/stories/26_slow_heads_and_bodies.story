@@ -17,16 +17,18 @@ wait 50
     finish A
 B connects
 B sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nContent-Length: 100\r\n\r\n"
-wait 2900
+A ends
     close A
+wait 2900
 B sends "a"
 wait 3000
     to B: HTTP/1.1 408 Request Timeout; Content-Length: 108; Connection: close "{\"error\":{\"message\":\"The request did not arrive in time.\",\"type\":\"request_timeout\",\"param\":null,\"code\":408}}"
     log request
     finish B
+B ends
+    close B
 C connects
 wait 4950
-    close B
 wait 50
     close C
 counters

@@ -1,6 +1,6 @@
 # After an error the client may still be sending. Closing at once would be answered by a reset that
 # overtakes the error: so only our half is closed, what comes is dropped, and the rest follows when
-# the client has closed or 2 s have passed.
+# the client has closed or 30 s have passed. Many clients read only when their whole body is sent.
 replicas 1
 
 A connects
@@ -16,5 +16,7 @@ B sends "\x00\r\n\r\n"
     to B: HTTP/1.1 400 Bad Request; Content-Length: 95; Connection: close "{\"error\":{\"message\":\"malformed method\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":400}}"
     log request
     finish B
-wait 2000
+wait 29900
+B sends "more"
+wait 100
     close B

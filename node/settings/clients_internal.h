@@ -1,0 +1,56 @@
+/* Rows of the option table: clients that send slowly, come in numbers, or behind a balancer. Used
+ * by table.c, which has the macros. */
+#ifndef NODE_SETTINGS_CLIENTS_INTERNAL_H
+#define NODE_SETTINGS_CLIENTS_INTERNAL_H
+
+/* clang-format off */
+#define NODE_OPTION_ROWS_CLIENTS                                                                   \
+    {.name = "client-body-rate-min",                                                               \
+     .type = NODE_TYPE_BYTES,                                                                      \
+     FIELD(client_body_rate_min),                                                                  \
+     .fallback = "1KiB",                                                                           \
+     .max = GIB,                                                                                   \
+     .unit = "SIZE",                                                                               \
+     .group = "Front door",                                                                        \
+     .help = "of a body a second, over 30 s; then 408",                                            \
+     .more = "Time in which the router holds the client back does not count. 0 turns it off."},    \
+    {.name = "client-body-total-timeout",                                                          \
+     TIME_FIELD(client_body_total_timeout_ms),                                                     \
+     .fallback = "10m",                                                                            \
+     .max = DAY_MS,                                                                                \
+     .group = "Front door",                                                                        \
+     .help = "for a whole body; then 408",                                                         \
+     .more = "Time in which the router holds the client back does not count. 0 turns it off."},    \
+    {.name = "connections-per-client-max",                                                         \
+     .type = NODE_TYPE_INTEGER,                                                                    \
+     FIELD(connections_per_client_max),                                                            \
+     .fallback = "0",                                                                              \
+     .max = 1e6,                                                                                   \
+     .unit = "NUMBER",                                                                             \
+     .group = "Front door",                                                                        \
+     .help = "of one address; more get 429; 0: no limit",                                          \
+     .more = "Of IPv6 a /64 counts as one client. Behind a balancer that hides its clients all "   \
+             "of them are one: leave it off there, or use proxy-protocol."},                       \
+    {.name = "proxy-protocol",                                                                     \
+     .type = NODE_TYPE_BOOL,                                                                       \
+     FIELD(proxy_protocol),                                                                        \
+     .fallback = "off",                                                                            \
+     .unit = "on|off",                                                                             \
+     .group = "Front door",                                                                        \
+     .help = "connections begin with a PROXY header",                                              \
+     .more = "Versions 1 and 2, on the client port, from a layer 4 balancer. The address in it "   \
+             "is the client's from then on: in X-Forwarded-For, in logs, for limits. A "           \
+             "connection without it is closed."},                                                  \
+    {.name = "proxy-protocol-from",                                                                \
+     .type = NODE_TYPE_LIST,                                                                       \
+     FIELD(proxy_protocol_from),                                                                   \
+     .fallback = "",                                                                               \
+     .wrong = node_allowed_net_not,                                                                \
+     .unit = "NETWORK",                                                                            \
+     .group = "Front door",                                                                        \
+     .help = "whose connections do; default: all",                                                 \
+     .more = "Addresses or networks of balancers, `10.0.0.0/8`. Others speak for themselves: "     \
+             "their connections begin with a request."}
+/* clang-format on */
+
+#endif

@@ -1,0 +1,28 @@
+# A client, known by its address, may have connections-per-client-max connections; more get a 429. Of
+# IPv6 a /64 is one client. None of others goes for one that is refused.
+replicas 1
+set connections-per-client-max 2
+set connections-max 3
+
+A connects from 192.0.2.1
+B connects from 192.0.2.1
+C connects from 192.0.2.1
+    to C: HTTP/1.1 429 Too Many Requests; Content-Length: 126; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections of one client, try again later.\",\"type\":\"rate_limit_error\",\"param\":null,\"code\":429}}"
+    log request
+    finish C
+C ends
+    close C
+D connects from 192.0.2.2
+B ends
+    close B
+E connects from 192.0.2.1
+F connects from 2001:db8:0:1::1
+    close A
+G connects from 2001:db8:0:1:ffff::2
+    close D
+H connects from 2001:db8:0:1::3
+    to H: HTTP/1.1 429 Too Many Requests; Content-Length: 126; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections of one client, try again later.\",\"type\":\"rate_limit_error\",\"param\":null,\"code\":429}}"
+    log request
+    finish H
+counters
+    of one client 2, evicted 2
