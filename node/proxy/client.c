@@ -93,6 +93,7 @@ void client_close(struct client *c, bool reset)
         return;
     c->state = CLIENT_CLOSING;
     deadline_clear(&c->deadline);
+    upload_end(&c->upload);
     c->proxy->door.standing[c->standing]--;
     c->standing = CLIENT_OUTSIDE;
     c->proxy->door.standing[CLIENT_OUTSIDE]++;
@@ -214,8 +215,8 @@ static bool take_header(struct client *c, struct client_input *out)
     advance(c, h.bytes);
     if (h.known)
         ip_format(h.ip, c->peer);
-    out->identified = true;
-    out->unknown = !h.known;
+    out->identified = h.known;
+    out->header = true;
     return true;
 }
 
@@ -320,6 +321,7 @@ void client_hold_body(struct client *c)
     if (c->state != CLIENT_BODY || !c->reading)
         return;
     set_reading(c, false);
+    upload_hold(&c->upload, true, c->proxy->now_ms);
     client_arm(c);
 }
 
@@ -328,6 +330,7 @@ void client_resume_body(struct client *c)
     if (c->state != CLIENT_BODY || c->reading)
         return;
     set_reading(c, true);
+    upload_hold(&c->upload, false, c->proxy->now_ms);
     client_arm(c);
 }
 
@@ -458,6 +461,7 @@ void client_written(struct client *c)
 void client_answered(struct client *c)
 {
     c->exchange = NULL;
+    upload_end(&c->upload);
     if (c->state == CLIENT_CLOSING)
         return;
     if (c->broken != CLIENT_END_DONE) { /* what the client has must not pass for an answer */

@@ -17,6 +17,7 @@
 #include "http/chunked.h"
 #include "http/forward.h"
 #include "node/proxy/proxy_internal.h"
+#include "node/proxy/upload.h"
 
 struct exchange;
 
@@ -60,7 +61,8 @@ struct client {
     enum http_framing framing; /* of the body being read */
     uint64_t remaining;
     struct http_chunked chunked;
-    const char *room; /* memory that the network reads a body into; NULL: none */
+    const char *room;     /* memory that the network reads a body into; NULL: none */
+    struct upload upload; /* how the body arrives, if not with its head */
 
     struct segment *out_first; /* what the kernel did not take yet */
     struct segment *out_last;
@@ -88,8 +90,8 @@ struct client_input {
     bool has_body;                /* with `head` */
     struct slice body;
     bool end;
-    bool identified;  /* nothing but a PROXY header: it says who the client is, */
-    bool unknown;     /* or that nobody knows, or that it is the balancer itself */
+    bool header;      /* nothing but a PROXY header, */
+    bool identified;  /* which says who the client is */
     bool stranger;    /* no PROXY header where one must be */
     unsigned refused; /* status for what cannot be taken; 0: all is well */
     const char *refusal;
@@ -106,6 +108,7 @@ bool client_rest(struct client *c);
 static inline void client_body_ended(struct client *c)
 {
     c->state = CLIENT_ANSWER;
+    upload_end(&c->upload);
     if (c->armed != PROXY_CLIENT_WRITE && c->armed != PROXY_CLIENT_SHORT)
         deadline_clear(&c->deadline); /* what is on its way out (100 Continue) stays timed */
 }

@@ -3,6 +3,14 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "node/proxy/exchange_internal.h"
+
+enum verdict {
+    COMES_IN,
+    IS_FULL,        /* connections-max */
+    CLIENT_IS_FULL, /* connections-per-client-max */
+    IS_CROWDED,     /* there is no room for an answer either */
+};
 
 /* --- who speaks for others ----------------------------------------------------------------------
  */
@@ -69,10 +77,10 @@ static bool evict(struct proxy *p)
     return true;
 }
 
-static enum door_verdict turn_away(struct client *c, enum door_verdict why)
+static enum verdict turn_away(struct client *c, enum verdict why)
 {
     struct door *d = &c->proxy->door;
-    if (why == DOOR_FULL)
+    if (why == IS_FULL)
         c->proxy->stats.connections_refused++;
     else
         c->proxy->stats.client_connections_refused++;
@@ -81,29 +89,80 @@ static enum door_verdict turn_away(struct client *c, enum door_verdict why)
         peers_leave(&d->peers, c->from);
     c->from = NULL;
     stand(c, CLIENT_SURPLUS);
-    return d->standing[CLIENT_SURPLUS] <= d->surplus_max ? why : DOOR_CROWDED;
+    return d->standing[CLIENT_SURPLUS] <= d->surplus_max ? why : IS_CROWDED;
 }
 
-enum door_verdict door_identify(struct client *c)
+static enum verdict identify(struct client *c)
 {
     uint64_t most = c->proxy->config.options->connections_per_client_max;
     if (most == 0)
-        return DOOR_IN;
+        return COMES_IN;
     c->from = peers_enter(&c->proxy->door.peers, c->peer);
     if (c->from == NULL || c->from->open <= most)
-        return DOOR_IN;
-    return turn_away(c, DOOR_CLIENT_FULL);
+        return COMES_IN;
+    return turn_away(c, CLIENT_IS_FULL);
 }
 
-enum door_verdict door_enter(struct client *c)
+static enum verdict enter(struct client *c)
 {
     struct proxy *p = c->proxy;
     c->awaits_header = sends_header(c);
-    enum door_verdict verdict = c->awaits_header ? DOOR_IN : door_identify(c);
-    if (verdict != DOOR_IN)
+    enum verdict verdict = c->awaits_header ? COMES_IN : identify(c);
+    if (verdict != COMES_IN)
         return verdict;
     if (p->door.standing[CLIENT_IN] >= p->config.options->connections_max && !evict(p))
-        return turn_away(c, DOOR_FULL);
+        return turn_away(c, IS_FULL);
     stand(c, CLIENT_IN);
-    return DOOR_IN;
+    return COMES_IN;
+}
+
+/* --- what they hear ------------------------------------------------------------------------- */
+
+/* It came in, or hears why not. */
+static void judge(struct client *c, enum verdict verdict)
+{
+    static const struct exchange_refusal full = {
+        .status = 503,
+        .refusal = PROXY_REFUSED_CONNECTIONS,
+        .limit = "connections-max",
+        .type = "overloaded_error",
+        .text = "Too many connections, try again later.",
+    };
+    static const struct exchange_refusal client_full = {
+        .status = 429,
+        .refusal = PROXY_REFUSED_CLIENT_CONNECTIONS,
+        .limit = "connections-per-client-max",
+        .type = "rate_limit_error",
+        .text = "Too many connections of one client, try again later.",
+    };
+    if (verdict == IS_CROWDED)
+        client_close(c, true);
+    else if (verdict != COMES_IN)
+        exchange_refuse_for(c, verdict == IS_FULL ? &full : &client_full);
+}
+
+void door_refuse_stranger(struct client *c)
+{
+    struct proxy *p = c->proxy;
+    struct door *d = &p->door;
+    p->stats.proxy_headers_refused++;
+    d->unlogged++;
+    if (d->logged_ms == 0 || p->now_ms - d->logged_ms >= PROXY_LOOP_LOG_MS) {
+        log_event(p->config.log, LOG_WARN, "proxy_header_refused", LOG_CSTR("from", c->peer),
+                  LOG_UINT("count", d->unlogged),
+                  LOG_CSTR("want", "the PROXY protocol at the balancer, or proxy-protocol off"));
+        d->logged_ms = p->now_ms;
+        d->unlogged = 0;
+    }
+    client_close(c, true);
+}
+
+void door_enter(struct client *c)
+{
+    judge(c, enter(c));
+}
+
+void door_identify(struct client *c)
+{
+    judge(c, identify(c));
 }

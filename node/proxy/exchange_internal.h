@@ -28,6 +28,14 @@ void exchange_finish(struct exchange *x);
 void exchange_finish_cut(struct exchange *x);
 /* The end of an exchange whose connection closes (and closes it). */
 void exchange_cut(struct exchange *x, enum client_end why, bool reset);
+/* The same, where there may be no exchange. */
+static inline void exchange_drop(struct client *c, enum client_end why, bool reset)
+{
+    if (c->exchange != NULL)
+        exchange_cut(c->exchange, why, reset);
+    else
+        client_close(c, reset);
+}
 /* Exactly one of these follows each booking; does nothing without one. */
 void exchange_release_booking(struct exchange *x, enum node_outcome outcome);
 /* Lets go of what is held (hold.c). */

@@ -12,71 +12,18 @@
 #include "node/proxy/local.h"
 #include "node/proxy/models.h"
 #include "node/proxy/prober.h"
-
-/* Of a queue that is kept for its order. */
-static const uint64_t NEVER_MS = UINT64_MAX / 4;
+#include "node/proxy/slow.h"
 
 /* --- from clients ---------------------------------------------------------------------------- */
 
-/* Closes the connection, and ends its exchange. */
-static void drop_client(struct client *c, enum client_end why, bool reset)
-{
-    if (c->exchange != NULL)
-        exchange_cut(c->exchange, why, reset);
-    else
-        client_close(c, reset);
-}
-
-/* It came in, or hears why not. */
-static void judge(struct client *c, enum door_verdict verdict)
-{
-    static const struct exchange_refusal full = {
-        .status = 503,
-        .refusal = PROXY_REFUSED_CONNECTIONS,
-        .limit = "connections-max",
-        .type = "overloaded_error",
-        .text = "Too many connections, try again later.",
-    };
-    static const struct exchange_refusal client_full = {
-        .status = 429,
-        .refusal = PROXY_REFUSED_CLIENT_CONNECTIONS,
-        .limit = "connections-per-client-max",
-        .type = "rate_limit_error",
-        .text = "Too many connections of one client, try again later.",
-    };
-    if (verdict == DOOR_CROWDED)
-        client_close(c, true);
-    else if (verdict != DOOR_IN)
-        exchange_refuse_for(c, verdict == DOOR_FULL ? &full : &client_full);
-}
-
-/* A peer that does not say whose connection it is gets no answer: it may be a balancer, which would
- * take it for its client's. */
-static void close_stranger(struct client *c)
-{
-    struct proxy *p = c->proxy;
-    struct door *d = &p->door;
-    p->stats.proxy_headers_refused++;
-    d->unlogged++;
-    if (d->logged_ms == 0 || p->now_ms - d->logged_ms >= PROXY_LOOP_LOG_MS) {
-        log_event(p->config.log, LOG_WARN, "proxy_header_refused", LOG_CSTR("from", c->peer),
-                  LOG_UINT("count", d->unlogged),
-                  LOG_CSTR("want", "the PROXY protocol at the balancer, or proxy-protocol off"));
-        d->logged_ms = p->now_ms;
-        d->unlogged = 0;
-    }
-    client_close(c, true);
-}
-
 static void handle_input(struct client *c, const struct client_input *in)
 {
-    if (in->stranger || in->identified) {
-        if (in->stranger)
-            close_stranger(c);
-        else
-            judge(c, in->unknown ? DOOR_IN : door_identify(c));
+    if (in->stranger)
+        door_refuse_stranger(c);
+    else if (in->identified)
+        door_identify(c);
+    if (in->stranger || in->header)
         return;
-    }
     if (exchange_request(c, in))
         local_answer(c->exchange);
     if (in->refused != 0 && (in->head == NULL || c->exchange != NULL))
@@ -92,7 +39,7 @@ static void take_requests(struct client *c, struct slice bytes)
     while (client_next(c, &in))
         handle_input(c, &in);
     if (!client_rest(c))
-        drop_client(c, CLIENT_END_NO_MEMORY, false);
+        exchange_drop(c, CLIENT_END_NO_MEMORY, false);
 }
 
 static struct slice client_room(void *owner)
@@ -112,6 +59,7 @@ static void client_received(void *owner, struct slice bytes, uint64_t now_ms)
     if (c->state == CLIENT_CLOSING)
         return;
     c->proxy->now_ms = now_ms;
+    slow_make_room(c);
     if (c->state == CLIENT_LINGER) {
         if (!client_linger(c, bytes.len))
             client_close(c, true);
@@ -124,11 +72,13 @@ static void client_received(void *owner, struct slice bytes, uint64_t now_ms)
             local_answer(c->exchange);
         if (c->state == CLIENT_BODY)
             client_arm(c);
+        slow_follow(c, bytes.len);
         return;
     }
     if (c->state == CLIENT_HEAD && c->in.len == 0)
         deadline_clear(&c->deadline);
     take_requests(c, bytes);
+    slow_follow(c, bytes.len);
 }
 
 static void client_ended(void *owner, int err, uint64_t now_ms)
@@ -138,7 +88,7 @@ static void client_ended(void *owner, int err, uint64_t now_ms)
     if (c->state == CLIENT_CLOSING)
         return;
     c->proxy->now_ms = now_ms;
-    drop_client(c, c->broken != CLIENT_END_DONE ? c->broken : CLIENT_END_GONE, false);
+    exchange_drop(c, c->broken != CLIENT_END_DONE ? c->broken : CLIENT_END_GONE, false);
 }
 
 static void on_client_written(void *owner, int err, uint64_t now_ms)
@@ -148,9 +98,9 @@ static void on_client_written(void *owner, int err, uint64_t now_ms)
         return;
     c->proxy->now_ms = now_ms;
     if (err != 0) {
-        drop_client(c, CLIENT_END_GONE, false);
+        exchange_drop(c, CLIENT_END_GONE, false);
     } else if (c->broken != CLIENT_END_DONE) {
-        drop_client(c, c->broken, true);
+        exchange_drop(c, c->broken, true);
     } else {
         client_written(c);
         if (c->exchange != NULL)
@@ -169,30 +119,6 @@ static const struct net_events client_events = {.room = client_room,
                                                 .written = on_client_written,
                                                 .closed = client_closed};
 
-static void client_expired(struct deadline *d)
-{
-    static const struct exchange_refusal late_head = {
-        .status = 408,
-        .limit = "client-head-timeout",
-        .type = "request_timeout",
-        .text = "The request did not arrive in time.",
-    };
-    struct exchange_refusal late_body = late_head;
-    late_body.limit = "client-body-timeout";
-    struct client *c = CONTAINER_OF(d, struct client, deadline);
-    if (c->broken != CLIENT_END_DONE) {
-        drop_client(c, c->broken, true);
-        return;
-    }
-    bool slow = c->state == CLIENT_BODY || (c->state == CLIENT_HEAD && c->in.len > 0);
-    bool refuse = slow && c->out_bytes == 0;
-    c->proxy->stats.client_timeouts += refuse || c->out_bytes > 0;
-    if (refuse && !c->awaits_header)
-        exchange_refuse_for(c, c->state == CLIENT_HEAD ? &late_head : &late_body);
-    else
-        drop_client(c, CLIENT_END_SLOW, false);
-}
-
 int proxy_accept(struct proxy *p, struct net_stream *stream, enum proxy_port port, const char *peer,
                  uint64_t now_ms)
 {
@@ -202,11 +128,12 @@ int proxy_accept(struct proxy *p, struct net_stream *stream, enum proxy_port por
         return ERR_NOMEM;
     stream->events = &client_events;
     stream->owner = c;
-    c->deadline.expired = client_expired;
+    c->deadline.expired = slow_client_expired;
+    c->upload.total.expired = slow_upload_expired;
     p->stats.connections_accepted++;
     p->config.net->read(stream, true);
     if (port == PROXY_PORT_CLIENT)
-        judge(c, door_enter(c));
+        door_enter(c);
     if (c->state == CLIENT_HEAD)
         client_arm(c);
     return 0;
@@ -421,6 +348,8 @@ void proxy_tick(struct proxy *p, uint64_t now_ms)
     p->paused = late >= PROXY_PAUSE_MS && !p->paused;
     p->ticked_ms = now_ms;
     begin_missing(p);
+    if (p->paused)
+        slow_shift(p, late);
     for (unsigned i = 0; i < PROXY_LIMITS; i++) {
         if (p->paused)
             deadline_shift(&p->limit[i], late);
@@ -432,14 +361,21 @@ void proxy_tick(struct proxy *p, uint64_t now_ms)
 
 /* --- the beginning and the end --------------------------------------------------------------- */
 
+/* Of a queue that is kept for its order even where the limit is off. */
+static uint64_t or_never(uint64_t ms)
+{
+    return ms > 0 ? ms : UINT64_MAX / 4;
+}
+
 static void init_limits(struct proxy *p)
 {
     const struct node_options *o = p->config.options;
     const uint64_t wait_ms[PROXY_LIMITS] = {
         [PROXY_CLIENT_HEAD] = o->client_head_timeout_ms,
-        [PROXY_CLIENT_IDLE] = o->client_idle_timeout_ms > 0 ? o->client_idle_timeout_ms : NEVER_MS,
+        [PROXY_CLIENT_IDLE] = or_never(o->client_idle_timeout_ms),
         [PROXY_ADMIN_IDLE] = o->client_idle_timeout_ms,
         [PROXY_CLIENT_BODY] = o->client_body_timeout_ms,
+        [PROXY_CLIENT_BODY_TOTAL] = or_never(o->client_body_total_timeout_ms),
         [PROXY_CLIENT_WRITE] = o->client_write_timeout_ms,
         [PROXY_CLIENT_LINGER] = PROXY_LINGER_MS,
         [PROXY_CLIENT_SHORT] = PROXY_LINGER_SHORT_MS,
@@ -534,7 +470,7 @@ void proxy_stop(struct proxy *p, uint64_t now_ms)
     p->now_ms = now_ms;
     prober_stop(p);
     for (struct client *c = p->clients; c != NULL; c = c->next)
-        drop_client(c, CLIENT_END_STOPPED, false);
+        exchange_drop(c, CLIENT_END_STOPPED, false);
     for (unsigned i = 0; i < p->pool_count; i++) {
         if (p->pools[i].proxy == NULL)
             continue;

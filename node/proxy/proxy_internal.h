@@ -26,6 +26,11 @@ enum {
     PROXY_LINGER_BYTES_MAX = 256 * 1024 * 1024, /* and how much */
     PROXY_LINGER_SHORT_MS = 2000, /* the same where connections are scarce, or the port is closed */
     PROXY_SURPLUS_SHARE = 16, /* beyond connections-max a 16th more get an answer that says so */
+    PROXY_SLOW_MS = 10000,     /* an upload that needs longer, at its pace, for what it holds... */
+    PROXY_SLOW_FULL_MS = 1000, /* and the same when memory is all but full: docs/http.md, Bodies */
+    PROXY_SLOW_LOOK_MS = 100,  /* none was found: not before then is it looked for one again */
+    PROXY_SLOW_CUT_MAX = 16,   /* at once */
+    PROXY_JOIN_BYTES = 16384,  /* up to here copying is cheaper than a list of pieces */
 };
 
 /* Time limits; each is one queue. */
@@ -34,6 +39,7 @@ enum proxy_limit {
     PROXY_CLIENT_IDLE, /* on the client port: in order of how long they are idle */
     PROXY_ADMIN_IDLE,
     PROXY_CLIENT_BODY,
+    PROXY_CLIENT_BODY_TOTAL, /* the list of all uploads too (node/proxy/upload.h) */
     PROXY_CLIENT_WRITE,
     PROXY_CLIENT_LINGER,  /* in state LINGER, and nothing else */
     PROXY_CLIENT_SHORT,   /* it cannot be written to and its end is not heard of, or it may linger
@@ -99,6 +105,7 @@ struct proxy {
 
     struct door door;
     struct client *clients;         /* all open connections */
+    uint64_t slow_looked_ms;        /* when last no slow upload was found, memory being short */
     struct client *waiting;         /* whose next request is here already, last first */
     struct budget budget;           /* of retries */
     uint64_t back_offs;             /* so far */

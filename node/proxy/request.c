@@ -7,6 +7,8 @@
 #include "http/forward.h"
 #include "node/proxy/probe.h"
 
+enum { ROOM_BYTES = 16384 };
+
 /* --- the head ------------------------------------------------------------------------------- */
 
 static bool is_safe_id(struct slice id)
@@ -217,7 +219,9 @@ static bool add_body(struct exchange *x, struct slice bytes)
 {
     const struct client *c = x->client;
     uint64_t expected = c->framing == HTTP_BODY_LENGTH ? c->remaining : 0;
-    if (body_append(&x->proxy->segments, x->request.body, bytes, bytes.len + expected) != 0) {
+    uint64_t came = x->request.body->bytes + bytes.len;
+    if (body_append(&x->proxy->segments, x->request.body, bytes,
+                    bytes.len + (expected < came ? expected : came)) != 0) {
         x->refusal = PROXY_REFUSED_MEMORY;
         exchange_refuse(x->client, 503, "overloaded_error",
                         "Too many request bodies are held now, try again later.");
@@ -259,9 +263,15 @@ bool exchange_request(struct client *c, const struct client_input *in)
     return in->end && c->exchange == x && complete(x);
 }
 
+/* Memory is held for what came: what is promised gets no more than that again, or ROOM_BYTES. */
 struct slice exchange_body_room(struct exchange *x, uint64_t expected)
 {
-    size_t hint = expected < PROXY_READ_BYTES ? (size_t)expected : PROXY_READ_BYTES;
+    uint64_t came = x->request.body->bytes;
+    size_t hint = came < ROOM_BYTES         ? ROOM_BYTES
+                  : came < PROXY_READ_BYTES ? (size_t)came
+                                            : PROXY_READ_BYTES;
+    if (hint > expected)
+        hint = (size_t)expected;
     struct segment *s = body_room(&x->proxy->segments, x->request.body, hint);
     if (s == NULL)
         return slice_of(NULL, 0);

@@ -24,7 +24,7 @@ enum proxy_refusal {
     PROXY_REFUSED_INTERNAL,     /* 500 */
     PROXY_REFUSED_CONNECTIONS, /* 503, connections-max; 429, connections-per-client-max: */
     PROXY_REFUSED_CLIENT_CONNECTIONS, /* such a connection counts as no request */
-    PROXY_REFUSED_SLOW_UPLOAD,        /* 408 by its rate, 503 where memory is short */
+    PROXY_REFUSED_SLOW_UPLOAD,        /* 408 by its rate or time, 503 where memory is short */
     PROXY_REFUSALS,
 };
 /* In a word, for metrics and for clients (x-grapevine-reason): "no_replica", ... */

@@ -66,8 +66,8 @@ static void networks(void **state)
     assert_true(has("2001:db8::/31", "2001:db9::1"));
     assert_false(has("2001:db8::/32", "2001:db9::1"));
     assert_true(has("::/0", "203.0.113.1"));
-    static const char *const no[] = {"", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/8/8", "::/129",
-                                     "host/8", "10.0.0.0/-1", "fe80::%eth0/10"};
+    static const char *const no[] = {"",       "10.0.0.0/33", "10.0.0.0/",   "10.0.0.0/8/8",
+                                     "::/129", "host/8",      "10.0.0.0/-1", "fe80::%eth0/10"};
     struct ip_net n;
     for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
         assert_false(ip_net_parse(slice_of_cstr(no[i]), &n));

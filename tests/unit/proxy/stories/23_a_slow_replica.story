@@ -12,25 +12,24 @@ A sends "PUT /upload HTTP/1.1\r\nHost: g\r\nContent-Length: 600000\r\n\r\n"
     to 1a: PUT /upload HTTP/1.1; Content-Length: 600000
 1a takes nothing
 A sends "0123456789"*30000
-    queue for 1a: 65536 bytes
+    queue for 1a: 16384 bytes
     pause A
 A sends "0123456789"*20000
 wait 10000
 1a takes 180000
-    later to 1a: "012345678901234567890123... 65536 bytes"
-    to 1a: "678901234567890123456789... 114464 bytes"
-    queue for 1a: 120000 bytes
+    later to 1a: "012345678901234567890123... 16384 bytes"
+    to 1a: "456789012345678901234567... 163616 bytes"
+    queue for 1a: 114912 bytes
     resume A
     pause A
 1a takes all
-    later to 1a: "012345678901234567890123... 120000 bytes"
-    to 1a: "012345678901234567890123... 158752 bytes"
+    later to 1a: "012345678901234567890123... 114912 bytes"
+    to 1a: "234567890123456789012345... 196608 bytes"
     resume A
-    to 1a: "234567890123456789012345... 41248 bytes"
+    to 1a: "012345678901234567890123... 8480 bytes"
 A sends "0123456789"*10000
-    to 1a: "012345678901234567890123... 24288 bytes"
-    to 1a: "890123456789012345678901... 65536 bytes"
-    to 1a: "456789012345678901234567... 10176 bytes"
+    to 1a: "012345678901234567890123... 57056 bytes"
+    to 1a: "678901234567890123456789... 42944 bytes"
 1a answers 200 {"ok":true}
     to A: HTTP/1.1 200 X; Content-Length: 11 "{\"ok\":true}"
     release A at 1

@@ -13,7 +13,7 @@ A sends "PUT /upload HTTP/1.1\r\nHost: g\r\nContent-Length: 200000\r\n\r\nabc"
     to A: HTTP/1.1 200 OK; Content-Length: 100; Connection: close "early"
 1a takes nothing
 A sends "x"*100000
-    queue for 1a: 65533 bytes
+    queue for 1a: 4093 bytes
     close A
     close 1a
     log request

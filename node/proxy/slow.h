@@ -1,0 +1,22 @@
+/* Clients that are slow, and what becomes of them: heads, bodies, readers beyond their limits of
+ * time, and uploads that hold memory which others need.
+ */
+#ifndef NODE_PROXY_SLOW_H
+#define NODE_PROXY_SLOW_H
+
+#include "node/proxy/client.h"
+
+/* The limit that client_arm() armed has passed. */
+void slow_client_expired(struct deadline *d);
+/* client-body-total-timeout has passed. */
+void slow_upload_expired(struct deadline *d);
+/* After `bytes` came: how fast the body arrives, if it is not whole yet. */
+void slow_follow(struct client *c, size_t bytes);
+/* Before a piece of `newcomer` is taken: if memory for bodies is short, a slow upload goes, and not
+ * who sends next. Three quarters full, one that is really slow; all but full, any that is not
+ * brand-new. */
+void slow_make_room(const struct client *newcomer);
+/* Nobody ran for so long: no upload is slow for that. */
+void slow_shift(struct proxy *p, uint64_t by_ms);
+
+#endif

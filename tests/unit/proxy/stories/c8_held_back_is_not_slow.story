@@ -1,0 +1,46 @@
+# A body that streams through to a slow engine is read no faster than that takes it. Time in which the
+# client is held back counts for no limit.
+replicas 1
+set client-body-timeout 20s
+set client-body-rate-min 1KiB
+set client-body-total-timeout 1m
+set other-paths pass
+
+A connects
+A sends "POST /x HTTP/1.1\r\nHost: g\r\nContent-Length: 1000000\r\n\r\n"
+    connect 1a
+    book A at 1
+1a takes nothing
+1a accepts
+    queue for 1a: 213 bytes
+A sends "x"*400000
+    pause A
+wait 40000
+1a takes all
+    later to 1a: POST /x HTTP/1.1; Content-Length: 1000000
+    to 1a: "xxxxxxxxxxxxxxxxxxxxxxxx... 294912 bytes"
+    resume A
+    to 1a: "xxxxxxxxxxxxxxxxxxxxxxxx... 65536 bytes"
+    to 1a: "xxxxxxxxxxxxxxxxxxxxxxxx... 39552 bytes"
+A sends "x"*100000
+    to 1a: "xxxxxxxxxxxxxxxxxxxxxxxx... 25984 bytes"
+    to 1a: "xxxxxxxxxxxxxxxxxxxxxxxx... 65536 bytes"
+    to 1a: "xxxxxxxxxxxxxxxxxxxxxxxx... 8480 bytes"
+1a takes nothing
+A sends "x"*300000
+    queue for 1a: 57056 bytes
+    pause A
+wait 90000
+1a takes all
+    later to 1a: "xxxxxxxxxxxxxxxxxxxxxxxx... 57056 bytes"
+    to 1a: "xxxxxxxxxxxxxxxxxxxxxxxx... 242944 bytes"
+A sends "x"*200000
+    to 1a: "xxxxxxxxxxxxxxxxxxxxxxxx... 19200 bytes"
+    to 1a: "xxxxxxxxxxxxxxxxxxxxxxxx... 65536 bytes"
+    to 1a: "xxxxxxxxxxxxxxxxxxxxxxxx... 65536 bytes"
+    to 1a: "xxxxxxxxxxxxxxxxxxxxxxxx... 49728 bytes"
+1a answers 200 {}
+    to A: HTTP/1.1 200 X; Content-Length: 2 "{}"
+    release A at 1
+counters
+    requests 1, 2xx 1
