@@ -22,7 +22,7 @@ enum proxy_refusal {
     PROXY_REFUSED_BY_ENGINE,    /* an error that an engine streamed before any token */
     PROXY_REFUSED_LOOP,         /* 508: it came through this router before, or through too many */
     PROXY_REFUSED_INTERNAL,     /* 500 */
-    PROXY_REFUSED_CONNECTIONS, /* 503, connections-max; 429, connections-per-client-max: */
+    PROXY_REFUSED_CONNECTIONS,  /* 503, connections-max; 429, connections-per-client-max: */
     PROXY_REFUSED_CLIENT_CONNECTIONS, /* such a connection counts as no request */
     PROXY_REFUSED_SLOW_UPLOAD,        /* 408 by its rate or time, 503 where memory is short */
     PROXY_REFUSALS,
