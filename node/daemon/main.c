@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "crdt/index.h"
 #include "crdt/registry.h"
 #include "node/io/config.h"
+#include "node/io/files.h"
 #include "node/io/gossip.h"
 #include "node/io/key_file.h"
 #include "node/io/log_sink.h"
@@ -154,7 +154,7 @@ static bool files_good(const struct node_options *options)
 }
 
 /* --check-config: the files that settings name must be there too. */
-static int check_config(const struct node_options *options)
+static int check_config(const struct node_options *options, const struct io_files *files)
 {
     static struct io_log_sink sink;
     static struct secrets secrets;
@@ -166,7 +166,13 @@ static int check_config(const struct node_options *options)
     free_secrets(&secrets);
     if (status == 0 && !files_good(options))
         status = EXIT_CONFIG;
-    return status != 0 ? status : io_config_command(options);
+    if (status == 0)
+        status = io_config_command(options);
+    if (status == 0 && files->is_short)
+        (void)printf("# connections-max: lowered from %" PRIu64
+                     ", for open files are limited to %" PRIu64 " (ulimit -n)\n",
+                     files->connections_asked, files->max);
+    return status;
 }
 
 static int run_shell(struct shell *shell, struct node *node)
@@ -178,7 +184,7 @@ static int run_shell(struct shell *shell, struct node *node)
     return err;
 }
 
-static int run(const struct node_options *options)
+static int run(const struct node_options *options, const struct io_files *files)
 {
     static struct io_log_sink sink;
     static struct shell shell;
@@ -197,6 +203,7 @@ static int run(const struct node_options *options)
     }
     shell.loop = &loop;
     shell.options = options;
+    shell.files = files;
     shell.log = &sink.log;
     shell.admin_token = secrets.admin_token;
     shell.replica_key = secrets.replica_key;
@@ -227,35 +234,26 @@ static int run(const struct node_options *options)
     return err != 0 ? EXIT_FAILURE : shell.exit_code;
 }
 
-/* Every client needs up to two files; the usual soft limit of 1024 is for programs with select().
- */
-static void raise_file_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int main(int argc, char **argv)
 {
     /* A peer that has gone is an error of write(), not the end of the process. */
     (void)signal(SIGPIPE, SIG_IGN);
-    raise_file_limit();
     io_random_init();
     struct node_options options;
     struct node_options_error error;
+    struct io_files files;
     int status;
     if (io_config_load(&options, argc, argv, environ, &error) != 0) {
         (void)fprintf(stderr, "grapevine: %s\n", error.text);
         status = EXIT_CONFIG;
     } else if (options.command == NODE_COMMAND_CHECK_CONFIG) {
-        status = check_config(&options);
+        io_files_fit(&options, &files);
+        status = check_config(&options, &files);
     } else if (options.command != NODE_COMMAND_RUN) {
         status = io_config_command(&options);
     } else {
-        status = run(&options);
+        io_files_fit(&options, &files);
+        status = run(&options, &files);
     }
     node_options_free(&options);
     return status;

@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,11 +18,9 @@
 #include "node/io/sources.h"
 
 enum {
-    LISTEN_BACKLOG = 4096,
     NAMES_FULL_MS = 60000,
     ROUTER_TICK_MS = 1000,
     LOG_FLUSH_MS = 60000,
-    SPARE_FILES = 64
 };
 
 static void drain_tick(struct shell *shell, uint64_t now);
@@ -73,6 +70,8 @@ static void on_tick(uv_timer_t *timer)
     proxy_tick(shell->proxy, now);
     admin_tick(shell->admin);
     io_gossip_tick(shell);
+    for (unsigned i = 0; i < ARRAY_LEN(shell->listeners); i++)
+        listener_tick(&shell->listeners[i], now);
     drain_tick(shell, now);
 }
 
@@ -87,26 +86,16 @@ static void on_prepare(uv_prepare_t *handle)
 
 /* --- listening ------------------------------------------------------------------------------ */
 
-static void on_connection(uv_stream_t *stream, int status)
-{
-    struct tcp_listener *listener = CONTAINER_OF((uv_tcp_t *)stream, struct tcp_listener, tcp);
-    struct shell *shell = listener->shell;
-    struct proxy_stats *stats = proxy_stats(shell->proxy);
-    if (status < 0) {
-        stats->accept_failures++;
-        log_event(shell->log, LOG_ERROR, "accept_failed", LOG_CSTR("error", uv_strerror(status)),
-                  LOG_UINT("connections", stats->connections_open));
-    } else {
-        tcp_accept(listener);
-    }
-}
-
 /* What others may do on the admin port without a token; nothing to say if they do not reach it. */
-static void judge_admin_port(struct shell *shell, const struct sockaddr *bound,
-                             const struct node_address *at)
+static void judge_admin_port(struct shell *shell)
 {
+    const struct listener *l = &shell->listeners[PROXY_PORT_ADMIN];
+    const struct node_address *at = &l->bound;
+    struct sockaddr_storage bound = {0};
+    socklen_t len = sizeof bound;
     char host[INET6_ADDRSTRLEN];
-    bool read = uv_ip_name(bound, host, sizeof host) == 0;
+    bool read = getsockname(l->fd, (struct sockaddr *)&bound, &len) == 0 &&
+                uv_ip_name((const struct sockaddr *)&bound, host, sizeof host) == 0;
     bool loopback = read && node_host_is_loopback(host);
     bool on_loopback = loopback || (read && node_host_is_any(host));
     admin_listens(shell->admin, on_loopback);
@@ -121,45 +110,6 @@ static void judge_admin_port(struct shell *shell, const struct sockaddr *bound,
               LOG_CSTR("want", on_loopback ? "admin-token-file, or an admin-listen of 127.0.0.1"
                                            : "admin-token-file, or an admin-listen of 127.0.0.1 or "
                                              "0.0.0.0"));
-}
-
-static int listen_on(struct shell *shell, enum proxy_port port, const struct node_address *address)
-{
-    struct tcp_listener *l = &shell->listeners[port];
-    l->shell = shell;
-    l->port = port;
-    l->bound = *address;
-    char number[8];
-    (void)snprintf(number, sizeof number, "%u", address->port);
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-    uv_getaddrinfo_t request;
-    int err = uv_getaddrinfo(shell->loop, &request, NULL, address->host, number, &hints);
-    if (err == 0) {
-        err = uv_tcp_init(shell->loop, &l->tcp);
-        CHECK(err == 0);
-        err = uv_tcp_bind(&l->tcp, request.addrinfo->ai_addr, 0);
-        uv_freeaddrinfo(request.addrinfo);
-        if (err == 0)
-            err = uv_listen((uv_stream_t *)&l->tcp, LISTEN_BACKLOG, on_connection);
-    }
-    if (err != 0) {
-        log_event(shell->log, LOG_ERROR, "listen_failed",
-                  LOG_CSTR("setting", port == PROXY_PORT_CLIENT ? "listen" : "admin-listen"),
-                  LOG_CSTR("host", address->host), LOG_UINT("port", address->port),
-                  LOG_CSTR("error", uv_strerror(err)));
-        return ERR_UNREACHABLE;
-    }
-    struct sockaddr_storage name = {0};
-    int len = sizeof name;
-    if (uv_tcp_getsockname(&l->tcp, (struct sockaddr *)&name, &len) == 0)
-        l->bound.port = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
-                                                         : ((struct sockaddr_in *)&name)->sin_port);
-    log_event(shell->log, LOG_INFO, "listening",
-              LOG_CSTR("port_of", port == PROXY_PORT_CLIENT ? "clients" : "admin"),
-              LOG_CSTR("host", l->bound.host), LOG_UINT("port", l->bound.port));
-    if (port == PROXY_PORT_ADMIN)
-        judge_admin_port(shell, (const struct sockaddr *)&name, &l->bound);
-    return 0;
 }
 
 /* --- the end -------------------------------------------------------------------------------- */
@@ -185,8 +135,8 @@ static void close_client_port(struct shell *shell)
     log_event(shell->log, LOG_INFO, "client_port_closed",
               LOG_UINT("requests_open", proxy_stats(shell->proxy)->requests_open),
               LOG_UINT("limit_ms", shell->options->drain_timeout_ms));
-    tcp_accept_waiting(&shell->listeners[PROXY_PORT_CLIENT]);
-    uv_close((uv_handle_t *)&shell->listeners[PROXY_PORT_CLIENT].tcp, NULL);
+    listener_accept_waiting(&shell->listeners[PROXY_PORT_CLIENT]);
+    listener_close(&shell->listeners[PROXY_PORT_CLIENT]);
     proxy_drain(shell->proxy, true, shell_now_ms(shell));
 }
 
@@ -263,6 +213,8 @@ void shell_close(struct shell *shell)
         admin_stop(shell->admin);
     if (shell->proxy != NULL)
         proxy_stop(shell->proxy, shell_now_ms(shell));
+    for (unsigned i = 0; i < ARRAY_LEN(shell->listeners); i++)
+        listener_close(&shell->listeners[i]);
     uv_walk(shell->loop, close_handle, NULL);
     (void)uv_run(shell->loop, UV_RUN_DEFAULT);
     sources_free(shell);
@@ -283,14 +235,13 @@ static bool on_forgotten(void *context, unsigned replica)
     return proxy_replica_forgotten(shell->proxy, replica);
 }
 
-/* Beyond the limit on open files libuv closes what it accepts, and tells nobody. */
-static void check_file_limit(const struct shell *shell)
+static void log_files(const struct shell *shell)
 {
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 &&
-        files.rlim_cur < shell->options->connections_max + SPARE_FILES)
-        log_event(shell->log, LOG_WARN, "files_short", LOG_UINT("files_max", files.rlim_cur),
-                  LOG_UINT("connections_max", shell->options->connections_max),
+    const struct io_files *files = shell->files;
+    if (files->is_short)
+        log_event(shell->log, LOG_WARN, "files_short", LOG_UINT("files_max", files->max),
+                  LOG_UINT("connections_max", files->connections_asked),
+                  LOG_UINT("used", shell->options->connections_max),
                   LOG_CSTR("want", "a higher limit (ulimit -n): a request needs up to two files"));
 }
 
@@ -350,12 +301,15 @@ int shell_start(struct shell *shell, struct node *node)
     node_router_watch(shell->router, on_replica, on_forgotten, shell);
     int err = sources_start(shell);
     if (err == 0)
-        err = listen_on(shell, PROXY_PORT_CLIENT, &options->listen);
+        err = listener_open(&shell->listeners[PROXY_PORT_CLIENT], shell, PROXY_PORT_CLIENT,
+                            &options->listen);
     if (err == 0)
-        err = listen_on(shell, PROXY_PORT_ADMIN, &options->admin_listen);
+        err = listener_open(&shell->listeners[PROXY_PORT_ADMIN], shell, PROXY_PORT_ADMIN,
+                            &options->admin_listen);
     if (err != 0)
         return err;
-    check_file_limit(shell);
+    judge_admin_port(shell);
+    log_files(shell);
     start_loop(shell);
     err = proxy_start(shell->proxy, shell_now_ms(shell));
     return err == 0 ? io_gossip_start(shell) : err;

@@ -2,6 +2,8 @@
  * sockets, names, files, timers, signals. All decisions are made in the pure rooms.
  *
  *   shell.c      the loop: ports, tick, signals, the end
+ *   listener.c   the ports: connections that come in, and when none can
+ *   files.c      how many files may be open, and what fits
  *   tcp.c        streams of clients and replicas, for the proxy (node/proxy/net.h)
  *   names.c      names of replicas, looked up, for the proxy
  *   gossip.c     the other routers (gossip.h lists its files)
@@ -21,6 +23,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "node/admin/admin.h"
+#include "node/io/files.h"
+#include "node/io/listener.h"
 #include "node/io/tcp.h"
 #include "node/node.h"
 #include "node/proxy/proxy.h"
@@ -32,6 +36,7 @@ struct sources;
 struct shell {
     uv_loop_t *loop;
     const struct node_options *options;
+    const struct io_files *files; /* how many may be open */
     struct node *node;
     struct log *log;
     struct node_router *router; /* of the node, as all three */
@@ -39,7 +44,7 @@ struct shell {
     struct admin *admin;
     struct net_actions net;
 
-    struct tcp_listener listeners[2]; /* by enum proxy_port */
+    struct listener listeners[2]; /* by enum proxy_port */
     uv_timer_t tick;
     uv_prepare_t prepare;
     uv_signal_t signals[4]; /* TERM, INT, USR1, HUP */

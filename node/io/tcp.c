@@ -158,49 +158,17 @@ void tcp_finish(struct net_stream *stream)
 
 /* --- connections that come in ---------------------------------------------------------------- */
 
-static void on_spare_closed(uv_handle_t *handle)
+int tcp_accepted(struct shell *shell, int fd, enum proxy_port port)
 {
-    struct tcp_listener *l = CONTAINER_OF((uv_tcp_t *)handle, struct tcp_listener, spare);
-    l->spare_busy = false;
-    if (l->waiting) {
-        l->waiting = false;
-        tcp_accept(l);
-    }
-}
-
-static void turn_away(struct tcp_listener *l, int fd)
-{
-    if (fd >= 0) {
-        (void)close(fd);
-        return;
-    }
-    proxy_stats(l->shell->proxy)->accept_failures++;
-    if (uv_is_closing((uv_handle_t *)&l->tcp))
-        return;
-    if (l->spare_busy) {
-        l->waiting = true;
-        return;
-    }
-    CHECK(uv_tcp_init(l->shell->loop, &l->spare) == 0);
-    l->spare_busy = true;
-    (void)uv_accept((uv_stream_t *)&l->tcp, (uv_stream_t *)&l->spare);
-    uv_close((uv_handle_t *)&l->spare, on_spare_closed);
-}
-
-/* `fd`: a connection that the system has handed over already, or -1: the next one of libuv. */
-static void open_client(struct tcp_listener *l, int fd)
-{
-    struct tcp_stream *s = new_stream(l->shell);
+    struct tcp_stream *s = new_stream(shell);
     if (s == NULL) {
-        turn_away(l, fd);
-        return;
+        (void)close(fd);
+        return ERR_NOMEM;
     }
-    if ((fd >= 0 ? uv_tcp_open(&s->tcp, fd)
-                 : uv_accept((uv_stream_t *)&l->tcp, (uv_stream_t *)&s->tcp)) != 0) {
-        if (fd >= 0)
-            (void)close(fd);
+    if (uv_tcp_open(&s->tcp, fd) != 0) {
+        (void)close(fd);
         tcp_close(&s->stream, false);
-        return;
+        return 0;
     }
     (void)uv_tcp_nodelay(&s->tcp, 1);
     char peer[INET6_ADDRSTRLEN] = "";
@@ -208,23 +176,8 @@ static void open_client(struct tcp_listener *l, int fd)
     int len = sizeof from;
     if (uv_tcp_getpeername(&s->tcp, (struct sockaddr *)&from, &len) == 0)
         (void)uv_ip_name((const struct sockaddr *)&from, peer, sizeof peer);
-    if (proxy_accept(l->shell->proxy, &s->stream, l->port, peer, shell_now_ms(l->shell)) != 0) {
-        proxy_stats(l->shell->proxy)->accept_failures++;
+    int err = proxy_accept(shell->proxy, &s->stream, port, peer, shell_now_ms(shell));
+    if (err != 0)
         tcp_close(&s->stream, false);
-    }
-}
-
-void tcp_accept(struct tcp_listener *l)
-{
-    open_client(l, -1);
-}
-
-void tcp_accept_waiting(struct tcp_listener *l)
-{
-    uv_os_fd_t listening;
-    if (uv_fileno((const uv_handle_t *)&l->tcp, &listening) != 0)
-        return;
-    int fd;
-    while ((fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
-        open_client(l, fd);
+    return err;
 }

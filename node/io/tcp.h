@@ -10,17 +10,6 @@
 
 struct shell;
 
-/* A port that clients connect to. */
-struct tcp_listener {
-    uv_tcp_t tcp;
-    uv_tcp_t spare; /* takes a connection that there is no memory for, to close it */
-    bool spare_busy;
-    bool waiting; /* one more of those, until the spare is free */
-    struct shell *shell;
-    enum proxy_port port;
-    struct node_address bound; /* with the port that the kernel chose */
-};
-
 /* Actions of struct net_actions. */
 MUST_USE int tcp_connect(void *shell, struct net_host *host, unsigned address,
                          struct net_stream **out);
@@ -30,11 +19,7 @@ void tcp_read(struct net_stream *stream, bool on);
 void tcp_finish(struct net_stream *stream);
 void tcp_close(struct net_stream *stream, bool reset);
 
-/* Takes the connection that waits at the listener. Without memory it is taken and closed, because
- * libuv does not listen while one waits. */
-void tcp_accept(struct tcp_listener *l);
-/* Takes all connections that the system has set up and libuv has not reported. Call it before the
- * listener is closed: that would reset them. */
-void tcp_accept_waiting(struct tcp_listener *l);
+/* The system has handed over a connection: the proxy's from now on, or closed. ERR_NOMEM. */
+MUST_USE int tcp_accepted(struct shell *shell, int fd, enum proxy_port port);
 
 #endif

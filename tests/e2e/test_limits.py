@@ -1,9 +1,15 @@
 """Slow, many and large clients: which limit bites, and what it answers."""
 
+import os
+import re
+import resource
+import socket
+import subprocess
 import time
 import unittest
 
-from lib import Case, Client, Cut, Engine, Router, answer, chunk, chunked, request, wait_for
+from lib import (HOST, LIMIT, Case, Client, Cut, Engine, Router, answer, binary, chunk, chunked,
+                 request, wait_for)
 
 
 class Limits(Case):
@@ -117,12 +123,16 @@ class Limits(Case):
                         wait_up=False)
         wait_for(lambda: r.events("replica_up"), "the replica")
         held = [self.client(r) for _ in range(3)]
-        for c in held:
-            self.assertEqual(c.ask("GET", "/a").status, 200)
+        for c in held:  # none of them is idle
+            c.send("POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n")
+        wait_for(lambda: r.metric("requests_open") == 4, "requests under way")
         extra = self.client(r)
-        self.assertEqual(extra.read().status, 503)
+        got = extra.read()
+        self.assertEqual((got.status, got.get("x-grapevine-reason"), got.get("x-grapevine-limit")),
+                         (503, "connections", "connections-max"))
         self.assertTrue(extra.is_closed())
-        self.assertEqual(held[0].ask("GET", "/a").status, 200)
+        for c in held:
+            self.assertEqual(c.send("x").read().status, 200)
         held[0].close()
 
         def another():
@@ -135,6 +145,98 @@ class Limits(Case):
             finally:
                 c.close()
         wait_for(another, "room for another connection")
+
+    def test_the_connection_that_is_idle_longest_makes_room(self):
+        r = self.router([self.e], "--other-paths", "pass", "--connections-max", "3",
+                        wait_up=False)
+        wait_for(lambda: r.events("replica_up"), "the replica")
+        silent = [self.client(r) for _ in range(2)]
+        used = self.client(r)
+        self.assertEqual(used.ask("GET", "/a").status, 200)
+        late = self.client(r)
+        self.assertEqual(late.ask("GET", "/a").status, 200)
+        self.assertTrue(silent[0].is_closed())
+        for c in (silent[1], used, late):
+            self.assertEqual(c.ask("GET", "/a").status, 200)
+        self.assertEqual(r.metric("connections_evicted_total"), 1)
+        self.assertEqual(r.metric("connections_refused_total"), 0)
+
+    def test_connections_of_one_client(self):
+        r = self.router([self.e], "--other-paths", "pass", "--connections-per-client-max", "2",
+                        wait_up=False)
+        wait_for(lambda: r.events("replica_up"), "the replica")
+        held = [self.client(r) for _ in range(2)]
+        got = self.client(r).read()
+        self.assertEqual((got.status, got.get("x-grapevine-reason"), got.get("x-grapevine-limit"),
+                          got.get("retry-after")),
+                         (429, "client_connections", "connections-per-client-max", "1"))
+        for c in held:
+            self.assertEqual(c.ask("GET", "/a").status, 200)
+        self.assertEqual(r.metric("client_connections_refused_total"), 1)
+        other = socket.create_connection((HOST, r.port), LIMIT, source_address=("127.0.0.2", 0))
+        self.addCleanup(other.close)
+        other.sendall(request("GET", "/a"))
+        self.assertIn(b"200 OK", other.recv(65536))
+
+    def test_the_proxy_protocol_names_the_client(self):
+        r = self.router([self.e], "--other-paths", "pass", "--proxy-protocol", "on",
+                        "--access-log", "all", wait_up=False)
+        wait_for(lambda: r.events("replica_up"), "the replica")
+        v2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x21\x00\x24" + socket.inet_pton(
+            socket.AF_INET6, "2001:db8::5") + bytes(16) + b"\0\1\0\2"
+        for header, address in ((b"PROXY TCP4 198.51.100.9 192.0.2.7 1 2\r\n", "198.51.100.9"),
+                                (v2, "2001:db8::5"), (b"PROXY UNKNOWN\r\n", HOST)):
+            self.e.clear()
+            c = self.client(r).send(header + request("GET", "/a"))
+            self.assertEqual(c.read().status, 200)
+            self.assertEqual(self.e.requests[0].get("x-forwarded-for"), address)
+            r.wait_event("request")
+            wait_for(lambda: r.events("request")[-1]["client"] == address, address)
+        c = self.client(r).send(request("GET", "/a"))
+        self.assertTrue(c.is_closed())
+        self.assertEqual(r.metric("proxy_headers_refused_total"), 1)
+        r.wait_event("proxy_header_refused")
+
+    def test_a_client_that_reads_after_its_whole_upload_sees_the_error(self):
+        c = self.client(self.r)
+        size = 65 << 20  # beyond body-bytes-max, and all the kernels' buffers
+        c.send(request("POST", "/v1/completions", None, [("Content-Length", str(size))]))
+        time.sleep(2.2)  # so long it was that the router listened
+        piece = b"x" * (1 << 20)
+        for _ in range(size // len(piece)):
+            c.send(piece)
+        self.assertEqual(c.read().status, 413)
+
+    def test_a_body_that_trickles_gets_408(self):
+        r = self.router([self.e], "--client-body-total-timeout", "900ms")
+        c = self.client(r)
+        c.send(request("POST", "/v1/completions", None, [("Content-Length", "100")]))
+        for _ in range(12):
+            time.sleep(0.1)
+            c.send(b"x")
+        got = c.read()
+        self.assertEqual((got.status, got.get("x-grapevine-reason"), got.get("x-grapevine-limit")),
+                         (408, "slow_upload", "client-body-total-timeout"))
+
+    def test_slow_uploads_do_not_keep_others_out(self):
+        r = self.router([self.e], "--buffered-bytes-max", "16MiB", "--body-bytes-max", "4MiB")
+        slow = []
+        for _ in range(4):
+            c = self.client(r)
+            c.send(request("POST", "/v1/completions", None, [("Content-Length", str(4 << 20))]) +
+                   b'{"model":"m","prompt":"' + b"x" * (3900 << 10))
+            slow.append(c)
+        wait_for(lambda: r.metric("body_bytes_held") > 15 << 20, "all of it held")
+        time.sleep(1.1)
+        body = b'{"model":"m","prompt":"' + b"x" * (3 << 20) + b'"}'
+        self.assertEqual(self.client(r).ask("POST", "/v1/completions", body).status, 200)
+        refused = [c for c in slow if not c.is_open()]
+        self.assertTrue(refused)
+        got = refused[0].read()
+        self.assertEqual((got.status, got.get("x-grapevine-reason"), got.get("x-grapevine-limit")),
+                         (503, "slow_upload", "buffered-bytes-max"))
+        for c in slow:
+            c.close()
 
     def test_bodies_beyond_the_memory_limit_are_shed(self):
         r = self.router([self.e], "--buffered-bytes-max", "512KiB",
@@ -154,6 +256,62 @@ class Limits(Case):
         one.close()
         r.quiet()
         self.assertEqual(self.client(r).ask("POST", "/v1/completions", body + b'"}').status, 200)
+
+
+class Files(Case):
+    """Descriptors: what is not there is known, and the admin port answers all the same."""
+
+    def setUp(self):
+        super().setUp()
+        self.e = self.engine()
+        self.e.replies(answer(200, b"ok"))
+
+    def test_connections_max_is_lowered_to_what_fits(self):
+        r = self.router([self.e], wrap=["sh", "-c", 'ulimit -n 100; exec "$@"', "sh"])
+        short = r.wait_event("files_short")
+        self.assertEqual((short["files_max"], short["connections_max"], short["used"]),
+                         (100, 10000, 23))
+        held = [self.client(r) for _ in range(23)]
+        for c in held:  # none of them is idle
+            c.send(request("POST", "/v1/completions", None, [("Content-Length", "2")]) + b"{")
+        wait_for(lambda: r.metric("requests_open") == 24, "requests under way, and this one")
+        for _ in range(200):
+            try:
+                self.client(r)
+            except OSError:
+                pass  # reset at once
+        self.assertEqual(r.admin("GET", "/readyz").status, 200)
+        self.assertEqual(r.metric("accept_failures_total"), 0)
+        for c in held:
+            self.assertEqual(c.send("}").read().status, 200)
+
+    def test_the_check_of_a_configuration_says_so(self):
+        done = subprocess.run(["sh", "-c", 'ulimit -n 100; exec "$@"', "sh", binary("grapevine"),
+                               "--replica", self.e.url, "--check-config"],
+                              capture_output=True, text=True, check=True, timeout=LIMIT)
+        self.assertIn("connections-max: 23", done.stdout)
+        self.assertIn("connections-max: lowered from 10000, for open files are limited to 100",
+                      done.stdout)
+
+    def test_without_files_it_waits_and_goes_on(self):
+        """libuv closes what it cannot accept, or tries for ever."""
+        r = self.router([self.e])
+        admin = self.client(r.admin_port)
+        ask = lambda: admin.ask("GET", "/metrics", None, [("Host", HOST)]).body.decode()
+        pauses = lambda: float(re.search(r"\ngrapevine_accept_pauses_total (\S+)", ask()).group(1))
+        self.assertEqual(pauses(), 0)
+        used = len(os.listdir("/proc/%d/fd" % r.pid))
+        limits = resource.prlimit(r.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(r.pid, resource.RLIMIT_NOFILE, (used, limits[1]))
+        c = self.client(r)
+        c.send(request("POST", "/v1/completions", b'{"model":"m","prompt":"x"}'))
+        r.wait_event("accept_paused")
+        wait_for(lambda: pauses() >= 4, "pauses")
+        self.assertLess(pauses(), 20)
+        self.assertEqual(len(r.events("accept_paused")), 1)
+        self.assertTrue(c.is_open())
+        resource.prlimit(r.pid, resource.RLIMIT_NOFILE, limits)
+        self.assertEqual(c.read().status, 200)
 
 
 if __name__ == "__main__":

@@ -96,8 +96,11 @@ void bench_node_start(struct bench_node *n, uv_loop_t *loop, const struct bench_
     struct node *node;
     struct node_config config;
     struct node_replication_io io;
+    static struct io_files files;
     shell.loop = loop;
+    io_files_fit(&options, &files);
     shell.options = &options;
+    shell.files = &files;
     shell.log = &sink.log;
     node_config_of(&config, &options);
     shell_config(&shell, &config);

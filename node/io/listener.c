@@ -1,0 +1,187 @@
+#include "node/io/listener.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "node/io/shell.h"
+
+enum {
+    BACKLOG = 4096,
+    ACCEPTS_MAX = 64, /* in one turn of the loop: what others sent is read before more come in */
+    PAUSE_MS = 100,
+    PAUSE_MAX_MS = 1000,
+    PAUSE_LOG_MS = 60000,
+};
+
+static void on_connections(uv_poll_t *poll, int status, int events);
+
+/* --- accepting ------------------------------------------------------------------------------ */
+
+static void resume(struct listener *l)
+{
+    l->resume_ms = 0;
+    CHECK(uv_poll_start(&l->poll, UV_READABLE, on_connections) == 0);
+}
+
+static void pause_accepting(struct listener *l, const char *error)
+{
+    uint64_t now = shell_now_ms(l->shell);
+    struct proxy_stats *stats = proxy_stats(l->shell->proxy);
+    stats->accept_failures++;
+    stats->accept_pauses++;
+    l->pause_ms = l->pause_ms == 0 ? PAUSE_MS : l->pause_ms * 2;
+    if (l->pause_ms > PAUSE_MAX_MS)
+        l->pause_ms = PAUSE_MAX_MS;
+    l->resume_ms = now + l->pause_ms;
+    (void)uv_poll_stop(&l->poll);
+    if (l->logged_ms != 0 && now - l->logged_ms < PAUSE_LOG_MS)
+        return;
+    l->logged_ms = now;
+    log_event(l->shell->log, LOG_ERROR, "accept_paused",
+              LOG_CSTR("port_of", l->port == PROXY_PORT_CLIENT ? "clients" : "admin"),
+              LOG_CSTR("error", error), LOG_UINT("connections", stats->connections_open));
+}
+
+/* What the error of accept() asks for; NULL: nothing, the next one may do. */
+static const char *lasting(int error)
+{
+    switch (error) {
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+    case EBADF:
+    case EINVAL:
+        return uv_strerror(uv_translate_sys_error(error));
+    default:
+        return NULL; /* of that one connection */
+    }
+}
+
+/* False: no more now. */
+static bool accept_one(struct listener *l)
+{
+    int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) {
+        const char *error = lasting(errno);
+        bool none = errno == EAGAIN || errno == EWOULDBLOCK;
+        if (error != NULL)
+            pause_accepting(l, error);
+        return !none && error == NULL;
+    }
+    /* The kernel gives the lowest number that is free: from here on files are for the admin port,
+     * for probes and for the other routers. */
+    if (l->port == PROXY_PORT_CLIENT && (uint64_t)fd >= l->shell->files->client_max) {
+        (void)close(fd);
+        pause_accepting(l, "what is left of open files is kept for the admin port");
+        return false;
+    }
+    if (tcp_accepted(l->shell, fd, l->port) != 0) {
+        pause_accepting(l, err_text(ERR_NOMEM));
+        return false;
+    }
+    l->pause_ms = 0;
+    return true;
+}
+
+static void on_connections(uv_poll_t *poll, int status, int events)
+{
+    (void)events;
+    struct listener *l = CONTAINER_OF(poll, struct listener, poll);
+    if (status < 0) {
+        pause_accepting(l, uv_strerror(status));
+        return;
+    }
+    for (unsigned i = 0; i < ACCEPTS_MAX && accept_one(l);)
+        i++;
+}
+
+void listener_tick(struct listener *l, uint64_t now_ms)
+{
+    if (l->fd >= 0 && l->resume_ms != 0 && now_ms >= l->resume_ms)
+        resume(l);
+}
+
+void listener_accept_waiting(struct listener *l)
+{
+    while (l->fd >= 0 && accept_one(l))
+        continue;
+}
+
+void listener_close(struct listener *l)
+{
+    if (l->fd < 0 || l->shell == NULL)
+        return;
+    uv_close((uv_handle_t *)&l->poll, NULL);
+    (void)close(l->fd);
+    l->fd = -1;
+}
+
+/* --- opening -------------------------------------------------------------------------------- */
+
+/* A descriptor that listens, or UV_E*. As libuv binds: IPv6 takes IPv4 too where it is all
+ * addresses. */
+static int open_socket(const struct addrinfo *at)
+{
+    int on = 1, off = 0;
+    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    bool good = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0;
+    if (good && at->ai_family == AF_INET6)
+        good = setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0;
+    good = good && bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0;
+    if (good)
+        return fd;
+    int err = uv_translate_sys_error(errno);
+    if (fd >= 0)
+        (void)close(fd);
+    return err;
+}
+
+/* 0, or UV_E*. */
+static int open_at(struct listener *l)
+{
+    char number[8];
+    (void)snprintf(number, sizeof number, "%u", l->bound.port);
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    uv_getaddrinfo_t request;
+    int err = uv_getaddrinfo(l->shell->loop, &request, NULL, l->bound.host, number, &hints);
+    if (err != 0)
+        return err;
+    int fd = open_socket(request.addrinfo);
+    uv_freeaddrinfo(request.addrinfo);
+    if (fd < 0)
+        return fd;
+    err = uv_poll_init_socket(l->shell->loop, &l->poll, fd);
+    if (err != 0) {
+        (void)close(fd);
+        return err;
+    }
+    l->fd = fd;
+    resume(l);
+    return 0;
+}
+
+int listener_open(struct listener *l, struct shell *shell, enum proxy_port port,
+                  const struct node_address *address)
+{
+    *l = (struct listener){.shell = shell, .port = port, .fd = -1, .bound = *address};
+    int err = open_at(l);
+    if (err != 0) {
+        log_event(shell->log, LOG_ERROR, "listen_failed",
+                  LOG_CSTR("setting", port == PROXY_PORT_CLIENT ? "listen" : "admin-listen"),
+                  LOG_CSTR("host", address->host), LOG_UINT("port", address->port),
+                  LOG_CSTR("error", uv_strerror(err)));
+        return ERR_UNREACHABLE;
+    }
+    struct sockaddr_storage name = {0};
+    socklen_t len = sizeof name;
+    if (getsockname(l->fd, (struct sockaddr *)&name, &len) == 0)
+        l->bound.port = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
+                                                         : ((struct sockaddr_in *)&name)->sin_port);
+    log_event(shell->log, LOG_INFO, "listening",
+              LOG_CSTR("port_of", port == PROXY_PORT_CLIENT ? "clients" : "admin"),
+              LOG_CSTR("host", l->bound.host), LOG_UINT("port", l->bound.port));
+    return 0;
+}

@@ -1,0 +1,37 @@
+/* A port that clients connect to. It accepts by itself rather than through uv_listen(): beyond the
+ * limit on open files libuv closes what waits without a word, and where it cannot open its spare
+ * file again it tries for ever (uv__server_io(), 1.44). Here what cannot be accepted waits in the
+ * kernel, and is tried again after 100 ms, then 200, up to a second.
+ */
+#ifndef NODE_IO_LISTENER_H
+#define NODE_IO_LISTENER_H
+
+#include <uv.h>
+
+#include "base/err.h"
+#include "node/proxy/proxy.h"
+
+struct shell;
+
+struct listener {
+    uv_poll_t poll;
+    struct shell *shell;
+    enum proxy_port port;
+    int fd;                    /* -1: closed */
+    struct node_address bound; /* with the port that the kernel chose */
+    uint64_t resume_ms;        /* when it accepts again; 0: it does */
+    uint64_t pause_ms;         /* the last pause */
+    uint64_t logged_ms;        /* when a pause was logged; 0: never */
+};
+
+/* Opens the port. On an error one line is logged and ERR_UNREACHABLE returned. */
+MUST_USE int listener_open(struct listener *l, struct shell *shell, enum proxy_port port,
+                           const struct node_address *address);
+/* Takes all connections that the system has set up: closing the port would reset them. */
+void listener_accept_waiting(struct listener *l);
+/* Once; closing one that never opened does nothing. */
+void listener_close(struct listener *l);
+/* Every PROXY_TICK_MS. */
+void listener_tick(struct listener *l, uint64_t now_ms);
+
+#endif
