@@ -2,7 +2,6 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "base/json_write.h"
 #include "http/head.h"
 
 #define STATUS_MAP(X)                                                                              \
@@ -102,54 +101,6 @@ int http_answer_write(struct buf *out, const struct http_answer *a)
     else
         CHECK_SLOW(reads_back(slice_of(out->at + start, out->len - start), a, has_body));
     return err;
-}
-
-/* As vLLM and OpenAI name them. */
-static const char *error_type(unsigned status)
-{
-    switch (status) {
-    case 400:
-        return "BadRequestError";
-    case 401:
-        return "AuthenticationError";
-    case 403:
-        return "PermissionDeniedError";
-    case 404:
-        return "NotFoundError";
-    case 422:
-        return "UnprocessableEntityError";
-    case 429:
-        return "RateLimitError";
-    case 500:
-        return "InternalServerError";
-    case 501:
-        return "NotImplementedError";
-    default:
-        return http_status_text(status);
-    }
-}
-
-int http_error_body_write(struct buf *out, const struct http_error *error)
-{
-    CHECK(error->status >= 400 && error->status <= 599);
-    struct json_writer w = json_writer_of(out);
-    json_object_begin(&w);
-    json_key(&w, "error");
-    json_object_begin(&w);
-    json_key(&w, "message");
-    json_slice(&w, error->message);
-    json_key(&w, "type");
-    json_slice(&w, error->type.len > 0 ? error->type : slice_of_cstr(error_type(error->status)));
-    json_key(&w, "param");
-    if (error->param.len > 0)
-        json_slice(&w, error->param);
-    else
-        json_nil(&w);
-    json_key(&w, "code");
-    json_u64(&w, error->status);
-    json_object_end(&w);
-    json_object_end(&w);
-    return json_writer_finish(&w);
 }
 
 int http_answer_error_write(struct buf *out, const struct http_answer *answer,

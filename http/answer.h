@@ -1,11 +1,10 @@
-/* Answers of the router's own, and error bodies in the form that OpenAI clients understand:
- * {"error":{"message":...,"type":...,"param":...,"code":...}}.
- */
+/* Answers of the router's own. */
 #ifndef HTTP_ANSWER_H
 #define HTTP_ANSWER_H
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "http/error.h"
 #include "http/field.h"
 
 struct http_answer {
@@ -22,16 +21,6 @@ struct http_answer {
 /* Appends head and body. Content-Length is always there, but for 1xx, 204 and 304, which have no
  * body. ERR_NOMEM, ERR_LIMIT: `out` is unchanged. */
 MUST_USE int http_answer_write(struct buf *out, const struct http_answer *answer);
-
-struct http_error {
-    struct slice message;
-    struct slice type;  /* e.g. "NotFoundError"; empty: what fits the status, as vLLM names them */
-    struct slice param; /* empty: null */
-    unsigned status;    /* is also the "code" */
-};
-
-/* The JSON body alone; message and param are escaped. `out` is unchanged after an error. */
-MUST_USE int http_error_body_write(struct buf *out, const struct http_error *error);
 
 /* answer.status, .content_type and .body are set from the error. */
 MUST_USE int http_answer_error_write(struct buf *out, const struct http_answer *answer,

@@ -30,8 +30,9 @@ enum slot {
     OBJECT_NAME,
     FAILURE,
     KIND,   /* of an error, in a word */
-    CODE,   /* the status that an error names */
+    CODE,   /* the status that an error names, or a word */
     ABORT,  /* the same, which makes it an error */
+    SEQUENCE,
     FIGURE, /* FIGURE + n: seen[n] */
 };
 
@@ -76,6 +77,7 @@ static const struct known of_answer[] = {
     {TOKEN, DELTA, NAME("delta")},
     {TOKEN, 0, NAME("text")},
     {TOKEN, 0, NAME("output_ids")},
+    {SEQUENCE, 0, NAME("sequence_number")},
 };
 static const struct known of_response[] = {
     {ID, 0, NAME("id")},
@@ -118,7 +120,6 @@ static const struct known of_figures[] = {
 static const struct known of_details[] = {
     {FIGURE + CACHED, 0, NAME("cached_tokens")},
 };
-
 #define MEMBERS(table)                                                                             \
     {                                                                                              \
         (table), ARRAY_LEN(table)                                                                  \
@@ -200,6 +201,30 @@ static bool text_is(const struct http_usage *u, const char *literal)
     return slice_equal(scratch_text(u), slice_of_cstr(literal));
 }
 
+/* What APIs call an error, where no number is beside it (Anthropic), or a word is its code
+ * (OpenAI's responses). */
+static unsigned status_of_type(const struct http_usage *u)
+{
+    static const struct {
+        const char *type;
+        unsigned status;
+    } types[] = {
+        {"invalid_request_error", 400}, {"BadRequestError", 400},
+        {"invalid_prompt", 400},        {"authentication_error", 401},
+        {"permission_error", 403},      {"not_found_error", 404},
+        {"request_too_large", 413},     {"rate_limit_error", 429},
+        {"rate_limit_exceeded", 429},   {"api_error", 500},
+        {"server_error", 500},          {"InternalServerError", 500},
+        {"overloaded_error", 503},      {"Service Unavailable", 503},
+        {"timeout_error", 504},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        if (text_is(u, types[i].type))
+            return types[i].status;
+    }
+    return 0;
+}
+
 static void on_string(struct http_usage *u)
 {
     switch (u->slot) {
@@ -222,9 +247,10 @@ static void on_string(struct http_usage *u)
     case FAILURE:
         u->error = true;
         break;
+    case CODE:
     case KIND:
-        if (text_is(u, "overloaded_error"))
-            u->error_code = 503;
+        if (u->error_status == 0)
+            u->error_status = status_of_type(u);
         break;
     default:
         break;
@@ -255,8 +281,10 @@ static void on_begin(struct http_usage *u, bool is_object)
     }
     if (level == CHOICES && is_object)
         level = NOTHING;
-    if (depth == 1)
+    if (depth == 1) {
         u->is_list = !is_object;
+        u->understood = true;
+    }
     if (depth <= HTTP_USAGE_LEVELS)
         u->levels[depth - 1] = (uint8_t)level;
     u->slot = SKIP;
@@ -270,20 +298,19 @@ static void on_end(struct http_usage *u)
     u->slot = SKIP;
 }
 
-static void on_figure(struct http_usage *u)
+static void on_number(struct http_usage *u)
 {
     int64_t value;
-    if (http_number_to_i64(http_json_number(&u->json), &value) && value >= 0 && value <= figure_max)
+    if (u->slot < CODE || !http_number_to_i64(http_json_number(&u->json), &value) || value < 0 ||
+        value > figure_max)
+        return;
+    if (u->slot >= FIGURE)
         u->seen[u->slot - FIGURE] = value;
-}
-
-/* A "code" beside the answer's own members counts only if it is one of an error. */
-static void on_code(struct http_usage *u)
-{
-    int64_t value;
-    if (http_number_to_i64(http_json_number(&u->json), &value) && value >= 400 && value < 600)
-        u->error_code = (unsigned)value;
-    u->error |= u->slot == ABORT && u->error_code != 0;
+    else if (u->slot == SEQUENCE)
+        u->sequence_number = value;
+    else if (value >= 400 && value < 600) /* beside the answer's own members it counts with "error" */
+        u->error_status = (unsigned)value;
+    u->error |= u->slot == ABORT && u->error_status != 0;
 }
 
 static void on_token(struct http_usage *u, enum http_json_token token)
@@ -298,10 +325,7 @@ static void on_token(struct http_usage *u, enum http_json_token token)
         on_end(u);
         break;
     case HTTP_JSON_NUMBER:
-        if (u->slot >= FIGURE)
-            on_figure(u);
-        else if (u->slot == CODE || u->slot == ABORT)
-            on_code(u);
+        on_number(u);
         u->error |= u->slot == FAILURE;
         break;
     case HTTP_JSON_TRUE:
@@ -556,6 +580,7 @@ void http_usage_init(struct http_usage *u, enum http_usage_form form)
     u->prompt_tokens = -1;
     u->cached_tokens = -1;
     u->completion_tokens = -1;
+    u->sequence_number = -1;
     u->form = (uint8_t)form;
     u->line = IN_NAME;
     json_start(u);
@@ -574,6 +599,8 @@ void http_usage_feed(struct http_usage *u, const void *bytes, size_t len)
 void http_usage_finish(struct http_usage *u)
 {
     if (u->form == HTTP_USAGE_SSE) {
+        u->ended_in = (uint8_t)http_usage_place(u);
+        u->finished = true;
         if (u->line != IN_NAME || u->name_len > 0)
             line_end(u);
         event_end(u); /* engines may forget the last blank line */
@@ -583,4 +610,23 @@ void http_usage_finish(struct http_usage *u)
     u->error_whole = u->error;
     u->carries_token |= u->completion_tokens > 0;
     count_token(u);
+}
+
+bool http_usage_unfinished(const struct http_usage *u)
+{
+    if (u->done || u->error)
+        return false;
+    if (u->form == HTTP_USAGE_JSON)
+        return u->understood && !http_json_failed(&u->json);
+    /* What is no event, but lines of something else, has begun a name that no event ended. */
+    return u->understood || (u->line == IN_NAME && u->name_len == 0 && u->mark_len == 0);
+}
+
+enum http_usage_place http_usage_place(const struct http_usage *u)
+{
+    if (u->finished)
+        return (enum http_usage_place)u->ended_in;
+    if (u->line == IN_NAME && u->name_len > 0)
+        return HTTP_USAGE_IN_NAME;
+    return u->line == IN_NAME && !u->has_data ? HTTP_USAGE_BETWEEN : HTTP_USAGE_IN_LINE;
 }

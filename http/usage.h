@@ -12,6 +12,9 @@
  * understands OpenAI's chat, completions and responses, Anthropic's messages, vLLM's generate and
  * SGLang's native form, single or as an array (figures are added up).
  *
+ * How a stream ends is told apart: with its API's terminal event, with an error event, or with
+ * neither, which means that it was cut (http_usage_unfinished).
+ *
  * All results may be read at any time; they grow more complete as the body does.
  */
 #ifndef HTTP_USAGE_H
@@ -40,8 +43,10 @@ struct http_usage {
     bool done;        /* [DONE], message_stop, response.completed and its like; JSON: it is whole */
     bool error;       /* an error object in the stream or in place of the answer */
     bool error_whole; /* and the event that holds it is complete */
-    unsigned error_code;                     /* the status that it names; 0: none */
-    unsigned token_events;                   /* events that carried tokens */
+    bool understood;  /* SSE: an event was an object; JSON: it begins like one */
+    unsigned error_status;   /* of the error, as HTTP has it: by its code or its type; 0: unknown */
+    int64_t sequence_number; /* the last one of the events, which OpenAI's responses have; -1 */
+    unsigned token_events;   /* events that carried tokens */
     char response_id[HTTP_USAGE_ID_MAX + 1]; /* empty while unknown, or too long to be kept */
 
     /* Private to usage.c. */
@@ -58,8 +63,10 @@ struct http_usage {
     bool watches;       /* a value that carries tokens, if it is not empty, was just entered */
     bool is_list;       /* the JSON value is an array of answers */
     bool scratch_full;  /* the string is longer than the scratch */
-    uint8_t slot;       /* what the next value is for */
-    uint8_t enters;     /* the level of an object or array in that place */
+    bool finished;
+    uint8_t ended_in; /* SSE: enum http_usage_place at the end of the body */
+    uint8_t slot;     /* what the next value is for */
+    uint8_t enters;   /* the level of an object or array in that place */
     uint8_t scratch_len;
     uint8_t levels[HTTP_USAGE_LEVELS]; /* what each open container is */
     int64_t seen[6];                   /* figures of the answer or event being read */
@@ -76,5 +83,18 @@ void http_usage_feed(struct http_usage *u, const void *bytes, size_t len);
 
 /* Once, at the end of the body. */
 void http_usage_finish(struct http_usage *u);
+
+/* The body ended and is not whole, although its framing may say so: a stream without the terminal
+ * event of its API and without an error event, or half of a JSON value. A body of which nothing is
+ * understood is never called unfinished; a stream in which nothing came is. */
+bool http_usage_unfinished(const struct http_usage *u);
+
+/* Where a stream stands, for who must add an event of its own to what came so far. */
+enum http_usage_place {
+    HTTP_USAGE_BETWEEN, /* events */
+    HTTP_USAGE_IN_NAME, /* of a field: an end of the line would make it one without a value */
+    HTTP_USAGE_IN_LINE, /* of a field's value, or between two lines of an event */
+};
+enum http_usage_place http_usage_place(const struct http_usage *u);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "node/proxy/exchange_internal.h"
 
-enum verdict {
+enum entry {
     COMES_IN,
     IS_FULL,        /* connections-max */
     CLIENT_IS_FULL, /* connections-per-client-max */
@@ -77,7 +77,7 @@ static bool evict(struct proxy *p)
     return true;
 }
 
-static enum verdict turn_away(struct client *c, enum verdict why)
+static enum entry turn_away(struct client *c, enum entry why)
 {
     struct door *d = &c->proxy->door;
     if (why == IS_FULL)
@@ -92,7 +92,7 @@ static enum verdict turn_away(struct client *c, enum verdict why)
     return d->standing[CLIENT_SURPLUS] <= d->surplus_max ? why : IS_CROWDED;
 }
 
-static enum verdict identify(struct client *c)
+static enum entry identify(struct client *c)
 {
     uint64_t most = c->proxy->config.options->connections_per_client_max;
     if (most == 0)
@@ -103,11 +103,11 @@ static enum verdict identify(struct client *c)
     return turn_away(c, CLIENT_IS_FULL);
 }
 
-static enum verdict enter(struct client *c)
+static enum entry enter(struct client *c)
 {
     struct proxy *p = c->proxy;
     c->awaits_header = sends_header(c);
-    enum verdict verdict = c->awaits_header ? COMES_IN : identify(c);
+    enum entry verdict = c->awaits_header ? COMES_IN : identify(c);
     if (verdict != COMES_IN)
         return verdict;
     if (p->door.standing[CLIENT_IN] >= p->config.options->connections_max && !evict(p))
@@ -119,7 +119,7 @@ static enum verdict enter(struct client *c)
 /* --- what they hear ------------------------------------------------------------------------- */
 
 /* It came in, or hears why not. */
-static void judge(struct client *c, enum verdict verdict)
+static void judge(struct client *c, enum entry verdict)
 {
     static const struct exchange_refusal full = {
         .status = 503,

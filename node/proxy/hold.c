@@ -193,7 +193,7 @@ static void read_event(const struct exchange *x, struct node_error *out)
             *out = error;
     }
     if (out->status == 0)
-        out->status = x->usage.error_code;
+        out->status = x->usage.error_status;
 }
 
 bool exchange_hold_judge_event(struct exchange *x)

@@ -275,6 +275,77 @@ static void events_of_a_known_shape(void **state)
           told);
 }
 
+/* How a body ended, read in pieces of each size. */
+static void ends(enum http_usage_form form, const char *text, bool unfinished,
+                 enum http_usage_place place, unsigned error_status, int64_t sequence_number)
+{
+    size_t len = strlen(text);
+    for (size_t step = 1; step <= len + 1; step++) {
+        struct http_usage u;
+        http_usage_init(&u, form);
+        for (size_t at = 0; at < len; at += step)
+            http_usage_feed(&u, text + at, len - at < step ? len - at : step);
+        if (form == HTTP_USAGE_SSE)
+            assert_int_equal(http_usage_place(&u), place);
+        http_usage_finish(&u);
+        assert_int_equal(http_usage_unfinished(&u), unfinished);
+        if (form == HTTP_USAGE_SSE)
+            assert_int_equal(http_usage_place(&u), place);
+        assert_int_equal(u.error_status, error_status);
+        assert_int_equal(u.sequence_number, sequence_number);
+    }
+}
+
+#define TOKEN_EVENT "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n"
+
+static void ends_of_streams(void **state)
+{
+    (void)state;
+    enum http_usage_form sse = HTTP_USAGE_SSE;
+    enum http_usage_place between = HTTP_USAGE_BETWEEN, in_line = HTTP_USAGE_IN_LINE;
+    ends(sse, "", true, between, 0, -1);
+    ends(sse, TOKEN_EVENT, true, between, 0, -1);
+    ends(sse, TOKEN_EVENT TOKEN_EVENT "data: [DONE]\n\n", false, between, 0, -1);
+    ends(sse, TOKEN_EVENT "data: [DONE]", false, in_line, 0, -1);
+    ends(sse, TOKEN_EVENT "data: [DON", true, in_line, 0, -1);
+    ends(sse, TOKEN_EVENT "data: {\"choi", true, in_line, 0, -1);
+    ends(sse, TOKEN_EVENT "data: {}\n", true, in_line, 0, -1);
+    ends(sse, TOKEN_EVENT "event: er", true, in_line, 0, -1);
+    ends(sse, TOKEN_EVENT "dat", true, HTTP_USAGE_IN_NAME, 0, -1);
+    ends(sse, TOKEN_EVENT ": ping\n\n", true, between, 0, -1);
+    ends(sse, "data: {\"error\":{\"message\":\"x\",\"code\":503}}\n\n", false, between, 503, -1);
+    ends(sse, "data: {\"error\":{\"type\":\"BadRequestError\",\"code\":\"x\"}}\n\n", false, between,
+         400, -1);
+    ends(sse, "data: {\"error\":{\"type\":\"api_error\",\"code\":429}}\n\n", false, between, 429,
+         -1);
+    ends(sse, "data: {\"error\":{\"type\":\"Unheard\",\"code\":7}}\n\n", false, between, 0, -1);
+    ends(sse,
+         "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n",
+         false, between, 503, -1);
+    ends(sse,
+         "data: {\"type\":\"response.failed\",\"sequence_number\":7,"
+         "\"response\":{\"error\":{\"code\":\"rate_limit_exceeded\"}}}\n\n",
+         false, between, 429, 7);
+    ends(sse, "data: {\"type\":\"response.created\",\"sequence_number\":0}\n\n", true, between, 0,
+         0);
+    /* Nobody knows how these should end. */
+    ends(sse, "data: 1\n\n", false, between, 0, -1);
+    ends(sse, "ping", false, HTTP_USAGE_IN_NAME, 0, -1);
+    ends(sse, "\x1f\x8b\n\n", false, between, 0, -1);
+}
+
+static void ends_of_whole_answers(void **state)
+{
+    (void)state;
+    enum http_usage_form json = HTTP_USAGE_JSON;
+    ends(json, "", false, 0, 0, -1);
+    ends(json, "{\"choices\":[]}", false, 0, 0, -1);
+    ends(json, "{\"choices\":[", true, 0, 0, -1);
+    ends(json, "{\"choices\":NaN", false, 0, 0, -1); /* no JSON, but Python writes it */
+    ends(json, "{\"error\":{\"code\":500}}", false, 0, 500, -1);
+    ends(json, "ok", false, 0, 0, -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +356,8 @@ int main(void)
         cmocka_unit_test(framing),
         cmocka_unit_test(figures_beyond_belief),
         cmocka_unit_test(events_of_a_known_shape),
+        cmocka_unit_test(ends_of_streams),
+        cmocka_unit_test(ends_of_whole_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

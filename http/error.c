@@ -1,0 +1,167 @@
+#include "http/error.h"
+
+#include "base/check.h"
+#include "base/json_write.h"
+#include "http/answer.h"
+
+/* As vLLM and OpenAI name them. */
+static const char *error_type(unsigned status)
+{
+    switch (status) {
+    case 400:
+        return "BadRequestError";
+    case 401:
+        return "AuthenticationError";
+    case 403:
+        return "PermissionDeniedError";
+    case 404:
+        return "NotFoundError";
+    case 422:
+        return "UnprocessableEntityError";
+    case 429:
+        return "RateLimitError";
+    case 500:
+        return "InternalServerError";
+    case 501:
+        return "NotImplementedError";
+    default:
+        return http_status_text(status);
+    }
+}
+
+/* By Anthropic's reference; 504 has its name there too. */
+static const char *anthropic_type(unsigned status)
+{
+    switch (status) {
+    case 401:
+        return "authentication_error";
+    case 403:
+        return "permission_error";
+    case 404:
+        return "not_found_error";
+    case 413:
+        return "request_too_large";
+    case 429:
+        return "rate_limit_error";
+    case 503:
+    case 529:
+        return "overloaded_error";
+    case 504:
+        return "timeout_error";
+    default:
+        return status < 500 ? "invalid_request_error" : "api_error";
+    }
+}
+
+static void key_text(struct json_writer *w, const char *key, struct slice text)
+{
+    json_key(w, key);
+    if (text.len > 0)
+        json_slice(w, text);
+    else
+        json_nil(w);
+}
+
+static struct slice type_of(const struct http_error *e)
+{
+    return e->type.len > 0 ? e->type : slice_of_cstr(error_type(e->status));
+}
+
+static void write_openai(struct json_writer *w, const struct http_error *e)
+{
+    json_object_begin(w);
+    json_key(w, "error");
+    json_object_begin(w);
+    json_key(w, "message");
+    json_slice(w, e->message);
+    key_text(w, "type", type_of(e));
+    key_text(w, "param", e->param);
+    json_key(w, "code");
+    json_u64(w, e->status);
+    json_object_end(w);
+    json_object_end(w);
+}
+
+static void write_anthropic(struct json_writer *w, const struct http_error *e)
+{
+    json_object_begin(w);
+    json_key(w, "type");
+    json_cstr(w, "error");
+    json_key(w, "error");
+    json_object_begin(w);
+    json_key(w, "type");
+    json_cstr(w, anthropic_type(e->status));
+    json_key(w, "message");
+    json_slice(w, e->message);
+    json_object_end(w);
+    if (e->request_id.len > 0)
+        key_text(w, "request_id", e->request_id);
+    json_object_end(w);
+}
+
+static void write_responses_event(struct json_writer *w, const struct http_error *e)
+{
+    json_object_begin(w);
+    json_key(w, "type");
+    json_cstr(w, "error");
+    json_key(w, "code");
+    json_cstr(w, "server_error");
+    json_key(w, "message");
+    json_slice(w, e->message);
+    key_text(w, "param", e->param);
+    json_key(w, "sequence_number");
+    json_u64(w, e->sequence_number);
+    json_object_end(w);
+}
+
+static void write_sglang_event(struct json_writer *w, const struct http_error *e)
+{
+    json_object_begin(w);
+    json_key(w, "error");
+    json_object_begin(w);
+    json_key(w, "message");
+    json_slice(w, e->message);
+    key_text(w, "type", type_of(e));
+    json_key(w, "code");
+    json_u64(w, e->status);
+    json_key(w, "retryable");
+    json_bool(w, true);
+    json_object_end(w);
+    json_object_end(w);
+}
+
+int http_error_body_write(struct buf *out, const struct http_error *e)
+{
+    CHECK(e->status >= 400 && e->status <= 599);
+    struct json_writer w = json_writer_of(out);
+    if (e->form == HTTP_ERROR_ANTHROPIC)
+        write_anthropic(&w, e);
+    else
+        write_openai(&w, e);
+    return json_writer_finish(&w);
+}
+
+int http_error_event_write(struct buf *out, const struct http_error *e)
+{
+    CHECK(e->status >= 400 && e->status <= 599);
+    size_t start = out->len;
+    bool named = e->form == HTTP_ERROR_ANTHROPIC || e->form == HTTP_ERROR_RESPONSES;
+    int err = buf_append_cstr(out, named ? "event: error\ndata: " : "data: ");
+    if (err == 0) {
+        struct json_writer w = json_writer_of(out);
+        if (e->form == HTTP_ERROR_ANTHROPIC)
+            write_anthropic(&w, e);
+        else if (e->form == HTTP_ERROR_RESPONSES)
+            write_responses_event(&w, e);
+        else if (e->form == HTTP_ERROR_SGLANG)
+            write_sglang_event(&w, e);
+        else
+            write_openai(&w, e);
+        err = json_writer_finish(&w);
+    }
+    if (err == 0)
+        err = buf_append_cstr(out, "\n\n");
+    if (err != 0)
+        out->len = start;
+    return err;
+}
