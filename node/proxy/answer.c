@@ -57,19 +57,32 @@ static size_t say_why(const struct exchange *x, struct http_line *lines)
     return n;
 }
 
+enum http_error_form exchange_error_form(const struct exchange *x)
+{
+    switch (x->route.kind) {
+    case HTTP_PATH_RESPONSES:
+        return HTTP_ERROR_RESPONSES;
+    case HTTP_PATH_GENERATE:
+        return HTTP_ERROR_SGLANG;
+    default: /* count_tokens, and what lies below it and no engine has */
+        return slice_starts_with(slice_of_cstr(x->path), SLICE("/v1/messages"))
+                   ? HTTP_ERROR_ANTHROPIC
+                   : HTTP_ERROR_OPENAI;
+    }
+}
+
 /* The client has the head of a stream: an event says what is wrong, and the cut that it is over. */
 static void end_stream(struct exchange *x, const struct http_error *error)
 {
-    struct buf *out = &x->proxy->scratch;
-    buf_clear(out);
+    struct buf event;
+    buf_init(&event, 0);
     x->status = 200;
     x->answering = true;
-    bool named = x->route.kind == HTTP_PATH_MESSAGES;
-    if (buf_append_cstr(out, named ? "event: error\ndata: " : "data: ") == 0 &&
-        http_error_body_write(out, error) == 0 && buf_append_cstr(out, "\n\n") == 0) {
-        client_gather(x->client, buf_slice(out));
+    if (http_error_event_write(&event, error) == 0) {
+        client_gather(x->client, buf_slice(&event));
         x->bytes_out += client_flush(x->client, x->out_framing == HTTP_BODY_CHUNKED, false);
     }
+    buf_free(&event);
     exchange_finish_cut(x);
 }
 
@@ -129,7 +142,9 @@ static void answer_error_line(struct exchange *x, unsigned status, const char *t
                               struct slice param, const char *text, const struct http_line *line)
 {
     struct http_answer a = {.extra = line, .extra_count = line != NULL ? 1 : 0};
-    struct http_error error = {.message = slice_of_cstr(text),
+    struct http_error error = {.form = exchange_error_form(x),
+                               .message = slice_of_cstr(text),
+                               .request_id = x->request_id,
                                .type = slice_of_cstr(type),
                                .param = param,
                                .status = status};

@@ -152,6 +152,8 @@ static void send_now(struct exchange *x)
                                  &x->upstream)) != 0) {
         bool full = exchange_is_ours(err);
         enum node_outcome outcome = full ? NODE_OUTCOME_ENGINE_BUSY : NODE_OUTCOME_CONNECT_FAILED;
+        if (!full)
+            exchange_count_failure(x, UPSTREAM_CONNECT_FAILED);
         x->reached = false;
         err = ERR_UNREACHABLE;
         if (exchange_may_retry(x, RETRY_CONNECT))

@@ -77,7 +77,8 @@ void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
         return;
     x->booked = false;
     struct node_usage usage = {-1, -1, -1};
-    bool computed = x->status / 100 == 2;
+    bool failed = x->scan == EXCHANGE_SCAN_USAGE && x->usage.error;
+    bool computed = x->status / 100 == 2 && !failed;
     if (x->scan == EXCHANGE_SCAN_USAGE) {
         usage.prompt_tokens = x->usage.prompt_tokens;
         usage.cached_tokens = x->usage.cached_tokens;
@@ -184,7 +185,7 @@ void exchange_cut(struct exchange *x, enum client_end why, bool reset)
     struct client *c = x->client;
     c->exchange = NULL;
     client_discard(c);
-    client_close(c, reset);
+    client_close(c, reset || (x->answering && x->out_framing == HTTP_BODY_UNTIL_CLOSE));
     end(x, why, NODE_OUTCOME_CLIENT_GONE);
 }
 

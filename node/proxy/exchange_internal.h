@@ -3,6 +3,7 @@
  *
  *   exchange.c   life: made, finished, logged
  *   answer.c     answers of the router's own, refusals
+ *   ending.c     answers that end badly: counted, and said to the client
  *   choose.c     which replica
  *   attempt.c    a request is sent, and again to another replica
  *   ask.c        who has a stored response
@@ -15,6 +16,7 @@
 #define NODE_PROXY_EXCHANGE_INTERNAL_H
 
 #include "base/err.h"
+#include "http/error.h"
 #include "node/proxy/exchange.h"
 #include "node/proxy/verdict.h"
 
@@ -56,6 +58,22 @@ struct exchange_refusal {
     const char *text;
 };
 void exchange_refuse_for(struct client *c, const struct exchange_refusal *why);
+/* How clients of its path read errors. */
+enum http_error_form exchange_error_form(const struct exchange *x);
+
+/* --- ending.c -------------------------------------------------------------------------------- */
+
+/* What went wrong at the replica, for metrics. */
+void exchange_count_failure(const struct exchange *x, enum upstream_failure failure);
+void exchange_count_status(const struct exchange *x, unsigned status);
+/* Its framing came to an end, but the answer did not (http_usage_unfinished). */
+bool exchange_unfinished(const struct exchange *x);
+/* The answer is whole: if the engine says an error in it, that is its outcome. */
+void exchange_judge_error(struct exchange *x);
+/* What is gathered goes out, and behind it an error event, if the answer is a stream of events. */
+void exchange_say_cut(struct exchange *x, unsigned status, const char *text);
+/* Ends an answer that is on its way to the client and goes no further: with that event, and cut. */
+void exchange_end_cut(struct exchange *x, enum upstream_failure failure);
 
 /* --- choose.c -------------------------------------------------------------------------------- */
 

@@ -84,6 +84,8 @@ static const char *failure_text(enum upstream_failure failure)
         return "timeout";
     case UPSTREAM_MALFORMED:
         return "malformed answer";
+    case UPSTREAM_UNFINISHED:
+        return "answer ended without its terminal event";
     default:
         return "connection broke";
     }
@@ -124,18 +126,11 @@ static enum node_outcome note_failure(struct exchange *x, enum upstream_failure 
     } else if (failure != UPSTREAM_TIMEOUT) {
         p->stats.upstream_broken++;
     }
+    exchange_count_failure(x, failure);
     log_event(p->config.log, LOG_WARN, "upstream_failed", LOG_STR("id", x->request_id),
               LOG_STR("replica", node_router_replica_name(p->config.router, x->decision.replica)),
               LOG_CSTR("what", failure_text(failure)), LOG_BOOL("answering", x->answering));
     return outcome;
-}
-
-/* The client must see that the answer is cut: no proper end of chunks. */
-static void cut(struct exchange *x)
-{
-    if (client_has_gathered(x->client))
-        x->bytes_out += client_flush(x->client, x->out_framing == HTTP_BODY_CHUNKED, false);
-    exchange_finish_cut(x);
 }
 
 static void answer_failure(struct exchange *x, enum upstream_failure failure,
@@ -156,7 +151,8 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
 {
     struct pool *pool = &x->proxy->pools[x->decision.replica];
     /* A reused connection that closed without a word had closed before the request came. */
-    x->reached = failure != UPSTREAM_STALE && x->upstream != NULL && x->upstream->head_sent > 0;
+    bool sent = x->upstream != NULL && x->upstream->head_sent > 0;
+    x->reached = failure != UPSTREAM_STALE && (sent || failure == UPSTREAM_UNFINISHED);
     x->upstream = NULL;
     x->timed_out = failure == UPSTREAM_TIMEOUT;
     int err = again(x, pool, failure);
@@ -182,7 +178,7 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
     }
     x->outcome = outcome;
     if (x->answering)
-        cut(x);
+        exchange_end_cut(x, failure);
     else
         answer_failure(x, failure, outcome);
 }

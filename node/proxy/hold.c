@@ -174,7 +174,7 @@ bool exchange_hold_judge(struct exchange *x)
         return false;
     if (x->status == 404)
         return judge_404(x);
-    struct node_error error;
+    struct node_engine_error error;
     node_error_read(held_body(x), &error);
     struct slice message = slice_of_cstr(error.message);
     struct judgement j = verdict_of_answer(x->status, message.len > 0 ? message : held_body(x));
@@ -182,12 +182,12 @@ bool exchange_hold_judge(struct exchange *x)
 }
 
 /* The error among the events that are held. */
-static void read_event(const struct exchange *x, struct node_error *out)
+static void read_event(const struct exchange *x, struct node_engine_error *out)
 {
     struct slice rest = held_body(x), data;
-    *out = (struct node_error){0};
+    *out = (struct node_engine_error){0};
     while ((data = http_events_data(&rest)).len > 0) {
-        struct node_error error;
+        struct node_engine_error error;
         node_error_read(data, &error);
         if (error.message[0] != '\0' || error.status != 0)
             *out = error;
@@ -198,7 +198,7 @@ static void read_event(const struct exchange *x, struct node_error *out)
 
 bool exchange_hold_judge_event(struct exchange *x)
 {
-    struct node_error error;
+    struct node_engine_error error;
     if (x->hold != EXCHANGE_HOLD_STREAM || !x->usage.error_whole || x->usage.first_token ||
         !keep(x, HELD_MAX))
         return false;

@@ -469,8 +469,11 @@ void proxy_stop(struct proxy *p, uint64_t now_ms)
 {
     p->now_ms = now_ms;
     prober_stop(p);
-    for (struct client *c = p->clients; c != NULL; c = c->next)
+    for (struct client *c = p->clients; c != NULL; c = c->next) {
+        if (c->exchange != NULL && c->exchange->answering)
+            exchange_say_cut(c->exchange, 503, "The router stops: its answer is cut.");
         exchange_drop(c, CLIENT_END_STOPPED, false);
+    }
     for (unsigned i = 0; i < p->pool_count; i++) {
         if (p->pools[i].proxy == NULL)
             continue;

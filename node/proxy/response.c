@@ -140,6 +140,7 @@ static bool begin(struct exchange *x, const struct http_head *head)
         exchange_answered(x, head->status);
         return false;
     }
+    exchange_count_status(x, head->status);
     if (exchange_moves_on(x, head->status))
         return false;
     if (x->alive && !can_follow(head) && !exchange_body_decides(x, head->status)) {
@@ -188,6 +189,11 @@ static bool judge_end(struct exchange *x)
     http_usage_finish(&x->usage);
     if (exchange_hold_judge_event(x))
         return false;
+    if (exchange_unfinished(x)) {
+        exchange_failed(x, UPSTREAM_UNFINISHED);
+        return false;
+    }
+    exchange_judge_error(x);
     if (x->route.kind == HTTP_PATH_RESPONSES && x->usage.response_id[0] != '\0')
         node_affinity_put(x->proxy->config.affinity, slice_of_cstr(x->usage.response_id),
                           x->decision.replica);

@@ -30,6 +30,7 @@ enum upstream_failure {
     UPSTREAM_BROKEN,         /* closed or reset in the middle */
     UPSTREAM_TIMEOUT,        /* no byte within first-byte, whole-answer or idle timeout */
     UPSTREAM_MALFORMED,      /* the answer is not HTTP that can be trusted */
+    UPSTREAM_UNFINISHED,     /* its framing is whole, but its terminal event did not come */
 };
 
 enum upstream_state { UPSTREAM_CONNECTING, UPSTREAM_BUSY, UPSTREAM_IDLE, UPSTREAM_CLOSING };

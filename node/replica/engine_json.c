@@ -149,9 +149,9 @@ static double number_of(const struct reader *r)
 }
 
 /* The type of a flat one or of the error object stands deeper than that of an event. */
-void node_error_read(struct slice json, struct node_error *out)
+void node_error_read(struct slice json, struct node_engine_error *out)
 {
-    *out = (struct node_error){0};
+    *out = (struct node_engine_error){0};
     struct reader r = {.in = json};
     http_json_init(&r.json);
     enum http_json_token token;

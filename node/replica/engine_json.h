@@ -26,7 +26,7 @@ enum node_engine node_models_owner(struct slice object);
 bool node_error_model_unknown(struct slice json);
 
 /* What an engine says of a failure. */
-struct node_error {
+struct node_engine_error {
     unsigned status;                     /* the one that it names; 0: none */
     char message[NODE_MODEL_ID_MAX + 1]; /* its beginning; empty: none */
     char type[64];                       /* empty: none */
@@ -34,7 +34,7 @@ struct node_error {
 
 /* Reads an error in any of the engines' forms: OpenAI's, the flat one of SGLang, Anthropic's, a
  * "response.failed" event, an abort of SGLang's native form. What is not there stays empty. */
-void node_error_read(struct slice json, struct node_error *out);
+void node_error_read(struct slice json, struct node_engine_error *out);
 
 /* SGLang's /server_info: cache_tokens (max_total_num_tokens) and block_tokens (page_size); all else
  * of `out` is unknown. ERR_SYNTAX; ERR_NOT_FOUND if neither is there. */

@@ -137,6 +137,7 @@ struct node_replica {
 
     uint64_t chosen;
     uint64_t outcomes[NODE_OUTCOMES];
+    uint64_t failed[NODE_ERRORS];
     uint64_t restarts;
     uint64_t prompt_tokens, cached_tokens; /* chosen: estimated, predicted */
     struct node_prediction_sums by_usage, by_scrape;

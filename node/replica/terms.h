@@ -49,6 +49,18 @@ enum node_outcome {
     NODE_OUTCOME_IN_DOUBT, /* 5xx that may be the request's own: says nothing of the replica */
 };
 
+/* What went wrong at a replica, one answer each, for metrics. */
+enum node_error {
+    NODE_ERROR_CONNECT,     /* refused, unreachable or connect timeout */
+    NODE_ERROR_TIMEOUT,     /* silent beyond its limit */
+    NODE_ERROR_BROKEN,      /* closed or reset in the middle */
+    NODE_ERROR_MALFORMED,   /* no HTTP that can be trusted */
+    NODE_ERROR_STATUS,      /* 5xx */
+    NODE_ERROR_EVENT,       /* 200, and an error in the stream or in place of the answer */
+    NODE_ERROR_NO_TERMINAL, /* 200, and an end without the terminal event of its API */
+    NODE_ERRORS,
+};
+
 /* What the answer reported of its work; -1 where it did not. For a stream without completion_tokens
  * the number of its content events is a good substitute. */
 struct node_usage {

@@ -204,6 +204,12 @@ void node_router_blame(struct node_router *r, unsigned replica, enum node_outcom
     node_router_touch(r, replica);
 }
 
+void node_router_error(struct node_router *r, unsigned replica, enum node_error error)
+{
+    CHECK(replica < r->replica_count && error < NODE_ERRORS);
+    r->replicas[replica].failed[error]++;
+}
+
 uint32_t node_router_booked(const struct node_router *r)
 {
     return node_bookings_open_count(r->bookings);

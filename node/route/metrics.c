@@ -153,12 +153,19 @@ VALUE(outcome_error, (double)k->outcomes[NODE_OUTCOME_ENGINE_ERROR])
 VALUE(outcome_connect, (double)k->outcomes[NODE_OUTCOME_CONNECT_FAILED])
 VALUE(outcome_broken, (double)k->outcomes[NODE_OUTCOME_BROKEN])
 VALUE(outcome_in_doubt, (double)k->outcomes[NODE_OUTCOME_IN_DOUBT])
+VALUE(error_connect, (double)k->failed[NODE_ERROR_CONNECT])
+VALUE(error_timeout, (double)k->failed[NODE_ERROR_TIMEOUT])
+VALUE(error_broken, (double)k->failed[NODE_ERROR_BROKEN])
+VALUE(error_malformed, (double)k->failed[NODE_ERROR_MALFORMED])
+VALUE(error_status_5xx, (double)k->failed[NODE_ERROR_STATUS])
+VALUE(error_error_event, (double)k->failed[NODE_ERROR_EVENT])
+VALUE(error_no_terminal, (double)k->failed[NODE_ERROR_NO_TERMINAL])
 
 static const struct {
     const char *name;
     enum prometheus_type type;
     const char *help;
-    struct labelled rows[7];
+    struct labelled rows[NODE_ERRORS];
 } labelled_metrics[] = {
     {"replica_health",
      PROMETHEUS_GAUGE,
@@ -201,6 +208,16 @@ static const struct {
       {{{"outcome", "connect_failed"}}, outcome_connect},
       {{{"outcome", "broken"}}, outcome_broken},
       {{{"outcome", "in_doubt"}}, outcome_in_doubt}}},
+    {"upstream_errors_total",
+     PROMETHEUS_COUNTER,
+     "What went wrong at the replica, one attempt each, also where another replica answered.",
+     {{{{"kind", "connect"}}, error_connect},
+      {{{"kind", "timeout"}}, error_timeout},
+      {{{"kind", "broken"}}, error_broken},
+      {{{"kind", "malformed"}}, error_malformed},
+      {{{"kind", "status_5xx"}}, error_status_5xx},
+      {{{"kind", "error_event"}}, error_error_event},
+      {{{"kind", "no_terminal"}}, error_no_terminal}}},
 };
 
 static void put_labelled(const struct context *c, struct prometheus *p)

@@ -233,6 +233,8 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
 /* An outcome that is known only now, of work that was finished IN_DOUBT. */
 void node_router_blame(struct node_router *r, unsigned replica, enum node_outcome outcome,
                        uint64_t now_ms);
+/* Something went wrong at the replica: counted, and nothing else (the outcome is what counts). */
+void node_router_error(struct node_router *r, unsigned replica, enum node_error error);
 
 /* Bookings that are open: as many as requests are under way. */
 uint32_t node_router_booked(const struct node_router *r);

@@ -185,6 +185,78 @@ class Cuts(Case):
         r.quiet()
 
 
+TOKEN = b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n'
+
+
+def said(code):
+    return ('data: {"error":{"message":"m","code":%d}}\n\n' % code).encode()
+
+
+class Streams(Case):
+    """A stream that does not end as its API says, and what client, breaker and metrics hear of it."""
+
+    def start(self, *chunks, end=b"0\r\n\r\n"):
+        self.e = self.engine()
+
+        def handler(asked):
+            asked.read_body()
+            asked.send(SSE_HEAD)
+            for x in chunks:
+                asked.send(chunk(x))
+                time.sleep(0.02)
+            if end is not None:
+                asked.send(end)
+            else:
+                asked.reset()
+        self.e.handler = handler
+        return self.router([self.e])
+
+    def read(self, r, path=CHAT, whole=False):
+        c = self.client(r)
+        c.send(request("POST", path, chat(stream=True)))
+        self.assertEqual(c.head().status, 200)
+        got = bytearray()
+        if whole:
+            return c.reader.chunked()[0]
+        with self.assertRaises(Cut):  # no last chunk, and a proper FIN: all of it was sent
+            c.reader.chunked(got.extend)
+        return bytes(got)
+
+    def errors(self, r, kind):
+        return r.metric('upstream_errors_total{replica="%s",kind="%s"}' % (self.e.name, kind))
+
+    def test_a_broken_stream_says_so_in_an_event_of_its_own(self):
+        r = self.start(TOKEN, TOKEN[:20], end=None)
+        got = self.read(r)
+        self.assertTrue(got.startswith(TOKEN + TOKEN[:20]))
+        events = got.decode().split("\n\n")
+        self.assertEqual(json.loads(events[2][6:])["error"]["code"], 502)
+        self.assertEqual(events[3:], [""])
+        self.assertEqual(self.errors(r, "broken"), 1)
+
+    def test_an_end_without_the_terminal_event_is_no_end(self):
+        r = self.start(TOKEN)
+        for n in range(1, 6):
+            events = self.read(r).decode().split("\n\n")
+            self.assertEqual(json.loads(events[1][6:])["error"]["code"], 502)
+            self.assertEqual(self.errors(r, "no_terminal"), n)
+        self.assertEqual(r.metric('replica_health{replica="%s",state="down"}' % self.e.name), 1)
+
+    def test_error_events_of_an_engine_pass_and_make_it_avoided(self):
+        r = self.start(TOKEN, said(500), b"data: [DONE]\n\n")
+        for n in range(1, 4):
+            self.assertEqual(self.read(r, whole=True), TOKEN + said(500) + b"data: [DONE]\n\n")
+            self.assertEqual(self.errors(r, "error_event"), n)
+        self.assertEqual(r.metric('replica_backing_off{replica="%s"}' % self.e.name), 1)
+
+    def test_an_error_that_belongs_to_the_request_is_not_the_replicas(self):
+        r = self.start(TOKEN, said(400), b"data: [DONE]\n\n")
+        for _ in range(4):
+            self.read(r, whole=True)
+        self.assertEqual(self.errors(r, "error_event"), 4)
+        self.assertEqual(r.metric('replica_backing_off{replica="%s"}' % self.e.name), 0)
+
+
 class Counted(Case):
     def test_each_answer_of_its_own_has_a_reason(self):
         e = self.engine()

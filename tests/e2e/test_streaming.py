@@ -97,13 +97,13 @@ class Streams(Case):
             asked.send(SSE_HEAD)
             if not go.wait(10):
                 raise AssertionError("the head was held back")
-            asked.send(b"0\r\n\r\n")
+            asked.send(chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
         self.e.handler = handler
         c = self.client(self.r)
         c.send(request("POST", CHAT, chat()))
         self.assertEqual(c.head().status, 200)
         go.set()
-        self.assertEqual(c.reader.chunked()[0], b"")
+        self.assertEqual(c.reader.chunked()[0], b"data: [DONE]\n\n")
 
     def test_parts_of_bodies_with_a_length_are_not_held_back(self):
         go = threading.Event()
@@ -181,10 +181,11 @@ class Streams(Case):
             got = self.client(self.r).ask("POST", CHAT, chat())
             self.assertEqual(got.body, b"".join(events(20)))
 
-    def test_an_empty_stream_passes(self):
+    def test_an_empty_stream_is_no_answer(self):
+        """Without [DONE] it is what an engine leaves that died."""
         self.e.replies(SSE_HEAD + b"0\r\n\r\n")
         c = self.client(self.r)
-        self.assertEqual(c.ask("POST", CHAT, chat()).body, b"")
+        self.assertEqual(c.ask("POST", CHAT, chat()).status, 502)
         self.e.replies(answer(200, b""))
         self.assertEqual(c.ask("POST", CHAT, chat()).body, b"")
 

@@ -22,7 +22,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 2a sends "3\r\nabc\r\nzz\r\n"
     close 2a
     log upstream_failed
-    to A: "3\r\nabc\r\n"
+    to A: "7d\r\nabc-\n\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
     log request
     close A
     release A at 2

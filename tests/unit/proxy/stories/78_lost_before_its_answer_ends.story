@@ -11,8 +11,9 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 A is deaf
 1a says "data: {\"text\":\"1\"}\n\n"
 1a is done
+    log upstream_failed
     log request
     reset A
     release A at 1
 counters
-    requests 1, 2xx 1, clients gone 1, cut: gone 1
+    requests 1, 2xx 1, cut: engine 1, upstream broken 1

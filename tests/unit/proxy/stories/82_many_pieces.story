@@ -14,5 +14,8 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
     to A: "3b\r\nabababababababababababababababababababababababababababababa\r\n"
     to A: "29\r\nbabababababababababababababababababababab\r\n"
 1a is done
-    to A: "0\r\n\r\n"
+    log upstream_failed
+    to A: "7a\r\n-\n\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
+    log request
+    close A
     release A at 1

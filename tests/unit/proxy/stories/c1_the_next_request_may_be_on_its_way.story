@@ -19,9 +19,8 @@ C posts /v1/completions {"model":"m","prompt":"x","stream":true}
 1a accepts
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
 1a streams
-    to C: HTTP/1.1 200 OK; Transfer-Encoding: chunked
 1a says "data: {\"choices\":[{\"text\":\"a\"}]}\n\n"
-    to C: "22\r\ndata: {\"choices\":[{\"text\":\"a\"}]}\n\n\r\n"
+    to C: HTTP/1.1 200 OK; Transfer-Encoding: chunked "22\r\ndata: {\"choices\":[{\"text\":\"a\"}]}\n\n\r\n"
 D connects
 D posts /v1/completions {"model":"m","prompt":"y"}
     connect 1b

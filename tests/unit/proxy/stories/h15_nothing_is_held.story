@@ -14,6 +14,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 1a breaks
     close 1a
     log upstream_failed
+    to A: "77\r\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
     log request
     close A
     release A at 1

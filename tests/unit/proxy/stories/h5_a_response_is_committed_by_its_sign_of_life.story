@@ -14,6 +14,7 @@ wait 2000
 1a breaks
     close 1a
     log upstream_failed
+    to A: "8f\r\nevent: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"The replica failed: its answer is cut.\",\"param\":null,\"sequence_number\":1}\n\n\r\n"
     log request
     close A
     release A at 1

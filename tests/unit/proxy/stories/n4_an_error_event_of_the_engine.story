@@ -1,0 +1,49 @@
+# What the engine itself says of a failure goes on as it is, with its end, and counts for the replica
+# as an error; one that belongs to the request does not. Where the engine breaks behind its error
+# event the answer is cut, and nothing is said twice.
+replicas 1
+
+A connects
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 71 "{\"model\":\"m\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}"
+1a streams
+1a says "data: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n"
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "31\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n\r\n"
+1a says "data: {\"error\":{\"message\":\"EngineCore\",\"code\":500}}\n\n"
+    to A: "35\r\ndata: {\"error\":{\"message\":\"EngineCore\",\"code\":500}}\n\n\r\n"
+1a says "data: [DONE]\n\n"
+    to A: "e\r\ndata: [DONE]\n\n\r\n"
+1a is done
+    to A: "0\r\n\r\n"
+    log request
+    release A at 1
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 71 "{\"model\":\"m\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}"
+    book A at 1
+1a streams
+1a says "data: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n"
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "31\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n\r\n"
+1a says "data: {\"error\":{\"message\":\"too long\",\"type\":\"invalid_request_error\",\"code\":400}}\n\n"
+    to A: "52\r\ndata: {\"error\":{\"message\":\"too long\",\"type\":\"invalid_request_error\",\"code\":400}}\n\n\r\n"
+1a says "data: [DONE]\n\n"
+    to A: "e\r\ndata: [DONE]\n\n\r\n"
+1a is done
+    to A: "0\r\n\r\n"
+    release A at 1
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 71 "{\"model\":\"m\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}"
+    book A at 1
+1a streams
+1a says "data: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n"
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "31\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n\r\n"
+1a says "data: {\"error\":{\"message\":\"broken\",\"code\":500}}\n\n"
+    to A: "31\r\ndata: {\"error\":{\"message\":\"broken\",\"code\":500}}\n\n\r\n"
+1a breaks
+    close 1a
+    log upstream_failed
+    log request
+    close A
+    release A at 1

@@ -1,0 +1,35 @@
+# Where the end of the connection is the end of the answer a cut is a reset, whatever cuts it: a
+# client that does not read, or a node that stops.
+replicas 1
+set client-write-timeout 5s
+
+A connects
+A sends "POST /v1/completions HTTP/1.0\r\nContent-Length: 26\r\n\r\n{\"model\":\"m\",\"prompt\":\"x\"}"
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+1a streams
+A takes nothing
+1a says "data: {\"choices\":[{\"text\":\"hel\"}]}\n\n"
+    queue for A: 191 bytes
+wait 5000
+    reset A
+    close 1a
+    log request
+    release A at 1
+B connects
+B sends "POST /v1/completions HTTP/1.0\r\nContent-Length: 26\r\n\r\n{\"model\":\"m\",\"prompt\":\"x\"}"
+    connect 1b
+    book B at 1
+1b accepts
+    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+1b streams
+1b says "data: {\"choices\":[{\"text\":\"hel\"}]}\n\n"
+    to B: HTTP/1.1 200 OK; Connection: close "data: {\"choices\":[{\"text\":\"hel\"}]}\n\n"
+the node stops
+    to B: "data: {\"error\":{\"message\":\"The router stops: its answer is cut.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}\n\n"
+    reset B
+    close 1b
+    log request
+    release B at 1
