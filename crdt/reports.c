@@ -68,6 +68,8 @@ static union crdt_report_value clean(enum crdt_report_kind kind, const union crd
         out.sight.health = in->sight.health;
         out.sight.engine = in->sight.engine;
         out.sight.asleep = in->sight.asleep;
+        out.sight.breaker = in->sight.breaker;
+        out.sight.cured = in->sight.cured;
     } else {
         crdt_learned_copy(&out.learned, &in->learned);
     }

@@ -26,6 +26,8 @@ static void write_sight(struct wire_writer *w, const struct crdt_sight *s)
         w, (uint8_t)((s->configured ? SIGHT_CONFIGURED : 0u) | (s->asleep ? SIGHT_ASLEEP : 0u)));
     wire_write_u8(w, s->health);
     wire_write_u8(w, s->engine);
+    wire_write_u8(w, s->breaker);
+    wire_write_u8(w, s->cured);
 }
 
 void crdt_value_write(struct wire_writer *w, enum crdt_report_kind kind,
@@ -63,6 +65,8 @@ static void read_sight(struct wire_reader *r, struct crdt_sight *s)
     s->asleep = (flags & SIGHT_ASLEEP) != 0;
     s->health = field_u8(r);
     s->engine = field_u8(r);
+    s->breaker = field_u8(r);
+    s->cured = field_u8(r);
 }
 
 void crdt_value_read(struct wire_reader *r, enum crdt_report_kind kind,

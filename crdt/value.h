@@ -31,6 +31,8 @@ struct crdt_sight {
     uint8_t health;  /* enum node_health; opaque here */
     uint8_t engine;  /* enum node_engine */
     bool asleep;
+    uint8_t breaker; /* its back-off (node/replica/breaker.h); opaque here */
+    uint8_t cured;
 };
 
 enum crdt_report_kind { CRDT_REPORT_LOAD, CRDT_REPORT_SIGHT, CRDT_REPORT_LEARNED, CRDT_REPORTS };

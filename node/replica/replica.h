@@ -17,7 +17,8 @@
  *   - 3 answers of 5xx with no success between: for a back-off. A server that drains answers its
  *     health check while it fails each request at once, and its empty queue would attract them all.
  * A back-off is 1 s at first and doubles up to 30 s when it comes again soon. When it is over, one
- * request at a time may go there (the trial) until an answer has begun.
+ * request at a time may go there (the trial) until an answer has begun. Routers know of each
+ * other's back-offs, and make one trial for all (node/replica/breaker.h).
  */
 #ifndef NODE_REPLICA_REPLICA_H
 #define NODE_REPLICA_REPLICA_H
@@ -25,6 +26,7 @@
 #include "crdt/reports.h"
 #include "node/replica/belief.h"
 #include "node/replica/booking.h"
+#include "node/replica/breaker.h"
 #include "node/replica/learn.h"
 #include "node/replica/scrape.h"
 #include "node/replica/terms.h"
@@ -98,8 +100,9 @@ struct node_replica {
     bool asleep;
     double weight; /* its share of the work, as this router's settings say; else 1 */
     uint64_t busy_until_ms;
-    struct node_backoff errors; /* answers of 5xx */
-    struct node_backoff broken; /* connections that failed or broke: it went down */
+    struct node_backoff errors;  /* answers of 5xx */
+    struct node_backoff broken;  /* connections that failed or broke: it went down */
+    struct node_breaker breaker; /* the same between routers */
     uint64_t name_hash;
     struct node_load load;
     struct node_belief belief;
@@ -193,7 +196,8 @@ static inline bool node_replica_avoided(const struct node_replica *k, uint64_t n
 {
     return k->busy_until_ms > now_ms || k->errors.until_ms > now_ms ||
            k->broken.until_ms > now_ms ||
-           ((k->errors.trial || k->broken.trial) && k->load.requests > 0);
+           ((k->errors.trial || k->broken.trial) && k->load.requests > 0) ||
+           node_breaker_avoids(k, now_ms);
 }
 /* In a back-off, or on trial since. */
 static inline bool node_replica_backing_off(const struct node_replica *k, uint64_t now_ms)

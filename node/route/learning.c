@@ -140,6 +140,7 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
     if (!node_bookings_first_byte(r->bookings, &replica->load, b, now_ms))
         return;
     node_router_touch(r, e->work.replica);
+    node_breaker_worked(replica, now_ms);
     node_replica_answering(replica);
     replica->predicted.prompt_tokens += e->work.prompt_tokens;
     replica->predicted.cached_tokens += e->work.cached_tokens;
@@ -186,6 +187,7 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
     const struct node_booking_entry *e =
         node_bookings_close(r->bookings, &replica->load, b, now_ms);
     node_replica_answered(replica, outcome, now_ms);
+    node_breaker_ended(replica, outcome, now_ms);
     node_router_touch(r, e->work.replica);
     if (usage) {
         count_answered(r, &e->work, usage);

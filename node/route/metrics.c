@@ -33,6 +33,9 @@ static struct crdt_load others(const struct context *c, const struct node_replic
     X(backing_off, PROMETHEUS_GAUGE,                                                               \
       "1 if it is avoided where others will do, because answers failed and none has begun since.", \
       node_replica_backing_off(k, c->now_ms))                                                      \
+    X(backing_off_elsewhere, PROMETHEUS_GAUGE,                                                     \
+      "1 if another router reports that its answers failed, and none has succeeded since.",        \
+      k->breaker.heard != NODE_BREAKER_CLOSED)                                                     \
     X(probes_refused, PROMETHEUS_GAUGE,                                                            \
       "1 if it refuses the router's own questions with 401 or 403: replica-api-key-file.",         \
       k->probes_refused != 0)                                                                      \

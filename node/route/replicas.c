@@ -99,6 +99,7 @@ static void slot_leave(struct node_router *r, unsigned slot)
     node_answered_forget(r->answered, slot);
     node_replica_set_remove(&r->touched, slot);
     node_replica_set_remove(&r->lined, slot);
+    node_replica_set_remove(&r->backing_off, slot);
     r->replicas[slot].era++;
     slot_clear(r, slot);
     crdt_state_hold(r->crdt, slot, false);

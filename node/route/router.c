@@ -411,6 +411,7 @@ static int decide(struct node_router *r, unsigned index, const struct node_work 
         return err;
     node_router_touch(r, c->replica);
     replica->chosen++;
+    node_breaker_sent(replica, now_ms);
     replica->prompt_tokens += work->prompt_tokens;
     replica->cached_tokens += work->cached_tokens;
     *out = (struct node_decision){

@@ -54,6 +54,7 @@ struct node_router {
     struct node_replica_set
         touched;                   /* whose load or sight may have changed since the last report */
     struct node_replica_set lined; /* which may have prefill going on */
+    struct node_replica_set backing_off; /* what is reported of them changes by time alone */
 
     unsigned replica_count;
     struct node_replica *replicas; /* NODE_REPLICAS_MAX */

@@ -13,9 +13,12 @@ void node_router_names(struct node_router *r, const struct node_replication *nam
 
 /* --- telling -------------------------------------------------------------------------------- */
 
-static void tell_replica(struct node_router *r, unsigned slot)
+static void tell_replica(struct node_router *r, unsigned slot, uint64_t now_ms)
 {
-    const struct node_replica *k = &r->replicas[slot];
+    struct node_replica *k = &r->replicas[slot];
+    k->breaker.reported = node_breaker_report(k, now_ms);
+    if (k->breaker.reported != 0)
+        node_replica_set_add(&r->backing_off, slot);
     if (k->load.head != NODE_BOOKING_NONE)
         node_replica_set_add(&r->lined, slot);
     struct crdt_load load = {
@@ -30,6 +33,8 @@ static void tell_replica(struct node_router *r, unsigned slot)
         .health = (uint8_t)(k->health == NODE_HEALTH_ROUTER ? NODE_HEALTH_DOWN : k->health),
         .engine = (uint8_t)k->engine,
         .asleep = k->asleep,
+        .breaker = k->breaker.reported,
+        .cured = k->breaker.cured,
     };
     crdt_state_load(r->crdt, slot, &load);
     crdt_state_sight(r->crdt, slot, &sight);
@@ -65,15 +70,32 @@ static void lines_advance(struct node_router *r, uint64_t now_ms)
     }
 }
 
+/* A back-off ends by itself, and then a trial is due. */
+static void backoffs_end(struct node_router *r, uint64_t now_ms)
+{
+    for (unsigned word = 0; word < NODE_REPLICA_WORDS; word++) {
+        for (uint64_t bits = r->backing_off.words[word]; bits != 0; bits &= bits - 1) {
+            unsigned slot = word * 64 + (unsigned)__builtin_ctzll(bits);
+            const struct node_replica *k = &r->replicas[slot];
+            uint8_t now = node_breaker_report(k, now_ms);
+            if (now != k->breaker.reported)
+                node_router_touch(r, slot);
+            if (now == 0)
+                node_replica_set_remove(&r->backing_off, slot);
+        }
+    }
+}
+
 static void on_collect(void *context, uint64_t now_ms)
 {
     struct node_router *r = context;
     lines_advance(r, now_ms);
+    backoffs_end(r, now_ms);
     for (unsigned word = 0; word < NODE_REPLICA_WORDS; word++) {
         uint64_t bits = r->touched.words[word];
         r->touched.words[word] = 0;
         for (; bits != 0; bits &= bits - 1)
-            tell_replica(r, word * 64 + (unsigned)__builtin_ctzll(bits));
+            tell_replica(r, word * 64 + (unsigned)__builtin_ctzll(bits), now_ms);
     }
     tell_learned(r, now_ms);
 }
@@ -90,6 +112,8 @@ static void on_joined(void *context)
 /* What the others say of one replica. */
 struct heard {
     const struct node_router *r;
+    unsigned slot;
+    uint64_t rank;     /* of this router there */
     uint64_t last;     /* by whom it was named so far */
     uint64_t namer;    /* one that names it; 0: none */
     uint64_t user;     /* one that uses it; 0: none */
@@ -98,7 +122,14 @@ struct heard {
     unsigned up, down;
     enum node_engine engine;
     struct node_heard learned;
+    struct node_breaker_heard breaker;
 };
+
+/* The order of the routers at a replica, for what one of them does for all. The same at each. */
+static uint64_t rank_of(const struct node_router *r, unsigned slot, uint64_t router)
+{
+    return hash_mix(r->replicas[slot].name_hash ^ hash_mix(router));
+}
 
 static bool hear(void *context, uint64_t router, const struct crdt_load *load,
                  const struct crdt_sight *sight, const struct crdt_learned *learned)
@@ -115,6 +146,8 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
         h->last_uses = h->last_uses || (router == h->last && uses);
         h->up += sight->health == NODE_HEALTH_UP && !sight->asleep;
         h->down += sight->health == NODE_HEALTH_DOWN || sight->asleep;
+        bool before = uses && rank_of(h->r, h->slot, router) > h->rank;
+        node_breaker_heard_add(&h->breaker, sight->breaker, sight->cured, before);
         if (sight->engine <= NODE_ENGINE_OTHER && h->engine == NODE_ENGINE_AUTO)
             h->engine = (enum node_engine)sight->engine;
     }
@@ -126,7 +159,11 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
 static struct heard listen(const struct node_router *r, unsigned slot)
 {
     const struct node_replica *k = &r->replicas[slot];
-    struct heard h = {.r = r, .last = k->naming.router, .learned.rkey = k->rkey};
+    struct heard h = {.r = r,
+                      .slot = slot,
+                      .rank = rank_of(r, slot, r->common->self),
+                      .last = k->naming.router,
+                      .learned.rkey = k->rkey};
     crdt_reports_each(crdt_state_reports(r->crdt), slot, hear, &h);
     return h;
 }
@@ -236,6 +273,7 @@ static void on_reports(void *context, uint64_t now_ms)
             k->engine = h.engine;
             node_router_touch(r, slot);
         }
+        node_breaker_hear(k, &h.breaker, now_ms);
         node_router_others_take(r, slot); /* before a factor is taken that has it in it */
         node_replica_hear(k, &h.learned, now_ms);
     }

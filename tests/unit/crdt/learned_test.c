@@ -46,9 +46,9 @@ static void the_wire_stays_as_it_is(void **state)
         {{.kind = CRDT_REPORT_LOAD, .value.load = {7, 70000, 8000000, 900}},
          false,
          "021066554433221107f0a20480a4e8038407"},
-        {{.kind = CRDT_REPORT_SIGHT, .value.sight = {true, 2, 3, true}},
+        {{.kind = CRDT_REPORT_SIGHT, .value.sight = {true, 2, 3, true, 11, 4}},
          false,
-         "0309665544332211030203"},
+         "030b6655443322110302030b04"},
         {{.kind = CRDT_REPORT_LEARNED, .value.learned = sample},
          false,
          "043666554433221180b518d9d737f1bdf3d5078040fa01e0eac304c0c4077f8020800194b4e4f4cb03adca83f"
@@ -79,7 +79,7 @@ static void the_digests_stay_as_they_are(void **state)
     assert_int_equal(loads, 0);
     assert_int_equal(others, 0x5367b55ed2497f9);
     crdt_state_load(s, slot, &(struct crdt_load){7, 70000, 8000000, 900});
-    crdt_state_sight(s, slot, &(struct crdt_sight){true, 2, 3, true});
+    crdt_state_sight(s, slot, &(struct crdt_sight){true, 2, 3, true, 0, 0});
     (void)states_tell_nobody(s, 6);
     crdt_reports_digest(crdt_state_reports(s), &loads, &others);
     assert_int_equal(loads, 0xb94fc99a305bb449);

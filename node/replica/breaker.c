@@ -1,0 +1,167 @@
+#include "node/replica/breaker.h"
+
+#include "node/replica/replica.h"
+
+enum { PHASE_BITS = 2, LEVEL_MAX = 6 };
+
+/* --- levels --------------------------------------------------------------------------------- */
+
+static uint32_t length_of(unsigned level)
+{
+    uint32_t ms = NODE_BACKOFF_MIN_MS;
+    for (unsigned i = 1; i < level && ms < NODE_BACKOFF_MAX_MS; i++)
+        ms *= 2;
+    return ms < NODE_BACKOFF_MAX_MS ? ms : NODE_BACKOFF_MAX_MS;
+}
+
+static uint8_t level_of(uint32_t length_ms)
+{
+    uint8_t level = 0;
+    for (uint32_t ms = NODE_BACKOFF_MIN_MS; level < LEVEL_MAX && ms / 2 < length_ms; ms *= 2)
+        level++;
+    return level;
+}
+
+static uint8_t longest(const struct node_replica *k)
+{
+    uint8_t errors = level_of(k->errors.length_ms), broken = level_of(k->broken.length_ms);
+    return errors > broken ? errors : broken;
+}
+
+/* --- own ------------------------------------------------------------------------------------ */
+
+static bool runs(const struct node_replica *k, uint64_t now_ms)
+{
+    return k->errors.until_ms > now_ms || k->broken.until_ms > now_ms;
+}
+
+static bool on_trial(const struct node_replica *k)
+{
+    return k->errors.trial || k->broken.trial;
+}
+
+uint8_t node_breaker_report(const struct node_replica *k, uint64_t now_ms)
+{
+    unsigned phase = runs(k, now_ms)     ? NODE_BREAKER_OPEN
+                     : k->breaker.trying ? NODE_BREAKER_TRYING
+                     : on_trial(k)       ? NODE_BREAKER_DUE
+                                         : NODE_BREAKER_CLOSED;
+    if (phase == NODE_BREAKER_CLOSED)
+        return 0;
+    return (uint8_t)(phase | (unsigned)longest(k) << PHASE_BITS);
+}
+
+/* --- others' -------------------------------------------------------------------------------- */
+
+void node_breaker_heard_add(struct node_breaker_heard *h, uint8_t reported, uint8_t cured,
+                            bool before)
+{
+    enum node_breaker_phase phase = (enum node_breaker_phase)(reported & ((1u << PHASE_BITS) - 1));
+    uint8_t level = (uint8_t)(reported >> PHASE_BITS);
+    h->phase = phase > h->phase ? phase : h->phase;
+    h->level = level > h->level ? level : h->level;
+    h->cures += cured;
+    h->ahead += before;
+}
+
+/* How long a back-off was is kept: failing again soon is worse. */
+static void recover(struct node_replica *k)
+{
+    k->errors.trial = k->broken.trial = false;
+    k->error_answers = k->answer_failures = 0;
+}
+
+void node_breaker_hear(struct node_replica *k, const struct node_breaker_heard *h, uint64_t now_ms)
+{
+    struct node_breaker *b = &k->breaker;
+    bool waited = b->heard == NODE_BREAKER_DUE || b->heard == NODE_BREAKER_TRYING;
+    bool waits = h->phase == NODE_BREAKER_DUE || h->phase == NODE_BREAKER_TRYING;
+    /* Sums fall when a router goes: that is no news. What is seen here after the cure counts. */
+    if (h->cures > b->cures && on_trial(k) && !runs(k, now_ms) && !b->trying)
+        recover(k);
+    if (waits && !waited)
+        b->due_ms = now_ms;
+    b->heard = h->phase;
+    b->heard_level = h->level < LEVEL_MAX ? h->level : LEVEL_MAX;
+    b->ahead = h->ahead < NODE_BREAKER_TURNS_MAX ? h->ahead : NODE_BREAKER_TURNS_MAX;
+    b->cures = h->cures;
+}
+
+static bool within(uint64_t since_ms, uint64_t ms, uint64_t now_ms)
+{
+    return since_ms != 0 && now_ms < since_ms + ms;
+}
+
+/* Whether own eyes outweigh what the others say. */
+static bool works_here(const struct node_replica *k, uint64_t now_ms)
+{
+    const struct node_breaker *b = &k->breaker;
+    return k->error_answers == 0 && k->answer_failures == 0 && !on_trial(k) &&
+           (within(b->worked_ms, NODE_BREAKER_WORKED_MS, now_ms) ||
+            within(b->proved_ms, NODE_BREAKER_CURED_MS, now_ms));
+}
+
+static bool heeds(const struct node_replica *k, uint64_t now_ms)
+{
+    return k->breaker.heard != NODE_BREAKER_CLOSED && !works_here(k, now_ms);
+}
+
+bool node_breaker_due(const struct node_replica *k, uint64_t now_ms)
+{
+    return !runs(k, now_ms) &&
+           (on_trial(k) || (heeds(k, now_ms) && k->breaker.heard != NODE_BREAKER_OPEN));
+}
+
+/* Since when a trial may be made, were it this router's turn. */
+static uint64_t due_since(const struct node_replica *k)
+{
+    uint64_t since_ms = k->breaker.heard != NODE_BREAKER_CLOSED ? k->breaker.due_ms : 0;
+    if (k->errors.trial && k->errors.until_ms > since_ms)
+        since_ms = k->errors.until_ms;
+    if (k->broken.trial && k->broken.until_ms > since_ms)
+        since_ms = k->broken.until_ms;
+    return since_ms;
+}
+
+bool node_breaker_avoids(const struct node_replica *k, uint64_t now_ms)
+{
+    const struct node_breaker *b = &k->breaker;
+    if (heeds(k, now_ms) && b->heard >= NODE_BREAKER_TRYING)
+        return true;
+    if (!node_breaker_due(k, now_ms))
+        return false;
+    return b->trying || now_ms < due_since(k) + (uint64_t)b->ahead * NODE_BREAKER_TURN_MS;
+}
+
+/* --- trials --------------------------------------------------------------------------------- */
+
+void node_breaker_sent(struct node_replica *k, uint64_t now_ms)
+{
+    k->breaker.trying = k->breaker.trying || node_breaker_due(k, now_ms);
+}
+
+void node_breaker_worked(struct node_replica *k, uint64_t now_ms)
+{
+    struct node_breaker *b = &k->breaker;
+    if (node_breaker_due(k, now_ms) || heeds(k, now_ms)) {
+        b->cured++;
+        b->proved_ms = now_ms;
+        recover(k);
+    }
+    b->trying = false;
+    b->worked_ms = now_ms;
+}
+
+void node_breaker_ended(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms)
+{
+    struct node_breaker *b = &k->breaker;
+    bool failed = outcome == NODE_OUTCOME_ENGINE_ERROR || outcome == NODE_OUTCOME_BROKEN ||
+                  outcome == NODE_OUTCOME_CONNECT_FAILED;
+    if (b->trying && failed && !runs(k, now_ms)) { /* a trial for all: it is longer for all */
+        uint8_t level = longest(k) > b->heard_level ? longest(k) : b->heard_level;
+        k->errors.length_ms = length_of(level + 1u);
+        k->errors.until_ms = now_ms + k->errors.length_ms;
+        k->errors.trial = true;
+    }
+    b->trying = false;
+}

@@ -1,0 +1,211 @@
+/* A replica in trouble, and three routers that hear of each other's back-offs at once. */
+#include "node/replica/replica.h"
+
+#include "tests/lib/test.h"
+
+enum { ROUTERS = 3 };
+
+static struct node_replica at[ROUTERS];
+static uint64_t now;
+
+static void start(void)
+{
+    static const struct node_replica_config config = {
+        .prefill_tokens_per_s = 1000, .decode_step_ms = 20, .bytes_per_token = 4};
+    now = 100000;
+    for (unsigned i = 0; i < ROUTERS; i++) {
+        node_replica_init(&at[i], SLICE("r"), NODE_ENGINE_VLLM, 1, &config);
+        (void)node_replica_probed(&at[i], true, false, now);
+    }
+}
+
+/* All hear the present reports of the others. The turns are in the order of their numbers. */
+static void gossip(void)
+{
+    uint8_t reports[ROUTERS];
+    for (unsigned i = 0; i < ROUTERS; i++)
+        reports[i] = node_breaker_report(&at[i], now);
+    for (unsigned i = 0; i < ROUTERS; i++) {
+        struct node_breaker_heard h = {0};
+        for (unsigned j = 0; j < ROUTERS; j++) {
+            if (j != i)
+                node_breaker_heard_add(&h, reports[j], at[j].breaker.cured, j < i);
+        }
+        node_breaker_hear(&at[i], &h, now);
+    }
+}
+
+static void wait_ms(uint64_t ms)
+{
+    for (uint64_t end = now + ms; now < end;) {
+        now += end - now < 100 ? end - now : 100;
+        gossip();
+    }
+}
+
+static void send(unsigned i)
+{
+    node_breaker_sent(&at[i], now);
+    at[i].load.requests++;
+    gossip();
+}
+
+static void ends(unsigned i, enum node_outcome outcome)
+{
+    at[i].load.requests--;
+    if (outcome == NODE_OUTCOME_OK) {
+        node_breaker_worked(&at[i], now);
+        node_replica_answering(&at[i]);
+    }
+    node_replica_answered(&at[i], outcome, now);
+    node_breaker_ended(&at[i], outcome, now);
+    gossip();
+}
+
+static void answers(unsigned i, enum node_outcome outcome)
+{
+    send(i);
+    ends(i, outcome);
+}
+
+/* Bit i: router i avoids it. */
+static unsigned avoided(void)
+{
+    unsigned set = 0;
+    for (unsigned i = 0; i < ROUTERS; i++)
+        set |= (unsigned)node_replica_avoided(&at[i], now) << i;
+    return set;
+}
+
+static void fails_at(unsigned i)
+{
+    for (int n = 0; n < 3; n++)
+        answers(i, NODE_OUTCOME_ENGINE_ERROR);
+}
+
+static void one_trial_is_made_for_all(void **state)
+{
+    (void)state;
+    start();
+    assert_int_equal(avoided(), 0);
+    fails_at(2);
+    assert_int_equal(avoided(), 7);
+    wait_ms(999);
+    assert_int_equal(avoided(), 7);
+    wait_ms(1);
+    assert_int_equal(avoided(), 6); /* the first one's turn */
+    send(0);
+    assert_int_equal(avoided(), 7);
+    wait_ms(5000);
+    assert_int_equal(avoided(), 7); /* nobody follows while it waits */
+    ends(0, NODE_OUTCOME_OK);
+    assert_int_equal(avoided(), 0); /* all use it at once */
+    wait_ms(60000);
+    assert_int_equal(avoided(), 0);
+}
+
+static void who_has_nothing_to_send_lets_the_next_one_try(void **state)
+{
+    (void)state;
+    start();
+    fails_at(0);
+    wait_ms(1000);
+    assert_int_equal(avoided(), 6);
+    wait_ms(NODE_BREAKER_TURN_MS);
+    assert_int_equal(avoided(), 4);
+    wait_ms(NODE_BREAKER_TURN_MS);
+    assert_int_equal(avoided(), 0);
+    send(1);
+    assert_int_equal(avoided(), 7);
+    ends(1, NODE_OUTCOME_OK);
+    assert_int_equal(avoided(), 0);
+    assert_false(node_replica_backing_off(&at[0], now));
+}
+
+static void a_trial_that_fails_is_a_longer_back_off_for_all(void **state)
+{
+    (void)state;
+    start();
+    fails_at(2);
+    uint64_t away_ms = 1000;
+    for (int round = 0; round < 7; round++) {
+        wait_ms(away_ms - 1);
+        assert_int_equal(avoided(), 7);
+        wait_ms(1);
+        assert_int_equal(avoided(), 6);
+        answers(0, round % 2 == 0 ? NODE_OUTCOME_ENGINE_ERROR : NODE_OUTCOME_CONNECT_FAILED);
+        assert_int_equal(avoided(), 7);
+        away_ms = away_ms * 2 < 30000 ? away_ms * 2 : 30000;
+    }
+    assert_int_equal(node_replica_health(&at[1]), NODE_HEALTH_UP); /* avoided, and no more */
+}
+
+static void own_eyes_outweigh_reports(void **state)
+{
+    (void)state;
+    start();
+    answers(1, NODE_OUTCOME_OK);
+    fails_at(0);
+    assert_int_equal(avoided(), 5); /* it was seen to work a moment ago */
+    at[1].load.requests = 1;
+    ends(1, NODE_OUTCOME_ENGINE_ERROR);
+    assert_int_equal(avoided(), 7); /* not any more */
+    wait_ms(10000);
+    start();
+    answers(1, NODE_OUTCOME_OK);
+    wait_ms(NODE_BREAKER_WORKED_MS);
+    fails_at(0);
+    assert_int_equal(avoided(), 7); /* that is too long ago */
+}
+
+/* Router 0 has lost its way to the engine, which is well. */
+static void who_is_cut_off_takes_it_from_nobody_for_long(void **state)
+{
+    (void)state;
+    start();
+    fails_at(0);
+    wait_ms(1000 + NODE_BREAKER_TURN_MS);
+    answers(1, NODE_OUTCOME_OK);
+    wait_ms(NODE_BREAKER_WORKED_MS);
+    fails_at(0);
+    assert_false(node_replica_avoided(&at[1], now)); /* it knows better since the last time */
+    assert_true(node_replica_avoided(&at[2], now));
+}
+
+static void a_router_that_dies_takes_its_back_off_with_it(void **state)
+{
+    (void)state;
+    start();
+    fails_at(0);
+    assert_int_equal(avoided(), 7);
+    struct node_breaker_heard nobody = {0};
+    for (unsigned i = 1; i < ROUTERS; i++)
+        node_breaker_hear(&at[i], &nobody, now);
+    assert_int_equal(avoided(), 1);
+}
+
+/* Streams that began before the trouble say nothing of it. */
+static void a_cure_is_heard_only_by_who_waits_for_one(void **state)
+{
+    (void)state;
+    start();
+    fails_at(2);
+    at[1].breaker.cured++;
+    gossip();
+    assert_true(node_replica_avoided(&at[2], now));
+    assert_true(node_replica_backing_off(&at[2], now));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_trial_is_made_for_all),
+        cmocka_unit_test(who_has_nothing_to_send_lets_the_next_one_try),
+        cmocka_unit_test(a_trial_that_fails_is_a_longer_back_off_for_all),
+        cmocka_unit_test(own_eyes_outweigh_reports),
+        cmocka_unit_test(who_is_cut_off_takes_it_from_nobody_for_long),
+        cmocka_unit_test(a_router_that_dies_takes_its_back_off_with_it),
+        cmocka_unit_test(a_cure_is_heard_only_by_who_waits_for_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
