@@ -26,6 +26,21 @@ static void pace_line_begin(struct node_replica *k)
     node_line_weigh(&k->pace_line, fmin(pace_first + (double)k->pace.samples, pace_horizon));
 }
 
+/* What is believed before anything is learned. */
+static void begin_anew(struct node_replica *k, const struct node_replica_config *config)
+{
+    k->window = (struct node_scrape_window){.queries = -1, .hits = -1};
+    k->scrape = node_scrape_unknown;
+    k->probe_failures_max =
+        config->probe_failures_max > 0 ? config->probe_failures_max : NODE_PROBE_FAILURES_MAX;
+    node_replica_bytes_believe(k, config->bytes_per_token, 0);
+    k->tokens_per_s = config->prefill_tokens_per_s;
+    k->step_base_s = config->decode_step_ms / 1000;
+    k->step_context_s = step_growth_believed * k->step_base_s;
+    k->step_growth = step_growth_believed;
+    node_belief_init(&k->belief);
+}
+
 void node_replica_init(struct node_replica *k, struct slice name, enum node_engine engine,
                        uint64_t name_hash, const struct node_replica_config *config)
 {
@@ -33,21 +48,29 @@ void node_replica_init(struct node_replica *k, struct slice name, enum node_engi
         .engine = engine,
         .weight = 1,
         .name_hash = name_hash,
-        .window = {.queries = -1, .hits = -1},
-        .scrape = node_scrape_unknown,
-        .probe_failures_max =
-            config->probe_failures_max > 0 ? config->probe_failures_max : NODE_PROBE_FAILURES_MAX,
         .name_len = (uint16_t)name.len,
     };
     CHECK(name.len <= NODE_NAME_MAX);
     memcpy(k->name, name.at, name.len);
-    node_replica_bytes_believe(k, config->bytes_per_token, 0);
-    k->tokens_per_s = config->prefill_tokens_per_s;
-    k->step_base_s = config->decode_step_ms / 1000;
-    k->step_context_s = step_growth_believed * k->step_base_s;
-    k->step_growth = step_growth_believed;
     node_load_init(&k->load);
-    node_belief_init(&k->belief);
+    begin_anew(k, config);
+}
+
+/* All that was learned or heard goes: rates and beliefs, and why it was avoided. */
+void node_replica_renew(struct node_replica *k, const struct node_replica_config *config)
+{
+    uint8_t cured = k->breaker.cured;
+    k->health = k->hint = NODE_HEALTH_UNKNOWN;
+    k->asleep = k->gone = k->belief_held = false;
+    k->busy_until_ms = k->back_ms = k->scraped_ms = 0;
+    k->errors = k->broken = (struct node_backoff){0};
+    k->breaker = (struct node_breaker){.cured = cured};
+    k->rate = k->pace = (struct node_speed){0};
+    k->pace_line = (struct node_line){0};
+    k->short_tokens = k->short_s = 0;
+    k->probe_failures = k->answer_failures = k->error_answers = k->probes_refused = 0;
+    k->cache_tokens = k->cache_tokens_heard = 0;
+    begin_anew(k, config);
 }
 
 struct slice node_replica_name(const struct node_replica *k)
@@ -82,6 +105,8 @@ bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t
         if (k->health == NODE_HEALTH_DOWN && now_ms < k->broken.until_ms)
             return false;
         k->answer_failures = 0;
+        if (k->health == NODE_HEALTH_DOWN)
+            k->back_ms = now_ms;
         k->health = NODE_HEALTH_UP;
         return false;
     }
@@ -266,8 +291,10 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
         window_begin(k, now_ms);
     else
         window_compare(k, node_replica_cache_tokens(k, cache_tokens_configured), now_ms);
-    if (restarted)
+    if (restarted) {
         k->restarts++;
+        k->back_ms = now_ms;
+    }
     /* An engine that goes to sleep gives its cache away (vLLM, level 1 and 2). */
     return restarted || (k->asleep && !was_asleep);
 }

@@ -30,6 +30,7 @@
 #include "node/replica/learn.h"
 #include "node/replica/scrape.h"
 #include "node/replica/terms.h"
+#include "node/replica/warm.h"
 
 enum {
     NODE_PROBE_FAILURES_MAX = 3, /* unless configured */
@@ -100,8 +101,10 @@ struct node_replica {
     bool asleep;
     double weight; /* its share of the work, as this router's settings say; else 1 */
     uint64_t busy_until_ms;
-    struct node_backoff errors;  /* answers of 5xx */
-    struct node_backoff broken;  /* connections that failed or broke: it went down */
+    struct node_backoff errors; /* answers of 5xx */
+    struct node_backoff broken; /* connections that failed or broke: it went down */
+    uint64_t
+        back_ms; /* when it came back, empty: slow start (node/replica/warm.h); 0: it did not */
     struct node_breaker breaker; /* the same between routers */
     uint64_t name_hash;
     struct node_load load;
@@ -191,13 +194,21 @@ static inline bool node_replica_usable(const struct node_replica *k, enum node_h
     return seen == health && !k->absent && !k->draining && !k->asleep;
 }
 
-/* Chosen only where no other will do: busy, in a back-off, or on trial with its one request. */
+/* In flight there, of all routers. */
+static inline uint64_t node_replica_requests(const struct node_replica *k)
+{
+    return k->load.requests + k->load.remote.requests;
+}
+
+/* Chosen only where no other will do: busy, in a back-off, on trial with its one request, or
+ * warming up with as many as it may have. */
 static inline bool node_replica_avoided(const struct node_replica *k, uint64_t now_ms)
 {
     return k->busy_until_ms > now_ms || k->errors.until_ms > now_ms ||
            k->broken.until_ms > now_ms ||
            ((k->errors.trial || k->broken.trial) && k->load.requests > 0) ||
-           node_breaker_avoids(k, now_ms);
+           node_breaker_avoids(k, now_ms) ||
+           node_warm_full(k->back_ms, node_replica_requests(k), now_ms);
 }
 /* In a back-off, or on trial since. */
 static inline bool node_replica_backing_off(const struct node_replica *k, uint64_t now_ms)
@@ -209,6 +220,9 @@ static inline bool node_replica_backing_off(const struct node_replica *k, uint64
 /* One active probe. Returns true if the engine must have lost its cache: its port refused, so the
  * process is gone. True only once, not at each probe while it stays away. */
 bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t now_ms);
+/* It is out of use: if it comes back it is as if it were new, but for counters and its name. What
+ * is in flight there stays booked. */
+void node_replica_renew(struct node_replica *k, const struct node_replica_config *config);
 /* One active probe that a router answered. */
 void node_replica_found_router(struct node_replica *k, struct slice who);
 /* One answer has begun: it is no longer on trial. */

@@ -154,10 +154,11 @@ void node_router_presence_update(struct node_router *r)
         if (k->absent == k->announced_absent)
             continue;
         k->announced_absent = k->absent;
-        if (k->absent) { /* if it comes back, it is as if it were new */
-            k->health = NODE_HEALTH_UNKNOWN;
-            k->probe_failures = 0;
-            k->probes_refused = 0;
+        if (k->absent) {
+            struct node_replica_config prior = node_router_prior(r);
+            node_replica_renew(k, &prior);
+            r->fleet_stale = true;
+            r->learned_ms = 0; /* the others hear at once that nothing is known of it */
         }
         node_router_touch(r, slot);
         if (r->watch)

@@ -252,6 +252,13 @@ static void names_expire(struct node_router *r, uint64_t now_ms)
         node_router_presence_update(r);
 }
 
+static bool is_removed(const struct node_router *r, unsigned slot)
+{
+    const struct crdt_registry *registry = crdt_state_registry(r->crdt);
+    return crdt_registry_has(registry, slot) &&
+           crdt_registry_at(registry, slot)->wish == CRDT_WISH_REMOVED;
+}
+
 static void on_reports(void *context, uint64_t now_ms)
 {
     struct node_router *r = context;
@@ -273,6 +280,8 @@ static void on_reports(void *context, uint64_t now_ms)
             k->engine = h.engine;
             node_router_touch(r, slot);
         }
+        if (is_removed(r, slot) || (k->absent && !k->named))
+            continue; /* what others still report is of before it went */
         node_breaker_hear(k, &h.breaker, now_ms);
         node_router_others_take(r, slot); /* before a factor is taken that has it in it */
         node_replica_hear(k, &h.learned, now_ms);

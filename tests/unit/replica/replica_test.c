@@ -380,10 +380,67 @@ static void what_answers_told_others_counts_here(void **state)
     assert_true(fabs(heard.belief.factor - told.belief.factor) < 1e-5);
 }
 
+/* A cold engine with an empty queue would get every request at once. */
+static void who_comes_back_starts_slowly(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    uint64_t now = 100000;
+    (void)node_replica_probed(&k, true, false, now);
+    k.load.requests = 1000;
+    assert_false(node_replica_avoided(&k, now)); /* it was always there, for all that is known */
+    (void)node_replica_probed(&k, false, true, now);
+    (void)node_replica_probed(&k, true, false, now);
+    for (unsigned limit = NODE_WARM_REQUESTS, s = 0; s < NODE_WARM_MS / 1000; s++, limit *= 2) {
+        k.load.requests = limit / 2 - 1; /* and what others have there */
+        k.load.remote.requests = limit / 2;
+        assert_false(node_replica_avoided(&k, now + s * 1000));
+        k.load.remote.requests++;
+        assert_true(node_replica_avoided(&k, now + s * 1000));
+    }
+    assert_false(node_replica_avoided(&k, now + NODE_WARM_MS));
+    k.load = (struct node_load){.requests = 4};
+    struct node_scrape s = scrape_of(1000, 500);
+    (void)node_replica_scraped(&k, &s, 0, now + 10000);
+    assert_false(node_replica_avoided(&k, now + 20000));
+    s.start_time_s += 100;
+    assert_true(node_replica_scraped(&k, &s, 0, now + 20000));
+    assert_true(node_replica_avoided(&k, now + 20000)); /* it was gone unseen */
+}
+
+/* As if it had never been there, but for its name and its counters. */
+static void one_that_is_renewed_is_as_if_new(void **state)
+{
+    (void)state;
+    struct node_replica k = make(), fresh = make();
+    struct node_replica_config config = {
+        .prefill_tokens_per_s = 10000, .decode_step_ms = 20, .bytes_per_token = 4};
+    (void)node_replica_probed(&k, true, false, 1000);
+    for (int i = 0; i < 10; i++) {
+        node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, 1000);
+        node_replica_answered(&k, NODE_OUTCOME_BROKEN, 1000);
+        (void)node_replica_rate_add(&k, 1000, 0.5, 1000);
+        node_replica_pace_add(&k, 10, 0.5, 1000);
+    }
+    node_replica_answered(&k, NODE_OUTCOME_ENGINE_BUSY, 1000);
+    node_replica_bytes_believe(&k, 2, 100);
+    struct node_scrape s = scrape_of(1000, 500);
+    (void)node_replica_scraped(&k, &s, 0, 1000);
+    k.tokens_per_s = 7;
+    node_replica_renew(&k, &config);
+    assert_false(node_replica_avoided(&k, 1000));
+    assert_false(node_replica_backing_off(&k, 1000));
+    assert_int_equal(k.outcomes[NODE_OUTCOME_BROKEN], 10);
+    memcpy(k.outcomes, fresh.outcomes, sizeof k.outcomes);
+    assert_memory_equal(&k, &fresh, sizeof k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(probes_decide_on_health),
+        cmocka_unit_test(who_comes_back_starts_slowly),
+        cmocka_unit_test(one_that_is_renewed_is_as_if_new),
         cmocka_unit_test(a_router_is_no_replica_until_an_engine_answers),
         cmocka_unit_test(a_refused_port_is_down_at_once_and_told_once),
         cmocka_unit_test(broken_connections_in_a_row_take_it_down),

@@ -156,6 +156,27 @@ static void a_replica_that_fails_at_once_attracts_nothing(void **state)
     alone_destroy(r);
 }
 
+/* Who removes a replica and adds it again has mended it, or put another one there. */
+static void one_that_is_added_again_starts_clean(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 2);
+    struct slice name = node_router_replica_name(r, 1);
+    struct node_decision d;
+    struct node_request request = request_of(NULL);
+    uint64_t excluded[NODE_REPLICAS_MAX / 64] = {1u};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(node_router_choose(r, &request, excluded, START_MS, &d), ERR_OK);
+        node_router_finish(r, d.booking, NODE_OUTCOME_ENGINE_ERROR, NULL, START_MS);
+    }
+    assert_true(node_router_replica_backing_off(r, 1, START_MS));
+    assert_int_equal(node_router_replica_wish(r, name, NODE_REPLICA_REMOVE, NODE_ENGINE_AUTO), 1);
+    assert_int_equal(node_router_replica_wish(r, name, NODE_REPLICA_ADD, NODE_ENGINE_AUTO), 1);
+    assert_false(node_router_replica_backing_off(r, 1, START_MS));
+    assert_int_equal(node_router_replica_health(r, 1), NODE_HEALTH_UNKNOWN);
+    alone_destroy(r);
+}
+
 /* Requests that make every engine answer 500, as many as anybody likes to send. */
 static void clients_cannot_take_the_fleet_down(void **state)
 {
@@ -300,6 +321,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replicas_have_unique_names),
+        cmocka_unit_test(one_that_is_added_again_starts_clean),
         cmocka_unit_test(unprobed_replicas_serve_only_when_nothing_better_is_there),
         cmocka_unit_test(requests_go_where_their_model_is),
         cmocka_unit_test(a_wanted_replica_is_the_only_one),
