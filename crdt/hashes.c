@@ -130,17 +130,24 @@ static bool answer_replicas(const struct crdt_state *s, struct wire_reader *rows
 
 /* --- reports -------------------------------------------------------------------------------- */
 
-static void send_reports(const struct crdt_state *s, unsigned router, enum crdt_report_kind kind,
-                         struct crdt_section_writer *out)
+/* Returns the first slot whose row did not fit, or -1. */
+static int send_reports(const struct crdt_state *s, unsigned router, enum crdt_report_kind kind,
+                        unsigned from, struct crdt_section_writer *out)
 {
-    for (unsigned slot = 0; slot < crdt_registry_count(s->registry); slot++) {
+    unsigned count = crdt_registry_count(s->registry);
+    int full = -1;
+    for (unsigned i = 0; i < count; i++) {
+        unsigned slot = (from + i) % count;
         struct crdt_report row;
         if (!crdt_reports_row(s->reports, router, kind, slot, &row))
             continue;
         struct wire_writer before = out->w;
         crdt_record_write_report(&out->w, crdt_registry_at(s->registry, slot)->key, &row, true);
+        if (out->w.bad && full < 0)
+            full = (int)slot;
         settle_record(out, &before);
     }
+    return full;
 }
 
 static int find_router(const struct crdt_state *s, uint64_t router)
@@ -151,8 +158,8 @@ static int find_router(const struct crdt_state *s, uint64_t router)
     return -1;
 }
 
-static bool answer_reports(const struct crdt_state *s, struct wire_reader *rows, size_t each,
-                           bool loads, struct crdt_section_writer *out)
+static bool answer_reports(struct crdt_state *s, struct wire_reader *rows, size_t each, bool loads,
+                           struct crdt_section_writer *out)
 {
     bool lacking = false;
     while (wire_left(rows) > 0) {
@@ -173,10 +180,11 @@ static bool answer_reports(const struct crdt_state *s, struct wire_reader *rows,
         crdt_record_write_origin(&out->w, own.router, own.epoch);
         settle_record(out, &before);
         if (loads_differ)
-            send_reports(s, router, CRDT_REPORT_LOAD, out);
+            (void)send_reports(s, router, CRDT_REPORT_LOAD, 0, out);
         if (others_differ) {
-            send_reports(s, router, CRDT_REPORT_SIGHT, out);
-            send_reports(s, router, CRDT_REPORT_LEARNED, out);
+            (void)send_reports(s, router, CRDT_REPORT_SIGHT, 0, out);
+            int full = send_reports(s, router, CRDT_REPORT_LEARNED, s->reports_from, out);
+            s->reports_from = full >= 0 ? (unsigned)full : 0;
         }
         lacking = lacking || !crdt_reports_is_self(s->reports, own.router);
     }

@@ -25,6 +25,7 @@ struct crdt_state {
     uint64_t registry_followed;             /* version of it */
     uint32_t rkey_known[CRDT_REPLICAS_MAX]; /* to the index, by slot */
     uint64_t key_known[CRDT_REPLICAS_MAX];  /* to the reports, by slot */
+    unsigned reports_from; /* slot of a report that did not fit the last message: it goes first */
     struct crdt_state_stats stats;
 };
 
