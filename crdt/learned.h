@@ -37,6 +37,15 @@
     X(u64, told, CHANGED)           /* sum, answers that reported their cached tokens */           \
     X(u64, grown_ppm, ALONG)        /* sum, what they did to the logarithm of the believed size */ \
     X(u64, shrunk_ppm, ALONG)                                                                      \
+    X(u32, scrapes, CHANGED) /* times that this router read the engine's metrics; 0: others do */  \
+    X(u64, engine_started_ms, ALONG) /* what it read, each one more; 0: unknown */                 \
+    X(u32, engine_running, ALONG)                                                                  \
+    X(u32, engine_waiting, ALONG)                                                                  \
+    X(u32, engine_usage_ppm, ALONG)                                                                \
+    X(u64, engine_queries, ALONG) /* of tokens in the prefix cache, sum */                         \
+    X(u64, engine_hits, ALONG)                                                                     \
+    X(u64, engine_prompt, ALONG)    /* tokens, sum */                                              \
+    X(u64, engine_generated, ALONG) /* tokens, sum */                                              \
     FUTURE_LEARNED_FIELDS(X)
 
 #define CRDT_LEARNED_IN_u64_OF_u64(name) uint64_t name;

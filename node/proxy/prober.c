@@ -377,6 +377,9 @@ static enum node_probe longest_due(const struct probe *p, uint64_t now)
         bool never = kind == NODE_PROBE_SERVER_INFO && interval(p, kind) > SERVER_INFO_INTERVAL_MS;
         if (never || p->due_ms[kind] > now || (kind != NODE_PROBE_HEALTH && !p->was_up))
             continue;
+        if (kind == NODE_PROBE_METRICS && !node_router_scrapes(p->prober->proxy->config.router,
+                                                               p->replica, interval(p, kind), now))
+            continue; /* another router does */
         if (longest == NODE_PROBES || p->due_ms[kind] < p->due_ms[longest])
             longest = kind;
     }

@@ -65,6 +65,7 @@ void node_replica_renew(struct node_replica *k, const struct node_replica_config
     k->busy_until_ms = k->back_ms = k->scraped_ms = 0;
     k->errors = k->broken = (struct node_backoff){0};
     k->breaker = (struct node_breaker){.cured = cured};
+    k->scraped = (struct node_scraped){0};
     k->rate = k->pace = (struct node_speed){0};
     k->pace_line = (struct node_line){0};
     k->short_tokens = k->short_s = 0;
@@ -253,19 +254,11 @@ static void cache_size_told(struct node_replica *k, double tokens)
     k->belief.stale = true;
 }
 
-/* Sizes and nothing else: server information, which is asked for beside the metrics. */
-static bool sizes_only(const struct node_scrape *s)
-{
-    return s->running < 0 && s->waiting < 0 && s->cache_usage < 0 && s->prefix_queries < 0 &&
-           s->prefix_hits < 0 && s->prompt_tokens < 0 && s->generation_tokens < 0 &&
-           s->start_time_s < 0 && s->sleeping < 0;
-}
-
 bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
                           double cache_tokens_configured, uint64_t now_ms)
 {
     cache_size_told(k, s->cache_tokens);
-    if (sizes_only(s)) {
+    if (node_scrape_sizes_only(s)) {
         if (s->cache_tokens > 0)
             k->scrape.cache_tokens = s->cache_tokens;
         if (s->block_tokens > 0)

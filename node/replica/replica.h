@@ -29,6 +29,7 @@
 #include "node/replica/breaker.h"
 #include "node/replica/learn.h"
 #include "node/replica/scrape.h"
+#include "node/replica/scraped.h"
 #include "node/replica/terms.h"
 #include "node/replica/warm.h"
 
@@ -135,7 +136,8 @@ struct node_replica {
     uint64_t cache_tokens;       /* by the engine itself; 0: unknown */
     uint64_t cache_tokens_heard; /* the same, reported by another router; 0: by none */
     struct node_scrape scrape;
-    uint64_t scraped_ms; /* 0: never */
+    uint64_t scraped_ms;         /* 0: never */
+    struct node_scraped scraped; /* by whom */
     struct node_scrape_window window;
     struct node_predicted predicted; /* own */
     uint64_t grown_ppm, shrunk_ppm;

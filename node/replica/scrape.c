@@ -491,3 +491,10 @@ int node_scrape_parse(struct slice text, struct node_scrape *out)
     scraper_finish(&s, out);
     return 0;
 }
+
+bool node_scrape_sizes_only(const struct node_scrape *s)
+{
+    return s->running < 0 && s->waiting < 0 && s->cache_usage < 0 && s->prefix_queries < 0 &&
+           s->prefix_hits < 0 && s->prompt_tokens < 0 && s->generation_tokens < 0 &&
+           s->start_time_s < 0 && s->sleeping < 0;
+}

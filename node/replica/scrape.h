@@ -32,6 +32,9 @@ struct node_scrape {
 /* Every field unknown: what to start from. */
 extern const struct node_scrape node_scrape_unknown;
 
+/* Sizes and nothing else: server information, which is asked for beside the metrics. */
+bool node_scrape_sizes_only(const struct node_scrape *s);
+
 /* Reads a whole exposition. ERR_SYNTAX if a line is no valid exposition (fields read so far are
  * kept out: `out` is then unchanged), ERR_NOT_FOUND if no known name is in it. Lines of other names
  * are not looked into: they are most of the text. At most 64 engines or data-parallel ranks count.

@@ -455,12 +455,20 @@ void node_router_found_router(struct node_router *r, unsigned replica, struct sl
     node_router_touch(r, replica);
 }
 
+bool node_router_scrapes(const struct node_router *r, unsigned replica, uint64_t interval_ms,
+                         uint64_t now_ms)
+{
+    return node_scraped_due(node_router_replica_at(r, replica), interval_ms, now_ms);
+}
+
 bool node_router_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
                          uint64_t now_ms)
 {
     node_router_clock(r, now_ms);
     struct node_replica *k = node_router_replica_at(r, replica);
     node_router_others_take(r, replica);
+    if (!node_scrape_sizes_only(s))
+        node_scraped_own(k, now_ms);
     bool lost = node_replica_scraped(k, s, (double)r->config.cache_tokens, now_ms);
     bool noticed = k->rkey_scraped != k->rkey; /* by another router, since the last scrape */
     uint64_t started = r->common->replicated ? started_ms(k) : 0;

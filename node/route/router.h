@@ -173,6 +173,10 @@ void node_router_found_router(struct node_router *r, unsigned replica, struct sl
  * Returns whether that happened. */
 bool node_router_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
                          uint64_t now_ms);
+/* Whether this router reads its metrics every so often; else another one does for it
+ * (node/replica/scraped.h). */
+bool node_router_scrapes(const struct node_router *r, unsigned replica, uint64_t interval_ms,
+                         uint64_t now_ms);
 /* The models that it serves, base names and adapters; replaces what was known. Until the first
  * call a replica is believed to serve everything (node/replica/model.h). */
 MUST_USE int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,

@@ -48,6 +48,7 @@ static void tell_learned(struct node_router *r, uint64_t now_ms)
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         struct node_replica *k = &r->replicas[slot];
         struct crdt_learned learned = node_replica_report(k);
+        node_scraped_report(k, now_ms, &learned);
         if (!crdt_learned_moved(&k->reported, &learned))
             continue;
         k->reported = learned;
@@ -123,6 +124,12 @@ struct heard {
     enum node_engine engine;
     struct node_heard learned;
     struct node_breaker_heard breaker;
+    unsigned scrapers, scrapers_ahead; /* that may read its metrics: they see it up */
+    struct {
+        const struct crdt_learned *learned; /* NULL: nobody reports what it read */
+        uint64_t router, rank;
+        bool asleep;
+    } scraper; /* the first in the order of those that do */
 };
 
 /* The order of the routers at a replica, for what one of them does for all. The same at each. */
@@ -138,6 +145,7 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
     struct heard *h = context;
     if (router == h->r->common->self)
         return true;
+    uint64_t rank = rank_of(h->r, h->slot, router);
     if (sight) {
         bool uses = sight->health != NODE_HEALTH_UNKNOWN; /* one that is absent has no health */
         h->namer = sight->configured ? router : h->namer;
@@ -146,13 +154,20 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
         h->last_uses = h->last_uses || (router == h->last && uses);
         h->up += sight->health == NODE_HEALTH_UP && !sight->asleep;
         h->down += sight->health == NODE_HEALTH_DOWN || sight->asleep;
-        bool before = uses && rank_of(h->r, h->slot, router) > h->rank;
-        node_breaker_heard_add(&h->breaker, sight->breaker, sight->cured, before);
+        node_breaker_heard_add(&h->breaker, sight->breaker, sight->cured, uses && rank > h->rank);
+        h->scrapers += sight->health == NODE_HEALTH_UP;
+        h->scrapers_ahead += sight->health == NODE_HEALTH_UP && rank > h->rank;
         if (sight->engine <= NODE_ENGINE_OTHER && h->engine == NODE_ENGINE_AUTO)
             h->engine = (enum node_engine)sight->engine;
     }
     if (learned)
         node_heard_add(&h->learned, learned);
+    if (learned && learned->scrapes != 0 && (!h->scraper.learned || rank > h->scraper.rank)) {
+        h->scraper.learned = learned;
+        h->scraper.router = router;
+        h->scraper.rank = rank;
+        h->scraper.asleep = sight && sight->asleep;
+    }
     return true;
 }
 
@@ -252,6 +267,17 @@ static void names_expire(struct node_router *r, uint64_t now_ms)
         node_router_presence_update(r);
 }
 
+static void scrape_take(struct node_router *r, struct node_replica *k, const struct heard *h,
+                        uint64_t now_ms)
+{
+    bool was_asleep = k->asleep;
+    if (h->scraper.learned)
+        node_scraped_hear(k, h->scraper.router, h->scraper.learned, h->scraper.asleep,
+                          (double)r->config.cache_tokens, now_ms);
+    if (k->asleep != was_asleep)
+        node_router_touch(r, h->slot);
+}
+
 static bool is_removed(const struct node_router *r, unsigned slot)
 {
     const struct crdt_registry *registry = crdt_state_registry(r->crdt);
@@ -283,8 +309,11 @@ static void on_reports(void *context, uint64_t now_ms)
         if (is_removed(r, slot) || (k->absent && !k->named))
             continue; /* what others still report is of before it went */
         node_breaker_hear(k, &h.breaker, now_ms);
+        k->scraped.others = h.scrapers;
+        k->scraped.ahead = h.scrapers_ahead;
         node_router_others_take(r, slot); /* before a factor is taken that has it in it */
         node_replica_hear(k, &h.learned, now_ms);
+        scrape_take(r, k, &h, now_ms);
     }
     r->fleet_stale = true;
     names_adopt(r);

@@ -25,7 +25,16 @@ static const struct crdt_learned learned = {.cache_tokens = 400000,
                                             .step_context_fs = 123456,
                                             .pace_samples = 127,
                                             .bytes_per_token_milli = 4096,
-                                            .bytes_samples = 128};
+                                            .bytes_samples = 128,
+                                            .scrapes = 321,
+                                            .engine_started_ms = 1700000000126,
+                                            .engine_running = 17,
+                                            .engine_waiting = 5,
+                                            .engine_usage_ppm = 430001,
+                                            .engine_queries = 987654321,
+                                            .engine_hits = 876543210,
+                                            .engine_prompt = 987654322,
+                                            .engine_generated = 12345678};
 
 /* Router 1 with something of each kind. */
 static struct crdt_state *author(void)

@@ -1,0 +1,46 @@
+/* The metrics of an engine, read by one or two routers for all: who reads them, and what the others
+ * make of what those report.
+ *
+ * The routers that see a replica up stand in an order, by the hash of router and replica. The first
+ * NODE_SCRAPERS of them scrape it, and report what they read with what they learned
+ * (crdt/learned.h). The others take the figures of the first that reports any, as if they had read
+ * them. A router for which no figures came for NODE_SCRAPE_STALE_MS scrapes by itself, whatever the
+ * order: alone, while the cluster gathers, when those on duty die or have lost their way.
+ *
+ * Only who scraped reports a restart to the registry: to the others it comes from there.
+ */
+#ifndef NODE_REPLICA_SCRAPED_H
+#define NODE_REPLICA_SCRAPED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct crdt_learned;
+struct node_replica;
+
+enum {
+    NODE_SCRAPERS = 2,           /* one may die, and nobody notices */
+    NODE_SCRAPE_STALE_MS = 3500, /* three of the usual intervals, and a report on its way */
+};
+
+/* Part of struct node_replica. */
+struct node_scraped {
+    uint32_t count;   /* of own scrapes */
+    uint64_t own_ms;  /* when the last one was; 0: never */
+    unsigned others;  /* routers that see it up, */
+    unsigned ahead;   /* and those that stand before this one */
+    uint64_t source;  /* the router whose figures these are; 0: they are own ones */
+    uint32_t counted; /* its count then */
+};
+
+/* Whether this router is to read its metrics; `interval_ms` is how often. */
+bool node_scraped_due(const struct node_replica *k, uint64_t interval_ms, uint64_t now_ms);
+/* It did: node_replica_scraped() follows. */
+void node_scraped_own(struct node_replica *k, uint64_t now_ms);
+/* Adds what it read, if there is anybody to read it. */
+void node_scraped_report(const struct node_replica *k, uint64_t now_ms, struct crdt_learned *out);
+/* What `source` reported, and whether the engine is asleep. */
+void node_scraped_hear(struct node_replica *k, uint64_t source, const struct crdt_learned *in,
+                       bool asleep, double cache_tokens_configured, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,76 @@
+"""One or two routers read the metrics of an engine, for all."""
+
+import time
+import unittest
+
+from lib import answer, wait_for
+from test_cluster import Clustered
+
+METRICS = """# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{model_name="m"} %d
+# TYPE vllm:num_requests_waiting gauge
+vllm:num_requests_waiting{model_name="m"} 2
+# TYPE vllm:engine_sleep_state gauge
+vllm:engine_sleep_state{sleep_state="awake"} %d
+# TYPE process_start_time_seconds gauge
+process_start_time_seconds %d
+"""
+EVERY_S = 0.2
+
+
+class Scrapes(Clustered):
+    def setUp(self):
+        super().setUp()
+        self.running, self.awake, self.started = 3, 1, 1700000000
+        self.asked = 0
+        self.e = self.engine()
+
+        def metrics(asked):
+            self.asked += 1
+            asked.send(answer(200, (METRICS % (self.running, self.awake, self.started)).encode()))
+        self.e.probes["/metrics"] = metrics
+        self.nodes = self.cluster(5, [self.e], "--scrape-interval", "%dms" % (EVERY_S * 1000))
+        for r in self.nodes:
+            r.wait_up(1)
+        wait_for(lambda: self.rate() <= 2.6 / EVERY_S, "two of five scrape")
+
+    def rate(self):
+        before, began = self.asked, time.monotonic()
+        time.sleep(1)
+        return (self.asked - before) / (time.monotonic() - began)
+
+    def of(self, r, metric):
+        return r.metric('replica_%s{replica="%s"}' % (metric, self.e.name))
+
+    def all_see(self, metric, value, nodes=None):
+        for r in nodes or self.nodes:
+            wait_for(lambda: self.of(r, metric) == value, "%s %s" % (metric, value))
+
+    def test_all_know_what_two_have_read(self):
+        self.assertGreater(self.rate(), 1 / EVERY_S)  # one is not enough if it dies
+        self.running = 7
+        self.all_see("engine_running", 7)
+        self.all_see("engine_waiting", 2)
+        for r in self.nodes:
+            self.assertLess(self.of(r, "scrape_age_seconds"), 5)
+        self.awake = 0
+        self.all_see("up", 0)
+        self.awake = 1
+        self.all_see("up", 1)
+        self.started += 1000
+        self.all_see("restarts_total", 1)
+        self.assertLessEqual(self.rate(), 3 / EVERY_S)
+
+    def test_who_dies_is_replaced(self):
+        self.running = 1
+        while len(self.nodes) > 2:
+            r = self.nodes.pop(0)
+            r.stopped = True
+            r.kill()
+            self.running += 1
+            self.all_see("engine_running", self.running)
+        wait_for(lambda: self.rate() > 1.4 / EVERY_S, "both that are left scrape")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,138 @@
+/* The metrics of one engine, read by two routers for a third. */
+#include "node/replica/replica.h"
+
+#include "crdt/learned.h"
+#include "tests/lib/test.h"
+
+enum { INTERVAL_MS = 1000 };
+
+static struct node_replica make(unsigned others, unsigned ahead)
+{
+    static const struct node_replica_config config = {
+        .prefill_tokens_per_s = 1000, .decode_step_ms = 20, .bytes_per_token = 4};
+    struct node_replica k;
+    node_replica_init(&k, SLICE("r"), NODE_ENGINE_VLLM, 1, &config);
+    k.scraped.others = others;
+    k.scraped.ahead = ahead;
+    return k;
+}
+
+static struct node_scrape scrape_of(double tokens, double started_s)
+{
+    struct node_scrape s = node_scrape_unknown;
+    s.running = 3;
+    s.waiting = 0;
+    s.cache_usage = 0.25;
+    s.prefix_queries = tokens;
+    s.prefix_hits = tokens / 2;
+    s.prompt_tokens = tokens + 1;
+    s.generation_tokens = tokens + 2;
+    s.start_time_s = started_s;
+    s.sleeping = 0;
+    return s;
+}
+
+static struct crdt_learned reads(struct node_replica *k, const struct node_scrape *s, uint64_t now)
+{
+    struct crdt_learned out = {0};
+    node_scraped_own(k, now);
+    (void)node_replica_scraped(k, s, 0, now);
+    node_scraped_report(k, now, &out);
+    return out;
+}
+
+static void two_read_for_all(void **state)
+{
+    (void)state;
+    uint64_t now = 100000;
+    struct node_replica first = make(2, 0), second = make(2, 1), third = make(2, 2);
+    assert_true(node_scraped_due(&third, INTERVAL_MS, now)); /* it knows nothing */
+    struct node_scrape s = scrape_of(1000, 1700000000.125);
+    struct crdt_learned told = reads(&first, &s, now);
+    node_scraped_hear(&third, 1, &told, false, 0, now);
+    assert_memory_equal(&third.scrape, &first.scrape, sizeof s);
+    assert_true(node_scraped_due(&first, INTERVAL_MS, now));
+    assert_true(node_scraped_due(&second, INTERVAL_MS, now));
+    assert_false(node_scraped_due(&third, INTERVAL_MS, now));
+    struct crdt_learned nothing = {0};
+    node_scraped_report(&third, now, &nothing);
+    assert_int_equal(nothing.scrapes, 0); /* it read nothing */
+    assert_false(node_scraped_due(&third, INTERVAL_MS, now + NODE_SCRAPE_STALE_MS - 1));
+    assert_true(node_scraped_due(&third, INTERVAL_MS, now + NODE_SCRAPE_STALE_MS));
+    assert_false(node_scraped_due(&third, 10000, now + 29999));
+}
+
+/* The same report again is no news: else figures of a router that hangs would stay fresh. */
+static void a_report_counts_once(void **state)
+{
+    (void)state;
+    uint64_t now = 100000;
+    struct node_replica first = make(2, 0), third = make(2, 2);
+    struct node_scrape s = scrape_of(1000, 1700000000);
+    struct crdt_learned told = reads(&first, &s, now);
+    for (; now < 110000; now += 500)
+        node_scraped_hear(&third, 1, &told, false, 0, now);
+    assert_true(node_scraped_due(&third, INTERVAL_MS, now));
+}
+
+/* It scraped by itself once, for want of reports, and hears them again at once. */
+static void who_helped_himself_listens_again(void **state)
+{
+    (void)state;
+    uint64_t now = 100000;
+    struct node_replica first = make(2, 0), third = make(2, 2);
+    struct node_scrape s = scrape_of(1000, 1700000000);
+    (void)reads(&third, &s, now);
+    s = scrape_of(2000, 1700000000);
+    struct crdt_learned told = reads(&first, &s, now + 100);
+    node_scraped_hear(&third, 1, &told, false, 0, now + 100);
+    assert_true(third.scrape.prefix_queries == 2000);
+    third.scraped.ahead = 1; /* now it is on duty: its own eyes count */
+    s = scrape_of(3000, 1700000000);
+    (void)reads(&third, &s, now + 200);
+    told = reads(&first, &s, now + 300);
+    told.engine_queries = 2501;
+    node_scraped_hear(&third, 1, &told, false, 0, now + 300);
+    assert_true(third.scrape.prefix_queries == 3000);
+}
+
+static void restarts_and_sleep_are_seen_and_change_of_source_is_none(void **state)
+{
+    (void)state;
+    uint64_t now = 100000;
+    struct node_replica first = make(2, 0), second = make(2, 1), third = make(2, 2);
+    struct node_scrape s = scrape_of(1000, 1700000000);
+    struct crdt_learned told = reads(&first, &s, now);
+    node_scraped_hear(&third, 1, &told, false, 0, now);
+    s = scrape_of(900, 1700000000); /* read a little earlier, and heard later */
+    told = reads(&second, &s, now);
+    node_scraped_hear(&third, 2, &told, true, 0, now + 1000);
+    assert_int_equal(third.restarts, 0);
+    assert_true(third.asleep);
+    s = scrape_of(10, 1700000500);
+    told = reads(&second, &s, now + 2000);
+    node_scraped_hear(&third, 2, &told, false, 0, now + 2000);
+    assert_int_equal(third.restarts, 1);
+    assert_false(third.asleep);
+    assert_true(third.scrape.prefix_queries == 10);
+}
+
+static void nobody_is_told_where_all_read(void **state)
+{
+    (void)state;
+    struct node_replica only = make(1, 0);
+    struct node_scrape s = scrape_of(1000, 1700000000);
+    assert_int_equal(reads(&only, &s, 100000).scrapes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_read_for_all),
+        cmocka_unit_test(a_report_counts_once),
+        cmocka_unit_test(who_helped_himself_listens_again),
+        cmocka_unit_test(restarts_and_sleep_are_seen_and_change_of_source_is_none),
+        cmocka_unit_test(nobody_is_told_where_all_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
