@@ -78,11 +78,13 @@ class Others(Case):
         c = self.client(r)
         for method, path, allowed in (("GET", CHAT, "POST"), ("DELETE", CHAT, "POST"),
                                       ("PUT", "/v1/completions", "POST"),
-                                      ("GET", "/v1/messages", "POST"),
                                       ("PATCH", "/tokenize", "POST")):
             got = c.ask(method, path)
             self.assertEqual((got.status, got.json), (405, {"detail": "Method Not Allowed"}))
             self.assertIn(allowed, got.get("allow"))
+        got = c.ask("GET", "/v1/messages")  # Anthropic's
+        self.assertEqual((got.status, got.get("allow")), (405, "POST"))
+        self.assertEqual(got.json["error"]["type"], "invalid_request_error")
         got = c.ask("POST", "/v1/models")
         self.assertEqual(got.status, 405)
         self.assertIn("GET", got.get("allow"))
