@@ -29,9 +29,9 @@ enum slot {
     TYPE, /* of the event */
     OBJECT_NAME,
     FAILURE,
-    KIND,   /* of an error, in a word */
-    CODE,   /* the status that an error names, or a word */
-    ABORT,  /* the same, which makes it an error */
+    KIND,  /* of an error, in a word */
+    CODE,  /* the status that an error names, or a word */
+    ABORT, /* the same, which makes it an error */
     SEQUENCE,
     FIGURE, /* FIGURE + n: seen[n] */
 };
@@ -308,7 +308,8 @@ static void on_number(struct http_usage *u)
         u->seen[u->slot - FIGURE] = value;
     else if (u->slot == SEQUENCE)
         u->sequence_number = value;
-    else if (value >= 400 && value < 600) /* beside the answer's own members it counts with "error" */
+    else if (value >= 400 &&
+             value < 600) /* beside the answer's own members it counts with "error" */
         u->error_status = (unsigned)value;
     u->error |= u->slot == ABORT && u->error_status != 0;
 }

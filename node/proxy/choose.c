@@ -150,14 +150,14 @@ int exchange_choose(struct exchange *x)
     struct proxy *p = x->proxy;
     struct node_request request;
     exchange_describe(x, &request);
-    x->asking_around =
-        !x->asked && exchange_stored_response(x).len > 0 && request.replica_wanted < 0;
+    bool unknown = exchange_stored_response(x).len > 0 && request.replica_wanted < 0;
+    x->asking_around = unknown && !x->asked;
     uint64_t now = p->now_ms;
-    int err = x->skimming && x->skim.understood && !x->asking_around &&
-                      exchange_answers_tokens(x->route.kind)
-                  ? node_router_choose(p->config.router, &request, x->excluded, now, &x->decision)
-                  : node_router_choose_by_load(p->config.router, &request, x->excluded, now,
-                                               &x->decision);
+    int err =
+        x->skimming && x->skim.understood && !unknown && exchange_answers_tokens(x->route.kind)
+            ? node_router_choose(p->config.router, &request, x->excluded, now, &x->decision)
+            : node_router_choose_by_load(p->config.router, &request, x->excluded, now,
+                                         &x->decision);
     if (err == 0) {
         x->booked = true;
         x->attempts++;

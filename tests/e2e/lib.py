@@ -392,7 +392,12 @@ class Router(Process):
         return out
 
     def metric(self, name):
-        return self.metrics()["grapevine_" + name]
+        """Its value, or the sum over all its labels."""
+        found = [v for k, v in self.metrics().items() if k.split("{")[0] == "grapevine_" + name]
+        if "{" in name:
+            return self.metrics()["grapevine_" + name]
+        assert found, "there is no metric " + name
+        return sum(found)
 
     def quiet(self):
         """Nothing is under way and nothing is booked, but for the scrape itself."""

@@ -337,9 +337,9 @@ class Draining(Case):
 
         def handler(asked):
             asked.read_body()
-            asked.send(SSE_HEAD + chunk(b"data: 1\n\n"))
+            asked.send(SSE_HEAD + chunk(b'data: {"text":"1"}\n\n'))
             self.go.wait(LIMIT)
-            asked.send(chunk(b"data: 2\n\n") + b"0\r\n\r\n")
+            asked.send(chunk(b'data: {"text":"2"}\n\n') + b"0\r\n\r\n")
         self.e.handler = handler
 
     def tearDown(self):

@@ -238,7 +238,7 @@ class RollingRestart(Clustered):
 
         def handler(asked):
             asked.read_body()
-            asked.send(SSE_HEAD + chunk(b"data: 1\n\n"))
+            asked.send(SSE_HEAD + chunk(b'data: {"text":"1"}\n\n'))
             go.wait(LIMIT)
             asked.send(b"0\r\n\r\n")
         e.handler = handler

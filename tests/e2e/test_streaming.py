@@ -4,6 +4,7 @@ import hashlib
 import json
 import random
 import socket
+import select
 import threading
 import time
 import unittest
@@ -70,13 +71,15 @@ class Streams(Case):
             self.assertEqual(got.get("content-type"), "text/event-stream; charset=utf-8")
 
     def test_no_chunk_is_held_back(self):
-        """The engine sends the next piece only when the client has told of the one before."""
+        """From the first token on the engine sends the next piece only when the client has told of
+        the one before."""
         seen = threading.Semaphore(0)
 
         def handler(asked):
             asked.read_body()
-            asked.send(SSE_HEAD)
-            for e in events(20):
+            asked.send(SSE_HEAD + chunk(b"".join(events(20)[:2])))
+            seen.acquire(timeout=10)
+            for e in events(20)[2:]:
                 half = len(e) // 2
                 for part in (e[:half], e[half:]):
                     asked.send(chunk(part))
@@ -89,21 +92,24 @@ class Streams(Case):
         got = c.read(on_chunk=lambda data: seen.release())
         self.assertEqual(got.body, b"".join(events(20)))
 
-    def test_the_head_of_an_answer_is_not_held_back(self):
-        go = threading.Event()
+    def test_the_head_of_a_stream_waits_for_the_first_token_but_not_for_ever(self):
+        """vLLM sends it before it has computed anything."""
+        went = []
 
         def handler(asked):
             asked.read_body()
-            asked.send(SSE_HEAD)
-            if not go.wait(10):
-                raise AssertionError("the head was held back")
-            asked.send(chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
+            asked.send(SSE_HEAD + chunk(events(1)[0]))
+            went.append(asked)
+            asked.gone.wait(10)
         self.e.handler = handler
-        c = self.client(self.r)
+        r = self.router([self.e], "--stream-hold", "1s")
+        c = self.client(r)
         c.send(request("POST", CHAT, chat()))
+        wait_for(lambda: went, "the engine sent its head")
+        self.assertEqual(select.select([c.sock], [], [], 0.3)[0], [])
         self.assertEqual(c.head().status, 200)
-        go.set()
-        self.assertEqual(c.reader.chunked()[0], b"data: [DONE]\n\n")
+        went[0].send(chunk(events(1)[1] + b"data: [DONE]\n\n") + b"0\r\n\r\n")
+        self.assertEqual(c.reader.chunked()[0], b"".join(events(1)[:2]) + b"data: [DONE]\n\n")
 
     def test_parts_of_bodies_with_a_length_are_not_held_back(self):
         go = threading.Event()
@@ -408,7 +414,7 @@ class Leaving(Case):
     def test_in_the_middle_of_a_stream(self):
         for how in ("close", "reset"):
             self.e.clear()
-            self.leave(SSE_HEAD + chunk(b"data: x\n\n"), True, how)
+            self.leave(SSE_HEAD + chunk(b'data: {"text":"x"}\n\n'), True, how)
 
     def test_while_waiting_for_the_first_byte_of_a_stream(self):
         for how in ("close", "reset"):
@@ -457,7 +463,7 @@ class Leaving(Case):
             try:
                 asked.send(SSE_HEAD)
                 while True:
-                    asked.send(chunk(b"data: x\n\n"))
+                    asked.send(chunk(b'data: {"text":"x"}\n\n'))
                     time.sleep(0.02)
             except OSError:
                 asked.gone.set()

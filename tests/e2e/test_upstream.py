@@ -22,7 +22,8 @@ class Pool(Case):
         r = self.router([e], "--other-paths", "pass")
         c = self.client(r)
         for i in range(30):
-            self.assertEqual(c.ask("POST", CHAT if i % 2 else "/a", chat()).status, 200)
+            self.assertEqual(c.ask("PUT" if i % 2 else "POST", "/a" if i % 2 else CHAT,
+                                   chat()).status, 200)
         self.assertEqual({a.connection for a in e.requests}, {e.requests[0].connection})
         self.assertEqual(e.requests[-1].index, 29)
         self.assertEqual(r.metric("upstream_connects_total"), 1)
@@ -73,6 +74,36 @@ class Pool(Case):
             self.assertEqual(self.client(r).ask("POST", path, chat()).status, 200, path)
         self.assertEqual(r.metric("retries_total"), 0)
         self.assertEqual(r.metric("upstream_broken_total"), 0)
+
+    def test_what_must_not_be_done_twice_never_goes_out_on_a_kept_connection(self):
+        """Such a connection may be closed without a word of whether the request was read."""
+        e = self.engine()
+        r = self.router([e], "--other-paths", "pass")
+        for _ in range(3):
+            self.assertEqual(self.client(r).ask("POST", "/deed", b"x").status, 200)
+        self.assertEqual([a.index for a in e.requests], [0, 0, 0])
+
+    def test_a_kept_connection_that_breaks_late_was_at_work(self):
+        """It is no stale one: the failure is the replica's, and another replica is asked."""
+        engines = [self.engine(), self.engine()]
+
+        def handler(asked):
+            asked.read_body()
+            if asked.index > 0 and not broke:
+                broke.append(asked)
+                time.sleep(0.3)
+                asked.close()
+            else:
+                asked.send(answer(200, b"ok"))
+        broke = []
+        for e in engines:
+            e.handler = handler
+        r = self.router(engines)
+        for _ in range(6):
+            self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
+        self.assertEqual(len(broke), 1)
+        self.assertEqual(r.metric('retries_total{reason="broken"}'), 1)
+        self.assertEqual(r.metric("upstream_broken_total"), 1)
 
     def test_an_engine_that_closes_after_each_answer_is_fine(self):
         for head in (b"Connection: close\r\n", b""):
@@ -233,17 +264,64 @@ class Failures(Case):
         self.assertEqual(len(self.bad.requests) + len(self.good.requests), 8)
         r.quiet()
 
-    def test_other_errors_of_an_engine_are_the_answer(self):
-        for status in (400, 401, 404, 422, 429, 500, 501, 502, 504):
+    def errors(self, statuses, tries):
+        for status in statuses:
             self.bad.replies(answer(status, b'{"detail":"mine"}'))
             self.good.handler = self.bad.handler
             r = self.pair()
             got = self.client(r).ask("POST", CHAT, chat())
             self.assertEqual((got.status, got.body), (status, b'{"detail":"mine"}'))
-            self.assertEqual(len(self.bad.requests) + len(self.good.requests), 1)
+            self.assertEqual(len(self.bad.requests) + len(self.good.requests), tries, status)
+            self.assertEqual(got.get("retry-after"), "1" if status in (429, 503) else None)
             self.bad.clear()
             self.good.clear()
             r.stop()
+
+    def test_errors_of_the_request_are_the_answer(self):
+        self.errors((400, 401, 404, 422, 501), 1)
+
+    def test_errors_of_all_replicas_are_the_answer(self):
+        """Another one might have served it, so it was asked."""
+        self.errors((429, 500, 502, 503, 504), 2)
+
+    def test_an_error_of_one_replica_is_not_seen(self):
+        drains = b'{"error":{"message":"cannot schedule new futures after shutdown","code":500}}'
+        for status, body in ((429, b"{}"), (500, b"{}"), (500, drains), (502, b""), (503, b""),
+                             (504, b"")):
+            self.bad.replies(answer(status, body))
+            self.good.replies(answer(200, b"ok"))
+            r = self.pair()
+            for _ in range(4):
+                self.assertEqual(self.client(r).ask("POST", CHAT, chat()).body, b"ok")
+            r.stop()
+
+    def test_a_stream_that_dies_before_its_first_token_is_not_seen(self):
+        def handler(asked):
+            asked.read_body()
+            asked.send(SSE_HEAD + chunk(b'data: {"choices":[{"delta":{"role":"assistant",'
+                                        b'"content":""}}]}\n\n'))
+            time.sleep(0.05)
+            asked.reset()
+        whole = b'data: {"text":"1"}\n\n'
+        self.bad.handler = handler
+        self.good.closes(SSE_HEAD + chunk(whole) + b"0\r\n\r\n")
+        r = self.pair()
+        for _ in range(4):
+            self.assertEqual(self.client(r).ask("POST", CHAT, chat(stream=True)).body, whole)
+        self.assertGreater(r.metric("retries_total"), 0)
+        self.assertEqual(r.metric("answers_cut_total"), 0)
+
+    def test_retries_keep_to_a_budget_when_all_replicas_fail(self):
+        for e in (self.bad, self.good):
+            e.replies(answer(503, b"{}"))
+        r = self.pair("--retry-budget", "0.1")
+        c = self.client(r)
+        for _ in range(200):
+            self.assertEqual(c.ask("POST", CHAT, chat()).status, 503)
+        tried = len(self.bad.requests) + len(self.good.requests)
+        self.assertLessEqual(tried, 200 + 20 + 0.1 * 200)
+        self.assertGreater(tried, 200 + 20)
+        self.assertGreater(r.metric("retry_budget_exhausted_total"), 0)
 
     def test_retries_end_and_the_client_hears_502(self):
         for e in (self.bad, self.good):
@@ -266,7 +344,7 @@ class Failures(Case):
         for how in ("close", "reset"):
             def handler(asked):
                 asked.read_body()
-                asked.send(SSE_HEAD + chunk(b"data: 1\n\n"))
+                asked.send(SSE_HEAD + chunk(b'data: {"text":"1"}\n\n'))
                 time.sleep(0.05)
                 getattr(asked, how)()
             self.bad.handler = self.good.handler = handler
@@ -276,7 +354,7 @@ class Failures(Case):
             self.assertEqual(c.head().status, 200)
             with self.assertRaises((Cut, ConnectionResetError)):
                 c.reader.chunked()
-            self.assertIn(b"data: 1\n\n", c.reader.log + c.reader.rest)
+            self.assertIn(b'data: {"text":"1"}\n\n', c.reader.log + c.reader.rest)
             self.assertNotIn(b"0\r\n\r\n", c.reader.log + c.reader.rest)
             self.assertEqual(r.metric("retries_total"), 0)
             r.quiet()
@@ -300,7 +378,7 @@ class Failures(Case):
         """Its body ends with the connection: a proper end there would pass for a whole answer."""
         def handler(asked):
             asked.read_body()
-            asked.send(SSE_HEAD + chunk(b"data: 1\n\n"))
+            asked.send(SSE_HEAD + chunk(b'data: {"text":"1"}\n\n'))
             time.sleep(0.1)
             asked.reset()
         self.bad.handler = self.good.handler = handler
@@ -351,7 +429,7 @@ class Failures(Case):
     def test_a_malformed_chunk_in_the_middle_cuts_the_answer(self):
         def handler(asked):
             asked.read_body()
-            asked.send(SSE_HEAD + chunk(b"data: 1\n\n"))
+            asked.send(SSE_HEAD + chunk(b'data: {"text":"1"}\n\n'))
             time.sleep(0.05)
             asked.send(b"nonsense\r\n")
         self.bad.handler = self.good.handler = handler
@@ -479,7 +557,7 @@ class Waiting(Case):
 
         def handler(asked):
             asked.read_body()
-            asked.send(SSE_HEAD + chunk(b"data: 1\n\n"))
+            asked.send(SSE_HEAD + chunk(b'data: {"text":"1"}\n\n'))
             asked.wait_gone()
         e.handler = handler
         r = self.router([e], "--upstream-idle-timeout", "200ms")
@@ -499,13 +577,13 @@ class Waiting(Case):
             asked.send(SSE_HEAD)
             for _ in range(5):
                 time.sleep(0.15)
-                asked.send(chunk(b"data: 1\n\n"))
+                asked.send(chunk(b'data: {"text":"1"}\n\n'))
             asked.send(b"0\r\n\r\n")
         e.handler = handler
         r = self.router([e], "--upstream-first-byte-timeout", "300ms", "--upstream-idle-timeout",
                         "0")
         got = self.client(r).ask("POST", CHAT, chat(stream=True))
-        self.assertEqual(got.body, b"data: 1\n\n" * 5)
+        self.assertEqual(got.body, b'data: {"text":"1"}\n\n' * 5)
 
     def test_a_slow_upload_is_no_slow_engine(self):
         """The limit on the first byte runs from the end of the request, as far as the client is the

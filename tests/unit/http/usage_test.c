@@ -1,5 +1,6 @@
 #include "http/usage.h"
 
+#include "base/check.h"
 #include "tests/lib/test.h"
 
 #include <stdlib.h>
@@ -346,6 +347,42 @@ static void ends_of_whole_answers(void **state)
     ends(json, "ok", false, 0, 0, -1);
 }
 
+/* What an event of an error says of the status; it counts when the event is whole. */
+static void statuses_of_errors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        unsigned code;
+        bool error;
+    } cases[] = {
+        {"data: {\"error\": {\"message\": \"full\", \"code\": 503}}\n\n", 503, true},
+        {"data: {\"object\":\"error\",\"message\":\"bad\",\"code\":400}\n\n", 400, true},
+        {"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n",
+         503, true},
+        {"data: {\"text\":\"\",\"meta_info\":{\"finish_reason\":{\"type\":\"abort\","
+         "\"status_code\":503}}}\n\n",
+         503, true},
+        {"data: {\"text\":\"\",\"meta_info\":{\"finish_reason\":{\"type\":\"abort\"}}}\n\n", 0,
+         false},
+        {"data: "
+         "{\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\"}}}\n\n",
+         0, true},
+        {"data: {\"error\":{\"code\":200}}\n\n", 0, true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct http_usage u;
+        size_t len = strlen(cases[i].text);
+        http_usage_init(&u, HTTP_USAGE_SSE);
+        http_usage_feed(&u, cases[i].text, len - 1);
+        assert_false(u.error_whole);
+        http_usage_feed(&u, cases[i].text + len - 1, 1);
+        assert_int_equal(u.error_whole, cases[i].error);
+        assert_int_equal(u.error_status, cases[i].code);
+        assert_false(u.first_token);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +395,7 @@ int main(void)
         cmocka_unit_test(events_of_a_known_shape),
         cmocka_unit_test(ends_of_streams),
         cmocka_unit_test(ends_of_whole_answers),
+        cmocka_unit_test(statuses_of_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

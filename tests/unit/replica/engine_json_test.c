@@ -117,6 +117,38 @@ static void server_info_tells_the_cache(void **state)
     assert_int_equal(node_server_info_parse(SLICE("{"), &s), ERR_SYNTAX);
 }
 
+static void errors_in_every_form(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        unsigned status;
+        const char *message, *type;
+    } cases[] = {
+        {"{\"error\":{\"message\":\"busy\",\"type\":\"Busy\",\"code\":503}}", 503, "busy", "Busy"},
+        {"{\"object\":\"error\",\"message\":\"bad\",\"type\":\"Bad\",\"code\":400}", 400, "bad",
+         "Bad"},
+        {"{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"full\"}}", 503,
+         "full", "overloaded_error"},
+        {"{\"text\":\"\",\"meta_info\":{\"finish_reason\":{\"type\":\"abort\",\"status_code\":503,"
+         "\"message\":\"full\"}}}",
+         503, "full", ""},
+        {"{\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\","
+         "\"message\":\"full\"}}}",
+         0, "full", "response.failed"},
+        {"{\"error\":{\"message\":\"cut", 0, "cut", ""},
+        {"Internal Server Error", 0, "", ""},
+        {"{\"code\":1e9}", 0, "", ""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct node_error e;
+        node_error_read(slice_of_cstr(cases[i].json), &e);
+        assert_int_equal(e.status, cases[i].status);
+        assert_string_equal(e.message, cases[i].message);
+        assert_string_equal(e.type, cases[i].type);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +157,7 @@ int main(void)
         cmocka_unit_test(the_owner_tells_the_engine),
         cmocka_unit_test(a_404_says_what_is_unknown),
         cmocka_unit_test(server_info_tells_the_cache),
+        cmocka_unit_test(errors_in_every_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
