@@ -48,26 +48,3 @@ int exchange_ask(struct exchange *x)
     x->asking = true;
     return http_forward_request_write(&x->question.head, &head, &how);
 }
-
-void exchange_ask_next(struct exchange *x, enum node_outcome outcome)
-{
-    if (exchange_leave(x, outcome) == 0)
-        exchange_begin_anew(x, RETRY_STORED);
-    else
-        exchange_asked(x);
-}
-
-void exchange_answered(struct exchange *x, unsigned status)
-{
-    struct proxy *p = x->proxy;
-    struct upstream *u = x->upstream;
-    if (status / 100 != 2) {
-        exchange_ask_next(x, status >= 500 ? NODE_OUTCOME_IN_DOUBT : NODE_OUTCOME_OK);
-        return;
-    }
-    node_affinity_put(p->config.affinity, exchange_stored_response(x), x->decision.replica);
-    x->upstream = NULL;
-    upstream_abort(u);
-    exchange_release_booking(x, NODE_OUTCOME_OK);
-    exchange_asked(x);
-}

@@ -5,8 +5,8 @@
  *   answer.c     answers of the router's own, refusals
  *   ending.c     answers that end badly: counted, and said to the client
  *   choose.c     which replica
+ *   ask.c        the question who has a stored response
  *   attempt.c    a request is sent, and again to another replica
- *   ask.c        who has a stored response
  *   failure.c    what follows when a replica fails
  *   hold.c       what of an answer waits, as another may come in its place
  *   request.c    the client's head and body
@@ -96,6 +96,11 @@ void exchange_exclude_other_engines(struct exchange *x);
 /* Answers why there is no replica: `err` of the choice, and what was tried. */
 void exchange_no_replica(struct exchange *x, int err);
 
+/* --- ask.c ----------------------------------------------------------------------------------- */
+
+/* The next to be sent is the question who has the stored response. ERR_NOMEM, ERR_LIMIT. */
+MUST_USE int exchange_ask(struct exchange *x);
+
 /* --- attempt.c ------------------------------------------------------------------------------- */
 
 /* Chooses a replica and sends, or answers why there is none. */
@@ -122,21 +127,16 @@ void exchange_asked(struct exchange *x);
 /* Whether an error of upstream_start() is our own: a limit, or memory. */
 bool exchange_is_ours(int err);
 
-/* --- ask.c ----------------------------------------------------------------------------------- */
-
-/* The next to be sent is the question who has the stored response. ERR_NOMEM, ERR_LIMIT. */
-MUST_USE int exchange_ask(struct exchange *x);
-/* The replica failed to say; the next one is asked. */
-void exchange_ask_next(struct exchange *x, enum node_outcome outcome);
-/* The replica said whether it has it. */
-void exchange_answered(struct exchange *x, unsigned status);
-
 /* --- failure.c ------------------------------------------------------------------------------- */
 
+/* The replica said whether it has the stored response. */
+void exchange_answered(struct exchange *x, unsigned status);
 /* The attempt failed; its connection is closed. */
 void exchange_failed(struct exchange *x, enum upstream_failure failure);
 /* Answers that have not moved for `silent_ms` fail: their engine is dead. */
 void exchange_fail_silent(struct pool *pool, uint64_t silent_ms);
+/* Whether only the body of an answer of that status says whose failure it is. */
+bool exchange_body_decides(const struct exchange *x, unsigned status);
 /* Whether an answer of that status is let go because another replica is asked now. */
 bool exchange_moves_on(struct exchange *x, unsigned status);
 /* The same for an answer that was judged; `status` is the one that it stands for. False: it goes to
@@ -147,8 +147,6 @@ void exchange_answers_well(struct exchange *x);
 
 /* --- hold.c ---------------------------------------------------------------------------------- */
 
-/* Whether only the body of an answer of that status says whose failure it is. */
-bool exchange_body_decides(const struct exchange *x, unsigned status);
 /* What of this answer waits, by its head. */
 void exchange_hold_begin(struct exchange *x, const struct http_head *head);
 /* What is gathered waits; false: it must go out now. */

@@ -5,7 +5,51 @@
 #include "base/check.h"
 #include "base/err.h"
 
+/* --- it was asked for a stored response ----------------------------------------------------- */
+
+/* It failed to say whether it has the stored response: the next one is asked. */
+static void ask_next(struct exchange *x, enum node_outcome outcome)
+{
+    if (exchange_leave(x, outcome) == 0)
+        exchange_begin_anew(x, RETRY_STORED);
+    else
+        exchange_asked(x);
+}
+
+void exchange_answered(struct exchange *x, unsigned status)
+{
+    struct proxy *p = x->proxy;
+    struct upstream *u = x->upstream;
+    if (status / 100 != 2) {
+        ask_next(x, status >= 500 ? NODE_OUTCOME_IN_DOUBT : NODE_OUTCOME_OK);
+        return;
+    }
+    node_affinity_put(p->config.affinity, exchange_stored_response(x), x->decision.replica);
+    x->upstream = NULL;
+    upstream_abort(u);
+    exchange_release_booking(x, NODE_OUTCOME_OK);
+    exchange_asked(x);
+}
+
 /* --- it said something ---------------------------------------------------------------------- */
+
+/* A 404 of a replica that does not list its models may say that it does not know this one. */
+static bool may_deny_the_model(const struct exchange *x)
+{
+    struct node_request request;
+    if (x->asking_around || node_router_models_listed(x->proxy->config.router, x->decision.replica))
+        return false;
+    exchange_describe(x, &request);
+    return request.model.len > 0;
+}
+
+bool exchange_body_decides(const struct exchange *x, unsigned status)
+{
+    if (x->request.to_head)
+        return false;
+    return status == 404 ? may_deny_the_model(x)
+                         : verdict_needs_body(status, x->route.kind == HTTP_PATH_RESPONSES);
+}
 
 /* The first to fail so may be innocent: the request itself may be bad. Who answers next decides. */
 static bool let_go_in_doubt(struct exchange *x, const struct judgement *j)
@@ -162,7 +206,7 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
     if (failure == UPSTREAM_STALE && exchange_is_ours(err))
         outcome = NODE_OUTCOME_ENGINE_BUSY;
     if (x->asking) {
-        exchange_ask_next(x, outcome);
+        ask_next(x, outcome);
         return;
     }
     if (exchange_may_retry(x, reason_of(failure))) {

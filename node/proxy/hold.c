@@ -22,24 +22,6 @@ enum {
 
 /* --- what is held --------------------------------------------------------------------------- */
 
-/* A 404 of a replica that does not list its models may say that it does not know this one. */
-static bool may_deny_the_model(const struct exchange *x)
-{
-    struct node_request request;
-    if (x->asking_around || node_router_models_listed(x->proxy->config.router, x->decision.replica))
-        return false;
-    exchange_describe(x, &request);
-    return request.model.len > 0;
-}
-
-bool exchange_body_decides(const struct exchange *x, unsigned status)
-{
-    if (x->request.to_head)
-        return false;
-    return status == 404 ? may_deny_the_model(x)
-                         : verdict_needs_body(status, x->route.kind == HTTP_PATH_RESPONSES);
-}
-
 static void note_model_served(struct exchange *x)
 {
     struct node_router *router = x->proxy->config.router;

@@ -371,7 +371,7 @@ class Draining(Case):
         self.assertEqual(r.admin("GET", "/healthz").status, 200)
         self.assertTrue(r.running())
         self.go.set()
-        self.assertEqual(c.reader.chunked()[0], b"data: 1\n\ndata: 2\n\n")
+        self.assertEqual(c.reader.chunked()[0], b'data: {"text":"1"}\n\ndata: {"text":"2"}\n\n')
         self.assertTrue(c.is_closed())
         self.assertEqual(r.wait(), 0)
         self.assertTrue(r.events("draining") and r.events("exit"))

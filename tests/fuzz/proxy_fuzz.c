@@ -8,10 +8,13 @@
  *
  *   1. A replica receives whole requests of clients, byte for byte, and no new one on a connection
  *      before it has answered the one before.
- *   2. No replica receives a request of which the client has a part of an answer.
+ *   2. No replica receives a request of which the client has a token, or a part of an answer that
+ * is no stream.
  *   3. A client gets answers to its requests in their order, at most one each. An answer of a
  *      replica is the start of one that this replica gave to this request; one that ends as answers
- *      end is all of it, and the replica sent all of it.
+ *      end is all of it, and the replica sent all of it. A stream may begin with the preamble of
+ * one attempt (the sign of life) and go on with what follows the preamble of another. It may end
+ * with an error event of the router, never as answers end then.
  *   4. When everybody falls silent, every connection is closed after a while, every booking is
  *      released and no memory is held.
  */
@@ -67,7 +70,9 @@ static void begin_receiving(struct run *r, struct peer *p, struct slice head)
     CHECK(!q->broken && number(line_of(head, "content-length")) == q->body.len);
     const struct peer *c = q->client; /* it may have been answered since the last look */
     bool due = false;
-    for (unsigned i = c->answered_before; i <= c->answered && i < c->request_count; i++)
+    unsigned first =
+        c->answered_before > 0 && c->alive ? c->answered_before - 1 : c->answered_before;
+    for (unsigned i = first; i <= c->answered && i < c->request_count; i++)
         due = due || c->requests[i] == (unsigned)p->receiving;
     CHECK(due);
     p->body_at = 0;
@@ -135,6 +140,37 @@ static bool cut_body(struct slice head, struct slice *rest, bool none, struct bu
     }
 }
 
+/* What follows a sign of life: an attempt without its preamble, or one that had none. */
+static bool goes_on(const struct run *r, unsigned request, struct slice rest, bool whole)
+{
+    static const struct slice error = SLICE("data: {\"error\":{\"message\":");
+    if (!whole && (slice_starts_with(error, rest) || slice_starts_with(rest, error)))
+        return true; /* cut after the sign of life, or with an event of the router */
+    for (unsigned i = 0; i < r->answer_count; i++) {
+        const struct answer *a = &r->answers[i];
+        if (a->request != request || a->status != 200)
+            continue;
+        struct slice full = slice_skip(buf_slice(&a->body), a->preamble);
+        if (slice_starts_with(full, rest) && (!whole || (all_sent(a) && full.len == rest.len)))
+            return true;
+    }
+    return false;
+}
+
+/* The preamble of one attempt, or the events of it that had come, and the rest of another. */
+static bool is_spliced(const struct run *r, unsigned request, const struct answer *first,
+                       struct slice body, bool whole)
+{
+    struct slice preamble = slice_of(first->body.at, first->preamble);
+    for (size_t n = 0; n <= preamble.len && n <= body.len; n++) {
+        bool event_ends = n == 0 || (n >= 2 && memcmp(preamble.at + n - 2, "\n\n", 2) == 0);
+        if (event_ends && slice_starts_with(body, slice_of(preamble.at, n)) &&
+            goes_on(r, request, slice_skip(body, n), whole))
+            return true;
+    }
+    return false;
+}
+
 /* It is one that the replica gave to this request, all of it if it is whole. */
 static void check_answer(const struct run *r, unsigned request, unsigned status, unsigned replica,
                          struct slice body, bool whole)
@@ -145,6 +181,8 @@ static void check_answer(const struct run *r, unsigned request, unsigned status,
             continue;
         struct slice full = r->requests[request].to_head ? slice_of("", 0) : buf_slice(&a->body);
         if (slice_starts_with(full, body) && (!whole || (all_sent(a) && full.len == body.len)))
+            return;
+        if (status == 200 && is_spliced(r, request, a, body, whole))
             return;
     }
     CHECK(!"the client has bytes that no replica gave to its request");
@@ -184,6 +222,10 @@ static void look_at_client(struct run *r, struct peer *c, bool last)
             check_answer(r, request, status, (unsigned)(replica.at[7] - '1'), buf_slice(&body),
                          whole);
         }
+        struct slice text = buf_slice(&body);
+        c->alive = status == 200 && !whole &&
+                   slice_equal(line_of(head, "content-type"), SLICE("text/event-stream")) &&
+                   (text.len == 0 || memmem(text.at, text.len, "\"text\"", 6) == NULL);
         buf_free(&body);
         index++;
     }
@@ -375,6 +417,8 @@ static void begin(struct run *r)
                                         "300ms",
                                         "upstream-keepalive",
                                         "400ms",
+                                        "stream-hold",
+                                        "100ms",
                                         "access-log",
                                         "off",
                                         NULL};

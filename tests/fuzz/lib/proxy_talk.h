@@ -29,6 +29,7 @@ struct answer {
     uint64_t end; /* it is all sent when the wire has sent so much */
     bool never_whole;
     bool until_close;
+    size_t preamble; /* a stream: bytes of the events before its first token; else 0 */
 };
 
 /* What stands at the other end of a wire. */
@@ -46,6 +47,7 @@ struct peer {
     unsigned request_count;
     unsigned answered; /* heads of final answers that it has */
     unsigned answered_before;
+    bool alive; /* of the last of them it has no more than a sign of life */
     /* A replica's: the request that it receives or answers. */
     int receiving; /* -1: none */
     size_t body_at;
@@ -189,13 +191,28 @@ static void make_request(struct run *r, struct peer *c)
 
 enum { BY_LENGTH, BY_CHUNKS, UNTIL_CLOSE, WITH_MORE, MALFORMED_HEAD, MALFORMED_CHUNK, FORMS };
 
-static void write_answer_head(struct run *r, struct buf *out, const struct answer *a, unsigned form)
+/* Events as engines stream them: up to two without a token (or an error), then tokens. */
+static void fill_stream(struct run *r, struct answer *a)
+{
+    unsigned b = byte(r);
+    for (unsigned i = 0; i < b % 3; i++)
+        CHECK(buf_printf(&a->body, "data: {\"id\":\"%u-%u\"}\n\n", r->answer_count, i) == 0);
+    a->preamble = a->body.len;
+    if (b / 3 % 8 == 0)
+        CHECK(buf_printf(&a->body, "data: {\"error\":{\"code\":%u}}\n\n",
+                         b / 24 % 2 == 0 ? 503 : 400) == 0);
+    for (unsigned i = 0; i < 1 + b / 48; i++)
+        CHECK(buf_printf(&a->body, "data: {\"text\":\"%u-%u\"}\n\n", r->answer_count, i) == 0);
+}
+
+static void write_answer_head(struct run *r, struct buf *out, const struct answer *a, unsigned form,
+                              bool stream)
 {
     if (byte(r) % 8 == 0)
         CHECK(buf_append_cstr(out, "HTTP/1.1 100 Continue\r\n\r\n") == 0);
     CHECK(buf_printf(out, "HTTP/1.1 %u X\r\n%s", a->status,
                      form == MALFORMED_HEAD ? "Content-Length: 1, 2\r\n" : "") == 0);
-    if (byte(r) % 2 == 0)
+    if (stream || byte(r) % 2 == 0)
         CHECK(buf_append_cstr(out, "Content-Type: text/event-stream\r\n") == 0);
     if (form == BY_LENGTH || form == WITH_MORE)
         CHECK(buf_printf(out, "Content-Length: %zu\r\n", a->body.len) == 0);
@@ -222,7 +239,10 @@ static void make_answer(struct run *r, struct peer *p)
     a->never_whole = form == MALFORMED_HEAD || (form == MALFORMED_CHUNK && !to_head);
     a->until_close = form == UNTIL_CLOSE && !to_head;
     bool unknown = a->status == 404 && choice / FORMS % ARRAY_LEN(statuses) == 5;
-    if (unknown)
+    bool stream = a->status == 200 && choice >= 128 && !to_head;
+    if (stream)
+        fill_stream(r, a);
+    else if (unknown)
         CHECK(buf_printf(&a->body,
                          "{\"error\":{\"message\":\"The model `m` does not exist.\","
                          "\"param\":\"model\",\"n\":%u}}",
@@ -231,7 +251,7 @@ static void make_answer(struct run *r, struct peer *p)
         fill(&a->body, 7777 + r->answer_count, amount(r) % 300000);
     struct buf *out = &p->pending;
     size_t before = out->len;
-    write_answer_head(r, out, a, form);
+    write_answer_head(r, out, a, form, stream);
     if (form == BY_CHUNKS && !to_head)
         write_chunks(r, out, buf_slice(&a->body));
     else if (form == MALFORMED_CHUNK && !to_head)

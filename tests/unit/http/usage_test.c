@@ -367,7 +367,7 @@ static void statuses_of_errors(void **state)
          false},
         {"data: "
          "{\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\"}}}\n\n",
-         0, true},
+         500, true},
         {"data: {\"error\":{\"code\":200}}\n\n", 0, true},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
