@@ -8,6 +8,13 @@
 #include "node/route/discovered.h"
 #include "node/route/share.h"
 
+/* Without a connection for it a request can only wait. */
+static uint32_t replica_requests_max(const struct node_options *o)
+{
+    uint64_t max = o->replica_requests_max, connections = o->upstream_connections_max;
+    return (uint32_t)(max == 0 || max > connections ? connections : max);
+}
+
 void node_config_of(struct node_config *out, const struct node_options *o)
 {
     *out = (struct node_config){
@@ -32,6 +39,7 @@ void node_config_of(struct node_config *out, const struct node_options *o)
                 .decode_step_ms = (double)o->decode_step_ms,
                 .bytes_per_token = o->bytes_per_token,
                 .load_bound = o->load_bound,
+                .replica_requests_max = replica_requests_max(o),
                 .probe_failures_max = (uint32_t)o->health_failures,
                 .probes_have_key = o->replica_api_key_file[0] != '\0',
             },

@@ -154,8 +154,11 @@ static void answer_error_line(struct exchange *x, unsigned status, const char *t
 static void answer_error_text(struct exchange *x, unsigned status, const char *type,
                               struct slice param, const char *text)
 {
-    struct http_line retry = {SLICE("retry-after"), SLICE("1")};
-    answer_error_line(x, status, type, param, text, status == 503 || status == 429 ? &retry : NULL);
+    char seconds[16];
+    unsigned after_s = x->retry_after_s > 0 ? x->retry_after_s : status == 503 || status == 429;
+    (void)snprintf(seconds, sizeof seconds, "%u", after_s);
+    struct http_line retry = {SLICE("retry-after"), slice_of_cstr(seconds)};
+    answer_error_line(x, status, type, param, text, after_s > 0 ? &retry : NULL);
 }
 
 void exchange_answer_error(struct exchange *x, unsigned status, const char *type,

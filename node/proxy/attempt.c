@@ -78,7 +78,8 @@ static bool may_be_done_twice(const struct exchange *x)
 static bool is_safe(const struct exchange *x)
 {
     return !x->reached || is_idempotent(x->method) ||
-           (!x->timed_out && exchange_computes(x->route.kind));
+           (exchange_computes(x->route.kind) &&
+            (!x->timed_out || exchange_may_leave_silent(x)));
 }
 
 /* A refused connection costs the engines nothing. Who does not know the model, or the stored
@@ -114,7 +115,14 @@ int exchange_leave(struct exchange *x, enum node_outcome outcome)
     int err = exchange_choose(x);
     if (err != 0)
         x->decision = before;
-    return err;
+    return err == ERR_AGAIN ? 0 : err;
+}
+
+static void wait_for_room(struct exchange *x)
+{
+    struct node_request request;
+    exchange_describe(x, &request);
+    exchange_queue(x, &request);
 }
 
 /* The replicas were asked who has the stored response: the one that has it is wanted now, or, where
@@ -158,6 +166,10 @@ static void send_now(struct exchange *x)
         err = ERR_UNREACHABLE;
         if (exchange_may_retry(x, RETRY_CONNECT))
             err = exchange_leave(x, outcome);
+        if (err == 0 && !x->booked) {
+            wait_for_room(x);
+            return;
+        }
         if (err != 0) {
             exchange_release_booking(x, outcome);
             if (x->asking)
@@ -191,19 +203,43 @@ static void start(struct exchange *x)
     proxy_arm(p, PROXY_RETRY_FIRST + (enum proxy_limit)(random % PROXY_RETRY_WAITS), &x->deadline);
 }
 
+static void follow_choice(struct exchange *x, int err)
+{
+    if (err == 0 && x->asking_around && x->method != HTTP_METHOD_GET)
+        err = exchange_ask(x);
+    if (err == ERR_AGAIN)
+        wait_for_room(x);
+    else if (err != 0)
+        exchange_no_replica(x, err);
+    else
+        start(x);
+}
+
+void exchange_queue_run(struct proxy *p)
+{
+    p->queue_due = false;
+    struct queue_look look = queue_look_begin();
+    struct exchange *x;
+    while ((x = exchange_queue_next(p, &look)) != NULL) {
+        int err = exchange_choose(x);
+        if (err == ERR_AGAIN) {
+            queue_pass(&look, &x->waiter);
+            continue;
+        }
+        exchange_queue_served(x);
+        follow_choice(x, err);
+    }
+}
+
 void exchange_route(struct exchange *x)
 {
+    if (queue_waits(&x->waiter))
+        return;
     if (x->attempts == 0 && !x->asked)
         budget_fill(&x->proxy->budget);
     if (x->route.kind == HTTP_PATH_GENERATE)
         exchange_exclude_other_engines(x);
-    int err = exchange_choose(x);
-    if (err == 0 && x->asking_around && x->method != HTTP_METHOD_GET)
-        err = exchange_ask(x);
-    if (err != 0)
-        exchange_no_replica(x, err);
-    else
-        start(x);
+    follow_choice(x, exchange_choose(x));
 }
 
 void exchange_forget_answer(struct exchange *x)
@@ -228,7 +264,10 @@ void exchange_begin_anew(struct exchange *x, enum retry_reason why)
         upstream_abort(u);
     exchange_forget_answer(x);
     count_retry(x, why);
-    start(x);
+    if (x->booked)
+        start(x);
+    else
+        wait_for_room(x);
 }
 
 int exchange_same_again(struct exchange *x)

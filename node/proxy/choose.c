@@ -112,7 +112,8 @@ void exchange_no_replica(struct exchange *x, int err)
         return;
     }
     /* What an engine said last is the truth of it. */
-    unsigned status = x->said != 0 ? x->said : x->timed_out ? 504 : 502;
+    bool late = x->timed_out || x->refusal == PROXY_REFUSED_CONNECT;
+    unsigned status = x->said != 0 ? x->said : late ? 504 : 502;
     if (x->refusal == PROXY_REFUSED_NONE)
         x->refusal = PROXY_REFUSED_BAD_GATEWAY;
     exchange_answer_error(x, status,
@@ -143,13 +144,15 @@ void exchange_exclude_other_engines(struct exchange *x)
     }
 }
 
-/* Books a replica that was not tried yet. What is asked around is a question more than work: most
+/* Books a replica that was not tried yet. ERR_AGAIN: it must wait for room. What is asked around is a question more than work: most
  * of those asked will not have it, so nothing is recorded of them. */
 int exchange_choose(struct exchange *x)
 {
     struct proxy *p = x->proxy;
     struct node_request request;
     exchange_describe(x, &request);
+    if (exchange_must_queue(x, &request))
+        return ERR_AGAIN;
     bool unknown = exchange_stored_response(x).len > 0 && request.replica_wanted < 0;
     x->asking_around = unknown && !x->asked;
     uint64_t now = p->now_ms;
@@ -162,6 +165,8 @@ int exchange_choose(struct exchange *x)
         x->booked = true;
         x->attempts++;
         x->addresses = 0;
+        x->refusal = PROXY_REFUSED_NONE;
+        x->limit = NULL;
     }
     return err;
 }

@@ -34,6 +34,9 @@ struct exchange *exchange_new(struct client *c)
     x->client = c;
     x->started_ms = p->now_ms;
     x->outcome = NODE_OUTCOME_OK;
+    x->request_deadline.expired = p->request_expired;
+    if (c->port == PROXY_PORT_CLIENT)
+        proxy_arm(p, PROXY_REQUEST, &x->request_deadline);
     p->stats.requests += !c->surplus && c->port == PROXY_PORT_CLIENT;
     p->stats.requests_open++;
     return x;
@@ -76,6 +79,7 @@ void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
     if (!x->booked)
         return;
     x->booked = false;
+    x->proxy->queue_due = true;
     struct node_usage usage = {-1, -1, -1};
     bool failed = x->scan == EXCHANGE_SCAN_USAGE && x->usage.error;
     bool computed = x->status / 100 == 2 && !failed;
@@ -155,6 +159,9 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
         x->upstream = NULL;
         upstream_abort(u);
     }
+    deadline_clear(&x->request_deadline);
+    deadline_clear(&x->queue_deadline);
+    queue_remove(&x->proxy->queue, &x->waiter);
     if (x->forget != NULL)
         x->forget(x->forget_context);
     deadline_clear(&x->deadline);
@@ -176,7 +183,8 @@ void exchange_finish_cut(struct exchange *x)
 {
     struct client *c = x->client;
     bool by_reset = x->out_framing == HTTP_BODY_UNTIL_CLOSE;
-    end(x, CLIENT_END_ENGINE, x->outcome);
+    bool late = x->refusal == PROXY_REFUSED_REQUEST_TIMEOUT;
+    end(x, late ? CLIENT_END_LATE : CLIENT_END_ENGINE, x->outcome);
     client_answer_cut(c, by_reset);
 }
 

@@ -70,6 +70,7 @@ struct exchange {
     unsigned doubted;   /* a replica */
     bool model_likely;  /* a replica denied the model: none that did lately is asked */
     bool timed_out;     /* the last attempt ended so: 504 rather than 502 if there is no other */
+    bool silent_left;   /* a replica that showed no sign of work was given up: not twice */
     bool reached;       /* something of the request was sent in the last attempt */
     unsigned addresses; /* of the replica's name that failed in this attempt */
     unsigned attempts;
@@ -79,6 +80,10 @@ struct exchange {
     struct upstream_request question; /* a GET of the stored response */
     uint64_t excluded[NODE_REPLICAS_MAX / 64];
     struct upstream *upstream;
+
+    struct queue_waiter waiter; /* no replica has room (overload.c) */
+    struct deadline queue_deadline;
+    struct deadline request_deadline; /* request-timeout */
 
     /* The router answers itself, and waits for something: called at the end. */
     void (*forget)(void *context);
@@ -104,6 +109,7 @@ struct exchange {
     enum node_outcome outcome;
     enum proxy_refusal refusal; /* counted if it ends in an error of ours; NONE: by the status */
     const char *limit;          /* the setting that such an error comes from; NULL: none */
+    unsigned retry_after_s;     /* of such an error; 0: as its status says */
     struct http_usage usage;
 
     struct http_skim skim; /* last: 25 KB, touched only by requests with prompts */

@@ -6,6 +6,8 @@
  *   ending.c     answers that end badly: counted, and said to the client
  *   choose.c     which replica
  *   ask.c        the question who has a stored response
+ *   overload.c   the wait for room at a replica
+ *   patience.c   limits of time
  *   attempt.c    a request is sent, and again to another replica
  *   failure.c    what follows when a replica fails
  *   hold.c       what of an answer waits, as another may come in its place
@@ -75,6 +77,33 @@ void exchange_say_cut(struct exchange *x, unsigned status, const char *text);
 /* Ends an answer that is on its way to the client and goes no further: with that event, and cut. */
 void exchange_end_cut(struct exchange *x, enum upstream_failure failure);
 
+/* --- overload.c ------------------------------------------------------------------------------ */
+
+/* Whether it may not be booked now: all that may be in flight are, or others wait for the same. */
+bool exchange_must_queue(const struct exchange *x, const struct node_request *request);
+/* It is not booked, and waits until a replica has room: the next look at the queue may be at once.
+ * Or it is answered: 429 where the queue is full, 504 when its time there is up. */
+void exchange_queue(struct exchange *x, const struct node_request *request);
+/* The one to look at next; NULL: none. It stays in the queue until it is served, or has ended. */
+struct exchange *exchange_queue_next(const struct proxy *p, const struct queue_look *look);
+/* It waits no longer: it is booked, or will be answered why not. */
+void exchange_queue_served(struct exchange *x);
+/* The node stops: those that wait are answered. */
+void exchange_queue_stop(struct proxy *p);
+
+/* --- patience.c ------------------------------------------------------------------------------ */
+
+/* The limit of time on its connection to the replica has passed. True: it may wait longer, and a
+ * limit is armed again. False: the attempt fails, and `refusal` and `limit` say by which. */
+bool exchange_time_left(struct exchange *x);
+/* Whether the engine was seen to work lately: then being slow is no failure of it. */
+bool exchange_replica_moves(const struct exchange *x);
+/* Whether the first token was waited for so long at a replica that shows no sign of work that
+ * another one may be asked, though this one may have queued the prompt: once. */
+bool exchange_may_leave_silent(const struct exchange *x);
+/* request-timeout has passed. Ends the exchange. */
+void exchange_late(struct exchange *x);
+
 /* --- choose.c -------------------------------------------------------------------------------- */
 
 /* Whether the answer of such a path reports tokens (the work is a completion). */
@@ -107,16 +136,18 @@ MUST_USE int exchange_ask(struct exchange *x);
 void exchange_route(struct exchange *x);
 /* Sends what is there, lets go of what is sent, and holds a client that is faster. */
 void exchange_push(struct exchange *x);
+/* There may be room at a replica: those that wait are looked at. */
+void exchange_queue_run(struct proxy *p);
 /* The answer is committed: bytes of it are about to go to the client, so there is no retry any more
  * and no need to keep what is sent. */
 void exchange_answering(struct exchange *x);
 /* Whether the request may be sent again: what was sent so far, retries-max, the budget. */
 bool exchange_may_retry(struct exchange *x, enum retry_reason why);
 /* Releases the booking and books another replica. If there is none, everything but the booking is
- * as it was, and ERR_* of the choice returned. */
+ * as it was, and ERR_* of the choice returned; 0 also where none has room now: it will wait. */
 MUST_USE int exchange_leave(struct exchange *x, enum node_outcome outcome);
-/* The next attempt, at the replica that exchange_leave() booked: what came of an answer is
- * forgotten and its connection let go. */
+/* The next attempt, at the replica that exchange_leave() booked, or in the queue: what came of an
+ * answer is forgotten and its connection let go. */
 void exchange_begin_anew(struct exchange *x, enum retry_reason why);
 /* The same attempt on a fresh connection. ERR_* of upstream_start(). */
 MUST_USE int exchange_same_again(struct exchange *x);

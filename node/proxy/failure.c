@@ -169,6 +169,8 @@ static enum node_outcome note_failure(struct exchange *x, enum upstream_failure 
         pool_resolve(&p->pools[x->decision.replica], 5000);
     } else if (failure != UPSTREAM_TIMEOUT) {
         p->stats.upstream_broken++;
+    } else if (exchange_replica_moves(x)) {
+        outcome = NODE_OUTCOME_SLOW;
     }
     exchange_count_failure(x, failure);
     log_event(p->config.log, LOG_WARN, "upstream_failed", LOG_STR("id", x->request_id),
@@ -210,6 +212,7 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
         return;
     }
     if (exchange_may_retry(x, reason_of(failure))) {
+        x->silent_left |= x->timed_out;
         err = exchange_leave(x, outcome);
         if (err == 0) {
             exchange_begin_anew(x, reason_of(failure));

@@ -52,6 +52,10 @@ static void write_data_path(const struct proxy *proxy, struct prometheus *p)
          (double)s->bytes_in},
         {"response_bytes_total", PROMETHEUS_COUNTER, "Bytes written to clients.",
          (double)s->bytes_out},
+        {"requests_in_flight", PROMETHEUS_GAUGE, "Requests that are booked at a replica.",
+         (double)node_router_booked(proxy->config.router)},
+        {"queue_length", PROMETHEUS_GAUGE, "Requests that wait for room at a replica.",
+         (double)proxy->queue.length},
         {"not_understood_total", PROMETHEUS_COUNTER,
          "Prompt bodies routed by load, being no JSON request.", (double)s->not_understood},
         {"backpressure_total", PROMETHEUS_COUNTER,
@@ -71,23 +75,32 @@ static void write_data_path(const struct proxy *proxy, struct prometheus *p)
 
 const char *proxy_refusal_name(enum proxy_refusal refusal)
 {
-    static const char *const names[PROXY_REFUSALS] = {[PROXY_REFUSED_MALFORMED] = "malformed",
-                                                      [PROXY_REFUSED_BODY_LIMIT] = "body_limit",
-                                                      [PROXY_REFUSED_PATH] = "path",
-                                                      [PROXY_REFUSED_MODEL] = "model",
-                                                      [PROXY_REFUSED_API_KEY] = "api_key",
-                                                      [PROXY_REFUSED_NO_REPLICA] = "no_replica",
-                                                      [PROXY_REFUSED_MEMORY] = "memory",
-                                                      [PROXY_REFUSED_TIMEOUT] = "timeout",
-                                                      [PROXY_REFUSED_BAD_GATEWAY] = "bad_gateway",
-                                                      [PROXY_REFUSED_RETRY_BUDGET] = "retry_budget",
-                                                      [PROXY_REFUSED_BY_ENGINE] = "engine",
-                                                      [PROXY_REFUSED_LOOP] = "loop",
-                                                      [PROXY_REFUSED_INTERNAL] = "internal",
-                                                      [PROXY_REFUSED_CONNECTIONS] = "connections",
-                                                      [PROXY_REFUSED_CLIENT_CONNECTIONS] =
-                                                          "client_connections",
-                                                      [PROXY_REFUSED_SLOW_UPLOAD] = "slow_upload"};
+    static const char *const names[PROXY_REFUSALS] = {
+        [PROXY_REFUSED_MALFORMED] = "malformed",
+        [PROXY_REFUSED_BODY_LIMIT] = "body_limit",
+        [PROXY_REFUSED_PATH] = "path",
+        [PROXY_REFUSED_MODEL] = "model",
+        [PROXY_REFUSED_API_KEY] = "api_key",
+        [PROXY_REFUSED_NO_REPLICA] = "no_replica",
+        [PROXY_REFUSED_MEMORY] = "memory",
+        [PROXY_REFUSED_TIMEOUT] = "timeout",
+        [PROXY_REFUSED_BAD_GATEWAY] = "bad_gateway",
+        [PROXY_REFUSED_RETRY_BUDGET] = "retry_budget",
+        [PROXY_REFUSED_BY_ENGINE] = "engine",
+        [PROXY_REFUSED_LOOP] = "loop",
+        [PROXY_REFUSED_INTERNAL] = "internal",
+        [PROXY_REFUSED_CONNECTIONS] = "connections",
+        [PROXY_REFUSED_CLIENT_CONNECTIONS] = "client_connections",
+        [PROXY_REFUSED_SLOW_UPLOAD] = "slow_upload",
+        [PROXY_REFUSED_QUEUE_FULL] = "queue_full",
+        [PROXY_REFUSED_QUEUE_TIMEOUT] = "queue_timeout",
+        [PROXY_REFUSED_STOPPING] = "stopping",
+        [PROXY_REFUSED_CONNECT] = "connect",
+        [PROXY_REFUSED_FIRST_TOKEN] = "first_token",
+        [PROXY_REFUSED_IDLE] = "idle",
+        [PROXY_REFUSED_WHOLE_ANSWER] = "whole_answer",
+        [PROXY_REFUSED_REQUEST_TIMEOUT] = "request_timeout",
+    };
     return names[refusal];
 }
 
@@ -146,4 +159,7 @@ void proxy_metrics(const struct proxy *proxy, struct prometheus *p)
     write_data_path(proxy, p);
     write_labelled(proxy, p);
     proxy_timing_metrics(&proxy->timing, p);
+    prometheus_family(p, "queue_wait_seconds", PROMETHEUS_HISTOGRAM,
+                      "Time in the queue of requests that found room at a replica.");
+    prometheus_histogram(p, NULL, slice_of("", 0), &proxy->queue.waited);
 }

@@ -234,6 +234,7 @@ static void upstream_expired(struct deadline *d)
         (void)upstream_fail(u, UPSTREAM_BROKEN);
         return;
     case UPSTREAM_CONNECTING:
+        (void)exchange_time_left(u->exchange);
         u->proxy->stats.upstream_timeouts++;
         fail_upstream(u, UPSTREAM_CONNECT_FAILED);
         return;
@@ -242,12 +243,19 @@ static void upstream_expired(struct deadline *d)
             fail_upstream(u, UPSTREAM_BROKEN);
             return;
         }
+        if (exchange_time_left(u->exchange))
+            return;
         u->proxy->stats.upstream_timeouts++;
         fail_upstream(u, UPSTREAM_TIMEOUT);
         return;
     case UPSTREAM_CLOSING:
         return;
     }
+}
+
+static void request_expired(struct deadline *d)
+{
+    exchange_late(CONTAINER_OF(d, struct exchange, request_deadline));
 }
 
 /* --- replicas come and go -------------------------------------------------------------------- */
@@ -336,6 +344,8 @@ void proxy_run(struct proxy *p, uint64_t now_ms)
         if (c->state == CLIENT_HEAD)
             take_requests(c, slice_of(NULL, 0));
     }
+    if (p->queue_due)
+        exchange_queue_run(p);
 }
 
 /* After a pause (a stopped process, a machine that slept) the answers that came meanwhile are still
@@ -347,6 +357,7 @@ void proxy_tick(struct proxy *p, uint64_t now_ms)
     uint64_t late = now_ms - p->ticked_ms;
     p->paused = late >= PROXY_PAUSE_MS && !p->paused;
     p->ticked_ms = now_ms;
+    p->queue_due = true; /* a replica may have come up */
     begin_missing(p);
     if (p->paused)
         slow_shift(p, late);
@@ -370,6 +381,8 @@ static uint64_t or_never(uint64_t ms)
 static void init_limits(struct proxy *p)
 {
     const struct node_options *o = p->config.options;
+    const uint64_t token_ms = o->upstream_first_token_timeout_ms;
+    const bool automatic = token_ms == NODE_OPTION_AUTO;
     const uint64_t wait_ms[PROXY_LIMITS] = {
         [PROXY_CLIENT_HEAD] = o->client_head_timeout_ms,
         [PROXY_CLIENT_IDLE] = or_never(o->client_idle_timeout_ms),
@@ -382,7 +395,9 @@ static void init_limits(struct proxy *p)
         [PROXY_CLIENT_FRESH] = PROXY_FRESH_MS,
         [PROXY_CLIENT_PARTING] = PROXY_PARTING_MS,
         [PROXY_UPSTREAM_CONNECT] = o->upstream_connect_timeout_ms,
-        [PROXY_UPSTREAM_FIRST_BYTE] = o->upstream_first_byte_timeout_ms,
+        [PROXY_UPSTREAM_FIRST_TOKEN] = automatic ? PROXY_FIRST_TOKEN_MIN_MS : token_ms,
+        [PROXY_UPSTREAM_FIRST_TOKEN_AGAIN] = PROXY_TOKEN_LOOK_MS,
+        [PROXY_UPSTREAM_FIRST_BYTE] = automatic ? PROXY_FIRST_TOKEN_MAX_MS : token_ms,
         [PROXY_UPSTREAM_WHOLE_ANSWER] = o->upstream_whole_answer_timeout_ms,
         [PROXY_UPSTREAM_IDLE] = o->upstream_idle_timeout_ms,
         [PROXY_UPSTREAM_KEEPALIVE] = o->upstream_keepalive_ms,
@@ -391,6 +406,8 @@ static void init_limits(struct proxy *p)
         [PROXY_RETRY_FIRST + 1] = 65,
         [PROXY_RETRY_FIRST + 2] = 110,
         [PROXY_RETRY_LAST] = 150,
+        [PROXY_REQUEST] = o->request_timeout_ms,
+        [PROXY_QUEUE] = o->queue_timeout_ms,
         [PROXY_FETCH] = o->health_timeout_ms,
         [PROXY_FETCH_SGLANG] = o->health_timeout_sglang_ms,
         [PROXY_FETCH_FAILED] = 1,
@@ -420,6 +437,8 @@ int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t
     p->now_ms = p->started_ms = p->ticked_ms = now_ms;
     p->upstream_events = &upstream_events;
     p->upstream_expired = upstream_expired;
+    p->request_expired = request_expired;
+    queue_init(&p->queue, config->options->queue_max);
     p->request_id_high = config->random[0];
     p->request_id_low = config->random[1];
     (void)snprintf(p->via, sizeof p->via, HTTP_VIA_ROUTER "%016" PRIx64, config->random[2]);
@@ -469,6 +488,7 @@ void proxy_stop(struct proxy *p, uint64_t now_ms)
 {
     p->now_ms = now_ms;
     prober_stop(p);
+    exchange_queue_stop(p);
     for (struct client *c = p->clients; c != NULL; c = c->next) {
         if (c->exchange != NULL && c->exchange->answering)
             exchange_say_cut(c->exchange, 503, "The router stops: its answer is cut.");
@@ -513,7 +533,8 @@ uint64_t proxy_body_bytes(const struct proxy *p)
 
 void proxy_check(const struct proxy *p)
 {
-    uint64_t clients = 0, exchanges = 0, standing[CLIENT_STANDINGS] = {0};
+    uint64_t clients = 0, exchanges = 0, waiting = 0, standing[CLIENT_STANDINGS] = {0};
+    queue_check(&p->queue);
     for (const struct client *c = p->clients; c != NULL; c = c->next) {
         const struct exchange *x = c->exchange;
         CHECK(!c->taking && (c->state != CLIENT_CLOSING || x == NULL));
@@ -523,12 +544,15 @@ void proxy_check(const struct proxy *p)
         CHECK(x == NULL || x->upstream == NULL || x->booked || x->status >= 400);
         CHECK((c->state == CLIENT_CLOSING) <= (c->standing == CLIENT_OUTSIDE));
         standing[c->standing]++;
+        CHECK(x == NULL || !queue_waits(&x->waiter) || (!x->booked && x->upstream == NULL));
+        waiting += x != NULL && queue_waits(&x->waiter);
         clients++;
         exchanges += x != NULL;
     }
     CHECK(clients == p->stats.connections_open && exchanges == p->stats.requests_open);
     for (unsigned i = CLIENT_IN; i < CLIENT_STANDINGS; i++)
         CHECK(standing[i] == p->door.standing[i]);
+    CHECK(waiting == p->queue.length);
     CHECK(p->gathered.owner == NULL);
     for (unsigned i = 0; i < p->pool_count; i++) {
         unsigned open = 0;

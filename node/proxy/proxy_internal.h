@@ -10,6 +10,7 @@
 #include "node/proxy/budget.h"
 #include "node/proxy/peers.h"
 #include "node/proxy/proxy.h"
+#include "node/proxy/queue.h"
 #include "node/proxy/timing.h"
 
 enum {
@@ -30,6 +31,9 @@ enum {
     PROXY_SLOW_FULL_MS = 1000, /* and the same when memory is all but full: docs/http.md, Bodies */
     PROXY_SLOW_LOOK_MS = 100,  /* none was found: not before then is it looked for one again */
     PROXY_SLOW_CUT_MAX = 16,   /* at once */
+    PROXY_FIRST_TOKEN_MIN_MS = 30000,  /* of upstream-first-token-timeout "auto" */
+    PROXY_FIRST_TOKEN_MAX_MS = 300000, /* or more, where more is predicted (patience.c) */
+    PROXY_TOKEN_LOOK_MS = 1000, /* between two looks whether the first token may still come */
 };
 
 /* Time limits; each is one queue. */
@@ -46,13 +50,17 @@ enum proxy_limit {
     PROXY_CLIENT_FRESH,   /* the port is closed: the first request of a new connection */
     PROXY_CLIENT_PARTING, /* the same: the next request of one that was used */
     PROXY_UPSTREAM_CONNECT,
-    PROXY_UPSTREAM_FIRST_BYTE,
+    PROXY_UPSTREAM_FIRST_TOKEN,
+    PROXY_UPSTREAM_FIRST_TOKEN_AGAIN, /* the least of it is over: looked at again and again */
+    PROXY_UPSTREAM_FIRST_BYTE,        /* of what has no tokens */
     PROXY_UPSTREAM_WHOLE_ANSWER,
     PROXY_UPSTREAM_IDLE,
     PROXY_UPSTREAM_KEEPALIVE,
     PROXY_STREAM_HOLD,
     PROXY_RETRY_FIRST, /* PROXY_RETRY_WAITS of them: before another attempt */
     PROXY_RETRY_LAST = PROXY_RETRY_FIRST + 3,
+    PROXY_REQUEST, /* in all */
+    PROXY_QUEUE,
     PROXY_FETCH,        /* probes of replicas */
     PROXY_FETCH_SGLANG, /* whose health check costs a token */
     PROXY_FETCH_FAILED, /* at once, but not from within the call */
@@ -113,6 +121,8 @@ struct proxy {
     bool pools_missing;             /* there was no memory for one */
     struct exchange *exchange_free; /* for the next requests */
     unsigned exchange_free_count;
+    struct queue queue; /* requests that wait for room at a replica */
+    bool queue_due;     /* there may be some now */
     struct prober *prober;
     unsigned model_asks;        /* clients for which replicas are asked for their models */
     struct model_merge *models; /* of all replicas; NULL: not made yet */
@@ -120,6 +130,7 @@ struct proxy {
     /* What proxy.c has for the streams to replicas. */
     const struct net_events *upstream_events;
     void (*upstream_expired)(struct deadline *d);
+    void (*request_expired)(struct deadline *d);
 
     char via[32];                        /* this router in Via: HTTP_VIA_ROUTER and random digits */
     char identity[PROXY_IDENTITY_BYTES]; /* the same, and its name in the cluster: for probes */

@@ -248,8 +248,9 @@ static bool complete(struct exchange *x)
         http_skim_finish(&x->skim);
         if (!x->skim.understood)
             x->proxy->stats.not_understood++;
-        x->request.answered_whole = x->skim.understood && exchange_answers_tokens(x->route.kind) &&
-                                    !x->skim.flags[HTTP_SKIM_STREAM];
+        bool tokens = x->skim.understood && exchange_answers_tokens(x->route.kind);
+        x->request.streams_tokens = tokens && x->skim.flags[HTTP_SKIM_STREAM];
+        x->request.answered_whole = tokens && !x->skim.flags[HTTP_SKIM_STREAM];
     }
     if (x->chunked_body && http_forward_length_write(&x->request.head, x->request.body->bytes) != 0)
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);

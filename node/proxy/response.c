@@ -22,6 +22,8 @@ static void note_first_token(struct exchange *x)
 {
     x->first_token = true;
     x->first_byte_ms = x->proxy->now_ms;
+    if (x->upstream != NULL)
+        upstream_token_came(x->upstream);
     if (x->status / 100 != 2) /* an error came without the work */
         return;
     exchange_answers_well(x);

@@ -25,6 +25,15 @@ enum proxy_refusal {
     PROXY_REFUSED_CONNECTIONS,  /* 503, connections-max; 429, connections-per-client-max: */
     PROXY_REFUSED_CLIENT_CONNECTIONS, /* such a connection counts as no request */
     PROXY_REFUSED_SLOW_UPLOAD,        /* 408 by its rate or time, 503 where memory is short */
+    PROXY_REFUSED_QUEUE_FULL,  /* 429: no replica has room, nor has the queue */
+    PROXY_REFUSED_QUEUE_TIMEOUT, /* 504: it waited there for too long */
+    PROXY_REFUSED_STOPPING,      /* 503: it waited there when the router stopped */
+    /* 504, by the limit of time that passed; each is a setting. */
+    PROXY_REFUSED_CONNECT,
+    PROXY_REFUSED_FIRST_TOKEN,
+    PROXY_REFUSED_IDLE,
+    PROXY_REFUSED_WHOLE_ANSWER,
+    PROXY_REFUSED_REQUEST_TIMEOUT,
     PROXY_REFUSALS,
 };
 /* In a word, for metrics and for clients (x-grapevine-reason): "no_replica", ... */
@@ -39,6 +48,7 @@ enum client_end {
     CLIENT_END_NO_MEMORY, /* ours, for what it did not read yet */
     CLIENT_END_REFUSED,   /* the rest of its request was refused while the answer went out */
     CLIENT_END_STOPPED,   /* the daemon ends */
+    CLIENT_END_LATE,      /* request-timeout */
     CLIENT_ENDS,
 };
 /* In a word, for logs and metrics: "whole", "client_gone", ... */

@@ -98,6 +98,8 @@ static void begin(struct upstream *u, struct exchange *x, const struct upstream_
     u->exchange = x;
     u->request = request;
     u->any_byte = false;
+    u->awaits_token =
+        request->streams_tokens && u->proxy->limit[PROXY_UPSTREAM_FIRST_TOKEN].wait_ms > 0;
     u->request_sent = false;
     u->head_sent = 0;
     u->body_sent = 0;
@@ -279,12 +281,22 @@ static ptrdiff_t write_now(struct upstream *u, const struct slice *pieces, unsig
     return p->config.net->write(u->stream, &one, 1);
 }
 
+/* Bytes without a token (a role, a ping) are a sign of life, and it begins anew. */
+static void await_token(struct upstream *u)
+{
+    u->token_looks = 0;
+    proxy_arm(u->proxy, PROXY_UPSTREAM_FIRST_TOKEN, &u->deadline);
+}
+
 /* Until the request is sent the engine is the one who is slow, whatever it will answer. */
 static void await_answer(struct upstream *u)
 {
     bool whole = u->request->answered_whole && u->request_sent;
-    proxy_arm(u->proxy, whole ? PROXY_UPSTREAM_WHOLE_ANSWER : PROXY_UPSTREAM_FIRST_BYTE,
-              &u->deadline);
+    if (u->awaits_token)
+        await_token(u);
+    else
+        proxy_arm(u->proxy, whole ? PROXY_UPSTREAM_WHOLE_ANSWER : PROXY_UPSTREAM_FIRST_BYTE,
+                  &u->deadline);
 }
 
 /* False: sending has failed. */
@@ -366,7 +378,10 @@ void upstream_feed(struct upstream *u, struct slice bytes)
     struct proxy *p = u->proxy;
     u->any_byte = true;
     u->active_ms = p->now_ms;
-    proxy_arm(p, PROXY_UPSTREAM_IDLE, &u->deadline);
+    if (u->awaits_token)
+        await_token(u);
+    else
+        proxy_arm(p, PROXY_UPSTREAM_IDLE, &u->deadline);
     u->window = bytes;
     if (u->in.len == 0)
         return;
@@ -374,6 +389,14 @@ void upstream_feed(struct upstream *u, struct slice bytes)
     u->in = (struct buf){.max = u->held.max};
     u->too_large = buf_append_slice(&u->held, bytes) != 0;
     u->window = buf_slice(&u->held);
+}
+
+void upstream_token_came(struct upstream *u)
+{
+    if (!u->awaits_token)
+        return;
+    u->awaits_token = false;
+    proxy_arm(u->proxy, PROXY_UPSTREAM_IDLE, &u->deadline);
 }
 
 static void advance_window(struct upstream *u, size_t bytes)
@@ -492,6 +515,7 @@ void upstream_pause(struct upstream *u)
     if (!u->reading || u->state != UPSTREAM_BUSY)
         return;
     u->reading = false;
+    u->awaits_token = false;
     u->proxy->config.net->read(u->stream, false);
     deadline_clear(&u->deadline); /* the client is slow, not the engine */
 }

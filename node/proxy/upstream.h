@@ -28,7 +28,7 @@ enum upstream_failure {
     UPSTREAM_CONNECT_FAILED, /* refused, unreachable, or connect timeout */
     UPSTREAM_STALE,          /* a reused connection was already closed by the engine */
     UPSTREAM_BROKEN,         /* closed or reset in the middle */
-    UPSTREAM_TIMEOUT,        /* no byte within first-byte, whole-answer or idle timeout */
+    UPSTREAM_TIMEOUT,        /* no byte within first-token, whole-answer or idle timeout */
     UPSTREAM_MALFORMED,      /* the answer is not HTTP that can be trusted */
     UPSTREAM_UNFINISHED,     /* its framing is whole, but its terminal event did not come */
 };
@@ -40,6 +40,7 @@ struct upstream_request {
     struct buf head;     /* as it goes to the replica */
     struct body *body;   /* may still grow until it is complete */
     bool to_head;        /* the request is a HEAD: its answer has no body */
+    bool streams_tokens; /* a completion that is streamed */
     bool answered_whole; /* the answer comes at once when it is complete: not streamed */
 };
 
@@ -57,11 +58,13 @@ struct upstream {
     struct deadline deadline;
     uint64_t active_ms; /* when it got the request, or the last byte of the answer */
     enum upstream_state state;
-    unsigned served; /* answers already read from this connection */
+    unsigned token_looks; /* after PROXY_UPSTREAM_FIRST_TOKEN, one each PROXY_TOKEN_LOOK_MS */
+    unsigned served;      /* answers already read from this connection */
     bool reading;
     bool writing;      /* bytes are queued with the network */
     bool write_failed; /* the rest comes out of the read side */
     bool any_byte;     /* of the present answer */
+    bool awaits_token; /* what came of it has no token yet, and a limit is on that */
     bool request_sent; /* whole */
 
     /* Sending: position in the request. */
@@ -123,6 +126,9 @@ bool upstream_rest(struct upstream *u);
 
 /* The replica will send no more. True: that was the end of the answer. */
 bool upstream_ended(struct upstream *u);
+/* The first token of its answer came, or it is none that has tokens: from now on the limit is that
+ * between two pieces. */
+void upstream_token_came(struct upstream *u);
 /* Its client is slow: no more is read, and more again. */
 void upstream_pause(struct upstream *u);
 void upstream_resume(struct upstream *u);

@@ -129,8 +129,9 @@ void node_replica_found_router(struct node_replica *k, struct slice who)
     memcpy(k->router, who.at, k->router_len);
 }
 
-void node_replica_answering(struct node_replica *k)
+void node_replica_answering(struct node_replica *k, uint64_t now_ms)
 {
+    k->moved_ms = now_ms > 0 ? now_ms : 1;
     k->errors.trial = k->broken.trial = false;
 }
 
@@ -145,6 +146,7 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
         break;
     case NODE_OUTCOME_CLIENT_GONE:
     case NODE_OUTCOME_IN_DOUBT:
+    case NODE_OUTCOME_SLOW:
         break;
     case NODE_OUTCOME_ENGINE_BUSY:
         k->busy_until_ms = now_ms + NODE_BUSY_AVOID_MS;
@@ -183,6 +185,19 @@ static bool has_restarted(const struct node_scrape *before, const struct node_sc
     return moved || went_back(before->prefix_queries, now->prefix_queries) ||
            went_back(before->prompt_tokens, now->prompt_tokens) ||
            went_back(before->generation_tokens, now->generation_tokens);
+}
+
+static bool went_on(double before, double now)
+{
+    return before >= 0 && now > before;
+}
+
+/* A token was computed, or a prompt begun. */
+static bool has_worked(const struct node_scrape *before, const struct node_scrape *now)
+{
+    return went_on(before->generation_tokens, now->generation_tokens) ||
+           went_on(before->prompt_tokens, now->prompt_tokens) ||
+           went_on(before->prefix_queries, now->prefix_queries);
 }
 
 static void keep_if_missing(double *now, double before)
@@ -277,6 +292,8 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
         keep_if_missing(&now.prompt_tokens, k->scrape.prompt_tokens);
         keep_if_missing(&now.generation_tokens, k->scrape.generation_tokens);
     }
+    if (has_worked(&k->scrape, &now))
+        k->moved_ms = now_ms > 0 ? now_ms : 1;
     k->scrape = now;
     k->scraped_ms = now_ms > 0 ? now_ms : 1;
     k->asleep = now.sleeping > 0;

@@ -42,7 +42,8 @@ enum {
     NODE_BACKOFF_MAX_MS = 30000,
     NODE_WINDOW_SHARED_MS = 15000,  /* least length of a window while there are other routers */
     NODE_BACKOFF_FORGET_MS = 60000, /* after this the next back-off begins at the minimum again */
-    NODE_OUTCOMES = NODE_OUTCOME_IN_DOUBT + 1,
+    NODE_MOVES_MS = 5000, /* a sign of work counts for so long: longer than scrape-interval */
+    NODE_OUTCOMES = NODE_OUTCOME_SLOW + 1,
 };
 
 struct node_backoff {
@@ -137,6 +138,7 @@ struct node_replica {
     uint64_t cache_tokens_heard; /* the same, reported by another router; 0: by none */
     struct node_scrape scrape;
     uint64_t scraped_ms;         /* 0: never */
+    uint64_t moved_ms;           /* a counter moved, or an answer began; 0: never */
     struct node_scraped scraped; /* by whom */
     struct node_scrape_window window;
     struct node_predicted predicted; /* own */
@@ -227,8 +229,13 @@ bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t
 void node_replica_renew(struct node_replica *k, const struct node_replica_config *config);
 /* One active probe that a router answered. */
 void node_replica_found_router(struct node_replica *k, struct slice who);
+/* Whether its engine was seen to work lately. */
+static inline bool node_replica_moves(const struct node_replica *k, uint64_t now_ms)
+{
+    return k->moved_ms != 0 && now_ms - k->moved_ms <= NODE_MOVES_MS;
+}
 /* One answer has begun: it is no longer on trial. */
-void node_replica_answering(struct node_replica *k);
+void node_replica_answering(struct node_replica *k, uint64_t now_ms);
 /* One answer ended. */
 void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms);
 /* New metrics. Returns true if the engine has lost its cache since the last ones. */

@@ -140,6 +140,7 @@ int node_router_explain(struct node_router *r, const struct node_request *reques
     if (err != ERR_OK) {
         json_key(&w, "error");
         json_cstr(&w, err == ERR_NOT_FOUND ? "no replica serves the model"
+                      : err == ERR_AGAIN   ? "every replica is at replica-requests-max"
                                            : "no replica can be chosen now");
     } else {
         put_double(&w, "prompt_tokens", size.prompt_tokens);

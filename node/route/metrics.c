@@ -163,12 +163,13 @@ VALUE(error_malformed, (double)k->failed[NODE_ERROR_MALFORMED])
 VALUE(error_status_5xx, (double)k->failed[NODE_ERROR_STATUS])
 VALUE(error_error_event, (double)k->failed[NODE_ERROR_EVENT])
 VALUE(error_no_terminal, (double)k->failed[NODE_ERROR_NO_TERMINAL])
+VALUE(outcome_slow, (double)k->outcomes[NODE_OUTCOME_SLOW])
 
 static const struct {
     const char *name;
     enum prometheus_type type;
     const char *help;
-    struct labelled rows[NODE_ERRORS];
+    struct labelled rows[8];
 } labelled_metrics[] = {
     {"replica_health",
      PROMETHEUS_GAUGE,
@@ -210,7 +211,8 @@ static const struct {
       {{{"outcome", "engine_error"}}, outcome_error},
       {{{"outcome", "connect_failed"}}, outcome_connect},
       {{{"outcome", "broken"}}, outcome_broken},
-      {{{"outcome", "in_doubt"}}, outcome_in_doubt}}},
+      {{{"outcome", "in_doubt"}}, outcome_in_doubt},
+      {{{"outcome", "slow"}}, outcome_slow}}},
     {"upstream_errors_total",
      PROMETHEUS_COUNTER,
      "What went wrong at the replica, one attempt each, also where another replica answered.",

@@ -324,6 +324,11 @@ enum node_health node_router_replica_health(const struct node_router *r, unsigne
     return node_replica_health(node_router_replica_at(r, replica));
 }
 
+bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms)
+{
+    return node_replica_moves(node_router_replica_at(r, replica), now_ms);
+}
+
 bool node_router_replica_backing_off(const struct node_router *r, unsigned replica, uint64_t now_ms)
 {
     return node_replica_backing_off(node_router_replica_at(r, replica), now_ms);

@@ -12,6 +12,7 @@ enum {
     TOKEN_ID_BYTES = 4,      /* as the chain counts them */
     FLEET_EVERY_MS = 10,     /* how fast all are believed to be is worked out no more often */
     PREFIX_KEY_BLOCKS = 16,  /* what prefix_hash hashes: about 1,000 tokens */
+    RATE_SAMPLES_MIN = 8,    /* from which on a predicted TTFT is more than a guess */
 };
 
 /* Believed until answers tell. */
@@ -28,6 +29,8 @@ int node_router_create(struct node_router **out, const struct node_router_config
         return ERR_NOMEM;
     r->config = *config;
     r->config.policy = policy->name;
+    if (r->config.replica_requests_max == 0)
+        r->config.replica_requests_max = UINT32_MAX;
     r->policy = policy;
     r->state = state;
     r->common = node_state_config_of(state);
@@ -154,17 +157,24 @@ static bool is_excluded(const uint64_t *excluded, unsigned replica)
     return excluded && (excluded[replica / 64] >> (replica % 64) & 1) != 0;
 }
 
-static void candidates_collect(struct node_router *r, const struct node_replica_set *serving,
+/* Returns whether there are any, though they may all be at their limit. */
+static bool candidates_collect(struct node_router *r, const struct node_replica_set *serving,
                                const uint64_t *excluded, enum node_health health, bool avoided_too,
                                uint64_t now_ms)
 {
+    bool full = false;
     r->candidate_count = 0;
     for (unsigned k = 0; k < r->replica_count; k++) {
         const struct node_replica *replica = &r->replicas[k];
         if (node_replica_set_has(serving, k) && node_replica_usable(replica, health) &&
-            !is_excluded(excluded, k) && (avoided_too || !node_replica_avoided(replica, now_ms)))
-            r->candidates[r->candidate_count++].replica = k;
+            !is_excluded(excluded, k) && (avoided_too || !node_replica_avoided(replica, now_ms))) {
+            if (replica->load.requests < r->config.replica_requests_max)
+                r->candidates[r->candidate_count++].replica = k;
+            else
+                full = true;
+        }
     }
+    return full || r->candidate_count > 0;
 }
 
 static int candidates_find(struct node_router *r, const struct node_request *request,
@@ -186,10 +196,9 @@ static int candidates_find(struct node_router *r, const struct node_request *req
                    {NODE_HEALTH_UNKNOWN, false},
                    {NODE_HEALTH_UNKNOWN, true}};
     for (unsigned i = 0; i < ARRAY_LEN(choices); i++) {
-        candidates_collect(r, &serving, excluded, choices[i].health, choices[i].avoided_too,
-                           now_ms);
-        if (r->candidate_count > 0)
-            return ERR_OK;
+        if (candidates_collect(r, &serving, excluded, choices[i].health, choices[i].avoided_too,
+                               now_ms))
+            return r->candidate_count > 0 ? ERR_OK : ERR_AGAIN;
     }
     bool any = false;
     for (unsigned k = 0; k < r->replica_count; k++) {
@@ -420,6 +429,7 @@ static int decide(struct node_router *r, unsigned index, const struct node_work 
         .prompt_tokens = work->prompt_tokens,
         .cached_tokens = work->cached_tokens,
         .reason = reason,
+        .ttft_s = replica->rate.samples >= RATE_SAMPLES_MIN ? work->ttft_s : 0,
     };
     r->decisions[reason]++;
     return ERR_OK;
@@ -428,6 +438,8 @@ static int decide(struct node_router *r, unsigned index, const struct node_work 
 /* Finding nobody for another attempt is no news: the answer of the last one goes to the client. */
 static int unroutable(struct node_router *r, const uint64_t *excluded, int err)
 {
+    if (err == ERR_AGAIN)
+        return err; /* it waits */
     bool first = true;
     for (unsigned i = 0; excluded && i < NODE_REPLICA_WORDS; i++)
         first = first && excluded[i] == 0;

@@ -59,8 +59,9 @@ struct node_router_config {
     double decode_step_ms;       /* believed pace of one decode step until it is learned */
     double bytes_per_token;      /* until it is learned from usage */
     double load_bound;           /* prefix_hash: a replica takes at most this times the mean load */
-    uint32_t probe_failures_max; /* failed probes in a row until a replica is down; 0: 3 */
-    bool probes_have_key;        /* probes carry an API key: said to operators, nothing else */
+    uint32_t replica_requests_max; /* in flight from here at one replica; 0: no limit */
+    uint32_t probe_failures_max;   /* failed probes in a row until a replica is down; 0: 3 */
+    bool probes_have_key;          /* probes carry an API key: said to operators, nothing else */
 };
 
 /* What a policy may know of a request. Slices are borrowed for the call. */
@@ -84,6 +85,7 @@ struct node_decision {
     uint64_t prompt_tokens; /* estimated */
     uint64_t cached_tokens; /* predicted on that replica */
     enum node_reason reason;
+    double ttft_s;          /* predicted; 0: nothing was learned of it, or of the request */
 };
 
 struct node_router;
@@ -127,6 +129,9 @@ enum node_health node_router_replica_health(const struct node_router *r, unsigne
  */
 bool node_router_replica_backing_off(const struct node_router *r, unsigned replica,
                                      uint64_t now_ms);
+/* Whether its engine was seen to work within the last NODE_MOVES_MS: a counter of its metrics
+ * moved, or an answer to a request of this router began. */
+bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms);
 enum node_engine node_router_replica_engine(const struct node_router *r, unsigned replica);
 void node_router_replica_engine_set(struct node_router *r, unsigned replica, enum node_engine e);
 /* An operator's wish, and every router's: draining sticks until it is undone. */
@@ -213,7 +218,8 @@ bool node_router_ready(const struct node_router *r);
  * prompt's checkpoints there. Those not probed yet are used only when no healthy one is left, those
  * that are avoided (busy within the last second, or backing off) only when no other is.
  * ERR_NOT_FOUND: no replica serves the model. ERR_UNREACHABLE: some do, none can be chosen now.
- * ERR_FULL: too many bookings.
+ * ERR_AGAIN: all that would be chosen among have replica_requests_max in flight: there is room when
+ * a booking is released. One that is avoided is not chosen instead. ERR_FULL: too many bookings.
  *
  * The checkpoints stay recorded if the request then fails to reach the engine. That is a small
  * error: the next predictions correct the belief, and a probe that finds the port refused forgets

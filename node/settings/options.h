@@ -42,6 +42,8 @@ enum {
     NODE_DNS_PORT = 53,      /* where dns-server says none */
 };
 
+#define NODE_OPTION_AUTO UINT64_MAX /* a time that the router works out */
+
 struct node_strings {
     char **at; /* owned, NUL-terminated */
     unsigned count;
@@ -161,11 +163,16 @@ struct node_options {
 
     /* Replicas */
     uint64_t upstream_connect_timeout_ms;
-    uint64_t upstream_first_byte_timeout_ms;
+    uint64_t upstream_first_token_timeout_ms; /* or NODE_OPTION_AUTO */
     uint64_t upstream_whole_answer_timeout_ms;
     uint64_t upstream_idle_timeout_ms;
+    uint64_t request_timeout_ms;
     uint64_t upstream_keepalive_ms;
     uint64_t upstream_connections_max; /* per replica */
+    uint64_t replica_requests_max;     /* of this router; 0: no limit */
+    uint64_t requests_max;
+    uint64_t queue_max;
+    uint64_t queue_timeout_ms;
     uint64_t retries_max;
     double retry_budget;
     uint64_t stream_hold_ms;
@@ -211,6 +218,7 @@ struct node_option {
     const char *fallback;                     /* the default as text */
     double min;                               /* of numbers; ms and bytes in their base unit */
     double max;                               /* 0: no bound */
+    bool automatic;                           /* of MS: "auto", which is NODE_OPTION_AUTO */
     const char *const *(*choices)(void);      /* NULL-terminated names; CHOICE only */
     const char *(*wrong)(struct slice value); /* NULL, or says what is wrong (NULL = nothing) */
     const char *unit; /* what stands for the value in --help: "HOST:PORT", "TIME", ... */

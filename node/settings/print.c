@@ -215,7 +215,9 @@ static int markdown_values(const struct node_option *row, struct buf *out)
         return buf_append_cstr(out, row->unit);
     if (row->max == 0)
         return buf_append_cstr(out, "a whole number");
-    int err = node_option_number_format(row, row->min, out);
+    int err = row->automatic ? buf_append_cstr(out, "`auto`, ") : 0;
+    if (err == 0)
+        err = node_option_number_format(row, row->min, out);
     if (err == 0)
         err = buf_append_cstr(out, " to ");
     return err == 0 ? node_option_number_format(row, row->max, out) : err;

@@ -121,6 +121,10 @@ static int read_uint(const struct node_option *row, struct slice value, uint64_t
 {
     double number = 0;
     int err;
+    if (row->automatic && slice_equal_nocase(value, SLICE("auto"))) {
+        *out = NODE_OPTION_AUTO;
+        return 0;
+    }
     if (row->type == NODE_TYPE_INTEGER) {
         err = slice_to_u64(value, out);
         number = err == 0 ? (double)*out : 0;
@@ -285,6 +289,8 @@ static int format_scaled(const struct suffix *suffixes, size_t count, uint64_t v
 
 int node_option_uint_format(enum node_option_type type, uint64_t value, struct buf *out)
 {
+    if (value == NODE_OPTION_AUTO)
+        return buf_append_cstr(out, "auto");
     if (type == NODE_TYPE_MS)
         return format_scaled(time_suffixes, ARRAY_LEN(time_suffixes), value, out);
     if (type == NODE_TYPE_BYTES)
@@ -311,6 +317,8 @@ static int want_number(const struct node_option *row, const char *what, struct b
         if (err == 0)
             err = node_option_number_format(row, row->max, out);
     }
+    if (err == 0 && row->automatic)
+        return buf_append_cstr(out, ", or auto");
     return err == 0 ? buf_printf(out, ", such as %s", row->fallback) : err;
 }
 

@@ -272,7 +272,7 @@ class Trouble(Case):
 
     def test_failing_engines_and_rude_clients_leave_nothing_behind(self):
         sims = self.sims(3)
-        r = self.ready(sims, "--upstream-idle-timeout", "500ms", "--upstream-first-byte-timeout",
+        r = self.ready(sims, "--upstream-idle-timeout", "500ms", "--upstream-first-token-timeout",
                        "1s")
         for mode in ("reset_mid_stream", "status_500", "status_503", "hang", "slow"):
             sims[0].call("POST", "/sim/fail", {"mode": mode, "after_chunks": 3, "count": 10,

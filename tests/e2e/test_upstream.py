@@ -464,7 +464,7 @@ class Waiting(Case):
     def test_a_first_byte_that_does_not_come_is_504(self):
         e = self.engine()
         e.handler = lambda asked: (asked.read_body(), asked.wait_gone())
-        r = self.router([e], "--other-paths", "pass", "--upstream-first-byte-timeout", "200ms")
+        r = self.router([e], "--other-paths", "pass", "--upstream-first-token-timeout", "200ms")
         for path, body in ((CHAT, chat(stream=True)), (CHAT, b"no JSON"), ("/tokenize", chat()),
                            ("/a", chat())):
             got = self.client(r).ask("POST", path, body)
@@ -475,7 +475,7 @@ class Waiting(Case):
     def test_a_whole_answer_outlives_the_first_byte_limit(self):
         """Its first byte comes with its last, and generating takes as long as it takes."""
         sim = self.sim("--model", "m")
-        r = self.router([sim], "--upstream-first-byte-timeout", "300ms")
+        r = self.router([sim], "--upstream-first-token-timeout", "300ms")
         wait_for(lambda: r.events("replica_up"), "the engine up")
         hi = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
         for path, body, status in ((CHAT, hi, 200),
@@ -500,7 +500,7 @@ class Waiting(Case):
     def test_a_client_that_leaves_ends_a_whole_answer_at_its_engine(self):
         e = self.engine()
         e.handler = lambda asked: (asked.read_body(), asked.wait_gone())
-        r = self.router([e], "--upstream-first-byte-timeout", "100ms")
+        r = self.router([e], "--upstream-first-token-timeout", "100ms")
         c = self.client(r)
         c.send(request("POST", CHAT, chat()))
         e.wait_request()
@@ -529,7 +529,7 @@ class Waiting(Case):
         slow, good = self.engine(), self.engine()
         slow.handler = lambda asked: (asked.read_body(), asked.wait_gone())
         r = self.router([slow, good], "--other-paths", "pass", "--policy", "round_robin",
-                        "--upstream-first-byte-timeout", "200ms")
+                        "--upstream-first-token-timeout", "200ms")
         return slow, good, r
 
     def test_a_first_byte_that_does_not_come_can_come_from_another(self):
@@ -580,7 +580,7 @@ class Waiting(Case):
                 asked.send(chunk(b'data: {"text":"1"}\n\n'))
             asked.send(b"0\r\n\r\n")
         e.handler = handler
-        r = self.router([e], "--upstream-first-byte-timeout", "300ms", "--upstream-idle-timeout",
+        r = self.router([e], "--upstream-first-token-timeout", "300ms", "--upstream-idle-timeout",
                         "0")
         got = self.client(r).ask("POST", CHAT, chat(stream=True))
         self.assertEqual(got.body, b'data: {"text":"1"}\n\n' * 5)
@@ -589,7 +589,7 @@ class Waiting(Case):
         """The limit on the first byte runs from the end of the request, as far as the client is the
         one who is slow."""
         e = self.engine()
-        r = self.router([e], "--other-paths", "pass", "--upstream-first-byte-timeout", "400ms")
+        r = self.router([e], "--other-paths", "pass", "--upstream-first-token-timeout", "400ms")
         c = self.client(r)
         c.send(request("POST", "/upload", None, [("Content-Length", "10")]))
         for _ in range(10):

@@ -33,7 +33,7 @@
 #include "http/chunked.h"
 #include "tests/lib/proxy_world.h"
 
-enum { SETTINGS_MAX = 16, STORIES_MAX = 128 };
+enum { SETTINGS_MAX = 16, STORIES_MAX = 256 };
 static const char folder[] = "tests/unit/proxy/stories";
 
 struct story {
@@ -269,6 +269,14 @@ static void show_counters(struct proxy_world *w)
         {"refused model", t->requests_refused[PROXY_REFUSED_MODEL]},
         {"refused API key", t->requests_refused[PROXY_REFUSED_API_KEY]},
         {"refused memory", t->requests_refused[PROXY_REFUSED_MEMORY]},
+        {"refused queue full", t->requests_refused[PROXY_REFUSED_QUEUE_FULL]},
+        {"refused queue time", t->requests_refused[PROXY_REFUSED_QUEUE_TIMEOUT]},
+        {"refused stopping", t->requests_refused[PROXY_REFUSED_STOPPING]},
+        {"refused connect time", t->requests_refused[PROXY_REFUSED_CONNECT]},
+        {"refused first token", t->requests_refused[PROXY_REFUSED_FIRST_TOKEN]},
+        {"refused idle", t->requests_refused[PROXY_REFUSED_IDLE]},
+        {"refused whole answer", t->requests_refused[PROXY_REFUSED_WHOLE_ANSWER]},
+        {"refused request time", t->requests_refused[PROXY_REFUSED_REQUEST_TIMEOUT]},
         {"refused loop", t->requests_refused[PROXY_REFUSED_LOOP]},
         {"refused retry budget", t->requests_refused[PROXY_REFUSED_RETRY_BUDGET]},
         {"refused by an engine", t->requests_refused[PROXY_REFUSED_BY_ENGINE]},
@@ -285,6 +293,7 @@ static void show_counters(struct proxy_world *w)
         {"cut: memory", t->answers_cut[CLIENT_END_NO_MEMORY]},
         {"cut: refused", t->answers_cut[CLIENT_END_REFUSED]},
         {"cut: stopped", t->answers_cut[CLIENT_END_STOPPED]},
+        {"cut: late", t->answers_cut[CLIENT_END_LATE]},
         {"connect failures", t->upstream_connect_failures},
         {"upstream time-outs", t->upstream_timeouts},
         {"upstream broken", t->upstream_broken},

@@ -141,7 +141,7 @@ static void errors_in_every_form(void **state)
         {"{\"code\":1e9}", 0, "", ""},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct node_error e;
+        struct node_engine_error e;
         node_error_read(slice_of_cstr(cases[i].json), &e);
         assert_int_equal(e.status, cases[i].status);
         assert_string_equal(e.message, cases[i].message);

@@ -130,7 +130,7 @@ static void a_good_probe_waits_for_the_back_off(void **state)
     }
     now += away_ms;
     (void)node_replica_probed(&k, true, false, now);
-    node_replica_answering(&k); /* it works again, and others may come */
+    node_replica_answering(&k, 1); /* it works again, and others may come */
     k.load.requests = 1;
     assert_false(node_replica_avoided(&k, now));
     node_replica_answered(&k, NODE_OUTCOME_OK, now);

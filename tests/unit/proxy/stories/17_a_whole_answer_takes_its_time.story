@@ -1,7 +1,7 @@
 # The first byte of an answer that is not streamed comes with its last: no time limit is on it. But
 # until the request is sent it is the engine that is slow, whatever it will answer.
 replicas 1
-set upstream-first-byte-timeout 2s
+set upstream-first-token-timeout 2s
 
 A connects
 A posts /v1/chat/completions {"model":"m","messages":[]}
@@ -25,4 +25,4 @@ wait 50
     log request
     release A at 1
 counters
-    requests 2, 2xx 1, 5xx 1, upstream time-outs 1, upstream reused 1
+    requests 2, 2xx 1, 5xx 1, refused first token 1, upstream time-outs 1, upstream reused 1

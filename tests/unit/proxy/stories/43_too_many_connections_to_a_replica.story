@@ -1,5 +1,5 @@
-# upstream-connections-max is our own limit: the replica is not blamed, another one is tried, and
-# then there is a 503.
+# upstream-connections-max is our own limit: the replica is not blamed, another one is taken, and
+# then the request waits for room.
 replicas 2
 set upstream-connections-max 1
 
@@ -17,7 +17,13 @@ B posts /v1/completions {"model":"m","prompt":"y"}
 2a accepts
     to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"y\"}"
 C posts /v1/completions {"model":"m","prompt":"z"}
-    to C: HTTP/1.1 503 Service Unavailable; Content-Length: 113; retry-after: 1 "{\"error\":{\"message\":\"Too many requests are under way.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
-    log request
+1a answers 200 {"usage":{"prompt_tokens":1,"completion_tokens":1}}
+    to A: HTTP/1.1 200 X; Content-Length: 51 "{\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":1}}"
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"z\"}"
+    release A at 1
+    book C at 1
+1a answers 200 {}
+    to C: HTTP/1.1 200 X; Content-Length: 2 "{}"
+    release C at 1
 counters
-    requests 3, 5xx 1, upstream full 2
+    requests 3, 2xx 2, upstream reused 1

@@ -1,6 +1,6 @@
 # A time limit on answers that are not streamed may be set.
 replicas 1
-set upstream-first-byte-timeout 2s
+set upstream-first-token-timeout 2s
 set upstream-whole-answer-timeout 30s
 
 A connects

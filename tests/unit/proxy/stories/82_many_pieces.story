@@ -13,9 +13,8 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 1a sends "1\r\na\r\n1\r\nb\r\n"*50
     to A: "3b\r\nabababababababababababababababababababababababababababababa\r\n"
     to A: "29\r\nbabababababababababababababababababababab\r\n"
+1a says "\n\ndata: [DONE]\n\n"
+    to A: "10\r\n\n\ndata: [DONE]\n\n\r\n"
 1a is done
-    log upstream_failed
-    to A: "7a\r\n-\n\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
-    log request
-    close A
+    to A: "0\r\n\r\n"
     release A at 1

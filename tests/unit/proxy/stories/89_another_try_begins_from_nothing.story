@@ -19,11 +19,10 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
 2a streams
 2a says "data: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n"
     to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "31\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n\r\n"
+2a says "data: [DONE]\n\n"
+    to A: "e\r\ndata: [DONE]\n\n\r\n"
 2a is done
-    log upstream_failed
-    to A: "77\r\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
-    log request
-    close A
+    to A: "0\r\n\r\n"
     release A at 2
 counters
-    requests 1, retries 1, 2xx 1, cut: engine 1, upstream broken 2
+    requests 1, retries 1, 2xx 1, upstream broken 1

@@ -18,6 +18,8 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 2a streams
 2a says "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n"
     to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "30\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n\r\n"
+2a says "data: [DONE]\n\n"
+    to A: "e\r\ndata: [DONE]\n\n\r\n"
 2a is done
     to A: "0\r\n\r\n"
     release A at 2
@@ -57,6 +59,8 @@ A posts /v1/messages {"model":"m","stream":true,"max_tokens":9,"messages":[]}
 1c says "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"2\"}}\n\n"
 1c says "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"hi\"}}\n\n"
     to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "b5\r\nevent: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"2\"}}\n\nevent: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"hi\"}}\n\n\r\n"
+1c says "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+    to A: "33\r\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n\r\n"
 1c is done
     to A: "0\r\n\r\n"
     release A at 1

@@ -1,0 +1,96 @@
+/* Requests for which no replica has room: they wait in the queue, and are answered where it is full
+ * or their time is up. */
+#include "node/proxy/exchange_internal.h"
+
+#include "base/check.h"
+
+/* Who can serve it: the same for those that one replica may serve as well as another. */
+static uint64_t lane_key(const struct exchange *x, const struct node_request *request)
+{
+    uint64_t key = (uint64_t)(int64_t)request->replica_wanted;
+    if (request->model.len > 0)
+        key ^= hash64(&x->proxy->config.secret, request->model.at, request->model.len);
+    for (size_t i = 0; i < ARRAY_LEN(x->excluded); i++) {
+        if (x->excluded[i] != 0)
+            key = hash_mix(key ^ hash_mix(x->excluded[i] + i));
+    }
+    return key;
+}
+
+static bool router_is_full(const struct proxy *p)
+{
+    return node_router_booked(p->config.router) >= p->config.options->requests_max;
+}
+
+bool exchange_must_queue(const struct exchange *x, const struct node_request *request)
+{
+    const struct proxy *p = x->proxy;
+    if (router_is_full(p))
+        return true;
+    return p->queue.length > 0 && !queue_waits(&x->waiter) &&
+           queue_has_waiters(&p->queue, 0, lane_key(x, request));
+}
+
+/* Which of the limits would have to be higher. */
+static const char *limit_in_the_way(const struct proxy *p)
+{
+    const struct node_options *o = p->config.options;
+    if (o->queue_max > 0)
+        return "queue-max";
+    if (router_is_full(p))
+        return "requests-max";
+    bool connections =
+        o->replica_requests_max == 0 || o->replica_requests_max > o->upstream_connections_max;
+    return connections ? "upstream-connections-max" : "replica-requests-max";
+}
+
+static void expired(struct deadline *d)
+{
+    struct exchange *x = CONTAINER_OF(d, struct exchange, queue_deadline);
+    x->refusal = PROXY_REFUSED_QUEUE_TIMEOUT;
+    x->limit = "queue-timeout";
+    exchange_answer_error(x, 504, "GatewayTimeoutError", slice_of("", 0),
+                          "No replica had room for the request in time.");
+}
+
+void exchange_queue(struct exchange *x, const struct node_request *request)
+{
+    struct proxy *p = x->proxy;
+    if (queue_push(&p->queue, &x->waiter, 0, lane_key(x, request), p->now_ms) != 0) {
+        x->refusal = PROXY_REFUSED_QUEUE_FULL;
+        x->limit = limit_in_the_way(p);
+        x->retry_after_s = queue_retry_after_s(&p->queue, p->now_ms);
+        exchange_answer_error(x, 429, "overloaded_error", slice_of("", 0),
+                              "Every replica is busy and too many requests wait, try again later.");
+        return;
+    }
+    x->queue_deadline.expired = expired;
+    proxy_arm(p, PROXY_QUEUE, &x->queue_deadline);
+}
+
+void exchange_queue_served(struct exchange *x)
+{
+    queue_take(&x->proxy->queue, &x->waiter, x->proxy->now_ms);
+    deadline_clear(&x->queue_deadline);
+}
+
+struct exchange *exchange_queue_next(const struct proxy *p, const struct queue_look *look)
+{
+    if (router_is_full(p))
+        return NULL;
+    struct queue_waiter *w = queue_look_next(&p->queue, look);
+    return w != NULL ? CONTAINER_OF(w, struct exchange, waiter) : NULL;
+}
+
+void exchange_queue_stop(struct proxy *p)
+{
+    struct queue_look look = queue_look_begin();
+    struct queue_waiter *w;
+    while ((w = queue_look_next(&p->queue, &look)) != NULL) {
+        struct exchange *x = CONTAINER_OF(w, struct exchange, waiter);
+        x->refusal = PROXY_REFUSED_STOPPING;
+        x->client->last = true;
+        exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0),
+                              "The router stops, and no replica had room until now.");
+    }
+}

@@ -1,0 +1,22 @@
+# Those that wait are answered when the router stops.
+replicas 1
+set replica-requests-max 1
+
+A connects
+B connects
+A posts /v1/completions {"model":"m","prompt":"a"}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"a\"}"
+B posts /v1/completions {"model":"m","prompt":"b"}
+drain
+the port closes
+the node stops
+    to B: HTTP/1.1 503 Service Unavailable; Content-Length: 133; retry-after: 1; Connection: close "{\"error\":{\"message\":\"The router stops, and no replica had room until now.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    log request
+    close B
+    close A
+    close 1a
+    log request
+    release A at 1
