@@ -159,6 +159,7 @@ static int open_at(struct listener *l)
         return err;
     }
     l->fd = fd;
+    tcp_watch_clients(fd, l->shell->options->client_write_timeout_ms);
     resume(l);
     return 0;
 }

@@ -1,5 +1,7 @@
 #include "node/io/tcp.h"
 
+#include <limits.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -94,6 +96,25 @@ static struct tcp_stream *new_stream(struct shell *shell)
     return s;
 }
 
+/* Finds machines that vanish. The kernel counts a peer that reads nothing as silent too, however
+ * well it answers: `silent_ms` (0: not limited) must leave it as long as the proxy does. */
+static void watch_peer(int fd, uint64_t silent_ms)
+{
+    int on = 1, idle_s = NET_KEEPALIVE_S;
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+#ifdef TCP_KEEPINTVL
+    int every_s = NET_KEEPALIVE_EVERY_S, count = NET_SILENT_MS / 1000 / NET_KEEPALIVE_EVERY_S;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+#endif
+#ifdef TCP_USER_TIMEOUT
+    unsigned ms = silent_ms < UINT_MAX ? (unsigned)silent_ms : UINT_MAX;
+    if (ms > 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+#endif
+}
+
 void tcp_close(struct net_stream *stream, bool reset)
 {
     struct tcp_stream *s = of(stream);
@@ -109,9 +130,11 @@ int tcp_connect(void *context, struct net_host *host, unsigned address, struct n
     if (s == NULL)
         return ERR_FULL;
     (void)uv_tcp_nodelay(&s->tcp, 1);
-    (void)uv_tcp_keepalive(&s->tcp, 1, NET_KEEPALIVE_S);
     int err = uv_tcp_connect(&s->connect, &s->tcp, names_address(host, address), on_connect);
-    if (err == 0) {
+    if (err == 0) { /* before that there is no socket */
+        uv_os_fd_t fd;
+        if (uv_fileno((const uv_handle_t *)&s->tcp, &fd) == 0)
+            watch_peer(fd, NET_SILENT_MS);
         *out = &s->stream;
         return 0;
     }
@@ -180,4 +203,10 @@ int tcp_accepted(struct shell *shell, int fd, enum proxy_port port)
     if (err != 0)
         tcp_close(&s->stream, false);
     return err;
+}
+
+void tcp_watch_clients(int listener, uint64_t write_timeout_ms)
+{
+    bool short_wait = write_timeout_ms > 0 && write_timeout_ms < NET_SILENT_MS;
+    watch_peer(listener, short_wait ? NET_SILENT_MS : write_timeout_ms);
 }

@@ -56,7 +56,12 @@ struct net_host {
 enum {
     NET_ADDRESSES_MAX = 8, /* of one name */
     NET_PIECES_MAX = 64,   /* of one write */
-    NET_KEEPALIVE_S = 60,
+    /* A machine that vanishes closes nothing. On both sides the kernel asks after NET_KEEPALIVE_S
+     * of silence, and then every NET_KEEPALIVE_EVERY_S; the connection is broken when the peer was
+     * silent for NET_SILENT_MS: to that, or to what was sent (TCP_USER_TIMEOUT, RFC 5482). */
+    NET_KEEPALIVE_S = 15,
+    NET_KEEPALIVE_EVERY_S = 5,
+    NET_SILENT_MS = 30000,
 };
 
 struct net_actions {
@@ -72,9 +77,8 @@ struct net_actions {
     /* No event follows. */
     void (*close_host)(struct net_host *host);
 
-    /* Opens a connection with TCP keep-alive after NET_KEEPALIVE_S, as a machine that vanishes
-     * closes nothing. ERR_FULL: no file or memory is left here; ERR_CLOSED, ERR_UNREACHABLE: known
-     * at once. */
+    /* Opens a connection with TCP keep-alive. ERR_FULL: no file or memory is left here; ERR_CLOSED,
+     * ERR_UNREACHABLE: known at once. */
     int (*connect)(void *context, struct net_host *host, unsigned address, struct net_stream **out);
     /* Writes what the kernel takes at once of at most NET_PIECES_MAX pieces. Returns how many bytes
      * that were, 0 where the kernel is full, or ERR_CLOSED. */
