@@ -20,6 +20,16 @@ void admin_replicas(struct admin *a, struct exchange *x, const struct http_head 
     admin_answer_buf(x, err, type_json, &out);
 }
 
+void admin_queue(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    (void)head;
+    struct buf out;
+    buf_init(&out, 0);
+    struct json_writer w = json_writer_of(&out);
+    proxy_queue_write(a->proxy, &w);
+    admin_answer_buf(x, json_writer_finish(&w), type_json, &out);
+}
+
 void admin_sources(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     (void)head;

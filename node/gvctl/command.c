@@ -18,6 +18,7 @@ static const struct {
     {{"sources", ADMIN_CALL_SOURCES, show_sources, 0},
      "",
      "where replicas come from: settings, files, DNS, Kubernetes"},
+    {{"queue", ADMIN_CALL_QUEUE, NULL, 0}, "", "requests in flight, and those that wait for room"},
     {{"explain", ADMIN_CALL_EXPLAIN, show_explain, OF_EXPLAIN},
      "[FILE]",
      "what each replica would cost for a request body (default: stdin)"},

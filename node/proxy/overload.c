@@ -3,6 +3,7 @@
 #include "node/proxy/exchange_internal.h"
 
 #include "base/check.h"
+#include "base/json_write.h"
 
 /* Who can serve it: the same for those that one replica may serve as well as another. */
 static uint64_t lane_key(const struct exchange *x, const struct node_request *request)
@@ -80,6 +81,55 @@ struct exchange *exchange_queue_next(const struct proxy *p, const struct queue_l
         return NULL;
     struct queue_waiter *w = queue_look_next(&p->queue, look);
     return w != NULL ? CONTAINER_OF(w, struct exchange, waiter) : NULL;
+}
+
+static void put(struct json_writer *w, const char *key, uint64_t value)
+{
+    json_key(w, key);
+    json_u64(w, value);
+}
+
+/* One row each that would be looked at: the longest waiting of those that wait for the same. */
+static void put_waiting(const struct proxy *p, struct json_writer *w)
+{
+    struct queue_look look = queue_look_begin();
+    struct queue_waiter *first;
+    json_key(w, "waiting");
+    json_array_begin(w);
+    while ((first = queue_look_next(&p->queue, &look)) != NULL) {
+        struct exchange *x = CONTAINER_OF(first, struct exchange, waiter);
+        uint64_t count = 0;
+        for (const struct queue_waiter *at = first; at != NULL; at = at->next)
+            count++;
+        struct slice model = slice_of("", 0);
+        if (x->skimming && x->skim.understood)
+            model = http_skim_field(&x->skim, HTTP_SKIM_MODEL);
+        json_object_begin(w);
+        json_key(w, "model");
+        json_slice(w, model);
+        put(w, "requests", count);
+        put(w, "longest_ms", p->now_ms - first->since_ms);
+        json_object_end(w);
+        queue_pass(&look, first);
+    }
+    json_array_end(w);
+}
+
+void proxy_queue_write(const struct proxy *p, struct json_writer *w)
+{
+    const struct node_options *o = p->config.options;
+    json_object_begin(w);
+    put(w, "requests_in_flight", node_router_booked(p->config.router));
+    put(w, "requests_max", o->requests_max);
+    put(w, "replica_requests_max", o->replica_requests_max);
+    put(w, "queue_length", p->queue.length);
+    put(w, "queue_max", p->queue.length_max);
+    put(w, "queue_timeout_ms", o->queue_timeout_ms);
+    put(w, "queue_served", p->queue.served);
+    put(w, "queue_full", p->stats.requests_refused[PROXY_REFUSED_QUEUE_FULL]);
+    put(w, "queue_timeouts", p->stats.requests_refused[PROXY_REFUSED_QUEUE_TIMEOUT]);
+    put_waiting(p, w);
+    json_object_end(w);
 }
 
 void exchange_queue_stop(struct proxy *p)

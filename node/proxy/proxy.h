@@ -32,6 +32,7 @@
 
 struct exchange;
 struct http_head;
+struct json_writer;
 struct proxy;
 
 enum {
@@ -101,6 +102,8 @@ const char *proxy_not_ready(const struct proxy *p);
 struct proxy_stats *proxy_stats(struct proxy *p);
 /* Bytes of memory that hold bodies on their way. */
 uint64_t proxy_body_bytes(const struct proxy *p);
+/* Requests in flight and in the queue, with their limits, as a JSON object. */
+void proxy_queue_write(const struct proxy *p, struct json_writer *w);
 void proxy_metrics(const struct proxy *proxy, struct prometheus *p);
 
 /* Asserts what holds between events: counters fit the lists, nothing is booked by nobody. */

@@ -396,7 +396,8 @@ void upstream_token_came(struct upstream *u)
     if (!u->awaits_token)
         return;
     u->awaits_token = false;
-    proxy_arm(u->proxy, PROXY_UPSTREAM_IDLE, &u->deadline);
+    if (u->exchange != NULL) /* else the end came with it: the connection is pooled, or closed */
+        proxy_arm(u->proxy, PROXY_UPSTREAM_IDLE, &u->deadline);
 }
 
 static void advance_window(struct upstream *u, size_t bytes)

@@ -3,8 +3,10 @@
 import os
 import re
 import resource
+import signal
 import socket
 import subprocess
+import threading
 import time
 import unittest
 
@@ -237,6 +239,88 @@ class Limits(Case):
                          (503, "slow_upload", "buffered-bytes-max"))
         for c in slow:
             c.close()
+
+    def crowded(self, *args):
+        """A router whose one replica takes one request, with that one under way."""
+        go = threading.Event()
+        self.addCleanup(go.set)
+
+        def handler(asked):
+            asked.read_body()
+            go.wait(20)
+            asked.send(answer(200, b"{}"))
+        self.e.handler = handler
+        r = self.router([self.e], "--replica-requests-max", "1", *args)
+        first = self.client(r)
+        first.send(request("POST", "/v1/completions", b'{"model":"m","prompt":"a"}'))
+        self.e.wait_request()
+        return r, first, go
+
+    def waiting(self, r):
+        c = self.client(r)
+        before = r.metric("queue_length")
+        c.send(request("POST", "/v1/completions", b'{"model":"m","prompt":"b"}'))
+        wait_for(lambda: r.metric("queue_length") == before + 1, "a request in the queue")
+        return c
+
+    def test_a_request_waits_for_room(self):
+        r, first, go = self.crowded()
+        second, third = self.waiting(r), self.waiting(r)
+        shown = r.admin("GET", "/queue").json
+        self.assertEqual(shown["queue_length"], 2)
+        self.assertEqual(shown["requests_in_flight"], 1)
+        self.assertEqual([(w["model"], w["requests"]) for w in shown["waiting"]], [("m", 2)])
+        go.set()
+        for c in (first, second, third):
+            self.assertEqual(c.read().status, 200)
+        self.assertEqual(r.metric("queue_length"), 0)
+        self.assertEqual(r.metric("queue_wait_seconds_count"), 2)
+        r.quiet()
+
+    def test_a_full_queue_is_429(self):
+        r, first, go = self.crowded("--queue-max", "1")
+        second = self.waiting(r)
+        got = self.client(r).ask("POST", "/v1/completions", b'{"model":"m","prompt":"c"}')
+        self.assertEqual(got.status, 429)
+        self.assertEqual(got.get("x-grapevine-reason"), "queue_full")
+        self.assertEqual(got.get("x-grapevine-limit"), "queue-max")
+        self.assertIn(int(got.get("retry-after")), range(1, 61))
+        self.assertEqual(r.metric('requests_refused_total{reason="queue_full"}'), 1)
+        second.close()  # it gives its place to another
+        wait_for(lambda: r.metric("queue_length") == 0, "the queue to be empty")
+        third = self.waiting(r)
+        go.set()
+        self.assertEqual((first.read().status, third.read().status), (200, 200))
+        r.quiet()
+
+    def test_without_a_queue_the_limit_itself_is_named(self):
+        for args, limit in (((), "replica-requests-max"),
+                            (("--upstream-connections-max", "1", "--replica-requests-max", "0"),
+                             "upstream-connections-max"),
+                            (("--requests-max", "1"), "requests-max")):
+            self.e.clear()
+            r, _, go = self.crowded("--queue-max", "0", *args)
+            got = self.client(r).ask("POST", "/v1/completions", b'{"model":"m","prompt":"c"}')
+            self.assertEqual((got.status, got.get("x-grapevine-limit")), (429, limit))
+            go.set()
+            r.quiet()
+
+    def test_time_in_the_queue_ends_with_504(self):
+        r, _, go = self.crowded("--queue-timeout", "200ms")
+        got = self.client(r).ask("POST", "/v1/completions", b'{"model":"m","prompt":"c"}')
+        self.assertEqual(got.status, 504)
+        self.assertEqual(got.get("x-grapevine-reason"), "queue_timeout")
+        self.assertEqual(got.get("x-grapevine-limit"), "queue-timeout")
+        go.set()
+        r.quiet()
+
+    def test_one_that_waits_is_answered_when_the_router_stops(self):
+        r, _, _ = self.crowded("--drain-delay", "0", "--drain-timeout", "300ms")
+        second = self.waiting(r)
+        r.expected = 1  # what was under way is cut
+        r.signal(signal.SIGTERM)
+        got = second.read()
+        self.assertEqual((got.status, got.get("x-grapevine-reason")), (503, "stopping"))
 
     def test_bodies_beyond_the_memory_limit_are_shed(self):
         r = self.router([self.e], "--buffered-bytes-max", "512KiB",

@@ -191,6 +191,40 @@ static void busy_is_no_failure(void **state)
     assert_int_equal(k.busy_until_ms, 6000);
 }
 
+static void slow_is_no_failure(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    (void)node_replica_probed(&k, true, false, 0);
+    for (int i = 0; i < 100; i++)
+        node_replica_answered(&k, NODE_OUTCOME_SLOW, 5000);
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
+    assert_false(node_replica_avoided(&k, 5000));
+}
+
+/* A counter that rose since the last scrape, or an answer that began. */
+static void an_engine_that_moves_is_seen_to(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    struct node_scrape s = scrape_of(1000, 500);
+    assert_false(node_replica_moves(&k, 1000));
+    (void)node_replica_scraped(&k, &s, 0, 1000); /* what was before nobody knows */
+    (void)node_replica_scraped(&k, &s, 0, 2000);
+    assert_false(node_replica_moves(&k, 2000));
+    s.generation_tokens = 10;
+    (void)node_replica_scraped(&k, &s, 0, 3000); /* not known before */
+    assert_false(node_replica_moves(&k, 3000));
+    s.generation_tokens = 11;
+    (void)node_replica_scraped(&k, &s, 0, 4000);
+    assert_true(node_replica_moves(&k, 4000));
+    (void)node_replica_scraped(&k, &s, 0, 5000);
+    assert_true(node_replica_moves(&k, 9000));
+    assert_false(node_replica_moves(&k, 9001));
+    node_replica_answering(&k, 10000);
+    assert_true(node_replica_moves(&k, 15000));
+}
+
 static void draining_is_a_wish_beside_health(void **state)
 {
     (void)state;
@@ -448,6 +482,8 @@ int main(void)
         cmocka_unit_test(errors_of_the_engine_never_take_it_down),
         cmocka_unit_test(errors_in_a_row_make_it_avoided_longer_and_longer),
         cmocka_unit_test(busy_is_no_failure),
+        cmocka_unit_test(slow_is_no_failure),
+        cmocka_unit_test(an_engine_that_moves_is_seen_to),
         cmocka_unit_test(draining_is_a_wish_beside_health),
         cmocka_unit_test(restarts_are_seen),
         cmocka_unit_test(a_missing_counter_is_no_restart),

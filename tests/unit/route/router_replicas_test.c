@@ -1,6 +1,7 @@
 /* Which replicas a router may choose: names, health, models, drains. */
-#include "node/route/router.h"
+#include "node/route/router_internal.h"
 
+#include "base/check.h"
 #include "node/replica/model.h"
 #include "tests/lib/router_help.h"
 
@@ -51,6 +52,48 @@ static void unprobed_replicas_serve_only_when_nothing_better_is_there(void **sta
     assert_int_equal(node_router_choose(r, &request, excluded, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 0);
     alone_destroy(r);
+}
+
+/* Full is not down: ERR_AGAIN only where all that would be chosen among are at their limit. One
+ * that is avoided is not taken instead. */
+static void a_full_replica_is_passed_over(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"cache_aware", "random", "session"};
+    for (size_t i = 0; i < ARRAY_LEN(policies); i++) {
+        struct node_config config = config_of(policies[i]);
+        config.router.replica_requests_max = 2;
+        struct node_router *r = alone_router(&config);
+        static const struct slice names[] = {{"a", 1}, {"b", 1}, {"c", 1}};
+        for (unsigned k = 0; k < 3; k++) {
+            assert_int_equal(node_router_name(r, names[k], NODE_ENGINE_VLLM), (int)k);
+            node_router_probed(r, k, true, false, START_MS);
+        }
+        node_router_replica_at(r, 2)->busy_until_ms = START_MS + 1000;
+        struct node_request request = request_of(prompt(1, 4000));
+        request.session = SLICE("me");
+        struct node_decision d[6];
+        unsigned taken[3] = {0};
+        for (unsigned n = 0; n < 4; n++) {
+            assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d[n]), ERR_OK);
+            taken[d[n].replica]++;
+        }
+        assert_int_equal(taken[0], 2);
+        assert_int_equal(taken[1], 2);
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d[4]), ERR_AGAIN);
+        assert_int_equal(node_router_choose_by_load(r, &request, NULL, START_MS, &d[4]), ERR_AGAIN);
+        done(r, d[3], START_MS);
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d[3]), ERR_OK);
+        node_router_probed(r, 0, false, true, START_MS);
+        node_router_probed(r, 1, false, true, START_MS);
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d[4]), ERR_OK);
+        assert_int_equal(d[4].replica, 2); /* nobody else is there */
+        node_router_probed(r, 2, false, true, START_MS);
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d[5]), ERR_UNREACHABLE);
+        for (unsigned n = 0; n < 5; n++)
+            done(r, d[n], START_MS);
+        alone_destroy(r);
+    }
 }
 
 static void requests_go_where_their_model_is(void **state)
@@ -323,6 +366,7 @@ int main(void)
         cmocka_unit_test(replicas_have_unique_names),
         cmocka_unit_test(one_that_is_added_again_starts_clean),
         cmocka_unit_test(unprobed_replicas_serve_only_when_nothing_better_is_there),
+        cmocka_unit_test(a_full_replica_is_passed_over),
         cmocka_unit_test(requests_go_where_their_model_is),
         cmocka_unit_test(a_wanted_replica_is_the_only_one),
         cmocka_unit_test(a_busy_replica_is_avoided_for_a_second),
