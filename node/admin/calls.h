@@ -24,7 +24,7 @@ enum {
     X(METRICS, GET, "/metrics", NULL, admin_metrics, ADMIN_PROBED, "Prometheus")                   \
     X(REPLICAS, GET, "/replicas", NULL, admin_replicas, 0, "what is believed of every replica")    \
     X(SOURCES, GET, "/sources", NULL, admin_sources, 0, "where replicas come from")                \
-    X(QUEUE, GET, "/queue", NULL, admin_queue, 0, "requests in flight, and those that wait")        \
+    X(QUEUE, GET, "/queue", NULL, admin_queue, 0, "requests in flight, and those that wait")       \
     X(EXPLAIN, POST, "/explain", NULL, admin_explain, ADMIN_BODY,                                  \
       "body: a request; what each replica would cost")                                             \
     X(EXPLAIN_ALL, POST, "/explain", "all=1", admin_explain, ADMIN_BODY,                           \

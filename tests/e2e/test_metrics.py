@@ -56,18 +56,20 @@ class Metrics(Clustered):
                 self.assertEqual(name, current)
                 self.assertNotIn(name, typed)
                 self.assertIn(kind, ("counter", "gauge", "histogram"))
+                self.assertTrue(kind != "histogram" or name.endswith("_seconds"), name)
                 self.assertEqual(kind == "counter", name.endswith("_total"), name)
                 typed[name] = kind
             else:
                 m = SERIES.fullmatch(line)
                 self.assertTrue(m, line)
                 float(m.group(3))
-                family = m.group(1)
+                name = m.group(1)
                 if typed[current] == "histogram":
-                    family = re.sub("_(bucket|sum|count)$", "", family)
-                self.assertEqual(family, current, "%s is not under its own HELP" % line)
+                    name = re.sub("_(bucket|sum|count)$", "", name)
+                self.assertEqual(name, current, "%s is not under its own HELP" % line)
                 self.assertNotIn((m.group(1), m.group(2)), seen, "series twice")
                 seen.add((m.group(1), m.group(2)))
+                seen.add((name, ""))
                 families[current] |= set(re.findall(r'[{,](\w+)="', m.group(2) or ""))
         self.assertEqual(set(families), set(typed))
         self.assertEqual([n for n in families if not re.fullmatch(r"grapevine_[a-z0-9_]+", n)], [])

@@ -149,16 +149,18 @@ class Pool(Case):
             hold.append(asked)
             asked.wait_gone()
         e.handler = handler
-        r = self.router([e], "--other-paths", "pass", "--upstream-connections-max", "2")
+        r = self.router([e], "--other-paths", "pass", "--upstream-connections-max", "2",
+                        "--queue-max", "0")
         clients = [self.client(r) for _ in range(2)]
         for c in clients:
             c.send(request("GET", "/a"))
         wait_for(lambda: len(hold) == 2, "two at the engine")
         for _ in range(10):  # and the replica is not thought dead for that
-            self.assertEqual(r.get("/a").status, 503)
+            got = r.get("/a")
+            self.assertEqual((got.status, got.get("x-grapevine-limit")),
+                             (429, "upstream-connections-max"))
         self.assertEqual(r.metrics()['grapevine_replica_up{replica="%s"}' % e.name], 1)
-        self.assertEqual(r.metric("upstream_full_total"), 10)
-        self.assertEqual(r.metric('requests_refused_total{reason="no_replica"}'), 10)
+        self.assertEqual(r.metric('requests_refused_total{reason="queue_full"}'), 10)
 
 
 class Failures(Case):
