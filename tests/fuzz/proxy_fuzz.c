@@ -395,6 +395,50 @@ static void step(struct run *r)
 
 /* --- a run ----------------------------------------------------------------------------------- */
 
+enum { CROWDED_MAX = 40 };
+
+/* Little may be in flight, the rest waits. */
+static void crowd(struct run *r, const char **settings)
+{
+    static const char *const crowded[] = {"other-paths",
+                                          "pass",
+                                          "client-idle-timeout",
+                                          "500ms",
+                                          "client-head-timeout",
+                                          "300ms",
+                                          "client-body-timeout",
+                                          "300ms",
+                                          "client-write-timeout",
+                                          "500ms",
+                                          "upstream-connect-timeout",
+                                          "200ms",
+                                          "upstream-idle-timeout",
+                                          "300ms",
+                                          "upstream-keepalive",
+                                          "400ms",
+                                          "access-log",
+                                          "off",
+                                          "buffered-bytes-max",
+                                          "200KiB",
+                                          "request-timeout",
+                                          "900ms",
+                                          "queue-timeout",
+                                          "400ms",
+                                          NULL};
+    static const char *const counts[] = {"0", "1", "2", "3", "4"};
+    unsigned c = byte(r);
+    CHECK(ARRAY_LEN(crowded) + 6 <= CROWDED_MAX);
+    memcpy(settings, crowded, sizeof crowded);
+    const char **at = settings + ARRAY_LEN(crowded) - 1;
+    *at++ = "replica-requests-max";
+    *at++ = counts[c % 3];
+    *at++ = "requests-max";
+    *at++ = counts[1 + c / 3 % 4];
+    *at++ = "queue-max";
+    *at++ = counts[c / 12 % 5];
+    *at = NULL;
+}
+
 static void begin(struct run *r)
 {
     static const char *const usual[] = {"other-paths",
@@ -457,45 +501,10 @@ static void begin(struct run *r)
                                         "retries-max",
                                         "1",
                                         NULL};
-    /* Little may be in flight, the rest waits. */
-    static const char *const crowded[] = {"other-paths",
-                                          "pass",
-                                          "client-idle-timeout",
-                                          "500ms",
-                                          "client-head-timeout",
-                                          "300ms",
-                                          "client-body-timeout",
-                                          "300ms",
-                                          "client-write-timeout",
-                                          "500ms",
-                                          "upstream-connect-timeout",
-                                          "200ms",
-                                          "upstream-idle-timeout",
-                                          "300ms",
-                                          "upstream-keepalive",
-                                          "400ms",
-                                          "access-log",
-                                          "off",
-                                          "buffered-bytes-max",
-                                          "200KiB",
-                                          "request-timeout",
-                                          "900ms",
-                                          "queue-timeout",
-                                          "400ms",
-                                          NULL};
-    static const char *const counts[] = {"0", "1", "2", "3", "4"};
     unsigned b = byte(r);
-    const char *settings[ARRAY_LEN(crowded) + 6];
-    memcpy(settings, crowded, sizeof crowded);
-    const char **at = settings + ARRAY_LEN(crowded) - 1;
-    unsigned c = b / 24 % 4 == 3 ? byte(r) : 0;
-    *at++ = "replica-requests-max";
-    *at++ = counts[c % 3];
-    *at++ = "requests-max";
-    *at++ = counts[1 + c / 3 % 4];
-    *at++ = "queue-max";
-    *at++ = counts[c / 12 % 5];
-    *at = NULL;
+    const char *settings[CROWDED_MAX];
+    if (b / 24 % 4 == 3)
+        crowd(r, settings);
     struct proxy_world_config config = {.replicas = 1 + b % 3,
                                         .engine = NODE_ENGINE_VLLM,
                                         .quiet = true,
