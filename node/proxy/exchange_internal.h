@@ -96,6 +96,9 @@ void exchange_queue_stop(struct proxy *p);
 /* The limit of time on its connection to the replica has passed. True: it may wait longer, and a
  * limit is armed again. False: the attempt fails, and `refusal` and `limit` say by which. */
 bool exchange_time_left(struct exchange *x);
+/* How long silence may be before the first token, where the setting is "auto"; `ttft_s` is the
+ * predicted time (0: nobody knows), `moves` whether the engine works. */
+uint64_t exchange_token_wait_ms(double ttft_s, bool moves);
 /* Whether the engine was seen to work lately: then being slow is no failure of it. */
 bool exchange_replica_moves(const struct exchange *x);
 /* Whether the first token was waited for so long at a replica that shows no sign of work that

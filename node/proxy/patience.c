@@ -20,19 +20,24 @@ bool exchange_replica_moves(const struct exchange *x)
                                      x->proxy->now_ms);
 }
 
-/* Whether the first token may still come: by what was predicted, and while the engine is seen to
- * work. Time in which the router itself stood still does not count. */
+uint64_t exchange_token_wait_ms(double ttft_s, bool moves)
+{
+    double ttft_ms = ttft_s * 1000;
+    double most_ms = fmax(PROXY_FIRST_TOKEN_MAX_MS, token_ttft_times_max * ttft_ms);
+    if (moves || ttft_ms <= 0)
+        return (uint64_t)most_ms;
+    return (uint64_t)fmin(fmax(token_ttft_times * ttft_ms, PROXY_FIRST_TOKEN_MIN_MS), most_ms);
+}
+
+/* Time in which the router itself stood still does not count. */
 static bool token_may_come(const struct exchange *x)
 {
     const struct proxy *p = x->proxy;
     if (p->config.options->upstream_first_token_timeout_ms != NODE_OPTION_AUTO)
         return false;
-    double waited_ms = (double)p->limit[PROXY_UPSTREAM_FIRST_TOKEN].wait_ms +
-                       (double)x->upstream->token_looks * PROXY_TOKEN_LOOK_MS;
-    double ttft_ms = x->decision.ttft_s * 1000;
-    double most_ms = fmax(PROXY_FIRST_TOKEN_MAX_MS, token_ttft_times_max * ttft_ms);
-    double usual_ms = ttft_ms > 0 ? fmin(token_ttft_times * ttft_ms, most_ms) : most_ms;
-    return waited_ms < usual_ms || (waited_ms < most_ms && exchange_replica_moves(x));
+    uint64_t waited_ms = p->limit[PROXY_UPSTREAM_FIRST_TOKEN].wait_ms +
+                         (uint64_t)x->upstream->token_looks * PROXY_TOKEN_LOOK_MS;
+    return waited_ms < exchange_token_wait_ms(x->decision.ttft_s, exchange_replica_moves(x));
 }
 
 bool exchange_time_left(struct exchange *x)
