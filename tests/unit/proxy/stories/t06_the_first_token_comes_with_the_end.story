@@ -14,5 +14,6 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
     release A at 1
 wait 3950
 wait 50
+    close 1a
 counters
     requests 1, 2xx 1
