@@ -84,12 +84,12 @@ static bool is_safe(const struct exchange *x)
 
 /* A refused connection costs the engines nothing. Who does not know the model, or the stored
  * response, was asked a question. */
-static bool is_charged(enum retry_reason why)
+static bool is_charged(enum attempt_reason why)
 {
     return why != RETRY_CONNECT && why != RETRY_MODEL && why != RETRY_STORED;
 }
 
-bool exchange_may_retry(struct exchange *x, enum retry_reason why)
+bool exchange_may_retry(struct exchange *x, enum attempt_reason why)
 {
     struct proxy *p = x->proxy;
     uint64_t max = p->config.options->retries_max;
@@ -137,7 +137,7 @@ void exchange_asked(struct exchange *x)
     exchange_route(x);
 }
 
-static void count_retry(struct exchange *x, enum retry_reason why)
+static void count_retry(struct exchange *x, enum attempt_reason why)
 {
     struct proxy *p = x->proxy;
     p->stats.retries[why]++;
@@ -256,7 +256,7 @@ void exchange_forget_answer(struct exchange *x)
     x->first_byte_ms = 0;
 }
 
-void exchange_begin_anew(struct exchange *x, enum retry_reason why)
+void exchange_begin_anew(struct exchange *x, enum attempt_reason why)
 {
     struct upstream *u = x->upstream;
     x->upstream = NULL;

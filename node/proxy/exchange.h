@@ -24,6 +24,8 @@ enum {
     EXCHANGE_SEND_BYTES_HIGH = 256 * 1024, /* streamed body waiting for a slow engine */
     EXCHANGE_ROUTERS_MAX = 3,              /* that a request has passed before; then 508 */
     EXCHANGE_FREE_RETRIES_MAX = 8,         /* after connections that failed */
+    EXCHANGE_HELD_MAX = 64 * 1024,         /* bytes of an answer; a longer one goes out as it is */
+    EXCHANGE_HELD_ERROR_MAX = 8 * 1024,    /* of an error */
 };
 
 /* What waits of the present answer (hold.c). */

@@ -145,13 +145,13 @@ void exchange_queue_run(struct proxy *p);
  * and no need to keep what is sent. */
 void exchange_answering(struct exchange *x);
 /* Whether the request may be sent again: what was sent so far, retries-max, the budget. */
-bool exchange_may_retry(struct exchange *x, enum retry_reason why);
+bool exchange_may_retry(struct exchange *x, enum attempt_reason why);
 /* Releases the booking and books another replica. If there is none, everything but the booking is
  * as it was, and ERR_* of the choice returned; 0 also where none has room now: it will wait. */
 MUST_USE int exchange_leave(struct exchange *x, enum node_outcome outcome);
 /* The next attempt, at the replica that exchange_leave() booked, or in the queue: what came of an
  * answer is forgotten and its connection let go. */
-void exchange_begin_anew(struct exchange *x, enum retry_reason why);
+void exchange_begin_anew(struct exchange *x, enum attempt_reason why);
 /* The same attempt on a fresh connection. ERR_* of upstream_start(). */
 MUST_USE int exchange_same_again(struct exchange *x);
 /* Nothing of an answer is with the client, and what came is let go. */
@@ -175,7 +175,7 @@ bool exchange_body_decides(const struct exchange *x, unsigned status);
 bool exchange_moves_on(struct exchange *x, unsigned status);
 /* The same for an answer that was judged; `status` is the one that it stands for. False: it goes to
  * the client, and x->outcome is what it says of the replica. */
-bool exchange_let_go(struct exchange *x, const struct judgement *j, unsigned status);
+bool exchange_let_go(struct exchange *x, const struct verdict_judgement *j, unsigned status);
 /* Work was done: who was in doubt before is to blame. */
 void exchange_answers_well(struct exchange *x);
 

@@ -52,7 +52,7 @@ bool exchange_body_decides(const struct exchange *x, unsigned status)
 }
 
 /* The first to fail so may be innocent: the request itself may be bad. Who answers next decides. */
-static bool let_go_in_doubt(struct exchange *x, const struct judgement *j)
+static bool let_go_in_doubt(struct exchange *x, const struct verdict_judgement *j)
 {
     struct proxy *p = x->proxy;
     unsigned first = x->decision.replica;
@@ -65,7 +65,7 @@ static bool let_go_in_doubt(struct exchange *x, const struct judgement *j)
     return true;
 }
 
-bool exchange_let_go(struct exchange *x, const struct judgement *j, unsigned status)
+bool exchange_let_go(struct exchange *x, const struct verdict_judgement *j, unsigned status)
 {
     x->reached = true;
     x->timed_out = false;
@@ -104,7 +104,7 @@ bool exchange_moves_on(struct exchange *x, unsigned status)
         return true;
     if (status < 400 || exchange_body_decides(x, status))
         return false;
-    struct judgement j = verdict_of_answer(status, slice_of("", 0));
+    struct verdict_judgement j = verdict_of_answer(status, slice_of("", 0));
     return exchange_let_go(x, &j, status);
 }
 
@@ -135,7 +135,7 @@ static const char *failure_text(enum upstream_failure failure)
     }
 }
 
-static enum retry_reason reason_of(enum upstream_failure failure)
+static enum attempt_reason reason_of(enum upstream_failure failure)
 {
     switch (failure) {
     case UPSTREAM_CONNECT_FAILED:

@@ -15,11 +15,6 @@
 #include "http/events.h"
 #include "node/replica/engine_json.h"
 
-enum {
-    HELD_ERROR_MAX = 8 * 1024, /* a longer error goes on as it is */
-    HELD_MAX = 64 * 1024,      /* so does a longer preamble, or whole answer */
-};
-
 /* --- what is held --------------------------------------------------------------------------- */
 
 static void note_model_served(struct exchange *x)
@@ -48,7 +43,7 @@ static enum exchange_hold what_to_hold(const struct exchange *x, const struct ht
         return EXCHANGE_HOLD_NONE;
     if (x->scan == EXCHANGE_SCAN_USAGE && x->usage.form == HTTP_USAGE_SSE)
         return EXCHANGE_HOLD_STREAM;
-    bool fits = head->framing != HTTP_BODY_LENGTH || head->content_length <= HELD_MAX;
+    bool fits = head->framing != HTTP_BODY_LENGTH || head->content_length <= EXCHANGE_HELD_MAX;
     return exchange_computes(x->route.kind) && is_json(head) && fits ? EXCHANGE_HOLD_BODY
                                                                      : EXCHANGE_HOLD_NONE;
 }
@@ -76,7 +71,8 @@ bool exchange_hold_waits(struct exchange *x)
 {
     bool over = x->hold == EXCHANGE_HOLD_STREAM &&
                 (x->usage.first_token || x->usage.done || x->usage.error_whole);
-    return !over && keep(x, x->hold == EXCHANGE_HOLD_ERROR ? HELD_ERROR_MAX : HELD_MAX);
+    return !over &&
+           keep(x, x->hold == EXCHANGE_HOLD_ERROR ? EXCHANGE_HELD_ERROR_MAX : EXCHANGE_HELD_MAX);
 }
 
 /* --- it goes on ----------------------------------------------------------------------------- */
@@ -152,14 +148,15 @@ static bool judge_404(struct exchange *x)
 
 bool exchange_hold_judge(struct exchange *x)
 {
-    if (x->hold != EXCHANGE_HOLD_ERROR || !keep(x, HELD_ERROR_MAX))
+    if (x->hold != EXCHANGE_HOLD_ERROR || !keep(x, EXCHANGE_HELD_ERROR_MAX))
         return false;
     if (x->status == 404)
         return judge_404(x);
     struct node_engine_error error;
     node_error_read(held_body(x), &error);
     struct slice message = slice_of_cstr(error.message);
-    struct judgement j = verdict_of_answer(x->status, message.len > 0 ? message : held_body(x));
+    struct verdict_judgement j =
+        verdict_of_answer(x->status, message.len > 0 ? message : held_body(x));
     return exchange_let_go(x, &j, x->status);
 }
 
@@ -182,10 +179,10 @@ bool exchange_hold_judge_event(struct exchange *x)
 {
     struct node_engine_error error;
     if (x->hold != EXCHANGE_HOLD_STREAM || !x->usage.error_whole || x->usage.first_token ||
-        !keep(x, HELD_MAX))
+        !keep(x, EXCHANGE_HELD_MAX))
         return false;
     read_event(x, &error);
-    struct judgement j = verdict_of_answer(error.status, slice_of_cstr(error.message));
+    struct verdict_judgement j = verdict_of_answer(error.status, slice_of_cstr(error.message));
     unsigned status = error.status != 0 ? error.status : 500;
     if (exchange_let_go(x, &j, status))
         return true;

@@ -111,7 +111,7 @@ static const char *refusal_name(unsigned refusal)
 
 static const char *retry_name(unsigned reason)
 {
-    return retry_reason_name((enum retry_reason)reason);
+    return attempt_reason_name((enum attempt_reason)reason);
 }
 
 static const char *class_name(unsigned class)

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-const char *retry_reason_name(enum retry_reason reason)
+const char *attempt_reason_name(enum attempt_reason reason)
 {
     static const char *const names[RETRY_REASONS] = {
         [RETRY_CONNECT] = "connect", [RETRY_BROKEN] = "broken", [RETRY_MALFORMED] = "malformed",
@@ -33,7 +33,7 @@ static bool engine_ends(struct slice message)
            says(message, "EngineCore encountered an issue") || says(message, "EngineDeadError");
 }
 
-struct judgement verdict_of_answer(unsigned status, struct slice message)
+struct verdict_judgement verdict_of_answer(unsigned status, struct slice message)
 {
     if (status == 400 && slice_starts_with(message, SLICE("503: ")))
         status = 503;
@@ -41,19 +41,21 @@ struct judgement verdict_of_answer(unsigned status, struct slice message)
     case 429:
     case 503:
     case 529: /* Anthropic's "overloaded" */
-        return (struct judgement){VERDICT_ELSEWHERE, NODE_OUTCOME_ENGINE_BUSY, RETRY_BUSY};
+        return (struct verdict_judgement){VERDICT_ELSEWHERE, NODE_OUTCOME_ENGINE_BUSY, RETRY_BUSY};
     case 502:
     case 504:
-        return (struct judgement){VERDICT_ELSEWHERE, NODE_OUTCOME_ENGINE_ERROR, RETRY_GATEWAY};
+        return (struct verdict_judgement){VERDICT_ELSEWHERE, NODE_OUTCOME_ENGINE_ERROR,
+                                          RETRY_GATEWAY};
     case 501: /* not implemented */
     case 505:
-        return (struct judgement){VERDICT_CLIENT, NODE_OUTCOME_ENGINE_ERROR, RETRY_ERROR};
+        return (struct verdict_judgement){VERDICT_CLIENT, NODE_OUTCOME_ENGINE_ERROR, RETRY_ERROR};
     default:
         break;
     }
     if (engine_ends(message))
-        return (struct judgement){VERDICT_ELSEWHERE, NODE_OUTCOME_ENGINE_ERROR, RETRY_ERROR};
+        return (struct verdict_judgement){VERDICT_ELSEWHERE, NODE_OUTCOME_ENGINE_ERROR,
+                                          RETRY_ERROR};
     if (status == 0 || status >= 500)
-        return (struct judgement){VERDICT_IN_DOUBT, NODE_OUTCOME_ENGINE_ERROR, RETRY_ERROR};
-    return (struct judgement){VERDICT_CLIENT, NODE_OUTCOME_OK, RETRY_ERROR};
+        return (struct verdict_judgement){VERDICT_IN_DOUBT, NODE_OUTCOME_ENGINE_ERROR, RETRY_ERROR};
+    return (struct verdict_judgement){VERDICT_CLIENT, NODE_OUTCOME_OK, RETRY_ERROR};
 }

@@ -16,7 +16,7 @@ enum verdict {
 };
 
 /* Why a request was sent again: the label of grapevine_retries_total. */
-enum retry_reason {
+enum attempt_reason {
     RETRY_CONNECT,   /* refused, unreachable, connect timeout, no connection left */
     RETRY_BROKEN,    /* closed or reset before the first token */
     RETRY_MALFORMED, /* no HTTP that can be trusted */
@@ -29,12 +29,12 @@ enum retry_reason {
     RETRY_REASONS,
 };
 /* In a word: "connect", ... */
-const char *retry_reason_name(enum retry_reason reason);
+const char *attempt_reason_name(enum attempt_reason reason);
 
-struct judgement {
+struct verdict_judgement {
     enum verdict verdict;
     enum node_outcome outcome; /* towards the replica, if the verdict stands */
-    enum retry_reason reason;
+    enum attempt_reason reason;
 };
 
 /* Whether the status alone says enough; else the body of such an answer is worth waiting for. */
@@ -42,6 +42,6 @@ bool verdict_needs_body(unsigned status, bool stored_responses);
 
 /* Of an answer, or of an error event in place of one (then with the status that it names; 0: it
  * names none). `message`: what the engine says of it; empty: nothing. */
-struct judgement verdict_of_answer(unsigned status, struct slice message);
+struct verdict_judgement verdict_of_answer(unsigned status, struct slice message);
 
 #endif

@@ -38,7 +38,8 @@ static void whose_failure_it_is(void **state)
         {0, "an event without a status", VERDICT_IN_DOUBT, NODE_OUTCOME_ENGINE_ERROR, false},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct judgement j = verdict_of_answer(cases[i].status, slice_of_cstr(cases[i].message));
+        struct verdict_judgement j =
+            verdict_of_answer(cases[i].status, slice_of_cstr(cases[i].message));
         assert_int_equal(j.verdict, cases[i].verdict);
         assert_int_equal(j.outcome, cases[i].outcome);
         assert_int_equal(verdict_needs_body(cases[i].status, false), cases[i].body);
@@ -50,7 +51,7 @@ static void reasons_have_names(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < RETRY_REASONS; i++)
-        assert_true(strlen(retry_reason_name((enum retry_reason)i)) > 0);
+        assert_true(strlen(attempt_reason_name((enum attempt_reason)i)) > 0);
 }
 
 static unsigned retries_of(struct budget *b, unsigned requests, unsigned wanted_each)
