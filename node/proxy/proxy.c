@@ -540,6 +540,10 @@ void proxy_check(const struct proxy *p)
         CHECK(!c->taking && (c->state != CLIENT_CLOSING || x == NULL));
         CHECK(x == NULL || x->client == c);
         CHECK(x == NULL || x->upstream == NULL || x->upstream->exchange == x);
+        /* An attempt begins from nothing, whatever came in the one before. */
+        CHECK(x == NULL || x->upstream == NULL || x->upstream->in_body ||
+              (x->status == 0 && !x->first_token && x->first_byte_ms == 0 &&
+               x->outcome == NODE_OUTCOME_OK && x->held.len == 0));
         /* An answer that says no passes unbooked, where no other replica could be booked. */
         CHECK(x == NULL || x->upstream == NULL || x->booked || x->status >= 400);
         CHECK((c->state == CLIENT_CLOSING) <= (c->standing == CLIENT_OUTSIDE));
