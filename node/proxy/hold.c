@@ -44,8 +44,9 @@ static enum exchange_hold what_to_hold(const struct exchange *x, const struct ht
     if (x->scan == EXCHANGE_SCAN_USAGE && x->usage.form == HTTP_USAGE_SSE)
         return EXCHANGE_HOLD_STREAM;
     bool fits = head->framing != HTTP_BODY_LENGTH || head->content_length <= EXCHANGE_HELD_MAX;
-    return exchange_computes(x->route.kind) && is_json(head) && fits ? EXCHANGE_HOLD_BODY
-                                                                     : EXCHANGE_HOLD_NONE;
+    bool json = x->scan == EXCHANGE_SCAN_USAGE || /* of its two forms, the other one */
+                (exchange_computes(x->route.kind) && is_json(head));
+    return json && fits ? EXCHANGE_HOLD_BODY : EXCHANGE_HOLD_NONE;
 }
 
 void exchange_hold_begin(struct exchange *x, const struct http_head *head)
