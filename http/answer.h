@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "http/error.h"
 #include "http/field.h"
+#include "http/status.h"
 
 struct http_answer {
     unsigned status;
@@ -25,9 +26,6 @@ MUST_USE int http_answer_write(struct buf *out, const struct http_answer *answer
 /* answer.status, .content_type and .body are set from the error. */
 MUST_USE int http_answer_error_write(struct buf *out, const struct http_answer *answer,
                                      const struct http_error *error);
-
-/* The reason phrase (RFC 9110, section 15); "Unknown" for a status that has none. */
-const char *http_status_text(unsigned status);
 
 #define HTTP_CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
 

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/json_write.h"
-#include "http/answer.h"
+#include "http/status.h"
 
 /* As vLLM and OpenAI name them. */
 static const char *error_type(unsigned status)
@@ -164,4 +164,27 @@ int http_error_event_write(struct buf *out, const struct http_error *e)
     if (err != 0)
         out->len = start;
     return err;
+}
+
+unsigned http_error_status(struct slice type)
+{
+    static const struct {
+        struct slice type;
+        unsigned status;
+    } types[] = {
+#define TYPE(text, status) {{(text), sizeof(text) - 1}, (status)}
+        TYPE("invalid_request_error", 400), TYPE("BadRequestError", 400),
+        TYPE("invalid_prompt", 400),        TYPE("authentication_error", 401),
+        TYPE("permission_error", 403),      TYPE("not_found_error", 404),
+        TYPE("request_too_large", 413),     TYPE("rate_limit_error", 429),
+        TYPE("rate_limit_exceeded", 429),   TYPE("api_error", 500),
+        TYPE("server_error", 500),          TYPE("InternalServerError", 500),
+        TYPE("overloaded_error", 503),      TYPE("Service Unavailable", 503),
+        TYPE("timeout_error", 504),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        if (slice_equal(type, types[i].type))
+            return types[i].status;
+    }
+    return 0;
 }

@@ -37,6 +37,10 @@ struct http_error {
     uint64_t sequence_number; /* of the event, responses only */
 };
 
+/* The status that fits what an API calls an error, where no number is beside it (Anthropic) or a
+ * word is its code (OpenAI's responses); 0: unknown. */
+unsigned http_error_status(struct slice type);
+
 /* The JSON body alone; all texts are escaped. `out` is unchanged after an error. */
 MUST_USE int http_error_body_write(struct buf *out, const struct http_error *error);
 

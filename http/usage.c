@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "http/error.h"
 #include "http/number.h"
 
 /* What an open object or array is, and so what the members in it mean. */
@@ -201,30 +202,6 @@ static bool text_is(const struct http_usage *u, const char *literal)
     return slice_equal(scratch_text(u), slice_of_cstr(literal));
 }
 
-/* What APIs call an error, where no number is beside it (Anthropic), or a word is its code
- * (OpenAI's responses). */
-static unsigned status_of_type(const struct http_usage *u)
-{
-    static const struct {
-        const char *type;
-        unsigned status;
-    } types[] = {
-        {"invalid_request_error", 400}, {"BadRequestError", 400},
-        {"invalid_prompt", 400},        {"authentication_error", 401},
-        {"permission_error", 403},      {"not_found_error", 404},
-        {"request_too_large", 413},     {"rate_limit_error", 429},
-        {"rate_limit_exceeded", 429},   {"api_error", 500},
-        {"server_error", 500},          {"InternalServerError", 500},
-        {"overloaded_error", 503},      {"Service Unavailable", 503},
-        {"timeout_error", 504},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
-        if (text_is(u, types[i].type))
-            return types[i].status;
-    }
-    return 0;
-}
-
 static void on_string(struct http_usage *u)
 {
     switch (u->slot) {
@@ -250,7 +227,7 @@ static void on_string(struct http_usage *u)
     case CODE:
     case KIND:
         if (u->error_status == 0)
-            u->error_status = status_of_type(u);
+            u->error_status = http_error_status(scratch_text(u));
         break;
     default:
         break;

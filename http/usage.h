@@ -12,8 +12,8 @@
  * understands OpenAI's chat, completions and responses, Anthropic's messages, vLLM's generate and
  * SGLang's native form, single or as an array (figures are added up).
  *
- * How a stream ends is told apart: with its API's terminal event, with an error event, or with
- * neither, which means that it was cut (http_usage_unfinished).
+ * A stream ends with its API's terminal event, with an error event, or with neither, which means
+ * that it was cut (http_usage_unfinished).
  *
  * All results may be read at any time; they grow more complete as the body does.
  */

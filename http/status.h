@@ -1,0 +1,8 @@
+/* Status codes in words. */
+#ifndef HTTP_STATUS_H
+#define HTTP_STATUS_H
+
+/* The reason phrase (RFC 9110, section 15); "Unknown" for a status that has none. */
+const char *http_status_text(unsigned status);
+
+#endif
