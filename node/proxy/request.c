@@ -49,10 +49,9 @@ static bool refuse_path(struct exchange *x)
                               "This path controls an engine and is not open to clients.");
         return true;
     }
-    bool anthropic = exchange_error_form(x) == HTTP_ERROR_ANTHROPIC;
     if ((kind == HTTP_PATH_OTHER || kind == HTTP_PATH_STATUS) &&
         o->other_paths == NODE_PATHS_REFUSE) {
-        if (anthropic)
+        if (exchange_error_form(x) == HTTP_ERROR_ANTHROPIC)
             exchange_answer_error(x, 404, "", slice_of("", 0), "Not found.");
         else
             exchange_answer(x, 404, json, SLICE(HTTP_BODY_NOT_FOUND), NULL, 0);
@@ -62,7 +61,7 @@ static bool refuse_path(struct exchange *x)
         char methods[64];
         http_methods_text(x->route.methods, methods, sizeof methods);
         struct http_line allow = {SLICE("allow"), slice_of_cstr(methods)};
-        if (anthropic)
+        if (exchange_error_form(x) == HTTP_ERROR_ANTHROPIC)
             exchange_answer_not_allowed(x, slice_of_cstr(x->path), methods);
         else
             exchange_answer(x, 405, json, SLICE(HTTP_BODY_METHOD_NOT_ALLOWED), &allow, 1);

@@ -208,10 +208,11 @@ static inline uint64_t node_replica_requests(const struct node_replica *k)
  * warming up with as many as it may have. */
 static inline bool node_replica_avoided(const struct node_replica *k, uint64_t now_ms)
 {
+    bool on_trial = k->errors.trial || k->broken.trial;
+    bool in_doubt = on_trial || k->breaker.heard != NODE_BREAKER_CLOSED;
     return k->busy_until_ms > now_ms || k->errors.until_ms > now_ms ||
-           k->broken.until_ms > now_ms ||
-           ((k->errors.trial || k->broken.trial) && k->load.requests > 0) ||
-           node_breaker_avoids(k, now_ms) ||
+           k->broken.until_ms > now_ms || (on_trial && k->load.requests > 0) ||
+           (in_doubt && node_breaker_avoids(k, now_ms)) ||
            node_warm_full(k->back_ms, node_replica_requests(k), now_ms);
 }
 /* In a back-off, or on trial since. */
