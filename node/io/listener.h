@@ -1,6 +1,6 @@
 /* A port that clients connect to. It accepts by itself rather than through uv_listen(): beyond the
  * limit on open files libuv closes what waits without a word, and where it cannot open its spare
- * file again it tries for ever (uv__server_io(), 1.44). Here what cannot be accepted waits in the
+ * file again it tries for ever (uv__server_io of 1.44). Here what cannot be accepted waits in the
  * kernel, and is tried again after 100 ms, then 200, up to a second.
  */
 #ifndef NODE_IO_LISTENER_H

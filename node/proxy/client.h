@@ -55,8 +55,8 @@ struct client {
     struct http_progress progress;
     bool parsed_once; /* of the head in `in`: look for its end before parsing again */
     enum client_standing standing;
-    struct peer *from; /* whose connection it is counted as; NULL: nobody's */
-    uint64_t lingered; /* bytes that came in state LINGER */
+    struct peers_client *from; /* whose connection it is counted as; NULL: nobody's */
+    uint64_t lingered;         /* bytes that came in state LINGER */
     struct exchange *exchange;
     enum http_framing framing; /* of the body being read */
     uint64_t remaining;

@@ -23,12 +23,12 @@ void peers_free(struct peers *peers)
     peers->buckets = NULL;
 }
 
-static struct peer **bucket_of(const struct peers *peers, const uint64_t address[2])
+static struct peers_client **bucket_of(const struct peers *peers, const uint64_t address[2])
 {
     return &peers->buckets[hash64(&peers->secret, address, 16) & peers->mask];
 }
 
-struct peer *peers_enter(struct peers *peers, const char *address)
+struct peers_client *peers_enter(struct peers *peers, const char *address)
 {
     uint8_t ip[IP_BYTES];
     uint64_t key[2];
@@ -37,14 +37,14 @@ struct peer *peers_enter(struct peers *peers, const char *address)
     if (!ip_is_v4(ip))
         memset(ip + 8, 0, 8);
     memcpy(key, ip, sizeof key);
-    struct peer **bucket = bucket_of(peers, key), *at = *bucket;
+    struct peers_client **bucket = bucket_of(peers, key), *at = *bucket;
     while (at != NULL && memcmp(at->address, key, sizeof key) != 0)
         at = at->next;
     if (at == NULL) {
         at = malloc(sizeof *at);
         if (at == NULL)
             return NULL;
-        *at = (struct peer){.next = *bucket, .address = {key[0], key[1]}};
+        *at = (struct peers_client){.next = *bucket, .address = {key[0], key[1]}};
         *bucket = at;
         peers->count++;
     }
@@ -52,12 +52,12 @@ struct peer *peers_enter(struct peers *peers, const char *address)
     return at;
 }
 
-void peers_leave(struct peers *peers, struct peer *peer)
+void peers_leave(struct peers *peers, struct peers_client *peer)
 {
     CHECK(peer->open > 0);
     if (--peer->open > 0)
         return;
-    struct peer **link = bucket_of(peers, peer->address);
+    struct peers_client **link = bucket_of(peers, peer->address);
     while (*link != peer)
         link = &(*link)->next;
     *link = peer->next;

@@ -8,16 +8,16 @@
 #include "base/hash.h"
 
 /* One address; it lives as long as a connection of it is open. */
-struct peer {
-    struct peer *next; /* in its bucket */
+struct peers_client {
+    struct peers_client *next; /* in its bucket */
     uint64_t address[2];
     unsigned open;
 };
 
 struct peers {
-    struct peer **buckets; /* owned; NULL: nobody is counted */
-    size_t mask;           /* number of buckets - 1 */
-    size_t count;          /* addresses */
+    struct peers_client **buckets; /* owned; NULL: nobody is counted */
+    size_t mask;                   /* number of buckets - 1 */
+    size_t count;                  /* addresses */
     struct hash_secret secret;
 };
 
@@ -28,7 +28,7 @@ void peers_free(struct peers *peers);
 
 /* Counts one more connection of the address (text). NULL: it is no address, or there is no memory.
  */
-struct peer *peers_enter(struct peers *peers, const char *address);
-void peers_leave(struct peers *peers, struct peer *peer);
+struct peers_client *peers_enter(struct peers *peers, const char *address);
+void peers_leave(struct peers *peers, struct peers_client *peer);
 
 #endif

@@ -1,10 +1,39 @@
-/* Rows of the option table: clients that send slowly, come in numbers, or behind a balancer. Used
- * by table.c, which has the macros. */
+/* Rows of the option table: how long clients may take, how many they may be, and balancers in
+ * front. Used by table.c, which has the macros. */
 #ifndef NODE_SETTINGS_CLIENTS_INTERNAL_H
 #define NODE_SETTINGS_CLIENTS_INTERNAL_H
 
 /* clang-format off */
 #define NODE_OPTION_ROWS_CLIENTS                                                                   \
+    {.name = "client-idle-timeout",                                                                \
+     TIME_FIELD(client_idle_timeout_ms),                                                           \
+     .fallback = "75s",                                                                            \
+     .max = DAY_MS,                                                                                \
+     .group = "Front door",                                                                        \
+     .help = "kept alive between two requests",                                                    \
+     .more = "Longer than that of a balancer that keeps connections "                              \
+             "([which](operations.md#behind-a-load-balancer)). 0 turns it off."},                  \
+    {.name = "client-head-timeout",                                                                \
+     TIME_FIELD(client_head_timeout_ms),                                                           \
+     .fallback = "10s",                                                                            \
+     .max = DAY_MS,                                                                                \
+     .group = "Front door",                                                                        \
+     .help = "for a whole request head; then 408",                                                 \
+     .more = "0 turns it off."},                                                                   \
+    {.name = "client-body-timeout",                                                                \
+     TIME_FIELD(client_body_timeout_ms),                                                           \
+     .fallback = "30s",                                                                            \
+     .max = DAY_MS,                                                                                \
+     .group = "Front door",                                                                        \
+     .help = "between two pieces of a body; then 408",                                             \
+     .more = "0 turns it off."},                                                                   \
+    {.name = "client-write-timeout",                                                               \
+     TIME_FIELD(client_write_timeout_ms),                                                          \
+     .fallback = "60s",                                                                            \
+     .max = DAY_MS,                                                                                \
+     .group = "Front door",                                                                        \
+     .help = "for a client that does not read",                                                    \
+     .more = "0 turns it off."},                                                                   \
     {.name = "client-body-rate-min",                                                               \
      .type = NODE_TYPE_BYTES,                                                                      \
      FIELD(client_body_rate_min),                                                                  \
