@@ -176,11 +176,15 @@ int listener_open(struct listener *l, struct shell *shell, enum proxy_port port,
                   LOG_CSTR("error", uv_strerror(err)));
         return ERR_UNREACHABLE;
     }
-    struct sockaddr_storage name = {0};
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } name = {.v6 = {.sin6_port = 0}};
     socklen_t len = sizeof name;
-    if (getsockname(l->fd, (struct sockaddr *)&name, &len) == 0)
-        l->bound.port = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
-                                                         : ((struct sockaddr_in *)&name)->sin_port);
+    if (getsockname(l->fd, &name.any, &len) == 0)
+        l->bound.port =
+            ntohs(name.any.sa_family == AF_INET6 ? name.v6.sin6_port : name.v4.sin_port);
     log_event(shell->log, LOG_INFO, "listening",
               LOG_CSTR("port_of", port == PROXY_PORT_CLIENT ? "clients" : "admin"),
               LOG_CSTR("host", l->bound.host), LOG_UINT("port", l->bound.port));

@@ -23,7 +23,7 @@ void peers_free(struct peers *peers)
     peers->buckets = NULL;
 }
 
-static struct peers_client **bucket_of(const struct peers *peers, const uint64_t address[2])
+static struct peers_bucket *bucket_of(const struct peers *peers, const uint64_t address[2])
 {
     return &peers->buckets[hash64(&peers->secret, address, 16) & peers->mask];
 }
@@ -37,15 +37,16 @@ struct peers_client *peers_enter(struct peers *peers, const char *address)
     if (!ip_is_v4(ip))
         memset(ip + 8, 0, 8);
     memcpy(key, ip, sizeof key);
-    struct peers_client **bucket = bucket_of(peers, key), *at = *bucket;
+    struct peers_bucket *bucket = bucket_of(peers, key);
+    struct peers_client *at = bucket->first;
     while (at != NULL && memcmp(at->address, key, sizeof key) != 0)
         at = at->next;
     if (at == NULL) {
         at = malloc(sizeof *at);
         if (at == NULL)
             return NULL;
-        *at = (struct peers_client){.next = *bucket, .address = {key[0], key[1]}};
-        *bucket = at;
+        *at = (struct peers_client){.next = bucket->first, .address = {key[0], key[1]}};
+        bucket->first = at;
         peers->count++;
     }
     at->open++;
@@ -57,7 +58,7 @@ void peers_leave(struct peers *peers, struct peers_client *peer)
     CHECK(peer->open > 0);
     if (--peer->open > 0)
         return;
-    struct peers_client **link = bucket_of(peers, peer->address);
+    struct peers_client **link = &bucket_of(peers, peer->address)->first;
     while (*link != peer)
         link = &(*link)->next;
     *link = peer->next;

@@ -14,10 +14,14 @@ struct peers_client {
     unsigned open;
 };
 
+struct peers_bucket {
+    struct peers_client *first;
+};
+
 struct peers {
-    struct peers_client **buckets; /* owned; NULL: nobody is counted */
-    size_t mask;                   /* number of buckets - 1 */
-    size_t count;                  /* addresses */
+    struct peers_bucket *buckets; /* owned; NULL: nobody is counted */
+    size_t mask;                  /* number of buckets - 1 */
+    size_t count;                 /* addresses */
     struct hash_secret secret;
 };
 

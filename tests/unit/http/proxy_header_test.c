@@ -13,12 +13,13 @@
 static void assert_reads(struct slice header, const char *address, bool local)
 {
     char bytes[HTTP_PROXY_HEADER_V2_MAX + 8];
+    struct slice request = SLICE("GET / HT");
     struct http_proxy_header out;
     for (size_t n = 0; n < header.len; n++)
         assert_int_equal(http_proxy_header_parse(slice_of(header.at, n), &out), ERR_AGAIN);
     memcpy(bytes, header.at, header.len);
-    memcpy(bytes + header.len, "GET / HT", 8);
-    assert_int_equal(http_proxy_header_parse(slice_of(bytes, header.len + 8), &out), 0);
+    memcpy(bytes + header.len, request.at, request.len);
+    assert_int_equal(http_proxy_header_parse(slice_of(bytes, header.len + request.len), &out), 0);
     assert_int_equal(out.bytes, header.len);
     assert_int_equal(out.local, local);
     assert_int_equal(out.known, address != NULL);
@@ -72,9 +73,10 @@ static void malformed_version_1(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_malformed(slice_of_cstr(bad[i]));
+    struct slice begin = SLICE("PROXY UNKNOWN ");
     char endless[HTTP_PROXY_HEADER_V1_MAX + 1];
     memset(endless, 'x', sizeof endless);
-    memcpy(endless, "PROXY UNKNOWN ", 14);
+    memcpy(endless, begin.at, begin.len);
     assert_malformed(slice_of(endless, sizeof endless));
 }
 
