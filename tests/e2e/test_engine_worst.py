@@ -188,6 +188,19 @@ class Sglang(Worst):
         self.assertEqual(said(self.c.post("/v1/responses", {"input": TEXT, "stream": True}))[-1]["type"],
                          "response.failed")
 
+    def test_a_client_that_left_is_noticed_late_unless_it_streams(self):
+        self.again("--speed-up", "4")
+        for stream, late in ((True, False), (False, True)):
+            c = self.client(self.one)
+            c.send(request("POST", "/v1/chat/completions",
+                           json.dumps(chat(stream=stream, max_tokens=50000)).encode(), [JSON]))
+            wait_for(lambda: self.stats()["running"] == 1, "a running request")
+            at = time.monotonic()
+            c.close()
+            wait_for(lambda: self.stats()["running"] == 0, "its end")
+            if late:
+                self.assertGreater(time.monotonic() - at, 0.6)
+
     def test_drain(self):
         self.again("--on-term", "drain")
         busy = self.begun()

@@ -86,7 +86,7 @@ static void on_gone(void *context, struct sim_conn *conn)
 {
     (void)context;
     if (conn->job != NULL)
-        sim_job_abort(conn->job);
+        sim_job_abandon(conn->job);
 }
 
 static void clocks_start(struct sim_engine *e)

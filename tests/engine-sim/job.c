@@ -35,6 +35,27 @@ void sim_job_abort(struct sim_job *job)
     sim_engine_pump(e);
 }
 
+enum { SGLANG_NOTICES_MS = 2800 };
+
+static void job_delay(struct sim_job *job, uint64_t delay_ms)
+{
+    job->engine->jobs_delayed += !job->delayed;
+    job->delayed = true;
+    job->delayed_until_ns = sim_clock_ns(job->engine) + delay_ms * 1000000;
+}
+
+void sim_job_abandon(struct sim_job *job)
+{
+    const struct sim_options *o = &job->engine->options;
+    if (!o->sglang || job->stream || !job->submitted) {
+        sim_job_abort(job);
+        return;
+    }
+    job->conn = NULL;
+    job->abandoned = true;
+    job_delay(job, (uint64_t)(SGLANG_NOTICES_MS / o->speed_up));
+}
+
 const char *sim_job_finish_reason(const struct sim_job *job)
 {
     if (job->tool[0] != '\0')
@@ -240,13 +261,6 @@ static bool job_submit(struct sim_job *job)
     return true;
 }
 
-static void job_delay(struct sim_job *job, uint64_t delay_ms)
-{
-    job->delayed = true;
-    job->delayed_until_ns = sim_clock_ns(job->engine) + delay_ms * 1000000;
-    job->engine->jobs_delayed++;
-}
-
 struct sim_job *sim_job_delayed(const struct sim_engine *e, uint64_t now_ns)
 {
     struct sim_job *job = e->jobs_delayed > 0 ? e->jobs : NULL;
@@ -259,7 +273,10 @@ void sim_job_go_on(struct sim_job *job)
 {
     job->delayed = false;
     job->engine->jobs_delayed--;
-    (void)job_submit(job);
+    if (job->abandoned)
+        sim_job_abort(job);
+    else
+        (void)job_submit(job);
 }
 
 /* Checks what vLLM checks, in its order. Answers and returns false if something is wrong. */

@@ -59,7 +59,8 @@ struct sim_job {
     bool begun;  /* the stream: its head has left */
     bool silent; /* a failure keeps it from saying anything more */
     struct sim_fail fail;
-    bool delayed; /* a failure keeps it from the model until then */
+    bool delayed;   /* a failure keeps it from the model until then; or it was abandoned, ... */
+    bool abandoned; /* ... which is noticed then */
     uint64_t delayed_until_ns;
     char orca;       /* T or J: a header reports the load */
     struct buf text; /* the output so far */
@@ -69,8 +70,10 @@ void sim_job_begin(struct sim_engine *e, struct sim_conn *c, const struct sim_fo
                    struct slice body);
 /* The model made progress. */
 void sim_job_progress(struct sim_job *job);
-/* The client is gone, or nobody wants it any more. */
+/* Nobody wants it any more. */
 void sim_job_abort(struct sim_job *job);
+/* The client is gone. SGLang notices that 2.8 s later where the answer is not streamed. */
+void sim_job_abandon(struct sim_job *job);
 
 /* One whose delay is over; NULL: none. It goes on. */
 struct sim_job *sim_job_delayed(const struct sim_engine *e, uint64_t now_ns);

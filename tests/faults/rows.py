@@ -169,6 +169,7 @@ ROWS = [
         engine=("--on-term", "hang")),
     Row("rolling-drain", "the same, each drains", rolling(signal.SIGTERM, 1.0), all_touched=True,
         engine=("--on-term", "drain")),
+    Row("rolling-exit", "the same, each exits at once", rolling(signal.SIGTERM, 1.0), all_touched=True),
     Row("kill", "kill -9", kill),
     Row("stop", "SIGSTOP", hang),
     Row("stuck", "work hangs, /health and /metrics fine", failing("stuck")),
