@@ -1,3 +1,5 @@
+#include <math.h>
+
 #include "base/check.h"
 #include "tests/engine-sim/engine.h"
 
@@ -95,13 +97,14 @@ static void sglang_write(const struct writer *w)
      */
     const struct {
         const char *name;
-        uint64_t count;
-    } split[] = {{"sglang:prompt_tokens_total", n->prefix_queries},
-                 {"sglang:generation_tokens_total", n->generation_tokens},
-                 {"sglang:num_requests_total", e->tally.requests}};
+        double count;
+    } split[] = {{"sglang:prompt_tokens_total", (double)n->prefix_queries},
+                 {"sglang:generation_tokens_total", (double)n->generation_tokens},
+                 {"sglang:num_requests_total", (double)e->tally.requests}};
     for (size_t i = 0; i < ARRAY_LEN(split); i++) {
-        put_series(w, split[i].name, STREAMED, "", (double)(split[i].count - split[i].count / 3));
-        put_series(w, split[i].name, WHOLE, "", (double)(split[i].count / 3));
+        double whole = floor(split[i].count / 3);
+        put_series(w, split[i].name, STREAMED, "", split[i].count - whole);
+        put_series(w, split[i].name, WHOLE, "", whole);
     }
     if (n->prefix_hits > 0) /* missing until it first counts */
         put_series(w, "sglang:cached_tokens_total", "cache_source=\"device\"," RANK, "",
