@@ -144,6 +144,7 @@ int main(int argc, char **argv)
         announce(d);
     (void)uv_run(d->loop, UV_RUN_DEFAULT);
     int status = d->engine.dead ? 1 : 0;
+    (void)uv_prepare_stop(&d->prepare); /* there is no engine to ask any more */
     sim_engine_free(&d->engine);
     (void)uv_run(d->loop, UV_RUN_NOWAIT);
     (void)close(d->clock_fd);
