@@ -12,7 +12,7 @@ import load  # noqa: E402
 import rows  # noqa: E402
 
 SECONDS, RATE = 3, 40
-ROWS = [("health-slow", 1), ("full", 1), ("crawl", 1), ("resets", 3)]  # and how many routers
+ROWS = [("500", 1), ("drain", 1), ("kill", 3), ("health-slow", 1), ("resets", 3)]  # and how many routers
 
 
 class Short(unittest.TestCase):

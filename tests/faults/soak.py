@@ -66,7 +66,7 @@ def known(options):
 class Soak:
     def __init__(self, o):
         self.o, self.rng = o, random.Random(o.seed)
-        flags = known(compressed(o.speed)) + ["--index-bytes", "2MiB", "--gossip-ring-bytes", "256KiB"]
+        flags = known(compressed(o.speed)) + ["--index-bytes", "8MiB", "--gossip-ring-bytes", "256KiB"]
         self.fleet = f.Fleet(8, o.routers, flags, f.ENGINE + ("--speed-up", str(o.speed)))
         self.load = l.Load(self.fleet.addresses, o.rate, o.seed)
         self.counts = collections.Counter()
