@@ -132,12 +132,13 @@ async def crowd(o):
 
 async def phase(the_load, seconds, router):
     the_load.results.clear()
-    cpu = router.metric("process_cpu_seconds_total")
+    cpu, sent = router.metric("process_cpu_seconds_total"), router.metric("response_bytes_total")
     await the_load.run(seconds)
     await the_load.finish()
     ttft = [r.ttft for r in the_load.results if r.stream and r.ttft is not None]
     return {"requests": len(the_load.results), "failed": len([r for r in the_load.results if not r.good]),
             "cpu_percent": 100 * (router.metric("process_cpu_seconds_total") - cpu) / seconds,
+            "sent_kb_per_s": (router.metric("response_bytes_total") - sent) / 1000 / seconds,
             "p50_ms": l.percentile(ttft, 0.5) * 1000, "p99_ms": l.percentile(ttft, 0.99) * 1000,
             "failures": sorted({r.failure for r in the_load.results if not r.good})}
 
@@ -193,11 +194,12 @@ def main():
         asyncio.run(crowd(o))
         return 0
     out = asyncio.run(measure(o))
-    print("  %-12s %9s %7s %8s %8s %14s" % ("", "requests", "failed", "p50 ms", "p99 ms", "router's CPU %"))
+    print("  %-12s %9s %7s %8s %8s %14s %8s" % ("", "requests", "failed", "p50 ms", "p99 ms", "router's CPU %", "KB/s"))
     for name in ("alone", "beside", "alone_again"):
         m = out[name]
-        print("  %-12s %9d %7d %8.1f %8.1f %14.1f  %s" % (name.replace("_", " "), m["requests"], m["failed"], m["p50_ms"],
-                                                          m["p99_ms"], m["cpu_percent"], ", ".join(m["failures"])))
+        print("  %-12s %9d %7d %8.1f %8.1f %14.1f %8.0f  %s" % (name.replace("_", " "), m["requests"], m["failed"],
+                                                               m["p50_ms"], m["p99_ms"], m["cpu_percent"], m["sent_kb_per_s"],
+                                                          ", ".join(m["failures"])))
     out["ratio"] = out["beside"]["p99_ms"] / max(out["alone"]["p99_ms"], out["alone_again"]["p99_ms"])
     failed = sum(out[name]["failed"] for name in ("alone", "beside", "alone_again"))
     print("  beside %d connections (%d at the end), router %.0f MiB: p99 %.2f times" %
