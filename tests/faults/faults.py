@@ -223,4 +223,5 @@ def main():
 
 
 if __name__ == "__main__":
+    f.ends_well()
     sys.exit(main())

@@ -21,6 +21,12 @@ ENGINE = ("--prefill-rate", "30000", "--decode-base-ms", "15", "--output-tokens"
 CLONE_NEWNET, CLONE_NEWUSER = 0x40000000, 0x10000000
 
 
+def ends_well():
+    """A driver that is told to end stops what it started, also where a shell made it deaf to Ctrl-C."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: sys.exit(130))
+
+
 def own_network():
     """Enters a network namespace of its own; whether that was possible (packets can be dropped in it)."""
     libc = ctypes.CDLL(None, use_errno=True)
