@@ -28,6 +28,7 @@ class Scene:
         self.fleet, self.load, self.seconds = fleet, the_load, seconds
         self.touched = set()    # names of engines that the fault hits
         self.outage = None      # (from, to) when no engine was well
+        self.killed = 0         # engines that a poison request took
         self.one = fleet.engines[0]
 
     async def do(self, function, *args, **how):
@@ -144,6 +145,7 @@ def crash(path, value):
                 if e.sim.running():
                     await s.do(e.count)
                 else:
+                    s.killed += 1
                     await asyncio.sleep(2)
                     await s.do(e.start)
     return run
