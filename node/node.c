@@ -41,6 +41,7 @@ void node_config_of(struct node_config *out, const struct node_options *o)
                 .load_bound = o->load_bound,
                 .replica_requests_max = replica_requests_max(o),
                 .probe_failures_max = (uint32_t)o->health_failures,
+                .all_down_refuse = o->when_all_down == NODE_ALL_DOWN_REFUSE,
                 .probes_have_key = o->replica_api_key_file[0] != '\0',
             },
         .replication =

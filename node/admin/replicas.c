@@ -197,7 +197,7 @@ static void go_on(struct admin_add *a, uint64_t now)
         take(a, "no answer within two seconds");
     else if (a->x != NULL && !a->asked && !a->pool.resolving) {
         a->asked = true;
-        fetch_get(&a->fetch, "/health", (struct slice){0}, false); /* which no engine protects */
+        fetch_get(&a->fetch, SLICE("/health"), (struct slice){0}, 0); /* which no engine protects */
     }
 }
 
@@ -212,10 +212,12 @@ void admin_replica_add(struct admin *admin, struct exchange *x, const struct htt
     struct node_replica_option replica;
     if (!admin_read_replica(x, head, &replica))
         return;
-    if (replica.labels.weight > 0 || replica.labels.model.len > 0) {
-        exchange_answer_error(x, 400, "invalid_request_error", SLICE("replica"),
-                              "No weight and no model can be added at run time, for labels are not "
-                              "sent to the other routers: want them in the settings.");
+    if (replica.labels.weight > 0 || replica.labels.model.len > 0 ||
+        replica.labels.health.len > 0) {
+        exchange_answer_error(
+            x, 400, "invalid_request_error", SLICE("replica"),
+            "No weight, model or health path can be added at run time, for labels are not "
+            "sent to the other routers: want them in the settings.");
         return;
     }
     struct admin_add *a = admin->add_count < ADMIN_ADDS_MAX ? calloc(1, sizeof *a) : NULL;

@@ -10,9 +10,10 @@ struct discover_item {
     enum discover_state state;
     enum node_engine engine;
     double weight;
-    uint16_t name_len, model_len;
+    uint16_t name_len, model_len, health_len;
     char name[NODE_NAME_MAX];
     char model[NODE_MODEL_ID_MAX];
+    char health[NODE_HEALTH_PATH_MAX];
 };
 
 /* Sorted by name, each name once. */
@@ -40,7 +41,8 @@ static inline struct node_labels discover_item_labels(const struct discover_item
 {
     return (struct node_labels){.engine = item->engine,
                                 .weight = item->weight,
-                                .model = slice_of(item->model, item->model_len)};
+                                .model = slice_of(item->model, item->model_len),
+                                .health = slice_of(item->health, item->health_len)};
 }
 /* Below, equal to, or above 0: by bytes, the shorter one first. */
 MUST_USE int discover_name_compare(struct slice a, struct slice b);

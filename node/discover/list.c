@@ -16,7 +16,7 @@ static bool item_set(struct discover_item *item, const struct discover_entry *en
 {
     const struct node_labels *labels = &entry->labels;
     if (entry->name.len == 0 || entry->name.len > NODE_NAME_MAX ||
-        labels->model.len > NODE_MODEL_ID_MAX)
+        labels->model.len > NODE_MODEL_ID_MAX || labels->health.len > NODE_HEALTH_PATH_MAX)
         return false;
     *item = (struct discover_item){
         .state = entry->state,
@@ -24,10 +24,13 @@ static bool item_set(struct discover_item *item, const struct discover_entry *en
         .weight = node_labels_weight(labels),
         .name_len = (uint16_t)entry->name.len,
         .model_len = (uint16_t)labels->model.len,
+        .health_len = (uint16_t)labels->health.len,
     };
     memcpy(item->name, entry->name.at, entry->name.len);
     if (labels->model.len > 0)
         memcpy(item->model, labels->model.at, labels->model.len);
+    if (labels->health.len > 0)
+        memcpy(item->health, labels->health.at, labels->health.len);
     return true;
 }
 
@@ -91,7 +94,8 @@ bool discover_item_same(const struct discover_item *a, const struct discover_ite
     struct slice model = slice_of(a->model, a->model_len);
     return a->state == b->state && a->engine == b->engine && a->weight == b->weight &&
            slice_equal(discover_item_name(a), discover_item_name(b)) &&
-           slice_equal(model, slice_of(b->model, b->model_len));
+           slice_equal(model, slice_of(b->model, b->model_len)) &&
+           slice_equal(slice_of(a->health, a->health_len), slice_of(b->health, b->health_len));
 }
 
 bool discover_items_equal(const struct discover_items *a, const struct discover_items *b)

@@ -74,6 +74,19 @@ static void show_routers(const json_t *list)
     }
 }
 
+/* What keeps it from being chosen; one that is not up is not chosen at all. */
+static const char *health_of(const json_t *r)
+{
+    const char *health = show_text(r, "health");
+    if (strcmp(health, "up") != 0)
+        return health;
+    if (show_text(r, "stalled")[0] != '\0')
+        return "stalled";
+    if (json_is_true(json_object_get(r, "leaving")))
+        return "leaving";
+    return json_is_true(json_object_get(r, "backing_off")) ? "avoided" : health;
+}
+
 int show_replicas(struct slice text)
 {
     json_t *list = show_parse(text);
@@ -93,10 +106,8 @@ int show_replicas(struct slice text)
         const json_t *cache = json_object_get(r, "cache");
         char models[16], source[24];
         printf("%-28s %-9s %-7s %-7s %-10s %8.0f %8.0f %8.0f %9.3f %10.0f %8.0fk %8.0fk %9.0f\n",
-               show_text(r, "name"),
-               json_is_true(json_object_get(r, "backing_off")) ? "avoided" : show_text(r, "health"),
-               show_text(r, "engine"), models_of(r, models), source_of(r, source),
-               show_number(r, "chosen"), show_number(load, "requests"),
+               show_text(r, "name"), health_of(r), show_text(r, "engine"), models_of(r, models),
+               source_of(r, source), show_number(r, "chosen"), show_number(load, "requests"),
                show_number(load, "requests_of_others"), show_number(load, "queue_s"),
                show_number(learned, "prefill_tokens_per_s"), show_number(cache, "tokens") / 1000,
                show_number(cache, "present_bytes") / 4000, show_number(r, "restarts"));

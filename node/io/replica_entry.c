@@ -72,9 +72,12 @@ int replica_list_add(struct replica_list *list, struct slice url, const struct n
         labels.weight = more->weight;
     if (more != NULL && more->model.len > 0)
         labels.model = more->model;
+    if (more != NULL && more->health.len > 0)
+        labels.health = more->health;
     struct replica_list_text *text = &list->texts[list->count];
     memcpy(text->name, replica.name, sizeof text->name);
     (void)slice_to_cstr(labels.model, text->model, sizeof text->model);
+    (void)slice_to_cstr(labels.health, text->health, sizeof text->health);
     list->entries[list->count++] = (struct discover_entry){.labels = labels};
     return ERR_OK;
 }

@@ -53,6 +53,7 @@ int replica_list_parse(struct slice text, struct replica_list *out, char *messag
     for (unsigned i = 0; i < out->count; i++) { /* the texts move no more */
         out->entries[i].name = slice_of_cstr(out->texts[i].name);
         out->entries[i].labels.model = slice_of_cstr(out->texts[i].model);
+        out->entries[i].labels.health = slice_of_cstr(out->texts[i].health);
     }
     return ERR_OK;
 }

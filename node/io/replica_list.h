@@ -31,6 +31,7 @@ enum {
 struct replica_list_text {
     char name[NODE_REPLICA_NAME_BYTES];
     char model[NODE_MODEL_ID_MAX + 1];
+    char health[NODE_HEALTH_PATH_MAX + 1];
 };
 
 struct replica_list {

@@ -16,6 +16,7 @@ struct map {
     struct node_labels labels;
     char url[NODE_VALUE_BYTES];
     char model[NODE_MODEL_ID_MAX + 1];
+    char health[NODE_HEALTH_PATH_MAX + 1];
     char seen[128]; /* its keys, each with a space */
 };
 
@@ -60,6 +61,10 @@ static const char *map_set(struct map *map, struct slice key, struct slice value
         (void)slice_to_cstr(value, map->model, sizeof map->model);
         map->labels.model = slice_of_cstr(map->model);
     }
+    if (wrong == NULL && slice_equal(key, SLICE("health"))) {
+        (void)slice_to_cstr(value, map->health, sizeof map->health);
+        map->labels.health = slice_of_cstr(map->health);
+    }
     return wrong;
 }
 
@@ -76,7 +81,7 @@ static int read_map(struct reading *r, unsigned line)
             yaml_event_delete(&key);
             break;
         }
-        err = take_scalar(r, &key, "want url, engine, weight, model or role", &name);
+        err = take_scalar(r, &key, "want url, engine, weight, model, health or role", &name);
         if (err == ERR_OK && (err = next(r, &value)) == ERR_OK) {
             err = take_scalar(r, &value, "want one plain value", &text);
             const char *wrong = err == ERR_OK ? map_set(&map, name, text) : NULL;

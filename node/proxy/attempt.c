@@ -89,20 +89,42 @@ static bool is_charged(enum attempt_reason why)
     return why != RETRY_CONNECT && why != RETRY_MODEL && why != RETRY_STORED;
 }
 
+static bool is_left(const struct exchange *x, enum attempt_reason why)
+{
+    uint64_t max = x->proxy->config.options->retries_max;
+    bool left = is_charged(why) ? x->retries < max : x->attempts <= max + EXCHANGE_FREE_RETRIES_MAX;
+    return !x->answering && !x->dropped && max > 0 && left && is_safe(x);
+}
+
+static bool is_in_budget(const struct exchange *x, enum attempt_reason why)
+{
+    const struct budget *b = &x->proxy->budget;
+    return b->share > 0 && (!is_charged(why) || budget_has(b));
+}
+
 bool exchange_may_retry(struct exchange *x, enum attempt_reason why)
 {
-    struct proxy *p = x->proxy;
-    uint64_t max = p->config.options->retries_max;
-    bool charged = is_charged(why);
-    bool left = charged ? x->retries < max : x->attempts <= max + EXCHANGE_FREE_RETRIES_MAX;
-    if (x->answering || x->dropped || max == 0 || !left || !is_safe(x))
+    if (!is_left(x, why))
         return false;
-    if (p->budget.share > 0 && (!charged || budget_has(&p->budget)))
+    if (is_in_budget(x, why))
         return true;
-    p->stats.retry_budget_exhausted++;
+    x->proxy->stats.retry_budget_exhausted++;
     x->refusal = PROXY_REFUSED_RETRY_BUDGET;
     x->limit = "retry-budget";
     return false;
+}
+
+bool exchange_may_move(struct exchange *x)
+{
+    struct node_request request;
+    x->reached = true;
+    x->timed_out = false;
+    if (!x->booked || x->first_token || !is_left(x, RETRY_TIMEOUT) ||
+        !is_in_budget(x, RETRY_TIMEOUT))
+        return false;
+    exchange_describe(x, &request);
+    return node_router_has_other(x->proxy->config.router, &request, x->excluded,
+                                 x->decision.replica, x->proxy->now_ms);
 }
 
 /* --- attempts ------------------------------------------------------------------------------- */

@@ -73,6 +73,7 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
     *out = (struct node_request){.session = session_of(x),
                                  .body_bytes = x->request.body->bytes,
                                  .replica_wanted = -1,
+                                 .sent = x->attempts > 0 && x->reached,
                                  .model_likely = x->model_likely};
     if (x->route.kind == HTTP_PATH_MULTIPART) {
         out->model = multipart_model(x->request.body, x->proxy->joined);

@@ -13,6 +13,7 @@ static enum node_error error_of(enum upstream_failure failure)
     case UPSTREAM_CONNECT_FAILED:
         return NODE_ERROR_CONNECT;
     case UPSTREAM_TIMEOUT:
+    case UPSTREAM_STALLED:
         return NODE_ERROR_TIMEOUT;
     case UPSTREAM_MALFORMED:
         return NODE_ERROR_MALFORMED;

@@ -167,8 +167,8 @@ bool exchange_is_ours(int err);
 void exchange_answered(struct exchange *x, unsigned status);
 /* The attempt failed; its connection is closed. */
 void exchange_failed(struct exchange *x, enum upstream_failure failure);
-/* Answers that have not moved for `silent_ms` fail: their engine is dead. */
-void exchange_fail_silent(struct pool *pool, uint64_t silent_ms);
+/* Whether it could go to another replica, that is up and not avoided: it has no token yet. */
+bool exchange_may_move(struct exchange *x);
 /* Whether only the body of an answer of that status says whose failure it is. */
 bool exchange_body_decides(const struct exchange *x, unsigned status);
 /* Whether an answer of that status is let go because another replica is asked now. */

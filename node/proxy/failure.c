@@ -130,6 +130,8 @@ static const char *failure_text(enum upstream_failure failure)
         return "malformed answer";
     case UPSTREAM_UNFINISHED:
         return "answer ended without its terminal event";
+    case UPSTREAM_STALLED:
+        return "stands still";
     default:
         return "connection broke";
     }
@@ -141,6 +143,7 @@ static enum attempt_reason reason_of(enum upstream_failure failure)
     case UPSTREAM_CONNECT_FAILED:
         return RETRY_CONNECT;
     case UPSTREAM_TIMEOUT:
+    case UPSTREAM_STALLED:
         return RETRY_TIMEOUT;
     case UPSTREAM_MALFORMED:
         return RETRY_MALFORMED;
@@ -163,7 +166,9 @@ static enum node_outcome note_failure(struct exchange *x, enum upstream_failure 
 {
     struct proxy *p = x->proxy;
     enum node_outcome outcome = NODE_OUTCOME_BROKEN;
-    if (failure == UPSTREAM_CONNECT_FAILED) {
+    if (failure == UPSTREAM_STALLED) {
+        outcome = NODE_OUTCOME_STALLED;
+    } else if (failure == UPSTREAM_CONNECT_FAILED) {
         p->stats.upstream_connect_failures++;
         outcome = NODE_OUTCOME_CONNECT_FAILED;
         pool_resolve(&p->pools[x->decision.replica], 5000);
@@ -228,16 +233,4 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
         exchange_end_cut(x, failure);
     else
         answer_failure(x, failure, outcome);
-}
-
-void exchange_fail_silent(struct pool *pool, uint64_t silent_ms)
-{
-    struct upstream *u; /* failing one may close others or open new ones elsewhere: start over */
-    while ((u = upstream_find_silent(pool, silent_ms)) != NULL) {
-        struct exchange *x = u->exchange;
-        u->any_byte = true; /* not a stale connection: the engine is gone */
-        enum upstream_failure failure = upstream_fail(u, UPSTREAM_BROKEN);
-        if (x != NULL)
-            exchange_failed(x, failure);
-    }
 }

@@ -86,7 +86,8 @@ static void on_deadline(struct deadline *d)
 
 static void arm(struct fetch *f)
 {
-    proxy_arm(f->pool->proxy, f->slow ? PROXY_FETCH_SGLANG : PROXY_FETCH, &f->deadline);
+    bool slow = (f->pace & FETCH_SLOW) != 0;
+    proxy_arm(f->pool->proxy, slow ? PROXY_FETCH_SGLANG : PROXY_FETCH, &f->deadline);
 }
 
 /* --- the answer ------------------------------------------------------------------------------ */
@@ -149,7 +150,7 @@ static void on_received(void *owner, struct slice bytes, uint64_t now_ms)
     struct fetch_connection *c = owner;
     if (c->fetch == NULL)
         return;
-    c->proxy->now_ms = now_ms;
+    c->proxy->now_ms = c->fetch->pool->heard_ms = now_ms;
     if (!c->fetch->busy) { /* nobody asked */
         drop(c->fetch);
         return;
@@ -162,13 +163,17 @@ static void on_received(void *owner, struct slice bytes, uint64_t now_ms)
         fail(c->fetch, err, false);
 }
 
+static void connect_again(struct fetch *f);
+
 static void on_ended(void *owner, int err, uint64_t now_ms)
 {
     struct fetch_connection *c = owner;
     if (c->fetch == NULL)
         return;
     c->proxy->now_ms = now_ms;
-    if (err == 0 && c->in_body && c->framing == HTTP_BODY_UNTIL_CLOSE)
+    if (c->fetch->busy && c->fetch->reused && !c->in_body && c->in.len == 0)
+        connect_again(c->fetch);
+    else if (err == 0 && c->in_body && c->framing == HTTP_BODY_UNTIL_CLOSE)
         succeed(c, true);
     else
         fail(c->fetch, ERR_CLOSED, false);
@@ -198,6 +203,8 @@ static void on_connected(void *owner, int err, uint64_t now_ms)
     c->proxy->now_ms = now_ms;
     if (err == 0) {
         c->connected = true;
+        if ((f->pace & FETCH_QUICK) != 0)
+            arm(f);
         c->proxy->config.net->read(c->stream, true);
         send_request(c);
         return;
@@ -209,18 +216,7 @@ static void on_connected(void *owner, int err, uint64_t now_ms)
         fail(f, ERR_UNREACHABLE, f->refused);
         return;
     }
-    struct buf out = c->out; /* the request goes along */
-    buf_init(&c->out, 0);
-    drop(f);
-    c = calloc(1, sizeof *c);
-    if (c == NULL) {
-        buf_free_wiped(&out);
-        fail(f, ERR_NOMEM, false);
-        return;
-    }
-    c->out = out;
-    f->connection = c;
-    connect_now(f);
+    connect_again(f);
 }
 
 static void on_written(void *owner, int err, uint64_t now_ms)
@@ -261,7 +257,28 @@ static void connect_now(struct fetch *f)
     }
     c->stream->events = &events;
     c->stream->owner = c;
-    arm(f);
+    if ((f->pace & FETCH_QUICK) != 0)
+        proxy_arm(f->pool->proxy, PROXY_FETCH_CONNECT, &f->deadline);
+    else
+        arm(f);
+}
+
+/* On a fresh connection; the request goes along. */
+static void connect_again(struct fetch *f)
+{
+    struct buf out = f->connection->out;
+    buf_init(&f->connection->out, 0);
+    drop(f);
+    f->reused = false;
+    struct fetch_connection *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        buf_free_wiped(&out);
+        fail(f, ERR_NOMEM, false);
+        return;
+    }
+    c->out = out;
+    f->connection = c;
+    connect_now(f);
 }
 
 void fetch_init(struct fetch *f, struct pool *pool, fetch_done done, void *context)
@@ -270,7 +287,7 @@ void fetch_init(struct fetch *f, struct pool *pool, fetch_done done, void *conte
     f->deadline.expired = on_deadline;
 }
 
-static int write_request(struct fetch *f, const char *path, struct slice lines)
+static int write_request(struct fetch *f, struct slice path, struct slice lines)
 {
     struct buf *out = &f->connection->out;
     const struct node_address *to = &f->pool->address;
@@ -279,21 +296,22 @@ static int write_request(struct fetch *f, const char *path, struct slice lines)
         explicit_bzero(out->at, out->cap);
     out->len = 0;
     return buf_printf(
-        out, "GET %s HTTP/1.1\r\nHost: %s%s%s:%u\r\nUser-Agent: " PROBE_USER_AGENT "\r\n%.*s\r\n",
-        path, v6 ? "[" : "", to->host, v6 ? "]" : "", to->port, SLICE_ARG(lines));
+        out, "GET %.*s HTTP/1.1\r\nHost: %s%s%s:%u\r\nUser-Agent: " PROBE_USER_AGENT "\r\n%.*s\r\n",
+        SLICE_ARG(path), v6 ? "[" : "", to->host, v6 ? "]" : "", to->port, SLICE_ARG(lines));
 }
 
-void fetch_get(struct fetch *f, const char *path, struct slice lines, bool slow)
+void fetch_get(struct fetch *f, struct slice path, struct slice lines, unsigned pace)
 {
     CHECK(!f->busy);
     f->busy = true;
     f->pool->fetches++;
     f->router[0] = '\0';
-    f->slow = slow;
+    f->pace = pace;
     f->addresses = 0;
     f->failed = 0;
     f->refused = false;
     bool fresh = f->connection == NULL;
+    f->reused = !fresh;
     if (fresh)
         f->connection = calloc(1, sizeof *f->connection);
     if (f->connection == NULL || write_request(f, path, lines) != 0) {

@@ -1,5 +1,6 @@
 /* A small HTTP client for probing one replica: GETs, one after the other, on a connection that is
- * kept while the engine keeps it.
+ * kept while the engine keeps it. If the engine closed it just as it was asked, the question is
+ * asked once more on a fresh one.
  */
 #ifndef NODE_PROXY_FETCH_H
 #define NODE_PROXY_FETCH_H
@@ -7,6 +8,12 @@
 #include "node/proxy/pool.h"
 
 enum { FETCH_BODY_MAX = 4 * 1024 * 1024 };
+
+/* How long it may take; bits. */
+enum {
+    FETCH_SLOW = 1,  /* a health check that costs the engine a token */
+    FETCH_QUICK = 2, /* connecting, to a replica that is down: it is asked again soon */
+};
 
 /* `err`: 0, ERR_UNREACHABLE (`refused`: nobody listens there), ERR_TIMEOUT, ERR_CLOSED, ERR_SYNTAX,
  * ERR_LIMIT, ERR_FULL, ERR_NOMEM (of our own: nothing is known of the replica). The body is
@@ -23,7 +30,8 @@ struct fetch {
     fetch_done done;
     void *context;
     bool busy;
-    bool slow;
+    unsigned pace;      /* FETCH_* */
+    bool reused;        /* the connection had been idle: it may be stale */
     unsigned addresses; /* of the name that failed in this fetch */
     int failed;         /* what `done` is to be called with, when the deadline comes; 0: timeout */
     bool refused;
@@ -34,9 +42,8 @@ struct fetch {
 void fetch_init(struct fetch *f, struct pool *pool, fetch_done done, void *context);
 
 /* Begins; `done` follows, never from within this call. `lines` are more header lines, each with its
- * CRLF, copied. `slow` takes the time limit for health checks that cost the engine a token. Must
- * not be called while busy. */
-void fetch_get(struct fetch *f, const char *path, struct slice lines, bool slow);
+ * CRLF, copied. Must not be called while busy. */
+void fetch_get(struct fetch *f, struct slice path, struct slice lines, unsigned pace);
 
 /* Closes; `done` is not called any more. */
 void fetch_cancel(struct fetch *f);

@@ -69,6 +69,11 @@ static void write_data_path(const struct proxy *proxy, struct prometheus *p)
          (double)proxy->segments.refused},
         {"probes_too_large_total", PROMETHEUS_COUNTER,
          "Metrics or lists of models beyond what is read.", (double)s->probes_too_large},
+        {"probes_vetoed_total", PROMETHEUS_COUNTER,
+         "Health checks without an answer in time that did not count, as other bytes came.",
+         (double)s->probes_vetoed},
+        {"watchdog_moved_total", PROMETHEUS_COUNTER,
+         "Requests moved away from replicas that stand still or sleep.", (double)s->watchdog_moved},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));
 }

@@ -212,7 +212,7 @@ static void begin(struct model_ask *ask, struct asked *a, unsigned replica)
     a->replica = replica;
     ask->open++;
     fetch_init(&a->fetch, &ask->proxy->pools[replica], on_listed, a);
-    fetch_get(&a->fetch, "/v1/models", buf_slice(&ask->lines), false);
+    fetch_get(&a->fetch, SLICE("/v1/models"), buf_slice(&ask->lines), 0);
 }
 
 /* Asks the next ones; answers when nobody is left. */

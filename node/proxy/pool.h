@@ -18,9 +18,16 @@ struct pool {
     bool resolving;
     uint64_t resolved_ms;
     struct upstream *all;
+    struct upstream *walked; /* the next one of a walk over all that may close some */
     struct upstream *idle;
     unsigned open_count;
     unsigned fetches; /* questions under way (node/proxy/fetch.h) */
+    /* What shows that the replica lives (node/proxy/watch.h); 0: never. */
+    uint64_t heard_ms; /* its last byte, of whatever */
+    uint64_t token_ms; /* its last byte behind the first token of an answer */
+    uint64_t busy_ms;  /* since when it has been waited for without a break; 0: it is not */
+    uint64_t asked_ms; /* when a sign was asked for last */
+    bool told_stalled; /* in the log */
 };
 
 /* IP addresses are ready at once, names after their first look-up, which begins. ERR_NOMEM. */

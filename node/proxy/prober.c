@@ -2,25 +2,41 @@
 
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "node/proxy/exchange_internal.h"
 #include "node/proxy/fetch.h"
 #include "node/proxy/model_list.h"
 #include "node/replica/engine_json.h"
+#include "node/settings/statuses.h"
 
 enum {
     MODELS_INTERVAL_MS = 10000,
     SERVER_INFO_INTERVAL_MS = 60000,
     RESOLVE_INTERVAL_MS = 30000,
     SGLANG_HEALTH_FACTOR = 5,
-    SILENT_MS = 5000, /* an answer that stands still this long on a dead replica is dead too */
+    PING_INTERVAL_MS = 1000,
+    AWAITED_MIN_MS = 250, /* between two checks of one that is down, and as much more at random */
+    HELD_UP_MS = 500,     /* a probe that takes longer does not hold up the others */
+    LANES = 2,
+};
+
+/* A probe under way, and the connection that it uses. The second one is for what is due while the
+ * first one waits. */
+struct lane {
+    struct fetch fetch;
+    struct probe *probe;
+    enum node_probe kind;
+    uint64_t begun_ms;
+    unsigned sent_key; /* the version of the API key that was there when it began */
+    bool with_key;     /* it carries it */
 };
 
 struct probe {
-    struct fetch fetch;
+    struct lane lanes[LANES];
     struct prober *prober;
     unsigned replica;
-    enum node_probe kind; /* of the one under way */
     uint64_t due_ms[NODE_PROBES];
     bool active; /* the replica is in use */
     bool was_up;
@@ -28,9 +44,9 @@ struct probe {
     bool told_down;         /* that it is down, in the log */
     bool told_router;       /* that it is no engine */
     bool told_refused;      /* that it refuses probes, in the log, */
-    unsigned told_key;      /* with this version of the API key, */
-    unsigned sent_key;      /* and the one that was there when the probe under way began */
-    bool with_key;          /* the probe under way carries it */
+    unsigned told_key;      /* with this version of the API key */
+    bool told_leaving;      /* that its health check says no */
+    bool no_ping;           /* it has no /ping, or refuses it */
     bool health_wants_key;  /* it refused /health without one */
     bool metrics_missing;   /* told once */
     bool metrics_too_large; /* told once */
@@ -42,6 +58,7 @@ struct prober {
     struct proxy *proxy;
     unsigned key_version;                   /* of the API key that probes carry */
     uint64_t models_version;                /* of all lists of models */
+    struct node_statuses good;              /* of health checks */
     struct model_list list;                 /* scratch */
     struct probe probes[NODE_REPLICAS_MAX]; /* touched as they come */
 };
@@ -70,14 +87,16 @@ static void log_change(struct probe *p, const char *reason, unsigned status)
     struct slice name = node_router_replica_name(proxy->config.router, p->replica);
     if (up && !p->was_up) {
         p->was_up = true;
-        p->told_down = p->told_router = false;
+        p->told_down = p->told_router = p->no_ping = false;
         p->due_ms[NODE_PROBE_MODELS] = 0; /* first: readiness waits for it */
         p->due_ms[NODE_PROBE_METRICS] = 1;
         p->due_ms[NODE_PROBE_SERVER_INFO] = 1;
+        p->due_ms[NODE_PROBE_PING] = 2;
         log_event(proxy->config.log, LOG_INFO, "replica_up", LOG_STR("replica", name));
     } else if (health == NODE_HEALTH_DOWN && !p->told_down) {
         p->was_up = false;
         p->told_down = true;
+        p->due_ms[NODE_PROBE_HEALTH] = 0;
         log_event(proxy->config.log, LOG_WARN, "replica_down", LOG_STR("replica", name),
                   LOG_CSTR("error", reason), LOG_UINT("status", status));
         upstream_flush_pool(&proxy->pools[p->replica]);
@@ -85,11 +104,11 @@ static void log_change(struct probe *p, const char *reason, unsigned status)
 }
 
 /* A router answered: requests would go in a circle. */
-static void found_router(struct probe *p)
+static void found_router(struct probe *p, const struct lane *lane)
 {
     struct proxy *proxy = p->prober->proxy;
     char who[PROXY_IDENTITY_BYTES + 32];
-    fetch_router_text(&p->fetch, who, sizeof who);
+    fetch_router_text(&lane->fetch, who, sizeof who);
     node_router_found_router(proxy->config.router, p->replica, slice_of_cstr(who), proxy->now_ms);
     upstream_flush_pool(&proxy->pools[p->replica]);
     p->was_up = p->health_wants_key = false;
@@ -104,21 +123,61 @@ static void found_router(struct probe *p)
         LOG_CSTR("want", "engines only: take it out of the replicas (replica, gvctl remove)"));
 }
 
-static void health_done(struct probe *p, int err, bool refused, unsigned status)
+/* A definite no takes it out of the choice at once: it drains, or its engine is dead. What runs
+ * there goes on. */
+static void log_leaving(struct probe *p, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
+    struct slice name = node_router_replica_name(proxy->config.router, p->replica);
+    bool leaving = node_router_replica_leaving(proxy->config.router, p->replica);
+    if (leaving == p->told_leaving)
+        return;
+    p->told_leaving = leaving;
+    if (leaving) {
+        log_event(proxy->config.log, LOG_WARN, "replica_leaving", LOG_STR("replica", name),
+                  LOG_UINT("status", status));
+        upstream_flush_pool(&proxy->pools[p->replica]);
+    } else {
+        log_event(proxy->config.log, LOG_INFO, "replica_stays", LOG_STR("replica", name));
+    }
+}
+
+static void health_done(struct probe *p, const struct lane *lane, int err, bool refused,
+                        unsigned status)
+{
+    struct proxy *proxy = p->prober->proxy;
+    struct node_router *router = proxy->config.router;
     struct pool *pool = &proxy->pools[p->replica];
     if (err != 0)
         p->health_wants_key = false; /* another may be there when it is back */
-    node_router_probed(proxy->config.router, p->replica, err == 0 && status / 100 == 2, refused,
-                       proxy->now_ms);
-    log_change(p, err != 0 ? err_text(err) : "unhealthy", status);
-    if (refused) {
-        upstream_flush_pool(pool);
-        exchange_fail_silent(pool, SILENT_MS);
+    if (err == ERR_TIMEOUT && pool->heard_ms > lane->begun_ms) {
+        proxy->stats.probes_vetoed++; /* it is slow, not dead */
+        return;
     }
+    bool ok = err == 0 && node_statuses_has(&p->prober->good, status);
+    node_router_probed(router, p->replica, ok, refused, proxy->now_ms);
+    if (err == 0 && !ok && p->was_up)
+        node_router_health_no(router, p->replica);
+    log_leaving(p, status);
+    log_change(p, err != 0 ? err_text(err) : "unhealthy", status);
+    if (refused)
+        upstream_flush_pool(pool);
     if (err == ERR_UNREACHABLE)
         pool_resolve(pool, RESOLVE_INTERVAL_MS / 6);
+}
+
+/* SGLang's other word for its health, which costs it nothing: 503 while it drains. */
+static void ping_done(struct probe *p, int err, unsigned status)
+{
+    struct node_router *router = p->prober->proxy->config.router;
+    if (err != 0)
+        return; /* health says what there is to say */
+    p->no_ping = status != 200 && status != 503;
+    if (status == 503 && !node_router_replica_leaving(router, p->replica)) {
+        node_router_health_no(router, p->replica);
+        p->due_ms[NODE_PROBE_HEALTH] = 0;
+        log_leaving(p, status);
+    }
 }
 
 /* Counts, and tells the log once. */
@@ -134,17 +193,21 @@ static void too_large(struct probe *p, bool *told, const char *path)
     *told = true;
 }
 
-static const char *path_of(enum node_probe kind)
+static struct slice path_of(const struct probe *p, enum node_probe kind)
 {
+    const struct proxy *proxy = p->prober->proxy;
+    struct slice own = node_router_replica_health_path(proxy->config.router, p->replica);
     switch (kind) {
     case NODE_PROBE_HEALTH:
-        return "/health";
+        return own.len > 0 ? own : slice_of_cstr(proxy->config.options->health_path);
     case NODE_PROBE_METRICS:
-        return "/metrics";
+        return SLICE("/metrics");
     case NODE_PROBE_MODELS:
-        return "/v1/models";
+        return SLICE("/v1/models");
+    case NODE_PROBE_PING:
+        return SLICE("/ping");
     default:
-        return "/server_info";
+        return SLICE("/server_info");
     }
 }
 
@@ -160,19 +223,21 @@ static int models_replace(struct probe *p, struct slice body)
 /* Whether it lets the router ask. The log has one line for each change, and for each new key that
  * is refused as well. An answer that is no refusal tells nothing of the paths that were refused
  * before: they are asked again. */
-static void note_access(struct probe *p, unsigned status)
+static void note_access(struct probe *p, const struct lane *lane, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
-    node_router_probe_answered(proxy->config.router, p->replica, p->kind, status);
-    if (p->kind == NODE_PROBE_MODELS &&
+    if (lane->kind == NODE_PROBE_PING)
+        return; /* it can do without */
+    node_router_probe_answered(proxy->config.router, p->replica, lane->kind, status);
+    if (lane->kind == NODE_PROBE_MODELS &&
         !node_router_models_listed(proxy->config.router, p->replica))
         DISCARD(models_replace(p, slice_of("", 0)));
     bool refused = node_router_probes_refused(proxy->config.router, p->replica) != 0;
     bool news = refused ? status == 401 || status == 403 : p->told_refused;
-    if (!news || (refused && p->told_refused && p->sent_key == p->told_key))
+    if (!news || (refused && p->told_refused && lane->sent_key == p->told_key))
         return;
     p->told_refused = refused;
-    p->told_key = p->sent_key;
+    p->told_key = lane->sent_key;
     struct slice name = node_router_replica_name(proxy->config.router, p->replica);
     if (!refused) {
         log_event(proxy->config.log, LOG_INFO, "replica_takes_probes", LOG_STR("replica", name));
@@ -181,7 +246,7 @@ static void note_access(struct probe *p, unsigned status)
     bool has_key = proxy->config.replica_key != NULL;
     log_event(
         proxy->config.log, LOG_WARN, "replica_refuses_probes", LOG_STR("replica", name),
-        LOG_CSTR("path", path_of(p->kind)), LOG_UINT("status", status),
+        LOG_STR("path", path_of(p, lane->kind)), LOG_UINT("status", status),
         LOG_CSTR(
             "effect",
             "what it refuses stays unknown; its models are then learned from clients' requests"),
@@ -265,10 +330,10 @@ static void server_info_done(struct probe *p, int err, unsigned status, struct s
 }
 
 /* It refused /health, which was asked without the key: the key is the answer, at once. */
-static bool wants_key(struct probe *p, unsigned status)
+static bool wants_key(struct probe *p, const struct lane *lane, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
-    if (p->kind != NODE_PROBE_HEALTH || p->with_key || proxy->config.replica_key == NULL ||
+    if (lane->kind != NODE_PROBE_HEALTH || lane->with_key || proxy->config.replica_key == NULL ||
         (status != 401 && status != 403))
         return false;
     p->health_wants_key = true;
@@ -276,28 +341,29 @@ static bool wants_key(struct probe *p, unsigned status)
     return true;
 }
 
-static void begin(struct probe *p, enum node_probe kind, uint64_t now);
+static void begin(struct lane *lane, enum node_probe kind, uint64_t now);
 
 static void on_done(void *context, int err, bool refused, unsigned status, struct slice body)
 {
-    struct probe *p = context;
+    struct lane *lane = context;
+    struct probe *p = lane->probe;
     if (err == ERR_FULL ||
         err == ERR_NOMEM) /* no file, no memory here: asked again when it is due */
         return;
-    if (err == 0 && p->fetch.router[0] != '\0') {
-        found_router(p);
+    if (err == 0 && lane->fetch.router[0] != '\0') {
+        found_router(p, lane);
         return;
     }
-    if (err == 0 && wants_key(p, status))
+    if (err == 0 && wants_key(p, lane, status))
         return;
     if (err == 0)
-        note_access(p, status);
+        note_access(p, lane, status);
     bool was_up = p->was_up;
-    switch (p->kind) {
+    switch (lane->kind) {
     case NODE_PROBE_HEALTH:
-        health_done(p, err, refused, status);
+        health_done(p, lane, err, refused, status);
         if (p->was_up && !was_up)
-            begin(p, NODE_PROBE_MODELS, p->prober->proxy->now_ms);
+            begin(lane, NODE_PROBE_MODELS, p->prober->proxy->now_ms);
         break;
     case NODE_PROBE_METRICS:
         metrics_done(p, err, status, body);
@@ -308,6 +374,9 @@ static void on_done(void *context, int err, bool refused, unsigned status, struc
     case NODE_PROBE_SERVER_INFO:
         server_info_done(p, err, status, body);
         break;
+    case NODE_PROBE_PING:
+        ping_done(p, err, status);
+        break;
     case NODE_PROBES:
         break;
     }
@@ -315,15 +384,37 @@ static void on_done(void *context, int err, bool refused, unsigned status, struc
 
 /* --- what is due ---------------------------------------------------------------------------- */
 
+static bool is_sglang(const struct probe *p)
+{
+    return node_router_replica_engine(p->prober->proxy->config.router, p->replica) ==
+           NODE_ENGINE_SGLANG;
+}
+
+static uint64_t health_interval(const struct probe *p)
+{
+    const struct proxy *proxy = p->prober->proxy;
+    const struct node_router *router = proxy->config.router;
+    uint64_t usual = proxy->config.options->health_interval_ms;
+    if (node_router_replica_awaited(router, p->replica, proxy->now_ms)) {
+        uint64_t awaited =
+            AWAITED_MIN_MS + hash_mix(proxy->now_ms ^ (uint64_t)p->replica << 32) % AWAITED_MIN_MS;
+        return awaited < usual ? awaited : usual;
+    }
+    bool costs = is_sglang(p) && p->was_up && !node_router_replica_leaving(router, p->replica);
+    return costs ? usual * SGLANG_HEALTH_FACTOR : usual;
+}
+
 static uint64_t interval(const struct probe *p, enum node_probe kind)
 {
     const struct node_options *o = p->prober->proxy->config.options;
-    bool sglang = node_router_replica_engine(p->prober->proxy->config.router, p->replica) ==
-                  NODE_ENGINE_SGLANG;
+    bool sglang = is_sglang(p);
     switch (kind) {
     case NODE_PROBE_HEALTH:
-        return sglang && p->was_up ? o->health_interval_ms * SGLANG_HEALTH_FACTOR
-                                   : o->health_interval_ms;
+        return health_interval(p);
+    case NODE_PROBE_PING:
+        if (!sglang || p->no_ping || !slice_equal(path_of(p, NODE_PROBE_HEALTH), SLICE("/health")))
+            return UINT64_MAX / 2;
+        return o->health_interval_ms < PING_INTERVAL_MS ? o->health_interval_ms : PING_INTERVAL_MS;
     case NODE_PROBE_METRICS:
         return o->scrape_interval_ms;
     case NODE_PROBE_MODELS:
@@ -335,19 +426,22 @@ static uint64_t interval(const struct probe *p, enum node_probe kind)
 
 /* Engines leave /health open, and it is asked of whatever is at the address: the key goes with it
  * only if it was refused. All else is asked only of what is healthy and no router. */
-static void begin(struct probe *p, enum node_probe kind, uint64_t now)
+static void begin(struct lane *lane, enum node_probe kind, uint64_t now)
 {
+    struct probe *p = lane->probe;
     struct proxy *proxy = p->prober->proxy;
-    p->kind = kind;
+    lane->kind = kind;
+    lane->begun_ms = now;
     p->due_ms[kind] = now + interval(p, kind);
-    bool sglang =
-        node_router_replica_engine(proxy->config.router, p->replica) == NODE_ENGINE_SGLANG;
+    unsigned pace = kind == NODE_PROBE_HEALTH && is_sglang(p) ? FETCH_SLOW : 0;
+    if (node_router_replica_awaited(proxy->config.router, p->replica, now))
+        pace |= FETCH_QUICK;
     struct buf lines;
     buf_init(&lines, 0);
-    p->sent_key = p->prober->key_version;
-    p->with_key =
+    lane->sent_key = p->prober->key_version;
+    lane->with_key =
         proxy->config.replica_key != NULL && (kind != NODE_PROBE_HEALTH || p->health_wants_key);
-    if (p->with_key) {
+    if (lane->with_key) {
         struct slice key;
         (void)replica_key(proxy, &key);
         if (buf_printf(&lines, "Authorization: Bearer %.*s\r\n", SLICE_ARG(key)) != 0) {
@@ -355,7 +449,7 @@ static void begin(struct probe *p, enum node_probe kind, uint64_t now)
             return; /* no memory: when it is due again */
         }
     }
-    fetch_get(&p->fetch, path_of(kind), buf_slice(&lines), kind == NODE_PROBE_HEALTH && sglang);
+    fetch_get(&lane->fetch, path_of(p, kind), buf_slice(&lines), pace);
     buf_free_wiped(&lines);
 }
 
@@ -370,12 +464,22 @@ static void key_changed(struct probe *p)
 }
 
 /* Frequent ones must not keep the others from ever being asked. NODE_PROBES: nothing is due. */
+static bool is_under_way(const struct probe *p, enum node_probe kind)
+{
+    for (unsigned i = 0; i < LANES; i++) {
+        if (p->lanes[i].fetch.busy && p->lanes[i].kind == kind)
+            return true;
+    }
+    return false;
+}
+
 static enum node_probe longest_due(const struct probe *p, uint64_t now)
 {
     enum node_probe longest = NODE_PROBES;
     for (enum node_probe kind = NODE_PROBE_HEALTH; kind < NODE_PROBES; kind++) {
-        bool never = kind == NODE_PROBE_SERVER_INFO && interval(p, kind) > SERVER_INFO_INTERVAL_MS;
-        if (never || p->due_ms[kind] > now || (kind != NODE_PROBE_HEALTH && !p->was_up))
+        bool rare = kind == NODE_PROBE_SERVER_INFO || kind == NODE_PROBE_PING;
+        if ((rare && interval(p, kind) > SERVER_INFO_INTERVAL_MS) || is_under_way(p, kind) ||
+            p->due_ms[kind] > now || (kind != NODE_PROBE_HEALTH && !p->was_up))
             continue;
         if (kind == NODE_PROBE_METRICS && !node_router_scrapes(p->prober->proxy->config.router,
                                                                p->replica, interval(p, kind), now))
@@ -384,6 +488,15 @@ static enum node_probe longest_due(const struct probe *p, uint64_t now)
             longest = kind;
     }
     return longest;
+}
+
+/* The first one, or the second where that one is held up. */
+static struct lane *free_lane(struct probe *p, uint64_t now)
+{
+    if (!p->lanes[0].fetch.busy)
+        return &p->lanes[0];
+    bool held_up = now >= p->lanes[0].begun_ms + HELD_UP_MS;
+    return held_up && !p->lanes[1].fetch.busy ? &p->lanes[1] : NULL;
 }
 
 void prober_tick(struct proxy *proxy)
@@ -405,11 +518,40 @@ void prober_tick(struct proxy *proxy)
         log_change(p, "answers failed", 0);
         const struct pool *pool = &proxy->pools[i];
         bool first_lookup = pool->address_count == 0 && pool->resolving;
-        if (p->fetch.busy || first_lookup)
+        struct lane *lane = free_lane(p, now);
+        if (lane == NULL || first_lookup)
             continue;
         enum node_probe kind = longest_due(p, now);
         if (kind != NODE_PROBES)
-            begin(p, kind, now);
+            begin(lane, kind, now);
+    }
+}
+
+void prober_ask(struct proxy *proxy, unsigned replica)
+{
+    struct probe *p = proxy->prober != NULL ? &proxy->prober->probes[replica] : NULL;
+    if (p == NULL || !p->active || !p->was_up)
+        return;
+    bool slow = is_sglang(p);
+    p->due_ms[p->metrics_missing && !slow ? NODE_PROBE_HEALTH : NODE_PROBE_METRICS] = 0;
+    if (slow)
+        p->due_ms[NODE_PROBE_HEALTH] = 0;
+}
+
+void prober_waits(const struct proxy *proxy, unsigned replica, uint64_t *any_ms,
+                  uint64_t *health_ms)
+{
+    *any_ms = *health_ms = 0;
+    const struct probe *p = proxy->prober != NULL ? &proxy->prober->probes[replica] : NULL;
+    for (unsigned i = 0; p != NULL && p->active && i < LANES; i++) {
+        const struct lane *lane = &p->lanes[i];
+        if (!lane->fetch.busy)
+            continue;
+        bool slow = lane->kind == NODE_PROBE_HEALTH && is_sglang(p);
+        if (lane->kind == NODE_PROBE_HEALTH)
+            *health_ms = lane->begun_ms;
+        if (!slow && (*any_ms == 0 || lane->begun_ms < *any_ms))
+            *any_ms = lane->begun_ms;
     }
 }
 
@@ -426,7 +568,10 @@ void prober_begin(struct proxy *proxy, unsigned replica)
     p->replica = replica;
     p->active = true;
     buf_init(&p->models, FETCH_BODY_MAX);
-    fetch_init(&p->fetch, &proxy->pools[replica], on_done, p);
+    for (unsigned i = 0; i < LANES; i++) {
+        p->lanes[i].probe = p;
+        fetch_init(&p->lanes[i].fetch, &proxy->pools[replica], on_done, &p->lanes[i]);
+    }
 }
 
 void prober_end(struct proxy *proxy, unsigned replica)
@@ -435,7 +580,8 @@ void prober_end(struct proxy *proxy, unsigned replica)
     if (prober == NULL || !prober->probes[replica].active)
         return;
     struct probe *p = &prober->probes[replica];
-    fetch_cancel(&p->fetch);
+    for (unsigned i = 0; i < LANES; i++)
+        fetch_cancel(&p->lanes[i].fetch);
     buf_free(&p->models);
     prober->models_version++;
     p->active = false;
@@ -448,6 +594,9 @@ int prober_start(struct proxy *proxy)
         return ERR_NOMEM;
     prober->proxy = proxy;
     proxy->prober = prober;
+    const char *wrong =
+        node_statuses_parse(slice_of_cstr(proxy->config.options->health_statuses), &prober->good);
+    CHECK(wrong == NULL); /* the settings were checked */
     for (unsigned i = 0; i < proxy->pool_count; i++) {
         bool good = proxy->pools[i].proxy != NULL && proxy->pools[i].address.port != 0;
         /* What went before the probes began has a pool still, for as long as its slot is held. */

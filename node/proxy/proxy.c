@@ -13,6 +13,7 @@
 #include "node/proxy/models.h"
 #include "node/proxy/prober.h"
 #include "node/proxy/slow.h"
+#include "node/proxy/watch.h"
 
 /* --- from clients ---------------------------------------------------------------------------- */
 
@@ -191,6 +192,8 @@ static void upstream_received(void *owner, struct slice bytes, uint64_t now_ms)
         return;
     }
     upstream_feed(u, bytes);
+    if (u->exchange->first_token)
+        u->pool->token_ms = now_ms;
     take_answer(u, u->exchange);
 }
 
@@ -358,6 +361,8 @@ void proxy_tick(struct proxy *p, uint64_t now_ms)
     p->paused = late >= PROXY_PAUSE_MS && !p->paused;
     p->ticked_ms = now_ms;
     p->queue_due = true; /* a replica may have come up */
+    if (p->paused)
+        p->resumed_ms = now_ms;
     begin_missing(p);
     if (p->paused)
         slow_shift(p, late);
@@ -366,8 +371,10 @@ void proxy_tick(struct proxy *p, uint64_t now_ms)
             deadline_shift(&p->limit[i], late);
         deadline_run(&p->limit[i], now_ms);
     }
-    if (!p->paused)
+    if (!p->paused) {
         prober_tick(p);
+        watch_tick(p);
+    }
 }
 
 /* --- the beginning and the end --------------------------------------------------------------- */
@@ -410,6 +417,8 @@ static void init_limits(struct proxy *p)
         [PROXY_QUEUE] = o->queue_timeout_ms,
         [PROXY_FETCH] = o->health_timeout_ms,
         [PROXY_FETCH_SGLANG] = o->health_timeout_sglang_ms,
+        [PROXY_FETCH_CONNECT] =
+            o->health_timeout_ms < PROXY_QUICK_MS ? o->health_timeout_ms : PROXY_QUICK_MS,
         [PROXY_FETCH_FAILED] = 1,
     };
     for (unsigned i = 0; i < PROXY_LIMITS; i++)

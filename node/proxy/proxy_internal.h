@@ -19,6 +19,7 @@ enum {
     PROXY_ENGINE_HEAD_BYTES_MAX = 64 * 1024, /* of an answer; then it is malformed */
     PROXY_FRESH_MS = 500,      /* a drain waits so long for the first request of a connection */
     PROXY_PARTING_MS = 2000,   /* and so long for the next one of a connection that was used */
+    PROXY_QUICK_MS = 500,      /* connecting to a replica that is down */
     PROXY_LOOP_LOG_MS = 60000, /* between two lines on loops */
     PROXY_PIECES_MAX = 59,     /* of an answer, gathered in one read */
     PROXY_RETRY_WAITS = 4,     /* 20 to 200 ms, with the tick */
@@ -61,9 +62,10 @@ enum proxy_limit {
     PROXY_RETRY_LAST = PROXY_RETRY_FIRST + 3,
     PROXY_REQUEST, /* in all */
     PROXY_QUEUE,
-    PROXY_FETCH,        /* probes of replicas */
-    PROXY_FETCH_SGLANG, /* whose health check costs a token */
-    PROXY_FETCH_FAILED, /* at once, but not from within the call */
+    PROXY_FETCH,         /* probes of replicas */
+    PROXY_FETCH_SGLANG,  /* whose health check costs a token */
+    PROXY_FETCH_CONNECT, /* to one that is down */
+    PROXY_FETCH_FAILED,  /* at once, but not from within the call */
     PROXY_LIMITS,
 };
 
@@ -100,9 +102,11 @@ struct proxy {
     uint64_t now_ms; /* of the present event */
     uint64_t started_ms;
     uint64_t ticked_ms;
-    bool paused;   /* before the last tick the loop stood still */
-    bool draining; /* not ready; answers close their connections */
-    bool closed;   /* nothing new is accepted on the client port */
+    uint64_t resumed_ms; /* after the last pause; 0: there was none */
+    uint64_t watched_ms; /* node/proxy/watch.h */
+    bool paused;         /* before the last tick the loop stood still */
+    bool draining;       /* not ready; answers close their connections */
+    bool closed;         /* nothing new is accepted on the client port */
     struct segment_pool segments;
     struct proxy_stats stats;
     struct proxy_timing timing;

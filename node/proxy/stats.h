@@ -80,6 +80,8 @@ struct proxy_stats {
     uint64_t upstream_reused;
     uint64_t upstream_full;    /* a replica not used because of upstream-connections-max */
     uint64_t probes_too_large; /* answers to probes that were not or not wholly used */
+    uint64_t probes_vetoed;    /* health checks without an answer in time, while other bytes came */
+    uint64_t watchdog_moved;   /* requests moved away from replicas that stand still, or sleep */
     uint64_t bytes_in;         /* request bodies */
     uint64_t bytes_out;        /* answers */
     uint64_t not_understood;   /* prompt bodies that the skimmer could not read: routed by load */

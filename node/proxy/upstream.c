@@ -30,6 +30,8 @@ static void close_connection(struct upstream *u)
     deadline_clear(&u->deadline);
     CHECK(u->pool->open_count > 0);
     u->pool->open_count--;
+    if (u->pool->walked == u)
+        u->pool->walked = u->all_next;
     if (u->all_prev != NULL)
         u->all_prev->all_next = u->all_next;
     else
@@ -79,15 +81,6 @@ void upstream_flush_pool(struct pool *pool)
         leave_pool(u);
         close_connection(u);
     }
-}
-
-struct upstream *upstream_find_silent(const struct pool *pool, uint64_t silent_ms)
-{
-    for (struct upstream *u = pool->all; u != NULL; u = u->all_next) {
-        if (u->state == UPSTREAM_BUSY && u->reading && u->proxy->now_ms - u->active_ms >= silent_ms)
-            return u;
-    }
-    return NULL;
 }
 
 /* --- opening -------------------------------------------------------------------------------- */
@@ -377,7 +370,7 @@ void upstream_feed(struct upstream *u, struct slice bytes)
 {
     struct proxy *p = u->proxy;
     u->any_byte = true;
-    u->active_ms = p->now_ms;
+    u->active_ms = u->pool->heard_ms = p->now_ms;
     if (u->awaits_token)
         await_token(u);
     else

@@ -31,6 +31,7 @@ enum upstream_failure {
     UPSTREAM_TIMEOUT,        /* no byte within first-token, whole-answer or idle timeout */
     UPSTREAM_MALFORMED,      /* the answer is not HTTP that can be trusted */
     UPSTREAM_UNFINISHED,     /* its framing is whole, but its terminal event did not come */
+    UPSTREAM_STALLED,        /* it stands still with a replica that does */
 };
 
 enum upstream_state { UPSTREAM_CONNECTING, UPSTREAM_BUSY, UPSTREAM_IDLE, UPSTREAM_CLOSING };
@@ -143,7 +144,5 @@ void upstream_abort(struct upstream *u);
 void upstream_free(struct upstream *u);
 /* Closes the idle connections: the replica is down or the node ends. */
 void upstream_flush_pool(struct pool *pool);
-/* One whose answer has not moved for `silent_ms`; NULL: none. */
-struct upstream *upstream_find_silent(const struct pool *pool, uint64_t silent_ms);
 
 #endif

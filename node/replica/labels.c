@@ -57,6 +57,28 @@ static const char *model_set(struct node_labels *out, struct slice value)
     return NULL;
 }
 
+const char *node_health_path_wrong(struct slice path)
+{
+    const char *wrong = "want a path of at most 127 bytes without spaces, such as /health";
+    _Static_assert((int)NODE_HEALTH_PATH_MAX == 127, "the text names it");
+    if (path.len == 0 || path.len > NODE_HEALTH_PATH_MAX || path.at[0] != '/')
+        return wrong;
+    for (size_t i = 0; i < path.len; i++) {
+        if (path.at[i] <= ' ' || path.at[i] > '~' || path.at[i] == '#')
+            return wrong;
+    }
+    return NULL;
+}
+
+static const char *health_set(struct node_labels *out, struct slice value)
+{
+    if (node_health_path_wrong(value) != NULL)
+        return "after # want health= and a path of at most 127 bytes without spaces, such as "
+               "health=/health";
+    out->health = value;
+    return NULL;
+}
+
 static const char *role_set(struct node_labels *out, struct slice value)
 {
     (void)out;
@@ -71,10 +93,8 @@ static const struct {
     struct slice name;
     const char *(*set)(struct node_labels *out, struct slice value);
 } labels[] = {
-    {SLICE("engine"), engine_set},
-    {SLICE("weight"), weight_set},
-    {SLICE("model"), model_set},
-    {SLICE("role"), role_set},
+    {SLICE("engine"), engine_set}, {SLICE("weight"), weight_set}, {SLICE("model"), model_set},
+    {SLICE("health"), health_set}, {SLICE("role"), role_set},
 };
 
 enum { LABELS = sizeof labels / sizeof labels[0], LABEL_NONE = LABELS };
@@ -88,7 +108,7 @@ static unsigned label_find(struct slice name)
 }
 
 static const char unknown[] =
-    "after # want engine=, weight=, model= or role=, each behind its own #";
+    "after # want engine=, weight=, model=, health= or role=, each behind its own #";
 
 const char *node_labels_set(struct node_labels *out, struct slice name, struct slice value)
 {

@@ -6,6 +6,7 @@
  *   engine   vllm, sglang or other: what else is found out by probing
  *   weight   0.1 to 100: its share of the work; 1 where nothing is said
  *   model    a model that it serves, where its /v1/models does not say so
+ *   health   the path of its health check, where it is not that of the settings
  *   role     any; prefill and decode are refused: nothing treats them differently yet
  */
 #ifndef NODE_REPLICA_LABELS_H
@@ -21,11 +22,16 @@ struct node_labels {
     enum node_engine engine; /* AUTO: not said */
     double weight;           /* 0 counts as 1, so that a zeroed struct says nothing */
     struct slice model;      /* borrowed; empty: not said. At most NODE_MODEL_ID_MAX bytes */
+    struct slice health;     /* borrowed; empty: not said. At most NODE_HEALTH_PATH_MAX bytes */
 };
 
-/* `text` is what stands behind the first '#'; empty: no labels. `model` borrows from it. NULL, or
+/* `text` is what stands behind the first '#'; empty: no labels. `model` and `health` borrow from
+ * it. NULL, or
  * what is wrong with it and would be right (a literal); `out` is then unchanged. */
 const char *node_labels_parse(struct slice text, struct node_labels *out);
+
+/* NULL, or what is wrong with the path of a health check and would be right (a literal). */
+const char *node_health_path_wrong(struct slice path);
 
 /* One label by its name and value, added to `out`: for sources that have them apart. NULL, or what
  * would be right. */

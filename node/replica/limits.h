@@ -12,6 +12,7 @@ enum {
     NODE_MODELS_MAX = 1024,        /* names of models, listed or learned */
     NODE_MODEL_NAME_MAX = 256,     /* bytes of one that a request names */
     NODE_MODEL_ID_MAX = 255,       /* bytes of one that an engine lists */
+    NODE_HEALTH_PATH_MAX = 127,    /* bytes of the path that a health check asks for */
     NODE_MODELS_DENIALS = 4096,    /* pairs of replica and model that is not there; 64 KiB */
     NODE_ANSWERED_ROWS_MAX = 4096, /* pairs of replica and model whose tokens are counted */
 };

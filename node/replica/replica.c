@@ -65,6 +65,7 @@ void node_replica_renew(struct node_replica *k, const struct node_replica_config
     k->busy_until_ms = k->back_ms = k->scraped_ms = 0;
     k->errors = k->broken = (struct node_backoff){0};
     k->breaker = (struct node_breaker){.cured = cured};
+    k->signs = (struct node_signs){.stalls_total = k->signs.stalls_total};
     k->scraped = (struct node_scraped){0};
     k->rate = k->pace = (struct node_speed){0};
     k->pace_line = (struct node_line){0};
@@ -85,17 +86,11 @@ enum node_health node_replica_health(const struct node_replica *k)
     return k->draining && !out ? NODE_HEALTH_DRAINING : k->health;
 }
 
-/* Requests sent before the back-off began do not extend it when they fail. */
-static void backoff_begin(struct node_backoff *b, uint64_t now_ms)
+static void go_down(struct node_replica *k, uint64_t now_ms)
 {
-    if (now_ms < b->until_ms)
-        return;
-    bool soon = b->length_ms > 0 && now_ms - b->until_ms <= NODE_BACKOFF_FORGET_MS;
-    b->length_ms = !soon                                     ? NODE_BACKOFF_MIN_MS
-                   : b->length_ms >= NODE_BACKOFF_MAX_MS / 2 ? NODE_BACKOFF_MAX_MS
-                                                             : b->length_ms * 2;
-    b->until_ms = now_ms + b->length_ms;
-    b->trial = true;
+    if (k->health != NODE_HEALTH_DOWN)
+        k->signs.down_ms = now_ms;
+    k->health = NODE_HEALTH_DOWN;
 }
 
 bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t now_ms)
@@ -103,9 +98,9 @@ bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t
     if (ok) {
         k->probe_failures = 0;
         k->gone = false;
-        if (k->health == NODE_HEALTH_DOWN && now_ms < k->broken.until_ms)
-            return false;
-        k->answer_failures = 0;
+        k->signs.leaving = false;
+        if (now_ms >= k->broken.until_ms)
+            k->answer_failures = 0;
         if (k->health == NODE_HEALTH_DOWN)
             k->back_ms = now_ms;
         k->health = NODE_HEALTH_UP;
@@ -113,7 +108,7 @@ bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t
     }
     k->probe_failures_total++;
     if (++k->probe_failures >= k->probe_failures_max || refused)
-        k->health = NODE_HEALTH_DOWN;
+        go_down(k, now_ms);
     bool gone_now = refused && !k->gone;
     k->gone = k->gone || refused;
     return gone_now;
@@ -129,10 +124,19 @@ void node_replica_found_router(struct node_replica *k, struct slice who)
     memcpy(k->router, who.at, k->router_len);
 }
 
-void node_replica_answering(struct node_replica *k, uint64_t now_ms)
+void node_replica_answering(struct node_replica *k, uint64_t chosen_ms, uint64_t now_ms)
 {
-    k->moved_ms = now_ms > 0 ? now_ms : 1;
     k->errors.trial = k->broken.trial = false;
+    node_signs_moved(&k->signs, now_ms);
+    k->signs.stalls.trial = false;
+    k->signs.first_ms = now_ms;
+    if (k->health != NODE_HEALTH_DOWN || chosen_ms <= k->signs.down_ms)
+        return;
+    k->health = NODE_HEALTH_UP;
+    k->back_ms = now_ms;
+    k->gone = false;
+    k->probe_failures = k->answer_failures = 0;
+    k->broken.until_ms = 0;
 }
 
 void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms)
@@ -153,14 +157,16 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
         break;
     case NODE_OUTCOME_ENGINE_ERROR:
         if (++k->error_answers >= NODE_ERROR_ANSWERS_MAX)
-            backoff_begin(&k->errors, now_ms);
+            node_backoff_begin(&k->errors, NODE_BACKOFF_MIN_MS, now_ms);
         break;
     case NODE_OUTCOME_CONNECT_FAILED:
     case NODE_OUTCOME_BROKEN:
         if (++k->answer_failures < NODE_ANSWER_FAILURES_MAX && !k->broken.trial)
             break;
-        k->health = NODE_HEALTH_DOWN;
-        backoff_begin(&k->broken, now_ms);
+        go_down(k, now_ms);
+        node_backoff_begin(&k->broken, NODE_BACKOFF_MIN_MS, now_ms);
+        break;
+    case NODE_OUTCOME_STALLED:
         break;
     }
 }
@@ -190,14 +196,6 @@ static bool has_restarted(const struct node_scrape *before, const struct node_sc
 static bool went_on(double before, double now)
 {
     return before >= 0 && now > before;
-}
-
-/* A token was computed, or a prompt begun. */
-static bool has_worked(const struct node_scrape *before, const struct node_scrape *now)
-{
-    return went_on(before->generation_tokens, now->generation_tokens) ||
-           went_on(before->prompt_tokens, now->prompt_tokens) ||
-           went_on(before->prefix_queries, now->prefix_queries);
 }
 
 static void keep_if_missing(double *now, double before)
@@ -292,8 +290,7 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
         keep_if_missing(&now.prompt_tokens, k->scrape.prompt_tokens);
         keep_if_missing(&now.generation_tokens, k->scrape.generation_tokens);
     }
-    if (has_worked(&k->scrape, &now))
-        k->moved_ms = now_ms > 0 ? now_ms : 1;
+    node_signs_scraped(&k->signs, k->scraped_ms != 0 ? &k->scrape : NULL, &now, restarted, now_ms);
     k->scrape = now;
     k->scraped_ms = now_ms > 0 ? now_ms : 1;
     k->asleep = now.sleeping > 0;

@@ -4,15 +4,20 @@
  *            probe ok                     3 probes failed, port refused, or
  *   UNKNOWN -----------> UP <----------.  5 requests in a row that could not connect or broke
  *      |                  |             \
- *      '---------------> DOWN ----------- probe ok, and its back-off is over
+ *      '---------------> DOWN ----------- probe ok, or a token of a request sent since
  *
  * A probe that a router answers takes it to ROUTER, from any state: requests that are sent there
  * would go in a circle. The next good probe takes it to UP, bad ones to DOWN.
  *
  * Draining and asleep are flags beside it: an operator's wish, and what the engine says of itself.
  *
+ * One that is DOWN is sent a request only where all that serve the model are, as a last resort.
+ *
  * Answers never take a replica down, because a client could provoke them at a whole fleet. But they
  * make it *avoided*: requests go there only where no other replica that serves the model will do.
+ *   - Its health check said no (leaving), until one says yes: it drains, or its engine is dead.
+ *   - It stands still (node/replica/health.h).
+ *   - It went down because requests broke, and is up again: for a back-off.
  *   - A full queue (503 of a healthy engine): for a second.
  *   - 3 answers of 5xx with no success between: for a back-off. A server that drains answers its
  *     health check while it fails each request at once, and its empty queue would attract them all.
@@ -27,6 +32,7 @@
 #include "node/replica/belief.h"
 #include "node/replica/booking.h"
 #include "node/replica/breaker.h"
+#include "node/replica/health.h"
 #include "node/replica/learn.h"
 #include "node/replica/scrape.h"
 #include "node/replica/scraped.h"
@@ -38,18 +44,8 @@ enum {
     NODE_ANSWER_FAILURES_MAX = 5,
     NODE_ERROR_ANSWERS_MAX = 3,
     NODE_BUSY_AVOID_MS = 1000,
-    NODE_BACKOFF_MIN_MS = 1000,
-    NODE_BACKOFF_MAX_MS = 30000,
-    NODE_WINDOW_SHARED_MS = 15000,  /* least length of a window while there are other routers */
-    NODE_BACKOFF_FORGET_MS = 60000, /* after this the next back-off begins at the minimum again */
-    NODE_MOVES_MS = 5000, /* a sign of work counts for so long: longer than scrape-interval */
-    NODE_OUTCOMES = NODE_OUTCOME_SLOW + 1,
-};
-
-struct node_backoff {
-    uint64_t until_ms;
-    uint32_t length_ms; /* of the last one; 0: none yet, or a success since */
-    bool trial;         /* no answer has begun since */
+    NODE_WINDOW_SHARED_MS = 15000, /* least length of a window while there are other routers */
+    NODE_OUTCOMES = NODE_OUTCOME_STALLED + 1,
 };
 
 /* Predictions against what turned out, since the start. */
@@ -108,6 +104,7 @@ struct node_replica {
     uint64_t
         back_ms; /* when it came back, empty: slow start (node/replica/warm.h); 0: it did not */
     struct node_breaker breaker; /* the same between routers */
+    struct node_signs signs;    /* of life, or of none */
     uint64_t name_hash;
     struct node_load load;
     struct node_belief belief;
@@ -138,7 +135,6 @@ struct node_replica {
     uint64_t cache_tokens_heard; /* the same, reported by another router; 0: by none */
     struct node_scrape scrape;
     uint64_t scraped_ms;         /* 0: never */
-    uint64_t moved_ms;           /* a counter moved, or an answer began; 0: never */
     struct node_scraped scraped; /* by whom */
     struct node_scrape_window window;
     struct node_predicted predicted; /* own */
@@ -170,9 +166,11 @@ struct node_replica {
     uint16_t name_len;   /* 0: a free slot */
     uint16_t router_len; /* name of the router that answers there, while its health is ROUTER */
     uint16_t model_len;  /* of the model that this router's settings name; 0: none */
+    uint16_t health_len; /* of the path of its health check, by its label; 0: no label */
     char name[NODE_NAME_MAX];
     char router[NODE_ROUTER_NAME_MAX];
     char model[NODE_MODEL_ID_MAX];
+    char health_path[NODE_HEALTH_PATH_MAX];
 };
 
 /* What is believed of any engine before something was learned of it, and when it counts as down. */
@@ -191,7 +189,7 @@ struct slice node_replica_name(const struct node_replica *k);
 /* As an operator sees it: a draining replica that is not down, nor a router, is DRAINING. */
 enum node_health node_replica_health(const struct node_replica *k);
 
-/* May get new requests while in this health (UP or UNKNOWN). */
+/* May get new requests while in this health (UP or UNKNOWN; DOWN as a last resort). */
 static inline bool node_replica_usable(const struct node_replica *k, enum node_health health)
 {
     enum node_health seen = k->health != NODE_HEALTH_UNKNOWN ? k->health : k->hint;
@@ -208,18 +206,19 @@ static inline uint64_t node_replica_requests(const struct node_replica *k)
  * warming up with as many as it may have. */
 static inline bool node_replica_avoided(const struct node_replica *k, uint64_t now_ms)
 {
-    bool on_trial = k->errors.trial || k->broken.trial;
+    bool on_trial = k->errors.trial || k->broken.trial || k->signs.stalls.trial;
     bool in_doubt = on_trial || k->breaker.heard != NODE_BREAKER_CLOSED;
     return k->busy_until_ms > now_ms || k->errors.until_ms > now_ms ||
-           k->broken.until_ms > now_ms || (on_trial && k->load.requests > 0) ||
-           (in_doubt && node_breaker_avoids(k, now_ms)) ||
+           k->broken.until_ms > now_ms || node_signs_avoided(&k->signs, now_ms) ||
+           (on_trial && k->load.requests > 0) || (in_doubt && node_breaker_avoids(k, now_ms)) ||
            node_warm_full(k->back_ms, node_replica_requests(k), now_ms);
 }
-/* In a back-off, or on trial since. */
+/* In a back-off, or on trial since; leaving, or stalled. */
 static inline bool node_replica_backing_off(const struct node_replica *k, uint64_t now_ms)
 {
     return k->errors.trial || k->broken.trial || k->errors.until_ms > now_ms ||
-           k->broken.until_ms > now_ms;
+           k->broken.until_ms > now_ms || k->signs.stalls.trial ||
+           node_signs_avoided(&k->signs, now_ms);
 }
 
 /* One active probe. Returns true if the engine must have lost its cache: its port refused, so the
@@ -230,13 +229,9 @@ bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t
 void node_replica_renew(struct node_replica *k, const struct node_replica_config *config);
 /* One active probe that a router answered. */
 void node_replica_found_router(struct node_replica *k, struct slice who);
-/* Whether its engine was seen to work lately. */
-static inline bool node_replica_moves(const struct node_replica *k, uint64_t now_ms)
-{
-    return k->moved_ms != 0 && now_ms - k->moved_ms <= NODE_MOVES_MS;
-}
-/* One answer has begun: it is no longer on trial. */
-void node_replica_answering(struct node_replica *k, uint64_t now_ms);
+/* One answer has begun, to a request that was sent at `chosen_ms`: it is no longer on trial, and no
+ * longer down if it went down before that. */
+void node_replica_answering(struct node_replica *k, uint64_t chosen_ms, uint64_t now_ms);
 /* One answer ended. */
 void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms);
 /* New metrics. Returns true if the engine has lost its cache since the last ones. */

@@ -30,6 +30,7 @@ enum node_probe {
     NODE_PROBE_METRICS,
     NODE_PROBE_MODELS,
     NODE_PROBE_SERVER_INFO,
+    NODE_PROBE_PING, /* of SGLang, whose health check is slow */
     NODE_PROBES,
 };
 
@@ -48,6 +49,7 @@ enum node_outcome {
     NODE_OUTCOME_BROKEN,         /* the connection broke or went silent after it was sent */
     NODE_OUTCOME_IN_DOUBT,       /* 5xx that may be the request's own: says nothing of the replica */
     NODE_OUTCOME_SLOW,           /* time was up while its engine worked: not its failure */
+    NODE_OUTCOME_STALLED,        /* moved away from a replica that stands still: says no more */
 };
 
 /* What went wrong at a replica, one answer each, for metrics. */

@@ -99,9 +99,11 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
         json_object_begin(w);
         put_text(w, "replica", node_replica_name(k));
         json_key(w, "why");
-        json_cstr(w, health == NODE_HEALTH_ROUTER ? "is a Grapevine router, no engine"
-                     : health != NODE_HEALTH_UP   ? node_health_text(health)
-                     : k->asleep                  ? "asleep"
+        json_cstr(w, health == NODE_HEALTH_ROUTER        ? "is a Grapevine router, no engine"
+                     : health != NODE_HEALTH_UP          ? node_health_text(health)
+                     : k->asleep                         ? "asleep"
+                     : k->signs.leaving                  ? "leaving: its health check says no"
+                     : k->signs.stall != NODE_STALL_NONE ? "stalled: it stands still with requests"
                      : node_replica_avoided(k, now_ms)
                          ? "avoided: its answers failed or it was full"
                      : node_models_listed(r->models, i)
@@ -235,10 +237,9 @@ static void put_name(void *context, struct slice name)
 static void replica_access(struct json_writer *w, const struct node_router *r, unsigned number)
 {
     static const char *const paths[NODE_PROBES] = {
-        [NODE_PROBE_HEALTH] = "/health",
-        [NODE_PROBE_METRICS] = "/metrics",
-        [NODE_PROBE_MODELS] = "/v1/models",
-        [NODE_PROBE_SERVER_INFO] = "/server_info",
+        [NODE_PROBE_HEALTH] = "/health",    [NODE_PROBE_METRICS] = "/metrics",
+        [NODE_PROBE_MODELS] = "/v1/models", [NODE_PROBE_SERVER_INFO] = "/server_info",
+        [NODE_PROBE_PING] = "/ping",
     };
     json_key(w, "probes_refused");
     json_array_begin(w);
@@ -341,6 +342,10 @@ int node_router_replicas_json(const struct node_router *r, uint64_t now_ms, stru
             put_text(&w, "router", slice_of(k->router, k->router_len));
         json_key(&w, "backing_off");
         json_bool(&w, node_replica_backing_off(k, now_ms));
+        json_key(&w, "leaving");
+        json_bool(&w, k->signs.leaving);
+        json_key(&w, "stalled"); /* the sign by which it is known; empty: it is not */
+        json_cstr(&w, node_stall_name(k->signs.stall));
         json_key(&w, "engine");
         json_cstr(&w, node_engine_text(k->engine));
         put_double(&w, "weight", k->weight);

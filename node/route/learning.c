@@ -141,7 +141,7 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
         return;
     node_router_touch(r, e->work.replica);
     node_breaker_worked(replica, now_ms);
-    node_replica_answering(replica, now_ms);
+    node_replica_answering(replica, e->chosen_ms, now_ms);
     replica->predicted.prompt_tokens += e->work.prompt_tokens;
     replica->predicted.cached_tokens += e->work.cached_tokens;
 }

@@ -36,6 +36,12 @@ static struct crdt_load others(const struct context *c, const struct node_replic
     X(backing_off_elsewhere, PROMETHEUS_GAUGE,                                                     \
       "1 if another router reports that its answers failed, and none has succeeded since.",        \
       k->breaker.heard != NODE_BREAKER_CLOSED)                                                     \
+    X(leaving, PROMETHEUS_GAUGE, "1 if its health check says no, since it said yes last.",         \
+      k->signs.leaving)                                                                            \
+    X(stalled, PROMETHEUS_GAUGE, "1 if it stands still with requests, and is avoided.",            \
+      k->signs.stall != NODE_STALL_NONE)                                                           \
+    X(stalls_total, PROMETHEUS_COUNTER, "Times that the watchdog found it standing still.",        \
+      (double)k->signs.stalls_total)                                                               \
     X(probes_refused, PROMETHEUS_GAUGE,                                                            \
       "1 if it refuses the router's own questions with 401 or 403: replica-api-key-file.",         \
       k->probes_refused != 0)                                                                      \
@@ -164,12 +170,13 @@ VALUE(error_status_5xx, (double)k->failed[NODE_ERROR_STATUS])
 VALUE(error_error_event, (double)k->failed[NODE_ERROR_EVENT])
 VALUE(error_no_terminal, (double)k->failed[NODE_ERROR_NO_TERMINAL])
 VALUE(outcome_slow, (double)k->outcomes[NODE_OUTCOME_SLOW])
+VALUE(outcome_stalled, (double)k->outcomes[NODE_OUTCOME_STALLED])
 
 static const struct {
     const char *name;
     enum prometheus_type type;
     const char *help;
-    struct labelled rows[8];
+    struct labelled rows[NODE_OUTCOMES];
 } labelled_metrics[] = {
     {"replica_health",
      PROMETHEUS_GAUGE,
@@ -212,7 +219,8 @@ static const struct {
       {{{"outcome", "connect_failed"}}, outcome_connect},
       {{{"outcome", "broken"}}, outcome_broken},
       {{{"outcome", "in_doubt"}}, outcome_in_doubt},
-      {{{"outcome", "slow"}}, outcome_slow}}},
+      {{{"outcome", "slow"}}, outcome_slow},
+      {{{"outcome", "stalled"}}, outcome_stalled}}},
     {"upstream_errors_total",
      PROMETHEUS_COUNTER,
      "What went wrong at the replica, one attempt each, also where another replica answered.",
@@ -320,6 +328,9 @@ static void put_index(const struct node_router *r, struct prometheus *p)
          "Replicas that no router had named for long enough.", (double)names.forgotten},
         {"bookings", PROMETHEUS_GAUGE, "Requests in flight.",
          node_bookings_open_count(r->bookings)},
+        {"last_resorts_total", PROMETHEUS_COUNTER,
+         "Requests sent to a replica that is down, because all that serve the model are.",
+         (double)r->last_resorts},
         {"unroutable_total", PROMETHEUS_COUNTER,
          "Requests that found no replica at their first attempt.", (double)r->unroutable},
         {"index_entries", PROMETHEUS_GAUGE, "Observations in the prefix index.", (double)s.entries},

@@ -52,12 +52,15 @@ void node_router_labels(struct node_router *r, unsigned replica, const struct no
     struct node_replica *k = node_router_replica_at(r, replica);
     if (labels->engine != NODE_ENGINE_AUTO && labels->engine != k->engine)
         node_router_replica_engine_set(r, replica, labels->engine);
-    CHECK(labels->model.len <= sizeof k->model);
+    CHECK(labels->model.len <= sizeof k->model && labels->health.len <= sizeof k->health_path);
     bool other = !slice_equal(labels->model, slice_of(k->model, k->model_len));
     k->weight = node_labels_weight(labels);
     k->model_len = (uint16_t)labels->model.len;
     if (labels->model.len > 0)
         memcpy(k->model, labels->model.at, labels->model.len);
+    k->health_len = (uint16_t)labels->health.len;
+    if (labels->health.len > 0)
+        memcpy(k->health_path, labels->health.at, labels->health.len);
     if (other)
         node_router_model_label_take(r, replica);
 }
@@ -324,14 +327,15 @@ enum node_health node_router_replica_health(const struct node_router *r, unsigne
     return node_replica_health(node_router_replica_at(r, replica));
 }
 
-bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms)
-{
-    return node_replica_moves(node_router_replica_at(r, replica), now_ms);
-}
-
 bool node_router_replica_backing_off(const struct node_router *r, unsigned replica, uint64_t now_ms)
 {
     return node_replica_backing_off(node_router_replica_at(r, replica), now_ms);
+}
+
+struct slice node_router_replica_health_path(const struct node_router *r, unsigned replica)
+{
+    const struct node_replica *k = node_router_replica_at(r, replica);
+    return slice_of(k->health_path, k->health_len);
 }
 
 enum node_engine node_router_replica_engine(const struct node_router *r, unsigned replica)

@@ -200,6 +200,8 @@ static int candidates_find(struct node_router *r, const struct node_request *req
                                now_ms))
             return r->candidate_count > 0 ? ERR_OK : ERR_AGAIN;
     }
+    if (node_router_last_resort(r, &serving, request, excluded))
+        return ERR_OK;
     bool any = false;
     for (unsigned k = 0; k < r->replica_count; k++) {
         if (r->replicas[k].absent)
@@ -348,6 +350,19 @@ int node_router_evaluate(struct node_router *r, const struct node_request *reque
     return ERR_OK;
 }
 
+bool node_router_has_other(struct node_router *r, const struct node_request *request,
+                           const uint64_t *excluded, unsigned replica, uint64_t now_ms)
+{
+    uint64_t without[NODE_REPLICA_WORDS];
+    memcpy(without, excluded, sizeof without);
+    without[replica / 64] |= UINT64_C(1) << (replica % 64);
+    struct node_size size;
+    if (node_router_evaluate(r, request, without, false, now_ms, &size) != ERR_OK)
+        return false;
+    const struct node_replica *k = &r->replicas[r->candidates[0].replica];
+    return node_replica_usable(k, NODE_HEALTH_UP) && !node_replica_avoided(k, now_ms);
+}
+
 /* The prompts that share their first blocks share this key. */
 static uint64_t prefix_key(const struct chain *chain)
 {
@@ -421,6 +436,8 @@ static int decide(struct node_router *r, unsigned index, const struct node_work 
     node_router_touch(r, c->replica);
     replica->chosen++;
     node_breaker_sent(replica, now_ms);
+    replica->signs.tried_ms = now_ms;
+    r->last_resorts += replica->health == NODE_HEALTH_DOWN;
     replica->prompt_tokens += work->prompt_tokens;
     replica->cached_tokens += work->cached_tokens;
     *out = (struct node_decision){

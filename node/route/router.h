@@ -42,6 +42,7 @@
 #include "base/prometheus.h"
 #include "base/slice.h"
 #include "node/cluster/state.h"
+#include "node/replica/health.h"
 #include "node/replica/scrape.h"
 #include "node/replica/terms.h"
 #include "node/route/reason.h"
@@ -61,6 +62,7 @@ struct node_router_config {
     double load_bound;           /* prefix_hash: a replica takes at most this times the mean load */
     uint32_t replica_requests_max; /* in flight from here at one replica; 0: no limit */
     uint32_t probe_failures_max;   /* failed probes in a row until a replica is down; 0: 3 */
+    bool all_down_refuse;          /* where all are down: nobody is tried */
     bool probes_have_key;          /* probes carry an API key: said to operators, nothing else */
 };
 
@@ -72,10 +74,11 @@ struct node_request {
     uint64_t body_bytes;        /* stands in for the prompt's size when there is no chain */
     uint32_t output_tokens_max; /* 0: the client did not say */
     int replica_wanted;         /* >= 0: only this one will do (stored responses); -1: any */
-    bool model_likely;          /* leave out those that lately denied the model, even if no other
-                                   is left (the request was denied already) */
-    bool answer_whole;          /* not streamed: the first byte comes with the end, so it does not
-                                   show when prefill was over */
+    bool sent;         /* another replica got it: where all are down it is not sent again */
+    bool model_likely; /* leave out those that lately denied the model, even if no other
+                          is left (the request was denied already) */
+    bool answer_whole; /* not streamed: the first byte comes with the end, so it does not
+                          show when prefill was over */
 };
 
 struct node_decision {
@@ -129,9 +132,8 @@ enum node_health node_router_replica_health(const struct node_router *r, unsigne
  */
 bool node_router_replica_backing_off(const struct node_router *r, unsigned replica,
                                      uint64_t now_ms);
-/* Whether its engine was seen to work within the last NODE_MOVES_MS: a counter of its metrics
- * moved, or an answer to a request of this router began. */
-bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms);
+/* The path of its health check, by its label; empty: that of the settings. */
+struct slice node_router_replica_health_path(const struct node_router *r, unsigned replica);
 enum node_engine node_router_replica_engine(const struct node_router *r, unsigned replica);
 void node_router_replica_engine_set(struct node_router *r, unsigned replica, enum node_engine e);
 /* An operator's wish, and every router's: draining sticks until it is undone. */
@@ -163,11 +165,13 @@ void node_router_watch(struct node_router *r,
                        void (*replica)(void *context, unsigned replica, bool present),
                        bool (*forgotten)(void *context, unsigned replica), void *context);
 
-/* One active probe ended. The replica is up after one success (where requests broke: not before the
- * back-off is over), down after probe_failures_max failures in a row, or at once when the port
- * refused (`refused`). */
+/* One active probe ended. The replica is up after one success (where requests broke it is avoided
+ * until the back-off is over), down after probe_failures_max failures in a row, or at once when the
+ * port refused (`refused`). */
 void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool refused,
                         uint64_t now_ms);
+/* Its health check was answered, by a status that says no: it is avoided until one says yes. */
+void node_router_health_no(struct node_router *r, unsigned replica);
 /* A probe was answered by a router, `who`: its name as operators know it, cut to
  * NODE_ROUTER_NAME_MAX. The replica gets no request until a probe finds an engine there. */
 void node_router_found_router(struct node_router *r, unsigned replica, struct slice who,
@@ -206,6 +210,26 @@ void node_router_model_served(struct node_router *r, unsigned replica, struct sl
 void node_router_model_listed(struct node_router *r, unsigned replica, struct slice model);
 void node_router_model_denied(struct node_router *r, unsigned replica, struct slice model,
                               uint64_t now_ms);
+/* What this router has under way there, and hears of it (node/replica/health.h). Called a few times
+ * a second. */
+void node_router_watched(struct node_router *r, unsigned replica, const struct node_watched *w,
+                         uint64_t watchdog_ms, uint64_t now_ms);
+/* Why it counts as standing still. */
+enum node_stall node_router_replica_stall(const struct node_router *r, unsigned replica);
+/* Whether its health check said no. */
+bool node_router_replica_leaving(const struct node_router *r, unsigned replica);
+/* Whether its engine says that it sleeps. */
+bool node_router_replica_asleep(const struct node_router *r, unsigned replica);
+/* Whether its port refused the last probe. */
+bool node_router_replica_gone(const struct node_router *r, unsigned replica);
+/* Whether the engine is at work, by its tokens and counters. */
+bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms);
+/* Whether one that is down is to be probed often: it went down lately, or none is up. */
+bool node_router_replica_awaited(const struct node_router *r, unsigned replica, uint64_t now_ms);
+/* Whether another replica that is up and not avoided, and not in `excluded`, serves the request. */
+bool node_router_has_other(struct node_router *r, const struct node_request *request,
+                           const uint64_t *excluded, unsigned replica, uint64_t now_ms);
+
 /* Whether at least one replica is up, not draining and not asleep: a probe has found it so. Before
  * the first probes choose() uses the others all the same; an orchestrator should wait. */
 bool node_router_ready(const struct node_router *r);
@@ -217,6 +241,8 @@ bool node_router_ready(const struct node_router *r);
  * `excluded` (a bitmap of NODE_REPLICAS_MAX bits, or NULL), books the work and records the
  * prompt's checkpoints there. Those not probed yet are used only when no healthy one is left, those
  * that are avoided (busy within the last second, or backing off) only when no other is.
+ * Where all that serve the model are down, the one that failed least and was tried longest ago is
+ * chosen all the same, if the settings say so and the request was sent to none before.
  * ERR_NOT_FOUND: no replica serves the model. ERR_UNREACHABLE: some do, none can be chosen now.
  * ERR_AGAIN: all that would be chosen among have replica_requests_max in flight: there is room when
  * a booking is released. One that is avoided is not chosen instead. ERR_FULL: too many bookings.

@@ -3,6 +3,7 @@
  *   state.c     what a decision needs of the shared state: time, others' loads
  *   replicas.c  the table of replicas
  *   discovered.c  which of them the sources of this router list
+ *   health.c    signs of life; whom to try where all are down
  *   learning.c  what answers teach
  *   router.c    decisions
  *   explain.c   why, as JSON; metrics.c
@@ -38,8 +39,9 @@ struct node_router {
     struct node_answered *answered;
     struct node_decay decay;
     uint64_t ticked_ms;
-    uint64_t unroutable; /* first attempts without a replica */
     uint64_t decisions[NODE_REASONS];
+    uint64_t unroutable;   /* first attempts without a replica */
+    uint64_t last_resorts; /* choices of one that is down, because all are */
 
     void (*watch)(void *context, unsigned replica, bool present);
     bool (*watch_forgotten)(void *context, unsigned replica);
@@ -119,6 +121,13 @@ void node_router_labels(struct node_router *r, unsigned replica, const struct no
 struct node_replica *node_router_replica_at(const struct node_router *r, unsigned replica);
 /* Its label `model` is another one, or is all that is known of its models. */
 void node_router_model_label_take(struct node_router *r, unsigned replica);
+
+/* --- health.c --- */
+
+/* The one to try where all are down becomes the only candidate. False: there is none, or none is to
+ * be tried. */
+bool node_router_last_resort(struct node_router *r, const struct node_replica_set *serving,
+                             const struct node_request *request, const uint64_t *excluded);
 
 /* --- */
 

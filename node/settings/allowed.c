@@ -4,10 +4,17 @@
 #include "gossip/limits.h"
 #include "node/discover/kubernetes.h"
 #include "node/settings/options.h"
+#include "node/settings/statuses.h"
 
 const char *const *node_allowed_paths(void)
 {
     static const char *const names[] = {"refuse", "pass", NULL};
+    return names;
+}
+
+const char *const *node_allowed_when_all_down(void)
+{
+    static const char *const names[] = {"try", "refuse", NULL};
     return names;
 }
 
@@ -124,4 +131,15 @@ const char *node_allowed_node_name_not(struct slice value)
             return wrong;
     }
     return NULL;
+}
+
+const char *node_allowed_health_path_not(struct slice value)
+{
+    return node_health_path_wrong(value);
+}
+
+const char *node_allowed_statuses_not(struct slice value)
+{
+    struct node_statuses parsed;
+    return node_statuses_parse(value, &parsed);
 }

@@ -6,6 +6,7 @@
 
 /* Names to choose from, NULL-terminated. */
 const char *const *node_allowed_paths(void);
+const char *const *node_allowed_when_all_down(void);
 const char *const *node_allowed_log_level(void);
 const char *const *node_allowed_log_format(void);
 const char *const *node_allowed_access_log(void);
@@ -22,5 +23,7 @@ const char *node_allowed_address_not(struct slice value);
 const char *node_allowed_advertise_not(struct slice value);
 const char *node_allowed_join_not(struct slice value);
 const char *node_allowed_node_name_not(struct slice value);
+const char *node_allowed_health_path_not(struct slice value);
+const char *node_allowed_statuses_not(struct slice value);
 
 #endif

@@ -67,6 +67,7 @@ struct node_dns_option {
 };
 
 enum node_paths { NODE_PATHS_REFUSE, NODE_PATHS_PASS };
+enum node_when_all_down { NODE_ALL_DOWN_TRY, NODE_ALL_DOWN_REFUSE };
 enum node_forwarded { NODE_FORWARDED_TRUST, NODE_FORWARDED_REPLACE };
 enum node_log_format { NODE_LOG_FORMAT_AUTO, NODE_LOG_FORMAT_TEXT, NODE_LOG_FORMAT_JSON };
 enum node_access_log { NODE_ACCESS_LOG_OFF, NODE_ACCESS_LOG_ERRORS, NODE_ACCESS_LOG_ALL };
@@ -180,6 +181,10 @@ struct node_options {
     uint64_t health_timeout_ms;
     uint64_t health_timeout_sglang_ms;
     uint64_t health_failures;
+    char *health_path;
+    char *health_statuses;  /* node/settings/statuses.h */
+    unsigned when_all_down; /* enum node_when_all_down */
+    uint64_t watchdog_ms;   /* 0: off */
     uint64_t scrape_interval_ms;
 
     /* Operation */

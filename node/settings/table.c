@@ -3,6 +3,7 @@
 #include "node/settings/allowed.h"
 #include "node/settings/clients_internal.h"
 #include "node/settings/limits_internal.h"
+#include "node/settings/health_internal.h"
 #include "node/settings/options.h"
 #include "node/settings/sources_internal.h"
 
@@ -471,39 +472,7 @@ static const struct node_option table[] = {
      .help = "how long a stream's head waits for its first token",
      .more = "Until then another replica may answer. At the limit, the head goes out as a sign of "
              "life. 0: nothing waits."},
-    {.name = "health-interval",
-     TIME_FIELD(health_interval_ms),
-     .fallback = "2s",
-     .min = 100,
-     .max = 3600e3,
-     .group = "Replicas",
-     .help = "between two health checks"},
-    {.name = "health-timeout",
-     TIME_FIELD(health_timeout_ms),
-     .fallback = "5s",
-     .min = 10,
-     .max = 600e3,
-     .group = "Replicas",
-     .help = "for the answer to a health check"},
-    {.name = "health-timeout-sglang",
-     TIME_FIELD(health_timeout_sglang_ms),
-     .fallback = "30s",
-     .min = 10,
-     .max = 600e3,
-     .group = "Replicas",
-     .help = "the same for SGLang",
-     .more =
-         "SGLang may answer a health check by generating a token, behind whatever it computes."},
-    {.name = "health-failures",
-     .type = NODE_TYPE_INTEGER,
-     FIELD(health_failures),
-     .fallback = "3",
-     .min = 1,
-     .max = 100,
-     .unit = "NUMBER",
-     .group = "Replicas",
-     .help = "in a row until a replica is down",
-     .more = "A refused connection counts as down at once."},
+    NODE_OPTION_ROWS_HEALTH,
     {.name = "scrape-interval",
      TIME_FIELD(scrape_interval_ms),
      .fallback = "1s",

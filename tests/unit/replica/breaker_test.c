@@ -55,7 +55,7 @@ static void ends(unsigned i, enum node_outcome outcome)
     at[i].load.requests--;
     if (outcome == NODE_OUTCOME_OK) {
         node_breaker_worked(&at[i], now);
-        node_replica_answering(&at[i], now);
+        node_replica_answering(&at[i], now, now);
     }
     node_replica_answered(&at[i], outcome, now);
     node_breaker_ended(&at[i], outcome, now);

@@ -32,7 +32,7 @@ static void wrong_ones_say_what_is_right(void **state)
     static const char weight[] =
         "after # want weight= and a number from 0.1 to 100, such as weight=2";
     static const char unknown[] =
-        "after # want engine=, weight=, model= or role=, each behind its own #";
+        "after # want engine=, weight=, model=, health= or role=, each behind its own #";
     static const char model[] =
         "after # want model= and the name of a model, at most 255 bytes without spaces";
     static const char soon[] = "after # want role=any: prefill and decode are not told apart yet";
@@ -83,6 +83,10 @@ static void single_ones_add_up(void **state)
     struct node_labels l = {0};
     assert_null(node_labels_set(&l, SLICE("engine"), SLICE("vllm")));
     assert_null(node_labels_set(&l, SLICE("weight"), SLICE("3")));
+    assert_null(node_labels_set(&l, SLICE("health"), SLICE("/up?full=1")));
+    assert_slice_equal(l.health, "/up?full=1");
+    assert_non_null(node_labels_set(&l, SLICE("health"), SLICE("up")));
+    assert_non_null(node_labels_set(&l, SLICE("health"), SLICE("/a b")));
     assert_non_null(node_labels_set(&l, SLICE("zone"), SLICE("a")));
     assert_true(l.engine == NODE_ENGINE_VLLM && l.weight == 3);
 }

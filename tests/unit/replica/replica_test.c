@@ -100,13 +100,33 @@ static void broken_connections_in_a_row_take_it_down(void **state)
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
     node_replica_answered(&k, NODE_OUTCOME_BROKEN, 0);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
-    node_replica_answered(&k, NODE_OUTCOME_OK, 0); /* only a probe brings it back */
+    node_replica_answered(&k, NODE_OUTCOME_OK, 0); /* it was sent before */
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
 }
 
-/* Its health check is fine and every request breaks: each time it comes back, one request may try
- * it, and it stays away twice as long. */
-static void a_good_probe_waits_for_the_back_off(void **state)
+/* The last resort: where all are down one is tried, and if it answers it is up, whatever probes and
+ * back-offs are still to come. What was sent before it went down proves nothing. */
+static void an_answer_brings_back_what_was_sent_as_a_last_resort(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    (void)node_replica_probed(&k, true, false, 1000);
+    for (int i = 0; i < 5; i++)
+        node_replica_answered(&k, NODE_OUTCOME_BROKEN, 2000);
+    node_replica_answering(&k, 1999, 2100);
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
+    node_replica_answering(&k, 2200, 2300);
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
+    assert_false(node_replica_avoided(&k, 2300));
+    (void)node_replica_probed(&k, false, true, 3000);
+    node_replica_answering(&k, 3100, 3200);
+    assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
+    assert_false(k.gone);
+}
+
+/* Its health check is fine and every request breaks: it is up, but avoided until the back-off is
+ * over; then one request may try it, and when that breaks it is avoided twice as long. */
+static void a_good_probe_does_not_end_the_back_off(void **state)
 {
     (void)state;
     struct node_replica k = make();
@@ -117,7 +137,8 @@ static void a_good_probe_waits_for_the_back_off(void **state)
     for (int round = 0; round < 7; round++) {
         assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
         (void)node_replica_probed(&k, true, false, now + away_ms - 1);
-        assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
+        assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
+        assert_true(node_replica_avoided(&k, now + away_ms - 1));
         (void)node_replica_probed(&k, true, false, now + away_ms);
         assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
         now += away_ms + 500;
@@ -130,7 +151,7 @@ static void a_good_probe_waits_for_the_back_off(void **state)
     }
     now += away_ms;
     (void)node_replica_probed(&k, true, false, now);
-    node_replica_answering(&k, 1); /* it works again, and others may come */
+    node_replica_answering(&k, now, now); /* it works again, and others may come */
     k.load.requests = 1;
     assert_false(node_replica_avoided(&k, now));
     node_replica_answered(&k, NODE_OUTCOME_OK, now);
@@ -208,21 +229,21 @@ static void an_engine_that_moves_is_seen_to(void **state)
     (void)state;
     struct node_replica k = make();
     struct node_scrape s = scrape_of(1000, 500);
-    assert_false(node_replica_moves(&k, 1000));
+    assert_false(node_signs_move(&k.signs, 1000));
     (void)node_replica_scraped(&k, &s, 0, 1000); /* what was before nobody knows */
     (void)node_replica_scraped(&k, &s, 0, 2000);
-    assert_false(node_replica_moves(&k, 2000));
+    assert_false(node_signs_move(&k.signs, 2000));
     s.generation_tokens = 10;
     (void)node_replica_scraped(&k, &s, 0, 3000); /* not known before */
-    assert_false(node_replica_moves(&k, 3000));
+    assert_false(node_signs_move(&k.signs, 3000));
     s.generation_tokens = 11;
     (void)node_replica_scraped(&k, &s, 0, 4000);
-    assert_true(node_replica_moves(&k, 4000));
+    assert_true(node_signs_move(&k.signs, 4000));
     (void)node_replica_scraped(&k, &s, 0, 5000);
-    assert_true(node_replica_moves(&k, 9000));
-    assert_false(node_replica_moves(&k, 9001));
-    node_replica_answering(&k, 10000);
-    assert_true(node_replica_moves(&k, 15000));
+    assert_true(node_signs_move(&k.signs, 8999));
+    assert_false(node_signs_move(&k.signs, 9000));
+    node_replica_answering(&k, 10000, 10000);
+    assert_true(node_signs_move(&k.signs, 14999));
 }
 
 static void draining_is_a_wish_beside_health(void **state)
@@ -478,7 +499,8 @@ int main(void)
         cmocka_unit_test(a_router_is_no_replica_until_an_engine_answers),
         cmocka_unit_test(a_refused_port_is_down_at_once_and_told_once),
         cmocka_unit_test(broken_connections_in_a_row_take_it_down),
-        cmocka_unit_test(a_good_probe_waits_for_the_back_off),
+        cmocka_unit_test(an_answer_brings_back_what_was_sent_as_a_last_resort),
+        cmocka_unit_test(a_good_probe_does_not_end_the_back_off),
         cmocka_unit_test(errors_of_the_engine_never_take_it_down),
         cmocka_unit_test(errors_in_a_row_make_it_avoided_longer_and_longer),
         cmocka_unit_test(busy_is_no_failure),

@@ -3,6 +3,7 @@
 replicas 1
 probes
 set scrape-interval 1h
+set when-all-down refuse
 
 start
     connect 1a
@@ -18,6 +19,7 @@ wait 50
 wait 2000
     to 1a: GET /health HTTP/1.1
 1a answers 500 broken
+    log replica_leaving
 wait 2000
     to 1a: GET /health HTTP/1.1
 1a answers 500 broken
@@ -41,5 +43,6 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 wait 2000
     to 1a: GET /health HTTP/1.1
 1a answers 200 ok
+    log replica_stays
     log replica_up
     to 1a: GET /v1/models HTTP/1.1

@@ -22,7 +22,13 @@ wait 50
 wait 50
     to 1a: GET /server_info HTTP/1.1
 1a answers 200 {"max_total_num_tokens":100000,"page_size":16}
+wait 50
+    to 1a: GET /ping HTTP/1.1
+1a answers 200 pong
 wait 900
     to 1a: GET /health HTTP/1.1
 wait 1000
+    connect 1b
 wait 1000
+    close 1b
+    connect 1c

@@ -1,6 +1,7 @@
 # Nobody is there: 503 at once, and the client may come again in a second.
 replicas 1
 probes
+set when-all-down refuse
 
 start
     connect 1a

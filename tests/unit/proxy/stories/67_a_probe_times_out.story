@@ -13,16 +13,22 @@ start
     log replica_up
     to 1a: GET /v1/models HTTP/1.1
 wait 1000
-    close 1a
     connect 1b
+    close 1a
 wait 50
 1b accepts
     to 1b: GET /metrics HTTP/1.1
 wait 1000
     close 1b
     connect 1c
+    connect 1d
 1c accepts
-    to 1c: GET /health HTTP/1.1
+    to 1c: GET /metrics HTTP/1.1
+1d accepts
+    to 1d: GET /health HTTP/1.1
 wait 1000
     close 1c
+    connect 1e
+    close 1d
     log replica_down
+    connect 1f

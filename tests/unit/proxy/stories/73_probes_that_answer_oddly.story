@@ -35,14 +35,17 @@ wait 2000
 1d sends "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
     close 1d
     log replica_down
-wait 2000
+wait 50
     connect 1e
 1e accepts
     to 1e: GET /health HTTP/1.1
 1e sends "nonsense\r\n\r\n"
     close 1e
-wait 2000
+wait 500
     connect 1f
 the next connect is refused
-wait 50
-wait 2000
+wait 500
+    close 1f
+    cannot connect to 1
+wait 500
+    connect 1g

@@ -20,11 +20,12 @@ wait 50
     connect 1b at address 2
 1b refuses
     close 1b
-wait 2000
+wait 450
     connect 1c
-wait 1000
+wait 500
     close 1c
-wait 2000
     connect 1d at address 2
+wait 450
     close 1d
+    connect 1e
 1d accepts

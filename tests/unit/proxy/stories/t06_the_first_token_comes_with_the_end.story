@@ -9,8 +9,8 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
     book A at 1
 1a accepts
     to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
-1a sends "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 47\r\n\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n"
-    to A: HTTP/1.1 200 OK; Content-Length: 47 "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n"
+1a sends "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 61\r\n\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n"
+    to A: HTTP/1.1 200 OK; Content-Length: 61 "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n"
     release A at 1
 wait 3950
 wait 50

@@ -1,0 +1,221 @@
+#include "node/replica/health.h"
+
+#include <math.h>
+
+#include "base/check.h"
+#include "node/replica/replica.h"
+
+/* What a prompt explains: so many times what is learned, for long prompts are slower. What is only
+ * believed is not trusted beyond this rate. */
+static const double prefill_margin = 4, prefill_rate_unproven = 1000; /* tokens a second */
+/* Decode steps that may pass without a sign. */
+static const double steps_margin = 10;
+/* The first tokens of an engine's life may need kernels that are compiled for them. */
+static const uint64_t unproven_ms = 30000;
+/* A stall that nothing ends is tried again after this. */
+static const uint64_t stall_max_ms = 30000;
+
+void node_backoff_begin(struct node_backoff *b, uint32_t min_ms, uint64_t now_ms)
+{
+    if (now_ms < b->until_ms)
+        return;
+    bool soon = b->length_ms > 0 && now_ms - b->until_ms <= NODE_BACKOFF_FORGET_MS;
+    b->length_ms = !soon                                     ? min_ms
+                   : b->length_ms >= NODE_BACKOFF_MAX_MS / 2 ? NODE_BACKOFF_MAX_MS
+                                                             : b->length_ms * 2;
+    b->until_ms = now_ms + b->length_ms;
+    b->trial = true;
+}
+
+/* --- signs ---------------------------------------------------------------------------------- */
+
+static void stall_over(struct node_signs *s)
+{
+    s->stall = NODE_STALL_NONE;
+    s->quiet = false;
+}
+
+void node_signs_moved(struct node_signs *s, uint64_t now_ms)
+{
+    s->moved_ms = now_ms;
+    s->still_ms = 0;
+    s->proven = true;
+    if (s->stall == NODE_STALL_NONE || s->stall == NODE_STALL_STARVED)
+        return;
+    stall_over(s);
+    s->stalls.until_ms = 0;
+    s->stalls.trial = false;
+}
+
+static bool grew(double before, double now)
+{
+    return now >= 0 && before >= 0 && now != before;
+}
+
+void node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
+                        const struct node_scrape *now, bool restarted, uint64_t now_ms)
+{
+    if (restarted) { /* what hung is gone */
+        *s = (struct node_signs){
+            .leaving = s->leaving, .stalls_total = s->stalls_total, .down_ms = s->down_ms};
+        s->moved_ms = now_ms;
+        return;
+    }
+    bool counts = now->generation_tokens >= 0 || now->prompt_tokens >= 0;
+    if (before == NULL || !counts)
+        return;
+    /* SGLang counts tokens when a request ends; how full its cache is moves in between. */
+    if (grew(before->generation_tokens, now->generation_tokens) ||
+        grew(before->prompt_tokens, now->prompt_tokens) ||
+        grew(before->prefix_queries, now->prefix_queries) ||
+        (now->sglang && grew(before->cache_usage, now->cache_usage)))
+        node_signs_moved(s, now_ms);
+    else
+        s->still_ms = now_ms;
+}
+
+bool node_signs_move(const struct node_signs *s, uint64_t now_ms)
+{
+    return s->moved_ms != 0 && now_ms < s->moved_ms + NODE_MOVES_MS;
+}
+
+/* --- judgement ------------------------------------------------------------------------------ */
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t passed(uint64_t since_ms, uint64_t now_ms)
+{
+    return since_ms != 0 && now_ms > since_ms ? now_ms - since_ms : 0;
+}
+
+/* How long the engine may be at work without a sign. Of other routers' prompts only the sum is
+ * known, which is enough for the longest of them. */
+static uint64_t explained_ms(const struct node_replica *k, const struct node_watched *w)
+{
+    double rate = k->tokens_per_s;
+    if (k->rate.samples == 0)
+        rate = fmin(rate, prefill_rate_unproven * prefill_margin);
+    double tokens = (double)w->prefill_tokens_max + (double)k->load.remote.prefill_tokens;
+    double context = (double)k->load.context_tokens + (double)k->load.remote.context_tokens;
+    double step_s = k->step_base_s + k->step_context_s * context;
+    double s = prefill_margin * tokens / rate + steps_margin * step_s;
+    return (uint64_t)(s * 1000) + (k->signs.proven ? 0 : unproven_ms);
+}
+
+/* How many times watchdog_ms the evidence asks for. */
+static unsigned counters_margin(const struct node_replica *k, const struct node_watched *w,
+                                bool health_hangs)
+{
+    enum { LONG = 3, SOME = 2, FEW = 2 };
+    bool sglang = k->engine == NODE_ENGINE_SGLANG;
+    bool at_work = !sglang && k->scrape.running > 0;
+    if (at_work || health_hangs || w->streaming > 0 || k->signs.stalls.trial)
+        return 1;
+    return w->waiting_long > FEW ? (sglang ? SOME : 1) : w->waiting_long == FEW ? SOME : LONG;
+}
+
+/* Its metrics show fewer requests than are waited for, and none in its queue. */
+static bool not_there(const struct node_replica *k, const struct node_watched *w)
+{
+    enum { FEW = 2 };
+    double ours = (double)w->waiting + (double)w->streaming;
+    return k->engine == NODE_ENGINE_VLLM && w->waiting_long > FEW && k->scrape.waiting == 0 &&
+           k->scrape.running >= 0 && k->scrape.running + FEW < ours;
+}
+
+enum node_stall node_signs_judge(const struct node_replica *k, const struct node_watched *w,
+                                 uint64_t watchdog_ms, uint64_t now_ms)
+{
+    const struct node_signs *s = &k->signs;
+    if (w->waiting + w->streaming == 0 || watchdog_ms == 0)
+        return NODE_STALL_NONE;
+    uint64_t silent = passed(later(w->heard_ms, w->since_ms), now_ms);
+    if (silent >= watchdog_ms && passed(w->asked_ms, now_ms) >= watchdog_ms / 2)
+        return NODE_STALL_SILENT;
+    uint64_t moved = later(later(s->moved_ms, w->token_ms), w->since_ms);
+    uint64_t limit = explained_ms(k, w);
+    bool health_hangs = passed(w->health_asked_ms, now_ms) >= watchdog_ms;
+    bool fresh = k->scraped_ms != 0 && passed(k->scraped_ms, now_ms) < watchdog_ms;
+    if (fresh && s->still_ms >= moved + watchdog_ms / 2 &&
+        passed(moved, now_ms) >= limit + watchdog_ms * counters_margin(k, w, health_hangs))
+        return NODE_STALL_COUNTERS;
+    bool starved = w->waiting_long > 1 &&
+                   passed(later(s->first_ms, w->since_ms), now_ms) >= limit + watchdog_ms;
+    bool queued = fresh && k->scrape.waiting > 0;
+    if (starved && ((health_hangs && !queued) || (fresh && not_there(k, w))))
+        return NODE_STALL_STARVED;
+    return NODE_STALL_NONE;
+}
+
+/* Nothing that is under way shows it to be well: a third of the time without a byte, or without a
+ * token beyond what is explained. */
+static bool is_quiet(const struct node_replica *k, const struct node_watched *w,
+                     uint64_t watchdog_ms, uint64_t now_ms)
+{
+    const struct node_signs *s = &k->signs;
+    if (w->waiting + w->streaming == 0 || watchdog_ms == 0)
+        return false;
+    uint64_t silent = passed(later(w->heard_ms, w->since_ms), now_ms);
+    if (silent >= watchdog_ms / 3 && passed(w->asked_ms, now_ms) >= watchdog_ms / 6)
+        return true;
+    uint64_t moved = later(later(s->moved_ms, w->token_ms), w->since_ms);
+    return s->still_ms >= moved + watchdog_ms / 6 && w->waiting + w->streaming > 1 &&
+           passed(moved, now_ms) >= watchdog_ms / 3 + explained_ms(k, w);
+}
+
+/* Whether one request may try it: it answers something, and has nothing that stands still. */
+static bool may_be_tried(const struct node_replica *k, const struct node_watched *w,
+                         uint64_t now_ms)
+{
+    const struct node_signs *s = &k->signs;
+    if (w->heard_ms <= s->stalled_ms)
+        return false;
+    if (s->stall == NODE_STALL_SILENT)
+        return true;
+    if (now_ms < s->stalls.until_ms)
+        return false;
+    bool knows = k->scraped_ms > s->stalled_ms && k->scrape.running >= 0;
+    bool idle = knows && k->scrape.running + fmax(k->scrape.waiting, 0) == 0;
+    return !knows || idle || s->moved_ms > s->stalled_ms || now_ms >= s->stalled_ms + stall_max_ms;
+}
+
+void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint64_t watchdog_ms,
+                      uint64_t now_ms)
+{
+    struct node_signs *s = &k->signs;
+    if (w->token_ms > s->moved_ms)
+        node_signs_moved(s, w->token_ms);
+    if (s->stall != NODE_STALL_NONE) {
+        if (may_be_tried(k, w, now_ms) || watchdog_ms == 0) {
+            stall_over(s);
+            s->stalls.until_ms = now_ms;
+        }
+        return;
+    }
+    s->quiet = is_quiet(k, w, watchdog_ms, now_ms);
+    enum node_stall stall = node_signs_judge(k, w, watchdog_ms, now_ms);
+    if (stall == NODE_STALL_NONE)
+        return;
+    s->stall = stall;
+    s->stalled_ms = now_ms;
+    s->stalls_total++;
+    node_backoff_begin(&s->stalls, NODE_STALL_BACKOFF_MS, now_ms);
+}
+
+const char *node_stall_name(enum node_stall stall)
+{
+    switch (stall) {
+    case NODE_STALL_NONE:
+        return "";
+    case NODE_STALL_SILENT:
+        return "silent";
+    case NODE_STALL_COUNTERS:
+        return "counters";
+    case NODE_STALL_STARVED:
+        return "starved";
+    }
+    CHECK_UNREACHABLE();
+}

@@ -1,0 +1,86 @@
+/* Signs of life (node/replica/health.h), and whom to try where all are down. */
+#include "node/route/router_internal.h"
+
+static const uint64_t awaited_ms = 60000; /* one that is down longer is probed less often */
+
+void node_router_health_no(struct node_router *r, unsigned replica)
+{
+    node_router_replica_at(r, replica)->signs.leaving = true;
+}
+
+void node_router_watched(struct node_router *r, unsigned replica, const struct node_watched *w,
+                         uint64_t watchdog_ms, uint64_t now_ms)
+{
+    node_router_load_take(r, replica, now_ms);
+    node_signs_watch(node_router_replica_at(r, replica), w, watchdog_ms, now_ms);
+}
+
+enum node_stall node_router_replica_stall(const struct node_router *r, unsigned replica)
+{
+    return node_router_replica_at(r, replica)->signs.stall;
+}
+
+bool node_router_replica_leaving(const struct node_router *r, unsigned replica)
+{
+    return node_router_replica_at(r, replica)->signs.leaving;
+}
+
+bool node_router_replica_asleep(const struct node_router *r, unsigned replica)
+{
+    return node_router_replica_at(r, replica)->asleep;
+}
+
+bool node_router_replica_gone(const struct node_router *r, unsigned replica)
+{
+    return node_router_replica_at(r, replica)->gone;
+}
+
+bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms)
+{
+    return node_signs_move(&node_router_replica_at(r, replica)->signs, now_ms);
+}
+
+bool node_router_replica_awaited(const struct node_router *r, unsigned replica, uint64_t now_ms)
+{
+    const struct node_replica *k = node_router_replica_at(r, replica);
+    return k->health == NODE_HEALTH_DOWN &&
+           (now_ms < k->signs.down_ms + awaited_ms || !node_router_ready(r));
+}
+
+static bool is_excluded(const uint64_t *excluded, unsigned replica)
+{
+    return excluded && (excluded[replica / 64] >> (replica % 64) & 1) != 0;
+}
+
+/* Whether it could be tried, being down. */
+static bool may_answer(const struct node_replica *k)
+{
+    return node_replica_usable(k, NODE_HEALTH_DOWN);
+}
+
+/* One whose port refused is tried last; then they take turns. */
+static bool goes_before(const struct node_replica *a, const struct node_replica *b)
+{
+    unsigned a_failed = a->answer_failures + a->error_answers;
+    unsigned b_failed = b->answer_failures + b->error_answers;
+    if (a->gone != b->gone)
+        return b->gone;
+    return a_failed != b_failed ? a_failed < b_failed : a->signs.tried_ms < b->signs.tried_ms;
+}
+
+bool node_router_last_resort(struct node_router *r, const struct node_replica_set *serving,
+                             const struct node_request *request, const uint64_t *excluded)
+{
+    if (r->config.all_down_refuse || request->sent)
+        return false;
+    r->candidate_count = 0;
+    for (unsigned i = 0; i < r->replica_count; i++) {
+        const struct node_replica *k = &r->replicas[i];
+        if (!node_replica_set_has(serving, i) || is_excluded(excluded, i) || !may_answer(k))
+            continue;
+        if (r->candidate_count == 0 || goes_before(k, &r->replicas[r->candidates[0].replica]))
+            r->candidates[0].replica = i;
+        r->candidate_count = 1;
+    }
+    return r->candidate_count == 1;
+}

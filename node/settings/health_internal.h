@@ -1,0 +1,83 @@
+/* The settings of health checks, as rows of the table (node/settings/table.c). */
+#ifndef NODE_SETTINGS_HEALTH_INTERNAL_H
+#define NODE_SETTINGS_HEALTH_INTERNAL_H
+
+/* clang-format off */
+#define NODE_OPTION_ROWS_HEALTH \
+    {.name = "health-interval", \
+     TIME_FIELD(health_interval_ms), \
+     .fallback = "2s", \
+     .min = 100, \
+     .max = 3600e3, \
+     .group = "Replicas", \
+     .help = "between two health checks"}, \
+    {.name = "health-timeout", \
+     TIME_FIELD(health_timeout_ms), \
+     .fallback = "5s", \
+     .min = 10, \
+     .max = 600e3, \
+     .group = "Replicas", \
+     .help = "for the answer to a health check"}, \
+    {.name = "health-timeout-sglang", \
+     TIME_FIELD(health_timeout_sglang_ms), \
+     .fallback = "30s", \
+     .min = 10, \
+     .max = 600e3, \
+     .group = "Replicas", \
+     .help = "the same for SGLang", \
+     .more = \
+         "SGLang may answer a health check by generating a token, behind whatever it computes."}, \
+    {.name = "health-failures", \
+     .type = NODE_TYPE_INTEGER, \
+     FIELD(health_failures), \
+     .fallback = "3", \
+     .min = 1, \
+     .max = 100, \
+     .unit = "NUMBER", \
+     .group = "Replicas", \
+     .help = "in a row until a replica is down", \
+     .more = "A refused connection counts as down at once. A check that got no answer in time does " \
+             "not count while other bytes come from the replica."}, \
+    {.name = "health-path", \
+     .type = NODE_TYPE_STRING, \
+     FIELD(health_path), \
+     .fallback = "/health", \
+     .wrong = node_allowed_health_path_not, \
+     .unit = "PATH", \
+     .group = "Replicas", \
+     .help = "what health checks ask for", \
+     .more = "The [label](operations.md#labels) `health` of a replica goes before it."}, \
+    {.name = "health-statuses", \
+     .type = NODE_TYPE_STRING, \
+     FIELD(health_statuses), \
+     .fallback = "200..299", \
+     .wrong = node_allowed_statuses_not, \
+     .unit = "STATUSES", \
+     .group = "Replicas", \
+     .help = "of a replica that is well", \
+     .more = "Statuses and ranges of them, such as `200..299,429`. Any other one takes the replica " \
+             "out of the choice at once, and down when it comes `health-failures` times in a row."}, \
+    {.name = "when-all-down", \
+     .type = NODE_TYPE_CHOICE, \
+     FIELD(when_all_down), \
+     .fallback = "try", \
+     .choices = node_allowed_when_all_down, \
+     .unit = "WHAT", \
+     .group = "Replicas", \
+     .help = "try a replica that is down, or refuse", \
+     .more = "Where all replicas that serve the model are down: `try` sends each request to one of " \
+             "them all the same, the one that failed least and was tried longest ago. `refuse` " \
+             "answers 503 with `Retry-After`."}, \
+    {.name = "watchdog", \
+     TIME_FIELD(watchdog_ms), \
+     .fallback = "3s", \
+     .max = 600e3, \
+     .group = "Replicas", \
+     .help = "until a replica that stands still is avoided", \
+     .more = \
+         "Beyond what the prompts there explain. [What stands still]" \
+         "(operations.md#what-takes-a-replica-out-and-what-brings-it-back) gets no new requests, " \
+         "and those without a token move to other replicas. 0 turns it off."}
+/* clang-format on */
+
+#endif

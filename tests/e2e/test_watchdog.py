@@ -1,0 +1,307 @@
+"""Replicas that hang: what is stuck there moves to others, and clients hardly wait."""
+
+import json
+import signal
+import threading
+import time
+import unittest
+
+from lib import Case, Client, answer, chunk, wait_for
+
+CHAT = "/v1/chat/completions"
+
+
+def body(i, stream=True, tokens=8):
+    return json.dumps({"model": "sim", "stream": stream, "max_tokens": tokens, "ignore_eos": True,
+                       "messages": [{"role": "user", "content": "question %d" % i}]}).encode()
+
+
+class Load:
+    """Requests at a rate, each on a connection of its own; how long each took and how it ended."""
+
+    def __init__(self, router, rate, stream=False):
+        self.router, self.rate, self.stream = router, rate, stream
+        self.results = []
+        self.threads = []
+        self.stopping = threading.Event()
+        self.pacer = threading.Thread(target=self._pace, daemon=True)
+        self.pacer.start()
+
+    def _one(self, i):
+        began = time.monotonic()
+        try:
+            c = Client(self.router.port)
+            try:
+                status = c.ask("POST", CHAT, body(i, self.stream),
+                               [("Content-Type", "application/json")]).status
+            finally:
+                c.close()
+        except Exception as error:  # a cut counts as much as a status
+            status = repr(error)
+        self.results.append((status, time.monotonic() - began, began))
+
+    def _pace(self):
+        at, i = time.monotonic(), 0
+        while not self.stopping.is_set():
+            t = threading.Thread(target=self._one, args=(i,), daemon=True)
+            t.start()
+            self.threads.append(t)
+            i += 1
+            at += 1 / self.rate
+            time.sleep(max(0, at - time.monotonic()))
+
+    def stop(self):
+        self.stopping.set()
+        self.pacer.join()
+        for t in self.threads:
+            t.join(30)
+        return self.results
+
+
+class Watchdog(Case):
+    def fleet(self, n, *args):
+        sims = [self.sim("--model", "sim") for _ in range(n)]
+        r = self.router([s.url for s in sims], "--policy", "round_robin", *args)
+        wait_for(lambda: len(r.events("replica_up")) == n, "replicas up")
+        return sims, r
+
+    def judge(self, results):
+        self.assertEqual([x for x in results if x[0] != 200], [])
+        self.assertLess(max(x[1] for x in results), 10)
+
+    def hang(self, start, end):
+        sims, r = self.fleet(4)
+        load = Load(r, 30)
+        time.sleep(1.5)
+        start(sims[0])
+        stalled = r.wait_event("replica_stalled")
+        self.assertEqual(stalled["replica"], sims[0].name)
+        time.sleep(3)
+        end(sims[0])
+        results = load.stop()
+        self.judge(results)
+        self.assertEqual(r.metric('replica_stalls_total{replica="%s"}' % sims[0].name), 1)
+        return sims, r
+
+    def test_a_stopped_process(self):
+        """SIGSTOP: the kernel takes connections, and nobody answers."""
+        sims, r = self.hang(lambda s: s.signal(signal.SIGSTOP), lambda s: s.signal(signal.SIGCONT))
+        self.assertEqual(r.events("replica_stalled")[0]["sign"], "silent")
+        r.wait_event("replica_stall_over")
+
+    def test_a_loop_that_hangs_behind_a_live_server(self):
+        """Health and metrics are fine; no token is computed."""
+        sims, r = self.hang(lambda s: s.call("POST", "/sim/fail", {"mode": "stuck"}),
+                            lambda s: s.call("POST", "/sim/fail", {"mode": "none"}))
+        self.assertEqual(r.events("replica_stalled")[0]["sign"], "counters")
+        r.wait_event("replica_stall_over")
+
+    def test_requests_that_hang_alone(self):
+        """New requests get no answer and are not even in the engine's count."""
+        self.hang(lambda s: s.call("POST", "/sim/fail", {"mode": "hang"}),
+                  lambda s: s.call("POST", "/sim/fail", {"mode": "none"}))
+
+
+METRICS = """vllm:num_requests_running{engine="0",model_name="m"} %d
+vllm:num_requests_waiting{engine="0",model_name="m"} 0
+vllm:prompt_tokens_total{engine="0",model_name="m"} 100
+vllm:generation_tokens_total{engine="0",model_name="m"} 100
+vllm:engine_sleep_state{engine="0",model_name="m",sleep_state="awake"} %d
+vllm:engine_sleep_state{engine="0",model_name="m",sleep_state="weights_offloaded"} %d
+"""
+
+
+class Scripted(Case):
+    """Engines whose answers to probes are a script."""
+
+    def ask(self, r, results, i=0):
+        def one():
+            c = self.client(r)
+            began = time.monotonic()
+            results.append((c.ask("POST", CHAT, json.dumps(
+                {"model": "m", "messages": [{"role": "user", "content": "hi %d" % i}]}).encode(),
+                [("Content-Type", "application/json")]).status, time.monotonic() - began))
+        t = threading.Thread(target=one, daemon=True)
+        t.start()
+        return t
+
+    def pair(self, *args):
+        sick, well = self.engine(), self.engine()
+        r = self.router([sick, well], "--policy", "round_robin", "--scrape-interval", "200ms", *args)
+        return sick, well, r
+
+    def test_what_waits_at_a_vllm_that_falls_asleep_moves_at_once(self):
+        asleep = [0]
+        sick, well, r = self.pair("--watchdog", "0")
+        for e in (sick, well):
+            e.probes["/metrics"] = lambda a, e=e: a.send(answer(200, (METRICS % (
+                0, 1 - (asleep[0] and e is sick), asleep[0] and e is sick)).encode()))
+        sick.handler = lambda asked: asked.wait_gone()
+        results = []
+        threads = [self.ask(r, results, i) for i in range(2)]
+        sick.wait_request()
+        asleep[0] = 1
+        for t in threads:
+            t.join(10)
+        self.assertEqual([s for s, _ in results], [200, 200])
+        self.assertEqual(len(well.requests), 2)
+        self.assertEqual(r.metric("watchdog_moved_total"), 1)
+
+    def test_a_long_honest_prefill_is_left_alone(self):
+        """Metrics are answered and count nothing, as vLLM's do until a prompt is computed."""
+        engines = self.pair("--watchdog", "500ms", "--prefill-rate", "1000")
+        for e in engines[:2]:
+            e.probes["/metrics"] = lambda a: a.send(answer(200, (METRICS % (1, 1, 0)).encode()))
+
+            def slow(asked):
+                if len(asked.read_body()) > 1000:
+                    time.sleep(5)
+                asked.send(answer(200, b"ok"))
+            e.handler = slow
+        r = engines[2]
+        c = self.client(r)
+        for i in range(2):  # both have given a token before
+            self.assertEqual(c.ask("POST", CHAT, b"{}").status, 200)
+        time.sleep(0.5)
+        words = " ".join("word%d" % i for i in range(2000))  # some 4,000 tokens
+        got = c.ask("POST", CHAT, json.dumps(
+            {"model": "m", "messages": [{"role": "user", "content": words}]}).encode(),
+            [("Content-Type", "application/json")])
+        self.assertEqual(got.status, 200)
+        self.assertEqual(r.events("replica_stalled"), [])
+
+    def test_a_slow_health_check_takes_out_nobody_that_answers(self):
+        """Streams flow, /health hangs: it is slow, not dead."""
+        slow, _, r = self.pair("--health-timeout", "300ms", "--health-failures", "2")
+
+        def trickle(asked):
+            asked.read_body()
+            asked.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+                       b"Transfer-Encoding: chunked\r\n\r\n")
+            for i in range(30):
+                asked.send(chunk(b'data: {"choices":[{"delta":{"content":"w"}}]}\n\n'))
+                time.sleep(0.1)
+            asked.send(b"0\r\n\r\n")
+        slow.handler = trickle
+        slow.probes["/metrics"] = slow.probes["/v1/models"] = lambda a: a.wait_gone()
+        slow.probes["/health"] = lambda a: a.wait_gone()
+        results = []
+        threads = [self.ask(r, results, i) for i in range(2)]
+        wait_for(lambda: r.metric("probes_vetoed_total") >= 3, "vetoes")
+        self.assertEqual(r.events("replica_down"), [])
+        for t in threads:
+            t.join(10)
+        self.assertEqual([s for s, _ in results], [200, 200])
+        r.wait_event("replica_down")  # now nothing comes from it any more
+
+    def test_a_health_check_that_says_no_takes_it_out_at_once(self):
+        sick, well, r = self.pair("--health-failures", "100")
+        sick.probes["/health"] = lambda a: a.send(answer(503, b""))
+        self.assertEqual(r.wait_event("replica_leaving")["status"], 503)
+        for i in range(6):
+            self.assertEqual(self.client(r).ask("POST", CHAT, b"{}").status, 200)
+        self.assertEqual(sick.requests, [])
+        self.assertEqual(r.metric('replica_leaving{replica="%s"}' % sick.name), 1)
+        self.assertEqual([k["leaving"] for k in r.admin("GET", "/replicas").json
+                          if k["name"] == sick.name], [True])
+        del sick.probes["/health"]
+        r.wait_event("replica_stays")
+        for i in range(4):
+            self.client(r).ask("POST", CHAT, b"{}")
+        self.assertGreater(len(sick.requests), 0)
+
+    def test_a_draining_sglang_is_seen_by_its_ping_and_finishes_what_it_has(self):
+        """Its health check takes a second, so it is asked rarely; /ping says 503 at once."""
+        sick, well = self.engine(), self.engine()
+        for e in (sick, well):
+            e.probes["/ping"] = lambda a: a.send(answer(200, b""))
+        r = self.router([e.url + "#engine=sglang" for e in (sick, well)], "--policy", "round_robin",
+                        "--health-interval", "60s", "--health-failures", "1", "--watchdog", "0")
+        wait_for(lambda: len(r.events("replica_up")) == 2, "both up")
+        release = threading.Event()
+
+        def slow(asked):
+            asked.read_body()
+            release.wait(10)
+            asked.send(answer(200, b"ok"))
+        sick.handler = slow
+        results = []
+        threads = [self.ask(r, results, i) for i in range(2)]
+        sick.wait_request()
+        sick.probes["/ping"] = sick.probes["/health"] = lambda a: a.send(answer(503, b""))
+        r.wait_event("replica_leaving")
+        for i in range(4):
+            self.assertEqual(self.client(r).ask("POST", CHAT, b"{}").status, 200)
+        self.assertEqual(len(sick.requests), 1)
+        r.wait_event("replica_down")  # its health check says no as well; it still has a request
+        time.sleep(2)
+        release.set()
+        for t in threads:
+            t.join(10)
+        self.assertEqual([s for s, _ in results], [200, 200])
+        self.assertEqual((len(sick.requests), len(well.requests)), (1, 5))
+
+    def test_an_own_path_and_own_statuses(self):
+        a, b = self.engine(), self.engine()
+        for e, path in ((a, "/ready"), (b, "/livez")):
+            e.probes["/health"] = lambda asked: asked.send(answer(500, b""))
+            e.probes[path] = lambda asked: asked.send(answer(429, b""))
+        r = self.router([a, b.url + "#health=/livez"], "--health-path", "/ready",
+                        "--health-statuses", "200..299,429", wait_up=False)
+        wait_for(lambda: len(r.events("replica_up")) == 2, "both up")
+        self.assertEqual(r.events("replica_down"), [])
+
+
+class AllDown(Case):
+    def test_they_are_tried_all_the_same_and_the_first_that_answers_is_back(self):
+        e = self.engine()
+        r = self.router([e], "--health-failures", "1")
+        e.probes["/health"] = lambda a: a.reset()
+        r.wait_event("replica_down")
+        self.assertEqual(self.client(r).ask("POST", CHAT, b"{}").status, 200)
+        self.assertEqual(r.admin("GET", "/readyz").status, 200)
+
+    def test_no_storm(self):
+        """Each request goes to one of them, once."""
+        engines = [self.engine() for _ in range(4)]
+        r = self.router(engines, "--health-failures", "1")
+        for e in engines:
+            e.probes["/health"] = lambda a: a.reset()
+            e.handler = lambda asked: (asked.read_body(), asked.close())
+        wait_for(lambda: len(r.events("replica_down")) == 4, "all down")
+        for i in range(40):
+            self.assertEqual(self.client(r).ask("POST", CHAT, b"{}").status, 502)
+        counts = [len(e.requests) for e in engines]
+        self.assertEqual(sum(counts), 40)
+        self.assertGreater(min(counts), 5)  # they take turns
+        self.assertEqual(r.admin("GET", "/readyz").status, 503)
+
+    def test_they_can_be_refused(self):
+        e = self.engine()
+        r = self.router([e], "--health-failures", "1", "--when-all-down", "refuse")
+        e.probes["/health"] = lambda a: a.reset()
+        r.wait_event("replica_down")
+        got = self.client(r).ask("POST", CHAT, b"{}")
+        self.assertEqual(got.status, 503)
+        self.assertEqual(got.get("retry-after"), "1")
+        self.assertEqual(e.requests, [])
+
+    def test_an_outage_ends_within_a_second(self):
+        """Refusing, so that only probes can tell; however rare they are of what is up."""
+        e = self.engine()
+        r = self.router([e], "--health-interval", "15s", "--when-all-down", "refuse")
+        e.refuse()
+        for _ in range(5):
+            self.client(r).ask("POST", CHAT, b"{}")
+        r.wait_event("replica_down")
+        wait_for(lambda: self.client(r).ask("POST", CHAT, b"{}").status == 503, "known to be down")
+        time.sleep(1)
+        back = self.engine(port=e.port)
+        began = time.monotonic()
+        wait_for(lambda: self.client(r).ask("POST", CHAT, b"{}").status == 200, "an answer")
+        self.assertLess(time.monotonic() - began, 5)  # some 0.5 s where the machine is not busy
+        self.assertGreater(len(back.requests), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,216 @@
+/* Signs of life: what counts as standing still, and what does not. */
+#include "node/replica/replica.h"
+#include "tests/lib/test.h"
+
+enum { W = 3000, NOW = 100000 };
+
+/* A vLLM at work: it gave tokens, and its metrics count them. */
+static struct node_replica make(enum node_engine engine)
+{
+    struct node_replica_config config = {
+        .prefill_tokens_per_s = 10000, .decode_step_ms = 20, .bytes_per_token = 4};
+    struct node_replica k;
+    node_replica_init(&k, SLICE("host:1"), engine, 1, &config);
+    (void)node_replica_probed(&k, true, false, 1000);
+    return k;
+}
+
+static void scrape(struct node_replica *k, double tokens, double running, uint64_t now_ms)
+{
+    struct node_scrape s = node_scrape_unknown;
+    s.generation_tokens = s.prompt_tokens = tokens;
+    s.running = running;
+    s.waiting = 0;
+    s.vllm = k->engine == NODE_ENGINE_VLLM;
+    s.sglang = !s.vllm;
+    (void)node_replica_scraped(k, &s, 0, now_ms);
+}
+
+/* Scrapes each second, of which those up to `moves_ms` count more. */
+static void scrapes(struct node_replica *k, uint64_t from_ms, uint64_t moves_ms, uint64_t to_ms,
+                    double running)
+{
+    for (uint64_t t = from_ms; t <= to_ms; t += 500)
+        scrape(k, (double)(t < moves_ms ? t : moves_ms), running, t);
+}
+
+static void bytes_or_tokens_are_a_life(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    struct node_watched w = {.waiting = 1, .waiting_long = 1, .since_ms = NOW, .heard_ms = NOW};
+    /* Not one byte, and a probe that goes without an answer. */
+    w.asked_ms = NOW + 1000;
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + W - 1), NODE_STALL_NONE);
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + W), NODE_STALL_SILENT);
+    assert_int_equal(node_signs_judge(&k, &w, 0, NOW + W), NODE_STALL_NONE); /* off */
+    w.heard_ms = NOW + 100;
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + W), NODE_STALL_NONE);
+    w.heard_ms = NOW;
+    w.asked_ms = 0; /* nobody asked: it may be at work on one long answer */
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 10 * W), NODE_STALL_NONE);
+    w = (struct node_watched){.asked_ms = NOW}; /* nothing is wanted of it */
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + W), NODE_STALL_NONE);
+}
+
+static void counters_that_stand_still(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    scrapes(&k, NOW - 1000, NOW, NOW + 4000, 1);
+    struct node_watched w = {
+        .waiting = 2, .waiting_long = 2, .since_ms = NOW - 5000, .heard_ms = NOW + 4000};
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_COUNTERS);
+    w.token_ms = NOW + 2000; /* a token came to us */
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_NONE);
+    w.token_ms = 0;
+    scrape(&k, NOW * 2, 1, NOW + 4000); /* others got some */
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_NONE);
+}
+
+static void a_long_prompt_explains_a_long_silence(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    scrapes(&k, NOW - 1000, NOW, NOW + 60000, 1);
+    struct node_watched w = {.waiting = 1,
+                             .waiting_long = 1,
+                             .since_ms = NOW,
+                             .heard_ms = NOW + 60000,
+                             .prefill_tokens_max = 100000};
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 60000), NODE_STALL_NONE);
+    w.prefill_tokens_max = 1000;
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 60000), NODE_STALL_COUNTERS);
+    k.load.remote.prefill_tokens = 100000; /* another router's stands before it */
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 60000), NODE_STALL_NONE);
+}
+
+/* A grammar is compiled, pictures are fetched: no counter shows it. */
+static void one_lone_request_gets_more_time(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    scrapes(&k, NOW - 1000, NOW, NOW + 10000, 0);
+    struct node_watched w = {
+        .waiting = 1, .waiting_long = 1, .since_ms = NOW, .heard_ms = NOW + 9000};
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 8900), NODE_STALL_NONE);
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 10000), NODE_STALL_COUNTERS);
+    w.waiting = w.waiting_long = 3;
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_COUNTERS);
+}
+
+/* It counts the tokens of a request when it ends: a lone long answer moves nothing. */
+static void sglang_asks_its_health_check(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_SGLANG);
+    scrapes(&k, NOW - 1000, NOW, NOW + 5000, 1);
+    struct node_watched w = {
+        .waiting = 1, .waiting_long = 1, .since_ms = NOW, .heard_ms = NOW + 5000};
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 5000), NODE_STALL_NONE);
+    w.health_asked_ms = NOW + 1500;
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 5000), NODE_STALL_COUNTERS);
+}
+
+static void an_engine_that_never_gave_a_token_gets_half_a_minute(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    scrapes(&k, NOW, 0, NOW + 40000, 1);
+    struct node_watched w = {
+        .waiting = 3, .waiting_long = 3, .since_ms = NOW, .heard_ms = NOW + 40000};
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 30000), NODE_STALL_NONE);
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 40000), NODE_STALL_COUNTERS);
+}
+
+static void a_slow_health_check_alone_proves_nothing(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    scrapes(&k, NOW - 1000, NOW + 9000, NOW + 9000, 3);
+    struct node_watched w = {.waiting = 2,
+                             .waiting_long = 2,
+                             .since_ms = NOW,
+                             .heard_ms = NOW + 9000,
+                             .health_asked_ms = NOW + 1000};
+    node_replica_answering(&k, NOW, NOW + 8000); /* first tokens come */
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 9000), NODE_STALL_NONE);
+    k.signs.first_ms = 0;
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 9000), NODE_STALL_STARVED);
+    k.scrape.waiting = 5; /* its queue explains it */
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 9000), NODE_STALL_NONE);
+}
+
+static void a_stall_is_over_when_it_moves(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    scrapes(&k, NOW - 1000, NOW, NOW + 4000, 1);
+    struct node_watched w = {
+        .waiting = 2, .waiting_long = 2, .since_ms = NOW, .heard_ms = NOW + 4000};
+    node_signs_watch(&k, &w, W, NOW + 4000);
+    assert_int_equal(k.signs.stall, NODE_STALL_COUNTERS);
+    assert_true(node_replica_avoided(&k, NOW + 4000) && node_replica_usable(&k, NODE_HEALTH_UP));
+    scrape(&k, NOW * 2, 1, NOW + 5000);
+    assert_int_equal(k.signs.stall, NODE_STALL_NONE);
+    assert_false(node_replica_avoided(&k, NOW + 5000));
+    assert_int_equal(k.signs.stalls_total, 1);
+}
+
+/* All that could has moved away: nothing is left there that could show it to be well. */
+static void one_request_tries_it_when_it_says_that_it_is_idle(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    scrapes(&k, NOW - 1000, NOW, NOW + 4000, 1);
+    struct node_watched w = {
+        .waiting = 2, .waiting_long = 2, .since_ms = NOW, .heard_ms = NOW + 4000};
+    node_signs_watch(&k, &w, W, NOW + 4000);
+    w = (struct node_watched){.heard_ms = NOW + 9500};
+    scrapes(&k, NOW + 4500, NOW, NOW + 9500, 1); /* stuck: it still counts them as running */
+    node_signs_watch(&k, &w, W, NOW + 9500);
+    assert_int_equal(k.signs.stall, NODE_STALL_COUNTERS);
+    scrape(&k, NOW, 0, NOW + 9600);
+    node_signs_watch(&k, &w, W, NOW + 9600);
+    assert_int_equal(k.signs.stall, NODE_STALL_NONE);
+    assert_false(node_replica_avoided(&k, NOW + 9600));
+    k.load.requests = 1; /* the trial */
+    assert_true(node_replica_avoided(&k, NOW + 9600));
+    node_replica_answering(&k, NOW + 9600, NOW + 9700);
+    assert_false(node_replica_avoided(&k, NOW + 9700));
+}
+
+static void a_stopped_process_is_back_with_its_first_byte(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    struct node_watched w = {
+        .waiting = 1, .waiting_long = 1, .since_ms = NOW, .heard_ms = NOW, .asked_ms = NOW + 500};
+    node_signs_watch(&k, &w, W, NOW + 1200);
+    assert_true(k.signs.quiet && node_replica_avoided(&k, NOW + 1200)); /* before it is certain */
+    node_signs_watch(&k, &w, W, NOW + W);
+    assert_int_equal(k.signs.stall, NODE_STALL_SILENT);
+    w = (struct node_watched){.heard_ms = NOW};
+    node_signs_watch(&k, &w, W, NOW + 60000);
+    assert_int_equal(k.signs.stall, NODE_STALL_SILENT);
+    w.heard_ms = NOW + 60100;
+    node_signs_watch(&k, &w, W, NOW + 60200);
+    assert_false(node_replica_avoided(&k, NOW + 60200));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_or_tokens_are_a_life),
+        cmocka_unit_test(counters_that_stand_still),
+        cmocka_unit_test(a_long_prompt_explains_a_long_silence),
+        cmocka_unit_test(one_lone_request_gets_more_time),
+        cmocka_unit_test(sglang_asks_its_health_check),
+        cmocka_unit_test(an_engine_that_never_gave_a_token_gets_half_a_minute),
+        cmocka_unit_test(a_slow_health_check_alone_proves_nothing),
+        cmocka_unit_test(a_stall_is_over_when_it_moves),
+        cmocka_unit_test(one_request_tries_it_when_it_says_that_it_is_idle),
+        cmocka_unit_test(a_stopped_process_is_back_with_its_first_byte),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
