@@ -28,6 +28,18 @@ static bool produce_replicas(struct crdt_state *s, struct wire_writer *w)
     return true;
 }
 
+static bool produce_poison(struct crdt_state *s, struct wire_writer *w)
+{
+    for (int at; (at = crdt_poison_news(&s->poison)) >= 0;) {
+        struct wire_writer before = *w;
+        crdt_record_write_poison(w, &s->poison.row[at]);
+        if (!fits(w, &before))
+            return false;
+        crdt_poison_sent(&s->poison, (unsigned)at);
+    }
+    return true;
+}
+
 static bool produce_reports(struct crdt_state *s, uint64_t seq, enum crdt_report_kind kind,
                             struct wire_writer *w)
 {
@@ -68,7 +80,8 @@ size_t crdt_state_produce(struct crdt_state *s, uint64_t seq, uint8_t *out, size
     struct wire_writer w = wire_writer_of(out, max);
     if (FUTURE && crdt_state_has_news(s))
         crdt_record_write_future(&w);
-    if (produce_replicas(s, &w) && produce_reports(s, seq, CRDT_REPORT_LOAD, &w) &&
+    if (produce_replicas(s, &w) && produce_poison(s, &w) &&
+        produce_reports(s, seq, CRDT_REPORT_LOAD, &w) &&
         produce_reports(s, seq, CRDT_REPORT_SIGHT, &w) &&
         produce_reports(s, seq, CRDT_REPORT_LEARNED, &w))
         produce_observations(s, &w);
@@ -80,7 +93,7 @@ size_t crdt_state_produce(struct crdt_state *s, uint64_t seq, uint8_t *out, size
 bool crdt_state_has_news(const struct crdt_state *s)
 {
     return s->replicated && (crdt_registry_news(s->registry) >= 0 || s->outbox.used > 0 ||
-                             crdt_reports_any_waiting(s->reports));
+                             s->poison.news > 0 || crdt_reports_any_waiting(s->reports));
 }
 
 /* --- hearing -------------------------------------------------------------------------------- */

@@ -9,9 +9,10 @@
 enum { REPLICA_BYTES = 12, REPORT_BYTES = 32, LOG_BYTES = 20 };
 enum { FLAG_LAST = 1, FLAG_LOADS = 2, HEAD_BYTES = 2, FLOOR_BYTES = 4 };
 _Static_assert(3 * (5 + HEAD_BYTES) + FLOOR_BYTES + CRDT_ROWS_MAX * (REPLICA_BYTES + LOG_BYTES) +
-                       CRDT_ROUTERS_MAX * REPORT_BYTES + CRDT_SUMMARY_MAX <=
+                       CRDT_ROUTERS_MAX * REPORT_BYTES + CRDT_SUMMARY_MAX + 5 + HEAD_BYTES +
+                       CRDT_POISON_MAX * CRDT_POISON_ROW_BYTES <=
                    CRDT_MESSAGE_MAX,
-               "a message has room for all three vectors");
+               "a message has room for all four vectors");
 
 static const uint64_t mask48 = 0xffffffffffff;
 
@@ -62,10 +63,21 @@ void crdt_hashes_logs(const struct crdt_state *s, bool last, struct crdt_section
     crdt_section_end(out);
 }
 
+void crdt_hashes_poison(const struct crdt_state *s, bool last, struct crdt_section_writer *out)
+{
+    crdt_section_begin(out, CRDT_SECTION_POISON);
+    wire_write_u8(&out->w, last ? FLAG_LAST : 0);
+    wire_write_u8(&out->w, CRDT_POISON_ROW_BYTES);
+    for (unsigned i = 0; i < s->poison.count; i++)
+        crdt_poison_row_write(&out->w, &s->poison.row[i]);
+    crdt_section_end(out);
+}
+
 bool crdt_hashes_valid(const struct crdt_section *part)
 {
     size_t known = part->kind == CRDT_SECTION_REPLICAS  ? REPLICA_BYTES
                    : part->kind == CRDT_SECTION_REPORTS ? REPORT_BYTES
+                   : part->kind == CRDT_SECTION_POISON  ? CRDT_POISON_ROW_BYTES
                                                         : LOG_BYTES;
     struct wire_reader r = wire_reader_of(part->body.at, part->body.len);
     (void)wire_read_u8(&r);
@@ -228,6 +240,35 @@ static bool answer_logs(const struct crdt_state *s, struct wire_reader *rows, si
     return lacking;
 }
 
+/* --- poison --------------------------------------------------------------------------------- */
+
+static uint64_t digest_of_rows(struct wire_reader rows, size_t each, uint32_t now_s)
+{
+    struct crdt_poison theirs;
+    crdt_poison_init(&theirs, now_s, UINT32_MAX / 2);
+    while (wire_left(&rows) > 0) {
+        struct wire_reader r = next_row(&rows, each);
+        struct crdt_poison_row row;
+        crdt_poison_row_read(&r, &row);
+        DISCARD(crdt_poison_join(&theirs, &row)); /* what is past counts at neither */
+    }
+    return theirs.digest;
+}
+
+static void answer_poison(struct crdt_state *s, struct wire_reader *rows, size_t each, bool last,
+                          struct crdt_section_writer *out)
+{
+    struct wire_reader again = *rows;
+    while (wire_left(rows) > 0) {
+        struct wire_reader r = next_row(rows, each);
+        struct crdt_poison_row row;
+        crdt_poison_row_read(&r, &row);
+        crdt_state_join_poison(s, &row);
+    }
+    if (!last && digest_of_rows(again, each, s->poison.now_s) != s->poison.digest)
+        crdt_hashes_poison(s, true, out);
+}
+
 void crdt_hashes_answer(struct crdt_state *s, const struct crdt_section *part,
                         struct crdt_section_writer *out)
 {
@@ -236,6 +277,10 @@ void crdt_hashes_answer(struct crdt_state *s, const struct crdt_section *part,
     size_t each = wire_read_u8(&r);
     bool last = (flags & FLAG_LAST) != 0;
     bool loads = (flags & FLAG_LOADS) != 0;
+    if (part->kind == CRDT_SECTION_POISON) {
+        answer_poison(s, &r, each, last, out);
+        return;
+    }
     bool lacking = false;
     struct crdt_section_writer before = *out;
     crdt_section_begin(out, CRDT_SECTION_RECORDS);

@@ -6,6 +6,10 @@
  *   REPLICAS   flags 1, each 1, floor 4, { key 6, hash 6 }              for each replica
  *   REPORTS    flags 1, each 1, { router 8, epoch 8, loads 8, others 8 }  for each router
  *   LOGS       flags 1, each 1, { rkey 4, version 8, fold 8 }           for each cache with a log
+ *   POISON     flags 1, each 1, { hash 8, until 4, level 1, last 6, before 6 }    for each request
+ *
+ * Rows of poison are as small as their hashes would be, so the vector has them whole: its receiver
+ * joins them, and answers with its own if they are not the same then.
  *
  * `each` is the size of a row: what follows the fields that are known is skipped. `floor`: the
  * sender refuses rows that were named before. Flag 1 marks the last hashes of a round. Flag 2,
@@ -22,6 +26,8 @@ void crdt_hashes_replicas(const struct crdt_state *s, bool last, struct crdt_sec
 void crdt_hashes_reports(const struct crdt_state *s, bool last, bool loads,
                          struct crdt_section_writer *out);
 void crdt_hashes_logs(const struct crdt_state *s, bool last, struct crdt_section_writer *out);
+
+void crdt_hashes_poison(const struct crdt_state *s, bool last, struct crdt_section_writer *out);
 
 /* Whether a section is well-formed. */
 bool crdt_hashes_valid(const struct crdt_section *part);

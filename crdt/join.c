@@ -120,6 +120,14 @@ static void join_log(struct crdt_state *s, const struct crdt_record *record)
         s->stats.full++;
 }
 
+void crdt_state_join_poison(struct crdt_state *s, const struct crdt_poison_row *row)
+{
+    int result = crdt_poison_join(&s->poison, row);
+    s->stats.full += result == ERR_FULL;
+    s->stats.stale += result == ERR_STALE;
+    s->stats.future += result == ERR_RANGE;
+}
+
 /* Replicas go first: the others name them. */
 static void join_replicas(struct crdt_state *s, struct slice bytes, bool dump)
 {
@@ -144,6 +152,8 @@ uint64_t crdt_state_join(struct crdt_state *s, const struct crdt_origin *origin,
             join_block(s, &record.block, &news);
         else if (record.kind == CRDT_RECORD_EVENTS)
             join_log(s, &record);
+        else if (record.kind == CRDT_RECORD_POISON)
+            crdt_state_join_poison(s, &record.poison);
         else if (record.kind != CRDT_RECORD_REPLICA)
             join_report(s, origin, &record);
     }

@@ -18,6 +18,9 @@ enum {
     CRDT_REMAINS_MAX = 256,         /* entries of lost caches in a sketch that is compared */
     CRDT_CUT_BUCKETS_MAX = 1 << 20, /* of a table that is walked to repair a span cut by a floor */
     CRDT_LOAD_REQUESTS_MAX = 1 << 22, /* that a router may claim: the sum over all never wraps */
+    CRDT_POISON_MAX = 256,            /* requests after which engines died, that are remembered */
+    CRDT_POISON_TTL_S = 3600,         /* for so long where two died, */
+    CRDT_SUSPECT_TTL_S = 600,         /* and so long where it was one */
     CRDT_LATER_MAX = 64,              /* bytes of a row's fields that only a later version knows */
     CRDT_DELTA_MIN = 512,             /* bytes, least `max` of crdt_state_produce() */
     CRDT_SUMMARY_MAX = 1100,          /* bytes of a summary: one packet */

@@ -24,13 +24,14 @@ enum {
     TRIES_MAX = 2, /* wider cells */
     SKEW_MAX = 1,  /* generations between two clocks: more, and what differs cannot all be joined */
     SUMMARY_BYTES = 73 + CRDT_ESTIMATE_COUNTERS,
-    SUMMARY_UNCLEAN = 0x80,   /* beside `hops` */
-    CUT_DIFFERENCES_MIN = 60, /* are expected in a cut: it has no estimate */
+    SUMMARY_BYTES_ALL = SUMMARY_BYTES + 8, /* with fields that came later */
+    SUMMARY_UNCLEAN = 0x80,                /* beside `hops` */
+    CUT_DIFFERENCES_MIN = 60,              /* are expected in a cut: it has no estimate */
     WIDER_BYTES = 7,
     CELLS_MAX = CRDT_SKETCH_ROWS * CRDT_SKETCH_CELLS,
 };
 
-_Static_assert(SUMMARY_BYTES + 5 <= CRDT_SUMMARY_MAX, "a summary with the head of its section");
+_Static_assert(SUMMARY_BYTES_ALL + 5 <= CRDT_SUMMARY_MAX, "a summary with the head of its section");
 _Static_assert((int)CRDT_SKETCH_ROWS *CRDT_SKETCH_CELLS *CRDT_CELL_BYTES + 64 <=
                    (int)CRDT_MESSAGE_MAX,
                "all cells of a sketch fit a message");
@@ -45,6 +46,7 @@ struct summary {
     uint64_t index;            /* from there on */
     uint64_t cut, cut_entries; /* from the floor up to there */
     uint8_t estimate[CRDT_ESTIMATE_COUNTERS];
+    uint64_t poison; /* of a sender that does not know of it: this router's own */
 };
 
 /* --- summaries ------------------------------------------------------------------------------ */
@@ -64,7 +66,8 @@ static void summarise(const struct crdt_state *s, uint8_t hops, struct summary *
                             .log = crdt_events_digest(s->log),
                             .index = crdt_index_digest(x, from),
                             .cut = crdt_index_digest_between(x, floor, from),
-                            .cut_entries = crdt_index_entries_between(x, floor, from)};
+                            .cut_entries = crdt_index_entries_between(x, floor, from),
+                            .poison = s->poison.digest};
     crdt_reports_digest(s->reports, &out->loads, &out->others);
     crdt_index_estimate(x, from, out->estimate);
 }
@@ -87,10 +90,11 @@ static void write_summary(const struct crdt_state *s, uint8_t hops, struct crdt_
     wire_write_u64(&out->w, own.cut);
     wire_write_u64(&out->w, own.cut_entries);
     wire_write_bytes(&out->w, own.estimate, sizeof own.estimate);
+    wire_write_u64(&out->w, own.poison);
     crdt_section_end(out);
 }
 
-static struct summary read_summary(struct slice body)
+static struct summary read_summary(const struct crdt_state *s, struct slice body)
 {
     struct wire_reader r = wire_reader_of(body.at, body.len);
     struct summary p;
@@ -110,6 +114,7 @@ static struct summary read_summary(struct slice body)
     p.cut_entries = wire_read_u64(&r);
     struct slice estimate = wire_read_bytes(&r, sizeof p.estimate);
     CHECK(!r.bad); /* its length was checked */
+    p.poison = body.len >= SUMMARY_BYTES_ALL ? wire_read_u64(&r) : s->poison.digest;
     memcpy(p.estimate, estimate.at, sizeof p.estimate);
     return p;
 }
@@ -120,7 +125,7 @@ int crdt_state_summary(const struct crdt_state *s, struct buf *out)
     uint8_t bytes[CRDT_SUMMARY_MAX];
     struct crdt_section_writer w = {.w = wire_writer_of(bytes, sizeof bytes)};
     write_summary(s, 0, &w);
-    CHECK(!w.w.bad && wire_written(&w.w) == SUMMARY_BYTES + 5);
+    CHECK(!w.w.bad && wire_written(&w.w) == SUMMARY_BYTES_ALL + 5);
     if (FUTURE) {
         crdt_section_begin(&w, (enum crdt_section_kind)FUTURE_KIND);
         wire_write_bytes(&w.w, FUTURE_BYTES.at, FUTURE_BYTES.len);
@@ -447,7 +452,7 @@ static void take_summary(struct crdt_state *s, struct slice body, bool settled,
                          struct workshop *shop, struct crdt_section_writer *out,
                          struct crdt_reconciled *result)
 {
-    struct summary p = read_summary(body);
+    struct summary p = read_summary(s, body);
     result->summary = true;
     result->peer_now = p.now;
     result->peer_floor = p.floor;
@@ -460,9 +465,12 @@ static void take_summary(struct crdt_state *s, struct slice body, bool settled,
     bool registry_equal =
         names_comparable && crdt_registry_digest(s->registry, p.names) == p.registry;
     bool log_equal = crdt_events_digest(s->log) == p.log;
+    bool poison_equal = s->poison.digest == p.poison;
     if (p.hops == 0) {
         if (names_comparable && !registry_equal)
             crdt_hashes_replicas(s, false, out);
+        if (!poison_equal)
+            crdt_hashes_poison(s, false, out);
         if (others != p.others || (settled && loads != p.loads))
             crdt_hashes_reports(s, false, settled, out);
     }
@@ -476,8 +484,8 @@ static void take_summary(struct crdt_state *s, struct slice body, bool settled,
         crdt_hashes_logs(s, false, out);
     if (index.cuts_differ && settled && registry_equal)
         answer_cut(s, &p, shop, out, result);
-    result->equal =
-        registry_equal && log_equal && index.equal && others == p.others && loads == p.loads;
+    bool reports_equal = others == p.others && loads == p.loads;
+    result->equal = registry_equal && log_equal && index.equal && reports_equal && poison_equal;
 }
 
 static void take_wider(struct crdt_state *s, struct slice body, struct workshop *shop,
@@ -508,6 +516,7 @@ static bool part_is_valid(const struct crdt_section *part)
     case CRDT_SECTION_REPLICAS:
     case CRDT_SECTION_REPORTS:
     case CRDT_SECTION_LOGS:
+    case CRDT_SECTION_POISON:
         return crdt_hashes_valid(part);
     case CRDT_SECTION_RECORDS:
         return crdt_records_valid(part->body, true);

@@ -104,6 +104,30 @@ void crdt_record_write_log(struct wire_writer *w, const struct crdt_events_head 
         wire_write_u48(w, ids[i]);
 }
 
+void crdt_poison_row_write(struct wire_writer *w, const struct crdt_poison_row *row)
+{
+    wire_write_u64(w, row->hash);
+    wire_write_u32(w, row->until);
+    wire_write_u8(w, row->level);
+    wire_write_u48(w, row->last);
+    wire_write_u48(w, row->before);
+}
+
+void crdt_poison_row_read(struct wire_reader *r, struct crdt_poison_row *out)
+{
+    *out = (struct crdt_poison_row){.hash = wire_read_u64(r)};
+    out->until = wire_read_u32(r);
+    out->level = wire_read_u8(r);
+    out->last = wire_read_u48(r);
+    out->before = wire_read_u48(r);
+}
+
+void crdt_record_write_poison(struct wire_writer *w, const struct crdt_poison_row *row)
+{
+    write_head(w, CRDT_RECORD_POISON, CRDT_POISON_ROW_BYTES);
+    crdt_poison_row_write(w, row);
+}
+
 void crdt_record_write_future(struct wire_writer *w)
 {
     struct slice body = FUTURE_BYTES;
@@ -220,6 +244,8 @@ static bool read_body(const struct crdt_records *records, unsigned kind, struct 
         read_report(records, r, out);
     else if (kind == CRDT_RECORD_RUN)
         crdt_run_read(r, &out->run);
+    else if (kind == CRDT_RECORD_POISON)
+        crdt_poison_row_read(r, &out->poison);
     else if (kind == CRDT_RECORD_EVENTS && records->dump)
         read_log(r, out);
     else if (kind == CRDT_RECORD_BATCH && records->dump)

@@ -15,6 +15,7 @@
  *   LOAD, SIGHT, LEARNED   a report                         crdt/reports.h
  *   RUN      observations of one cache and generation       crdt/run.h
  *   ORIGIN   router and its life                            dumps only
+ *   POISON   what is held of a request                      crdt/poison.h; closed
  *   EVENTS   the events of one cache, as one state          dumps only; crdt/events.h
  *   BATCH    observations of any cache and generation       dumps only; crdt/batch.h
  *
@@ -26,6 +27,7 @@
 #include "base/wire.h"
 #include "crdt/batch.h"
 #include "crdt/events.h"
+#include "crdt/poison.h"
 #include "crdt/registry.h"
 #include "crdt/reports.h"
 #include "crdt/run.h"
@@ -39,6 +41,7 @@ enum crdt_record_kind {
     CRDT_RECORD_ORIGIN,
     CRDT_RECORD_EVENTS,
     CRDT_RECORD_BATCH,
+    CRDT_RECORD_POISON,
     CRDT_RECORD_KINDS,
 };
 
@@ -58,6 +61,7 @@ struct crdt_record {
             struct slice ids; /* 6 bytes each */
         } log;
         struct crdt_batch block;
+        struct crdt_poison_row poison;
     };
 };
 
@@ -87,6 +91,10 @@ void crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct 
 void crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t epoch);
 void crdt_record_write_log(struct wire_writer *w, const struct crdt_events_head *head,
                            const uint64_t *ids);
+/* The same bytes are a row of the section POISON (crdt/hashes.h). */
+void crdt_record_write_poison(struct wire_writer *w, const struct crdt_poison_row *row);
+void crdt_poison_row_write(struct wire_writer *w, const struct crdt_poison_row *row);
+void crdt_poison_row_read(struct wire_reader *r, struct crdt_poison_row *out);
 /* As crdt_run_write(). */
 unsigned crdt_record_write_run(struct wire_writer *w, uint32_t rkey, uint32_t generation,
                                const uint64_t *points, unsigned count);

@@ -15,6 +15,7 @@ enum crdt_section_kind {
     CRDT_SECTION_REPORTS,  /* digests of each router's reports */
     CRDT_SECTION_LOGS,     /* versions of engines' events */
     CRDT_SECTION_RECORDS,  /* a dump: crdt/record.h */
+    CRDT_SECTION_POISON,   /* the rows of poison, whole: they are as small as their hashes */
     CRDT_SECTION_KINDS,
 };
 

@@ -18,12 +18,15 @@ _Static_assert(CHUNK_TARGET + BUCKET_ENTRIES_MAX * HOLDER_BYTES + CRDT_NAMES_MAX
                    CRDT_CHUNK_MAX,
                "a chunk has room for one more bucket than its target, and for its caches");
 
-enum stage { STAGE_REGISTRY, STAGE_REPORTS, STAGE_LOG, STAGE_INDEX, STAGE_END };
+enum stage { STAGE_REGISTRY, STAGE_POISON, STAGE_REPORTS, STAGE_LOG, STAGE_INDEX, STAGE_END };
 
 void crdt_snapshot_begin(struct crdt_snapshot *c, uint32_t from)
 {
     *c = (struct crdt_snapshot){.from = from};
 }
+
+_Static_assert(CRDT_POISON_MAX *(CRDT_RECORD_HEAD_MAX + CRDT_POISON_ROW_BYTES) <= CRDT_CHUNK_MAX,
+               "a chunk has room for all poison");
 
 /* Writes the record or leaves `w` as it was. */
 static bool fits(struct wire_writer *w, const struct wire_writer *before)
@@ -48,6 +51,15 @@ static bool next_replicas(const struct crdt_state *s, struct crdt_snapshot *c,
         if (!fits(w, &before))
             return false;
     }
+    return true;
+}
+
+/* In one chunk, so that a row that comes or goes meanwhile shifts no other. */
+static bool next_poison(const struct crdt_state *s, struct wire_writer *w)
+{
+    for (unsigned i = 0; i < s->poison.count; i++)
+        crdt_record_write_poison(w, &s->poison.row[i]);
+    CHECK(!w->bad);
     return true;
 }
 
@@ -151,6 +163,7 @@ static int next_rows(const struct crdt_state *s, struct crdt_snapshot *c, struct
         return err;
     struct wire_writer w = wire_writer_of(out->at + out->len, CRDT_CHUNK_MAX);
     bool done = c->stage == STAGE_REGISTRY  ? next_replicas(s, c, &w)
+                : c->stage == STAGE_POISON  ? next_poison(s, &w)
                 : c->stage == STAGE_REPORTS ? next_reports(s, c, &w)
                                             : next_logs(s, c, &w);
     out->len += wire_written(&w);

@@ -40,6 +40,8 @@ static int create_parts(struct crdt_state *s, const struct crdt_state_config *co
     if (err == 0)
         err = crdt_events_create(&s->log, replicas,
                                  config->log_bytes != 0 ? config->log_bytes : LOG_BYTES);
+    crdt_poison_init(&s->poison, second_of(s, config->index.generation),
+                     second_of(s, SKEW_GENERATIONS));
     if (err == 0 && s->replicated)
         err = crdt_outbox_init(&s->outbox,
                                config->outbox_bytes != 0 ? config->outbox_bytes : OUTBOX_BYTES);
@@ -82,6 +84,7 @@ void crdt_state_check(const struct crdt_state *s)
     crdt_events_check(s->log);
     crdt_index_check(s->index);
     crdt_outbox_check(&s->outbox);
+    crdt_poison_check(&s->poison);
     for (unsigned slot = 0; slot < CRDT_REPLICAS_MAX; slot++) {
         bool known = crdt_registry_has(s->registry, slot);
         const struct crdt_replica *row = known ? crdt_registry_at(s->registry, slot) : NULL;
@@ -110,6 +113,11 @@ const struct crdt_reports *crdt_state_reports(const struct crdt_state *s)
 const struct crdt_events *crdt_state_log(const struct crdt_state *s)
 {
     return s->log;
+}
+
+const struct crdt_poison *crdt_state_poison(const struct crdt_state *s)
+{
+    return &s->poison;
 }
 
 /* --- the registry --------------------------------------------------------------------------- */
@@ -248,6 +256,7 @@ void crdt_state_clock(struct crdt_state *s, uint64_t cluster_ms)
     if (generation > crdt_index_now(s->index))
         crdt_index_advance(s->index, generation);
     crdt_registry_advance(s->registry, (uint32_t)(cluster_ms / 1000));
+    crdt_poison_advance(&s->poison, (uint32_t)(cluster_ms / 1000));
     crdt_state_follow_registry(s);
 }
 
@@ -356,6 +365,21 @@ void crdt_state_router_gone(struct crdt_state *s, uint64_t router)
     crdt_reports_router_gone(s->reports, router);
 }
 
+/* --- poison --------------------------------------------------------------------------------- */
+
+int crdt_state_poisoned(struct crdt_state *s, uint64_t hash, enum crdt_poison_level level, int slot,
+                        uint32_t ttl_s)
+{
+    bool known = slot >= 0 && crdt_registry_has(s->registry, (unsigned)slot);
+    uint64_t died = known ? crdt_registry_at(s->registry, (unsigned)slot)->key : 0;
+    return crdt_poison_set(&s->poison, hash, level, died, ttl_s);
+}
+
+void crdt_state_poison_refused(struct crdt_state *s, uint64_t hash)
+{
+    crdt_poison_refused(&s->poison, hash);
+}
+
 /* --- digest, counters ----------------------------------------------------------------------- */
 
 void crdt_state_digest(const struct crdt_state *s, uint32_t from, struct crdt_digest *out)
@@ -366,7 +390,8 @@ void crdt_state_digest(const struct crdt_state *s, uint32_t from, struct crdt_di
     *out = (struct crdt_digest){.registry = crdt_registry_digest(s->registry, 0),
                                 .index = crdt_index_digest(s->index, from),
                                 .log = crdt_events_digest(s->log),
-                                .reports = loads + others};
+                                .reports = loads + others,
+                                .poison = s->poison.digest};
 }
 
 void crdt_state_stats(const struct crdt_state *s, struct crdt_state_stats *out)

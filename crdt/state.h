@@ -5,6 +5,7 @@
  *   index        (prefix, replica incarnation) -> time slice of last use              crdt/index.h
  *   log          replica incarnation -> the engine's events up to a number            crdt/events.h
  *   reports      (router, replica) -> load, what it sees of it, what it learned crdt/reports.h
+ *   poison       hash of a request -> how many engines died after it                 crdt/poison.h
  *
  * A change here is queued for the others (crdt_state_produce); their deltas are joined
  * (crdt_state_apply). Joins are commutative, associative and idempotent, so deltas may be lost,
@@ -28,6 +29,7 @@
 #include "base/slice.h"
 #include "crdt/events.h"
 #include "crdt/index.h"
+#include "crdt/poison.h"
 #include "crdt/registry.h"
 #include "crdt/reports.h"
 
@@ -68,6 +70,7 @@ struct crdt_index *crdt_state_index(struct crdt_state *s); /* for asking and mem
 const struct crdt_registry *crdt_state_registry(const struct crdt_state *s);
 const struct crdt_reports *crdt_state_reports(const struct crdt_state *s);
 const struct crdt_events *crdt_state_log(const struct crdt_state *s);
+const struct crdt_poison *crdt_state_poison(const struct crdt_state *s);
 
 /* --- what this router does and sees --------------------------------------------------------- */
 
@@ -110,6 +113,13 @@ void crdt_state_load(struct crdt_state *s, unsigned slot, const struct crdt_load
 void crdt_state_sight(struct crdt_state *s, unsigned slot, const struct crdt_sight *sight);
 void crdt_state_learned(struct crdt_state *s, unsigned slot, const struct crdt_learned *learned);
 
+/* A request after which the replica died (`slot` -1: none did), or that is forgiven; as
+ * crdt_poison_set(). */
+MUST_USE int crdt_state_poisoned(struct crdt_state *s, uint64_t hash, enum crdt_poison_level level,
+                                 int slot, uint32_t ttl_s);
+/* This router refused it. */
+void crdt_state_poison_refused(struct crdt_state *s, uint64_t hash);
+
 /* --- deltas, out and in --------------------------------------------------------------------- */
 
 /* The life of this router as peers must order its reports. Raising it queues all own reports. */
@@ -140,6 +150,7 @@ struct crdt_digest {
     uint64_t index;
     uint64_t log;
     uint64_t reports;
+    uint64_t poison;
 };
 void crdt_state_digest(const struct crdt_state *s, uint32_t from, struct crdt_digest *out);
 

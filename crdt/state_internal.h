@@ -18,6 +18,7 @@ struct crdt_state {
     struct crdt_registry *registry;
     struct crdt_reports *reports;
     struct crdt_events *log;
+    struct crdt_poison poison;
     bool replicated;
     uint32_t generation_ms;
     struct crdt_outbox outbox;
@@ -35,6 +36,9 @@ void crdt_state_follow_registry(struct crdt_state *s);
 
 /* Observations of an older generation are of an earlier life of the slot's name. */
 uint32_t crdt_state_oldest(const struct crdt_state *s, unsigned slot);
+
+/* Joins a row, and counts what cannot be. */
+void crdt_state_join_poison(struct crdt_state *s, const struct crdt_poison_row *row);
 
 /* Joins checked records. `origin` is that of a delta, NULL for a dump. Returns how many
  * observations were news. */

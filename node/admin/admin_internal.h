@@ -5,6 +5,7 @@
  *   parameters.c  what a call is given, and how it answers
  *   cluster.c     members, convergence, explanations
  *   replicas.c    replicas: shown, drained, added, removed
+ *   poison.c      requests after which engines died
  *   admin.c       finds the call; what one router answers about itself
  */
 #ifndef NODE_ADMIN_ADMIN_INTERNAL_H

@@ -41,7 +41,9 @@ enum {
     X(ADD, POST, "/replicas", "replica=HOST:PORT", admin_replica_add, ADMIN_CHANGES,               \
       "add a replica at run time")                                                                 \
     X(REMOVE, DELETE, "/replicas", "replica=HOST:PORT", admin_replica_remove, ADMIN_CHANGES,       \
-      "remove one")
+      "remove one")                                                                                \
+    X(POISON, GET, "/poison", NULL, admin_poison, 0, "requests after which engines died")          \
+    X(FORGET, DELETE, "/poison", "hash=HASH", admin_poison_forget, ADMIN_CHANGES, "serve one again")
 
 enum admin_call {
 #define ADMIN_CALL_ENUM(name, method, path, argument, handler, flags, about) ADMIN_CALL_##name,

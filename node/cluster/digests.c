@@ -11,9 +11,8 @@ enum { ALL_BITS = (1 << NODE_DIGEST_CLASSES) - 1 };
 const char *node_digest_class_text(enum node_digest_class class)
 {
     static const char *const texts[] = {
-        [NODE_DIGEST_REGISTRY] = "registry",
-        [NODE_DIGEST_LOG] = "log",
-        [NODE_DIGEST_REPORTS] = "reports",
+        [NODE_DIGEST_REGISTRY] = "registry", [NODE_DIGEST_LOG] = "log",
+        [NODE_DIGEST_REPORTS] = "reports",   [NODE_DIGEST_POISON] = "poison",
         [NODE_DIGEST_INDEX] = "index",
     };
     CHECK(class < ARRAY_LEN(texts));
@@ -141,6 +140,8 @@ static void read_node(struct reader *r, enum http_json_token first, uint64_t fro
                       struct digests *out)
 {
     *out = (struct digests){.now = UINT32_MAX};
+    out->classes[NODE_DIGEST_POISON] = text_hash(SLICE("0000000000000000"));
+    out->bits = 1u << NODE_DIGEST_POISON; /* a version before it */
     if (first != HTTP_JSON_OBJECT_BEGIN) {
         skip(r, first);
         return;

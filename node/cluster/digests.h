@@ -1,8 +1,8 @@
 /* Whether routers hold the same, by the digests that each of them publishes
  * (node_replication_digests_json, which writes this format):
  *
- *   {"registry": "16 hex digits", "log": "...", "reports": "...", "floor": 117, "now": 240,
- *    "index": [{"generation": 118, "digest": "..."}, ...]}
+ *   {"registry": "16 hex digits", "log": "...", "reports": "...", "poison": "...", "floor": 117,
+ * "now": 240, "index": [{"generation": 118, "digest": "..."}, ...]}
  *
  * `"ready": false` says that the router has not taken over the state yet, so it does not hold all
  * of it. Members of other names are passed over. A generation that is not listed is empty.
@@ -19,6 +19,7 @@ enum node_digest_class {
     NODE_DIGEST_REGISTRY,
     NODE_DIGEST_LOG,
     NODE_DIGEST_REPORTS,
+    NODE_DIGEST_POISON, /* where it is left out, there is none */
     NODE_DIGEST_INDEX,
     NODE_DIGEST_CLASSES,
 };

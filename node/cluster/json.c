@@ -247,6 +247,7 @@ int node_replication_digests_json(const struct node_replication *n, struct buf *
     put_u64(&w, "now", now);
     put_hex(&w, "registry", digest.registry);
     put_hex(&w, "log", digest.log);
+    put_hex(&w, "poison", digest.poison);
     put_hex(&w, "reports", digest.reports);
     put_hex(&w, "whole_index", digest.index);
     json_key(&w, "index");

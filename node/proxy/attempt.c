@@ -5,6 +5,8 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "node/proxy/suspect.h"
+#include "node/proxy/suspect_wait.h"
 
 /* --- sending -------------------------------------------------------------------------------- */
 
@@ -44,6 +46,7 @@ void exchange_push(struct exchange *x)
         client_resume_body(x->client);
 }
 
+/* One that may be poison and may not be sent; nobody is asked. */
 /* Our own limit, or want of memory, is no failure of the replica. */
 bool exchange_is_ours(int err)
 {
@@ -129,6 +132,12 @@ bool exchange_may_move(struct exchange *x)
 
 /* --- attempts ------------------------------------------------------------------------------- */
 
+/* Of the choice. */
+static bool may_wait(int err)
+{
+    return err == ERR_AGAIN || err == ERR_EXISTS || err == ERR_LIMIT;
+}
+
 int exchange_leave(struct exchange *x, enum node_outcome outcome)
 {
     struct node_decision before = x->decision;
@@ -137,14 +146,19 @@ int exchange_leave(struct exchange *x, enum node_outcome outcome)
     int err = exchange_choose(x);
     if (err != 0)
         x->decision = before;
-    return err == ERR_AGAIN ? 0 : err;
+    return may_wait(err) ? 0 : err;
 }
 
-static void wait_for_room(struct exchange *x)
+/* None was chosen, but one may be soon: it waits in the queue for room, or for other company than
+ * there is (node/proxy/suspect_wait.h). */
+static void wait_for_replica(struct exchange *x)
 {
     struct node_request request;
     exchange_describe(x, &request);
-    exchange_queue(x, &request);
+    if (x->choice == ERR_AGAIN)
+        exchange_queue(x, &request);
+    else if (!suspect_wait(x, &request, x->choice == ERR_EXISTS))
+        (void)exchange_refuse_suspect(x);
 }
 
 /* The replicas were asked who has the stored response: the one that has it is wanted now, or, where
@@ -189,7 +203,7 @@ static void send_now(struct exchange *x)
         if (exchange_may_retry(x, RETRY_CONNECT))
             err = exchange_leave(x, outcome);
         if (err == 0 && !x->booked) {
-            wait_for_room(x);
+            wait_for_replica(x);
             return;
         }
         if (err != 0) {
@@ -229,8 +243,8 @@ static void follow_choice(struct exchange *x, int err)
 {
     if (err == 0 && x->asking_around && x->method != HTTP_METHOD_GET)
         err = exchange_ask(x);
-    if (err == ERR_AGAIN)
-        wait_for_room(x);
+    if (may_wait(err))
+        wait_for_replica(x);
     else if (err != 0)
         exchange_no_replica(x, err);
     else
@@ -255,13 +269,25 @@ void exchange_queue_run(struct proxy *p)
 
 void exchange_route(struct exchange *x)
 {
-    if (queue_waits(&x->waiter))
+    if (queue_waits(&x->waiter) || exchange_refuse_suspect(x))
         return;
     if (x->attempts == 0 && !x->asked)
         budget_fill(&x->proxy->budget);
     if (x->route.kind == HTTP_PATH_GENERATE)
         exchange_exclude_other_engines(x);
     follow_choice(x, exchange_choose(x));
+}
+
+bool exchange_refuse_suspect(struct exchange *x)
+{
+    if (!suspect_refused(x))
+        return false;
+    enum proxy_refusal refusal = x->refusal;
+    exchange_forget_answer(x);
+    x->refusal = refusal;
+    exchange_answer_error(x, 502, "BadGatewayError", slice_of("", 0), "%s",
+                          suspect_refusal_text(x));
+    return true;
 }
 
 void exchange_forget_answer(struct exchange *x)
@@ -289,7 +315,7 @@ void exchange_begin_anew(struct exchange *x, enum attempt_reason why)
     if (x->booked)
         start(x);
     else
-        wait_for_room(x);
+        wait_for_replica(x);
 }
 
 int exchange_same_again(struct exchange *x)

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "node/proxy/multipart.h"
+#include "node/proxy/suspect_wait.h"
 
 /* --- what kind of work it is ---------------------------------------------------------------- */
 
@@ -152,8 +153,10 @@ int exchange_choose(struct exchange *x)
     struct proxy *p = x->proxy;
     struct node_request request;
     exchange_describe(x, &request);
+    suspect_describe(x, &request);
+    x->choice = ERR_AGAIN;
     if (exchange_must_queue(x, &request))
-        return ERR_AGAIN;
+        return x->choice;
     bool unknown = exchange_stored_response(x).len > 0 && request.replica_wanted < 0;
     x->asking_around = unknown && !x->asked;
     uint64_t now = p->now_ms;
@@ -168,6 +171,7 @@ int exchange_choose(struct exchange *x)
         x->addresses = 0;
         x->refusal = PROXY_REFUSED_NONE;
         x->limit = NULL;
+        suspect_placed(x);
     }
-    return err;
+    return x->choice = err;
 }

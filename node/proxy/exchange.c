@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "node/proxy/suspect_wait.h"
 
 enum { EXCHANGES_KEPT = 256 };
 
@@ -80,6 +81,7 @@ void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
         return;
     x->booked = false;
     x->proxy->queue_due = true;
+    suspect_left(x);
     struct node_usage usage = {-1, -1, -1};
     bool failed = x->scan == EXCHANGE_SCAN_USAGE && x->usage.error;
     bool computed = x->status / 100 == 2 && !failed;
@@ -167,6 +169,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     deadline_clear(&x->deadline);
     exchange_hold_drop(x);
     exchange_release_booking(x, outcome);
+    suspect_gone(x);
     log_access(x, why);
     exchange_free(x);
 }

@@ -35,6 +35,25 @@ enum exchange_hold {
     EXCHANGE_HOLD_BODY,
     EXCHANGE_HOLD_ERROR,
 };
+/* What is known of a request that may be poison (node/proxy/suspect.h); all 0: nothing. */
+struct suspect {
+    uint64_t hash;              /* 0: not made yet */
+    uint64_t at_ms;             /* the last death that it was at, */
+    unsigned replica;           /* and whose that was */
+    unsigned deaths;            /* of this request's own attempts */
+    bool core;                  /* one of them was of a core: no doubt that the engine died */
+    bool clear;                 /* or it was the only one there */
+    enum node_company company;  /* that it may have */
+    enum proxy_refusal refused; /* it is not sent (again) */
+
+    /* node/proxy/suspect_wait.h */
+    bool kept, kept_alone; /* a replica is kept for it, where it is now */
+    unsigned kept_replica;
+    bool waiting;
+    uint64_t wait_until_ms; /* 0: it did not wait yet */
+    struct exchange *before, *next;
+};
+
 enum exchange_scan { EXCHANGE_SCAN_NONE, EXCHANGE_SCAN_USAGE };
 
 struct exchange {
@@ -64,6 +83,7 @@ struct exchange {
 
     /* The choice. */
     struct node_decision decision;
+    int choice; /* what the last one said: ERR_* */
     bool booked;
     bool asking_around; /* a stored response whose maker is unknown: 404 means the next one */
     bool asking;        /* `question` is what is sent */
@@ -82,6 +102,7 @@ struct exchange {
     struct upstream_request question; /* a GET of the stored response */
     uint64_t excluded[NODE_REPLICAS_MAX / 64];
     struct upstream *upstream;
+    struct suspect suspect;
 
     struct queue_waiter waiter; /* no replica has room (overload.c) */
     struct deadline queue_deadline;

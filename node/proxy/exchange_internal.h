@@ -146,8 +146,10 @@ void exchange_queue_run(struct proxy *p);
 void exchange_answering(struct exchange *x);
 /* Whether the request may be sent again: what was sent so far, retries-max, the budget. */
 bool exchange_may_retry(struct exchange *x, enum attempt_reason why);
+/* It may be poison and is not sent (again): answers so. False: it may be sent. */
+bool exchange_refuse_suspect(struct exchange *x);
 /* Releases the booking and books another replica. If there is none, everything but the booking is
- * as it was, and ERR_* of the choice returned; 0 also where none has room now: it will wait. */
+ * as it was, and ERR_* of the choice returned; 0 also where it is to wait for one. */
 MUST_USE int exchange_leave(struct exchange *x, enum node_outcome outcome);
 /* The next attempt, at the replica that exchange_leave() booked, or in the queue: what came of an
  * answer is forgotten and its connection let go. */

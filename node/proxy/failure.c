@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "node/proxy/suspect.h"
 
 /* --- it was asked for a stored response ----------------------------------------------------- */
 
@@ -198,9 +199,20 @@ static void answer_failure(struct exchange *x, enum upstream_failure failure,
                               "The replica failed before it answered.");
 }
 
+/* What an end says of the request that it was sent. An engine that sleeps is well. */
+static void note_death(struct exchange *x, enum upstream_failure failure)
+{
+    const struct node_router *router = x->proxy->config.router;
+    if (failure == UPSTREAM_BROKEN)
+        suspect_ended(x, SUSPECT_END_BROKEN);
+    else if (failure == UPSTREAM_STALLED && !node_router_replica_asleep(router, x->decision.replica))
+        suspect_ended(x, SUSPECT_END_SILENT);
+}
+
 void exchange_failed(struct exchange *x, enum upstream_failure failure)
 {
     struct pool *pool = &x->proxy->pools[x->decision.replica];
+    note_death(x, failure);
     /* A reused connection that closed without a word had closed before the request came. */
     bool sent = x->upstream != NULL && x->upstream->head_sent > 0;
     x->reached = failure != UPSTREAM_STALE && (sent || failure == UPSTREAM_UNFINISHED);
@@ -214,6 +226,11 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
         outcome = NODE_OUTCOME_ENGINE_BUSY;
     if (x->asking) {
         ask_next(x, outcome);
+        return;
+    }
+    if (!x->answering && suspect_refused(x)) {
+        exchange_release_booking(x, outcome);
+        (void)exchange_refuse_suspect(x);
         return;
     }
     if (exchange_may_retry(x, reason_of(failure))) {

@@ -1,6 +1,7 @@
 /* What /metrics says of the data path. */
 #include "base/check.h"
 #include "node/proxy/proxy_internal.h"
+#include "node/route/poison.h"
 
 static void write_data_path(const struct proxy *proxy, struct prometheus *p)
 {
@@ -36,6 +37,12 @@ static void write_data_path(const struct proxy *proxy, struct prometheus *p)
          proxy->budget.level},
         {"retry_budget_exhausted_total", PROMETHEUS_COUNTER,
          "Retries that were not made because of retry-budget.", (double)s->retry_budget_exhausted},
+        {"poison_suspects_total", PROMETHEUS_COUNTER,
+         "Requests without a token at a replica that died, which may be the cause.",
+         (double)s->suspects},
+        {"poison_remembered", PROMETHEUS_GAUGE,
+         "Requests that are refused because replicas died after them, as all routers hold.",
+         (double)node_poison_count(proxy->config.router).sure},
         {"upstream_connects_total", PROMETHEUS_COUNTER, "Connections opened to replicas.",
          (double)s->upstream_connects},
         {"upstream_reused_total", PROMETHEUS_COUNTER, "Requests sent on a kept-alive connection.",
@@ -92,6 +99,8 @@ const char *proxy_refusal_name(enum proxy_refusal refusal)
         [PROXY_REFUSED_BAD_GATEWAY] = "bad_gateway",
         [PROXY_REFUSED_RETRY_BUDGET] = "retry_budget",
         [PROXY_REFUSED_BY_ENGINE] = "engine",
+        [PROXY_REFUSED_POISON] = "poison",
+        [PROXY_REFUSED_SUSPECT] = "suspect",
         [PROXY_REFUSED_LOOP] = "loop",
         [PROXY_REFUSED_INTERNAL] = "internal",
         [PROXY_REFUSED_CONNECTIONS] = "connections",

@@ -8,6 +8,15 @@
 
 struct upstream;
 
+/* The last time that connections to a replica ended under requests without a token
+ * (node/proxy/suspect.h). */
+struct pool_death {
+    uint64_t at_ms;             /* 0: never */
+    bool core, hang;            /* else it was abrupt */
+    unsigned suspects;          /* requests that were there */
+    uint64_t from_ms, until_ms; /* when those were sent; the first only of what is not streamed */
+};
+
 struct pool {
     struct proxy *proxy; /* NULL: not opened yet */
     struct net_host *host;
@@ -28,6 +37,12 @@ struct pool {
     uint64_t busy_ms;  /* since when it has been waited for without a break; 0: it is not */
     uint64_t asked_ms; /* when a sign was asked for last */
     bool told_stalled; /* in the log */
+    /* What shows how it died (node/proxy/suspect.h); 0: never. */
+    uint64_t answer_ms;      /* the last byte of an answer to a client */
+    uint64_t first_token_ms; /* the last first token */
+    uint64_t probed_ms;      /* the last answer to a probe */
+    uint64_t refused_ms;     /* when its port refused last */
+    struct pool_death death;
 };
 
 /* IP addresses are ready at once, names after their first look-up, which begins. ERR_NOMEM. */

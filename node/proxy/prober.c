@@ -354,6 +354,8 @@ static void on_done(void *context, int err, bool refused, unsigned status, struc
         found_router(p, lane);
         return;
     }
+    if (err == 0)
+        p->prober->proxy->pools[p->replica].probed_ms = p->prober->proxy->now_ms;
     if (err == 0 && wants_key(p, lane, status))
         return;
     if (err == 0)

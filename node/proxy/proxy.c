@@ -13,6 +13,7 @@
 #include "node/proxy/models.h"
 #include "node/proxy/prober.h"
 #include "node/proxy/slow.h"
+#include "node/proxy/suspect_wait.h"
 #include "node/proxy/watch.h"
 
 /* --- from clients ---------------------------------------------------------------------------- */
@@ -338,9 +339,20 @@ bool proxy_replica_forgotten(struct proxy *p, unsigned replica)
 
 /* --- time ------------------------------------------------------------------------------------ */
 
+/* Those that wait for a replica to themselves, or for those that do. */
+static void route_waiting(struct proxy *p)
+{
+    struct exchange *x;
+    if (!suspect_due(p))
+        return;
+    while ((x = suspect_next(p)) != NULL)
+        exchange_route(x);
+}
+
 void proxy_run(struct proxy *p, uint64_t now_ms)
 {
     p->now_ms = now_ms;
+    route_waiting(p);
     while (p->waiting != NULL) {
         struct client *c = p->waiting;
         client_stop_waiting(c);
@@ -542,7 +554,7 @@ uint64_t proxy_body_bytes(const struct proxy *p)
 
 void proxy_check(const struct proxy *p)
 {
-    uint64_t clients = 0, exchanges = 0, waiting = 0, standing[CLIENT_STANDINGS] = {0};
+    uint64_t clients = 0, exchanges = 0, waiting = 0, alone = 0, standing[CLIENT_STANDINGS] = {0};
     queue_check(&p->queue);
     for (const struct client *c = p->clients; c != NULL; c = c->next) {
         const struct exchange *x = c->exchange;
@@ -559,13 +571,17 @@ void proxy_check(const struct proxy *p)
         standing[c->standing]++;
         CHECK(x == NULL || !queue_waits(&x->waiter) || (!x->booked && x->upstream == NULL));
         waiting += x != NULL && queue_waits(&x->waiter);
+        CHECK(x == NULL || !x->suspect.waiting || (!x->booked && x->upstream == NULL));
+        CHECK(x == NULL || !x->suspect.kept || x->booked);
         clients++;
         exchanges += x != NULL;
+        alone += x != NULL && x->suspect.waiting;
     }
     CHECK(clients == p->stats.connections_open && exchanges == p->stats.requests_open);
     for (unsigned i = CLIENT_IN; i < CLIENT_STANDINGS; i++)
         CHECK(standing[i] == p->door.standing[i]);
     CHECK(waiting == p->queue.length);
+    CHECK(alone == p->suspects.waiting && alone >= p->suspects.waiting_alone);
     CHECK(p->gathered.owner == NULL);
     for (unsigned i = 0; i < p->pool_count; i++) {
         unsigned open = 0;

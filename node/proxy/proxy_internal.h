@@ -97,6 +97,20 @@ struct proxy_gathered {
     struct slice pieces[PROXY_PIECES_MAX + 1]; /* and one that was held before */
 };
 
+/* Requests that wait because of one that may be poison (node/proxy/suspect_wait.h). */
+struct suspect_queue {
+    struct exchange *first, *last;
+    unsigned waiting;
+    unsigned waiting_alone;   /* of them, for a replica to itself */
+    unsigned kept;            /* the replica that is kept for those, + 1; 0: none */
+    uint64_t pause_until_ms;  /* until then none is */
+    unsigned placed;          /* have one to themselves, and no token yet */
+    uint64_t placed_until_ms; /* others wait until then */
+    bool moved;               /* something ended since they were looked at */
+    uint64_t looked_ms;
+    unsigned look; /* so many are still to be looked at */
+};
+
 struct proxy {
     struct proxy_config config;
     uint64_t now_ms; /* of the present event */
@@ -115,6 +129,7 @@ struct proxy {
     struct deadline_queue limit[PROXY_LIMITS];
 
     struct door door;
+    struct suspect_queue suspects;
     struct client *clients;         /* all open connections */
     uint64_t slow_looked_ms;        /* when last no slow upload was found, memory being short */
     struct client *waiting;         /* whose next request is here already, last first */

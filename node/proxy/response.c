@@ -2,6 +2,8 @@
 #include "node/proxy/exchange_internal.h"
 
 #include "base/check.h"
+#include "node/proxy/suspect.h"
+#include "node/proxy/suspect_wait.h"
 
 static void choose_scan(struct exchange *x, const struct http_head *head)
 {
@@ -24,6 +26,8 @@ static void note_first_token(struct exchange *x)
     x->first_byte_ms = x->proxy->now_ms;
     if (x->upstream != NULL)
         upstream_token_came(x->upstream);
+    suspect_answered(x);
+    suspect_left(x);
     if (x->status / 100 != 2) /* an error came without the work */
         return;
     exchange_answers_well(x);

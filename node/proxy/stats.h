@@ -20,6 +20,8 @@ enum proxy_refusal {
     PROXY_REFUSED_BAD_GATEWAY,  /* 502, 504: no replica gave an answer */
     PROXY_REFUSED_RETRY_BUDGET, /* 502, 504: no more retries now */
     PROXY_REFUSED_BY_ENGINE,    /* an error that an engine streamed before any token */
+    PROXY_REFUSED_POISON,       /* 502: engines died after it */
+    PROXY_REFUSED_SUSPECT,      /* 502: one did, and it is not sent to another */
     PROXY_REFUSED_LOOP,         /* 508: it came through this router before, or through too many */
     PROXY_REFUSED_INTERNAL,     /* 500 */
     PROXY_REFUSED_CONNECTIONS,  /* 503, connections-max; 429, connections-per-client-max: */
@@ -73,6 +75,7 @@ struct proxy_stats {
     uint64_t client_timeouts;          /* slow heads, bodies, readers */
     uint64_t retries[RETRY_REASONS];
     uint64_t retry_budget_exhausted;
+    uint64_t suspects; /* attempts without a token at a replica that died */
     uint64_t upstream_connects;
     uint64_t upstream_connect_failures;
     uint64_t upstream_timeouts;

@@ -59,7 +59,7 @@ enum upstream_failure upstream_fail(struct upstream *u, enum upstream_failure fa
         leave_pool(u);
     if (failure == UPSTREAM_CONNECT_FAILED)
         pool_address_failed(u->pool, u->address);
-    bool soon = u->proxy->now_ms - u->active_ms <= UPSTREAM_STALE_MS;
+    bool soon = u->proxy->now_ms - u->began_ms <= UPSTREAM_STALE_MS;
     if (failure == UPSTREAM_BROKEN && !u->any_byte && u->served > 0 && soon)
         failure = UPSTREAM_STALE;
     close_connection(u);
@@ -87,7 +87,7 @@ void upstream_flush_pool(struct pool *pool)
 
 static void begin(struct upstream *u, struct exchange *x, const struct upstream_request *request)
 {
-    u->active_ms = u->proxy->now_ms;
+    u->began_ms = u->active_ms = u->proxy->now_ms;
     u->exchange = x;
     u->request = request;
     u->any_byte = false;
@@ -370,7 +370,7 @@ void upstream_feed(struct upstream *u, struct slice bytes)
 {
     struct proxy *p = u->proxy;
     u->any_byte = true;
-    u->active_ms = u->pool->heard_ms = p->now_ms;
+    u->active_ms = u->pool->heard_ms = u->pool->answer_ms = p->now_ms;
     if (u->awaits_token)
         await_token(u);
     else

@@ -57,7 +57,8 @@ struct upstream {
     struct exchange *exchange;              /* whose request it has */
     const struct upstream_request *request; /* NULL: none */
     struct deadline deadline;
-    uint64_t active_ms; /* when it got the request, or the last byte of the answer */
+    uint64_t began_ms;  /* when it got the request */
+    uint64_t active_ms; /* the same, or the last byte of the answer */
     enum upstream_state state;
     unsigned token_looks; /* after PROXY_UPSTREAM_FIRST_TOKEN, one each PROXY_TOKEN_LOOK_MS */
     unsigned served;      /* answers already read from this connection */

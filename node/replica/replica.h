@@ -97,7 +97,9 @@ struct node_replica {
     bool absent;             /* in use by no router, or a free slot: in no table */
     bool draining;           /* operators wish it, or it vanishes and they did not add it */
     bool asleep;
-    double weight; /* its share of the work, as this router's settings say; else 1 */
+    uint64_t used_ms; /* when a request was placed there last, or others had some there; 0: never */
+    unsigned kept;    /* for requests that may be poison (node_router_keep) */
+    double weight;    /* its share of the work, as this router's settings say; else 1 */
     uint64_t busy_until_ms;
     struct node_backoff errors; /* answers of 5xx */
     struct node_backoff broken; /* connections that failed or broke: it went down */

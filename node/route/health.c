@@ -52,10 +52,11 @@ static bool is_excluded(const uint64_t *excluded, unsigned replica)
     return excluded && (excluded[replica / 64] >> (replica % 64) & 1) != 0;
 }
 
-/* Whether it could be tried, being down. */
+/* Whether it could be tried, being down. That only others hold it for down is not enough: they may
+ * have found a router there. */
 static bool may_answer(const struct node_replica *k)
 {
-    return node_replica_usable(k, NODE_HEALTH_DOWN);
+    return k->health == NODE_HEALTH_DOWN && node_replica_usable(k, NODE_HEALTH_DOWN);
 }
 
 /* One whose port refused is tried last; then they take turns. */

@@ -11,6 +11,7 @@ enum {
     SWEEP_LAP_S = 600,       /* one lap of the whole table takes about this long */
     TOKEN_ID_BYTES = 4,      /* as the chain counts them */
     FLEET_EVERY_MS = 10,     /* how fast all are believed to be is worked out no more often */
+    USED_MS = 10000,         /* a replica that got a request so lately is in use */
     PREFIX_KEY_BLOCKS = 16,  /* what prefix_hash hashes: about 1,000 tokens */
     RATE_SAMPLES_MIN = 8,    /* from which on a predicted TTFT is more than a guess */
 };
@@ -177,6 +178,53 @@ static bool candidates_collect(struct node_router *r, const struct node_replica_
     return full || r->candidate_count > 0;
 }
 
+static bool is_idle(const struct node_replica *k)
+{
+    return k->load.requests == 0 && k->load.remote.requests == 0;
+}
+
+/* The last one that can serve at all is not put at risk while it is in use, be it idle just now. */
+static bool is_the_last_in_use(const struct node_router *r, const struct node_request *request,
+                               uint64_t now_ms)
+{
+    const struct node_replica *k = &r->replicas[r->candidates[0].replica];
+    return request->company == NODE_COMPANY_ALONE && r->candidate_count == 1 &&
+           (!is_idle(k) || (k->used_ms != 0 && now_ms - k->used_ms < USED_MS));
+}
+
+static bool has_company(const struct node_replica *k, unsigned replica,
+                        const struct node_request *request)
+{
+    if (request->company == NODE_COMPANY_ANY)
+        return k->kept > 0;
+    return !is_idle(k) || (k->kept > 0 && (int)replica != request->kept_for_it);
+}
+
+/* Leaves those with the company that the request wants. ERR_EXISTS: there is none now. ERR_LIMIT:
+ * nor will there be one soon. */
+static int candidates_by_company(struct node_router *r, const struct node_request *request,
+                                 uint64_t now_ms)
+{
+    if (request->company == NODE_COMPANY_ANY && r->kept == 0)
+        return ERR_OK;
+    if (is_the_last_in_use(r, request, now_ms))
+        return ERR_LIMIT;
+    unsigned good = 0, left = 0;
+    for (unsigned i = 0; i < r->candidate_count; i++) {
+        unsigned k = r->candidates[i].replica;
+        good += !has_company(&r->replicas[k], k, request);
+    }
+    if (good == 0)
+        return request->company == NODE_COMPANY_ALONE || request->may_wait ? ERR_EXISTS : ERR_OK;
+    for (unsigned i = 0; i < r->candidate_count; i++) {
+        unsigned k = r->candidates[i].replica;
+        if (!has_company(&r->replicas[k], k, request))
+            r->candidates[left++].replica = k;
+    }
+    r->candidate_count = left;
+    return ERR_OK;
+}
+
 static int candidates_find(struct node_router *r, const struct node_request *request,
                            const uint64_t *excluded, uint64_t now_ms)
 {
@@ -196,9 +244,10 @@ static int candidates_find(struct node_router *r, const struct node_request *req
                    {NODE_HEALTH_UNKNOWN, false},
                    {NODE_HEALTH_UNKNOWN, true}};
     for (unsigned i = 0; i < ARRAY_LEN(choices); i++) {
-        if (candidates_collect(r, &serving, excluded, choices[i].health, choices[i].avoided_too,
-                               now_ms))
-            return r->candidate_count > 0 ? ERR_OK : ERR_AGAIN;
+        if (!candidates_collect(r, &serving, excluded, choices[i].health, choices[i].avoided_too,
+                                now_ms))
+            continue;
+        return r->candidate_count > 0 ? candidates_by_company(r, request, now_ms) : ERR_AGAIN;
     }
     if (node_router_last_resort(r, &serving, request, excluded))
         return ERR_OK;
@@ -434,6 +483,7 @@ static int decide(struct node_router *r, unsigned index, const struct node_work 
     if (err != ERR_OK)
         return err;
     node_router_touch(r, c->replica);
+    replica->used_ms = now_ms;
     replica->chosen++;
     node_breaker_sent(replica, now_ms);
     replica->signs.tried_ms = now_ms;

@@ -66,6 +66,14 @@ struct node_router_config {
     bool probes_have_key;          /* probes carry an API key: said to operators, nothing else */
 };
 
+/* What may be under way where a request is placed. */
+enum node_company {
+    NODE_COMPANY_ANY,
+    NODE_COMPANY_RATHER_ALONE, /* nothing, where that can be had at once */
+    NODE_COMPANY_ALONE, /* nothing, of any router, as far as is known; and it is not the last one
+                           that serves, unless nobody has used that for a while */
+};
+
 /* What a policy may know of a request. Slices are borrowed for the call. */
 struct node_request {
     struct slice model;         /* empty: any replica */
@@ -74,11 +82,14 @@ struct node_request {
     uint64_t body_bytes;        /* stands in for the prompt's size when there is no chain */
     uint32_t output_tokens_max; /* 0: the client did not say */
     int replica_wanted;         /* >= 0: only this one will do (stored responses); -1: any */
-    bool sent;         /* another replica got it: where all are down it is not sent again */
-    bool model_likely; /* leave out those that lately denied the model, even if no other
-                          is left (the request was denied already) */
-    bool answer_whole; /* not streamed: the first byte comes with the end, so it does not
-                          show when prefill was over */
+    bool sent;                  /* another replica got it: where all are down it is not sent again */
+    bool model_likely;          /* leave out those that lately denied the model, even if no other
+                                   is left (the request was denied already) */
+    bool answer_whole;          /* not streamed: the first byte comes with the end, so it does not
+                                   show when prefill was over */
+    enum node_company company;
+    int kept_for_it; /* with ALONE: the replica that is kept for it (node_router_keep), or -1 */
+    bool may_wait;   /* where only those that are kept for others are left: ERR_AGAIN */
 };
 
 struct node_decision {
@@ -246,6 +257,8 @@ bool node_router_ready(const struct node_router *r);
  * ERR_NOT_FOUND: no replica serves the model. ERR_UNREACHABLE: some do, none can be chosen now.
  * ERR_AGAIN: all that would be chosen among have replica_requests_max in flight: there is room when
  * a booking is released. One that is avoided is not chosen instead. ERR_FULL: too many bookings.
+ * See enum node_company: ERR_EXISTS: others are there now, but maybe not for long; ERR_LIMIT: they
+ * are, for only one replica is left, which is in use.
  *
  * The checkpoints stay recorded if the request then fails to reach the engine. That is a small
  * error: the next predictions correct the belief, and a probe that finds the port refused forgets
@@ -257,6 +270,14 @@ MUST_USE int node_router_choose(struct node_router *r, const struct node_request
 MUST_USE int node_router_choose_by_load(struct node_router *r, const struct node_request *request,
                                         const uint64_t *excluded, uint64_t now_ms,
                                         struct node_decision *out);
+
+/* The replica is kept for a request that may be poison; each call with true wants one with false.
+ * Others are placed there only where no other will do. */
+void node_router_keep(struct node_router *r, unsigned replica, bool kept);
+/* The replica that the request may go to with the fewest requests under way; errors as
+ * node_router_choose(). */
+MUST_USE int node_router_quietest(struct node_router *r, const struct node_request *request,
+                                  const uint64_t *excluded, uint64_t now_ms);
 
 /* First byte of the answer's body that carries work (the first token): prefill is released and
  * its duration is learned from. At most once per booking; later calls do nothing. */

@@ -5,7 +5,8 @@
  *   discovered.c  which of them the sources of this router list
  *   health.c    signs of life; whom to try where all are down
  *   learning.c  what answers teach
- *   router.c    decisions
+ *   router.c    decisions; company.c  replicas that are kept for one request
+ *   poison.c    requests after which engines die
  *   explain.c   why, as JSON; metrics.c
  *   share.c     to and from other routers */
 #ifndef NODE_ROUTE_ROUTER_INTERNAL_H
@@ -58,6 +59,7 @@ struct node_router {
     struct node_replica_set lined; /* which may have prefill going on */
     struct node_replica_set backing_off; /* what is reported of them changes by time alone */
 
+    unsigned kept; /* how often replicas are kept for requests that may be poison */
     unsigned replica_count;
     struct node_replica *replicas; /* NODE_REPLICAS_MAX */
     bool fleet_stale;              /* something was learned since the beliefs were set */

@@ -46,6 +46,8 @@ void node_router_load_take(struct node_router *r, unsigned replica, uint64_t now
         .prefilled_tokens = crdt_reports_prefilled(reports, replica),
     };
     node_load_remote(&r->replicas[replica].load, &remote, now_ms);
+    if (remote.requests > 0)
+        r->replicas[replica].used_ms = now_ms;
 }
 
 void node_router_loads_take(struct node_router *r, uint64_t now_ms)

@@ -177,6 +177,7 @@ struct node_options {
     uint64_t retries_max;
     double retry_budget;
     uint64_t stream_hold_ms;
+    bool poison_retry;
     uint64_t health_interval_ms;
     uint64_t health_timeout_ms;
     uint64_t health_timeout_sglang_ms;

@@ -5,6 +5,7 @@
 #include "node/settings/limits_internal.h"
 #include "node/settings/health_internal.h"
 #include "node/settings/options.h"
+#include "node/settings/retries_internal.h"
 #include "node/settings/sources_internal.h"
 
 #include "base/check.h"
@@ -444,34 +445,7 @@ static const struct node_option table[] = {
      .group = "Replicas",
      .help = "to one replica at once"},
     NODE_OPTION_ROWS_OVERLOAD,
-    {.name = "retries-max",
-     .type = NODE_TYPE_INTEGER,
-     FIELD(retries_max),
-     .fallback = "2",
-     .max = 16,
-     .unit = "NUMBER",
-     .group = "Replicas",
-     .help = "other replicas tried per request",
-     .more = "Only before the first token. Those that refuse the connection count apart (8). 0: no "
-             "request is sent again."},
-    {.name = "retry-budget",
-     .type = NODE_TYPE_FLOAT,
-     FIELD(retry_budget),
-     .fallback = "0.1",
-     .max = 1,
-     .unit = "SHARE",
-     .group = "Replicas",
-     .help = "retries for each request, on average",
-     .more = "20 more may come at once. Beyond, failures go to the client as they are. What costs "
-             "the engines nothing (a refused connection) is free. 0: no request is sent again."},
-    {.name = "stream-hold",
-     TIME_FIELD(stream_hold_ms),
-     .fallback = "10s",
-     .max = 3600e3,
-     .group = "Replicas",
-     .help = "how long a stream's head waits for its first token",
-     .more = "Until then another replica may answer. At the limit, the head goes out as a sign of "
-             "life. 0: nothing waits."},
+    NODE_OPTION_ROWS_RETRIES,
     NODE_OPTION_ROWS_HEALTH,
     {.name = "scrape-interval",
      TIME_FIELD(scrape_interval_ms),

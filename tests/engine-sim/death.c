@@ -6,7 +6,7 @@
 
 enum {
     VLLM_EXIT_MS = 100,    /* from the death of its core to its own exit */
-    SGLANG_EXIT_MS = 5400, /* from the death of its scheduler */
+    SGLANG_EXIT_MS = 5400, /* from the death of its scheduler; real time, as routers count in it */
     SGLANG_STAY_MS = 1500, /* after SIGTERM and the last request */
 };
 
@@ -64,7 +64,7 @@ void sim_engine_die(struct sim_engine *e)
             if (job->conn != NULL && !job->silent)
                 sim_job_fail(job, 500, SIM_CORE_DEAD);
         }
-    double after_ms = (e->options.sglang ? SGLANG_EXIT_MS : VLLM_EXIT_MS) / e->options.speed_up;
+    double after_ms = e->options.sglang ? SGLANG_EXIT_MS : VLLM_EXIT_MS / e->options.speed_up;
     e->exit_ns = sim_clock_ns(e) + (uint64_t)(after_ms * 1e6);
 }
 

@@ -156,6 +156,17 @@ static void walk_logs(struct walk *w)
     }
 }
 
+static void walk_poison(struct walk *w)
+{
+    const struct crdt_poison *p = crdt_state_poison(w->state);
+    for (unsigned i = 0; i < p->count; i++) {
+        struct line *line = add_line(w, 6, p->row[i].hash);
+        line->word[2] = (uint64_t)p->row[i].until << 8 | p->row[i].level;
+        line->word[3] = p->row[i].last;
+        line->word[4] = p->row[i].before;
+    }
+}
+
 static int compare_lines(const void *a, const void *b)
 {
     return memcmp(a, b, sizeof(struct line));
@@ -168,6 +179,7 @@ static void walk_all(struct walk *w, struct crdt_state *s, uint32_t from)
     walk_registry(w);
     walk_reports(w);
     walk_logs(w);
+    walk_poison(w);
     if (w->count > 0)
         qsort(w->line, w->count, sizeof *w->line, compare_lines);
 }
@@ -187,7 +199,7 @@ bool states_equal(struct crdt_state *a, struct crdt_state *b, uint32_t from)
     crdt_state_digest(a, from, &da);
     crdt_state_digest(b, from, &db);
     CHECK(same == (da.registry == db.registry && da.index == db.index && da.log == db.log &&
-                   da.reports == db.reports));
+                   da.reports == db.reports && da.poison == db.poison));
     return same;
 }
 

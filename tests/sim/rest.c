@@ -143,6 +143,7 @@ static bool digests_agree(struct sim_world *w, char *why, size_t why_size)
         const char *what = d.registry != first.registry ? "registry"
                            : d.index != first.index     ? "index"
                            : d.log != first.log         ? "log"
+                           : d.poison != first.poison   ? "poison"
                            : !reports                   ? "reports"
                                                         : NULL;
         if (what) {

@@ -172,6 +172,20 @@ void sim_work_request(struct sim_world *w, struct world_node *n, unsigned conver
     sim_work_request_of(w, n, conversation, 8, last);
 }
 
+/* Now and then a request kills an engine, or is answered after all: a few hashes, changed by all
+ * routers in turn. Nothing ends before the run does. */
+static void kill_engine(const struct sim_world *w, struct world_node *n, unsigned conversation)
+{
+    if (w->requests % 50 != 0)
+        return;
+    uint64_t dice = hash_mix(w->requests);
+    unsigned replica =
+        (unsigned)(dice >> 8) % crdt_registry_count(crdt_state_registry(world_state(n)));
+    DISCARD(crdt_state_poisoned(world_state(n), hash_mix(conversation % 7),
+                                (enum crdt_poison_level)(dice % 3), (int)replica,
+                                CRDT_POISON_TTL_S));
+}
+
 static void next_request(void *context, struct world_event *e)
 {
     struct sim_world *w = context;
@@ -186,8 +200,10 @@ static void next_request(void *context, struct world_event *e)
         points = CHAIN_POINTS_MAX / 2; /* far more than fits */
     if (points > CHECKPOINT_MAX - 1)
         points = CHECKPOINT_MAX - 1;
-    if (world_runs(n) && !n->leaving)
+    if (world_runs(n) && !n->leaving) {
         sim_work_request_of(w, n, conversation + fresh * CONVERSATIONS, points, NULL);
+        kill_engine(w, n, conversation);
+    }
     struct world_event next = *e;
     next.at_us += 1 + prng_below(&w->world.prng, 2 * SIM_S / w->config.requests_s);
     world_queue_put(&w->world.queue, &next);

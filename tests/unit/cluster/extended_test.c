@@ -184,7 +184,7 @@ static void extend_section(const struct crdt_section *in, struct crdt_section_wr
 {
     crdt_section_begin(w, (enum crdt_section_kind)in->kind);
     bool hashes = in->kind == CRDT_SECTION_REPLICAS || in->kind == CRDT_SECTION_REPORTS ||
-                  in->kind == CRDT_SECTION_LOGS;
+                  in->kind == CRDT_SECTION_LOGS || in->kind == CRDT_SECTION_POISON;
     if (in->kind == CRDT_SECTION_RECORDS) {
         (void)extend_records(in->body, &w->w);
     } else if (hashes) {

@@ -49,6 +49,8 @@ static struct crdt_state *author(void)
     uint64_t id = 6;
     const struct crdt_event event = {.version = 2, .added = &id, .added_count = 1};
     assert_int_equal(crdt_state_event(s, 0, &event), 1);
+    assert_int_equal(crdt_state_poisoned(s, 0x1122334455667788, CRDT_POISON_SUSPECT, 1, 600), 1);
+    assert_int_equal(crdt_state_poisoned(s, 0x1122334455667788, CRDT_POISON_SURE, 2, 3600), 1);
     return s;
 }
 
@@ -155,6 +157,11 @@ static void check_state(struct crdt_state *s)
         assert_int_equal(generation, 1000);
     }
     assert_int_equal(crdt_state_bound(s, hash_mix(77)), 1);
+    const struct crdt_poison_row *p = crdt_poison_find(crdt_state_poison(s), 0x1122334455667788);
+    assert_non_null(p);
+    assert_int_equal(p->level, CRDT_POISON_SURE);
+    assert_int_equal(p->until, 1000 * 15 + 3600);
+    assert_true(p->last == c->key && p->before == b->key);
     struct crdt_state_stats stats;
     crdt_state_stats(s, &stats);
     assert_int_equal(stats.records_skipped + stats.sections_skipped + stats.malformed, 0);

@@ -277,6 +277,8 @@ static void show_counters(struct proxy_world *w)
         {"refused idle", t->requests_refused[PROXY_REFUSED_IDLE]},
         {"refused whole answer", t->requests_refused[PROXY_REFUSED_WHOLE_ANSWER]},
         {"refused request time", t->requests_refused[PROXY_REFUSED_REQUEST_TIMEOUT]},
+        {"refused poison", t->requests_refused[PROXY_REFUSED_POISON]},
+        {"refused suspect", t->requests_refused[PROXY_REFUSED_SUSPECT]},
         {"refused loop", t->requests_refused[PROXY_REFUSED_LOOP]},
         {"refused retry budget", t->requests_refused[PROXY_REFUSED_RETRY_BUDGET]},
         {"refused by an engine", t->requests_refused[PROXY_REFUSED_BY_ENGINE]},

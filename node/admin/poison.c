@@ -1,0 +1,48 @@
+/* Requests after which engines died: shown, and forgotten. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "node/admin/admin_internal.h"
+#include "node/route/poison.h"
+
+enum { HASH_DIGITS = 16 };
+
+static const struct slice type_json = SLICE("application/json");
+
+void admin_poison(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    (void)head;
+    struct buf out;
+    buf_init(&out, 0);
+    admin_answer_buf(x, node_poison_json(a->config.router, &out), type_json, &out);
+}
+
+static bool read_hash(const struct http_head *head, char *text, size_t size, uint64_t *hash)
+{
+    char *end;
+    if (!admin_query(head, SLICE("hash"), text, size) || strlen(text) != HASH_DIGITS)
+        return false;
+    *hash = strtoull(text, &end, 16);
+    return *end == '\0';
+}
+
+void admin_poison_forget(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    char text[HASH_DIGITS + 8];
+    uint64_t hash = 0;
+    if (!read_hash(head, text, sizeof text, &hash)) {
+        exchange_answer_error(
+            x, 400, "invalid_request_error", SLICE("hash"),
+            "Want ?hash= with the 16 digits that gvctl poison (GET /poison) shows.");
+        return;
+    }
+    if (node_poison_forget(a->config.router, hash) != 0) {
+        exchange_answer_error(
+            x, 404, "NotFoundError", SLICE("hash"),
+            "No such request is remembered; gvctl poison (GET /poison) lists them.");
+        return;
+    }
+    log_event(a->config.log, LOG_INFO, "poison_forgotten", LOG_CSTR("hash", text));
+    exchange_answer(x, 200, type_json, SLICE("{\"ok\":true}"), NULL, 0);
+}

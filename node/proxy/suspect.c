@@ -1,0 +1,281 @@
+#include "node/proxy/suspect.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/proxy/pool.h"
+#include "node/route/poison.h"
+
+/* --- the request ---------------------------------------------------------------------------- */
+
+/* Only what makes an engine compute can kill it so, and only what is all here can be known again.
+ */
+static bool can_be_one(const struct exchange *x)
+{
+    bool computes = x->skimming || x->route.kind == HTTP_PATH_MULTIPART;
+    return computes && x->request.body->complete && !x->dropped;
+}
+
+/* Of path and body, whatever the pieces in which the body came. */
+static uint64_t hash_of(struct exchange *x)
+{
+    struct proxy *p = x->proxy;
+    size_t len = strlen(x->path);
+    memcpy(p->joined, x->path, len);
+    uint64_t hash = x->request.body->bytes;
+    for (const struct segment *s = x->request.body->first; s != NULL; s = s->next) {
+        for (size_t at = 0; at < s->len;) {
+            size_t n = s->len - at < sizeof p->joined - len ? s->len - at : sizeof p->joined - len;
+            memcpy(p->joined + len, s->data + at, n);
+            at += n;
+            len += n;
+            if (len < sizeof p->joined)
+                continue;
+            hash = hash_mix(hash * 0x9e3779b97f4a7c15u ^ hash64(&p->config.secret, p->joined, len));
+            len = 0;
+        }
+    }
+    hash = hash_mix(hash * 0x9e3779b97f4a7c15u ^ hash64(&p->config.secret, p->joined, len));
+    return hash != 0 ? hash : 1;
+}
+
+static uint64_t hash(struct exchange *x)
+{
+    if (x->suspect.hash == 0)
+        x->suspect.hash = hash_of(x);
+    return x->suspect.hash;
+}
+
+static void log_suspect(struct exchange *x, const char *event, const struct pool_death *death)
+{
+    struct proxy *p = x->proxy;
+    char text[17];
+    (void)snprintf(text, sizeof text, "%016" PRIx64, hash(x));
+    log_event(p->config.log, LOG_WARN, event, LOG_STR("id", x->request_id), LOG_CSTR("hash", text),
+              LOG_STR("replica", node_router_replica_name(p->config.router, x->decision.replica)),
+              LOG_CSTR("death", death->core ? "core" : "abrupt"),
+              LOG_UINT("suspects", death->suspects), LOG_UINT("deaths", x->suspect.deaths));
+}
+
+/* --- a death -------------------------------------------------------------------------------- */
+
+/* Whether a request that was sent then and has no token was there when the engine died. */
+static bool was_there(const struct pool_death *d, uint64_t sent_ms, bool whole)
+{
+    return sent_ms <= d->until_ms && (!whole || sent_ms >= d->from_ms);
+}
+
+static uint64_t before(uint64_t ms, uint64_t by)
+{
+    return ms > by ? ms - by : 0;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What was under way at a replica when a connection to it ended. */
+struct under_way {
+    bool streams; /* answers with tokens: the last byte is at most a step older than the death */
+    uint64_t owed_ms; /* when the oldest request without one was sent; UINT64_MAX: there is none */
+};
+
+static void look_at(struct under_way *w, const struct upstream *u, const struct exchange *x)
+{
+    w->streams = w->streams || x->first_token;
+    if (!x->first_token)
+        w->owed_ms = least(w->owed_ms, u->began_ms);
+}
+
+/* `failing` (NULL: none) is one of them, but its connection is closed by now. */
+static struct under_way look(const struct pool *pool, const struct exchange *failing)
+{
+    struct under_way w = {.owed_ms = UINT64_MAX};
+    if (failing != NULL)
+        look_at(&w, failing->upstream, failing);
+    for (const struct upstream *u = pool->all; u != NULL; u = u->all_next) {
+        if (u->state == UPSTREAM_BUSY && u->exchange != NULL)
+            look_at(&w, u, u->exchange);
+    }
+    return w;
+}
+
+/* Whose death it was, by when it was silent, and from when to when its suspects were sent. What is
+ * not streamed shows nothing of its tokens: what was sent long before has had some. */
+static void judge(struct pool_death *d, const struct pool *pool, const struct under_way *w,
+                  enum suspect_end end, uint64_t now)
+{
+    uint64_t silent_ms = pool->answer_ms;
+    if (!w->streams && w->owed_ms != UINT64_MAX && w->owed_ms > silent_ms)
+        silent_ms = w->owed_ms;
+    uint64_t until_ms = silent_ms + (w->streams ? SUSPECT_STEP_MS : SUSPECT_MARGIN_MS);
+    bool server_lives = pool->probed_ms > silent_ms + SUSPECT_MARGIN_MS;
+    *d = (struct pool_death){.at_ms = now, .until_ms = UINT64_MAX};
+    if (end == SUSPECT_END_CORE_DEAD) {
+        d->core = true;
+        d->from_ms = before(now, SUSPECT_TEXT_MS);
+    } else if (end == SUSPECT_END_SILENT) {
+        d->hang = !server_lives;
+        d->core = server_lives;
+        d->until_ms = until_ms;
+        d->from_ms = before(silent_ms, SUSPECT_MARGIN_MS);
+    } else if (now - silent_ms >= SUSPECT_SILENCE_MS) {
+        uint64_t late_ms = w->streams ? 0 : before(now, SUSPECT_NOTICED_MS);
+        d->core = true;
+        d->until_ms = until_ms > late_ms ? until_ms : late_ms;
+        d->from_ms = before(least(silent_ms, before(now, SUSPECT_LATEST_MS)), SUSPECT_MARGIN_MS);
+    }
+}
+
+static bool is_suspect(const struct pool_death *d, const struct upstream *u,
+                       const struct exchange *x)
+{
+    return !x->first_token && was_there(d, u->began_ms, x->request.answered_whole);
+}
+
+/* The death that this end is part of; a new one is judged by all that is under way there now. */
+static struct pool_death *death_of(struct pool *pool, const struct exchange *failing,
+                                   enum suspect_end end)
+{
+    uint64_t now = pool->proxy->now_ms;
+    struct pool_death *d = &pool->death;
+    if (d->at_ms != 0 && now - d->at_ms < SUSPECT_DEATH_MS)
+        return d;
+    struct under_way w = look(pool, failing);
+    judge(d, pool, &w, end, now);
+    if (failing != NULL)
+        d->suspects = is_suspect(d, failing->upstream, failing);
+    for (const struct upstream *u = pool->all; u != NULL; u = u->all_next) {
+        if (u->state == UPSTREAM_BUSY && u->exchange != NULL)
+            d->suspects += is_suspect(d, u, u->exchange);
+    }
+    if (d->suspects > SUSPECT_CROWD)
+        d->core = false;
+    return d;
+}
+
+void suspect_silent(struct pool *pool)
+{
+    (void)death_of(pool, NULL, SUSPECT_END_SILENT);
+}
+
+/* --- what it says of the request ------------------------------------------------------------ */
+
+/* The replica that broke before has answered since, and its port never refused: no process died. */
+static bool was_no_death(const struct exchange *x)
+{
+    const struct pool *pool = &x->proxy->pools[x->suspect.replica];
+    return !x->suspect.core && pool->answer_ms > x->suspect.at_ms + SUSPECT_ALIVE_MS &&
+           pool->refused_ms < x->suspect.at_ms;
+}
+
+/* A core that was said to be dead is said to be so to whatever comes until its server is gone. */
+static bool is_said_again(const struct pool *pool, const struct exchange *x, enum suspect_end end)
+{
+    const struct pool_death *d = &pool->death;
+    return end == SUSPECT_END_CORE_DEAD && d->at_ms != 0 && x->upstream->began_ms > d->at_ms &&
+           pool->first_token_ms < d->at_ms && pool->proxy->now_ms - d->at_ms < SUSPECT_TEXT_AGAIN_MS;
+}
+
+static void note_death(struct exchange *x, const struct pool_death *d)
+{
+    struct suspect *s = &x->suspect;
+    struct node_router *router = x->proxy->config.router;
+    unsigned replica = x->decision.replica;
+    if (s->deaths > 0 && was_no_death(x))
+        *s = (struct suspect){.hash = s->hash};
+    bool known = node_poison_of(router, hash(x)) != NODE_POISON_NONE;
+    s->deaths++;
+    s->core = s->core || d->core;
+    s->clear = s->clear || d->core || d->suspects == 1;
+    s->replica = replica;
+    s->at_ms = x->proxy->now_ms;
+    x->proxy->stats.suspects++;
+    enum node_poison now = known ? NODE_POISON_SUSPECT : NODE_POISON_NONE;
+    if (d->core || known || s->deaths > 1)
+        now = node_poison_died(router, s->hash, replica);
+    if (s->deaths > 1 && s->clear && now != NODE_POISON_SURE) {
+        node_poison_convict(router, s->hash, replica);
+        now = NODE_POISON_SURE;
+    }
+    bool once = x->proxy->config.options->poison_retry;
+    if (now == NODE_POISON_SURE)
+        s->refused = PROXY_REFUSED_POISON;
+    else if (s->deaths > 1 || (!once && s->clear))
+        s->refused = PROXY_REFUSED_SUSPECT;
+    s->company = d->core || known ? NODE_COMPANY_ALONE : NODE_COMPANY_RATHER_ALONE;
+    if (d->core || s->refused != PROXY_REFUSED_NONE) /* else upstream_failed says enough */
+        log_suspect(x, now == NODE_POISON_SURE ? "poison" : "poison_suspect", d);
+}
+
+void suspect_ended(struct exchange *x, enum suspect_end end)
+{
+    struct upstream *u = x->upstream;
+    if (u == NULL || u->head_sent == 0 || is_said_again(u->pool, x, end))
+        return;
+    const struct pool_death *d = death_of(u->pool, x, end);
+    if (!d->hang && can_be_one(x) && is_suspect(d, u, x))
+        note_death(x, d);
+}
+
+bool suspect_refused(struct exchange *x)
+{
+    struct suspect *s = &x->suspect;
+    struct node_router *router = x->proxy->config.router;
+    if (s->refused == PROXY_REFUSED_NONE && node_poison_any(router) && can_be_one(x)) {
+        enum node_poison known = node_poison_of(router, hash(x));
+        if (known == NODE_POISON_SURE)
+            s->refused = PROXY_REFUSED_POISON;
+        else if (known == NODE_POISON_SUSPECT)
+            s->company = NODE_COMPANY_ALONE;
+    }
+    if (s->refused == PROXY_REFUSED_NONE)
+        return false;
+    x->refusal = s->refused;
+    if (s->refused == PROXY_REFUSED_POISON)
+        node_poison_refused(router, s->hash);
+    else if (!x->proxy->config.options->poison_retry && s->deaths == 1)
+        x->limit = "poison-retry";
+    return true;
+}
+
+const char *suspect_refusal_text(const struct exchange *x)
+{
+    return x->suspect.refused == PROXY_REFUSED_POISON
+               ? "Engines died after this request. It is not sent to another."
+               : "An engine died after this request. It is not sent to one that serves others.";
+}
+
+void suspect_answered(struct exchange *x)
+{
+    x->proxy->pools[x->decision.replica].first_token_ms = x->proxy->now_ms;
+    if (x->suspect.hash == 0 || x->status >= 500)
+        return;
+    node_poison_cleared(x->proxy->config.router, x->suspect.hash);
+    x->suspect.deaths = 0;
+    x->suspect.company = NODE_COMPANY_ANY;
+}
+
+static bool contains(struct slice in, struct slice what)
+{
+    for (; in.len >= what.len; in = slice_skip(in, 1)) {
+        if (memcmp(in.at, what.at, what.len) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool suspect_core_dead_text(struct slice body)
+{
+    static const struct slice texts[] = {SLICE("EngineCore encountered an issue"),
+                                         SLICE("EngineDeadError")};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        if (contains(body, texts[i]))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,72 @@
+/* Requests that may be poison: that may have killed the engine which they were sent to.
+ *
+ * When a replica dies, what had got its first token there is innocent, and is cut. What had none is
+ * looked at: was it there when the engine died, or did it come later and merely share the wait? The
+ * signs of a death (struct pool_death):
+ *
+ *   core     the engine is dead behind a server that lives: nothing came on any connection for
+ *            seconds, then all end (SGLang: 5 s), or an answer says so (vLLM). What had been sent
+ *            before the silence began, and a little later, are suspects.
+ *   abrupt   connections end while bytes were flowing until just now: the process is gone. All
+ *            that had no token are suspects, but weak ones: mostly it was killed.
+ *   hang     nothing comes, and nothing has ended: no death, no suspects.
+ *
+ * What follows of it:
+ *   - what merely shared the engine is sent on as ever;
+ *   - a weak suspect is sent on, alone where an idle replica is at hand;
+ *   - a suspect of a dead core is sent on once, alone: where nothing is under way, of any router,
+ * as far as is known. If there is no such replica, the quietest is kept for it until what runs
+ * there has ended (node/proxy/suspect_wait.h). If that takes too long it is answered 502 `suspect`:
+ *     one request is not worth the answers of all others on an engine. All routers know of it, so
+ *     that it is alone wherever it is repeated.
+ *   - what broke two is poison: 502 `poison` from then on, at all routers (node/route/poison.h).
+ * One that was among several at two abrupt deaths is sent nowhere else, but remembered as a suspect
+ *     only: it may have been unlucky.
+ *   - the first token clears it.
+ *
+ * Nothing here answers, sends or chooses: node/proxy/attempt.c asks, and does. */
+#ifndef NODE_PROXY_SUSPECT_H
+#define NODE_PROXY_SUSPECT_H
+
+#include "node/proxy/exchange.h"
+
+enum {
+    SUSPECT_SILENCE_MS = 4500, /* without a byte from the engine, then the end: its core was dead */
+    SUSPECT_MARGIN_MS = 1000,  /* sent so long after the last byte: it may be the cause */
+    SUSPECT_STEP_MS = 500,     /* the same where tokens were coming all the time: a step or two */
+    SUSPECT_NOTICED_MS = 4000, /* no server notices sooner that its core is dead */
+    SUSPECT_LATEST_MS = 5500,  /* nor later */
+    SUSPECT_TEXT_MS = 2000,    /* but for those that say so at once */
+    SUSPECT_CROWD = 4,         /* more at once: they are weak, most are innocent anyway */
+    SUSPECT_DEATH_MS = 1000,   /* what ends within this is one death */
+    SUSPECT_ALIVE_MS = 500,    /* bytes that come later are of a living process */
+    SUSPECT_TEXT_AGAIN_MS = 30000, /* a core that is dead is said to be so again and again */
+};
+
+/* How an attempt ended that had no token. */
+enum suspect_end {
+    SUSPECT_END_BROKEN,    /* the connection ended or was reset */
+    SUSPECT_END_CORE_DEAD, /* the answer says that the engine is dead: suspect_core_dead_text() */
+    SUSPECT_END_SILENT,    /* the router gave it up: nothing came for too long */
+};
+
+/* Whether an error of an engine says that its core is dead; `body`: of an answer, or of an event.
+ */
+bool suspect_core_dead_text(struct slice body);
+
+/* The connections of a replica are about to be given up because nothing comes. */
+void suspect_silent(struct pool *pool);
+/* The attempt failed; x->upstream is still the connection that it was on. Notes what that says of
+ * the request. */
+void suspect_ended(struct exchange *x, enum suspect_end end);
+
+/* Whether the request may not be sent (again): then x->refusal and x->limit say why, and it is
+ * answered 502. Asked before each choice. */
+bool suspect_refused(struct exchange *x);
+/* What is to be said to its client. */
+const char *suspect_refusal_text(const struct exchange *x);
+
+/* Its first token came, or an answer that is as good. */
+void suspect_answered(struct exchange *x);
+
+#endif

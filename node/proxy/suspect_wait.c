@@ -1,0 +1,157 @@
+#include "node/proxy/suspect_wait.h"
+
+#include "base/check.h"
+#include "node/proxy/proxy_internal.h"
+
+/* --- replicas that are kept ------------------------------------------------------------------ */
+
+static bool wants_one(const struct exchange *x)
+{
+    return x->suspect.company == NODE_COMPANY_ALONE;
+}
+
+static void keep_quietest(struct exchange *x, const struct node_request *request)
+{
+    struct proxy *p = x->proxy;
+    struct suspect_queue *s = &p->suspects;
+    if (s->kept != 0 || p->now_ms < s->pause_until_ms)
+        return;
+    int quietest = node_router_quietest(p->config.router, request, x->excluded, p->now_ms);
+    if (quietest < 0)
+        return;
+    s->kept = (unsigned)quietest + 1;
+    node_router_keep(p->config.router, (unsigned)quietest, true);
+}
+
+/* None is kept for nobody. */
+static void settle(struct proxy *p)
+{
+    struct suspect_queue *s = &p->suspects;
+    if (s->kept == 0 || s->waiting_alone > 0)
+        return;
+    node_router_keep(p->config.router, s->kept - 1, false);
+    s->kept = 0;
+    s->moved = true;
+}
+
+void suspect_placed(struct exchange *x)
+{
+    struct suspect *s = &x->suspect;
+    struct proxy *p = x->proxy;
+    s->wait_until_ms = 0;
+    if (s->company == NODE_COMPANY_ANY)
+        return;
+    CHECK(!s->kept);
+    s->kept = true;
+    s->kept_alone = wants_one(x);
+    s->kept_replica = x->decision.replica;
+    node_router_keep(p->config.router, s->kept_replica, true);
+    if (s->kept_alone) {
+        p->suspects.placed++;
+        p->suspects.placed_until_ms = p->now_ms + SUSPECT_KEEP_MS;
+    }
+}
+
+void suspect_left(struct exchange *x)
+{
+    struct suspect *s = &x->suspect;
+    struct suspect_queue *all = &x->proxy->suspects;
+    all->moved = true;
+    if (!s->kept)
+        return;
+    s->kept = false;
+    node_router_keep(x->proxy->config.router, s->kept_replica, false);
+    all->placed -= s->kept_alone;
+}
+
+/* --- those that wait ------------------------------------------------------------------------- */
+
+void suspect_describe(const struct exchange *x, struct node_request *out)
+{
+    const struct suspect_queue *s = &x->proxy->suspects;
+    uint64_t now = x->proxy->now_ms;
+    bool kept = s->kept != 0 || (s->placed > 0 && now < s->placed_until_ms);
+    bool patient = x->suspect.wait_until_ms == 0 || now < x->suspect.wait_until_ms;
+    out->company = x->suspect.company;
+    out->kept_for_it = (int)s->kept - 1;
+    out->may_wait = kept && patient && x->skimming;
+}
+
+bool suspect_wait(struct exchange *x, const struct node_request *request, bool soon)
+{
+    struct proxy *p = x->proxy;
+    struct suspect_queue *all = &p->suspects;
+    struct suspect *s = &x->suspect;
+    if (s->wait_until_ms == 0) {
+        uint64_t latest = x->started_ms + SUSPECT_OPEN_MS;
+        s->wait_until_ms = p->now_ms + (wants_one(x) ? SUSPECT_WAIT_MS : SUSPECT_OTHERS_MS);
+        if (wants_one(x) && s->wait_until_ms > latest)
+            s->wait_until_ms = latest;
+    }
+    if (!soon || p->now_ms >= s->wait_until_ms) {
+        CHECK(wants_one(x)); /* others do not wait then */
+        s->refused = PROXY_REFUSED_SUSPECT;
+        if (all->kept != 0)
+            all->pause_until_ms = p->now_ms + SUSPECT_PAUSE_MS;
+        return false;
+    }
+    if (wants_one(x))
+        keep_quietest(x, request);
+    s->waiting = true;
+    s->next = NULL;
+    s->before = all->last;
+    if (all->last != NULL)
+        all->last->suspect.next = x;
+    else
+        all->first = x;
+    all->last = x;
+    all->waiting++;
+    all->waiting_alone += wants_one(x);
+    return true;
+}
+
+static void leave_list(struct exchange *x)
+{
+    struct suspect_queue *all = &x->proxy->suspects;
+    struct suspect *s = &x->suspect;
+    if (s->before != NULL)
+        s->before->suspect.next = s->next;
+    else
+        all->first = s->next;
+    if (s->next != NULL)
+        s->next->suspect.before = s->before;
+    else
+        all->last = s->before;
+    s->waiting = false;
+    all->waiting--;
+    all->waiting_alone -= wants_one(x);
+}
+
+void suspect_gone(struct exchange *x)
+{
+    CHECK(!x->suspect.kept);
+    if (x->suspect.waiting)
+        leave_list(x);
+}
+
+bool suspect_due(struct proxy *p)
+{
+    struct suspect_queue *all = &p->suspects;
+    settle(p);
+    bool due = all->waiting > 0 && (all->moved || p->now_ms != all->looked_ms);
+    all->moved = false;
+    all->looked_ms = p->now_ms;
+    all->look = due ? all->waiting : 0;
+    return due;
+}
+
+struct exchange *suspect_next(struct proxy *p)
+{
+    struct suspect_queue *all = &p->suspects;
+    struct exchange *x = all->first;
+    if (all->look == 0 || x == NULL)
+        return NULL;
+    all->look--;
+    leave_list(x);
+    return x;
+}

@@ -1,0 +1,56 @@
+# A request kills the core of an engine (SGLang: silence, then the end of all). It is sent to one
+# other, which has nothing else to do, and kills that too. From then on it is poison: it is answered
+# 502 and no third engine hears of it. Another request is served.
+replicas 3
+
+A connects
+A posts /v1/completions {"model":"m","prompt":[5000]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":[5000]}"
+wait 5200
+1a ends
+    close 1a
+    log poison_suspect
+    log upstream_failed
+    connect 2a
+    release A at 1
+    book A at 2
+2a accepts
+    to 2a: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":[5000]}"
+wait 5200
+2a ends
+    close 2a
+    log poison
+    log upstream_failed
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 132 "{\"error\":{\"message\":\"Engines died after this request. It is not sent to another.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    log request
+    release A at 2
+B connects
+B posts /v1/completions {"model":"m","prompt":[5000]}
+    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 132 "{\"error\":{\"message\":\"Engines died after this request. It is not sent to another.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    log request
+C connects
+C posts /v1/completions {"model":"m","prompt":[5001]}
+    connect 2b
+    book C at 2
+2b refuses
+    close 2b
+    log upstream_failed
+    connect 1b
+    release C at 2
+    book C at 1
+1b refuses
+    close 1b
+    log upstream_failed
+    connect 3a
+    release C at 1
+    book C at 3
+3a accepts
+    to 3a: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":[5001]}"
+3a answers 200 {}
+    to C: HTTP/1.1 200 X; Content-Length: 2 "{}"
+    release C at 3
+counters
+    requests 3, retries 3, 2xx 1, 5xx 2, refused poison 2, connect failures 2, upstream broken 2
