@@ -20,8 +20,8 @@ void tcp_finish(struct net_stream *stream);
 void tcp_close(struct net_stream *stream, bool reset);
 
 /* Connections that this socket accepts from now on notice when their client's machine vanishes: the
- * kernel hands its settings on to each. A client may read nothing for `write_timeout_ms`, or (0) for
- * as long as it likes. */
+ * kernel hands its settings on to each. A client may read nothing for `write_timeout_ms`, or (0)
+ * for as long as it likes. */
 void tcp_watch_clients(int listener, uint64_t write_timeout_ms);
 
 /* The system has handed over a connection: the proxy's from now on, or closed. ERR_NOMEM. */

@@ -81,8 +81,7 @@ static bool may_be_done_twice(const struct exchange *x)
 static bool is_safe(const struct exchange *x)
 {
     return !x->reached || is_idempotent(x->method) ||
-           (exchange_computes(x->route.kind) &&
-            (!x->timed_out || exchange_may_leave_silent(x)));
+           (exchange_computes(x->route.kind) && (!x->timed_out || exchange_may_leave_silent(x)));
 }
 
 /* A refused connection costs the engines nothing. Who does not know the model, or the stored
@@ -217,6 +216,7 @@ static void send_now(struct exchange *x)
         moves++;
     }
     p->stats.retries[RETRY_CONNECT] += moves;
+    x->began_ms = p->now_ms;
     exchange_push(x);
 }
 
@@ -323,7 +323,9 @@ int exchange_same_again(struct exchange *x)
     const struct upstream_request *request = x->asking ? &x->question : &x->request;
     exchange_forget_answer(x);
     int err = upstream_start(&x->proxy->pools[x->decision.replica], x, request, true, &x->upstream);
-    if (err == 0)
+    if (err == 0) {
+        x->began_ms = x->proxy->now_ms;
         exchange_push(x);
+    }
     return err;
 }

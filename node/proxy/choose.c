@@ -146,8 +146,9 @@ void exchange_exclude_other_engines(struct exchange *x)
     }
 }
 
-/* Books a replica that was not tried yet. ERR_AGAIN: it must wait for room. What is asked around is a question more than work: most
- * of those asked will not have it, so nothing is recorded of them. */
+/* Books a replica that was not tried yet. ERR_AGAIN: it must wait for room. What is asked around is
+ * a question more than work: most of those asked will not have it, so nothing is recorded of them.
+ */
 int exchange_choose(struct exchange *x)
 {
     struct proxy *p = x->proxy;

@@ -173,6 +173,8 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure);
 bool exchange_may_move(struct exchange *x);
 /* Whether only the body of an answer of that status says whose failure it is. */
 bool exchange_body_decides(const struct exchange *x, unsigned status);
+/* What the engine says of an error: whether its core is dead. */
+void exchange_said(struct exchange *x, struct slice message);
 /* Whether an answer of that status is let go because another replica is asked now. */
 bool exchange_moves_on(struct exchange *x, unsigned status);
 /* The same for an answer that was judged; `status` is the one that it stands for. False: it goes to

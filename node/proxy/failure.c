@@ -66,6 +66,12 @@ static bool let_go_in_doubt(struct exchange *x, const struct verdict_judgement *
     return true;
 }
 
+void exchange_said(struct exchange *x, struct slice message)
+{
+    if (suspect_core_dead_text(message))
+        suspect_ended(x, SUSPECT_END_CORE_DEAD);
+}
+
 bool exchange_let_go(struct exchange *x, const struct verdict_judgement *j, unsigned status)
 {
     x->reached = true;
@@ -74,6 +80,14 @@ bool exchange_let_go(struct exchange *x, const struct verdict_judgement *j, unsi
     bool doubt = j->verdict == VERDICT_IN_DOUBT;
     if (j->verdict == VERDICT_CLIENT)
         return false;
+    if (!x->answering && suspect_refused(x)) {
+        struct upstream *u = x->upstream;
+        x->upstream = NULL;
+        if (u != NULL)
+            upstream_abort(u);
+        exchange_release_booking(x, j->outcome);
+        return exchange_refuse_suspect(x);
+    }
     if (doubt && x->in_doubt) { /* the second one says the same: the request is to blame */
         x->outcome = NODE_OUTCOME_IN_DOUBT;
         x->in_doubt = false;
@@ -205,7 +219,8 @@ static void note_death(struct exchange *x, enum upstream_failure failure)
     const struct node_router *router = x->proxy->config.router;
     if (failure == UPSTREAM_BROKEN)
         suspect_ended(x, SUSPECT_END_BROKEN);
-    else if (failure == UPSTREAM_STALLED && !node_router_replica_asleep(router, x->decision.replica))
+    else if (failure == UPSTREAM_STALLED &&
+             !node_router_replica_asleep(router, x->decision.replica))
         suspect_ended(x, SUSPECT_END_SILENT);
 }
 

@@ -27,9 +27,9 @@ enum proxy_refusal {
     PROXY_REFUSED_CONNECTIONS,  /* 503, connections-max; 429, connections-per-client-max: */
     PROXY_REFUSED_CLIENT_CONNECTIONS, /* such a connection counts as no request */
     PROXY_REFUSED_SLOW_UPLOAD,        /* 408 by its rate or time, 503 where memory is short */
-    PROXY_REFUSED_QUEUE_FULL,  /* 429: no replica has room, nor has the queue */
-    PROXY_REFUSED_QUEUE_TIMEOUT, /* 504: it waited there for too long */
-    PROXY_REFUSED_STOPPING,      /* 503: it waited there when the router stopped */
+    PROXY_REFUSED_QUEUE_FULL,         /* 429: no replica has room, nor has the queue */
+    PROXY_REFUSED_QUEUE_TIMEOUT,      /* 504: it waited there for too long */
+    PROXY_REFUSED_STOPPING,           /* 503: it waited there when the router stopped */
     /* 504, by the limit of time that passed; each is a setting. */
     PROXY_REFUSED_CONNECT,
     PROXY_REFUSED_FIRST_TOKEN,

@@ -84,11 +84,11 @@ struct under_way {
     uint64_t owed_ms; /* when the oldest request without one was sent; UINT64_MAX: there is none */
 };
 
-static void look_at(struct under_way *w, const struct upstream *u, const struct exchange *x)
+static void look_at(struct under_way *w, const struct exchange *x)
 {
     w->streams = w->streams || x->first_token;
     if (!x->first_token)
-        w->owed_ms = least(w->owed_ms, u->began_ms);
+        w->owed_ms = least(w->owed_ms, x->began_ms);
 }
 
 /* `failing` (NULL: none) is one of them, but its connection is closed by now. */
@@ -96,10 +96,10 @@ static struct under_way look(const struct pool *pool, const struct exchange *fai
 {
     struct under_way w = {.owed_ms = UINT64_MAX};
     if (failing != NULL)
-        look_at(&w, failing->upstream, failing);
+        look_at(&w, failing);
     for (const struct upstream *u = pool->all; u != NULL; u = u->all_next) {
         if (u->state == UPSTREAM_BUSY && u->exchange != NULL)
-            look_at(&w, u, u->exchange);
+            look_at(&w, u->exchange);
     }
     return w;
 }
@@ -116,7 +116,6 @@ static void judge(struct pool_death *d, const struct pool *pool, const struct un
     bool server_lives = pool->probed_ms > silent_ms + SUSPECT_MARGIN_MS;
     *d = (struct pool_death){.at_ms = now, .until_ms = UINT64_MAX};
     if (end == SUSPECT_END_CORE_DEAD) {
-        d->core = true;
         d->from_ms = before(now, SUSPECT_TEXT_MS);
     } else if (end == SUSPECT_END_SILENT) {
         d->hang = !server_lives;
@@ -131,10 +130,9 @@ static void judge(struct pool_death *d, const struct pool *pool, const struct un
     }
 }
 
-static bool is_suspect(const struct pool_death *d, const struct upstream *u,
-                       const struct exchange *x)
+static bool is_suspect(const struct pool_death *d, const struct exchange *x)
 {
-    return !x->first_token && was_there(d, u->began_ms, x->request.answered_whole);
+    return !x->first_token && was_there(d, x->began_ms, x->request.answered_whole);
 }
 
 /* The death that this end is part of; a new one is judged by all that is under way there now. */
@@ -148,10 +146,10 @@ static struct pool_death *death_of(struct pool *pool, const struct exchange *fai
     struct under_way w = look(pool, failing);
     judge(d, pool, &w, end, now);
     if (failing != NULL)
-        d->suspects = is_suspect(d, failing->upstream, failing);
+        d->suspects = is_suspect(d, failing);
     for (const struct upstream *u = pool->all; u != NULL; u = u->all_next) {
         if (u->state == UPSTREAM_BUSY && u->exchange != NULL)
-            d->suspects += is_suspect(d, u, u->exchange);
+            d->suspects += is_suspect(d, u->exchange);
     }
     if (d->suspects > SUSPECT_CROWD)
         d->core = false;
@@ -177,8 +175,9 @@ static bool was_no_death(const struct exchange *x)
 static bool is_said_again(const struct pool *pool, const struct exchange *x, enum suspect_end end)
 {
     const struct pool_death *d = &pool->death;
-    return end == SUSPECT_END_CORE_DEAD && d->at_ms != 0 && x->upstream->began_ms > d->at_ms &&
-           pool->first_token_ms < d->at_ms && pool->proxy->now_ms - d->at_ms < SUSPECT_TEXT_AGAIN_MS;
+    return end == SUSPECT_END_CORE_DEAD && d->at_ms != 0 && x->began_ms > d->at_ms &&
+           pool->first_token_ms < d->at_ms &&
+           pool->proxy->now_ms - d->at_ms < SUSPECT_TEXT_AGAIN_MS;
 }
 
 static void note_death(struct exchange *x, const struct pool_death *d)
@@ -214,11 +213,12 @@ static void note_death(struct exchange *x, const struct pool_death *d)
 
 void suspect_ended(struct exchange *x, enum suspect_end end)
 {
-    struct upstream *u = x->upstream;
-    if (u == NULL || u->head_sent == 0 || is_said_again(u->pool, x, end))
+    struct pool *pool = &x->proxy->pools[x->decision.replica];
+    bool sent = end == SUSPECT_END_CORE_DEAD || (x->upstream != NULL && x->upstream->head_sent > 0);
+    if (!sent || is_said_again(pool, x, end))
         return;
-    const struct pool_death *d = death_of(u->pool, x, end);
-    if (!d->hang && can_be_one(x) && is_suspect(d, u, x))
+    const struct pool_death *d = death_of(pool, x, end);
+    if (!d->hang && can_be_one(x) && is_suspect(d, x))
         note_death(x, d);
 }
 

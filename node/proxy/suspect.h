@@ -5,11 +5,11 @@
  * signs of a death (struct pool_death):
  *
  *   core     the engine is dead behind a server that lives: nothing came on any connection for
- *            seconds, then all end (SGLang: 5 s), or an answer says so (vLLM). What had been sent
- *            before the silence began, and a little later, are suspects.
- *   abrupt   connections end while bytes were flowing until just now: the process is gone. All
- *            that had no token are suspects, but weak ones: mostly it was killed.
- *   hang     nothing comes, and nothing has ended: no death, no suspects.
+ *            seconds, then all end (SGLang: 5 s). What had been sent before the silence began, and
+ * a little later, are suspects. abrupt   connections end while bytes were flowing until just now,
+ * or answers say that the engine is dead (vLLM): the process is gone. All that had no token are
+ * suspects, but weak ones: mostly it was killed. hang     nothing comes, and nothing has ended: no
+ * death, no suspects.
  *
  * What follows of it:
  *   - what merely shared the engine is sent on as ever;
@@ -56,8 +56,8 @@ bool suspect_core_dead_text(struct slice body);
 
 /* The connections of a replica are about to be given up because nothing comes. */
 void suspect_silent(struct pool *pool);
-/* The attempt failed; x->upstream is still the connection that it was on. Notes what that says of
- * the request. */
+/* The attempt failed; x->upstream is still the connection that it was on (but for CORE_DEAD). Notes
+ * what that says of the request. */
 void suspect_ended(struct exchange *x, enum suspect_end end);
 
 /* Whether the request may not be sent (again): then x->refusal and x->limit say why, and it is

@@ -2,6 +2,7 @@
 
 #include "node/proxy/exchange_internal.h"
 #include "node/proxy/prober.h"
+#include "node/proxy/suspect.h"
 
 static uint64_t later(uint64_t a, uint64_t b)
 {
@@ -132,10 +133,12 @@ static void watch(struct proxy *p, struct pool *pool, unsigned replica)
     ask_for_a_sign(p, pool, replica, &w);
     if (pool->all == NULL)
         return;
-    if (is_dead(p, pool, replica))
+    if (is_dead(p, pool, replica)) {
+        suspect_silent(pool);
         walk(p, pool, end);
-    else if (stall != NODE_STALL_NONE || node_router_replica_asleep(router, replica))
+    } else if (stall != NODE_STALL_NONE || node_router_replica_asleep(router, replica)) {
         walk(p, pool, move);
+    }
 }
 
 void watch_tick(struct proxy *p)

@@ -106,7 +106,7 @@ struct node_replica {
     uint64_t
         back_ms; /* when it came back, empty: slow start (node/replica/warm.h); 0: it did not */
     struct node_breaker breaker; /* the same between routers */
-    struct node_signs signs;    /* of life, or of none */
+    struct node_signs signs;     /* of life, or of none */
     uint64_t name_hash;
     struct node_load load;
     struct node_belief belief;

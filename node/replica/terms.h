@@ -47,9 +47,9 @@ enum node_outcome {
     NODE_OUTCOME_ENGINE_ERROR,   /* 5xx: never takes a replica down, several make it avoided */
     NODE_OUTCOME_CONNECT_FAILED, /* refused, unreachable or connect timeout */
     NODE_OUTCOME_BROKEN,         /* the connection broke or went silent after it was sent */
-    NODE_OUTCOME_IN_DOUBT,       /* 5xx that may be the request's own: says nothing of the replica */
-    NODE_OUTCOME_SLOW,           /* time was up while its engine worked: not its failure */
-    NODE_OUTCOME_STALLED,        /* moved away from a replica that stands still: says no more */
+    NODE_OUTCOME_IN_DOUBT, /* 5xx that may be the request's own: says nothing of the replica */
+    NODE_OUTCOME_SLOW,     /* time was up while its engine worked: not its failure */
+    NODE_OUTCOME_STALLED,  /* moved away from a replica that stands still: says no more */
 };
 
 /* What went wrong at a replica, one answer each, for metrics. */

@@ -82,11 +82,11 @@ struct node_request {
     uint64_t body_bytes;        /* stands in for the prompt's size when there is no chain */
     uint32_t output_tokens_max; /* 0: the client did not say */
     int replica_wanted;         /* >= 0: only this one will do (stored responses); -1: any */
-    bool sent;                  /* another replica got it: where all are down it is not sent again */
-    bool model_likely;          /* leave out those that lately denied the model, even if no other
-                                   is left (the request was denied already) */
-    bool answer_whole;          /* not streamed: the first byte comes with the end, so it does not
-                                   show when prefill was over */
+    bool sent;         /* another replica got it: where all are down it is not sent again */
+    bool model_likely; /* leave out those that lately denied the model, even if no other
+                          is left (the request was denied already) */
+    bool answer_whole; /* not streamed: the first byte comes with the end, so it does not
+                          show when prefill was over */
     enum node_company company;
     int kept_for_it; /* with ALONE: the replica that is kept for it (node_router_keep), or -1 */
     bool may_wait;   /* where only those that are kept for others are left: ERR_AGAIN */
@@ -99,7 +99,7 @@ struct node_decision {
     uint64_t prompt_tokens; /* estimated */
     uint64_t cached_tokens; /* predicted on that replica */
     enum node_reason reason;
-    double ttft_s;          /* predicted; 0: nothing was learned of it, or of the request */
+    double ttft_s; /* predicted; 0: nothing was learned of it, or of the request */
 };
 
 struct node_router;
