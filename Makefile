@@ -74,7 +74,9 @@ ENGINE_SIM_SRC := $(wildcard tests/engine-sim/*.c)
 REPLAY_SRC := $(wildcard tests/bench/replay/*.c)
 BACKEND_SRC := $(wildcard tests/bench/backend.c)
 GOSSIP_BENCH_SRC := $(wildcard tests/bench/gossip/*.c)
-SIM_SRC := $(wildcard tests/sim/*.c)
+# The simulator has the engine simulator's engine in it, without its sockets.
+SIM_SRC := $(wildcard tests/sim/*.c tests/sim/*/*.c)
+ENGINE_PURE_SRC := $(filter-out %/main.c %/tcp.c,$(ENGINE_SIM_SRC))
 WORLD_SRC := $(wildcard tests/lib/world/*.c)
 MAELSTROM_SRC := $(wildcard tests/maelstrom/*.c)
 TESTLIB_SRC := $(wildcard tests/lib/*.c) $(WORLD_SRC)
@@ -156,9 +158,9 @@ $(BUILD)/tests/bench/gossip-bench: $(call obj,$(GOSSIP_BENCH_SRC) tests/bench/re
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(SHELL_LIBS) -o $@
 
-$(BUILD)/tests/sim: $(call obj,$(SIM_SRC) $(WORLD_SRC) tests/maelstrom/node.c) $(BUILD)/libcore.a
+$(BUILD)/tests/sim: $(call obj,$(SIM_SRC) $(WORLD_SRC) $(ENGINE_PURE_SRC) tests/maelstrom/node.c) $(BUILD)/libcore.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) $^ $(CORE_LIBS) -o $@
+	$(CC) $(LDFLAGS) $^ -ljansson $(CORE_LIBS) -o $@
 
 $(BUILD)/tests/maelstrom: $(call obj,$(MAELSTROM_SRC)) $(BUILD)/libcore.a
 	@mkdir -p $(@D)

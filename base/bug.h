@@ -57,7 +57,32 @@
       "equal vectors, lost observation", 50)                                                       \
     X(RARE_GENERATION, "one observation in a thousand is of the next generation", CALM, "phantom", \
       50)                                                                                          \
-    X(RARE_RELAY, "a relay keeps one delta in a thousand for itself", CALM, "calm", 30)
+    X(RARE_RELAY, "a relay keeps one delta in a thousand for itself", CALM, "calm", 30)            \
+    X(RETRY_ANSWERED, "an answer that has begun is tried elsewhere", SERVICE, "bytes, malformed",  \
+      10)                                                                                          \
+    X(BOOKING_KEPT, "a booking stays when its client leaves", SERVICE, "bookings", 80)             \
+    X(BODY_LET_GO, "a body is let go while another try may need it", SERVICE,                      \
+      "open too long, drain", 40)                                                                  \
+    X(STALE_ANSWER, "a connection waits for the next request with an answer under way", SERVICE,   \
+      "stale answer, bytes, still running, avoidable", 10)                                         \
+    X(CUT_IS_WHOLE, "an answer that breaks off counts as whole", SERVICE, "bytes", 15)             \
+    X(LIMIT_UNARMED, "nothing limits how long an engine may be silent", SERVICE,                   \
+      "open too long, drain", 20)                                                                  \
+    X(DRAIN_CUTS, "a drain closes connections with a request under way", SERVICE,                  \
+      "needless cut, avoidable", 10)                                                               \
+    X(GONE_KEPT, "a client that left keeps its engine at work", SERVICE, "still running", 10)      \
+    X(DEED_TWICE, "what is no computation is tried again too", SERVICE, "twice", 10)               \
+    X(NEVER_RESUMED, "an engine that was held back for a slow client is never read again",         \
+      SERVICE, "open too long, drain", 15)                                                         \
+    X(PIPELINE_LOST, "a request that waits behind another one is forgotten", SERVICE,              \
+      "open too long, drain", 80)                                                                  \
+    X(SLOW_READER_KEPT, "nothing limits how long a client may not read", SERVICE,                  \
+      "open too long, drain", 15)                                                                  \
+    X(CLIENTS_UNLIMITED, "more clients are served than connections-max", SERVICE, "limits", 15)    \
+    X(END_UNTOLD, "the end of a stream is not passed on", SERVICE,                                 \
+      "needless cut, avoidable, malformed", 10)                                                    \
+    X(RARE_PIECE, "one piece of an answer in a thousand is lost", SERVICE, "bytes, needless cut",  \
+      20)
 
 enum bug {
     BUG_NONE,

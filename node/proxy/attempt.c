@@ -2,6 +2,7 @@
  * one, as long as nothing of an answer is with the client. */
 #include "node/proxy/exchange_internal.h"
 
+#include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
 #include "base/hash.h"
@@ -19,9 +20,9 @@ static bool body_is_kept(const struct exchange *x)
 
 static void release_sent(struct exchange *x)
 {
-    if (x->upstream != NULL && !body_is_kept(x) &&
+    if (x->upstream != NULL && (!body_is_kept(x) || BUG(BODY_LET_GO)) &&
         upstream_release_sent(x->upstream, x->request.body))
-        x->dropped = true;
+        x->dropped = !BUG(BODY_LET_GO);
 }
 
 void exchange_answering(struct exchange *x)
@@ -80,7 +81,7 @@ static bool may_be_done_twice(const struct exchange *x)
  * second one would queue it again. */
 static bool is_safe(const struct exchange *x)
 {
-    return !x->reached || is_idempotent(x->method) ||
+    return !x->reached || is_idempotent(x->method) || BUG(DEED_TWICE) ||
            (exchange_computes(x->route.kind) && (!x->timed_out || exchange_may_leave_silent(x)));
 }
 
@@ -95,7 +96,8 @@ static bool is_left(const struct exchange *x, enum attempt_reason why)
 {
     uint64_t max = x->proxy->config.options->retries_max;
     bool left = is_charged(why) ? x->retries < max : x->attempts <= max + EXCHANGE_FREE_RETRIES_MAX;
-    return !x->answering && !x->dropped && max > 0 && left && is_safe(x);
+    bool committed = x->answering && !BUG(RETRY_ANSWERED);
+    return !committed && !x->dropped && max > 0 && left && is_safe(x);
 }
 
 static bool is_in_budget(const struct exchange *x, enum attempt_reason why)

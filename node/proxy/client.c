@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
 #include "http/proxy_header.h"
@@ -148,7 +149,7 @@ void client_arm(struct client *c)
         (c->broken != CLIENT_END_DONE || (c->out_bytes > 0 && c->armed == PROXY_CLIENT_WRITE)))
         return;
     if (c->out_bytes > 0)
-        limit = PROXY_CLIENT_WRITE;
+        limit = BUG(SLOW_READER_KEPT) ? PROXY_LIMITS : PROXY_CLIENT_WRITE;
     else if (c->state == CLIENT_BODY)
         limit = c->reading ? PROXY_CLIENT_BODY : PROXY_LIMITS;
     else if (c->state == CLIENT_HEAD)
@@ -436,7 +437,7 @@ static void after_answer(struct client *c)
         return; /* client_next() goes on */
     if (c->in.len == 0) {
         client_arm(c);
-    } else if (!c->waiting) {
+    } else if (!c->waiting && !BUG(PIPELINE_LOST)) {
         start_waiting(c);
     }
 }
@@ -507,6 +508,8 @@ void client_gather_head(struct client *c, const struct http_head *head,
 void client_gather(struct client *c, struct slice bytes)
 {
     struct proxy_gathered *g = claim(c);
+    if (BUG_RARE(RARE_PIECE))
+        return;
     CHECK(g->count < PROXY_PIECES_MAX);
     g->pieces[g->count++] = bytes;
     g->bytes += bytes.len;
@@ -588,7 +591,7 @@ size_t client_flush(struct client *c, bool chunked, bool last)
         if (chunked)
             pieces[n++] = chunk_end;
     }
-    if (chunked && last)
+    if (chunked && last && !BUG(END_UNTOLD))
         pieces[n++] = chunk_last;
     client_discard(c);
     size_t total = 0;

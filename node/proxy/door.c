@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/bug.h"
 #include "base/check.h"
 #include "node/proxy/exchange_internal.h"
 
@@ -110,7 +111,8 @@ static enum entry enter(struct client *c)
     enum entry verdict = c->awaits_header ? COMES_IN : identify(c);
     if (verdict != COMES_IN)
         return verdict;
-    if (p->door.standing[CLIENT_IN] >= p->config.options->connections_max && !evict(p))
+    if (p->door.standing[CLIENT_IN] >= p->config.options->connections_max &&
+        !BUG(CLIENTS_UNLIMITED) && !evict(p))
         return turn_away(c, IS_FULL);
     stand(c, CLIENT_IN);
     return COMES_IN;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/bug.h"
 #include "base/check.h"
 #include "node/proxy/suspect_wait.h"
 
@@ -80,6 +81,8 @@ void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
     if (!x->booked)
         return;
     x->booked = false;
+    if (BUG(BOOKING_KEPT) && outcome == NODE_OUTCOME_CLIENT_GONE)
+        return;
     x->proxy->queue_due = true;
     suspect_left(x);
     struct node_usage usage = {-1, -1, -1};
@@ -194,6 +197,7 @@ void exchange_finish_cut(struct exchange *x)
 void exchange_cut(struct exchange *x, enum client_end why, bool reset)
 {
     struct client *c = x->client;
+    reset |= x->answering && x->out_framing == HTTP_BODY_UNTIL_CLOSE; /* or it passes for whole */
     c->exchange = NULL;
     client_discard(c);
     client_close(c, reset || (x->answering && x->out_framing == HTTP_BODY_UNTIL_CLOSE));

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
 #include "node/proxy/door.h"
@@ -87,7 +88,7 @@ static void client_ended(void *owner, int err, uint64_t now_ms)
 {
     (void)err; /* a client that closes its half counts as gone */
     struct client *c = owner;
-    if (c->state == CLIENT_CLOSING)
+    if (c->state == CLIENT_CLOSING || (BUG(GONE_KEPT) && c->exchange != NULL))
         return;
     c->proxy->now_ms = now_ms;
     exchange_drop(c, c->broken != CLIENT_END_DONE ? c->broken : CLIENT_END_GONE, false);
@@ -495,6 +496,8 @@ void proxy_drain(struct proxy *p, bool closed, uint64_t now_ms)
         /* An answer whose head has gone out promised that another request may follow. */
         if (c->port == PROXY_PORT_CLIENT && c->exchange != NULL && !c->exchange->answering)
             c->last = true;
+        if (p->closed && BUG(DRAIN_CUTS) && c->exchange != NULL)
+            exchange_drop(c, CLIENT_END_STOPPED, false);
         if (p->closed)
             client_drain(c);
     }

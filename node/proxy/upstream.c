@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
 
@@ -41,6 +42,8 @@ static void close_connection(struct upstream *u)
     u->proxy->config.net->close(u->stream, false);
 }
 
+static void answer_ended(struct upstream *u);
+
 static void leave_pool(struct upstream *u)
 {
     if (u->prev != NULL)
@@ -68,6 +71,10 @@ enum upstream_failure upstream_fail(struct upstream *u, enum upstream_failure fa
 
 void upstream_abort(struct upstream *u)
 {
+    if (BUG(STALE_ANSWER) && u->state == UPSTREAM_BUSY && u->request_sent) {
+        answer_ended(u);
+        return;
+    }
     u->exchange = NULL;
     u->request = NULL;
     if (u->state != UPSTREAM_IDLE)
@@ -324,7 +331,7 @@ void upstream_push(struct upstream *u)
         u->request_sent = true;
     if (!u->any_byte && !u->writing && !u->request_sent)
         deadline_clear(&u->deadline); /* the client is slow, not the engine */
-    else if (!u->any_byte && u->deadline.next == NULL)
+    else if (!u->any_byte && u->deadline.next == NULL && !BUG(LIMIT_UNARMED))
         await_answer(u);
 }
 
@@ -498,7 +505,8 @@ bool upstream_rest(struct upstream *u)
 
 bool upstream_ended(struct upstream *u)
 {
-    if (u->state != UPSTREAM_BUSY || !u->in_body || u->framing != HTTP_BODY_UNTIL_CLOSE)
+    if (u->state != UPSTREAM_BUSY || !u->in_body ||
+        (u->framing != HTTP_BODY_UNTIL_CLOSE && !BUG(CUT_IS_WHOLE)))
         return false;
     answer_ended(u);
     return true;
@@ -516,7 +524,7 @@ void upstream_pause(struct upstream *u)
 
 void upstream_resume(struct upstream *u)
 {
-    if (u->reading || u->state != UPSTREAM_BUSY)
+    if (u->reading || u->state != UPSTREAM_BUSY || BUG(NEVER_RESUMED))
         return;
     u->reading = true;
     u->proxy->config.net->read(u->stream, true);

@@ -12,6 +12,7 @@ SIM = os.path.join(BUILD, "tests", "sim")
 SIM_WITH_BUGS = os.path.join(BUILD, "bugs", "tests", "sim")
 FIXED = 20  # two of each profile
 NEW = 20
+SERVICES = 40  # of each kind: a fifth of a second each
 
 
 def simulate(*words, program=SIM):
@@ -39,6 +40,16 @@ class Simulation(unittest.TestCase):
         print(f"\nnew seeds of the simulation: {SIM} seeds {first} {NEW}", flush=True)
         status, text = simulate("seeds", first, NEW)
         self.assertEqual(status, 0, text)
+
+    def test_whole_services(self):
+        first = int(os.environ.get("SIM_SEED", time.time_ns() // 1_000_000 % 1_000_000_000))
+        print(f"\nwhole services: {SIM} seeds {first} {SERVICES} profile=service", flush=True)
+        for seed in (1, first):
+            status, text = simulate("seeds", seed, SERVICES, "profile=service")
+            self.assertEqual(status, 0, text)
+        traces = [re.search(r"trace ([0-9a-f]{16})", simulate("run", "5", "profile=service")[1]).group(1)
+                  for _ in range(2)]
+        self.assertEqual(traces[0], traces[1])
 
     def test_steps_of_a_profile(self):
         status, text = simulate("steps", "wan", 1000)

@@ -124,11 +124,6 @@ void sim_control_fail(struct sim_engine *e, struct sim_conn *c, struct slice bod
                         SLICE("{\"error\":\"unknown mode, or refuse without for_ms\"}"), NULL);
         return;
     }
-    if (!understood) {
-        sim_http_answer(c, 400, SIM_JSON,
-                        SLICE("{\"error\":\"unknown mode, or refuse without for_ms\"}"), NULL);
-        return;
-    }
     c->keep_alive &= fail.mode != SIM_FAIL_REFUSE;
     sim_http_answer(c, 200, SIM_JSON, SLICE("{\"ok\":true}"), NULL);
     sim_fail_begin(e, &fail, for_ms);
@@ -137,7 +132,7 @@ void sim_control_fail(struct sim_engine *e, struct sim_conn *c, struct slice bod
 void sim_control_restart(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     (void)body;
-    sim_engine_restart(e, c);
+    sim_engine_anew(e, c);
     c->keep_alive = false;
     sim_http_answer(c, 200, SIM_JSON, SLICE("{\"ok\":true}"), NULL);
 }

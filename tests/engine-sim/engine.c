@@ -133,7 +133,7 @@ void sim_engine_free(struct sim_engine *e)
     sim_server_listen(&e->server, false);
 }
 
-void sim_engine_restart(struct sim_engine *e, const struct sim_conn *but)
+void sim_engine_anew(struct sim_engine *e, const struct sim_conn *but)
 {
     struct sim_conn *next;
     while (e->jobs != NULL) {

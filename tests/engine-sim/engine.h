@@ -122,7 +122,7 @@ void sim_engine_init(struct sim_engine *e, uint64_t chance);
 void sim_engine_free(struct sim_engine *e);
 /* As if the process had died and come back: all connections are reset but one, and the cache is
  * empty. */
-void sim_engine_restart(struct sim_engine *e, const struct sim_conn *but);
+void sim_engine_anew(struct sim_engine *e, const struct sim_conn *but);
 
 /* --- time ------------------------------------------------------------------------------------ */
 

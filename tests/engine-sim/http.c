@@ -23,7 +23,11 @@ static uint64_t now_ms(const struct sim_server *s)
 
 static void on_idle(struct deadline *d)
 {
-    sim_conn_close(CONTAINER_OF(d, struct sim_conn, idle));
+    struct sim_conn *c = CONTAINER_OF(d, struct sim_conn, idle);
+    if (c->writes > 0) /* as asyncio does: what is written still goes out */
+        c->ends = true;
+    else
+        sim_conn_close(c);
 }
 
 struct sim_conn *sim_conn_open(struct sim_server *s, void *stream)

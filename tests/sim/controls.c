@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "tests/sim/service.h"
 
 #ifdef GRAPEVINE_BUGS
 enum bug bug_active;
@@ -52,6 +53,11 @@ static void bug_set(enum bug bug)
 uint64_t sim_run_seed(const struct sim_settings *s)
 {
     struct sim_config c;
+    if (s->profile == SIM_SERVICE) {
+        bug_set(s->bug);
+        return service_run_seed(&(struct service_settings){
+            .seed = s->seed, .routers = s->nodes, .seconds = s->seconds, .verbose = s->verbose});
+    }
     sim_config_of_seed(&c, s->seed, s->profile, s->nodes);
     if (s->seconds > 0)
         c.seconds = (unsigned)s->seconds;
@@ -217,7 +223,7 @@ struct control {
 /* Without the bug the run must be clean; what is known is not run again. */
 static bool clean(enum sim_profile profile, uint64_t seed)
 {
-    static enum { UNKNOWN, CLEAN, UNCLEAN } known[SIM_PROFILES][SEEDS_MAX + 1];
+    static enum { UNKNOWN, CLEAN, UNCLEAN } known[SIM_NAMES][SEEDS_MAX + 1];
     if (known[profile][seed] == UNKNOWN) {
         char line[LINE];
         struct sim_settings s = {.seed = seed, .profile = (int)profile, .nodes = -1, .seconds = -1};

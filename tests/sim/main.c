@@ -22,7 +22,7 @@
 
 static int profile_of(const char *name)
 {
-    for (int i = 0; i < SIM_PROFILES; i++) {
+    for (int i = 0; i < SIM_NAMES; i++) {
         if (strcmp(sim_profile_text((enum sim_profile)i), name) == 0)
             return i;
     }

@@ -171,7 +171,7 @@ _Static_assert(ARRAY_LEN(profiles) == SIM_PROFILES, "each has its traits");
 
 const char *sim_profile_text(enum sim_profile p)
 {
-    return profiles[p].name;
+    return p == SIM_SERVICE ? "service" : profiles[p].name;
 }
 
 uint64_t sim_patience_us(const struct sim_world *w)

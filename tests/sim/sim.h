@@ -52,6 +52,9 @@ enum sim_profile {
     SIM_CHURN,    /* replicas are replaced, each by one of a name that never was */
     SIM_BUILDS,   /* routers of several versions of the protocol, some without a common one */
     SIM_PROFILES,
+    SIM_SERVICE =
+        SIM_PROFILES, /* whole services, another world (tests/sim/service); asked for only */
+    SIM_NAMES,        /* of profiles */
 };
 
 struct sim_config {

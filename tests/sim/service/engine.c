@@ -1,0 +1,552 @@
+/* The engine simulator's engine on virtual streams, and how it spoils its answers when it is ill.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "tests/sim/service/engine_internal.h"
+
+enum { BLOB_BYTES = 420000 };
+
+static struct service *service_of(const struct service_engine *e)
+{
+    return life_of(e)->service;
+}
+
+/* --- after each thing that happened ---------------------------------------------------------- */
+
+static void attempt_end(struct service *s, struct service_attempt *a, bool whole)
+{
+    a->ended_us = s->world.now_us;
+    a->whole = whole;
+    *a->open_link = a->open_next;
+    if (a->open_next)
+        a->open_next->open_link = a->open_link;
+    a->open_link = NULL;
+}
+
+static void on_due(void *context, struct world_event *event);
+
+void service_engine_settle(struct service_engine *e)
+{
+    struct life *l = life_of(e);
+    if (!l)
+        return;
+    for (struct carried *k = l->carried; k; k = k->next) {
+        if (k->attempt && k->conn && !k->conn->serving) {
+            attempt_end(l->service, k->attempt, !k->tampered);
+            k->attempt = NULL;
+        }
+    }
+    uint64_t due_ns = sim_engine_due_ns(&l->sim);
+    uint64_t due = due_ns == UINT64_MAX ? UINT64_MAX : due_ns / 1000 + 1;
+    if (due == UINT64_MAX || due == e->due_us)
+        return;
+    struct world *w = &l->service->world;
+    e->due_us = due;
+    world_queue_put(&w->queue, &(struct world_event){.at_us = due < w->now_us ? w->now_us : due,
+                                                     .happen = on_due,
+                                                     .node = e->number,
+                                                     .a = e->life,
+                                                     .b = ++e->due_tag});
+}
+
+static void on_due(void *context, struct world_event *event)
+{
+    struct service *s = context;
+    struct service_engine *e = &s->engines[event->node];
+    if (s->world.closing || !e->up || e->life != event->a || e->due_tag != event->b)
+        return;
+    e->due_us = UINT64_MAX;
+    if (e->stopped)
+        return;
+    sim_engine_run(&life_of(e)->sim);
+    service_engine_settle(e);
+}
+
+/* --- the carrier ----------------------------------------------------------------------------- */
+
+static void pending_go(struct carried *k)
+{
+    size_t n = service_end_write(k->end, buf_slice(&k->pending));
+    buf_consume(&k->pending, n);
+}
+
+/* An event of a connection; void if it serves another request by then. */
+static void carried_later(struct carried *k, uint64_t us,
+                          void (*happen)(void *, struct world_event *))
+{
+    service_later(service_of(k->engine), us, happen, 0, k->serial, k);
+}
+
+static struct carried *carried_of(struct service *s, const struct world_event *event)
+{
+    struct carried *k = event->object;
+    bool there = !s->world.closing && k->conn && !k->conn->closing && k->serial == event->a;
+    return there ? k : NULL;
+}
+
+static void cut_stream(void *context, struct world_event *event)
+{
+    struct carried *k = carried_of(context, event);
+    if (!k)
+        return;
+    struct service_engine *e = k->engine;
+    if (k->conn->job)
+        sim_job_abort(k->conn->job);
+    if (e->ill == SERVICE_UNFINISHED && k->conn->chunks) {
+        CHECK(buf_append_slice(&k->pending, SLICE(HTTP_CHUNK_LAST)) == 0);
+        CHECK(buf_append_slice(&k->spoilt->sent, SLICE(HTTP_CHUNK_LAST)) == 0);
+    }
+    pending_go(k);
+    if (k->pending.len > 0) /* the kernel sends it after the process closed: as good as this */
+        pending_go(k);
+    sim_conn_close(k->conn);
+    service_engine_settle(e);
+}
+
+/* Whether an answer is to be spoilt from here on; what of these bytes goes out. */
+static bool tamper(struct carried *k, struct slice *bytes)
+{
+    struct service_engine *e = k->engine;
+    if (!k->attempt || k->tampered)
+        return k->tampered;
+    unsigned write = k->attempt->writes;
+    bool streams = k->conn->streaming;
+    switch (e->ill) {
+    case SERVICE_UNFINISHED:
+        if (!streams || write < 1 + e->ill_after)
+            return false;
+        bytes->len = 0;
+        break;
+    case SERVICE_SHORT:
+        if (streams)
+            return false;
+        bytes->len = bytes->len > 10 ? bytes->len - 5 : 0;
+        break;
+    case SERVICE_GARBAGE:
+        if (write < e->ill_after)
+            return false;
+        *bytes = SLICE("\x01\x02garbage\r\n\r\nHTTP/9.9 no\r\n\r\n");
+        break;
+    default:
+        return false;
+    }
+    k->tampered = true;
+    k->spoilt = k->attempt;
+    carried_later(k, 0, cut_stream);
+    return false;
+}
+
+static void do_write(struct sim_conn *c, const struct slice *pieces, unsigned count)
+{
+    struct carried *k = c->stream;
+    struct buf all = {0};
+    for (unsigned i = 0; i < count; i++)
+        CHECK(buf_append_slice(&all, pieces[i]) == 0);
+    struct slice bytes = buf_slice(&all);
+    if (!tamper(k, &bytes)) {
+        if (k->attempt) {
+            k->attempt->writes++;
+            CHECK(buf_append_slice(&k->attempt->sent, bytes) == 0);
+        }
+        bool waited = k->pending.len > 0;
+        CHECK(buf_append_slice(&k->pending, bytes) == 0);
+        if (!waited)
+            pending_go(k);
+        if (k->pending.len > 0 && c->writes == 0)
+            c->writes = 1;
+    }
+    buf_free(&all);
+}
+
+static void on_free(void *context, struct world_event *event)
+{
+    const struct service *s = context;
+    struct carried *k = event->object;
+    if (s->world.closing || !k->conn)
+        return;
+    sim_conn_free(k->conn);
+    k->conn = NULL;
+}
+
+static void do_close(struct sim_conn *c, bool reset)
+{
+    struct carried *k = c->stream;
+    struct service *s = service_of(k->engine);
+    if (k->attempt)
+        attempt_end(s, k->attempt, !c->serving && !k->tampered);
+    k->attempt = NULL;
+    if (k->pending.len > 0)
+        reset = true;
+    service_end_close(k->end, reset);
+    service_later(s, 0, on_free, 0, 0, k);
+}
+
+static void do_listen(struct sim_server *server, bool on)
+{
+    (void)server;
+    (void)on;
+}
+
+static uint64_t do_now_ns(struct sim_server *server)
+{
+    const struct life *l = server->carrier_context;
+    return l->service->world.now_us * 1000;
+}
+
+static double do_unix_s(struct sim_server *server)
+{
+    const struct life *l = server->carrier_context;
+    const struct world *w = &l->service->world;
+    return (double)(w->wall_ms + world_ms(w)) / 1000;
+}
+
+static const struct sim_carrier carrier = {.write = do_write,
+                                           .close = do_close,
+                                           .listen = do_listen,
+                                           .now_ns = do_now_ns,
+                                           .unix_s = do_unix_s};
+
+/* --- what comes from a router ---------------------------------------------------------------- */
+
+static void on_connected(void *owner, int err)
+{
+    (void)owner;
+    (void)err;
+}
+
+static void on_readable(void *owner)
+{
+    struct carried *k = owner;
+    struct slice room = sim_conn_room(k->conn);
+    size_t n = service_end_take(k->end, (char *)room.at, room.len);
+    sim_conn_received(k->conn, n);
+    service_engine_settle(k->engine);
+}
+
+static void on_ended(void *owner, bool reset)
+{
+    struct carried *k = owner;
+    (void)reset;
+    sim_conn_lost(k->conn);
+    service_engine_settle(k->engine);
+}
+
+static void on_writable(void *owner)
+{
+    struct carried *k = owner;
+    if (service_end_fails(k->end)) {
+        buf_clear(&k->pending);
+        if (k->conn->writes > 0)
+            sim_conn_written(k->conn, false);
+    } else {
+        pending_go(k);
+        if (k->pending.len == 0 && k->conn->writes > 0)
+            sim_conn_written(k->conn, true);
+    }
+    service_engine_settle(k->engine);
+}
+
+static const struct service_owner owner = {
+    .connected = on_connected, .readable = on_readable, .ended = on_ended, .writable = on_writable};
+
+bool service_engine_accepts(const struct service_engine *e)
+{
+    return e->up;
+}
+
+void service_engine_accept(struct service_engine *e, struct service_end *end)
+{
+    struct life *l = life_of(e);
+    struct carried *k = calloc(1, sizeof *k);
+    CHECK(k != NULL);
+    k->engine = e;
+    k->end = end;
+    k->next = l->carried;
+    l->carried = k;
+    buf_init(&k->pending, 0);
+    k->conn = sim_conn_open(&l->sim.server, k);
+    end->is = &owner;
+    end->owner = k;
+    service_end_read(end, true);
+}
+
+/* --- requests -------------------------------------------------------------------------------- */
+
+static void poisoned(void *context, struct world_event *event)
+{
+    struct service *s = context;
+    struct service_engine *e = &s->engines[event->node];
+    if (s->world.closing || !e->up || e->life != event->a)
+        return;
+    service_say(s, "engine %u: poison", e->number);
+    service_judge_poison(event->object);
+    service_engine_ill(s, e->number, SERVICE_DOWN, service_between(s, 500, 4000) * SERVICE_MS);
+}
+
+static void attempt_begin(struct life *l, struct carried *k)
+{
+    struct service *s = l->service;
+    struct slice id = http_head_find(&k->conn->head, SLICE("x-request-id"));
+    uint64_t number;
+    if (!slice_starts_with(id, SLICE("svc-")) || slice_to_u64(slice_skip(id, 4), &number) != 0)
+        return;
+    struct service_ask *ask = service_ask_find(s, number);
+    CHECK(ask != NULL);
+    struct service_attempt *a = calloc(1, sizeof *a);
+    CHECK(a != NULL);
+    *a = (struct service_attempt){.next = ask->attempts,
+                                  .ask = ask,
+                                  .engine = l->engine->number,
+                                  .life = l->engine->life,
+                                  .begun_us = s->world.now_us};
+    buf_init(&a->sent, 0);
+    ask->attempts = a;
+    ask->ran++;
+    a->open_next = l->engine->open;
+    a->open_link = &l->engine->open;
+    if (a->open_next)
+        a->open_next->open_link = &a->open_next;
+    l->engine->open = a;
+    k->attempt = a;
+    service_say(s, "engine %u: request %llu, attempt %u", l->engine->number,
+                (unsigned long long)number, ask->ran);
+    if (ask->ran > 1 && !service_kind_computes(ask->kind) && ask->kind == SERVICE_DEED)
+        service_broken(s, "twice", "request %llu does something, and ran %u times",
+                       (unsigned long long)number, ask->ran);
+    if (ask->poison)
+        service_later(s, service_below(s, 30 * SERVICE_MS), poisoned, l->engine->number,
+                      l->engine->life, ask);
+}
+
+static void answer_health(void *context, struct world_event *event)
+{
+    struct carried *k = carried_of(context, event);
+    if (k && k->conn->serving && !k->engine->stopped) {
+        sim_http_answer(k->conn, 200, "", SLICE(""), NULL);
+        service_engine_settle(k->engine);
+    }
+}
+
+static void answer_deed(void *context, struct world_event *event)
+{
+    struct carried *k = carried_of(context, event);
+    if (!k || !k->conn->serving || k->engine->stopped)
+        return;
+    char body[64];
+    (void)snprintf(body, sizeof body, "{\"done\":%u,\"life\":%llu}", k->serial,
+                   (unsigned long long)k->engine->life);
+    sim_http_answer(k->conn, 200, SIM_JSON, slice_of_cstr(body), NULL);
+    service_engine_settle(k->engine);
+}
+
+static void answer_blob(struct carried *k)
+{
+    char *blob = malloc(BLOB_BYTES);
+    CHECK(blob != NULL);
+    for (size_t i = 0; i < BLOB_BYTES; i++)
+        blob[i] = (char)('a' + (i / 61 + k->serial) % 26);
+    sim_http_answer(k->conn, 200, SIM_TEXT, slice_of(blob, BLOB_BYTES), NULL);
+    free(blob);
+}
+
+static void close_later(void *context, struct world_event *event)
+{
+    struct carried *k = carried_of(context, event);
+    if (k && !k->conn->serving && k->end->in.len == 0) {
+        sim_conn_close(k->conn);
+        service_engine_settle(k->engine);
+    }
+}
+
+/* Whether it is answered, or left open, otherwise than a well engine would. */
+static bool ill_answer(struct service_engine *e, struct carried *k, struct slice path)
+{
+    struct life *l = life_of(e);
+    struct sim_conn *c = k->conn;
+    bool health = slice_equal(path, SLICE("/health"));
+    bool bad = e->ill_health || e->ill == SERVICE_DRAINS_503;
+    if (health && (e->ill == SERVICE_HEALTH_SLOW || (e->ill == SERVICE_HANGS && e->ill_health))) {
+        if (e->ill == SERVICE_HEALTH_SLOW)
+            carried_later(k, service_between(l->service, 300, 1500) * SERVICE_MS, answer_health);
+        return true;
+    }
+    if (health && bad && e->ill != SERVICE_SLOW) {
+        sim_http_answer(c, 503, "", SLICE(""), NULL);
+        return true;
+    }
+    if (!k->attempt)
+        return false;
+    switch (e->ill) {
+    case SERVICE_500:
+    case SERVICE_503:
+    case SERVICE_429:
+        sim_answer_error(&l->sim, c,
+                         e->ill == SERVICE_500   ? 500
+                         : e->ill == SERVICE_503 ? 503
+                                                 : 429,
+                         NULL, NULL, "Injected failure");
+        return true;
+    case SERVICE_ERROR_EVENT:
+        sim_http_stream_begin(c, SIM_SSE);
+        sim_http_stream_write(c, SLICE("data: {\"error\":{\"object\":\"error\",\"message\":\"The "
+                                       "request queue is full.\",\"type\":\"ServiceUnavailable\","
+                                       "\"param\":null,\"code\":503}}\n\n"));
+        sim_http_stream_write(c, SLICE("data: [DONE]\n\n"));
+        sim_http_stream_end(c);
+        return true;
+    case SERVICE_CLOSES:
+        carried_later(k, service_between(l->service, 1, 200) * SERVICE_MS, close_later);
+        return false;
+    default:
+        return false;
+    }
+}
+
+static void on_request(void *context, struct sim_conn *conn, struct slice body)
+{
+    struct service_engine *e = context;
+    struct life *l = life_of(e);
+    struct carried *k = conn->stream;
+    struct slice path = conn->head.path;
+    if (k->attempt)
+        attempt_end(l->service, k->attempt, !k->tampered);
+    k->attempt = NULL;
+    k->tampered = false;
+    k->serial++;
+    attempt_begin(l, k);
+    if (ill_answer(e, k, path))
+        return;
+    if (slice_equal(path, SLICE("/svc/deed")))
+        carried_later(k, service_below(l->service, 60 * SERVICE_MS), answer_deed);
+    else if (slice_equal(path, SLICE("/svc/blob")))
+        answer_blob(k);
+    else if (slice_equal(path, SLICE("/v1/audio/transcriptions")))
+        sim_http_answer(conn, 200, SIM_JSON, SLICE("{\"text\":\"What was said.\"}"), NULL);
+    else
+        sim_route(&l->sim, conn, body);
+}
+
+static void on_gone(void *context, struct sim_conn *conn)
+{
+    (void)context;
+    if (conn->job)
+        sim_job_abort(conn->job);
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+bool service_is_sglang(unsigned engine)
+{
+    return engine % 3 == 2;
+}
+
+void service_engine_start(struct service *s, unsigned engine)
+{
+    struct service_engine *e = &s->engines[engine];
+    bool sglang = service_is_sglang(engine);
+    char cache[16], output[16], decode[16];
+    (void)snprintf(cache, sizeof cache, "%u", 16384);
+    (void)snprintf(output, sizeof output, "%u", 12);
+    (void)snprintf(decode, sizeof decode, "%u", 4 + engine * 3);
+    const char *words[] = {"engine-sim",
+                           "--model",
+                           "m",
+                           "--cache-tokens",
+                           cache,
+                           "--block-tokens",
+                           "16",
+                           "--prefill-rate",
+                           "20000",
+                           "--output-tokens",
+                           output,
+                           "--decode-base-ms",
+                           decode,
+                           "--on-term",
+                           "drain",
+                           "--engine",
+                           sglang ? "sglang" : "vllm"};
+    struct life *l = calloc(1, sizeof *l);
+    CHECK(l != NULL && sim_options_parse(&l->sim.options, ARRAY_LEN(words), (char **)words) == 0);
+    l->service = s;
+    l->engine = e;
+    l->sim.server.carrier = &carrier;
+    l->sim.server.carrier_context = l;
+    sim_engine_init(&l->sim, hash_mix(s->settings.seed + e->life * 64 + engine));
+    l->sim.server.context = e;
+    l->sim.server.on_request = on_request;
+    l->sim.server.on_gone = on_gone;
+    e->engine = l;
+    e->life++;
+    e->up = true;
+    e->stopped = false;
+    e->due_us = UINT64_MAX;
+    service_say(s, "engine %u starts", engine);
+}
+
+static void on_bury(void *context, struct world_event *event)
+{
+    (void)context;
+    struct life *l = event->object;
+    while (l->carried) {
+        struct carried *k = l->carried;
+        l->carried = k->next;
+        if (k->conn)
+            sim_conn_free(k->conn);
+        buf_free(&k->pending);
+        k->end->owner = NULL;
+        free(k);
+    }
+    free(l);
+}
+
+void service_engine_kill(struct service *s, unsigned engine)
+{
+    struct service_engine *e = &s->engines[engine];
+    if (!e->up)
+        return;
+    service_say(s, "engine %u is gone", engine);
+    struct life *l = life_of(e);
+    bool reset = service_chance(s, 0.5);
+    for (struct carried *k = l->carried; k; k = k->next) {
+        if (reset && k->conn && !k->conn->closing)
+            sim_conn_reset(k->conn);
+    }
+    sim_engine_free(&l->sim);
+    e->up = false;
+    e->engine = NULL;
+    CHECK(e->open == NULL);
+    /* Events are still about its connections. */
+    if (s->world.closing)
+        on_bury(s, &(struct world_event){.object = l});
+    else
+        service_later(s, 600 * SERVICE_S, on_bury, 0, 0, l);
+}
+
+unsigned service_engine_jobs(const struct service_engine *e)
+{
+    unsigned n = 0;
+    for (const struct sim_job *job = e->up ? life_of(e)->sim.jobs : NULL; job; job = job->next)
+        n++;
+    return n;
+}
+
+void service_engines_open(struct service *s)
+{
+    for (unsigned i = 0; i < s->engine_count; i++) {
+        struct service_engine *e = &s->engines[i];
+        e->number = i;
+        (void)snprintf(e->name, sizeof e->name, "10.0.1.%u:8000", i + 1);
+        service_engine_start(s, i);
+    }
+}
+
+void service_engines_free(struct service *s)
+{
+    for (unsigned i = 0; i < s->engine_count; i++)
+        service_engine_kill(s, i);
+}

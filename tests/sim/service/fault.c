@@ -1,0 +1,99 @@
+/* What goes wrong, and when. */
+#include "base/check.h"
+#include "tests/sim/service/service.h"
+
+/* A router may take so long to find out that an engine is well again. */
+enum { SETTLE_S = 8 };
+
+uint64_t service_ills(const struct service *s)
+{
+    uint64_t ills = 0;
+    for (unsigned i = 0; i < s->engine_count; i++) {
+        const struct service_engine *e = &s->engines[i];
+        bool lately =
+            e->well_since_us > 0 && s->world.now_us < e->well_since_us + SETTLE_S * SERVICE_S;
+        if (e->ill != SERVICE_WELL || lately)
+            ills |= UINT64_C(1) << i;
+    }
+    return ills;
+}
+
+void service_ill_meets(struct service *s, unsigned engine)
+{
+    for (struct service_ask *a = s->asks; a; a = a->next) {
+        if (a->begun_us && !a->ended)
+            a->ills |= UINT64_C(1) << engine;
+    }
+}
+
+static uint64_t length_us(struct service *s)
+{
+    return service_chance(s, 0.2) ? service_between(s, 10, 300) * SERVICE_MS
+                                  : service_between(s, 300, 7000) * SERVICE_MS;
+}
+
+static void engine_trouble(struct service *s)
+{
+    unsigned engine = (unsigned)service_below(s, s->engine_count);
+    struct service_engine *e = &s->engines[engine];
+    if (engine == s->rock || e->ill != SERVICE_WELL || !e->up)
+        return;
+    enum service_ill ill = (enum service_ill)service_between(s, SERVICE_DOWN, SERVICE_ILLS - 1);
+    if (service_chance(s, 0.2))
+        ill = service_chance(s, 0.5) ? SERVICE_HANGS : SERVICE_DOWN;
+    service_engine_ill(s, engine, ill, length_us(s));
+}
+
+/* Its connections break, and nothing else. */
+static void link_trouble(struct service *s)
+{
+    unsigned engine = (unsigned)service_below(s, s->engine_count);
+    unsigned router = (unsigned)service_below(s, s->router_count);
+    struct service_engine *e = &s->engines[engine];
+    if (engine == s->rock || !e->up)
+        return;
+    service_say(s, "router %u and engine %u: all connections break", router, engine);
+    service_ill_meets(s, engine);
+    e->well_since_us = s->world.now_us;
+    service_link_reset(s, router, engine);
+}
+
+static void router_trouble(struct service *s)
+{
+    if (!s->routers_fail)
+        return;
+    service_router_drain(s, (unsigned)service_below(s, s->router_count));
+}
+
+static void trouble(void *context, struct world_event *event)
+{
+    struct service *s = context;
+    if (s->world.closing || !s->troubled)
+        return;
+    switch (service_below(s, 12)) {
+    case 0:
+    case 1:
+        router_trouble(s);
+        break;
+    case 2:
+    case 3:
+        link_trouble(s);
+        break;
+    default:
+        engine_trouble(s);
+    }
+    world_put(&s->world, service_between(s, 50, 900) * SERVICE_MS, event);
+}
+
+void service_faults_begin(struct service *s)
+{
+    s->troubled = true;
+    service_later(s, SERVICE_S, trouble, 0, 0, NULL);
+}
+
+void service_faults_end(struct service *s)
+{
+    s->troubled = false;
+    for (unsigned i = 0; i < s->engine_count; i++)
+        service_engine_heal(s, i);
+}

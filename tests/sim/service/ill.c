@@ -1,0 +1,113 @@
+/* Engines fall ill, and are well again. */
+#include "base/check.h"
+#include "tests/sim/service/engine_internal.h"
+
+enum { OVER_US = 20000 };
+
+static void drained(void *context, struct world_event *event)
+{
+    struct service *s = context;
+    struct service_engine *e = &s->engines[event->node];
+    if (s->world.closing || !e->up || e->life != event->a)
+        return;
+    if (sim_engine_over(&life_of(e)->sim))
+        service_engine_kill(s, e->number);
+    else
+        service_later(s, OVER_US, drained, event->node, event->a, NULL);
+}
+
+static void ill_over(void *context, struct world_event *event)
+{
+    struct service *s = context;
+    struct service_engine *e = &s->engines[event->node];
+    if (!s->world.closing && e->ill != SERVICE_WELL && e->ill_until_us <= s->world.now_us)
+        service_engine_heal(s, event->node);
+}
+
+void service_engine_ill(struct service *s, unsigned engine, enum service_ill ill, uint64_t us)
+{
+    struct service_engine *e = &s->engines[engine];
+    service_ill_meets(s, engine);
+    e->ill = ill;
+    e->ill_until_us = s->world.now_us + us;
+    e->ill_health = service_chance(s, 0.5);
+    e->ill_after = (unsigned)service_below(s, 5);
+    service_say(s, "engine %u: %s for %.3f s", engine, service_ill_text(ill), (double)us / 1e6);
+    service_later(s, us, ill_over, engine, 0, NULL);
+    struct life *l = life_of(e);
+    struct sim_fail fail = {.count = UINT64_MAX,
+                            .delay_ms = service_between(s, 100, 2500),
+                            .after_chunks = e->ill_after};
+    if (ill == SERVICE_DOWN) {
+        service_engine_kill(s, engine);
+        return;
+    }
+    CHECK(l != NULL);
+    fail.mode = ill == SERVICE_HANGS    ? SIM_FAIL_HANG
+                : ill == SERVICE_SLOW   ? SIM_FAIL_SLOW
+                : ill == SERVICE_RESETS ? SIM_FAIL_RESET
+                                        : SIM_FAIL_NONE;
+    l->sim.fail = fail;
+    if (ill == SERVICE_STOPPED)
+        e->stopped = true;
+    if (ill == SERVICE_DRAINS) {
+        sim_engine_terminate(&l->sim);
+        service_later(s, OVER_US, drained, engine, e->life, NULL);
+    }
+    for (unsigned i = 0; ill == SERVICE_FAR && i < s->router_count; i++) {
+        if (e->ill_health || service_chance(s, 0.5))
+            s->links[i][engine].hole_until_us = e->ill_until_us;
+    }
+    service_engine_settle(e);
+}
+
+void service_engine_heal(struct service *s, unsigned engine)
+{
+    struct service_engine *e = &s->engines[engine];
+    enum service_ill was = e->ill;
+    if (was == SERVICE_WELL)
+        return;
+    service_say(s, "engine %u: no %s any more", engine, service_ill_text(was));
+    e->ill = SERVICE_WELL;
+    e->ill_health = false;
+    e->well_since_us = s->world.now_us;
+    if (was == SERVICE_DRAINS || was == SERVICE_DRAINS_503)
+        service_engine_kill(s, engine);
+    if (!e->up)
+        service_engine_start(s, engine);
+    life_of(e)->sim.fail = (struct sim_fail){.mode = SIM_FAIL_NONE};
+    for (unsigned i = 0; i < s->router_count; i++)
+        if (s->links[i][engine].hole_until_us > s->world.now_us)
+            s->links[i][engine].hole_until_us = s->world.now_us;
+    if (e->stopped) {
+        e->stopped = false;
+        service_ends_kick(s, engine);
+        sim_engine_run(&life_of(e)->sim);
+    }
+    service_engine_settle(e);
+}
+
+const char *service_ill_text(enum service_ill ill)
+{
+    static const char *const texts[SERVICE_ILLS] = {
+        [SERVICE_WELL] = "well",
+        [SERVICE_DOWN] = "down",
+        [SERVICE_STOPPED] = "stopped",
+        [SERVICE_HANGS] = "hangs",
+        [SERVICE_SLOW] = "slow",
+        [SERVICE_500] = "500",
+        [SERVICE_503] = "503",
+        [SERVICE_429] = "429",
+        [SERVICE_ERROR_EVENT] = "error event",
+        [SERVICE_RESETS] = "resets",
+        [SERVICE_UNFINISHED] = "unfinished",
+        [SERVICE_SHORT] = "short",
+        [SERVICE_GARBAGE] = "garbage",
+        [SERVICE_DRAINS] = "drains",
+        [SERVICE_DRAINS_503] = "drains with 503",
+        [SERVICE_CLOSES] = "closes",
+        [SERVICE_HEALTH_SLOW] = "slow health",
+        [SERVICE_FAR] = "far",
+    };
+    return texts[ill];
+}

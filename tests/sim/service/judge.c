@@ -1,0 +1,422 @@
+/* The rules. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/proxy/exchange.h"
+#include "tests/sim/service/service.h"
+
+enum { LOOK_EVERY = 16, CHECK_EVERY = 256, GRACE_S = 1, BLOB_ROOM = 1 << 20 };
+
+/* What the code does not do yet, though it should: met, it is counted, and is no broken rule. Empty
+ * this table as it comes to do it. */
+enum not_yet {
+    NOT_YET_500,         /* an engine's 500 reaches the client, though another could serve */
+    NOT_YET_429,         /* the same of 429 */
+    NOT_YET_ERROR_EVENT, /* the same of an error event that comes first */
+    NOT_YET_PREAMBLE,    /* an answer is cut of which nothing but its preamble had gone out */
+    NOT_YET_TIMEOUT,     /* a timeout before the first byte is not tried elsewhere */
+    NOT_YET_PIPELINE,    /* a drain drops what waits behind an answer that said keep-alive */
+    NOT_YET_POISON,      /* a request kills more than two engines */
+    NOT_YET_UNFINISHED,  /* a stream without its API's last event passes for whole */
+    NOT_YETS,
+};
+
+static struct {
+    const char *name;
+    bool allowed;
+    unsigned met;
+} not_yet[NOT_YETS] = {
+    [NOT_YET_500] = {"500", true, 0},
+    [NOT_YET_429] = {"429", true, 0},
+    [NOT_YET_ERROR_EVENT] = {"error event first", true, 0},
+    [NOT_YET_PREAMBLE] = {"preamble cut", true, 0},
+    [NOT_YET_TIMEOUT] = {"timeout", true, 0},
+    [NOT_YET_PIPELINE] = {"pipeline drained", true, 0},
+    [NOT_YET_POISON] = {"poison", true, 0},
+    [NOT_YET_UNFINISHED] = {"unfinished", true, 0},
+};
+
+static bool excused(struct service *s, enum not_yet what, const struct service_ask *a)
+{
+    if (!not_yet[what].allowed)
+        return false;
+    not_yet[what].met++;
+    s->excused++;
+    service_say(s, "not yet: %s: request %llu", not_yet[what].name, (unsigned long long)a->number);
+    return true;
+}
+
+void service_judge_print_excused(void)
+{
+    for (unsigned i = 0; i < NOT_YETS; i++) {
+        if (not_yet[i].met > 0)
+            printf(", %u %s", not_yet[i].met, not_yet[i].name);
+    }
+}
+
+/* --- an answer, compared with what engines sent ----------------------------------------------- */
+
+static const struct http_limits limits = {
+    .head_bytes_max = 1 << 20, .target_bytes_max = 1 << 16, .fields_max = HTTP_FIELDS_MAX};
+
+/* The status and the body of what an engine sent. False: it is not whole. */
+static bool sent_of(const struct service_attempt *t, unsigned *status, struct buf *body)
+{
+    static struct http_head head;
+    struct slice in = buf_slice(&t->sent);
+    do {
+        if (http_response_parse(&head, in.at, in.len, false, &limits) != 0)
+            return false;
+        in = slice_skip(in, head.bytes);
+    } while (head.status < 200);
+    *status = head.status;
+    if (head.framing == HTTP_BODY_CHUNKED) {
+        struct http_chunked chunks;
+        http_chunked_init(&chunks);
+        while (in.len > 0 && !chunks.done) {
+            size_t used = 0;
+            struct slice data = {0};
+            if (http_chunked_next(&chunks, in, &used, &data) != 0)
+                return false;
+            CHECK(buf_append_slice(body, data) == 0);
+            in = slice_skip(in, used);
+        }
+        return chunks.done;
+    }
+    CHECK(buf_append_slice(body, in) == 0);
+    return head.framing != HTTP_BODY_LENGTH || in.len == head.content_length;
+}
+
+static bool was_sent(const struct service_ask *a)
+{
+    bool found = false;
+    for (const struct service_attempt *t = a->attempts; t && !found; t = t->next) {
+        struct buf body = {0};
+        unsigned status = 0;
+        found = strcmp(a->service->engines[t->engine].name, a->replica) == 0 &&
+                sent_of(t, &status, &body) && status == a->status &&
+                slice_equal(buf_slice(&body), buf_slice(&a->body));
+        buf_free(&body);
+    }
+    return found;
+}
+
+static bool body_has(const struct service_ask *a, const char *text)
+{
+    return a->body.len > 0 && memmem(a->body.at, a->body.len, text, strlen(text)) != NULL;
+}
+
+/* Whether something of the answer that a client can use went to it. */
+static bool has_content(const struct service_ask *a)
+{
+    if (!a->stream)
+        return a->body.len > 0;
+    static const char *const marks[] = {"\"content\":\"", "\"text\":\"", "\"delta\":\""};
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
+        const char *at = a->body.at, *end = at + a->body.len;
+        size_t len = strlen(marks[i]);
+        while (at && a->body.len > 0 && (at = memmem(at, (size_t)(end - at), marks[i], len))) {
+            at += len;
+            if (at < end && *at != '"')
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool has_error_event(const struct service_ask *a)
+{
+    return a->stream && a->status == 200 && body_has(a, "\"error\":{");
+}
+
+/* Whether a stream has the last event of its API. */
+static bool is_terminated(const struct service_ask *a)
+{
+    switch (a->kind) {
+    case SERVICE_MESSAGES:
+        return body_has(a, "message_stop");
+    case SERVICE_RESPONSES:
+        return body_has(a, "response.completed") || body_has(a, "response.incomplete") ||
+               body_has(a, "response.failed");
+    default:
+        return body_has(a, "data: [DONE]");
+    }
+}
+
+static void judge_whole(struct service_ask *a)
+{
+    struct service *s = a->service;
+    bool own = a->replica[0] == '\0';
+    bool local = a->kind == SERVICE_MODELS || a->kind == SERVICE_HEALTH;
+    if (own && a->status < 400 && !local)
+        service_broken(s, "bytes", "request %llu: status %u from no engine",
+                       (unsigned long long)a->number, a->status);
+    if (!own && !was_sent(a))
+        service_broken(s, "bytes", "request %llu: %s did not send this answer as a whole one: %.*s",
+                       (unsigned long long)a->number, a->replica,
+                       (int)(a->body.len > 200 ? 200 : a->body.len), a->body.at);
+    if (a->stream && a->status == 200 && !is_terminated(a) && !has_error_event(a) &&
+        !excused(s, NOT_YET_UNFINISHED, a))
+        service_broken(s, "unfinished", "request %llu: a stream without its last event is whole",
+                       (unsigned long long)a->number);
+}
+
+/* --- what need not have failed ---------------------------------------------------------------- */
+
+static bool failed(const struct service_ask *a)
+{
+    if (!a->whole)
+        return true;
+    bool error_first = has_error_event(a) && !has_content(a);
+    return a->status >= 500 || a->status == 429 || error_first;
+}
+
+/* Doing it elsewhere would have been as good. */
+static bool may_move(const struct service_ask *a)
+{
+    switch (a->kind) {
+    case SERVICE_STORED:
+    case SERVICE_DEED:
+    case SERVICE_BLOB:
+        return false;
+    default:
+        return !a->poison && !a->continues;
+    }
+}
+
+/* A limit of the router's, which a setting names. */
+static bool was_limited(const struct service_ask *a)
+{
+    /* What a slow client does not read is held in the same memory, and has its time. */
+    bool by_memory = !a->whole && a->service->routers[0].options.buffered_bytes_max < BLOB_ROOM;
+    bool by_time = a->kind == SERVICE_BLOB && a->client->manner == SERVICE_READS_SLOWLY;
+    return by_memory || by_time || strcmp(a->reason, "memory") == 0 || a->limit[0] != '\0' ||
+           body_has(a, "Too many");
+}
+
+static unsigned count_of(uint64_t bits)
+{
+    return (unsigned)__builtin_popcountll(bits);
+}
+
+/* Engines that can serve such a request. */
+static uint64_t able(const struct service_ask *a)
+{
+    uint64_t bits = 0;
+    for (unsigned i = 0; i < a->service->engine_count; i++) {
+        if (a->kind != SERVICE_GENERATE || service_is_sglang(i))
+            bits |= UINT64_C(1) << i;
+    }
+    return bits;
+}
+
+static enum not_yet why(const struct service_ask *a)
+{
+    const struct service_router *r = &a->service->routers[a->client->router];
+    if (!a->whole && a->status == 0 && a->client->manner == SERVICE_PIPELINES && r->draining)
+        return NOT_YET_PIPELINE;
+    if (!a->whole)
+        return a->status == 200 && a->stream ? NOT_YET_PREAMBLE : NOT_YETS;
+    if (has_error_event(a))
+        return NOT_YET_ERROR_EVENT;
+    return a->status == 500   ? NOT_YET_500
+           : a->status == 429 ? NOT_YET_429
+           : a->status == 504 ? NOT_YET_TIMEOUT
+                              : NOT_YETS;
+}
+
+static void judge_failed(struct service_ask *a)
+{
+    struct service *s = a->service;
+    if (a->ills == 0 && a->kind == SERVICE_HEALTH)
+        return;
+    uint64_t met = 0;
+    for (const struct service_attempt *t = a->attempts; t; t = t->next)
+        met |= UINT64_C(1) << t->engine;
+    if (!a->whole && met != 0 && (met & a->ills) == 0 && !was_limited(a))
+        service_broken(s, "needless cut", "request %llu, %u attempts, ills %llx: status %u",
+                       (unsigned long long)a->number, a->ran, (unsigned long long)a->ills,
+                       a->status);
+    unsigned ill = count_of(a->ills);
+    bool others = may_move(a) && (able(a) & ~a->ills) != 0 &&
+                  ill <= s->routers[0].options.retries_max && !has_content(a);
+    bool avoidable = (others || ill == 0) && !was_limited(a);
+    if (!avoidable)
+        return;
+    enum not_yet what = why(a);
+    if (what != NOT_YETS && excused(s, what, a))
+        return;
+    service_broken(s, "avoidable",
+                   "request %llu (begun %.6f, sent %.6f, its client %s), %u attempts, ills %llx: "
+                   "%s, status %u, %s",
+                   (unsigned long long)a->number, (double)a->begun_us / 1e6,
+                   (double)a->sent_us / 1e6, service_manner_text(a->client->manner), a->ran,
+                   (unsigned long long)a->ills, a->whole ? "whole" : "cut", a->status, a->reason);
+}
+
+void service_judge_ask(struct service_ask *a)
+{
+    struct service *s = a->service;
+    a->ills |= service_ills(s);
+    world_trace(&s->world, a->number << 12 | a->status << 1 | a->whole);
+    service_say(s, "request %llu: %s, status %u %s%s%s", (unsigned long long)a->number,
+                a->whole ? "whole" : "cut", a->status, a->replica, a->reason,
+                a->left ? ", its client left" : "");
+    if (a->whole)
+        judge_whole(a);
+    if (a->left)
+        s->left++;
+    else if (!failed(a))
+        s->whole++;
+    else if (a->whole)
+        s->failed++;
+    else
+        s->cut++;
+    if (a->whole && a->kind == SERVICE_RESPONSES && a->status == 200 && !a->stream) {
+        struct slice body = buf_slice(&a->body);
+        size_t at = slice_find(body, '"');
+        (void)at;
+        const char *id = memmem(body.at, body.len, "\"id\":\"", 6);
+        if (id) {
+            struct slice rest = slice_skip(body, (size_t)(id - body.at) + 6);
+            (void)slice_to_cstr(slice_cut(&rest, '"'), s->stored, sizeof s->stored);
+        }
+    }
+    bool early = s->world.now_us < s->routers[a->client->router].began_us + 3 * SERVICE_S;
+    if (!a->left && failed(a) && !a->routers_ill && !early)
+        judge_failed(a);
+}
+
+void service_judge_poison(struct service_ask *a)
+{
+    if (++a->killed > 2 && !excused(a->service, NOT_YET_POISON, a))
+        service_broken(a->service, "poison", "request %llu killed %u engines",
+                       (unsigned long long)a->number, a->killed);
+}
+
+/* --- routers ---------------------------------------------------------------------------------- */
+
+static void limits_judge(struct service *s, unsigned router)
+{
+    struct service_router *r = &s->routers[router];
+    const struct node *n = r->node->node;
+    const struct proxy *p = n->proxy;
+    unsigned booked = 0, clients = 0;
+    for (const struct client *c = p->clients; c; c = c->next) {
+        booked += c->exchange && c->exchange->booked;
+        clients += !c->surplus && c->state != CLIENT_CLOSING && c->port == PROXY_PORT_CLIENT;
+    }
+    if (booked != node_router_booked(n->router))
+        service_broken(s, "bookings", "router %u: %u are open, of %u requests", router,
+                       node_router_booked(n->router), booked);
+    const struct node_options *o = &s->routers[0].options;
+    if (clients > o->connections_max)
+        service_broken(s, "limits", "router %u: %u clients of %llu", router, clients,
+                       (unsigned long long)o->connections_max);
+    if (proxy_body_bytes(p) > o->buffered_bytes_max)
+        service_broken(s, "limits", "router %u: holds %llu bytes", router,
+                       (unsigned long long)proxy_body_bytes(p));
+    for (unsigned i = 0; i < p->pool_count; i++) {
+        if (p->pools[i].open_count > o->upstream_connections_max)
+            service_broken(s, "limits", "router %u: %u connections to engine %u", router,
+                           p->pools[i].open_count, i);
+    }
+}
+
+void service_judge_router(struct service *s, unsigned router)
+{
+    struct service_router *r = &s->routers[router];
+    r->looked++;
+    if (r->looked % LOOK_EVERY == 0)
+        limits_judge(s, router);
+    if (r->looked % CHECK_EVERY == 0)
+        proxy_check(r->node->node->proxy);
+}
+
+/* --- all of it -------------------------------------------------------------------------------- */
+
+/* Whether a router knows for sure that nobody wants it any more. */
+static bool is_unwanted(const struct service_ask *a, uint64_t since_us)
+{
+    const struct service_client *c = a->client;
+    if (c->manner == SERVICE_VANISHES || c->manner == SERVICE_READS_NOT ||
+        c->manner == SERVICE_STALLS)
+        return false;
+    bool left = c->over && c->over_us < since_us;
+    bool half = a->left && a->left_us && a->left_us < since_us;
+    return left || half || (a->ended && a->done_us < since_us);
+}
+
+static void engines_judge(struct service *s)
+{
+    uint64_t now = s->world.now_us;
+    if (now < GRACE_S * SERVICE_S)
+        return;
+    uint64_t since = now - GRACE_S * SERVICE_S;
+    for (unsigned i = 0; i < s->engine_count; i++) {
+        const struct service_engine *e = &s->engines[i];
+        bool reached = e->up && !e->stopped && e->ill != SERVICE_FAR && e->well_since_us < since;
+        for (const struct service_attempt *t = e->open; t && reached; t = t->open_next) {
+            if (t->begun_us < since && is_unwanted(t->ask, since))
+                service_broken(s, "still running", "engine %u works at request %llu for nobody", i,
+                               (unsigned long long)t->ask->number);
+        }
+    }
+}
+
+void service_judge_all(struct service *s)
+{
+    engines_judge(s);
+    for (const struct service_ask *a = s->asks; a; a = a->next) {
+        if (a->begun_us && !a->ended && s->world.now_us > a->begun_us + s->longest_us)
+            service_broken(s, "open too long", "request %llu, for %.1f s",
+                           (unsigned long long)a->number,
+                           (double)(s->world.now_us - a->begun_us) / 1e6);
+    }
+}
+
+static bool at_rest(struct service *s)
+{
+    if (s->clients_open > 0)
+        return false;
+    for (unsigned i = 0; i < s->router_count; i++) {
+        if (service_router_up(&s->routers[i]) &&
+            proxy_clients_open(s->routers[i].node->node->proxy) > 0)
+            return false;
+    }
+    return true;
+}
+
+void service_judge_rest(struct service *s)
+{
+    uint64_t until = s->world.now_us + s->longest_us;
+    while (!at_rest(s)) {
+        if (s->world.now_us > until)
+            service_broken(s, "open too long", "%u clients are still there", s->clients_open);
+        world_run(&s->world, 100 * SERVICE_MS);
+        service_judge_all(s);
+    }
+    world_run(&s->world, (GRACE_S + 1) * SERVICE_S);
+    service_judge_all(s);
+    for (unsigned i = 0; i < s->router_count; i++) {
+        if (!service_router_up(&s->routers[i]))
+            continue;
+        const struct node *n = s->routers[i].node->node;
+        const struct proxy_stats *stats = proxy_stats(n->proxy);
+        if (node_router_booked(n->router) != 0)
+            service_broken(s, "bookings", "router %u: %u at rest", i,
+                           node_router_booked(n->router));
+        if (stats->requests_open != 0 || proxy_body_bytes(n->proxy) != 0)
+            service_broken(s, "held bytes", "router %u: %llu requests, %llu bytes at rest", i,
+                           (unsigned long long)stats->requests_open,
+                           (unsigned long long)proxy_body_bytes(n->proxy));
+        node_check(n);
+    }
+    for (unsigned i = 0; i < s->engine_count; i++) {
+        if (service_engine_jobs(&s->engines[i]) > 0 || s->engines[i].open)
+            service_broken(s, "still running", "engine %u has %u jobs at rest", i,
+                           service_engine_jobs(&s->engines[i]));
+    }
+}

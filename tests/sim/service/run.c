@@ -1,0 +1,114 @@
+/* One run, from its seed. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "tests/sim/service/service.h"
+
+uint64_t service_below(struct service *s, uint64_t below)
+{
+    return prng_below(&s->world.prng, below);
+}
+
+void service_later(struct service *s, uint64_t us, void (*happen)(void *, struct world_event *),
+                   unsigned node, uint64_t a, void *object)
+{
+    world_put(&s->world, us,
+              &(struct world_event){.happen = happen, .node = node, .a = a, .object = object});
+}
+
+static struct service *open_service(const struct service_settings *settings)
+{
+    struct service *s = calloc(1, sizeof *s);
+    CHECK(s != NULL);
+    s->settings = *settings;
+    struct prng p;
+    prng_seed(&p, settings->seed * 7919 + 3);
+    s->router_count = settings->routers > 0 ? (unsigned)settings->routers
+                                            : 1 + (unsigned)prng_below(&p, SERVICE_ROUTERS_MAX);
+    s->engine_count = 2 + (unsigned)prng_below(&p, SERVICE_ENGINES_MAX - 1);
+    s->rock = prng_below(&p, 4) == 0 ? SERVICE_NOBODY : (unsigned)prng_below(&p, s->engine_count);
+    s->seconds = settings->seconds > 0 ? (unsigned)settings->seconds : 10;
+    s->clients_max = 6 + (unsigned)prng_below(&p, 20);
+    s->kernel_bytes = UINT64_C(1) << (9 + prng_below(&p, 9)); /* 512 bytes to 128 KB */
+    s->routers_fail = prng_below(&p, 2) == 0;
+    world_open(&s->world, s->router_count, settings->seed);
+    s->world.checks = false;
+    service_engines_open(s);
+    service_routers_open(s);
+    return s;
+}
+
+static void close_service(struct service *s)
+{
+    service_routers_free(s);
+    service_engines_free(s);
+    world_close(&s->world);
+    service_clients_free(s);
+    service_asks_free(s);
+    service_streams_free(s);
+    free(s);
+}
+
+uint64_t service_run_seed(const struct service_settings *settings)
+{
+    struct service *s = open_service(settings);
+    struct world *w = &s->world;
+    for (unsigned i = 0; i < s->router_count; i++)
+        service_router_start(s, i);
+    world_run(w, 4 * SERVICE_S);
+    service_clients_begin(s);
+    service_faults_begin(s);
+    uint64_t until = w->now_us + s->seconds * SERVICE_S;
+    while (w->now_us < until) {
+        world_run(w, 100 * SERVICE_MS);
+        service_judge_all(s);
+    }
+    s->working = false;
+    service_faults_end(s);
+    service_judge_rest(s);
+    uint64_t steps = w->events;
+    printf("ok seed %llu service nodes %u: %llu steps, %u engines, %llu requests, %llu whole, %llu "
+           "failed, %llu cut, %llu left",
+           (unsigned long long)settings->seed, s->router_count, (unsigned long long)steps,
+           s->engine_count, (unsigned long long)s->ask_count, (unsigned long long)s->whole,
+           (unsigned long long)s->failed, (unsigned long long)s->cut, (unsigned long long)s->left);
+    if (s->excused > 0)
+        printf(", not yet");
+    service_judge_print_excused();
+    printf(", trace %016llx\n", (unsigned long long)w->trace);
+    (void)fflush(stdout);
+    close_service(s);
+    return steps;
+}
+
+void service_say(const struct service *s, const char *format, ...)
+{
+    if (!s->settings.verbose)
+        return;
+    va_list args;
+    va_start(args, format);
+    printf("%10.6f ", (double)s->world.now_us / 1e6);
+    vprintf(format, args);
+    putchar('\n');
+    va_end(args);
+}
+
+void service_broken(const struct service *s, const char *rule, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    for (char *at = text; *at != '\0'; at++) {
+        if (*at < ' ' || *at > '~')
+            *at = '.';
+    }
+    printf("BROKEN %s: seed %llu, service, %u nodes, at %.6f s: %s\n", rule,
+           (unsigned long long)s->settings.seed, s->router_count, (double)s->world.now_us / 1e6,
+           text);
+    (void)fflush(stdout);
+    _Exit(1);
+}

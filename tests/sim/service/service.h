@@ -1,0 +1,384 @@
+/* A whole service in one process and in virtual time: clients, routers, their gossip, engines.
+ *
+ *   stream   virtual TCP: pieces, latency, small kernel buffers, FIN, RST, black holes
+ *   router   a node as the daemon makes it, on these streams
+ *   engine   the engine simulator's own engine
+ *   ill      what can be wrong with it
+ *   ask      requests of every kind
+ *   client   connections that send them, in every manner, and read the answers
+ *   fault    what goes wrong, and when
+ *   judge    the rules
+ *   run      one run, from its seed
+ *
+ * A router is `struct world_node` (tests/lib/world); time, chance, datagrams between routers and
+ * the queue of events are the world's. Times are of the world, in microseconds, where no other unit
+ * is named.
+ */
+#ifndef TESTS_SIM_SERVICE_SERVICE_H
+#define TESTS_SIM_SERVICE_SERVICE_H
+
+#include "base/buf.h"
+#include "base/bug.h"
+#include "http/chunked.h"
+#include "http/head.h"
+#include "node/node.h"
+#include "node/proxy/net.h"
+#include "tests/lib/world/world.h"
+#include "tests/sim/service.h"
+
+enum {
+    SERVICE_ROUTERS_MAX = 4,
+    SERVICE_ENGINES_MAX = 6,
+    SERVICE_ASKS_MAX = 4, /* requests on one connection */
+    SERVICE_NOBODY = 99,  /* in the place of a router or an engine */
+};
+
+#define SERVICE_MS UINT64_C(1000)
+#define SERVICE_S  UINT64_C(1000000)
+
+struct service;
+struct service_ask;
+struct service_client;
+struct service_engine;
+
+/* --- stream.c -------------------------------------------------------------------------------- */
+
+/* What the owner of an end that is no router's does. Never called from within an action. */
+struct service_owner {
+    void (*connected)(void *owner, int err);
+    void (*readable)(void *owner); /* service_end_take() has bytes */
+    void (*ended)(void *owner, bool reset);
+    void (*writable)(void *owner); /* there is room, after there was none */
+};
+
+struct service_end {
+    struct net_stream net; /* first: what a router's proxy sees */
+    struct service *service;
+    struct service_end *peer;
+    const struct service_owner *is; /* NULL: a router's */
+    void *owner;
+    unsigned router, engine; /* at which it is, or SERVICE_NOBODY both: a client's */
+    bool open;               /* its process has it */
+    bool connecting;
+    int connect_err;
+    bool connect_known;
+    bool reading;
+    bool closing; /* `closed` is due */
+    bool finished;
+    bool gone;     /* its machine is, without a word */
+    struct buf in; /* arrived, not read */
+    bool in_end;   /* the end waits behind that, */
+    bool in_reset; /* by a reset; writing fails from now on */
+    bool told_end;
+    bool starved;           /* found no room to write to */
+    uint64_t flying;        /* bytes on their way from here */
+    uint64_t last_us;       /* when the last of them arrives */
+    uint64_t sent, arrived; /* pieces, so that none overtakes another */
+    bool kicked;
+    struct slice queued[NET_PIECES_MAX];
+    unsigned queued_count;
+    struct service_end *next;
+};
+
+/* What lies between a router and an engine, or a router and its clients. */
+struct service_link {
+    uint64_t hole_until_us; /* nothing arrives before */
+    uint64_t slow_us;       /* later than usual */
+};
+
+/* A new connection from `from` to `to`, both ends filled in by the caller but for what is
+ * stream.c's. The far end opens when whoever listens there takes it. */
+struct service_end *service_end_pair(struct service *s);
+void service_end_connect(struct service_end *e);
+/* Pieces taken, as the kernel has room. 0: none. */
+void service_end_kick(struct service_end *e);
+size_t service_end_write(struct service_end *e, struct slice bytes);
+bool service_end_fails(const struct service_end *e);
+size_t service_end_take(struct service_end *e, char *out, size_t max);
+void service_end_read(struct service_end *e, bool on);
+void service_end_finish(struct service_end *e);
+void service_end_close(struct service_end *e, bool reset);
+/* All ends of a router or an engine whose process is gone: reset. */
+void service_ends_of_engine_drop(struct service *s, unsigned engine);
+void service_ends_of_router_drop(struct service *s, unsigned router);
+/* It may have something to do again: it was stopped. */
+void service_ends_kick(struct service *s, unsigned engine);
+/* Resets what a link carries. */
+void service_link_reset(struct service *s, unsigned router, unsigned engine);
+void service_streams_free(struct service *s);
+
+/* --- router.c -------------------------------------------------------------------------------- */
+
+struct service_router {
+    struct world_node *node;
+    struct node_options options;
+    struct log log;
+    struct net_actions net;
+    bool listening;
+    bool draining, closed;
+    uint64_t close_us, cut_us;
+    uint64_t began_us; /* this life */
+    uint64_t looked;
+    char read_buffer[65536];
+};
+
+void service_routers_open(struct service *s);
+void service_router_start(struct service *s, unsigned router);
+void service_router_kill(struct service *s, unsigned router);
+/* SIGTERM. */
+void service_router_drain(struct service *s, unsigned router);
+void service_routers_free(struct service *s);
+/* After any event that it had. */
+void service_router_touch(struct service *s, unsigned router);
+static inline bool service_router_up(const struct service_router *r)
+{
+    return r->node->node != NULL;
+}
+
+/* --- engine.c -------------------------------------------------------------------------------- */
+
+/* One request as it reached an engine. */
+struct service_attempt {
+    struct service_attempt *next; /* of the request */
+    struct service_ask *ask;
+    struct service_attempt *open_next, **open_link;
+    unsigned engine;
+    uint64_t life;               /* of the engine */
+    uint64_t begun_us, ended_us; /* 0: it runs */
+    bool whole;                  /* its answer was given to the end */
+    unsigned writes;
+    struct buf sent; /* all of its answer, head and all */
+};
+
+enum service_ill {
+    SERVICE_WELL,
+    SERVICE_DOWN,    /* the port refuses */
+    SERVICE_STOPPED, /* the process does not run */
+    SERVICE_HANGS,   /* it works no more, and is healthy */
+    SERVICE_SLOW,    /* before it works */
+    SERVICE_500,     /* with a healthy /health, or an ill one */
+    SERVICE_503,
+    SERVICE_429,
+    SERVICE_ERROR_EVENT, /* 200, and an error event first */
+    SERVICE_RESETS,      /* answers, in the middle */
+    SERVICE_UNFINISHED,  /* streams that end before their last event */
+    SERVICE_SHORT,       /* a body shorter than its length, and a FIN */
+    SERVICE_GARBAGE,     /* no HTTP */
+    SERVICE_DRAINS,      /* as vLLM: 500 to what is new, then gone */
+    SERVICE_DRAINS_503,  /* as SGLang: /health says 503, requests are served, then resets */
+    SERVICE_CLOSES,      /* after each answer, without a word */
+    SERVICE_HEALTH_SLOW, /* and nothing else */
+    SERVICE_FAR,         /* nothing from or to it arrives */
+    SERVICE_ILLS,
+};
+
+struct service_engine {
+    unsigned number;
+    char name[32]; /* 10.0.1.N:8000 */
+    uint64_t life;
+    bool up;
+    bool stopped;
+    enum service_ill ill;
+    bool ill_health;
+    unsigned ill_after; /* writes */
+    uint64_t ill_until_us;
+    uint64_t well_since_us; /* when it was last found to be ill no more */
+    void *engine;           /* engine.c's */
+    uint64_t due_us, due_tag;
+    struct service_attempt *open;
+};
+
+void service_engines_open(struct service *s);
+bool service_is_sglang(unsigned engine);
+void service_engines_free(struct service *s);
+bool service_engine_accepts(const struct service_engine *e);
+void service_engine_accept(struct service_engine *e, struct service_end *end);
+void service_engine_kill(struct service *s, unsigned engine);
+void service_engine_start(struct service *s, unsigned engine);
+void service_engine_ill(struct service *s, unsigned engine, enum service_ill ill, uint64_t us);
+void service_engine_heal(struct service *s, unsigned engine);
+/* Requests that it works at, those in the background too. */
+unsigned service_engine_jobs(const struct service_engine *e);
+const char *service_ill_text(enum service_ill ill);
+
+/* --- ask.c ----------------------------------------------------------------------------------- */
+
+enum service_kind {
+    SERVICE_CHAT,
+    SERVICE_COMPLETIONS,
+    SERVICE_MESSAGES,
+    SERVICE_RESPONSES,
+    SERVICE_GENERATE,
+    SERVICE_EMBEDDINGS,
+    SERVICE_MODELS,
+    SERVICE_HEALTH,
+    SERVICE_STORED,    /* GET of a response that was stored */
+    SERVICE_DEED,      /* a POST that does something each time */
+    SERVICE_BLOB,      /* a long answer that is no completion */
+    SERVICE_AUDIO,     /* multipart */
+    SERVICE_NO_PATH,   /* a path that is not there */
+    SERVICE_NO_METHOD, /* GET where POST is wanted */
+    SERVICE_TOO_LARGE,
+    SERVICE_MALFORMED,
+    SERVICE_KINDS,
+};
+
+struct service_ask {
+    struct service_ask *next; /* of the run */
+    struct service *service;
+    uint64_t number;
+    enum service_kind kind;
+    bool stream;
+    bool poison;
+    bool continues; /* a response that one engine has */
+    unsigned minor;
+    bool close;
+    bool chunked, expects;
+    struct buf bytes; /* head and body as they go out */
+    size_t head_bytes;
+    struct service_client *client;
+
+    uint64_t begun_us; /* the first byte went out; 0: not yet */
+    uint64_t sent_us;  /* the last one */
+    uint64_t head_us, done_us;
+    bool left; /* its client went away, or broke the rules of HTTP */
+    uint64_t left_us;
+    bool ended;
+    bool whole;
+    bool judged;
+    unsigned status;
+    char replica[32], reason[32], limit[40];
+    bool answer_closes;
+    struct buf body;
+    struct service_attempt *attempts;
+    unsigned killed;  /* engines that died of it */
+    unsigned ran;     /* attempts, */
+    uint64_t ills;    /* engines that were ill at some time while it was open, a bit each */
+    bool routers_ill; /* its router went */
+};
+
+/* A request of some kind; what it says follows from the run's seed. */
+struct service_ask *service_ask_make(struct service *s, struct service_client *c);
+struct service_ask *service_ask_find(struct service *s, uint64_t number);
+bool service_kind_computes(enum service_kind kind);
+void service_asks_free(struct service *s);
+
+/* --- client.c -------------------------------------------------------------------------------- */
+
+enum service_manner {
+    SERVICE_PLAIN,
+    SERVICE_PIPELINES,
+    SERVICE_TRICKLES, /* sends a few bytes at a time */
+    SERVICE_READS_SLOWLY,
+    SERVICE_READS_NOT,   /* from some byte of an answer on */
+    SERVICE_HALF_CLOSES, /* after its request */
+    SERVICE_LEAVES,      /* at some point, by FIN or RST */
+    SERVICE_VANISHES,    /* the same, without a word */
+    SERVICE_STALLS,      /* in the middle of a head or a body */
+    SERVICE_MANNERS,
+};
+
+struct service_client {
+    struct service_client *next;
+    struct service *service;
+    uint64_t number;
+    unsigned router;
+    struct service_end *end;
+    enum service_manner manner;
+    struct service_ask *asks[SERVICE_ASKS_MAX];
+    unsigned count;
+    unsigned sending; /* which of them, */
+    size_t sent;      /* and how much of it */
+    unsigned answering;
+    bool over;
+    uint64_t over_us;
+    size_t trouble_at; /* byte of what it sends or reads, by its manner */
+    bool trouble_reads;
+    bool trouble_resets;
+    bool troubled;
+    size_t took; /* bytes read in all */
+    uint64_t think_us;
+    uint64_t pace_us;
+    bool planned;
+    bool refused;
+
+    struct buf in;
+    bool in_body;
+    struct http_chunked chunks;
+    enum http_framing framing;
+    uint64_t left;
+};
+
+void service_clients_begin(struct service *s);
+void service_clients_free(struct service *s);
+const char *service_manner_text(enum service_manner m);
+
+/* --- fault.c --------------------------------------------------------------------------------- */
+
+void service_faults_begin(struct service *s);
+void service_faults_end(struct service *s);
+/* The requests that are open now may have met this ill engine. */
+void service_ill_meets(struct service *s, unsigned engine);
+/* Engines that are ill, or were until lately, a bit each. */
+uint64_t service_ills(const struct service *s);
+
+/* --- judge.c --------------------------------------------------------------------------------- */
+
+/* What must hold after each step of a router, and now and then of everything. */
+void service_judge_router(struct service *s, unsigned router);
+void service_judge_all(struct service *s);
+/* What is known to be broken today, and how often it was met. */
+void service_judge_print_excused(void);
+/* An engine has died of it. */
+void service_judge_poison(struct service_ask *a);
+/* A request has its answer, or was cut, or its client left. */
+void service_judge_ask(struct service_ask *a);
+/* All is healed, and quiet. */
+void service_judge_rest(struct service *s);
+
+/* --- run.c ----------------------------------------------------------------------------------- */
+
+struct service {
+    struct world world; /* first: it is the context of its events */
+    struct service_settings settings;
+    struct service_router routers[SERVICE_ROUTERS_MAX];
+    unsigned router_count;
+    struct service_engine engines[SERVICE_ENGINES_MAX];
+    unsigned engine_count;
+    unsigned rock; /* this engine is always well; SERVICE_NOBODY: none is */
+    struct service_link links[SERVICE_ROUTERS_MAX][SERVICE_ENGINES_MAX];
+    struct service_end *ends;
+    struct service_client *clients;
+    unsigned clients_open, clients_max;
+    uint64_t client_count;
+    struct service_ask *asks;
+    uint64_t ask_count;
+    bool working, troubled;
+    bool routers_fail;
+    unsigned seconds;
+    size_t kernel_bytes; /* of a stream, each way */
+    uint64_t longest_us; /* no request is open for longer */
+    bool other_paths;    /* the routers pass them on */
+    uint64_t at_us;      /* the last event of a stream, */
+    unsigned at_once;    /* and how many there were at that time */
+    char stored[128];    /* id of a response that was stored */
+    uint64_t whole, failed, cut, left, excused;
+};
+
+uint64_t service_below(struct service *s, uint64_t below);
+static inline uint64_t service_between(struct service *s, uint64_t low, uint64_t high)
+{
+    return low + service_below(s, high - low + 1);
+}
+static inline bool service_chance(struct service *s, double p)
+{
+    return world_chance(&s->world, p);
+}
+void service_later(struct service *s, uint64_t us, void (*happen)(void *, struct world_event *),
+                   unsigned node, uint64_t a, void *object);
+_Noreturn void service_broken(const struct service *s, const char *rule, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void service_say(const struct service *s, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

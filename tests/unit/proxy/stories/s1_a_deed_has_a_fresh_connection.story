@@ -1,0 +1,26 @@
+# When a used connection breaks without a word, nobody knows whether the engine had closed it before
+# the request came, or took the request and died. What may not be done twice goes out on a fresh
+# connection, so that there is no doubt: it is not sent again.
+replicas 1
+set other-paths pass
+
+A connects
+A sends "GET /one HTTP/1.1\r\nHost: g\r\n\r\n"
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: GET /one HTTP/1.1
+1a answers 200 {}
+    to A: HTTP/1.1 200 X; Content-Length: 2 "{}"
+    release A at 1
+A sends "POST /deed HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}"
+    connect 1b
+    book A at 1
+1b accepts
+    to 1b: POST /deed HTTP/1.1; Content-Length: 2 "{}"
+1b breaks
+    close 1b
+    log upstream_failed
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 111 "{\"error\":{\"message\":\"The replica failed before it answered.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    log request
+    release A at 1
