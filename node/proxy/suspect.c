@@ -104,6 +104,16 @@ static struct under_way look(const struct pool *pool, const struct exchange *fai
     return w;
 }
 
+/* Silence behind a server that lives is how a core dies in SGLang, which serves on until it
+ * notices. vLLM refuses what would kill its core, and says so when it is dead: there silence is a
+ * hang. */
+static bool dies_silently(const struct pool *pool)
+{
+    const struct proxy *p = pool->proxy;
+    unsigned replica = (unsigned)(pool - p->pools);
+    return node_router_replica_engine(p->config.router, replica) != NODE_ENGINE_VLLM;
+}
+
 /* Whose death it was, by when it was silent, and from when to when its suspects were sent. What is
  * not streamed shows nothing of its tokens: what was sent long before has had some. */
 static void judge(struct pool_death *d, const struct pool *pool, const struct under_way *w,
@@ -118,13 +128,13 @@ static void judge(struct pool_death *d, const struct pool *pool, const struct un
     if (end == SUSPECT_END_CORE_DEAD) {
         d->from_ms = before(now, SUSPECT_TEXT_MS);
     } else if (end == SUSPECT_END_SILENT) {
-        d->hang = !server_lives;
-        d->core = server_lives;
+        d->core = server_lives && dies_silently(pool);
+        d->hang = !d->core;
         d->until_ms = until_ms;
         d->from_ms = before(silent_ms, SUSPECT_MARGIN_MS);
     } else if (now - silent_ms >= SUSPECT_SILENCE_MS) {
         uint64_t late_ms = w->streams ? 0 : before(now, SUSPECT_NOTICED_MS);
-        d->core = true;
+        d->core = dies_silently(pool);
         d->until_ms = until_ms > late_ms ? until_ms : late_ms;
         d->from_ms = before(least(silent_ms, before(now, SUSPECT_LATEST_MS)), SUSPECT_MARGIN_MS);
     }

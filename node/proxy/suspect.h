@@ -5,11 +5,11 @@
  * signs of a death (struct pool_death):
  *
  *   core     the engine is dead behind a server that lives: nothing came on any connection for
- *            seconds, then all end (SGLang: 5 s). What had been sent before the silence began, and
- * a little later, are suspects. abrupt   connections end while bytes were flowing until just now,
- * or answers say that the engine is dead (vLLM): the process is gone. All that had no token are
- * suspects, but weak ones: mostly it was killed. hang     nothing comes, and nothing has ended: no
- * death, no suspects.
+ *            seconds, then all end (SGLang: 5 s; not of vLLM, which refuses what would kill it).
+ * What had been sent before the silence began, and a little later, are suspects. abrupt connections
+ * end while bytes were flowing until just now, or answers say that the engine is dead (vLLM): the
+ * process is gone. All that had no token are suspects, but weak ones: mostly it was killed. hang
+ * nothing comes, and nothing has ended: no death, no suspects.
  *
  * What follows of it:
  *   - what merely shared the engine is sent on as ever;

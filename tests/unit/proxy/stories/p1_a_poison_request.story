@@ -2,6 +2,7 @@
 # other, which has nothing else to do, and kills that too. From then on it is poison: it is answered
 # 502 and no third engine hears of it. Another request is served.
 replicas 3
+engines sglang
 
 A connects
 A posts /v1/completions {"model":"m","prompt":[5000]}

@@ -1,6 +1,7 @@
 # An engine died, and the others are busy. One of them is kept for the suspect (A) until it has nothing
 # to do; what comes meanwhile (D) goes to the other. With its first token A is cleared.
 replicas 3
+engines sglang
 set policy round_robin
 
 A connects

@@ -1,6 +1,7 @@
 # The one that is kept for a suspect does not get done: the suspect is answered 502 rather than put
 # beside others. Repeated, it waits again; but for half a minute no replica is kept for it.
 replicas 3
+engines sglang
 set policy round_robin
 
 A connects

@@ -2,6 +2,7 @@
 # the wait, and goes on beside others. What was there when it died (A) does not: the last engine that
 # serves is in use.
 replicas 2
+engines sglang
 set policy round_robin
 
 A connects

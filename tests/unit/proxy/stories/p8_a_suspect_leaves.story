@@ -1,5 +1,6 @@
 # A suspect whose client goes while it waits leaves nothing behind: the replica is kept no longer.
 replicas 3
+engines sglang
 set policy round_robin
 
 A connects

@@ -1,6 +1,7 @@
 # A reused connection that ends at once had been closed before the request came: it is sent again. One
 # that ends 5 s later had taken it, and so may have died of it.
 replicas 2
+engines sglang
 set policy round_robin
 
 A connects
