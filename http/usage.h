@@ -49,7 +49,7 @@ struct http_usage {
     unsigned token_events;   /* events that carried tokens */
     char response_id[HTTP_USAGE_ID_MAX + 1]; /* empty while unknown, or too long to be kept */
 
-    /* Private to usage.c. */
+    /* Private to usage.c and usage_json.c. */
     uint8_t form;
     uint8_t line;       /* SSE: where in a line */
     uint8_t name_len;   /* SSE: bytes of the field name */

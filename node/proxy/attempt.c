@@ -47,7 +47,6 @@ void exchange_push(struct exchange *x)
         client_resume_body(x->client);
 }
 
-/* One that may be poison and may not be sent; nobody is asked. */
 /* Our own limit, or want of memory, is no failure of the replica. */
 bool exchange_is_ours(int err)
 {
@@ -290,20 +289,6 @@ bool exchange_refuse_suspect(struct exchange *x)
     exchange_answer_error(x, 502, "BadGatewayError", slice_of("", 0), "%s",
                           suspect_refusal_text(x));
     return true;
-}
-
-void exchange_forget_answer(struct exchange *x)
-{
-    client_discard(x->client);
-    exchange_hold_drop(x);
-    if (x->status != 0 && !x->alive) /* a head that went out says whether the connection stays */
-        x->client->last = x->last_asked;
-    x->follows = x->alive;
-    x->scan = EXCHANGE_SCAN_NONE;
-    x->status = 0;
-    x->outcome = NODE_OUTCOME_OK;
-    x->first_token = false;
-    x->first_byte_ms = 0;
 }
 
 void exchange_begin_anew(struct exchange *x, enum attempt_reason why)

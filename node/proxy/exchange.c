@@ -211,3 +211,17 @@ void exchange_hold_drop(struct exchange *x)
     x->hold = EXCHANGE_HOLD_NONE;
     deadline_clear(&x->deadline);
 }
+
+void exchange_forget_answer(struct exchange *x)
+{
+    client_discard(x->client);
+    exchange_hold_drop(x);
+    if (x->status != 0 && !x->alive) /* a head that went out says whether the connection stays */
+        x->client->last = x->last_asked;
+    x->follows = x->alive;
+    x->scan = EXCHANGE_SCAN_NONE;
+    x->status = 0;
+    x->outcome = NODE_OUTCOME_OK;
+    x->first_token = false;
+    x->first_byte_ms = 0;
+}

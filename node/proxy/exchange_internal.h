@@ -44,6 +44,8 @@ static inline void exchange_drop(struct client *c, enum client_end why, bool res
 void exchange_release_booking(struct exchange *x, enum node_outcome outcome);
 /* Lets go of what is held (hold.c). */
 void exchange_hold_drop(struct exchange *x);
+/* Nothing of an answer is with the client, and what came is let go. */
+void exchange_forget_answer(struct exchange *x);
 void exchange_pool_free(struct proxy *p);
 
 /* --- answer.c -------------------------------------------------------------------------------- */
@@ -156,8 +158,6 @@ MUST_USE int exchange_leave(struct exchange *x, enum node_outcome outcome);
 void exchange_begin_anew(struct exchange *x, enum attempt_reason why);
 /* The same attempt on a fresh connection. ERR_* of upstream_start(). */
 MUST_USE int exchange_same_again(struct exchange *x);
-/* Nothing of an answer is with the client, and what came is let go. */
-void exchange_forget_answer(struct exchange *x);
 /* The replicas were asked for a stored response: now the request itself is sent. */
 void exchange_asked(struct exchange *x);
 /* Whether an error of upstream_start() is our own: a limit, or memory. */

@@ -3,7 +3,7 @@
 #include "node/proxy/proxy_internal.h"
 #include "node/route/poison.h"
 
-static void write_data_path(const struct proxy *proxy, struct prometheus *p)
+static void write_clients(const struct proxy *proxy, struct prometheus *p)
 {
     const struct proxy_stats *s = &proxy->stats;
     const struct prometheus_figure figures[] = {
@@ -33,6 +33,14 @@ static void write_data_path(const struct proxy *proxy, struct prometheus *p)
          (double)s->client_gone},
         {"client_timeouts_total", PROMETHEUS_COUNTER, "Clients that sent or read too slowly.",
          (double)s->client_timeouts},
+    };
+    prometheus_figures(p, figures, ARRAY_LEN(figures));
+}
+
+static void write_attempts(const struct proxy *proxy, struct prometheus *p)
+{
+    const struct proxy_stats *s = &proxy->stats;
+    const struct prometheus_figure figures[] = {
         {"retry_budget", PROMETHEUS_GAUGE, "Retries that may be made at once (retry-budget).",
          proxy->budget.level},
         {"retry_budget_exhausted_total", PROMETHEUS_COUNTER,
@@ -170,7 +178,8 @@ static void write_labelled(const struct proxy *proxy, struct prometheus *p)
 
 void proxy_metrics(const struct proxy *proxy, struct prometheus *p)
 {
-    write_data_path(proxy, p);
+    write_clients(proxy, p);
+    write_attempts(proxy, p);
     write_labelled(proxy, p);
     proxy_timing_metrics(&proxy->timing, p);
     prometheus_family(p, "queue_wait_seconds", PROMETHEUS_HISTOGRAM,

@@ -40,6 +40,16 @@ bool node_router_replica_moves(const struct node_router *r, unsigned replica, ui
     return node_signs_move(&node_router_replica_at(r, replica)->signs, now_ms);
 }
 
+bool node_router_ready(const struct node_router *r)
+{
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        const struct node_replica *replica = &r->replicas[k];
+        if (replica->health == NODE_HEALTH_UP && node_replica_usable(replica, NODE_HEALTH_UP))
+            return true;
+    }
+    return false;
+}
+
 bool node_router_replica_awaited(const struct node_router *r, unsigned replica, uint64_t now_ms)
 {
     const struct node_replica *k = node_router_replica_at(r, replica);

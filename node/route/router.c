@@ -141,16 +141,6 @@ bool node_router_model_known(const struct node_router *r, struct slice model)
     return any_present(r, &serving);
 }
 
-bool node_router_ready(const struct node_router *r)
-{
-    for (unsigned k = 0; k < r->replica_count; k++) {
-        const struct node_replica *replica = &r->replicas[k];
-        if (replica->health == NODE_HEALTH_UP && node_replica_usable(replica, NODE_HEALTH_UP))
-            return true;
-    }
-    return false;
-}
-
 /* --- one decision --------------------------------------------------------------------------- */
 
 static bool is_excluded(const uint64_t *excluded, unsigned replica)

@@ -1,0 +1,12 @@
+/* What usage.c and usage_json.c share. */
+#ifndef HTTP_USAGE_INTERNAL_H
+#define HTTP_USAGE_INTERNAL_H
+
+#include "http/usage.h"
+
+/* A body or an event begins. */
+void http_usage_json_start(struct http_usage *u);
+/* The next bytes of it. */
+void http_usage_json_feed(struct http_usage *u, struct slice in);
+
+#endif

@@ -1,0 +1,361 @@
+/* What the members of an answer mean, as its JSON comes. */
+#include "http/usage_internal.h"
+
+#include "base/check.h"
+#include "http/error.h"
+#include "http/number.h"
+
+/* What an open object or array is, and so what the members in it mean. */
+enum level {
+    NOTHING,
+    ANSWERS,  /* an array of answers */
+    ANSWER,   /* the body or the event */
+    RESPONSE, /* "response" or "message" of it: what an event of a stream is about */
+    CHOICES,  /* array */
+    CHOICE,   /* object */
+    DELTA,    /* what a choice, or a content block, adds */
+    FIGURES,  /* "usage" or "meta_info" */
+    DETAILS,  /* of the prompt's tokens */
+    TROUBLE,  /* "error" */
+    FINISH,   /* "finish_reason" of SGLang's native form */
+};
+
+/* What the next value is for. */
+enum slot {
+    SKIP,
+    ENTER, /* an object or array with the level that the slot names */
+    TOKEN, /* carries tokens unless empty */
+    ID,
+    TYPE, /* of the event */
+    OBJECT_NAME,
+    FAILURE,
+    KIND,  /* of an error, in a word */
+    CODE,  /* the status that an error names, or a word */
+    ABORT, /* the same, which makes it an error */
+    SEQUENCE,
+    FIGURE, /* FIGURE + n: seen[n] */
+};
+
+enum figure { PROMPT, COMPLETION, CACHED, INPUT, CACHE_READ, CACHE_CREATION, FIGURES_COUNT };
+
+/* No engine counts so many tokens: a larger figure is no figure, and sums stay at it. So whatever
+ * an engine says, adding up never overflows, here or in who uses the results. */
+static const int64_t figure_max = INT64_C(1) << 40;
+
+struct known {
+    uint8_t slot;
+    uint8_t enters; /* the level of ENTER */
+    struct slice name;
+};
+
+#define NAME(text)                                                                                 \
+    {                                                                                              \
+        (text), sizeof(text) - 1                                                                   \
+    }
+
+/* A member that carries tokens may be an object or array too: then it must not be empty. */
+static const struct known of_answer[] = {
+    {ID, 0, NAME("id")},
+    {TYPE, 0, NAME("type")},
+    {OBJECT_NAME, 0, NAME("object")},
+    {FAILURE, TROUBLE, NAME("error")},
+    {CODE, 0, NAME("code")},
+    {ENTER, FIGURES, NAME("usage")},
+    {ENTER, FIGURES, NAME("meta_info")},
+    {ENTER, CHOICES, NAME("choices")},
+    {ENTER, RESPONSE, NAME("response")},
+    {ENTER, RESPONSE, NAME("message")},
+    {TOKEN, DELTA, NAME("delta")},
+    {TOKEN, 0, NAME("text")},
+    {TOKEN, 0, NAME("output_ids")},
+    {SEQUENCE, 0, NAME("sequence_number")},
+};
+static const struct known of_response[] = {
+    {ID, 0, NAME("id")},
+    {FAILURE, TROUBLE, NAME("error")},
+    {ENTER, FIGURES, NAME("usage")},
+};
+static const struct known of_trouble[] = {
+    {CODE, 0, NAME("code")},
+    {KIND, 0, NAME("type")},
+};
+static const struct known of_finish[] = {
+    {ABORT, 0, NAME("status_code")},
+};
+static const struct known of_choice[] = {
+    {ENTER, DELTA, NAME("delta")},
+    {ENTER, DELTA, NAME("message")},
+    {TOKEN, 0, NAME("text")},
+    {TOKEN, 0, NAME("token_ids")},
+};
+static const struct known of_delta[] = {
+    {TOKEN, 0, NAME("content")},      {TOKEN, 0, NAME("reasoning_content")},
+    {TOKEN, 0, NAME("reasoning")},    {TOKEN, 0, NAME("refusal")},
+    {TOKEN, 0, NAME("tool_calls")},   {TOKEN, 0, NAME("function_call")},
+    {TOKEN, 0, NAME("text")},         {TOKEN, 0, NAME("thinking")},
+    {TOKEN, 0, NAME("partial_json")},
+};
+static const struct known of_figures[] = {
+    {ID, 0, NAME("id")},
+    {FIGURE + PROMPT, 0, NAME("prompt_tokens")},
+    {FIGURE + COMPLETION, 0, NAME("completion_tokens")},
+    {FIGURE + COMPLETION, 0, NAME("output_tokens")},
+    {FIGURE + CACHED, 0, NAME("cached_tokens")},
+    {FIGURE + INPUT, 0, NAME("input_tokens")},
+    {FIGURE + CACHE_READ, 0, NAME("cache_read_input_tokens")},
+    {FIGURE + CACHE_CREATION, 0, NAME("cache_creation_input_tokens")},
+    {ENTER, FINISH, NAME("finish_reason")},
+    {ENTER, DETAILS, NAME("prompt_tokens_details")},
+    {ENTER, DETAILS, NAME("input_tokens_details")},
+};
+static const struct known of_details[] = {
+    {FIGURE + CACHED, 0, NAME("cached_tokens")},
+};
+#define MEMBERS(table)                                                                             \
+    {                                                                                              \
+        (table), ARRAY_LEN(table)                                                                  \
+    }
+
+/* By level. */
+static const struct {
+    const struct known *at;
+    size_t count;
+} members[] = {
+    [ANSWER] = MEMBERS(of_answer),   [RESPONSE] = MEMBERS(of_response),
+    [CHOICE] = MEMBERS(of_choice),   [DELTA] = MEMBERS(of_delta),
+    [FIGURES] = MEMBERS(of_figures), [DETAILS] = MEMBERS(of_details),
+    [TROUBLE] = MEMBERS(of_trouble), [FINISH] = MEMBERS(of_finish),
+};
+
+/* --- one answer ------------------------------------------------------------ */
+
+static void answer_start(struct http_usage *u)
+{
+    for (int i = 0; i < FIGURES_COUNT; i++)
+        u->seen[i] = -1;
+}
+
+static void fold(const struct http_usage *u, int64_t *total, int64_t value)
+{
+    if (value < 0)
+        return;
+    bool adds = u->is_list && *total >= 0;
+    int64_t sum = adds ? *total + value : value;
+    *total = sum < figure_max ? sum : figure_max;
+}
+
+/* The figures of an answer are complete. */
+static void answer_end(struct http_usage *u)
+{
+    int64_t *seen = u->seen;
+    if (seen[INPUT] >= 0) { /* Anthropic counts cached tokens apart, OpenAI's responses do not */
+        int64_t read = seen[CACHE_READ] > 0 ? seen[CACHE_READ] : 0;
+        int64_t created = seen[CACHE_CREATION] > 0 ? seen[CACHE_CREATION] : 0;
+        seen[PROMPT] = seen[INPUT] + read + created;
+    }
+    if (seen[CACHE_READ] >= 0)
+        seen[CACHED] = seen[CACHE_READ];
+    fold(u, &u->prompt_tokens, seen[PROMPT]);
+    fold(u, &u->cached_tokens, seen[CACHED]);
+    fold(u, &u->completion_tokens, seen[COMPLETION]);
+    answer_start(u);
+}
+
+static enum level level_now(const struct http_usage *u)
+{
+    unsigned depth = u->json.depth;
+    return depth == 0 || depth > HTTP_USAGE_LEVELS ? NOTHING : (enum level)u->levels[depth - 1];
+}
+
+static struct slice scratch_text(const struct http_usage *u)
+{
+    return slice_of(u->scratch, u->scratch_full ? 0 : u->scratch_len);
+}
+
+static void on_key(struct http_usage *u)
+{
+    enum level level = level_now(u);
+    struct slice name = scratch_text(u);
+    const struct known *at = members[level].at;
+    u->slot = SKIP;
+    for (size_t i = 0; i < members[level].count; i++) {
+        if (slice_equal(at[i].name, name)) {
+            u->slot = at[i].slot;
+            u->enters = at[i].enters;
+            return;
+        }
+    }
+}
+
+static bool text_is(const struct http_usage *u, const char *literal)
+{
+    return slice_equal(scratch_text(u), slice_of_cstr(literal));
+}
+
+static void on_string(struct http_usage *u)
+{
+    switch (u->slot) {
+    case TOKEN:
+        u->carries_token |= u->scratch_len > 0;
+        break;
+    case ID:
+        if (u->response_id[0] == '\0')
+            (void)slice_to_cstr(scratch_text(u), u->response_id, sizeof u->response_id);
+        break;
+    case TYPE:
+        u->is_terminal |= text_is(u, "message_stop") || text_is(u, "response.completed") ||
+                          text_is(u, "response.incomplete") || text_is(u, "response.failed");
+        u->error |= text_is(u, "error") || text_is(u, "response.failed");
+        u->repeats |= slice_ends_with(scratch_text(u), SLICE(".done"));
+        break;
+    case OBJECT_NAME:
+        u->error |= text_is(u, "error");
+        break;
+    case FAILURE:
+        u->error = true;
+        break;
+    case CODE:
+    case KIND:
+        if (u->error_status == 0)
+            u->error_status = http_error_status(scratch_text(u));
+        break;
+    default:
+        break;
+    }
+}
+
+static void on_begin(struct http_usage *u, bool is_object)
+{
+    unsigned depth = u->json.depth; /* the new one is counted */
+    enum level outer = depth < 2                       ? NOTHING
+                       : depth - 2 < HTTP_USAGE_LEVELS ? (enum level)u->levels[depth - 2]
+                                                       : NOTHING;
+    enum level level = NOTHING;
+    if (depth == 1)
+        level = is_object ? ANSWER : ANSWERS;
+    else if (outer == ANSWERS && is_object)
+        level = ANSWER;
+    else if (outer == CHOICES && is_object)
+        level = CHOICE;
+    else if (outer != CHOICES && outer != ANSWERS && outer != NOTHING) {
+        if (u->slot == ENTER || (u->slot == TOKEN && u->enters != 0))
+            level = (enum level)u->enters;
+        else if (u->slot == TOKEN)
+            u->watches = true;
+        else if (u->slot == FAILURE)
+            level = is_object ? TROUBLE : NOTHING;
+        u->error |= u->slot == FAILURE;
+    }
+    if (level == CHOICES && is_object)
+        level = NOTHING;
+    if (depth == 1) {
+        u->is_list = !is_object;
+        u->understood = true;
+    }
+    if (depth <= HTTP_USAGE_LEVELS)
+        u->levels[depth - 1] = (uint8_t)level;
+    u->slot = SKIP;
+}
+
+static void on_end(struct http_usage *u)
+{
+    unsigned depth = u->json.depth; /* of what is around */
+    if (depth < HTTP_USAGE_LEVELS && u->levels[depth] == ANSWER)
+        answer_end(u);
+    u->slot = SKIP;
+}
+
+static void on_number(struct http_usage *u)
+{
+    int64_t value;
+    if (u->slot < CODE || !http_number_to_i64(http_json_number(&u->json), &value) || value < 0 ||
+        value > figure_max)
+        return;
+    if (u->slot >= FIGURE)
+        u->seen[u->slot - FIGURE] = value;
+    else if (u->slot == SEQUENCE)
+        u->sequence_number = value;
+    else if (value >= 400 &&
+             value < 600) /* beside the answer's own members it counts with "error" */
+        u->error_status = (unsigned)value;
+    u->error |= u->slot == ABORT && u->error_status != 0;
+}
+
+static void on_token(struct http_usage *u, enum http_json_token token)
+{
+    switch (token) {
+    case HTTP_JSON_OBJECT_BEGIN:
+    case HTTP_JSON_ARRAY_BEGIN:
+        on_begin(u, token == HTTP_JSON_OBJECT_BEGIN);
+        break;
+    case HTTP_JSON_OBJECT_END:
+    case HTTP_JSON_ARRAY_END:
+        on_end(u);
+        break;
+    case HTTP_JSON_NUMBER:
+        on_number(u);
+        u->error |= u->slot == FAILURE;
+        break;
+    case HTTP_JSON_TRUE:
+        u->error |= u->slot == FAILURE;
+        break;
+    default:
+        break;
+    }
+}
+
+static void draw_text(struct http_usage *u, struct slice *in)
+{
+    while (http_json_in_text(&u->json) && in->len > 0) {
+        if (u->scratch_len == HTTP_USAGE_SCRATCH) {
+            u->scratch_full = true;
+            u->scratch_len = 1; /* not empty, but no longer whole */
+        }
+        u->scratch_len =
+            (uint8_t)(u->scratch_len + http_json_text(&u->json, in, u->scratch + u->scratch_len,
+                                                      (size_t)HTTP_USAGE_SCRATCH - u->scratch_len));
+    }
+}
+
+void http_usage_json_feed(struct http_usage *u, struct slice in)
+{
+    for (;;) {
+        if (http_json_in_text(&u->json)) {
+            bool is_key = u->json.is_key;
+            draw_text(u, &in);
+            if (http_json_in_text(&u->json) || http_json_failed(&u->json))
+                return;
+            if (is_key)
+                on_key(u);
+            else
+                on_string(u);
+            continue;
+        }
+        enum http_json_token token = http_json_next(&u->json, &in);
+        if (token <= HTTP_JSON_MORE)
+            return;
+        if (u->watches) { /* what carries tokens was entered: is anything in it? */
+            u->carries_token |= token != HTTP_JSON_OBJECT_END && token != HTTP_JSON_ARRAY_END;
+            u->watches = false;
+        }
+        if (token == HTTP_JSON_KEY || token == HTTP_JSON_STRING) {
+            u->scratch_len = 0;
+            u->scratch_full = false;
+        } else {
+            on_token(u, token);
+        }
+    }
+}
+
+void http_usage_json_start(struct http_usage *u)
+{
+    http_json_init(&u->json);
+    answer_start(u);
+    u->slot = SKIP;
+    u->watches = false;
+    u->repeats = false;
+    u->is_list = false;
+    u->carries_token = false;
+    u->is_terminal = false;
+    u->done_len = 0;
+}
