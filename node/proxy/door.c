@@ -62,13 +62,22 @@ static void stand(struct client *c, enum client_standing standing)
     c->standing = standing;
 }
 
+/* The one that has been idle longest. A request may be on its way to one that has just come, or was
+ * just answered. NULL: none but those. */
+static struct deadline *longest_idle(const struct proxy *p)
+{
+    const struct deadline_queue *idle = &p->limit[PROXY_CLIENT_IDLE];
+    struct deadline *d = deadline_first(idle);
+    bool rests = d != NULL && d->at_ms + PROXY_EVICT_IDLE_MS <= p->now_ms + idle->wait_ms;
+    return rests ? d : NULL;
+}
+
 /* False: there is none to go. */
 static bool evict(struct proxy *p)
 {
-    static const enum proxy_limit order[] = {PROXY_CLIENT_IDLE, PROXY_CLIENT_LINGER};
-    struct deadline *d = NULL;
-    for (unsigned i = 0; i < ARRAY_LEN(order) && d == NULL; i++)
-        d = deadline_first(&p->limit[order[i]]);
+    struct deadline *d = longest_idle(p);
+    if (d == NULL)
+        d = deadline_first(&p->limit[PROXY_CLIENT_LINGER]);
     if (d == NULL)
         return false;
     struct client *c = CONTAINER_OF(d, struct client, deadline);

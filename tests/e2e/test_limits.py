@@ -155,6 +155,7 @@ class Limits(Case):
         silent = [self.client(r) for _ in range(2)]
         used = self.client(r)
         self.assertEqual(used.ask("GET", "/a").status, 200)
+        time.sleep(0.3)  # what has just come stays
         late = self.client(r)
         self.assertEqual(late.ask("GET", "/a").status, 200)
         self.assertTrue(silent[0].is_closed())

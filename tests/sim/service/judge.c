@@ -28,14 +28,14 @@ static struct {
     bool allowed;
     unsigned met;
 } not_yet[NOT_YETS] = {
-    [NOT_YET_500] = {"500", true, 0},
-    [NOT_YET_429] = {"429", true, 0},
-    [NOT_YET_ERROR_EVENT] = {"error event first", true, 0},
-    [NOT_YET_PREAMBLE] = {"preamble cut", true, 0},
-    [NOT_YET_TIMEOUT] = {"timeout", true, 0},
-    [NOT_YET_PIPELINE] = {"pipeline drained", true, 0},
-    [NOT_YET_POISON] = {"poison", true, 0},
-    [NOT_YET_UNFINISHED] = {"unfinished", true, 0},
+    [NOT_YET_500] = {"500", false, 0},
+    [NOT_YET_429] = {"429", false, 0},
+    [NOT_YET_ERROR_EVENT] = {"error event first", false, 0},
+    [NOT_YET_PREAMBLE] = {"preamble cut", false, 0},
+    [NOT_YET_TIMEOUT] = {"timeout", false, 0},
+    [NOT_YET_PIPELINE] = {"pipeline drained", false, 0},
+    [NOT_YET_POISON] = {"poison", false, 0},
+    [NOT_YET_UNFINISHED] = {"unfinished", false, 0},
 };
 
 static bool excused(struct service *s, enum not_yet what, const struct service_ask *a)

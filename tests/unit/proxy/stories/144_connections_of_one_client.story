@@ -16,8 +16,10 @@ D connects from 192.0.2.2
 B ends
     close B
 E connects from 192.0.2.1
+wait 100
 F connects from 2001:db8:0:1::1
     close A
+wait 100
 G connects from 2001:db8:0:1:ffff::2
     close D
 H connects from 2001:db8:0:1::3

@@ -1,5 +1,6 @@
 # At connections-max the connection that has been idle longest goes, then one that only waits for its
-# peer to take note of an error. Where there is neither, a newcomer gets a 503 before it has asked
+# peer to take note of an error. One that has just come, or was just answered, stays: a request may
+# be on its way there. Where there is neither, a newcomer gets a 503 before it has asked
 # anything; a crowd of those is reset.
 replicas 1
 set connections-max 2
@@ -19,37 +20,44 @@ C posts /v1/completions {"model":"m","prompt":"x"}
     connect 1a
     book C at 1
 D connects
-    close A
-D sends "GET / HTTP/9.9\r\n\r\n"
-    to D: HTTP/1.1 505 HTTP Version Not Supported; Content-Length: 114; Connection: close "{\"error\":{\"message\":\"HTTP version other than 1.0 and 1.1\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":505}}"
+    to D: HTTP/1.1 503 Service Unavailable; Content-Length: 112; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections, try again later.\",\"type\":\"overloaded_error\",\"param\":null,\"code\":503}}"
     log request
     finish D
+D ends
+    close D
 wait 100
 E connects
-    close D
-E posts /v1/completions {"model":"m","prompt":"x"}
-    connect 1b
-    book E at 1
-F connects
-    to F: HTTP/1.1 503 Service Unavailable; Content-Length: 112; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections, try again later.\",\"type\":\"overloaded_error\",\"param\":null,\"code\":503}}"
+    close A
+E sends "GET / HTTP/9.9\r\n\r\n"
+    to E: HTTP/1.1 505 HTTP Version Not Supported; Content-Length: 114; Connection: close "{\"error\":{\"message\":\"HTTP version other than 1.0 and 1.1\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":505}}"
     log request
-    finish F
+    finish E
+wait 100
+F connects
+    close E
+F posts /v1/completions {"model":"m","prompt":"x"}
+    connect 1b
+    book F at 1
 G connects
-    reset G
+    to G: HTTP/1.1 503 Service Unavailable; Content-Length: 112; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections, try again later.\",\"type\":\"overloaded_error\",\"param\":null,\"code\":503}}"
+    log request
+    finish G
+H connects
+    reset H
+G ends
+    close G
+I connects
+    to I: HTTP/1.1 503 Service Unavailable; Content-Length: 112; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections, try again later.\",\"type\":\"overloaded_error\",\"param\":null,\"code\":503}}"
+    log request
+    finish I
 F ends
     close F
-H connects
-    to H: HTTP/1.1 503 Service Unavailable; Content-Length: 112; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Too many connections, try again later.\",\"type\":\"overloaded_error\",\"param\":null,\"code\":503}}"
-    log request
-    finish H
-E ends
-    close E
     close 1b
     log request
-    release E at 1
-I connects
-I gets /nowhere
-    to I: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
+    release F at 1
+J connects
+J gets /nowhere
+    to J: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
     log request
 counters
-    requests 6, 4xx 3, 5xx 1, refused malformed 1, connections refused 3, evicted 3, clients gone 1
+    requests 6, 4xx 3, 5xx 1, refused malformed 1, connections refused 4, evicted 3, clients gone 1
