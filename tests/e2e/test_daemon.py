@@ -339,7 +339,7 @@ class Draining(Case):
             asked.read_body()
             asked.send(SSE_HEAD + chunk(b'data: {"text":"1"}\n\n'))
             self.go.wait(LIMIT)
-            asked.send(chunk(b'data: {"text":"2"}\n\n') + b"0\r\n\r\n")
+            asked.send(chunk(b'data: {"text":"2"}\n\ndata: [DONE]\n\n') + b"0\r\n\r\n")
         self.e.handler = handler
 
     def tearDown(self):
@@ -371,7 +371,8 @@ class Draining(Case):
         self.assertEqual(r.admin("GET", "/healthz").status, 200)
         self.assertTrue(r.running())
         self.go.set()
-        self.assertEqual(c.reader.chunked()[0], b'data: {"text":"1"}\n\ndata: {"text":"2"}\n\n')
+        self.assertEqual(c.reader.chunked()[0], b'data: {"text":"1"}\n\n'
+                         b'data: {"text":"2"}\n\ndata: [DONE]\n\n')
         self.assertTrue(c.is_closed())
         self.assertEqual(r.wait(), 0)
         self.assertTrue(r.events("draining") and r.events("exit"))

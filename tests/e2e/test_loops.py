@@ -206,7 +206,7 @@ class Added(Clustered):
             self.assertEqual((status, out), (1, ""))
             for word in (name, "is a Grapevine router", who, "(409)"):
                 self.assertIn(word, err)
-        self.assertEqual(len(one.events("replica_refused")), 3)
+        wait_for(lambda: len(one.events("replica_refused")) == 3, "each in the log")
         # What comes later reaches the other router: nothing before it did.
         later = self.engine()
         self.assertEqual(gvctl("add", later.name, admin=one.admin_port)[0], 0)

@@ -169,7 +169,7 @@ class OneRouter(Sims, Case):
 
     def test_a_hang_is_no_death(self):
         sims = self.sglang(2)
-        r = self.ready(sims, "--upstream-first-byte-timeout", "6s")
+        r = self.ready(sims, "--upstream-first-token-timeout", "6s")
         results = []
 
         def ask(n):

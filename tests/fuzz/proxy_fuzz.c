@@ -13,8 +13,9 @@
  *   3. A client gets answers to its requests in their order, at most one each. An answer of a
  *      replica is the start of one that this replica gave to this request; one that ends as answers
  *      end is all of it, and the replica sent all of it. A stream may begin with the preamble of
- * one attempt (the sign of life) and go on with what follows the preamble of another. It may end
- * with an error event of the router, never as answers end then.
+ * one attempt (the sign of life) and go on with what follows the preamble of another. One without
+ * its terminal event ends with an error event of the router, never as answers end; behind its
+ * terminal event nothing is missing.
  *   4. When everybody falls silent, every connection is closed after a while, every booking is
  *      released and no memory is held.
  */
@@ -140,18 +141,54 @@ static bool cut_body(struct slice head, struct slice *rest, bool none, struct bu
     }
 }
 
+/* All of it was sent; or all but the end of its framing, which says less than its terminal event. */
+static bool is_whole(const struct answer *a)
+{
+    return all_sent(a) ||
+           (a->status == 200 && slice_ends_with(buf_slice(&a->body), SLICE("data: [DONE]\n\n")));
+}
+
+/* The start of an error event of the router, behind the end of an event that was cut. */
+static bool is_error_event(struct slice rest)
+{
+    static const struct slice error = SLICE("data: {\"error\":{\"message\":");
+    static const struct slice ends[] = {SLICE(""), SLICE("\n\n"), SLICE("-\n\n")};
+    for (unsigned i = 0; i < ARRAY_LEN(ends); i++) {
+        if (slice_starts_with(ends[i], rest))
+            return true;
+        struct slice event = slice_skip(rest, ends[i].len);
+        if (slice_starts_with(rest, ends[i]) &&
+            (slice_starts_with(error, event) || slice_starts_with(event, error)))
+            return true;
+    }
+    return false;
+}
+
+/* The start of an answer that was cut, or of one that goes on, and how the router ended it. */
+static bool is_cut_short(struct slice full, struct slice body)
+{
+    enum { SAME_START = 24 }; /* events begin alike */
+    size_t same = 0;
+    while (same < full.len && same < body.len && full.at[same] == body.at[same])
+        same++;
+    for (size_t n = same < SAME_START ? 0 : same - SAME_START; n <= same; n++) {
+        if (is_error_event(slice_skip(body, n)))
+            return true;
+    }
+    return false;
+}
+
 /* What follows a sign of life: an attempt without its preamble, or one that had none. */
 static bool goes_on(const struct run *r, unsigned request, struct slice rest, bool whole)
 {
-    static const struct slice error = SLICE("data: {\"error\":{\"message\":");
-    if (!whole && (slice_starts_with(error, rest) || slice_starts_with(rest, error)))
-        return true; /* cut after the sign of life, or with an event of the router */
+    if (!whole && is_error_event(rest))
+        return true;
     for (unsigned i = 0; i < r->answer_count; i++) {
         const struct answer *a = &r->answers[i];
         if (a->request != request || a->status != 200)
             continue;
         struct slice full = slice_skip(buf_slice(&a->body), a->preamble);
-        if (slice_starts_with(full, rest) && (!whole || (all_sent(a) && full.len == rest.len)))
+        if (whole ? is_whole(a) && slice_equal(full, rest) : is_cut_short(full, rest))
             return true;
     }
     return false;
@@ -180,7 +217,9 @@ static void check_answer(const struct run *r, unsigned request, unsigned status,
         if (a->request != request || a->replica != replica || a->status != status)
             continue;
         struct slice full = r->requests[request].to_head ? slice_of("", 0) : buf_slice(&a->body);
-        if (slice_starts_with(full, body) && (!whole || (all_sent(a) && full.len == body.len)))
+        if (slice_starts_with(full, body) && (!whole || (is_whole(a) && full.len == body.len)))
+            return;
+        if (status == 200 && !whole && is_cut_short(full, body))
             return;
         if (status == 200 && is_spliced(r, request, a, body, whole))
             return;

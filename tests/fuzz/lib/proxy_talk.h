@@ -191,7 +191,8 @@ static void make_request(struct run *r, struct peer *c)
 
 enum { BY_LENGTH, BY_CHUNKS, UNTIL_CLOSE, WITH_MORE, MALFORMED_HEAD, MALFORMED_CHUNK, FORMS };
 
-/* Events as engines stream them: up to two without a token (or an error), then tokens. */
+/* Events as engines stream them: up to two without a token (or an error), then tokens, and mostly
+ * the terminal event. */
 static void fill_stream(struct run *r, struct answer *a)
 {
     unsigned b = byte(r);
@@ -203,6 +204,8 @@ static void fill_stream(struct run *r, struct answer *a)
                          b / 24 % 2 == 0 ? 503 : 400) == 0);
     for (unsigned i = 0; i < 1 + b / 48; i++)
         CHECK(buf_printf(&a->body, "data: {\"text\":\"%u-%u\"}\n\n", r->answer_count, i) == 0);
+    if (b % 8 != 7)
+        CHECK(buf_append_cstr(&a->body, "data: [DONE]\n\n") == 0);
 }
 
 static void write_answer_head(struct run *r, struct buf *out, const struct answer *a, unsigned form,
