@@ -165,6 +165,10 @@ static void wait_for_replica(struct exchange *x)
  * nobody has, any of them says so. */
 void exchange_asked(struct exchange *x)
 {
+    struct upstream *u = x->upstream; /* the rest of its answer is not needed */
+    x->upstream = NULL;
+    if (u != NULL)
+        upstream_abort(u);
     x->asking = false;
     x->asked = true;
     x->retries = 0;

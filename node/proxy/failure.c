@@ -20,14 +20,11 @@ static void ask_next(struct exchange *x, enum node_outcome outcome)
 void exchange_answered(struct exchange *x, unsigned status)
 {
     struct proxy *p = x->proxy;
-    struct upstream *u = x->upstream;
     if (status / 100 != 2) {
         ask_next(x, status >= 500 ? NODE_OUTCOME_IN_DOUBT : NODE_OUTCOME_OK);
         return;
     }
     node_affinity_put(p->config.affinity, exchange_stored_response(x), x->decision.replica);
-    x->upstream = NULL;
-    upstream_abort(u);
     exchange_release_booking(x, NODE_OUTCOME_OK);
     exchange_asked(x);
 }
