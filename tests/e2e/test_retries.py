@@ -99,7 +99,7 @@ class Retries(Case):
                                         b'"content":""}}]}\n\n'))
             time.sleep(0.05)
             asked.reset()
-        whole = b'data: {"text":"1"}\n\n'
+        whole = b'data: {"text":"1"}\n\ndata: [DONE]\n\n'
         self.bad.handler = handler
         self.good.closes(SSE_HEAD + chunk(whole) + b"0\r\n\r\n")
         r = self.pair()

@@ -492,12 +492,12 @@ class Waiting(Case):
             for _ in range(5):
                 time.sleep(0.15)
                 asked.send(chunk(b'data: {"text":"1"}\n\n'))
-            asked.send(b"0\r\n\r\n")
+            asked.send(chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
         e.handler = handler
         r = self.router([e], "--upstream-first-token-timeout", "300ms", "--upstream-idle-timeout",
                         "0")
         got = self.client(r).ask("POST", CHAT, chat(stream=True))
-        self.assertEqual(got.body, b'data: {"text":"1"}\n\n' * 5)
+        self.assertEqual(got.body, b'data: {"text":"1"}\n\n' * 5 + b"data: [DONE]\n\n")
 
     def test_a_slow_upload_is_no_slow_engine(self):
         """The limit on the first byte runs from the end of the request, as far as the client is the

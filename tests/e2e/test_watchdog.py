@@ -181,7 +181,7 @@ class Scripted(Case):
             for i in range(30):
                 asked.send(chunk(b'data: {"choices":[{"delta":{"content":"w"}}]}\n\n'))
                 time.sleep(0.1)
-            asked.send(b"0\r\n\r\n")
+            asked.send(chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
         slow.handler = trickle
         slow.probes["/metrics"] = slow.probes["/v1/models"] = lambda a: a.wait_gone()
         slow.probes["/health"] = lambda a: a.wait_gone()
