@@ -27,7 +27,7 @@ enum {
     PROXY_LINGER_MS = 30000,   /* after an error answer: how long a client may still send */
     PROXY_LINGER_BYTES_MAX = 256 * 1024 * 1024, /* and how much */
     PROXY_LINGER_SHORT_MS = 2000, /* the same where connections are scarce, or the port is closed */
-    PROXY_EVICT_IDLE_MS = 100, /* a connection that is idle for less is about to be used */
+    PROXY_EVICT_IDLE_MS = 100,    /* a connection that is idle for less is about to be used */
     PROXY_SURPLUS_SHARE = 16,  /* beyond connections-max a 16th more get an answer that says so */
     PROXY_SLOW_MS = 10000,     /* an upload that needs longer, at its pace, for what it holds... */
     PROXY_SLOW_FULL_MS = 1000, /* and the same when memory is all but full: docs/http.md, Bodies */

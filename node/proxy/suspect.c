@@ -114,15 +114,22 @@ static bool dies_silently(const struct pool *pool)
     return node_router_replica_engine(p->config.router, replica) != NODE_ENGINE_VLLM;
 }
 
+/* Since when it is silent, and until when what was sent may be the cause. */
+static uint64_t silent_since(const struct pool *pool, const struct under_way *w, uint64_t *until_ms)
+{
+    uint64_t silent_ms = pool->answer_ms;
+    if (!w->streams && w->owed_ms != UINT64_MAX && w->owed_ms > silent_ms)
+        silent_ms = w->owed_ms;
+    *until_ms = silent_ms + (w->streams ? SUSPECT_STEP_MS : SUSPECT_MARGIN_MS);
+    return silent_ms;
+}
+
 /* Whose death it was, by when it was silent, and from when to when its suspects were sent. What is
  * not streamed shows nothing of its tokens: what was sent long before has had some. */
 static void judge(struct pool_death *d, const struct pool *pool, const struct under_way *w,
                   enum suspect_end end, uint64_t now)
 {
-    uint64_t silent_ms = pool->answer_ms;
-    if (!w->streams && w->owed_ms != UINT64_MAX && w->owed_ms > silent_ms)
-        silent_ms = w->owed_ms;
-    uint64_t until_ms = silent_ms + (w->streams ? SUSPECT_STEP_MS : SUSPECT_MARGIN_MS);
+    uint64_t until_ms, silent_ms = silent_since(pool, w, &until_ms);
     bool server_lives = pool->probed_ms > silent_ms + SUSPECT_MARGIN_MS;
     *d = (struct pool_death){.at_ms = now, .until_ms = UINT64_MAX};
     if (end == SUSPECT_END_CORE_DEAD) {
@@ -164,6 +171,18 @@ static struct pool_death *death_of(struct pool *pool, const struct exchange *fai
     if (d->suspects > SUSPECT_CROWD)
         d->core = false;
     return d;
+}
+
+bool suspect_may_move(const struct exchange *x)
+{
+    const struct proxy *p = x->proxy;
+    const struct pool *pool = &p->pools[x->decision.replica];
+    if (node_router_replica_engine(p->config.router, x->decision.replica) != NODE_ENGINE_SGLANG ||
+        !can_be_one(x))
+        return true;
+    struct under_way w = look(pool, NULL);
+    uint64_t until_ms, silent_ms = silent_since(pool, &w, &until_ms);
+    return x->began_ms > until_ms || p->now_ms - silent_ms >= SUSPECT_HANG_MS;
 }
 
 void suspect_silent(struct pool *pool)

@@ -36,6 +36,7 @@ enum {
     SUSPECT_STEP_MS = 500,     /* the same where tokens were coming all the time: a step or two */
     SUSPECT_NOTICED_MS = 4000, /* no server notices sooner that its core is dead */
     SUSPECT_LATEST_MS = 5500,  /* nor later */
+    SUSPECT_HANG_MS = 6500,    /* a server that is silent for longer hangs: its core is well */
     SUSPECT_TEXT_MS = 2000,    /* but for those that say so at once */
     SUSPECT_CROWD = 4,         /* more at once: they are weak, most are innocent anyway */
     SUSPECT_DEATH_MS = 1000,   /* what ends within this is one death */
@@ -54,6 +55,9 @@ enum suspect_end {
  */
 bool suspect_core_dead_text(struct slice body);
 
+/* Whether it may be taken from a replica that stands still. SGLang's server answers nothing at all
+ * for the 5 s in which it ends after its core: what may be the cause waits for that end. */
+bool suspect_may_move(const struct exchange *x);
 /* The connections of a replica are about to be given up because nothing comes. */
 void suspect_silent(struct pool *pool);
 /* The attempt failed; x->upstream is still the connection that it was on (but for CORE_DEAD). Notes

@@ -85,7 +85,7 @@ static void move(struct proxy *p, struct upstream *u)
 {
     struct exchange *x = u->exchange;
     bool asks = u->state == UPSTREAM_CONNECTING || wants_tokens(u);
-    if (x == NULL || !asks || !exchange_may_move(x))
+    if (x == NULL || !asks || !suspect_may_move(x) || !exchange_may_move(x))
         return;
     p->stats.watchdog_moved++;
     exchange_failed(x, upstream_fail(u, UPSTREAM_STALLED));

@@ -141,7 +141,8 @@ static bool cut_body(struct slice head, struct slice *rest, bool none, struct bu
     }
 }
 
-/* All of it was sent; or all but the end of its framing, which says less than its terminal event. */
+/* All of it was sent; or all but the end of its framing, which says less than its terminal event.
+ */
 static bool is_whole(const struct answer *a)
 {
     return all_sent(a) ||

@@ -255,6 +255,9 @@ class RealCase(Case):
         finally:
             done = load.stop()
         print("%d requests, %d streams broken" % (len(done), sum(not a.whole for a in done)), flush=True)
+        if any(a.avoidable or a.waited_s > 10 for a in done):
+            print("\n".join(line for line in router.lines if '"event":"request"' not in line), flush=True)
+            print("\n".join(json.dumps(e) for e in router.events("request") if e["ms"] > 3000), flush=True)
         self.assertEqual([a for a in done if a.avoidable], [])
         self.assertEqual([a for a in done if a.waited_s > 10], [])
         self.assertEqual([a for a in done if not a.whole and not a.error_event], [])

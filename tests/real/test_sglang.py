@@ -108,8 +108,12 @@ class Deaths(SGLangCase):
             time.sleep(8)
         finally:
             done = load.stop()
+        alive = sum(e.process.poll() is None and e.ask("GET", "/health")[0] == 200 for e in (a, b))
+        if poison.status != 502 or alive != 1:
+            print("\n".join(line for line in router.lines if '"event":"request"' not in line), flush=True)
+            print([x for x in router.events("request") if x["path"] == "/v1/completions"], flush=True)
         self.assertEqual(poison.status, 502, poison)
-        self.assertEqual(sum(e.process.poll() is None and e.ask("GET", "/health")[0] == 200 for e in (a, b)), 1)
+        self.assertEqual(alive, 1)
         self.assertEqual([x for x in done if x.avoidable or x.waited_s > 10], [])
         again = Asked("/v1/completions", dict(poison.body))
         run(router.port, again)
