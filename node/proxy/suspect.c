@@ -19,6 +19,13 @@ static bool can_be_one(const struct exchange *x)
     return computes && x->request.body->complete && !x->dropped;
 }
 
+/* Token ids go to the engine unread: what no tokenizer would write may be among them. Of requests
+ * in words nearly all that are at a death are innocent. */
+static bool is_raw(const struct exchange *x)
+{
+    return x->skimming && x->skim.understood && http_skim_chain(&x->skim)->token_ids;
+}
+
 /* Of path and body, whatever the pieces in which the body came. */
 static uint64_t hash_of(struct exchange *x)
 {
@@ -168,8 +175,6 @@ static struct pool_death *death_of(struct pool *pool, const struct exchange *fai
         if (u->state == UPSTREAM_BUSY && u->exchange != NULL)
             d->suspects += is_suspect(d, u->exchange);
     }
-    if (d->suspects > SUSPECT_CROWD)
-        d->core = false;
     return d;
 }
 
@@ -178,7 +183,7 @@ bool suspect_may_move(const struct exchange *x)
     const struct proxy *p = x->proxy;
     const struct pool *pool = &p->pools[x->decision.replica];
     if (node_router_replica_engine(p->config.router, x->decision.replica) != NODE_ENGINE_SGLANG ||
-        !can_be_one(x))
+        !can_be_one(x) || !is_raw(x))
         return true;
     struct under_way w = look(pool, NULL);
     uint64_t until_ms, silent_ms = silent_since(pool, &w, &until_ms);
@@ -212,6 +217,7 @@ static bool is_said_again(const struct pool *pool, const struct exchange *x, enu
 static void note_death(struct exchange *x, const struct pool_death *d)
 {
     struct suspect *s = &x->suspect;
+    bool strong = d->core && is_raw(x);
     struct node_router *router = x->proxy->config.router;
     unsigned replica = x->decision.replica;
     if (s->deaths > 0 && was_no_death(x))
@@ -219,12 +225,12 @@ static void note_death(struct exchange *x, const struct pool_death *d)
     bool known = node_poison_of(router, hash(x)) != NODE_POISON_NONE;
     s->deaths++;
     s->core = s->core || d->core;
-    s->clear = s->clear || d->core || d->suspects == 1;
+    s->clear = s->clear || strong || d->suspects == 1;
     s->replica = replica;
     s->at_ms = x->proxy->now_ms;
     x->proxy->stats.suspects++;
     enum node_poison now = known ? NODE_POISON_SUSPECT : NODE_POISON_NONE;
-    if (d->core || known || s->deaths > 1)
+    if (strong || known || s->deaths > 1)
         now = node_poison_died(router, s->hash, replica);
     if (s->deaths > 1 && s->clear && now != NODE_POISON_SURE) {
         node_poison_convict(router, s->hash, replica);
@@ -235,8 +241,8 @@ static void note_death(struct exchange *x, const struct pool_death *d)
         s->refused = PROXY_REFUSED_POISON;
     else if (s->deaths > 1 || (!once && s->clear))
         s->refused = PROXY_REFUSED_SUSPECT;
-    s->company = d->core || known ? NODE_COMPANY_ALONE : NODE_COMPANY_RATHER_ALONE;
-    if (d->core || s->refused != PROXY_REFUSED_NONE) /* else upstream_failed says enough */
+    s->company = strong || known ? NODE_COMPANY_ALONE : NODE_COMPANY_RATHER_ALONE;
+    if (strong || s->refused != PROXY_REFUSED_NONE) /* else upstream_failed says enough */
         log_suspect(x, now == NODE_POISON_SURE ? "poison" : "poison_suspect", d);
 }
 

@@ -13,12 +13,12 @@
  *
  * What follows of it:
  *   - what merely shared the engine is sent on as ever;
- *   - a weak suspect is sent on, alone where an idle replica is at hand;
- *   - a suspect of a dead core is sent on once, alone: where nothing is under way, of any router,
- * as far as is known. If there is no such replica, the quietest is kept for it until what runs
- * there has ended (node/proxy/suspect_wait.h). If that takes too long it is answered 502 `suspect`:
- *     one request is not worth the answers of all others on an engine. All routers know of it, so
- *     that it is alone wherever it is repeated.
+ *   - any other suspect is sent on once, alone where an idle replica is at hand;
+ *   - a suspect of a dead core whose prompt is token ids is sent on once, alone: where nothing is
+ * under way, of any router, as far as is known. If there is no such replica, the quietest is kept
+ * for it until what runs there has ended (node/proxy/suspect_wait.h). If that takes too long it is
+ * answered 502 `suspect`: one request is not worth the answers of all others on an engine. All
+ * routers know of it, so that it is alone wherever it is repeated.
  *   - what broke two is poison: 502 `poison` from then on, at all routers (node/route/poison.h).
  * One that was among several at two abrupt deaths is sent nowhere else, but remembered as a suspect
  *     only: it may have been unlucky.
@@ -38,7 +38,6 @@ enum {
     SUSPECT_LATEST_MS = 5500,  /* nor later */
     SUSPECT_HANG_MS = 6500,    /* a server that is silent for longer hangs: its core is well */
     SUSPECT_TEXT_MS = 2000,    /* but for those that say so at once */
-    SUSPECT_CROWD = 4,         /* more at once: they are weak, most are innocent anyway */
     SUSPECT_DEATH_MS = 1000,   /* what ends within this is one death */
     SUSPECT_ALIVE_MS = 500,    /* bytes that come later are of a living process */
     SUSPECT_TEXT_AGAIN_MS = 30000, /* a core that is dead is said to be so again and again */

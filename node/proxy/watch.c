@@ -123,6 +123,13 @@ static bool is_dead(const struct proxy *p, const struct pool *pool, unsigned rep
            p->now_ms - later(pool->heard_ms, p->resumed_ms) >= WATCH_DEAD_MS;
 }
 
+/* Not a byte of anything for so long, not even of what any live server answers at once. */
+static bool is_mute(const struct proxy *p, const struct pool *pool, unsigned replica)
+{
+    return node_router_replica_stall(p->config.router, replica) == NODE_STALL_SILENT &&
+           p->now_ms - later(pool->heard_ms, p->resumed_ms) >= WATCH_MUTE_MS;
+}
+
 static void watch(struct proxy *p, struct pool *pool, unsigned replica)
 {
     struct node_router *router = p->config.router;
@@ -133,7 +140,7 @@ static void watch(struct proxy *p, struct pool *pool, unsigned replica)
     ask_for_a_sign(p, pool, replica, &w);
     if (pool->all == NULL)
         return;
-    if (is_dead(p, pool, replica)) {
+    if (is_dead(p, pool, replica) || is_mute(p, pool, replica)) {
         suspect_silent(pool);
         walk(p, pool, end);
     } else if (stall != NODE_STALL_NONE || node_router_replica_asleep(router, replica)) {

@@ -10,6 +10,7 @@
  *                     cannot; what has tokens ends after WATCH_SILENT_MS. But only if the replica
  *                     is dead: its port refuses, or nothing is heard of it. One that says that it
  *                     is not well (a 503) finishes what it has
+ *   mute              stalled, and not a byte of anything for WATCH_MUTE_MS: as if it were dead
  *
  * A walk takes time in proportion to the connections of the replica.
  */
@@ -22,6 +23,7 @@ enum {
     WATCH_EVERY_MS = 250,
     WATCH_DEAD_MS = 1000,   /* of silence without a token, of a dead replica */
     WATCH_SILENT_MS = 5000, /* of silence after a token, of the same */
+    WATCH_MUTE_MS = 8000,   /* of silence of everything: no client of a stream waits for longer */
 };
 
 /* Called by each tick. */
