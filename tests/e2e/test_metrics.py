@@ -95,6 +95,15 @@ class Metrics(Clustered):
                 self.assertEqual(last, count, name)
         self.assertGreater(sum(v for k, v in metrics.items() if k.startswith("grapevine_request_seconds_count")), 2)
 
+    def test_every_metric_has_a_row_in_the_docs(self):
+        with open(os.path.join(TOP, "docs/metrics.md"), encoding="utf-8") as f:
+            rows = dict(re.findall(r"^\| `(grapevine_[a-z0-9_]+)(\{[a-z,]+\})?` \|", f.read(), re.M))
+        families = self.families()
+        self.assertEqual([n for n in families if n not in rows], [], "docs/metrics.md lacks them")
+        self.assertEqual([n for n in rows if n not in families], [], "docs/metrics.md has what is no more")
+        for name, labels in families.items():
+            self.assertLessEqual(labels - {"le"}, set(rows[name].strip("{}").split(",")), name)
+
     def test_the_text_is_prometheus_and_has_what_the_docs_name(self):
         families = self.families()
         self.assertGreater(len(families), 120)
@@ -103,7 +112,7 @@ class Metrics(Clustered):
         for page, name in names:
             pattern, _, label = name.partition("{")
             pattern = re.escape(pattern).replace(r"\*", ".*")
-            having = [n for n in families if re.fullmatch(pattern, n) or re.fullmatch(pattern, n + "_bucket")]
+            having = [n for n in families if any(re.fullmatch(pattern, n + e) for e in ("", "_bucket", "_count"))]
             self.assertTrue(having, "%s names %s" % (page, name))
             if label:
                 self.assertIn(label.rstrip("}="), families[having[0]], "%s names %s" % (page, name))
