@@ -4,9 +4,9 @@
  *   exchange.c   life: made, finished, logged
  *   answer.c     answers of the router's own, refusals
  *   ending.c     answers that end badly: counted, and said to the client
+ *   overload.c   the wait for room at a replica
  *   choose.c     which replica
  *   ask.c        the question who has a stored response
- *   overload.c   the wait for room at a replica
  *   patience.c   limits of time
  *   attempt.c    a request is sent, and again to another replica
  *   failure.c    what follows when a replica fails
