@@ -6,23 +6,32 @@
  *
  *   core     the engine is dead behind a server that lives: nothing came on any connection for
  *            seconds, then all end (SGLang: 5 s; not of vLLM, which refuses what would kill it).
- * What had been sent before the silence began, and a little later, are suspects. abrupt connections
- * end while bytes were flowing until just now, or answers say that the engine is dead (vLLM): the
- * process is gone. All that had no token are suspects, but weak ones: mostly it was killed. hang
- * nothing comes, and nothing has ended: no death, no suspects.
+ *            What had been sent before the silence began, and a little later, are suspects.
+ *
+ *   abrupt   connections end while bytes were flowing until just now, or answers say that the
+ *            engine is dead (vLLM): the process is gone. All that had no token are suspects, but
+ *            weak ones: mostly it was killed. So are those of a dead core whose prompts are words.
+ *
+ *   hang     nothing comes, and nothing has ended: no death, no suspects.
  *
  * What follows of it:
- *   - what merely shared the engine is sent on as ever;
- *   - any other suspect is sent on once, alone where an idle replica is at hand;
- *   - a suspect of a dead core whose prompt is token ids is sent on once, alone: where nothing is
- * under way, of any router, as far as is known. If there is no such replica, the quietest is kept
- * for it until what runs there has ended (node/proxy/suspect_wait.h). If that takes too long it is
- * answered 502 `suspect`: one request is not worth the answers of all others on an engine. All
- * routers know of it, so that it is alone wherever it is repeated.
- *   - what broke two is poison: 502 `poison` from then on, at all routers (node/route/poison.h).
- * One that was among several at two abrupt deaths is sent nowhere else, but remembered as a suspect
- *     only: it may have been unlucky.
- *   - the first token clears it.
+ *
+ *   - What merely shared the engine is sent on as ever.
+ *
+ *   - A weak suspect is sent on, alone where an idle replica is at hand.
+ *
+ *   - A suspect of a dead core whose prompt is token ids, which go to the engine unread, is sent on
+ *     once, alone: where nothing is under way, of any router,
+ *     as far as is known. If there is no such replica, the quietest is kept for it until what runs
+ *     there has ended (node/proxy/suspect_wait.h). If that takes too long it is answered 502
+ *     `suspect`: one request is not worth the answers of all others on an engine. All routers know
+ *     of it, so that it is alone wherever it is repeated.
+ *
+ *   - What broke two is poison: 502 `poison` from then on, at all routers (node/route/poison.h).
+ *     One that was among several at two abrupt deaths is sent nowhere else, but remembered as a
+ *     suspect only: it may have been unlucky.
+ *
+ *   - The first token clears it.
  *
  * Nothing here answers, sends or chooses: node/proxy/attempt.c asks, and does. */
 #ifndef NODE_PROXY_SUSPECT_H
