@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "node/proxy/suspect.h"
 #include "node/proxy/suspect_wait.h"
+#include "node/route/poison.h"
 
 /* --- sending -------------------------------------------------------------------------------- */
 
@@ -287,9 +288,9 @@ bool exchange_refuse_suspect(struct exchange *x)
 {
     if (!suspect_refused(x))
         return false;
-    enum proxy_refusal refusal = x->refusal;
+    if (x->refusal == PROXY_REFUSED_POISON)
+        node_poison_refused(x->proxy->config.router, x->suspect.hash);
     exchange_forget_answer(x);
-    x->refusal = refusal;
     exchange_answer_error(x, 502, "BadGatewayError", slice_of("", 0), "%s",
                           suspect_refusal_text(x));
     return true;

@@ -271,9 +271,8 @@ bool suspect_refused(struct exchange *x)
     if (s->refused == PROXY_REFUSED_NONE)
         return false;
     x->refusal = s->refused;
-    if (s->refused == PROXY_REFUSED_POISON)
-        node_poison_refused(router, s->hash);
-    else if (!x->proxy->config.options->poison_retry && s->deaths == 1)
+    bool once = x->proxy->config.options->poison_retry;
+    if (s->refused == PROXY_REFUSED_SUSPECT && !once && s->deaths == 1)
         x->limit = "poison-retry";
     return true;
 }
