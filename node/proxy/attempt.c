@@ -162,14 +162,19 @@ static void wait_for_replica(struct exchange *x)
         (void)exchange_refuse_suspect(x);
 }
 
+void exchange_hang_up(struct exchange *x)
+{
+    struct upstream *u = x->upstream;
+    x->upstream = NULL;
+    if (u != NULL)
+        upstream_abort(u);
+}
+
 /* The replicas were asked who has the stored response: the one that has it is wanted now, or, where
  * nobody has, any of them says so. */
 void exchange_asked(struct exchange *x)
 {
-    struct upstream *u = x->upstream; /* the rest of its answer is not needed */
-    x->upstream = NULL;
-    if (u != NULL)
-        upstream_abort(u);
+    exchange_hang_up(x);
     x->asking = false;
     x->asked = true;
     x->retries = 0;
@@ -298,10 +303,7 @@ bool exchange_refuse_suspect(struct exchange *x)
 
 void exchange_begin_anew(struct exchange *x, enum attempt_reason why)
 {
-    struct upstream *u = x->upstream;
-    x->upstream = NULL;
-    if (u != NULL)
-        upstream_abort(u);
+    exchange_hang_up(x);
     exchange_forget_answer(x);
     count_retry(x, why);
     if (x->booked)

@@ -159,11 +159,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
         stats->answers_cut[why]++;
     if (why == CLIENT_END_DONE)
         proxy_timing_add(&x->proxy->timing, x, x->proxy->now_ms);
-    if (x->upstream != NULL) {
-        struct upstream *u = x->upstream;
-        x->upstream = NULL;
-        upstream_abort(u);
-    }
+    exchange_hang_up(x);
     deadline_clear(&x->request_deadline);
     deadline_clear(&x->queue_deadline);
     queue_remove(&x->proxy->queue, &x->waiter);
