@@ -170,6 +170,7 @@ int exchange_choose(struct exchange *x)
         x->booked = true;
         x->attempts++;
         x->addresses = 0;
+        x->stale = false;
         x->refusal = PROXY_REFUSED_NONE;
         x->limit = NULL;
         suspect_placed(x);

@@ -95,6 +95,7 @@ struct exchange {
     bool timed_out;     /* the last attempt ended so: 504 rather than 502 if there is no other */
     bool silent_left;   /* a replica that showed no sign of work was given up: not twice */
     bool reached;       /* something of the request was sent in the last attempt */
+    bool stale;         /* a reused connection to the replica ended at once in this attempt */
     unsigned addresses; /* of the replica's name that failed in this attempt */
     unsigned attempts;
     unsigned retries;         /* of them, those that count against retries-max and the budget */

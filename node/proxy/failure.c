@@ -25,6 +25,7 @@ void exchange_answered(struct exchange *x, unsigned status)
         return;
     }
     node_affinity_put(p->config.affinity, exchange_stored_response(x), x->decision.replica);
+    exchange_hang_up(x);
     exchange_release_booking(x, NODE_OUTCOME_OK);
     exchange_asked(x);
 }
@@ -78,10 +79,7 @@ bool exchange_let_go(struct exchange *x, const struct verdict_judgement *j, unsi
     if (j->verdict == VERDICT_CLIENT)
         return false;
     if (!x->answering && suspect_refused(x)) {
-        struct upstream *u = x->upstream;
-        x->upstream = NULL;
-        if (u != NULL)
-            upstream_abort(u);
+        exchange_hang_up(x);
         exchange_release_booking(x, j->outcome);
         return exchange_refuse_suspect(x);
     }
@@ -214,8 +212,13 @@ static void answer_failure(struct exchange *x, enum upstream_failure failure,
 static void note_death(struct exchange *x, enum upstream_failure failure)
 {
     const struct node_router *router = x->proxy->config.router;
+    const struct pool *pool = &x->proxy->pools[x->decision.replica];
+    bool refused = failure == UPSTREAM_CONNECT_FAILED && pool->refused_ms == x->proxy->now_ms;
+    x->stale = x->stale || failure == UPSTREAM_STALE;
     if (failure == UPSTREAM_BROKEN)
         suspect_ended(x, SUSPECT_END_BROKEN);
+    else if (refused && x->stale)
+        suspect_ended(x, SUSPECT_END_GONE);
     else if (failure == UPSTREAM_STALLED &&
              !node_router_replica_asleep(router, x->decision.replica))
         suspect_ended(x, SUSPECT_END_SILENT);

@@ -86,8 +86,10 @@ static void health_done(struct prober_probe *p, const struct prober_lane *lane, 
         node_router_health_no(router, p->replica);
     log_leaving(p, status);
     prober_log_change(p, err != 0 ? err_text(err) : "unhealthy", status);
-    if (refused)
+    if (refused) {
+        pool->refused_ms = proxy->now_ms;
         upstream_flush_pool(pool);
+    }
     if (err == ERR_UNREACHABLE)
         pool_resolve(pool, PROBER_RESOLVE_INTERVAL_MS / 6);
 }

@@ -159,6 +159,8 @@ static void on_upstream_connected(void *owner, int err, uint64_t now_ms)
         return;
     u->proxy->now_ms = now_ms;
     if (err != 0) {
+        if (err == ERR_CLOSED)
+            u->pool->refused_ms = now_ms;
         fail_upstream(u, UPSTREAM_CONNECT_FAILED);
         return;
     }

@@ -98,6 +98,13 @@ static void look_at(struct under_way *w, const struct exchange *x)
         w->owed_ms = least(w->owed_ms, x->began_ms);
 }
 
+/* What connects anew may have been sent before, on a connection that the death closed. */
+static bool was_sent(const struct upstream *u)
+{
+    return u->exchange != NULL && (u->state == UPSTREAM_BUSY ||
+                                   (u->state == UPSTREAM_CONNECTING && u->exchange->stale));
+}
+
 /* `failing` (NULL: none) is one of them, but its connection is closed by now. */
 static struct under_way look(const struct pool *pool, const struct exchange *failing)
 {
@@ -105,7 +112,7 @@ static struct under_way look(const struct pool *pool, const struct exchange *fai
     if (failing != NULL)
         look_at(&w, failing);
     for (const struct upstream *u = pool->all; u != NULL; u = u->all_next) {
-        if (u->state == UPSTREAM_BUSY && u->exchange != NULL)
+        if (was_sent(u))
             look_at(&w, u->exchange);
     }
     return w;
@@ -172,7 +179,7 @@ static struct pool_death *death_of(struct pool *pool, const struct exchange *fai
     if (failing != NULL)
         d->suspects = is_suspect(d, failing);
     for (const struct upstream *u = pool->all; u != NULL; u = u->all_next) {
-        if (u->state == UPSTREAM_BUSY && u->exchange != NULL)
+        if (was_sent(u))
             d->suspects += is_suspect(d, u->exchange);
     }
     return d;
@@ -249,7 +256,7 @@ static void note_death(struct exchange *x, const struct pool_death *d)
 void suspect_ended(struct exchange *x, enum suspect_end end)
 {
     struct pool *pool = &x->proxy->pools[x->decision.replica];
-    bool sent = end == SUSPECT_END_CORE_DEAD || (x->upstream != NULL && x->upstream->head_sent > 0);
+    bool sent = end != SUSPECT_END_BROKEN || (x->upstream != NULL && x->upstream->head_sent > 0);
     if (!sent || is_said_again(pool, x, end))
         return;
     const struct pool_death *d = death_of(pool, x, end);

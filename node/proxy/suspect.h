@@ -45,7 +45,7 @@ enum {
     SUSPECT_STEP_MS = 500,     /* the same where tokens were coming all the time: a step or two */
     SUSPECT_NOTICED_MS = 4000, /* no server notices sooner that its core is dead */
     SUSPECT_LATEST_MS = 5500,  /* nor later */
-    SUSPECT_HANG_MS = 6500,    /* a server that is silent for longer hangs: its core is well */
+    SUSPECT_HANG_MS = 8000,    /* a server that is silent for longer hangs: its core is well */
     SUSPECT_TEXT_MS = 2000,    /* but for those that say so at once */
     SUSPECT_DEATH_MS = 1000,   /* what ends within this is one death */
     SUSPECT_ALIVE_MS = 500,    /* bytes that come later are of a living process */
@@ -55,6 +55,7 @@ enum {
 /* How an attempt ended that had no token. */
 enum suspect_end {
     SUSPECT_END_BROKEN,    /* the connection ended or was reset */
+    SUSPECT_END_GONE,      /* a reused one did at once, and then the port refused: it was not stale */
     SUSPECT_END_CORE_DEAD, /* the answer says that the engine is dead: suspect_core_dead_text() */
     SUSPECT_END_SILENT,    /* the router gave it up: nothing came for too long */
 };
@@ -68,7 +69,7 @@ bool suspect_core_dead_text(struct slice body);
 bool suspect_may_move(const struct exchange *x);
 /* The connections of a replica are about to be given up because nothing comes. */
 void suspect_silent(struct pool *pool);
-/* The attempt failed; x->upstream is still the connection that it was on (but for CORE_DEAD). Notes
+/* The attempt failed; x->upstream is still the connection that it was on (for BROKEN). Notes
  * what that says of the request. */
 void suspect_ended(struct exchange *x, enum suspect_end end);
 

@@ -1,0 +1,67 @@
+# A reused connection that ends at once had been closed before the request came, and the request goes
+# there again. If the port refuses then, the process has died, perhaps of this request: it is sent to
+# one other engine, and when that dies in the same way, to none.
+replicas 4
+set policy round_robin
+set retries-max 3
+
+A connects
+A posts /v1/completions {"model":"m","prompt":"a"}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"a\"}"
+1a answers 200 {}
+    to A: HTTP/1.1 200 X; Content-Length: 2 "{}"
+    release A at 1
+A posts /v1/completions {"model":"m","prompt":"b"}
+    connect 2a
+    book A at 2
+2a accepts
+    to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"b\"}"
+2a answers 200 {}
+    to A: HTTP/1.1 200 X; Content-Length: 2 "{}"
+    release A at 2
+A posts /v1/completions {"model":"m","prompt":"c"}
+    connect 3a
+    book A at 3
+3a accepts
+    to 3a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"c\"}"
+3a answers 200 {}
+    to A: HTTP/1.1 200 X; Content-Length: 2 "{}"
+    release A at 3
+A posts /v1/completions {"model":"m","prompt":"d"}
+    connect 4a
+    book A at 4
+4a accepts
+    to 4a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"d\"}"
+4a answers 200 {}
+    to A: HTTP/1.1 200 X; Content-Length: 2 "{}"
+    release A at 4
+B connects
+B posts /v1/completions {"model":"m","prompt":[5000]}
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":[5000]}"
+    book B at 1
+wait 20
+1a breaks
+    close 1a
+    connect 1b
+1b refuses
+    close 1b
+    log upstream_failed
+    to 4a: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":[5000]}"
+    release B at 1
+    book B at 4
+wait 20
+4a breaks
+    close 4a
+    connect 4b
+4b refuses
+    close 4b
+    log poison
+    log upstream_failed
+    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 132 "{\"error\":{\"message\":\"Engines died after this request. It is not sent to another.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    log request
+    release B at 4
+counters
+    requests 5, retries 1, 2xx 4, 5xx 1, refused poison 1, connect failures 2, upstream reused 2
