@@ -66,8 +66,10 @@ static bool let_go_in_doubt(struct exchange *x, const struct verdict_judgement *
 
 void exchange_said(struct exchange *x, struct slice message)
 {
-    if (suspect_core_dead_text(message))
-        suspect_ended(x, SUSPECT_END_CORE_DEAD);
+    if (!suspect_core_dead_text(message))
+        return;
+    x->first_token = false; /* the head of an error was taken for one */
+    suspect_ended(x, SUSPECT_END_CORE_DEAD);
 }
 
 bool exchange_let_go(struct exchange *x, const struct verdict_judgement *j, unsigned status)

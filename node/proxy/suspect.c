@@ -293,8 +293,10 @@ const char *suspect_refusal_text(const struct exchange *x)
 
 void suspect_answered(struct exchange *x)
 {
+    if (x->status >= 500)
+        return;
     x->proxy->pools[x->decision.replica].first_token_ms = x->proxy->now_ms;
-    if (x->suspect.hash == 0 || x->status >= 500)
+    if (x->suspect.hash == 0)
         return;
     node_poison_cleared(x->proxy->config.router, x->suspect.hash);
     x->suspect.deaths = 0;

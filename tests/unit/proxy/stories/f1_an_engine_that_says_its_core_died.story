@@ -1,0 +1,21 @@
+# vLLM whose core a request killed says so in a 500 and ends. The request is sent to one other, and
+# kills that too: it is answered 502, and no third engine hears of it.
+replicas 3
+
+A connects
+A posts /v1/chat/completions {"model":"m","messages":[]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 27 "{\"model\":\"m\",\"messages\":[]}"
+1a answers 500 {"error":{"message":"EngineCore encountered an issue. See stack trace (above) for the root cause.","type":"InternalServerError","param":null,"code":500}}
+    connect 2a
+    release A at 1
+    book A at 2
+2a accepts
+    to 2a: POST /v1/chat/completions HTTP/1.1; Content-Length: 27 "{\"model\":\"m\",\"messages\":[]}"
+2a answers 500 {"error":{"message":"EngineCore encountered an issue. See stack trace (above) for the root cause.","type":"InternalServerError","param":null,"code":500}}
+    log poison
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 132 "{\"error\":{\"message\":\"Engines died after this request. It is not sent to another.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    log request
+    release A at 2
