@@ -179,7 +179,8 @@ static void on_key(struct http_usage *u)
     const struct known *at = members[level].at;
     u->slot = SKIP;
     for (size_t i = 0; i < members[level].count; i++) {
-        if (slice_equal(at[i].name, name)) {
+        if (name.len == at[i].name.len && name.at[0] == at[i].name.at[0] &&
+            memcmp(name.at, at[i].name.at, name.len) == 0) {
             u->slot = at[i].slot;
             u->enters = at[i].enters;
             return;

@@ -170,14 +170,20 @@ static void escapes(void **state)
     refuse("\"a\nb\"");
     /* an escape at every place of a block, and an escaped backslash before the closing quote */
     for (size_t before = 0; before < 70; before++) {
-        char json[256];
-        char wanted[256];
+        char json[512];
+        char wanted[512];
         char plain[80];
         memset(plain, 'p', before);
         plain[before] = '\0';
         (void)snprintf(json, sizeof json, "[\"%s\\\\\",\"%s\\\"\\n%s\\\\\\\"\"]", plain, plain,
                        plain);
         (void)snprintf(wanted, sizeof wanted, "[S%s\\'S%s\"\n%s\\\"']", plain, plain, plain);
+        expect(json, wanted);
+        /* what an escape left behind goes out before the end of a string that is all in a block */
+        (void)snprintf(json, sizeof json, "[\"%s\\ud83d\\ude00\",\"%s\\ud83d\",\"%070d\"]", plain,
+                       plain, 0);
+        (void)snprintf(wanted, sizeof wanted, "[S%s\xf0\x9f\x98\x80'S%s\xed\xa0\xbd'S%070d']",
+                       plain, plain, 0);
         expect(json, wanted);
     }
 }
