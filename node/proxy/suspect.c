@@ -101,8 +101,8 @@ static void look_at(struct under_way *w, const struct exchange *x)
 /* What connects anew may have been sent before, on a connection that the death closed. */
 static bool was_sent(const struct upstream *u)
 {
-    return u->exchange != NULL && (u->state == UPSTREAM_BUSY ||
-                                   (u->state == UPSTREAM_CONNECTING && u->exchange->stale));
+    return u->exchange != NULL &&
+           (u->state == UPSTREAM_BUSY || (u->state == UPSTREAM_CONNECTING && u->exchange->stale));
 }
 
 /* `failing` (NULL: none) is one of them, but its connection is closed by now. */

@@ -54,8 +54,8 @@ enum {
 
 /* How an attempt ended that had no token. */
 enum suspect_end {
-    SUSPECT_END_BROKEN,    /* the connection ended or was reset */
-    SUSPECT_END_GONE,      /* a reused one did at once, and then the port refused: it was not stale */
+    SUSPECT_END_BROKEN, /* the connection ended or was reset */
+    SUSPECT_END_GONE,   /* a reused one did at once, and then the port refused: it was not stale */
     SUSPECT_END_CORE_DEAD, /* the answer says that the engine is dead: suspect_core_dead_text() */
     SUSPECT_END_SILENT,    /* the router gave it up: nothing came for too long */
 };
