@@ -221,6 +221,12 @@ static bool is_said_again(const struct pool *pool, const struct exchange *x, enu
            pool->proxy->now_ms - d->at_ms < SUSPECT_TEXT_AGAIN_MS;
 }
 
+/* Processes that end within a second of each other were ended together, by somebody else. */
+static bool died_together(const struct suspect *s, const struct pool_death *d, uint64_t now)
+{
+    return s->deaths > 0 && !s->core && !d->core && now - s->at_ms < SUSPECT_DEATH_MS;
+}
+
 static void note_death(struct exchange *x, const struct pool_death *d)
 {
     struct suspect *s = &x->suspect;
@@ -229,6 +235,7 @@ static void note_death(struct exchange *x, const struct pool_death *d)
     unsigned replica = x->decision.replica;
     if (s->deaths > 0 && was_no_death(x))
         *s = (struct suspect){.hash = s->hash};
+    bool together = died_together(s, d, x->proxy->now_ms);
     bool known = node_poison_of(router, hash(x)) != NODE_POISON_NONE;
     s->deaths++;
     s->core = s->core || d->core;
@@ -239,7 +246,7 @@ static void note_death(struct exchange *x, const struct pool_death *d)
     enum node_poison now = known ? NODE_POISON_SUSPECT : NODE_POISON_NONE;
     if (strong || known || s->deaths > 1)
         now = node_poison_died(router, s->hash, replica);
-    if (s->deaths > 1 && s->clear && now != NODE_POISON_SURE) {
+    if (s->deaths > 1 && s->clear && !together && now != NODE_POISON_SURE) {
         node_poison_convict(router, s->hash, replica);
         now = NODE_POISON_SURE;
     }

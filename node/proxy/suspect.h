@@ -28,8 +28,9 @@
  *     of it, so that it is alone wherever it is repeated.
  *
  *   - What broke two is poison: 502 `poison` from then on, at all routers (node/route/poison.h).
- *     One that was among several at two abrupt deaths is sent nowhere else, but remembered as a
- *     suspect only: it may have been unlucky.
+ *     One that was among several at two abrupt deaths, or whose two deaths came within a second
+ *     (a host fails, all engines are stopped), is sent nowhere else, but remembered as a suspect
+ *     only: it may have been unlucky.
  *
  *   - The first token clears it.
  *
@@ -47,7 +48,7 @@ enum {
     SUSPECT_LATEST_MS = 5500,  /* nor later */
     SUSPECT_HANG_MS = 8000,    /* a server that is silent for longer hangs: its core is well */
     SUSPECT_TEXT_MS = 2000,    /* but for those that say so at once */
-    SUSPECT_DEATH_MS = 1000,   /* what ends within this is one death */
+    SUSPECT_DEATH_MS = 1000,   /* what ends within this is one death, or one blow to several */
     SUSPECT_ALIVE_MS = 500,    /* bytes that come later are of a living process */
     SUSPECT_TEXT_AGAIN_MS = 30000, /* a core that is dead is said to be so again and again */
 };
