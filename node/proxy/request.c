@@ -158,6 +158,12 @@ static int read_head(struct exchange *x, const struct http_head *head, bool has_
     return write_upstream_head(x, head, has_body);
 }
 
+static void refuse_large(struct exchange *x)
+{
+    x->limit = "body-bytes-max";
+    exchange_refuse(x->client, 413, "invalid_request_error", "The request body is too large.");
+}
+
 /* Makes the exchange of a head. False: it was refused, or answered. */
 static bool begin(struct client *c, const struct http_head *head, bool has_body)
 {
@@ -176,7 +182,7 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
     name_request(x, http_head_get(head, HTTP_X_REQUEST_ID));
     if (head->framing == HTTP_BODY_LENGTH &&
         head->content_length > x->proxy->config.options->body_bytes_max) {
-        exchange_refuse(c, 413, "invalid_request_error", "The request body is too large.");
+        refuse_large(x);
         return false;
     }
     if (!x->local) {
@@ -211,7 +217,7 @@ static bool body_grew(struct exchange *x, struct slice added)
 {
     x->proxy->stats.bytes_in += added.len;
     if (x->request.body->bytes > x->proxy->config.options->body_bytes_max) {
-        exchange_refuse(x->client, 413, "invalid_request_error", "The request body is too large.");
+        refuse_large(x);
         return false;
     }
     if (x->skimming)
@@ -229,6 +235,7 @@ static bool add_body(struct exchange *x, struct slice bytes)
     if (body_append(&x->proxy->segments, x->request.body, bytes,
                     bytes.len + (expected < came ? expected : came)) != 0) {
         x->refusal = PROXY_REFUSED_MEMORY;
+        x->limit = "buffered-bytes-max";
         exchange_refuse(x->client, 503, "overloaded_error",
                         "Too many request bodies are held now, try again later.");
         return false;

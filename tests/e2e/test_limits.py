@@ -208,7 +208,9 @@ class Limits(Case):
         piece = b"x" * (1 << 20)
         for _ in range(size // len(piece)):
             c.send(piece)
-        self.assertEqual(c.read().status, 413)
+        got = c.read()
+        self.assertEqual((got.status, got.get("x-grapevine-reason"), got.get("x-grapevine-limit")),
+                         (413, "body_limit", "body-bytes-max"))
 
     def test_a_body_that_trickles_gets_408(self):
         r = self.router([self.e], "--client-body-total-timeout", "900ms")
@@ -336,7 +338,8 @@ class Limits(Case):
         except OSError:
             pass
         got = two.read()
-        self.assertEqual(got.status, 503)
+        self.assertEqual((got.status, got.get("x-grapevine-reason"), got.get("x-grapevine-limit")),
+                         (503, "memory", "buffered-bytes-max"))
         self.assertEqual(got.get("retry-after"), "1")
         one.close()
         r.quiet()
