@@ -298,12 +298,19 @@ const char *suspect_refusal_text(const struct exchange *x)
                : "An engine died after this request. It is not sent to one that serves others.";
 }
 
+/* Whether an engine that answers so has taken the request apart. One without room, or that wants
+ * another key, has not. */
+static bool was_looked_at(unsigned status)
+{
+    return status / 100 == 2 || status == 400 || status == 422;
+}
+
 void suspect_answered(struct exchange *x)
 {
     if (x->status >= 500)
         return;
     x->proxy->pools[x->decision.replica].first_token_ms = x->proxy->now_ms;
-    if (x->suspect.hash == 0)
+    if (x->suspect.hash == 0 || !was_looked_at(x->status))
         return;
     node_poison_cleared(x->proxy->config.router, x->suspect.hash);
     x->suspect.deaths = 0;

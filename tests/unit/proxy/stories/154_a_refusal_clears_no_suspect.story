@@ -1,0 +1,35 @@
+# A request killed the core of an engine and is sent on. The other engine refuses it for want of room,
+# or for a wrong key: it has not looked at it, so it stays a suspect.
+replicas 3
+engines sglang
+
+A connects
+A posts /v1/completions {"model":"m","prompt":[5000]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":[5000]}"
+wait 5200
+1a ends
+    close 1a
+    log poison_suspect
+    log upstream_failed
+    connect 2a
+    release A at 1
+    book A at 2
+2a accepts
+    to 2a: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":[5000]}"
+2a answers 401 {"error":"no key"}
+    to A: HTTP/1.1 401 X; Content-Length: 18 "{\"error\":\"no key\"}"
+    log request
+    release A at 2
+replica 1 goes
+    log replica_removed
+replica 3 goes
+    log replica_removed
+B connects
+B posts /v1/completions {"model":"m","prompt":[5000]}
+    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 149 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to one that serves others.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    log request
+counters
+    requests 2, retries 1, 4xx 1, 5xx 1, refused suspect 1, upstream broken 1
