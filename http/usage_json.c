@@ -1,6 +1,8 @@
 /* What the members of an answer mean, as its JSON comes. */
 #include "http/usage_internal.h"
 
+#include <string.h>
+
 #include "base/check.h"
 #include "http/error.h"
 #include "http/number.h"

@@ -264,7 +264,6 @@ static void follow_choice(struct exchange *x, int err)
 
 void exchange_queue_run(struct proxy *p)
 {
-    p->queue_due = false;
     struct queue_look look = queue_look_begin();
     struct exchange *x;
     while ((x = exchange_queue_next(p, &look)) != NULL) {

@@ -35,6 +35,7 @@ struct exchange *exchange_new(struct client *c)
     x->proxy = p;
     x->client = c;
     x->started_ms = p->now_ms;
+    x->path[0] = '\0';
     x->outcome = NODE_OUTCOME_OK;
     x->request_deadline.expired = p->request_expired;
     if (c->port == PROXY_PORT_CLIENT)

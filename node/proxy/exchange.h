@@ -74,12 +74,8 @@ struct exchange {
     bool chunked_body; /* its length is known only at the end */
     uint64_t started_ms;
     struct slice request_id;
-    char request_id_text[EXCHANGE_ID_MAX];
-    char path[EXCHANGE_PATH_MAX];
-    char session[EXCHANGE_SESSION_MAX];
     uint8_t session_len;
     uint8_t stored_id_len;
-    char stored_id[HTTP_USAGE_ID_MAX + 1]; /* of /v1/responses/{id} */
 
     /* The choice. */
     struct node_decision decision;
@@ -137,7 +133,12 @@ struct exchange {
     unsigned retry_after_s;     /* of such an error; 0: as its status says */
     struct http_usage usage;
 
-    struct http_skim skim; /* last: 25 KB, touched only by requests with prompts */
+    /* Not set to zero for each request. */
+    char request_id_text[EXCHANGE_ID_MAX];
+    char path[EXCHANGE_PATH_MAX]; /* empty until the head is read */
+    char session[EXCHANGE_SESSION_MAX];
+    char stored_id[HTTP_USAGE_ID_MAX + 1]; /* of /v1/responses/{id} */
+    struct http_skim skim;                 /* last: 25 KB, touched only by requests with prompts */
 };
 
 /* One whole answer; `extra` fields are added. Ends the exchange. */

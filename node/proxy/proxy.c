@@ -362,7 +362,9 @@ void proxy_run(struct proxy *p, uint64_t now_ms)
         if (c->state == CLIENT_HEAD)
             take_requests(c, slice_of(NULL, 0));
     }
-    if (p->queue_due)
+    bool look = p->queue_due && p->queue.length > 0;
+    p->queue_due = false;
+    if (look)
         exchange_queue_run(p);
 }
 

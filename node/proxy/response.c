@@ -139,8 +139,9 @@ static bool can_follow(const struct http_head *head)
            slice_equal_nocase(slice_of(type.at, 17), SLICE("text/event-stream"));
 }
 
-/* False: it does not go on to the client. */
-static bool begin(struct exchange *x, const struct http_head *head)
+/* False: it does not go on to the client. Once an answer: what it needs of the stack is not made
+ * ready for each event. */
+__attribute__((noinline)) static bool begin(struct exchange *x, const struct http_head *head)
 {
     if (x->asking) {
         exchange_answered(x, head->status);
