@@ -175,6 +175,21 @@ static void learn_shape(struct http_usage *u, struct slice event)
     }
 }
 
+/* The same as sse_read(), for what whole_event() found. */
+static void event_read(struct http_usage *u, struct slice event)
+{
+    const size_t name = sizeof "data: " - 1, ends = 2;
+    struct slice data = slice_of(event.at + name, event.len - name - ends);
+    if (slice_find(data, '\r') < data.len) { /* ends a line too */
+        sse_read(u, event);
+        return;
+    }
+    u->mark_len = MARK_LEN;
+    u->has_data = true;
+    data_feed(u, data);
+    event_end(u);
+}
+
 static void sse_feed(struct http_usage *u, struct slice in)
 {
     size_t len;
@@ -186,7 +201,7 @@ static void sse_feed(struct http_usage *u, struct slice in)
             continue;
         }
         unsigned before = u->token_events;
-        sse_read(u, event);
+        event_read(u, event);
         if (u->token_events == before + 1 && !u->done && !u->error)
             learn_shape(u, event);
     }

@@ -212,6 +212,9 @@ static void framing(void **state)
           "\xef\xbb\xbf: hi\r\ndata:{\"id\":\r\ndata:\"a\",\"text\":\"t\"}\r\rid: 7\ndatax: {}\n\n"
           ": [DONE]\n\ndata\n\ndata: not json\n\ndata:  [DONE]\n\n",
           (struct wanted){-1, -1, -1, 1, false, false, "a"});
+    /* two lines of data in what looks like one */
+    check(HTTP_USAGE_SSE, "data: {\"id\":\rdata: \"a\",\"text\":\"t\"}\n\n",
+          (struct wanted){-1, -1, -1, 1, false, false, "a"});
     check(HTTP_USAGE_SSE, "data:[DONE]\r\n\r\n", (struct wanted){-1, -1, -1, 0, true, false, ""});
     check(HTTP_USAGE_SSE, "data: [DONE]", (struct wanted){-1, -1, -1, 0, true, false, ""});
     check(HTTP_USAGE_SSE, "data: [DONE]x\n\n", (struct wanted){-1, -1, -1, 0, false, false, ""});
