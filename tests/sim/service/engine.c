@@ -318,9 +318,15 @@ static void attempt_begin(struct life *l, struct carried *k)
     if (ask->ran > 1 && !service_kind_computes(ask->kind) && ask->kind == SERVICE_DEED)
         service_broken(s, "twice", "request %llu does something, and ran %u times",
                        (unsigned long long)number, ask->ran);
-    if (ask->poison)
+}
+
+/* It computes; not if its client has gone before it began. */
+static void take_poison(struct life *l, const struct carried *k)
+{
+    struct service *s = l->service;
+    if (k->attempt && k->attempt->ask->poison && k->end->peer->open)
         service_later(s, service_below(s, 30 * SERVICE_MS), poisoned, l->engine->number,
-                      l->engine->life, ask);
+                      l->engine->life, k->attempt->ask);
 }
 
 static void answer_health(void *context, struct world_event *event)
@@ -421,6 +427,7 @@ static void on_request(void *context, struct sim_conn *conn, struct slice body)
     attempt_begin(l, k);
     if (ill_answer(e, k, path))
         return;
+    take_poison(l, k);
     if (slice_equal(path, SLICE("/svc/deed")))
         carried_later(k, service_below(l->service, 60 * SERVICE_MS), answer_deed);
     else if (slice_equal(path, SLICE("/svc/blob")))

@@ -7,7 +7,7 @@
 #include "node/proxy/exchange.h"
 #include "tests/sim/service/service.h"
 
-enum { LOOK_EVERY = 16, CHECK_EVERY = 256, GRACE_S = 1, BLOB_ROOM = 1 << 20 };
+enum { LOOK_EVERY = 16, CHECK_EVERY = 256, GRACE_S = 1, FULL_MS = 300, BLOB_ROOM = 1 << 20 };
 
 /* What the code does not do yet, though it should: met, it is counted, and is no broken rule. Empty
  * this table as it comes to do it. */
@@ -89,18 +89,19 @@ static bool sent_of(const struct service_attempt *t, unsigned *status, struct bu
     return head.framing != HTTP_BODY_LENGTH || in.len == head.content_length;
 }
 
-static bool was_sent(const struct service_ask *a)
+static bool carries_tokens(struct slice body)
 {
-    bool found = false;
-    for (const struct service_attempt *t = a->attempts; t && !found; t = t->next) {
-        struct buf body = {0};
-        unsigned status = 0;
-        found = strcmp(a->service->engines[t->engine].name, a->replica) == 0 &&
-                sent_of(t, &status, &body) && status == a->status &&
-                slice_equal(buf_slice(&body), buf_slice(&a->body));
-        buf_free(&body);
+    static const char *const marks[] = {"\"content\":\"", "\"text\":\"", "\"delta\":\""};
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
+        const char *at = body.at, *end = at + body.len;
+        size_t len = strlen(marks[i]);
+        while (at && body.len > 0 && (at = memmem(at, (size_t)(end - at), marks[i], len))) {
+            at += len;
+            if (at < end && *at != '"')
+                return true;
+        }
     }
-    return found;
+    return false;
 }
 
 static bool body_has(const struct service_ask *a, const char *text)
@@ -113,17 +114,7 @@ static bool has_content(const struct service_ask *a)
 {
     if (!a->stream)
         return a->body.len > 0;
-    static const char *const marks[] = {"\"content\":\"", "\"text\":\"", "\"delta\":\""};
-    for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
-        const char *at = a->body.at, *end = at + a->body.len;
-        size_t len = strlen(marks[i]);
-        while (at && a->body.len > 0 && (at = memmem(at, (size_t)(end - at), marks[i], len))) {
-            at += len;
-            if (at < end && *at != '"')
-                return true;
-        }
-    }
-    return false;
+    return carries_tokens(buf_slice(&a->body));
 }
 
 static bool has_error_event(const struct service_ask *a)
@@ -143,6 +134,66 @@ static bool is_terminated(const struct service_ask *a)
     default:
         return body_has(a, "data: [DONE]");
     }
+}
+
+/* The bytes of a body are those, or its framing alone was cut, behind the last event of its API. */
+static bool gave(const struct service_ask *a, const struct service_attempt *t, struct slice given)
+{
+    struct buf body = {0};
+    unsigned status = 0;
+    bool whole = sent_of(t, &status, &body) || (a->stream && is_terminated(a));
+    bool same = whole && status == a->status && slice_equal(buf_slice(&body), given);
+    buf_free(&body);
+    return same;
+}
+
+/* After a sign of life of one engine another may have answered: the events of the first before any
+ * token, and behind them those of the other, without its own before any token. */
+static bool went_on(const struct service_ask *a, const struct service_attempt *first,
+                    const struct service_attempt *then)
+{
+    struct buf one = {0}, other = {0};
+    struct slice body = buf_slice(&a->body);
+    unsigned status = 0;
+    (void)sent_of(first, &status, &one);
+    bool good = status == 200;
+    good = (sent_of(then, &status, &other) || is_terminated(a)) && status == 200 && good;
+    size_t same = 0;
+    while (same < body.len && same < one.len && body.at[same] == one.at[same])
+        same++;
+    bool found = false;
+    for (size_t n = 1; good && n <= same && !found; n++) {
+        struct slice rest = slice_skip(body, n);
+        bool between = n >= 2 && memcmp(body.at + n - 2, "\n\n", 2) == 0;
+        size_t left_out = other.len - rest.len;
+        found = between && rest.len <= other.len && !carries_tokens(slice_of(one.at, n)) &&
+                !carries_tokens(slice_of(other.at, left_out)) &&
+                slice_equal(slice_skip(buf_slice(&other), left_out), rest);
+    }
+    buf_free(&one);
+    buf_free(&other);
+    return found;
+}
+
+static bool was_sent(const struct service_ask *a)
+{
+    static const struct slice ping = SLICE("event: ping\ndata: {\"type\": \"ping\"}\n\n");
+    struct slice body = buf_slice(&a->body);
+    bool pinged = a->kind == SERVICE_MESSAGES && slice_starts_with(body, ping);
+    struct slice given = pinged ? slice_skip(body, ping.len) : body;
+    for (const struct service_attempt *t = a->attempts; t; t = t->next) {
+        bool named = strcmp(a->service->engines[t->engine].name, a->replica) == 0;
+        if ((named || pinged) && gave(a, t, given))
+            return true;
+        if (!named)
+            continue;
+        bool may_go_on = a->stream && (a->kind == SERVICE_CHAT || a->kind == SERVICE_COMPLETIONS);
+        for (const struct service_attempt *then = a->attempts; then && may_go_on; then = then->next) {
+            if (then != t && went_on(a, t, then))
+                return true;
+        }
+    }
+    return false;
 }
 
 static void judge_whole(struct service_ask *a)
@@ -196,6 +247,13 @@ static bool was_limited(const struct service_ask *a)
            body_has(a, "Too many");
 }
 
+/* Its connection went at the limit of connections, before the router had read anything. */
+static bool was_turned_away(const struct service_ask *a)
+{
+    const struct service_router *r = &a->service->routers[a->client->router];
+    return a->status == 0 && a->ran == 0 && r->full_us + FULL_MS * SERVICE_MS > a->begun_us;
+}
+
 static unsigned count_of(uint64_t bits)
 {
     return (unsigned)__builtin_popcountll(bits);
@@ -210,6 +268,25 @@ static uint64_t able(const struct service_ask *a)
             bits |= UINT64_C(1) << i;
     }
     return bits;
+}
+
+static bool was_without_budget(const struct service_ask *a)
+{
+    return a->service->routers[a->client->router].spent_us >= a->begun_us;
+}
+
+/* It was there when two engines died: it may be poison, as far as a router can know. Or when one
+ * hung whose server lives, and the last engine that is well is not risked. */
+static bool may_be_poison(const struct service_ask *a)
+{
+    unsigned died = 0;
+    for (const struct service_attempt *t = a->attempts; t; t = t->next) {
+        const struct service_engine *e = &a->service->engines[t->engine];
+        died += !e->up || e->life != t->life;
+    }
+    bool suspect = strcmp(a->reason, "suspect") == 0;
+    bool last = count_of(able(a) & ~a->ills) == 1;
+    return died >= 2 ? suspect || strcmp(a->reason, "poison") == 0 : suspect && last;
 }
 
 static enum not_yet why(const struct service_ask *a)
@@ -242,7 +319,8 @@ static void judge_failed(struct service_ask *a)
     unsigned ill = count_of(a->ills);
     bool others = may_move(a) && (able(a) & ~a->ills) != 0 &&
                   ill <= s->routers[0].options.retries_max && !has_content(a);
-    bool avoidable = (others || ill == 0) && !was_limited(a);
+    bool avoidable = (others || ill == 0) && !was_limited(a) && !was_turned_away(a) && !may_be_poison(a) &&
+                     !was_without_budget(a);
     if (!avoidable)
         return;
     enum not_yet what = why(a);
@@ -328,6 +406,14 @@ static void limits_judge(struct service *s, unsigned router)
 void service_judge_router(struct service *s, unsigned router)
 {
     struct service_router *r = &s->routers[router];
+    const struct proxy *p = r->node->node->proxy;
+    bool crowded = p->door.standing[CLIENT_SURPLUS] >= p->door.surplus_max;
+    if (crowded || r->evicted != p->stats.connections_evicted)
+        r->full_us = s->world.now_us;
+    r->evicted = p->stats.connections_evicted;
+    if (r->forbidden != p->stats.retry_budget_exhausted)
+        r->spent_us = s->world.now_us;
+    r->forbidden = p->stats.retry_budget_exhausted;
     r->looked++;
     if (r->looked % LOOK_EVERY == 0)
         limits_judge(s, router);

@@ -310,9 +310,8 @@ static void options_draw(struct service *s)
         {"request-timeout", "ms", 15000, 25000},
         {"stream-hold", "ms", 500, 3000},
         {"health-interval", "ms", 300, 1000},
-        {"health-timeout", "ms", 500, 1000},
-        {"health-timeout-sglang", "ms", 1000, 2000},
-        {"retry-budget", "", 1, 1},
+        {"health-timeout", "ms", 1500, 2000} /* SGLang's takes more than 1 s */,
+        {"health-timeout-sglang", "ms", 1500, 2500},
         {"retries-max", "", 1, 3},
         {"connections-max", "", 8, 40},
         {"queue-timeout", "ms", 1000, 3000},
@@ -322,6 +321,8 @@ static void options_draw(struct service *s)
         set(s, first, rows[i].name, service_between(s, rows[i].least, rows[i].most), rows[i].unit);
     set(s, first, "body-bytes-max", 65536, "");
     set(s, first, "buffered-bytes-max", service_chance(s, 0.2) ? 262144 : 4 << 20, "");
+    if (service_chance(s, 0.7)) /* else the default, which runs out on days like these */
+        set(s, first, "retry-budget", 1, "");
     if (service_chance(s, 0.3))
         set(s, first, "upstream-connections-max", service_between(s, 6, 16), "");
     if (service_chance(s, 0.2))
