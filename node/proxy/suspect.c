@@ -172,7 +172,8 @@ static struct pool_death *death_of(struct pool *pool, const struct exchange *fai
 {
     uint64_t now = pool->proxy->now_ms;
     struct pool_death *d = &pool->death;
-    if (d->at_ms != 0 && now - d->at_ms < SUSPECT_DEATH_MS)
+    bool hung_only = d->hang && pool->answer_ms > d->at_ms; /* and has answered since */
+    if (d->at_ms != 0 && now - d->at_ms < SUSPECT_DEATH_MS && !hung_only)
         return d;
     struct under_way w = look(pool, failing);
     judge(d, pool, &w, end, now);
