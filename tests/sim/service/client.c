@@ -296,8 +296,9 @@ static void on_readable(void *owner)
     struct service_client *c = owner;
     size_t most = sizeof bytes;
     bool slow = c->manner == SERVICE_READS_SLOWLY;
-    if (slow)
-        most = 1 + service_below(c->service, 400);
+    bool blob = c->answering < c->count && c->asks[c->answering]->kind == SERVICE_BLOB;
+    if (slow) /* a blob within half a minute */
+        most = 1 + service_below(c->service, blob ? 2000 : 400);
     if (c->trouble_reads && c->took + most > c->trouble_at)
         most = c->trouble_at > c->took ? c->trouble_at - c->took : 0;
     size_t n = service_end_take(c->end, bytes, most);
