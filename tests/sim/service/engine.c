@@ -320,11 +320,12 @@ static void attempt_begin(struct life *l, struct carried *k)
                        (unsigned long long)number, ask->ran);
 }
 
-/* It computes; not if its client has gone before it began. */
+/* It computes; not if its client has gone before it began, nor does a question who has a response. */
 static void take_poison(struct life *l, const struct carried *k)
 {
     struct service *s = l->service;
-    if (k->attempt && k->attempt->ask->poison && k->end->peer->open)
+    if (k->attempt && k->attempt->ask->poison && k->end->peer->open &&
+        k->conn->head.method == HTTP_METHOD_POST)
         service_later(s, service_below(s, 30 * SERVICE_MS), poisoned, l->engine->number,
                       l->engine->life, k->attempt->ask);
 }
