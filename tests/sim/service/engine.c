@@ -324,7 +324,7 @@ static void attempt_begin(struct life *l, struct carried *k)
 static void take_poison(struct life *l, const struct carried *k)
 {
     struct service *s = l->service;
-    if (k->attempt && k->attempt->ask->poison && k->end->peer->open &&
+    if (k->attempt && k->attempt->ask->poison && k->end->peer->open && l->engine->ill != SERVICE_DRAINS &&
         k->conn->head.method == HTTP_METHOD_POST)
         service_later(s, service_below(s, 30 * SERVICE_MS), poisoned, l->engine->number,
                       l->engine->life, k->attempt->ask);
