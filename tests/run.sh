@@ -6,7 +6,7 @@
 #   FILTER=http      only tests whose name has this in it
 #   ONLY="unit fuzz" only tests of these kinds: unit, fuzz, e2e
 #   JOBS=2           unit tests and replays at once
-#   LANES=2          end-to-end tests at once, 1 or 2 (1 where sanitizers slow everything down)
+#   LANES=3          end-to-end tests at once, 1 to 3 (1 where sanitizers slow everything down)
 #   VERBOSE=1        show the output of passing tests too
 #   TEST_SECONDS=N   time limit of one test program (default 300)
 #
@@ -17,7 +17,7 @@ cd "$(dirname "$0")/.."
 build=${1:?usage: tests/run.sh BUILD_DIR}
 limit=${TEST_SECONDS:-300}
 jobs=${JOBS:-2}
-lanes=${LANES:-2}
+lanes=${LANES:-3}
 shared=${GRAPEVINE_SHARED:-../shared}
 export BUILD="$PWD/${build#"$PWD"/}"
 [ "${build#/}" = "$build" ] || BUILD=$build
@@ -26,7 +26,8 @@ export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export PYTHONDONTWRITEBYTECODE=1
 
 # End-to-end tests of clusters mostly wait, and one lane runs them one after the other while a
-# second lane runs those of a single router. These take a core or two for themselves, alone:
+# second lane runs those of a single router, and a third those that wait for engines to die, to hang
+# and to be found. These take a core or two for themselves, alone:
 alone=" test_maelstrom test_readme test_replay test_simulation "
 
 # --- one program -------------------------------------------------------------------------------
@@ -156,7 +157,7 @@ lane() { # lane JOBS FILE: runs what the file lists, so many at a time
     wait
 }
 
-touch "$out/counts" "$out/single" "$out/clusters" "$out/last"
+touch "$out/counts" "$out/single" "$out/clusters" "$out/waits" "$out/last"
 {
     list unit tests/unit/*/*_test.c
     list fuzz tests/fuzz/*_fuzz.c
@@ -171,12 +172,16 @@ while read -r test; do
         echo "$test" >>"$out/last"
     elif [[ $test == *cluster* || $test == *drain* || $test == *loops* || $test == *versions* ]]; then
         echo "$test" >>"$out/clusters"
+    elif [[ $test == *poison* || $test == *watchdog* || $test == *faults* || $test == *discovery* || $test == *kubernetes* ]]; then
+        echo "$test" >>"$out/waits"
     else
         echo "$test" >>"$out/single"
     fi
 done <"$out/e2e"
 lane 1 "$out/clusters" &
 [ "$lanes" -gt 1 ] || wait
+lane 1 "$out/waits" &
+[ "$lanes" -gt 2 ] || wait
 lane 1 "$out/single" &
 wait
 lane 1 "$out/last" &
