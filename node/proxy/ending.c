@@ -137,7 +137,7 @@ void exchange_end_cut(struct exchange *x, enum upstream_failure failure)
         exchange_finish(x);
         return;
     }
-    bool late = failure == UPSTREAM_TIMEOUT;
+    bool late = failure == UPSTREAM_TIMEOUT || failure == UPSTREAM_STALLED;
     exchange_say_cut(x, late ? 504 : 502,
                      late ? "The replica was silent for too long: its answer is cut."
                           : "The replica failed: its answer is cut.");

@@ -81,11 +81,30 @@ static void log_stall(struct proxy *p, struct pool *pool, unsigned replica,
 
 /* --- what is stuck there -------------------------------------------------------------------- */
 
+/* Whether an answer that has begun there is lost by now. Where requests only starve it goes on. */
+static bool is_lost(const struct proxy *p, const struct upstream *u, unsigned replica)
+{
+    const struct node_router *router = p->config.router;
+    enum node_stall stall = node_router_replica_stall(router, replica);
+    bool dead = stall == NODE_STALL_SILENT || stall == NODE_STALL_COUNTERS ||
+                node_router_replica_asleep(router, replica);
+    uint64_t limit = p->config.options->watchdog_ms;
+    limit += limit / 2;
+    return dead && limit > 0 && p->now_ms - later(u->active_ms, p->resumed_ms) >= limit;
+}
+
 static void move(struct proxy *p, struct upstream *u)
 {
     struct exchange *x = u->exchange;
     bool asks = u->state == UPSTREAM_CONNECTING || wants_tokens(u);
-    if (x == NULL || !asks || !suspect_may_move(x) || !exchange_may_move(x))
+    if (x == NULL || !asks)
+        return;
+    if (x->first_token) {
+        if (is_lost(p, u, x->decision.replica))
+            exchange_failed(x, upstream_fail(u, UPSTREAM_STALLED));
+        return;
+    }
+    if (!suspect_may_move(x) || !exchange_may_move(x))
         return;
     p->stats.watchdog_moved++;
     exchange_failed(x, upstream_fail(u, UPSTREAM_STALLED));

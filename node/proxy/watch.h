@@ -5,7 +5,8 @@
  * a while, and goes through the connections to those that are
  *
  *   stalled, asleep   what has no token moves to another replica that is up and not avoided; where
- *                     there is none it waits on. What has tokens waits for its own limits
+ *                     there is none it waits on. What has tokens ends after one and a half times
+ *                     `watchdog` of silence, unless requests only starve there
  *   down              what has no token moves after WATCH_DEAD_MS of silence, and fails where it
  *                     cannot; what has tokens ends after WATCH_SILENT_MS. But only if the replica
  *                     is dead: its port refuses, or nothing is heard of it. One that says that it

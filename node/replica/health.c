@@ -107,12 +107,12 @@ static uint64_t explained_ms(const struct node_replica *k, const struct node_wat
 
 /* How many times watchdog_ms the evidence asks for. */
 static unsigned counters_margin(const struct node_replica *k, const struct node_watched *w,
-                                bool health_hangs)
+                                bool health_late)
 {
     enum { LONG = 3, SOME = 2, FEW = 2 };
     bool sglang = k->engine == NODE_ENGINE_SGLANG;
     bool at_work = !sglang && k->scrape.running > 0;
-    if (at_work || health_hangs || w->streaming > 0 || k->signs.stalls.trial)
+    if (at_work || health_late || w->streaming > 0 || k->signs.stalls.trial)
         return 1;
     return w->waiting_long > FEW ? (sglang ? SOME : 1) : w->waiting_long == FEW ? SOME : LONG;
 }
@@ -139,8 +139,9 @@ enum node_stall node_signs_judge(const struct node_replica *k, const struct node
     uint64_t limit = explained_ms(k, w);
     bool health_hangs = passed(w->health_asked_ms, now_ms) >= watchdog_ms;
     bool fresh = k->scraped_ms != 0 && passed(k->scraped_ms, now_ms) < watchdog_ms;
+    bool health_late = passed(w->health_asked_ms, now_ms) >= watchdog_ms * 2 / 3;
     if (fresh && s->still_ms >= moved + watchdog_ms / 2 &&
-        passed(moved, now_ms) >= limit + watchdog_ms * counters_margin(k, w, health_hangs))
+        passed(moved, now_ms) >= limit + watchdog_ms * counters_margin(k, w, health_late))
         return NODE_STALL_COUNTERS;
     bool starved = w->waiting_long > 1 &&
                    passed(later(s->first_ms, w->since_ms), now_ms) >= limit + watchdog_ms;

@@ -110,6 +110,11 @@ static void sglang_asks_its_health_check(void **state)
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 5000), NODE_STALL_NONE);
     w.health_asked_ms = NOW + 1500;
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 5000), NODE_STALL_COUNTERS);
+    /* Asked after half of the time, two thirds later: before it would end all by itself. */
+    scrapes(&k, NOW - 1000, NOW, NOW + 3500, 1);
+    w.heard_ms = NOW + 3500;
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 3400), NODE_STALL_NONE);
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 3600), NODE_STALL_COUNTERS);
 }
 
 static void an_engine_that_never_gave_a_token_gets_half_a_minute(void **state)
