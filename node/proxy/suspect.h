@@ -20,12 +20,12 @@
  *
  *   - A weak suspect is sent on, alone where an idle replica is at hand.
  *
- *   - A suspect of a dead core whose prompt is token ids, which go to the engine unread, is sent on
- *     once, alone: where nothing is under way, of any router,
- *     as far as is known. If there is no such replica, the quietest is kept for it until what runs
- *     there has ended (node/proxy/suspect_wait.h). If that takes too long it is answered 502
- *     `suspect`: one request is not worth the answers of all others on an engine. All routers know
- *     of it, so that it is alone wherever it is repeated.
+ *   - A suspect of a dead core whose prompt is token ids, which go to the engine unread, is sent
+ *     on once, alone: where nothing is under way, of any router, as far as is known. If there is no
+ *     such replica, the quietest is kept for it until what runs there has ended
+ *     (node/proxy/suspect_wait.h). If that takes too long it is answered 502 `suspect`: one request
+ *     is not worth the answers of all others on an engine. All routers know of it, so that it is
+ *     alone wherever it is repeated.
  *
  *   - What broke two is poison: 502 `poison` from then on, at all routers (node/route/poison.h).
  *     One that was among several at two abrupt deaths, or whose two deaths came within a second

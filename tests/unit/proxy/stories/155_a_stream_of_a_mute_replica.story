@@ -1,0 +1,55 @@
+# A stream has its first token when the engine's process is stopped. Its health checks are rare, so it
+# is not down; but nothing at all comes from it, not even the answer to a probe. After eight seconds of
+# that the client hears an error event, and the stream is cut: it does not wait for its own limit.
+replicas 2
+probes
+engines vllm
+set health-interval 1h
+set scrape-interval 1h
+set watchdog 2s
+
+start
+    connect 1a
+    connect 2a
+1a accepts
+    to 1a: GET /health HTTP/1.1
+1a answers 200 ok
+    log replica_up
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 404 {}
+2a accepts
+    to 2a: GET /health HTTP/1.1
+2a answers 200 ok
+    log replica_up
+    to 2a: GET /v1/models HTTP/1.1
+2a answers 404 {}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+    to 2a: GET /metrics HTTP/1.1
+1a answers 200 vllm:num_requests_running 0
+2a answers 200 vllm:num_requests_running 0
+A connects
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1b
+    book A at 1
+1b accepts
+    to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1b streams
+1b says "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n"
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "30\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n\r\n"
+wait 7000
+    to 1a: GET /metrics HTTP/1.1
+    log replica_stalled
+    close 1a
+    connect 1c
+wait 3000
+    close 1b
+    log upstream_failed
+    to A: "77\r\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
+    log request
+    close A
+    release A at 1
+    connect 1d
+    to 2a: GET /v1/models HTTP/1.1
+counters
+    requests 1, 2xx 1, cut: engine 1, upstream broken 1
