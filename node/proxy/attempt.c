@@ -162,14 +162,6 @@ static void wait_for_replica(struct exchange *x)
         (void)exchange_refuse_suspect(x);
 }
 
-void exchange_hang_up(struct exchange *x)
-{
-    struct upstream *u = x->upstream;
-    x->upstream = NULL;
-    if (u != NULL)
-        upstream_abort(u);
-}
-
 /* The replicas were asked who has the stored response: the one that has it is wanted now, or, where
  * nobody has, any of them says so. */
 void exchange_asked(struct exchange *x)

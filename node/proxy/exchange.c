@@ -222,3 +222,11 @@ void exchange_forget_answer(struct exchange *x)
     x->first_token = false;
     x->first_byte_ms = 0;
 }
+
+void exchange_hang_up(struct exchange *x)
+{
+    struct upstream *u = x->upstream;
+    x->upstream = NULL;
+    if (u != NULL)
+        upstream_abort(u);
+}

@@ -42,6 +42,8 @@ static inline void exchange_drop(struct client *c, enum client_end why, bool res
 }
 /* Exactly one of these follows each booking; does nothing without one. */
 void exchange_release_booking(struct exchange *x, enum node_outcome outcome);
+/* The connection that it is on, if any, is let go. */
+void exchange_hang_up(struct exchange *x);
 /* Lets go of what is held (hold.c). */
 void exchange_hold_drop(struct exchange *x);
 /* Nothing of an answer is with the client, and what came is let go. */
@@ -153,8 +155,6 @@ bool exchange_refuse_suspect(struct exchange *x);
 /* Releases the booking and books another replica. If there is none, everything but the booking is
  * as it was, and ERR_* of the choice returned; 0 also where it is to wait for one. */
 MUST_USE int exchange_leave(struct exchange *x, enum node_outcome outcome);
-/* The connection that it is on, if any, is let go. */
-void exchange_hang_up(struct exchange *x);
 /* The next attempt, at the replica that exchange_leave() booked, or in the queue: what came of an
  * answer is forgotten and its connection let go. */
 void exchange_begin_anew(struct exchange *x, enum attempt_reason why);
