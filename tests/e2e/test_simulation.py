@@ -12,7 +12,7 @@ SIM = os.path.join(BUILD, "tests", "sim")
 SIM_WITH_BUGS = os.path.join(BUILD, "bugs", "tests", "sim")
 FIXED = 20  # two of each profile
 NEW = 20
-SERVICES = 40  # of each kind: a fifth of a second each
+SERVICES = 20  # of each kind: a fifth of a second each
 
 
 def simulate(*words, program=SIM):
