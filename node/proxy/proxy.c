@@ -497,9 +497,13 @@ void proxy_drain(struct proxy *p, bool closed, uint64_t now_ms)
     p->draining = true;
     p->closed |= closed;
     for (struct client *c = p->clients; news && c != NULL; c = c->next) {
-        /* An answer whose head has gone out promised that another request may follow. */
-        if (c->port == PROXY_PORT_CLIENT && c->exchange != NULL && !c->exchange->answering)
+        struct exchange *x = c->exchange;
+        /* A head that is made, with the client or held, says that another request may follow. */
+        bool promised = x != NULL && (x->status != 0 || x->alive);
+        if (c->port == PROXY_PORT_CLIENT && x != NULL && !promised)
             c->last = true;
+        else if (c->port == PROXY_PORT_CLIENT && x != NULL)
+            x->last_asked = true; /* if that answer is let go */
         if (p->closed && BUG(DRAIN_CUTS) && c->exchange != NULL)
             exchange_drop(c, CLIENT_END_STOPPED, false);
         if (p->closed)
