@@ -320,12 +320,13 @@ static void attempt_begin(struct life *l, struct carried *k)
                        (unsigned long long)number, ask->ran);
 }
 
-/* It computes; not if its client has gone before it began, nor does a question who has a response. */
+/* It computes; not if its client has gone before it began, nor does a question who has a response.
+ */
 static void take_poison(struct life *l, const struct carried *k)
 {
     struct service *s = l->service;
-    if (k->attempt && k->attempt->ask->poison && k->end->peer->open && l->engine->ill != SERVICE_DRAINS &&
-        k->conn->head.method == HTTP_METHOD_POST)
+    if (k->attempt && k->attempt->ask->poison && k->end->peer->open &&
+        l->engine->ill != SERVICE_DRAINS && k->conn->head.method == HTTP_METHOD_POST)
         service_later(s, service_below(s, 30 * SERVICE_MS), poisoned, l->engine->number,
                       l->engine->life, k->attempt->ask);
 }

@@ -188,7 +188,8 @@ static bool was_sent(const struct service_ask *a)
         if (!named)
             continue;
         bool may_go_on = a->stream && (a->kind == SERVICE_CHAT || a->kind == SERVICE_COMPLETIONS);
-        for (const struct service_attempt *then = a->attempts; then && may_go_on; then = then->next) {
+        for (const struct service_attempt *then = a->attempts; then && may_go_on;
+             then = then->next) {
             if (then != t && went_on(a, t, then))
                 return true;
         }
@@ -319,8 +320,8 @@ static void judge_failed(struct service_ask *a)
     unsigned ill = count_of(a->ills);
     bool others = may_move(a) && (able(a) & ~a->ills) != 0 &&
                   ill <= s->routers[0].options.retries_max && !has_content(a);
-    bool avoidable = (others || ill == 0) && !was_limited(a) && !was_turned_away(a) && !may_be_poison(a) &&
-                     !was_without_budget(a);
+    bool avoidable = (others || ill == 0) && !was_limited(a) && !was_turned_away(a) &&
+                     !may_be_poison(a) && !was_without_budget(a);
     if (!avoidable)
         return;
     enum not_yet what = why(a);

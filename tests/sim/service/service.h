@@ -119,7 +119,8 @@ struct service_router {
     uint64_t close_us, cut_us;
     uint64_t began_us; /* this life */
     uint64_t looked;
-    uint64_t full_us; /* when it last turned connections away unheard, or closed idle ones for others */
+    uint64_t
+        full_us; /* when it last turned connections away unheard, or closed idle ones for others */
     uint64_t evicted;
     uint64_t spent_us; /* when its budget last forbade a retry */
     uint64_t forbidden;

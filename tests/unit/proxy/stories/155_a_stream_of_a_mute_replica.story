@@ -40,16 +40,16 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 wait 7000
     to 1a: GET /metrics HTTP/1.1
     log replica_stalled
-    close 1a
-    connect 1c
-wait 3000
     close 1b
     log upstream_failed
-    to A: "77\r\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
+    to A: "8c\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long: its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}\n\n\r\n"
     log request
     close A
     release A at 1
+    close 1a
+    connect 1c
+wait 3000
     connect 1d
     to 2a: GET /v1/models HTTP/1.1
 counters
-    requests 1, 2xx 1, cut: engine 1, upstream broken 1
+    requests 1, 2xx 1, cut: engine 1

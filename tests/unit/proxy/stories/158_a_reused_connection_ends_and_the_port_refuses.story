@@ -58,10 +58,10 @@ wait 20
     connect 4b
 4b refuses
     close 4b
-    log poison
+    log poison_suspect
     log upstream_failed
-    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 132 "{\"error\":{\"message\":\"Engines died after this request. It is not sent to another.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 149 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to one that serves others.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     release B at 4
 counters
-    requests 5, retries 1, 2xx 4, 5xx 1, refused poison 1, connect failures 2, upstream reused 2
+    requests 5, retries 1, 2xx 4, 5xx 1, refused suspect 1, connect failures 2, upstream reused 2
