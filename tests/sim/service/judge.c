@@ -34,7 +34,7 @@ static struct {
     [NOT_YET_PREAMBLE] = {"preamble cut", false, 0},
     [NOT_YET_TIMEOUT] = {"timeout", false, 0},
     [NOT_YET_PIPELINE] = {"pipeline drained", false, 0},
-    [NOT_YET_POISON] = {"poison", false, 0},
+    [NOT_YET_POISON] = {"poison", true, 0},
     [NOT_YET_UNFINISHED] = {"unfinished", false, 0},
 };
 
