@@ -1,0 +1,47 @@
+/* What holds between events. */
+#include "base/check.h"
+#include "node/proxy/exchange_internal.h"
+
+void proxy_check(const struct proxy *p)
+{
+    uint64_t clients = 0, exchanges = 0, waiting = 0, alone = 0, standing[CLIENT_STANDINGS] = {0};
+    queue_check(&p->queue);
+    for (const struct client *c = p->clients; c != NULL; c = c->next) {
+        const struct exchange *x = c->exchange;
+        CHECK(!c->taking && (c->state != CLIENT_CLOSING || x == NULL));
+        CHECK(x == NULL || x->client == c);
+        CHECK(x == NULL || x->upstream == NULL || x->upstream->exchange == x);
+        /* An attempt begins from nothing, whatever came in the one before. */
+        CHECK(x == NULL || x->upstream == NULL || x->upstream->in_body ||
+              (x->status == 0 && !x->first_token && x->first_byte_ms == 0 &&
+               x->outcome == NODE_OUTCOME_OK && x->held.len == 0));
+        /* An answer that says no passes unbooked, where no other replica could be booked. */
+        CHECK(x == NULL || x->upstream == NULL || x->booked || x->status >= 400);
+        CHECK((c->state == CLIENT_CLOSING) <= (c->standing == CLIENT_OUTSIDE));
+        standing[c->standing]++;
+        CHECK(x == NULL || !queue_waits(&x->waiter) || (!x->booked && x->upstream == NULL));
+        waiting += x != NULL && queue_waits(&x->waiter);
+        CHECK(x == NULL || !x->suspect.waiting || (!x->booked && x->upstream == NULL));
+        CHECK(x == NULL || !x->suspect.kept || x->booked);
+        clients++;
+        exchanges += x != NULL;
+        alone += x != NULL && x->suspect.waiting;
+    }
+    CHECK(clients == p->stats.connections_open && exchanges == p->stats.requests_open);
+    for (unsigned i = CLIENT_IN; i < CLIENT_STANDINGS; i++)
+        CHECK(standing[i] == p->door.standing[i]);
+    CHECK(waiting == p->queue.length);
+    CHECK(alone == p->suspects.waiting && alone >= p->suspects.waiting_alone);
+    CHECK(p->gathered.owner == NULL);
+    for (unsigned i = 0; i < p->pool_count; i++) {
+        unsigned open = 0;
+        for (const struct upstream *u = p->pools[i].all; u != NULL; u = u->all_next) {
+            CHECK((u->state == UPSTREAM_IDLE) == (u->exchange == NULL));
+            CHECK(u->exchange == NULL || u->exchange->upstream == u);
+            open++;
+        }
+        CHECK(open == p->pools[i].open_count);
+        for (const struct upstream *u = p->pools[i].idle; u != NULL; u = u->next)
+            CHECK(u->state == UPSTREAM_IDLE && (u->next == NULL || u->next->prev == u));
+    }
+}
