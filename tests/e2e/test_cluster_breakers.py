@@ -15,7 +15,11 @@ BAD = answer_json({"error": {"message": "no", "code": 500}}, 500)
 
 class Breakers(Clustered):
     def ask(self, r):
-        return self.client(r).ask("POST", CHAT, BODY).status
+        c = self.client(r)
+        try:
+            return c.ask("POST", CHAT, BODY).status
+        finally:
+            c.close()
 
     def of(self, r, metric, e):
         return r.metric('replica_%s{replica="%s"}' % (metric, e.name))
@@ -43,8 +47,9 @@ class Breakers(Clustered):
         while time.monotonic() < end:
             for r in routers:
                 self.ask(r)
-        # Trials after 1, 2, 4 s; 3 routers each for itself would make 3 times as many, and more.
-        self.assertLessEqual(len(bad.requests) - asked, 4)
+        # Trials after 1, 2, 4 s, and at times one that two routers begin before they hear of each
+        # other's; 3 routers each for itself would make 9 and more.
+        self.assertLessEqual(len(bad.requests) - asked, 6)
         bad.replies(GOOD)
 
         def used_by_all():
