@@ -462,11 +462,11 @@ class Failures(SimCase):
 
 
 class Term(Case):
-    def begin(self, *args):
+    def begin(self, *args, tokens=30):
         sim = self.sim("--model", "tiny", *args)
         c = self.client(sim)
         c.send(request("POST", "/v1/chat/completions",
-                       json.dumps(chat(max_tokens=30)).encode(), [JSON]))
+                       json.dumps(chat(max_tokens=tokens)).encode(), [JSON]))
         wait_for(lambda: sim.call("GET", "/sim/stats")["running"] == 1, "a running request")
         idle = self.client(sim)
         idle.ask("GET", "/health")
@@ -474,18 +474,27 @@ class Term(Case):
         return sim, c, idle
 
     def clean(self, sim):
-        self.assertEqual(sim.popen.wait(10), 0)
-        for thread in sim.threads:
-            thread.join()
-        self.assertEqual(sim.lines, [])
+        status = sim.wait()
+        self.assertEqual((status, sim.lines), (0, []))
 
     def test_exit(self):
-        sim, c, _ = self.begin()
+        sim, c, _ = self.begin(tokens=50000)
         self.assertTrue(c.is_closed())
         self.clean(sim)
 
+    def test_exit_while_a_step_is_due(self):
+        """The model's next step comes due while the engine is taken apart."""
+        for _ in range(10):
+            sim = self.sim("--model", "tiny", "--decode-base-ms", "0.3", "--prefill-rate", "1e9")
+            c = self.client(sim)
+            c.send(request("POST", "/v1/chat/completions",
+                           json.dumps(chat(max_tokens=100000)).encode(), [JSON]))
+            wait_for(lambda: sim.call("GET", "/sim/stats")["running"] == 1, "a running request")
+            sim.signal(signal.SIGTERM)
+            self.clean(sim)
+
     def test_drain(self):
-        sim, c, idle = self.begin("--on-term", "drain")
+        sim, c, idle = self.begin("--on-term", "drain", tokens=100)
         self.assertTrue(idle.is_closed())
         late = self.client(sim)
         self.assertEqual(late.ask("GET", "/health").status, 200)

@@ -145,6 +145,8 @@ int main(int argc, char **argv)
     (void)uv_run(d->loop, UV_RUN_DEFAULT);
     int status = d->engine.dead ? 1 : 0;
     (void)uv_prepare_stop(&d->prepare); /* there is no engine to ask any more */
+    (void)uv_poll_stop(&d->clock);
+    (void)uv_timer_stop(&d->timer);
     sim_engine_free(&d->engine);
     (void)uv_run(d->loop, UV_RUN_NOWAIT);
     (void)close(d->clock_fd);
