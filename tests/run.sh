@@ -10,7 +10,8 @@
 #   VERBOSE=1        show the output of passing tests too
 #   TEST_SECONDS=N   time limit of one test program (default 300)
 #
-# One line a program when it has ended; the output of one that fails. The last line is
+# One line a program when it has ended, with the names of its tests that failed; what those said
+# stands below it. All that failed is named again at the end. The last line is
 # `N passed, M failed[, K skipped]`; the exit status is 1 if anything failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -87,22 +88,44 @@ command_of() { # command_of KIND NAME: sets `command` and `title`
     esac
 }
 
-report() { # report LOG: on standard output, from the variables of one()
+# failed_in KIND LOG: the names of its tests that failed, or were under way when it ended
+failed_in() {
+    if [ "$1" = e2e ]; then
+        sed -nE 's/^(FAIL|ERROR): [^ ]+ \(([^ ]*\.)?([^ .]+\.[^ .]+)\).*/\3/p' "$2"
+        sed -nE '$ s/.* \(([^ ]*\.)?([^ .]+\.[^ .]+)\) \.\.\. *$/\2/p' "$2"
+    else
+        sed -nE 's/^\[  FAILED  \] ([^ ]+)$/\1/p' "$2"
+        grep -aE '^\[ +(RUN|OK|FAILED|SKIPPED) +\] [^ ]+$' "$2" | sed -nE '$ s/^\[ RUN      \] //p'
+    fi | awk '!seen[$0]++' | head -n 20 | paste -sd ' '
+}
+
+# What a failing test said: without the tests that passed.
+said() { # said KIND LOG
+    if [ "$1" = e2e ] && grep -aqE '^={70}$' "$2"; then
+        sed -nE '/^={70}$/,$p' "$2"
+    else
+        grep -avE '^\[ +(RUN|OK) +\]|\.\.\. ok$' "$2" | tail -n 150
+    fi | cut -c1-2000 | head -n 150
+}
+
+report() { # report KIND LOG: on standard output, from the variables of one()
     local verdict="ok  " note=""
     [ "$s" -ne 0 ] && note=", $s skipped"
     [ "$f" -ne 0 ] && verdict=FAIL note="$note, $f failed (status $status)"
-    printf '%s %-44s %4d passed%s  %d.%03d s\n' "$verdict" "$title" "$p" "$note" \
-        $(((end - start) / 1000000000)) $(((end - start) / 1000000 % 1000))
-    if [ "$f" -ne 0 ] || [ -n "${VERBOSE:-}" ]; then
-        sed 's/^/    | /' "$1" | tail -n 200
+    printf '%s %-44s %4d passed%s  %d.%03d s%s\n' "$verdict" "$title" "$p" "$note" \
+        $(((end - start) / 1000000000)) $(((end - start) / 1000000 % 1000)) "${failed:+: $failed}"
+    if [ -n "${VERBOSE:-}" ]; then
+        sed 's/^/    | /' "$2"
+    elif [ "$f" -ne 0 ]; then
+        said "$1" "$2" | sed 's/^/    | /'
     elif [ "$s" -ne 0 ]; then
-        grep -aiE 'skip' "$1" | grep -avE '^\[|^(OK|Ran) |SKIPPED TEST' | sed 's/^/    | /' | head -n 5
+        grep -aiE 'skip' "$2" | grep -avE '^\[|^(OK|Ran) |SKIPPED TEST' | sed 's/^/    | /' | head -n 5
     fi
 }
 
 # one OUT KIND NAME: runs it under the time limit, reports, and adds its counts to OUT/counts
 one() {
-    local out=$1 kind=$2 start end status p=0 f=0 s=0 title command log running
+    local out=$1 kind=$2 start end status p=0 f=0 s=0 title command log running failed=
     log=$(mktemp "$out/log.XXXXXX")
     command_of "$kind" "$3"
     start=$(date +%s%N)
@@ -116,11 +139,17 @@ one() {
     "count_$kind" "$log"
     [ "$status" -ne 0 ] && [ "$f" -eq 0 ] && f=1
     [ $((p + f + s)) -eq 0 ] && { f=1; echo "(no test ran)" >>"$log"; }
+    [ "$f" -ne 0 ] && failed=$(failed_in "$kind" "$log")
     [ "$status" -eq 124 ] && echo "(stopped after $limit s)" >>"$log"
     {
         flock 9
-        report "$log"
-        echo "$p $f $s $title" >>"$out/counts"
+        report "$kind" "$log"
+        echo "$p $f $s" >>"$out/counts"
+        [ "$f" -eq 0 ] || {
+            echo "$title${failed:+: $failed}"
+            said "$kind" "$log" | grep -aE '^[A-Za-z_.]*(Error|Exception|Cut)\b|^\[ +(ERROR|LINE) |^SUMMARY|stopped after' |
+                head -n 5 | cut -c1-300 | sed 's/^/    /'
+        } | sed 's/^/failed: /' >>"$out/failed"
     } 9>"$out/lock"
 }
 
@@ -157,7 +186,7 @@ lane() { # lane JOBS FILE: runs what the file lists, so many at a time
     wait
 }
 
-touch "$out/counts" "$out/single" "$out/clusters" "$out/waits" "$out/last"
+touch "$out/counts" "$out/failed" "$out/single" "$out/clusters" "$out/waits" "$out/last"
 {
     list unit tests/unit/*/*_test.c
     list fuzz tests/fuzz/*_fuzz.c
@@ -187,6 +216,6 @@ wait
 lane 1 "$out/last" &
 wait
 
-awk '$2 > 0 { f = $1 FS $2 FS $3 FS; print "failed: " substr($0, length(f) + 1) }' "$out/counts"
+cat "$out/failed"
 awk '{ p += $1; f += $2; s += $3 }
      END { printf "%d passed, %d failed", p, f; if (s) printf ", %d skipped", s; print ""; exit f > 0 }' "$out/counts"
