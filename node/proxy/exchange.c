@@ -100,6 +100,15 @@ void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
                        computed ? &usage : NULL, x->proxy->now_ms);
 }
 
+void exchange_blame(struct exchange *x)
+{
+    const struct exchange_doubt *d = &x->doubt;
+    if (d->open)
+        node_router_blame(x->proxy->config.router, d->replica, d->life, NODE_OUTCOME_ENGINE_ERROR,
+                          x->proxy->now_ms);
+    x->doubt.open = false;
+}
+
 /* The router's own health says 503 to every probe until an engine is loaded: no line for each. */
 static bool has_access_line(const struct exchange *x, enum client_end why)
 {
@@ -169,6 +178,8 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     deadline_clear(&x->deadline);
     exchange_hold_drop(x);
     exchange_release_booking(x, outcome);
+    if (why != CLIENT_END_GONE) /* nothing else came that would say otherwise */
+        exchange_blame(x);
     suspect_gone(x);
     log_access(x, why);
     exchange_free(x);

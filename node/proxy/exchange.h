@@ -54,6 +54,13 @@ struct suspect {
     struct exchange *before, *next;
 };
 
+/* A replica answered an error that may be the request's own: what comes next decides. */
+struct exchange_doubt {
+    bool open;
+    unsigned replica;
+    uint32_t life; /* of that replica then */
+};
+
 enum exchange_scan { EXCHANGE_SCAN_NONE, EXCHANGE_SCAN_USAGE };
 
 struct exchange {
@@ -85,8 +92,6 @@ struct exchange {
     bool asking_around; /* a stored response whose maker is unknown: 404 means the next one */
     bool asking;        /* `question` is what is sent */
     bool asked;         /* and was answered, or needs no answer */
-    bool in_doubt;      /* `doubted` answered an error that may be the request's own */
-    unsigned doubted;   /* a replica */
     bool model_likely;  /* a replica denied the model: none that did lately is asked */
     bool timed_out;     /* the last attempt ended so: 504 rather than 502 if there is no other */
     bool silent_left;   /* a replica that showed no sign of work was given up: not twice */
@@ -94,8 +99,9 @@ struct exchange {
     bool stale;         /* a reused connection to the replica ended at once in this attempt */
     unsigned addresses; /* of the replica's name that failed in this attempt */
     unsigned attempts;
-    unsigned retries;         /* of them, those that count against retries-max and the budget */
-    unsigned said;            /* the error status of the last answer that was let go; 0: none */
+    unsigned retries; /* of them, those that count against retries-max and the budget */
+    unsigned said;    /* the error status of the last answer that was let go; 0: none */
+    struct exchange_doubt doubt;
     struct deadline deadline; /* the next attempt begins; or what is held shows a sign of life */
     struct upstream_request question; /* a GET of the stored response */
     uint64_t excluded[NODE_REPLICAS_MAX / 64];

@@ -42,6 +42,8 @@ static inline void exchange_drop(struct client *c, enum client_end why, bool res
 }
 /* Exactly one of these follows each booking; does nothing without one. */
 void exchange_release_booking(struct exchange *x, enum node_outcome outcome);
+/* The replica in doubt, if there is one, is to blame. */
+void exchange_blame(struct exchange *x);
 /* The connection that it is on, if any, is let go. */
 void exchange_hang_up(struct exchange *x);
 /* Lets go of what is held (hold.c). */
@@ -175,15 +177,11 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure);
 bool exchange_may_move(struct exchange *x);
 /* Whether only the body of an answer of that status says whose failure it is. */
 bool exchange_body_decides(const struct exchange *x, unsigned status);
-/* What the engine says of an error: whether its core is dead. */
-void exchange_said(struct exchange *x, struct slice message);
 /* Whether an answer of that status is let go because another replica is asked now. */
 bool exchange_moves_on(struct exchange *x, unsigned status);
 /* The same for an answer that was judged; `status` is the one that it stands for. False: it goes to
  * the client, and x->outcome is what it says of the replica. */
 bool exchange_let_go(struct exchange *x, const struct verdict_judgement *j, unsigned status);
-/* Work was done: who was in doubt before is to blame. */
-void exchange_answers_well(struct exchange *x);
 
 /* --- hold.c ---------------------------------------------------------------------------------- */
 

@@ -51,25 +51,23 @@ bool exchange_body_decides(const struct exchange *x, unsigned status)
 }
 
 /* The first to fail so may be innocent: the request itself may be bad. Who answers next decides. */
-static bool let_go_in_doubt(struct exchange *x, const struct verdict_judgement *j)
+static bool let_go_in_doubt(struct exchange *x)
 {
-    struct proxy *p = x->proxy;
     unsigned first = x->decision.replica;
-    if (exchange_leave(x, NODE_OUTCOME_IN_DOUBT) != 0) { /* nobody else: it is the one to blame */
-        node_router_blame(p->config.router, first, j->outcome, p->now_ms);
-        return false;
-    }
-    x->in_doubt = true;
-    x->doubted = first;
-    return true;
+    x->doubt =
+        (struct exchange_doubt){.open = true,
+                                .replica = first,
+                                .life = node_router_replica_life(x->proxy->config.router, first)};
+    if (exchange_leave(x, NODE_OUTCOME_IN_DOUBT) == 0)
+        return true;
+    exchange_blame(x); /* nobody else could say otherwise */
+    return false;
 }
 
-void exchange_said(struct exchange *x, struct slice message)
+/* The request is to blame: another replica fails alike, or says what is wrong with it. */
+static void acquit(struct exchange *x)
 {
-    if (!suspect_core_dead_text(message))
-        return;
-    x->first_token = false; /* the head of an error was taken for one */
-    suspect_ended(x, SUSPECT_END_CORE_DEAD);
+    x->doubt.open = false;
 }
 
 bool exchange_let_go(struct exchange *x, const struct verdict_judgement *j, unsigned status)
@@ -77,22 +75,28 @@ bool exchange_let_go(struct exchange *x, const struct verdict_judgement *j, unsi
     x->reached = true;
     x->timed_out = false;
     x->outcome = j->outcome;
+    if (j->core_dead) {
+        x->first_token = false; /* the head of an error was taken for one */
+        suspect_ended(x, SUSPECT_END_CORE_DEAD);
+    }
     bool doubt = j->verdict == VERDICT_IN_DOUBT;
-    if (j->verdict == VERDICT_CLIENT)
+    if (j->verdict == VERDICT_CLIENT) {
+        acquit(x);
         return false;
+    }
     if (!x->answering && suspect_refused(x)) {
         exchange_hang_up(x);
         exchange_release_booking(x, j->outcome);
         return exchange_refuse_suspect(x);
     }
-    if (doubt && x->in_doubt) { /* the second one says the same: the request is to blame */
+    if (doubt && x->doubt.open) {
         x->outcome = NODE_OUTCOME_IN_DOUBT;
-        x->in_doubt = false;
+        acquit(x);
         return false;
     }
     if (exchange_only_there(x) || !exchange_may_retry(x, j->reason))
         return false;
-    if (doubt ? !let_go_in_doubt(x, j) : exchange_leave(x, j->outcome) != 0)
+    if (doubt ? !let_go_in_doubt(x) : exchange_leave(x, j->outcome) != 0)
         return false; /* nobody else: this answer goes to the client */
     x->said = status;
     exchange_begin_anew(x, j->reason);
@@ -118,15 +122,6 @@ bool exchange_moves_on(struct exchange *x, unsigned status)
         return false;
     struct verdict_judgement j = verdict_of_answer(status, slice_of("", 0));
     return exchange_let_go(x, &j, status);
-}
-
-void exchange_answers_well(struct exchange *x)
-{
-    if (!x->in_doubt)
-        return;
-    struct proxy *p = x->proxy;
-    x->in_doubt = false;
-    node_router_blame(p->config.router, x->doubted, NODE_OUTCOME_ENGINE_ERROR, p->now_ms);
 }
 
 /* --- it said nothing, or broke off ---------------------------------------------------------- */

@@ -158,7 +158,6 @@ bool exchange_hold_judge(struct exchange *x)
     struct slice message = slice_of_cstr(error.message);
     if (message.len == 0)
         message = held_body(x);
-    exchange_said(x, message);
     struct verdict_judgement j = verdict_of_answer(x->status, message);
     return exchange_let_go(x, &j, x->status);
 }
@@ -185,7 +184,6 @@ bool exchange_hold_judge_event(struct exchange *x)
         !keep(x, EXCHANGE_HELD_MAX))
         return false;
     read_event(x, &error);
-    exchange_said(x, slice_of_cstr(error.message));
     struct verdict_judgement j = verdict_of_answer(error.status, slice_of_cstr(error.message));
     unsigned status = error.status != 0 ? error.status : 500;
     if (exchange_let_go(x, &j, status))

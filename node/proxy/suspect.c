@@ -317,23 +317,3 @@ void suspect_answered(struct exchange *x)
     x->suspect.deaths = 0;
     x->suspect.company = NODE_COMPANY_ANY;
 }
-
-static bool contains(struct slice in, struct slice what)
-{
-    for (; in.len >= what.len; in = slice_skip(in, 1)) {
-        if (memcmp(in.at, what.at, what.len) == 0)
-            return true;
-    }
-    return false;
-}
-
-bool suspect_core_dead_text(struct slice body)
-{
-    static const struct slice texts[] = {SLICE("EngineCore encountered an issue"),
-                                         SLICE("EngineDeadError")};
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        if (contains(body, texts[i]))
-            return true;
-    }
-    return false;
-}

@@ -57,13 +57,9 @@ enum {
 enum suspect_end {
     SUSPECT_END_BROKEN, /* the connection ended or was reset */
     SUSPECT_END_GONE,   /* a reused one did at once, and then the port refused: it was not stale */
-    SUSPECT_END_CORE_DEAD, /* the answer says that the engine is dead: suspect_core_dead_text() */
+    SUSPECT_END_CORE_DEAD, /* the answer says that the engine is dead (verdict.h) */
     SUSPECT_END_SILENT,    /* the router gave it up: nothing came for too long */
 };
-
-/* Whether an error of an engine says that its core is dead; `body`: of an answer, or of an event.
- */
-bool suspect_core_dead_text(struct slice body);
 
 /* Whether it may be taken from a replica that stands still. SGLang's server answers nothing at all
  * for the 5 s in which it ends after its core: what may be the cause waits for that end. */

@@ -26,11 +26,27 @@ static bool says(struct slice message, const char *words)
     return message.len > 0 && memmem(message.at, message.len, words, strlen(words)) != NULL;
 }
 
-/* vLLM while it drains (its /health stays 200 then), and after its core has died. */
-static bool engine_ends(struct slice message)
+/* vLLM, after its core has died. */
+static bool core_is_dead(struct slice message)
 {
-    return says(message, "cannot schedule new futures after shutdown") ||
-           says(message, "EngineCore encountered an issue") || says(message, "EngineDeadError");
+    return says(message, "EngineCore encountered an issue") || says(message, "EngineDeadError");
+}
+
+/* vLLM while it drains: its /health stays 200 then. */
+static bool engine_drains(struct slice message)
+{
+    return says(message, "cannot schedule new futures after shutdown");
+}
+
+/* Any other 5xx, or an error event that names no status. What a client did wrong is not looked
+ * into: an engine repeats there what the client wrote. */
+static struct verdict_judgement judge_error(struct slice message)
+{
+    struct verdict_judgement j = {VERDICT_IN_DOUBT, NODE_OUTCOME_ENGINE_ERROR, RETRY_ERROR, false};
+    j.core_dead = core_is_dead(message);
+    if (j.core_dead || engine_drains(message))
+        j.verdict = VERDICT_ELSEWHERE;
+    return j;
 }
 
 struct verdict_judgement verdict_of_answer(unsigned status, struct slice message)
@@ -41,21 +57,20 @@ struct verdict_judgement verdict_of_answer(unsigned status, struct slice message
     case 429:
     case 503:
     case 529: /* Anthropic's "overloaded" */
-        return (struct verdict_judgement){VERDICT_ELSEWHERE, NODE_OUTCOME_ENGINE_BUSY, RETRY_BUSY};
+        return (struct verdict_judgement){VERDICT_ELSEWHERE, NODE_OUTCOME_ENGINE_BUSY, RETRY_BUSY,
+                                          false};
     case 502:
     case 504:
         return (struct verdict_judgement){VERDICT_ELSEWHERE, NODE_OUTCOME_ENGINE_ERROR,
-                                          RETRY_GATEWAY};
+                                          RETRY_GATEWAY, false};
     case 501: /* not implemented */
     case 505:
-        return (struct verdict_judgement){VERDICT_CLIENT, NODE_OUTCOME_ENGINE_ERROR, RETRY_ERROR};
+        return (struct verdict_judgement){VERDICT_CLIENT, NODE_OUTCOME_ENGINE_ERROR, RETRY_ERROR,
+                                          false};
     default:
         break;
     }
-    if (engine_ends(message))
-        return (struct verdict_judgement){VERDICT_ELSEWHERE, NODE_OUTCOME_ENGINE_ERROR,
-                                          RETRY_ERROR};
     if (status == 0 || status >= 500)
-        return (struct verdict_judgement){VERDICT_IN_DOUBT, NODE_OUTCOME_ENGINE_ERROR, RETRY_ERROR};
-    return (struct verdict_judgement){VERDICT_CLIENT, NODE_OUTCOME_OK, RETRY_ERROR};
+        return judge_error(message);
+    return (struct verdict_judgement){VERDICT_CLIENT, NODE_OUTCOME_OK, RETRY_ERROR, false};
 }

@@ -35,6 +35,7 @@ struct verdict_judgement {
     enum verdict verdict;
     enum node_outcome outcome; /* towards the replica, if the verdict stands */
     enum attempt_reason reason;
+    bool core_dead; /* the engine said that its core has died */
 };
 
 /* Whether the status alone says enough; else the body of such an answer is worth waiting for. */

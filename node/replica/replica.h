@@ -160,6 +160,7 @@ struct node_replica {
     struct node_naming naming; /* which, and how */
     bool forgotten;            /* its name is: absent, until nothing hangs on the slot */
     uint16_t era;              /* which name in turn has this slot */
+    uint32_t life;             /* which engine in turn: a name, one added again, a restart */
     bool announced_absent;     /* the watcher was last called with "absent" */
     uint32_t rkey;             /* of its present cache (crdt/registry.h) */
     uint32_t rkey_scraped, rkey_probed; /* at the last scrape, the last good probe */

@@ -199,10 +199,13 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
         node_router_learn(r, e, usage, outcome == NODE_OUTCOME_OK, now_ms);
 }
 
-void node_router_blame(struct node_router *r, unsigned replica, enum node_outcome outcome,
-                       uint64_t now_ms)
+void node_router_blame(struct node_router *r, unsigned replica, uint32_t life,
+                       enum node_outcome outcome, uint64_t now_ms)
 {
-    node_replica_answered(&r->replicas[replica], outcome, now_ms);
+    struct node_replica *k = node_router_replica_at(r, replica);
+    if (k->life != life)
+        return;
+    node_replica_answered(k, outcome, now_ms);
     node_router_touch(r, replica);
 }
 

@@ -32,6 +32,7 @@ static const struct crdt_replica *row_of(const struct node_router *r, unsigned r
 static void forget_cache(struct node_replica *k, uint32_t rkey)
 {
     k->rkey = rkey;
+    k->life++;
     k->belief_held = false;
     node_belief_init(&k->belief);
 }
@@ -42,9 +43,11 @@ static void slot_clear(struct node_router *r, unsigned slot)
     struct node_replica *k = &r->replicas[slot];
     struct node_replica_config prior = node_router_prior(r);
     uint16_t era = k->era;
+    uint32_t life = k->life;
     node_replica_init(k, slice_of("", 0), NODE_ENGINE_AUTO, 0, &prior);
     k->absent = k->announced_absent = true;
     k->era = era;
+    k->life = life + 1;
 }
 
 void node_router_labels(struct node_router *r, unsigned replica, const struct node_labels *labels)
@@ -84,9 +87,11 @@ static void slot_take(struct node_router *r, unsigned slot, const struct crdt_re
     struct node_replica_config prior = node_router_prior(r);
     struct slice name = slice_of(row->name, row->name_len);
     uint16_t era = k->era;
+    uint32_t life = k->life;
     node_replica_init(k, name, NODE_ENGINE_AUTO, hash64(&r->common->secret, name.at, name.len),
                       &prior);
     k->era = era;
+    k->life = life;
     k->absent = k->announced_absent = true;
     k->configured = row->ours;
     k->rkey = k->rkey_scraped = k->rkey_probed = row->rkey;
@@ -160,6 +165,7 @@ void node_router_presence_update(struct node_router *r)
         if (k->absent) {
             struct node_replica_config prior = node_router_prior(r);
             node_replica_renew(k, &prior);
+            k->life++;
             r->fleet_stale = true;
             r->learned_ms = 0; /* the others hear at once that nothing is known of it */
         }
@@ -293,6 +299,11 @@ int node_router_replica_wish(struct node_router *r, struct slice name, enum node
 unsigned node_router_replica_era(const struct node_router *r, unsigned replica)
 {
     return node_router_replica_at(r, replica)->era;
+}
+
+uint32_t node_router_replica_life(const struct node_router *r, unsigned replica)
+{
+    return node_router_replica_at(r, replica)->life;
 }
 
 bool node_router_replica_present(const struct node_router *r, unsigned replica)

@@ -163,6 +163,8 @@ MUST_USE int node_router_replica_wish(struct node_router *r, struct slice name,
                                       enum node_replica_wish wish, enum node_engine engine);
 /* Counts the names that had this index: what was kept with another count is of another replica. */
 unsigned node_router_replica_era(const struct node_router *r, unsigned replica);
+/* Counts the engines that had this index: the names, the same one added again, its restarts. */
+uint32_t node_router_replica_life(const struct node_router *r, unsigned replica);
 /* Whether it is in use at all. One that is not is never chosen and stands in no table. */
 bool node_router_replica_present(const struct node_router *r, unsigned replica);
 /* The index by name, present or not, or -1. */
@@ -287,9 +289,10 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
 void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
                         const struct node_usage *usage, uint64_t now_ms);
 
-/* An outcome that is known only now, of work that was finished IN_DOUBT. */
-void node_router_blame(struct node_router *r, unsigned replica, enum node_outcome outcome,
-                       uint64_t now_ms);
+/* An outcome that is known only now, of work that was finished IN_DOUBT. `life` is that of the
+ * replica then (node_router_replica_life()): of a later one it says nothing. */
+void node_router_blame(struct node_router *r, unsigned replica, uint32_t life,
+                       enum node_outcome outcome, uint64_t now_ms);
 /* Something went wrong at the replica: counted, and nothing else (the outcome is what counts). */
 void node_router_error(struct node_router *r, unsigned replica, enum node_error error);
 

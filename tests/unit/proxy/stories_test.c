@@ -17,6 +17,7 @@
  *   wait MS | the process stands still MS | drain | the port closes | the node stops
  *   the key becomes KEY
  *   counters                                     those that are not 0
+ *   outcomes                                     the same, of the work at each replica
  *
  * "BYTES"*1000 is a thousand times the bytes; a BODY may be written so too.
  *
@@ -31,6 +32,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "http/chunked.h"
+#include "node/route/router_internal.h"
 #include "tests/lib/proxy_world.h"
 
 enum { SETTINGS_MAX = 16, STORIES_MAX = 256 };
@@ -315,6 +317,30 @@ static void show_counters(struct proxy_world *w)
     CHECK(buf_append_cstr(&w->trace, before[0] == '\0' ? "none\n" : "\n") == 0);
 }
 
+static void show_outcomes(struct proxy_world *w)
+{
+    static const char *const names[NODE_OUTCOMES] = {[NODE_OUTCOME_OK] = "ok",
+                                                     [NODE_OUTCOME_CLIENT_GONE] = "client gone",
+                                                     [NODE_OUTCOME_ENGINE_BUSY] = "busy",
+                                                     [NODE_OUTCOME_ENGINE_ERROR] = "error",
+                                                     [NODE_OUTCOME_CONNECT_FAILED] =
+                                                         "connect failed",
+                                                     [NODE_OUTCOME_BROKEN] = "broken",
+                                                     [NODE_OUTCOME_IN_DOUBT] = "in doubt",
+                                                     [NODE_OUTCOME_SLOW] = "slow",
+                                                     [NODE_OUTCOME_STALLED] = "stalled"};
+    for (unsigned i = 0; i < node_router_replica_count(w->node->router); i++) {
+        const struct node_replica *k = node_router_replica_at(w->node->router, i);
+        CHECK(buf_printf(&w->trace, "%u:", i + 1) == 0);
+        for (unsigned n = 0; n < NODE_OUTCOMES; n++) {
+            if (k->outcomes[n] > 0)
+                CHECK(buf_printf(&w->trace, " %s %llu", names[n],
+                                 (unsigned long long)k->outcomes[n]) == 0);
+        }
+        CHECK(buf_append_char(&w->trace, '\n') == 0);
+    }
+}
+
 /* "goes", "comes"; or how many addresses a name has. False: it is neither. */
 static bool replica_event(struct story *s, struct slice line)
 {
@@ -354,6 +380,8 @@ static bool world_event(struct story *s, struct slice line)
         proxy_world_stop(w);
     else if (slice_equal(line, SLICE("counters")))
         show_counters(w);
+    else if (slice_equal(line, SLICE("outcomes")))
+        show_outcomes(w);
     else if (slice_equal(line, SLICE("the next connect fails")))
         w->connect_error = ERR_UNREACHABLE;
     else if (slice_equal(line, SLICE("the next connect is refused")))

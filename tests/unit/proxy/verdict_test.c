@@ -35,6 +35,7 @@ static void whose_failure_it_is(void **state)
          true},
         {500, "vllm.v1.engine.exceptions.EngineDeadError", VERDICT_ELSEWHERE,
          NODE_OUTCOME_ENGINE_ERROR, true},
+        {400, "bad value: EngineDeadError", VERDICT_CLIENT, NODE_OUTCOME_OK, false},
         {0, "an event without a status", VERDICT_IN_DOUBT, NODE_OUTCOME_ENGINE_ERROR, false},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

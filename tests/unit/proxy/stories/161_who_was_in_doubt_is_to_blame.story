@@ -1,0 +1,75 @@
+# A 500 is in doubt until somebody else says more. The second replica breaks, or is silent until time
+# is up, and there is no third: nobody says otherwise, so the first is to blame. If the second one says
+# what is wrong with the request, or its client leaves meanwhile, nobody is.
+replicas 2
+set upstream-first-token-timeout 1000ms
+A connects
+A posts /v1/completions {"model":"m","prompt":"x","stream":true}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
+1a answers 500 {"error":"boom"}
+    connect 2a
+    release A at 1
+    book A at 2
+2a accepts
+    to 2a: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
+2a ends
+    close 2a
+    log upstream_failed
+    to A: HTTP/1.1 500 Internal Server Error; Content-Length: 107 "{\"error\":{\"message\":\"No replica answered (2 tried).\",\"type\":\"InternalServerError\",\"param\":null,\"code\":500}}"
+    log request
+    release A at 2
+outcomes
+    1: error 1 in doubt 1
+    2: broken 1
+A posts /v1/completions {"model":"m","prompt":"x","stream":true}
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
+    book A at 1
+1a answers 500 {"error":"boom"}
+    connect 2b
+    release A at 1
+    book A at 2
+2b accepts
+    to 2b: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
+wait 1100
+    close 2b
+    log upstream_failed
+    to A: HTTP/1.1 500 Internal Server Error; Content-Length: 107 "{\"error\":{\"message\":\"No replica answered (2 tried).\",\"type\":\"InternalServerError\",\"param\":null,\"code\":500}}"
+    log request
+    release A at 2
+outcomes
+    1: error 2 in doubt 2
+    2: broken 2
+A posts /v1/completions {"model":"m","prompt":"x","stream":true}
+    connect 2c
+    book A at 2
+2c accepts
+    to 2c: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
+2c answers 500 {"error":"boom"}
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
+    release A at 2
+    book A at 1
+1a answers 422 {"error":"no such field"}
+    to A: HTTP/1.1 422 X; Content-Length: 25 "{\"error\":\"no such field\"}"
+    log request
+    release A at 1
+outcomes
+    1: ok 1 error 2 in doubt 2
+    2: broken 2 in doubt 1
+A posts /v1/completions {"model":"m","prompt":"x","stream":true}
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
+    book A at 1
+1a answers 500 {"error":"boom"}
+    to 2c: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
+    release A at 1
+    book A at 2
+A ends
+    close A
+    close 2c
+    log request
+    release A at 2
+outcomes
+    1: ok 1 error 2 in doubt 3
+    2: client gone 1 broken 2 in doubt 1
