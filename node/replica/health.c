@@ -10,8 +10,6 @@
 static const double prefill_margin = 4, prefill_rate_unproven = 1000; /* tokens a second */
 /* Decode steps that may pass without a sign. */
 static const double steps_margin = 10;
-/* The first tokens of an engine's life may need kernels that are compiled for them. */
-static const uint64_t unproven_ms = 30000;
 /* A stall that nothing ends is tried again after this. */
 static const uint64_t stall_max_ms = 30000;
 
@@ -59,8 +57,10 @@ void node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
         *s = (struct node_signs){
             .leaving = s->leaving, .stalls_total = s->stalls_total, .down_ms = s->down_ms};
         s->moved_ms = now_ms;
-        return;
     }
+    s->proven |= now->generation_tokens > 0; /* whoever asked for them */
+    if (restarted)
+        return;
     bool counts = now->generation_tokens >= 0 || now->prompt_tokens >= 0;
     if (before == NULL || !counts)
         return;
@@ -102,14 +102,20 @@ static uint64_t explained_ms(const struct node_replica *k, const struct node_wat
     double context = (double)k->load.context_tokens + (double)k->load.remote.context_tokens;
     double step_s = k->step_base_s + k->step_context_s * context;
     double s = prefill_margin * tokens / rate + steps_margin * step_s;
-    return (uint64_t)(s * 1000) + (k->signs.proven ? 0 : unproven_ms);
+    return (uint64_t)(s * 1000);
 }
+
+/* Of watchdog_ms, where hardly anything speaks against the engine: its first tokens ever may need
+ * kernels that are compiled for them; a lone request may wait for its grammar. */
+enum { LONG = 3 };
 
 /* How many times watchdog_ms the evidence asks for. */
 static unsigned counters_margin(const struct node_replica *k, const struct node_watched *w,
                                 bool health_late)
 {
-    enum { LONG = 3, SOME = 2, FEW = 2 };
+    enum { SOME = 2, FEW = 2 };
+    if (!k->signs.proven && !k->signs.stalls.trial)
+        return LONG;
     bool sglang = k->engine == NODE_ENGINE_SGLANG;
     bool at_work = !sglang && k->scrape.running > 0;
     if (at_work || health_late || w->streaming > 0 || k->signs.stalls.trial)
@@ -143,8 +149,9 @@ enum node_stall node_signs_judge(const struct node_replica *k, const struct node
     if (fresh && s->still_ms >= moved + watchdog_ms / 2 &&
         passed(moved, now_ms) >= limit + watchdog_ms * counters_margin(k, w, health_late))
         return NODE_STALL_COUNTERS;
-    bool starved = w->waiting_long > 1 &&
-                   passed(later(s->first_ms, w->since_ms), now_ms) >= limit + watchdog_ms;
+    uint64_t starved_ms = limit + watchdog_ms * (s->proven ? 1 : LONG);
+    bool starved =
+        w->waiting_long > 1 && passed(later(s->first_ms, w->since_ms), now_ms) >= starved_ms;
     bool queued = fresh && k->scrape.waiting > 0;
     if (starved && ((health_hangs && !queued) || (fresh && not_there(k, w))))
         return NODE_STALL_STARVED;
@@ -183,12 +190,23 @@ static bool may_be_tried(const struct node_replica *k, const struct node_watched
     return !knows || idle || s->moved_ms > s->stalled_ms || now_ms >= s->stalled_ms + stall_max_ms;
 }
 
+/* What seemed to starve some requests gives nobody a token: first tokens are missed first. */
+static void turns_worse(struct node_signs *s, enum node_stall stall, uint64_t now_ms)
+{
+    if (stall != NODE_STALL_SILENT && stall != NODE_STALL_COUNTERS)
+        return;
+    s->stall = stall;
+    s->stalled_ms = now_ms;
+}
+
 void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint64_t watchdog_ms,
                       uint64_t now_ms)
 {
     struct node_signs *s = &k->signs;
     if (w->token_ms > s->moved_ms)
         node_signs_moved(s, w->token_ms);
+    if (s->stall == NODE_STALL_STARVED)
+        turns_worse(s, node_signs_judge(k, w, watchdog_ms, now_ms), now_ms);
     if (s->stall != NODE_STALL_NONE) {
         if (may_be_tried(k, w, now_ms) || watchdog_ms == 0) {
             stall_over(s);

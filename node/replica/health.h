@@ -14,7 +14,9 @@
  *             check hangs as well, or its metrics show that it does not have these requests
  *
  * COUNTERS needs more time where the evidence is weak: one lone request may wait for a grammar or
- * for its pictures, which no counter shows; SGLang counts the tokens of a request when it ends.
+ * for its pictures, which no counter shows; SGLang counts the tokens of a request when it ends; an
+ * engine that never gave a token to anybody may compile its kernels. The gauges of an engine are
+ * those of its last step: one that hangs does not show what came since.
  *
  * A replica that stands still is *stalled*: avoided, and what has no token there moves to others.
  * It is over when it moves. As nothing may be left there that could, a back-off goes by too, and
@@ -52,7 +54,7 @@ enum node_stall { NODE_STALL_NONE, NODE_STALL_SILENT, NODE_STALL_COUNTERS, NODE_
 struct node_signs {
     bool leaving;               /* its health check said no */
     bool quiet;                 /* not stalled yet, but avoided: longer without a sign than usual */
-    bool proven;                /* it gave a token since it started */
+    bool proven;                /* it gave a token since it started, to anybody */
     enum node_stall stall;      /* why it is stalled */
     struct node_backoff stalls; /* until it may be tried */
     uint64_t stalled_ms;        /* since when */

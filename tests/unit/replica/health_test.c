@@ -117,15 +117,38 @@ static void sglang_asks_its_health_check(void **state)
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 3600), NODE_STALL_COUNTERS);
 }
 
-static void an_engine_that_never_gave_a_token_gets_half_a_minute(void **state)
+/* Its kernels may be compiled for it. */
+static void an_engine_that_never_gave_a_token_gets_more_time(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
-    scrapes(&k, NOW, 0, NOW + 40000, 1);
+    scrapes(&k, NOW, 0, NOW + 10000, 1);
     struct node_watched w = {
-        .waiting = 3, .waiting_long = 3, .since_ms = NOW, .heard_ms = NOW + 40000};
-    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 30000), NODE_STALL_NONE);
-    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 40000), NODE_STALL_COUNTERS);
+        .waiting = 3, .waiting_long = 3, .since_ms = NOW, .heard_ms = NOW + 10000};
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 9000), NODE_STALL_NONE);
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 10000), NODE_STALL_COUNTERS);
+    /* Starved: the same. */
+    w.health_asked_ms = NOW + 1000;
+    k.signs.still_ms = 0;
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 9000), NODE_STALL_NONE);
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 10000), NODE_STALL_STARVED);
+}
+
+/* It was warmed up, or worked for others, before this router came. */
+static void tokens_that_an_engine_counts_prove_it(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    for (uint64_t t = NOW; t <= NOW + 4000; t += 500)
+        scrape(&k, 2, 0, t);
+    assert_true(k.signs.proven);
+    struct node_watched w = {
+        .waiting = 4, .waiting_long = 4, .since_ms = NOW, .heard_ms = NOW + 4000};
+    assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_COUNTERS);
+    scrape(&k, 0, 0, NOW + 4500); /* restarted: it is to prove itself again */
+    assert_false(k.signs.proven);
+    scrape(&k, 2, 0, NOW + 5000);
+    assert_true(k.signs.proven);
 }
 
 static void a_slow_health_check_alone_proves_nothing(void **state)
@@ -144,6 +167,27 @@ static void a_slow_health_check_alone_proves_nothing(void **state)
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 9000), NODE_STALL_STARVED);
     k.scrape.waiting = 5; /* its queue explains it */
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 9000), NODE_STALL_NONE);
+}
+
+/* Its gauges are those of its last step: it seems to have lost what came since. */
+static void one_that_starves_some_may_stand_still(void **state)
+{
+    (void)state;
+    struct node_replica k = make(NODE_ENGINE_VLLM);
+    scrapes(&k, NOW - 1000, NOW + 1000, NOW + 3500, 1);
+    struct node_watched w = {.waiting = 4,
+                             .waiting_long = 4,
+                             .streaming = 1,
+                             .since_ms = NOW,
+                             .heard_ms = NOW + 3500,
+                             .token_ms = NOW + 1000};
+    node_signs_watch(&k, &w, W, NOW + 3500);
+    assert_int_equal(k.signs.stall, NODE_STALL_STARVED);
+    w.waiting = w.waiting_long = 0; /* they moved */
+    scrapes(&k, NOW + 4000, NOW + 1000, NOW + 4500, 1);
+    node_signs_watch(&k, &w, W, NOW + 4500);
+    assert_int_equal(k.signs.stall, NODE_STALL_COUNTERS);
+    assert_int_equal(k.signs.stalls_total, 1);
 }
 
 static void a_stall_is_over_when_it_moves(void **state)
@@ -211,8 +255,10 @@ int main(void)
         cmocka_unit_test(a_long_prompt_explains_a_long_silence),
         cmocka_unit_test(one_lone_request_gets_more_time),
         cmocka_unit_test(sglang_asks_its_health_check),
-        cmocka_unit_test(an_engine_that_never_gave_a_token_gets_half_a_minute),
+        cmocka_unit_test(an_engine_that_never_gave_a_token_gets_more_time),
+        cmocka_unit_test(tokens_that_an_engine_counts_prove_it),
         cmocka_unit_test(a_slow_health_check_alone_proves_nothing),
+        cmocka_unit_test(one_that_starves_some_may_stand_still),
         cmocka_unit_test(a_stall_is_over_when_it_moves),
         cmocka_unit_test(one_request_tries_it_when_it_says_that_it_is_idle),
         cmocka_unit_test(a_stopped_process_is_back_with_its_first_byte),
