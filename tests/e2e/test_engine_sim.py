@@ -421,6 +421,18 @@ class Failures(SimCase):
             c.close()
         wait_for(lambda: self.stats()["connections"] == 2, "the end of both")
 
+    def test_metrics_of_one_that_is_stuck_are_those_of_its_last_step(self):
+        """As of a real engine whose worker hangs: what came since is not counted, nor shown."""
+        before = self.metrics()
+        self.fail_by("stuck")
+        stuck = self.client(self.one)
+        stuck.send(request("POST", "/v1/chat/completions", json.dumps(chat(TEXT)).encode(), [JSON]))
+        wait_for(lambda: self.stats()["running"] == 1, "a running request")
+        self.assertEqual(self.metrics(), before)
+        self.fail_by("none")
+        self.assertEqual(stuck.read().status, 200)
+        self.assertGreater(float(self.metrics()['vllm:prefix_cache_queries_total{engine="0",model_name="tiny"}']), 0)
+
     def test_slow(self):
         self.fail_by("slow", delay_ms=150, count=1)
         start = time.monotonic()

@@ -55,12 +55,22 @@ void sim_engine_pump(struct sim_engine *e)
     e->pumping = false;
 }
 
+struct sim_seen sim_engine_seen(const struct sim_engine *e)
+{
+    const struct sim_model *m = e->model;
+    if (e->rate <= 0)
+        return e->seen;
+    return (struct sim_seen){sim_model_running(m), sim_model_waiting(m),
+                             sim_cache_used(sim_model_cache(m)), *sim_model_counters(m)};
+}
+
 void sim_engine_rate(struct sim_engine *e, double rate)
 {
     e->base_ns = sim_now_ns(e);
     e->base_at_ns = sim_clock_ns(e);
-    e->rate = rate;
     sim_engine_pump(e);
+    e->seen = sim_engine_seen(e);
+    e->rate = rate;
 }
 
 void sim_engine_run(struct sim_engine *e)
@@ -149,6 +159,7 @@ void sim_engine_anew(struct sim_engine *e, const struct sim_conn *but)
     }
     sim_store_clear(e);
     sim_model_reset(e->model);
+    e->seen = (struct sim_seen){.running = 0};
     if (e->dead)
         e->rate = 1;
     e->dead = e->terminating = false;

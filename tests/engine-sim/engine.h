@@ -78,6 +78,14 @@ struct sim_tally {
     uint64_t e2e_count;
 };
 
+/* What the metrics say of the model. Real engines publish it with each step. */
+struct sim_seen {
+    uint32_t running;
+    uint32_t waiting;
+    uint64_t blocks_used;
+    struct sim_counters counters;
+};
+
 struct sim_job;
 struct sim_stored;
 
@@ -88,8 +96,9 @@ struct sim_engine {
     uint64_t t0_ns;
     uint64_t base_ns; /* the model's time when its rate last changed, at base_at_ns */
     uint64_t base_at_ns;
-    double rate;         /* of the model's time; 0: it stands */
-    double start_time_s; /* Unix */
+    double rate;          /* of the model's time; 0: it stands */
+    struct sim_seen seen; /* when it stood still */
+    double start_time_s;  /* Unix */
     bool pumping;
     uint64_t id_state;
     struct sim_job *jobs;
@@ -151,6 +160,8 @@ void sim_route(struct sim_engine *e, struct sim_conn *c, struct slice body);
 bool sim_model_served(struct sim_engine *e, struct sim_conn *c, struct slice model);
 
 void sim_metrics_write(const struct sim_engine *e, struct buf *out);
+/* As of the last step: an engine that stands still shows nothing of what came since. */
+struct sim_seen sim_engine_seen(const struct sim_engine *e);
 
 /* --- control --------------------------------------------------------------------------------- */
 

@@ -32,19 +32,20 @@ static void vllm_write(const struct writer *w)
 {
     const struct sim_engine *e = w->engine;
     const struct sim_cache *cache = sim_model_cache(e->model);
-    const struct sim_counters *n = sim_model_counters(e->model);
+    const struct sim_seen seen = sim_engine_seen(e);
+    const struct sim_counters *n = &seen.counters;
     uint64_t blocks = sim_cache_blocks(cache) + 1; /* the engine never hands out the first one */
     uint64_t block = e->options.block_tokens;
     bool asleep = e->fail.mode == SIM_FAIL_SLEEP;
 
-    put_metric(w, "vllm:num_requests_running", "gauge", ENGINE, sim_model_running(e->model));
-    put_metric(w, "vllm:num_requests_waiting", "gauge", ENGINE, sim_model_waiting(e->model));
+    put_metric(w, "vllm:num_requests_running", "gauge", ENGINE, seen.running);
+    put_metric(w, "vllm:num_requests_waiting", "gauge", ENGINE, seen.waiting);
     sim_put(w->out, "# TYPE vllm:engine_sleep_state gauge\n");
     put_series(w, "vllm:engine_sleep_state", ENGINE, ",sleep_state=\"awake\"", !asleep);
     put_series(w, "vllm:engine_sleep_state", ENGINE, ",sleep_state=\"weights_offloaded\"", asleep);
     put_series(w, "vllm:engine_sleep_state", ENGINE, ",sleep_state=\"discard_all\"", 0);
     put_metric(w, "vllm:kv_cache_usage_perc", "gauge", ENGINE,
-               (double)sim_cache_used(cache) / (double)(blocks - 1));
+               (double)seen.blocks_used / (double)(blocks - 1));
     put_metric(w, "vllm:prefix_cache_queries_total", "counter", ENGINE, (double)n->prefix_queries);
     put_metric(w, "vllm:prefix_cache_hits_total", "counter", ENGINE, (double)n->prefix_hits);
     put_metric(w, "vllm:num_preemptions_total", "counter", ENGINE, (double)n->preemptions);
@@ -82,14 +83,15 @@ static void sglang_write(const struct writer *w)
 {
     const struct sim_engine *e = w->engine;
     const struct sim_cache *cache = sim_model_cache(e->model);
-    const struct sim_counters *n = sim_model_counters(e->model);
+    const struct sim_seen seen = sim_engine_seen(e);
+    const struct sim_counters *n = &seen.counters;
     double blocks = sim_cache_blocks(cache);
     double block = (double)e->options.block_tokens;
 
-    put_series(w, "sglang:num_running_reqs", RANK, AFTER, sim_model_running(e->model));
-    put_series(w, "sglang:num_queue_reqs", RANK, AFTER, sim_model_waiting(e->model));
-    put_series(w, "sglang:token_usage", RANK, AFTER, sim_cache_used(cache) / blocks);
-    put_series(w, "sglang:num_used_tokens", RANK, AFTER, sim_cache_used(cache) * block);
+    put_series(w, "sglang:num_running_reqs", RANK, AFTER, seen.running);
+    put_series(w, "sglang:num_queue_reqs", RANK, AFTER, seen.waiting);
+    put_series(w, "sglang:token_usage", RANK, AFTER, (double)seen.blocks_used / blocks);
+    put_series(w, "sglang:num_used_tokens", RANK, AFTER, (double)seen.blocks_used * block);
     put_series(w, "sglang:max_total_num_tokens", RANK, AFTER, blocks * block);
     put_series(w, "sglang:page_size", RANK, AFTER, block);
     put_series(w, "sglang:num_pages", RANK, AFTER, blocks);
