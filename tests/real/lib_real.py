@@ -254,10 +254,12 @@ class RealCase(Case):
             time.sleep(seconds)
         finally:
             done = load.stop()
-        print("%d requests, %d streams broken" % (len(done), sum(not a.whole for a in done)), flush=True)
-        if any(a.avoidable or a.waited_s > 10 for a in done):
-            print("\n".join(line for line in router.lines if '"event":"request"' not in line), flush=True)
-            print("\n".join(json.dumps(e) for e in router.events("request") if e["ms"] > 3000), flush=True)
+        print("%d requests, %d streams broken, the longest wait %.1f s" % (
+            len(done), sum(not a.whole for a in done), max(a.waited_s for a in done)), flush=True)
+        with open(os.path.join(HOME, self.id() + ".log"), "w") as log:  # to see why
+            log.write("".join(line + "\n" for line in router.lines
+                              if '"event":"request"' not in line or json.loads(line)["ms"] > 2000))
+            log.write("".join("%r\n" % a for a in sorted(done, key=lambda a: -a.waited_s)[:20]))
         self.assertEqual([a for a in done if a.avoidable], [])
         self.assertEqual([a for a in done if a.waited_s > 10], [])
         self.assertEqual([a for a in done if not a.whole and not a.error_event], [])

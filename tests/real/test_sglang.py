@@ -94,6 +94,15 @@ class Deaths(SGLangCase):
         finally:
             a.signal_all(signal.SIGCONT)
 
+    def test_scheduler_hangs(self):
+        """As a GPU that never answers: the server is fine, but for /health."""
+        a, b = self.pair()
+        scheduler = a.child("sglang::scheduler")
+        try:
+            self.trouble(self.front([a, b]), lambda: os.kill(scheduler, signal.SIGSTOP))
+        finally:
+            os.kill(scheduler, signal.SIGCONT)
+
     def test_poison(self):
         """A token that the model does not have ends one engine, and only one."""
         a, b = self.pair()

@@ -122,6 +122,15 @@ class Deaths(RealCase):
         a, b = self.pair()
         self.trouble(self.front([a, b]), lambda: os.kill(a.child("VLLM::Worker"), signal.SIGKILL))
 
+    def test_worker_hangs(self):
+        """As a GPU that never answers: the server is fine, its metrics stand still."""
+        a, b = self.pair()
+        worker = a.child("VLLM::Worker")
+        try:
+            self.trouble(self.front([a, b]), lambda: os.kill(worker, signal.SIGSTOP))
+        finally:
+            os.kill(worker, signal.SIGCONT)
+
     def test_api_key(self):
         engines = [VLLM(key="sesame").start(), VLLM(key="sesame").start()]
         try:
