@@ -2,6 +2,8 @@
  * where there is none. */
 #include "node/proxy/exchange_internal.h"
 
+#include <stdio.h>
+
 #include "base/check.h"
 #include "base/err.h"
 #include "node/proxy/multipart.h"
@@ -101,28 +103,47 @@ static void model_unknown(struct exchange *x)
                           model.len > 256 ? 256 : (int)model.len, model.at);
 }
 
+static const char *type_of(unsigned status)
+{
+    switch (status) {
+    case 502:
+        return "BadGatewayError";
+    case 503:
+        return "ServiceUnavailableError";
+    case 504:
+        return "GatewayTimeoutError";
+    default:
+        return "";
+    }
+}
+
+/* What an engine said last is the truth of it. If the last attempt did not even get there, nothing
+ * can serve now. */
+void exchange_no_answer(struct exchange *x, const char *text)
+{
+    bool late = x->timed_out || x->refusal == PROXY_REFUSED_CONNECT;
+    unsigned status = x->said != 0 ? x->said : late ? 504 : x->reached ? 502 : 503;
+    if (x->refusal == PROXY_REFUSED_NONE)
+        x->refusal = x->said == 0 && status == 503 ? PROXY_REFUSED_NO_REPLICA
+                                                   : PROXY_REFUSED_BAD_GATEWAY;
+    exchange_answer_error(x, status, type_of(status), slice_of("", 0), "%s", text);
+}
+
 void exchange_no_replica(struct exchange *x, int err)
 {
+    char text[48];
     if (err == ERR_NOT_FOUND && x->attempts == 0) {
         model_unknown(x);
         return;
     }
     if (x->attempts == 0 || err == ERR_FULL) {
-        exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0),
+        exchange_answer_error(x, 503, type_of(503), slice_of("", 0),
                               err == ERR_FULL ? "Too many requests are under way."
                                               : "No replica that serves this request is up.");
         return;
     }
-    /* What an engine said last is the truth of it. */
-    bool late = x->timed_out || x->refusal == PROXY_REFUSED_CONNECT;
-    unsigned status = x->said != 0 ? x->said : late ? 504 : 502;
-    if (x->refusal == PROXY_REFUSED_NONE)
-        x->refusal = PROXY_REFUSED_BAD_GATEWAY;
-    exchange_answer_error(x, status,
-                          status == 504   ? "GatewayTimeoutError"
-                          : status == 502 ? "BadGatewayError"
-                                          : "",
-                          slice_of("", 0), "No replica answered (%u tried).", x->attempts);
+    (void)snprintf(text, sizeof text, "No replica answered (%u tried).", x->attempts);
+    exchange_no_answer(x, text);
 }
 
 void exchange_exclude(struct exchange *x)

@@ -133,6 +133,8 @@ void exchange_exclude(struct exchange *x);
 void exchange_exclude_other_engines(struct exchange *x);
 /* Answers why there is no replica: `err` of the choice, and what was tried. */
 void exchange_no_replica(struct exchange *x, int err);
+/* Answers 502, 503 or 504 after an attempt that failed, where no other is made. */
+void exchange_no_answer(struct exchange *x, const char *text);
 
 /* --- ask.c ----------------------------------------------------------------------------------- */
 

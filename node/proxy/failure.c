@@ -201,8 +201,7 @@ static void answer_failure(struct exchange *x, enum upstream_failure failure,
         exchange_answer_error(x, 504, "GatewayTimeoutError", slice_of("", 0),
                               "The replica did not answer in time.");
     else
-        exchange_answer_error(x, 502, "BadGatewayError", slice_of("", 0),
-                              "The replica failed before it answered.");
+        exchange_no_answer(x, "The replica failed before it answered.");
 }
 
 /* What an end says of the request that it was sent. An engine that sleeps is well. */

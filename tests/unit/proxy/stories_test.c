@@ -268,6 +268,8 @@ static void show_counters(struct proxy_world *w)
         {"4xx", t->responses[4]},
         {"5xx", t->responses[5]},
         {"refused malformed", t->requests_refused[PROXY_REFUSED_MALFORMED]},
+        {"refused no replica", t->requests_refused[PROXY_REFUSED_NO_REPLICA]},
+        {"refused bad gateway", t->requests_refused[PROXY_REFUSED_BAD_GATEWAY]},
         {"refused model", t->requests_refused[PROXY_REFUSED_MODEL]},
         {"refused API key", t->requests_refused[PROXY_REFUSED_API_KEY]},
         {"refused memory", t->requests_refused[PROXY_REFUSED_MEMORY]},

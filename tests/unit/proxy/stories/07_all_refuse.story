@@ -1,4 +1,4 @@
-# When nobody takes it the client is told so, once: 502 with the number of replicas that were tried.
+# When nobody takes it nothing can serve: 503 with the number of replicas that were tried, and come again.
 replicas 2
 
 A connects
@@ -14,8 +14,8 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 2a refuses
     close 2a
     log upstream_failed
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 103 "{\"error\":{\"message\":\"No replica answered (2 tried).\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 111; retry-after: 1 "{\"error\":{\"message\":\"No replica answered (2 tried).\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
     log request
     release A at 2
 counters
-    requests 1, retries 1, 5xx 1, connect failures 2
+    requests 1, retries 1, 5xx 1, refused no replica 1, connect failures 2

@@ -21,7 +21,7 @@ A sends "POST /v1/responses/r1/cancel HTTP/1.1\r\nHost: g\r\nContent-Length: 0\r
     log request
     release A at 1
 counters
-    requests 1, 5xx 1, upstream broken 1
+    requests 1, 5xx 1, refused bad gateway 1, upstream broken 1
 A sends "POST /v1/responses/r1/cancel HTTP/1.1\r\nHost: g\r\nContent-Length: 0\r\n\r\n"
     connect 1c
     book A at 1

@@ -20,4 +20,4 @@ wait 50
     to A: HTTP/1.1 200 X; Content-Length: 2 "{}"
     release A at 1
 counters
-    requests 2, 2xx 1, 5xx 1
+    requests 2, 2xx 1, 5xx 1, refused no replica 1

@@ -16,4 +16,4 @@ A posts /v1/completions {"model":"m","prompt":"x"}
     log request
     release A at 1
 counters
-    requests 1, 5xx 1, upstream broken 1
+    requests 1, 5xx 1, refused bad gateway 1, upstream broken 1

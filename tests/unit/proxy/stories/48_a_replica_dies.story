@@ -61,4 +61,4 @@ wait 250
     log request
     release B at 1
 counters
-    requests 3, 2xx 1, 5xx 1, upstream broken 1
+    requests 3, 2xx 1, 5xx 1, refused bad gateway 1, upstream broken 1

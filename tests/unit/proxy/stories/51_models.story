@@ -40,4 +40,4 @@ A posts /v1/completions {"model":"absent","prompt":"x"}
     to A: HTTP/1.1 404 Not Found; Content-Length: 108 "{\"error\":{\"message\":\"The model `absent` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"
     log request
 counters
-    requests 8, 2xx 3, 4xx 3, 5xx 2, refused model 3
+    requests 8, 2xx 3, 4xx 3, 5xx 2, refused no replica 2, refused model 3

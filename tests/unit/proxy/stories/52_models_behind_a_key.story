@@ -74,4 +74,4 @@ D gets /v1/models
     to D: HTTP/1.1 503 Service Unavailable; Content-Length: 110; retry-after: 1 "{\"error\":{\"message\":\"No replica listed its models.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
     log request
 counters
-    requests 5, 2xx 1, 4xx 1, 5xx 1, refused API key 1, clients gone 2
+    requests 5, 2xx 1, 4xx 1, 5xx 1, refused no replica 1, refused API key 1, clients gone 2

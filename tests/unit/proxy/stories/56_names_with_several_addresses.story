@@ -7,7 +7,7 @@ start
     look up 1
 A connects
 A posts /v1/completions {"model":"m","prompt":"x"}
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 103 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 111; retry-after: 1 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
     log request
 the name of 1 has 2 addresses
 B connects
@@ -36,8 +36,8 @@ D posts /v1/completions {"model":"m","prompt":"y"}
 1d refuses
     close 1d
     log upstream_failed
-    to D: HTTP/1.1 502 Bad Gateway; Content-Length: 103 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to D: HTTP/1.1 503 Service Unavailable; Content-Length: 111; retry-after: 1 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
     log request
     release D at 1
 counters
-    requests 4, 2xx 1, 5xx 2, connect failures 1, upstream reused 1
+    requests 4, 2xx 1, 5xx 2, refused no replica 2, connect failures 1, upstream reused 1

@@ -28,4 +28,4 @@ A sends "0123456789"*10000
 A ends
     close A
 counters
-    requests 1, 5xx 1, upstream broken 1
+    requests 1, 5xx 1, refused bad gateway 1, upstream broken 1

@@ -15,4 +15,4 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 A gets /health
     to A: HTTP/1.1 503 Service Unavailable; Content-Length: 123; retry-after: 1 "{\"error\":{\"message\":\"The router is not ready: no replica is up.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
 counters
-    requests 2, 5xx 2
+    requests 2, 5xx 2, refused no replica 2

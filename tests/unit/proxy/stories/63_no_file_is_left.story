@@ -14,4 +14,4 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 1a accepts
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
 counters
-    requests 2, 5xx 1
+    requests 2, 5xx 1, refused no replica 1
