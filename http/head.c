@@ -143,8 +143,10 @@ static int fields_parse(struct http_head *h, const char **at, const char *end, u
             return ERR_AGAIN;
         if (*p != ':' || p == start)
             return field_name_error(h, start, p);
-        if (h->field_count == fields_max)
+        if (h->field_count == fields_max) {
+            h->fields_exceeded = true;
             return refuse(h, ERR_LIMIT, 431, "too many fields");
+        }
         struct http_field *f = &h->fields[h->field_count];
         f->name = slice_of(start, (size_t)(p - start));
 

@@ -87,6 +87,7 @@ struct http_head {
 
     unsigned refusal;         /* after an error: the status to answer */
     const char *refusal_text; /* and a short reason */
+    bool fields_exceeded;     /* it is a 431 for fields_max, not for head_bytes_max */
 };
 
 /* Both return 0; ERR_AGAIN: the head is incomplete, and nothing is wrong so far; or ERR_SYNTAX,

@@ -33,25 +33,29 @@ static enum proxy_refusal refusal_of(unsigned status)
     }
 }
 
-static enum proxy_refusal refusal(const struct exchange *x)
+static void note_refusal(struct exchange *x, unsigned status)
 {
-    return x->refusal != PROXY_REFUSED_NONE ? x->refusal : refusal_of(x->status);
+    if (status < 400)
+        return;
+    x->refused = true;
+    if (x->refusal == PROXY_REFUSED_NONE)
+        x->refusal = refusal_of(status);
 }
 
 static void count_refusal(struct exchange *x)
 {
-    if (x->status >= 400 && x->client->port == PROXY_PORT_CLIENT && !x->client->surplus)
-        x->proxy->stats.requests_refused[refusal(x)]++;
+    if (x->refused && x->client->port == PROXY_PORT_CLIENT && !x->client->surplus)
+        x->proxy->stats.requests_refused[x->refusal]++;
 }
 
 /* Clients and operators see why an error is the router's own, and which setting it comes from. */
 static size_t say_why(const struct exchange *x, struct http_line *lines)
 {
     size_t n = 0;
-    if (x->status < 400 || x->client->port != PROXY_PORT_CLIENT)
+    if (!x->refused || x->client->port != PROXY_PORT_CLIENT)
         return 0;
     lines[n++] = (struct http_line){SLICE("x-grapevine-reason"),
-                                    slice_of_cstr(proxy_refusal_name(refusal(x)))};
+                                    slice_of_cstr(proxy_refusal_name(x->refusal))};
     if (x->limit != NULL)
         lines[n++] = (struct http_line){SLICE("x-grapevine-limit"), slice_of_cstr(x->limit)};
     return n;
@@ -89,6 +93,8 @@ static void end_stream(struct exchange *x, const struct http_error *error)
 static void answer(struct exchange *x, const struct http_answer *given,
                    const struct http_error *error)
 {
+    unsigned status = error != NULL ? error->status : given->status;
+    note_refusal(x, status);
     if (x->alive && error != NULL) {
         end_stream(x, error);
         return;
@@ -104,7 +110,7 @@ static void answer(struct exchange *x, const struct http_answer *given,
     if (x->probe)
         lines[n++] =
             (struct http_line){SLICE(PROBE_ROUTER_NAME), slice_of_cstr(x->proxy->identity)};
-    x->status = error != NULL ? error->status : a.status;
+    x->status = status;
     n += say_why(x, lines + n);
     a.extra = lines;
     a.extra_count = n;

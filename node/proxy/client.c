@@ -235,8 +235,11 @@ static bool take_head(struct client *c, struct client_input *out)
         return false;
     c->progress = (struct http_progress){0};
     c->asked = true;
-    if (err != 0)
+    if (err != 0) {
+        if (head->refusal == 431)
+            out->limit = head->fields_exceeded ? "headers-max" : "head-bytes-max";
         return refuse(c, out, head->refusal, head->refusal_text);
+    }
     c->framing = head->framing;
     c->remaining = head->framing == HTTP_BODY_LENGTH ? head->content_length : 0;
     http_chunked_init(&c->chunked);
@@ -276,6 +279,7 @@ bool client_next(struct client *c, struct client_input *out)
     *out = (struct client_input){0};
     if (c->too_large) {
         c->too_large = false;
+        out->limit = "head-bytes-max";
         return refuse(c, out, 431, "The request head is too large.");
     }
     if (c->awaits_header)

@@ -95,6 +95,7 @@ struct client_input {
     bool stranger;    /* no PROXY header where one must be */
     unsigned refused; /* status for what cannot be taken; 0: all is well */
     const char *refusal;
+    const char *limit; /* the setting that it comes from; NULL: none */
 };
 
 /* New bytes, borrowed until client_rest(); or none, to look at those that are held. */

@@ -119,6 +119,13 @@ static bool has_access_line(const struct exchange *x, enum client_end why)
            (wanted == NODE_ACCESS_LOG_ALL || (wanted == NODE_ACCESS_LOG_ERRORS && bad && !health));
 }
 
+/* Why the router refused it, or cut its answer. */
+static bool has_reason(const struct exchange *x, enum client_end why)
+{
+    bool cut = why == CLIENT_END_ENGINE || why == CLIENT_END_LATE;
+    return (x->refused || cut) && x->refusal != PROXY_REFUSED_NONE;
+}
+
 static void log_access(const struct exchange *x, enum client_end why)
 {
     struct proxy *p = x->proxy;
@@ -127,6 +134,7 @@ static void log_access(const struct exchange *x, enum client_end why)
         return;
     struct slice none = slice_of("", 0);
     bool read = x->skimming && x->skim.understood;
+    bool reason = has_reason(x, why);
     uint64_t now = p->now_ms;
     const struct log_field fields[] = {
         LOG_STR("id", x->request_id),
@@ -136,6 +144,8 @@ static void log_access(const struct exchange *x, enum client_end why)
         LOG_STR("model", read ? http_skim_field(&x->skim, HTTP_SKIM_MODEL) : none),
         LOG_BOOL("stream", read && x->skim.flags[HTTP_SKIM_STREAM]),
         LOG_UINT("status", x->status),
+        LOG_CSTR("reason", reason ? proxy_refusal_name(x->refusal) : ""),
+        LOG_CSTR("limit", reason && x->limit != NULL ? x->limit : ""),
         LOG_STR("replica", x->attempts > 0
                                ? node_router_replica_name(p->config.router, x->decision.replica)
                                : none),

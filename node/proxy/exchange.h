@@ -134,7 +134,8 @@ struct exchange {
     uint64_t bytes_out;
     uint64_t first_byte_ms;
     enum node_outcome outcome;
-    enum proxy_refusal refusal; /* counted if it ends in an error of ours; NONE: by the status */
+    bool refused;               /* it ends in an error of ours */
+    enum proxy_refusal refusal; /* counted then; NONE: by the status */
     const char *limit;          /* the setting that such an error comes from; NULL: none */
     unsigned retry_after_s;     /* of such an error; 0: as its status says */
     struct http_usage usage;

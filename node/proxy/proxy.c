@@ -29,8 +29,13 @@ static void handle_input(struct client *c, const struct client_input *in)
         return;
     if (exchange_request(c, in))
         local_answer(c->exchange);
-    if (in->refused != 0 && (in->head == NULL || c->exchange != NULL))
-        exchange_refuse(c, in->refused, "invalid_request_error", in->refusal);
+    if (in->refused == 0 || (in->head != NULL && c->exchange == NULL))
+        return;
+    struct exchange_refusal why = {.status = in->refused,
+                                   .limit = in->limit,
+                                   .type = "invalid_request_error",
+                                   .text = in->refusal};
+    exchange_refuse_for(c, &why);
 }
 
 /* Works through what is held of the client followed by `bytes`, request after request, as far as

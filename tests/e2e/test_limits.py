@@ -110,11 +110,13 @@ class Limits(Case):
     def test_an_oversized_head_gets_431(self):
         c = self.client(self.r)
         c.send(b"GET /a HTTP/1.1\r\nHost: a\r\nX: " + b"y" * 3000 + b"\r\n\r\n")
-        self.assertEqual(c.read().status, 431)
+        got = c.read()
+        self.assertEqual((got.status, got.get("x-grapevine-limit")), (431, "head-bytes-max"))
         self.assertTrue(c.is_closed())
         c = self.client(self.r)
         c.send(b"GET /a HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 20 + b"\r\n")
-        self.assertEqual(c.read().status, 431)
+        got = c.read()
+        self.assertEqual((got.status, got.get("x-grapevine-limit")), (431, "headers-max"))
 
     def test_a_head_under_the_limit_passes(self):
         got = self.client(self.r).ask("GET", "/a", None, [("X", "y" * 1900)])
@@ -288,6 +290,9 @@ class Limits(Case):
         self.assertEqual(got.get("x-grapevine-reason"), "queue_full")
         self.assertEqual(got.get("x-grapevine-limit"), "queue-max")
         self.assertIn(int(got.get("retry-after")), range(1, 61))
+        logged = r.wait_event("request")
+        self.assertEqual((logged["status"], logged["reason"], logged["limit"]),
+                         (429, "queue_full", "queue-max"))
         self.assertEqual(r.metric('requests_refused_total{reason="queue_full"}'), 1)
         second.close()  # it gives its place to another
         wait_for(lambda: r.metric("queue_length") == 0, "the queue to be empty")

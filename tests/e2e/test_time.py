@@ -6,9 +6,10 @@ import os
 import socket
 import unittest
 
-from lib import Case, request
+from lib import SSE_HEAD, Case, chunk, request
 
 CHAT = "/v1/chat/completions"
+TOKEN = b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n'
 
 
 def chat(**more):
@@ -58,7 +59,22 @@ class Time(Case):
             self.assertEqual(got.get("x-grapevine-reason"), reason)
             self.assertEqual(got.get("x-grapevine-limit"), setting)
             self.assertEqual(r.metric('requests_refused_total{reason="%s"}' % reason), 1)
+            logged = r.wait_event("request")
+            self.assertEqual((logged["reason"], logged["limit"]), (reason, setting))
             r.quiet()
+
+    def test_the_log_says_which_limit_cut_a_stream(self):
+        e = self.engine()
+        e.handler = lambda asked: (asked.read_body(), asked.send(SSE_HEAD + chunk(TOKEN)),
+                                   asked.wait_gone())
+        r = self.router([e], "--upstream-idle-timeout", "200ms")
+        c = self.client(r)
+        c.send(request("POST", CHAT, chat(stream=True)))
+        self.assertEqual(c.head().status, 200)
+        logged = r.wait_event("request")
+        self.assertEqual((logged["status"], logged["end"], logged["reason"], logged["limit"]),
+                         (200, "engine_failed", "idle", "upstream-idle-timeout"))
+        r.quiet()
 
     def test_the_kernel_gives_up_peers_that_vanished(self):
         """On both sides; but a client may read nothing for as long as client-write-timeout says."""
