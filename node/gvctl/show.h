@@ -10,6 +10,7 @@
 /* Each prints to stdout. ERR_SYNTAX if the text is not what it should be. */
 MUST_USE int show_replicas(struct slice json);
 MUST_USE int show_sources(struct slice json);
+MUST_USE int show_queue(struct slice json);
 MUST_USE int show_poison(struct slice json);
 MUST_USE int show_explain(struct slice json);
 MUST_USE int show_explain_all(struct slice json);

@@ -107,6 +107,8 @@ static void put_waiting(const struct proxy *p, struct json_writer *w)
         json_object_begin(w);
         json_key(w, "model");
         json_slice(w, model);
+        json_key(w, "for");
+        json_slice(w, SLICE("room"));
         put(w, "requests", count);
         put(w, "longest_ms", p->now_ms - first->since_ms);
         json_object_end(w);

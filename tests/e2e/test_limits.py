@@ -1,5 +1,6 @@
 """Slow, many and large clients: which limit bites, and what it answers."""
 
+import json
 import os
 import re
 import resource
@@ -274,7 +275,16 @@ class Limits(Case):
         shown = r.admin("GET", "/queue").json
         self.assertEqual(shown["queue_length"], 2)
         self.assertEqual(shown["requests_in_flight"], 1)
-        self.assertEqual([(w["model"], w["requests"]) for w in shown["waiting"]], [("m", 2)])
+        self.assertEqual([(w["model"], w["for"], w["requests"]) for w in shown["waiting"]],
+                         [("m", "room", 2)])
+        admin = "http://%s:%d" % (HOST, r.admin_port)
+        gvctl = [binary("gvctl"), "--admin", admin]
+        table = subprocess.check_output(gvctl + ["queue"], text=True)
+        self.assertRegex(table, r"(?m)^in flight  1 of 65536 \(requests-max\), at one replica 1 at")
+        self.assertRegex(table, r"(?m)^waiting    2 of 1000 \(queue-max\), for 30 s at most")
+        self.assertRegex(table, r"(?m)^MODEL +REQUESTS +LONGEST s +WAIT FOR\nm +2 +\d+\.\d +room$")
+        raw = json.loads(subprocess.check_output(gvctl + ["--json", "queue"]))
+        self.assertEqual(raw["queue_length"], 2)
         go.set()
         for c in (first, second, third):
             self.assertEqual(c.read().status, 200)
