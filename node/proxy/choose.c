@@ -124,8 +124,8 @@ void exchange_no_answer(struct exchange *x, const char *text)
     bool late = x->timed_out || x->refusal == PROXY_REFUSED_CONNECT;
     unsigned status = x->said != 0 ? x->said : late ? 504 : x->reached ? 502 : 503;
     if (x->refusal == PROXY_REFUSED_NONE)
-        x->refusal = x->said == 0 && status == 503 ? PROXY_REFUSED_NO_REPLICA
-                                                   : PROXY_REFUSED_BAD_GATEWAY;
+        x->refusal =
+            x->said == 0 && status == 503 ? PROXY_REFUSED_NO_REPLICA : PROXY_REFUSED_BAD_GATEWAY;
     exchange_answer_error(x, status, type_of(status), slice_of("", 0), "%s", text);
 }
 
