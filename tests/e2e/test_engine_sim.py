@@ -548,6 +548,18 @@ class Sglang(SimCase):
         rank = '{engine_type="unified",model_name="tiny",pp_rank="0",tp_rank="0"}'
         self.assertEqual(float(m["sglang:max_total_num_tokens" + rank]), 16000)
 
+    def test_health_asks_the_model(self):
+        """A scheduler that hangs: /health does so too, the rest of the server answers."""
+        self.fail_by("stuck")
+        probe = self.client(self.one)
+        probe.send(request("GET", "/health"))
+        time.sleep(0.3)  # 1 s / 20 is what it takes
+        for path in ("/ping", "/metrics", "/v1/models"):
+            self.assertEqual(self.c.ask("GET", path).status, 200)
+        self.assertTrue(probe.is_open())
+        self.fail_by("none")
+        self.assertEqual(self.c.ask("GET", "/health").status, 200)
+
     def test_any_name_is_its_model(self):
         for model in ("nope", "tiny"):
             r = self.c.post("/v1/chat/completions", chat(

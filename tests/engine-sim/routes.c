@@ -92,13 +92,14 @@ static void health(struct sim_engine *e, struct sim_conn *c, struct slice body)
     (void)body;
     const struct sim_fail *f = &e->fail;
     bool ping = slice_equal(c->head.path, SLICE("/ping"));
+    bool asks_model = e->options.sglang && !ping; /* SGLang lets it make a token */
     bool hangs = f->probes == SIM_HEALTH_HANG || (f->health && f->mode == SIM_FAIL_HANG) ||
-                 (e->dead && e->options.sglang && !ping);
+                 (asks_model && e->rate <= 0);
     bool bad = f->probes == SIM_HEALTH_503 || sim_engine_unwell(e) ||
                (f->health && f->mode != SIM_FAIL_NONE && f->probes == SIM_HEALTH_AS_FAIL);
     if (f->probes == SIM_HEALTH_SLOW)
         sim_http_answer_later(c, 200, f->health_delay_ms);
-    else if (e->options.sglang && !ping && !bad && !hangs)
+    else if (asks_model && !bad && !hangs)
         sim_http_answer_later(c, 200, (uint64_t)(SGLANG_HEALTH_MS / e->options.speed_up));
     else if (!hangs)
         sim_http_answer(c, bad ? 503 : 200, "", SLICE(""), NULL);
