@@ -11,7 +11,9 @@ Per row, medians of the runs:
     cut         streams that broke after tokens; in brackets those that ended without an error event
     wrong       answers that are not what one engine said: two beginnings, two ids, no last event
     upstream    requests that arrived at engines, for each one offered
-    p99         time to the first token of those that other replicas served, before and during the fault
+    p99         time to the first token of streams, before the fault and during it; those that the fault hit are
+                left out: they are at a replica that it touches (where it does not touch all), or moved
+    moved       streams that broke or waited in vain at one replica and began at another; the longest time to that
     first good  after an outage of all: seconds until somebody got a token
 
 The exit status is 1 if a target is missed: none avoidable, at most 3 hangs, none cut without an error event,
@@ -62,18 +64,19 @@ async def run_row(row, routers, seconds, rate, seed, args=(), warm=WARM):
             e.sim.signal(signal.SIGCONT)  # it counts what it was sent
         await asyncio.sleep(0.3)
         upstream = await asyncio.to_thread(fleet.count) - base
-        return figures(row, load.results, scene, at, upstream)
+        return figures(row, load.results, scene, at, upstream, await asyncio.to_thread(fleet.failed_at, scene.touched))
     finally:
         if row.needs_drop:
             f.drop(0, False)
         await asyncio.to_thread(fleet.stop)
 
 
-def figures(row, results, scene, at, upstream):
+def figures(row, results, scene, at, upstream, caught):
     before = [r for r in results if r.at < at and r.first is not None and r.end < at]
     expected = statistics.median(r.waited for r in before) if before else 0.1
-    others = [r.ttft for r in results if r.at >= at and r.stream and r.ttft is not None and
-              (row.all_touched or r.replica not in scene.touched)]
+    during = [r for r in results if r.at >= at and r.stream and r.ttft is not None]
+    moved = [r for r in during if r.id in caught and (row.all_touched or r.replica not in scene.touched)]
+    others = [r.ttft for r in during if r.id not in caught and (row.all_touched or r.replica not in scene.touched)]
     out = collections.OrderedDict()
     asked = [r for r in results if r.tag != "poison"]
     failed = [r for r in asked if not r.good and r.tokens == 0]
@@ -98,6 +101,8 @@ def figures(row, results, scene, at, upstream):
     out["upstream"] = upstream / max(1, len(results))
     out["p99_before_s"] = l.percentile([r.ttft for r in before if r.stream], 0.99)
     out["p99_during_s"] = l.percentile(others, 0.99)
+    out["moved"] = len(moved)
+    out["moved_max_s"] = max((r.ttft for r in moved), default=None)
     out["p50_during_s"] = l.percentile(others, 0.5)
     out["first_good_s"] = None
     if scene.outage is not None:
@@ -145,28 +150,36 @@ def missed(row, m):
 
 
 def show_head():
-    print("  %-14s %7s %7s %9s %5s %9s %5s %8s %13s %6s  %s" %
-          ("fault", "routers", "offered", "avoidable", "hangs", "cut", "wrong", "upstream", "p99 ms", "first", "missed"))
+    print("  %-14s %7s %7s %9s %5s %9s %5s %8s %13s %10s %6s  %s" %
+          ("fault", "routers", "offered", "avoidable", "hangs", "cut", "wrong", "upstream", "p99 ms", "moved", "first",
+           "missed"))
+
+
+def moved_of(m):
+    return "%d, %.1f s" % (m["moved"], m["moved_max_s"]) if m["moved"] else "0"
 
 
 def show(row, routers, m, wrongs):
     def ms(v):
         return "-" if v is None else "%.0f" % (v * 1000)
     first = "-" if m["first_good_s"] is None else "%.2f" % m["first_good_s"]
-    print("  %-14s %7d %7d %9g %5g %9s %5g %8.3f %13s %6s  %s%s" %
+    print("  %-14s %7d %7d %9g %5g %9s %5g %8.3f %13s %10s %6s  %s%s" %
           (row.name, routers, m["offered"], m["avoidable"], m["hangs"], "%g (%g)" % (m["cut"], m["cut_silent"]),
-           m["wrong"], m["upstream"], ms(m["p99_before_s"]) + " -> " + ms(m["p99_during_s"]), first,
+           m["wrong"], m["upstream"], ms(m["p99_before_s"]) + " -> " + ms(m["p99_during_s"]), moved_of(m), first,
            (", ".join(wrongs) or "ok") + (", %g killed, %s" % (m["killed"], m["poison"]) if "killed" in m else ""),
            " " + json.dumps(m["failures"]) if m["failures"] else ""), flush=True)
 
 
-def markdown(path):
-    """The table of docs/faults.md, from a JSON file: one line a fault, `one router / three routers`."""
-    with open(path) as file:
-        table = json.load(file)["rows"]
+def markdown(paths):
+    """The table of docs/faults.md, from JSON files: one line a fault, `one router / three routers`."""
+    table = []
+    for path in paths.split(","):
+        with open(path) as file:
+            table += json.load(file)["rows"]
+    table.sort(key=lambda t: t["routers"])
     titles = collections.OrderedDict((t["fault"], t["title"]) for t in table)
-    print("| row | fault | avoidable | hangs | cut, without an event | upstream | p99 of the others, ms | first good, s |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| row | fault | avoidable | hangs | cut, without an event | upstream | p99 of the others, ms | moved, longest | first good, s |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for name, title in titles.items():
         runs = [t["median"] for t in table if t["fault"] == name]
 
@@ -174,9 +187,10 @@ def markdown(path):
             return " / ".join(form % tuple(m[k] for k in keys) for m in runs)
         first = cell("%.2f", "first_good_s") if runs[0]["first_good_s"] is not None else ""
         p99 = " / ".join("%.0f to %.0f" % (m["p99_before_s"] * 1000, m["p99_during_s"] * 1000) for m in runs)
-        print("| `%s` | %s | %s | %s | %s | %s | %s | %s |" % (
+        moved = " / ".join(moved_of(m) for m in runs)
+        print("| `%s` | %s | %s | %s | %s | %s | %s | %s | %s |" % (
             name, title, cell("%g", "avoidable"), cell("%g", "hangs"), cell("%g, %g", "cut", "cut_silent"),
-            cell("%.2f", "upstream"), p99, first))
+            cell("%.2f", "upstream"), p99, moved, first))
 
 
 def main():
@@ -189,7 +203,7 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--json", default="")
     p.add_argument("--list", action="store_true", help="the rows, and nothing else")
-    p.add_argument("--markdown", default="", help="the table of a JSON file that was written before, and nothing else")
+    p.add_argument("--markdown", default="", help="the table of JSON files (with commas) that were written before, and nothing else")
     p.add_argument("args", nargs="*", help="more flags of the routers, behind --")
     o = p.parse_args()
     if o.list:

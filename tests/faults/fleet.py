@@ -149,6 +149,10 @@ class Fleet:
         return sum(v for r in self.routers for k, v in r.metrics().items()
                    if k == "grapevine_" + name or k.startswith("grapevine_%s{" % name))
 
+    def failed_at(self, replicas):
+        """Ids of requests that broke, or waited in vain, at one of these replicas."""
+        return {e["id"] for r in self.routers for e in r.events("upstream_failed") if e["replica"] in replicas}
+
     def stop(self):
         """Ends everything; what a router left that it should not is an error."""
         error = None

@@ -29,10 +29,11 @@ def words(rng, count):
 
 class Result:
     """One request. Times are seconds of the monotonic clock."""
-    __slots__ = ("path", "stream", "router", "tag", "at", "first", "last", "end", "status", "replica", "reason",
+    __slots__ = ("id", "path", "stream", "router", "tag", "at", "first", "last", "end", "status", "replica", "reason",
                  "tokens", "roles", "ids", "error", "terminal", "failure", "waited", "note")
 
-    def __init__(self, path, stream, router, tag):
+    def __init__(self, path, stream, router, tag, name=""):
+        self.id = name
         self.path, self.stream, self.router, self.tag = path, stream, router, tag
         self.at = self.last = time.monotonic()
         self.first = self.end = None  # when the first token came; when it was over
@@ -179,9 +180,10 @@ def judge(r):
     return r.note and "garbage"
 
 
-def posted(path, body):
+def posted(path, body, name="q"):
     return (b"POST %s HTTP/1.1\r\nhost: faults.test\r\ncontent-type: application/json\r\n"
-            b"content-length: %d\r\n\r\n%s" % (path.encode(), len(body), body))
+            b"x-request-id: %s\r\ncontent-length: %d\r\n\r\n%s" %
+            (path.encode(), name.encode(), len(body), body))
 
 
 class Connection:
@@ -196,7 +198,7 @@ class Connection:
             self.close()  # seen before anything was sent
         if self.writer is None:
             self.reader, self.writer = await asyncio.open_connection(*self.address, limit=1 << 20)
-        self.writer.write(posted(r.path, body))
+        self.writer.write(posted(r.path, body, r.id))
         fields = await read_answer(r, self.reader)
         if fields.get("connection", "").lower() == "close":
             self.close()
@@ -277,7 +279,7 @@ class Load:
         if path is None:
             _, path, stream = self.rng.choices(self.mix, [m[0] for m in self.mix])[0]
         router = self.next % len(self.addresses)
-        r = Result(path, stream, router, tag)
+        r = Result(path, stream, router, tag, "q%d" % self.next)
         body = json.dumps(value or self.body(path, stream)).encode()
         self.next += 1
         self.results.append(r)
@@ -294,7 +296,7 @@ class Load:
         while time.monotonic() < until:
             _, path, stream = self.rng.choices(self.mix, [m[0] for m in self.mix])[0]
             self.next += 1
-            r = Result(path, stream, 0, "kept")
+            r = Result(path, stream, 0, "kept", "q%d" % self.next)
             self.results.append(r)
             await ask(r, connection, json.dumps(self.body(path, stream)).encode())
             await asyncio.sleep(self.rng.uniform(0.5, 1.5) * pause)
