@@ -100,10 +100,25 @@ static bool is_left(const struct exchange *x, enum attempt_reason why)
     return !committed && !x->dropped && max > 0 && left && is_safe(x);
 }
 
+/* Whether it was under way when its replica died or was found to hang. All that was there needs a
+ * retry at once, however much that is. It can be no more than what was under way, as long as it is
+ * granted to a replica so seldom: one that breaks whatever it is sent is a matter for the budget. */
+static bool was_lost(const struct exchange *x)
+{
+    const struct proxy *p = x->proxy;
+    struct pool *pool = &x->proxy->pools[x->decision.replica];
+    uint64_t died_ms = pool->death.at_ms;
+    if (died_ms == 0 || x->began_ms > died_ms || p->now_ms - died_ms >= SUSPECT_DEATH_MS)
+        return false;
+    if (pool->spared_ms == 0 || died_ms >= pool->spared_ms + BUDGET_SPARED_MS)
+        pool->spared_ms = died_ms;
+    return pool->spared_ms == died_ms;
+}
+
 static bool is_in_budget(const struct exchange *x, enum attempt_reason why)
 {
     const struct budget *b = &x->proxy->budget;
-    return b->share > 0 && (!is_charged(why) || budget_has(b));
+    return b->share > 0 && (!is_charged(why) || budget_has(b) || was_lost(x));
 }
 
 bool exchange_may_retry(struct exchange *x, enum attempt_reason why)
@@ -181,7 +196,7 @@ static void count_retry(struct exchange *x, enum attempt_reason why)
     p->stats.retries[why]++;
     if (is_charged(why)) {
         x->retries++;
-        budget_take(&p->budget);
+        budget_take(&p->budget); /* what was lost may take it where it is empty */
     }
 }
 

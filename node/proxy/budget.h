@@ -1,12 +1,13 @@
 /* How many requests may be sent again: a share of the traffic, so that an outage of all replicas is
  * not made worse by the routers. A bucket: each request adds `share`, each retry takes 1, and it
- * holds BUDGET_BURST at most, which one replica that dies with its requests may need at once. */
+ * holds BUDGET_BURST at most. What was under way at a replica that died moves also where it is
+ * empty, once in BUDGET_SPARED_MS for each replica (attempt.c). */
 #ifndef NODE_PROXY_BUDGET_H
 #define NODE_PROXY_BUDGET_H
 
 #include <stdbool.h>
 
-enum { BUDGET_BURST = 20 };
+enum { BUDGET_BURST = 20, BUDGET_SPARED_MS = 60000 };
 
 struct budget {
     double share; /* of requests; 0: nothing is sent again */
@@ -33,7 +34,8 @@ static inline bool budget_has(const struct budget *b)
 
 static inline void budget_take(struct budget *b)
 {
-    b->level -= 1;
+    if (budget_has(b))
+        b->level -= 1;
 }
 
 #endif

@@ -43,6 +43,7 @@ struct pool {
     uint64_t probed_ms;      /* the last answer to a probe */
     uint64_t refused_ms;     /* when its port refused last */
     struct pool_death death;
+    uint64_t spared_ms; /* the last death whose requests moved beyond the budget; 0: none */
 };
 
 /* IP addresses are ready at once, names after their first look-up, which begins. ERR_NOMEM. */

@@ -1,0 +1,107 @@
+#include "tests/lib/test.h"
+
+#include <stdio.h>
+
+#include "node/proxy/budget.h"
+#include "node/proxy/proxy.h"
+#include "tests/lib/proxy_world.h"
+
+enum { LOADED = 30, FEW = 10 };
+
+static struct proxy_world world;
+
+static void open_world(void)
+{
+    static const char *const settings[] = {"policy", "round_robin", NULL};
+    const struct proxy_world_config config = {.replicas = 2, .quiet = true, .settings = settings};
+    proxy_world_open(&world, &config);
+}
+
+/* Clients that ask in turns of both replicas, each for something else; the replicas take them. */
+static void ask(unsigned number)
+{
+    for (unsigned i = 0; i < number; i++) {
+        static unsigned asked;
+        char body[64], head[160];
+        int n = snprintf(body, sizeof body, "{\"model\":\"m\",\"prompt\":\"%u\"}", asked++);
+        (void)snprintf(head, sizeof head,
+                       "POST /v1/completions HTTP/1.1\r\nHost: g\r\nContent-Length: %d\r\n\r\n%s",
+                       n, body);
+        struct wire *client = proxy_world_connect(&world, PROXY_PORT_CLIENT);
+        assert_non_null(client);
+        proxy_world_send(&world, client, slice_of_cstr(head));
+        for (unsigned k = 0; k < world.wire_count; k++) {
+            if (world.wires[k].connecting)
+                proxy_world_accept(&world, &world.wires[k], 0);
+        }
+    }
+}
+
+static void each_at(int replica, void (*what)(struct wire *))
+{
+    for (unsigned i = 0, n = world.wire_count; i < n; i++) {
+        struct wire *w = &world.wires[i];
+        if (w->used && w->replica == replica && !w->closing && !w->closed && !w->peer_broke)
+            what(w);
+    }
+}
+
+static void breaks(struct wire *w)
+{
+    proxy_world_end(&world, w, true);
+}
+
+static void answers(struct wire *w)
+{
+    proxy_world_send(&world, w, SLICE("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"));
+}
+
+static uint64_t moved(void)
+{
+    return proxy_stats(world.proxy)->retries[RETRY_BROKEN];
+}
+
+/* More than may be saved up was under way at a replica that dies: all of it moves. */
+static void what_dies_with_a_loaded_replica_moves(void **state)
+{
+    (void)state;
+    open_world();
+    assert_true(LOADED > BUDGET_BURST + 2 * LOADED * 0.1);
+    ask(2 * LOADED);
+    proxy_world_wait(&world, 200);
+    each_at(0, breaks);
+    assert_int_equal(moved(), LOADED);
+    assert_int_equal(proxy_stats(world.proxy)->retry_budget_exhausted, 0);
+    proxy_world_close(&world);
+}
+
+/* The same replica breaks what it is sent again soon: that is a matter for the budget. */
+static void one_that_dies_again_is_not_spared(void **state)
+{
+    (void)state;
+    open_world();
+    ask(2 * LOADED);
+    proxy_world_wait(&world, 200);
+    each_at(0, breaks);
+    each_at(1, answers);
+    proxy_world_wait(&world, 5000);
+    ask(2);
+    each_at(0, answers);
+    each_at(1, answers);
+    uint64_t before = moved();
+    ask(2 * FEW);
+    proxy_world_wait(&world, 200);
+    each_at(0, breaks);
+    assert_in_range(moved() - before, 1, FEW / 2);
+    assert_int_equal(moved() - before + proxy_stats(world.proxy)->retry_budget_exhausted, FEW);
+    proxy_world_close(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_dies_with_a_loaded_replica_moves),
+        cmocka_unit_test(one_that_dies_again_is_not_spared),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
