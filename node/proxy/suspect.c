@@ -138,6 +138,12 @@ static uint64_t silent_since(const struct pool *pool, const struct under_way *w,
     return silent_ms;
 }
 
+/* Its port was closed while its connections lived: it was told to end, and no request did that. */
+static bool was_told_to_end(const struct pool *pool, uint64_t now)
+{
+    return pool->refused_ms > pool->probed_ms && now >= pool->refused_ms + SUSPECT_CLOSED_MS;
+}
+
 /* Whose death it was, by when it was silent, and from when to when its suspects were sent. What is
  * not streamed shows nothing of its tokens: what was sent long before has had some. */
 static void judge(struct pool_death *d, const struct pool *pool, const struct under_way *w,
@@ -146,7 +152,9 @@ static void judge(struct pool_death *d, const struct pool *pool, const struct un
     uint64_t until_ms, silent_ms = silent_since(pool, w, &until_ms);
     bool server_lives = pool->probed_ms > silent_ms + SUSPECT_MARGIN_MS;
     *d = (struct pool_death){.at_ms = now, .until_ms = UINT64_MAX};
-    if (end == SUSPECT_END_CORE_DEAD) {
+    if (end == SUSPECT_END_BROKEN && was_told_to_end(pool, now)) {
+        d->hang = true;
+    } else if (end == SUSPECT_END_CORE_DEAD) {
         d->from_ms = before(now, SUSPECT_TEXT_MS);
     } else if (end == SUSPECT_END_SILENT) {
         d->core = server_lives && dies_silently(pool);

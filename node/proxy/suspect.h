@@ -12,13 +12,15 @@
  *            engine is dead (vLLM): the process is gone. All that had no token are suspects, but
  *            weak ones: mostly it was killed. So are those of a dead core whose prompts are words.
  *
- *   hang     nothing comes, and nothing has ended: no death, no suspects.
+ *   hang     nothing comes, and nothing has ended: no death, no suspects. Nor are there any where the
+ *            port was closed for a while before connections ended: it was told to end.
  *
  * What follows of it:
  *
  *   - What merely shared the engine is sent on as ever.
  *
- *   - A weak suspect is sent on, alone where an idle replica is at hand.
+ *   - A weak suspect is sent on, alone where an idle replica is at hand, else where no other
+ *     suspect is: also none of another router, as far as the order of routers keeps them apart.
  *
  *   - A suspect of a dead core whose prompt is token ids, which go to the engine unread, is sent
  *     on once, alone: where nothing is under way, of any router, as far as is known. If there is no
@@ -49,6 +51,7 @@ enum {
     SUSPECT_HANG_MS = 8000,    /* a server that is silent for longer hangs: its core is well */
     SUSPECT_TEXT_MS = 2000,    /* but for those that say so at once */
     SUSPECT_DEATH_MS = 1000,   /* what ends within this is one death, or one blow to several */
+    SUSPECT_CLOSED_MS = 100,   /* a port that refused so long before the end was closed on purpose */
     SUSPECT_ALIVE_MS = 500,    /* bytes that come later are of a living process */
     SUSPECT_TEXT_AGAIN_MS = 30000, /* a core that is dead is said to be so again and again */
 };
