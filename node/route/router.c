@@ -1,5 +1,6 @@
 #include "node/route/router_internal.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -182,12 +183,21 @@ static bool is_the_last_in_use(const struct node_router *r, const struct node_re
            (!is_idle(k) || (k->used_ms != 0 && now_ms - k->used_ms < USED_MS));
 }
 
-static bool has_company(const struct node_replica *k, unsigned replica,
-                        const struct node_request *request)
+enum { COMPANY_OTHERS_TURN = 1, COMPANY_BUSY = 2, COMPANY_KEPT = 4 };
+
+/* How unwelcome the company there is to it; 0: it is as wanted. Where a suspect cannot be alone it
+ * is at least with no other suspect: of this router by `kept`, of others by the order of routers at
+ * each replica, which differs from replica to replica. */
+static unsigned company_at(const struct node_replica *k, unsigned replica,
+                           const struct node_request *request)
 {
     if (request->company == NODE_COMPANY_ANY)
-        return k->kept > 0;
-    return !is_idle(k) || (k->kept > 0 && (int)replica != request->kept_for_it);
+        return k->kept > 0 ? COMPANY_KEPT : 0;
+    if (k->kept > 0 && (int)replica != request->kept_for_it)
+        return COMPANY_KEPT;
+    unsigned busy = is_idle(k) ? 0 : COMPANY_BUSY;
+    bool others = request->company == NODE_COMPANY_RATHER_ALONE && k->scraped.ahead > 0;
+    return busy + (others ? COMPANY_OTHERS_TURN : 0);
 }
 
 /* Leaves those with the company that the request wants. ERR_EXISTS: there is none now. ERR_LIMIT:
@@ -199,16 +209,18 @@ static int candidates_by_company(struct node_router *r, const struct node_reques
         return ERR_OK;
     if (is_the_last_in_use(r, request, now_ms))
         return ERR_LIMIT;
-    unsigned good = 0, left = 0;
+    unsigned least = UINT_MAX, left = 0;
     for (unsigned i = 0; i < r->candidate_count; i++) {
         unsigned k = r->candidates[i].replica;
-        good += !has_company(&r->replicas[k], k, request);
+        unsigned company = company_at(&r->replicas[k], k, request);
+        least = company < least ? company : least;
     }
-    if (good == 0)
+    bool any_but_kept = request->company == NODE_COMPANY_RATHER_ALONE && least < COMPANY_KEPT;
+    if (least > 0 && !any_but_kept)
         return request->company == NODE_COMPANY_ALONE || request->may_wait ? ERR_EXISTS : ERR_OK;
     for (unsigned i = 0; i < r->candidate_count; i++) {
         unsigned k = r->candidates[i].replica;
-        if (!has_company(&r->replicas[k], k, request))
+        if (company_at(&r->replicas[k], k, request) == least)
             r->candidates[left++].replica = k;
     }
     r->candidate_count = left;

@@ -1,6 +1,7 @@
 /* Requests after which engines die: what they are held to be, and the company that they are given.
  */
 #include "node/route/poison.h"
+#include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
 
 static void end(struct node_router *r)
@@ -96,6 +97,33 @@ static void a_suspect_gets_an_idle_replica(void **state)
     end(r);
 }
 
+/* None is idle. Suspects of one death meet no other of this router, nor one of another router. */
+static void suspects_are_apart(void **state)
+{
+    (void)state;
+    struct node_router *r = make("round_robin", 4);
+    struct node_decision d[4], s;
+    for (unsigned i = 0; i < 4; i++)
+        d[i] = choose(r, NULL, START_MS);
+    for (unsigned i = 0; i < 4; i++)
+        r->replicas[i].scraped.ahead = i != 2; /* the others' turn, but at one */
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(place(r, NODE_COMPANY_RATHER_ALONE, -1, false, START_MS, &s), ERR_OK);
+        assert_int_equal(s.replica, 2);
+        done(r, s, START_MS);
+    }
+    node_router_keep(r, 2, true);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(place(r, NODE_COMPANY_RATHER_ALONE, -1, false, START_MS, &s), ERR_OK);
+        assert_int_not_equal(s.replica, 2);
+        done(r, s, START_MS);
+    }
+    node_router_keep(r, 2, false);
+    for (unsigned i = 0; i < 4; i++)
+        done(r, d[i], START_MS);
+    end(r);
+}
+
 static void the_last_one_is_not_risked_while_it_is_in_use(void **state)
 {
     (void)state;
@@ -137,6 +165,7 @@ int main(void)
         cmocka_unit_test(a_suspect_becomes_poison_with_the_second_death),
         cmocka_unit_test(an_answer_clears_a_suspect),
         cmocka_unit_test(a_suspect_gets_an_idle_replica),
+        cmocka_unit_test(suspects_are_apart),
         cmocka_unit_test(the_last_one_is_not_risked_while_it_is_in_use),
         cmocka_unit_test(the_quietest_has_the_fewest_requests),
     };
