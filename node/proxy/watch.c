@@ -44,14 +44,14 @@ static struct node_watched look(struct proxy *p, struct pool *pool, unsigned rep
     return w;
 }
 
-/* Nothing came for a third of the time, or no token for half of it. */
+/* Nothing came for a third of the time, or no token, for whomever, for half of it. */
 static void ask_for_a_sign(struct proxy *p, struct pool *pool, unsigned replica,
                            const struct node_watched *w)
 {
     uint64_t now = p->now_ms, limit = p->config.options->watchdog_ms;
     bool silent = now - later(w->heard_ms, w->since_ms) >= limit / 3;
-    bool still = now - later(w->token_ms, w->since_ms) >= limit / 2 &&
-                 !node_router_replica_moves(p->config.router, replica, now);
+    uint64_t moved = node_router_replica_moved(p->config.router, replica);
+    bool still = now - later(later(w->token_ms, moved), w->since_ms) >= limit / 2;
     if (w->waiting + w->streaming == 0 || limit == 0 || (!silent && !still) ||
         now < pool->asked_ms + limit)
         return;

@@ -40,6 +40,11 @@ bool node_router_replica_moves(const struct node_router *r, unsigned replica, ui
     return node_signs_move(&node_router_replica_at(r, replica)->signs, now_ms);
 }
 
+uint64_t node_router_replica_moved(const struct node_router *r, unsigned replica)
+{
+    return node_router_replica_at(r, replica)->signs.moved_ms;
+}
+
 bool node_router_ready(const struct node_router *r)
 {
     for (unsigned k = 0; k < r->replica_count; k++) {

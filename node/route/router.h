@@ -69,7 +69,7 @@ struct node_router_config {
 /* What may be under way where a request is placed. */
 enum node_company {
     NODE_COMPANY_ANY,
-    NODE_COMPANY_RATHER_ALONE, /* nothing, where that can be had at once */
+    NODE_COMPANY_RATHER_ALONE, /* nothing, where that can be had at once; else no other suspect */
     NODE_COMPANY_ALONE, /* nothing, of any router, as far as is known; and it is not the last one
                            that serves, unless nobody has used that for a while */
 };
@@ -237,6 +237,8 @@ bool node_router_replica_asleep(const struct node_router *r, unsigned replica);
 bool node_router_replica_gone(const struct node_router *r, unsigned replica);
 /* Whether the engine is at work, by its tokens and counters. */
 bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms);
+/* When it last showed so; 0: never. */
+uint64_t node_router_replica_moved(const struct node_router *r, unsigned replica);
 /* Whether one that is down is to be probed often: it went down lately, or none is up. */
 bool node_router_replica_awaited(const struct node_router *r, unsigned replica, uint64_t now_ms);
 /* Whether another replica that is up and not avoided, and not in `excluded`, serves the request. */
