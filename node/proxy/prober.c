@@ -96,11 +96,27 @@ static void begin(struct prober_lane *lane, enum node_probe kind, uint64_t now)
     buf_free_wiped(&lines);
 }
 
+/* One that any live server answers in milliseconds. */
+static bool is_quick(const struct prober_probe *p, enum node_probe kind)
+{
+    return kind != NODE_PROBE_HEALTH || !is_sglang(p);
+}
+
+/* The wait for an answer goes on, as long as nothing is heard, when it is asked anew. */
+static void note_mute(const struct prober_lane *lane, int err)
+{
+    struct prober_probe *p = lane->probe;
+    bool heard = p->prober->proxy->pools[p->replica].heard_ms >= p->mute_ms;
+    if (err == ERR_TIMEOUT && heard && is_quick(p, lane->kind))
+        p->mute_ms = lane->begun_ms;
+}
+
 static void on_done(void *context, int err, bool refused, unsigned status, struct slice body)
 {
     struct prober_lane *lane = context;
     struct prober_probe *p = lane->probe;
     bool was_up = p->was_up;
+    note_mute(lane, err);
     prober_answered(lane, err, refused, status, body);
     if (p->was_up && !was_up)
         begin(lane, NODE_PROBE_MODELS, p->prober->proxy->now_ms);
@@ -196,14 +212,17 @@ void prober_waits(const struct proxy *proxy, unsigned replica, uint64_t *any_ms,
 {
     *any_ms = *health_ms = 0;
     const struct prober_probe *p = proxy->prober != NULL ? &proxy->prober->probes[replica] : NULL;
-    for (unsigned i = 0; p != NULL && p->active && i < PROBER_LANES; i++) {
+    if (p == NULL || !p->active)
+        return;
+    if (proxy->pools[replica].heard_ms < p->mute_ms)
+        *any_ms = p->mute_ms;
+    for (unsigned i = 0; i < PROBER_LANES; i++) {
         const struct prober_lane *lane = &p->lanes[i];
         if (!lane->fetch.busy)
             continue;
-        bool slow = lane->kind == NODE_PROBE_HEALTH && is_sglang(p);
         if (lane->kind == NODE_PROBE_HEALTH)
             *health_ms = lane->begun_ms;
-        if (!slow && (*any_ms == 0 || lane->begun_ms < *any_ms))
+        if (is_quick(p, lane->kind) && (*any_ms == 0 || lane->begun_ms < *any_ms))
             *any_ms = lane->begun_ms;
     }
 }

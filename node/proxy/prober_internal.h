@@ -29,7 +29,8 @@ struct prober_probe {
     struct prober *prober;
     unsigned replica;
     uint64_t due_ms[NODE_PROBES];
-    bool active; /* the replica is in use */
+    uint64_t mute_ms; /* when the first of those began that had no answer in time, of late */
+    bool active;      /* the replica is in use */
     bool was_up;
     bool models_asked;      /* an answer to /v1/models came, or none in time */
     bool told_down;         /* that it is down, in the log */
