@@ -70,6 +70,12 @@ static void acquit(struct exchange *x)
     x->doubt.open = false;
 }
 
+/* Its last answers were errors too, and its own: it says nothing of the request. */
+static bool errs_anyway(const struct exchange *x)
+{
+    return node_router_replica_errs(x->proxy->config.router, x->decision.replica);
+}
+
 bool exchange_let_go(struct exchange *x, const struct verdict_judgement *j, unsigned status)
 {
     x->reached = true;
@@ -79,7 +85,7 @@ bool exchange_let_go(struct exchange *x, const struct verdict_judgement *j, unsi
         x->first_token = false; /* the head of an error was taken for one */
         suspect_ended(x, SUSPECT_END_CORE_DEAD);
     }
-    bool doubt = j->verdict == VERDICT_IN_DOUBT;
+    bool doubt = j->verdict == VERDICT_IN_DOUBT && !errs_anyway(x);
     if (j->verdict == VERDICT_CLIENT) {
         acquit(x);
         return false;

@@ -35,6 +35,11 @@ bool node_router_replica_gone(const struct node_router *r, unsigned replica)
     return node_router_replica_at(r, replica)->gone;
 }
 
+bool node_router_replica_errs(const struct node_router *r, unsigned replica)
+{
+    return node_router_replica_at(r, replica)->error_answers > 0;
+}
+
 bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms)
 {
     return node_signs_move(&node_router_replica_at(r, replica)->signs, now_ms);

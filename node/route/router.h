@@ -235,6 +235,8 @@ bool node_router_replica_leaving(const struct node_router *r, unsigned replica);
 bool node_router_replica_asleep(const struct node_router *r, unsigned replica);
 /* Whether its port refused the last probe. */
 bool node_router_replica_gone(const struct node_router *r, unsigned replica);
+/* Whether its last answers were errors, and its own ones. */
+bool node_router_replica_errs(const struct node_router *r, unsigned replica);
 /* Whether the engine is at work, by its tokens and counters. */
 bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms);
 /* When it last showed so; 0: never. */
