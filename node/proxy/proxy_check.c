@@ -2,6 +2,23 @@
 #include "base/check.h"
 #include "node/proxy/exchange_internal.h"
 
+static void upstream_check(const struct upstream *u)
+{
+    CHECK((u->state == UPSTREAM_IDLE) == (u->exchange == NULL));
+    CHECK(u->exchange == NULL || u->exchange->upstream == u);
+    if (u->state != UPSTREAM_BUSY)
+        return;
+    /* It is held back only as long as its client is slow. */
+    CHECK(u->reading || client_congested(u->exchange->client));
+    /* What is not sent yet of what came is there. */
+    const struct body *b = u->request->body;
+    uint64_t held = 0;
+    for (const struct segment *s = u->segment != NULL ? u->segment : b->first; s != NULL;
+         s = s->next)
+        held += s->len;
+    CHECK(u->request_sent || held - u->segment_sent == b->bytes - u->body_sent);
+}
+
 void proxy_check(const struct proxy *p)
 {
     uint64_t clients = 0, exchanges = 0, waiting = 0, alone = 0, standing[CLIENT_STANDINGS] = {0};
@@ -36,8 +53,7 @@ void proxy_check(const struct proxy *p)
     for (unsigned i = 0; i < p->pool_count; i++) {
         unsigned open = 0;
         for (const struct upstream *u = p->pools[i].all; u != NULL; u = u->all_next) {
-            CHECK((u->state == UPSTREAM_IDLE) == (u->exchange == NULL));
-            CHECK(u->exchange == NULL || u->exchange->upstream == u);
+            upstream_check(u);
             open++;
         }
         CHECK(open == p->pools[i].open_count);
