@@ -61,13 +61,18 @@
     X(RETRY_ANSWERED, "an answer that has begun is tried elsewhere", SERVICE, "bytes, malformed",  \
       10)                                                                                          \
     X(BOOKING_KEPT, "a booking stays when its client leaves", SERVICE, "bookings", 80)             \
+    X(BODY_LET_GO, "a body is let go while another try may need it", SERVICE, "_check()", 80)      \
     X(STALE_ANSWER, "a connection waits for the next request with an answer under way", SERVICE,   \
       "stale answer, bytes, still running, avoidable", 10)                                         \
     X(CUT_IS_WHOLE, "an answer that breaks off counts as whole", SERVICE, "bytes", 15)             \
+    X(LIMIT_UNARMED, "nothing limits how long an engine may be silent", SERVICE,                   \
+      "silent too long, open too long, drain", 15)                                                 \
     X(DRAIN_CUTS, "a drain closes connections with a request under way", SERVICE,                  \
       "needless cut, avoidable", 10)                                                               \
     X(GONE_KEPT, "a client that left keeps its engine at work", SERVICE, "still running", 10)      \
     X(DEED_TWICE, "what is no computation is tried again too", SERVICE, "twice", 10)               \
+    X(NEVER_RESUMED, "an engine that was held back for a slow client is never read again",         \
+      SERVICE, "_check()", 20)                                                                     \
     X(PIPELINE_LOST, "a request that waits behind another one is forgotten", SERVICE,              \
       "open too long, drain", 80)                                                                  \
     X(SLOW_READER_KEPT, "nothing limits how long a client may not read", SERVICE,                  \

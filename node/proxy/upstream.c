@@ -331,7 +331,7 @@ void upstream_push(struct upstream *u)
         u->request_sent = true;
     if (!u->any_byte && !u->writing && !u->request_sent)
         deadline_clear(&u->deadline); /* the client is slow, not the engine */
-    else if (!u->any_byte && u->deadline.next == NULL)
+    else if (!u->any_byte && u->deadline.next == NULL && !BUG(LIMIT_UNARMED))
         await_answer(u);
 }
 
@@ -524,7 +524,7 @@ void upstream_pause(struct upstream *u)
 
 void upstream_resume(struct upstream *u)
 {
-    if (u->reading || u->state != UPSTREAM_BUSY)
+    if (u->reading || u->state != UPSTREAM_BUSY || BUG(NEVER_RESUMED))
         return;
     u->reading = true;
     u->proxy->config.net->read(u->stream, true);

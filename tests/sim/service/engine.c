@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "tests/sim/service/engine_internal.h"
 
-enum { BLOB_BYTES = 420000 };
+enum { BLOB_BYTES = 420000, POISON_US = 30000 };
 
 static struct service *service_of(const struct service_engine *e)
 {
@@ -22,6 +22,8 @@ static void attempt_end(struct service *s, struct service_attempt *a, bool whole
 {
     a->ended_us = s->world.now_us;
     a->whole = whole;
+    if (whole && a->ill != SERVICE_500)
+        s->routers[a->ask->client->router].errs[a->engine] = false;
     *a->open_link = a->open_next;
     if (a->open_next)
         a->open_next->open_link = a->open_link;
@@ -301,8 +303,11 @@ static void attempt_begin(struct life *l, struct carried *k)
     CHECK(a != NULL);
     *a = (struct service_attempt){.next = ask->attempts,
                                   .ask = ask,
+                                  .end = k->end,
                                   .engine = l->engine->number,
                                   .life = l->engine->life,
+                                  .ill = l->engine->ill,
+                                  .known = s->routers[ask->client->router].errs[l->engine->number],
                                   .begun_us = s->world.now_us};
     buf_init(&a->sent, 0);
     ask->attempts = a;
@@ -320,15 +325,25 @@ static void attempt_begin(struct life *l, struct carried *k)
                        (unsigned long long)number, ask->ran);
 }
 
-/* It computes; not if its client has gone before it began, nor does a question who has a response.
- */
-static void take_poison(struct life *l, const struct carried *k)
+/* Whether it computes what kills it. Not if its client has gone before it began, nor when asked who
+ * has a response. */
+static bool takes_poison(const struct life *l, const struct carried *k)
+{
+    return k->attempt && k->attempt->ask->poison && k->end->peer->open &&
+           l->engine->ill != SERVICE_DRAINS && k->conn->head.method == HTTP_METHOD_POST;
+}
+
+/* It dies of the first step: no token comes before. */
+static void take_poison(struct life *l, struct carried *k, struct slice body)
 {
     struct service *s = l->service;
-    if (k->attempt && k->attempt->ask->poison && k->end->peer->open &&
-        l->engine->ill != SERVICE_DRAINS && k->conn->head.method == HTTP_METHOD_POST)
-        service_later(s, service_below(s, 30 * SERVICE_MS), poisoned, l->engine->number,
-                      l->engine->life, k->attempt->ask);
+    struct sim_fail fail = l->sim.fail;
+    service_later(s, service_below(s, POISON_US), poisoned, l->engine->number, l->engine->life,
+                  k->attempt);
+    l->sim.fail =
+        (struct sim_fail){.mode = SIM_FAIL_SLOW, .count = 1, .delay_ms = POISON_US / SERVICE_MS};
+    sim_route(&l->sim, k->conn, body);
+    l->sim.fail = fail;
 }
 
 static void answer_health(void *context, struct world_event *event)
@@ -429,8 +444,9 @@ static void on_request(void *context, struct sim_conn *conn, struct slice body)
     attempt_begin(l, k);
     if (ill_answer(e, k, path))
         return;
-    take_poison(l, k);
-    if (slice_equal(path, SLICE("/svc/deed")))
+    if (takes_poison(l, k))
+        take_poison(l, k, body);
+    else if (slice_equal(path, SLICE("/svc/deed")))
         carried_later(k, service_below(l->service, 60 * SERVICE_MS), answer_deed);
     else if (slice_equal(path, SLICE("/svc/blob")))
         answer_blob(k);
@@ -521,12 +537,15 @@ void service_engine_kill(struct service *s, unsigned engine)
     service_say(s, "engine %u is gone", engine);
     struct life *l = life_of(e);
     bool reset = service_chance(s, 0.5);
+    for (struct service_attempt *t = e->open; t; t = t->open_next)
+        t->died = true;
     for (struct carried *k = l->carried; k; k = k->next) {
         if (reset && k->conn && !k->conn->closing)
             sim_conn_reset(k->conn);
     }
     sim_engine_free(&l->sim);
     e->up = false;
+    e->gone_us = s->world.now_us;
     e->engine = NULL;
     CHECK(e->open == NULL);
     /* Events are still about its connections. */

@@ -2,7 +2,10 @@
 #include "base/check.h"
 #include "tests/sim/service/engine_internal.h"
 
-enum { OVER_US = 20000 };
+enum {
+    OVER_US = 20000,
+    BACK_US = 200000, /* no process is back sooner */
+};
 
 static void drained(void *context, struct world_event *event)
 {
@@ -29,6 +32,8 @@ void service_engine_ill(struct service *s, unsigned engine, enum service_ill ill
     struct service_engine *e = &s->engines[engine];
     service_ill_meets(s, engine);
     e->ill = ill;
+    for (struct service_attempt *t = e->open; t; t = t->open_next)
+        t->ill = ill;
     e->ill_until_us = s->world.now_us + us;
     e->ill_health = service_chance(s, 0.5);
     e->ill_after = (unsigned)service_below(s, 5);
@@ -61,18 +66,31 @@ void service_engine_ill(struct service *s, unsigned engine, enum service_ill ill
     service_engine_settle(e);
 }
 
+/* Whether it takes a moment more until its process is back. */
+static bool starts_later(struct service *s, struct service_engine *e)
+{
+    if (e->up || s->world.now_us >= e->gone_us + BACK_US)
+        return false;
+    e->ill = SERVICE_DOWN;
+    e->ill_until_us = e->gone_us + BACK_US;
+    service_later(s, e->ill_until_us - s->world.now_us, ill_over, e->number, 0, NULL);
+    return true;
+}
+
 void service_engine_heal(struct service *s, unsigned engine)
 {
     struct service_engine *e = &s->engines[engine];
     enum service_ill was = e->ill;
     if (was == SERVICE_WELL)
         return;
+    if (was == SERVICE_DRAINS || was == SERVICE_DRAINS_503)
+        service_engine_kill(s, engine);
+    if (starts_later(s, e))
+        return;
     service_say(s, "engine %u: no %s any more", engine, service_ill_text(was));
     e->ill = SERVICE_WELL;
     e->ill_health = false;
     e->well_since_us = s->world.now_us;
-    if (was == SERVICE_DRAINS || was == SERVICE_DRAINS_503)
-        service_engine_kill(s, engine);
     if (!e->up)
         service_engine_start(s, engine);
     life_of(e)->sim.fail = (struct sim_fail){.mode = SIM_FAIL_NONE};

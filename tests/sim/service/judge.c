@@ -7,54 +7,7 @@
 #include "node/proxy/exchange.h"
 #include "tests/sim/service/service.h"
 
-enum { LOOK_EVERY = 16, CHECK_EVERY = 256, GRACE_S = 1, FULL_MS = 300, BLOB_ROOM = 1 << 20 };
-
-/* What the code does not do yet, though it should: met, it is counted, and is no broken rule. Empty
- * this table as it comes to do it. */
-enum not_yet {
-    NOT_YET_500,         /* an engine's 500 reaches the client, though another could serve */
-    NOT_YET_429,         /* the same of 429 */
-    NOT_YET_ERROR_EVENT, /* the same of an error event that comes first */
-    NOT_YET_PREAMBLE,    /* an answer is cut of which nothing but its preamble had gone out */
-    NOT_YET_TIMEOUT,     /* a timeout before the first byte is not tried elsewhere */
-    NOT_YET_PIPELINE,    /* a drain drops what waits behind an answer that said keep-alive */
-    NOT_YET_POISON,      /* a request kills more than two engines */
-    NOT_YET_UNFINISHED,  /* a stream without its API's last event passes for whole */
-    NOT_YETS,
-};
-
-static struct {
-    const char *name;
-    bool allowed;
-    unsigned met;
-} not_yet[NOT_YETS] = {
-    [NOT_YET_500] = {"500", false, 0},
-    [NOT_YET_429] = {"429", false, 0},
-    [NOT_YET_ERROR_EVENT] = {"error event first", false, 0},
-    [NOT_YET_PREAMBLE] = {"preamble cut", false, 0},
-    [NOT_YET_TIMEOUT] = {"timeout", false, 0},
-    [NOT_YET_PIPELINE] = {"pipeline drained", false, 0},
-    [NOT_YET_POISON] = {"poison", true, 0},
-    [NOT_YET_UNFINISHED] = {"unfinished", false, 0},
-};
-
-static bool excused(struct service *s, enum not_yet what, const struct service_ask *a)
-{
-    if (!not_yet[what].allowed)
-        return false;
-    not_yet[what].met++;
-    s->excused++;
-    service_say(s, "not yet: %s: request %llu", not_yet[what].name, (unsigned long long)a->number);
-    return true;
-}
-
-void service_judge_print_excused(void)
-{
-    for (unsigned i = 0; i < NOT_YETS; i++) {
-        if (not_yet[i].met > 0)
-            printf(", %u %s", not_yet[i].met, not_yet[i].name);
-    }
-}
+enum { LOOK_EVERY = 16, CHECK_EVERY = 256, GRACE_S = 1, BLOB_ROOM = 1 << 20 };
 
 /* --- an answer, compared with what engines sent ----------------------------------------------- */
 
@@ -148,7 +101,8 @@ static bool gave(const struct service_ask *a, const struct service_attempt *t, s
 }
 
 /* After a sign of life of one engine another may have answered: the events of the first before any
- * token, and behind them those of the other, without its own before any token. */
+ * token, if there were any, and behind them those of the other, without its own before any token.
+ */
 static bool went_on(const struct service_ask *a, const struct service_attempt *first,
                     const struct service_attempt *then)
 {
@@ -162,9 +116,9 @@ static bool went_on(const struct service_ask *a, const struct service_attempt *f
     while (same < body.len && same < one.len && body.at[same] == one.at[same])
         same++;
     bool found = false;
-    for (size_t n = 1; good && n <= same && !found; n++) {
+    for (size_t n = 0; good && n <= same && !found; n++) {
         struct slice rest = slice_skip(body, n);
-        bool between = n >= 2 && memcmp(body.at + n - 2, "\n\n", 2) == 0;
+        bool between = n == 0 || (n >= 2 && memcmp(body.at + n - 2, "\n\n", 2) == 0);
         size_t left_out = other.len - rest.len;
         found = between && rest.len <= other.len && !carries_tokens(slice_of(one.at, n)) &&
                 !carries_tokens(slice_of(other.at, left_out)) &&
@@ -209,8 +163,7 @@ static void judge_whole(struct service_ask *a)
         service_broken(s, "bytes", "request %llu: %s did not send this answer as a whole one: %.*s",
                        (unsigned long long)a->number, a->replica,
                        (int)(a->body.len > 200 ? 200 : a->body.len), a->body.at);
-    if (a->stream && a->status == 200 && !is_terminated(a) && !has_error_event(a) &&
-        !excused(s, NOT_YET_UNFINISHED, a))
+    if (a->stream && a->status == 200 && !is_terminated(a) && !has_error_event(a))
         service_broken(s, "unfinished", "request %llu: a stream without its last event is whole",
                        (unsigned long long)a->number);
 }
@@ -244,15 +197,13 @@ static bool was_limited(const struct service_ask *a)
     /* What a slow client does not read is held in the same memory, and has its time. */
     bool by_memory = !a->whole && a->service->routers[0].options.buffered_bytes_max < BLOB_ROOM;
     bool by_time = a->kind == SERVICE_BLOB && a->client->manner == SERVICE_READS_SLOWLY;
-    return by_memory || by_time || strcmp(a->reason, "memory") == 0 || a->limit[0] != '\0' ||
-           body_has(a, "Too many");
+    return by_memory || by_time || strcmp(a->reason, "memory") == 0 || a->limit[0] != '\0';
 }
 
 /* Its connection went at the limit of connections, before the router had read anything. */
 static bool was_turned_away(const struct service_ask *a)
 {
-    const struct service_router *r = &a->service->routers[a->client->router];
-    return a->status == 0 && a->ran == 0 && r->full_us + FULL_MS * SERVICE_MS > a->begun_us;
+    return a->status == 0 && a->ran == 0 && a->client->end->peer->turned_away;
 }
 
 static unsigned count_of(uint64_t bits)
@@ -271,38 +222,41 @@ static uint64_t able(const struct service_ask *a)
     return bits;
 }
 
+/* The budget forbade a retry in the time of its last attempt, and that excused no other request. */
 static bool was_without_budget(const struct service_ask *a)
 {
-    return a->service->routers[a->client->router].spent_us >= a->begun_us;
+    struct service_router *r = &a->service->routers[a->client->router];
+    uint64_t since = a->attempts ? a->attempts->begun_us : a->begun_us;
+    for (unsigned i = 0; i < SERVICE_FORBIDDEN_MAX; i++) {
+        if (r->forbidden_us[i] > since) {
+            r->forbidden_us[i] = 0;
+            return true;
+        }
+    }
+    return false;
 }
 
 /* It was there when two engines died: it may be poison, as far as a router can know. Or when one
  * hung whose server lives, and the last engine that is well is not risked. */
 static bool may_be_poison(const struct service_ask *a)
 {
-    unsigned died = 0;
+    unsigned died = 0, hung = 0;
     for (const struct service_attempt *t = a->attempts; t; t = t->next) {
-        const struct service_engine *e = &a->service->engines[t->engine];
-        died += !e->up || e->life != t->life;
+        died += t->died;
+        hung += t->ill == SERVICE_HANGS;
     }
     bool suspect = strcmp(a->reason, "suspect") == 0;
     bool last = count_of(able(a) & ~a->ills) == 1;
-    return died >= 2 ? suspect || strcmp(a->reason, "poison") == 0 : suspect && last;
+    return died >= 2 ? suspect || strcmp(a->reason, "poison") == 0 : suspect && last && hung > 0;
 }
 
-static enum not_yet why(const struct service_ask *a)
+/* Two engines said 500 to it, and its router did not know of either that it says so to others. */
+static bool was_to_blame(const struct service_ask *a)
 {
-    const struct service_router *r = &a->service->routers[a->client->router];
-    if (!a->whole && a->status == 0 && a->client->manner == SERVICE_PIPELINES && r->draining)
-        return NOT_YET_PIPELINE;
-    if (!a->whole)
-        return a->status == 200 && a->stream ? NOT_YET_PREAMBLE : NOT_YETS;
-    if (has_error_event(a))
-        return NOT_YET_ERROR_EVENT;
-    return a->status == 500   ? NOT_YET_500
-           : a->status == 429 ? NOT_YET_429
-           : a->status == 504 ? NOT_YET_TIMEOUT
-                              : NOT_YETS;
+    unsigned said = 0;
+    for (const struct service_attempt *t = a->attempts; t; t = t->next)
+        said += t->ill == SERVICE_500 && t->whole && !t->known;
+    return a->whole && a->status == 500 && said >= 2;
 }
 
 static void judge_failed(struct service_ask *a)
@@ -321,11 +275,8 @@ static void judge_failed(struct service_ask *a)
     bool others = may_move(a) && (able(a) & ~a->ills) != 0 &&
                   ill <= s->routers[0].options.retries_max && !has_content(a);
     bool avoidable = (others || ill == 0) && !was_limited(a) && !was_turned_away(a) &&
-                     !may_be_poison(a) && !was_without_budget(a);
+                     !may_be_poison(a) && !was_to_blame(a) && !was_without_budget(a);
     if (!avoidable)
-        return;
-    enum not_yet what = why(a);
-    if (what != NOT_YETS && excused(s, what, a))
         return;
     service_broken(s, "avoidable",
                    "request %llu (begun %.6f, sent %.6f, its client %s), %u attempts, ills %llx: "
@@ -333,6 +284,17 @@ static void judge_failed(struct service_ask *a)
                    (unsigned long long)a->number, (double)a->begun_us / 1e6,
                    (double)a->sent_us / 1e6, service_manner_text(a->client->manner), a->ran,
                    (unsigned long long)a->ills, a->whole ? "whole" : "cut", a->status, a->reason);
+}
+
+/* Another engine answered it well: those that said 500 are to blame, and its router knows it. */
+static void errs_note(const struct service_ask *a)
+{
+    struct service *s = a->service;
+    for (const struct service_attempt *t = a->attempts; t; t = t->next) {
+        const struct service_engine *e = &s->engines[t->engine];
+        if (t->ill == SERVICE_500 && t->whole && e->ill == SERVICE_500 && s->router_count == 1)
+            s->routers[a->client->router].errs[t->engine] = true;
+    }
 }
 
 void service_judge_ask(struct service_ask *a)
@@ -345,6 +307,8 @@ void service_judge_ask(struct service_ask *a)
                 a->left ? ", its client left" : "");
     if (a->whole)
         judge_whole(a);
+    if (a->whole && !failed(a))
+        errs_note(a);
     if (a->left)
         s->left++;
     else if (!failed(a))
@@ -368,9 +332,11 @@ void service_judge_ask(struct service_ask *a)
         judge_failed(a);
 }
 
-void service_judge_poison(struct service_ask *a)
+/* A router that has left the engine before, for a failure of another kind, does not see it. */
+void service_judge_poison(const struct service_attempt *t)
 {
-    if (++a->killed > 2 && !excused(a->service, NOT_YET_POISON, a))
+    struct service_ask *a = t->ask;
+    if (t->ended_us == 0 && t->end->peer->open && ++a->killed > 2)
         service_broken(a->service, "poison", "request %llu killed %u engines",
                        (unsigned long long)a->number, a->killed);
 }
@@ -408,13 +374,8 @@ void service_judge_router(struct service *s, unsigned router)
 {
     struct service_router *r = &s->routers[router];
     const struct proxy *p = r->node->node->proxy;
-    bool crowded = p->door.standing[CLIENT_SURPLUS] >= p->door.surplus_max;
-    if (crowded || r->evicted != p->stats.connections_evicted)
-        r->full_us = s->world.now_us;
-    r->evicted = p->stats.connections_evicted;
-    if (r->forbidden != p->stats.retry_budget_exhausted)
-        r->spent_us = s->world.now_us;
-    r->forbidden = p->stats.retry_budget_exhausted;
+    while (r->forbidden < p->stats.retry_budget_exhausted)
+        r->forbidden_us[r->forbidden++ % SERVICE_FORBIDDEN_MAX] = s->world.now_us;
     r->looked++;
     if (r->looked % LOOK_EVERY == 0)
         limits_judge(s, router);
@@ -436,6 +397,20 @@ static bool is_unwanted(const struct service_ask *a, uint64_t since_us)
     return left || half || (a->ended && a->done_us < since_us);
 }
 
+/* An attempt without a byte of an answer is given up when its limit has passed. */
+static void silence_judge(struct service *s, const struct service_attempt *t)
+{
+    const struct node_options *o = &s->routers[0].options;
+    uint64_t token_ms = o->upstream_first_token_timeout_ms;
+    uint64_t whole_ms = o->upstream_whole_answer_timeout_ms;
+    uint64_t limit_ms = t->ask->stream || token_ms > whole_ms ? token_ms : whole_ms;
+    if (t->sent.len == 0 && t->end->peer->open &&
+        s->world.now_us > t->begun_us + limit_ms * SERVICE_MS + SERVICE_S)
+        service_broken(s, "silent too long", "engine %u, request %llu: nothing for %.1f s",
+                       t->engine, (unsigned long long)t->ask->number,
+                       (double)(s->world.now_us - t->begun_us) / 1e6);
+}
+
 static void engines_judge(struct service *s)
 {
     uint64_t now = s->world.now_us;
@@ -444,6 +419,8 @@ static void engines_judge(struct service *s)
     uint64_t since = now - GRACE_S * SERVICE_S;
     for (unsigned i = 0; i < s->engine_count; i++) {
         const struct service_engine *e = &s->engines[i];
+        for (const struct service_attempt *t = e->open; t; t = t->open_next)
+            silence_judge(s, t);
         bool reached = e->up && !e->stopped && e->ill != SERVICE_FAR && e->well_since_us < since;
         for (const struct service_attempt *t = e->open; t && reached; t = t->open_next) {
             if (t->begun_us < since && is_unwanted(t->ask, since))

@@ -109,10 +109,25 @@ static void do_finish(struct net_stream *stream)
     service_end_finish(end_of(stream));
 }
 
+/* Whether a client's connection goes because there are too many: it, or, idle, for another one. */
+static bool is_turned_away(const struct service_end *e)
+{
+    struct service_router *r = &e->service->routers[e->router];
+    const struct client *c = e->net.owner;
+    uint64_t evicted = proxy_stats(r->node->node->proxy)->connections_evicted;
+    if (e->peer->engine != SERVICE_NOBODY)
+        return false;
+    bool idle = evicted != r->evicted;
+    r->evicted = evicted;
+    return c->surplus || idle;
+}
+
 static void do_close(struct net_stream *stream, bool reset)
 {
-    CHECK(!end_of(stream)->closing);
-    service_end_close(end_of(stream), reset);
+    struct service_end *e = end_of(stream);
+    CHECK(!e->closing);
+    e->turned_away = is_turned_away(e);
+    service_end_close(e, reset);
 }
 
 /* --- time ------------------------------------------------------------------------------------ */
@@ -230,6 +245,8 @@ void service_router_start(struct service *s, unsigned router)
     CHECK(proxy_start(n->node->proxy, world_mono_us(n) / 1000) == 0);
     r->listening = true;
     r->draining = r->closed = false;
+    r->evicted = r->forbidden = 0;
+    memset(r->errs, 0, sizeof r->errs);
     r->began_us = s->world.now_us;
     service_say(s, "router %u starts", router);
     service_router_touch(s, router);

@@ -70,14 +70,11 @@ uint64_t service_run_seed(const struct service_settings *settings)
     service_judge_rest(s);
     uint64_t steps = w->events;
     printf("ok seed %llu service nodes %u: %llu steps, %u engines, %llu requests, %llu whole, %llu "
-           "failed, %llu cut, %llu left",
+           "failed, %llu cut, %llu left, trace %016llx\n",
            (unsigned long long)settings->seed, s->router_count, (unsigned long long)steps,
            s->engine_count, (unsigned long long)s->ask_count, (unsigned long long)s->whole,
-           (unsigned long long)s->failed, (unsigned long long)s->cut, (unsigned long long)s->left);
-    if (s->excused > 0)
-        printf(", not yet");
-    service_judge_print_excused();
-    printf(", trace %016llx\n", (unsigned long long)w->trace);
+           (unsigned long long)s->failed, (unsigned long long)s->cut, (unsigned long long)s->left,
+           (unsigned long long)w->trace);
     (void)fflush(stdout);
     close_service(s);
     return steps;

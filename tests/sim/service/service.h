@@ -30,7 +30,8 @@ enum {
     SERVICE_ROUTERS_MAX = 4,
     SERVICE_ENGINES_MAX = 6,
     SERVICE_ASKS_MAX = 4, /* requests on one connection */
-    SERVICE_NOBODY = 99,  /* in the place of a router or an engine */
+    SERVICE_FORBIDDEN_MAX = 64,
+    SERVICE_NOBODY = 99, /* in the place of a router or an engine */
 };
 
 #define SERVICE_MS UINT64_C(1000)
@@ -65,10 +66,11 @@ struct service_end {
     bool reading;
     bool closing; /* `closed` is due */
     bool finished;
-    bool gone;     /* its machine is, without a word */
-    struct buf in; /* arrived, not read */
-    bool in_end;   /* the end waits behind that, */
-    bool in_reset; /* by a reset; writing fails from now on */
+    bool gone;        /* its machine is, without a word */
+    bool turned_away; /* a client's, by its router, at the limit of connections */
+    struct buf in;    /* arrived, not read */
+    bool in_end;      /* the end waits behind that, */
+    bool in_reset;    /* by a reset; writing fails from now on */
     bool told_end;
     bool starved;           /* found no room to write to */
     uint64_t flying;        /* bytes on their way from here */
@@ -119,11 +121,10 @@ struct service_router {
     uint64_t close_us, cut_us;
     uint64_t began_us; /* this life */
     uint64_t looked;
-    uint64_t
-        full_us; /* when it last turned connections away unheard, or closed idle ones for others */
     uint64_t evicted;
-    uint64_t spent_us; /* when its budget last forbade a retry */
-    uint64_t forbidden;
+    uint64_t forbidden; /* retries, by its budget; when, of those that excused nothing yet: */
+    uint64_t forbidden_us[SERVICE_FORBIDDEN_MAX];
+    bool errs[SERVICE_ENGINES_MAX]; /* it knows that the engine answers others with errors too */
     char read_buffer[65536];
 };
 
@@ -141,19 +142,6 @@ static inline bool service_router_up(const struct service_router *r)
 }
 
 /* --- engine.c -------------------------------------------------------------------------------- */
-
-/* One request as it reached an engine. */
-struct service_attempt {
-    struct service_attempt *next; /* of the request */
-    struct service_ask *ask;
-    struct service_attempt *open_next, **open_link;
-    unsigned engine;
-    uint64_t life;               /* of the engine */
-    uint64_t begun_us, ended_us; /* 0: it runs */
-    bool whole;                  /* its answer was given to the end */
-    unsigned writes;
-    struct buf sent; /* all of its answer, head and all */
-};
 
 enum service_ill {
     SERVICE_WELL,
@@ -177,6 +165,23 @@ enum service_ill {
     SERVICE_ILLS,
 };
 
+/* One request as it reached an engine. */
+struct service_attempt {
+    struct service_attempt *next; /* of the request */
+    struct service_ask *ask;
+    const struct service_end *end; /* where it came; its peer is the router's */
+    struct service_attempt *open_next, **open_link;
+    unsigned engine;
+    uint64_t life;               /* of the engine */
+    uint64_t begun_us, ended_us; /* 0: it runs */
+    bool whole;                  /* its answer was given to the end */
+    bool died;                   /* its engine did */
+    bool known;                  /* its router knew that the engine errs */
+    enum service_ill ill;        /* of its engine, the last one in that time */
+    unsigned writes;
+    struct buf sent; /* all of its answer, head and all */
+};
+
 struct service_engine {
     unsigned number;
     char name[32]; /* 10.0.1.N:8000 */
@@ -187,6 +192,7 @@ struct service_engine {
     bool ill_health;
     unsigned ill_after; /* writes */
     uint64_t ill_until_us;
+    uint64_t gone_us;       /* when its process ended last */
     uint64_t well_since_us; /* when it was last found to be ill no more */
     void *engine;           /* engine.c's */
     uint64_t due_us, due_tag;
@@ -256,7 +262,7 @@ struct service_ask {
     bool answer_closes;
     struct buf body;
     struct service_attempt *attempts;
-    unsigned killed;  /* engines that died of it */
+    unsigned killed;  /* engines that died of it before its router's eyes */
     unsigned ran;     /* attempts, */
     uint64_t ills;    /* engines that were ill at some time while it was open, a bit each */
     bool routers_ill; /* its router went */
@@ -332,10 +338,8 @@ uint64_t service_ills(const struct service *s);
 /* What must hold after each step of a router, and now and then of everything. */
 void service_judge_router(struct service *s, unsigned router);
 void service_judge_all(struct service *s);
-/* What is known to be broken today, and how often it was met. */
-void service_judge_print_excused(void);
-/* An engine has died of it. */
-void service_judge_poison(struct service_ask *a);
+/* The engine dies of it now. */
+void service_judge_poison(const struct service_attempt *t);
 /* A request has its answer, or was cut, or its client left. */
 void service_judge_ask(struct service_ask *a);
 /* All is healed, and quiet. */
@@ -367,7 +371,7 @@ struct service {
     uint64_t at_us;      /* the last event of a stream, */
     unsigned at_once;    /* and how many there were at that time */
     char stored[128];    /* id of a response that was stored */
-    uint64_t whole, failed, cut, left, excused;
+    uint64_t whole, failed, cut, left;
 };
 
 uint64_t service_below(struct service *s, uint64_t below);
