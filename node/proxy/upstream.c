@@ -112,7 +112,13 @@ static void begin(struct upstream *u, struct exchange *x, const struct upstream_
 static int open_connection(struct pool *pool, struct upstream **out)
 {
     struct proxy *p = pool->proxy;
-    if (pool->open_count >= p->config.options->upstream_connections_max) {
+    uint64_t max = p->config.options->upstream_connections_max;
+    if (pool->open_count >= max && pool->idle != NULL) { /* what waits makes room */
+        struct upstream *idle = pool->idle;
+        leave_pool(idle);
+        close_connection(idle);
+    }
+    if (pool->open_count >= max) {
         p->stats.upstream_full++;
         return ERR_FULL;
     }

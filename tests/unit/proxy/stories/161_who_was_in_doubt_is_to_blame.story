@@ -40,7 +40,7 @@ wait 1100
     log request
     release A at 2
 outcomes
-    1: error 2 in doubt 2
+    1: error 2 in doubt 1
     2: broken 2
 A posts /v1/completions {"model":"m","prompt":"x","stream":true}
     connect 2c
@@ -56,7 +56,7 @@ A posts /v1/completions {"model":"m","prompt":"x","stream":true}
     log request
     release A at 1
 outcomes
-    1: ok 1 error 2 in doubt 2
+    1: ok 1 error 2 in doubt 1
     2: broken 2 in doubt 1
 A posts /v1/completions {"model":"m","prompt":"x","stream":true}
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
@@ -71,5 +71,5 @@ A ends
     log request
     release A at 2
 outcomes
-    1: ok 1 error 2 in doubt 3
+    1: ok 1 error 2 in doubt 2
     2: client gone 1 broken 2 in doubt 1
