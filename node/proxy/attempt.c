@@ -259,7 +259,8 @@ static void start(struct exchange *x)
 
 static void follow_choice(struct exchange *x, int err)
 {
-    if (err == 0 && x->asking_around && x->method != HTTP_METHOD_GET)
+    bool asks = x->asking_around && x->method != HTTP_METHOD_GET && !x->asking;
+    if (err == 0 && asks)
         err = exchange_ask(x);
     if (may_wait(err))
         wait_for_replica(x);
