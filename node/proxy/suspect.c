@@ -180,7 +180,8 @@ static struct pool_death *death_of(struct pool *pool, const struct exchange *fai
 {
     uint64_t now = pool->proxy->now_ms;
     struct pool_death *d = &pool->death;
-    bool hung_only = d->hang && pool->answer_ms > d->at_ms; /* and has answered since */
+    bool sent_since = failing != NULL && failing->began_ms > d->at_ms;
+    bool hung_only = d->hang && (pool->answer_ms > d->at_ms || sent_since); /* it was over */
     if (d->at_ms != 0 && now - d->at_ms < SUSPECT_DEATH_MS && !hung_only)
         return d;
     struct under_way w = look(pool, failing);
