@@ -176,6 +176,8 @@ void shell_drain(struct shell *shell, bool delayed)
         close_client_port(shell);
 }
 
+static const int signals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
+
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct shell *shell = handle->data;
@@ -202,8 +204,8 @@ void shell_close(struct shell *shell)
     /* Without its handler a late second SIGTERM would kill the process on its last steps. */
     sigset_t late;
     (void)sigemptyset(&late);
-    (void)sigaddset(&late, SIGTERM);
-    (void)sigaddset(&late, SIGINT);
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+        (void)sigaddset(&late, signals[i]);
     (void)pthread_sigmask(SIG_BLOCK, &late, NULL);
     io_gossip_stop(shell);
     if (shell->replica_key != NULL)
@@ -216,6 +218,9 @@ void shell_close(struct shell *shell)
     for (unsigned i = 0; i < ARRAY_LEN(shell->listeners); i++)
         listener_close(&shell->listeners[i]);
     uv_walk(shell->loop, close_handle, NULL);
+    /* The mask is this thread's; those of libuv's pool would still take it. */
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+        (void)signal(signals[i], SIG_IGN);
     (void)uv_run(shell->loop, UV_RUN_DEFAULT);
     sources_free(shell);
     io_gossip_free(shell);
@@ -276,11 +281,10 @@ void shell_config(struct shell *shell, struct node_config *config)
 
 static void start_loop(struct shell *shell)
 {
-    static const int numbers[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
         CHECK(uv_signal_init(shell->loop, &shell->signals[i]) == 0);
         shell->signals[i].data = shell;
-        CHECK(uv_signal_start(&shell->signals[i], on_signal, numbers[i]) == 0);
+        CHECK(uv_signal_start(&shell->signals[i], on_signal, signals[i]) == 0);
     }
     CHECK(uv_timer_init(shell->loop, &shell->tick) == 0);
     shell->tick.data = shell;

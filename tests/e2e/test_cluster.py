@@ -306,6 +306,16 @@ class Members(Clustered):
             wait_for(lambda: self.members(r)["r3"]["state"] == "left", "r3 has left")
         self.converge(nodes[0], 2)
 
+    def test_signals_at_its_last_steps_change_nothing(self):
+        """Its key file is watched by threads, which take signals as well."""
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            r = self.node("r1", [self.engine()])
+            r.signal(signal.SIGTERM)
+            while r.popen.poll() is None:
+                r.signal(number)
+                time.sleep(0.0005)
+            self.assertEqual(r.wait(), 0)
+
     def test_a_stopped_router_comes_back_by_itself(self):
         nodes = self.cluster(3, [self.engine()])
         nodes[2].signal(signal.SIGSTOP)
