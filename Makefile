@@ -254,7 +254,7 @@ check: deps-check ## lints, then the tests under ASan and UBSan; both run even i
 	./tests/lint/run.sh || status=1; \
 	echo "building $(BUILD_asan)"; \
 	if $(MAKE) --no-print-directory -j2 -s VARIANT=asan everything; \
-	then LANES=1 ./tests/run.sh $(BUILD_asan) || status=1; \
+	then ./tests/run.sh $(BUILD_asan) || status=1; \
 	else status=1; fi; \
 	exit $$status
 

@@ -6,7 +6,7 @@
 #   FILTER=http      only tests whose name has this in it
 #   ONLY="unit fuzz" only tests of these kinds: unit, fuzz, e2e
 #   JOBS=2           unit tests and replays at once
-#   LANES=3          end-to-end tests at once, 1 to 3 (1 where sanitizers slow everything down)
+#   LANES=4          end-to-end tests at once
 #   VERBOSE=1        show the output of passing tests too
 #   TEST_SECONDS=N   time limit of one test program (default 300)
 #
@@ -18,7 +18,7 @@ cd "$(dirname "$0")/.."
 build=${1:?usage: tests/run.sh BUILD_DIR}
 limit=${TEST_SECONDS:-300}
 jobs=${JOBS:-2}
-lanes=${LANES:-3}
+lanes=${LANES:-4}
 shared=${GRAPEVINE_SHARED:-../shared}
 export BUILD="$PWD/${build#"$PWD"/}"
 [ "${build#/}" = "$build" ] || BUILD=$build
@@ -26,10 +26,11 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export PYTHONDONTWRITEBYTECODE=1
 
-# End-to-end tests of clusters mostly wait, and one lane runs them one after the other while a
-# second lane runs those of a single router, and a third those that wait for engines to die, to hang
-# and to be found. These take a core or two for themselves, alone:
+# End-to-end tests mostly wait, and several run at once. Those that take longest begin first, so that
+# none of them is left over at the end. These take a core or two for themselves, alone, after the rest:
 alone=" test_maelstrom test_readme test_replay test_simulation "
+long="test_poison test_cluster_faults test_cluster_told test_cluster test_discovery test_watchdog
+      test_replica_kubernetes test_versions test_drain_delay test_api_keys test_daemon test_upstream"
 
 # --- one program -------------------------------------------------------------------------------
 
@@ -186,7 +187,7 @@ lane() { # lane JOBS FILE: runs what the file lists, so many at a time
     wait
 }
 
-touch "$out/counts" "$out/failed" "$out/single" "$out/clusters" "$out/waits" "$out/last"
+touch "$out/counts" "$out/failed" "$out/first" "$out/next" "$out/last"
 {
     list unit tests/unit/*/*_test.c
     list fuzz tests/fuzz/*_fuzz.c
@@ -195,23 +196,18 @@ lane "$jobs" "$out/programs" &
 wait
 
 list e2e tests/e2e/test_*.py >"$out/e2e"
-by_itself() { [[ $alone == *" ${1#e2e } "* ]]; }
+for name in $long; do
+    grep -x "e2e $name" "$out/e2e" >>"$out/first"
+done
 while read -r test; do
-    if by_itself "$test"; then
+    if [[ $alone == *" ${test#e2e } "* ]]; then
         echo "$test" >>"$out/last"
-    elif [[ $test == *cluster* || $test == *drain* || $test == *loops* || $test == *versions* ]]; then
-        echo "$test" >>"$out/clusters"
-    elif [[ $test == *poison* || $test == *watchdog* || $test == *faults* || $test == *discovery* || $test == *kubernetes* ]]; then
-        echo "$test" >>"$out/waits"
     else
-        echo "$test" >>"$out/single"
+        grep -qx "$test" "$out/first" || echo "$test" >>"$out/next"
     fi
 done <"$out/e2e"
-lane 1 "$out/clusters" &
-[ "$lanes" -gt 1 ] || wait
-lane 1 "$out/waits" &
-[ "$lanes" -gt 2 ] || wait
-lane 1 "$out/single" &
+cat "$out/next" >>"$out/first"
+lane "$lanes" "$out/first" &
 wait
 lane 1 "$out/last" &
 wait

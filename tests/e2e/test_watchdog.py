@@ -163,7 +163,7 @@ class Scripted(Case):
 
     def test_a_long_honest_prefill_is_left_alone(self):
         """Metrics are answered and count nothing, as vLLM's do until a prompt is computed."""
-        engines = self.pair("--watchdog", "500ms", "--prefill-rate", "1000")
+        engines = self.pair("--watchdog", "2s", "--prefill-rate", "1000")
         for e in engines[:2]:
             e.probes["/metrics"] = lambda a: a.send(answer(200, (METRICS % (1, 1, 0)).encode()))
 
