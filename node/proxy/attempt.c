@@ -205,8 +205,10 @@ static void send_now(struct exchange *x)
 {
     struct proxy *p = x->proxy;
     const struct upstream_request *request = x->asking ? &x->question : &x->request;
-    /* What must not be done twice never goes out on a connection that may be closed already. */
-    bool fresh = !may_be_done_twice(x);
+    /* What must not be done twice never goes out on a connection that may be closed already. Nor
+     * does what lost an engine: where that one died with others it would lose one that it never
+     * reached. */
+    bool fresh = !may_be_done_twice(x) || x->suspect.deaths > 0;
     unsigned moves = 0;
     int err;
     while ((err = upstream_start(&p->pools[x->decision.replica], x, request, fresh,

@@ -210,9 +210,12 @@ static void answer_failure(struct exchange *x, enum upstream_failure failure,
         exchange_no_answer(x, "The replica failed before it answered.");
 }
 
-/* What an end says of the request that it was sent. An engine that sleeps is well. */
+/* What an end says of the request that it was sent. An engine that sleeps is well; one that was
+ * only asked for a stored response computed nothing. */
 static void note_death(struct exchange *x, enum upstream_failure failure)
 {
+    if (x->asking)
+        return;
     const struct node_router *router = x->proxy->config.router;
     const struct pool *pool = &x->proxy->pools[x->decision.replica];
     bool refused = failure == UPSTREAM_CONNECT_FAILED && pool->refused_ms == x->proxy->now_ms;

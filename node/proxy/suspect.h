@@ -22,6 +22,9 @@
  *   - A weak suspect is sent on, alone where an idle replica is at hand, else where no other
  *     suspect is: also none of another router, as far as the order of routers keeps them apart.
  *
+ *   - A suspect goes out on fresh connections only: a reused one into an engine that died at the
+ *     same moment would count as a second death, though the request never came there.
+ *
  *   - A suspect of a dead core whose prompt is token ids, which go to the engine unread, is sent
  *     on once, alone: where nothing is under way, of any router, as far as is known. If there is no
  *     such replica, the quietest is kept for it until what runs there has ended

@@ -37,11 +37,13 @@ wait 150
 2b breaks
     close 2b
     log upstream_failed
-    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"y\"}"
+    connect 1b
     release A at 2
     book A at 1
-1a answers 200 {"from":1}
+1b accepts
+    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"y\"}"
+1b answers 200 {"from":1}
     to A: HTTP/1.1 200 X; Content-Length: 10 "{\"from\":1}"
     release A at 1
 counters
-    requests 4, retries 1, 2xx 4, upstream broken 1, upstream reused 3
+    requests 4, retries 1, 2xx 4, upstream broken 1, upstream reused 2

@@ -46,15 +46,17 @@ wait 500
     to B: "e\r\ndata: [DONE]\n\n\r\n"
 2a is done
     to B: "0\r\n\r\n"
-    to 2a: POST /v1/completions HTTP/1.1; Content-Length: 43 "{\"model\":\"m\",\"stream\":true,\"prompt\":[5000]}"
+    connect 2b
     book A at 2
     release B at 2
-2a streams
-2a says "data: {\"choices\":[{\"text\":\"a\"}]}\n\n"
+2b accepts
+    to 2b: POST /v1/completions HTTP/1.1; Content-Length: 43 "{\"model\":\"m\",\"stream\":true,\"prompt\":[5000]}"
+2b streams
+2b says "data: {\"choices\":[{\"text\":\"a\"}]}\n\n"
     to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "22\r\ndata: {\"choices\":[{\"text\":\"a\"}]}\n\n\r\n"
 E connects
 E posts /v1/completions {"model":"m","stream":true,"prompt":"e"}
     connect 3c
     book E at 3
 counters
-    requests 5, retries 1, 2xx 1, upstream broken 1, upstream reused 1
+    requests 5, retries 1, 2xx 1, upstream broken 1

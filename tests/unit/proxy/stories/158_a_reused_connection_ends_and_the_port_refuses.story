@@ -1,6 +1,6 @@
 # A reused connection that ends at once had been closed before the request came, and the request goes
 # there again. If the port refuses then, the process has died, perhaps of this request: it is sent to
-# one other engine, and when that dies in the same way, to none.
+# one other engine, on a fresh connection, and when that dies of it too, to none.
 replicas 4
 set policy round_robin
 set retries-max 3
@@ -49,14 +49,13 @@ wait 20
 1b refuses
     close 1b
     log upstream_failed
-    to 4a: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":[5000]}"
+    connect 4b
     release B at 1
     book B at 4
+4b accepts
+    to 4b: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":[5000]}"
 wait 20
-4a breaks
-    close 4a
-    connect 4b
-4b refuses
+4b breaks
     close 4b
     log poison_suspect
     log upstream_failed
@@ -64,4 +63,4 @@ wait 20
     log request
     release B at 4
 counters
-    requests 5, retries 1, 2xx 4, 5xx 1, refused suspect 1, connect failures 2, upstream reused 2
+    requests 5, retries 1, 2xx 4, 5xx 1, refused suspect 1, connect failures 1, upstream broken 1, upstream reused 1
