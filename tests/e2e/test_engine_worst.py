@@ -71,12 +71,12 @@ class OnDemand(Worst):
 
     def test_ends(self):
         self.fail_by("error", after_chunks=2)
-        data = said(self.c.post("/v1/chat/completions", chat(stream=True, max_tokens=20)))
+        data = said(self.c.post("/v1/chat/completions", chat(stream=True, max_tokens=500)))
         self.assertEqual(data[-2]["error"]["code"], 500)
         self.assertEqual(data[-1], "[DONE]")
         self.assertEqual(self.c.post("/v1/chat/completions", chat()).status, 500)
         self.fail_by("end", after_chunks=2)
-        data = said(self.c.post("/v1/chat/completions", chat(stream=True, max_tokens=20)))
+        data = said(self.c.post("/v1/chat/completions", chat(stream=True, max_tokens=500)))
         self.assertEqual([d["choices"][0]["finish_reason"] for d in data], [None, None, None])
         self.fail_by("garbage")
         self.c.send(request("POST", "/v1/chat/completions", json.dumps(chat()).encode(), [JSON]))

@@ -337,7 +337,7 @@ class Failures(Case):
             self.bad.clear()
             r = self.pair()
             self.all_good(r)
-            self.all_good(r, path="/a", tried=False)
+            self.all_good(r, 2, path="/a", tried=False)  # while it is backing off
 
     def test_a_malformed_chunk_in_the_middle_cuts_the_answer(self):
         def handler(asked):
