@@ -102,7 +102,8 @@ static bool is_left(const struct exchange *x, enum attempt_reason why)
 
 /* Whether it was under way when its replica died or was found to hang. All that was there needs a
  * retry at once, however much that is. It can be no more than what was under way, as long as it is
- * granted to a replica so seldom: one that breaks whatever it is sent is a matter for the budget. */
+ * granted to a replica so seldom: one that breaks whatever it is sent is a matter for the budget.
+ */
 static bool was_lost(const struct exchange *x)
 {
     const struct proxy *p = x->proxy;

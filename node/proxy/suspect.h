@@ -12,8 +12,8 @@
  *            engine is dead (vLLM): the process is gone. All that had no token are suspects, but
  *            weak ones: mostly it was killed. So are those of a dead core whose prompts are words.
  *
- *   hang     nothing comes, and nothing has ended: no death, no suspects. Nor are there any where the
- *            port was closed for a while before connections ended: it was told to end.
+ *   hang     nothing comes, and nothing has ended: no death, no suspects. Nor are there any where
+ * the port was closed for a while before connections ended: it was told to end.
  *
  * What follows of it:
  *
@@ -54,8 +54,8 @@ enum {
     SUSPECT_HANG_MS = 8000,    /* a server that is silent for longer hangs: its core is well */
     SUSPECT_TEXT_MS = 2000,    /* but for those that say so at once */
     SUSPECT_DEATH_MS = 1000,   /* what ends within this is one death, or one blow to several */
-    SUSPECT_CLOSED_MS = 100,   /* a port that refused so long before the end was closed on purpose */
-    SUSPECT_ALIVE_MS = 500,    /* bytes that come later are of a living process */
+    SUSPECT_CLOSED_MS = 100, /* a port that refused so long before the end was closed on purpose */
+    SUSPECT_ALIVE_MS = 500,  /* bytes that come later are of a living process */
     SUSPECT_TEXT_AGAIN_MS = 30000, /* a core that is dead is said to be so again and again */
 };
 
