@@ -215,7 +215,7 @@ static void send_now(struct exchange *x)
     while ((err = upstream_start(&p->pools[x->decision.replica], x, request, fresh,
                                  &x->upstream)) != 0) {
         bool full = exchange_is_ours(err);
-        enum node_outcome outcome = full ? NODE_OUTCOME_ENGINE_BUSY : NODE_OUTCOME_CONNECT_FAILED;
+        enum node_outcome outcome = full ? NODE_OUTCOME_NOT_SENT : NODE_OUTCOME_CONNECT_FAILED;
         if (!full)
             exchange_count_failure(x, UPSTREAM_CONNECT_FAILED);
         x->reached = false;
@@ -241,9 +241,36 @@ static void send_now(struct exchange *x)
     exchange_push(x);
 }
 
+/* What was booked is given up for the best that there is now. */
+static void choose_anew(struct exchange *x)
+{
+    struct node_decision before = x->decision;
+    exchange_release_booking(x, NODE_OUTCOME_NOT_SENT);
+    x->attempts--;
+    int err = exchange_choose(x);
+    if (err == 0) {
+        send_now(x);
+        return;
+    }
+    x->attempts++;
+    x->decision = before;
+    if (may_wait(err))
+        wait_for_replica(x);
+    else
+        exchange_no_replica(x, err);
+}
+
+/* The replica may have gone down, or away, since it was chosen. */
 static void send_later(struct deadline *d)
 {
-    send_now(CONTAINER_OF(d, struct exchange, deadline));
+    struct exchange *x = CONTAINER_OF(d, struct exchange, deadline);
+    struct node_request request;
+    exchange_describe(x, &request);
+    if (node_router_still_fits(x->proxy->config.router, &request, x->excluded, x->decision.replica,
+                               x->proxy->now_ms))
+        send_now(x);
+    else
+        choose_anew(x);
 }
 
 /* The first retry goes out at once. The next ones wait, each for another time: requests that failed

@@ -138,7 +138,7 @@ void exchange_no_replica(struct exchange *x, int err)
     }
     if (x->attempts == 0 || err == ERR_FULL) {
         exchange_answer_error(x, 503, type_of(503), slice_of("", 0),
-                              err == ERR_FULL ? "Too many requests are under way."
+                              err == ERR_FULL ? "Too many connections are open."
                                               : "No replica that serves this request is up.");
         return;
     }

@@ -243,7 +243,7 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
         return;
     enum node_outcome outcome = note_failure(x, failure);
     if (failure == UPSTREAM_STALE && exchange_is_ours(err))
-        outcome = NODE_OUTCOME_ENGINE_BUSY;
+        outcome = NODE_OUTCOME_NOT_SENT;
     if (x->asking) {
         ask_next(x, outcome);
         return;

@@ -151,8 +151,10 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
     case NODE_OUTCOME_CLIENT_GONE:
     case NODE_OUTCOME_IN_DOUBT:
     case NODE_OUTCOME_SLOW:
+    case NODE_OUTCOME_NOT_SENT:
         break;
     case NODE_OUTCOME_ENGINE_BUSY:
+        k->busy_requests = k->load.requests;
         k->busy_until_ms = now_ms + NODE_BUSY_AVOID_MS;
         break;
     case NODE_OUTCOME_ENGINE_ERROR:

@@ -43,9 +43,10 @@ enum {
     NODE_PROBE_FAILURES_MAX = 3, /* unless configured */
     NODE_ANSWER_FAILURES_MAX = 5,
     NODE_ERROR_ANSWERS_MAX = 3,
-    NODE_BUSY_AVOID_MS = 1000,
+    NODE_BUSY_AVOID_MS = 1000,     /* after it said that it is full */
+    NODE_BUSY_AGAIN_MS = 250,      /* but where requests would wait it is asked again after this */
     NODE_WINDOW_SHARED_MS = 15000, /* least length of a window while there are other routers */
-    NODE_OUTCOMES = NODE_OUTCOME_STALLED + 1,
+    NODE_OUTCOMES = NODE_OUTCOME_NOT_SENT + 1,
 };
 
 /* Predictions against what turned out, since the start. */
@@ -101,6 +102,7 @@ struct node_replica {
     unsigned kept;    /* for requests that may be poison (node_router_keep) */
     double weight;    /* its share of the work, as this router's settings say; else 1 */
     uint64_t busy_until_ms;
+    uint64_t busy_requests;     /* of this router's, were in flight when it said that it is full */
     struct node_backoff errors; /* answers of 5xx */
     struct node_backoff broken; /* connections that failed or broke: it went down */
     uint64_t
@@ -205,16 +207,29 @@ static inline uint64_t node_replica_requests(const struct node_replica *k)
     return k->load.requests + k->load.remote.requests;
 }
 
-/* Chosen only where no other will do: busy, in a back-off, on trial with its one request, or
- * warming up with as many as it may have. */
-static inline bool node_replica_avoided(const struct node_replica *k, uint64_t now_ms)
+/* In a back-off, or on trial with its one request. */
+static inline bool node_replica_in_trouble(const struct node_replica *k, uint64_t now_ms)
 {
     bool on_trial = k->errors.trial || k->broken.trial || k->signs.stalls.trial;
     bool in_doubt = on_trial || k->breaker.heard != NODE_BREAKER_CLOSED;
-    return k->busy_until_ms > now_ms || k->errors.until_ms > now_ms ||
-           k->broken.until_ms > now_ms || node_signs_avoided(&k->signs, now_ms) ||
-           (on_trial && k->load.requests > 0) || (in_doubt && node_breaker_avoids(k, now_ms)) ||
+    return k->errors.until_ms > now_ms || k->broken.until_ms > now_ms ||
+           node_signs_avoided(&k->signs, now_ms) || (on_trial && k->load.requests > 0) ||
+           (in_doubt && node_breaker_avoids(k, now_ms));
+}
+/* Chosen only where no other will do: in trouble, busy, or warming up with as many as it may have.
+ */
+static inline bool node_replica_avoided(const struct node_replica *k, uint64_t now_ms)
+{
+    return k->busy_until_ms > now_ms || node_replica_in_trouble(k, now_ms) ||
            node_warm_full(k->back_ms, node_replica_requests(k), now_ms);
+}
+/* It works, so it gets a request before one waits, though it be warming up. If it said that it is
+ * full: once it has less of ours than then, or is not asked too often. */
+static inline bool node_replica_spare(const struct node_replica *k, uint64_t now_ms)
+{
+    return !node_replica_in_trouble(k, now_ms) &&
+           (k->busy_until_ms <= now_ms || k->load.requests < k->busy_requests ||
+            now_ms >= k->signs.tried_ms + NODE_BUSY_AGAIN_MS);
 }
 /* In a back-off, or on trial since; leaving, or stalled. */
 static inline bool node_replica_backing_off(const struct node_replica *k, uint64_t now_ms)

@@ -50,6 +50,8 @@ enum node_outcome {
     NODE_OUTCOME_IN_DOUBT, /* 5xx that may be the request's own: says nothing of the replica */
     NODE_OUTCOME_SLOW,     /* time was up while its engine worked: not its failure */
     NODE_OUTCOME_STALLED,  /* moved away from a replica that stands still: says no more */
+    NODE_OUTCOME_NOT_SENT, /* it was chosen, but a limit of the router, or a better one, came in
+                              between: says nothing of the replica */
 };
 
 /* What went wrong at a replica, one answer each, for metrics. */

@@ -89,19 +89,35 @@ static bool goes_before(const struct node_replica *a, const struct node_replica 
     return a_failed != b_failed ? a_failed < b_failed : a->signs.tried_ms < b->signs.tried_ms;
 }
 
-bool node_router_last_resort(struct node_router *r, const struct node_replica_set *serving,
-                             const struct node_request *request, const uint64_t *excluded)
+int node_router_last_resort(struct node_router *r, const struct node_replica_set *serving,
+                            const struct node_request *request, const uint64_t *excluded)
 {
-    if (r->config.all_down_refuse || request->sent)
-        return false;
+    int err = ERR_UNREACHABLE;
     r->candidate_count = 0;
+    if (r->config.all_down_refuse || request->sent)
+        return err;
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = &r->replicas[i];
         if (!node_replica_set_has(serving, i) || is_excluded(excluded, i) || !may_answer(k))
             continue;
+        if (k->load.requests >= r->config.replica_requests_max) {
+            err = ERR_AGAIN;
+            continue;
+        }
         if (r->candidate_count == 0 || goes_before(k, &r->replicas[r->candidates[0].replica]))
             r->candidates[0].replica = i;
         r->candidate_count = 1;
     }
-    return r->candidate_count == 1;
+    return r->candidate_count == 1 ? ERR_OK : err;
+}
+
+bool node_router_still_fits(struct node_router *r, const struct node_request *request,
+                            const uint64_t *excluded, unsigned replica, uint64_t now_ms)
+{
+    const struct node_replica *k = node_router_replica_at(r, replica);
+    if (k->absent || k->draining || k->asleep || k->health == NODE_HEALTH_ROUTER)
+        return false;
+    if (node_replica_usable(k, NODE_HEALTH_UP) && !node_replica_in_trouble(k, now_ms))
+        return true;
+    return !node_router_has_other(r, request, excluded, replica, now_ms);
 }

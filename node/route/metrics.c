@@ -171,6 +171,7 @@ VALUE(error_error_event, (double)k->failed[NODE_ERROR_EVENT])
 VALUE(error_no_terminal, (double)k->failed[NODE_ERROR_NO_TERMINAL])
 VALUE(outcome_slow, (double)k->outcomes[NODE_OUTCOME_SLOW])
 VALUE(outcome_stalled, (double)k->outcomes[NODE_OUTCOME_STALLED])
+VALUE(outcome_not_sent, (double)k->outcomes[NODE_OUTCOME_NOT_SENT])
 
 static const struct {
     const char *name;
@@ -220,7 +221,8 @@ static const struct {
       {{{"outcome", "broken"}}, outcome_broken},
       {{{"outcome", "in_doubt"}}, outcome_in_doubt},
       {{{"outcome", "slow"}}, outcome_slow},
-      {{{"outcome", "stalled"}}, outcome_stalled}}},
+      {{{"outcome", "stalled"}}, outcome_stalled},
+      {{{"outcome", "not_sent"}}, outcome_not_sent}}},
     {"upstream_errors_total",
      PROMETHEUS_COUNTER,
      "What went wrong at the replica, one attempt each, also where another replica answered.",

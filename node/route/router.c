@@ -149,9 +149,24 @@ static bool is_excluded(const uint64_t *excluded, unsigned replica)
     return excluded && (excluded[replica / 64] >> (replica % 64) & 1) != 0;
 }
 
+/* Which replicas of one health. */
+enum takes { TAKES_GOOD, TAKES_SPARE, TAKES_ALL };
+
+static bool is_taken(const struct node_replica *k, enum takes takes, uint64_t now_ms)
+{
+    switch (takes) {
+    case TAKES_GOOD:
+        return !node_replica_avoided(k, now_ms);
+    case TAKES_SPARE:
+        return !node_replica_avoided(k, now_ms) || node_replica_spare(k, now_ms);
+    default:
+        return true;
+    }
+}
+
 /* Returns whether there are any, though they may all be at their limit. */
 static bool candidates_collect(struct node_router *r, const struct node_replica_set *serving,
-                               const uint64_t *excluded, enum node_health health, bool avoided_too,
+                               const uint64_t *excluded, enum node_health health, enum takes takes,
                                uint64_t now_ms)
 {
     bool full = false;
@@ -159,7 +174,7 @@ static bool candidates_collect(struct node_router *r, const struct node_replica_
     for (unsigned k = 0; k < r->replica_count; k++) {
         const struct node_replica *replica = &r->replicas[k];
         if (node_replica_set_has(serving, k) && node_replica_usable(replica, health) &&
-            !is_excluded(excluded, k) && (avoided_too || !node_replica_avoided(replica, now_ms))) {
+            !is_excluded(excluded, k) && is_taken(replica, takes, now_ms)) {
             if (replica->load.requests < r->config.replica_requests_max)
                 r->candidates[r->candidate_count++].replica = k;
             else
@@ -238,21 +253,24 @@ static int candidates_find(struct node_router *r, const struct node_request *req
     } else {
         asked_find(r, request, now_ms, &serving);
     }
+    /* What is full is waited for rather than going to one in trouble, which has room as it fails.
+     */
     static const struct {
         enum node_health health;
-        bool avoided_too;
-    } choices[] = {{NODE_HEALTH_UP, false},
-                   {NODE_HEALTH_UP, true},
-                   {NODE_HEALTH_UNKNOWN, false},
-                   {NODE_HEALTH_UNKNOWN, true}};
+        enum takes takes;
+    } choices[] = {{NODE_HEALTH_UP, TAKES_GOOD},       {NODE_HEALTH_UP, TAKES_SPARE},
+                   {NODE_HEALTH_UP, TAKES_ALL},        {NODE_HEALTH_UNKNOWN, TAKES_GOOD},
+                   {NODE_HEALTH_UNKNOWN, TAKES_SPARE}, {NODE_HEALTH_UNKNOWN, TAKES_ALL}};
     for (unsigned i = 0; i < ARRAY_LEN(choices); i++) {
-        if (!candidates_collect(r, &serving, excluded, choices[i].health, choices[i].avoided_too,
-                                now_ms))
+        if (!candidates_collect(r, &serving, excluded, choices[i].health, choices[i].takes, now_ms))
             continue;
-        return r->candidate_count > 0 ? candidates_by_company(r, request, now_ms) : ERR_AGAIN;
+        int err = r->candidate_count > 0 ? candidates_by_company(r, request, now_ms) : ERR_AGAIN;
+        if (err == ERR_OK || choices[i].takes != TAKES_GOOD)
+            return err;
     }
-    if (node_router_last_resort(r, &serving, request, excluded))
-        return ERR_OK;
+    int err = node_router_last_resort(r, &serving, request, excluded);
+    if (err != ERR_UNREACHABLE)
+        return err;
     bool any = false;
     for (unsigned k = 0; k < r->replica_count; k++) {
         if (r->replicas[k].absent)

@@ -247,6 +247,11 @@ bool node_router_replica_awaited(const struct node_router *r, unsigned replica, 
 bool node_router_has_other(struct node_router *r, const struct node_request *request,
                            const uint64_t *excluded, unsigned replica, uint64_t now_ms);
 
+/* Whether a request that was booked there a while ago may still be sent there: the replica does not
+ * leave, and there is no better one if it went down or came into trouble since. */
+bool node_router_still_fits(struct node_router *r, const struct node_request *request,
+                            const uint64_t *excluded, unsigned replica, uint64_t now_ms);
+
 /* Whether at least one replica is up, not draining and not asleep: a probe has found it so. Before
  * the first probes choose() uses the others all the same; an orchestrator should wait. */
 bool node_router_ready(const struct node_router *r);

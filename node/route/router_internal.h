@@ -126,10 +126,10 @@ void node_router_model_label_take(struct node_router *r, unsigned replica);
 
 /* --- health.c --- */
 
-/* The one to try where all are down becomes the only candidate. False: there is none, or none is to
- * be tried. */
-bool node_router_last_resort(struct node_router *r, const struct node_replica_set *serving,
-                             const struct node_request *request, const uint64_t *excluded);
+/* The one to try where all are down becomes the only candidate. ERR_UNREACHABLE: there is none, or
+ * none is to be tried; ERR_AGAIN: all of them are at their limit. */
+MUST_USE int node_router_last_resort(struct node_router *r, const struct node_replica_set *serving,
+                                     const struct node_request *request, const uint64_t *excluded);
 
 /* --- */
 

@@ -69,7 +69,7 @@ static void a_full_replica_is_passed_over(void **state)
             assert_int_equal(node_router_name(r, names[k], NODE_ENGINE_VLLM), (int)k);
             node_router_probed(r, k, true, false, START_MS);
         }
-        node_router_replica_at(r, 2)->busy_until_ms = START_MS + 1000;
+        node_router_replica_at(r, 2)->errors.until_ms = START_MS + 1000;
         struct node_request request = request_of(prompt(1, 4000));
         request.session = SLICE("me");
         struct node_decision d[6];
@@ -94,6 +94,50 @@ static void a_full_replica_is_passed_over(void **state)
             done(r, d[n], START_MS);
         alone_destroy(r);
     }
+}
+
+/* One that is warming up, or was busy, works: it has room before anybody waits. */
+static void nobody_waits_while_one_that_works_has_room(void **state)
+{
+    (void)state;
+    struct node_config config = config_of("cache_aware");
+    config.router.replica_requests_max = 6;
+    struct node_router *r = alone_router(&config);
+    static const struct slice names[] = {{"a", 1}, {"b", 1}};
+    for (unsigned k = 0; k < 2; k++) {
+        assert_int_equal(node_router_name(r, names[k], NODE_ENGINE_VLLM), (int)k);
+        node_router_probed(r, k, true, false, START_MS);
+    }
+    struct node_replica *b = node_router_replica_at(r, 1);
+    b->back_ms = START_MS; /* takes 4 in its first second */
+    struct node_request request = request_of(prompt(1, 4000));
+    struct node_decision d[13];
+    unsigned taken[2] = {0};
+    for (unsigned n = 0; n < 12; n++) {
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d[n]), ERR_OK);
+        taken[d[n].replica]++;
+        assert_true(taken[1] <= 4 || taken[0] == 6); /* beyond its 4 when the other is full */
+    }
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d[12]), ERR_AGAIN);
+    unsigned there = d[11].replica == 1 ? 11 : 10;
+    node_router_finish(r, d[there].booking, NODE_OUTCOME_ENGINE_BUSY, NULL, START_MS);
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS + 249, &d[there]), ERR_AGAIN);
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS + 250, &d[there]), ERR_OK);
+    assert_int_equal(d[there].replica, 1);
+    node_router_finish(r, d[there].booking, NODE_OUTCOME_ENGINE_BUSY, NULL, START_MS + 250);
+    for (unsigned n = 0; n < 12; n++) { /* one of its others ends: it has room by its own word */
+        if (n == there || d[n].replica != 1)
+            continue;
+        done(r, d[n], START_MS + 251);
+        assert_int_equal(node_router_choose(r, &request, NULL, START_MS + 251, &d[n]), ERR_OK);
+        assert_int_equal(d[n].replica, 1);
+        break;
+    }
+    for (unsigned n = 0; n < 12; n++) {
+        if (n != there)
+            done(r, d[n], START_MS + 252);
+    }
+    alone_destroy(r);
 }
 
 static void requests_go_where_their_model_is(void **state)
@@ -367,6 +411,7 @@ int main(void)
         cmocka_unit_test(one_that_is_added_again_starts_clean),
         cmocka_unit_test(unprobed_replicas_serve_only_when_nothing_better_is_there),
         cmocka_unit_test(a_full_replica_is_passed_over),
+        cmocka_unit_test(nobody_waits_while_one_that_works_has_room),
         cmocka_unit_test(requests_go_where_their_model_is),
         cmocka_unit_test(a_wanted_replica_is_the_only_one),
         cmocka_unit_test(a_busy_replica_is_avoided_for_a_second),

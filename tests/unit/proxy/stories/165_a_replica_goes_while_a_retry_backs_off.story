@@ -1,0 +1,32 @@
+# The third attempt waits a little. The replica that it was meant for is taken out meanwhile: it goes to
+# another one, and nothing is blamed.
+replicas 4
+
+A connects
+A posts /v1/completions {"model":"m","prompt":"x"}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+1a answers 503 {}
+    connect 4a
+    release A at 1
+    book A at 4
+4a accepts
+    to 4a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+4a answers 503 {}
+    release A at 4
+    book A at 2
+replica 2 goes
+    log replica_removed
+wait 200
+    connect 3a
+    release A at 2
+    book A at 3
+3a accepts
+    to 3a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+3a answers 200 {}
+    to A: HTTP/1.1 200 X; Content-Length: 2 "{}"
+    release A at 3
+counters
+    requests 1, retries 2, 2xx 1
