@@ -174,7 +174,7 @@ static void wait_for_replica(struct exchange *x)
     exchange_describe(x, &request);
     if (x->choice == ERR_AGAIN)
         exchange_queue(x, &request);
-    else if (!suspect_wait(x, &request, x->choice == ERR_EXISTS))
+    else if (!suspect_wait(x, &request, exchange_queue_key(x, &request), x->choice == ERR_EXISTS))
         (void)exchange_refuse_suspect(x);
 }
 

@@ -50,7 +50,9 @@ struct suspect {
     bool kept, kept_alone; /* a replica is kept for it, where it is now */
     unsigned kept_replica;
     bool waiting;
+    uint64_t since_ms;      /* it waits; */
     uint64_t wait_until_ms; /* 0: it did not wait yet */
+    uint64_t key;           /* the same for those that the same replicas can serve */
     struct exchange *before, *next;
 };
 

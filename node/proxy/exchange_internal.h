@@ -85,6 +85,8 @@ void exchange_end_cut(struct exchange *x, enum upstream_failure failure);
 
 /* --- overload.c ------------------------------------------------------------------------------ */
 
+/* Who can serve it: the same for those that one replica may serve as well as another. */
+uint64_t exchange_queue_key(const struct exchange *x, const struct node_request *request);
 /* Whether it may not be booked now: all that may be in flight are, or others wait for the same. */
 bool exchange_must_queue(const struct exchange *x, const struct node_request *request);
 /* It is not booked, and waits until a replica has room: the next look at the queue may be at once.

@@ -4,9 +4,9 @@
 
 #include "base/check.h"
 #include "base/json_write.h"
+#include "node/proxy/suspect_wait.h"
 
-/* Who can serve it: the same for those that one replica may serve as well as another. */
-static uint64_t lane_key(const struct exchange *x, const struct node_request *request)
+uint64_t exchange_queue_key(const struct exchange *x, const struct node_request *request)
 {
     uint64_t key = (uint64_t)(int64_t)request->replica_wanted;
     if (request->model.len > 0)
@@ -29,7 +29,7 @@ bool exchange_must_queue(const struct exchange *x, const struct node_request *re
     if (router_is_full(p))
         return true;
     return p->queue.length > 0 && !queue_waits(&x->waiter) &&
-           queue_has_waiters(&p->queue, 0, lane_key(x, request));
+           queue_has_waiters(&p->queue, &x->waiter, 0, exchange_queue_key(x, request));
 }
 
 /* Which of the limits would have to be higher. */
@@ -57,7 +57,7 @@ static void expired(struct deadline *d)
 void exchange_queue(struct exchange *x, const struct node_request *request)
 {
     struct proxy *p = x->proxy;
-    if (queue_push(&p->queue, &x->waiter, 0, lane_key(x, request), p->now_ms) != 0) {
+    if (queue_push(&p->queue, &x->waiter, 0, exchange_queue_key(x, request), p->now_ms) != 0) {
         x->refusal = PROXY_REFUSED_QUEUE_FULL;
         x->limit = limit_in_the_way(p);
         x->retry_after_s = queue_retry_after_s(&p->queue, p->now_ms);
@@ -89,6 +89,34 @@ static void put(struct json_writer *w, const char *key, uint64_t value)
     json_u64(w, value);
 }
 
+static void put_row(const struct proxy *p, struct json_writer *w, const struct exchange *x,
+                    uint64_t count, uint64_t since_ms, struct slice what)
+{
+    struct slice model = slice_of("", 0);
+    if (x->skimming && x->skim.understood)
+        model = http_skim_field(&x->skim, HTTP_SKIM_MODEL);
+    json_object_begin(w);
+    json_key(w, "model");
+    json_slice(w, model);
+    json_key(w, "for");
+    json_slice(w, what);
+    put(w, "requests", count);
+    put(w, "longest_ms", p->now_ms - since_ms);
+    json_object_end(w);
+}
+
+/* Those that wait because of one that may be poison. */
+static void put_suspects(const struct proxy *p, struct json_writer *w)
+{
+    const struct exchange *x;
+    unsigned count = suspect_waiting(p, true, &x);
+    if (x != NULL)
+        put_row(p, w, x, count, x->suspect.since_ms, SLICE("a replica to itself"));
+    count = suspect_waiting(p, false, &x);
+    if (x != NULL)
+        put_row(p, w, x, count, x->suspect.since_ms, SLICE("a replica without a suspect"));
+}
+
 /* One row each that would be looked at: the longest waiting of those that wait for the same. */
 static void put_waiting(const struct proxy *p, struct json_writer *w)
 {
@@ -101,19 +129,10 @@ static void put_waiting(const struct proxy *p, struct json_writer *w)
         uint64_t count = 0;
         for (const struct queue_waiter *at = first; at != NULL; at = at->next)
             count++;
-        struct slice model = slice_of("", 0);
-        if (x->skimming && x->skim.understood)
-            model = http_skim_field(&x->skim, HTTP_SKIM_MODEL);
-        json_object_begin(w);
-        json_key(w, "model");
-        json_slice(w, model);
-        json_key(w, "for");
-        json_slice(w, SLICE("room"));
-        put(w, "requests", count);
-        put(w, "longest_ms", p->now_ms - first->since_ms);
-        json_object_end(w);
+        put_row(p, w, x, count, first->since_ms, SLICE("room"));
         queue_pass(&look, first);
     }
+    put_suspects(p, w);
     json_array_end(w);
 }
 
@@ -134,15 +153,20 @@ void proxy_queue_write(const struct proxy *p, struct json_writer *w)
     json_object_end(w);
 }
 
+static void stop(struct exchange *x, const char *text)
+{
+    x->refusal = PROXY_REFUSED_STOPPING;
+    x->client->last = true;
+    exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0), "%s", text);
+}
+
 void exchange_queue_stop(struct proxy *p)
 {
     struct queue_look look = queue_look_begin();
     struct queue_waiter *w;
-    while ((w = queue_look_next(&p->queue, &look)) != NULL) {
-        struct exchange *x = CONTAINER_OF(w, struct exchange, waiter);
-        x->refusal = PROXY_REFUSED_STOPPING;
-        x->client->last = true;
-        exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0),
-                              "The router stops, and no replica had room until now.");
-    }
+    while ((w = queue_look_next(&p->queue, &look)) != NULL)
+        stop(CONTAINER_OF(w, struct exchange, waiter),
+             "The router stops, and no replica had room until now.");
+    while (p->suspects.first != NULL)
+        stop(p->suspects.first, "The router stops, and no replica could be used until now.");
 }

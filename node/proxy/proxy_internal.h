@@ -35,6 +35,7 @@ enum {
     PROXY_SLOW_CUT_MAX = 16,   /* at once */
     PROXY_FIRST_TOKEN_MIN_MS = 30000,  /* of upstream-first-token-timeout "auto" */
     PROXY_FIRST_TOKEN_MAX_MS = 300000, /* or more, where more is predicted (patience.c) */
+    SUSPECT_STUCK_KEYS = 8,     /* kinds of requests that are looked at once, of those that wait */
     PROXY_TOKEN_LOOK_MS = 1000, /* between two looks whether the first token may still come */
 };
 
@@ -108,8 +109,9 @@ struct suspect_queue {
     unsigned placed;          /* have one to themselves, and no token yet */
     uint64_t placed_until_ms; /* others wait until then */
     bool moved;               /* something ended since they were looked at */
-    uint64_t looked_ms;
-    unsigned look; /* so many are still to be looked at */
+    unsigned look;            /* so many are still to be looked at, */
+    unsigned stuck_count;     /* but those for which there is none now */
+    uint64_t stuck[SUSPECT_STUCK_KEYS];
 };
 
 struct proxy {

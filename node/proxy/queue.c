@@ -30,9 +30,25 @@ static unsigned lane_of(const struct queue *q, unsigned class, uint64_t key)
     return free < QUEUE_LANES ? free : (unsigned)(key % QUEUE_LANES);
 }
 
-bool queue_has_waiters(const struct queue *q, unsigned class, uint64_t key)
+bool queue_has_waiters(const struct queue *q, const struct queue_waiter *w, unsigned class,
+                       uint64_t key)
 {
-    return q->length > 0 && is_used(q, class, lane_of(q, class, key));
+    if (q->length == 0)
+        return false;
+    unsigned lane = lane_of(q, class, key);
+    return is_used(q, class, lane) &&
+           (w->number == 0 || q->lanes[class][lane].first->number < w->number);
+}
+
+/* Who came before it in its lane; NULL: nobody. Few are before one that was served already. */
+static struct queue_waiter *place_of(const struct queue_lane *lane, uint64_t number)
+{
+    struct queue_waiter *before = NULL, *at = lane->first;
+    if (lane->last != NULL && lane->last->number < number)
+        return lane->last;
+    for (; at != NULL && at->number < number; at = at->next)
+        before = at;
+    return before;
 }
 
 int queue_push(struct queue *q, struct queue_waiter *w, unsigned class, uint64_t key,
@@ -47,17 +63,21 @@ int queue_push(struct queue *q, struct queue_waiter *w, unsigned class, uint64_t
     }
     unsigned i = lane_of(q, class, key);
     struct queue_lane *lane = &q->lanes[class][i];
-    *w = (struct queue_waiter){.prev = lane->last,
-                               .number = ++q->arrivals,
+    uint64_t number = w->number != 0 ? w->number : ++q->arrivals;
+    if (lane->first == NULL)
+        lane->key = key;
+    struct queue_waiter *before = place_of(lane, number);
+    struct queue_waiter *behind = before != NULL ? before->next : lane->first;
+    *w = (struct queue_waiter){.prev = before,
+                               .next = behind,
+                               .number = number,
+                               .waits = true,
                                .since_ms = now_ms,
                                .key = key,
                                .class = (uint8_t) class,
                                .lane = (uint8_t)i};
-    if (lane->last != NULL)
-        lane->last->next = w;
-    else
-        *lane = (struct queue_lane){.first = w, .key = key};
-    lane->last = w;
+    *(before != NULL ? &before->next : &lane->first) = w;
+    *(behind != NULL ? &behind->prev : &lane->last) = w;
     q->used[class] |= UINT64_C(1) << i;
     q->length++;
     return ERR_OK;
@@ -74,7 +94,7 @@ void queue_remove(struct queue *q, struct queue_waiter *w)
         q->used[w->class] &= ~(UINT64_C(1) << w->lane);
     CHECK(q->length > 0);
     q->length--;
-    *w = (struct queue_waiter){0};
+    *w = (struct queue_waiter){.number = w->number};
 }
 
 static void fade(struct queue *q, uint64_t now_ms)

@@ -8,7 +8,8 @@
  *
  * Classes (0 is served first) are a seam: there is one today.
  *
- *   queue_push()    at the end of its lane; ERR_FULL beyond length_max
+ *   queue_push()    at the end of its lane, or where it was if it waited before; ERR_FULL beyond
+ *                   length_max
  *   queue_look()    whenever there may be room: the first of each lane, the longest waiting first
  *     queue_take()    it is served
  *     queue_pass()    there is no room for it: its lane is passed over in this look
@@ -25,10 +26,11 @@
 
 enum { QUEUE_CLASSES = 1, QUEUE_LANES = 64 };
 
-/* In what waits; all zero: it does not. */
+/* In what waits; all zero at first. */
 struct queue_waiter {
     struct queue_waiter *next, *prev; /* in its lane */
-    uint64_t number;                  /* in order of arrival, from 1; 0: it does not wait */
+    uint64_t number; /* in order of arrival, from 1; kept for when it comes again. 0: none yet */
+    bool waits;
     uint64_t since_ms;
     uint64_t key;
     uint8_t class;
@@ -62,12 +64,13 @@ MUST_USE int queue_push(struct queue *q, struct queue_waiter *w, unsigned class,
 void queue_take(struct queue *q, struct queue_waiter *w, uint64_t now_ms);
 /* It does not wait any more, for another reason. Does nothing if it did not wait. */
 void queue_remove(struct queue *q, struct queue_waiter *w);
-/* Whether one that comes now with this key would have others before it. */
-bool queue_has_waiters(const struct queue *q, unsigned class, uint64_t key);
+/* Whether `w`, which does not wait, would have others with this key before it. */
+bool queue_has_waiters(const struct queue *q, const struct queue_waiter *w, unsigned class,
+                       uint64_t key);
 
 static inline bool queue_waits(const struct queue_waiter *w)
 {
-    return w->number != 0;
+    return w->waits;
 }
 
 /* One look at the queue. Those that were not taken nor passed come again. */

@@ -72,31 +72,16 @@ void suspect_describe(const struct exchange *x, struct node_request *out)
     uint64_t now = x->proxy->now_ms;
     bool kept = s->kept != 0 || (s->placed > 0 && now < s->placed_until_ms);
     bool patient = x->suspect.wait_until_ms == 0 || now < x->suspect.wait_until_ms;
+    patient = patient && s->waiting < x->proxy->queue.length_max;
     out->company = x->suspect.company;
     out->kept_for_it = (int)s->kept - 1;
     out->may_wait = kept && patient && x->skimming;
 }
 
-bool suspect_wait(struct exchange *x, const struct node_request *request, bool soon)
+static void join_list(struct exchange *x)
 {
-    struct proxy *p = x->proxy;
-    struct suspect_queue *all = &p->suspects;
+    struct suspect_queue *all = &x->proxy->suspects;
     struct suspect *s = &x->suspect;
-    if (s->wait_until_ms == 0) {
-        uint64_t latest = x->started_ms + SUSPECT_OPEN_MS;
-        s->wait_until_ms = p->now_ms + (wants_one(x) ? SUSPECT_WAIT_MS : SUSPECT_OTHERS_MS);
-        if (wants_one(x) && s->wait_until_ms > latest)
-            s->wait_until_ms = latest;
-    }
-    if (!soon || p->now_ms >= s->wait_until_ms) {
-        CHECK(wants_one(x)); /* others do not wait then */
-        s->refused = PROXY_REFUSED_SUSPECT;
-        if (all->kept != 0)
-            all->pause_until_ms = p->now_ms + SUSPECT_PAUSE_MS;
-        return false;
-    }
-    if (wants_one(x))
-        keep_quietest(x, request);
     s->waiting = true;
     s->next = NULL;
     s->before = all->last;
@@ -107,6 +92,33 @@ bool suspect_wait(struct exchange *x, const struct node_request *request, bool s
     all->last = x;
     all->waiting++;
     all->waiting_alone += wants_one(x);
+}
+
+bool suspect_wait(struct exchange *x, const struct node_request *request, uint64_t key, bool soon)
+{
+    struct proxy *p = x->proxy;
+    struct suspect_queue *all = &p->suspects;
+    struct suspect *s = &x->suspect;
+    s->key = key;
+    if (s->wait_until_ms == 0) {
+        s->since_ms = p->now_ms;
+        uint64_t latest = x->started_ms + SUSPECT_OPEN_MS;
+        s->wait_until_ms = p->now_ms + (wants_one(x) ? SUSPECT_WAIT_MS : SUSPECT_OTHERS_MS);
+        if (wants_one(x) && s->wait_until_ms > latest)
+            s->wait_until_ms = latest;
+    }
+    if (!soon || p->now_ms >= s->wait_until_ms || all->waiting >= p->queue.length_max) {
+        CHECK(wants_one(x)); /* others do not wait then */
+        s->refused = PROXY_REFUSED_SUSPECT;
+        if (all->kept != 0)
+            all->pause_until_ms = p->now_ms + SUSPECT_PAUSE_MS;
+        return false;
+    }
+    if (wants_one(x))
+        keep_quietest(x, request);
+    else if (all->stuck_count < SUSPECT_STUCK_KEYS)
+        all->stuck[all->stuck_count++] = key;
+    join_list(x);
     return true;
 }
 
@@ -138,20 +150,47 @@ bool suspect_due(struct proxy *p)
 {
     struct suspect_queue *all = &p->suspects;
     settle(p);
-    bool due = all->waiting > 0 && (all->moved || p->now_ms != all->looked_ms);
+    bool due = all->waiting > 0 && (all->moved || p->queue_due);
     all->moved = false;
-    all->looked_ms = p->now_ms;
+    all->stuck_count = 0;
     all->look = due ? all->waiting : 0;
     return due;
+}
+
+static bool is_stuck(const struct exchange *x)
+{
+    const struct suspect_queue *all = &x->proxy->suspects;
+    if (wants_one(x) || x->proxy->now_ms >= x->suspect.wait_until_ms)
+        return false;
+    for (unsigned i = 0; i < all->stuck_count; i++) {
+        if (all->stuck[i] == x->suspect.key)
+            return true;
+    }
+    return false;
 }
 
 struct exchange *suspect_next(struct proxy *p)
 {
     struct suspect_queue *all = &p->suspects;
-    struct exchange *x = all->first;
-    if (all->look == 0 || x == NULL)
-        return NULL;
-    all->look--;
-    leave_list(x);
-    return x;
+    struct exchange *x;
+    while (all->look > 0 && (x = all->first) != NULL) {
+        all->look--;
+        leave_list(x);
+        if (!is_stuck(x))
+            return x;
+        join_list(x); /* in its order: those before it are behind it already */
+    }
+    return NULL;
+}
+
+unsigned suspect_waiting(const struct proxy *p, bool alone, const struct exchange **longest)
+{
+    const struct suspect_queue *all = &p->suspects;
+    *longest = NULL;
+    for (const struct exchange *x = all->first; x != NULL; x = x->suspect.next) {
+        bool older = *longest == NULL || x->suspect.since_ms < (*longest)->suspect.since_ms;
+        if (wants_one(x) == alone && older)
+            *longest = x;
+    }
+    return alone ? all->waiting_alone : all->waiting - all->waiting_alone;
 }

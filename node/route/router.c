@@ -525,7 +525,7 @@ static int decide(struct node_router *r, unsigned index, const struct node_work 
 /* Finding nobody for another attempt is no news: the answer of the last one goes to the client. */
 static int unroutable(struct node_router *r, const uint64_t *excluded, int err)
 {
-    if (err == ERR_AGAIN)
+    if (err == ERR_AGAIN || err == ERR_EXISTS)
         return err; /* it waits */
     bool first = true;
     for (unsigned i = 0; excluded && i < NODE_REPLICA_WORDS; i++)

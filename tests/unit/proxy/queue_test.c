@@ -76,12 +76,34 @@ static void one_that_comes_knows_of_those_before_it(void **state)
     (void)state;
     struct queue_waiter w[2] = {0};
     queue_init(&q, 2);
-    assert_false(queue_has_waiters(&q, 0, 7));
+    assert_false(queue_has_waiters(&q, &w[1], 0, 7));
     push(&w[0], 7, 0);
-    assert_true(queue_has_waiters(&q, 0, 7));
-    assert_false(queue_has_waiters(&q, 0, 8));
+    assert_true(queue_has_waiters(&q, &w[1], 0, 7));
+    assert_false(queue_has_waiters(&q, &w[1], 0, 8));
     queue_remove(&q, &w[0]);
-    assert_false(queue_has_waiters(&q, 0, 7));
+    assert_false(queue_has_waiters(&q, &w[1], 0, 7));
+}
+
+/* Its attempt failed, and there is no room elsewhere: it is before all that came later. */
+static void one_that_comes_again_has_its_place(void **state)
+{
+    (void)state;
+    struct queue_waiter w[4] = {0};
+    queue_init(&q, 4);
+    for (unsigned i = 0; i < 3; i++)
+        push(&w[i], 7, 0);
+    queue_take(&q, &w[1], 10);
+    push(&w[3], 7, 10);
+    assert_true(queue_has_waiters(&q, &w[1], 0, 7)); /* w[0] */
+    push(&w[1], 7, 20);
+    queue_take(&q, &w[0], 20);
+    struct queue_look look = queue_look_begin();
+    assert_ptr_equal(queue_look_next(&q, &look), &w[1]);
+    queue_take(&q, &w[1], 30);
+    assert_false(queue_has_waiters(&q, &w[1], 0, 7));
+    push(&w[1], 8, 40); /* other replicas serve it now: still the first to be looked at */
+    assert_ptr_equal(queue_look_next(&q, &look), &w[1]);
+    assert_ptr_equal(w[2].next, &w[3]);
 }
 
 /* More keys than lanes: some share one, all come to their turn. */
@@ -174,6 +196,7 @@ int main(void)
         cmocka_unit_test(no_room_for_one_model_does_not_hold_another),
         cmocka_unit_test(a_full_queue_takes_nobody),
         cmocka_unit_test(one_that_comes_knows_of_those_before_it),
+        cmocka_unit_test(one_that_comes_again_has_its_place),
         cmocka_unit_test(more_keys_than_lanes),
         cmocka_unit_test(retry_after_is_how_long_those_that_wait_take),
         cmocka_unit_test(any_order_of_events),

@@ -1,0 +1,52 @@
+# A suspect waits for a replica to itself when the node stops: it is answered as all that wait are.
+replicas 3
+engines sglang
+set policy round_robin
+
+A connects
+A posts /v1/completions {"model":"m","stream":true,"prompt":[5000]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 43 "{\"model\":\"m\",\"stream\":true,\"prompt\":[5000]}"
+B connects
+B posts /v1/completions {"model":"m","stream":true,"prompt":"b"}
+    connect 2a
+    book B at 2
+2a accepts
+    to 2a: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"stream\":true,\"prompt\":\"b\"}"
+2a streams
+2a says "data: {\"choices\":[{\"text\":\"b\"}]}\n\n"
+    to B: HTTP/1.1 200 OK; Transfer-Encoding: chunked "22\r\ndata: {\"choices\":[{\"text\":\"b\"}]}\n\n\r\n"
+C connects
+C posts /v1/completions {"model":"m","stream":true,"prompt":"c"}
+    connect 3a
+    book C at 3
+3a accepts
+    to 3a: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"stream\":true,\"prompt\":\"c\"}"
+3a streams
+3a says "data: {\"choices\":[{\"text\":\"c\"}]}\n\n"
+    to C: HTTP/1.1 200 OK; Transfer-Encoding: chunked "22\r\ndata: {\"choices\":[{\"text\":\"c\"}]}\n\n\r\n"
+wait 5200
+1a ends
+    close 1a
+    log poison_suspect
+    log upstream_failed
+    release A at 1
+wait 500
+the node stops
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 138; retry-after: 1; Connection: close "{\"error\":{\"message\":\"The router stops, and no replica could be used until now.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    log request
+    close A
+    to C: "7d\r\ndata: {\"error\":{\"message\":\"The router stops: its answer is cut.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}\n\n\r\n"
+    close C
+    close 3a
+    log request
+    to B: "7d\r\ndata: {\"error\":{\"message\":\"The router stops: its answer is cut.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}\n\n\r\n"
+    close B
+    close 2a
+    log request
+    release B at 2
+    release C at 3
+counters
+    requests 3, retries 1, 2xx 2, 5xx 1, refused stopping 1, cut: stopped 2, upstream broken 1
