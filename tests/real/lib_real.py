@@ -244,6 +244,16 @@ class RealCase(Case):
         wait_for(lambda: len({e["replica"] for e in router.events("replica_up")}) >= len(engines), "replicas up", 30)
         return router
 
+    def report(self, router, done):
+        print("%d requests, %d streams broken, the longest wait %.1f s" % (
+            len(done), sum(not a.whole for a in done), max(a.waited_s for a in done)), flush=True)
+        with open(os.path.join(HOME, self.id() + ".log"), "w") as log:  # to see why
+            log.write("%r\n" % [x for x in done if not x.whole])
+            log.write(router.admin("GET", "/metrics").body.decode())
+            log.write("".join(line + "\n" for line in router.lines
+                              if '"event":"request"' not in line or json.loads(line)["ms"] > 2000))
+            log.write("".join("%r\n" % a for a in sorted(done, key=lambda a: -a.waited_s)[:20]))
+
     def trouble(self, router, do, seconds=12, **how):
         """Load, then `do`, then more load. No client waits over 10 s, nothing avoidable fails, and a
         stream that had to break says so."""
@@ -254,12 +264,7 @@ class RealCase(Case):
             time.sleep(seconds)
         finally:
             done = load.stop()
-        print("%d requests, %d streams broken, the longest wait %.1f s" % (
-            len(done), sum(not a.whole for a in done), max(a.waited_s for a in done)), flush=True)
-        with open(os.path.join(HOME, self.id() + ".log"), "w") as log:  # to see why
-            log.write("".join(line + "\n" for line in router.lines
-                              if '"event":"request"' not in line or json.loads(line)["ms"] > 2000))
-            log.write("".join("%r\n" % a for a in sorted(done, key=lambda a: -a.waited_s)[:20]))
+        self.report(router, done)
         self.assertEqual([a for a in done if a.avoidable], [])
         self.assertEqual([a for a in done if a.waited_s > 10], [])
         self.assertEqual([a for a in done if not a.whole and not a.error_event], [])

@@ -68,7 +68,9 @@ class FullQueue(SGLangCase):
         load = Load(router.port, clients=24)
         time.sleep(10)
         done = load.stop()
+        self.report(router, done)
         self.assertEqual([a for a in done if not a.whole], [])
+        self.assertEqual([a for a in done if a.waited_s > 10], [])
         self.assertEqual(len({a.replica for a in done}), 2)
 
 
