@@ -3,6 +3,8 @@
  * in its API's form, and then the cut: a body without its proper end. */
 #include "node/proxy/exchange_internal.h"
 
+#include <stdio.h>
+
 #include "http/error.h"
 
 /* --- what is counted ------------------------------------------------------------------------- */
@@ -138,8 +140,13 @@ void exchange_end_cut(struct exchange *x, enum upstream_failure failure)
         return;
     }
     bool late = failure == UPSTREAM_TIMEOUT || failure == UPSTREAM_STALLED;
-    exchange_say_cut(x, late ? 504 : 502,
-                     late ? "The replica was silent for too long: its answer is cut."
-                          : "The replica failed: its answer is cut.");
+    char text[128] = "The replica failed: its answer is cut.";
+    if (failure == UPSTREAM_TIMEOUT && x->limit != NULL)
+        (void)snprintf(text, sizeof text,
+                       "The replica was silent for too long (%s): its answer is cut.", x->limit);
+    else if (late)
+        (void)snprintf(text, sizeof text,
+                       "The replica was silent for too long: its answer is cut.");
+    exchange_say_cut(x, late ? 504 : 502, text);
     exchange_finish_cut(x);
 }

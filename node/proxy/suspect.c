@@ -161,9 +161,9 @@ static void judge(struct pool_death *d, const struct pool *pool, const struct un
         d->hang = !d->core;
         d->until_ms = until_ms;
         d->from_ms = before(silent_ms, SUSPECT_MARGIN_MS);
-    } else if (now - silent_ms >= SUSPECT_SILENCE_MS) {
+    } else if (now - silent_ms >= SUSPECT_SILENCE_MS && dies_silently(pool)) {
         uint64_t late_ms = w->streams ? 0 : before(now, SUSPECT_NOTICED_MS);
-        d->core = dies_silently(pool);
+        d->core = true;
         d->until_ms = until_ms > late_ms ? until_ms : late_ms;
         d->from_ms = before(least(silent_ms, before(now, SUSPECT_LATEST_MS)), SUSPECT_MARGIN_MS);
     }

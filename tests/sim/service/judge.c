@@ -197,7 +197,9 @@ static bool was_limited(const struct service_ask *a)
     /* What a slow client does not read is held in the same memory, and has its time. */
     bool by_memory = !a->whole && a->service->routers[0].options.buffered_bytes_max < BLOB_ROOM;
     bool by_time = a->kind == SERVICE_BLOB && a->client->manner == SERVICE_READS_SLOWLY;
-    return by_memory || by_time || strcmp(a->reason, "memory") == 0 || a->limit[0] != '\0';
+    bool cut_by_it = !a->whole && body_has(a, "upstream-first-token-timeout): its answer is cut");
+    return by_memory || by_time || cut_by_it || strcmp(a->reason, "memory") == 0 ||
+           a->limit[0] != '\0';
 }
 
 /* Its connection went at the limit of connections, before the router had read anything. */

@@ -44,7 +44,7 @@ C posts /generate {"text":"x","stream":true}
 wait 5000
     close 1b
     log upstream_failed
-    to C: "90\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long: its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"code\":504,\"retryable\":true}}\n\n\r\n"
+    to C: "a8\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long (upstream-idle-timeout): its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"code\":504,\"retryable\":true}}\n\n\r\n"
     log request
     close C
     release C at 1

@@ -20,7 +20,7 @@ wait 4950
 wait 50
     close 1a
     log upstream_failed
-    to A: "8c\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long: its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}\n\n\r\n"
+    to A: "a4\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long (upstream-idle-timeout): its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}\n\n\r\n"
     log request
     close A
     release A at 1

@@ -1,4 +1,5 @@
 # Without the retry a suspect is answered at once. What merely shared the engine with it is sent on.
+engines sglang
 replicas 2
 set policy round_robin
 set poison-retry off
