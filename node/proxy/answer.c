@@ -144,10 +144,11 @@ void exchange_answer(struct exchange *x, unsigned status, struct slice content_t
     answer(x, &a, NULL);
 }
 
-static void answer_error_line(struct exchange *x, unsigned status, const char *type,
-                              struct slice param, const char *text, const struct http_line *line)
+static void answer_error_lines(struct exchange *x, unsigned status, const char *type,
+                               struct slice param, const char *text, const struct http_line *lines,
+                               size_t count)
 {
-    struct http_answer a = {.extra = line, .extra_count = line != NULL ? 1 : 0};
+    struct http_answer a = {.extra = lines, .extra_count = count};
     struct http_error error = {.form = exchange_error_form(x),
                                .message = slice_of_cstr(text),
                                .request_id = x->request_id,
@@ -157,14 +158,20 @@ static void answer_error_line(struct exchange *x, unsigned status, const char *t
     answer(x, &a, &error);
 }
 
+/* `replica`: whose error it is; empty: the router's own. */
 static void answer_error_text(struct exchange *x, unsigned status, const char *type,
-                              struct slice param, const char *text)
+                              struct slice param, const char *text, struct slice replica)
 {
     char seconds[16];
+    struct http_line lines[2];
+    size_t n = 0;
     unsigned after_s = x->retry_after_s > 0 ? x->retry_after_s : status == 503 || status == 429;
     (void)snprintf(seconds, sizeof seconds, "%u", after_s);
-    struct http_line retry = {SLICE("retry-after"), slice_of_cstr(seconds)};
-    answer_error_line(x, status, type, param, text, after_s > 0 ? &retry : NULL);
+    if (after_s > 0)
+        lines[n++] = (struct http_line){SLICE("retry-after"), slice_of_cstr(seconds)};
+    if (replica.len > 0)
+        lines[n++] = (struct http_line){SLICE("x-grapevine-replica"), replica};
+    answer_error_lines(x, status, type, param, text, lines, n);
 }
 
 void exchange_answer_error(struct exchange *x, unsigned status, const char *type,
@@ -175,7 +182,19 @@ void exchange_answer_error(struct exchange *x, unsigned status, const char *type
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    answer_error_text(x, status, type, param, text);
+    answer_error_text(x, status, type, param, text, slice_of("", 0));
+}
+
+void exchange_answer_engine_error(struct exchange *x, unsigned status, const char *type,
+                                  const char *text)
+{
+    const struct proxy *p = x->proxy;
+    struct slice replica = slice_of("", 0);
+    if (p->config.options->replica_header)
+        replica = node_router_replica_name(p->config.router, x->decision.replica);
+    if (x->refusal == PROXY_REFUSED_NONE)
+        x->refusal = PROXY_REFUSED_BY_ENGINE;
+    answer_error_text(x, status, type, slice_of("", 0), text, replica);
 }
 
 void exchange_answer_not_allowed(struct exchange *x, struct slice path, const char *methods)
@@ -184,7 +203,7 @@ void exchange_answer_not_allowed(struct exchange *x, struct slice path, const ch
     char text[256];
     (void)snprintf(text, sizeof text, "%.*s takes %s.", path.len > 100 ? 100 : (int)path.len,
                    path.at, methods);
-    answer_error_line(x, 405, "invalid_request_error", slice_of("", 0), text, &allow);
+    answer_error_lines(x, 405, "invalid_request_error", slice_of("", 0), text, &allow, 1);
 }
 
 void exchange_refuse_for(struct client *c, const struct exchange_refusal *why)
@@ -209,7 +228,7 @@ void exchange_refuse_for(struct client *c, const struct exchange_refusal *why)
         x->refusal = why->refusal;
     if (why->limit != NULL)
         x->limit = why->limit;
-    answer_error_text(x, why->status, why->type, slice_of("", 0), why->text);
+    answer_error_text(x, why->status, why->type, slice_of("", 0), why->text, slice_of("", 0));
 }
 
 void exchange_refuse(struct client *c, unsigned status, const char *type, const char *text)

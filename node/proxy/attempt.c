@@ -210,7 +210,6 @@ static void send_now(struct exchange *x)
      * does what lost an engine: where that one died with others it would lose one that it never
      * reached. */
     bool fresh = !may_be_done_twice(x) || x->suspect.deaths > 0;
-    unsigned moves = 0;
     int err;
     while ((err = upstream_start(&p->pools[x->decision.replica], x, request, fresh,
                                  &x->upstream)) != 0) {
@@ -222,10 +221,6 @@ static void send_now(struct exchange *x)
         err = ERR_UNREACHABLE;
         if (exchange_may_retry(x, RETRY_CONNECT))
             err = exchange_leave(x, outcome);
-        if (err == 0 && !x->booked) {
-            wait_for_replica(x);
-            return;
-        }
         if (err != 0) {
             exchange_release_booking(x, outcome);
             if (x->asking)
@@ -234,9 +229,12 @@ static void send_now(struct exchange *x)
                 exchange_no_replica(x, full ? ERR_FULL : err);
             return;
         }
-        moves++;
+        p->stats.retries[RETRY_CONNECT]++;
+        if (!x->booked) {
+            wait_for_replica(x);
+            return;
+        }
     }
-    p->stats.retries[RETRY_CONNECT] += moves;
     x->began_ms = p->now_ms;
     exchange_push(x);
 }
@@ -260,11 +258,17 @@ static void choose_anew(struct exchange *x)
         exchange_no_replica(x, err);
 }
 
-/* The replica may have gone down, or away, since it was chosen. */
+/* Since it was chosen the replica may have gone down, or away, and the request may have become
+ * known as poison. */
 static void send_later(struct deadline *d)
 {
     struct exchange *x = CONTAINER_OF(d, struct exchange, deadline);
     struct node_request request;
+    if (suspect_refused(x)) {
+        exchange_release_booking(x, NODE_OUTCOME_NOT_SENT);
+        (void)exchange_refuse_suspect(x);
+        return;
+    }
     exchange_describe(x, &request);
     if (node_router_still_fits(x->proxy->config.router, &request, x->excluded, x->decision.replica,
                                x->proxy->now_ms))
@@ -305,6 +309,8 @@ void exchange_queue_run(struct proxy *p)
     struct queue_look look = queue_look_begin();
     struct exchange *x;
     while ((x = exchange_queue_next(p, &look)) != NULL) {
+        if (exchange_refuse_suspect(x)) /* since it came here */
+            continue;
         int err = exchange_choose(x);
         if (err == ERR_AGAIN) {
             queue_pass(&look, &x->waiter);
@@ -319,7 +325,7 @@ void exchange_route(struct exchange *x)
 {
     if (queue_waits(&x->waiter) || exchange_refuse_suspect(x))
         return;
-    if (x->attempts == 0 && !x->asked)
+    if (x->attempts == 0 && x->choice == 0 && !x->asked) /* not again each time that it waited */
         budget_fill(&x->proxy->budget);
     if (x->route.kind == HTTP_PATH_GENERATE)
         exchange_exclude_other_engines(x);

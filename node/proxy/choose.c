@@ -2,8 +2,6 @@
  * where there is none. */
 #include "node/proxy/exchange_internal.h"
 
-#include <stdio.h>
-
 #include "base/check.h"
 #include "base/err.h"
 #include "node/proxy/multipart.h"
@@ -123,15 +121,22 @@ void exchange_no_answer(struct exchange *x, const char *text)
 {
     bool late = x->timed_out || x->refusal == PROXY_REFUSED_CONNECT;
     unsigned status = x->said != 0 ? x->said : late ? 504 : x->reached ? 502 : 503;
-    if (x->refusal == PROXY_REFUSED_NONE)
+    bool by_limit = x->refusal != PROXY_REFUSED_NONE &&
+                    (x->said == 0 || x->refusal == PROXY_REFUSED_RETRY_BUDGET);
+    if (!by_limit) {
         x->refusal =
             x->said == 0 && status == 503 ? PROXY_REFUSED_NO_REPLICA : PROXY_REFUSED_BAD_GATEWAY;
-    exchange_answer_error(x, status, type_of(status), slice_of("", 0), "%s", text);
+        x->limit = NULL;
+    }
+    if (x->said != 0 || text == NULL)
+        exchange_answer_error(x, status, type_of(status), slice_of("", 0),
+                              "No replica answered (%u tried).", x->attempts);
+    else
+        exchange_answer_error(x, status, type_of(status), slice_of("", 0), "%s", text);
 }
 
 void exchange_no_replica(struct exchange *x, int err)
 {
-    char text[48];
     if (err == ERR_NOT_FOUND && x->attempts == 0) {
         model_unknown(x);
         return;
@@ -142,8 +147,7 @@ void exchange_no_replica(struct exchange *x, int err)
                                               : "No replica that serves this request is up.");
         return;
     }
-    (void)snprintf(text, sizeof text, "No replica answered (%u tried).", x->attempts);
-    exchange_no_answer(x, text);
+    exchange_no_answer(x, NULL);
 }
 
 void exchange_exclude(struct exchange *x)

@@ -64,7 +64,7 @@ void exchange_judge_error(struct exchange *x)
     if (x->scan != EXCHANGE_SCAN_USAGE || x->status / 100 != 2 || !x->usage.error)
         return;
     count(x, NODE_ERROR_EVENT);
-    if (x->first_token) /* else it was judged when it came */
+    if (x->outcome == NODE_OUTCOME_OK) /* else it was judged when it came */
         x->outcome = outcome_of(x->usage.error_status);
 }
 
@@ -130,6 +130,13 @@ static bool is_whole(const struct exchange *x)
     bool open = x->out_framing == HTTP_BODY_CHUNKED || x->out_framing == HTTP_BODY_UNTIL_CLOSE;
     return open && x->scan == EXCHANGE_SCAN_USAGE && x->usage.form == HTTP_USAGE_SSE &&
            x->usage.done && http_usage_place(&x->usage) == HTTP_USAGE_BETWEEN;
+}
+
+const char *exchange_error_word(const struct exchange *x)
+{
+    if (!x->answering)
+        return x->alive ? "error_event" : "error";
+    return is_whole(x) ? "whole" : takes_event(x) ? "error_event" : "cut";
 }
 
 void exchange_end_cut(struct exchange *x, enum upstream_failure failure)

@@ -66,6 +66,9 @@ struct exchange_refusal {
     const char *text;
 };
 void exchange_refuse_for(struct client *c, const struct exchange_refusal *why);
+/* An error that a replica said in place of its answer. Ends the exchange. */
+void exchange_answer_engine_error(struct exchange *x, unsigned status, const char *type,
+                                  const char *text);
 /* How clients of its path read errors. */
 enum http_error_form exchange_error_form(const struct exchange *x);
 
@@ -80,6 +83,9 @@ bool exchange_unfinished(const struct exchange *x);
 void exchange_judge_error(struct exchange *x);
 /* What is gathered goes out, and behind it an error event, if the answer is a stream of events. */
 void exchange_say_cut(struct exchange *x, unsigned status, const char *text);
+/* What the client gets if the answer fails now, in a word: "error", "error_event", "cut", "whole"
+ * (it has all but the end of the framing). */
+const char *exchange_error_word(const struct exchange *x);
 /* Ends an answer that is on its way to the client and goes no further: with that event, and cut. */
 void exchange_end_cut(struct exchange *x, enum upstream_failure failure);
 
@@ -133,10 +139,12 @@ MUST_USE int exchange_choose(struct exchange *x);
 /* The replica of the present decision is not chosen again. */
 void exchange_exclude(struct exchange *x);
 void exchange_exclude_other_engines(struct exchange *x);
+/* No replica gave an answer, and none is asked any more. What an engine said last is the truth of
+ * it; else 504 if the last one's time was up, 503 if it was not reached, or 502, with the text
+ * (NULL: how many were tried). */
+void exchange_no_answer(struct exchange *x, const char *text);
 /* Answers why there is no replica: `err` of the choice, and what was tried. */
 void exchange_no_replica(struct exchange *x, int err);
-/* Answers 502, 503 or 504 after an attempt that failed, where no other is made. */
-void exchange_no_answer(struct exchange *x, const char *text);
 
 /* --- ask.c ----------------------------------------------------------------------------------- */
 
@@ -197,7 +205,10 @@ bool exchange_hold_waits(struct exchange *x);
 void exchange_hold_pass(struct exchange *x);
 /* The client gets a sign of life, and another attempt stays possible. False: this API has none. */
 bool exchange_hold_sign(struct exchange *x);
-/* The answer is whole. True: another one comes in its place, or has. */
+/* What waits of an error is as much of it as is ever looked at. */
+bool exchange_hold_is_long(const struct exchange *x);
+/* The answer is whole, or too long to wait for more. True: another one comes in its place, or has.
+ */
 bool exchange_hold_judge(struct exchange *x);
 /* The same for an error event that came before any token. */
 bool exchange_hold_judge_event(struct exchange *x);

@@ -191,10 +191,28 @@ static enum node_outcome note_failure(struct exchange *x, enum upstream_failure 
         outcome = NODE_OUTCOME_SLOW;
     }
     exchange_count_failure(x, failure);
-    log_event(p->config.log, LOG_WARN, "upstream_failed", LOG_STR("id", x->request_id),
-              LOG_STR("replica", node_router_replica_name(p->config.router, x->decision.replica)),
-              LOG_CSTR("what", failure_text(failure)), LOG_BOOL("answering", x->answering));
     return outcome;
+}
+
+/* `then`: what follows; `to`: at which replica, -1: at none. */
+static void log_failure(const struct exchange *x, unsigned replica, enum upstream_failure failure,
+                        const char *then, int to)
+{
+    const struct proxy *p = x->proxy;
+    const struct node_router *router = p->config.router;
+    struct log_field fields[] = {
+        LOG_STR("id", x->request_id),
+        LOG_STR("replica", node_router_replica_name(router, replica)),
+        LOG_CSTR("what", failure_text(failure)),
+        LOG_BOOL("answering", x->answering),
+        LOG_CSTR("then", then),
+        LOG_STR("to", slice_of("", 0)),
+    };
+    size_t count = ARRAY_LEN(fields) - (to < 0);
+    if (to >= 0)
+        fields[count - 1].value.str = node_router_replica_name(router, (unsigned)to);
+    if (log_enabled(p->config.log, LOG_WARN))
+        log_event_write(p->config.log, LOG_WARN, "upstream_failed", fields, count);
 }
 
 static void answer_failure(struct exchange *x, enum upstream_failure failure,
@@ -203,11 +221,38 @@ static void answer_failure(struct exchange *x, enum upstream_failure failure,
     exchange_release_booking(x, outcome);
     exchange_forget_answer(x);
     x->outcome = outcome;
-    if (failure == UPSTREAM_TIMEOUT)
-        exchange_answer_error(x, 504, "GatewayTimeoutError", slice_of("", 0),
-                              "The replica did not answer in time.");
+    exchange_no_answer(x, failure == UPSTREAM_TIMEOUT ? "The replica did not answer in time."
+                                                      : "The replica failed before it answered.");
+}
+
+/* The client hears of it: what it has of an answer is cut, or it gets an error. */
+static void give_up(struct exchange *x, enum upstream_failure failure, enum node_outcome outcome)
+{
+    x->outcome = outcome;
+    if (x->answering)
+        exchange_end_cut(x, failure);
     else
-        exchange_no_answer(x, "The replica failed before it answered.");
+        answer_failure(x, failure, outcome);
+}
+
+/* Another replica is asked. */
+static void move_on(struct exchange *x, enum upstream_failure failure, enum node_outcome outcome)
+{
+    unsigned from = x->decision.replica;
+    x->silent_left |= x->timed_out;
+    int err = exchange_leave(x, outcome);
+    if (err == 0) {
+        if (x->booked)
+            log_failure(x, from, failure, "moved", (int)x->decision.replica);
+        else
+            log_failure(x, from, failure, "waits", -1);
+        exchange_begin_anew(x, reason_of(failure));
+        return;
+    }
+    log_failure(x, from, failure, exchange_error_word(x), -1);
+    exchange_forget_answer(x);
+    x->outcome = outcome;
+    exchange_no_replica(x, err);
 }
 
 /* What an end says of the request that it was sent. An engine that sleeps is well; one that was
@@ -242,32 +287,20 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
     if (err == 0)
         return;
     enum node_outcome outcome = note_failure(x, failure);
+    unsigned replica = x->decision.replica;
     if (failure == UPSTREAM_STALE && exchange_is_ours(err))
         outcome = NODE_OUTCOME_NOT_SENT;
     if (x->asking) {
+        log_failure(x, replica, failure, "asks_next", -1);
         ask_next(x, outcome);
-        return;
-    }
-    if (!x->answering && suspect_refused(x)) {
+    } else if (!x->answering && suspect_refused(x)) {
+        log_failure(x, replica, failure, "refused", -1);
         exchange_release_booking(x, outcome);
         (void)exchange_refuse_suspect(x);
-        return;
+    } else if (exchange_may_retry(x, reason_of(failure))) {
+        move_on(x, failure, outcome);
+    } else {
+        log_failure(x, replica, failure, exchange_error_word(x), -1);
+        give_up(x, failure, outcome);
     }
-    if (exchange_may_retry(x, reason_of(failure))) {
-        x->silent_left |= x->timed_out;
-        err = exchange_leave(x, outcome);
-        if (err == 0) {
-            exchange_begin_anew(x, reason_of(failure));
-        } else {
-            exchange_forget_answer(x);
-            x->outcome = outcome;
-            exchange_no_replica(x, err);
-        }
-        return;
-    }
-    x->outcome = outcome;
-    if (x->answering)
-        exchange_end_cut(x, failure);
-    else
-        answer_failure(x, failure, outcome);
 }

@@ -147,12 +147,19 @@ static bool judge_404(struct exchange *x)
     return false;
 }
 
+bool exchange_hold_is_long(const struct exchange *x)
+{
+    return x->hold == EXCHANGE_HOLD_ERROR &&
+           held_body(x).len + client_gathered_bytes(x->client) > EXCHANGE_HELD_ERROR_MAX;
+}
+
 bool exchange_hold_judge(struct exchange *x)
 {
-    if (x->hold != EXCHANGE_HOLD_ERROR || !keep(x, EXCHANGE_HELD_ERROR_MAX))
+    bool whole = !exchange_hold_is_long(x);
+    if (x->hold != EXCHANGE_HOLD_ERROR || !keep(x, SIZE_MAX))
         return false;
     if (x->status == 404)
-        return judge_404(x);
+        return whole && judge_404(x);
     struct node_engine_error error;
     node_error_read(held_body(x), &error);
     struct slice message = slice_of_cstr(error.message);
@@ -194,9 +201,7 @@ bool exchange_hold_judge_event(struct exchange *x)
     exchange_release_booking(x, outcome);
     exchange_forget_answer(x);
     x->outcome = outcome;
-    if (x->refusal == PROXY_REFUSED_NONE)
-        x->refusal = PROXY_REFUSED_BY_ENGINE;
-    exchange_answer_error(x, status, error.type, slice_of("", 0), "%s",
-                          error.message[0] != '\0' ? error.message : "The engine failed.");
+    exchange_answer_engine_error(x, status, error.type,
+                                 error.message[0] != '\0' ? error.message : "The engine failed.");
     return true;
 }

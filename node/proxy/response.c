@@ -117,12 +117,32 @@ static void hold_expired(struct deadline *d)
     flush(x, false);
 }
 
+/* It goes no further: another answer comes in its place, or has; or it is an error that cannot
+ * follow the sign of life that the client has. */
+static bool is_judged_away(struct exchange *x)
+{
+    if (exchange_hold_judge(x))
+        return true;
+    if (!x->alive || x->hold != EXCHANGE_HOLD_ERROR)
+        return false;
+    unsigned status = x->status;
+    exchange_forget_answer(x);
+    exchange_answer_error(x, status, "", slice_of("", 0),
+                          "The replica that should go on answered %u.", status);
+    return true;
+}
+
 /* False: an error came in place of the first token, and the answer is let go. */
 static bool pass_body(struct exchange *x, struct slice bytes)
 {
     if (client_gather_full(x->client))
         flush(x, false);
     client_gather(x->client, bytes);
+    if (exchange_hold_is_long(x)) {
+        if (is_judged_away(x))
+            return false;
+        exchange_hold_pass(x);
+    }
     if (x->scan != EXCHANGE_SCAN_USAGE)
         return true;
     http_usage_feed(&x->usage, bytes.at, bytes.len);
@@ -182,15 +202,8 @@ void exchange_flush(struct exchange *x)
 /* What the end of an answer says of it. False: another comes in its place, or has. */
 static bool judge_end(struct exchange *x)
 {
-    if (exchange_hold_judge(x))
+    if (is_judged_away(x))
         return false;
-    if (x->alive && x->hold == EXCHANGE_HOLD_ERROR) {
-        unsigned status = x->status;
-        exchange_forget_answer(x);
-        exchange_answer_error(x, status, "", slice_of("", 0),
-                              "The replica that should go on answered %u.", status);
-        return false;
-    }
     if (x->scan != EXCHANGE_SCAN_USAGE)
         return true;
     http_usage_finish(&x->usage);

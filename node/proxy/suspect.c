@@ -11,12 +11,12 @@
 
 /* --- the request ---------------------------------------------------------------------------- */
 
-/* Only what makes an engine compute can kill it so, and only what is all here can be known again.
- */
+/* Only what makes an engine compute can kill it so, which a question who has a stored response does
+ * not. And only what is all here can be known again. */
 static bool can_be_one(const struct exchange *x)
 {
     bool computes = x->skimming || x->route.kind == HTTP_PATH_MULTIPART;
-    return computes && x->request.body->complete && !x->dropped;
+    return computes && !x->asking && x->request.body->complete && !x->dropped;
 }
 
 /* Token ids go to the engine unread: what no tokenizer would write may be among them. Of requests

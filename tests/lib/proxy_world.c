@@ -75,13 +75,16 @@ static void note_bookings(struct proxy_world *w)
 static void on_log(void *context, struct slice line)
 {
     struct proxy_world *w = context;
-    /* Time, level, event: the name is enough. */
+    /* Time, level, event: the name is enough, and what followed of a failure. */
     (void)slice_cut(&line, ' ');
     line = slice_trim(line);
     (void)slice_cut(&line, ' ');
     line = slice_trim(line);
     struct slice name = slice_of(line.at, slice_find(line, ' '));
-    NOTE(w, "log %.*s\n", SLICE_ARG(name));
+    const char *then = memmem(line.at, line.len, " then=", strlen(" then="));
+    struct slice rest = then != NULL ? slice_skip(line, (size_t)(then - line.at)) : slice_of("", 0);
+    rest.len -= rest.len > 0; /* the newline */
+    NOTE(w, "log %.*s%.*s\n", SLICE_ARG(name), SLICE_ARG(rest));
 }
 
 static uint64_t on_clock(void *context)

@@ -7,7 +7,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
     book A at 1
 1a refuses
     close 1a
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2a
     release A at 1
     book A at 2

@@ -7,13 +7,13 @@ A posts /v1/completions {"model":"m","prompt":"x"}
     book A at 1
 1a refuses
     close 1a
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2a
     release A at 1
     book A at 2
 2a refuses
     close 2a
-    log upstream_failed
+    log upstream_failed then=error
     to A: HTTP/1.1 503 Service Unavailable; Content-Length: 111; retry-after: 1 "{\"error\":{\"message\":\"No replica answered (2 tried).\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
     log request
     release A at 2

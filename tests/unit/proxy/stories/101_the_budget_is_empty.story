@@ -19,7 +19,7 @@ A posts /v1/completions {"model":"m","prompt":"y"}
     to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"y\"}"
 2a breaks
     close 2a
-    log upstream_failed
+    log upstream_failed then=error
     to A: HTTP/1.1 502 Bad Gateway; Content-Length: 111 "{\"error\":{\"message\":\"The replica failed before it answered.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     release A at 2

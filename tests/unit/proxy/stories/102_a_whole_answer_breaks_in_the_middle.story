@@ -9,7 +9,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 1a sends "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n{\"id\":"
 1a breaks
     close 1a
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2a
     release A at 1
     book A at 2

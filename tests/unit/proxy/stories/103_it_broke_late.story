@@ -36,7 +36,7 @@ A posts /v1/completions {"model":"m","prompt":"y"}
 wait 150
 2b breaks
     close 2b
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.1:8000
     connect 1b
     release A at 2
     book A at 1

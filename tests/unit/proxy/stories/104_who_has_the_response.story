@@ -15,7 +15,7 @@ A posts /v1/responses {"model":"m","previous_response_id":"r1","input":"and then
     to 2a: GET /v1/responses/r1 HTTP/1.1
 2a breaks
     close 2a
-    log upstream_failed
+    log upstream_failed then=asks_next
     connect 3a
     release A at 2
     book A at 3

@@ -14,7 +14,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
     to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "31\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n\r\n"
 1a breaks
     close 1a
-    log upstream_failed
+    log upstream_failed then=error_event
     to A: "77\r\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
     log request
     close A
@@ -30,7 +30,7 @@ B posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
     to B: HTTP/1.1 200 OK; Transfer-Encoding: chunked "3d\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\ndata: {\"choi\r\n"
 1b breaks
     close 1b
-    log upstream_failed
+    log upstream_failed then=error_event
     to B: "79\r\n\n\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
     log request
     close B
@@ -46,7 +46,7 @@ C posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
     to C: HTTP/1.1 200 OK; Transfer-Encoding: chunked "34\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\ndat\r\n"
 1c breaks
     close 1c
-    log upstream_failed
+    log upstream_failed then=error_event
     to C: "7a\r\n-\n\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
     log request
     close C

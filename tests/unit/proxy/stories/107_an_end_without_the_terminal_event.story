@@ -9,7 +9,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
 1a accepts
     to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 71 "{\"model\":\"m\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}"
 1a sends "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2a
     release A at 1
     book A at 2
@@ -19,7 +19,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
 2a says "data: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n"
     to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "31\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n\r\n"
 2a is done
-    log upstream_failed
+    log upstream_failed then=error_event
     to A: "77\r\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
     log request
     close A

@@ -13,7 +13,7 @@ A posts /v1/messages {"model":"m","stream":true,"messages":[]}
 1a says "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"hel\"}}\n\n"
     to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "58\r\nevent: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"hel\"}}\n\n\r\n"
 1a is done
-    log upstream_failed
+    log upstream_failed then=error_event
     to A: "a5\r\nevent: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"The replica failed: its answer is cut.\"},\"request_id\":\"5a5a5a5a5a5a5a5a39f5494ce9f80435\"}\n\n\r\n"
     log request
     close A
@@ -27,7 +27,7 @@ B posts /v1/responses {"model":"m","stream":true,"input":"x"}
     to B: HTTP/1.1 200 OK; Transfer-Encoding: chunked "71\r\nevent: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"hel\",\"sequence_number\":7}\n\n\r\n"
 1a breaks
     close 1a
-    log upstream_failed
+    log upstream_failed then=error_event
     to B: "8f\r\nevent: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"The replica failed: its answer is cut.\",\"param\":null,\"sequence_number\":8}\n\n\r\n"
     log request
     close B
@@ -43,7 +43,7 @@ C posts /generate {"text":"x","stream":true}
     to C: HTTP/1.1 200 OK; Transfer-Encoding: chunked "16\r\ndata: {\"text\":\"hel\"}\n\n\r\n"
 wait 5000
     close 1b
-    log upstream_failed
+    log upstream_failed then=error_event
     to C: "a8\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long (upstream-idle-timeout): its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"code\":504,\"retryable\":true}}\n\n\r\n"
     log request
     close C

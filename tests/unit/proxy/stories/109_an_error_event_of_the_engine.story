@@ -43,7 +43,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
     to A: "31\r\ndata: {\"error\":{\"message\":\"broken\",\"code\":500}}\n\n\r\n"
 1a breaks
     close 1a
-    log upstream_failed
+    log upstream_failed then=cut
     log request
     close A
     release A at 1

@@ -13,7 +13,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
     to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "3f\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\ndata: [DONE]\n\n\r\n"
 1a breaks
     close 1a
-    log upstream_failed
+    log upstream_failed then=whole
     to A: "0\r\n\r\n"
     log request
     release A at 1

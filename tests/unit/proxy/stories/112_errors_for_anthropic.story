@@ -16,7 +16,7 @@ A posts /v1/messages {"model":"m","messages":[]}
     to 1a: POST /v1/messages HTTP/1.1; Content-Length: 27 "{\"model\":\"m\",\"messages\":[]}"
 1a breaks
     close 1a
-    log upstream_failed
+    log upstream_failed then=error
     to A: HTTP/1.1 502 Bad Gateway; Content-Length: 136 "{\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"No replica answered (1 tried).\"},\"request_id\":\"5a5a5a5a5a5a5a5a5fbafb74018c42d0\"}"
     log request
     release A at 1

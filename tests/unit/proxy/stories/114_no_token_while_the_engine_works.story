@@ -40,7 +40,7 @@ wait 1950
     to 1a: GET /metrics HTTP/1.1
 wait 50
     close 1b
-    log upstream_failed
+    log upstream_failed then=error
     to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 112 "{\"error\":{\"message\":\"The replica did not answer in time.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
     log request
     release A at 1

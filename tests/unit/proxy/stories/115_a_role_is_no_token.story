@@ -19,7 +19,7 @@ wait 1950
 wait 4950
 wait 50
     close 1a
-    log upstream_failed
+    log upstream_failed then=error_event
     to A: "a4\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long (upstream-idle-timeout): its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}\n\n\r\n"
     log request
     close A
@@ -34,7 +34,7 @@ B posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 wait 1950
 wait 50
     close 1b
-    log upstream_failed
+    log upstream_failed then=error
     to B: HTTP/1.1 504 Gateway Timeout; Content-Length: 107 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
     log request
     release B at 1

@@ -8,13 +8,13 @@ A posts /v1/completions {"model":"m","prompt":"x"}
     book A at 1
 wait 2000
     close 1a
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2a
     release A at 1
     book A at 2
 wait 2000
     close 2a
-    log upstream_failed
+    log upstream_failed then=error
     to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 107 "{\"error\":{\"message\":\"No replica answered (2 tried).\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
     log request
     release A at 2

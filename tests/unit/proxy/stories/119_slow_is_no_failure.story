@@ -52,23 +52,23 @@ wait 1000
 1a answers 200 "vllm:num_requests_running 5\nvllm:generation_tokens_total 5100\n"
 wait 1000
     close 1b
-    log upstream_failed
+    log upstream_failed then=error
     to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 112 "{\"error\":{\"message\":\"The replica did not answer in time.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
     log request
     close 1c
-    log upstream_failed
+    log upstream_failed then=error
     to B: HTTP/1.1 504 Gateway Timeout; Content-Length: 112 "{\"error\":{\"message\":\"The replica did not answer in time.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
     log request
     close 1d
-    log upstream_failed
+    log upstream_failed then=error
     to C: HTTP/1.1 504 Gateway Timeout; Content-Length: 112 "{\"error\":{\"message\":\"The replica did not answer in time.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
     log request
     close 1e
-    log upstream_failed
+    log upstream_failed then=error
     to D: HTTP/1.1 504 Gateway Timeout; Content-Length: 112 "{\"error\":{\"message\":\"The replica did not answer in time.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
     log request
     close 1f
-    log upstream_failed
+    log upstream_failed then=error
     to E: HTTP/1.1 504 Gateway Timeout; Content-Length: 112 "{\"error\":{\"message\":\"The replica did not answer in time.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
     log request
     to 1a: GET /metrics HTTP/1.1

@@ -16,7 +16,7 @@ A sends "POST /v1/responses/r1/cancel HTTP/1.1\r\nHost: g\r\nContent-Length: 0\r
     to 1b: POST /v1/responses/r1/cancel HTTP/1.1; Content-Length: 0
 1b breaks
     close 1b
-    log upstream_failed
+    log upstream_failed then=error
     to A: HTTP/1.1 502 Bad Gateway; Content-Length: 111 "{\"error\":{\"message\":\"The replica failed before it answered.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     release A at 1
@@ -37,7 +37,7 @@ A sends "POST /v1/responses/r1/cancel HTTP/1.1\r\nHost: g\r\nContent-Length: 0\r
     to 1d: POST /v1/responses/r1/cancel HTTP/1.1; Content-Length: 0
 1d breaks
     close 1d
-    log upstream_failed
+    log upstream_failed then=error
     to A: HTTP/1.1 502 Bad Gateway; Content-Length: 111 "{\"error\":{\"message\":\"The replica failed before it answered.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     release A at 1

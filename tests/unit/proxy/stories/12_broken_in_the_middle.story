@@ -13,7 +13,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
     to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "14\r\ndata: {\"text\":\"1\"}\n\n\r\n"
 1a breaks
     close 1a
-    log upstream_failed
+    log upstream_failed then=error_event
     to A: "77\r\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
     log request
     close A

@@ -46,7 +46,7 @@ wait 1000
     connect 1c
 wait 250
     close 1b
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2b
     release A at 1
     book A at 2

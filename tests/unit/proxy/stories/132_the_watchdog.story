@@ -48,7 +48,7 @@ wait 1250
     to 1a: GET /metrics HTTP/1.1
     log replica_stalled
     close 1b
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     to 2b: POST /v1/chat/completions HTTP/1.1; Content-Length: 27 "{\"model\":\"m\",\"messages\":[]}"
     release A at 1
     book A at 2

@@ -14,7 +14,7 @@ wait 5200
 1a ends
     close 1a
     log poison_suspect
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2a
     release A at 1
     book A at 2
@@ -24,7 +24,7 @@ wait 5200
 2a ends
     close 2a
     log poison
-    log upstream_failed
+    log upstream_failed then=refused
     to A: HTTP/1.1 502 Bad Gateway; Content-Length: 132 "{\"error\":{\"message\":\"Engines died after this request. It is not sent to another.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     release A at 2
@@ -38,13 +38,13 @@ C posts /v1/completions {"model":"m","prompt":[5001]}
     book C at 2
 2b refuses
     close 2b
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.1:8000
     connect 1b
     release C at 2
     book C at 1
 1b refuses
     close 1b
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.3:8000
     connect 3a
     release C at 1
     book C at 3

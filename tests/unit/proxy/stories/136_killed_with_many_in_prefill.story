@@ -33,13 +33,13 @@ D posts /v1/completions {"model":"m","stream":true,"prompt":"d"}
 wait 100
 1a breaks
     close 1a
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2c
     release A at 1
     book A at 2
 1b ends
     close 1b
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2d
     release C at 1
     book C at 2

@@ -29,14 +29,14 @@ C posts /v1/completions {"model":"m","stream":true,"prompt":"c"}
 wait 2600
 1b ends
     close 1b
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2b
     release C at 1
     book C at 2
 1a ends
     close 1a
     log poison_suspect
-    log upstream_failed
+    log upstream_failed then=refused
     to A: HTTP/1.1 502 Bad Gateway; Content-Length: 149 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to one that serves others.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     release A at 1

@@ -28,7 +28,7 @@ D posts /v1/completions {"model":"m","stream":true,"prompt":"d"}
     to 1b: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"stream\":true,\"prompt\":\"d\"}"
 1a breaks
     close 1a
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2b
     release A at 1
     book A at 2
@@ -40,7 +40,7 @@ wait 1000
     to 2b: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"stream\":true,\"prompt\":\"a\"}"
 2b breaks
     close 2b
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.3:8000
     release A at 2
     book A at 3
 wait 250

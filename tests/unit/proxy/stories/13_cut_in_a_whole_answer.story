@@ -11,7 +11,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
     to A: HTTP/1.1 200 OK; Content-Length: 10 "abc"
 1a ends
     close 1a
-    log upstream_failed
+    log upstream_failed then=cut
     log request
     close A
     release A at 1

@@ -31,7 +31,7 @@ wait 5200
 1a ends
     close 1a
     log poison_suspect
-    log upstream_failed
+    log upstream_failed then=waits
     release A at 1
 wait 500
 A ends
@@ -44,7 +44,7 @@ D posts /v1/completions {"model":"m","stream":true,"prompt":"d"}
     book D at 1
 1b refuses
     close 1b
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2b
     release D at 1
     book D at 2

@@ -31,7 +31,7 @@ wait 5200
 1a ends
     close 1a
     log poison_suspect
-    log upstream_failed
+    log upstream_failed then=waits
     to C: HTTP/1.1 502 Bad Gateway; Content-Length: 149 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to one that serves others.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     release C at 1

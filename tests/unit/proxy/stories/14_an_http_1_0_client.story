@@ -12,7 +12,7 @@ A sends "POST /v1/completions HTTP/1.0\r\nContent-Length: 26\r\n\r\n{\"model\":\
 1a says "data: {\"text\":\"1\"}\n\n"
     to A: HTTP/1.1 200 OK; Connection: close "data: {\"text\":\"1\"}\n\n"
 1a is done
-    log upstream_failed
+    log upstream_failed then=error_event
     to A: "data: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n"
     log request
     reset A
@@ -26,7 +26,7 @@ B sends "POST /v1/completions HTTP/1.0\r\nContent-Length: 26\r\n\r\n{\"model\":\
     to B: HTTP/1.1 200 OK; Connection: close "data: {\"text\":\"1\"}\n\n"
 1a ends
     close 1a
-    log upstream_failed
+    log upstream_failed then=error_event
     to B: "data: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n"
     log request
     reset B

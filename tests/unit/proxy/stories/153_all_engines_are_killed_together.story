@@ -11,7 +11,7 @@ A posts /v1/completions {"model":"m","prompt":"a"}
 wait 200
 1a ends
     close 1a
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2a
     release A at 1
     book A at 2
@@ -21,7 +21,7 @@ wait 200
 2a ends
     close 2a
     log poison_suspect
-    log upstream_failed
+    log upstream_failed then=refused
     to A: HTTP/1.1 502 Bad Gateway; Content-Length: 149 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to one that serves others.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     release A at 2
@@ -31,13 +31,13 @@ B posts /v1/completions {"model":"m","prompt":"a"}
     book B at 2
 2b refuses
     close 2b
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.1:8000
     connect 1b
     release B at 2
     book B at 1
 1b refuses
     close 1b
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.3:8000
     connect 3a
     release B at 1
     book B at 3

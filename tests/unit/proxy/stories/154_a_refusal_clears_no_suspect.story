@@ -13,7 +13,7 @@ wait 5200
 1a ends
     close 1a
     log poison_suspect
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2a
     release A at 1
     book A at 2

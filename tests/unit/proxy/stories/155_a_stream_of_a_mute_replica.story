@@ -41,7 +41,7 @@ wait 7000
     to 1a: GET /metrics HTTP/1.1
     log replica_stalled
     close 1b
-    log upstream_failed
+    log upstream_failed then=error_event
     to A: "8c\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long: its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}\n\n\r\n"
     log request
     close A

@@ -41,7 +41,7 @@ wait 2500
     log replica_stalled
 wait 500
     close 1b
-    log upstream_failed
+    log upstream_failed then=error_event
     to A: "8c\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long: its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}\n\n\r\n"
     log request
     close A

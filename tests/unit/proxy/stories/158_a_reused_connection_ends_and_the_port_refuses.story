@@ -48,7 +48,7 @@ wait 20
     connect 1b
 1b refuses
     close 1b
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.4:8000
     connect 4b
     release B at 1
     book B at 4
@@ -58,7 +58,7 @@ wait 20
 4b breaks
     close 4b
     log poison_suspect
-    log upstream_failed
+    log upstream_failed then=refused
     to B: HTTP/1.1 502 Bad Gateway; Content-Length: 149 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to one that serves others.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     release B at 4

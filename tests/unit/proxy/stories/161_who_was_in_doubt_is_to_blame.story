@@ -17,7 +17,7 @@ A posts /v1/completions {"model":"m","prompt":"x","stream":true}
     to 2a: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
 2a ends
     close 2a
-    log upstream_failed
+    log upstream_failed then=error
     to A: HTTP/1.1 500 Internal Server Error; Content-Length: 107 "{\"error\":{\"message\":\"No replica answered (2 tried).\",\"type\":\"InternalServerError\",\"param\":null,\"code\":500}}"
     log request
     release A at 2
@@ -35,7 +35,7 @@ A posts /v1/completions {"model":"m","prompt":"x","stream":true}
     to 2b: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
 wait 1100
     close 2b
-    log upstream_failed
+    log upstream_failed then=error
     to A: HTTP/1.1 500 Internal Server Error; Content-Length: 107 "{\"error\":{\"message\":\"No replica answered (2 tried).\",\"type\":\"InternalServerError\",\"param\":null,\"code\":500}}"
     log request
     release A at 2

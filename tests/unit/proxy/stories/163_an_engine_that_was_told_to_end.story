@@ -32,7 +32,7 @@ B posts /v1/completions {"model":"m","prompt":"d"}
     book B at 1
 1b refuses
     close 1b
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"d\"}"
     release B at 1
     book B at 2
@@ -42,7 +42,7 @@ B posts /v1/completions {"model":"m","prompt":"d"}
 wait 900
 1a ends
     close 1a
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.3:8000
     to 3a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"a\"}"
     release A at 1
     book A at 3
@@ -66,7 +66,7 @@ C posts /v1/completions {"model":"m","prompt":"g"}
     book C at 3
 3b refuses
     close 3b
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"g\"}"
     release C at 3
     book C at 2
@@ -76,7 +76,7 @@ C posts /v1/completions {"model":"m","prompt":"g"}
 wait 900
 3a ends
     close 3a
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     release A at 3
     book A at 2
 wait 300

@@ -31,7 +31,7 @@ wait 5200
 1a ends
     close 1a
     log poison_suspect
-    log upstream_failed
+    log upstream_failed then=waits
     release A at 1
 wait 500
 the node stops

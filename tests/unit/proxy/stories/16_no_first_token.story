@@ -13,7 +13,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 wait 1950
 wait 50
     close 1a
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2a
     release A at 1
     book A at 2
@@ -22,7 +22,7 @@ wait 50
 wait 1950
 wait 50
     close 2a
-    log upstream_failed
+    log upstream_failed then=error
     to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 112 "{\"error\":{\"message\":\"The replica did not answer in time.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
     log request
     release A at 2

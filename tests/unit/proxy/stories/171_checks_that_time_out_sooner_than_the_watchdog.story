@@ -50,7 +50,7 @@ wait 2500
     connect 2c
     log replica_stalled
     close 1b
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2d
     release A at 1
     book A at 2

@@ -18,7 +18,7 @@ B posts /v1/responses {"model":"m","previous_response_id":"r1","input":"and then
     to 2a: GET /v1/responses/r1 HTTP/1.1
 2a breaks
     close 2a
-    log upstream_failed
+    log upstream_failed then=asks_next
     release B at 2
 1a answers 200 {}
     to A: HTTP/1.1 200 X; Content-Length: 2 "{}"

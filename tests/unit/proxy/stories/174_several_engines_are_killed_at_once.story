@@ -44,19 +44,19 @@ B posts /v1/completions {"model":"m","prompt":"e"}
 wait 200
 1a breaks
     close 1a
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.4:8000
     connect 4b
     release B at 1
     book B at 4
 4b refuses
     close 4b
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2b
     release B at 4
     book B at 2
 2b refuses
     close 2b
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.3:8000
     connect 3b
     release B at 2
     book B at 3

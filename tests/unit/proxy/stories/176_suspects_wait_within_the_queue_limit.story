@@ -32,7 +32,7 @@ wait 5200
 1a ends
     close 1a
     log poison_suspect
-    log upstream_failed
+    log upstream_failed then=waits
     to A: HTTP/1.1 502 Bad Gateway; Content-Length: 149 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to one that serves others.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     release A at 1

@@ -20,7 +20,7 @@ A posts /v1/chat/completions {"model":"m","messages":[]}
 wait 1950
 wait 50
     close 1a
-    log upstream_failed
+    log upstream_failed then=error
     to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 107 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
     log request
     release A at 1

@@ -10,7 +10,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
 1a sends "SSH-2.0-OpenSSH\r\n\r\n"
     close 1a
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2a
     release A at 1
     book A at 2
@@ -21,7 +21,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
     to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "14\r\ndata: {\"text\":\"1\"}\n\n\r\n"
 2a sends "3\r\nabc\r\nzz\r\n"
     close 2a
-    log upstream_failed
+    log upstream_failed then=error_event
     to A: "7d\r\nabc-\n\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
     log request
     close A

@@ -11,7 +11,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 1a sends "x"*60000
 1a sends "x"*60000
     close 1a
-    log upstream_failed
+    log upstream_failed then=error
     to A: HTTP/1.1 502 Bad Gateway; Content-Length: 103 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     release A at 1

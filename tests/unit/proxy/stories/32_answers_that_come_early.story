@@ -44,7 +44,7 @@ C sends "PUT /upload HTTP/1.1\r\nHost: g\r\nContent-Length: 1000\r\n\r\nabc"
 C sends "def"
 wait 2000
     close 1c
-    log upstream_failed
+    log upstream_failed then=error
     to C: HTTP/1.1 502 Bad Gateway; Content-Length: 103; Connection: close "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     finish C

@@ -56,7 +56,7 @@ wait 50
 wait 250
     connect 1f
     close 1c
-    log upstream_failed
+    log upstream_failed then=error
     to B: HTTP/1.1 502 Bad Gateway; Content-Length: 103 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     release B at 1

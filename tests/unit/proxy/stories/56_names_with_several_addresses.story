@@ -35,7 +35,7 @@ D posts /v1/completions {"model":"m","prompt":"y"}
     connect 1d
 1d refuses
     close 1d
-    log upstream_failed
+    log upstream_failed then=error
     to D: HTTP/1.1 503 Service Unavailable; Content-Length: 111; retry-after: 1 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
     log request
     release D at 1

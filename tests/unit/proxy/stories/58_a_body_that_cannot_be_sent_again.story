@@ -20,7 +20,7 @@ A sends "0123456789"*10000
     to 1a: "234567890123456789012345... 5088 bytes"
 1a breaks
     close 1a
-    log upstream_failed
+    log upstream_failed then=error
     to A: HTTP/1.1 502 Bad Gateway; Content-Length: 111; Connection: close "{\"error\":{\"message\":\"The replica failed before it answered.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     finish A

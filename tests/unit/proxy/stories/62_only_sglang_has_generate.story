@@ -28,7 +28,7 @@ A posts /generate {"text":"x"}
     to 2b: POST /generate HTTP/1.1; Content-Length: 12 "{\"text\":\"x\"}"
 2b breaks
     close 2b
-    log upstream_failed
+    log upstream_failed then=error
     to A: HTTP/1.1 502 Bad Gateway; Content-Length: 103 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     release A at 2

@@ -12,7 +12,7 @@ A posts /v1/chat/completions {"model":"m","messages":[]}
 wait 29950
 wait 50
     close 1a
-    log upstream_failed
+    log upstream_failed then=error
     to A: HTTP/1.1 504 Gateway Timeout; Content-Length: 112 "{\"error\":{\"message\":\"The replica did not answer in time.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
     log request
     release A at 1

@@ -11,7 +11,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 A is deaf
 1a says "data: {\"text\":\"1\"}\n\n"
 1a is done
-    log upstream_failed
+    log upstream_failed then=cut
     log request
     reset A
     release A at 1

@@ -30,7 +30,7 @@ B posts /v1/completions {"model":"m","prompt":"y"}
 1b is deaf
 1b ends
     close 1b
-    log upstream_failed
+    log upstream_failed then=error
     to B: HTTP/1.1 502 Bad Gateway; Content-Length: 103 "{\"error\":{\"message\":\"No replica answered (1 tried).\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     release B at 1

@@ -12,7 +12,7 @@ A gets /v1/responses/r1
     to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "3\r\nabc\r\n"
 1a breaks
     close 1a
-    log upstream_failed
+    log upstream_failed then=cut
     log request
     close A
     release A at 1

@@ -10,7 +10,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
     to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 71 "{\"model\":\"m\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}"
 1a sends "HTTP/1.1 500 X\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
     close 1a
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2a
     release A at 1
     book A at 2

@@ -11,7 +11,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 1a says "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n"
 1a breaks
     close 1a
-    log upstream_failed
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2a
     release A at 1
     book A at 2

@@ -13,7 +13,7 @@ wait 2000
     to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "73\r\nevent: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"id\":\"r1\",\"error\":null}}\n\n\r\n"
 1a breaks
     close 1a
-    log upstream_failed
+    log upstream_failed then=error_event
     to A: "8f\r\nevent: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"The replica failed: its answer is cut.\",\"param\":null,\"sequence_number\":1}\n\n\r\n"
     log request
     close A

@@ -1,0 +1,24 @@
+# One replica is busy, another one breaks, and no retry is left: the client gets what an engine said,
+# not a 502 of the router.
+replicas 3
+set retries-max 1
+A connects
+A posts /v1/completions {"model":"m","prompt":"x"}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+1a answers 503 {"error":"busy"}
+    connect 2a
+    release A at 1
+    book A at 2
+2a accepts
+    to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
+2a breaks
+    close 2a
+    log upstream_failed then=error
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 111; retry-after: 1 "{\"error\":{\"message\":\"No replica answered (2 tried).\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
+    log request
+    release A at 2
+counters
+    requests 1, retries 1, 5xx 1, refused bad gateway 1, upstream broken 1
