@@ -116,10 +116,26 @@ static bool was_lost(const struct exchange *x)
     return pool->spared_ms == died_ms;
 }
 
-static bool is_in_budget(const struct exchange *x, enum attempt_reason why)
+static bool has_other(struct exchange *x)
+{
+    struct node_request request;
+    exchange_describe(x, &request);
+    return node_router_has_other(x->proxy->config.router, &request, x->excluded,
+                                 x->decision.replica, x->proxy->now_ms);
+}
+
+/* A full replica computed nothing, and is avoided from now on. So few come to it at once, as long
+ * as another one is there that is well and not full itself. */
+static bool has_room_elsewhere(struct exchange *x, enum attempt_reason why)
+{
+    return why == RETRY_BUSY && has_other(x);
+}
+
+static bool is_in_budget(struct exchange *x, enum attempt_reason why)
 {
     const struct budget *b = &x->proxy->budget;
-    return b->share > 0 && (!is_charged(why) || budget_has(b) || was_lost(x));
+    return b->share > 0 &&
+           (!is_charged(why) || budget_has(b) || was_lost(x) || has_room_elsewhere(x, why));
 }
 
 bool exchange_may_retry(struct exchange *x, enum attempt_reason why)
@@ -136,15 +152,10 @@ bool exchange_may_retry(struct exchange *x, enum attempt_reason why)
 
 bool exchange_may_move(struct exchange *x)
 {
-    struct node_request request;
     x->reached = true;
     x->timed_out = false;
-    if (!x->booked || x->first_token || !is_left(x, RETRY_TIMEOUT) ||
-        !is_in_budget(x, RETRY_TIMEOUT))
-        return false;
-    exchange_describe(x, &request);
-    return node_router_has_other(x->proxy->config.router, &request, x->excluded,
-                                 x->decision.replica, x->proxy->now_ms);
+    return x->booked && !x->first_token && is_left(x, RETRY_TIMEOUT) &&
+           is_in_budget(x, RETRY_TIMEOUT) && has_other(x);
 }
 
 /* --- attempts ------------------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 /* How many requests may be sent again: a share of the traffic, so that an outage of all replicas is
  * not made worse by the routers. A bucket: each request adds `share`, each retry takes 1, and it
- * holds BUDGET_BURST at most. What was under way at a replica that died moves also where it is
- * empty, once in BUDGET_SPARED_MS for each replica (attempt.c). */
+ * holds BUDGET_BURST at most. Two kinds move also where it is empty (attempt.c): what was under way
+ * at a replica that died, once in BUDGET_SPARED_MS for each replica; and what a full replica turned
+ * away, where another one is well and not full. */
 #ifndef NODE_PROXY_BUDGET_H
 #define NODE_PROXY_BUDGET_H
 

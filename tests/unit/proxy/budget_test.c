@@ -56,6 +56,12 @@ static void answers(struct wire *w)
     proxy_world_send(&world, w, SLICE("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"));
 }
 
+static void is_full(struct wire *w)
+{
+    proxy_world_send(&world, w,
+                     SLICE("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\n{}"));
+}
+
 static uint64_t moved(void)
 {
     return proxy_stats(world.proxy)->retries[RETRY_BROKEN];
@@ -97,11 +103,27 @@ static void one_that_dies_again_is_not_spared(void **state)
     proxy_world_close(&world);
 }
 
+/* Many come to a replica before it says that it is full: the other serves them. If that is full
+ * too, the budget says how many are tried again. */
+static void what_a_full_replica_turned_away_moves(void **state)
+{
+    (void)state;
+    open_world();
+    ask(2 * LOADED);
+    each_at(0, is_full);
+    const struct proxy_stats *stats = proxy_stats(world.proxy);
+    assert_int_equal(stats->retries[RETRY_BUSY], LOADED);
+    each_at(1, is_full);
+    assert_in_range(stats->retries[RETRY_BUSY], LOADED, LOADED + BUDGET_BURST);
+    proxy_world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_dies_with_a_loaded_replica_moves),
         cmocka_unit_test(one_that_dies_again_is_not_spared),
+        cmocka_unit_test(what_a_full_replica_turned_away_moves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
