@@ -110,14 +110,3 @@ int node_router_last_resort(struct node_router *r, const struct node_replica_set
     }
     return r->candidate_count == 1 ? ERR_OK : err;
 }
-
-bool node_router_still_fits(struct node_router *r, const struct node_request *request,
-                            const uint64_t *excluded, unsigned replica, uint64_t now_ms)
-{
-    const struct node_replica *k = node_router_replica_at(r, replica);
-    if (k->absent || k->draining || k->asleep || k->health == NODE_HEALTH_ROUTER)
-        return false;
-    if (node_replica_usable(k, NODE_HEALTH_UP) && !node_replica_in_trouble(k, now_ms))
-        return true;
-    return !node_router_has_other(r, request, excluded, replica, now_ms);
-}

@@ -419,19 +419,6 @@ int node_router_evaluate(struct node_router *r, const struct node_request *reque
     return ERR_OK;
 }
 
-bool node_router_has_other(struct node_router *r, const struct node_request *request,
-                           const uint64_t *excluded, unsigned replica, uint64_t now_ms)
-{
-    uint64_t without[NODE_REPLICA_WORDS];
-    memcpy(without, excluded, sizeof without);
-    without[replica / 64] |= UINT64_C(1) << (replica % 64);
-    struct node_size size;
-    if (node_router_evaluate(r, request, without, false, now_ms, &size) != ERR_OK)
-        return false;
-    const struct node_replica *k = &r->replicas[r->candidates[0].replica];
-    return node_replica_usable(k, NODE_HEALTH_UP) && !node_replica_avoided(k, now_ms);
-}
-
 /* The prompts that share their first blocks share this key. */
 static uint64_t prefix_key(const struct chain *chain)
 {

@@ -129,6 +129,19 @@ static bool went_on(const struct service_ask *a, const struct service_attempt *f
     return found;
 }
 
+/* The router repeats what an engine said: as an event, or in a body that was cut. */
+static bool said_so(const struct service_ask *a, const struct service_attempt *t)
+{
+    static const char key[] = "\"message\":\"";
+    if (a->reason[0] == '\0' || !body_has(a, key))
+        return false;
+    const char *found = memmem(a->body.at, a->body.len, key, sizeof key - 1);
+    size_t at = (size_t)(found - a->body.at) + sizeof key - 1;
+    struct slice rest = slice_skip(buf_slice(&a->body), at);
+    struct slice message = slice_cut(&rest, '"');
+    return memmem(t->sent.at, t->sent.len, message.at, message.len) != NULL;
+}
+
 static bool was_sent(const struct service_ask *a)
 {
     static const struct slice ping = SLICE("event: ping\ndata: {\"type\": \"ping\"}\n\n");
@@ -141,6 +154,8 @@ static bool was_sent(const struct service_ask *a)
             return true;
         if (!named)
             continue;
+        if (said_so(a, t))
+            return true;
         bool may_go_on = a->stream && (a->kind == SERVICE_CHAT || a->kind == SERVICE_COMPLETIONS);
         for (const struct service_attempt *then = a->attempts; then && may_go_on;
              then = then->next) {
