@@ -359,6 +359,11 @@ class Router(Process):
         return wait_for(lambda: len(self.events(name)) >= n and self.events(name)[n - 1],
                         "log event %s" % name)
 
+    def wait_logged(self, path):
+        """The first line of the access log about that path: wait_up() asks for models."""
+        return wait_for(lambda: next((e for e in self.events("request") if e["path"] == path), None),
+                        "a request for %s in the log" % path)
+
     def wait_up(self, n):
         """n replicas are up and have told their models."""
         wait_for(lambda: len({e["replica"] for e in self.events("replica_up")}) >= n,

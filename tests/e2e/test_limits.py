@@ -300,7 +300,7 @@ class Limits(Case):
         self.assertEqual(got.get("x-grapevine-reason"), "queue_full")
         self.assertEqual(got.get("x-grapevine-limit"), "queue-max")
         self.assertIn(int(got.get("retry-after")), range(1, 61))
-        logged = r.wait_event("request")
+        logged = r.wait_logged("/v1/completions")
         self.assertEqual((logged["status"], logged["reason"], logged["limit"]),
                          (429, "queue_full", "queue-max"))
         self.assertEqual(r.metric('requests_refused_total{reason="queue_full"}'), 1)

@@ -59,7 +59,7 @@ class Time(Case):
             self.assertEqual(got.get("x-grapevine-reason"), reason)
             self.assertEqual(got.get("x-grapevine-limit"), setting)
             self.assertEqual(r.metric('requests_refused_total{reason="%s"}' % reason), 1)
-            logged = r.wait_event("request")
+            logged = r.wait_logged(CHAT)
             self.assertEqual((logged["reason"], logged["limit"]), (reason, setting))
             r.quiet()
 
@@ -71,7 +71,7 @@ class Time(Case):
         c = self.client(r)
         c.send(request("POST", CHAT, chat(stream=True)))
         self.assertEqual(c.head().status, 200)
-        logged = r.wait_event("request")
+        logged = r.wait_logged(CHAT)
         self.assertEqual((logged["status"], logged["end"], logged["reason"], logged["limit"]),
                          (200, "engine_failed", "idle", "upstream-idle-timeout"))
         r.quiet()
