@@ -122,7 +122,7 @@ void exchange_no_answer(struct exchange *x, const char *text)
     bool late = x->timed_out || x->refusal == PROXY_REFUSED_CONNECT;
     unsigned status = x->said != 0 ? x->said : late ? 504 : x->reached ? 502 : 503;
     bool by_limit = x->refusal != PROXY_REFUSED_NONE &&
-                    (x->said == 0 || x->refusal == PROXY_REFUSED_RETRY_BUDGET);
+                    (x->said == 0 || x->timed_out || x->refusal == PROXY_REFUSED_RETRY_BUDGET);
     if (!by_limit) {
         x->refusal =
             x->said == 0 && status == 503 ? PROXY_REFUSED_NO_REPLICA : PROXY_REFUSED_BAD_GATEWAY;

@@ -13,6 +13,7 @@ struct upstream;
 struct pool_death {
     uint64_t at_ms;             /* 0: never */
     bool core, hang;            /* else it was abrupt */
+    bool told;                  /* a hang: its port was closed before, it was told to end */
     unsigned suspects;          /* requests that were there */
     uint64_t from_ms, until_ms; /* when those were sent; the first only of what is not streamed */
 };
@@ -42,6 +43,7 @@ struct pool {
     uint64_t first_token_ms; /* the last first token */
     uint64_t probed_ms;      /* the last answer to a probe */
     uint64_t refused_ms;     /* when its port refused last */
+    uint64_t accepted_ms;    /* and when it took a connection of a request */
     struct pool_death death;
     uint64_t spared_ms; /* the last death whose requests moved beyond the budget; 0: none */
 };

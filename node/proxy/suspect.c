@@ -141,7 +141,8 @@ static uint64_t silent_since(const struct pool *pool, const struct under_way *w,
 /* Its port was closed while its connections lived: it was told to end, and no request did that. */
 static bool was_told_to_end(const struct pool *pool, uint64_t now)
 {
-    return pool->refused_ms > pool->probed_ms && now >= pool->refused_ms + SUSPECT_CLOSED_MS;
+    bool closed = pool->refused_ms > pool->probed_ms && pool->refused_ms >= pool->accepted_ms;
+    return closed && now >= pool->refused_ms + SUSPECT_CLOSED_MS;
 }
 
 /* Whose death it was, by when it was silent, and from when to when its suspects were sent. What is
@@ -153,7 +154,7 @@ static void judge(struct pool_death *d, const struct pool *pool, const struct un
     bool server_lives = pool->probed_ms > silent_ms + SUSPECT_MARGIN_MS;
     *d = (struct pool_death){.at_ms = now, .until_ms = UINT64_MAX};
     if (end == SUSPECT_END_BROKEN && was_told_to_end(pool, now)) {
-        d->hang = true;
+        d->hang = d->told = true;
     } else if (end == SUSPECT_END_CORE_DEAD) {
         d->from_ms = before(now, SUSPECT_TEXT_MS);
     } else if (end == SUSPECT_END_SILENT) {
@@ -181,7 +182,8 @@ static struct pool_death *death_of(struct pool *pool, const struct exchange *fai
     uint64_t now = pool->proxy->now_ms;
     struct pool_death *d = &pool->death;
     bool sent_since = failing != NULL && failing->began_ms > d->at_ms;
-    bool hung_only = d->hang && (pool->answer_ms > d->at_ms || sent_since); /* it was over */
+    bool gone = end == SUSPECT_END_GONE && !d->told; /* it had hung, and died */
+    bool hung_only = d->hang && (pool->answer_ms > d->at_ms || sent_since || gone);
     if (d->at_ms != 0 && now - d->at_ms < SUSPECT_DEATH_MS && !hung_only)
         return d;
     struct under_way w = look(pool, failing);

@@ -177,6 +177,7 @@ void upstream_connected(struct upstream *u)
     deadline_clear(&u->deadline);
     u->state = UPSTREAM_BUSY;
     u->reading = true;
+    u->pool->accepted_ms = u->proxy->now_ms;
     u->proxy->config.net->read(u->stream, true);
 }
 
