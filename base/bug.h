@@ -64,7 +64,7 @@
     X(BODY_LET_GO, "a body is let go while another try may need it", SERVICE, "_check()", 80)      \
     X(STALE_ANSWER, "a connection waits for the next request with an answer under way", SERVICE,   \
       "stale answer, bytes, still running, avoidable", 10)                                         \
-    X(CUT_IS_WHOLE, "an answer that breaks off counts as whole", SERVICE, "bytes", 15)             \
+    X(CUT_IS_WHOLE, "an answer that breaks off counts as whole", SERVICE, "bytes", 1)              \
     X(LIMIT_UNARMED, "nothing limits how long an engine may be silent", SERVICE,                   \
       "silent too long, open too long, drain", 15)                                                 \
     X(DRAIN_CUTS, "a drain closes connections with a request under way", SERVICE,                  \
