@@ -2,6 +2,8 @@
  * asked, and what the client gets if none is. */
 #include "node/proxy/exchange_internal.h"
 
+#include <stdio.h>
+
 #include "base/check.h"
 #include "base/err.h"
 #include "node/proxy/suspect.h"
@@ -50,6 +52,33 @@ bool exchange_body_decides(const struct exchange *x, unsigned status)
                          : verdict_needs_body(status, x->route.kind == HTTP_PATH_RESPONSES);
 }
 
+/* `then`: what follows; `to`: at which replica, -1: at none. */
+static void log_failure(const struct exchange *x, unsigned replica, const char *what,
+                        const char *then, int to)
+{
+    const struct proxy *p = x->proxy;
+    const struct node_router *router = p->config.router;
+    struct log_field fields[] = {
+        LOG_STR("id", x->request_id), LOG_STR("replica", node_router_replica_name(router, replica)),
+        LOG_CSTR("what", what),       LOG_BOOL("answering", x->answering),
+        LOG_CSTR("then", then),       LOG_STR("to", slice_of("", 0)),
+    };
+    size_t count = ARRAY_LEN(fields) - (to < 0);
+    if (to >= 0)
+        fields[count - 1].value.str = node_router_replica_name(router, (unsigned)to);
+    if (log_enabled(p->config.log, LOG_WARN))
+        log_event_write(p->config.log, LOG_WARN, "upstream_failed", fields, count);
+}
+
+/* What follows now that another replica has been looked for. */
+static void log_moved(const struct exchange *x, unsigned from, const char *what)
+{
+    if (x->booked)
+        log_failure(x, from, what, "moved", (int)x->decision.replica);
+    else
+        log_failure(x, from, what, "waits", -1);
+}
+
 /* The first to fail so may be innocent: the request itself may be bad. Who answers next decides. */
 static bool let_go_in_doubt(struct exchange *x)
 {
@@ -76,8 +105,19 @@ static bool errs_anyway(const struct exchange *x)
     return node_router_replica_errs(x->proxy->config.router, x->decision.replica);
 }
 
+/* The answer to a failure that an engine said goes to the client: another one is not asked. */
+static bool let_pass(const struct exchange *x, unsigned replica, const char *what)
+{
+    log_failure(x, replica, what, "answer", -1);
+    return false;
+}
+
 bool exchange_let_go(struct exchange *x, const struct verdict_judgement *j, unsigned status)
 {
+    unsigned from = x->decision.replica;
+    bool event = x->status / 100 == 2;
+    char what[32];
+    (void)snprintf(what, sizeof what, "%s %u", event ? "error event" : "status", status);
     x->reached = true;
     x->timed_out = false;
     x->outcome = j->outcome;
@@ -91,6 +131,7 @@ bool exchange_let_go(struct exchange *x, const struct verdict_judgement *j, unsi
         return false;
     }
     if (!x->answering && suspect_refused(x)) {
+        log_failure(x, from, what, "refused", -1);
         exchange_hang_up(x);
         exchange_release_booking(x, j->outcome);
         return exchange_refuse_suspect(x);
@@ -98,12 +139,13 @@ bool exchange_let_go(struct exchange *x, const struct verdict_judgement *j, unsi
     if (doubt && x->doubt.open) {
         x->outcome = NODE_OUTCOME_IN_DOUBT;
         acquit(x);
-        return false;
+        return let_pass(x, from, what);
     }
     if (exchange_only_there(x) || !exchange_may_retry(x, j->reason))
-        return false;
+        return let_pass(x, from, what);
     if (doubt ? !let_go_in_doubt(x) : exchange_leave(x, j->outcome) != 0)
-        return false; /* nobody else: this answer goes to the client */
+        return let_pass(x, from, what); /* there is nobody else */
+    log_moved(x, from, what);
     x->said = status;
     exchange_begin_anew(x, j->reason);
     return true;
@@ -194,27 +236,6 @@ static enum node_outcome note_failure(struct exchange *x, enum upstream_failure 
     return outcome;
 }
 
-/* `then`: what follows; `to`: at which replica, -1: at none. */
-static void log_failure(const struct exchange *x, unsigned replica, enum upstream_failure failure,
-                        const char *then, int to)
-{
-    const struct proxy *p = x->proxy;
-    const struct node_router *router = p->config.router;
-    struct log_field fields[] = {
-        LOG_STR("id", x->request_id),
-        LOG_STR("replica", node_router_replica_name(router, replica)),
-        LOG_CSTR("what", failure_text(failure)),
-        LOG_BOOL("answering", x->answering),
-        LOG_CSTR("then", then),
-        LOG_STR("to", slice_of("", 0)),
-    };
-    size_t count = ARRAY_LEN(fields) - (to < 0);
-    if (to >= 0)
-        fields[count - 1].value.str = node_router_replica_name(router, (unsigned)to);
-    if (log_enabled(p->config.log, LOG_WARN))
-        log_event_write(p->config.log, LOG_WARN, "upstream_failed", fields, count);
-}
-
 static void answer_failure(struct exchange *x, enum upstream_failure failure,
                            enum node_outcome outcome)
 {
@@ -242,14 +263,11 @@ static void move_on(struct exchange *x, enum upstream_failure failure, enum node
     x->silent_left |= x->timed_out;
     int err = exchange_leave(x, outcome);
     if (err == 0) {
-        if (x->booked)
-            log_failure(x, from, failure, "moved", (int)x->decision.replica);
-        else
-            log_failure(x, from, failure, "waits", -1);
+        log_moved(x, from, failure_text(failure));
         exchange_begin_anew(x, reason_of(failure));
         return;
     }
-    log_failure(x, from, failure, exchange_error_word(x), -1);
+    log_failure(x, from, failure_text(failure), exchange_error_word(x), -1);
     exchange_forget_answer(x);
     x->outcome = outcome;
     exchange_no_replica(x, err);
@@ -291,16 +309,16 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
     if (failure == UPSTREAM_STALE && exchange_is_ours(err))
         outcome = NODE_OUTCOME_NOT_SENT;
     if (x->asking) {
-        log_failure(x, replica, failure, "asks_next", -1);
+        log_failure(x, replica, failure_text(failure), "asks_next", -1);
         ask_next(x, outcome);
     } else if (!x->answering && suspect_refused(x)) {
-        log_failure(x, replica, failure, "refused", -1);
+        log_failure(x, replica, failure_text(failure), "refused", -1);
         exchange_release_booking(x, outcome);
         (void)exchange_refuse_suspect(x);
     } else if (exchange_may_retry(x, reason_of(failure))) {
         move_on(x, failure, outcome);
     } else {
-        log_failure(x, replica, failure, exchange_error_word(x), -1);
+        log_failure(x, replica, failure_text(failure), exchange_error_word(x), -1);
         give_up(x, failure, outcome);
     }
 }

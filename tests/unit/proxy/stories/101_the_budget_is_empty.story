@@ -9,6 +9,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 1a accepts
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
 1a answers 503 {"error":"busy"}
+    log upstream_failed then=answer
     to A: HTTP/1.1 503 X; Content-Length: 16; retry-after: 1 "{\"error\":\"busy\"}"
     log request
     release A at 1

@@ -20,6 +20,7 @@ B posts /v1/completions {"model":"m","stream":true,"prompt":"b"}
     to B: HTTP/1.1 200 OK; Transfer-Encoding: chunked "22\r\ndata: {\"choices\":[{\"text\":\"b\"}]}\n\n\r\n"
 wait 5000
 1a answers 500 {"error":{"message":"EngineCore encountered an issue. See stack trace (above) for the root cause.","code":500}}
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2b
     release A at 1
     book A at 2

@@ -10,6 +10,7 @@ A posts /v1/completions {"model":"m","prompt":"x","stream":true}
 1a accepts
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
 1a answers 500 {"error":"boom"}
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2a
     release A at 1
     book A at 2
@@ -28,6 +29,7 @@ A posts /v1/completions {"model":"m","prompt":"x","stream":true}
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
     book A at 1
 1a answers 500 {"error":"boom"}
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2b
     release A at 1
     book A at 2
@@ -48,6 +50,7 @@ A posts /v1/completions {"model":"m","prompt":"x","stream":true}
 2c accepts
     to 2c: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
 2c answers 500 {"error":"boom"}
+    log upstream_failed then=moved to=10.0.0.1:8000
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
     release A at 2
     book A at 1
@@ -62,6 +65,7 @@ A posts /v1/completions {"model":"m","prompt":"x","stream":true}
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
     book A at 1
 1a answers 500 {"error":"boom"}
+    log upstream_failed then=moved to=10.0.0.2:8000
     to 2c: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
     release A at 1
     book A at 2

@@ -25,6 +25,7 @@ C posts /v1/completions {"model":"m","prompt":"c"}
 1b accepts
     to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"c\"}"
 1b answers 503 {}
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2b
     release C at 1
     book C at 2

@@ -9,6 +9,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 1a accepts
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
 1a answers 503 {"error":"busy"}
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2a
     release A at 1
     book A at 2

@@ -8,6 +8,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 1a accepts
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"x\"}"
 1a answers 500 {"error":"boom 1"}
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2a
     release A at 1
     book A at 2
@@ -24,10 +25,12 @@ A posts /v1/completions {"model":"m","prompt":"y"}
     to 2a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"y\"}"
     book A at 2
 2a answers 500 {"error":"boom 2"}
+    log upstream_failed then=moved to=10.0.0.1:8000
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"y\"}"
     release A at 2
     book A at 1
 1a answers 500 {"error":"boom 1"}
+    log upstream_failed then=moved to=10.0.0.3:8000
     release A at 1
     book A at 3
 wait 300

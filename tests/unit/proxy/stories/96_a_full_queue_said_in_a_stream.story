@@ -9,6 +9,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
     to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 1a streams
 1a says "data: {\"error\": {\"object\": \"error\", \"message\": \"The request queue is full.\", \"type\": \"SERVICE_UNAVAILABLE\", \"param\": null, \"code\": 503}}\n\n"
+    log upstream_failed then=moved to=10.0.0.2:8000
     close 1a
     connect 2a
     release A at 1
@@ -28,6 +29,7 @@ A posts /generate {"text":"x","stream":true}
     book A at 2
 2a streams
 2a says "data: {\"text\":\"\",\"meta_info\":{\"finish_reason\":{\"type\":\"abort\",\"status_code\":503,\"message\":\"The request queue is full.\"}}}\n\n"
+    log upstream_failed then=moved to=10.0.0.1:8000
     close 2a
     connect 1b
     release A at 2
@@ -36,6 +38,7 @@ A posts /generate {"text":"x","stream":true}
     to 1b: POST /generate HTTP/1.1; Content-Length: 26 "{\"text\":\"x\",\"stream\":true}"
 1b streams
 1b says "data: {\"text\":\"\",\"meta_info\":{\"finish_reason\":{\"type\":\"abort\",\"status_code\":503,\"message\":\"The request queue is full.\"}}}\n\n"
+    log upstream_failed then=answer
     to A: HTTP/1.1 503 Service Unavailable; Content-Length: 103; retry-after: 1 "{\"error\":{\"message\":\"The request queue is full.\",\"type\":\"Service Unavailable\",\"param\":null,\"code\":503}}"
     close 1b
     log request
@@ -49,6 +52,7 @@ A posts /v1/messages {"model":"m","stream":true,"max_tokens":9,"messages":[]}
 2b streams
 2b says "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"1\"}}\n\n"
 2b says "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"The request queue is full.\"}}\n\n"
+    log upstream_failed then=moved to=10.0.0.1:8000
     close 2b
     connect 1c
     release A at 2
@@ -68,6 +72,7 @@ A posts /v1/responses {"model":"m","input":"x"}
     to 1c: POST /v1/responses HTTP/1.1; Content-Length: 25 "{\"model\":\"m\",\"input\":\"x\"}"
     book A at 1
 1c answers 400 {"error":{"message":"503: The request queue is full.","type":"invalid_request_error","param":null,"code":400}}
+    log upstream_failed then=moved to=10.0.0.2:8000
     connect 2c
     release A at 1
     book A at 2
