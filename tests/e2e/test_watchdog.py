@@ -139,17 +139,19 @@ class Scripted(Case):
         t.start()
         return t
 
-    def pair(self, *args):
+    def pair(self, *args, metrics=None):
+        """`metrics`: what /metrics says of an engine, from the first time that it is asked."""
         sick, well = self.engine(), self.engine()
+        for e in (sick, well) if metrics else ():
+            e.probes["/metrics"] = lambda a, e=e: a.send(
+                answer(200, (METRICS % metrics(e is sick)).encode()))
         r = self.router([sick, well], "--policy", "round_robin", "--scrape-interval", "200ms", *args)
         return sick, well, r
 
     def test_what_waits_at_a_vllm_that_falls_asleep_moves_at_once(self):
         asleep = [0]
-        sick, well, r = self.pair("--watchdog", "0")
-        for e in (sick, well):
-            e.probes["/metrics"] = lambda a, e=e: a.send(answer(200, (METRICS % (
-                0, 1 - (asleep[0] and e is sick), asleep[0] and e is sick)).encode()))
+        sick, well, r = self.pair("--watchdog", "0", metrics=lambda is_sick: (
+            0, 1 - (asleep[0] and is_sick), asleep[0] and is_sick))
         sick.handler = lambda asked: asked.wait_gone()
         results = []
         threads = [self.ask(r, results, i) for i in range(2)]
@@ -163,10 +165,8 @@ class Scripted(Case):
 
     def test_a_long_honest_prefill_is_left_alone(self):
         """Metrics are answered and count nothing, as vLLM's do until a prompt is computed."""
-        engines = self.pair("--watchdog", "2s", "--prefill-rate", "1000")
+        engines = self.pair("--watchdog", "2s", "--prefill-rate", "1000", metrics=lambda _: (1, 1, 0))
         for e in engines[:2]:
-            e.probes["/metrics"] = lambda a: a.send(answer(200, (METRICS % (1, 1, 0)).encode()))
-
             def slow(asked):
                 if len(asked.read_body()) > 1000:
                     time.sleep(5)
