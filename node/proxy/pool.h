@@ -14,6 +14,7 @@ struct pool_death {
     uint64_t at_ms;             /* 0: never */
     bool core, hang;            /* else it was abrupt */
     bool told;                  /* a hang: its port was closed before, it was told to end */
+    bool left;                  /* a hang: the router itself closes all that is under way there */
     unsigned suspects;          /* requests that were there */
     uint64_t from_ms, until_ms; /* when those were sent; the first only of what is not streamed */
 };

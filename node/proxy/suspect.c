@@ -182,8 +182,9 @@ static struct pool_death *death_of(struct pool *pool, const struct exchange *fai
     uint64_t now = pool->proxy->now_ms;
     struct pool_death *d = &pool->death;
     bool sent_since = failing != NULL && failing->began_ms > d->at_ms;
-    bool gone = end == SUSPECT_END_GONE && !d->told; /* it had hung, and died */
-    bool hung_only = d->hang && (pool->answer_ms > d->at_ms || sent_since || gone);
+    bool ended = end == SUSPECT_END_BROKEN ? !d->left : end != SUSPECT_END_SILENT;
+    bool died = ended && !d->told; /* it had hung, and died */
+    bool hung_only = d->hang && (pool->answer_ms > d->at_ms || sent_since || died);
     if (d->at_ms != 0 && now - d->at_ms < SUSPECT_DEATH_MS && !hung_only)
         return d;
     struct under_way w = look(pool, failing);
@@ -211,7 +212,7 @@ bool suspect_may_move(const struct exchange *x)
 
 void suspect_silent(struct pool *pool)
 {
-    (void)death_of(pool, NULL, SUSPECT_END_SILENT);
+    death_of(pool, NULL, SUSPECT_END_SILENT)->left = true;
 }
 
 /* --- what it says of the request ------------------------------------------------------------ */
