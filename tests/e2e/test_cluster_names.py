@@ -42,7 +42,9 @@ class Names(Clustered):
     def test_a_router_whose_settings_name_more_than_there_is_room_for_lives(self):
         path = os.path.join(tempfile.mkdtemp(), "replicas")
         self.addCleanup(shutil.rmtree, os.path.dirname(path))
-        names = ["127.0.0.1:%d" % closed_port() for _ in range(12)]
+        # So many that the first two are hardly ever those whose keys come first.
+        port = closed_port()
+        names = ["127.0.0.%d:%d" % (i, port) for i in range(1, 151)]
         with open(path, "w") as f:
             f.writelines("http://%s\n" % name for name in names)
         r = self.router([], "--replica-file", path, "--replicas-max", "2")
@@ -58,4 +60,4 @@ class Names(Clustered):
         self.assertEqual(full["limit"], 2)
         self.assertIn(full["waits"], names)
         refused = r.events("replica_refused")
-        self.assertEqual({e["error"] for e in refused}, {"replicas-max (2) is reached"})
+        self.assertEqual({e["error"] for e in refused if "suppressed" not in e}, {"replicas-max (2) is reached"})
