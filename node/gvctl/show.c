@@ -74,17 +74,28 @@ static void show_routers(const json_t *list)
     }
 }
 
-/* What keeps it from being chosen; one that is not up is not chosen at all. */
+/* "avoided" where it is up, but chosen only where no other will do. */
 static const char *health_of(const json_t *r)
 {
     const char *health = show_text(r, "health");
-    if (strcmp(health, "up") != 0)
-        return health;
-    if (show_text(r, "stalled")[0] != '\0')
-        return "stalled";
-    if (json_is_true(json_object_get(r, "leaving")))
-        return "leaving";
-    return json_is_true(json_object_get(r, "backing_off")) ? "avoided" : health;
+    if (strcmp(health, "up") == 0 && strcmp(show_text(r, "why"), "asleep") == 0)
+        return "asleep";
+    return strcmp(health, "up") == 0 && json_is_true(json_object_get(r, "avoided")) ? "avoided"
+                                                                                    : health;
+}
+
+/* What keeps it from being chosen, and for how long where that is known: "errors 4.1s". */
+static const char *why_of(const json_t *r, char out[32])
+{
+    const char *why = show_text(r, "why");
+    const char *sign = strcmp(why, "stalled") == 0 ? show_text(r, "stalled") : "";
+    char left[16] = "";
+    if (why[0] == '\0' || strcmp(why, health_of(r)) == 0)
+        return "-";
+    if (json_is_number(json_object_get(r, "why_for_ms")))
+        (void)snprintf(left, sizeof left, " %.1fs", show_number(r, "why_for_ms") / 1000);
+    (void)snprintf(out, 32, "%s%s%s%s", why, sign[0] != '\0' ? ":" : "", sign, left);
+    return out;
 }
 
 int show_replicas(struct slice text)
@@ -94,9 +105,9 @@ int show_replicas(struct slice text)
         json_decref(list);
         return ERR_SYNTAX;
     }
-    printf("%-28s %-9s %-7s %-7s %-10s %8s %8s %8s %9s %10s %9s %9s %9s\n", "REPLICA", "HEALTH",
-           "ENGINE", "MODELS", "FROM", "CHOSEN", "REQUESTS", "OTHERS'", "QUEUE s", "PREFILL/s",
-           "CACHE", "HELD", "RESTARTS");
+    printf("%-28s %-9s %-16s %-7s %-7s %-10s %8s %8s %8s %9s %10s %9s %9s %9s\n", "REPLICA",
+           "HEALTH", "WHY", "ENGINE", "MODELS", "FROM", "CHOSEN", "REQUESTS", "OTHERS'", "QUEUE s",
+           "PREFILL/s", "CACHE", "HELD", "RESTARTS");
     size_t i;
     const json_t *r;
     json_array_foreach(list, i, r)
@@ -104,17 +115,21 @@ int show_replicas(struct slice text)
         const json_t *load = json_object_get(r, "load");
         const json_t *learned = json_object_get(r, "learned");
         const json_t *cache = json_object_get(r, "cache");
-        char models[16], source[24];
-        printf("%-28s %-9s %-7s %-7s %-10s %8.0f %8.0f %8.0f %9.3f %10.0f %8.0fk %8.0fk %9.0f\n",
-               show_text(r, "name"), health_of(r), show_text(r, "engine"), models_of(r, models),
-               source_of(r, source), show_number(r, "chosen"), show_number(load, "requests"),
-               show_number(load, "requests_of_others"), show_number(load, "queue_s"),
-               show_number(learned, "prefill_tokens_per_s"), show_number(cache, "tokens") / 1000,
-               show_number(cache, "present_bytes") / 4000, show_number(r, "restarts"));
+        char models[16], source[24], why[32];
+        printf(
+            "%-28s %-9s %-16s %-7s %-7s %-10s %8.0f %8.0f %8.0f %9.3f %10.0f %8.0fk %8.0fk %9.0f\n",
+            show_text(r, "name"), health_of(r), why_of(r, why), show_text(r, "engine"),
+            models_of(r, models), source_of(r, source), show_number(r, "chosen"),
+            show_number(load, "requests"), show_number(load, "requests_of_others"),
+            show_number(load, "queue_s"), show_number(learned, "prefill_tokens_per_s"),
+            show_number(cache, "tokens") / 1000, show_number(cache, "present_bytes") / 4000,
+            show_number(r, "restarts"));
     }
     show_routers(list);
     show_refusing(list);
     printf("\n"
+           "HEALTH: avoided replicas are up, and get a request only where no other will do.\n"
+           "WHY: what keeps it from being chosen, and for how long where that is known.\n"
            "MODELS: as many as the engine lists; 2? were learned from clients' requests;\n"
            "refused: the engine refuses to tell (401 or 403) and none is known; - none is known.\n"
            "FROM: its source here (gvctl sources; + if there are several), added at run time\n"

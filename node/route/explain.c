@@ -8,6 +8,7 @@
 #include "base/json_write.h"
 #include "node/cluster/replication.h"
 #include "node/replica/learned.h"
+#include "node/replica/standing.h"
 #include "node/route/router_internal.h"
 
 enum { NAMES_SHOWN_MAX = 16 }; /* models of a replica */
@@ -94,18 +95,16 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = &r->replicas[i];
         enum node_health health = node_replica_health(k);
+        struct node_standing standing = node_replica_standing(k, now_ms);
+        if (standing.why == NODE_STANDING_SLOW_START && !standing.avoided)
+            standing.why = NODE_STANDING_WELL;
         if (k->absent || is_candidate(r, i))
             continue;
         json_object_begin(w);
         put_text(w, "replica", node_replica_name(k));
         json_key(w, "why");
-        json_cstr(w, health == NODE_HEALTH_ROUTER        ? "is a Grapevine router, no engine"
-                     : health != NODE_HEALTH_UP          ? node_health_text(health)
-                     : k->asleep                         ? "asleep"
-                     : k->signs.leaving                  ? "leaving: its health check says no"
-                     : k->signs.stall != NODE_STALL_NONE ? "stalled: it stands still with requests"
-                     : node_replica_avoided(k, now_ms)
-                         ? "avoided: its answers failed or it was full"
+        json_cstr(w, standing.why != NODE_STANDING_WELL ? node_standing_text(standing.why)
+                     : health != NODE_HEALTH_UP         ? node_health_text(health)
                      : node_models_listed(r->models, i)
                          ? "does not serve the model"
                          : "answered lately that it does not know the model");
@@ -266,6 +265,27 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
     json_object_end(w);
 }
 
+/* Whether it is chosen as others are, and if not, why and for how long. */
+static void replica_standing(struct json_writer *w, const struct node_replica *k, uint64_t now_ms)
+{
+    struct node_standing standing = node_replica_standing(k, now_ms);
+    json_key(w, "avoided");
+    json_bool(w, standing.avoided);
+    json_key(w, "why"); /* empty: nothing is wrong */
+    json_cstr(w, node_standing_word(standing.why));
+    json_key(w, "why_for_ms");
+    if (standing.until_ms > now_ms)
+        json_u64(w, standing.until_ms - now_ms);
+    else
+        json_nil(w);
+    json_key(w, "backing_off");
+    json_bool(w, node_replica_backing_off(k, now_ms));
+    json_key(w, "leaving");
+    json_bool(w, k->signs.leaving);
+    json_key(w, "stalled"); /* the sign by which it is known; empty: it is not */
+    json_cstr(w, node_stall_name(k->signs.stall));
+}
+
 /* What one router reports of one replica. */
 struct view {
     struct json_writer *w;
@@ -340,12 +360,7 @@ int node_router_replicas_json(const struct node_router *r, uint64_t now_ms, stru
         json_cstr(&w, node_health_text(node_replica_health(k)));
         if (k->health == NODE_HEALTH_ROUTER) /* who answers there, being no engine */
             put_text(&w, "router", slice_of(k->router, k->router_len));
-        json_key(&w, "backing_off");
-        json_bool(&w, node_replica_backing_off(k, now_ms));
-        json_key(&w, "leaving");
-        json_bool(&w, k->signs.leaving);
-        json_key(&w, "stalled"); /* the sign by which it is known; empty: it is not */
-        json_cstr(&w, node_stall_name(k->signs.stall));
+        replica_standing(&w, k, now_ms);
         json_key(&w, "engine");
         json_cstr(&w, node_engine_text(k->engine));
         put_double(&w, "weight", k->weight);

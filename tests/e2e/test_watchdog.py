@@ -1,12 +1,14 @@
 """Replicas that hang: what is stuck there moves to others, and clients hardly wait."""
 
 import json
+import re
 import signal
 import threading
 import time
 import unittest
 
 from lib import LIMIT, Case, Client, answer, chunk, wait_for
+from test_cluster import gvctl
 
 CHAT = "/v1/chat/completions"
 
@@ -216,8 +218,11 @@ class Scripted(Case):
             self.assertEqual(self.client(r).ask("POST", CHAT, b"{}").status, 200)
         self.assertEqual(sick.requests, [])
         self.assertEqual(r.metric('replica_leaving{replica="%s"}' % sick.name), 1)
-        self.assertEqual([k["leaving"] for k in r.admin("GET", "/replicas").json
-                          if k["name"] == sick.name], [True])
+        shown = [k for k in r.admin("GET", "/replicas").json if k["name"] == sick.name]
+        self.assertEqual([(k["leaving"], k["avoided"], k["why"]) for k in shown],
+                         [(True, True, "leaving")])
+        _, out, _ = gvctl("replicas", admin=r.admin_port)
+        self.assertRegex(out, re.escape(sick.name) + r" +avoided +leaving ")
         del sick.probes["/health"]
         r.wait_event("replica_stays")
         for i in range(4):

@@ -1,0 +1,107 @@
+#include "node/replica/standing.h"
+
+static const struct {
+    const char *word, *text;
+} whys[NODE_STANDINGS] = {
+    [NODE_STANDING_WELL] = {"", ""},
+    [NODE_STANDING_ROUTER] = {"router", "is a Grapevine router, no engine"},
+    [NODE_STANDING_REFUSES] = {"refuses", "down: its port refuses connections"},
+    [NODE_STANDING_FAILS_CHECKS] = {"checks", "down: its health checks fail"},
+    [NODE_STANDING_FAILS_REQUESTS] = {"requests", "down: requests could not connect, or broke"},
+    [NODE_STANDING_DRAINED] = {"drained", "draining: an operator wishes it"},
+    [NODE_STANDING_VANISHES] = {"vanishes", "draining: its source drops it"},
+    [NODE_STANDING_ASLEEP] = {"asleep", "asleep"},
+    [NODE_STANDING_LEAVING] = {"leaving", "leaving: its health check says no"},
+    [NODE_STANDING_STALLED] = {"stalled", "stalled: it stands still with requests"},
+    [NODE_STANDING_QUIET] = {"quiet", "avoided: longer without a sign of life than usual"},
+    [NODE_STANDING_ERRORS] = {"errors", "avoided: its answers failed (5xx)"},
+    [NODE_STANDING_BROKE] = {"broke", "avoided: its connections failed or broke"},
+    [NODE_STANDING_TRIAL] = {"trial", "avoided: it failed, and one request tries it"},
+    [NODE_STANDING_ELSEWHERE] = {"elsewhere", "avoided: another router reports that it fails"},
+    [NODE_STANDING_FULL] = {"full", "avoided: it said that it is full"},
+    [NODE_STANDING_KEPT] = {"kept", "kept for a request that may be poison"},
+    [NODE_STANDING_SLOW_START] = {"slow_start", "avoided: it is back, and starts slowly"},
+};
+
+const char *node_standing_word(enum node_standing_why why)
+{
+    return whys[why].word;
+}
+
+const char *node_standing_text(enum node_standing_why why)
+{
+    return whys[why].text;
+}
+
+static enum node_standing_why why_down(const struct node_replica *k)
+{
+    if (k->gone)
+        return NODE_STANDING_REFUSES;
+    return k->probe_failures >= k->probe_failures_max ? NODE_STANDING_FAILS_CHECKS
+                                                      : NODE_STANDING_FAILS_REQUESTS;
+}
+
+/* It gets nothing. WELL: that is not so. */
+static enum node_standing_why why_out(const struct node_replica *k)
+{
+    if (k->health == NODE_HEALTH_ROUTER)
+        return NODE_STANDING_ROUTER;
+    if (k->health == NODE_HEALTH_DOWN)
+        return why_down(k);
+    if (k->draining)
+        return k->vanishing ? NODE_STANDING_VANISHES : NODE_STANDING_DRAINED;
+    return k->asleep ? NODE_STANDING_ASLEEP : NODE_STANDING_WELL;
+}
+
+static struct node_standing avoided(enum node_standing_why why, uint64_t until_ms)
+{
+    return (struct node_standing){.why = why, .avoided = true, .until_ms = until_ms};
+}
+
+static uint64_t if_later(uint64_t until_ms, uint64_t now_ms)
+{
+    return until_ms > now_ms ? until_ms : 0;
+}
+
+/* What node_replica_in_trouble() goes by, in its order of weight. */
+static struct node_standing trouble(const struct node_replica *k, uint64_t now_ms)
+{
+    const struct node_signs *s = &k->signs;
+    uint64_t errors = if_later(k->errors.until_ms, now_ms);
+    uint64_t broken = if_later(k->broken.until_ms, now_ms);
+    bool on_trial = k->errors.trial || k->broken.trial || s->stalls.trial;
+    if (s->leaving)
+        return avoided(NODE_STANDING_LEAVING, 0);
+    if (s->stall != NODE_STALL_NONE || s->stalls.until_ms > now_ms)
+        return avoided(NODE_STANDING_STALLED, if_later(s->stalls.until_ms, now_ms));
+    if (s->quiet)
+        return avoided(NODE_STANDING_QUIET, 0);
+    if (broken > 0 && broken >= errors)
+        return avoided(NODE_STANDING_BROKE, broken);
+    if (errors > 0)
+        return avoided(NODE_STANDING_ERRORS, errors);
+    if (!node_replica_in_trouble(k, now_ms))
+        return (struct node_standing){0};
+    bool own = on_trial && (k->load.requests > 0 || k->breaker.heard == NODE_BREAKER_CLOSED);
+    return avoided(own ? NODE_STANDING_TRIAL : NODE_STANDING_ELSEWHERE, 0);
+}
+
+struct node_standing node_replica_standing(const struct node_replica *k, uint64_t now_ms)
+{
+    struct node_standing out = {.why = why_out(k)};
+    if (out.why != NODE_STANDING_WELL)
+        return out;
+    out = trouble(k, now_ms);
+    if (out.why != NODE_STANDING_WELL)
+        return out;
+    if (k->busy_until_ms > now_ms)
+        return avoided(NODE_STANDING_FULL, k->busy_until_ms);
+    if (k->kept > 0)
+        return avoided(NODE_STANDING_KEPT, 0);
+    if (k->back_ms == 0 || now_ms >= k->back_ms + NODE_WARM_MS)
+        return out;
+    return (struct node_standing){.why = NODE_STANDING_SLOW_START,
+                                  .avoided =
+                                      node_warm_full(k->back_ms, node_replica_requests(k), now_ms),
+                                  .until_ms = k->back_ms + NODE_WARM_MS};
+}

@@ -1,0 +1,43 @@
+/* Why a replica gets no requests, or only those that no other will do for: a word for operators.
+ * What decides is node_replica_usable() and node_replica_avoided(); this says what they go by. */
+#ifndef NODE_REPLICA_STANDING_H
+#define NODE_REPLICA_STANDING_H
+
+#include "node/replica/replica.h"
+
+enum node_standing_why {
+    NODE_STANDING_WELL,
+    /* It gets no requests, */
+    NODE_STANDING_ROUTER,         /* a router answers there */
+    NODE_STANDING_REFUSES,        /* down: its port refuses connections; */
+    NODE_STANDING_FAILS_CHECKS,   /* its health checks fail; */
+    NODE_STANDING_FAILS_REQUESTS, /* requests could not connect, or broke */
+    NODE_STANDING_DRAINED,        /* an operator wishes it */
+    NODE_STANDING_VANISHES,       /* its source does */
+    NODE_STANDING_ASLEEP,
+    /* it is avoided, */
+    NODE_STANDING_LEAVING,   /* its health check says no */
+    NODE_STANDING_STALLED,   /* it stands still with requests; the sign: struct node_signs */
+    NODE_STANDING_QUIET,     /* longer without a sign of life than usual */
+    NODE_STANDING_ERRORS,    /* a back-off: answers of 5xx */
+    NODE_STANDING_BROKE,     /* a back-off: connections failed or broke */
+    NODE_STANDING_TRIAL,     /* the back-off is over, one request tries it */
+    NODE_STANDING_ELSEWHERE, /* another router has it in a back-off, or on trial */
+    NODE_STANDING_FULL,      /* it said that its queue is full */
+    NODE_STANDING_KEPT,      /* kept for a request that may be poison */
+    NODE_STANDING_SLOW_START,
+    NODE_STANDINGS,
+};
+
+struct node_standing {
+    enum node_standing_why why;
+    bool avoided;      /* it is up; false: all the same, as one in slow start with room */
+    uint64_t until_ms; /* when this is over by time alone; 0: not known */
+};
+struct node_standing node_replica_standing(const struct node_replica *k, uint64_t now_ms);
+
+/* In a word: "errors", "stalled", ...; "" for none. And in a phrase. */
+const char *node_standing_word(enum node_standing_why why);
+const char *node_standing_text(enum node_standing_why why);
+
+#endif

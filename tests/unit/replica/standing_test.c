@@ -1,0 +1,120 @@
+/* What operators see of a replica that is not chosen: the word for each cause, and that there is
+ * one whenever it is avoided. */
+#include "node/replica/standing.h"
+
+#include <string.h>
+
+#include "tests/lib/test.h"
+
+enum { NOW = 100000 };
+
+static struct node_replica make(void)
+{
+    struct node_replica_config config = {
+        .prefill_tokens_per_s = 10000, .decode_step_ms = 20, .bytes_per_token = 4};
+    struct node_replica k;
+    node_replica_init(&k, SLICE("host:1"), NODE_ENGINE_VLLM, 1, &config);
+    (void)node_replica_probed(&k, true, false, 1000);
+    return k;
+}
+
+static void is(const struct node_replica *k, uint64_t now_ms, const char *word, bool avoided,
+               uint64_t left_ms)
+{
+    struct node_standing s = node_replica_standing(k, now_ms);
+    assert_string_equal(node_standing_word(s.why), word);
+    assert_int_equal(s.avoided, avoided);
+    assert_int_equal(s.until_ms > now_ms ? s.until_ms - now_ms : 0, left_ms);
+    assert_int_equal(node_standing_text(s.why)[0] != '\0', word[0] != '\0');
+    if (s.why < NODE_STANDING_LEAVING && s.why != NODE_STANDING_WELL)
+        assert_false(node_replica_usable(k, NODE_HEALTH_UP));
+    else if (k->kept == 0)
+        assert_int_equal(s.avoided, node_replica_avoided(k, now_ms));
+}
+
+static void what_is_out_says_why(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    is(&k, NOW, "", false, 0);
+    k.asleep = true;
+    is(&k, NOW, "asleep", false, 0);
+    k.draining = true;
+    is(&k, NOW, "drained", false, 0);
+    k.vanishing = true;
+    is(&k, NOW, "vanishes", false, 0);
+    for (int i = 0; i < NODE_ANSWER_FAILURES_MAX; i++)
+        node_replica_answered(&k, NODE_OUTCOME_BROKEN, NOW);
+    is(&k, NOW, "requests", false, 0);
+    for (int i = 0; i < NODE_PROBE_FAILURES_MAX; i++)
+        (void)node_replica_probed(&k, false, false, NOW);
+    is(&k, NOW, "checks", false, 0);
+    (void)node_replica_probed(&k, false, true, NOW);
+    is(&k, NOW, "refuses", false, 0);
+    node_replica_found_router(&k, SLICE("r2"));
+    is(&k, NOW, "router", false, 0);
+}
+
+static void what_is_avoided_says_why_and_for_how_long(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    for (int i = 0; i < NODE_ERROR_ANSWERS_MAX; i++)
+        node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, NOW);
+    is(&k, NOW + 100, "errors", true, 900);
+    is(&k, NOW + 1000, "", false, 0); /* one may try it */
+    k.load.requests = 1;
+    is(&k, NOW + 1000, "trial", true, 0);
+    k = make();
+    for (int i = 0; i < NODE_ANSWER_FAILURES_MAX; i++)
+        node_replica_answered(&k, NODE_OUTCOME_BROKEN, NOW);
+    (void)node_replica_probed(&k, true, false, NOW + 200);
+    is(&k, NOW + 200, "broke", true, 800);
+    k = make();
+    node_replica_answered(&k, NODE_OUTCOME_ENGINE_BUSY, NOW);
+    is(&k, NOW + 250, "full", true, 750);
+    k = make();
+    k.breaker.heard = NODE_BREAKER_OPEN;
+    is(&k, NOW, "elsewhere", true, 0);
+    k = make();
+    k.kept = 1;
+    is(&k, NOW, "kept", true, 0);
+}
+
+static void signs_of_no_life_say_so(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    k.signs.quiet = true;
+    is(&k, NOW, "quiet", true, 0);
+    k.signs.stall = NODE_STALL_SILENT;
+    is(&k, NOW, "stalled", true, 0);
+    k.signs.stalls.until_ms = NOW + 5000;
+    is(&k, NOW, "stalled", true, 5000);
+    k.signs.leaving = true;
+    is(&k, NOW, "leaving", true, 0);
+}
+
+static void slow_start_says_so_before_it_keeps_anybody_away(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    for (int i = 0; i < NODE_PROBE_FAILURES_MAX; i++)
+        (void)node_replica_probed(&k, false, false, NOW);
+    (void)node_replica_probed(&k, true, false, NOW);
+    is(&k, NOW + 500, "slow_start", false, NODE_WARM_MS - 500);
+    k.load.requests = NODE_WARM_REQUESTS;
+    is(&k, NOW + 500, "slow_start", true, NODE_WARM_MS - 500);
+    is(&k, NOW + NODE_WARM_MS, "", false, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_out_says_why),
+        cmocka_unit_test(what_is_avoided_says_why_and_for_how_long),
+        cmocka_unit_test(signs_of_no_life_say_so),
+        cmocka_unit_test(slow_start_says_so_before_it_keeps_anybody_away),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
