@@ -216,7 +216,11 @@ void exchange_refuse_for(struct client *c, const struct exchange_refusal *why)
         return;
     }
     c->exchange = x;
+    x->refusal = why->refusal != PROXY_REFUSED_NONE ? why->refusal : x->refusal;
+    x->limit = why->limit != NULL ? why->limit : x->limit;
     if (x->answering || x->alive) {
+        if (x->refusal == PROXY_REFUSED_NONE)
+            x->refusal = refusal_of(why->status);
         exchange_cut(x, CLIENT_END_REFUSED, false);
         return;
     }
@@ -224,10 +228,6 @@ void exchange_refuse_for(struct client *c, const struct exchange_refusal *why)
         x->outcome = NODE_OUTCOME_CLIENT_GONE;
     c->last = true;
     c->lingering = true;
-    if (why->refusal != PROXY_REFUSED_NONE)
-        x->refusal = why->refusal;
-    if (why->limit != NULL)
-        x->limit = why->limit;
     answer_error_text(x, why->status, why->type, slice_of("", 0), why->text, slice_of("", 0));
 }
 

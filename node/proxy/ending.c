@@ -64,6 +64,7 @@ void exchange_judge_error(struct exchange *x)
     if (x->scan != EXCHANGE_SCAN_USAGE || x->status / 100 != 2 || !x->usage.error)
         return;
     count(x, NODE_ERROR_EVENT);
+    x->cause = "error_event";
     if (x->outcome == NODE_OUTCOME_OK) /* else it was judged when it came */
         x->outcome = outcome_of(x->usage.error_status);
 }
@@ -139,6 +140,23 @@ const char *exchange_error_word(const struct exchange *x)
     return is_whole(x) ? "whole" : takes_event(x) ? "error_event" : "cut";
 }
 
+/* In the words of the metrics: grapevine_upstream_errors_total, and the outcome of what hangs. */
+static const char *cause_of(enum upstream_failure failure)
+{
+    switch (failure) {
+    case UPSTREAM_TIMEOUT:
+        return "timeout";
+    case UPSTREAM_STALLED:
+        return "stalled";
+    case UPSTREAM_MALFORMED:
+        return "malformed";
+    case UPSTREAM_UNFINISHED:
+        return "no_terminal";
+    default:
+        return "broken";
+    }
+}
+
 void exchange_end_cut(struct exchange *x, enum upstream_failure failure)
 {
     if (is_whole(x)) {
@@ -146,6 +164,7 @@ void exchange_end_cut(struct exchange *x, enum upstream_failure failure)
         exchange_finish(x);
         return;
     }
+    x->cause = cause_of(failure);
     bool late = failure == UPSTREAM_TIMEOUT || failure == UPSTREAM_STALLED;
     char text[128] = "The replica failed: its answer is cut.";
     if (failure == UPSTREAM_TIMEOUT && x->limit != NULL)

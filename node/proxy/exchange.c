@@ -119,11 +119,21 @@ static bool has_access_line(const struct exchange *x, enum client_end why)
            (wanted == NODE_ACCESS_LOG_ALL || (wanted == NODE_ACCESS_LOG_ERRORS && bad && !health));
 }
 
-/* Why the router refused it, or cut its answer. */
-static bool has_reason(const struct exchange *x, enum client_end why)
+/* Why the router refused it, in a word, or why its answer ended badly. Empty: it did not; or its
+ * client left, which is no reason of ours. */
+static const char *reason_of(const struct exchange *x, enum client_end why)
 {
-    bool cut = why == CLIENT_END_ENGINE || why == CLIENT_END_LATE;
-    return (x->refused || cut) && x->refusal != PROXY_REFUSED_NONE;
+    enum proxy_refusal refusal = x->refused ? x->refusal : PROXY_REFUSED_NONE;
+    if (why == CLIENT_END_NO_MEMORY)
+        refusal = PROXY_REFUSED_MEMORY;
+    else if (why == CLIENT_END_STOPPED)
+        refusal = PROXY_REFUSED_STOPPING;
+    else if (why != CLIENT_END_DONE && why != CLIENT_END_GONE)
+        refusal = x->refusal;
+    if (refusal != PROXY_REFUSED_NONE)
+        return proxy_refusal_name(refusal);
+    bool by_engine = why == CLIENT_END_DONE || why == CLIENT_END_ENGINE;
+    return by_engine && x->cause != NULL ? x->cause : "";
 }
 
 static void log_access(const struct exchange *x, enum client_end why)
@@ -134,7 +144,7 @@ static void log_access(const struct exchange *x, enum client_end why)
         return;
     struct slice none = slice_of("", 0);
     bool read = x->skimming && x->skim.understood;
-    bool reason = has_reason(x, why);
+    const char *reason = reason_of(x, why);
     uint64_t now = p->now_ms;
     const struct log_field fields[] = {
         LOG_STR("id", x->request_id),
@@ -144,8 +154,8 @@ static void log_access(const struct exchange *x, enum client_end why)
         LOG_STR("model", read ? http_skim_field(&x->skim, HTTP_SKIM_MODEL) : none),
         LOG_BOOL("stream", read && x->skim.flags[HTTP_SKIM_STREAM]),
         LOG_UINT("status", x->status),
-        LOG_CSTR("reason", reason ? proxy_refusal_name(x->refusal) : ""),
-        LOG_CSTR("limit", reason && x->limit != NULL ? x->limit : ""),
+        LOG_CSTR("reason", reason),
+        LOG_CSTR("limit", reason[0] != '\0' && x->limit != NULL ? x->limit : ""),
         LOG_STR("replica", x->attempts > 0
                                ? node_router_replica_name(p->config.router, x->decision.replica)
                                : none),

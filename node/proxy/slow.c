@@ -3,6 +3,16 @@
 #include "base/check.h"
 #include "node/proxy/exchange_internal.h"
 
+/* It gets no answer any more; the log has why. */
+static void drop_slow(struct client *c, enum proxy_refusal refusal, const char *limit)
+{
+    if (c->exchange != NULL) {
+        c->exchange->refusal = refusal;
+        c->exchange->limit = limit;
+    }
+    exchange_drop(c, CLIENT_END_SLOW, false);
+}
+
 /* --- heads, and clients that do not move at all --------------------------------------------------
  */
 
@@ -27,7 +37,7 @@ void slow_client_expired(struct deadline *d)
     if (refuse && !c->awaits_header)
         exchange_refuse_for(c, c->state == CLIENT_HEAD ? &late_head : &late_body);
     else
-        exchange_drop(c, CLIENT_END_SLOW, false);
+        drop_slow(c, PROXY_REFUSED_TIMEOUT, c->out_bytes > 0 ? "client-write-timeout" : NULL);
 }
 
 /* --- bodies -------------------------------------------------------------------------------------
@@ -47,8 +57,10 @@ static void refuse_slow(struct client *c, const char *limit, bool short_of_memor
     c->proxy->stats.client_timeouts += !short_of_memory;
     if (c->broken == CLIENT_END_DONE && c->out_bytes == 0)
         exchange_refuse_for(c, &why);
+    else if (c->broken != CLIENT_END_DONE)
+        exchange_drop(c, c->broken, false);
     else
-        exchange_drop(c, c->broken != CLIENT_END_DONE ? c->broken : CLIENT_END_SLOW, false);
+        drop_slow(c, why.refusal, limit);
 }
 
 void slow_upload_expired(struct deadline *d)

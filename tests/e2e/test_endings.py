@@ -164,7 +164,8 @@ class Cuts(Case):
         _, r, c = self.stream(handler, "--drain-timeout", "200ms")
         r.expected = None
         r.stop()
-        self.assertEqual([x["end"] for x in r.events("request") if x["path"] == CHAT], ["stopped"])
+        self.assertEqual([(x["end"], x["reason"]) for x in r.events("request")
+                          if x["path"] == CHAT], [("stopped", "stopping")])
 
     def test_what_came_before_an_engine_broke_reaches_a_slow_client(self):
         """It has paid for these tokens; only then it hears that there will be no more."""

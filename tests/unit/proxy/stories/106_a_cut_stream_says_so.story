@@ -16,7 +16,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
     close 1a
     log upstream_failed then=error_event
     to A: "77\r\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
-    log request
+    log request end=engine_failed reason=broken
     close A
     release A at 1
 B connects
@@ -32,7 +32,7 @@ B posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
     close 1b
     log upstream_failed then=error_event
     to B: "79\r\n\n\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
-    log request
+    log request end=engine_failed reason=broken
     close B
     release B at 1
 C connects
@@ -48,7 +48,7 @@ C posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"use
     close 1c
     log upstream_failed then=error_event
     to C: "7a\r\n-\n\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
-    log request
+    log request end=engine_failed reason=broken
     close C
     release C at 1
 counters

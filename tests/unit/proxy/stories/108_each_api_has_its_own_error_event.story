@@ -15,7 +15,7 @@ A posts /v1/messages {"model":"m","stream":true,"messages":[]}
 1a is done
     log upstream_failed then=error_event
     to A: "a5\r\nevent: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"The replica failed: its answer is cut.\"},\"request_id\":\"5a5a5a5a5a5a5a5a39f5494ce9f80435\"}\n\n\r\n"
-    log request
+    log request end=engine_failed reason=no_terminal
     close A
     release A at 1
 B connects
@@ -29,7 +29,7 @@ B posts /v1/responses {"model":"m","stream":true,"input":"x"}
     close 1a
     log upstream_failed then=error_event
     to B: "8f\r\nevent: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"The replica failed: its answer is cut.\",\"param\":null,\"sequence_number\":8}\n\n\r\n"
-    log request
+    log request end=engine_failed reason=broken
     close B
     release B at 1
 C connects
@@ -45,6 +45,6 @@ wait 5000
     close 1b
     log upstream_failed then=error_event
     to C: "a8\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long (upstream-idle-timeout): its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"code\":504,\"retryable\":true}}\n\n\r\n"
-    log request
+    log request end=engine_failed reason=idle limit=upstream-idle-timeout
     close C
     release C at 1

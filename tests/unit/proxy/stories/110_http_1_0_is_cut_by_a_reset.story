@@ -16,7 +16,7 @@ A takes nothing
 wait 5000
     reset A
     close 1a
-    log request
+    log request end=client_slow reason=timeout limit=client-write-timeout
     release A at 1
 B connects
 B sends "POST /v1/completions HTTP/1.0\r\nContent-Length: 26\r\n\r\n{\"model\":\"m\",\"prompt\":\"x\"}"
@@ -31,5 +31,5 @@ the node stops
     to B: "data: {\"error\":{\"message\":\"The router stops: its answer is cut.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}\n\n"
     reset B
     close 1b
-    log request
+    log request end=stopped reason=stopping
     release B at 1

@@ -21,7 +21,7 @@ wait 50
     close 1a
     log upstream_failed then=error_event
     to A: "a4\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long (upstream-idle-timeout): its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}\n\n\r\n"
-    log request
+    log request end=engine_failed reason=idle limit=upstream-idle-timeout
     close A
     release A at 1
 B connects

@@ -27,7 +27,7 @@ wait 50
     log request
     to B: "8a\r\ndata: {\"error\":{\"message\":\"The request was not answered in the time that it has.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}\n\n\r\n"
     close 1b
-    log request
+    log request end=request_timeout reason=request_timeout limit=request-timeout
     close B
     to C: HTTP/1.1 504 Gateway Timeout; Content-Length: 130; Connection: close "{\"error\":{\"message\":\"The request was not answered in the time that it has.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}"
     log request

@@ -14,7 +14,7 @@ B posts /v1/completions {"model":"m","prompt":"b"}
 C posts /v1/completions {"model":"m","prompt":"c"}
 B ends
     close B
-    log request
+    log request end=client_gone
 1a answers 200 {}
     to A: HTTP/1.1 200 X; Content-Length: 2 "{}"
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"c\"}"

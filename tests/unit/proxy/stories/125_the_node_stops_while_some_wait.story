@@ -18,5 +18,5 @@ the node stops
     close B
     close A
     close 1a
-    log request
+    log request end=stopped reason=stopping
     release A at 1

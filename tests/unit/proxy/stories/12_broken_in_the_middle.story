@@ -15,7 +15,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
     close 1a
     log upstream_failed then=error_event
     to A: "77\r\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
-    log request
+    log request end=engine_failed reason=broken
     close A
     release A at 1
 counters

@@ -12,6 +12,6 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 1a ends
     close 1a
     log upstream_failed then=cut
-    log request
+    log request end=engine_failed reason=broken
     close A
     release A at 1

@@ -36,7 +36,7 @@ wait 5200
 wait 500
 A ends
     close A
-    log request
+    log request end=client_gone
 wait 50
 D connects
 D posts /v1/completions {"model":"m","stream":true,"prompt":"d"}

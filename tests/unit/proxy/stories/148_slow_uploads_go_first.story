@@ -51,7 +51,7 @@ A ends
 C ends
     close C
     close 1a
-    log request
+    log request end=client_gone
     release C at 1
 counters
     requests 6, 4xx 2, 5xx 2, refused slow upload 2, clients gone 1

@@ -14,7 +14,7 @@ A sends "POST /v1/completions HTTP/1.0\r\nContent-Length: 26\r\n\r\n{\"model\":\
 1a is done
     log upstream_failed then=error_event
     to A: "data: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n"
-    log request
+    log request end=engine_failed reason=no_terminal
     reset A
     release A at 1
 B connects
@@ -28,6 +28,6 @@ B sends "POST /v1/completions HTTP/1.0\r\nContent-Length: 26\r\n\r\n{\"model\":\
     close 1a
     log upstream_failed then=error_event
     to B: "data: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n"
-    log request
+    log request end=engine_failed reason=broken
     reset B
     release B at 1

@@ -13,5 +13,5 @@ A sends "POST /v1/completions HTTP/1.0\r\nHost: g\r\nContent-Length: 25\r\n\r\n{
 A ends
     reset A
     close 1a
-    log request
+    log request end=client_gone
     release A at 1

@@ -43,6 +43,6 @@ wait 500
     close 1b
     log upstream_failed then=error_event
     to A: "8c\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long: its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}\n\n\r\n"
-    log request
+    log request end=engine_failed reason=stalled
     close A
     release A at 1

@@ -72,7 +72,7 @@ A posts /v1/completions {"model":"m","prompt":"x","stream":true}
 A ends
     close A
     close 2c
-    log request
+    log request end=client_gone
     release A at 2
 outcomes
     1: ok 1 error 2 in doubt 2

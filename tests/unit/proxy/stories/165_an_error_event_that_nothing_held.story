@@ -16,7 +16,7 @@ wait 1100
     to A: "4c\r\nevent: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"boom\"}\n\n\r\n"
 1a is done
     to A: "0\r\n\r\n"
-    log request
+    log request end=whole reason=error_event
     release A at 1
 outcomes
     1: error 1

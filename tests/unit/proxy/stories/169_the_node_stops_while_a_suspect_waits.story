@@ -41,11 +41,11 @@ the node stops
     to C: "7d\r\ndata: {\"error\":{\"message\":\"The router stops: its answer is cut.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}\n\n\r\n"
     close C
     close 3a
-    log request
+    log request end=stopped reason=stopping
     to B: "7d\r\ndata: {\"error\":{\"message\":\"The router stops: its answer is cut.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}\n\n\r\n"
     close B
     close 2a
-    log request
+    log request end=stopped reason=stopping
     release B at 2
     release C at 3
 counters

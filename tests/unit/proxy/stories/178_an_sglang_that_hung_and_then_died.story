@@ -69,7 +69,7 @@ wait 600
     close 2b
     log upstream_failed then=error_event
     to B: "8c\r\ndata: {\"error\":{\"message\":\"The replica was silent for too long: its answer is cut.\",\"type\":\"GatewayTimeoutError\",\"param\":null,\"code\":504}}\n\n\r\n"
-    log request
+    log request end=engine_failed reason=stalled
     close B
     release B at 2
 1b says "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n"

@@ -16,7 +16,7 @@ wait 4950
 wait 50
     close A
     close 1a
-    log request
+    log request end=client_slow reason=timeout limit=client-write-timeout
     release A at 1
 counters
     requests 1, 2xx 1, client time-outs 1, cut: slow 1

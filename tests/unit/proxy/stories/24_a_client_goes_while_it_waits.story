@@ -9,7 +9,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 A ends
     close A
     close 1a
-    log request
+    log request end=client_gone
     release A at 1
 B connects
 B posts /v1/completions {"model":"m","prompt":"x"}
@@ -20,7 +20,7 @@ B posts /v1/completions {"model":"m","prompt":"x"}
 B ends
     close B
     close 1b
-    log request
+    log request end=client_gone
     release B at 1
 counters
     requests 2, clients gone 2

@@ -13,7 +13,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 A breaks
     close A
     close 1a
-    log request
+    log request end=client_gone
     release A at 1
 counters
     requests 1, 2xx 1, clients gone 1, cut: gone 1

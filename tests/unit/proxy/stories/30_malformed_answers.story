@@ -23,7 +23,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
     close 2a
     log upstream_failed then=error_event
     to A: "7d\r\nabc-\n\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
-    log request
+    log request end=engine_failed reason=malformed
     close A
     release A at 2
 counters

@@ -53,7 +53,7 @@ I connects
 F ends
     close F
     close 1b
-    log request
+    log request end=client_gone
     release F at 1
 J connects
 J gets /nowhere

@@ -40,7 +40,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 A ends
     close A
     close 1c
-    log request
+    log request end=client_gone
     release A at 1
 B connects
 B sends "GET /v1/models HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer wrong\r\n\r\n"
@@ -62,7 +62,7 @@ C ends
     close C
     close 1e
     close 2d
-    log request
+    log request end=client_gone
 D connects
 D gets /v1/models
     connect 1f

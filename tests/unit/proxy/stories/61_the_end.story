@@ -14,5 +14,5 @@ the node stops
     to A: "7d\r\ndata: {\"error\":{\"message\":\"The router stops: its answer is cut.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}\n\n\r\n"
     close A
     close 1a
-    log request
+    log request end=stopped reason=stopping
     release A at 1

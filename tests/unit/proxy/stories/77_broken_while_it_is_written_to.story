@@ -15,7 +15,7 @@ A takes nothing
 A is deaf
     close A
     close 1a
-    log request
+    log request end=client_gone
     release A at 1
 B connects
 B posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
@@ -30,7 +30,7 @@ B is deaf
 wait 2000
     reset B
     close 1b
-    log request
+    log request end=client_gone
     release B at 1
 counters
     requests 2, 2xx 2, clients gone 2, cut: gone 2

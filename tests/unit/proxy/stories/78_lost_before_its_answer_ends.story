@@ -12,7 +12,7 @@ A is deaf
 1a says "data: {\"text\":\"1\"}\n\n"
 1a is done
     log upstream_failed then=cut
-    log request
+    log request end=engine_failed reason=no_terminal
     reset A
     release A at 1
 counters

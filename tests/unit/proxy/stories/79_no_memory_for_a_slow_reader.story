@@ -15,7 +15,7 @@ A takes nothing
 wait 2000
     reset A
     close 1a
-    log request
+    log request end=no_memory reason=memory
     release A at 1
 counters
     requests 1, 2xx 1, cut: memory 1

@@ -16,7 +16,7 @@ A sends "x"*100000
     queue for 1a: 4093 bytes
     close A
     close 1a
-    log request
+    log request end=refused reason=memory limit=buffered-bytes-max
     release A at 1
 counters
     requests 1, 2xx 1, cut: refused 1

@@ -15,7 +15,7 @@ A posts /v1/completions {"model":"m","prompt":"x"}
 A ends
     close A
     close 1a
-    log request
+    log request end=client_gone
     release A at 1
 1a takes all
 B connects

@@ -13,6 +13,6 @@ A gets /v1/responses/r1
 1a breaks
     close 1a
     log upstream_failed then=cut
-    log request
+    log request end=engine_failed reason=broken
     close A
     release A at 1

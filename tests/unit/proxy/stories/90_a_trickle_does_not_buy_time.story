@@ -22,5 +22,5 @@ A sends "d"
 wait 200
     close A
     close 1a
-    log request
+    log request end=client_slow reason=timeout limit=client-write-timeout
     release A at 1

@@ -22,7 +22,7 @@ wait 2000
 2a answers 503 {"error":"busy"}
     log upstream_failed then=answer
     to A: "80\r\ndata: {\"error\":{\"message\":\"The replica that should go on answered 503.\",\"type\":\"Service Unavailable\",\"param\":null,\"code\":503}}\n\n\r\n"
-    log request
+    log request end=engine_failed reason=no_replica
     close A
     release A at 2
 counters

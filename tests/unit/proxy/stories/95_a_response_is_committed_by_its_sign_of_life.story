@@ -15,7 +15,7 @@ wait 2000
     close 1a
     log upstream_failed then=error_event
     to A: "8f\r\nevent: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"The replica failed: its answer is cut.\",\"param\":null,\"sequence_number\":1}\n\n\r\n"
-    log request
+    log request end=engine_failed reason=broken
     close A
     release A at 1
 counters
