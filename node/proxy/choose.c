@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "node/proxy/multipart.h"
+#include "http/multipart.h"
 #include "node/proxy/suspect_wait.h"
 
 /* --- what kind of work it is ---------------------------------------------------------------- */
@@ -77,7 +77,7 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
                                  .sent = x->attempts > 0 && x->reached,
                                  .model_likely = x->model_likely};
     if (x->route.kind == HTTP_PATH_MULTIPART) {
-        out->model = multipart_model(x->request.body, x->proxy->joined);
+        out->model = http_multipart_model(x->request.body, x->proxy->joined);
     } else if (x->skimming && x->skim.understood) {
         out->model = http_skim_field(&x->skim, HTTP_SKIM_MODEL);
         out->chain = http_skim_chain(&x->skim);

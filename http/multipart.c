@@ -1,4 +1,4 @@
-#include "node/proxy/multipart.h"
+#include "http/multipart.h"
 
 /* The value of a whole form field in `text`; `at` is NULL if there is none. */
 static struct slice form_model(struct slice text)
@@ -16,9 +16,9 @@ static struct slice form_model(struct slice text)
     return len < text.len ? slice_of(text.at, len) : slice_of(NULL, 0);
 }
 
-struct slice multipart_model(const struct body *body, char *seam)
+struct slice http_multipart_model(const struct body *body, char *seam)
 {
-    enum { SEAM = MULTIPART_SEAM_BYTES / 2 };
+    enum { SEAM = HTTP_MULTIPART_SEAM_BYTES / 2 };
     for (const struct segment *s = body->first; s != NULL; s = s->next) {
         if (s != body->first && s->next != NULL && s->next != body->last)
             continue; /* the middle of a file */

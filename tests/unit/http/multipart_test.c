@@ -1,4 +1,4 @@
-#include "node/proxy/multipart.h"
+#include "http/multipart.h"
 
 #include "base/check.h"
 #include "tests/lib/test.h"
@@ -27,12 +27,12 @@ static void expect(size_t first, const char *text, size_t middle, const char *ta
                    const char *model)
 {
     struct segment_pool pool;
-    char seam[MULTIPART_SEAM_BYTES];
+    char seam[HTTP_MULTIPART_SEAM_BYTES];
     segment_pool_init(&pool, 1 << 20);
     struct body *b = body_new();
     assert_non_null(b);
     make(&pool, b, first, text, middle, tail);
-    assert_slice_equal(multipart_model(b, seam), model);
+    assert_slice_equal(http_multipart_model(b, seam), model);
     body_unref(&pool, b);
     segment_pool_free(&pool);
 }

@@ -1,0 +1,15 @@
+/* The model that a multipart body names: audio requests carry a file beside it. */
+#ifndef HTTP_MULTIPART_H
+#define HTTP_MULTIPART_H
+
+#include "base/body.h"
+#include "base/segment.h"
+
+enum { HTTP_MULTIPART_SEAM_BYTES = 2048 };
+
+/* Value of the form field `model`, near the start of the body or its end (the field may come before
+ * or after the file); or empty. `seam` has HTTP_MULTIPART_SEAM_BYTES, for a field that lies across
+ * two segments. The value is good as long as both. */
+struct slice http_multipart_model(const struct body *body, char *seam);
+
+#endif
