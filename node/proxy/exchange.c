@@ -176,6 +176,22 @@ static void log_access(const struct exchange *x, enum client_end why)
                                                  ARRAY_LEN(fields));
 }
 
+/* It has ended, whole. */
+static void note_timing(const struct exchange *x)
+{
+    if (x->scan == EXCHANGE_SCAN_NONE || x->status / 100 != 2)
+        return;
+    const struct proxy_timed answer = {
+        .stream = x->usage.form == HTTP_USAGE_SSE,
+        .begun_ms = x->started_ms,
+        .first_token_ms = x->first_token ? x->first_byte_ms : 0,
+        .ended_ms = x->proxy->now_ms,
+        .tokens = x->usage.completion_tokens > 0 ? x->usage.completion_tokens
+                                                 : (int64_t)x->usage.token_events,
+    };
+    proxy_timing_add(&x->proxy->timing, &answer);
+}
+
 /* The one way out of every exchange. */
 static void end(struct exchange *x, enum client_end why, enum node_outcome outcome)
 {
@@ -188,7 +204,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     if ((x->answering || x->alive) && why != CLIENT_END_DONE)
         stats->answers_cut[why]++;
     if (why == CLIENT_END_DONE)
-        proxy_timing_add(&x->proxy->timing, x, x->proxy->now_ms);
+        note_timing(x);
     exchange_hang_up(x);
     deadline_clear(&x->request_deadline);
     deadline_clear(&x->queue_deadline);

@@ -1,25 +1,19 @@
 #include "node/proxy/timing.h"
 
-#include "node/proxy/exchange.h"
-
 static double seconds(uint64_t from_ms, uint64_t to_ms)
 {
     return to_ms > from_ms ? (double)(to_ms - from_ms) / 1000 : 0;
 }
 
-void proxy_timing_add(struct proxy_timing *t, const struct exchange *x, uint64_t now_ms)
+void proxy_timing_add(struct proxy_timing *t, const struct proxy_timed *answer)
 {
-    bool stream = x->scan == EXCHANGE_SCAN_USAGE && x->usage.form == HTTP_USAGE_SSE;
-    if (x->scan == EXCHANGE_SCAN_NONE || x->status / 100 != 2)
+    histogram_add(&t->total[answer->stream], seconds(answer->begun_ms, answer->ended_ms));
+    if (!answer->stream || answer->first_token_ms == 0)
         return;
-    histogram_add(&t->total[stream], seconds(x->started_ms, now_ms));
-    if (!stream || !x->first_token)
-        return;
-    histogram_add(&t->first_token, seconds(x->started_ms, x->first_byte_ms));
-    int64_t tokens = x->usage.completion_tokens > 0 ? x->usage.completion_tokens
-                                                    : (int64_t)x->usage.token_events;
-    if (tokens > 1)
-        histogram_add(&t->inter_token, seconds(x->first_byte_ms, now_ms) / (double)(tokens - 1));
+    histogram_add(&t->first_token, seconds(answer->begun_ms, answer->first_token_ms));
+    if (answer->tokens > 1)
+        histogram_add(&t->inter_token, seconds(answer->first_token_ms, answer->ended_ms) /
+                                           (double)(answer->tokens - 1));
 }
 
 void proxy_timing_metrics(const struct proxy_timing *t, struct prometheus *p)
