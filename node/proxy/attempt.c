@@ -189,6 +189,12 @@ static void wait_for_replica(struct exchange *x)
         (void)exchange_refuse_suspect(x);
 }
 
+bool exchange_will_wait(const struct exchange *x)
+{
+    return x->choice == ERR_AGAIN ? x->proxy->queue.length < x->proxy->queue.length_max
+                                  : suspect_may_wait(x, x->choice == ERR_EXISTS);
+}
+
 /* The replicas were asked who has the stored response: the one that has it is wanted now, or, where
  * nobody has, any of them says so. */
 void exchange_asked(struct exchange *x)

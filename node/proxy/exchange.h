@@ -44,7 +44,8 @@ struct suspect {
     bool core;                  /* one of them was of a core: no doubt that the engine died */
     bool clear;                 /* or it was the only one there */
     enum node_company company;  /* that it may have */
-    enum proxy_refusal refused; /* it is not sent (again) */
+    enum proxy_refusal refused; /* it is not sent (again), */
+    const char *refused_text;   /* and why, for its client; NULL: as for poison */
 
     /* node/proxy/suspect_wait.h */
     bool kept, kept_alone; /* a replica is kept for it, where it is now */

@@ -76,7 +76,7 @@ static void log_moved(const struct exchange *x, unsigned from, const char *what)
     if (x->booked)
         log_failure(x, from, what, "moved", (int)x->decision.replica);
     else
-        log_failure(x, from, what, "waits", -1);
+        log_failure(x, from, what, exchange_will_wait(x) ? "waits" : "refused", -1);
 }
 
 /* The first to fail so may be innocent: the request itself may be bad. Who answers next decides. */

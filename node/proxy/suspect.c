@@ -59,10 +59,13 @@ static uint64_t hash(struct exchange *x)
 static void log_suspect(struct exchange *x, const char *event, const struct pool_death *death)
 {
     struct proxy *p = x->proxy;
-    char text[17];
+    char text[17], names[NODE_POISON_NAMES_BYTES];
+    struct slice replica = node_router_replica_name(p->config.router, x->decision.replica);
     (void)snprintf(text, sizeof text, "%016" PRIx64, hash(x));
+    node_poison_names_text(p->config.router, hash(x), names);
     log_event(p->config.log, LOG_WARN, event, LOG_STR("id", x->request_id), LOG_CSTR("hash", text),
-              LOG_STR("replica", node_router_replica_name(p->config.router, x->decision.replica)),
+              LOG_STR("replica", replica),
+              LOG_STR("replicas", names[0] != '\0' ? slice_of_cstr(names) : replica),
               LOG_CSTR("death", death->core ? "core" : "abrupt"),
               LOG_UINT("suspects", death->suspects), LOG_UINT("deaths", x->suspect.deaths));
 }
@@ -225,6 +228,12 @@ static bool was_no_death(const struct exchange *x)
            pool->refused_ms < x->suspect.at_ms;
 }
 
+void suspect_refuse(struct exchange *x, const char *text)
+{
+    x->suspect.refused = PROXY_REFUSED_SUSPECT;
+    x->suspect.refused_text = text;
+}
+
 /* A core that was said to be dead is said to be so to whatever comes until its server is gone. */
 static bool is_said_again(const struct pool *pool, const struct exchange *x, enum suspect_end end)
 {
@@ -245,7 +254,7 @@ static void note_death(struct exchange *x, const struct pool_death *d)
     struct suspect *s = &x->suspect;
     bool strong = d->core && is_raw(x);
     struct node_router *router = x->proxy->config.router;
-    unsigned replica = x->decision.replica;
+    unsigned replica = x->decision.replica, earlier = s->replica;
     if (s->deaths > 0 && was_no_death(x))
         *s = (struct suspect){.hash = s->hash};
     bool together = died_together(s, d, x->proxy->now_ms);
@@ -263,11 +272,17 @@ static void note_death(struct exchange *x, const struct pool_death *d)
         node_poison_convict(router, s->hash, replica);
         now = NODE_POISON_SURE;
     }
+    if (s->deaths > 1)
+        node_poison_names(router, s->hash, earlier, replica);
     bool once = x->proxy->config.options->poison_retry;
     if (now == NODE_POISON_SURE)
         s->refused = PROXY_REFUSED_POISON;
-    else if (s->deaths > 1 || (!once && s->clear))
-        s->refused = PROXY_REFUSED_SUSPECT;
+    else if (s->deaths > 1)
+        suspect_refuse(x, "Engines died after this request, maybe not because of it. It is not "
+                          "sent to another.");
+    else if (!once && s->clear)
+        suspect_refuse(x, "An engine died after this request. It is not sent to another, as "
+                          "poison-retry is off.");
     s->company = strong || known ? NODE_COMPANY_ALONE : NODE_COMPANY_RATHER_ALONE;
     if (strong || s->refused != PROXY_REFUSED_NONE) /* else upstream_failed says enough */
         log_suspect(x, now == NODE_POISON_SURE ? "poison" : "poison_suspect", d);
@@ -306,9 +321,9 @@ bool suspect_refused(struct exchange *x)
 
 const char *suspect_refusal_text(const struct exchange *x)
 {
-    return x->suspect.refused == PROXY_REFUSED_POISON
-               ? "Engines died after this request. It is not sent to another."
-               : "An engine died after this request. It is not sent to one that serves others.";
+    return x->suspect.refused == PROXY_REFUSED_SUSPECT
+               ? x->suspect.refused_text
+               : "Engines died after this request. It is not sent to another.";
 }
 
 /* Whether an engine that answers so has taken the request apart. One without room, or that wants

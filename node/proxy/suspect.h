@@ -79,6 +79,8 @@ void suspect_ended(struct exchange *x, enum suspect_end end);
 /* Whether the request may not be sent (again): then x->refusal and x->limit say why, and it is
  * answered 502. Asked before each choice. */
 bool suspect_refused(struct exchange *x);
+/* It is not sent (again), though it is no poison; `text`, which is borrowed: why. */
+void suspect_refuse(struct exchange *x, const char *text);
 /* What is to be said to its client. */
 const char *suspect_refusal_text(const struct exchange *x);
 

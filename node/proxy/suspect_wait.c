@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "node/proxy/proxy_internal.h"
+#include "node/proxy/suspect.h"
 
 /* --- replicas that are kept ------------------------------------------------------------------ */
 
@@ -94,6 +95,38 @@ static void join_list(struct exchange *x)
     all->waiting_alone += wants_one(x);
 }
 
+/* Until when it waits, from now on if it does not yet. */
+static uint64_t wait_until_ms(const struct exchange *x)
+{
+    if (x->suspect.wait_until_ms != 0)
+        return x->suspect.wait_until_ms;
+    uint64_t now = x->proxy->now_ms;
+    uint64_t latest = x->started_ms + SUSPECT_OPEN_MS;
+    uint64_t until = now + (wants_one(x) ? SUSPECT_WAIT_MS : SUSPECT_OTHERS_MS);
+    return wants_one(x) && until > latest ? latest : until;
+}
+
+/* What is to be said to its client if it may not wait; NULL: it may. */
+static const char *why_not_wait(const struct exchange *x, bool soon)
+{
+    const struct proxy *p = x->proxy;
+    if (!soon)
+        return "An engine died after this request. It is not sent to the only other one, which "
+               "others use.";
+    if (p->now_ms >= wait_until_ms(x))
+        return "An engine died after this request, and no other one was free of other requests in "
+               "time.";
+    return p->suspects.waiting < p->queue.length_max
+               ? NULL
+               : "An engine died after this request, and too many wait for one that is free of "
+                 "other requests.";
+}
+
+bool suspect_may_wait(const struct exchange *x, bool soon)
+{
+    return why_not_wait(x, soon) == NULL;
+}
+
 bool suspect_wait(struct exchange *x, const struct node_request *request, uint64_t key, bool soon)
 {
     struct proxy *p = x->proxy;
@@ -102,14 +135,12 @@ bool suspect_wait(struct exchange *x, const struct node_request *request, uint64
     s->key = key;
     if (s->wait_until_ms == 0) {
         s->since_ms = p->now_ms;
-        uint64_t latest = x->started_ms + SUSPECT_OPEN_MS;
-        s->wait_until_ms = p->now_ms + (wants_one(x) ? SUSPECT_WAIT_MS : SUSPECT_OTHERS_MS);
-        if (wants_one(x) && s->wait_until_ms > latest)
-            s->wait_until_ms = latest;
+        s->wait_until_ms = wait_until_ms(x);
     }
-    if (!soon || p->now_ms >= s->wait_until_ms || all->waiting >= p->queue.length_max) {
+    const char *why_not = why_not_wait(x, soon);
+    if (why_not != NULL) {
         CHECK(wants_one(x)); /* others do not wait then */
-        s->refused = PROXY_REFUSED_SUSPECT;
+        suspect_refuse(x, why_not);
         if (all->kept != 0)
             all->pause_until_ms = p->now_ms + SUSPECT_PAUSE_MS;
         return false;

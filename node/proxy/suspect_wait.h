@@ -29,6 +29,8 @@ void suspect_placed(struct exchange *x);
  * those that the same replicas can serve. False: it has waited long enough, or too many wait, and
  * it is to be refused (suspect_refused()). */
 bool suspect_wait(struct exchange *x, const struct node_request *request, uint64_t key, bool soon);
+/* Whether it would wait. */
+bool suspect_may_wait(const struct exchange *x, bool soon);
 /* Its booking ends, or its first token came: its replica is kept no longer. */
 void suspect_left(struct exchange *x);
 /* It ends: it waits no longer. */

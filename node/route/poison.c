@@ -48,14 +48,18 @@ static void set(struct node_router *r, uint64_t hash, enum crdt_poison_level lev
     DISCARD(crdt_state_poisoned(r->crdt, hash, level, replica, ttl));
 }
 
+static uint64_t key_of(const struct node_router *r, unsigned replica)
+{
+    const struct crdt_registry *registry = crdt_state_registry(r->crdt);
+    return crdt_registry_has(registry, replica) ? crdt_registry_at(registry, replica)->key : 0;
+}
+
 /* Whether that row was made for the same death. */
 static bool same_death(const struct node_router *r, const struct crdt_poison_row *row,
                        unsigned replica)
 {
-    const struct crdt_registry *registry = crdt_state_registry(r->crdt);
-    uint64_t key =
-        crdt_registry_has(registry, replica) ? crdt_registry_at(registry, replica)->key : 0;
-    return row->last == key && row->until + SAME_DEATH_S > table(r)->now_s + CRDT_SUSPECT_TTL_S;
+    return row->last == key_of(r, replica) &&
+           row->until + SAME_DEATH_S > table(r)->now_s + CRDT_SUSPECT_TTL_S;
 }
 
 enum node_poison node_poison_died(struct node_router *r, uint64_t hash, unsigned replica)
@@ -72,6 +76,36 @@ enum node_poison node_poison_died(struct node_router *r, uint64_t hash, unsigned
 void node_poison_convict(struct node_router *r, uint64_t hash, unsigned replica)
 {
     set(r, hash, CRDT_POISON_SURE, (int)replica);
+}
+
+void node_poison_names(struct node_router *r, uint64_t hash, unsigned earlier, unsigned replica)
+{
+    const struct crdt_poison_row *row = crdt_poison_find(table(r), hash);
+    uint64_t key = key_of(r, earlier);
+    if (level_of(row) == NODE_POISON_NONE || key == 0 || row->last == key || row->before == key)
+        return;
+    enum crdt_poison_level level = row->level;
+    set(r, hash, level, (int)earlier);
+    set(r, hash, level, (int)replica); /* the last one stays the last */
+}
+
+static struct slice name_by_key(const struct node_router *r, uint64_t key)
+{
+    int slot = key != 0 ? crdt_registry_by_key(crdt_state_registry(r->crdt), key) : -1;
+    return slot >= 0 ? node_router_replica_name(r, (unsigned)slot) : slice_of("", 0);
+}
+
+void node_poison_names_text(const struct node_router *r, uint64_t hash,
+                            char out[NODE_POISON_NAMES_BYTES])
+{
+    const struct crdt_poison_row *row = crdt_poison_find(table(r), hash);
+    struct slice before = slice_of("", 0), last = slice_of("", 0);
+    if (level_of(row) != NODE_POISON_NONE) {
+        before = name_by_key(r, row->before);
+        last = name_by_key(r, row->last);
+    }
+    (void)snprintf(out, NODE_POISON_NAMES_BYTES, "%.*s%s%.*s", SLICE_ARG(before),
+                   before.len > 0 && last.len > 0 ? "," : "", SLICE_ARG(last));
 }
 
 void node_poison_cleared(struct node_router *r, uint64_t hash)
@@ -97,9 +131,9 @@ void node_poison_refused(struct node_router *r, uint64_t hash)
 
 static void put_replica(struct json_writer *w, const struct node_router *r, uint64_t key)
 {
-    int slot = key != 0 ? crdt_registry_by_key(crdt_state_registry(r->crdt), key) : -1;
-    if (slot >= 0)
-        json_slice(w, node_router_replica_name(r, (unsigned)slot));
+    struct slice name = name_by_key(r, key);
+    if (name.len > 0)
+        json_slice(w, name);
 }
 
 static void put_row(struct json_writer *w, const struct node_router *r,

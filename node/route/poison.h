@@ -34,6 +34,14 @@ enum node_poison node_poison_of(const struct node_router *r, uint64_t hash);
 enum node_poison node_poison_died(struct node_router *r, uint64_t hash, unsigned replica);
 /* The same, and it is known to be the second. */
 void node_poison_convict(struct node_router *r, uint64_t hash, unsigned replica);
+/* `earlier` died too, of an attempt that was not held against the request then: whoever looks at
+ * it sees both. It changes nothing else. */
+void node_poison_names(struct node_router *r, uint64_t hash, unsigned earlier, unsigned replica);
+/* The replicas that died of it as far as all routers know, the first one first, with commas. Empty:
+ * it is not held to be anything. */
+enum { NODE_POISON_NAMES_BYTES = 2 * NODE_NAME_MAX + 2 };
+void node_poison_names_text(const struct node_router *r, uint64_t hash,
+                            char out[NODE_POISON_NAMES_BYTES]);
 /* It was answered: a suspect is none any more. */
 void node_poison_cleared(struct node_router *r, uint64_t hash);
 /* An operator forgets it, for all routers. ERR_NOT_FOUND. */

@@ -102,7 +102,7 @@ static void on_log(void *context, struct slice line)
 {
     struct proxy_world *w = context;
     /* Time, level, event: the name is enough, what followed of a failure, and of a request that
-     * ended badly why. */
+     * ended badly why; of poison at whom. */
     (void)slice_cut(&line, ' ');
     line = slice_trim(line);
     (void)slice_cut(&line, ' ');
@@ -112,8 +112,11 @@ static void on_log(void *context, struct slice line)
     struct slice rest = then != NULL ? slice_skip(line, (size_t)(then - line.at)) : slice_of("", 0);
     rest.len -= rest.len > 0; /* the newline */
     char end[128] = "";
+    struct slice replicas = logged(line, " replicas=");
     if (slice_equal(name, SLICE("request")))
         write_end(end, line);
+    else if (replicas.len > 0)
+        (void)snprintf(end, sizeof end, " replicas=%.*s", SLICE_ARG(replicas));
     NOTE(w, "log %.*s%.*s%s\n", SLICE_ARG(name), SLICE_ARG(rest), end);
 }
 

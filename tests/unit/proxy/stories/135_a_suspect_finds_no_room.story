@@ -31,12 +31,12 @@ C posts /v1/completions {"model":"m","stream":true,"prompt":"c"}
 wait 5200
 1a ends
     close 1a
-    log poison_suspect
+    log poison_suspect replicas=10.0.0.1:8000
     log upstream_failed then=waits
     release A at 1
 wait 3950
 wait 100
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 149 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to one that serves others.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 160 "{\"error\":{\"message\":\"An engine died after this request, and no other one was free of other requests in time.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
 D connects
 D posts /v1/completions {"model":"m","stream":true,"prompt":[5000]}

@@ -20,9 +20,9 @@ wait 200
 wait 200
 2a ends
     close 2a
-    log poison_suspect
+    log poison_suspect replicas=10.0.0.1:8000,10.0.0.2:8000
     log upstream_failed then=refused
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 149 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to one that serves others.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 157 "{\"error\":{\"message\":\"Engines died after this request, maybe not because of it. It is not sent to another.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     release A at 2
 B connects

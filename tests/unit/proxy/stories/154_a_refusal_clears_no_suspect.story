@@ -12,7 +12,7 @@ A posts /v1/completions {"model":"m","prompt":[5000]}
 wait 5200
 1a ends
     close 1a
-    log poison_suspect
+    log poison_suspect replicas=10.0.0.1:8000
     log upstream_failed then=moved to=10.0.0.2:8000
     connect 2a
     release A at 1
@@ -29,7 +29,7 @@ replica 3 goes
     log replica_removed
 B connects
 B posts /v1/completions {"model":"m","prompt":[5000]}
-    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 149 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to one that serves others.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 163 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to the only other one, which others use.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
 counters
     requests 2, retries 1, 4xx 1, 5xx 1, refused suspect 1, upstream broken 1

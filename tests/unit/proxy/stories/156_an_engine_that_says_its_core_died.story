@@ -17,7 +17,7 @@ A posts /v1/chat/completions {"model":"m","messages":[]}
     to 2a: POST /v1/chat/completions HTTP/1.1; Content-Length: 27 "{\"model\":\"m\",\"messages\":[]}"
 wait 1100
 2a answers 500 {"error":{"message":"EngineCore encountered an issue. See stack trace (above) for the root cause.","type":"InternalServerError","param":null,"code":500}}
-    log poison
+    log poison replicas=10.0.0.1:8000,10.0.0.2:8000
     log upstream_failed then=refused
     to A: HTTP/1.1 502 Bad Gateway; Content-Length: 132 "{\"error\":{\"message\":\"Engines died after this request. It is not sent to another.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request

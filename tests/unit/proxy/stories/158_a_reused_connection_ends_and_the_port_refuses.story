@@ -57,9 +57,9 @@ wait 20
 wait 20
 4b breaks
     close 4b
-    log poison_suspect
+    log poison_suspect replicas=10.0.0.1:8000,10.0.0.4:8000
     log upstream_failed then=refused
-    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 149 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to one that serves others.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 157 "{\"error\":{\"message\":\"Engines died after this request, maybe not because of it. It is not sent to another.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     release B at 4
 counters

@@ -20,7 +20,7 @@ C posts /v1/completions {"model":"m","prompt":[5000]}
 wait 5200
 1a ends
     close 1a
-    log poison_suspect
+    log poison_suspect replicas=10.0.0.1:8000
     log upstream_failed then=moved to=10.0.0.2:8000
     connect 2a
     release A at 1
@@ -30,7 +30,7 @@ wait 5200
 wait 5200
 2a ends
     close 2a
-    log poison
+    log poison replicas=10.0.0.1:8000,10.0.0.2:8000
     log upstream_failed then=refused
     to A: HTTP/1.1 502 Bad Gateway; Content-Length: 132 "{\"error\":{\"message\":\"Engines died after this request. It is not sent to another.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request

@@ -30,7 +30,7 @@ C posts /v1/completions {"model":"m","stream":true,"prompt":"c"}
 wait 5200
 1a ends
     close 1a
-    log poison_suspect
+    log poison_suspect replicas=10.0.0.1:8000
     log upstream_failed then=waits
     release A at 1
 wait 500

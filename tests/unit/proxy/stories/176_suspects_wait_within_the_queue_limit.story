@@ -31,9 +31,9 @@ C posts /v1/completions {"model":"m","stream":true,"prompt":"c"}
 wait 5200
 1a ends
     close 1a
-    log poison_suspect
-    log upstream_failed then=waits
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 149 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to one that serves others.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    log poison_suspect replicas=10.0.0.1:8000
+    log upstream_failed then=refused
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 165 "{\"error\":{\"message\":\"An engine died after this request, and too many wait for one that is free of other requests.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     release A at 1
 wait 500

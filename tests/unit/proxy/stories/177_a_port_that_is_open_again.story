@@ -45,7 +45,7 @@ wait 200
 wait 1500
 2a ends
     close 2a
-    log poison
+    log poison replicas=10.0.0.1:8000,10.0.0.2:8000
     log upstream_failed then=refused
     to A: HTTP/1.1 502 Bad Gateway; Content-Length: 132 "{\"error\":{\"message\":\"Engines died after this request. It is not sent to another.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request

@@ -83,9 +83,9 @@ wait 200
     connect 1d
 2c ends
     close 2c
-    log poison_suspect
-    log upstream_failed then=waits
-    to C: HTTP/1.1 502 Bad Gateway; Content-Length: 149 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to one that serves others.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
+    log poison_suspect replicas=10.0.0.2:8000
+    log upstream_failed then=refused
+    to C: HTTP/1.1 502 Bad Gateway; Content-Length: 163 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to the only other one, which others use.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
     release C at 2
 wait 1000
