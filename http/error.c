@@ -2,30 +2,42 @@
 
 #include "base/check.h"
 #include "base/json_write.h"
-#include "http/status.h"
 
-/* As vLLM and OpenAI name them. */
+/* The classes of errors of OpenAI's libraries, by which vLLM too names its own; what has none there
+ * has the name of its status. */
 static const char *error_type(unsigned status)
 {
     switch (status) {
-    case 400:
-        return "BadRequestError";
     case 401:
         return "AuthenticationError";
     case 403:
         return "PermissionDeniedError";
     case 404:
         return "NotFoundError";
+    case 405:
+        return "MethodNotAllowedError";
+    case 408:
+        return "RequestTimeoutError";
+    case 409:
+        return "ConflictError";
+    case 413:
+        return "RequestEntityTooLargeError";
     case 422:
         return "UnprocessableEntityError";
     case 429:
         return "RateLimitError";
-    case 500:
-        return "InternalServerError";
     case 501:
         return "NotImplementedError";
-    default:
-        return http_status_text(status);
+    case 502:
+        return "BadGatewayError";
+    case 503:
+        return "ServiceUnavailableError";
+    case 504:
+        return "GatewayTimeoutError";
+    case 508:
+        return "LoopDetectedError";
+    default: /* 400, 414, 431, ...; 500, 505 */
+        return status < 500 ? "BadRequestError" : "InternalServerError";
     }
 }
 

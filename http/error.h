@@ -29,9 +29,9 @@ enum http_error_form {
 struct http_error {
     enum http_error_form form;
     struct slice message;
-    struct slice type;  /* e.g. "NotFoundError"; empty: what fits the status, as vLLM names them.
-                           Anthropic's form has its own names, by the status alone */
-    struct slice param; /* empty: null; Anthropic's form has none */
+    struct slice type;        /* as an engine named it; empty: by the status, "NotFoundError", ...
+                                 Anthropic's form has its own names, by the status alone */
+    struct slice param;       /* empty: null; Anthropic's form has none */
     struct slice request_id;  /* Anthropic's form only; empty: none */
     unsigned status;          /* is also the "code" */
     uint64_t sequence_number; /* of the event, responses only */

@@ -35,7 +35,7 @@ bool admin_may_call(const struct admin *a, struct exchange *x, const struct http
     if (has_token(a, head))
         return true;
     if (head->host.len > 0 && !is_our_host(a, head->host)) {
-        exchange_answer_error(x, 403, "PermissionDeniedError", slice_of("", 0),
+        exchange_answer_error(x, 403, slice_of("", 0),
                               "The admin port is asked under a name that is not its own (Host: "
                               "%.*s): use its address, localhost or the name in admin-listen, or "
                               "give the admin token.",
@@ -44,7 +44,7 @@ bool admin_may_call(const struct admin *a, struct exchange *x, const struct http
     }
     bool reads = head->method == HTTP_METHOD_GET || head->method == HTTP_METHOD_HEAD;
     if (!reads && http_head_find(head, SLICE("origin")).at != NULL) {
-        exchange_answer_error(x, 403, "PermissionDeniedError", slice_of("", 0),
+        exchange_answer_error(x, 403, slice_of("", 0),
                               "The admin port takes no calls of web pages (Origin) without the "
                               "admin token.");
         return false;
@@ -64,12 +64,12 @@ bool admin_may_change(const struct admin *a, struct exchange *x, const struct ht
     log_event(a->config.log, LOG_WARN, "admin_refused", LOG_CSTR("from", peer),
               LOG_CSTR("path", x->path), LOG_BOOL("token", a->config.token != NULL));
     if (a->config.token != NULL)
-        exchange_answer_error(x, 401, "AuthenticationError", slice_of("", 0),
+        exchange_answer_error(x, 401, slice_of("", 0),
                               "This call changes state and needs the admin token: gvctl "
                               "--token-file FILE, or the header Authorization: Bearer TOKEN.");
     else
         exchange_answer_error(
-            x, 403, "PermissionDeniedError", slice_of("", 0),
+            x, 403, slice_of("", 0),
             "This call changes state and comes from %s. A router without an admin token takes "
             "changes from loopback alone%s start it with admin-token-file and give the token "
             "(gvctl --token-file FILE).",

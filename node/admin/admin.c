@@ -97,8 +97,7 @@ void admin_log_level(struct admin *a, struct exchange *x, const struct http_head
     char name[16];
     if (!admin_query(head, SLICE("level"), name, sizeof name) ||
         log_level_parse(slice_of_cstr(name), &level) != 0) {
-        exchange_answer_error(x, 400, "invalid_request_error", SLICE("level"),
-                              "level must be error, warn, info or debug.");
+        exchange_answer_error(x, 400, SLICE("level"), "level must be error, warn, info or debug.");
         return;
     }
     a->config.log->level = level;
@@ -145,8 +144,7 @@ void admin_handle(void *admin, struct exchange *x, const struct http_head *head)
     const struct call *call = find_call(head, methods, sizeof methods);
     bool probed = call != NULL && (call->flags & ADMIN_PROBED) != 0;
     if (call == NULL && methods[0] == '\0') {
-        exchange_answer_error(x, 404, "NotFoundError", slice_of("", 0),
-                              "No such admin call; GET / lists them.");
+        exchange_answer_error(x, 404, slice_of("", 0), "No such admin call; GET / lists them.");
         return;
     }
     if (!probed && !admin_may_call(a, x, head))

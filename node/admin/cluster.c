@@ -15,7 +15,7 @@ static const struct slice type_json = SLICE("application/json");
 static struct node_replication *replication_of(struct admin *a, struct exchange *x)
 {
     if (a->config.replication == NULL)
-        exchange_answer_error(x, 409, "ConflictError", slice_of("", 0),
+        exchange_answer_error(x, 409, slice_of("", 0),
                               "This router runs alone: it has neither gossip-listen nor join.");
     return a->config.replication;
 }
@@ -157,7 +157,7 @@ static void ask_all(struct admin *a, struct exchange *x, struct node_replication
 {
     struct admin_ask *ask = calloc(1, sizeof *ask);
     if (ask == NULL) {
-        exchange_answer_error(x, 500, "InternalServerError", slice_of("", 0), "out of memory");
+        exchange_answer_error(x, 500, slice_of("", 0), "out of memory");
         return;
     }
     *ask = (struct admin_ask){.next = a->asks, .admin = a, .x = x, .kind = kind};
@@ -174,12 +174,11 @@ static void ask_all(struct admin *a, struct exchange *x, struct node_replication
     unlink_ask(ask);
     ask_free(ask);
     if (err == ERR_FULL)
-        exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0),
+        exchange_answer_error(x, 503, slice_of("", 0),
                               "Too many such questions are under way, try again.");
     else
-        exchange_answer_error(x, err == ERR_LIMIT ? 413 : 500, "InternalServerError",
-                              slice_of("", 0), "The other routers cannot be asked: %s.",
-                              err_text(err));
+        exchange_answer_error(x, err == ERR_LIMIT ? 413 : 500, slice_of("", 0),
+                              "The other routers cannot be asked: %s.", err_text(err));
 }
 
 void admin_convergence(struct admin *a, struct exchange *x, const struct http_head *head)
@@ -202,8 +201,7 @@ static void explain_all(struct admin *a, struct exchange *x, const struct http_h
     if (err == 0)
         ask_all(a, x, n, NODE_CALL_EXPLAIN, buf_slice(&packed));
     else
-        exchange_answer_error(x, err == ERR_LIMIT ? 413 : 500, "InternalServerError",
-                              slice_of("", 0),
+        exchange_answer_error(x, err == ERR_LIMIT ? 413 : 500, slice_of("", 0),
                               "The request cannot be told to the other routers: "
                               "%s.",
                               err_text(err));

@@ -11,7 +11,7 @@ void admin_answer_buf(struct exchange *x, int err, struct slice type, struct buf
     if (err == 0)
         exchange_answer(x, 200, type, buf_slice(out), NULL, 0);
     else
-        exchange_answer_error(x, 500, "InternalServerError", slice_of("", 0), "%s", err_text(err));
+        exchange_answer_error(x, 500, slice_of("", 0), "%s", err_text(err));
     buf_free(out);
 }
 
@@ -68,7 +68,7 @@ bool admin_read_replica(struct exchange *x, const struct http_head *head,
         (void)snprintf(engine, sizeof engine, "?");
     struct slice name = slice_of_cstr(given);
     if (name.len == 0) {
-        exchange_answer_error(x, 400, "invalid_request_error", SLICE("replica"),
+        exchange_answer_error(x, 400, SLICE("replica"),
                               "No replica is given: want ?replica=HOST:PORT.");
         return false;
     }
@@ -87,14 +87,13 @@ bool admin_read_replica(struct exchange *x, const struct http_head *head,
     if (wrong == NULL && node_replica_parse(slice_of_cstr(url), out) != 0)
         wrong = "want vllm, sglang or other as its engine";
     if (wrong != NULL)
-        exchange_answer_error(x, 400, "invalid_request_error", SLICE("replica"), "`%.200s`: %s",
-                              given, wrong);
+        exchange_answer_error(x, 400, SLICE("replica"), "`%.200s`: %s", given, wrong);
     return wrong == NULL;
 }
 
 void admin_answer_no_replica(struct exchange *x, const char *name)
 {
-    exchange_answer_error(x, 404, "NotFoundError", SLICE("replica"),
+    exchange_answer_error(x, 404, SLICE("replica"),
                           "There is no replica `%s`; gvctl replicas (GET /replicas) lists them.",
                           name);
 }
@@ -112,7 +111,7 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
         http_skim_feed(&x->skim, s->data, s->len);
     http_skim_finish(&x->skim);
     if (!x->skim.understood) {
-        exchange_answer_error(x, 400, "invalid_request_error", slice_of("", 0),
+        exchange_answer_error(x, 400, slice_of("", 0),
                               "The body is not a JSON request; such a request is routed by load.");
         return false;
     }

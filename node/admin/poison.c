@@ -33,13 +33,13 @@ void admin_poison_forget(struct admin *a, struct exchange *x, const struct http_
     uint64_t hash = 0;
     if (!read_hash(head, text, sizeof text, &hash)) {
         exchange_answer_error(
-            x, 400, "invalid_request_error", SLICE("hash"),
+            x, 400, SLICE("hash"),
             "Want ?hash= with the 16 digits that gvctl poison (GET /poison) shows.");
         return;
     }
     if (node_poison_forget(a->config.router, hash) != 0) {
         exchange_answer_error(
-            x, 404, "NotFoundError", SLICE("hash"),
+            x, 404, SLICE("hash"),
             "No such request is remembered; gvctl poison (GET /poison) lists them.");
         return;
     }

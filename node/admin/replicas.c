@@ -115,9 +115,8 @@ static void answer_wish(struct admin *a, struct exchange *x, const char *name,
     } else if (result == ERR_NOT_FOUND) {
         admin_answer_no_replica(x, name);
     } else {
-        exchange_answer_error(x, result == ERR_FULL ? 409 : 400, "invalid_request_error",
-                              SLICE("replica"), "The replica `%s` cannot be %s: %s.", name, verb,
-                              err_text(result));
+        exchange_answer_error(x, result == ERR_FULL ? 409 : 400, SLICE("replica"),
+                              "The replica `%s` cannot be %s: %s.", name, verb, err_text(result));
     }
 }
 
@@ -164,7 +163,7 @@ static void refuse(struct admin_add *a)
     log_event(a->admin->config.log, LOG_WARN, "replica_refused",
               LOG_CSTR("replica", a->replica.name), LOG_CSTR("error", "it is a router"),
               LOG_CSTR("router", who));
-    exchange_answer_error(x, 409, "ConflictError", SLICE("replica"),
+    exchange_answer_error(x, 409, SLICE("replica"),
                           "`%s` is a Grapevine router (%s), no engine: requests would go in a "
                           "circle. Add the engines behind it instead.",
                           a->replica.name, who);
@@ -215,7 +214,7 @@ void admin_replica_add(struct admin *admin, struct exchange *x, const struct htt
     if (replica.labels.weight > 0 || replica.labels.model.len > 0 ||
         replica.labels.health.len > 0) {
         exchange_answer_error(
-            x, 400, "invalid_request_error", SLICE("replica"),
+            x, 400, SLICE("replica"),
             "No weight, model or health path can be added at run time, for labels are not "
             "sent to the other routers: want them in the settings.");
         return;
@@ -223,7 +222,7 @@ void admin_replica_add(struct admin *admin, struct exchange *x, const struct htt
     struct admin_add *a = admin->add_count < ADMIN_ADDS_MAX ? calloc(1, sizeof *a) : NULL;
     if (a == NULL || pool_open(&a->pool, admin->proxy, &replica.address) != 0) {
         free(a);
-        exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0),
+        exchange_answer_error(x, 503, slice_of("", 0),
                               "Too many replicas are being added, try again.");
         return;
     }

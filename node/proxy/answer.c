@@ -144,6 +144,7 @@ void exchange_answer(struct exchange *x, unsigned status, struct slice content_t
     answer(x, &a, NULL);
 }
 
+/* `type`: as the engine names it; empty: by the status. */
 static void answer_error_lines(struct exchange *x, unsigned status, const char *type,
                                struct slice param, const char *text, const struct http_line *lines,
                                size_t count)
@@ -174,15 +175,15 @@ static void answer_error_text(struct exchange *x, unsigned status, const char *t
     answer_error_lines(x, status, type, param, text, lines, n);
 }
 
-void exchange_answer_error(struct exchange *x, unsigned status, const char *type,
-                           struct slice param, const char *format, ...)
+void exchange_answer_error(struct exchange *x, unsigned status, struct slice param,
+                           const char *format, ...)
 {
     char text[512];
     va_list args;
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    answer_error_text(x, status, type, param, text, slice_of("", 0));
+    answer_error_text(x, status, "", param, text, slice_of("", 0));
 }
 
 void exchange_answer_engine_error(struct exchange *x, unsigned status, const char *type,
@@ -203,7 +204,7 @@ void exchange_answer_not_allowed(struct exchange *x, struct slice path, const ch
     char text[256];
     (void)snprintf(text, sizeof text, "%.*s takes %s.", path.len > 100 ? 100 : (int)path.len,
                    path.at, methods);
-    answer_error_lines(x, 405, "invalid_request_error", slice_of("", 0), text, &allow, 1);
+    answer_error_lines(x, 405, "", slice_of("", 0), text, &allow, 1);
 }
 
 void exchange_refuse_for(struct client *c, const struct exchange_refusal *why)
@@ -228,11 +229,11 @@ void exchange_refuse_for(struct client *c, const struct exchange_refusal *why)
         x->outcome = NODE_OUTCOME_CLIENT_GONE;
     c->last = true;
     c->lingering = true;
-    answer_error_text(x, why->status, why->type, slice_of("", 0), why->text, slice_of("", 0));
+    answer_error_text(x, why->status, "", slice_of("", 0), why->text, slice_of("", 0));
 }
 
-void exchange_refuse(struct client *c, unsigned status, const char *type, const char *text)
+void exchange_refuse(struct client *c, unsigned status, const char *text)
 {
-    struct exchange_refusal why = {.status = status, .type = type, .text = text};
+    struct exchange_refusal why = {.status = status, .text = text};
     exchange_refuse_for(c, &why);
 }

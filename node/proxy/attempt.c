@@ -356,8 +356,7 @@ bool exchange_refuse_suspect(struct exchange *x)
     if (x->refusal == PROXY_REFUSED_POISON)
         node_poison_refused(x->proxy->config.router, x->suspect.hash);
     exchange_forget_answer(x);
-    exchange_answer_error(x, 502, "BadGatewayError", slice_of("", 0), "%s",
-                          suspect_refusal_text(x));
+    exchange_answer_error(x, 502, slice_of("", 0), "%s", suspect_refusal_text(x));
     return true;
 }
 

@@ -96,23 +96,8 @@ static void model_unknown(struct exchange *x)
     exchange_describe(x, &request);
     struct slice model = request.model;
     x->refusal = PROXY_REFUSED_MODEL;
-    exchange_answer_error(x, 404, "NotFoundError", SLICE("model"),
-                          "The model `%.*s` does not exist.",
+    exchange_answer_error(x, 404, SLICE("model"), "The model `%.*s` does not exist.",
                           model.len > 256 ? 256 : (int)model.len, model.at);
-}
-
-static const char *type_of(unsigned status)
-{
-    switch (status) {
-    case 502:
-        return "BadGatewayError";
-    case 503:
-        return "ServiceUnavailableError";
-    case 504:
-        return "GatewayTimeoutError";
-    default:
-        return "";
-    }
 }
 
 /* What an engine said last is the truth of it. If the last attempt did not even get there, nothing
@@ -129,10 +114,10 @@ void exchange_no_answer(struct exchange *x, const char *text)
         x->limit = NULL;
     }
     if (x->said != 0 || text == NULL)
-        exchange_answer_error(x, status, type_of(status), slice_of("", 0),
-                              "No replica answered (%u tried).", x->attempts);
+        exchange_answer_error(x, status, slice_of("", 0), "No replica answered (%u tried).",
+                              x->attempts);
     else
-        exchange_answer_error(x, status, type_of(status), slice_of("", 0), "%s", text);
+        exchange_answer_error(x, status, slice_of("", 0), "%s", text);
 }
 
 void exchange_no_replica(struct exchange *x, int err)
@@ -142,7 +127,7 @@ void exchange_no_replica(struct exchange *x, int err)
         return;
     }
     if (x->attempts == 0 || err == ERR_FULL) {
-        exchange_answer_error(x, 503, type_of(503), slice_of("", 0),
+        exchange_answer_error(x, 503, slice_of("", 0),
                               err == ERR_FULL ? "Too many connections are open."
                                               : "No replica that serves this request is up.");
         return;

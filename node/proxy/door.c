@@ -136,14 +136,12 @@ static void judge(struct client *c, enum entry verdict)
         .status = 503,
         .refusal = PROXY_REFUSED_CONNECTIONS,
         .limit = "connections-max",
-        .type = "overloaded_error",
         .text = "Too many connections, try again later.",
     };
     static const struct exchange_refusal client_full = {
         .status = 429,
         .refusal = PROXY_REFUSED_CLIENT_CONNECTIONS,
         .limit = "connections-per-client-max",
-        .type = "rate_limit_error",
         .text = "Too many connections of one client, try again later.",
     };
     if (verdict == IS_CROWDED)

@@ -99,18 +99,10 @@ static void flush(struct exchange *x, bool last)
         x->bytes_out += client_flush(x->client, x->out_framing == HTTP_BODY_CHUNKED, last);
 }
 
-static const char *type_of(unsigned status)
-{
-    return status == 503   ? "ServiceUnavailableError"
-           : status == 504 ? "GatewayTimeoutError"
-                           : "BadGatewayError";
-}
-
 void exchange_say_cut(struct exchange *x, unsigned status, const char *text)
 {
     struct http_error error = {.form = exchange_error_form(x),
                                .message = slice_of_cstr(text),
-                               .type = slice_of_cstr(type_of(status)),
                                .request_id = x->request_id,
                                .status = status,
                                .sequence_number = (uint64_t)(x->usage.sequence_number + 1)};

@@ -155,10 +155,10 @@ struct exchange {
 /* One whole answer; `extra` fields are added. Ends the exchange. */
 void exchange_answer(struct exchange *x, unsigned status, struct slice content_type,
                      struct slice body, const struct http_line *extra, size_t extra_count);
-/* An OpenAI-style error; the connection stays open. Ends the exchange. */
-void exchange_answer_error(struct exchange *x, unsigned status, const char *type,
-                           struct slice param, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+/* An error in the form that clients of its path read; the connection stays open. Ends the exchange.
+ */
+void exchange_answer_error(struct exchange *x, unsigned status, struct slice param,
+                           const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* 405; `methods` is what the path does take, for people and for the Allow field. */
 void exchange_answer_not_allowed(struct exchange *x, struct slice path, const char *methods);
 

@@ -56,13 +56,12 @@ void exchange_pool_free(struct proxy *p);
 
 /* Answers an error of the router's own and closes the connection; ends the exchange if there is
  * one. */
-void exchange_refuse(struct client *c, unsigned status, const char *type, const char *text);
+void exchange_refuse(struct client *c, unsigned status, const char *text);
 /* The same where more is to be said of it. */
 struct exchange_refusal {
     unsigned status;
     enum proxy_refusal refusal; /* NONE: by the status */
     const char *limit;          /* the setting that it comes from; NULL: none */
-    const char *type;
     const char *text;
 };
 void exchange_refuse_for(struct client *c, const struct exchange_refusal *why);

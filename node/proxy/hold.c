@@ -140,7 +140,7 @@ static bool judge_404(struct exchange *x)
     /* One that may serve it is down, or failed before: the model may well exist. */
     if (err == ERR_UNREACHABLE && request.replica_wanted < 0) {
         exchange_forget_answer(x);
-        exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0),
+        exchange_answer_error(x, 503, slice_of("", 0),
                               "No replica that may serve this model is up.");
         return true;
     }

@@ -23,8 +23,7 @@ static void answer_health(struct exchange *x)
     if (why == NULL)
         exchange_answer(x, 200, slice_of("", 0), slice_of("", 0), NULL, 0);
     else
-        exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0),
-                              "The router is not ready: %s.", why);
+        exchange_answer_error(x, 503, slice_of("", 0), "The router is not ready: %s.", why);
 }
 
 void local_answer(struct exchange *x)

@@ -23,9 +23,8 @@ static int merge_told(const struct proxy *p, struct model_merge *m)
 static void answer_unknown(struct exchange *x, struct slice id)
 {
     x->refusal = PROXY_REFUSED_MODEL;
-    exchange_answer_error(x, 404, "NotFoundError", SLICE("model"),
-                          "The model `%.*s` does not exist.", id.len > 256 ? 256 : (int)id.len,
-                          id.at);
+    exchange_answer_error(x, 404, SLICE("model"), "The model `%.*s` does not exist.",
+                          id.len > 256 ? 256 : (int)id.len, id.at);
 }
 
 static void answer_merged(struct exchange *x, const struct model_merge *m, struct slice wanted)
@@ -44,7 +43,7 @@ static void answer_merged(struct exchange *x, const struct model_merge *m, struc
     if (buf_printf(&body, "{\"object\":\"list\",\"data\":[%.*s]}", SLICE_ARG(m->out)) == 0)
         exchange_answer(x, 200, json, buf_slice(&body), NULL, 0);
     else
-        exchange_answer_error(x, 500, "InternalServerError", slice_of("", 0), "out of memory");
+        exchange_answer_error(x, 500, slice_of("", 0), "out of memory");
     buf_free(&body);
 }
 
@@ -159,8 +158,7 @@ static void answer_asked(struct exchange *x, struct model_ask *ask)
         return;
     }
     if (ask->refused == 0) {
-        exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0),
-                              "No replica listed its models.");
+        exchange_answer_error(x, 503, slice_of("", 0), "No replica listed its models.");
         return;
     }
     x->refusal = PROXY_REFUSED_API_KEY;
@@ -168,9 +166,7 @@ static void answer_asked(struct exchange *x, struct model_ask *ask)
         exchange_answer(x, ask->refused, SLICE("application/json"), buf_slice(&ask->refusal), NULL,
                         0);
     else
-        exchange_answer_error(x, ask->refused,
-                              ask->refused == 401 ? "AuthenticationError" : "PermissionDeniedError",
-                              slice_of("", 0), "The engines refuse this API key.");
+        exchange_answer_error(x, ask->refused, slice_of("", 0), "The engines refuse this API key.");
 }
 
 static void go_on(struct model_ask *ask);
@@ -247,7 +243,7 @@ static void ask_replicas(struct exchange *x, const struct http_head *head, struc
     struct proxy *p = x->proxy;
     struct model_ask *ask = p->model_asks < MODELS_ASKS_MAX ? calloc(1, sizeof *ask) : NULL;
     if (ask == NULL) {
-        exchange_answer_error(x, 503, "overloaded_error", slice_of("", 0),
+        exchange_answer_error(x, 503, slice_of("", 0),
                               "Too many clients ask for the models now, try again later.");
         return;
     }
@@ -271,7 +267,7 @@ static void ask_replicas(struct exchange *x, const struct http_head *head, struc
         err = merge_told(p, &ask->merge);
     if (err != 0) {
         ask_free(ask);
-        exchange_answer_error(x, 500, "InternalServerError", slice_of("", 0), "%s", err_text(err));
+        exchange_answer_error(x, 500, slice_of("", 0), "%s", err_text(err));
         return;
     }
     exchange_wait(x, on_forget, ask);
@@ -311,11 +307,11 @@ void models_answer(struct exchange *x, const struct http_head *head, struct slic
         must_ask = wants_asking(p, i);
     const struct model_merge *m = merged(p);
     if (m == NULL)
-        exchange_answer_error(x, 500, "InternalServerError", slice_of("", 0), "out of memory");
+        exchange_answer_error(x, 500, slice_of("", 0), "out of memory");
     else if (must_ask && (!one || model_merge_find(m, wanted).at == NULL))
         ask_replicas(x, head, wanted);
     else if (!any_told(p))
-        exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0), "%s", no_list);
+        exchange_answer_error(x, 503, slice_of("", 0), "%s", no_list);
     else if (one)
         answer_one(x, m, wanted);
     else

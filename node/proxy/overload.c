@@ -50,8 +50,7 @@ static void expired(struct deadline *d)
     struct exchange *x = CONTAINER_OF(d, struct exchange, queue_deadline);
     x->refusal = PROXY_REFUSED_QUEUE_TIMEOUT;
     x->limit = "queue-timeout";
-    exchange_answer_error(x, 504, "GatewayTimeoutError", slice_of("", 0),
-                          "No replica had room for the request in time.");
+    exchange_answer_error(x, 504, slice_of("", 0), "No replica had room for the request in time.");
 }
 
 void exchange_queue(struct exchange *x, const struct node_request *request)
@@ -61,7 +60,7 @@ void exchange_queue(struct exchange *x, const struct node_request *request)
         x->refusal = PROXY_REFUSED_QUEUE_FULL;
         x->limit = limit_in_the_way(p);
         x->retry_after_s = queue_retry_after_s(&p->queue, p->now_ms);
-        exchange_answer_error(x, 429, "overloaded_error", slice_of("", 0),
+        exchange_answer_error(x, 429, slice_of("", 0),
                               "Every replica is busy and too many requests wait, try again later.");
         return;
     }
@@ -157,7 +156,7 @@ static void stop(struct exchange *x, const char *text)
 {
     x->refusal = PROXY_REFUSED_STOPPING;
     x->client->last = true;
-    exchange_answer_error(x, 503, "ServiceUnavailableError", slice_of("", 0), "%s", text);
+    exchange_answer_error(x, 503, slice_of("", 0), "%s", text);
 }
 
 void exchange_queue_stop(struct proxy *p)

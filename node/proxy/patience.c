@@ -75,6 +75,6 @@ void exchange_late(struct exchange *x)
     }
     exchange_release_booking(x, NODE_OUTCOME_SLOW);
     exchange_forget_answer(x);
-    exchange_answer_error(x, 504, "GatewayTimeoutError", slice_of("", 0),
+    exchange_answer_error(x, 504, slice_of("", 0),
                           "The request was not answered in the time that it has.");
 }

@@ -31,10 +31,7 @@ static void handle_input(struct client *c, const struct client_input *in)
         local_answer(c->exchange);
     if (in->refused == 0 || (in->head != NULL && c->exchange == NULL))
         return;
-    struct exchange_refusal why = {.status = in->refused,
-                                   .limit = in->limit,
-                                   .type = "invalid_request_error",
-                                   .text = in->refusal};
+    struct exchange_refusal why = {.status = in->refused, .limit = in->limit, .text = in->refusal};
     exchange_refuse_for(c, &why);
 }
 

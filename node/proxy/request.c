@@ -45,14 +45,14 @@ static bool refuse_path(struct exchange *x)
     const struct slice json = SLICE("application/json");
     enum http_path_kind kind = x->route.kind;
     if (kind == HTTP_PATH_CONTROL && o->engine_control_paths == NODE_PATHS_REFUSE) {
-        exchange_answer_error(x, 403, "PermissionDeniedError", slice_of("", 0),
+        exchange_answer_error(x, 403, slice_of("", 0),
                               "This path controls an engine and is not open to clients.");
         return true;
     }
     if ((kind == HTTP_PATH_OTHER || kind == HTTP_PATH_STATUS) &&
         o->other_paths == NODE_PATHS_REFUSE) {
         if (exchange_error_form(x) == HTTP_ERROR_ANTHROPIC)
-            exchange_answer_error(x, 404, "", slice_of("", 0), "Not found.");
+            exchange_answer_error(x, 404, slice_of("", 0), "Not found.");
         else
             exchange_answer(x, 404, json, SLICE(HTTP_BODY_NOT_FOUND), NULL, 0);
         return true;
@@ -104,7 +104,7 @@ static bool refuse_loop(struct exchange *x, const struct http_head *head)
                    "The request %s. Something behind one of %s replicas leads to a router: name "
                    "engines only (gvctl replicas shows them).",
                    what, passed_self ? "its" : "their");
-    exchange_refuse(x->client, 508, "LoopDetectedError", text);
+    exchange_refuse(x->client, 508, text);
     return true;
 }
 
@@ -161,7 +161,7 @@ static int read_head(struct exchange *x, const struct http_head *head, bool has_
 static void refuse_large(struct exchange *x)
 {
     x->limit = "body-bytes-max";
-    exchange_refuse(x->client, 413, "invalid_request_error", "The request body is too large.");
+    exchange_refuse(x->client, 413, "The request body is too large.");
 }
 
 /* Makes the exchange of a head. False: it was refused, or answered. */
@@ -236,8 +236,7 @@ static bool add_body(struct exchange *x, struct slice bytes)
                     bytes.len + (expected < came ? expected : came)) != 0) {
         x->refusal = PROXY_REFUSED_MEMORY;
         x->limit = "buffered-bytes-max";
-        exchange_refuse(x->client, 503, "overloaded_error",
-                        "Too many request bodies are held now, try again later.");
+        exchange_refuse(x->client, 503, "Too many request bodies are held now, try again later.");
         return false;
     }
     return body_grew(x, bytes);

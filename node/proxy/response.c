@@ -127,8 +127,8 @@ static bool is_judged_away(struct exchange *x)
         return false;
     unsigned status = x->status;
     exchange_forget_answer(x);
-    exchange_answer_error(x, status, "", slice_of("", 0),
-                          "The replica that should go on answered %u.", status);
+    exchange_answer_error(x, status, slice_of("", 0), "The replica that should go on answered %u.",
+                          status);
     return true;
 }
 
@@ -171,7 +171,7 @@ __attribute__((noinline)) static bool begin(struct exchange *x, const struct htt
     if (exchange_moves_on(x, head->status))
         return false;
     if (x->alive && !can_follow(head) && !exchange_body_decides(x, head->status)) {
-        exchange_answer_error(x, head->status >= 400 ? head->status : 502, "", slice_of("", 0),
+        exchange_answer_error(x, head->status >= 400 ? head->status : 502, slice_of("", 0),
                               "The replica that should go on answered %u.", head->status);
         return false;
     }

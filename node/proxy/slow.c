@@ -21,7 +21,6 @@ void slow_client_expired(struct deadline *d)
     static const struct exchange_refusal late_head = {
         .status = 408,
         .limit = "client-head-timeout",
-        .type = "request_timeout",
         .text = "The request did not arrive in time.",
     };
     struct exchange_refusal late_body = late_head;
@@ -50,7 +49,6 @@ static void refuse_slow(struct client *c, const char *limit, bool short_of_memor
         .status = short_of_memory ? 503 : 408,
         .refusal = PROXY_REFUSED_SLOW_UPLOAD,
         .limit = limit,
-        .type = short_of_memory ? "overloaded_error" : "request_timeout",
         .text = short_of_memory ? "Memory is short, and this body arrived too slowly: try again."
                                 : "The request body arrived too slowly.",
     };

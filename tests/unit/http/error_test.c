@@ -28,16 +28,16 @@ static void of_each_api(void **state)
                            .request_id = SLICE("id"),
                            .status = 502,
                            .sequence_number = 7};
-    body(&e, "{\"error\":{\"message\":\"a \\\"b\\\"\\n\",\"type\":\"Bad "
-             "Gateway\",\"param\":null,\"code\":502}}");
-    event(
-        &e,
-        "data: {\"error\":{\"message\":\"a \\\"b\\\"\\n\",\"type\":\"Bad Gateway\",\"param\":null,"
-        "\"code\":502}}\n\n");
+    body(&e, "{\"error\":{\"message\":\"a \\\"b\\\"\\n\",\"type\":\""
+             "BadGatewayError\",\"param\":null,\"code\":502}}");
+    event(&e, "data: {\"error\":{\"message\":\"a "
+              "\\\"b\\\"\\n\",\"type\":\"BadGatewayError\",\"param\":null,"
+              "\"code\":502}}\n\n");
     e.message = SLICE("m");
     e.form = HTTP_ERROR_RESPONSES;
-    body(&e,
-         "{\"error\":{\"message\":\"m\",\"type\":\"Bad Gateway\",\"param\":null,\"code\":502}}");
+    body(
+        &e,
+        "{\"error\":{\"message\":\"m\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}");
     event(&e, "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"m\","
               "\"param\":null,\"sequence_number\":7}\n\n");
     e.form = HTTP_ERROR_ANTHROPIC;
@@ -53,6 +53,32 @@ static void of_each_api(void **state)
     event(
         &e,
         "data: {\"error\":{\"message\":\"m\",\"type\":\"t\",\"code\":502,\"retryable\":true}}\n\n");
+}
+
+/* Of one scheme, whatever the cause. */
+static void openai_types(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned status;
+        const char *type;
+    } rows[] = {{400, "BadRequestError"},         {401, "AuthenticationError"},
+                {403, "PermissionDeniedError"},   {404, "NotFoundError"},
+                {405, "MethodNotAllowedError"},   {408, "RequestTimeoutError"},
+                {409, "ConflictError"},           {413, "RequestEntityTooLargeError"},
+                {414, "BadRequestError"},         {429, "RateLimitError"},
+                {431, "BadRequestError"},         {500, "InternalServerError"},
+                {501, "NotImplementedError"},     {502, "BadGatewayError"},
+                {503, "ServiceUnavailableError"}, {504, "GatewayTimeoutError"},
+                {505, "InternalServerError"},     {508, "LoopDetectedError"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char want[128];
+        struct http_error e = {.message = SLICE("m"), .status = rows[i].status};
+        (void)snprintf(want, sizeof want,
+                       "{\"error\":{\"message\":\"m\",\"type\":\"%s\",\"param\":null,\"code\":%u}}",
+                       rows[i].type, rows[i].status);
+        body(&e, want);
+    }
 }
 
 static void anthropic_types(void **state)
@@ -88,6 +114,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_each_api),
+        cmocka_unit_test(openai_types),
         cmocka_unit_test(anthropic_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@ B gets /nowhere
     to B: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
     log request
 B sends "PROXY TCP4 198.51.100.9 10.1.2.3 1 2\r\nGET /nowhere HTTP/1.1\r\nHost: g\r\n\r\n"
-    to B: HTTP/1.1 400 Bad Request; Content-Length: 101; Connection: close "{\"error\":{\"message\":\"malformed HTTP version\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":400}}"
+    to B: HTTP/1.1 400 Bad Request; Content-Length: 95; Connection: close "{\"error\":{\"message\":\"malformed HTTP version\",\"type\":\"BadRequestError\",\"param\":null,\"code\":400}}"
     log request
     finish B
 C connects from 2001:db8::5

@@ -27,7 +27,7 @@ C posts /v1/completions "{\"model\":\"m\",\"prompt\":\"xxxxxxxxxxxxxxxx"*1200
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 46800 "{\"model\":\"m\",\"prompt\":\"x... 46800 bytes"
 D connects
 D gets /nowhere
-    to B: HTTP/1.1 503 Service Unavailable; Content-Length: 135; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Memory is short, and this body arrived too slowly: try again.\",\"type\":\"overloaded_error\",\"param\":null,\"code\":503}}"
+    to B: HTTP/1.1 503 Service Unavailable; Content-Length: 142; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Memory is short, and this body arrived too slowly: try again.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
     log request
     finish B
     to D: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"
@@ -41,7 +41,7 @@ E posts /v1/completions "{\"model\":\"m\",\"prompt\":\"xxxxxxxxxxxxxxxx"*1000
     book E at 1
 F connects
 F gets /nowhere
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 135; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Memory is short, and this body arrived too slowly: try again.\",\"type\":\"overloaded_error\",\"param\":null,\"code\":503}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 142; retry-after: 1; Connection: close "{\"error\":{\"message\":\"Memory is short, and this body arrived too slowly: try again.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
     log request
     finish A
     to F: HTTP/1.1 404 Not Found; Content-Length: 22 "{\"detail\":\"Not Found\"}"

@@ -39,7 +39,7 @@ A posts /generate {"text":"x","stream":true}
 1b streams
 1b says "data: {\"text\":\"\",\"meta_info\":{\"finish_reason\":{\"type\":\"abort\",\"status_code\":503,\"message\":\"The request queue is full.\"}}}\n\n"
     log upstream_failed then=answer
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 103; retry-after: 1 "{\"error\":{\"message\":\"The request queue is full.\",\"type\":\"Service Unavailable\",\"param\":null,\"code\":503}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 107; retry-after: 1 "{\"error\":{\"message\":\"The request queue is full.\",\"type\":\"ServiceUnavailableError\",\"param\":null,\"code\":503}}"
     close 1b
     log request
     release A at 1
