@@ -68,6 +68,16 @@ static void log_leaving(struct prober_probe *p, unsigned status)
     }
 }
 
+/* Of a check that got no answer. */
+static const char *silence_text(const struct pool *pool, int err, bool refused)
+{
+    if (refused)
+        return "connection refused";
+    if (err == ERR_UNREACHABLE && pool->address_count == 0)
+        return "its name has no address";
+    return err == ERR_TIMEOUT ? "no answer in time" : err_text(err);
+}
+
 static void health_done(struct prober_probe *p, const struct prober_lane *lane, int err,
                         bool refused, unsigned status)
 {
@@ -85,7 +95,7 @@ static void health_done(struct prober_probe *p, const struct prober_lane *lane, 
     if (err == 0 && !ok && p->was_up)
         node_router_health_no(router, p->replica);
     log_leaving(p, status);
-    prober_log_change(p, err != 0 ? err_text(err) : "unhealthy", status);
+    prober_log_change(p, err != 0 ? silence_text(pool, err, refused) : "unhealthy", status);
     if (refused) {
         pool->refused_ms = proxy->now_ms;
         upstream_flush_pool(pool);

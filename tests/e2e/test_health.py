@@ -116,7 +116,7 @@ class Health(Case):
     def test_a_replica_that_never_was_up_is_told_to_be_down_once(self):
         gone = "http://%s:%d" % (HOST, closed_port())
         r = self.router([gone], "--health-interval", "100ms")
-        r.wait_event("replica_down")
+        self.assertEqual(r.wait_event("replica_down")["error"], "connection refused")
         time.sleep(0.4)
         self.assertEqual(len(r.events("replica_down")), 1)
 
