@@ -280,13 +280,6 @@ static bool open_pool(struct proxy *p, unsigned replica, const struct node_addre
     return open;
 }
 
-void proxy_replica_configured(struct proxy *p, unsigned replica, const struct node_address *address,
-                              uint64_t now_ms)
-{
-    p->now_ms = now_ms;
-    (void)open_pool(p, replica, address);
-}
-
 /* Opens its pool and begins to probe it. One with a name that is no address is never probed; a
  * request that is sent there all the same finds the port refused. */
 static void begin_replica(struct proxy *p, unsigned replica)

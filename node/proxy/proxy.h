@@ -75,9 +75,6 @@ void proxy_replica(struct proxy *p, unsigned replica, bool present, uint64_t now
 /* The name of one that went is forgotten: its pool is closed, if nothing is under way there. False:
  * ask again. */
 bool proxy_replica_forgotten(struct proxy *p, unsigned replica);
-/* As proxy_replica() for one that is configured, before proxy_start(). */
-void proxy_replica_configured(struct proxy *p, unsigned replica, const struct node_address *address,
-                              uint64_t now_ms);
 
 /* Takes the stream over. `peer`: IP address as text. ERR_NOMEM: close it. */
 MUST_USE int proxy_accept(struct proxy *p, struct net_stream *stream, enum proxy_port port,

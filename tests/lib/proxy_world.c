@@ -523,16 +523,19 @@ void proxy_world_wish(struct proxy_world *w, unsigned replica, bool present)
 static void add_replicas(struct proxy_world *w, const struct proxy_world_config *config)
 {
     CHECK(config->replicas <= WORLD_REPLICAS_MAX);
+    enum log_level level = w->log.level;
+    w->log.level = LOG_ERROR; /* that they are there is no news */
     for (unsigned i = 0; i < config->replicas; i++) {
         struct node_address address;
         char name[NODE_HOST_BYTES + 8];
         name_replica(w, i, &address, name);
         int replica = node_router_name(w->node->router, slice_of_cstr(name), config->engine);
         CHECK(replica == (int)i);
-        proxy_replica_configured(w->proxy, i, &address, w->now_ms);
+        proxy_replica(w->proxy, i, true, w->now_ms);
         if (!config->probes)
             node_router_probed(w->node->router, i, true, false, w->now_ms);
     }
+    w->log.level = level;
     if (config->probes)
         CHECK(proxy_start(w->proxy, w->now_ms) == 0);
 }
