@@ -9,9 +9,9 @@ enum { PHASE_BITS = 2, LEVEL_MAX = 6 };
 static uint32_t length_of(unsigned level)
 {
     uint32_t ms = NODE_BACKOFF_MIN_MS;
-    for (unsigned i = 1; i < level && ms < NODE_BACKOFF_MAX_MS; i++)
-        ms *= 2;
-    return ms < NODE_BACKOFF_MAX_MS ? ms : NODE_BACKOFF_MAX_MS;
+    for (unsigned i = 1; i < level; i++)
+        ms = node_backoff_longer(ms);
+    return ms;
 }
 
 static uint8_t level_of(uint32_t length_ms)
@@ -159,9 +159,29 @@ void node_breaker_ended(struct node_replica *k, enum node_outcome outcome, uint6
                   outcome == NODE_OUTCOME_CONNECT_FAILED;
     if (b->trying && failed && !runs(k, now_ms)) { /* a trial for all: it is longer for all */
         uint8_t level = longest(k) > b->heard_level ? longest(k) : b->heard_level;
-        k->errors.length_ms = length_of(level + 1u);
-        k->errors.until_ms = now_ms + k->errors.length_ms;
-        k->errors.trial = true;
+        node_backoff_set(&k->errors, length_of(level + 1u), now_ms);
     }
     b->trying = false;
+}
+
+/* --- a share of failures -------------------------------------------------------------------- */
+
+void node_tally_add(struct node_tally *t, bool failed)
+{
+    const double fade = 1 - 1.0 / NODE_TALLY_RECENT;
+    t->attempts = t->attempts * fade + 1;
+    t->failures = t->failures * fade + failed;
+}
+
+bool node_tally_is_bad(const struct node_tally *t, const struct node_tally *others)
+{
+    return t->failures >= NODE_TALLY_FAILURES_MIN &&
+           t->failures * NODE_TALLY_SHARE >= t->attempts &&
+           t->failures * others->attempts >= NODE_TALLY_OTHERS * others->failures * t->attempts;
+}
+
+void node_breaker_trip(struct node_replica *k, uint64_t now_ms)
+{
+    node_backoff_begin(&k->errors, NODE_BACKOFF_MIN_MS, now_ms);
+    k->back_ms = k->errors.until_ms;
 }

@@ -15,6 +15,12 @@
  * Own eyes outweigh reports: a router that has lately seen the replica answer, and not fail since,
  * takes no notice of others' back-offs; for longer if it was its own trial that proved them wrong.
  * So one router that is cut off from the engines takes them from nobody else.
+ *
+ * A replica that fails some of its requests and answers the others has no failures in a row. So
+ * the recent ones are counted, too: only what no request can bring about by itself (struct
+ * node_tally). A share of failures that is far beyond that of all others begins a back-off. Its
+ * trial would mostly succeed, so what follows of it is a slow start; and as the count stays, one
+ * more failure soon begins a longer back-off.
  */
 #ifndef NODE_REPLICA_BREAKER_H
 #define NODE_REPLICA_BREAKER_H
@@ -32,6 +38,24 @@ enum {
     NODE_BREAKER_WORKED_MS = 5000, /* a success outweighs others' reports for so long, */
     NODE_BREAKER_CURED_MS = 60000, /* or so long if it proved them wrong */
 };
+
+/* Recent attempts: whole answers, and failures that no request can bring about by itself, which are
+ * connections that failed or broke, and errors after which another replica answered well. Those of
+ * clients that left, of full queues, and errors that may be the request's own count as neither. */
+struct node_tally {
+    double attempts; /* fading: NODE_TALLY_RECENT of them, at most */
+    double failures;
+};
+enum {
+    NODE_TALLY_RECENT = 32,
+    NODE_TALLY_FAILURES_MIN = 5, /* fewer say nothing, */
+    NODE_TALLY_SHARE = 5,        /* nor does less than one in so many, */
+    NODE_TALLY_OTHERS = 2,       /* nor less than so many times the share of the others: then it is
+                                    what is asked, or what all stand on */
+};
+void node_tally_add(struct node_tally *t, bool failed);
+/* Whether a replica fails too often. `others`: the sum of all other replicas. */
+bool node_tally_is_bad(const struct node_tally *t, const struct node_tally *others);
 
 enum node_breaker_phase {
     NODE_BREAKER_CLOSED,
@@ -82,5 +106,8 @@ void node_breaker_sent(struct node_replica *k, uint64_t now_ms);
 void node_breaker_worked(struct node_replica *k, uint64_t now_ms);
 /* One ended so. After node_replica_answered(). */
 void node_breaker_ended(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms);
+
+/* It fails too often (node_tally_is_bad()): a back-off, and a slow start after it. */
+void node_breaker_trip(struct node_replica *k, uint64_t now_ms);
 
 #endif

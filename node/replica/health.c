@@ -13,16 +13,24 @@ static const double steps_margin = 10;
 /* A stall that nothing ends is tried again after this. */
 static const uint64_t stall_max_ms = 30000;
 
+uint32_t node_backoff_longer(uint32_t length_ms)
+{
+    return length_ms >= NODE_BACKOFF_MAX_MS / 2 ? NODE_BACKOFF_MAX_MS : length_ms * 2;
+}
+
+void node_backoff_set(struct node_backoff *b, uint32_t length_ms, uint64_t now_ms)
+{
+    b->length_ms = length_ms;
+    b->until_ms = now_ms + length_ms;
+    b->trial = true;
+}
+
 void node_backoff_begin(struct node_backoff *b, uint32_t min_ms, uint64_t now_ms)
 {
     if (now_ms < b->until_ms)
         return;
     bool soon = b->length_ms > 0 && now_ms - b->until_ms <= NODE_BACKOFF_FORGET_MS;
-    b->length_ms = !soon                                     ? min_ms
-                   : b->length_ms >= NODE_BACKOFF_MAX_MS / 2 ? NODE_BACKOFF_MAX_MS
-                                                             : b->length_ms * 2;
-    b->until_ms = now_ms + b->length_ms;
-    b->trial = true;
+    node_backoff_set(b, soon ? node_backoff_longer(b->length_ms) : min_ms, now_ms);
 }
 
 /* --- signs ---------------------------------------------------------------------------------- */

@@ -41,13 +41,17 @@ enum {
 
 struct node_backoff {
     uint64_t until_ms;
-    uint32_t length_ms; /* of the last one; 0: none yet, or a success since */
+    uint32_t length_ms; /* of the last one; 0: none yet */
     bool trial;         /* no answer has begun since */
 };
 
 /* Of `min_ms`, twice as long when it comes again soon. Requests sent before it began do not extend
  * it when they fail. */
 void node_backoff_begin(struct node_backoff *b, uint32_t min_ms, uint64_t now_ms);
+/* Of that length, whatever it was before. */
+void node_backoff_set(struct node_backoff *b, uint32_t length_ms, uint64_t now_ms);
+/* How long the next one is, after one of that length. */
+uint32_t node_backoff_longer(uint32_t length_ms);
 
 enum node_stall { NODE_STALL_NONE, NODE_STALL_SILENT, NODE_STALL_COUNTERS, NODE_STALL_STARVED };
 

@@ -64,6 +64,7 @@ void node_replica_renew(struct node_replica *k, const struct node_replica_config
     k->asleep = k->gone = k->belief_held = false;
     k->busy_until_ms = k->back_ms = k->scraped_ms = 0;
     k->errors = k->broken = (struct node_backoff){0};
+    k->tally = (struct node_tally){0};
     k->breaker = (struct node_breaker){.cured = cured};
     k->signs = (struct node_signs){.stalls_total = k->signs.stalls_total};
     k->scraped = (struct node_scraped){0};
@@ -97,6 +98,8 @@ bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t
 {
     if (ok) {
         k->probe_failures = 0;
+        if (k->gone) /* this is another process */
+            k->tally = (struct node_tally){0};
         k->gone = false;
         k->signs.leaving = false;
         if (now_ms >= k->broken.until_ms)
@@ -145,8 +148,7 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
     switch (outcome) {
     case NODE_OUTCOME_OK:
         k->answer_failures = k->error_answers = 0;
-        k->errors = (struct node_backoff){0};
-        k->broken.trial = false; /* how long it was is kept: going down again soon is worse */
+        k->errors.trial = k->broken.trial = false; /* how long it was is kept: again is worse */
         break;
     case NODE_OUTCOME_CLIENT_GONE:
     case NODE_OUTCOME_IN_DOUBT:
@@ -303,6 +305,7 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
     if (restarted) {
         k->restarts++;
         k->back_ms = now_ms;
+        k->tally = (struct node_tally){0};
     }
     /* An engine that goes to sleep gives its cache away (vLLM, level 1 and 2). */
     return restarted || (k->asleep && !was_asleep);

@@ -21,6 +21,8 @@
  *   - A full queue (503 of a healthy engine): for a second.
  *   - 3 answers of 5xx with no success between: for a back-off. A server that drains answers its
  *     health check while it fails each request at once, and its empty queue would attract them all.
+ *   - A share of its connections breaks, far more than at others (node/replica/breaker.h): for a
+ *     back-off, and then it starts slowly.
  * A back-off is 1 s at first and doubles up to 30 s when it comes again soon. When it is over, one
  * request at a time may go there (the trial) until an answer has begun. Routers know of each
  * other's back-offs, and make one trial for all (node/replica/breaker.h).
@@ -103,11 +105,12 @@ struct node_replica {
     double weight;    /* its share of the work, as this router's settings say; else 1 */
     uint64_t busy_until_ms;
     uint64_t busy_requests;     /* of this router's, were in flight when it said that it is full */
-    struct node_backoff errors; /* answers of 5xx */
+    struct node_backoff errors; /* answers of 5xx, or a share of failures */
     struct node_backoff broken; /* connections that failed or broke: it went down */
     uint64_t
         back_ms; /* when it came back, empty: slow start (node/replica/warm.h); 0: it did not */
     struct node_breaker breaker; /* the same between routers */
+    struct node_tally tally;     /* of this router's attempts */
     struct node_signs signs;     /* of life, or of none */
     uint64_t name_hash;
     struct node_load load;

@@ -19,7 +19,7 @@ enum node_standing_why {
     NODE_STANDING_LEAVING,   /* its health check says no */
     NODE_STANDING_STALLED,   /* it stands still with requests; the sign: struct node_signs */
     NODE_STANDING_QUIET,     /* longer without a sign of life than usual */
-    NODE_STANDING_ERRORS,    /* a back-off: answers of 5xx */
+    NODE_STANDING_ERRORS,    /* a back-off: answers of 5xx, or a share of failures */
     NODE_STANDING_BROKE,     /* a back-off: connections failed or broke */
     NODE_STANDING_TRIAL,     /* the back-off is over, one request tries it */
     NODE_STANDING_ELSEWHERE, /* another router has it in a back-off, or on trial */

@@ -179,6 +179,25 @@ static void prediction_take_back(struct node_predicted *p, const struct node_boo
     p->cached_tokens -= e->work.cached_tokens;
 }
 
+/* One attempt at it ended. Where it failed, its recent ones are held against those at all others:
+ * what fails everywhere is nothing to avoid one replica for. */
+static void tally(struct node_router *r, struct node_replica *k, bool failed, uint64_t now_ms)
+{
+    struct node_tally others = {0};
+    node_tally_add(&k->tally, failed);
+    if (!failed)
+        return;
+    for (unsigned i = 0; i < r->replica_count; i++) {
+        const struct node_replica *other = &r->replicas[i];
+        if (other == k || other->absent)
+            continue;
+        others.attempts += other->tally.attempts;
+        others.failures += other->tally.failures;
+    }
+    if (node_tally_is_bad(&k->tally, &others))
+        node_breaker_trip(k, now_ms);
+}
+
 void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
                         const struct node_usage *usage, uint64_t now_ms)
 {
@@ -188,6 +207,9 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
         node_bookings_close(r->bookings, &replica->load, b, now_ms);
     node_replica_answered(replica, outcome, now_ms);
     node_breaker_ended(replica, outcome, now_ms);
+    bool broke = outcome == NODE_OUTCOME_CONNECT_FAILED || outcome == NODE_OUTCOME_BROKEN;
+    if (broke || outcome == NODE_OUTCOME_OK)
+        tally(r, replica, broke, now_ms);
     node_router_touch(r, e->work.replica);
     if (usage) {
         count_answered(r, &e->work, usage);
@@ -206,6 +228,7 @@ void node_router_blame(struct node_router *r, unsigned replica, uint32_t life,
     if (k->life != life)
         return;
     node_replica_answered(k, outcome, now_ms);
+    tally(r, k, true, now_ms);
     node_router_touch(r, replica);
 }
 

@@ -184,6 +184,21 @@ static void a_router_that_dies_takes_its_back_off_with_it(void **state)
     assert_int_equal(avoided(), 1);
 }
 
+/* A server that is told to end finishes what it has, and fails what comes. */
+static void what_ends_well_does_not_end_a_back_off(void **state)
+{
+    (void)state;
+    start();
+    send(2);
+    fails_at(2);
+    ends(2, NODE_OUTCOME_OK);
+    assert_int_equal(avoided() & 4, 4);
+    wait_ms(1000);
+    fails_at(2);
+    wait_ms(1999);
+    assert_int_equal(avoided() & 4, 4); /* twice as long */
+}
+
 /* Streams that began before the trouble say nothing of it. */
 static void a_cure_is_heard_only_by_who_waits_for_one(void **state)
 {
@@ -206,6 +221,7 @@ int main(void)
         cmocka_unit_test(own_eyes_outweigh_reports),
         cmocka_unit_test(who_is_cut_off_takes_it_from_nobody_for_long),
         cmocka_unit_test(a_router_that_dies_takes_its_back_off_with_it),
+        cmocka_unit_test(what_ends_well_does_not_end_a_back_off),
         cmocka_unit_test(a_cure_is_heard_only_by_who_waits_for_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

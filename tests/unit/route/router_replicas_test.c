@@ -243,6 +243,67 @@ static void a_replica_that_fails_at_once_attracts_nothing(void **state)
     alone_destroy(r);
 }
 
+enum { THIRD = 3 };
+
+/* 100 requests a second for 30 s. Every third one at the first `bad` replicas of four ends so,
+ * after its first token. Returns how many there are of them. */
+static unsigned ends_every_third(struct node_router *r, unsigned bad, enum node_outcome outcome,
+                                 uint64_t *now)
+{
+    unsigned at[4] = {0}, failed = 0;
+    for (unsigned i = 0; i < 3000; i++, *now += 10) {
+        struct node_decision d = choose(r, prompt(i, 2000), *now);
+        if (d.replica < bad && ++at[d.replica] % THIRD == 0) {
+            node_router_first_byte(r, d.booking, *now);
+            node_router_finish(r, d.booking, outcome, NULL, *now);
+            failed++;
+        } else {
+            done(r, d, *now);
+        }
+    }
+    return failed;
+}
+
+/* It has no failures in a row. */
+static void a_replica_that_breaks_a_share_of_its_answers_is_avoided(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 4);
+    uint64_t now = START_MS;
+    assert_in_range(ends_every_third(r, 1, NODE_OUTCOME_BROKEN, &now), 1, 60); /* not 250 */
+    assert_int_equal(node_router_replica_health(r, 0), NODE_HEALTH_UP);
+    /* One that works again is used as ever: its failures are long ago then. */
+    now += 60000;
+    unsigned served = 0;
+    for (unsigned i = 0; i < 3000; i++, now += 10) {
+        struct node_decision d = choose(r, prompt(10000 + i, 2000), now);
+        served += d.replica == 0;
+        done(r, d, now);
+    }
+    assert_true(served > 500);
+    assert_false(node_router_replica_backing_off(r, 0, now));
+    alone_destroy(r);
+}
+
+/* What all replicas do alike is no reason to avoid one, and what a request may bring about is none
+ * either, nor a full queue: a client could empty a replica with it. */
+static void what_is_not_its_own_failure_makes_it_not_avoided(void **state)
+{
+    (void)state;
+    static const enum node_outcome outcomes[] = {NODE_OUTCOME_ENGINE_ERROR, NODE_OUTCOME_IN_DOUBT,
+                                                 NODE_OUTCOME_ENGINE_BUSY,
+                                                 NODE_OUTCOME_CLIENT_GONE};
+    for (size_t i = 0; i <= ARRAY_LEN(outcomes); i++) {
+        struct node_router *r = make("cache_aware", 4);
+        uint64_t now = START_MS;
+        bool all = i == ARRAY_LEN(outcomes);
+        (void)ends_every_third(r, all ? 4 : 1, all ? NODE_OUTCOME_BROKEN : outcomes[i], &now);
+        for (unsigned k = 0; k < 4; k++)
+            assert_int_equal(node_router_replica_at(r, k)->errors.length_ms, 0);
+        alone_destroy(r);
+    }
+}
+
 /* Who removes a replica and adds it again has mended it, or put another one there. */
 static void one_that_is_added_again_starts_clean(void **state)
 {
@@ -416,6 +477,8 @@ int main(void)
         cmocka_unit_test(a_wanted_replica_is_the_only_one),
         cmocka_unit_test(a_busy_replica_is_avoided_for_a_second),
         cmocka_unit_test(a_replica_that_fails_at_once_attracts_nothing),
+        cmocka_unit_test(a_replica_that_breaks_a_share_of_its_answers_is_avoided),
+        cmocka_unit_test(what_is_not_its_own_failure_makes_it_not_avoided),
         cmocka_unit_test(clients_cannot_take_the_fleet_down),
         cmocka_unit_test(a_replica_that_denied_a_model_is_passed_over),
         cmocka_unit_test(a_refused_list_is_not_known_any_more),
