@@ -85,11 +85,11 @@ static bool is_safe(const struct exchange *x)
            (exchange_computes(x->route.kind) && (!x->timed_out || exchange_may_leave_silent(x)));
 }
 
-/* A refused connection costs the engines nothing. Who does not know the model, or the stored
- * response, was asked a question. */
+/* A refused connection costs the engines nothing, nor does one that was told to end. Who does not
+ * know the model, or the stored response, was asked a question. */
 static bool is_charged(enum attempt_reason why)
 {
-    return why != RETRY_CONNECT && why != RETRY_MODEL && why != RETRY_STORED;
+    return why != RETRY_CONNECT && why != RETRY_DRAINS && why != RETRY_MODEL && why != RETRY_STORED;
 }
 
 static bool is_left(const struct exchange *x, enum attempt_reason why)
@@ -136,6 +136,11 @@ static bool is_in_budget(struct exchange *x, enum attempt_reason why)
     const struct budget *b = &x->proxy->budget;
     return b->share > 0 &&
            (!is_charged(why) || budget_has(b) || was_lost(x) || has_room_elsewhere(x, why));
+}
+
+enum attempt_reason exchange_retry_reason(struct exchange *x, enum attempt_reason why)
+{
+    return why == RETRY_DRAINS && !has_other(x) ? RETRY_ERROR : why;
 }
 
 bool exchange_may_retry(struct exchange *x, enum attempt_reason why)

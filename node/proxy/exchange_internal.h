@@ -161,6 +161,9 @@ void exchange_queue_run(struct proxy *p);
 /* The answer is committed: bytes of it are about to go to the client, so there is no retry any more
  * and no need to keep what is sent. */
 void exchange_answering(struct exchange *x);
+/* Why it would be sent again. Who refuses because it drains is no charge to the budget, but only
+ * while another replica is well: where all drain each would be asked for each request. */
+enum attempt_reason exchange_retry_reason(struct exchange *x, enum attempt_reason why);
 /* Whether the request may be sent again: what was sent so far, retries-max, the budget. */
 bool exchange_may_retry(struct exchange *x, enum attempt_reason why);
 /* It may be poison and is not sent (again): answers so. False: it may be sent. */

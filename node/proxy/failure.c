@@ -141,13 +141,14 @@ bool exchange_let_go(struct exchange *x, const struct verdict_judgement *j, unsi
         acquit(x);
         return let_pass(x, from, what);
     }
-    if (exchange_only_there(x) || !exchange_may_retry(x, j->reason))
+    enum attempt_reason why = exchange_retry_reason(x, j->reason);
+    if (exchange_only_there(x) || !exchange_may_retry(x, why))
         return let_pass(x, from, what);
     if (doubt ? !let_go_in_doubt(x) : exchange_leave(x, j->outcome) != 0)
         return let_pass(x, from, what); /* there is nobody else */
     log_moved(x, from, what);
     x->said = status;
-    exchange_begin_anew(x, j->reason);
+    exchange_begin_anew(x, why);
     return true;
 }
 

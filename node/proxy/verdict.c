@@ -7,9 +7,11 @@
 const char *attempt_reason_name(enum attempt_reason reason)
 {
     static const char *const names[RETRY_REASONS] = {
-        [RETRY_CONNECT] = "connect", [RETRY_BROKEN] = "broken", [RETRY_MALFORMED] = "malformed",
-        [RETRY_TIMEOUT] = "timeout", [RETRY_BUSY] = "busy",     [RETRY_GATEWAY] = "gateway",
-        [RETRY_ERROR] = "error",     [RETRY_MODEL] = "model",   [RETRY_STORED] = "stored_response"};
+        [RETRY_CONNECT] = "connect",     [RETRY_BROKEN] = "broken",
+        [RETRY_MALFORMED] = "malformed", [RETRY_TIMEOUT] = "timeout",
+        [RETRY_BUSY] = "busy",           [RETRY_GATEWAY] = "gateway",
+        [RETRY_ERROR] = "error",         [RETRY_DRAINS] = "drains",
+        [RETRY_MODEL] = "model",         [RETRY_STORED] = "stored_response"};
     return names[reason];
 }
 
@@ -44,8 +46,11 @@ static struct verdict_judgement judge_error(struct slice message)
 {
     struct verdict_judgement j = {VERDICT_IN_DOUBT, NODE_OUTCOME_ENGINE_ERROR, RETRY_ERROR, false};
     j.core_dead = core_is_dead(message);
-    if (j.core_dead || engine_drains(message))
+    bool drains = engine_drains(message);
+    if (j.core_dead || drains)
         j.verdict = VERDICT_ELSEWHERE;
+    if (drains)
+        j.reason = RETRY_DRAINS;
     return j;
 }
 

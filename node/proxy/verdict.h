@@ -23,7 +23,8 @@ enum attempt_reason {
     RETRY_TIMEOUT,   /* silent for too long */
     RETRY_BUSY,      /* 429, 503, a full queue */
     RETRY_GATEWAY,   /* 502, 504: something between the router and the engine */
-    RETRY_ERROR,     /* 500 and its like, of an engine that ends, or in doubt */
+    RETRY_ERROR,     /* 500 and its like, of an engine whose core has died, or in doubt */
+    RETRY_DRAINS,    /* 500 of an engine that was told to end: it refuses what is new */
     RETRY_MODEL,     /* the replica does not know the model */
     RETRY_STORED,    /* nor the stored response */
     RETRY_REASONS,

@@ -17,10 +17,9 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
     to 2a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 2a answers 500 {"error":{"message":"cannot schedule new futures after shutdown","type":"InternalServerError","param":null,"code":500}}
     log upstream_failed then=moved to=10.0.0.3:8000
+    connect 3a
     release A at 2
     book A at 3
-wait 250
-    connect 3a
 3a accepts
     to 3a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 3a streams
