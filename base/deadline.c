@@ -19,16 +19,34 @@ void deadline_clear(struct deadline *d)
     d->prev = NULL;
 }
 
+static void insert(struct deadline *behind, struct deadline *d)
+{
+    d->next = behind;
+    d->prev = behind->prev;
+    d->prev->next = d;
+    behind->prev = d;
+}
+
 void deadline_set(struct deadline_queue *q, struct deadline *d, uint64_t now_ms)
 {
     deadline_clear(d);
     if (q->wait_ms == 0)
         return;
     d->at_ms = now_ms + q->wait_ms;
-    d->next = &q->head;
-    d->prev = q->head.prev;
-    d->prev->next = d;
-    q->head.prev = d;
+    insert(&q->head, d);
+}
+
+void deadline_resume(struct deadline_queue *q, struct deadline *d, uint64_t waited_ms,
+                     uint64_t now_ms)
+{
+    deadline_clear(d);
+    if (q->wait_ms == 0)
+        return;
+    d->at_ms = now_ms + (waited_ms < q->wait_ms ? q->wait_ms - waited_ms : 0);
+    struct deadline *behind = q->head.next;
+    while (behind != &q->head && behind->at_ms <= d->at_ms)
+        behind = behind->next;
+    insert(behind, d);
 }
 
 void deadline_shift(struct deadline_queue *q, uint64_t by_ms)

@@ -27,6 +27,10 @@ void deadline_queue_init(struct deadline_queue *q, uint64_t wait_ms);
 
 /* Arms or re-arms; an entry sits in one queue at a time. */
 void deadline_set(struct deadline_queue *q, struct deadline *d, uint64_t now_ms);
+/* The same for one that has waited for `waited_ms` before. Takes time in proportion to those that
+ * have waited for longer. */
+void deadline_resume(struct deadline_queue *q, struct deadline *d, uint64_t waited_ms,
+                     uint64_t now_ms);
 void deadline_clear(struct deadline *d);
 
 /* Gives all entries that wait `by_ms` more. */

@@ -196,7 +196,7 @@ static void wait_for_replica(struct exchange *x)
 
 bool exchange_will_wait(const struct exchange *x)
 {
-    return x->choice == ERR_AGAIN ? x->proxy->queue.length < x->proxy->queue.length_max
+    return x->choice == ERR_AGAIN ? suspect_has_place(x)
                                   : suspect_may_wait(x, x->choice == ERR_EXISTS);
 }
 

@@ -112,6 +112,7 @@ struct exchange {
     struct suspect suspect;
 
     struct queue_waiter waiter; /* no replica has room (overload.c) */
+    uint64_t waited_ms;         /* there, before */
     struct deadline queue_deadline;
     struct deadline request_deadline; /* request-timeout */
 

@@ -56,7 +56,8 @@ static void expired(struct deadline *d)
 void exchange_queue(struct exchange *x, const struct node_request *request)
 {
     struct proxy *p = x->proxy;
-    if (queue_push(&p->queue, &x->waiter, 0, exchange_queue_key(x, request), p->now_ms) != 0) {
+    if (!suspect_has_place(x) ||
+        queue_push(&p->queue, &x->waiter, 0, exchange_queue_key(x, request), p->now_ms) != 0) {
         x->refusal = PROXY_REFUSED_QUEUE_FULL;
         x->limit = limit_in_the_way(p);
         x->retry_after_s = queue_retry_after_s(&p->queue, p->now_ms);
@@ -65,11 +66,12 @@ void exchange_queue(struct exchange *x, const struct node_request *request)
         return;
     }
     x->queue_deadline.expired = expired;
-    proxy_arm(p, PROXY_QUEUE, &x->queue_deadline);
+    deadline_resume(&p->limit[PROXY_QUEUE], &x->queue_deadline, x->waited_ms, p->now_ms);
 }
 
 void exchange_queue_served(struct exchange *x)
 {
+    x->waited_ms += x->proxy->now_ms - x->waiter.since_ms;
     queue_take(&x->proxy->queue, &x->waiter, x->proxy->now_ms);
     deadline_clear(&x->queue_deadline);
 }

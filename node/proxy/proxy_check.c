@@ -47,7 +47,7 @@ void proxy_check(const struct proxy *p)
     CHECK(clients == p->stats.connections_open && exchanges == p->stats.requests_open);
     for (unsigned i = CLIENT_IN; i < CLIENT_STANDINGS; i++)
         CHECK(standing[i] == p->door.standing[i]);
-    CHECK(waiting == p->queue.length);
+    CHECK(waiting == p->queue.length && waiting + alone <= p->queue.length_max);
     CHECK(alone == p->suspects.waiting && alone >= p->suspects.waiting_alone);
     CHECK(p->gathered.owner == NULL);
     for (unsigned i = 0; i < p->pool_count; i++) {

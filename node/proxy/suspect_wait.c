@@ -67,13 +67,20 @@ void suspect_left(struct exchange *x)
 
 /* --- those that wait ------------------------------------------------------------------------- */
 
+bool suspect_has_place(const struct exchange *x)
+{
+    const struct proxy *p = x->proxy;
+    uint64_t others = p->suspects.waiting + p->queue.length - queue_waits(&x->waiter);
+    return others < p->queue.length_max;
+}
+
 void suspect_describe(const struct exchange *x, struct node_request *out)
 {
     const struct suspect_queue *s = &x->proxy->suspects;
     uint64_t now = x->proxy->now_ms;
     bool kept = s->kept != 0 || (s->placed > 0 && now < s->placed_until_ms);
     bool patient = x->suspect.wait_until_ms == 0 || now < x->suspect.wait_until_ms;
-    patient = patient && s->waiting < x->proxy->queue.length_max;
+    patient = patient && suspect_has_place(x);
     out->company = x->suspect.company;
     out->kept_for_it = (int)s->kept - 1;
     out->may_wait = kept && patient && x->skimming;
@@ -109,17 +116,16 @@ static uint64_t wait_until_ms(const struct exchange *x)
 /* What is to be said to its client if it may not wait; NULL: it may. */
 static const char *why_not_wait(const struct exchange *x, bool soon)
 {
-    const struct proxy *p = x->proxy;
+    if (!suspect_has_place(x))
+        return "An engine died after this request, and too many wait for one that is free of "
+               "other requests.";
     if (!soon)
         return "An engine died after this request. It is not sent to the only other one, which "
                "others use.";
-    if (p->now_ms >= wait_until_ms(x))
+    if (x->proxy->now_ms >= wait_until_ms(x))
         return "An engine died after this request, and no other one was free of other requests in "
                "time.";
-    return p->suspects.waiting < p->queue.length_max
-               ? NULL
-               : "An engine died after this request, and too many wait for one that is free of "
-                 "other requests.";
+    return NULL;
 }
 
 bool suspect_may_wait(const struct exchange *x, bool soon)

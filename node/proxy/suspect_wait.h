@@ -3,7 +3,8 @@
  * A suspect of a dead core wants a replica to itself. While there is none it waits, and the
  * quietest is kept for it: others are placed elsewhere, and wait too where there is nothing else.
  * Both waits are short. While it has no token, its replica is kept for it. No more than queue-max
- * wait so: beyond, a suspect is refused, and others share the replica that is kept.
+ * wait so and in the queue together: beyond, a suspect is refused, and others share the replica
+ * that is kept.
  *
  * attempt.c takes a request out of the list with suspect_next(), chooses again, and may put it
  * back.
@@ -21,6 +22,8 @@ enum {
     SUSPECT_PAUSE_MS = 30000, /* after one was kept in vain, none is kept where others would wait */
 };
 
+/* Whether it may wait, here or in the queue: those that wait in both are within queue-max. */
+bool suspect_has_place(const struct exchange *x);
 /* What the choice has to know of it. */
 void suspect_describe(const struct exchange *x, struct node_request *out);
 /* It was placed: its replica is kept for it. */

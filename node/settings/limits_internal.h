@@ -75,7 +75,7 @@
          .more = "Only where every replica that could serve is at its limit. 0: nobody waits."},   \
     {                                                                                              \
         .name = "queue-timeout", TIME_FIELD(queue_timeout_ms), .fallback = "30s", .max = DAY_MS,   \
-        .group = "Replicas", .help = "for one that waits there; then 504",                         \
+        .group = "Replicas", .help = "that one waits there, in all; then 504",                     \
         .more = "0: as long as its client."                                                        \
     }
 

@@ -49,6 +49,31 @@ static void arming_again_moves_it_to_the_back(void **state)
     assert_int_equal(fired, 1);
 }
 
+static void who_has_waited_before_waits_for_the_rest(void **state)
+{
+    (void)state;
+    struct deadline_queue q;
+    deadline_queue_init(&q, 100);
+    struct deadline a = {.expired = on_expired};
+    struct deadline b = {.expired = on_expired};
+    struct deadline c = {.expired = on_expired};
+    fired = 0;
+    deadline_set(&q, &a, 0);
+    deadline_set(&q, &b, 50);
+    deadline_resume(&q, &c, 30, 60);
+    deadline_run(&q, 129);
+    assert_int_equal(fired, 1);
+    deadline_run(&q, 130);
+    assert_int_equal(fired, 2);
+    assert_ptr_equal(last_fired, &c);
+    deadline_resume(&q, &c, 1000, 140); /* no time is left */
+    deadline_run(&q, 140);
+    assert_int_equal(fired, 3);
+    assert_ptr_equal(last_fired, &c);
+    deadline_run(&q, 150);
+    assert_ptr_equal(last_fired, &b);
+}
+
 static void a_pause_is_nobodys_fault(void **state)
 {
     (void)state;
@@ -106,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fires_in_order_and_only_when_due),
         cmocka_unit_test(arming_again_moves_it_to_the_back),
+        cmocka_unit_test(who_has_waited_before_waits_for_the_rest),
         cmocka_unit_test(a_pause_is_nobodys_fault),
         cmocka_unit_test(may_be_armed_again_from_its_callback),
         cmocka_unit_test(zero_turns_a_limit_off),
