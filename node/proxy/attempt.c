@@ -171,7 +171,7 @@ static bool may_wait(int err)
     return err == ERR_AGAIN || err == ERR_EXISTS || err == ERR_LIMIT;
 }
 
-int exchange_leave(struct exchange *x, enum node_outcome outcome)
+int exchange_rebook(struct exchange *x, enum node_outcome outcome)
 {
     struct node_decision before = x->decision;
     exchange_release_booking(x, outcome);
@@ -242,7 +242,7 @@ static void send_now(struct exchange *x)
         x->reached = false;
         err = ERR_UNREACHABLE;
         if (exchange_may_retry(x, RETRY_CONNECT))
-            err = exchange_leave(x, outcome);
+            err = exchange_rebook(x, outcome);
         if (err != 0) {
             exchange_release_booking(x, outcome);
             if (x->asking)

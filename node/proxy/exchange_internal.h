@@ -170,10 +170,10 @@ bool exchange_may_retry(struct exchange *x, enum attempt_reason why);
 bool exchange_refuse_suspect(struct exchange *x);
 /* Releases the booking and books another replica. If there is none, everything but the booking is
  * as it was, and ERR_* of the choice returned; 0 also where it is to wait for one. */
-MUST_USE int exchange_leave(struct exchange *x, enum node_outcome outcome);
+MUST_USE int exchange_rebook(struct exchange *x, enum node_outcome outcome);
 /* Where it left and none was booked: whether it waits for one, or is refused now. */
 bool exchange_will_wait(const struct exchange *x);
-/* The next attempt, at the replica that exchange_leave() booked, or in the queue: what came of an
+/* The next attempt, at the replica that exchange_rebook() booked, or in the queue: what came of an
  * answer is forgotten and its connection let go. */
 void exchange_begin_anew(struct exchange *x, enum attempt_reason why);
 /* The same attempt on a fresh connection. ERR_* of upstream_start(). */
@@ -193,11 +193,12 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure);
 bool exchange_may_move(struct exchange *x);
 /* Whether only the body of an answer of that status says whose failure it is. */
 bool exchange_body_decides(const struct exchange *x, unsigned status);
-/* Whether an answer of that status is let go because another replica is asked now. */
-bool exchange_moves_on(struct exchange *x, unsigned status);
-/* The same for an answer that was judged; `status` is the one that it stands for. False: it goes to
- * the client, and x->outcome is what it says of the replica. */
-bool exchange_let_go(struct exchange *x, const struct verdict_judgement *j, unsigned status);
+/* An answer of that status came. True: it is let go, because another replica is asked now, or the
+ * client has another answer. */
+bool exchange_judge_status(struct exchange *x, unsigned status);
+/* The same for an answer that the verdict `j` is on; `status` is the one that it stands for. False:
+ * it goes to the client, and x->outcome is what it says of the replica. */
+bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j, unsigned status);
 
 /* --- hold.c ---------------------------------------------------------------------------------- */
 

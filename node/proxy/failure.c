@@ -13,7 +13,7 @@
 /* It failed to say whether it has the stored response: the next one is asked. */
 static void ask_next(struct exchange *x, enum node_outcome outcome)
 {
-    if (exchange_leave(x, outcome) == 0)
+    if (exchange_rebook(x, outcome) == 0)
         exchange_begin_anew(x, RETRY_STORED);
     else
         exchange_asked(x);
@@ -87,7 +87,7 @@ static bool let_go_in_doubt(struct exchange *x)
         (struct exchange_doubt){.open = true,
                                 .replica = first,
                                 .life = node_router_replica_life(x->proxy->config.router, first)};
-    if (exchange_leave(x, NODE_OUTCOME_IN_DOUBT) == 0)
+    if (exchange_rebook(x, NODE_OUTCOME_IN_DOUBT) == 0)
         return true;
     exchange_blame(x); /* nobody else could say otherwise */
     return false;
@@ -112,7 +112,7 @@ static bool let_pass(const struct exchange *x, unsigned replica, const char *wha
     return false;
 }
 
-bool exchange_let_go(struct exchange *x, const struct verdict_judgement *j, unsigned status)
+bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j, unsigned status)
 {
     unsigned from = x->decision.replica;
     bool event = x->status / 100 == 2;
@@ -144,7 +144,7 @@ bool exchange_let_go(struct exchange *x, const struct verdict_judgement *j, unsi
     enum attempt_reason why = exchange_retry_reason(x, j->reason);
     if (exchange_only_there(x) || !exchange_may_retry(x, why))
         return let_pass(x, from, what);
-    if (doubt ? !let_go_in_doubt(x) : exchange_leave(x, j->outcome) != 0)
+    if (doubt ? !let_go_in_doubt(x) : exchange_rebook(x, j->outcome) != 0)
         return let_pass(x, from, what); /* there is nobody else */
     log_moved(x, from, what);
     x->said = status;
@@ -157,20 +157,20 @@ static bool is_asked_around(struct exchange *x, unsigned status)
 {
     if (!x->asking_around || status != 404 || x->answering)
         return false;
-    if (exchange_leave(x, NODE_OUTCOME_OK) != 0)
+    if (exchange_rebook(x, NODE_OUTCOME_OK) != 0)
         return false;
     exchange_begin_anew(x, RETRY_STORED);
     return true;
 }
 
-bool exchange_moves_on(struct exchange *x, unsigned status)
+bool exchange_judge_status(struct exchange *x, unsigned status)
 {
     if (is_asked_around(x, status))
         return true;
     if (status < 400 || exchange_body_decides(x, status))
         return false;
     struct verdict_judgement j = verdict_of_answer(status, slice_of("", 0));
-    return exchange_let_go(x, &j, status);
+    return exchange_judge_answer(x, &j, status);
 }
 
 /* --- it said nothing, or broke off ---------------------------------------------------------- */
@@ -258,11 +258,12 @@ static void give_up(struct exchange *x, enum upstream_failure failure, enum node
 }
 
 /* Another replica is asked. */
-static void move_on(struct exchange *x, enum upstream_failure failure, enum node_outcome outcome)
+static void ask_another(struct exchange *x, enum upstream_failure failure,
+                        enum node_outcome outcome)
 {
     unsigned from = x->decision.replica;
     x->silent_left |= x->timed_out;
-    int err = exchange_leave(x, outcome);
+    int err = exchange_rebook(x, outcome);
     if (err == 0) {
         log_moved(x, from, failure_text(failure));
         exchange_begin_anew(x, reason_of(failure));
@@ -317,7 +318,7 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
         exchange_release_booking(x, outcome);
         (void)exchange_refuse_suspect(x);
     } else if (exchange_may_retry(x, reason_of(failure))) {
-        move_on(x, failure, outcome);
+        ask_another(x, failure, outcome);
     } else {
         log_failure(x, replica, failure_text(failure), exchange_error_word(x), -1);
         give_up(x, failure, outcome);

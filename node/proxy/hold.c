@@ -132,7 +132,7 @@ static bool judge_404(struct exchange *x)
     x->model_likely = true;
     int err = ERR_NOT_FOUND;
     if (may_ask_another(x, node_router_model_known(router, request.model)))
-        err = exchange_leave(x, NODE_OUTCOME_OK);
+        err = exchange_rebook(x, NODE_OUTCOME_OK);
     if (err == 0) {
         exchange_begin_anew(x, RETRY_MODEL);
         return true;
@@ -166,7 +166,7 @@ bool exchange_hold_judge(struct exchange *x)
     if (message.len == 0)
         message = held_body(x);
     struct verdict_judgement j = verdict_of_answer(x->status, message);
-    return exchange_let_go(x, &j, x->status);
+    return exchange_judge_answer(x, &j, x->status);
 }
 
 /* The error among the events that are held. */
@@ -193,7 +193,7 @@ bool exchange_hold_judge_event(struct exchange *x)
     read_event(x, &error);
     struct verdict_judgement j = verdict_of_answer(error.status, slice_of_cstr(error.message));
     unsigned status = error.status != 0 ? error.status : 500;
-    if (exchange_let_go(x, &j, status))
+    if (exchange_judge_answer(x, &j, status))
         return true;
     if (x->alive) /* the client has a 200: it gets the event */
         return false;

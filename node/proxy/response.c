@@ -168,7 +168,7 @@ __attribute__((noinline)) static bool begin(struct exchange *x, const struct htt
         return false;
     }
     exchange_count_status(x, head->status);
-    if (exchange_moves_on(x, head->status))
+    if (exchange_judge_status(x, head->status))
         return false;
     if (x->alive && !can_follow(head) && !exchange_body_decides(x, head->status)) {
         exchange_answer_error(x, head->status >= 400 ? head->status : 502, slice_of("", 0),
