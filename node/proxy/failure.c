@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "node/proxy/prober.h"
 #include "node/proxy/suspect.h"
 
 /* --- it was asked for a stored response ----------------------------------------------------- */
@@ -124,6 +125,8 @@ bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j
     if (j->core_dead) {
         x->first_token = false; /* the head of an error was taken for one */
         suspect_ended(x, SUSPECT_END_CORE_DEAD);
+        node_router_core_dead(x->proxy->config.router, from, x->proxy->now_ms);
+        prober_ask_health(x->proxy, from);
     }
     bool doubt = j->verdict == VERDICT_IN_DOUBT && !errs_anyway(x);
     if (j->verdict == VERDICT_CLIENT) {

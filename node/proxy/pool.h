@@ -13,6 +13,7 @@ struct upstream;
 struct pool_death {
     uint64_t at_ms;             /* 0: never */
     bool core, hang;            /* else it was abrupt */
+    bool said;                  /* abrupt: the engine itself said that it is dead */
     bool told;                  /* a hang: its port was closed before, it was told to end */
     bool left;                  /* a hang: the router itself closes all that is under way there */
     unsigned suspects;          /* requests that were there */

@@ -168,6 +168,14 @@ static struct prober_lane *free_lane(struct prober_probe *p, uint64_t now)
     return held_up && !p->lanes[1].fetch.busy ? &p->lanes[1] : NULL;
 }
 
+static void heed_warning(struct prober_probe *p, uint64_t now)
+{
+    bool warned = node_router_replica_warned(p->prober->proxy->config.router, p->replica, now);
+    if (warned && !p->warned)
+        prober_ask_health(p->prober->proxy, p->replica);
+    p->warned = warned;
+}
+
 void prober_tick(struct proxy *proxy)
 {
     struct prober *prober = proxy->prober;
@@ -185,6 +193,7 @@ void prober_tick(struct proxy *proxy)
             key_changed(p);
         pool_resolve(&proxy->pools[i], PROBER_RESOLVE_INTERVAL_MS);
         prober_log_change(p, "answers failed", 0);
+        heed_warning(p, now);
         const struct pool *pool = &proxy->pools[i];
         bool first_lookup = pool->address_count == 0 && pool->resolving;
         struct prober_lane *lane = free_lane(p, now);
@@ -205,6 +214,13 @@ void prober_ask(struct proxy *proxy, unsigned replica)
     p->due_ms[p->metrics_missing && !slow ? NODE_PROBE_HEALTH : NODE_PROBE_METRICS] = 0;
     if (slow)
         p->due_ms[NODE_PROBE_HEALTH] = 0;
+}
+
+void prober_ask_health(struct proxy *proxy, unsigned replica)
+{
+    struct prober_probe *p = proxy->prober != NULL ? &proxy->prober->probes[replica] : NULL;
+    if (p != NULL && p->active)
+        p->due_ms[is_sglang(p) ? NODE_PROBE_PING : NODE_PROBE_HEALTH] = 0;
 }
 
 void prober_waits(const struct proxy *proxy, unsigned replica, uint64_t *any_ms,

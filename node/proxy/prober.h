@@ -29,6 +29,8 @@ void prober_stop(struct proxy *proxy);
 
 /* A sign of life is wanted soon: its metrics, and SGLang's health check. */
 void prober_ask(struct proxy *proxy, unsigned replica);
+/* Its health, by what costs it nothing. */
+void prober_ask_health(struct proxy *proxy, unsigned replica);
 /* Since when a probe has been waiting for its answer; 0: none does. `any_ms`: of those that a live
  * server answers at once, `health_ms`: of a health check. */
 void prober_waits(const struct proxy *proxy, unsigned replica, uint64_t *any_ms,

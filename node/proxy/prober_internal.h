@@ -38,6 +38,7 @@ struct prober_probe {
     bool told_refused;      /* that it refuses probes, in the log, */
     unsigned told_key;      /* with this version of the API key */
     bool told_leaving;      /* that its health check says no */
+    bool warned;            /* another router found it in trouble, and its health was asked for */
     bool no_ping;           /* it has no /ping, or refuses it */
     bool health_wants_key;  /* it refused /health without one */
     bool metrics_missing;   /* told once */

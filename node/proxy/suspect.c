@@ -159,6 +159,7 @@ static void judge(struct pool_death *d, const struct pool *pool, const struct un
     if (end == SUSPECT_END_BROKEN && was_told_to_end(pool, now)) {
         d->hang = d->told = true;
     } else if (end == SUSPECT_END_CORE_DEAD) {
+        d->said = true;
         d->from_ms = before(now, SUSPECT_TEXT_MS);
     } else if (end == SUSPECT_END_SILENT) {
         d->core = server_lives && dies_silently(pool);
@@ -243,10 +244,11 @@ static bool is_said_again(const struct pool *pool, const struct exchange *x, enu
            pool->proxy->now_ms - d->at_ms < SUSPECT_TEXT_AGAIN_MS;
 }
 
-/* Processes that end within a second of each other were ended together, by somebody else. */
+/* Processes that end within a second of each other were ended together, by somebody else: but for
+ * those that live on to say that their engine is dead. */
 static bool died_together(const struct suspect *s, const struct pool_death *d, uint64_t now)
 {
-    return s->deaths > 0 && !s->core && !d->core && now - s->at_ms < SUSPECT_DEATH_MS;
+    return s->deaths > 0 && !s->core && !d->core && !d->said && now - s->at_ms < SUSPECT_DEATH_MS;
 }
 
 static void note_death(struct exchange *x, const struct pool_death *d)

@@ -34,8 +34,8 @@
  *
  *   - What broke two is poison: 502 `poison` from then on, at all routers (node/route/poison.h).
  *     One that was among several at two abrupt deaths, or whose two deaths came within a second
- *     (a host fails, all engines are stopped), is sent nowhere else, but remembered as a suspect
- *     only: it may have been unlucky.
+ *     (a host fails, all engines are stopped; but not where they lived on to say that they are
+ *     dead), is sent nowhere else, but remembered as a suspect only: it may have been unlucky.
  *
  *   - The first token clears it.
  *

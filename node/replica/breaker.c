@@ -81,6 +81,8 @@ void node_breaker_hear(struct node_replica *k, const struct node_breaker_heard *
         recover(k);
     if (waits && !waited)
         b->due_ms = now_ms;
+    if (h->phase == NODE_BREAKER_OPEN && b->heard != NODE_BREAKER_OPEN)
+        b->warned_ms = now_ms;
     b->heard = h->phase;
     b->heard_level = h->level < LEVEL_MAX ? h->level : LEVEL_MAX;
     b->ahead = h->ahead < NODE_BREAKER_TURNS_MAX ? h->ahead : NODE_BREAKER_TURNS_MAX;
@@ -123,9 +125,17 @@ static uint64_t due_since(const struct node_replica *k)
     return since_ms;
 }
 
+bool node_breaker_warned(const struct node_replica *k, uint64_t now_ms)
+{
+    return within(k->breaker.warned_ms, NODE_BREAKER_WARNED_MS, now_ms) &&
+           !within(k->breaker.proved_ms, NODE_BREAKER_CURED_MS, now_ms);
+}
+
 bool node_breaker_avoids(const struct node_replica *k, uint64_t now_ms)
 {
     const struct node_breaker *b = &k->breaker;
+    if (node_breaker_warned(k, now_ms))
+        return true;
     if (heeds(k, now_ms) && b->heard >= NODE_BREAKER_TRYING)
         return true;
     if (!node_breaker_due(k, now_ms))

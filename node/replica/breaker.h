@@ -12,6 +12,9 @@
  *   send. TRYING: it waits for the outcome. A success is a cure, which is counted and reported: who
  *   was waiting for a trial uses the replica again at once.
  *
+ * When another router's back-off begins, the replica is avoided here too until its health check
+ * says yes, for WARNED_MS at most: what has just died may have answered here a moment before.
+ *
  * Own eyes outweigh reports: a router that has lately seen the replica answer, and not fail since,
  * takes no notice of others' back-offs; for longer if it was its own trial that proved them wrong.
  * So one router that is cut off from the engines takes them from nobody else.
@@ -35,6 +38,7 @@ struct node_replica;
 enum {
     NODE_BREAKER_TURN_MS = 500,    /* a router waits for the one before it, when a trial is due */
     NODE_BREAKER_TURNS_MAX = 8,    /* no router waits for more than these */
+    NODE_BREAKER_WARNED_MS = 500,  /* another's back-off began: own eyes look again */
     NODE_BREAKER_WORKED_MS = 5000, /* a success outweighs others' reports for so long, */
     NODE_BREAKER_CURED_MS = 60000, /* or so long if it proved them wrong */
 };
@@ -76,6 +80,7 @@ struct node_breaker {
     uint32_t cures;      /* sum of what they reported */
     /* Here. */
     uint64_t due_ms;    /* since when a trial is due by the others' reports */
+    uint64_t warned_ms; /* when another's back-off began; 0: never, or it was looked at since */
     uint64_t worked_ms; /* an answer began; 0: never */
     uint64_t proved_ms; /* the same, against what others reported */
 };
@@ -95,6 +100,8 @@ void node_breaker_hear(struct node_replica *k, const struct node_breaker_heard *
 /* What this router reports: phase and level in one byte. */
 uint8_t node_breaker_report(const struct node_replica *k, uint64_t now_ms);
 
+/* Whether another router's back-off has just begun, and nothing was seen of the replica since. */
+bool node_breaker_warned(const struct node_replica *k, uint64_t now_ms);
 /* Whether it is avoided for what others report, or because it is another's turn. */
 bool node_breaker_avoids(const struct node_replica *k, uint64_t now_ms);
 /* Whether a trial is due, by own failures or by the others'. */

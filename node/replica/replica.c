@@ -102,6 +102,7 @@ bool node_replica_probed(struct node_replica *k, bool ok, bool refused, uint64_t
             k->tally = (struct node_tally){0};
         k->gone = false;
         k->signs.leaving = false;
+        k->breaker.warned_ms = 0;
         if (now_ms >= k->broken.until_ms)
             k->answer_failures = 0;
         if (k->health == NODE_HEALTH_DOWN)

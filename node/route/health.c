@@ -8,6 +8,24 @@ void node_router_health_no(struct node_router *r, unsigned replica)
     node_router_replica_at(r, replica)->signs.leaving = true;
 }
 
+void node_router_core_dead(struct node_router *r, unsigned replica, uint64_t now_ms)
+{
+    struct node_replica *k = node_router_replica_at(r, replica);
+    k->signs.leaving = true;
+    node_backoff_begin(&k->errors, NODE_BACKOFF_MIN_MS, now_ms);
+    node_router_touch(r, replica);
+}
+
+bool node_router_replica_shared(const struct node_router *r, unsigned replica)
+{
+    return node_router_replica_at(r, replica)->scraped.others > 0;
+}
+
+bool node_router_replica_warned(const struct node_router *r, unsigned replica, uint64_t now_ms)
+{
+    return node_breaker_warned(node_router_replica_at(r, replica), now_ms);
+}
+
 void node_router_watched(struct node_router *r, unsigned replica, const struct node_watched *w,
                          uint64_t watchdog_ms, uint64_t now_ms)
 {

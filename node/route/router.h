@@ -185,6 +185,13 @@ void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool r
                         uint64_t now_ms);
 /* Its health check was answered, by a status that says no: it is avoided until one says yes. */
 void node_router_health_no(struct node_router *r, unsigned replica);
+/* An answer said that its engine is dead. It is avoided until its health check says yes, and the
+ * others hear of it. */
+void node_router_core_dead(struct node_router *r, unsigned replica, uint64_t now_ms);
+/* Whether another router uses it as well, as far as is known. */
+bool node_router_replica_shared(const struct node_router *r, unsigned replica);
+/* Whether another router has just found it in trouble: its health is to be asked for now. */
+bool node_router_replica_warned(const struct node_router *r, unsigned replica, uint64_t now_ms);
 /* A probe was answered by a router, `who`: its name as operators know it, cut to
  * NODE_ROUTER_NAME_MAX. The replica gets no request until a probe finds an engine there. */
 void node_router_found_router(struct node_router *r, unsigned replica, struct slice who,

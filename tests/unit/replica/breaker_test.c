@@ -146,7 +146,9 @@ static void own_eyes_outweigh_reports(void **state)
     start();
     answers(1, NODE_OUTCOME_OK);
     fails_at(0);
-    assert_int_equal(avoided(), 5); /* it was seen to work a moment ago */
+    assert_int_equal(avoided(), 7); /* it was seen to work, but may have died since */
+    (void)node_replica_probed(&at[1], true, false, now);
+    assert_int_equal(avoided(), 5); /* it has not */
     at[1].load.requests = 1;
     ends(1, NODE_OUTCOME_ENGINE_ERROR);
     assert_int_equal(avoided(), 7); /* not any more */
@@ -170,6 +172,20 @@ static void who_is_cut_off_takes_it_from_nobody_for_long(void **state)
     fails_at(0);
     assert_false(node_replica_avoided(&at[1], now)); /* it knows better since the last time */
     assert_true(node_replica_avoided(&at[2], now));
+}
+
+/* A health check that says nothing takes it from nobody for long. */
+static void a_warning_fades(void **state)
+{
+    (void)state;
+    start();
+    answers(1, NODE_OUTCOME_OK);
+    fails_at(0);
+    wait_ms(NODE_BREAKER_WARNED_MS - 1);
+    assert_true(node_breaker_warned(&at[1], now));
+    assert_int_equal(avoided(), 7);
+    wait_ms(1);
+    assert_int_equal(avoided(), 5);
 }
 
 static void a_router_that_dies_takes_its_back_off_with_it(void **state)
@@ -220,6 +236,7 @@ int main(void)
         cmocka_unit_test(a_trial_that_fails_is_a_longer_back_off_for_all),
         cmocka_unit_test(own_eyes_outweigh_reports),
         cmocka_unit_test(who_is_cut_off_takes_it_from_nobody_for_long),
+        cmocka_unit_test(a_warning_fades),
         cmocka_unit_test(a_router_that_dies_takes_its_back_off_with_it),
         cmocka_unit_test(what_ends_well_does_not_end_a_back_off),
         cmocka_unit_test(a_cure_is_heard_only_by_who_waits_for_one),
