@@ -1,4 +1,5 @@
-# vLLM whose core has died, and vLLM that drains: another replica answers, and the first is to blame.
+# vLLM whose core has died, and vLLM that drains: another replica answers, and the first is to blame:
+# the next request is not sent there.
 replicas 3
 A connects
 A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
@@ -30,5 +31,17 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 3a is done
     to A: "0\r\n\r\n"
     release A at 3
+B connects
+B posts /v1/chat/completions {"model":"m","messages":[]}
+    to 3a: POST /v1/chat/completions HTTP/1.1; Content-Length: 27 "{\"model\":\"m\",\"messages\":[]}"
+    book B at 3
+C connects
+C posts /v1/chat/completions {"model":"m","messages":[]}
+    to 2a: POST /v1/chat/completions HTTP/1.1; Content-Length: 27 "{\"model\":\"m\",\"messages\":[]}"
+    book C at 2
+D connects
+D posts /v1/chat/completions {"model":"m","messages":[]}
+    connect 2b
+    book D at 2
 counters
-    requests 1, retries 2, 2xx 1
+    requests 4, retries 2, 2xx 1, upstream reused 2
