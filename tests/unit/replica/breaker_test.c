@@ -200,7 +200,7 @@ static void a_router_that_dies_takes_its_back_off_with_it(void **state)
     assert_int_equal(avoided(), 1);
 }
 
-/* A server that is told to end finishes what it has, and fails what comes. */
+/* A server that drains finishes what it has, and fails what comes. */
 static void what_ends_well_does_not_end_a_back_off(void **state)
 {
     (void)state;
