@@ -1,5 +1,8 @@
 #include "tests/lib/proxy_trace.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/check.h"
 
 static void escape(struct buf *out, struct slice bytes, size_t max)
@@ -52,4 +55,40 @@ void proxy_trace_message(struct buf *out, struct slice bytes)
     CHECK(buf_printf(out, " \"") == 0);
     escape(out, bytes, bytes.len > 300 ? 24 : 300);
     CHECK(buf_printf(out, "\"") == 0);
+}
+
+/* Empty: there is none. */
+static struct slice logged(struct slice line, const char *key)
+{
+    const char *at = memmem(line.at, line.len, key, strlen(key));
+    if (at == NULL)
+        return slice_of("", 0);
+    struct slice value = slice_skip(line, (size_t)(at - line.at) + strlen(key));
+    value = slice_cut(&value, '\n');
+    return slice_cut(&value, ' ');
+}
+
+/* Of a request that ended badly: how, why and by which setting. Else nothing. */
+static void write_end(char out[128], struct slice line)
+{
+    struct slice end = logged(line, " end="), reason = logged(line, " reason="),
+                 limit = logged(line, " limit=");
+    out[0] = '\0';
+    if (slice_equal(end, SLICE("whole")) && !slice_equal(reason, SLICE("error_event")))
+        return;
+    bool has_reason = !slice_equal(reason, SLICE("\"\""));
+    bool has_limit = !slice_equal(limit, SLICE("\"\""));
+    (void)snprintf(out, 128, " end=%.*s%s%.*s%s%.*s", SLICE_ARG(end), has_reason ? " reason=" : "",
+                   has_reason ? (int)reason.len : 0, reason.at, has_limit ? " limit=" : "",
+                   has_limit ? (int)limit.len : 0, limit.at);
+}
+
+void proxy_trace_log_end(char out[128], struct slice event, struct slice line)
+{
+    struct slice replicas = logged(line, " replicas=");
+    out[0] = '\0';
+    if (slice_equal(event, SLICE("request")))
+        write_end(out, line);
+    else if (replicas.len > 0)
+        (void)snprintf(out, 128, " replicas=%.*s", SLICE_ARG(replicas));
 }

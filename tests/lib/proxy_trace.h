@@ -8,4 +8,8 @@
  * the start of it if it is long. What is no printable ASCII is \r, \n, \" or \xHH. */
 void proxy_trace_message(struct buf *out, struct slice bytes);
 
+/* Of a line of the log, what a trace shows behind the name of its event: how a request ended and
+ * why, if badly; the replicas that died. Else empty. */
+void proxy_trace_log_end(char out[128], struct slice event, struct slice line);
+
 #endif

@@ -72,32 +72,6 @@ static void note_bookings(struct proxy_world *w)
     CHECK(node_router_booked(w->node->router) == open);
 }
 
-/* Empty: there is none. */
-static struct slice logged(struct slice line, const char *key)
-{
-    const char *at = memmem(line.at, line.len, key, strlen(key));
-    if (at == NULL)
-        return slice_of("", 0);
-    struct slice value = slice_skip(line, (size_t)(at - line.at) + strlen(key));
-    value = slice_cut(&value, '\n');
-    return slice_cut(&value, ' ');
-}
-
-/* Of a request that ended badly: how, why and by which setting. Else nothing. */
-static void write_end(char out[128], struct slice line)
-{
-    struct slice end = logged(line, " end="), reason = logged(line, " reason="),
-                 limit = logged(line, " limit=");
-    out[0] = '\0';
-    if (slice_equal(end, SLICE("whole")) && !slice_equal(reason, SLICE("error_event")))
-        return;
-    bool has_reason = !slice_equal(reason, SLICE("\"\""));
-    bool has_limit = !slice_equal(limit, SLICE("\"\""));
-    (void)snprintf(out, 128, " end=%.*s%s%.*s%s%.*s", SLICE_ARG(end), has_reason ? " reason=" : "",
-                   has_reason ? (int)reason.len : 0, reason.at, has_limit ? " limit=" : "",
-                   has_limit ? (int)limit.len : 0, limit.at);
-}
-
 static void on_log(void *context, struct slice line)
 {
     struct proxy_world *w = context;
@@ -111,12 +85,8 @@ static void on_log(void *context, struct slice line)
     const char *then = memmem(line.at, line.len, " then=", strlen(" then="));
     struct slice rest = then != NULL ? slice_skip(line, (size_t)(then - line.at)) : slice_of("", 0);
     rest.len -= rest.len > 0; /* the newline */
-    char end[128] = "";
-    struct slice replicas = logged(line, " replicas=");
-    if (slice_equal(name, SLICE("request")))
-        write_end(end, line);
-    else if (replicas.len > 0)
-        (void)snprintf(end, sizeof end, " replicas=%.*s", SLICE_ARG(replicas));
+    char end[128];
+    proxy_trace_log_end(end, name, line);
     NOTE(w, "log %.*s%.*s%s\n", SLICE_ARG(name), SLICE_ARG(rest), end);
 }
 
