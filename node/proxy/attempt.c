@@ -299,20 +299,15 @@ static void send_later(struct deadline *d)
         choose_anew(x);
 }
 
-/* Another router may be about to report that the replica which was chosen is dead, too: a request
- * that meets two dead engines looks like the one that killed them. */
-static bool waits_for_news(const struct exchange *x)
-{
-    return x->suspect.deaths > 0 &&
-           node_router_replica_shared(x->proxy->config.router, x->decision.replica);
-}
-
 /* The first retry goes out at once. The next ones wait, each for another time: requests that failed
- * together must not come back together. */
+ * together must not come back together. What was at an engine that died waits as well: the one that
+ * was chosen may be dead too, though nobody has noticed yet, and a request that meets two looks
+ * like the one that killed them. */
 static void start(struct exchange *x)
 {
     struct proxy *p = x->proxy;
-    if (x->retries < 2 && !waits_for_news(x)) {
+    bool died_now = x->suspect.deaths > 0 && x->suspect.at_ms == p->now_ms;
+    if (x->retries < 2 && !died_now) {
         send_now(x);
         return;
     }

@@ -16,7 +16,8 @@ struct pool_death {
     bool said;                  /* abrupt: the engine itself said that it is dead */
     bool told;                  /* a hang: its port was closed before, it was told to end */
     bool left;                  /* a hang: the router itself closes all that is under way there */
-    unsigned suspects;          /* requests that were there */
+    bool shared;                /* other routers had requests there */
+    unsigned suspects;          /* requests of this one that were there */
     uint64_t from_ms, until_ms; /* when those were sent; the first only of what is not streamed */
 };
 

@@ -376,6 +376,7 @@ void proxy_tick(struct proxy *p, uint64_t now_ms)
     if (p->paused)
         p->resumed_ms = now_ms;
     begin_missing(p);
+    budget_part(&p->budget, node_router_others(p->config.router) + 1);
     if (p->paused)
         slow_shift(p, late);
     for (unsigned i = 0; i < PROXY_LIMITS; i++) {

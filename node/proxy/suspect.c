@@ -193,6 +193,8 @@ static struct pool_death *death_of(struct pool *pool, const struct exchange *fai
         return d;
     struct under_way w = look(pool, failing);
     judge(d, pool, &w, end, now);
+    d->shared = node_router_replica_shared(pool->proxy->config.router,
+                                           (unsigned)(pool - pool->proxy->pools));
     if (failing != NULL)
         d->suspects = is_suspect(d, failing);
     for (const struct upstream *u = pool->all; u != NULL; u = u->all_next) {
@@ -263,7 +265,7 @@ static void note_death(struct exchange *x, const struct pool_death *d)
     bool known = node_poison_of(router, hash(x)) != NODE_POISON_NONE;
     s->deaths++;
     s->core = s->core || d->core;
-    s->clear = s->clear || strong || d->suspects == 1;
+    s->clear = s->clear || strong || (d->suspects == 1 && !d->shared);
     s->replica = replica;
     s->at_ms = x->proxy->now_ms;
     x->proxy->stats.suspects++;

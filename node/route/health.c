@@ -18,7 +18,15 @@ void node_router_core_dead(struct node_router *r, unsigned replica, uint64_t now
 
 bool node_router_replica_shared(const struct node_router *r, unsigned replica)
 {
-    return node_router_replica_at(r, replica)->scraped.others > 0;
+    return node_router_replica_at(r, replica)->load.remote.requests > 0;
+}
+
+unsigned node_router_others(const struct node_router *r)
+{
+    unsigned most = 0;
+    for (unsigned k = 0; k < r->replica_count; k++)
+        most = r->replicas[k].scraped.others > most ? r->replicas[k].scraped.others : most;
+    return most;
 }
 
 bool node_router_replica_warned(const struct node_router *r, unsigned replica, uint64_t now_ms)

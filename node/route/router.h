@@ -188,8 +188,10 @@ void node_router_health_no(struct node_router *r, unsigned replica);
 /* An answer said that its engine is dead. It is avoided until its health check says yes, and the
  * others hear of it. */
 void node_router_core_dead(struct node_router *r, unsigned replica, uint64_t now_ms);
-/* Whether another router uses it as well, as far as is known. */
+/* Whether requests of other routers are under way there, as far as is known. */
 bool node_router_replica_shared(const struct node_router *r, unsigned replica);
+/* How many other routers use replicas of this one, as far as is known. */
+unsigned node_router_others(const struct node_router *r);
 /* Whether another router has just found it in trouble: its health is to be asked for now. */
 bool node_router_replica_warned(const struct node_router *r, unsigned replica, uint64_t now_ms);
 /* A probe was answered by a router, `who`: its name as operators know it, cut to

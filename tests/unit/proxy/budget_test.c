@@ -118,12 +118,39 @@ static void what_a_full_replica_turned_away_moves(void **state)
     proxy_world_close(&world);
 }
 
+/* Retries that were saved up, when all replicas fail. */
+static unsigned saved(unsigned routers)
+{
+    unsigned all = 0;
+    for (unsigned i = 0; i < routers; i++) {
+        struct budget b;
+        budget_init(&b, 0.1);
+        budget_part(&b, routers);
+        for (int n = 0; n < 1000; n++)
+            budget_fill(&b);
+        for (; budget_has(&b); all++)
+            budget_take(&b);
+    }
+    return all;
+}
+
+/* More routers send no more of what failed: but each finds out by itself. */
+static void routers_share_what_is_saved_up(void **state)
+{
+    (void)state;
+    assert_int_equal(saved(1), BUDGET_BURST);
+    assert_int_equal(saved(2), BUDGET_BURST);
+    assert_in_range(saved(3), BUDGET_BURST, 21);
+    assert_int_equal(saved(8), 8 * BUDGET_BURST_LEAST);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_dies_with_a_loaded_replica_moves),
         cmocka_unit_test(one_that_dies_again_is_not_spared),
         cmocka_unit_test(what_a_full_replica_turned_away_moves),
+        cmocka_unit_test(routers_share_what_is_saved_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,9 +37,10 @@ wait 150
 2b breaks
     close 2b
     log upstream_failed then=moved to=10.0.0.1:8000
-    connect 1b
     release A at 2
     book A at 1
+wait 250
+    connect 1b
 1b accepts
     to 1b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"y\"}"
 1b answers 200 {"from":1}

@@ -49,6 +49,7 @@ wait 500
     connect 2b
     book A at 2
     release B at 2
+wait 250
 2b accepts
     to 2b: POST /v1/completions HTTP/1.1; Content-Length: 43 "{\"model\":\"m\",\"stream\":true,\"prompt\":[5000]}"
 2b streams

@@ -34,15 +34,16 @@ wait 100
 1a breaks
     close 1a
     log upstream_failed then=moved to=10.0.0.2:8000
-    connect 2c
     release A at 1
     book A at 2
 1b ends
     close 1b
     log upstream_failed then=moved to=10.0.0.2:8000
-    connect 2d
     release C at 1
     book C at 2
+wait 250
+    connect 2c
+    connect 2d
 2c accepts
     to 2c: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"stream\":true,\"prompt\":\"a\"}"
 2d accepts

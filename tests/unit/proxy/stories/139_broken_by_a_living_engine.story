@@ -29,10 +29,10 @@ D posts /v1/completions {"model":"m","stream":true,"prompt":"d"}
 1a breaks
     close 1a
     log upstream_failed then=moved to=10.0.0.2:8000
-    connect 2b
     release A at 1
     book A at 2
 wait 1000
+    connect 2b
 1b streams
 1b says "data: {\"choices\":[{\"text\":\"d\"}]}\n\n"
     to D: HTTP/1.1 200 OK; Transfer-Encoding: chunked "22\r\ndata: {\"choices\":[{\"text\":\"d\"}]}\n\n\r\n"

@@ -21,9 +21,10 @@ B posts /v1/completions {"model":"m","stream":true,"prompt":"b"}
 wait 5000
 1a answers 500 {"error":{"message":"EngineCore encountered an issue. See stack trace (above) for the root cause.","code":500}}
     log upstream_failed then=moved to=10.0.0.2:8000
-    connect 2b
     release A at 1
     book A at 2
+wait 250
+    connect 2b
 2b accepts
     to 2b: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"stream\":true,\"prompt\":\"a\"}"
 2b streams

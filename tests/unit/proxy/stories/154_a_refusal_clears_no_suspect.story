@@ -14,9 +14,10 @@ wait 5200
     close 1a
     log poison_suspect replicas=10.0.0.1:8000
     log upstream_failed then=moved to=10.0.0.2:8000
-    connect 2a
     release A at 1
     book A at 2
+wait 250
+    connect 2a
 2a accepts
     to 2a: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":[5000]}"
 2a answers 401 {"error":"no key"}

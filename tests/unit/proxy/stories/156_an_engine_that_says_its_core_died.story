@@ -11,9 +11,10 @@ A posts /v1/chat/completions {"model":"m","messages":[]}
     to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 27 "{\"model\":\"m\",\"messages\":[]}"
 1a answers 500 {"error":{"message":"EngineCore encountered an issue. See stack trace (above) for the root cause.","type":"InternalServerError","param":null,"code":500}}
     log upstream_failed then=moved to=10.0.0.2:8000
-    connect 2a
     release A at 1
     book A at 2
+wait 250
+    connect 2a
 2a accepts
     to 2a: POST /v1/chat/completions HTTP/1.1; Content-Length: 27 "{\"model\":\"m\",\"messages\":[]}"
 2a answers 500 {"error":{"message":"EngineCore encountered an issue. See stack trace (above) for the root cause.","type":"InternalServerError","param":null,"code":500}}

@@ -49,9 +49,10 @@ wait 20
 1b refuses
     close 1b
     log upstream_failed then=moved to=10.0.0.4:8000
-    connect 4b
     release B at 1
     book B at 4
+wait 250
+    connect 4b
 4b accepts
     to 4b: POST /v1/completions HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"prompt\":[5000]}"
 wait 20

@@ -45,21 +45,24 @@ wait 200
 1a breaks
     close 1a
     log upstream_failed then=moved to=10.0.0.4:8000
-    connect 4b
     release B at 1
     book B at 4
+wait 250
+    connect 4b
 4b refuses
     close 4b
     log upstream_failed then=moved to=10.0.0.2:8000
     connect 2b
     release B at 4
     book B at 2
+wait 250
 2b refuses
     close 2b
     log upstream_failed then=moved to=10.0.0.3:8000
     connect 3b
     release B at 2
     book B at 3
+wait 250
 3b accepts
     to 3b: POST /v1/completions HTTP/1.1; Content-Length: 26 "{\"model\":\"m\",\"prompt\":\"e\"}"
 3b answers 200 {}

@@ -37,9 +37,10 @@ wait 200
 1b ends
     close 1b
     log upstream_failed then=moved to=10.0.0.2:8000
-    connect 2a
     release A at 1
     book A at 2
+wait 250
+    connect 2a
 2a accepts
     to 2a: POST /v1/completions HTTP/1.1; Content-Length: 31 "{\"model\":\"m\",\"prompt\":\"poison\"}"
 wait 1500

@@ -17,9 +17,10 @@ wait 50
 1a breaks
     close 1a
     log upstream_failed then=moved to=10.0.0.2:8000
-    connect 2a
     release A at 1
     book A at 2
+wait 250
+    connect 2a
 2a accepts
     to 2a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 2a streams

@@ -15,9 +15,10 @@ wait 2000
 1a breaks
     close 1a
     log upstream_failed then=moved to=10.0.0.2:8000
-    connect 2a
     release A at 1
     book A at 2
+wait 250
+    connect 2a
 2a accepts
     to 2a: POST /v1/messages HTTP/1.1; Content-Length: 56 "{\"model\":\"m\",\"stream\":true,\"max_tokens\":9,\"messages\":[]}"
 2a streams

@@ -11,9 +11,10 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
 1a says "data: {\"error\": {\"message\": \"EngineCore encountered an issue. See stack trace (above) for the root cause.\", \"type\": \"InternalServerError\", \"param\": null, \"code\": 500}}\n\ndata: [DONE]\n\n"
     log upstream_failed then=moved to=10.0.0.2:8000
     close 1a
-    connect 2a
     release A at 1
     book A at 2
+wait 250
+    connect 2a
 2a accepts
     to 2a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 2a answers 500 {"error":{"message":"cannot schedule new futures after shutdown","type":"InternalServerError","param":null,"code":500}}
@@ -21,6 +22,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
     connect 3a
     release A at 2
     book A at 3
+wait 250
 3a accepts
     to 3a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 3a streams
