@@ -193,8 +193,10 @@ static void errors_in_a_row_make_it_avoided_longer_and_longer(void **state)
         assert_false(node_replica_avoided(&k, now + bounded_ms));
         now += bounded_ms + 1000;
     }
-    node_replica_answered(&k, NODE_OUTCOME_OK, now); /* one success makes all good */
+    node_replica_answered(&k, NODE_OUTCOME_OK,
+                          now); /* it is used again, but failing soon is worse */
     assert_false(node_replica_backing_off(&k, now));
+    now += NODE_BACKOFF_FORGET_MS;
     for (int i = 0; i < 3; i++)
         node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, now);
     assert_true(node_replica_avoided(&k, now + 999));
