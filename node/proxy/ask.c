@@ -29,7 +29,7 @@ int exchange_ask(struct exchange *x)
     struct slice id = exchange_stored_response(x);
     struct slice own = buf_slice(&x->request.head);
     if (!is_plain(id) ||
-        http_request_parse(&head, own.at, own.len, &x->proxy->engine_limits) != 0) {
+        http_request_parse(&head, own.at, own.len, &x->proxy->engines.limits) != 0) {
         x->asking_around = false; /* nobody can have it */
         x->asked = true;
         return 0;

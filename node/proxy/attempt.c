@@ -107,7 +107,7 @@ static bool is_left(const struct exchange *x, enum attempt_reason why)
 static bool was_lost(const struct exchange *x)
 {
     const struct proxy *p = x->proxy;
-    struct pool *pool = &x->proxy->pools[x->decision.replica];
+    struct pool *pool = &x->proxy->engines.pools[x->decision.replica];
     uint64_t died_ms = pool->death.at_ms;
     if (died_ms == 0 || x->began_ms > died_ms || p->now_ms - died_ms >= SUSPECT_DEATH_MS)
         return false;
@@ -133,7 +133,7 @@ static bool has_room_elsewhere(struct exchange *x, enum attempt_reason why)
 
 static bool is_in_budget(struct exchange *x, enum attempt_reason why)
 {
-    const struct budget *b = &x->proxy->budget;
+    const struct budget *b = &x->proxy->exchanges.budget;
     return b->share > 0 &&
            (!is_charged(why) || budget_has(b) || was_lost(x) || has_room_elsewhere(x, why));
 }
@@ -219,7 +219,7 @@ static void count_retry(struct exchange *x, enum attempt_reason why)
     p->stats.retries[why]++;
     if (is_charged(why)) {
         x->retries++;
-        budget_take(&p->budget); /* what was lost may take it where it is empty */
+        budget_take(&p->exchanges.budget); /* what was lost may take it where it is empty */
     }
 }
 
@@ -233,7 +233,7 @@ static void send_now(struct exchange *x)
      * reached. */
     bool fresh = !may_be_done_twice(x) || x->suspect.deaths > 0;
     int err;
-    while ((err = upstream_start(&p->pools[x->decision.replica], x, request, fresh,
+    while ((err = upstream_start(&p->engines.pools[x->decision.replica], x, request, fresh,
                                  &x->upstream)) != 0) {
         bool full = exchange_is_ours(err);
         enum node_outcome outcome = full ? NODE_OUTCOME_NOT_SENT : NODE_OUTCOME_CONNECT_FAILED;
@@ -311,7 +311,7 @@ static void start(struct exchange *x)
         send_now(x);
         return;
     }
-    uint64_t random = hash_mix(p->request_id_high + p->back_offs++);
+    uint64_t random = hash_mix(p->exchanges.id_high + p->exchanges.back_offs++);
     x->deadline.expired = send_later;
     proxy_arm(p, PROXY_RETRY_FIRST + (enum proxy_limit)(random % PROXY_RETRY_WAITS), &x->deadline);
 }
@@ -351,7 +351,7 @@ void exchange_route(struct exchange *x)
     if (queue_waits(&x->waiter) || exchange_refuse_suspect(x))
         return;
     if (x->attempts == 0 && x->choice == 0 && !x->asked) /* not again each time that it waited */
-        budget_fill(&x->proxy->budget);
+        budget_fill(&x->proxy->exchanges.budget);
     if (x->route.kind == HTTP_PATH_GENERATE)
         exchange_exclude_other_engines(x);
     follow_choice(x, exchange_choose(x));
@@ -383,7 +383,8 @@ int exchange_same_again(struct exchange *x)
 {
     const struct upstream_request *request = x->asking ? &x->question : &x->request;
     exchange_forget_answer(x);
-    int err = upstream_start(&x->proxy->pools[x->decision.replica], x, request, true, &x->upstream);
+    int err = upstream_start(&x->proxy->engines.pools[x->decision.replica], x, request, true,
+                             &x->upstream);
     if (err == 0) {
         x->began_ms = x->proxy->now_ms;
         exchange_push(x);

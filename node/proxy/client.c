@@ -24,10 +24,10 @@ struct client *client_new(struct proxy *p, struct net_stream *stream, enum proxy
     c->reading = true;
     (void)slice_to_cstr(slice_of_cstr(peer), c->peer, sizeof c->peer);
     buf_init(&c->in, p->limits.head_bytes_max + 2 * PROXY_READ_BYTES);
-    c->next = p->clients;
+    c->next = p->clients.all;
     if (c->next != NULL)
         c->next->prev = c;
-    p->clients = c;
+    p->clients.all = c;
     p->stats.connections_open++;
     p->stats.clients_open += port == PROXY_PORT_CLIENT;
     return c;
@@ -38,10 +38,10 @@ static void start_waiting(struct client *c)
     struct proxy *p = c->proxy;
     c->waiting = true;
     c->waiting_prev = NULL;
-    c->waiting_next = p->waiting;
+    c->waiting_next = p->clients.waiting;
     if (c->waiting_next != NULL)
         c->waiting_next->waiting_prev = c;
-    p->waiting = c;
+    p->clients.waiting = c;
 }
 
 void client_stop_waiting(struct client *c)
@@ -51,7 +51,7 @@ void client_stop_waiting(struct client *c)
     if (c->waiting_prev != NULL)
         c->waiting_prev->waiting_next = c->waiting_next;
     else
-        c->proxy->waiting = c->waiting_next;
+        c->proxy->clients.waiting = c->waiting_next;
     if (c->waiting_next != NULL)
         c->waiting_next->waiting_prev = c->waiting_prev;
     c->waiting = false;
@@ -71,7 +71,7 @@ void client_free(struct client *c)
     if (c->prev != NULL)
         c->prev->next = c->next;
     else
-        p->clients = c->next;
+        p->clients.all = c->next;
     if (c->next != NULL)
         c->next->prev = c->prev;
     p->stats.connections_open--;
@@ -95,11 +95,11 @@ void client_close(struct client *c, bool reset)
     c->state = CLIENT_CLOSING;
     deadline_clear(&c->deadline);
     upload_end(&c->upload);
-    c->proxy->door.standing[c->standing]--;
+    c->proxy->clients.door.standing[c->standing]--;
     c->standing = CLIENT_OUTSIDE;
-    c->proxy->door.standing[CLIENT_OUTSIDE]++;
+    c->proxy->clients.door.standing[CLIENT_OUTSIDE]++;
     if (c->from != NULL)
-        peers_leave(&c->proxy->door.peers, c->from);
+        peers_leave(&c->proxy->clients.door.peers, c->from);
     c->from = NULL;
     c->proxy->config.net->close(c->stream, reset);
 }

@@ -129,18 +129,18 @@ void client_gather_head(struct client *c, const struct http_head *head,
 void client_gather(struct client *c, struct slice bytes);
 static inline bool client_gather_full(const struct client *c)
 {
-    return c->proxy->gathered.count >= PROXY_PIECES_MAX;
+    return c->proxy->clients.gathered.count >= PROXY_PIECES_MAX;
 }
 static inline bool client_has_gathered(const struct client *c)
 {
-    return c->proxy->gathered.owner == c;
+    return c->proxy->clients.gathered.owner == c;
 }
 /* Writes what is gathered, as one chunk of a `chunked` body, whose end follows if it is the `last`
  * time. Returns how many bytes that were. */
 size_t client_flush(struct client *c, bool chunked, bool last);
 static inline size_t client_gathered_bytes(const struct client *c)
 {
-    return client_has_gathered(c) ? c->proxy->gathered.bytes : 0;
+    return client_has_gathered(c) ? c->proxy->clients.gathered.bytes : 0;
 }
 /* Moves what is gathered behind `out`; `*head_bytes` grows by the head's. ERR_NOMEM: it is as it
  * was. */

@@ -4,9 +4,9 @@
 #include "base/bug.h"
 #include "base/check.h"
 
-static struct proxy_gathered *claim(struct client *c)
+static struct client_gathered *claim(struct client *c)
 {
-    struct proxy_gathered *g = &c->proxy->gathered;
+    struct client_gathered *g = &c->proxy->clients.gathered;
     CHECK(g->owner == NULL || g->owner == c);
     g->owner = c;
     return g;
@@ -15,7 +15,7 @@ static struct proxy_gathered *claim(struct client *c)
 void client_gather_head(struct client *c, const struct http_head *head,
                         const struct http_forward_response *how)
 {
-    struct proxy_gathered *g = claim(c);
+    struct client_gathered *g = claim(c);
     struct buf *out = &c->proxy->scratch;
     buf_clear(out);
     g->has_head = http_forward_response_write(out, head, how) == 0;
@@ -23,7 +23,7 @@ void client_gather_head(struct client *c, const struct http_head *head,
 
 void client_gather(struct client *c, struct slice bytes)
 {
-    struct proxy_gathered *g = claim(c);
+    struct client_gathered *g = claim(c);
     if (BUG_RARE(RARE_PIECE))
         return;
     CHECK(g->count < PROXY_PIECES_MAX);
@@ -33,7 +33,7 @@ void client_gather(struct client *c, struct slice bytes)
 
 int client_gather_keep(struct client *c, struct buf *out, size_t *head_bytes)
 {
-    struct proxy_gathered *g = claim(c);
+    struct client_gathered *g = claim(c);
     struct slice head = g->has_head ? buf_slice(&c->proxy->scratch) : slice_of("", 0);
     int err = buf_reserve(out, head.len + g->bytes);
     if (err != 0)
@@ -48,7 +48,7 @@ int client_gather_keep(struct client *c, struct buf *out, size_t *head_bytes)
 
 void client_gather_front(struct client *c, struct slice head, struct slice body)
 {
-    struct proxy_gathered *g = claim(c);
+    struct client_gathered *g = claim(c);
     struct buf *scratch = &c->proxy->scratch;
     if (head.len > 0) {
         buf_clear(scratch);
@@ -64,7 +64,7 @@ void client_gather_front(struct client *c, struct slice head, struct slice body)
 
 void client_discard(struct client *c)
 {
-    struct proxy_gathered *g = &c->proxy->gathered;
+    struct client_gathered *g = &c->proxy->clients.gathered;
     if (g->owner != c)
         return;
     g->owner = NULL;
@@ -92,7 +92,7 @@ size_t client_flush(struct client *c, bool chunked, bool last)
     static const struct slice chunk_end = SLICE(HTTP_CHUNK_END),
                               chunk_last = SLICE(HTTP_CHUNK_LAST);
     struct proxy *p = c->proxy;
-    struct proxy_gathered *g = claim(c);
+    struct client_gathered *g = claim(c);
     struct slice pieces[PROXY_PIECES_MAX + 5];
     _Static_assert((int)PROXY_PIECES_MAX + 5 <= (int)NET_PIECES_MAX, "head, size, pieces, end");
     char size[HTTP_CHUNK_HEAD_MAX];

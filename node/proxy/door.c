@@ -19,7 +19,7 @@ enum entry {
 int door_init(struct proxy *p)
 {
     const struct node_options *o = p->config.options;
-    struct door *d = &p->door;
+    struct client_door *d = &p->clients.door;
     d->surplus_max = (unsigned)(o->connections_max / PROXY_SURPLUS_SHARE) + 1;
     d->balancers = calloc(o->proxy_protocol_from.count + 1, sizeof d->balancers[0]);
     if (d->balancers == NULL)
@@ -34,13 +34,13 @@ int door_init(struct proxy *p)
 
 void door_free(struct proxy *p)
 {
-    peers_free(&p->door.peers);
-    free(p->door.balancers);
+    peers_free(&p->clients.door.peers);
+    free(p->clients.door.balancers);
 }
 
 static bool sends_header(const struct client *c)
 {
-    const struct door *d = &c->proxy->door;
+    const struct client_door *d = &c->proxy->clients.door;
     uint8_t ip[IP_BYTES];
     if (!c->proxy->config.options->proxy_protocol)
         return false;
@@ -56,7 +56,7 @@ static bool sends_header(const struct client *c)
 
 static void stand(struct client *c, enum client_standing standing)
 {
-    unsigned *count = c->proxy->door.standing;
+    unsigned *count = c->proxy->clients.door.standing;
     count[c->standing]--;
     count[standing]++;
     c->standing = standing;
@@ -89,7 +89,7 @@ static bool evict(struct proxy *p)
 
 static enum entry turn_away(struct client *c, enum entry why)
 {
-    struct door *d = &c->proxy->door;
+    struct client_door *d = &c->proxy->clients.door;
     if (why == IS_FULL)
         c->proxy->stats.connections_refused++;
     else
@@ -107,7 +107,7 @@ static enum entry identify(struct client *c)
     uint64_t most = c->proxy->config.options->connections_per_client_max;
     if (most == 0)
         return COMES_IN;
-    c->from = peers_enter(&c->proxy->door.peers, c->peer);
+    c->from = peers_enter(&c->proxy->clients.door.peers, c->peer);
     if (c->from == NULL || c->from->open <= most)
         return COMES_IN;
     return turn_away(c, CLIENT_IS_FULL);
@@ -120,7 +120,7 @@ static enum entry enter(struct client *c)
     enum entry verdict = c->awaits_header ? COMES_IN : identify(c);
     if (verdict != COMES_IN)
         return verdict;
-    if (p->door.standing[CLIENT_IN] >= p->config.options->connections_max &&
+    if (p->clients.door.standing[CLIENT_IN] >= p->config.options->connections_max &&
         !BUG(CLIENTS_UNLIMITED) && !evict(p))
         return turn_away(c, IS_FULL);
     stand(c, CLIENT_IN);
@@ -153,7 +153,7 @@ static void judge(struct client *c, enum entry verdict)
 void door_refuse_stranger(struct client *c)
 {
     struct proxy *p = c->proxy;
-    struct door *d = &p->door;
+    struct client_door *d = &p->clients.door;
     p->stats.proxy_headers_refused++;
     d->unlogged++;
     if (d->logged_ms == 0 || p->now_ms - d->logged_ms >= PROXY_LOOP_LOG_MS) {

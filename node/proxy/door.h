@@ -9,6 +9,11 @@
 
 #include "node/proxy/client.h"
 
+enum {
+    PROXY_EVICT_IDLE_MS = 100, /* a connection that is idle for less is about to be used */
+    PROXY_SURPLUS_SHARE = 16,  /* beyond connections-max a 16th more get an answer that says so */
+};
+
 /* By the settings. ERR_NOMEM. */
 MUST_USE int door_init(struct proxy *p);
 void door_free(struct proxy *p);

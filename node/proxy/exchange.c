@@ -12,10 +12,10 @@ enum { EXCHANGES_KEPT = 256 };
 struct exchange *exchange_new(struct client *c)
 {
     struct proxy *p = c->proxy;
-    struct exchange *x = p->exchange_free;
+    struct exchange *x = p->exchanges.free;
     if (x != NULL) {
-        p->exchange_free = x->next_free;
-        p->exchange_free_count--;
+        p->exchanges.free = x->next_free;
+        p->exchanges.free_count--;
     } else {
         x = malloc(sizeof *x);
         if (x == NULL)
@@ -37,7 +37,7 @@ struct exchange *exchange_new(struct client *c)
     x->started_ms = p->now_ms;
     x->path[0] = '\0';
     x->outcome = NODE_OUTCOME_OK;
-    x->request_deadline.expired = p->request_expired;
+    x->request_deadline.expired = p->exchanges.expired;
     if (c->port == PROXY_PORT_CLIENT)
         proxy_arm(p, PROXY_REQUEST, &x->request_deadline);
     p->stats.requests += !c->surplus && c->port == PROXY_PORT_CLIENT;
@@ -56,25 +56,25 @@ static void exchange_free(struct exchange *x)
     x->question.body = NULL;
     buf_free(&x->question.head);
     p->stats.requests_open--;
-    if (p->exchange_free_count >= EXCHANGES_KEPT || x->request.head.cap > 64 * 1024) {
+    if (p->exchanges.free_count >= EXCHANGES_KEPT || x->request.head.cap > 64 * 1024) {
         buf_free(&x->request.head);
         free(x);
         return;
     }
-    x->next_free = p->exchange_free;
-    p->exchange_free = x;
-    p->exchange_free_count++;
+    x->next_free = p->exchanges.free;
+    p->exchanges.free = x;
+    p->exchanges.free_count++;
 }
 
 void exchange_pool_free(struct proxy *p)
 {
-    while (p->exchange_free != NULL) {
-        struct exchange *x = p->exchange_free;
-        p->exchange_free = x->next_free;
+    while (p->exchanges.free != NULL) {
+        struct exchange *x = p->exchanges.free;
+        p->exchanges.free = x->next_free;
         buf_free(&x->request.head);
         free(x);
     }
-    p->exchange_free_count = 0;
+    p->exchanges.free_count = 0;
 }
 
 void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
@@ -84,7 +84,7 @@ void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
     x->booked = false;
     if (BUG(BOOKING_KEPT) && outcome == NODE_OUTCOME_CLIENT_GONE)
         return;
-    x->proxy->queue_due = true;
+    x->proxy->exchanges.queue_due = true;
     suspect_left(x);
     struct node_usage usage = {-1, -1, -1};
     bool failed = x->scan == EXCHANGE_SCAN_USAGE && x->usage.error;
@@ -208,7 +208,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     exchange_hang_up(x);
     deadline_clear(&x->request_deadline);
     deadline_clear(&x->queue_deadline);
-    queue_remove(&x->proxy->queue, &x->waiter);
+    queue_remove(&x->proxy->exchanges.queue, &x->waiter);
     if (x->forget != NULL)
         x->forget(x->forget_context);
     deadline_clear(&x->deadline);

@@ -230,7 +230,7 @@ static enum node_outcome note_failure(struct exchange *x, enum upstream_failure 
     } else if (failure == UPSTREAM_CONNECT_FAILED) {
         p->stats.upstream_connect_failures++;
         outcome = NODE_OUTCOME_CONNECT_FAILED;
-        pool_resolve(&p->pools[x->decision.replica], 5000);
+        pool_resolve(&p->engines.pools[x->decision.replica], 5000);
     } else if (failure != UPSTREAM_TIMEOUT) {
         p->stats.upstream_broken++;
     } else if (exchange_replica_moves(x)) {
@@ -285,7 +285,7 @@ static void note_death(struct exchange *x, enum upstream_failure failure)
     if (x->asking)
         return;
     const struct node_router *router = x->proxy->config.router;
-    const struct pool *pool = &x->proxy->pools[x->decision.replica];
+    const struct pool *pool = &x->proxy->engines.pools[x->decision.replica];
     bool refused = failure == UPSTREAM_CONNECT_FAILED && pool->refused_ms == x->proxy->now_ms;
     x->stale = x->stale || failure == UPSTREAM_STALE;
     if (failure == UPSTREAM_BROKEN)
@@ -299,7 +299,7 @@ static void note_death(struct exchange *x, enum upstream_failure failure)
 
 void exchange_failed(struct exchange *x, enum upstream_failure failure)
 {
-    struct pool *pool = &x->proxy->pools[x->decision.replica];
+    struct pool *pool = &x->proxy->engines.pools[x->decision.replica];
     note_death(x, failure);
     /* A reused connection that closed without a word had closed before the request came. */
     bool sent = x->upstream != NULL && x->upstream->head_sent > 0;

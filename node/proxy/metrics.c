@@ -42,7 +42,7 @@ static void write_attempts(const struct proxy *proxy, struct prometheus *p)
     const struct proxy_stats *s = &proxy->stats;
     const struct prometheus_figure figures[] = {
         {"retry_budget", PROMETHEUS_GAUGE, "Retries that may be made at once (retry-budget).",
-         proxy->budget.level},
+         proxy->exchanges.budget.level},
         {"retry_budget_exhausted_total", PROMETHEUS_COUNTER,
          "Retries that were not made because of retry-budget.", (double)s->retry_budget_exhausted},
         {"poison_suspects_total", PROMETHEUS_COUNTER,
@@ -70,7 +70,7 @@ static void write_attempts(const struct proxy *proxy, struct prometheus *p)
         {"requests_in_flight", PROMETHEUS_GAUGE, "Requests that are booked at a replica.",
          (double)node_router_booked(proxy->config.router)},
         {"queue_length", PROMETHEUS_GAUGE, "Requests that wait for room at a replica.",
-         (double)proxy->queue.length},
+         (double)proxy->exchanges.queue.length},
         {"not_understood_total", PROMETHEUS_COUNTER,
          "Prompt bodies routed by load, being no JSON request.", (double)s->not_understood},
         {"backpressure_total", PROMETHEUS_COUNTER,
@@ -151,5 +151,5 @@ void proxy_metrics(const struct proxy *proxy, struct prometheus *p)
     proxy_timing_metrics(&proxy->timing, p);
     prometheus_family(p, "queue_wait_seconds", PROMETHEUS_HISTOGRAM,
                       "Time in the queue of requests that found room at a replica.");
-    prometheus_histogram(p, NULL, slice_of("", 0), &proxy->queue.waited);
+    prometheus_histogram(p, NULL, slice_of("", 0), &proxy->exchanges.queue.waited);
 }

@@ -12,7 +12,7 @@
 static int merge_told(const struct proxy *p, struct model_merge *m)
 {
     int err = 0;
-    for (unsigned i = 0; i < p->pool_count && err == 0; i++) {
+    for (unsigned i = 0; i < p->engines.pool_count && err == 0; i++) {
         struct slice models = prober_models(p, i);
         if (models.len > 0)
             err = node_models_parse(models, model_merge_add, m);
@@ -125,7 +125,7 @@ struct model_ask {
 static bool wants_asking(const struct proxy *p, unsigned replica)
 {
     const struct node_router *r = p->config.router;
-    if (p->pools[replica].proxy == NULL || !node_router_replica_present(r, replica))
+    if (p->engines.pools[replica].proxy == NULL || !node_router_replica_present(r, replica))
         return false;
     enum node_health health = node_router_replica_health(r, replica);
     return (node_router_probes_refused(r, replica) >> NODE_PROBE_MODELS & 1) != 0 &&
@@ -207,7 +207,7 @@ static void begin(struct model_ask *ask, struct asked *a, unsigned replica)
     a->ask = ask;
     a->replica = replica;
     ask->open++;
-    fetch_init(&a->fetch, &ask->proxy->pools[replica], on_listed, a);
+    fetch_init(&a->fetch, &ask->proxy->engines.pools[replica], on_listed, a);
     fetch_get(&a->fetch, SLICE("/v1/models"), buf_slice(&ask->lines), 0);
 }
 
@@ -217,10 +217,10 @@ static void go_on(struct model_ask *ask)
     for (unsigned i = 0; i < MODELS_AT_ONCE; i++) {
         if (ask->asked[i].ask != NULL)
             continue;
-        while (ask->next < ask->proxy->pool_count &&
+        while (ask->next < ask->proxy->engines.pool_count &&
                (ask->todo[ask->next / 64] >> (ask->next % 64) & 1) == 0)
             ask->next++;
-        if (ask->next >= ask->proxy->pool_count)
+        if (ask->next >= ask->proxy->engines.pool_count)
             break;
         begin(ask, &ask->asked[i], ask->next++);
     }
@@ -255,7 +255,7 @@ static void ask_replicas(struct exchange *x, const struct http_head *head, struc
         wanted = slice_of(ask->wanted, wanted.len);
     }
     model_merge_begin(&ask->merge, &p->config.secret, wanted);
-    for (unsigned i = 0; i < p->pool_count; i++) {
+    for (unsigned i = 0; i < p->engines.pool_count; i++) {
         if (wants_asking(p, i))
             ask->todo[i / 64] |= UINT64_C(1) << (i % 64);
     }
@@ -283,7 +283,7 @@ static const char no_list[] =
 /* A list may be empty. */
 static bool any_told(const struct proxy *p)
 {
-    for (unsigned i = 0; i < p->pool_count; i++) {
+    for (unsigned i = 0; i < p->engines.pool_count; i++) {
         if (prober_models(p, i).len > 0)
             return true;
     }
@@ -303,7 +303,7 @@ void models_answer(struct exchange *x, const struct http_head *head, struct slic
     }
     struct proxy *p = x->proxy;
     bool must_ask = false;
-    for (unsigned i = 0; i < p->pool_count && !must_ask; i++)
+    for (unsigned i = 0; i < p->engines.pool_count && !must_ask; i++)
         must_ask = wants_asking(p, i);
     const struct model_merge *m = merged(p);
     if (m == NULL)

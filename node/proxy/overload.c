@@ -28,8 +28,8 @@ bool exchange_must_queue(const struct exchange *x, const struct node_request *re
     const struct proxy *p = x->proxy;
     if (router_is_full(p))
         return true;
-    return p->queue.length > 0 && !queue_waits(&x->waiter) &&
-           queue_has_waiters(&p->queue, &x->waiter, 0, exchange_queue_key(x, request));
+    return p->exchanges.queue.length > 0 && !queue_waits(&x->waiter) &&
+           queue_has_waiters(&p->exchanges.queue, &x->waiter, 0, exchange_queue_key(x, request));
 }
 
 /* Which of the limits would have to be higher. */
@@ -56,11 +56,11 @@ static void expired(struct deadline *d)
 void exchange_queue(struct exchange *x, const struct node_request *request)
 {
     struct proxy *p = x->proxy;
-    if (!suspect_has_place(x) ||
-        queue_push(&p->queue, &x->waiter, 0, exchange_queue_key(x, request), p->now_ms) != 0) {
+    if (!suspect_has_place(x) || queue_push(&p->exchanges.queue, &x->waiter, 0,
+                                            exchange_queue_key(x, request), p->now_ms) != 0) {
         x->refusal = PROXY_REFUSED_QUEUE_FULL;
         x->limit = limit_in_the_way(p);
-        x->retry_after_s = queue_retry_after_s(&p->queue, p->now_ms);
+        x->retry_after_s = queue_retry_after_s(&p->exchanges.queue, p->now_ms);
         exchange_answer_error(x, 429, slice_of("", 0),
                               "Every replica is busy and too many requests wait, try again later.");
         return;
@@ -72,7 +72,7 @@ void exchange_queue(struct exchange *x, const struct node_request *request)
 void exchange_queue_served(struct exchange *x)
 {
     x->waited_ms += x->proxy->now_ms - x->waiter.since_ms;
-    queue_take(&x->proxy->queue, &x->waiter, x->proxy->now_ms);
+    queue_take(&x->proxy->exchanges.queue, &x->waiter, x->proxy->now_ms);
     deadline_clear(&x->queue_deadline);
 }
 
@@ -80,7 +80,7 @@ struct exchange *exchange_queue_next(const struct proxy *p, const struct queue_l
 {
     if (router_is_full(p))
         return NULL;
-    struct queue_waiter *w = queue_look_next(&p->queue, look);
+    struct queue_waiter *w = queue_look_next(&p->exchanges.queue, look);
     return w != NULL ? CONTAINER_OF(w, struct exchange, waiter) : NULL;
 }
 
@@ -125,7 +125,7 @@ static void put_waiting(const struct proxy *p, struct json_writer *w)
     struct queue_waiter *first;
     json_key(w, "waiting");
     json_array_begin(w);
-    while ((first = queue_look_next(&p->queue, &look)) != NULL) {
+    while ((first = queue_look_next(&p->exchanges.queue, &look)) != NULL) {
         struct exchange *x = CONTAINER_OF(first, struct exchange, waiter);
         uint64_t count = 0;
         for (const struct queue_waiter *at = first; at != NULL; at = at->next)
@@ -144,10 +144,10 @@ void proxy_queue_write(const struct proxy *p, struct json_writer *w)
     put(w, "requests_in_flight", node_router_booked(p->config.router));
     put(w, "requests_max", o->requests_max);
     put(w, "replica_requests_max", o->replica_requests_max);
-    put(w, "queue_length", p->queue.length);
-    put(w, "queue_max", p->queue.length_max);
+    put(w, "queue_length", p->exchanges.queue.length);
+    put(w, "queue_max", p->exchanges.queue.length_max);
     put(w, "queue_timeout_ms", o->queue_timeout_ms);
-    put(w, "queue_served", p->queue.served);
+    put(w, "queue_served", p->exchanges.queue.served);
     put(w, "queue_full", p->stats.requests_refused[PROXY_REFUSED_QUEUE_FULL]);
     put(w, "queue_timeouts", p->stats.requests_refused[PROXY_REFUSED_QUEUE_TIMEOUT]);
     put_waiting(p, w);
@@ -165,9 +165,10 @@ void exchange_queue_stop(struct proxy *p)
 {
     struct queue_look look = queue_look_begin();
     struct queue_waiter *w;
-    while ((w = queue_look_next(&p->queue, &look)) != NULL)
+    while ((w = queue_look_next(&p->exchanges.queue, &look)) != NULL)
         stop(CONTAINER_OF(w, struct exchange, waiter),
              "The router stops, and no replica had room until now.");
-    while (p->suspects.first != NULL)
-        stop(p->suspects.first, "The router stops, and no replica could be used until now.");
+    while (p->exchanges.suspects.first != NULL)
+        stop(p->exchanges.suspects.first,
+             "The router stops, and no replica could be used until now.");
 }

@@ -106,7 +106,7 @@ static bool is_quick(const struct prober_probe *p, enum node_probe kind)
 static void note_mute(const struct prober_lane *lane, int err)
 {
     struct prober_probe *p = lane->probe;
-    bool heard = p->prober->proxy->pools[p->replica].heard_ms >= p->mute_ms;
+    bool heard = p->prober->proxy->engines.pools[p->replica].heard_ms >= p->mute_ms;
     if (err == ERR_TIMEOUT && heard && is_quick(p, lane->kind))
         p->mute_ms = lane->begun_ms;
 }
@@ -178,23 +178,23 @@ static void heed_warning(struct prober_probe *p, uint64_t now)
 
 void prober_tick(struct proxy *proxy)
 {
-    struct prober *prober = proxy->prober;
+    struct prober *prober = proxy->engines.prober;
     if (prober == NULL)
         return;
     uint64_t now = proxy->now_ms;
     unsigned version = replica_key(proxy, NULL);
     bool new_key = version != prober->key_version;
     prober->key_version = version;
-    for (unsigned i = 0; i < proxy->pool_count; i++) {
+    for (unsigned i = 0; i < proxy->engines.pool_count; i++) {
         struct prober_probe *p = &prober->probes[i];
         if (!p->active)
             continue;
         if (new_key)
             key_changed(p);
-        pool_resolve(&proxy->pools[i], PROBER_RESOLVE_INTERVAL_MS);
+        pool_resolve(&proxy->engines.pools[i], PROBER_RESOLVE_INTERVAL_MS);
         prober_log_change(p, "answers failed", 0);
         heed_warning(p, now);
-        const struct pool *pool = &proxy->pools[i];
+        const struct pool *pool = &proxy->engines.pools[i];
         bool first_lookup = pool->address_count == 0 && pool->resolving;
         struct prober_lane *lane = free_lane(p, now);
         if (lane == NULL || first_lookup)
@@ -207,7 +207,8 @@ void prober_tick(struct proxy *proxy)
 
 void prober_ask(struct proxy *proxy, unsigned replica)
 {
-    struct prober_probe *p = proxy->prober != NULL ? &proxy->prober->probes[replica] : NULL;
+    struct prober_probe *p =
+        proxy->engines.prober != NULL ? &proxy->engines.prober->probes[replica] : NULL;
     if (p == NULL || !p->active || !p->was_up)
         return;
     bool slow = is_sglang(p);
@@ -218,7 +219,8 @@ void prober_ask(struct proxy *proxy, unsigned replica)
 
 void prober_ask_health(struct proxy *proxy, unsigned replica)
 {
-    struct prober_probe *p = proxy->prober != NULL ? &proxy->prober->probes[replica] : NULL;
+    struct prober_probe *p =
+        proxy->engines.prober != NULL ? &proxy->engines.prober->probes[replica] : NULL;
     if (p != NULL && p->active)
         p->due_ms[is_sglang(p) ? NODE_PROBE_PING : NODE_PROBE_HEALTH] = 0;
 }
@@ -227,10 +229,11 @@ void prober_waits(const struct proxy *proxy, unsigned replica, uint64_t *any_ms,
                   uint64_t *health_ms)
 {
     *any_ms = *health_ms = 0;
-    const struct prober_probe *p = proxy->prober != NULL ? &proxy->prober->probes[replica] : NULL;
+    const struct prober_probe *p =
+        proxy->engines.prober != NULL ? &proxy->engines.prober->probes[replica] : NULL;
     if (p == NULL || !p->active)
         return;
-    if (proxy->pools[replica].heard_ms < p->mute_ms)
+    if (proxy->engines.pools[replica].heard_ms < p->mute_ms)
         *any_ms = p->mute_ms;
     for (unsigned i = 0; i < PROBER_LANES; i++) {
         const struct prober_lane *lane = &p->lanes[i];
@@ -245,7 +248,7 @@ void prober_waits(const struct proxy *proxy, unsigned replica, uint64_t *any_ms,
 
 void prober_begin(struct proxy *proxy, unsigned replica)
 {
-    struct prober *prober = proxy->prober;
+    struct prober *prober = proxy->engines.prober;
     if (prober == NULL)
         return; /* prober_start() begins with all */
     struct prober_probe *p = &prober->probes[replica];
@@ -258,13 +261,13 @@ void prober_begin(struct proxy *proxy, unsigned replica)
     buf_init(&p->models, FETCH_BODY_MAX);
     for (unsigned i = 0; i < PROBER_LANES; i++) {
         p->lanes[i].probe = p;
-        fetch_init(&p->lanes[i].fetch, &proxy->pools[replica], on_done, &p->lanes[i]);
+        fetch_init(&p->lanes[i].fetch, &proxy->engines.pools[replica], on_done, &p->lanes[i]);
     }
 }
 
 void prober_end(struct proxy *proxy, unsigned replica)
 {
-    struct prober *prober = proxy->prober;
+    struct prober *prober = proxy->engines.prober;
     if (prober == NULL || !prober->probes[replica].active)
         return;
     struct prober_probe *p = &prober->probes[replica];
@@ -281,12 +284,13 @@ int prober_start(struct proxy *proxy)
     if (prober == NULL)
         return ERR_NOMEM;
     prober->proxy = proxy;
-    proxy->prober = prober;
+    proxy->engines.prober = prober;
     const char *wrong =
         node_statuses_parse(slice_of_cstr(proxy->config.options->health_statuses), &prober->good);
     CHECK(wrong == NULL); /* the settings were checked */
-    for (unsigned i = 0; i < proxy->pool_count; i++) {
-        bool good = proxy->pools[i].proxy != NULL && proxy->pools[i].address.port != 0;
+    for (unsigned i = 0; i < proxy->engines.pool_count; i++) {
+        bool good =
+            proxy->engines.pools[i].proxy != NULL && proxy->engines.pools[i].address.port != 0;
         /* What went before the probes began has a pool still, for as long as its slot is held. */
         if (good && node_router_replica_present(proxy->config.router, i))
             prober_begin(proxy, i);
@@ -297,18 +301,18 @@ int prober_start(struct proxy *proxy)
 
 void prober_stop(struct proxy *proxy)
 {
-    if (proxy->prober == NULL)
+    if (proxy->engines.prober == NULL)
         return;
-    for (unsigned i = 0; i < proxy->pool_count; i++)
+    for (unsigned i = 0; i < proxy->engines.pool_count; i++)
         prober_end(proxy, i);
-    free(proxy->prober);
-    proxy->prober = NULL;
+    free(proxy->engines.prober);
+    proxy->engines.prober = NULL;
 }
 
 bool prober_models_asked(const struct proxy *proxy)
 {
-    for (unsigned i = 0; i < proxy->pool_count; i++) {
-        const struct prober_probe *p = &proxy->prober->probes[i];
+    for (unsigned i = 0; i < proxy->engines.pool_count; i++) {
+        const struct prober_probe *p = &proxy->engines.prober->probes[i];
         if (p->active && p->models_asked &&
             node_router_replica_health(proxy->config.router, i) == NODE_HEALTH_UP)
             return true;
@@ -318,11 +322,11 @@ bool prober_models_asked(const struct proxy *proxy)
 
 struct slice prober_models(const struct proxy *proxy, unsigned replica)
 {
-    const struct prober_probe *p = &proxy->prober->probes[replica];
+    const struct prober_probe *p = &proxy->engines.prober->probes[replica];
     return p->active ? buf_slice(&p->models) : slice_of("", 0);
 }
 
 uint64_t prober_models_version(const struct proxy *proxy)
 {
-    return proxy->prober->models_version;
+    return proxy->engines.prober->models_version;
 }

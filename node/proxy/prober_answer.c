@@ -25,7 +25,7 @@ void prober_log_change(struct prober_probe *p, const char *reason, unsigned stat
         p->due_ms[NODE_PROBE_HEALTH] = 0;
         log_event(proxy->config.log, LOG_WARN, "replica_down", LOG_STR("replica", name),
                   LOG_CSTR("error", reason), LOG_UINT("status", status));
-        upstream_flush_pool(&proxy->pools[p->replica]);
+        upstream_flush_pool(&proxy->engines.pools[p->replica]);
     }
 }
 
@@ -36,7 +36,7 @@ static void found_router(struct prober_probe *p, const struct prober_lane *lane)
     char who[PROXY_IDENTITY_BYTES + 32];
     fetch_router_text(&lane->fetch, who, sizeof who);
     node_router_found_router(proxy->config.router, p->replica, slice_of_cstr(who), proxy->now_ms);
-    upstream_flush_pool(&proxy->pools[p->replica]);
+    upstream_flush_pool(&proxy->engines.pools[p->replica]);
     p->was_up = p->health_wants_key = false;
     p->told_refused = false;
     if (p->told_router)
@@ -62,7 +62,7 @@ static void log_leaving(struct prober_probe *p, unsigned status)
     if (leaving) {
         log_event(proxy->config.log, LOG_WARN, "replica_leaving", LOG_STR("replica", name),
                   LOG_UINT("status", status));
-        upstream_flush_pool(&proxy->pools[p->replica]);
+        upstream_flush_pool(&proxy->engines.pools[p->replica]);
     } else {
         log_event(proxy->config.log, LOG_INFO, "replica_stays", LOG_STR("replica", name));
     }
@@ -83,7 +83,7 @@ static void health_done(struct prober_probe *p, const struct prober_lane *lane, 
 {
     struct proxy *proxy = p->prober->proxy;
     struct node_router *router = proxy->config.router;
-    struct pool *pool = &proxy->pools[p->replica];
+    struct pool *pool = &proxy->engines.pools[p->replica];
     if (err != 0)
         p->health_wants_key = false; /* another may be there when it is back */
     if (err == ERR_TIMEOUT && pool->heard_ms > lane->begun_ms) {
@@ -291,7 +291,7 @@ void prober_answered(struct prober_lane *lane, int err, bool refused, unsigned s
         return;
     }
     if (err == 0)
-        p->prober->proxy->pools[p->replica].probed_ms = p->prober->proxy->now_ms;
+        p->prober->proxy->engines.pools[p->replica].probed_ms = p->prober->proxy->now_ms;
     if (err == 0 && wants_key(p, lane, status))
         return;
     if (err == 0)

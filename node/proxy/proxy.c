@@ -272,11 +272,11 @@ static void request_expired(struct deadline *d)
 /* False: no memory. It is tried again by the tick. */
 static bool open_pool(struct proxy *p, unsigned replica, const struct node_address *address)
 {
-    struct pool *pool = &p->pools[replica];
-    if (p->pool_count <= replica)
-        p->pool_count = replica + 1;
+    struct pool *pool = &p->engines.pools[replica];
+    if (p->engines.pool_count <= replica)
+        p->engines.pool_count = replica + 1;
     bool open = pool->proxy != NULL || pool_open(pool, p, address) == 0;
-    p->pools_missing |= !open;
+    p->engines.pools_missing |= !open;
     return open;
 }
 
@@ -293,11 +293,11 @@ static void begin_replica(struct proxy *p, unsigned replica)
 
 static void begin_missing(struct proxy *p)
 {
-    if (!p->pools_missing)
+    if (!p->engines.pools_missing)
         return;
-    p->pools_missing = false;
-    for (unsigned i = 0; i < p->pool_count; i++) {
-        if (p->pools[i].proxy == NULL && node_router_replica_present(p->config.router, i))
+    p->engines.pools_missing = false;
+    for (unsigned i = 0; i < p->engines.pool_count; i++) {
+        if (p->engines.pools[i].proxy == NULL && node_router_replica_present(p->config.router, i))
             begin_replica(p, i);
     }
 }
@@ -318,14 +318,14 @@ void proxy_replica(struct proxy *p, unsigned replica, bool present, uint64_t now
         begin_replica(p, replica);
     } else {
         prober_end(p, replica);
-        if (p->pools[replica].proxy != NULL)
-            upstream_flush_pool(&p->pools[replica]);
+        if (p->engines.pools[replica].proxy != NULL)
+            upstream_flush_pool(&p->engines.pools[replica]);
     }
 }
 
 bool proxy_replica_forgotten(struct proxy *p, unsigned replica)
 {
-    struct pool *pool = &p->pools[replica];
+    struct pool *pool = &p->engines.pools[replica];
     if (pool->proxy == NULL)
         return true;
     upstream_flush_pool(pool);
@@ -351,14 +351,14 @@ void proxy_run(struct proxy *p, uint64_t now_ms)
 {
     p->now_ms = now_ms;
     route_waiting(p);
-    while (p->waiting != NULL) {
-        struct client *c = p->waiting;
+    while (p->clients.waiting != NULL) {
+        struct client *c = p->clients.waiting;
         client_stop_waiting(c);
         if (c->state == CLIENT_HEAD)
             take_requests(c, slice_of(NULL, 0));
     }
-    bool look = p->queue_due && p->queue.length > 0;
-    p->queue_due = false;
+    bool look = p->exchanges.queue_due && p->exchanges.queue.length > 0;
+    p->exchanges.queue_due = false;
     if (look)
         exchange_queue_run(p);
 }
@@ -372,11 +372,11 @@ void proxy_tick(struct proxy *p, uint64_t now_ms)
     uint64_t late = now_ms - p->ticked_ms;
     p->paused = late >= PROXY_PAUSE_MS && !p->paused;
     p->ticked_ms = now_ms;
-    p->queue_due = true; /* a replica may have come up */
+    p->exchanges.queue_due = true; /* a replica may have come up */
     if (p->paused)
         p->resumed_ms = now_ms;
     begin_missing(p);
-    budget_part(&p->budget, node_router_others(p->config.router) + 1);
+    budget_part(&p->exchanges.budget, node_router_others(p->config.router) + 1);
     if (p->paused)
         slow_shift(p, late);
     for (unsigned i = 0; i < PROXY_LIMITS; i++) {
@@ -439,9 +439,9 @@ static void init_limits(struct proxy *p)
     p->limits = http_limits_default;
     p->limits.head_bytes_max = o->head_bytes_max;
     p->limits.fields_max = (unsigned)o->headers_max;
-    p->engine_limits = (struct http_limits){.head_bytes_max = PROXY_ENGINE_HEAD_BYTES_MAX,
-                                            .target_bytes_max = PROXY_ENGINE_HEAD_BYTES_MAX,
-                                            .fields_max = HTTP_FIELDS_MAX};
+    p->engines.limits = (struct http_limits){.head_bytes_max = PROXY_ENGINE_HEAD_BYTES_MAX,
+                                             .target_bytes_max = PROXY_ENGINE_HEAD_BYTES_MAX,
+                                             .fields_max = HTTP_FIELDS_MAX};
 }
 
 int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t now_ms)
@@ -450,29 +450,29 @@ int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t
     if (p == NULL)
         return ERR_NOMEM;
     /* Pages that no replica needs are never touched. */
-    p->pools = calloc(NODE_REPLICAS_MAX, sizeof p->pools[0]);
-    if (p->pools == NULL) {
+    p->engines.pools = calloc(NODE_REPLICAS_MAX, sizeof p->engines.pools[0]);
+    if (p->engines.pools == NULL) {
         free(p);
         return ERR_NOMEM;
     }
     p->config = *config;
     p->now_ms = p->started_ms = p->ticked_ms = now_ms;
-    p->upstream_events = &upstream_events;
-    p->upstream_expired = upstream_expired;
-    p->request_expired = request_expired;
-    queue_init(&p->queue, config->options->queue_max);
-    p->request_id_high = config->random[0];
-    p->request_id_low = config->random[1];
+    p->engines.events = &upstream_events;
+    p->engines.expired = upstream_expired;
+    p->exchanges.expired = request_expired;
+    queue_init(&p->exchanges.queue, config->options->queue_max);
+    p->exchanges.id_high = config->random[0];
+    p->exchanges.id_low = config->random[1];
     (void)snprintf(p->via, sizeof p->via, HTTP_VIA_ROUTER "%016" PRIx64, config->random[2]);
     (void)snprintf(p->identity, sizeof p->identity, "%s%s%s", p->via,
                    config->name != NULL ? " " : "", config->name != NULL ? config->name : "");
     segment_pool_init(&p->segments, config->options->buffered_bytes_max);
     buf_init(&p->scratch, 0);
     init_limits(p);
-    budget_init(&p->budget, config->options->retry_budget);
+    budget_init(&p->exchanges.budget, config->options->retry_budget);
     if (door_init(p) != 0) {
         door_free(p);
-        free(p->pools);
+        free(p->engines.pools);
         free(p);
         return ERR_NOMEM;
     }
@@ -492,7 +492,7 @@ void proxy_drain(struct proxy *p, bool closed, uint64_t now_ms)
     bool news = !p->draining || (closed && !p->closed);
     p->draining = true;
     p->closed |= closed;
-    for (struct client *c = p->clients; news && c != NULL; c = c->next) {
+    for (struct client *c = p->clients.all; news && c != NULL; c = c->next) {
         struct exchange *x = c->exchange;
         /* A head that is made, with the client or held, says that another request may follow. */
         bool promised = x != NULL && (x->status != 0 || x->alive);
@@ -517,16 +517,16 @@ void proxy_stop(struct proxy *p, uint64_t now_ms)
     p->now_ms = now_ms;
     prober_stop(p);
     exchange_queue_stop(p);
-    for (struct client *c = p->clients; c != NULL; c = c->next) {
+    for (struct client *c = p->clients.all; c != NULL; c = c->next) {
         if (c->exchange != NULL && c->exchange->answering)
             exchange_say_cut(c->exchange, 503, "The router stops: its answer is cut.");
         exchange_drop(c, CLIENT_END_STOPPED, false);
     }
-    for (unsigned i = 0; i < p->pool_count; i++) {
-        if (p->pools[i].proxy == NULL)
+    for (unsigned i = 0; i < p->engines.pool_count; i++) {
+        if (p->engines.pools[i].proxy == NULL)
             continue;
-        upstream_flush_pool(&p->pools[i]);
-        pool_close(&p->pools[i]);
+        upstream_flush_pool(&p->engines.pools[i]);
+        pool_close(&p->engines.pools[i]);
     }
 }
 
@@ -534,13 +534,13 @@ void proxy_destroy(struct proxy *p)
 {
     if (p == NULL)
         return;
-    CHECK(p->clients == NULL && p->prober == NULL);
+    CHECK(p->clients.all == NULL && p->engines.prober == NULL);
     door_free(p);
     exchange_pool_free(p);
     models_forget(p);
     segment_pool_free(&p->segments);
     buf_free(&p->scratch);
-    free(p->pools);
+    free(p->engines.pools);
     free(p);
 }
 

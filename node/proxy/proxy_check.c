@@ -22,8 +22,8 @@ static void upstream_check(const struct upstream *u)
 void proxy_check(const struct proxy *p)
 {
     uint64_t clients = 0, exchanges = 0, waiting = 0, alone = 0, standing[CLIENT_STANDINGS] = {0};
-    queue_check(&p->queue);
-    for (const struct client *c = p->clients; c != NULL; c = c->next) {
+    queue_check(&p->exchanges.queue);
+    for (const struct client *c = p->clients.all; c != NULL; c = c->next) {
         const struct exchange *x = c->exchange;
         CHECK(!c->taking && (c->state != CLIENT_CLOSING || x == NULL));
         CHECK(x == NULL || x->client == c);
@@ -46,18 +46,18 @@ void proxy_check(const struct proxy *p)
     }
     CHECK(clients == p->stats.connections_open && exchanges == p->stats.requests_open);
     for (unsigned i = CLIENT_IN; i < CLIENT_STANDINGS; i++)
-        CHECK(standing[i] == p->door.standing[i]);
-    CHECK(waiting == p->queue.length && waiting + alone <= p->queue.length_max);
-    CHECK(alone == p->suspects.waiting && alone >= p->suspects.waiting_alone);
-    CHECK(p->gathered.owner == NULL);
-    for (unsigned i = 0; i < p->pool_count; i++) {
+        CHECK(standing[i] == p->clients.door.standing[i]);
+    CHECK(waiting == p->exchanges.queue.length && waiting + alone <= p->exchanges.queue.length_max);
+    CHECK(alone == p->exchanges.suspects.waiting && alone >= p->exchanges.suspects.waiting_alone);
+    CHECK(p->clients.gathered.owner == NULL);
+    for (unsigned i = 0; i < p->engines.pool_count; i++) {
         unsigned open = 0;
-        for (const struct upstream *u = p->pools[i].all; u != NULL; u = u->all_next) {
+        for (const struct upstream *u = p->engines.pools[i].all; u != NULL; u = u->all_next) {
             upstream_check(u);
             open++;
         }
-        CHECK(open == p->pools[i].open_count);
-        for (const struct upstream *u = p->pools[i].idle; u != NULL; u = u->next)
+        CHECK(open == p->engines.pools[i].open_count);
+        for (const struct upstream *u = p->engines.pools[i].idle; u != NULL; u = u->next)
             CHECK(u->state == UPSTREAM_IDLE && (u->next == NULL || u->next->prev == u));
     }
 }

@@ -32,7 +32,7 @@ static void name_request(struct exchange *x, struct slice given)
         return;
     }
     static const char digits[] = "0123456789abcdef";
-    uint64_t words[2] = {p->request_id_high, hash_mix(p->request_id_low++)};
+    uint64_t words[2] = {p->exchanges.id_high, hash_mix(p->exchanges.id_low++)};
     for (unsigned i = 0; i < 32; i++)
         x->request_id_text[i] = digits[(words[i / 16] >> (60 - 4 * (i % 16))) & 15];
     x->request_id = slice_of(x->request_id_text, 32);
@@ -74,16 +74,16 @@ static void log_loop(struct exchange *x, unsigned routers)
 {
     struct proxy *p = x->proxy;
     uint64_t now = p->now_ms;
-    p->loops_unlogged++;
-    if (p->loop_logged_ms != 0 && now - p->loop_logged_ms < PROXY_LOOP_LOG_MS)
+    p->exchanges.loops_unlogged++;
+    if (p->exchanges.loop_logged_ms != 0 && now - p->exchanges.loop_logged_ms < PROXY_LOOP_LOG_MS)
         return;
     log_event(
         p->config.log, LOG_ERROR, "request_loop", LOG_STR("id", x->request_id),
         LOG_CSTR("from", x->client->peer), LOG_UINT("routers_passed", routers),
-        LOG_UINT("count", p->loops_unlogged),
+        LOG_UINT("count", p->exchanges.loops_unlogged),
         LOG_CSTR("want", "engines as replicas: one of them is a router, or leads back to one"));
-    p->loop_logged_ms = now;
-    p->loops_unlogged = 0;
+    p->exchanges.loop_logged_ms = now;
+    p->exchanges.loops_unlogged = 0;
 }
 
 /* Answers 508 if the request has been here before, or has passed routers enough. */

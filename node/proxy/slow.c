@@ -113,14 +113,14 @@ void slow_make_room(const struct client *newcomer)
     uint64_t mark = pool->bytes_max - pool->bytes_max / 4;
     uint64_t full = pool->bytes_max - pool->bytes_max / 16;
     for (unsigned i = 0; pool->bytes > mark && i < PROXY_SLOW_CUT_MAX; i++) {
-        if (p->now_ms - p->slow_looked_ms < PROXY_SLOW_LOOK_MS)
+        if (p->now_ms - p->clients.slow_looked_ms < PROXY_SLOW_LOOK_MS)
             return;
         uint64_t least_ms = pool->bytes > full ? PROXY_SLOW_FULL_MS : PROXY_SLOW_MS;
         struct client *c = slowest_upload(p, newcomer, least_ms);
         if (c != NULL)
             refuse_slow(c, "buffered-bytes-max", true);
         else
-            p->slow_looked_ms = p->now_ms;
+            p->clients.slow_looked_ms = p->now_ms;
     }
 }
 

@@ -6,6 +6,13 @@
 
 #include "node/proxy/client.h"
 
+enum {
+    PROXY_SLOW_MS = 10000,     /* an upload that needs longer, at its pace, for what it holds... */
+    PROXY_SLOW_FULL_MS = 1000, /* and the same when memory is all but full: docs/http.md, Bodies */
+    PROXY_SLOW_LOOK_MS = 100,  /* none was found: not before then is it looked for one again */
+    PROXY_SLOW_CUT_MAX = 16,   /* at once */
+};
+
 /* The limit that client_arm() armed has passed. */
 void slow_client_expired(struct deadline *d);
 /* client-body-total-timeout has passed. */

@@ -127,7 +127,7 @@ static struct under_way look(const struct pool *pool, const struct exchange *fai
 static bool dies_silently(const struct pool *pool)
 {
     const struct proxy *p = pool->proxy;
-    unsigned replica = (unsigned)(pool - p->pools);
+    unsigned replica = (unsigned)(pool - p->engines.pools);
     return node_router_replica_engine(p->config.router, replica) != NODE_ENGINE_VLLM;
 }
 
@@ -194,7 +194,7 @@ static struct pool_death *death_of(struct pool *pool, const struct exchange *fai
     struct under_way w = look(pool, failing);
     judge(d, pool, &w, end, now);
     d->shared = node_router_replica_shared(pool->proxy->config.router,
-                                           (unsigned)(pool - pool->proxy->pools));
+                                           (unsigned)(pool - pool->proxy->engines.pools));
     if (failing != NULL)
         d->suspects = is_suspect(d, failing);
     for (const struct upstream *u = pool->all; u != NULL; u = u->all_next) {
@@ -207,7 +207,7 @@ static struct pool_death *death_of(struct pool *pool, const struct exchange *fai
 bool suspect_may_move(const struct exchange *x)
 {
     const struct proxy *p = x->proxy;
-    const struct pool *pool = &p->pools[x->decision.replica];
+    const struct pool *pool = &p->engines.pools[x->decision.replica];
     if (node_router_replica_engine(p->config.router, x->decision.replica) != NODE_ENGINE_SGLANG ||
         !can_be_one(x) || !is_raw(x))
         return true;
@@ -226,7 +226,7 @@ void suspect_silent(struct pool *pool)
 /* The replica that broke before has answered since, and its port never refused: no process died. */
 static bool was_no_death(const struct exchange *x)
 {
-    const struct pool *pool = &x->proxy->pools[x->suspect.replica];
+    const struct pool *pool = &x->proxy->engines.pools[x->suspect.replica];
     return !x->suspect.core && pool->answer_ms > x->suspect.at_ms + SUSPECT_ALIVE_MS &&
            pool->refused_ms < x->suspect.at_ms;
 }
@@ -294,7 +294,7 @@ static void note_death(struct exchange *x, const struct pool_death *d)
 
 void suspect_ended(struct exchange *x, enum suspect_end end)
 {
-    struct pool *pool = &x->proxy->pools[x->decision.replica];
+    struct pool *pool = &x->proxy->engines.pools[x->decision.replica];
     bool sent = end != SUSPECT_END_BROKEN || (x->upstream != NULL && x->upstream->head_sent > 0);
     if (!sent || is_said_again(pool, x, end))
         return;
@@ -341,7 +341,7 @@ void suspect_answered(struct exchange *x)
 {
     if (x->status >= 500)
         return;
-    x->proxy->pools[x->decision.replica].first_token_ms = x->proxy->now_ms;
+    x->proxy->engines.pools[x->decision.replica].first_token_ms = x->proxy->now_ms;
     if (x->suspect.hash == 0 || !was_looked_at(x->status))
         return;
     node_poison_cleared(x->proxy->config.router, x->suspect.hash);

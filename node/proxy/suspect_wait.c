@@ -14,7 +14,7 @@ static bool wants_one(const struct exchange *x)
 static void keep_quietest(struct exchange *x, const struct node_request *request)
 {
     struct proxy *p = x->proxy;
-    struct suspect_queue *s = &p->suspects;
+    struct suspect_queue *s = &p->exchanges.suspects;
     if (s->kept != 0 || p->now_ms < s->pause_until_ms)
         return;
     int quietest = node_router_quietest(p->config.router, request, x->excluded, p->now_ms);
@@ -27,7 +27,7 @@ static void keep_quietest(struct exchange *x, const struct node_request *request
 /* None is kept for nobody. */
 static void settle(struct proxy *p)
 {
-    struct suspect_queue *s = &p->suspects;
+    struct suspect_queue *s = &p->exchanges.suspects;
     if (s->kept == 0 || s->waiting_alone > 0)
         return;
     node_router_keep(p->config.router, s->kept - 1, false);
@@ -48,15 +48,15 @@ void suspect_placed(struct exchange *x)
     s->kept_replica = x->decision.replica;
     node_router_keep(p->config.router, s->kept_replica, true);
     if (s->kept_alone) {
-        p->suspects.placed++;
-        p->suspects.placed_until_ms = p->now_ms + SUSPECT_KEEP_MS;
+        p->exchanges.suspects.placed++;
+        p->exchanges.suspects.placed_until_ms = p->now_ms + SUSPECT_KEEP_MS;
     }
 }
 
 void suspect_left(struct exchange *x)
 {
     struct suspect *s = &x->suspect;
-    struct suspect_queue *all = &x->proxy->suspects;
+    struct suspect_queue *all = &x->proxy->exchanges.suspects;
     all->moved = true;
     if (!s->kept)
         return;
@@ -70,13 +70,14 @@ void suspect_left(struct exchange *x)
 bool suspect_has_place(const struct exchange *x)
 {
     const struct proxy *p = x->proxy;
-    uint64_t others = p->suspects.waiting + p->queue.length - queue_waits(&x->waiter);
-    return others < p->queue.length_max;
+    uint64_t others =
+        p->exchanges.suspects.waiting + p->exchanges.queue.length - queue_waits(&x->waiter);
+    return others < p->exchanges.queue.length_max;
 }
 
 void suspect_describe(const struct exchange *x, struct node_request *out)
 {
-    const struct suspect_queue *s = &x->proxy->suspects;
+    const struct suspect_queue *s = &x->proxy->exchanges.suspects;
     uint64_t now = x->proxy->now_ms;
     bool kept = s->kept != 0 || (s->placed > 0 && now < s->placed_until_ms);
     bool patient = x->suspect.wait_until_ms == 0 || now < x->suspect.wait_until_ms;
@@ -88,7 +89,7 @@ void suspect_describe(const struct exchange *x, struct node_request *out)
 
 static void join_list(struct exchange *x)
 {
-    struct suspect_queue *all = &x->proxy->suspects;
+    struct suspect_queue *all = &x->proxy->exchanges.suspects;
     struct suspect *s = &x->suspect;
     s->waiting = true;
     s->next = NULL;
@@ -136,7 +137,7 @@ bool suspect_may_wait(const struct exchange *x, bool soon)
 bool suspect_wait(struct exchange *x, const struct node_request *request, uint64_t key, bool soon)
 {
     struct proxy *p = x->proxy;
-    struct suspect_queue *all = &p->suspects;
+    struct suspect_queue *all = &p->exchanges.suspects;
     struct suspect *s = &x->suspect;
     s->key = key;
     if (s->wait_until_ms == 0) {
@@ -161,7 +162,7 @@ bool suspect_wait(struct exchange *x, const struct node_request *request, uint64
 
 static void leave_list(struct exchange *x)
 {
-    struct suspect_queue *all = &x->proxy->suspects;
+    struct suspect_queue *all = &x->proxy->exchanges.suspects;
     struct suspect *s = &x->suspect;
     if (s->before != NULL)
         s->before->suspect.next = s->next;
@@ -185,9 +186,9 @@ void suspect_gone(struct exchange *x)
 
 bool suspect_due(struct proxy *p)
 {
-    struct suspect_queue *all = &p->suspects;
+    struct suspect_queue *all = &p->exchanges.suspects;
     settle(p);
-    bool due = all->waiting > 0 && (all->moved || p->queue_due);
+    bool due = all->waiting > 0 && (all->moved || p->exchanges.queue_due);
     all->moved = false;
     all->stuck_count = 0;
     all->look = due ? all->waiting : 0;
@@ -196,7 +197,7 @@ bool suspect_due(struct proxy *p)
 
 static bool is_stuck(const struct exchange *x)
 {
-    const struct suspect_queue *all = &x->proxy->suspects;
+    const struct suspect_queue *all = &x->proxy->exchanges.suspects;
     if (wants_one(x) || x->proxy->now_ms >= x->suspect.wait_until_ms)
         return false;
     for (unsigned i = 0; i < all->stuck_count; i++) {
@@ -208,7 +209,7 @@ static bool is_stuck(const struct exchange *x)
 
 struct exchange *suspect_next(struct proxy *p)
 {
-    struct suspect_queue *all = &p->suspects;
+    struct suspect_queue *all = &p->exchanges.suspects;
     struct exchange *x;
     while (all->look > 0 && (x = all->first) != NULL) {
         all->look--;
@@ -222,7 +223,7 @@ struct exchange *suspect_next(struct proxy *p)
 
 unsigned suspect_waiting(const struct proxy *p, bool alone, const struct exchange **longest)
 {
-    const struct suspect_queue *all = &p->suspects;
+    const struct suspect_queue *all = &p->exchanges.suspects;
     *longest = NULL;
     for (const struct exchange *x = all->first; x != NULL; x = x->suspect.next) {
         bool older = *longest == NULL || x->suspect.since_ms < (*longest)->suspect.since_ms;

@@ -133,13 +133,13 @@ static int open_connection(struct pool *pool, struct upstream **out)
         free(u);
         return err == ERR_FULL ? ERR_FULL : ERR_UNREACHABLE;
     }
-    u->stream->events = p->upstream_events;
+    u->stream->events = p->engines.events;
     u->stream->owner = u;
     u->proxy = p;
     u->pool = pool;
     u->state = UPSTREAM_CONNECTING;
-    u->deadline.expired = p->upstream_expired;
-    buf_init(&u->in, p->engine_limits.head_bytes_max + PROXY_READ_BYTES);
+    u->deadline.expired = p->engines.expired;
+    buf_init(&u->in, p->engines.limits.head_bytes_max + PROXY_READ_BYTES);
     pool->open_count++;
     u->all_next = pool->all;
     if (u->all_next != NULL)
@@ -419,7 +419,7 @@ static bool take_head(struct upstream *u, struct upstream_output *out)
     struct http_head *head = &u->proxy->head;
     do {
         int err = http_response_parse(head, u->window.at, u->window.len, u->request->to_head,
-                                      &u->proxy->engine_limits);
+                                      &u->proxy->engines.limits);
         if (err == ERR_AGAIN)
             return false;
         if (err != 0 || head->status == 101) {

@@ -172,8 +172,8 @@ void watch_tick(struct proxy *p)
     if (p->now_ms < p->watched_ms + WATCH_EVERY_MS)
         return;
     p->watched_ms = p->now_ms;
-    for (unsigned i = 0; i < p->pool_count; i++) {
-        if (p->pools[i].proxy != NULL && node_router_replica_present(p->config.router, i))
-            watch(p, &p->pools[i], i);
+    for (unsigned i = 0; i < p->engines.pool_count; i++) {
+        if (p->engines.pools[i].proxy != NULL && node_router_replica_present(p->config.router, i))
+            watch(p, &p->engines.pools[i], i);
     }
 }

@@ -366,7 +366,7 @@ static void limits_judge(struct service *s, unsigned router)
     const struct node *n = r->node->node;
     const struct proxy *p = n->proxy;
     unsigned booked = 0, clients = 0;
-    for (const struct client *c = p->clients; c; c = c->next) {
+    for (const struct client *c = p->clients.all; c; c = c->next) {
         booked += c->exchange && c->exchange->booked;
         clients += !c->surplus && c->state != CLIENT_CLOSING && c->port == PROXY_PORT_CLIENT;
     }
@@ -380,10 +380,10 @@ static void limits_judge(struct service *s, unsigned router)
     if (proxy_body_bytes(p) > o->buffered_bytes_max)
         service_broken(s, "limits", "router %u: holds %llu bytes", router,
                        (unsigned long long)proxy_body_bytes(p));
-    for (unsigned i = 0; i < p->pool_count; i++) {
-        if (p->pools[i].open_count > o->upstream_connections_max)
+    for (unsigned i = 0; i < p->engines.pool_count; i++) {
+        if (p->engines.pools[i].open_count > o->upstream_connections_max)
             service_broken(s, "limits", "router %u: %u connections to engine %u", router,
-                           p->pools[i].open_count, i);
+                           p->engines.pools[i].open_count, i);
     }
 }
 
