@@ -16,7 +16,7 @@ for source in tests/unit/"${room##*/}"/*_test.c; do
     name=${source#tests/unit/}
     "$build/tests/unit/${name%.c}" >"$build/log" 2>&1 || { cat "$build/log"; echo "$name failed"; exit 1; }
 done
-for source in "$room"/*.c; do
+for source in $(find "$room" -name '*.c' | sort); do
     gcov -t "$build/obj/${source%.c}.gcda" 2>/dev/null | awk -F: -v file="$source" '
         /^ *-: *0:Source:/ { here = ($0 ~ file "$") }
         here && $2 + 0 > 0 {

@@ -13,7 +13,7 @@
 
 #include "node/admin/admin.h"
 #include "node/admin/calls.h"
-#include "node/proxy/exchange.h"
+#include "node/proxy/exchange/exchange.h"
 
 /* For the answers of all routers; gvctl waits a little longer. */
 enum {

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "node/admin/admin_internal.h"
-#include "node/proxy/fetch.h"
+#include "node/proxy/engine/fetch.h"
 
 static const struct slice type_json = SLICE("application/json");
 

@@ -1,5 +1,5 @@
 /* The API key that the router shows to replicas with its own questions (replica-api-key-file;
- * node/proxy/prober.h says with which).
+ * node/proxy/engine/prober.h says with which).
  *
  * The file is read at the start and then every second (node/io/secret_watch.h). A file that cannot
  * be used any more leaves the key as it was, and the log says so once.

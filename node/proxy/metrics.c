@@ -100,7 +100,7 @@ static const char *refusal_name(unsigned refusal)
 
 static const char *retry_name(unsigned reason)
 {
-    return attempt_reason_name((enum attempt_reason)reason);
+    return verdict_reason_name((enum verdict_reason)reason);
 }
 
 static const char *class_name(unsigned class)

@@ -8,14 +8,14 @@
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
-#include "node/proxy/door.h"
-#include "node/proxy/exchange_internal.h"
-#include "node/proxy/local.h"
-#include "node/proxy/models.h"
-#include "node/proxy/prober.h"
-#include "node/proxy/slow.h"
-#include "node/proxy/suspect_wait.h"
-#include "node/proxy/watch.h"
+#include "node/proxy/engine/prober.h"
+#include "node/proxy/exchange/drive.h"
+#include "node/proxy/exchange/suspect_wait.h"
+#include "node/proxy/guard/door.h"
+#include "node/proxy/guard/slow.h"
+#include "node/proxy/guard/watch.h"
+#include "node/proxy/own/local.h"
+#include "node/proxy/own/models.h"
 
 /* --- from clients ---------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* What holds between events. */
 #include "base/check.h"
-#include "node/proxy/exchange_internal.h"
+#include "node/proxy/exchange/exchange.h"
 
 static void upstream_check(const struct upstream *u)
 {

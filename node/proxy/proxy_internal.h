@@ -6,9 +6,9 @@
 #include "base/deadline.h"
 #include "base/segment.h"
 #include "http/head.h"
-#include "node/proxy/clients.h"
-#include "node/proxy/engines.h"
-#include "node/proxy/exchanges.h"
+#include "node/proxy/client/clients.h"
+#include "node/proxy/engine/engines.h"
+#include "node/proxy/exchange/exchanges.h"
 #include "node/proxy/proxy.h"
 #include "node/proxy/timing.h"
 
@@ -24,7 +24,7 @@ enum proxy_limit {
     PROXY_CLIENT_IDLE, /* on the client port: in order of how long they are idle */
     PROXY_ADMIN_IDLE,
     PROXY_CLIENT_BODY,
-    PROXY_CLIENT_BODY_TOTAL, /* the list of all uploads too (node/proxy/upload.h) */
+    PROXY_CLIENT_BODY_TOTAL, /* the list of all uploads too (node/proxy/client/upload.h) */
     PROXY_CLIENT_WRITE,
     PROXY_CLIENT_LINGER,  /* in state LINGER, and nothing else */
     PROXY_CLIENT_SHORT,   /* it cannot be written to and its end is not heard of, or it may linger
@@ -56,7 +56,7 @@ struct proxy {
     uint64_t started_ms;
     uint64_t ticked_ms;
     uint64_t resumed_ms; /* after the last pause; 0: there was none */
-    uint64_t watched_ms; /* node/proxy/watch.h */
+    uint64_t watched_ms; /* node/proxy/guard/watch.h */
     bool paused;         /* before the last tick the loop stood still */
     bool draining;       /* not ready; answers close their connections */
     bool closed;         /* nothing new is accepted on the client port */

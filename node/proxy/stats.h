@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "node/proxy/verdict.h"
+#include "node/proxy/limit/verdict.h"
 
 /* Why the router answered an error of its own. */
 enum proxy_refusal {

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "node/proxy/exchange.h"
+#include "node/proxy/exchange/exchange.h"
 #include "tests/lib/proxy_trace.h"
 
 struct world_host {

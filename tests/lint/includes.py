@@ -20,17 +20,36 @@ MAY = {
 ROOMS = ["cluster", "replica", "discover", "route", "settings", "proxy", "admin"]
 SHELL = ["io"]
 ENDS = ["daemon", "gvctl"]
-for n, room in enumerate(ROOMS):
-    MAY[f"node/{room}"] = TOP + [f"node/{r}" for r in ROOMS[:n]]
+# node/proxy has rooms of its own. All but limit stand on its floor: what struct proxy is made of, and
+# what is counted. What is left in node/proxy itself stands above them.
+FLOOR = "node/proxy/floor"
+FLOOR_FILES = {f"node/proxy/{f}" for f in [
+    "net.h", "proxy.h", "proxy_internal.h", "stats.c", "stats.h", "timing.c", "timing.h",
+    "client/clients.h", "engine/engines.h", "exchange/exchanges.h"]}
+PROXY = {
+    "node/proxy/limit": [],
+    FLOOR: ["limit"],
+    "node/proxy/client": ["floor", "limit"],
+    "node/proxy/engine": ["floor", "limit"],
+    "node/proxy/exchange": ["floor", "limit", "client", "engine"],
+    "node/proxy/own": ["floor", "limit", "client", "engine", "exchange"],
+    "node/proxy/guard": ["floor", "limit", "client", "engine", "exchange"],
+}
+below = list(TOP)
+for room in ROOMS:
+    inner = PROXY if room == "proxy" else {}
+    MAY.update({r: below + [f"node/proxy/{s}" for s in named] for r, named in inner.items()})
+    MAY[f"node/{room}"] = below + list(inner)
+    below += [*inner, f"node/{room}"]
 # Files of node/ itself stand above all pure rooms.
-MAY["node"] = TOP + [f"node/{r}" for r in ROOMS]
+MAY["node"] = below
 for n, room in enumerate(SHELL):
     MAY[f"node/{room}"] = MAY["node"] + ["node"] + [f"node/{r}" for r in SHELL[:n]]
 ALL = list(MAY)
 for end in ENDS:
     MAY[f"node/{end}"] = ALL
 MAY["tests"] = list(MAY)
-PURE = TOP + [f"node/{r}" for r in ROOMS] + ["node"]
+PURE = below + ["node"]
 
 # A third-party header -> where it may stand (a folder with "/", or a file; "" as all of tests/).
 THIRD_PARTY = {
@@ -51,8 +70,8 @@ PURE_LIBC = {
     "stdnoreturn.h", "string.h", "time.h", "emmintrin.h", "immintrin.h", "arm_neon.h",
 }
 
-# A private header is <noun>_internal.h: only its own room and test programs include it, and the part of
-# the simulator that breaks the protocol on purpose.
+# A private header is <noun>_internal.h: only its own folder, those in it and test programs include it, and
+# the part of the simulator that breaks the protocol on purpose.
 PRIVATE = "_internal.h"
 TEST_PROGRAM = re.compile(r"^tests/(.*_(test|fuzz|bench)|sim/nonsense)\.c$")
 OTHER_SUFFIX = re.compile(r"(_(inner|inside|intern|lookup|parts?|priv|private|impl|state)|/(inner|inside|internal|private))\.h$")
@@ -66,6 +85,8 @@ def folder_of(path):
     """The folder of the table that a path belongs to, None if none."""
     if os.path.dirname(path) == "node":
         return "node"
+    if path in FLOOR_FILES:
+        return FLOOR
     fits = [f for f in MAY if f != "node" and path.startswith(f + "/")]
     return max(fits, key=len) if fits else None
 
@@ -76,8 +97,9 @@ def wrong(root, path, folder, quote, header):
         target = folder_of(header)
         if target is None or not os.path.isfile(os.path.join(root, header)):
             return "no such header from the root of the tree"
-        if header.endswith(PRIVATE) and folder != target and not TEST_PROGRAM.match(path):
-            return f"{header} is for {target} only"
+        home = os.path.dirname(header)
+        if header.endswith(PRIVATE) and not path.startswith(home + "/") and not TEST_PROGRAM.match(path):
+            return f"{header} is for {home} only"
         if target != folder and target not in MAY[folder]:
             return f"{folder} may not include {target}"
         return None
@@ -122,9 +144,14 @@ def main():
                         if problem:
                             print(f"{path}:{number}: {problem}")
                             failures += 1
-    for path in sorted(known if os.path.isfile(os.path.join(root, "Makefile")) else ()):
+    whole = os.path.isfile(os.path.join(root, "Makefile"))
+    for path in sorted(known if whole else ()):
         print(f"{path} is there no more: take it out of KNOWN_SUFFIX")
         failures += 1
+    for path in sorted(FLOOR_FILES if whole else ()):
+        if not os.path.isfile(os.path.join(root, path)):
+            print(f"{path} is there no more: take it out of FLOOR_FILES")
+            failures += 1
     if files == 0:
         print("no source files found")
     sys.exit(1 if failures or files == 0 else 0)

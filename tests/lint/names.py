@@ -5,8 +5,8 @@ usage: names.py SOURCES_DIR OBJ_DIR
 
 Exported are the symbols that an object defines, and the structs, enums, unions and inline functions
 of headers. The nouns are those of the folder (crdt_, gossip_, http_, node_) and, below it, of the
-room (proxy_); where a folder holds many small things, the first word of any file there (buf_,
-upstream_).
+room (proxy_); where a folder holds many small things, the first word of any file or folder there
+(buf_, upstream_).
 """
 import os
 import re
@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 FOLDERS = ["base", "crdt", "gossip", "http", "node"]
-MANY = {"base", "node/proxy", "node/io", "node/daemon", "node/gvctl"}
+MANY = re.compile(r"(base|node/(proxy(/\w+)?|io|daemon|gvctl))$")
 
 # Nouns of no file. It only shrinks.
 KNOWN = {}
@@ -27,7 +27,7 @@ def nouns(sources, folder):
     """The words that names of this folder may begin with."""
     parts = folder.split("/")
     found = set(parts) - {"base", "policy"}
-    if folder in MANY:
+    if MANY.match(folder):
         found |= {re.split(r"[_.]", name)[0] for name in os.listdir(os.path.join(sources, folder))}
     return found
 

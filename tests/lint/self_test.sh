@@ -9,12 +9,14 @@ bad=0
 fresh() { # a tree of one clean file a folder
     rm -rf "${tree:?}"/*
     local folder
-    for folder in base crdt gossip http node node/replica node/route node/io node/daemon node/gvctl tests; do
+    for folder in base crdt gossip http node node/replica node/route node/proxy node/proxy/{limit,client,engine,exchange,guard} \
+        node/admin node/io node/daemon node/gvctl tests; do
         mkdir -p "$tree/$folder"
         local name=${folder//\//_}
         printf '#include <stdint.h>\nint %s_x(int a);\n' "$name" >"$tree/$folder/x.h"
         printf '#include "%s/x.h"\nint %s_x(int a)\n{\n    return a;\n}\n' "$folder" "$name" >"$tree/$folder/x.c"
     done
+    printf '#include <stdint.h>\n' | tee "$tree/node/proxy/net.h" >"$tree/node/proxy/proxy_internal.h"
 }
 
 want() { # want STATUS WHAT COMMAND...
@@ -61,6 +63,15 @@ plant_include node/route/x.c '"node/io/x.h"'
 plant_include node/route/x.c '"node/x.h"'
 plant_include node/x.c '"node/io/x.h"'
 plant_include node/x.c '<unistd.h>'
+plant_include node/route/x.c '"node/proxy/limit/x.h"'
+plant_include node/proxy/limit/x.c '"node/proxy/net.h"'
+plant_include node/proxy/net.h '"node/proxy/client/x.h"'
+plant_include node/proxy/client/x.c '"node/proxy/engine/x.h"'
+plant_include node/proxy/engine/x.c '"node/proxy/exchange/x.h"'
+plant_include node/proxy/exchange/x.c '"node/proxy/guard/x.h"'
+plant_include node/proxy/exchange/x.c '"node/proxy/x.h"'
+plant_include node/proxy/client/x.c '<unistd.h>'
+plant_include node/admin/x.c '"node/proxy/proxy_internal.h"'
 plant_include node/io/x.c '"node/daemon/x.h"'
 plant_include node/io/x.c '"tests/x.h"'
 plant_include node/daemon/x.c '"node/gvctl/x.h"'
@@ -91,6 +102,11 @@ want 1 "a private header with another suffix" "$here/includes.py" "$tree"
 may_include http/x.c '"base/x.h"'
 may_include node/route/x.c '"crdt/x.h"'
 may_include node/route/x.c '"node/replica/x.h"'
+may_include node/proxy/client/x.c '"node/proxy/proxy_internal.h"'
+may_include node/proxy/net.h '"node/proxy/limit/x.h"'
+may_include node/proxy/exchange/x.c '"node/proxy/client/x.h"'
+may_include node/proxy/x.c '"node/proxy/guard/x.h"'
+may_include node/admin/x.c '"node/proxy/exchange/x.h"'
 may_include node/x.c '"node/route/x.h"'
 may_include node/io/x.c '"node/x.h"'
 may_include node/io/x.c '<uv.h>'
@@ -183,11 +199,13 @@ named 1 http/head.h 'static inline int head_x(void)'
 named 0 node/route/pool.c 'int route_x(void) { return 0; }'
 named 1 node/route/pool.c 'int pool_x(void) { return 0; }'
 named 0 node/io/upstream.c 'int upstream_x(void) { return 0; }'
+named 0 node/proxy/engine/pool.c 'int pool_x(void) { return 0; }'
+named 1 node/proxy/client/client.c 'int pool_x(void) { return 0; }'
 
 # --- results ---------------------------------------------------------------------------------
 
 fresh
-sed -i 's/^int/MUST_USE int/' "$tree"/{base,crdt,gossip,http,node,node/*}/x.h
+sed -i 's/^int/MUST_USE int/' "$tree"/{base,crdt,gossip,http,node,node/*,node/proxy/*}/x.h
 want 0 "results that must be used" "$here/results.py" "$tree"
 echo 'int http_y(int a);' >>"$tree/http/x.h"
 want 1 "an error that may be dropped" "$here/results.py" "$tree"

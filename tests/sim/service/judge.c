@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "node/proxy/exchange.h"
+#include "node/proxy/exchange/exchange.h"
 #include "tests/sim/service/service.h"
 
 enum { LOOK_EVERY = 16, CHECK_EVERY = 256, GRACE_S = 1, BLOB_ROOM = 1 << 20 };

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
-#include "node/proxy/exchange.h"
+#include "node/proxy/exchange/exchange.h"
 #include "tests/sim/service/service.h"
 
 enum { INDEX_BYTES = 16 << 20, LEAVE_US = 500000 };

@@ -1,4 +1,4 @@
-#include "node/proxy/model_list.h"
+#include "node/proxy/engine/model_list.h"
 
 #include <stdio.h>
 

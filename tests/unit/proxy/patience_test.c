@@ -1,4 +1,4 @@
-#include "node/proxy/exchange_internal.h"
+#include "node/proxy/exchange/exchange_internal.h"
 #include "tests/lib/test.h"
 
 /* Ten times what is predicted, within 30 s and 300 s. */

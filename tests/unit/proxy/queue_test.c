@@ -1,4 +1,4 @@
-#include "node/proxy/queue.h"
+#include "node/proxy/limit/queue.h"
 
 #include "base/err.h"
 #include "base/prng.h"

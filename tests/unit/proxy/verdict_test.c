@@ -1,8 +1,8 @@
 /* Whose failure it is, and how many retries there are. */
-#include "node/proxy/verdict.h"
+#include "node/proxy/limit/verdict.h"
 
 #include "base/check.h"
-#include "node/proxy/budget.h"
+#include "node/proxy/limit/budget.h"
 #include "tests/lib/test.h"
 
 static void whose_failure_it_is(void **state)
@@ -52,7 +52,7 @@ static void reasons_have_names(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < RETRY_REASONS; i++)
-        assert_true(strlen(attempt_reason_name((enum attempt_reason)i)) > 0);
+        assert_true(strlen(verdict_reason_name((enum verdict_reason)i)) > 0);
 }
 
 static unsigned retries_of(struct budget *b, unsigned requests, unsigned wanted_each)

@@ -1,0 +1,343 @@
+#include "node/proxy/engine/fetch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "http/chunked.h"
+#include "node/proxy/engine/probe.h"
+
+/* Outlives its fetch until the network has closed it. */
+struct fetch_connection {
+    struct proxy *proxy;
+    struct net_stream *stream;
+    struct fetch *fetch; /* NULL: closing */
+    struct buf out;      /* may hold an API key */
+    struct buf in;       /* the head, then the body */
+    struct buf body;     /* unchunked */
+    bool connected;
+    unsigned address; /* of the pool's */
+    bool in_body;
+    bool keep_alive;
+    unsigned status;
+    enum http_framing framing;
+    uint64_t remaining;
+    struct http_chunked chunked;
+};
+
+static void free_connection(struct fetch_connection *c)
+{
+    buf_free_wiped(&c->out);
+    buf_free(&c->in);
+    buf_free(&c->body);
+    free(c);
+}
+
+static void drop(struct fetch *f)
+{
+    struct fetch_connection *c = f->connection;
+    deadline_clear(&f->deadline);
+    if (c == NULL)
+        return;
+    f->connection = NULL;
+    c->fetch = NULL;
+    if (c->stream != NULL)
+        c->proxy->config.net->close(c->stream, false);
+    else
+        free_connection(c);
+}
+
+static void fail(struct fetch *f, int err, bool refused)
+{
+    drop(f);
+    if (!f->busy)
+        return;
+    f->busy = false;
+    f->pool->fetches--;
+    f->done(f->context, err, refused, 0, slice_of("", 0));
+}
+
+static void succeed(struct fetch_connection *c, bool leftover)
+{
+    struct fetch *f = c->fetch;
+    struct buf body = c->body;
+    unsigned status = c->status;
+    buf_init(&c->body, FETCH_BODY_MAX);
+    deadline_clear(&f->deadline);
+    c->in.len = 0;
+    c->in_body = false;
+    f->busy = false;
+    f->pool->fetches--;
+    if (!c->keep_alive || leftover || c->framing == HTTP_BODY_UNTIL_CLOSE)
+        drop(f);
+    f->done(f->context, 0, false, status, buf_slice(&body));
+    buf_free(&body);
+}
+
+static void on_deadline(struct deadline *d)
+{
+    struct fetch *f = CONTAINER_OF(d, struct fetch, deadline);
+    const struct fetch_connection *c = f->connection;
+    if (f->failed == 0 && c != NULL && !c->connected)
+        pool_address_failed(f->pool, c->address);
+    fail(f, f->failed != 0 ? f->failed : ERR_TIMEOUT, f->refused);
+}
+
+static void arm(struct fetch *f)
+{
+    bool slow = (f->pace & FETCH_SLOW) != 0;
+    proxy_arm(f->pool->proxy, slow ? PROXY_FETCH_SGLANG : PROXY_FETCH, &f->deadline);
+}
+
+/* --- the answer ------------------------------------------------------------------------------ */
+
+/* Returns ERR_AGAIN, 0 when the body is whole (`*leftover`: bytes behind it), or an error. */
+static int feed_body(struct fetch_connection *c, struct slice in, bool *leftover)
+{
+    if (c->framing == HTTP_BODY_CHUNKED) {
+        while (in.len > 0 && !c->chunked.done) {
+            size_t used = 0;
+            struct slice data;
+            int err = http_chunked_next(&c->chunked, in, &used, &data);
+            if (err == 0)
+                err = buf_append_slice(&c->body, data);
+            if (err != 0)
+                return err;
+            in = slice_skip(in, used);
+        }
+        *leftover = in.len > 0;
+        return c->chunked.done ? 0 : ERR_AGAIN;
+    }
+    size_t n = in.len;
+    if (c->framing != HTTP_BODY_UNTIL_CLOSE && n > c->remaining)
+        n = (size_t)c->remaining;
+    int err = buf_append(&c->body, in.at, n);
+    if (err != 0)
+        return err;
+    if (c->framing == HTTP_BODY_UNTIL_CLOSE)
+        return ERR_AGAIN;
+    c->remaining -= n;
+    *leftover = in.len > n;
+    return c->remaining == 0 ? 0 : ERR_AGAIN;
+}
+
+static int feed(struct fetch_connection *c, struct slice bytes, bool *leftover)
+{
+    if (c->in_body)
+        return feed_body(c, bytes, leftover);
+    int err = buf_append_slice(&c->in, bytes);
+    if (err != 0)
+        return err;
+    struct http_head *head = &c->proxy->head;
+    err = http_response_parse(head, c->in.at, c->in.len, false, &c->proxy->engines.limits);
+    if (err != 0)
+        return err;
+    struct slice router = http_head_find(head, SLICE(PROBE_ROUTER_NAME));
+    if (router.at != NULL && !slice_to_cstr(router, c->fetch->router, sizeof c->fetch->router))
+        (void)slice_to_cstr(SLICE("?"), c->fetch->router, sizeof c->fetch->router);
+    c->in_body = true;
+    c->status = head->status;
+    c->framing = head->framing;
+    c->remaining = head->framing == HTTP_BODY_LENGTH ? head->content_length : 0;
+    c->keep_alive = head->keep_alive;
+    http_chunked_init(&c->chunked);
+    return feed_body(c, slice_skip(buf_slice(&c->in), head->bytes), leftover);
+}
+
+static void on_received(void *owner, struct slice bytes, uint64_t now_ms)
+{
+    struct fetch_connection *c = owner;
+    if (c->fetch == NULL)
+        return;
+    c->proxy->now_ms = c->fetch->pool->heard_ms = now_ms;
+    if (!c->fetch->busy) { /* nobody asked */
+        drop(c->fetch);
+        return;
+    }
+    bool leftover = false;
+    int err = feed(c, bytes, &leftover);
+    if (err == 0)
+        succeed(c, leftover);
+    else if (err != ERR_AGAIN)
+        fail(c->fetch, err, false);
+}
+
+static void connect_again(struct fetch *f);
+
+static void on_ended(void *owner, int err, uint64_t now_ms)
+{
+    struct fetch_connection *c = owner;
+    if (c->fetch == NULL)
+        return;
+    c->proxy->now_ms = now_ms;
+    if (c->fetch->busy && c->fetch->reused && !c->in_body && c->in.len == 0)
+        connect_again(c->fetch);
+    else if (err == 0 && c->in_body && c->framing == HTTP_BODY_UNTIL_CLOSE)
+        succeed(c, true);
+    else
+        fail(c->fetch, ERR_CLOSED, false);
+}
+
+static void on_closed(void *owner)
+{
+    free_connection(owner);
+}
+
+/* --- the question ---------------------------------------------------------------------------- */
+
+static void send_request(struct fetch_connection *c)
+{
+    struct slice text = buf_slice(&c->out);
+    (void)c->proxy->config.net->queue(c->stream, &text, 1); /* failure: the end follows */
+}
+
+static void connect_now(struct fetch *f);
+
+static void on_connected(void *owner, int err, uint64_t now_ms)
+{
+    struct fetch_connection *c = owner;
+    struct fetch *f = c->fetch;
+    if (f == NULL)
+        return;
+    c->proxy->now_ms = now_ms;
+    if (err == 0) {
+        c->connected = true;
+        if ((f->pace & FETCH_QUICK) != 0)
+            arm(f);
+        c->proxy->config.net->read(c->stream, true);
+        send_request(c);
+        return;
+    }
+    /* A name may have several addresses: the replica is unreachable when all of them are. */
+    f->refused = err == ERR_CLOSED;
+    pool_address_failed(f->pool, c->address);
+    if (++f->addresses >= f->pool->address_count) {
+        fail(f, ERR_UNREACHABLE, f->refused);
+        return;
+    }
+    connect_again(f);
+}
+
+static void on_written(void *owner, int err, uint64_t now_ms)
+{
+    (void)owner, (void)err, (void)now_ms; /* what failed ends the connection */
+}
+
+static const struct net_events events = {.connected = on_connected,
+                                         .received = on_received,
+                                         .ended = on_ended,
+                                         .written = on_written,
+                                         .closed = on_closed};
+
+/* It failed at once: `done` is called by the deadline, never from within this call. */
+static void fail_later(struct fetch *f, int err, bool refused)
+{
+    f->failed = err;
+    f->refused = refused;
+    proxy_arm(f->pool->proxy, PROXY_FETCH_FAILED, &f->deadline);
+}
+
+static void connect_now(struct fetch *f)
+{
+    struct fetch_connection *c = f->connection;
+    c->proxy = f->pool->proxy;
+    c->fetch = f;
+    c->address = f->pool->address_at;
+    f->refused = false;
+    buf_init(&c->in, FETCH_BODY_MAX);
+    buf_init(&c->body, FETCH_BODY_MAX);
+    int err = pool_connect(f->pool, &c->stream);
+    if (err != 0) {
+        bool ours = err == ERR_FULL; /* that is no failure of the address */
+        if (!ours)
+            pool_address_failed(f->pool, c->address);
+        fail_later(f, ours ? ERR_FULL : ERR_UNREACHABLE, err == ERR_CLOSED);
+        return;
+    }
+    c->stream->events = &events;
+    c->stream->owner = c;
+    if ((f->pace & FETCH_QUICK) != 0)
+        proxy_arm(f->pool->proxy, PROXY_FETCH_CONNECT, &f->deadline);
+    else
+        arm(f);
+}
+
+/* On a fresh connection; the request goes along. */
+static void connect_again(struct fetch *f)
+{
+    struct buf out = f->connection->out;
+    buf_init(&f->connection->out, 0);
+    drop(f);
+    f->reused = false;
+    struct fetch_connection *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        buf_free_wiped(&out);
+        fail(f, ERR_NOMEM, false);
+        return;
+    }
+    c->out = out;
+    f->connection = c;
+    connect_now(f);
+}
+
+void fetch_init(struct fetch *f, struct pool *pool, fetch_done done, void *context)
+{
+    *f = (struct fetch){.pool = pool, .done = done, .context = context};
+    f->deadline.expired = on_deadline;
+}
+
+static int write_request(struct fetch *f, struct slice path, struct slice lines)
+{
+    struct buf *out = &f->connection->out;
+    const struct node_address *to = &f->pool->address;
+    bool v6 = strchr(to->host, ':') != NULL;
+    if (out->at != NULL)
+        explicit_bzero(out->at, out->cap);
+    out->len = 0;
+    return buf_printf(
+        out, "GET %.*s HTTP/1.1\r\nHost: %s%s%s:%u\r\nUser-Agent: " PROBE_USER_AGENT "\r\n%.*s\r\n",
+        SLICE_ARG(path), v6 ? "[" : "", to->host, v6 ? "]" : "", to->port, SLICE_ARG(lines));
+}
+
+void fetch_get(struct fetch *f, struct slice path, struct slice lines, unsigned pace)
+{
+    CHECK(!f->busy);
+    f->busy = true;
+    f->pool->fetches++;
+    f->router[0] = '\0';
+    f->pace = pace;
+    f->addresses = 0;
+    f->failed = 0;
+    f->refused = false;
+    bool fresh = f->connection == NULL;
+    f->reused = !fresh;
+    if (fresh)
+        f->connection = calloc(1, sizeof *f->connection);
+    if (f->connection == NULL || write_request(f, path, lines) != 0) {
+        fail_later(f, ERR_NOMEM, false);
+    } else if (fresh) {
+        connect_now(f);
+    } else {
+        arm(f);
+        send_request(f->connection);
+    }
+}
+
+void fetch_cancel(struct fetch *f)
+{
+    if (f->busy)
+        f->pool->fetches--;
+    f->busy = false;
+    drop(f);
+}
+
+void fetch_router_text(const struct fetch *f, char *out, size_t size)
+{
+    struct slice name = slice_of_cstr(f->router);
+    struct slice pseudonym = slice_cut(&name, ' ');
+    if (name.len == 0)
+        name = pseudonym;
+    bool self = slice_equal(pseudonym, slice_of_cstr(f->pool->proxy->via));
+    (void)snprintf(out, size, "%.*s%s", SLICE_ARG(name), self ? ", this router itself" : "");
+}

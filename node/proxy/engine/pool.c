@@ -1,0 +1,64 @@
+#include "node/proxy/engine/pool.h"
+
+#include "base/err.h"
+
+static void on_resolved(void *owner, unsigned count, unsigned at, const char *error,
+                        uint64_t now_ms)
+{
+    struct pool *pool = owner;
+    pool->resolving = false;
+    pool->resolved_ms = now_ms;
+    if (count > 0) {
+        pool->address_count = count;
+        pool->address_at = at;
+    } else if (pool->address_count == 0 && error != NULL) {
+        log_event(pool->proxy->config.log, LOG_WARN, "replica_unresolved",
+                  LOG_CSTR("host", pool->address.host), LOG_CSTR("error", error));
+    }
+}
+
+int pool_open(struct pool *pool, struct proxy *p, const struct node_address *address)
+{
+    *pool = (struct pool){.proxy = p, .address = *address};
+    const struct net_actions *net = p->config.net;
+    int err = net->open_host(net->context, address, &pool->host, &pool->address_count);
+    if (err != 0) {
+        pool->proxy = NULL;
+        return err;
+    }
+    pool->host->resolved = on_resolved;
+    pool->host->owner = pool;
+    pool->is_name = pool->address_count == 0;
+    pool_resolve(pool, 0);
+    return 0;
+}
+
+void pool_close(struct pool *pool)
+{
+    if (pool->proxy != NULL)
+        pool->proxy->config.net->close_host(pool->host);
+    pool->proxy = NULL;
+}
+
+void pool_resolve(struct pool *pool, uint64_t age_ms)
+{
+    uint64_t now = pool->proxy->now_ms;
+    if (!pool->is_name || pool->resolving ||
+        (pool->resolved_ms != 0 && now - pool->resolved_ms < age_ms))
+        return;
+    pool->resolving = pool->proxy->config.net->resolve(pool->host, pool->address_at);
+}
+
+int pool_connect(struct pool *pool, struct net_stream **stream)
+{
+    if (pool->address_count == 0)
+        return ERR_UNREACHABLE;
+    const struct net_actions *net = pool->proxy->config.net;
+    return net->connect(net->context, pool->host, pool->address_at, stream);
+}
+
+void pool_address_failed(struct pool *pool, unsigned address)
+{
+    if (address == pool->address_at && pool->address_count > 0)
+        pool->address_at = (address + 1) % pool->address_count;
+}

@@ -1,0 +1,66 @@
+/* Where one replica is, and the connections to it (node/proxy/engine/upstream.h). A name may have
+ * several addresses: one is used until connecting to it fails, then the next. */
+#ifndef NODE_PROXY_ENGINE_POOL_H
+#define NODE_PROXY_ENGINE_POOL_H
+
+#include "base/err.h"
+#include "node/proxy/proxy_internal.h"
+
+struct upstream;
+
+/* The last time that connections to a replica ended under requests without a token
+ * (node/proxy/exchange/suspect.h). */
+struct pool_death {
+    uint64_t at_ms;             /* 0: never */
+    bool core, hang;            /* else it was abrupt */
+    bool said;                  /* abrupt: the engine itself said that it is dead */
+    bool told;                  /* a hang: its port was closed before, it was told to end */
+    bool left;                  /* a hang: the router itself closes all that is under way there */
+    bool shared;                /* other routers had requests there */
+    unsigned suspects;          /* requests of this one that were there */
+    uint64_t from_ms, until_ms; /* when those were sent; the first only of what is not streamed */
+};
+
+struct pool {
+    struct proxy *proxy; /* NULL: not opened yet */
+    struct net_host *host;
+    struct node_address address;
+    unsigned address_count; /* 0: not looked up yet */
+    unsigned address_at;    /* the one to connect to: moves on when connecting to it fails */
+    bool is_name;           /* needs to be looked up */
+    bool resolving;
+    uint64_t resolved_ms;
+    struct upstream *all;
+    struct upstream *walked; /* the next one of a walk over all that may close some */
+    struct upstream *idle;
+    unsigned open_count;
+    unsigned fetches; /* questions under way (node/proxy/engine/fetch.h) */
+    /* What shows that the replica lives (node/proxy/guard/watch.h); 0: never. */
+    uint64_t heard_ms; /* its last byte, of whatever */
+    uint64_t token_ms; /* its last byte behind the first token of an answer */
+    uint64_t busy_ms;  /* since when it has been waited for without a break; 0: it is not */
+    uint64_t asked_ms; /* when a sign was asked for last */
+    bool told_stalled; /* in the log */
+    /* What shows how it died (node/proxy/exchange/suspect.h); 0: never. */
+    uint64_t answer_ms;      /* the last byte of an answer to a client */
+    uint64_t first_token_ms; /* the last first token */
+    uint64_t probed_ms;      /* the last answer to a probe */
+    uint64_t refused_ms;     /* when its port refused last */
+    uint64_t accepted_ms;    /* and when it took a connection of a request */
+    struct pool_death death;
+    uint64_t spared_ms; /* the last death whose requests moved beyond the budget; 0: none */
+};
+
+/* IP addresses are ready at once, names after their first look-up, which begins. ERR_NOMEM. */
+MUST_USE int pool_open(struct pool *pool, struct proxy *p, const struct node_address *address);
+/* There are no connections any more. */
+void pool_close(struct pool *pool);
+/* Looks the name up again if it is one and the last look-up is older than `age_ms`. */
+void pool_resolve(struct pool *pool, uint64_t age_ms);
+/* Opens a connection to the address in use. Errors as net->connect; ERR_UNREACHABLE too while no
+ * address is known. */
+MUST_USE int pool_connect(struct pool *pool, struct net_stream **stream);
+/* Connecting to that one failed: the next one of the name, if it has several, is used from now. */
+void pool_address_failed(struct pool *pool, unsigned address);
+
+#endif

@@ -1,0 +1,332 @@
+#include "node/proxy/engine/prober_internal.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "base/hash.h"
+
+enum {
+    SERVER_INFO_INTERVAL_MS = 60000,
+    SGLANG_HEALTH_FACTOR = 5,
+    PING_INTERVAL_MS = 1000,
+    AWAITED_MIN_MS = 250, /* between two checks of one that is down, and as much more at random */
+    HELD_UP_MS = 500,     /* a probe that takes longer does not hold up the others */
+};
+
+/* Its version, and the key itself if it is wanted; 0: there is none. */
+static unsigned replica_key(const struct proxy *proxy, struct slice *key)
+{
+    unsigned version = 0;
+    if (proxy->config.replica_key == NULL)
+        return 0;
+    struct slice present = proxy->config.replica_key(proxy->config.replica_key_context, &version);
+    if (key != NULL)
+        *key = present;
+    return version;
+}
+
+static bool is_sglang(const struct prober_probe *p)
+{
+    return node_router_replica_engine(p->prober->proxy->config.router, p->replica) ==
+           NODE_ENGINE_SGLANG;
+}
+
+static uint64_t health_interval(const struct prober_probe *p)
+{
+    const struct proxy *proxy = p->prober->proxy;
+    const struct node_router *router = proxy->config.router;
+    uint64_t usual = proxy->config.options->health_interval_ms;
+    if (node_router_replica_awaited(router, p->replica, proxy->now_ms)) {
+        uint64_t awaited =
+            AWAITED_MIN_MS + hash_mix(proxy->now_ms ^ (uint64_t)p->replica << 32) % AWAITED_MIN_MS;
+        return awaited < usual ? awaited : usual;
+    }
+    bool costs = is_sglang(p) && p->was_up && !node_router_replica_leaving(router, p->replica);
+    return costs ? usual * SGLANG_HEALTH_FACTOR : usual;
+}
+
+static uint64_t interval(const struct prober_probe *p, enum node_probe kind)
+{
+    const struct node_options *o = p->prober->proxy->config.options;
+    bool sglang = is_sglang(p);
+    switch (kind) {
+    case NODE_PROBE_HEALTH:
+        return health_interval(p);
+    case NODE_PROBE_PING:
+        if (!sglang || p->no_ping ||
+            !slice_equal(prober_path(p, NODE_PROBE_HEALTH), SLICE("/health")))
+            return UINT64_MAX / 2;
+        return o->health_interval_ms < PING_INTERVAL_MS ? o->health_interval_ms : PING_INTERVAL_MS;
+    case NODE_PROBE_METRICS:
+        return o->scrape_interval_ms;
+    case NODE_PROBE_MODELS:
+        return PROBER_MODELS_INTERVAL_MS;
+    default:
+        return sglang ? SERVER_INFO_INTERVAL_MS : UINT64_MAX / 2;
+    }
+}
+
+/* Engines leave /health open, and it is asked of whatever is at the address: the key goes with it
+ * only if it was refused. All else is asked only of what is healthy and no router. */
+static void begin(struct prober_lane *lane, enum node_probe kind, uint64_t now)
+{
+    struct prober_probe *p = lane->probe;
+    struct proxy *proxy = p->prober->proxy;
+    lane->kind = kind;
+    lane->begun_ms = now;
+    p->due_ms[kind] = now + interval(p, kind);
+    unsigned pace = kind == NODE_PROBE_HEALTH && is_sglang(p) ? FETCH_SLOW : 0;
+    if (node_router_replica_awaited(proxy->config.router, p->replica, now))
+        pace |= FETCH_QUICK;
+    struct buf lines;
+    buf_init(&lines, 0);
+    lane->sent_key = p->prober->key_version;
+    lane->with_key =
+        proxy->config.replica_key != NULL && (kind != NODE_PROBE_HEALTH || p->health_wants_key);
+    if (lane->with_key) {
+        struct slice key;
+        (void)replica_key(proxy, &key);
+        if (buf_printf(&lines, "Authorization: Bearer %.*s\r\n", SLICE_ARG(key)) != 0) {
+            buf_free_wiped(&lines);
+            return; /* no memory: when it is due again */
+        }
+    }
+    fetch_get(&lane->fetch, prober_path(p, kind), buf_slice(&lines), pace);
+    buf_free_wiped(&lines);
+}
+
+/* One that any live server answers in milliseconds. */
+static bool is_quick(const struct prober_probe *p, enum node_probe kind)
+{
+    return kind != NODE_PROBE_HEALTH || !is_sglang(p);
+}
+
+/* The wait for an answer goes on, as long as nothing is heard, when it is asked anew. */
+static void note_mute(const struct prober_lane *lane, int err)
+{
+    struct prober_probe *p = lane->probe;
+    bool heard = p->prober->proxy->engines.pools[p->replica].heard_ms >= p->mute_ms;
+    if (err == ERR_TIMEOUT && heard && is_quick(p, lane->kind))
+        p->mute_ms = lane->begun_ms;
+}
+
+static void on_done(void *context, int err, bool refused, unsigned status, struct slice body)
+{
+    struct prober_lane *lane = context;
+    struct prober_probe *p = lane->probe;
+    bool was_up = p->was_up;
+    note_mute(lane, err);
+    prober_answered(lane, err, refused, status, body);
+    if (p->was_up && !was_up)
+        begin(lane, NODE_PROBE_MODELS, p->prober->proxy->now_ms);
+}
+
+/* Those that refused are asked again at once. */
+static void key_changed(struct prober_probe *p)
+{
+    unsigned refused = node_router_probes_refused(p->prober->proxy->config.router, p->replica);
+    for (enum node_probe kind = NODE_PROBE_HEALTH; kind < NODE_PROBES; kind++) {
+        if ((refused >> kind & 1) != 0)
+            p->due_ms[kind] = 0;
+    }
+}
+
+/* Frequent ones must not keep the others from ever being asked. NODE_PROBES: nothing is due. */
+static bool is_under_way(const struct prober_probe *p, enum node_probe kind)
+{
+    for (unsigned i = 0; i < PROBER_LANES; i++) {
+        if (p->lanes[i].fetch.busy && p->lanes[i].kind == kind)
+            return true;
+    }
+    return false;
+}
+
+static enum node_probe longest_due(const struct prober_probe *p, uint64_t now)
+{
+    enum node_probe longest = NODE_PROBES;
+    for (enum node_probe kind = NODE_PROBE_HEALTH; kind < NODE_PROBES; kind++) {
+        bool rare = kind == NODE_PROBE_SERVER_INFO || kind == NODE_PROBE_PING;
+        if ((rare && interval(p, kind) > SERVER_INFO_INTERVAL_MS) || is_under_way(p, kind) ||
+            p->due_ms[kind] > now || (kind != NODE_PROBE_HEALTH && !p->was_up))
+            continue;
+        if (kind == NODE_PROBE_METRICS && !node_router_scrapes(p->prober->proxy->config.router,
+                                                               p->replica, interval(p, kind), now))
+            continue; /* another router does */
+        if (longest == NODE_PROBES || p->due_ms[kind] < p->due_ms[longest])
+            longest = kind;
+    }
+    return longest;
+}
+
+/* The first one, or the second where that one is held up. */
+static struct prober_lane *free_lane(struct prober_probe *p, uint64_t now)
+{
+    if (!p->lanes[0].fetch.busy)
+        return &p->lanes[0];
+    bool held_up = now >= p->lanes[0].begun_ms + HELD_UP_MS;
+    return held_up && !p->lanes[1].fetch.busy ? &p->lanes[1] : NULL;
+}
+
+static void heed_warning(struct prober_probe *p, uint64_t now)
+{
+    bool warned = node_router_replica_warned(p->prober->proxy->config.router, p->replica, now);
+    if (warned && !p->warned)
+        prober_ask_health(p->prober->proxy, p->replica);
+    p->warned = warned;
+}
+
+void prober_tick(struct proxy *proxy)
+{
+    struct prober *prober = proxy->engines.prober;
+    if (prober == NULL)
+        return;
+    uint64_t now = proxy->now_ms;
+    unsigned version = replica_key(proxy, NULL);
+    bool new_key = version != prober->key_version;
+    prober->key_version = version;
+    for (unsigned i = 0; i < proxy->engines.pool_count; i++) {
+        struct prober_probe *p = &prober->probes[i];
+        if (!p->active)
+            continue;
+        if (new_key)
+            key_changed(p);
+        pool_resolve(&proxy->engines.pools[i], PROBER_RESOLVE_INTERVAL_MS);
+        prober_log_change(p, "answers failed", 0);
+        heed_warning(p, now);
+        const struct pool *pool = &proxy->engines.pools[i];
+        bool first_lookup = pool->address_count == 0 && pool->resolving;
+        struct prober_lane *lane = free_lane(p, now);
+        if (lane == NULL || first_lookup)
+            continue;
+        enum node_probe kind = longest_due(p, now);
+        if (kind != NODE_PROBES)
+            begin(lane, kind, now);
+    }
+}
+
+void prober_ask(struct proxy *proxy, unsigned replica)
+{
+    struct prober_probe *p =
+        proxy->engines.prober != NULL ? &proxy->engines.prober->probes[replica] : NULL;
+    if (p == NULL || !p->active || !p->was_up)
+        return;
+    bool slow = is_sglang(p);
+    p->due_ms[p->metrics_missing && !slow ? NODE_PROBE_HEALTH : NODE_PROBE_METRICS] = 0;
+    if (slow)
+        p->due_ms[NODE_PROBE_HEALTH] = 0;
+}
+
+void prober_ask_health(struct proxy *proxy, unsigned replica)
+{
+    struct prober_probe *p =
+        proxy->engines.prober != NULL ? &proxy->engines.prober->probes[replica] : NULL;
+    if (p != NULL && p->active)
+        p->due_ms[is_sglang(p) ? NODE_PROBE_PING : NODE_PROBE_HEALTH] = 0;
+}
+
+void prober_waits(const struct proxy *proxy, unsigned replica, uint64_t *any_ms,
+                  uint64_t *health_ms)
+{
+    *any_ms = *health_ms = 0;
+    const struct prober_probe *p =
+        proxy->engines.prober != NULL ? &proxy->engines.prober->probes[replica] : NULL;
+    if (p == NULL || !p->active)
+        return;
+    if (proxy->engines.pools[replica].heard_ms < p->mute_ms)
+        *any_ms = p->mute_ms;
+    for (unsigned i = 0; i < PROBER_LANES; i++) {
+        const struct prober_lane *lane = &p->lanes[i];
+        if (!lane->fetch.busy)
+            continue;
+        if (lane->kind == NODE_PROBE_HEALTH)
+            *health_ms = lane->begun_ms;
+        if (is_quick(p, lane->kind) && (*any_ms == 0 || lane->begun_ms < *any_ms))
+            *any_ms = lane->begun_ms;
+    }
+}
+
+void prober_begin(struct proxy *proxy, unsigned replica)
+{
+    struct prober *prober = proxy->engines.prober;
+    if (prober == NULL)
+        return; /* prober_start() begins with all */
+    struct prober_probe *p = &prober->probes[replica];
+    if (p->active)
+        return;
+    memset(p, 0, sizeof *p);
+    p->prober = prober;
+    p->replica = replica;
+    p->active = true;
+    buf_init(&p->models, FETCH_BODY_MAX);
+    for (unsigned i = 0; i < PROBER_LANES; i++) {
+        p->lanes[i].probe = p;
+        fetch_init(&p->lanes[i].fetch, &proxy->engines.pools[replica], on_done, &p->lanes[i]);
+    }
+}
+
+void prober_end(struct proxy *proxy, unsigned replica)
+{
+    struct prober *prober = proxy->engines.prober;
+    if (prober == NULL || !prober->probes[replica].active)
+        return;
+    struct prober_probe *p = &prober->probes[replica];
+    for (unsigned i = 0; i < PROBER_LANES; i++)
+        fetch_cancel(&p->lanes[i].fetch);
+    buf_free(&p->models);
+    prober->models_version++;
+    p->active = false;
+}
+
+int prober_start(struct proxy *proxy)
+{
+    struct prober *prober = calloc(1, sizeof *prober);
+    if (prober == NULL)
+        return ERR_NOMEM;
+    prober->proxy = proxy;
+    proxy->engines.prober = prober;
+    const char *wrong =
+        node_statuses_parse(slice_of_cstr(proxy->config.options->health_statuses), &prober->good);
+    CHECK(wrong == NULL); /* the settings were checked */
+    for (unsigned i = 0; i < proxy->engines.pool_count; i++) {
+        bool good =
+            proxy->engines.pools[i].proxy != NULL && proxy->engines.pools[i].address.port != 0;
+        /* What went before the probes began has a pool still, for as long as its slot is held. */
+        if (good && node_router_replica_present(proxy->config.router, i))
+            prober_begin(proxy, i);
+    }
+    prober_tick(proxy);
+    return 0;
+}
+
+void prober_stop(struct proxy *proxy)
+{
+    if (proxy->engines.prober == NULL)
+        return;
+    for (unsigned i = 0; i < proxy->engines.pool_count; i++)
+        prober_end(proxy, i);
+    free(proxy->engines.prober);
+    proxy->engines.prober = NULL;
+}
+
+bool prober_models_asked(const struct proxy *proxy)
+{
+    for (unsigned i = 0; i < proxy->engines.pool_count; i++) {
+        const struct prober_probe *p = &proxy->engines.prober->probes[i];
+        if (p->active && p->models_asked &&
+            node_router_replica_health(proxy->config.router, i) == NODE_HEALTH_UP)
+            return true;
+    }
+    return false;
+}
+
+struct slice prober_models(const struct proxy *proxy, unsigned replica)
+{
+    const struct prober_probe *p = &proxy->engines.prober->probes[replica];
+    return p->active ? buf_slice(&p->models) : slice_of("", 0);
+}
+
+uint64_t prober_models_version(const struct proxy *proxy)
+{
+    return proxy->engines.prober->models_version;
+}

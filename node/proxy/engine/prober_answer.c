@@ -1,0 +1,318 @@
+/* What the answers to probes say of a replica. */
+#include "node/proxy/engine/prober_internal.h"
+
+#include "base/err.h"
+#include "node/proxy/engine/upstream.h"
+#include "node/replica/engine_json.h"
+
+void prober_log_change(struct prober_probe *p, const char *reason, unsigned status)
+{
+    struct proxy *proxy = p->prober->proxy;
+    enum node_health health = node_router_replica_health(proxy->config.router, p->replica);
+    bool up = health == NODE_HEALTH_UP || health == NODE_HEALTH_DRAINING;
+    struct slice name = node_router_replica_name(proxy->config.router, p->replica);
+    if (up && !p->was_up) {
+        p->was_up = true;
+        p->told_down = p->told_router = p->no_ping = false;
+        p->due_ms[NODE_PROBE_MODELS] = 0; /* first: readiness waits for it */
+        p->due_ms[NODE_PROBE_METRICS] = 1;
+        p->due_ms[NODE_PROBE_SERVER_INFO] = 1;
+        p->due_ms[NODE_PROBE_PING] = 2;
+        log_event(proxy->config.log, LOG_INFO, "replica_up", LOG_STR("replica", name));
+    } else if (health == NODE_HEALTH_DOWN && !p->told_down) {
+        p->was_up = false;
+        p->told_down = true;
+        p->due_ms[NODE_PROBE_HEALTH] = 0;
+        log_event(proxy->config.log, LOG_WARN, "replica_down", LOG_STR("replica", name),
+                  LOG_CSTR("error", reason), LOG_UINT("status", status));
+        upstream_flush_pool(&proxy->engines.pools[p->replica]);
+    }
+}
+
+/* A router answered: requests would go in a circle. */
+static void found_router(struct prober_probe *p, const struct prober_lane *lane)
+{
+    struct proxy *proxy = p->prober->proxy;
+    char who[PROXY_IDENTITY_BYTES + 32];
+    fetch_router_text(&lane->fetch, who, sizeof who);
+    node_router_found_router(proxy->config.router, p->replica, slice_of_cstr(who), proxy->now_ms);
+    upstream_flush_pool(&proxy->engines.pools[p->replica]);
+    p->was_up = p->health_wants_key = false;
+    p->told_refused = false;
+    if (p->told_router)
+        return;
+    p->told_router = true;
+    log_event(
+        proxy->config.log, LOG_ERROR, "replica_is_router",
+        LOG_STR("replica", node_router_replica_name(proxy->config.router, p->replica)),
+        LOG_CSTR("router", who), LOG_CSTR("effect", "it gets no requests"),
+        LOG_CSTR("want", "engines only: take it out of the replicas (replica, gvctl remove)"));
+}
+
+/* A definite no takes it out of the choice at once: it drains, or its engine is dead. What runs
+ * there goes on. */
+static void log_leaving(struct prober_probe *p, unsigned status)
+{
+    struct proxy *proxy = p->prober->proxy;
+    struct slice name = node_router_replica_name(proxy->config.router, p->replica);
+    bool leaving = node_router_replica_leaving(proxy->config.router, p->replica);
+    if (leaving == p->told_leaving)
+        return;
+    p->told_leaving = leaving;
+    if (leaving) {
+        log_event(proxy->config.log, LOG_WARN, "replica_leaving", LOG_STR("replica", name),
+                  LOG_UINT("status", status));
+        upstream_flush_pool(&proxy->engines.pools[p->replica]);
+    } else {
+        log_event(proxy->config.log, LOG_INFO, "replica_stays", LOG_STR("replica", name));
+    }
+}
+
+/* Of a check that got no answer. */
+static const char *silence_text(const struct pool *pool, int err, bool refused)
+{
+    if (refused)
+        return "connection refused";
+    if (err == ERR_UNREACHABLE && pool->address_count == 0)
+        return "its name has no address";
+    return err == ERR_TIMEOUT ? "no answer in time" : err_text(err);
+}
+
+static void health_done(struct prober_probe *p, const struct prober_lane *lane, int err,
+                        bool refused, unsigned status)
+{
+    struct proxy *proxy = p->prober->proxy;
+    struct node_router *router = proxy->config.router;
+    struct pool *pool = &proxy->engines.pools[p->replica];
+    if (err != 0)
+        p->health_wants_key = false; /* another may be there when it is back */
+    if (err == ERR_TIMEOUT && pool->heard_ms > lane->begun_ms) {
+        proxy->stats.probes_vetoed++; /* it is slow, not dead */
+        return;
+    }
+    bool ok = err == 0 && node_statuses_has(&p->prober->good, status);
+    node_router_probed(router, p->replica, ok, refused, proxy->now_ms);
+    if (err == 0 && !ok && p->was_up)
+        node_router_health_no(router, p->replica);
+    log_leaving(p, status);
+    prober_log_change(p, err != 0 ? silence_text(pool, err, refused) : "unhealthy", status);
+    if (refused) {
+        pool->refused_ms = proxy->now_ms;
+        upstream_flush_pool(pool);
+    }
+    if (err == ERR_UNREACHABLE)
+        pool_resolve(pool, PROBER_RESOLVE_INTERVAL_MS / 6);
+}
+
+/* SGLang's other word for its health, which costs it nothing: 503 while it drains. */
+static void ping_done(struct prober_probe *p, int err, unsigned status)
+{
+    struct node_router *router = p->prober->proxy->config.router;
+    if (err != 0)
+        return; /* health says what there is to say */
+    p->no_ping = status != 200 && status != 503;
+    if (status == 503 && !node_router_replica_leaving(router, p->replica)) {
+        node_router_health_no(router, p->replica);
+        p->due_ms[NODE_PROBE_HEALTH] = 0;
+        log_leaving(p, status);
+    }
+}
+
+/* Counts, and tells the log once. */
+static void too_large(struct prober_probe *p, bool *told, const char *path)
+{
+    struct proxy *proxy = p->prober->proxy;
+    proxy->stats.probes_too_large++;
+    if (!*told)
+        log_event(proxy->config.log, LOG_WARN, "replica_probe_too_large",
+                  LOG_STR("replica", node_router_replica_name(proxy->config.router, p->replica)),
+                  LOG_CSTR("path", path), LOG_UINT("bytes_max", FETCH_BODY_MAX),
+                  LOG_UINT("models_max", MODEL_LIST_MAX));
+    *told = true;
+}
+
+struct slice prober_path(const struct prober_probe *p, enum node_probe kind)
+{
+    const struct proxy *proxy = p->prober->proxy;
+    struct slice own = node_router_replica_health_path(proxy->config.router, p->replica);
+    switch (kind) {
+    case NODE_PROBE_HEALTH:
+        return own.len > 0 ? own : slice_of_cstr(proxy->config.options->health_path);
+    case NODE_PROBE_METRICS:
+        return SLICE("/metrics");
+    case NODE_PROBE_MODELS:
+        return SLICE("/v1/models");
+    case NODE_PROBE_PING:
+        return SLICE("/ping");
+    default:
+        return SLICE("/server_info");
+    }
+}
+
+static int models_replace(struct prober_probe *p, struct slice body)
+{
+    if (slice_equal(buf_slice(&p->models), body))
+        return 0;
+    p->prober->models_version++;
+    buf_clear(&p->models);
+    return buf_append_slice(&p->models, body);
+}
+
+/* Whether it lets the router ask. The log has one line for each change, and for each new key that
+ * is refused as well. An answer that is no refusal tells nothing of the paths that were refused
+ * before: they are asked again. */
+static void note_access(struct prober_probe *p, const struct prober_lane *lane, unsigned status)
+{
+    struct proxy *proxy = p->prober->proxy;
+    if (lane->kind == NODE_PROBE_PING)
+        return; /* it can do without */
+    node_router_probe_answered(proxy->config.router, p->replica, lane->kind, status);
+    if (lane->kind == NODE_PROBE_MODELS &&
+        !node_router_models_listed(proxy->config.router, p->replica))
+        DISCARD(models_replace(p, slice_of("", 0)));
+    bool refused = node_router_probes_refused(proxy->config.router, p->replica) != 0;
+    bool news = refused ? status == 401 || status == 403 : p->told_refused;
+    if (!news || (refused && p->told_refused && lane->sent_key == p->told_key))
+        return;
+    p->told_refused = refused;
+    p->told_key = lane->sent_key;
+    struct slice name = node_router_replica_name(proxy->config.router, p->replica);
+    if (!refused) {
+        log_event(proxy->config.log, LOG_INFO, "replica_takes_probes", LOG_STR("replica", name));
+        return;
+    }
+    bool has_key = proxy->config.replica_key != NULL;
+    log_event(
+        proxy->config.log, LOG_WARN, "replica_refuses_probes", LOG_STR("replica", name),
+        LOG_STR("path", prober_path(p, lane->kind)), LOG_UINT("status", status),
+        LOG_CSTR(
+            "effect",
+            "what it refuses stays unknown; its models are then learned from clients' requests"),
+        LOG_CSTR("want", has_key ? "the engine's API key in replica-api-key-file: it does not "
+                                   "take the one that is there"
+                                 : "the engine's API key: set replica-api-key-file"));
+}
+
+void prober_engine_found(struct proxy *proxy, unsigned replica, enum node_engine engine)
+{
+    if (engine == NODE_ENGINE_AUTO ||
+        node_router_replica_engine(proxy->config.router, replica) != NODE_ENGINE_AUTO)
+        return;
+    node_router_replica_engine_set(proxy->config.router, replica, engine);
+    log_event(proxy->config.log, LOG_INFO, "replica_engine",
+              LOG_STR("replica", node_router_replica_name(proxy->config.router, replica)),
+              LOG_CSTR("engine", engine == NODE_ENGINE_VLLM ? "vllm" : "sglang"));
+}
+
+static void metrics_done(struct prober_probe *p, int err, unsigned status, struct slice body)
+{
+    struct proxy *proxy = p->prober->proxy;
+    if (err == ERR_LIMIT)
+        too_large(p, &p->metrics_too_large, "/metrics");
+    if (err != 0)
+        return; /* health says what there is to say */
+    p->metrics_too_large = false;
+    struct node_scrape scrape;
+    err = status == 200 ? node_scrape_parse(body, &scrape) : ERR_NOT_FOUND;
+    struct slice name = node_router_replica_name(proxy->config.router, p->replica);
+    if (err != 0) {
+        bool told = p->metrics_missing || status == 401 || status == 403; /* by note_access */
+        if (!told)
+            log_event(proxy->config.log, LOG_WARN, "replica_metrics_unknown",
+                      LOG_STR("replica", name), LOG_UINT("status", status),
+                      LOG_CSTR("error", err_text(err)));
+        p->metrics_missing = true;
+        p->due_ms[NODE_PROBE_METRICS] = proxy->now_ms + PROBER_MODELS_INTERVAL_MS;
+        return;
+    }
+    p->metrics_missing = false;
+    if (scrape.vllm || scrape.sglang)
+        prober_engine_found(proxy, p->replica, scrape.vllm ? NODE_ENGINE_VLLM : NODE_ENGINE_SGLANG);
+    if (node_router_scraped(proxy->config.router, p->replica, &scrape, proxy->now_ms))
+        log_event(proxy->config.log, LOG_WARN, "replica_restarted", LOG_STR("replica", name),
+                  LOG_CSTR("effect", "its prefixes are forgotten"));
+}
+
+static void models_done(struct prober_probe *p, int err, unsigned status, struct slice body)
+{
+    struct proxy *proxy = p->prober->proxy;
+    p->models_asked = true;
+    if (err == ERR_LIMIT)
+        too_large(p, &p->models_too_large, "/v1/models");
+    if (err != 0 || status != 200)
+        return;
+    struct model_list *list = &p->prober->list;
+    if (model_list_read(list, body) != 0) {
+        log_event(proxy->config.log, LOG_WARN, "replica_models_unknown",
+                  LOG_STR("replica", node_router_replica_name(proxy->config.router, p->replica)));
+        return;
+    }
+    err = node_router_models(proxy->config.router, p->replica, list->ids, list->count);
+    if (err == 0) {
+        err = models_replace(p, body);
+        prober_engine_found(proxy, p->replica, list->engine);
+    }
+    if (err != 0 || list->cut)
+        too_large(p, &p->models_too_large, "/v1/models");
+    else
+        p->models_too_large = false;
+}
+
+static void server_info_done(struct prober_probe *p, int err, unsigned status, struct slice body)
+{
+    struct proxy *proxy = p->prober->proxy;
+    struct node_scrape scrape;
+    if (err != 0 || status != 200 || node_server_info_parse(body, &scrape) != 0)
+        return;
+    (void)node_router_scraped(proxy->config.router, p->replica, &scrape, proxy->now_ms);
+}
+
+/* It refused /health, which was asked without the key: the key is the answer, at once. */
+static bool wants_key(struct prober_probe *p, const struct prober_lane *lane, unsigned status)
+{
+    struct proxy *proxy = p->prober->proxy;
+    if (lane->kind != NODE_PROBE_HEALTH || lane->with_key || proxy->config.replica_key == NULL ||
+        (status != 401 && status != 403))
+        return false;
+    p->health_wants_key = true;
+    p->due_ms[NODE_PROBE_HEALTH] = 0;
+    return true;
+}
+
+void prober_answered(struct prober_lane *lane, int err, bool refused, unsigned status,
+                     struct slice body)
+{
+    struct prober_probe *p = lane->probe;
+    if (err == ERR_FULL ||
+        err == ERR_NOMEM) /* no file, no memory here: asked again when it is due */
+        return;
+    if (err == 0 && lane->fetch.router[0] != '\0') {
+        found_router(p, lane);
+        return;
+    }
+    if (err == 0)
+        p->prober->proxy->engines.pools[p->replica].probed_ms = p->prober->proxy->now_ms;
+    if (err == 0 && wants_key(p, lane, status))
+        return;
+    if (err == 0)
+        note_access(p, lane, status);
+    switch (lane->kind) {
+    case NODE_PROBE_HEALTH:
+        health_done(p, lane, err, refused, status);
+        break;
+    case NODE_PROBE_METRICS:
+        metrics_done(p, err, status, body);
+        break;
+    case NODE_PROBE_MODELS:
+        models_done(p, err, status, body);
+        break;
+    case NODE_PROBE_SERVER_INFO:
+        server_info_done(p, err, status, body);
+        break;
+    case NODE_PROBE_PING:
+        ping_done(p, err, status);
+        break;
+    case NODE_PROBES:
+        break;
+    }
+}

@@ -1,0 +1,539 @@
+#include "node/proxy/engine/upstream.h"
+
+#include <stdlib.h>
+
+#include "base/bug.h"
+#include "base/check.h"
+#include "base/err.h"
+
+enum { PIECES_MAX = 16, JOIN_BYTES_MAX = 8192 };
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+void upstream_free(struct upstream *u)
+{
+    CHECK(u->state == UPSTREAM_CLOSING && u->exchange == NULL);
+    if (u->write_body != NULL)
+        body_unref(&u->proxy->segments, u->write_body);
+    free(u->write_head);
+    buf_free(&u->in);
+    buf_free(&u->held);
+    free(u);
+}
+
+static void close_connection(struct upstream *u)
+{
+    if (u->state == UPSTREAM_CLOSING)
+        return;
+    u->state = UPSTREAM_CLOSING;
+    u->exchange = NULL;
+    u->request = NULL;
+    deadline_clear(&u->deadline);
+    CHECK(u->pool->open_count > 0);
+    u->pool->open_count--;
+    if (u->pool->walked == u)
+        u->pool->walked = u->all_next;
+    if (u->all_prev != NULL)
+        u->all_prev->all_next = u->all_next;
+    else
+        u->pool->all = u->all_next;
+    if (u->all_next != NULL)
+        u->all_next->all_prev = u->all_prev;
+    u->proxy->config.net->close(u->stream, false);
+}
+
+static void answer_ended(struct upstream *u);
+
+static void leave_pool(struct upstream *u)
+{
+    if (u->prev != NULL)
+        u->prev->next = u->next;
+    else
+        u->pool->idle = u->next;
+    if (u->next != NULL)
+        u->next->prev = u->prev;
+    u->next = NULL;
+    u->prev = NULL;
+}
+
+enum upstream_failure upstream_fail(struct upstream *u, enum upstream_failure failure)
+{
+    if (u->state == UPSTREAM_IDLE)
+        leave_pool(u);
+    if (failure == UPSTREAM_CONNECT_FAILED)
+        pool_address_failed(u->pool, u->address);
+    bool soon = u->proxy->now_ms - u->began_ms <= UPSTREAM_STALE_MS;
+    if (failure == UPSTREAM_BROKEN && !u->any_byte && u->served > 0 && soon)
+        failure = UPSTREAM_STALE;
+    close_connection(u);
+    return failure;
+}
+
+void upstream_abort(struct upstream *u)
+{
+    if (BUG(STALE_ANSWER) && u->state == UPSTREAM_BUSY && u->request_sent) {
+        answer_ended(u);
+        return;
+    }
+    u->exchange = NULL;
+    u->request = NULL;
+    if (u->state != UPSTREAM_IDLE)
+        close_connection(u);
+}
+
+void upstream_flush_pool(struct pool *pool)
+{
+    while (pool->idle != NULL) {
+        struct upstream *u = pool->idle;
+        leave_pool(u);
+        close_connection(u);
+    }
+}
+
+/* --- opening -------------------------------------------------------------------------------- */
+
+static void begin(struct upstream *u, struct exchange *x, const struct upstream_request *request)
+{
+    u->began_ms = u->active_ms = u->proxy->now_ms;
+    u->exchange = x;
+    u->request = request;
+    u->any_byte = false;
+    u->awaits_token =
+        request->streams_tokens && u->proxy->limit[PROXY_UPSTREAM_FIRST_TOKEN].wait_ms > 0;
+    u->request_sent = false;
+    u->head_sent = 0;
+    u->body_sent = 0;
+    u->segment = NULL;
+    u->segment_sent = 0;
+    u->in_body = false;
+    u->in.len = 0;
+}
+
+static int open_connection(struct pool *pool, struct upstream **out)
+{
+    struct proxy *p = pool->proxy;
+    uint64_t max = p->config.options->upstream_connections_max;
+    if (pool->open_count >= max && pool->idle != NULL) { /* what waits makes room */
+        struct upstream *idle = pool->idle;
+        leave_pool(idle);
+        close_connection(idle);
+    }
+    if (pool->open_count >= max) {
+        p->stats.upstream_full++;
+        return ERR_FULL;
+    }
+    struct upstream *u = calloc(1, sizeof *u);
+    if (u == NULL)
+        return ERR_NOMEM;
+    u->address = pool->address_at;
+    int err = pool_connect(pool, &u->stream);
+    if (err != 0) {
+        if (err != ERR_FULL)
+            pool_address_failed(pool, u->address);
+        free(u);
+        return err == ERR_FULL ? ERR_FULL : ERR_UNREACHABLE;
+    }
+    u->stream->events = p->engines.events;
+    u->stream->owner = u;
+    u->proxy = p;
+    u->pool = pool;
+    u->state = UPSTREAM_CONNECTING;
+    u->deadline.expired = p->engines.expired;
+    buf_init(&u->in, p->engines.limits.head_bytes_max + PROXY_READ_BYTES);
+    pool->open_count++;
+    u->all_next = pool->all;
+    if (u->all_next != NULL)
+        u->all_next->all_prev = u;
+    pool->all = u;
+    p->stats.upstream_connects++;
+    proxy_arm(p, PROXY_UPSTREAM_CONNECT, &u->deadline);
+    *out = u;
+    return 0;
+}
+
+int upstream_start(struct pool *pool, struct exchange *x, const struct upstream_request *request,
+                   bool fresh, struct upstream **out)
+{
+    if (pool->proxy == NULL)
+        return ERR_NOMEM; /* for the pool */
+    struct upstream *u = fresh ? NULL : pool->idle;
+    if (u != NULL) {
+        leave_pool(u);
+        deadline_clear(&u->deadline);
+        pool->proxy->stats.upstream_reused++;
+        u->state = UPSTREAM_BUSY;
+    } else {
+        int err = open_connection(pool, &u);
+        if (err != 0)
+            return err;
+    }
+    begin(u, x, request);
+    *out = u;
+    return 0;
+}
+
+void upstream_connected(struct upstream *u)
+{
+    deadline_clear(&u->deadline);
+    u->state = UPSTREAM_BUSY;
+    u->reading = true;
+    u->pool->accepted_ms = u->proxy->now_ms;
+    u->proxy->config.net->read(u->stream, true);
+}
+
+/* --- sending -------------------------------------------------------------------------------- */
+
+static unsigned gather(const struct upstream *u, struct slice *pieces, size_t *total)
+{
+    const struct upstream_request *r = u->request;
+    unsigned n = 0;
+    *total = 0;
+    if (u->head_sent < r->head.len)
+        pieces[n++] = slice_skip(buf_slice(&r->head), u->head_sent);
+    const struct segment *s = u->segment != NULL ? u->segment : r->body->first;
+    size_t offset = u->segment != NULL ? u->segment_sent : 0;
+    for (; s != NULL && n < PIECES_MAX; s = s->next, offset = 0) {
+        if (s->len > offset)
+            pieces[n++] = slice_of(s->data + offset, s->len - offset);
+    }
+    for (unsigned i = 0; i < n; i++)
+        *total += pieces[i].len;
+    return n;
+}
+
+static void advance(struct upstream *u, size_t bytes)
+{
+    const struct upstream_request *r = u->request;
+    size_t head = r->head.len - u->head_sent;
+    if (head > bytes)
+        head = bytes;
+    u->head_sent += head;
+    bytes -= head;
+    if (u->segment == NULL && r->body->first != NULL) {
+        u->segment = r->body->first;
+        u->segment_sent = 0;
+    }
+    while (u->segment != NULL) {
+        size_t n = u->segment->len - u->segment_sent;
+        if (n > bytes)
+            n = bytes;
+        u->segment_sent += n;
+        u->body_sent += n;
+        bytes -= n;
+        if (u->segment_sent < u->segment->len || u->segment->next == NULL)
+            break;
+        u->segment = u->segment->next;
+        u->segment_sent = 0;
+    }
+    CHECK(bytes == 0);
+}
+
+/* No more can be sent. An early answer may still be readable; else the end follows, or at last the
+ * time limit, one that cannot be turned off. */
+static void sending_failed(struct upstream *u)
+{
+    u->write_failed = true;
+    if (!u->any_byte)
+        proxy_arm(u->proxy, PROXY_UPSTREAM_CONNECT, &u->deadline);
+}
+
+static bool all_sent(const struct upstream *u)
+{
+    const struct upstream_request *r = u->request;
+    return u->head_sent == r->head.len && r->body->complete && u->body_sent == r->body->bytes;
+}
+
+/* Queues what the kernel did not take at once. */
+static void queue_rest(struct upstream *u)
+{
+    struct slice pieces[PIECES_MAX];
+    size_t total;
+    unsigned n = gather(u, pieces, &total);
+    CHECK(n > 0);
+    const struct upstream_request *r = u->request;
+    if (u->head_sent < r->head.len) { /* the exchange may end before it is written: a copy */
+        u->write_head = malloc(pieces[0].len);
+        if (u->write_head == NULL) {
+            sending_failed(u);
+            return;
+        }
+        memcpy(u->write_head, pieces[0].at, pieces[0].len);
+        pieces[0].at = u->write_head;
+    }
+    if (u->proxy->config.net->queue(u->stream, pieces, n) != 0) {
+        free(u->write_head);
+        u->write_head = NULL;
+        sending_failed(u);
+        return;
+    }
+    u->writing = true;
+    u->write_bytes = total;
+    u->write_body = body_ref(r->body);
+}
+
+/* A head and a small body leave as one piece: copying them is cheaper than a list for the kernel.
+ */
+static ptrdiff_t write_now(struct upstream *u, const struct slice *pieces, unsigned count,
+                           size_t total)
+{
+    struct proxy *p = u->proxy;
+    if (count == 1 || total > JOIN_BYTES_MAX)
+        return p->config.net->write(u->stream, pieces, count);
+    size_t len = 0;
+    for (unsigned i = 0; i < count; i++) {
+        memcpy(p->joined + len, pieces[i].at, pieces[i].len);
+        len += pieces[i].len;
+    }
+    struct slice one = slice_of(p->joined, len);
+    return p->config.net->write(u->stream, &one, 1);
+}
+
+/* Bytes without a token (a role, a ping) are a sign of life, and it begins anew. */
+static void await_token(struct upstream *u)
+{
+    u->token_looks = 0;
+    proxy_arm(u->proxy, PROXY_UPSTREAM_FIRST_TOKEN, &u->deadline);
+}
+
+/* Until the request is sent the engine is the one who is slow, whatever it will answer. */
+static void await_answer(struct upstream *u)
+{
+    bool whole = u->request->answered_whole && u->request_sent;
+    if (u->awaits_token)
+        await_token(u);
+    else
+        proxy_arm(u->proxy, whole ? PROXY_UPSTREAM_WHOLE_ANSWER : PROXY_UPSTREAM_FIRST_BYTE,
+                  &u->deadline);
+}
+
+/* False: sending has failed. */
+static bool send_now(struct upstream *u)
+{
+    for (;;) {
+        struct slice pieces[PIECES_MAX];
+        size_t total;
+        unsigned n = gather(u, pieces, &total);
+        if (n == 0)
+            return true;
+        ptrdiff_t wrote = write_now(u, pieces, n, total);
+        if (wrote < 0) {
+            sending_failed(u);
+            return false;
+        }
+        advance(u, (size_t)wrote);
+        if ((size_t)wrote < total) {
+            queue_rest(u);
+            return !u->write_failed;
+        }
+    }
+}
+
+void upstream_push(struct upstream *u)
+{
+    if (u->state != UPSTREAM_BUSY || u->writing || u->write_failed || u->request_sent)
+        return;
+    if (!send_now(u))
+        return;
+    if (!u->writing && all_sent(u))
+        u->request_sent = true;
+    if (!u->any_byte && !u->writing && !u->request_sent)
+        deadline_clear(&u->deadline); /* the client is slow, not the engine */
+    else if (!u->any_byte && u->deadline.next == NULL && !BUG(LIMIT_UNARMED))
+        await_answer(u);
+}
+
+bool upstream_written(struct upstream *u, int err)
+{
+    u->writing = false;
+    struct body *b = u->write_body;
+    u->write_body = NULL;
+    free(u->write_head);
+    u->write_head = NULL;
+    bool wanted = u->state == UPSTREAM_BUSY && u->request != NULL;
+    if (wanted && err == 0) {
+        advance(u, u->write_bytes);
+        if (!u->any_byte)
+            deadline_clear(&u->deadline); /* it moves */
+    } else if (wanted) {
+        sending_failed(u);
+    }
+    body_unref(&u->proxy->segments, b);
+    return wanted && err == 0;
+}
+
+bool upstream_release_sent(struct upstream *u, struct body *b)
+{
+    if (u->segment == NULL && !u->request_sent)
+        return false;
+    if (u->request_sent) /* all of it goes */
+        u->segment = NULL;
+    bool any = b->first != u->segment;
+    while (b->first != u->segment) {
+        struct segment *s = b->first;
+        b->first = s->next;
+        segment_release(&u->proxy->segments, s);
+    }
+    if (b->first == NULL)
+        b->last = NULL;
+    return any;
+}
+
+/* --- receiving ------------------------------------------------------------------------------ */
+
+void upstream_feed(struct upstream *u, struct slice bytes)
+{
+    struct proxy *p = u->proxy;
+    u->any_byte = true;
+    u->active_ms = u->pool->heard_ms = u->pool->answer_ms = p->now_ms;
+    if (u->awaits_token)
+        await_token(u);
+    else
+        proxy_arm(p, PROXY_UPSTREAM_IDLE, &u->deadline);
+    u->window = bytes;
+    if (u->in.len == 0)
+        return;
+    u->held = u->in;
+    u->in = (struct buf){.max = u->held.max};
+    u->too_large = buf_append_slice(&u->held, bytes) != 0;
+    u->window = buf_slice(&u->held);
+}
+
+void upstream_token_came(struct upstream *u)
+{
+    if (!u->awaits_token)
+        return;
+    u->awaits_token = false;
+    if (u->exchange != NULL) /* else the end came with it: the connection is pooled, or closed */
+        proxy_arm(u->proxy, PROXY_UPSTREAM_IDLE, &u->deadline);
+}
+
+static void advance_window(struct upstream *u, size_t bytes)
+{
+    u->window.at += bytes;
+    u->window.len -= bytes;
+}
+
+/* Takes the head of a final answer. False: more is needed, or it is malformed. */
+static bool take_head(struct upstream *u, struct upstream_output *out)
+{
+    struct http_head *head = &u->proxy->head;
+    do {
+        int err = http_response_parse(head, u->window.at, u->window.len, u->request->to_head,
+                                      &u->proxy->engines.limits);
+        if (err == ERR_AGAIN)
+            return false;
+        if (err != 0 || head->status == 101) {
+            out->malformed = true;
+            return false;
+        }
+        advance_window(u, head->bytes);
+    } while (head->status < 200);
+    u->in_body = true;
+    u->framing = head->framing;
+    u->remaining = head->framing == HTTP_BODY_LENGTH ? head->content_length : 0;
+    u->keep_alive = head->keep_alive;
+    http_chunked_init(&u->chunked);
+    out->head = head;
+    return true;
+}
+
+static void take_body(struct upstream *u, struct upstream_output *out)
+{
+    if (u->framing == HTTP_BODY_CHUNKED) {
+        while (u->window.len > 0 && !u->chunked.done && out->body.len == 0) {
+            size_t used = 0;
+            out->malformed = http_chunked_next(&u->chunked, u->window, &used, &out->body) != 0;
+            if (out->malformed)
+                return;
+            advance_window(u, used);
+        }
+        out->end = u->chunked.done;
+        return;
+    }
+    size_t n = u->window.len;
+    if (u->framing != HTTP_BODY_UNTIL_CLOSE && n > u->remaining)
+        n = (size_t)u->remaining;
+    out->body = slice_of(u->window.at, n);
+    advance_window(u, n);
+    if (u->framing == HTTP_BODY_UNTIL_CLOSE)
+        return;
+    u->remaining -= n;
+    out->end = u->remaining == 0;
+}
+
+/* The answer is over: keeps the connection if both sides may. */
+static void answer_ended(struct upstream *u)
+{
+    struct proxy *p = u->proxy;
+    u->exchange = NULL;
+    u->request = NULL;
+    u->served++;
+    bool keep = u->keep_alive && u->window.len == 0 && u->request_sent && !u->writing &&
+                u->framing != HTTP_BODY_UNTIL_CLOSE && !p->closed &&
+                p->config.options->upstream_keepalive_ms > 0;
+    if (!keep) {
+        close_connection(u);
+        return;
+    }
+    u->state = UPSTREAM_IDLE;
+    u->next = u->pool->idle;
+    if (u->next != NULL)
+        u->next->prev = u;
+    u->pool->idle = u;
+    proxy_arm(p, PROXY_UPSTREAM_KEEPALIVE, &u->deadline);
+}
+
+/* Once a piece of an answer: what is not there costs nothing. */
+bool upstream_next(struct upstream *u, struct upstream_output *out)
+{
+    out->malformed = u->too_large;
+    out->head = NULL;
+    out->body.len = 0;
+    out->end = false;
+    if (u->exchange == NULL || u->too_large)
+        return u->too_large;
+    if (u->window.len == 0 || (!u->in_body && !take_head(u, out)))
+        return out->malformed;
+    take_body(u, out);
+    if (out->end)
+        answer_ended(u);
+    return out->head != NULL || out->body.len > 0 || out->end || out->malformed;
+}
+
+bool upstream_rest(struct upstream *u)
+{
+    bool wanted = u->exchange != NULL && !u->in_body;
+    bool kept = !wanted || buf_append_slice(&u->in, u->window) == 0;
+    u->window = slice_of(NULL, 0);
+    u->too_large = false;
+    buf_free(&u->held);
+    return kept;
+}
+
+bool upstream_ended(struct upstream *u)
+{
+    if (u->state != UPSTREAM_BUSY || !u->in_body ||
+        (u->framing != HTTP_BODY_UNTIL_CLOSE && !BUG(CUT_IS_WHOLE)))
+        return false;
+    answer_ended(u);
+    return true;
+}
+
+void upstream_pause(struct upstream *u)
+{
+    if (!u->reading || u->state != UPSTREAM_BUSY)
+        return;
+    u->reading = false;
+    u->awaits_token = false;
+    u->proxy->config.net->read(u->stream, false);
+    deadline_clear(&u->deadline); /* the client is slow, not the engine */
+}
+
+void upstream_resume(struct upstream *u)
+{
+    if (u->reading || u->state != UPSTREAM_BUSY || BUG(NEVER_RESUMED))
+        return;
+    u->reading = true;
+    u->proxy->config.net->read(u->stream, true);
+    proxy_arm(u->proxy, PROXY_UPSTREAM_IDLE, &u->deadline);
+}

@@ -1,0 +1,239 @@
+/* Answers of the router's own: errors, and what it answers itself. */
+#include "node/proxy/exchange/exchange_internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/check.h"
+#include "http/answer.h"
+#include "node/proxy/engine/probe.h"
+
+static enum proxy_refusal refusal_of(unsigned status)
+{
+    switch (status) {
+    case 403:
+    case 404:
+    case 405:
+        return PROXY_REFUSED_PATH;
+    case 408:
+        return PROXY_REFUSED_TIMEOUT;
+    case 413:
+        return PROXY_REFUSED_BODY_LIMIT;
+    case 500:
+        return PROXY_REFUSED_INTERNAL;
+    case 502:
+    case 504:
+        return PROXY_REFUSED_BAD_GATEWAY;
+    case 503:
+        return PROXY_REFUSED_NO_REPLICA;
+    case 508:
+        return PROXY_REFUSED_LOOP;
+    default:
+        return PROXY_REFUSED_MALFORMED;
+    }
+}
+
+static void note_refusal(struct exchange *x, unsigned status)
+{
+    if (status < 400)
+        return;
+    x->refused = true;
+    if (x->refusal == PROXY_REFUSED_NONE)
+        x->refusal = refusal_of(status);
+}
+
+static void count_refusal(struct exchange *x)
+{
+    if (x->refused && x->client->port == PROXY_PORT_CLIENT && !x->client->surplus)
+        x->proxy->stats.requests_refused[x->refusal]++;
+}
+
+/* Clients and operators see why an error is the router's own, and which setting it comes from. */
+static size_t say_why(const struct exchange *x, struct http_line *lines)
+{
+    size_t n = 0;
+    if (!x->refused || x->client->port != PROXY_PORT_CLIENT)
+        return 0;
+    lines[n++] = (struct http_line){SLICE("x-grapevine-reason"),
+                                    slice_of_cstr(proxy_refusal_name(x->refusal))};
+    if (x->limit != NULL)
+        lines[n++] = (struct http_line){SLICE("x-grapevine-limit"), slice_of_cstr(x->limit)};
+    return n;
+}
+
+enum http_error_form exchange_error_form(const struct exchange *x)
+{
+    switch (x->route.kind) {
+    case HTTP_PATH_RESPONSES:
+        return HTTP_ERROR_RESPONSES;
+    case HTTP_PATH_GENERATE:
+        return HTTP_ERROR_SGLANG;
+    default: /* count_tokens, and what lies below it and no engine has */
+        return slice_starts_with(slice_of_cstr(x->path), SLICE("/v1/messages"))
+                   ? HTTP_ERROR_ANTHROPIC
+                   : HTTP_ERROR_OPENAI;
+    }
+}
+
+/* The client has the head of a stream: an event says what is wrong, and the cut that it is over. */
+static void end_stream(struct exchange *x, const struct http_error *error)
+{
+    struct buf event;
+    buf_init(&event, 0);
+    x->status = 200;
+    x->answering = true;
+    if (http_error_event_write(&event, error) == 0) {
+        client_gather(x->client, buf_slice(&event));
+        x->bytes_out += client_flush(x->client, x->out_framing == HTTP_BODY_CHUNKED, false);
+    }
+    buf_free(&event);
+    exchange_finish_cut(x);
+}
+
+static void answer(struct exchange *x, const struct http_answer *given,
+                   const struct http_error *error)
+{
+    unsigned status = error != NULL ? error->status : given->status;
+    note_refusal(x, status);
+    if (x->alive && error != NULL) {
+        end_stream(x, error);
+        return;
+    }
+    struct http_answer a = *given;
+    struct http_line lines[8];
+    size_t n = 0;
+    CHECK(a.extra_count + 4 <= ARRAY_LEN(lines));
+    for (; n < a.extra_count; n++)
+        lines[n] = a.extra[n];
+    if (x->request_id.len > 0)
+        lines[n++] = (struct http_line){SLICE("x-request-id"), x->request_id};
+    if (x->probe)
+        lines[n++] =
+            (struct http_line){SLICE(PROBE_ROUTER_NAME), slice_of_cstr(x->proxy->identity)};
+    x->status = status;
+    n += say_why(x, lines + n);
+    a.extra = lines;
+    a.extra_count = n;
+    a.client_minor = x->minor;
+    a.close = x->client->last || x->client->state == CLIENT_BODY;
+    a.head_request = x->request.to_head;
+    count_refusal(x);
+    struct buf *out = &x->proxy->scratch;
+    buf_clear(out);
+    int err = error != NULL ? http_answer_error_write(out, &a, error) : http_answer_write(out, &a);
+    if (err != 0) {
+        exchange_cut(x, CLIENT_END_NO_MEMORY, false);
+        return;
+    }
+    x->bytes_out += out->len;
+    struct slice text = buf_slice(out);
+    if (a.close)
+        x->client->last = true;
+    client_write(x->client, &text, 1);
+    exchange_finish(x);
+}
+
+void exchange_answer(struct exchange *x, unsigned status, struct slice content_type,
+                     struct slice body, const struct http_line *extra, size_t extra_count)
+{
+    struct http_answer a = {.status = status,
+                            .content_type = content_type,
+                            .body = body,
+                            .extra = extra,
+                            .extra_count = extra_count};
+    answer(x, &a, NULL);
+}
+
+/* `type`: as the engine names it; empty: by the status. */
+static void answer_error_lines(struct exchange *x, unsigned status, const char *type,
+                               struct slice param, const char *text, const struct http_line *lines,
+                               size_t count)
+{
+    struct http_answer a = {.extra = lines, .extra_count = count};
+    struct http_error error = {.form = exchange_error_form(x),
+                               .message = slice_of_cstr(text),
+                               .request_id = x->request_id,
+                               .type = slice_of_cstr(type),
+                               .param = param,
+                               .status = status};
+    answer(x, &a, &error);
+}
+
+/* `replica`: whose error it is; empty: the router's own. */
+static void answer_error_text(struct exchange *x, unsigned status, const char *type,
+                              struct slice param, const char *text, struct slice replica)
+{
+    char seconds[16];
+    struct http_line lines[2];
+    size_t n = 0;
+    unsigned after_s = x->retry_after_s > 0 ? x->retry_after_s : status == 503 || status == 429;
+    (void)snprintf(seconds, sizeof seconds, "%u", after_s);
+    if (after_s > 0)
+        lines[n++] = (struct http_line){SLICE("retry-after"), slice_of_cstr(seconds)};
+    if (replica.len > 0)
+        lines[n++] = (struct http_line){SLICE("x-grapevine-replica"), replica};
+    answer_error_lines(x, status, type, param, text, lines, n);
+}
+
+void exchange_answer_error(struct exchange *x, unsigned status, struct slice param,
+                           const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    answer_error_text(x, status, "", param, text, slice_of("", 0));
+}
+
+void exchange_answer_engine_error(struct exchange *x, unsigned status, const char *type,
+                                  const char *text)
+{
+    const struct proxy *p = x->proxy;
+    struct slice replica = slice_of("", 0);
+    if (p->config.options->replica_header)
+        replica = node_router_replica_name(p->config.router, x->decision.replica);
+    if (x->refusal == PROXY_REFUSED_NONE)
+        x->refusal = PROXY_REFUSED_BY_ENGINE;
+    answer_error_text(x, status, type, slice_of("", 0), text, replica);
+}
+
+void exchange_answer_not_allowed(struct exchange *x, struct slice path, const char *methods)
+{
+    struct http_line allow = {SLICE("allow"), slice_of_cstr(methods)};
+    char text[256];
+    (void)snprintf(text, sizeof text, "%.*s takes %s.", path.len > 100 ? 100 : (int)path.len,
+                   path.at, methods);
+    answer_error_lines(x, 405, "", slice_of("", 0), text, &allow, 1);
+}
+
+void exchange_refuse_for(struct client *c, const struct exchange_refusal *why)
+{
+    struct exchange *x = c->exchange;
+    if (x == NULL)
+        x = exchange_new(c);
+    if (x == NULL) {
+        client_close(c, false);
+        return;
+    }
+    c->exchange = x;
+    x->refusal = why->refusal != PROXY_REFUSED_NONE ? why->refusal : x->refusal;
+    x->limit = why->limit != NULL ? why->limit : x->limit;
+    if (x->answering || x->alive) {
+        if (x->refusal == PROXY_REFUSED_NONE)
+            x->refusal = refusal_of(why->status);
+        exchange_cut(x, CLIENT_END_REFUSED, false);
+        return;
+    }
+    if (x->booked) /* the replica is not to blame, nor has it answered */
+        x->outcome = NODE_OUTCOME_CLIENT_GONE;
+    c->last = true;
+    c->lingering = true;
+    answer_error_text(x, why->status, "", slice_of("", 0), why->text, slice_of("", 0));
+}
+
+void exchange_refuse(struct client *c, unsigned status, const char *text)
+{
+    struct exchange_refusal why = {.status = status, .text = text};
+    exchange_refuse_for(c, &why);
+}

@@ -1,0 +1,393 @@
+/* Attempts to get an answer: a request is sent to the replica that was chosen, and again to another
+ * one, as long as nothing of an answer is with the client. */
+#include "node/proxy/exchange/exchange_internal.h"
+
+#include "base/bug.h"
+#include "base/check.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "node/proxy/exchange/suspect.h"
+#include "node/proxy/exchange/suspect_wait.h"
+#include "node/route/poison.h"
+
+/* --- sending -------------------------------------------------------------------------------- */
+
+/* Whether a retry could need what was sent already. */
+static bool body_is_kept(const struct exchange *x)
+{
+    return x->asking ||
+           (!x->answering && (x->whole || x->request.body->bytes <= EXCHANGE_RETRY_BYTES));
+}
+
+static void release_sent(struct exchange *x)
+{
+    if (x->upstream != NULL && (!body_is_kept(x) || BUG(BODY_LET_GO)) &&
+        upstream_release_sent(x->upstream, x->request.body))
+        x->dropped = !BUG(BODY_LET_GO);
+}
+
+void exchange_answering(struct exchange *x)
+{
+    x->answering = true;
+    release_sent(x);
+}
+
+void exchange_push(struct exchange *x)
+{
+    struct upstream *u = x->upstream;
+    if (u == NULL)
+        return;
+    upstream_push(u);
+    release_sent(x);
+    if (x->asking)
+        return;
+    uint64_t unsent = x->request.body->bytes - u->body_sent;
+    if (unsent > EXCHANGE_SEND_BYTES_HIGH && !x->whole)
+        client_hold_body(x->client);
+    else if (unsent < EXCHANGE_SEND_BYTES_HIGH / 2)
+        client_resume_body(x->client);
+}
+
+/* Our own limit, or want of memory, is no failure of the replica. */
+bool exchange_is_ours(int err)
+{
+    return err == ERR_FULL || err == ERR_NOMEM;
+}
+
+/* --- whether another attempt may be made ---------------------------------------------------- */
+
+/* Doing it twice is as good as doing it once (RFC 9110, section 9.2.2). */
+static bool is_idempotent(enum http_method method)
+{
+    switch (method) {
+    case HTTP_METHOD_GET:
+    case HTTP_METHOD_HEAD:
+    case HTTP_METHOD_OPTIONS:
+    case HTTP_METHOD_PUT:
+    case HTTP_METHOD_DELETE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Computing a prompt twice changes nothing but the load. */
+static bool may_be_done_twice(const struct exchange *x)
+{
+    return x->asking || is_idempotent(x->method) || exchange_computes(x->route.kind);
+}
+
+/* When an engine is silent for so long that time is up, it has most likely queued the prompt: a
+ * second one would queue it again. */
+static bool is_safe(const struct exchange *x)
+{
+    return !x->reached || is_idempotent(x->method) || BUG(DEED_TWICE) ||
+           (exchange_computes(x->route.kind) && (!x->timed_out || exchange_may_leave_silent(x)));
+}
+
+/* A refused connection costs the engines nothing, nor does one that was told to end. Who does not
+ * know the model, or the stored response, was asked a question. */
+static bool is_charged(enum verdict_reason why)
+{
+    return why != RETRY_CONNECT && why != RETRY_DRAINS && why != RETRY_MODEL && why != RETRY_STORED;
+}
+
+static bool is_left(const struct exchange *x, enum verdict_reason why)
+{
+    uint64_t max = x->proxy->config.options->retries_max;
+    bool left = is_charged(why) ? x->retries < max : x->attempts <= max + EXCHANGE_FREE_RETRIES_MAX;
+    bool committed = x->answering && !BUG(RETRY_ANSWERED);
+    return !committed && !x->dropped && max > 0 && left && is_safe(x);
+}
+
+/* Whether it was under way when its replica died or was found to hang. All that was there needs a
+ * retry at once, however much that is. It can be no more than what was under way, as long as it is
+ * granted to a replica so seldom: one that breaks whatever it is sent is a matter for the budget.
+ */
+static bool was_lost(const struct exchange *x)
+{
+    const struct proxy *p = x->proxy;
+    struct pool *pool = &x->proxy->engines.pools[x->decision.replica];
+    uint64_t died_ms = pool->death.at_ms;
+    if (died_ms == 0 || x->began_ms > died_ms || p->now_ms - died_ms >= SUSPECT_DEATH_MS)
+        return false;
+    if (pool->spared_ms == 0 || died_ms >= pool->spared_ms + BUDGET_SPARED_MS)
+        pool->spared_ms = died_ms;
+    return pool->spared_ms == died_ms;
+}
+
+static bool has_other(struct exchange *x)
+{
+    struct node_request request;
+    exchange_describe(x, &request);
+    return node_router_has_other(x->proxy->config.router, &request, x->excluded,
+                                 x->decision.replica, x->proxy->now_ms);
+}
+
+/* A full replica computed nothing, and is avoided from now on. So few come to it at once, as long
+ * as another one is there that is well and not full itself. */
+static bool has_room_elsewhere(struct exchange *x, enum verdict_reason why)
+{
+    return why == RETRY_BUSY && has_other(x);
+}
+
+static bool is_in_budget(struct exchange *x, enum verdict_reason why)
+{
+    const struct budget *b = &x->proxy->exchanges.budget;
+    return b->share > 0 &&
+           (!is_charged(why) || budget_has(b) || was_lost(x) || has_room_elsewhere(x, why));
+}
+
+enum verdict_reason exchange_retry_reason(struct exchange *x, enum verdict_reason why)
+{
+    return why == RETRY_DRAINS && !has_other(x) ? RETRY_ERROR : why;
+}
+
+bool exchange_may_retry(struct exchange *x, enum verdict_reason why)
+{
+    if (!is_left(x, why))
+        return false;
+    if (is_in_budget(x, why))
+        return true;
+    x->proxy->stats.retry_budget_exhausted++;
+    x->refusal = PROXY_REFUSED_RETRY_BUDGET;
+    x->limit = "retry-budget";
+    return false;
+}
+
+bool exchange_may_move(struct exchange *x)
+{
+    x->reached = true;
+    x->timed_out = false;
+    return x->booked && !x->first_token && is_left(x, RETRY_TIMEOUT) &&
+           is_in_budget(x, RETRY_TIMEOUT) && has_other(x);
+}
+
+/* --- attempts ------------------------------------------------------------------------------- */
+
+/* Of the choice. */
+static bool may_wait(int err)
+{
+    return err == ERR_AGAIN || err == ERR_EXISTS || err == ERR_LIMIT;
+}
+
+int exchange_rebook(struct exchange *x, enum node_outcome outcome)
+{
+    struct node_decision before = x->decision;
+    exchange_release_booking(x, outcome);
+    exchange_exclude(x);
+    int err = exchange_choose(x);
+    if (err != 0)
+        x->decision = before;
+    return may_wait(err) ? 0 : err;
+}
+
+/* None was chosen, but one may be soon: it waits in the queue for room, or for other company than
+ * there is (node/proxy/exchange/suspect_wait.h). */
+static void wait_for_replica(struct exchange *x)
+{
+    struct node_request request;
+    exchange_describe(x, &request);
+    if (x->choice == ERR_AGAIN)
+        exchange_queue(x, &request);
+    else if (!suspect_wait(x, &request, exchange_queue_key(x, &request), x->choice == ERR_EXISTS))
+        (void)exchange_refuse_suspect(x);
+}
+
+bool exchange_will_wait(const struct exchange *x)
+{
+    return x->choice == ERR_AGAIN ? suspect_has_place(x)
+                                  : suspect_may_wait(x, x->choice == ERR_EXISTS);
+}
+
+/* The replicas were asked who has the stored response: the one that has it is wanted now, or, where
+ * nobody has, any of them says so. */
+void exchange_asked(struct exchange *x)
+{
+    exchange_hang_up(x);
+    x->asking = false;
+    x->asked = true;
+    x->retries = 0;
+    x->attempts = 0;
+    memset(x->excluded, 0, sizeof x->excluded);
+    exchange_route(x);
+}
+
+static void count_retry(struct exchange *x, enum verdict_reason why)
+{
+    struct proxy *p = x->proxy;
+    p->stats.retries[why]++;
+    if (is_charged(why)) {
+        x->retries++;
+        budget_take(&p->exchanges.budget); /* what was lost may take it where it is empty */
+    }
+}
+
+/* Sends to the replica that is booked, or to another where that fails at once. */
+static void send_now(struct exchange *x)
+{
+    struct proxy *p = x->proxy;
+    const struct upstream_request *request = x->asking ? &x->question : &x->request;
+    /* What must not be done twice never goes out on a connection that may be closed already. Nor
+     * does what lost an engine: where that one died with others it would lose one that it never
+     * reached. */
+    bool fresh = !may_be_done_twice(x) || x->suspect.deaths > 0;
+    int err;
+    while ((err = upstream_start(&p->engines.pools[x->decision.replica], x, request, fresh,
+                                 &x->upstream)) != 0) {
+        bool full = exchange_is_ours(err);
+        enum node_outcome outcome = full ? NODE_OUTCOME_NOT_SENT : NODE_OUTCOME_CONNECT_FAILED;
+        if (!full)
+            exchange_count_failure(x, UPSTREAM_CONNECT_FAILED);
+        x->reached = false;
+        err = ERR_UNREACHABLE;
+        if (exchange_may_retry(x, RETRY_CONNECT))
+            err = exchange_rebook(x, outcome);
+        if (err != 0) {
+            exchange_release_booking(x, outcome);
+            if (x->asking)
+                exchange_asked(x);
+            else
+                exchange_no_replica(x, full ? ERR_FULL : err);
+            return;
+        }
+        p->stats.retries[RETRY_CONNECT]++;
+        if (!x->booked) {
+            wait_for_replica(x);
+            return;
+        }
+    }
+    x->began_ms = p->now_ms;
+    exchange_push(x);
+}
+
+/* What was booked is given up for the best that there is now. */
+static void choose_anew(struct exchange *x)
+{
+    struct node_decision before = x->decision;
+    exchange_release_booking(x, NODE_OUTCOME_NOT_SENT);
+    x->attempts--;
+    int err = exchange_choose(x);
+    if (err == 0) {
+        send_now(x);
+        return;
+    }
+    x->attempts++;
+    x->decision = before;
+    if (may_wait(err))
+        wait_for_replica(x);
+    else
+        exchange_no_replica(x, err);
+}
+
+/* Since it was chosen the replica may have gone down, or away, and the request may have become
+ * known as poison. */
+static void send_later(struct deadline *d)
+{
+    struct exchange *x = CONTAINER_OF(d, struct exchange, deadline);
+    struct node_request request;
+    if (suspect_refused(x)) {
+        exchange_release_booking(x, NODE_OUTCOME_NOT_SENT);
+        (void)exchange_refuse_suspect(x);
+        return;
+    }
+    exchange_describe(x, &request);
+    if (node_router_still_fits(x->proxy->config.router, &request, x->excluded, x->decision.replica,
+                               x->proxy->now_ms))
+        send_now(x);
+    else
+        choose_anew(x);
+}
+
+/* The first retry goes out at once. The next ones wait, each for another time: requests that failed
+ * together must not come back together. What was at an engine that died waits as well: the one that
+ * was chosen may be dead too, though nobody has noticed yet, and a request that meets two looks
+ * like the one that killed them. */
+static void start(struct exchange *x)
+{
+    struct proxy *p = x->proxy;
+    bool died_now = x->suspect.deaths > 0 && x->suspect.at_ms == p->now_ms;
+    if (x->retries < 2 && !died_now) {
+        send_now(x);
+        return;
+    }
+    uint64_t random = hash_mix(p->exchanges.id_high + p->exchanges.back_offs++);
+    x->deadline.expired = send_later;
+    proxy_arm(p, PROXY_RETRY_FIRST + (enum proxy_limit)(random % PROXY_RETRY_WAITS), &x->deadline);
+}
+
+static void follow_choice(struct exchange *x, int err)
+{
+    bool asks = x->asking_around && x->method != HTTP_METHOD_GET && !x->asking;
+    if (err == 0 && asks)
+        err = exchange_ask(x);
+    if (may_wait(err))
+        wait_for_replica(x);
+    else if (err != 0)
+        exchange_no_replica(x, err);
+    else
+        start(x);
+}
+
+void exchange_queue_run(struct proxy *p)
+{
+    struct queue_look look = queue_look_begin();
+    struct exchange *x;
+    while ((x = exchange_queue_next(p, &look)) != NULL) {
+        if (exchange_refuse_suspect(x)) /* since it came here */
+            continue;
+        int err = exchange_choose(x);
+        if (err == ERR_AGAIN) {
+            queue_pass(&look, &x->waiter);
+            continue;
+        }
+        exchange_queue_served(x);
+        follow_choice(x, err);
+    }
+}
+
+void exchange_route(struct exchange *x)
+{
+    if (queue_waits(&x->waiter) || exchange_refuse_suspect(x))
+        return;
+    if (x->attempts == 0 && x->choice == 0 && !x->asked) /* not again each time that it waited */
+        budget_fill(&x->proxy->exchanges.budget);
+    if (x->route.kind == HTTP_PATH_GENERATE)
+        exchange_exclude_other_engines(x);
+    follow_choice(x, exchange_choose(x));
+}
+
+bool exchange_refuse_suspect(struct exchange *x)
+{
+    if (!suspect_refused(x))
+        return false;
+    if (x->refusal == PROXY_REFUSED_POISON)
+        node_poison_refused(x->proxy->config.router, x->suspect.hash);
+    exchange_forget_answer(x);
+    exchange_answer_error(x, 502, slice_of("", 0), "%s", suspect_refusal_text(x));
+    return true;
+}
+
+void exchange_begin_anew(struct exchange *x, enum verdict_reason why)
+{
+    exchange_hang_up(x);
+    exchange_forget_answer(x);
+    count_retry(x, why);
+    if (x->booked)
+        start(x);
+    else
+        wait_for_replica(x);
+}
+
+int exchange_same_again(struct exchange *x)
+{
+    const struct upstream_request *request = x->asking ? &x->question : &x->request;
+    exchange_forget_answer(x);
+    int err = upstream_start(&x->proxy->engines.pools[x->decision.replica], x, request, true,
+                             &x->upstream);
+    if (err == 0) {
+        x->began_ms = x->proxy->now_ms;
+        exchange_push(x);
+    }
+    return err;
+}

@@ -1,0 +1,189 @@
+/* Which replica: what the router may know of the request, the choice, and what a client is answered
+ * where there is none. */
+#include "node/proxy/exchange/exchange_internal.h"
+
+#include "base/check.h"
+#include "base/err.h"
+#include "http/multipart.h"
+#include "node/proxy/exchange/suspect_wait.h"
+
+/* --- what kind of work it is ---------------------------------------------------------------- */
+
+bool exchange_carries_prompt(enum http_path_kind kind)
+{
+    switch (kind) {
+    case HTTP_PATH_CHAT:
+    case HTTP_PATH_COMPLETIONS:
+    case HTTP_PATH_RESPONSES:
+    case HTTP_PATH_MESSAGES:
+    case HTTP_PATH_GENERATE:
+    case HTTP_PATH_TOKENS:
+    case HTTP_PATH_PROMPT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Whether such a request makes an engine compute and changes nothing: it may be done twice. */
+bool exchange_computes(enum http_path_kind kind)
+{
+    return exchange_carries_prompt(kind) || kind == HTTP_PATH_MULTIPART;
+}
+
+bool exchange_answers_tokens(enum http_path_kind kind)
+{
+    return exchange_carries_prompt(kind) && kind != HTTP_PATH_PROMPT;
+}
+
+/* --- the choice ----------------------------------------------------------------------------- */
+
+static struct slice session_of(const struct exchange *x)
+{
+    if (x->session_len > 0)
+        return slice_of(x->session, x->session_len);
+    if (!x->skimming || !x->skim.understood)
+        return slice_of(NULL, 0);
+    static const enum http_skim_name keys[] = {HTTP_SKIM_PROMPT_CACHE_KEY, HTTP_SKIM_SESSION_ID,
+                                               HTTP_SKIM_USER, HTTP_SKIM_METADATA_USER_ID};
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        struct slice value = http_skim_field(&x->skim, keys[i]);
+        if (value.len > 0)
+            return value;
+    }
+    return slice_of(NULL, 0);
+}
+
+/* The stored response that the request asks for or continues: only its maker has it. */
+struct slice exchange_stored_response(const struct exchange *x)
+{
+    if (x->stored_id_len > 0)
+        return slice_of(x->stored_id, x->stored_id_len);
+    if (x->skimming && x->skim.understood)
+        return http_skim_field(&x->skim, HTTP_SKIM_PREVIOUS_RESPONSE_ID);
+    return slice_of(NULL, 0);
+}
+
+bool exchange_only_there(const struct exchange *x)
+{
+    return x->route.kind == HTTP_PATH_RESPONSE_STORED && !x->asking_around;
+}
+
+void exchange_describe(const struct exchange *x, struct node_request *out)
+{
+    *out = (struct node_request){.session = session_of(x),
+                                 .body_bytes = x->request.body->bytes,
+                                 .replica_wanted = -1,
+                                 .sent = x->attempts > 0 && x->reached,
+                                 .model_likely = x->model_likely};
+    if (x->route.kind == HTTP_PATH_MULTIPART) {
+        out->model = http_multipart_model(x->request.body, x->proxy->joined);
+    } else if (x->skimming && x->skim.understood) {
+        out->model = http_skim_field(&x->skim, HTTP_SKIM_MODEL);
+        out->chain = http_skim_chain(&x->skim);
+        out->answer_whole = !x->skim.flags[HTTP_SKIM_STREAM];
+        int64_t limit = http_skim_output_max(&x->skim);
+        out->output_tokens_max = limit > 0 && limit < INT32_MAX ? (uint32_t)limit : 0;
+    }
+    struct slice stored = exchange_stored_response(x);
+    if (stored.len > 0)
+        out->replica_wanted = node_affinity_get(x->proxy->config.affinity, stored);
+}
+
+static void model_unknown(struct exchange *x)
+{
+    struct node_request request;
+    exchange_describe(x, &request);
+    struct slice model = request.model;
+    x->refusal = PROXY_REFUSED_MODEL;
+    exchange_answer_error(x, 404, SLICE("model"), "The model `%.*s` does not exist.",
+                          model.len > 256 ? 256 : (int)model.len, model.at);
+}
+
+/* What an engine said last is the truth of it. If the last attempt did not even get there, nothing
+ * can serve now. */
+void exchange_no_answer(struct exchange *x, const char *text)
+{
+    bool late = x->timed_out || x->refusal == PROXY_REFUSED_CONNECT;
+    unsigned status = x->said != 0 ? x->said : late ? 504 : x->reached ? 502 : 503;
+    bool by_limit = x->refusal != PROXY_REFUSED_NONE &&
+                    (x->said == 0 || x->timed_out || x->refusal == PROXY_REFUSED_RETRY_BUDGET);
+    if (!by_limit) {
+        x->refusal =
+            x->said == 0 && status == 503 ? PROXY_REFUSED_NO_REPLICA : PROXY_REFUSED_BAD_GATEWAY;
+        x->limit = NULL;
+    }
+    if (x->said != 0 || text == NULL)
+        exchange_answer_error(x, status, slice_of("", 0), "No replica answered (%u tried).",
+                              x->attempts);
+    else
+        exchange_answer_error(x, status, slice_of("", 0), "%s", text);
+}
+
+void exchange_no_replica(struct exchange *x, int err)
+{
+    if (err == ERR_NOT_FOUND && x->attempts == 0) {
+        model_unknown(x);
+        return;
+    }
+    if (x->attempts == 0 || err == ERR_FULL) {
+        exchange_answer_error(x, 503, slice_of("", 0),
+                              err == ERR_FULL ? "Too many connections are open."
+                                              : "No replica that serves this request is up.");
+        return;
+    }
+    exchange_no_answer(x, NULL);
+}
+
+void exchange_exclude(struct exchange *x)
+{
+    unsigned r = x->decision.replica;
+    x->excluded[r / 64] |= UINT64_C(1) << (r % 64);
+}
+
+/* SGLang's native path is unknown to vLLM: those that are known to be vLLM are not asked, unless
+ * there are no others. */
+void exchange_exclude_other_engines(struct exchange *x)
+{
+    const struct node_router *router = x->proxy->config.router;
+    unsigned count = node_router_replica_count(router);
+    unsigned others = 0;
+    for (unsigned i = 0; i < count; i++)
+        others += node_router_replica_engine(router, i) != NODE_ENGINE_VLLM;
+    for (unsigned i = 0; i < count && others > 0; i++) {
+        if (node_router_replica_engine(router, i) == NODE_ENGINE_VLLM)
+            x->excluded[i / 64] |= UINT64_C(1) << (i % 64);
+    }
+}
+
+/* Books a replica that was not tried yet. ERR_AGAIN: it must wait for room. What is asked around is
+ * a question more than work: most of those asked will not have it, so nothing is recorded of them.
+ */
+int exchange_choose(struct exchange *x)
+{
+    struct proxy *p = x->proxy;
+    struct node_request request;
+    exchange_describe(x, &request);
+    suspect_describe(x, &request);
+    x->choice = ERR_AGAIN;
+    if (exchange_must_queue(x, &request))
+        return x->choice;
+    bool unknown = exchange_stored_response(x).len > 0 && request.replica_wanted < 0;
+    x->asking_around = unknown && !x->asked;
+    uint64_t now = p->now_ms;
+    int err =
+        x->skimming && x->skim.understood && !unknown && exchange_answers_tokens(x->route.kind)
+            ? node_router_choose(p->config.router, &request, x->excluded, now, &x->decision)
+            : node_router_choose_by_load(p->config.router, &request, x->excluded, now,
+                                         &x->decision);
+    if (err == 0) {
+        x->booked = true;
+        x->attempts++;
+        x->addresses = 0;
+        x->stale = false;
+        x->refusal = PROXY_REFUSED_NONE;
+        x->limit = NULL;
+        suspect_placed(x);
+    }
+    return x->choice = err;
+}

@@ -1,0 +1,170 @@
+/* How answers end badly: cut, without the terminal event of their API, or with an error event of
+ * the engine. Each is counted and known to the breaker. The client of a stream gets an error event
+ * in its API's form, and then the cut: a body without its proper end. */
+#include "node/proxy/exchange/exchange_internal.h"
+
+#include <stdio.h>
+
+#include "http/error.h"
+
+/* --- what is counted ------------------------------------------------------------------------- */
+
+static enum node_error error_of(enum upstream_failure failure)
+{
+    switch (failure) {
+    case UPSTREAM_CONNECT_FAILED:
+        return NODE_ERROR_CONNECT;
+    case UPSTREAM_TIMEOUT:
+    case UPSTREAM_STALLED:
+        return NODE_ERROR_TIMEOUT;
+    case UPSTREAM_MALFORMED:
+        return NODE_ERROR_MALFORMED;
+    case UPSTREAM_UNFINISHED:
+        return NODE_ERROR_NO_TERMINAL;
+    default:
+        return NODE_ERROR_BROKEN;
+    }
+}
+
+static void count(const struct exchange *x, enum node_error error)
+{
+    node_router_error(x->proxy->config.router, x->decision.replica, error);
+}
+
+void exchange_count_failure(const struct exchange *x, enum upstream_failure failure)
+{
+    if (failure != UPSTREAM_STALE)
+        count(x, error_of(failure));
+}
+
+void exchange_count_status(const struct exchange *x, unsigned status)
+{
+    if (status >= 500)
+        count(x, NODE_ERROR_STATUS);
+}
+
+/* --- an end that the engine made ------------------------------------------------------------- */
+
+/* A full queue is no fault of the engine, nor is a request that it refuses. */
+static enum node_outcome outcome_of(unsigned error_status)
+{
+    if (error_status == 429 || error_status == 503)
+        return NODE_OUTCOME_ENGINE_BUSY;
+    return error_status >= 400 && error_status < 500 ? NODE_OUTCOME_OK : NODE_OUTCOME_ENGINE_ERROR;
+}
+
+bool exchange_unfinished(const struct exchange *x)
+{
+    return x->scan == EXCHANGE_SCAN_USAGE && x->status / 100 == 2 && !x->request.to_head &&
+           http_usage_unfinished(&x->usage);
+}
+
+void exchange_judge_error(struct exchange *x)
+{
+    if (x->scan != EXCHANGE_SCAN_USAGE || x->status / 100 != 2 || !x->usage.error)
+        return;
+    count(x, NODE_ERROR_EVENT);
+    x->cause = "error_event";
+    if (x->outcome == NODE_OUTCOME_OK) /* else it was judged when it came */
+        x->outcome = outcome_of(x->usage.error_status);
+}
+
+/* --- what the client gets -------------------------------------------------------------------- */
+
+/* Whether an event can be added that its reader takes for one. */
+static bool takes_event(const struct exchange *x)
+{
+    bool open = x->out_framing == HTTP_BODY_CHUNKED || x->out_framing == HTTP_BODY_UNTIL_CLOSE;
+    return open && exchange_unfinished(x) && x->usage.form == HTTP_USAGE_SSE &&
+           x->client->broken == CLIENT_END_DONE;
+}
+
+/* Ends the event that was cut. Half an object is no JSON, so nobody takes it for a whole one; of
+ * half a field's name this makes a field that nobody knows. */
+static struct slice event_end(const struct http_usage *u)
+{
+    switch (http_usage_place(u)) {
+    case HTTP_USAGE_IN_NAME:
+        return SLICE("-\n\n");
+    case HTTP_USAGE_IN_LINE:
+        return SLICE("\n\n");
+    default:
+        return SLICE("");
+    }
+}
+
+static void flush(struct exchange *x, bool last)
+{
+    if (client_has_gathered(x->client) || last)
+        x->bytes_out += client_flush(x->client, x->out_framing == HTTP_BODY_CHUNKED, last);
+}
+
+void exchange_say_cut(struct exchange *x, unsigned status, const char *text)
+{
+    struct http_error error = {.form = exchange_error_form(x),
+                               .message = slice_of_cstr(text),
+                               .request_id = x->request_id,
+                               .status = status,
+                               .sequence_number = (uint64_t)(x->usage.sequence_number + 1)};
+    struct buf event;
+    buf_init(&event, 0);
+    if (client_gather_full(x->client))
+        flush(x, false);
+    if (takes_event(x) && buf_append_slice(&event, event_end(&x->usage)) == 0 &&
+        http_error_event_write(&event, &error) == 0)
+        client_gather(x->client, buf_slice(&event));
+    flush(x, false);
+    buf_free(&event);
+}
+
+/* The terminal event of its API is there: only the end of the framing is missing. */
+static bool is_whole(const struct exchange *x)
+{
+    bool open = x->out_framing == HTTP_BODY_CHUNKED || x->out_framing == HTTP_BODY_UNTIL_CLOSE;
+    return open && x->scan == EXCHANGE_SCAN_USAGE && x->usage.form == HTTP_USAGE_SSE &&
+           x->usage.done && http_usage_place(&x->usage) == HTTP_USAGE_BETWEEN;
+}
+
+const char *exchange_error_word(const struct exchange *x)
+{
+    if (!x->answering)
+        return x->alive ? "error_event" : "error";
+    return is_whole(x) ? "whole" : takes_event(x) ? "error_event" : "cut";
+}
+
+/* In the words of the metrics: grapevine_upstream_errors_total, and the outcome of what hangs. */
+static const char *cause_of(enum upstream_failure failure)
+{
+    switch (failure) {
+    case UPSTREAM_TIMEOUT:
+        return "timeout";
+    case UPSTREAM_STALLED:
+        return "stalled";
+    case UPSTREAM_MALFORMED:
+        return "malformed";
+    case UPSTREAM_UNFINISHED:
+        return "no_terminal";
+    default:
+        return "broken";
+    }
+}
+
+void exchange_end_cut(struct exchange *x, enum upstream_failure failure)
+{
+    if (is_whole(x)) {
+        flush(x, true);
+        exchange_finish(x);
+        return;
+    }
+    x->cause = cause_of(failure);
+    bool late = failure == UPSTREAM_TIMEOUT || failure == UPSTREAM_STALLED;
+    char text[128] = "The replica failed: its answer is cut.";
+    if (failure == UPSTREAM_TIMEOUT && x->limit != NULL)
+        (void)snprintf(text, sizeof text,
+                       "The replica was silent for too long (%s): its answer is cut.", x->limit);
+    else if (late)
+        (void)snprintf(text, sizeof text,
+                       "The replica was silent for too long: its answer is cut.");
+    exchange_say_cut(x, late ? 504 : 502, text);
+    exchange_finish_cut(x);
+}

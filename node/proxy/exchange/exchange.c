@@ -1,0 +1,279 @@
+/* The life of an exchange: made, finished, logged. */
+#include "node/proxy/exchange/exchange_internal.h"
+
+#include <stdlib.h>
+
+#include "base/bug.h"
+#include "base/check.h"
+#include "node/proxy/exchange/suspect_wait.h"
+
+enum { EXCHANGES_KEPT = 256 };
+
+struct exchange *exchange_new(struct client *c)
+{
+    struct proxy *p = c->proxy;
+    struct exchange *x = p->exchanges.free;
+    if (x != NULL) {
+        p->exchanges.free = x->next_free;
+        p->exchanges.free_count--;
+    } else {
+        x = malloc(sizeof *x);
+        if (x == NULL)
+            return NULL;
+        buf_init(&x->request.head, 0);
+    }
+    struct buf head = x->request.head;
+    memset(x, 0, offsetof(struct exchange, usage));
+    head.len = 0;
+    x->request.head = head;
+    x->request.body = body_new();
+    if (x->request.body == NULL) {
+        buf_free(&x->request.head);
+        free(x);
+        return NULL;
+    }
+    x->proxy = p;
+    x->client = c;
+    x->started_ms = p->now_ms;
+    x->path[0] = '\0';
+    x->outcome = NODE_OUTCOME_OK;
+    x->request_deadline.expired = p->exchanges.expired;
+    if (c->port == PROXY_PORT_CLIENT)
+        proxy_arm(p, PROXY_REQUEST, &x->request_deadline);
+    p->stats.requests += !c->surplus && c->port == PROXY_PORT_CLIENT;
+    p->stats.requests_open++;
+    return x;
+}
+
+static void exchange_free(struct exchange *x)
+{
+    struct proxy *p = x->proxy;
+    CHECK(!x->booked && x->upstream == NULL);
+    body_unref(&p->segments, x->request.body);
+    x->request.body = NULL;
+    if (x->question.body != NULL)
+        body_unref(&p->segments, x->question.body);
+    x->question.body = NULL;
+    buf_free(&x->question.head);
+    p->stats.requests_open--;
+    if (p->exchanges.free_count >= EXCHANGES_KEPT || x->request.head.cap > 64 * 1024) {
+        buf_free(&x->request.head);
+        free(x);
+        return;
+    }
+    x->next_free = p->exchanges.free;
+    p->exchanges.free = x;
+    p->exchanges.free_count++;
+}
+
+void exchange_pool_free(struct proxy *p)
+{
+    while (p->exchanges.free != NULL) {
+        struct exchange *x = p->exchanges.free;
+        p->exchanges.free = x->next_free;
+        buf_free(&x->request.head);
+        free(x);
+    }
+    p->exchanges.free_count = 0;
+}
+
+void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
+{
+    if (!x->booked)
+        return;
+    x->booked = false;
+    if (BUG(BOOKING_KEPT) && outcome == NODE_OUTCOME_CLIENT_GONE)
+        return;
+    x->proxy->exchanges.queue_due = true;
+    suspect_left(x);
+    struct node_usage usage = {-1, -1, -1};
+    bool failed = x->scan == EXCHANGE_SCAN_USAGE && x->usage.error;
+    bool computed = x->status / 100 == 2 && !failed;
+    if (x->scan == EXCHANGE_SCAN_USAGE) {
+        usage.prompt_tokens = x->usage.prompt_tokens;
+        usage.cached_tokens = x->usage.cached_tokens;
+        usage.completion_tokens = x->usage.completion_tokens;
+        if (usage.completion_tokens < 0 && x->usage.token_events > 0)
+            usage.completion_tokens = x->usage.token_events;
+    }
+    node_router_finish(x->proxy->config.router, x->decision.booking, outcome,
+                       computed ? &usage : NULL, x->proxy->now_ms);
+}
+
+void exchange_blame(struct exchange *x)
+{
+    const struct exchange_doubt *d = &x->doubt;
+    if (d->open)
+        node_router_blame(x->proxy->config.router, d->replica, d->life, NODE_OUTCOME_ENGINE_ERROR,
+                          x->proxy->now_ms);
+    x->doubt.open = false;
+}
+
+/* The router's own health says 503 to every probe until an engine is loaded: no line for each. */
+static bool has_access_line(const struct exchange *x, enum client_end why)
+{
+    bool bad = why != CLIENT_END_DONE || x->status >= 400 || x->outcome != NODE_OUTCOME_OK;
+    bool health = x->route.kind == HTTP_PATH_HEALTH && x->route.method_allowed;
+    unsigned wanted = x->proxy->config.options->access_log;
+    return x->client->port != PROXY_PORT_ADMIN &&
+           (wanted == NODE_ACCESS_LOG_ALL || (wanted == NODE_ACCESS_LOG_ERRORS && bad && !health));
+}
+
+/* Why the router refused it, in a word, or why its answer ended badly. Empty: it did not; or its
+ * client left, which is no reason of ours. */
+static const char *reason_of(const struct exchange *x, enum client_end why)
+{
+    enum proxy_refusal refusal = x->refused ? x->refusal : PROXY_REFUSED_NONE;
+    if (why == CLIENT_END_NO_MEMORY)
+        refusal = PROXY_REFUSED_MEMORY;
+    else if (why == CLIENT_END_STOPPED)
+        refusal = PROXY_REFUSED_STOPPING;
+    else if (why != CLIENT_END_DONE && why != CLIENT_END_GONE)
+        refusal = x->refusal;
+    if (refusal != PROXY_REFUSED_NONE)
+        return proxy_refusal_name(refusal);
+    bool by_engine = why == CLIENT_END_DONE || why == CLIENT_END_ENGINE;
+    return by_engine && x->cause != NULL ? x->cause : "";
+}
+
+static void log_access(const struct exchange *x, enum client_end why)
+{
+    struct proxy *p = x->proxy;
+    struct log *log = p->config.log;
+    if (!log_enabled(log, LOG_INFO) || !has_access_line(x, why))
+        return;
+    struct slice none = slice_of("", 0);
+    bool read = x->skimming && x->skim.understood;
+    const char *reason = reason_of(x, why);
+    uint64_t now = p->now_ms;
+    const struct log_field fields[] = {
+        LOG_STR("id", x->request_id),
+        LOG_CSTR("client", x->client->peer),
+        LOG_CSTR("method", http_method_name(x->method)),
+        LOG_CSTR("path", x->path),
+        LOG_STR("model", read ? http_skim_field(&x->skim, HTTP_SKIM_MODEL) : none),
+        LOG_BOOL("stream", read && x->skim.flags[HTTP_SKIM_STREAM]),
+        LOG_UINT("status", x->status),
+        LOG_CSTR("reason", reason),
+        LOG_CSTR("limit", reason[0] != '\0' && x->limit != NULL ? x->limit : ""),
+        LOG_STR("replica", x->attempts > 0
+                               ? node_router_replica_name(p->config.router, x->decision.replica)
+                               : none),
+        LOG_CSTR("why", x->attempts > 0 ? node_reason_text(x->decision.reason) : ""),
+        LOG_UINT("attempts", x->attempts),
+        LOG_UINT("ms", now - x->started_ms),
+        LOG_UINT("first_byte_ms", x->first_byte_ms != 0 ? x->first_byte_ms - x->started_ms : 0),
+        LOG_UINT("bytes_in", x->request.body->bytes),
+        LOG_UINT("bytes_out", x->bytes_out),
+        LOG_INT("prompt_tokens", x->scan ? x->usage.prompt_tokens : -1),
+        LOG_INT("cached_tokens", x->scan ? x->usage.cached_tokens : -1),
+        LOG_INT("completion_tokens", x->scan ? x->usage.completion_tokens : -1),
+        LOG_UINT("cached_predicted", x->decision.cached_tokens),
+        LOG_CSTR("end", client_end_name(why)),
+    };
+    bool every = p->config.options->access_log == NODE_ACCESS_LOG_ALL;
+    (every ? log_record_write : log_event_write)(log, LOG_INFO, "request", fields,
+                                                 ARRAY_LEN(fields));
+}
+
+/* It has ended, whole. */
+static void note_timing(const struct exchange *x)
+{
+    if (x->scan == EXCHANGE_SCAN_NONE || x->status / 100 != 2)
+        return;
+    const struct proxy_timed answer = {
+        .stream = x->usage.form == HTTP_USAGE_SSE,
+        .begun_ms = x->started_ms,
+        .first_token_ms = x->first_token ? x->first_byte_ms : 0,
+        .ended_ms = x->proxy->now_ms,
+        .tokens = x->usage.completion_tokens > 0 ? x->usage.completion_tokens
+                                                 : (int64_t)x->usage.token_events,
+    };
+    proxy_timing_add(&x->proxy->timing, &answer);
+}
+
+/* The one way out of every exchange. */
+static void end(struct exchange *x, enum client_end why, enum node_outcome outcome)
+{
+    struct proxy_stats *stats = &x->proxy->stats;
+    if (x->status >= 100 && x->status < 600 && !x->client->surplus &&
+        x->client->port == PROXY_PORT_CLIENT)
+        stats->responses[x->status / 100]++;
+    if (why == CLIENT_END_GONE)
+        stats->client_gone++;
+    if ((x->answering || x->alive) && why != CLIENT_END_DONE)
+        stats->answers_cut[why]++;
+    if (why == CLIENT_END_DONE)
+        note_timing(x);
+    exchange_hang_up(x);
+    deadline_clear(&x->request_deadline);
+    deadline_clear(&x->queue_deadline);
+    queue_remove(&x->proxy->exchanges.queue, &x->waiter);
+    if (x->forget != NULL)
+        x->forget(x->forget_context);
+    deadline_clear(&x->deadline);
+    exchange_hold_drop(x);
+    exchange_release_booking(x, outcome);
+    if (why != CLIENT_END_GONE) /* nothing else came that would say otherwise */
+        exchange_blame(x);
+    suspect_gone(x);
+    log_access(x, why);
+    exchange_free(x);
+}
+
+void exchange_finish(struct exchange *x)
+{
+    struct client *c = x->client;
+    /* A client that is already lost to us hears nothing of the end. */
+    end(x, c->broken, x->outcome);
+    client_answered(c);
+}
+
+void exchange_finish_cut(struct exchange *x)
+{
+    struct client *c = x->client;
+    bool by_reset = x->out_framing == HTTP_BODY_UNTIL_CLOSE;
+    bool late = x->refusal == PROXY_REFUSED_REQUEST_TIMEOUT;
+    end(x, late ? CLIENT_END_LATE : CLIENT_END_ENGINE, x->outcome);
+    client_answer_cut(c, by_reset);
+}
+
+void exchange_cut(struct exchange *x, enum client_end why, bool reset)
+{
+    struct client *c = x->client;
+    reset |= x->answering && x->out_framing == HTTP_BODY_UNTIL_CLOSE; /* or it passes for whole */
+    c->exchange = NULL;
+    client_discard(c);
+    client_close(c, reset || (x->answering && x->out_framing == HTTP_BODY_UNTIL_CLOSE));
+    end(x, why, NODE_OUTCOME_CLIENT_GONE);
+}
+
+void exchange_hold_drop(struct exchange *x)
+{
+    buf_free(&x->held);
+    x->held_head = 0;
+    x->hold = EXCHANGE_HOLD_NONE;
+    deadline_clear(&x->deadline);
+}
+
+void exchange_forget_answer(struct exchange *x)
+{
+    client_discard(x->client);
+    exchange_hold_drop(x);
+    if (x->status != 0 && !x->alive) /* a head that went out says whether the connection stays */
+        x->client->last = x->last_asked;
+    x->follows = x->alive;
+    x->scan = EXCHANGE_SCAN_NONE;
+    x->status = 0;
+    x->outcome = NODE_OUTCOME_OK;
+    x->first_token = false;
+    x->first_byte_ms = 0;
+}
+
+void exchange_hang_up(struct exchange *x)
+{
+    struct upstream *u = x->upstream;
+    x->upstream = NULL;
+    if (u != NULL)
+        upstream_abort(u);
+}

@@ -1,0 +1,181 @@
+/* One request, from its head to the last byte of its answer: what it is, which replica serves it,
+ * and how far it has come. What happens to it is in drive.h; this header is for whoever
+ * answers requests in the router itself (node/proxy/own/local.h, node/admin).
+ *
+ * Until the first token of an answer goes to the client (hold.c), a replica that fails is replaced
+ * by another (retries-max times, within the retry budget). Whatever way it ends, exactly one
+ * node_router_finish() follows each booking.
+ */
+#ifndef NODE_PROXY_EXCHANGE_EXCHANGE_H
+#define NODE_PROXY_EXCHANGE_EXCHANGE_H
+
+#include "http/path.h"
+#include "http/skim.h"
+#include "http/usage.h"
+#include "node/proxy/client/client.h"
+#include "node/proxy/engine/upstream.h"
+
+enum {
+    EXCHANGE_ID_MAX = 128,                 /* bytes of X-Request-Id; a longer one is replaced */
+    EXCHANGE_PATH_MAX = 96,                /* of the path in logs */
+    EXCHANGE_SESSION_MAX = 128,            /* of the session header's value */
+    EXCHANGE_RETRY_BYTES = 256 * 1024,     /* a streamed body beyond this cannot be sent again */
+    EXCHANGE_ASK_BYTES = 1024 * 1024,      /* larger bodies are not sent around for long */
+    EXCHANGE_SEND_BYTES_HIGH = 256 * 1024, /* streamed body waiting for a slow engine */
+    EXCHANGE_ROUTERS_MAX = 3,              /* that a request has passed before; then 508 */
+    EXCHANGE_FREE_RETRIES_MAX = 8,         /* after connections that failed */
+    EXCHANGE_HELD_MAX = 64 * 1024,         /* bytes of an answer; a longer one goes out as it is */
+    EXCHANGE_HELD_ERROR_MAX = 8 * 1024,    /* of an error */
+};
+
+/* What waits of the present answer (hold.c). */
+enum exchange_hold {
+    EXCHANGE_HOLD_NONE,
+    EXCHANGE_HOLD_STREAM,
+    EXCHANGE_HOLD_BODY,
+    EXCHANGE_HOLD_ERROR,
+};
+/* What is known of a request that may be poison (node/proxy/exchange/suspect.h); all 0: nothing. */
+struct suspect {
+    uint64_t hash;              /* 0: not made yet */
+    uint64_t at_ms;             /* the last death that it was at, */
+    unsigned replica;           /* and whose that was */
+    unsigned deaths;            /* of this request's own attempts */
+    bool core;                  /* one of them was of a core: no doubt that the engine died */
+    bool clear;                 /* or it was the only one there */
+    enum node_company company;  /* that it may have */
+    enum proxy_refusal refused; /* it is not sent (again), */
+    const char *refused_text;   /* and why, for its client; NULL: as for poison */
+
+    /* node/proxy/exchange/suspect_wait.h */
+    bool kept, kept_alone; /* a replica is kept for it, where it is now */
+    unsigned kept_replica;
+    bool waiting;
+    uint64_t since_ms;      /* it waits; */
+    uint64_t wait_until_ms; /* 0: it did not wait yet */
+    uint64_t key;           /* the same for those that the same replicas can serve */
+    struct exchange *before, *next;
+};
+
+/* A replica answered an error that may be the request's own: what comes next decides. */
+struct exchange_doubt {
+    bool open;
+    unsigned replica;
+    uint32_t life; /* of that replica then */
+};
+
+enum exchange_scan { EXCHANGE_SCAN_NONE, EXCHANGE_SCAN_USAGE };
+
+struct exchange {
+    struct proxy *proxy;
+    struct client *client;
+    struct exchange *next_free;
+
+    /* The request. */
+    struct upstream_request request; /* its head: as it came, if the router answers itself */
+    struct http_route route;
+    enum http_method method;
+    unsigned minor;
+    bool local; /* answered here: admin port, health, models */
+    bool probe; /* of a router, that takes this one for an engine */
+    bool whole; /* the body must be complete before a replica is chosen */
+    bool skimming;
+    bool dropped;      /* a sent part of the body was let go: no retry any more */
+    bool chunked_body; /* its length is known only at the end */
+    uint64_t started_ms;
+    struct slice request_id;
+    uint8_t session_len;
+    uint8_t stored_id_len;
+
+    /* The choice. */
+    struct node_decision decision;
+    uint64_t began_ms; /* when it was given to a connection last */
+    int choice;        /* what the last one said: ERR_* */
+    bool booked;
+    bool asking_around; /* a stored response whose maker is unknown: 404 means the next one */
+    bool asking;        /* `question` is what is sent */
+    bool asked;         /* and was answered, or needs no answer */
+    bool model_likely;  /* a replica denied the model: none that did lately is asked */
+    bool timed_out;     /* the last attempt ended so: 504 rather than 502 if there is no other */
+    bool silent_left;   /* a replica that showed no sign of work was given up: not twice */
+    bool reached;       /* something of the request was sent in the last attempt */
+    bool stale;         /* a reused connection to the replica ended at once in this attempt */
+    unsigned addresses; /* of the replica's name that failed in this attempt */
+    unsigned attempts;
+    unsigned retries; /* of them, those that count against retries-max and the budget */
+    unsigned said;    /* the error status of the last answer that was let go; 0: none */
+    struct exchange_doubt doubt;
+    struct deadline deadline; /* the next attempt begins; or what is held shows a sign of life */
+    struct upstream_request question; /* a GET of the stored response */
+    uint64_t excluded[NODE_REPLICAS_MAX / 64];
+    struct upstream *upstream;
+    struct suspect suspect;
+
+    struct queue_waiter waiter; /* no replica has room (overload.c) */
+    uint64_t waited_ms;         /* there, before */
+    struct deadline queue_deadline;
+    struct deadline request_deadline; /* request-timeout */
+
+    /* The router answers itself, and waits for something: called at the end. */
+    void (*forget)(void *context);
+    void *forget_context;
+
+    /* What waits of the answer: its head as the client gets it, and the body so far. */
+    enum exchange_hold hold;
+    struct buf held;
+    size_t held_head;  /* bytes of it that are the head */
+    bool alive;        /* a sign of life is with the client: the head of a stream */
+    bool preamble_out; /* and events without tokens */
+    bool follows;      /* the present attempt is a later one */
+
+    /* The answer. */
+    bool answering; /* it is committed: bytes of it went to the client */
+    bool first_token;
+    bool last_asked; /* client->last, before this answer's head */
+    enum exchange_scan scan;
+    unsigned status;
+    enum http_framing out_framing;
+    uint64_t bytes_out;
+    uint64_t first_byte_ms;
+    enum node_outcome outcome;
+    bool refused;               /* it ends in an error of ours */
+    enum proxy_refusal refusal; /* counted then; NONE: by the status */
+    const char *limit;          /* the setting that such an error comes from; NULL: none */
+    const char *cause;          /* what of the engine's ended its answer badly; NULL: nothing */
+    unsigned retry_after_s;     /* of such an error; 0: as its status says */
+    struct http_usage usage;
+
+    /* Not set to zero for each request. */
+    char request_id_text[EXCHANGE_ID_MAX];
+    char path[EXCHANGE_PATH_MAX]; /* empty until the head is read */
+    char session[EXCHANGE_SESSION_MAX];
+    char stored_id[HTTP_USAGE_ID_MAX + 1]; /* of /v1/responses/{id} */
+    struct http_skim skim;                 /* last: 25 KB, touched only by requests with prompts */
+};
+
+/* One whole answer; `extra` fields are added. Ends the exchange. */
+void exchange_answer(struct exchange *x, unsigned status, struct slice content_type,
+                     struct slice body, const struct http_line *extra, size_t extra_count);
+/* An error in the form that clients of its path read; the connection stays open. Ends the exchange.
+ */
+void exchange_answer_error(struct exchange *x, unsigned status, struct slice param,
+                           const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* 405; `methods` is what the path does take, for people and for the Allow field. */
+void exchange_answer_not_allowed(struct exchange *x, struct slice path, const char *methods);
+
+/* It is answered later: `forget` is called when the exchange ends, whatever ends it. An owner that
+ * answers and need not hear of it calls exchange_wait(x, NULL, NULL) first. */
+static inline void exchange_wait(struct exchange *x, void (*forget)(void *context), void *context)
+{
+    x->forget = forget;
+    x->forget_context = context;
+}
+
+/* The session key: from the configured header, where there is one, or given. */
+void exchange_read_session(struct exchange *x, const struct http_head *head);
+void exchange_session_set(struct exchange *x, struct slice value);
+
+/* What a policy may know of the request, from the finished skim. */
+void exchange_describe(const struct exchange *x, struct node_request *out);
+
+#endif

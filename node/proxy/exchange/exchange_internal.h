@@ -1,0 +1,178 @@
+/* What the files of an exchange share among themselves, and nobody else uses; what others do with
+ * one stands in drive.h. Each calls only those before it in this list:
+ *
+ *   exchange.c   life: made, finished, logged
+ *   answer.c     answers of the router's own, refusals
+ *   ending.c     answers that end badly: counted, and said to the client
+ *   overload.c   the wait for room at a replica
+ *   choose.c     which replica
+ *   ask.c        the question who has a stored response
+ *   patience.c   limits of time
+ *   attempt.c    a request is sent, and again to another replica
+ *   failure.c    what follows when a replica fails
+ *   hold.c       what of an answer waits, as another may come in its place
+ *   request.c    the client's head and body
+ *   response.c   the replica's answer on its way to the client
+ */
+#ifndef NODE_PROXY_EXCHANGE_EXCHANGE_INTERNAL_H
+#define NODE_PROXY_EXCHANGE_EXCHANGE_INTERNAL_H
+
+#include "base/err.h"
+#include "http/error.h"
+#include "node/proxy/exchange/drive.h"
+#include "node/proxy/limit/verdict.h"
+
+/* --- exchange.c ------------------------------------------------------------------------------ */
+
+/* NULL without memory. */
+struct exchange *exchange_new(struct client *c);
+/* The end of an exchange whose answer the client has, or has queued. */
+void exchange_finish(struct exchange *x);
+/* The same for an answer that the replica broke off: what came goes out, without a proper end. */
+void exchange_finish_cut(struct exchange *x);
+/* Exactly one of these follows each booking; does nothing without one. */
+void exchange_release_booking(struct exchange *x, enum node_outcome outcome);
+/* The replica in doubt, if there is one, is to blame. */
+void exchange_blame(struct exchange *x);
+/* The connection that it is on, if any, is let go. */
+void exchange_hang_up(struct exchange *x);
+/* Lets go of what is held (hold.c). */
+void exchange_hold_drop(struct exchange *x);
+/* Nothing of an answer is with the client, and what came is let go. */
+void exchange_forget_answer(struct exchange *x);
+
+/* --- answer.c -------------------------------------------------------------------------------- */
+
+/* An error that a replica said in place of its answer. Ends the exchange. */
+void exchange_answer_engine_error(struct exchange *x, unsigned status, const char *type,
+                                  const char *text);
+/* How clients of its path read errors. */
+enum http_error_form exchange_error_form(const struct exchange *x);
+
+/* --- ending.c -------------------------------------------------------------------------------- */
+
+/* What went wrong at the replica, for metrics. */
+void exchange_count_failure(const struct exchange *x, enum upstream_failure failure);
+void exchange_count_status(const struct exchange *x, unsigned status);
+/* Its framing came to an end, but the answer did not (http_usage_unfinished). */
+bool exchange_unfinished(const struct exchange *x);
+/* The answer is whole: if the engine says an error in it, that is its outcome. */
+void exchange_judge_error(struct exchange *x);
+/* What the client gets if the answer fails now, in a word: "error", "error_event", "cut", "whole"
+ * (it has all but the end of the framing). */
+const char *exchange_error_word(const struct exchange *x);
+/* Ends an answer that is on its way to the client and goes no further: with that event, and cut. */
+void exchange_end_cut(struct exchange *x, enum upstream_failure failure);
+
+/* --- overload.c ------------------------------------------------------------------------------ */
+
+/* Who can serve it: the same for those that one replica may serve as well as another. */
+uint64_t exchange_queue_key(const struct exchange *x, const struct node_request *request);
+/* Whether it may not be booked now: all that may be in flight are, or others wait for the same. */
+bool exchange_must_queue(const struct exchange *x, const struct node_request *request);
+/* It is not booked, and waits until a replica has room: the next look at the queue may be at once.
+ * Or it is answered: 429 where the queue is full, 504 when its time there is up. */
+void exchange_queue(struct exchange *x, const struct node_request *request);
+/* The one to look at next; NULL: none. It stays in the queue until it is served, or has ended. */
+struct exchange *exchange_queue_next(const struct proxy *p, const struct queue_look *look);
+/* It waits no longer: it is booked, or will be answered why not. */
+void exchange_queue_served(struct exchange *x);
+
+/* --- patience.c ------------------------------------------------------------------------------ */
+
+/* How long silence may be before the first token, where the setting is "auto"; `ttft_s` is the
+ * predicted time (0: nobody knows), `moves` whether the engine works. */
+uint64_t exchange_token_wait_ms(double ttft_s, bool moves);
+/* Whether the engine was seen to work lately: then being slow is no failure of it. */
+bool exchange_replica_moves(const struct exchange *x);
+/* Whether the first token was waited for so long at a replica that shows no sign of work that
+ * another one may be asked, though this one may have queued the prompt: once. */
+bool exchange_may_leave_silent(const struct exchange *x);
+
+/* --- choose.c -------------------------------------------------------------------------------- */
+
+/* Whether the body of such a path carries a prompt. */
+bool exchange_carries_prompt(enum http_path_kind kind);
+/* Whether such a request makes an engine compute and changes nothing: it may be done twice. */
+bool exchange_computes(enum http_path_kind kind);
+/* The stored response that the request asks for or continues: only its maker has it. Empty: none.
+ */
+struct slice exchange_stored_response(const struct exchange *x);
+/* Whether the router knows that only this replica can answer. */
+bool exchange_only_there(const struct exchange *x);
+/* Books a replica that was not tried yet. */
+MUST_USE int exchange_choose(struct exchange *x);
+/* The replica of the present decision is not chosen again. */
+void exchange_exclude(struct exchange *x);
+void exchange_exclude_other_engines(struct exchange *x);
+/* No replica gave an answer, and none is asked any more. What an engine said last is the truth of
+ * it; else 504 if the last one's time was up, 503 if it was not reached, or 502, with the text
+ * (NULL: how many were tried). */
+void exchange_no_answer(struct exchange *x, const char *text);
+/* Answers why there is no replica: `err` of the choice, and what was tried. */
+void exchange_no_replica(struct exchange *x, int err);
+
+/* --- ask.c ----------------------------------------------------------------------------------- */
+
+/* The next to be sent is the question who has the stored response. ERR_NOMEM, ERR_LIMIT. */
+MUST_USE int exchange_ask(struct exchange *x);
+
+/* --- attempt.c ------------------------------------------------------------------------------- */
+
+/* The answer is committed: bytes of it are about to go to the client, so there is no retry any more
+ * and no need to keep what is sent. */
+void exchange_answering(struct exchange *x);
+/* Why it would be sent again. Who refuses because it drains is no charge to the budget, but only
+ * while another replica is well: where all drain each would be asked for each request. */
+enum verdict_reason exchange_retry_reason(struct exchange *x, enum verdict_reason why);
+/* Whether the request may be sent again: what was sent so far, retries-max, the budget. */
+bool exchange_may_retry(struct exchange *x, enum verdict_reason why);
+/* It may be poison and is not sent (again): answers so. False: it may be sent. */
+bool exchange_refuse_suspect(struct exchange *x);
+/* Releases the booking and books another replica. If there is none, everything but the booking is
+ * as it was, and ERR_* of the choice returned; 0 also where it is to wait for one. */
+MUST_USE int exchange_rebook(struct exchange *x, enum node_outcome outcome);
+/* Where it left and none was booked: whether it waits for one, or is refused now. */
+bool exchange_will_wait(const struct exchange *x);
+/* The next attempt, at the replica that exchange_rebook() booked, or in the queue: what came of an
+ * answer is forgotten and its connection let go. */
+void exchange_begin_anew(struct exchange *x, enum verdict_reason why);
+/* The same attempt on a fresh connection. ERR_* of upstream_start(). */
+MUST_USE int exchange_same_again(struct exchange *x);
+/* The replicas were asked for a stored response: now the request itself is sent. */
+void exchange_asked(struct exchange *x);
+/* Whether an error of upstream_start() is our own: a limit, or memory. */
+bool exchange_is_ours(int err);
+
+/* --- failure.c ------------------------------------------------------------------------------- */
+
+/* The replica said whether it has the stored response. */
+void exchange_answered(struct exchange *x, unsigned status);
+/* Whether only the body of an answer of that status says whose failure it is. */
+bool exchange_body_decides(const struct exchange *x, unsigned status);
+/* An answer of that status came. True: it is let go, because another replica is asked now, or the
+ * client has another answer. */
+bool exchange_judge_status(struct exchange *x, unsigned status);
+/* The same for an answer that the verdict `j` is on; `status` is the one that it stands for. False:
+ * it goes to the client, and x->outcome is what it says of the replica. */
+bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j, unsigned status);
+
+/* --- hold.c ---------------------------------------------------------------------------------- */
+
+/* What of this answer waits, by its head. */
+void exchange_hold_begin(struct exchange *x, const struct http_head *head);
+/* What is gathered waits; false: it must go out now. */
+bool exchange_hold_waits(struct exchange *x);
+/* What waits is gathered before what came now; borrowed until exchange_hold_drop(). */
+void exchange_hold_pass(struct exchange *x);
+/* The client gets a sign of life, and another attempt stays possible. False: this API has none. */
+bool exchange_hold_sign(struct exchange *x);
+/* What waits of an error is as much of it as is ever looked at. */
+bool exchange_hold_is_long(const struct exchange *x);
+/* The answer is whole, or too long to wait for more. True: another one comes in its place, or has.
+ */
+bool exchange_hold_judge(struct exchange *x);
+/* The same for an error event that came before any token. */
+bool exchange_hold_judge_event(struct exchange *x);
+
+#endif

@@ -1,0 +1,47 @@
+/* All requests together: what struct proxy holds of them. */
+#ifndef NODE_PROXY_EXCHANGE_EXCHANGES_H
+#define NODE_PROXY_EXCHANGE_EXCHANGES_H
+
+#include "base/deadline.h"
+#include "node/proxy/limit/budget.h"
+#include "node/proxy/limit/queue.h"
+
+enum {
+    PROXY_RETRY_WAITS = 4,             /* 20 to 200 ms, with the tick */
+    PROXY_FIRST_TOKEN_MIN_MS = 30000,  /* of upstream-first-token-timeout "auto" */
+    PROXY_FIRST_TOKEN_MAX_MS = 300000, /* or more, where more is predicted (patience.c) */
+    PROXY_TOKEN_LOOK_MS = 1000, /* between two looks whether the first token may still come */
+    SUSPECT_STUCK_KEYS = 8,     /* kinds of requests that are looked at once, of those that wait */
+};
+
+/* Requests that wait because of one that may be poison (node/proxy/exchange/suspect_wait.h). */
+struct suspect_queue {
+    struct exchange *first, *last;
+    unsigned waiting;
+    unsigned waiting_alone;   /* of them, for a replica to itself */
+    unsigned kept;            /* the replica that is kept for those, + 1; 0: none */
+    uint64_t pause_until_ms;  /* until then none is */
+    unsigned placed;          /* have one to themselves, and no token yet */
+    uint64_t placed_until_ms; /* others wait until then */
+    bool moved;               /* something ended since they were looked at */
+    unsigned look;            /* so many are still to be looked at, */
+    unsigned stuck_count;     /* but those for which there is none now */
+    uint64_t stuck[SUSPECT_STUCK_KEYS];
+};
+
+struct proxy_exchanges {
+    struct exchange *free; /* for the next requests */
+    unsigned free_count;
+    struct queue queue; /* those that wait for room at a replica */
+    bool queue_due;     /* there may be some now */
+    struct suspect_queue suspects;
+    struct budget budget; /* of retries */
+    uint64_t back_offs;   /* so far */
+    uint64_t id_high;     /* random; ids are high + counter */
+    uint64_t id_low;
+    uint64_t loop_logged_ms;             /* 0: never */
+    unsigned loops_unlogged;             /* since then */
+    void (*expired)(struct deadline *d); /* request-timeout: what proxy.c has for it */
+};
+
+#endif

@@ -1,0 +1,329 @@
+/* What follows when a replica fails: whose failure it is (verdict.c), whether another replica is
+ * asked, and what the client gets if none is. */
+#include "node/proxy/exchange/exchange_internal.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/proxy/engine/prober.h"
+#include "node/proxy/exchange/suspect.h"
+
+/* --- it was asked for a stored response ----------------------------------------------------- */
+
+/* It failed to say whether it has the stored response: the next one is asked. */
+static void ask_next(struct exchange *x, enum node_outcome outcome)
+{
+    if (exchange_rebook(x, outcome) == 0)
+        exchange_begin_anew(x, RETRY_STORED);
+    else
+        exchange_asked(x);
+}
+
+void exchange_answered(struct exchange *x, unsigned status)
+{
+    struct proxy *p = x->proxy;
+    if (status / 100 != 2) {
+        ask_next(x, status >= 500 ? NODE_OUTCOME_IN_DOUBT : NODE_OUTCOME_OK);
+        return;
+    }
+    node_affinity_put(p->config.affinity, exchange_stored_response(x), x->decision.replica);
+    exchange_hang_up(x);
+    exchange_release_booking(x, NODE_OUTCOME_OK);
+    exchange_asked(x);
+}
+
+/* --- it said something ---------------------------------------------------------------------- */
+
+/* A 404 of a replica that does not list its models may say that it does not know this one. */
+static bool may_deny_the_model(const struct exchange *x)
+{
+    struct node_request request;
+    if (x->asking_around || node_router_models_listed(x->proxy->config.router, x->decision.replica))
+        return false;
+    exchange_describe(x, &request);
+    return request.model.len > 0;
+}
+
+bool exchange_body_decides(const struct exchange *x, unsigned status)
+{
+    if (x->request.to_head)
+        return false;
+    return status == 404 ? may_deny_the_model(x)
+                         : verdict_needs_body(status, x->route.kind == HTTP_PATH_RESPONSES);
+}
+
+/* `then`: what follows; `to`: at which replica, -1: at none. */
+static void log_failure(const struct exchange *x, unsigned replica, const char *what,
+                        const char *then, int to)
+{
+    const struct proxy *p = x->proxy;
+    const struct node_router *router = p->config.router;
+    struct log_field fields[] = {
+        LOG_STR("id", x->request_id), LOG_STR("replica", node_router_replica_name(router, replica)),
+        LOG_CSTR("what", what),       LOG_BOOL("answering", x->answering),
+        LOG_CSTR("then", then),       LOG_STR("to", slice_of("", 0)),
+    };
+    size_t count = ARRAY_LEN(fields) - (to < 0);
+    if (to >= 0)
+        fields[count - 1].value.str = node_router_replica_name(router, (unsigned)to);
+    if (log_enabled(p->config.log, LOG_WARN))
+        log_event_write(p->config.log, LOG_WARN, "upstream_failed", fields, count);
+}
+
+/* What follows now that another replica has been looked for. */
+static void log_moved(const struct exchange *x, unsigned from, const char *what)
+{
+    if (x->booked)
+        log_failure(x, from, what, "moved", (int)x->decision.replica);
+    else
+        log_failure(x, from, what, exchange_will_wait(x) ? "waits" : "refused", -1);
+}
+
+/* The first to fail so may be innocent: the request itself may be bad. Who answers next decides. */
+static bool let_go_in_doubt(struct exchange *x)
+{
+    unsigned first = x->decision.replica;
+    x->doubt =
+        (struct exchange_doubt){.open = true,
+                                .replica = first,
+                                .life = node_router_replica_life(x->proxy->config.router, first)};
+    if (exchange_rebook(x, NODE_OUTCOME_IN_DOUBT) == 0)
+        return true;
+    exchange_blame(x); /* nobody else could say otherwise */
+    return false;
+}
+
+/* The request is to blame: another replica fails alike, or says what is wrong with it. */
+static void acquit(struct exchange *x)
+{
+    x->doubt.open = false;
+}
+
+/* Its last answers were errors too, and its own: it says nothing of the request. */
+static bool errs_anyway(const struct exchange *x)
+{
+    return node_router_replica_errs(x->proxy->config.router, x->decision.replica);
+}
+
+/* The answer to a failure that an engine said goes to the client: another one is not asked. */
+static bool let_pass(const struct exchange *x, unsigned replica, const char *what)
+{
+    log_failure(x, replica, what, "answer", -1);
+    return false;
+}
+
+bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j, unsigned status)
+{
+    unsigned from = x->decision.replica;
+    bool event = x->status / 100 == 2;
+    char what[32];
+    (void)snprintf(what, sizeof what, "%s %u", event ? "error event" : "status", status);
+    x->reached = true;
+    x->timed_out = false;
+    x->outcome = j->outcome;
+    if (j->core_dead) {
+        x->first_token = false; /* the head of an error was taken for one */
+        suspect_ended(x, SUSPECT_END_CORE_DEAD);
+        node_router_core_dead(x->proxy->config.router, from, x->proxy->now_ms);
+        prober_ask_health(x->proxy, from);
+    }
+    bool doubt = j->verdict == VERDICT_IN_DOUBT && !errs_anyway(x);
+    if (j->verdict == VERDICT_CLIENT) {
+        acquit(x);
+        return false;
+    }
+    if (!x->answering && suspect_refused(x)) {
+        log_failure(x, from, what, "refused", -1);
+        exchange_hang_up(x);
+        exchange_release_booking(x, j->outcome);
+        return exchange_refuse_suspect(x);
+    }
+    if (doubt && x->doubt.open) {
+        x->outcome = NODE_OUTCOME_IN_DOUBT;
+        acquit(x);
+        return let_pass(x, from, what);
+    }
+    enum verdict_reason why = exchange_retry_reason(x, j->reason);
+    if (exchange_only_there(x) || !exchange_may_retry(x, why))
+        return let_pass(x, from, what);
+    if (doubt ? !let_go_in_doubt(x) : exchange_rebook(x, j->outcome) != 0)
+        return let_pass(x, from, what); /* there is nobody else */
+    log_moved(x, from, what);
+    x->said = status;
+    exchange_begin_anew(x, why);
+    return true;
+}
+
+/* Each replica may be asked once, as the question has no body. */
+static bool is_asked_around(struct exchange *x, unsigned status)
+{
+    if (!x->asking_around || status != 404 || x->answering)
+        return false;
+    if (exchange_rebook(x, NODE_OUTCOME_OK) != 0)
+        return false;
+    exchange_begin_anew(x, RETRY_STORED);
+    return true;
+}
+
+bool exchange_judge_status(struct exchange *x, unsigned status)
+{
+    if (is_asked_around(x, status))
+        return true;
+    if (status < 400 || exchange_body_decides(x, status))
+        return false;
+    struct verdict_judgement j = verdict_of_answer(status, slice_of("", 0));
+    return exchange_judge_answer(x, &j, status);
+}
+
+/* --- it said nothing, or broke off ---------------------------------------------------------- */
+
+static const char *failure_text(enum upstream_failure failure)
+{
+    switch (failure) {
+    case UPSTREAM_CONNECT_FAILED:
+        return "connect";
+    case UPSTREAM_TIMEOUT:
+        return "timeout";
+    case UPSTREAM_MALFORMED:
+        return "malformed answer";
+    case UPSTREAM_UNFINISHED:
+        return "answer ended without its terminal event";
+    case UPSTREAM_STALLED:
+        return "stands still";
+    default:
+        return "connection broke";
+    }
+}
+
+static enum verdict_reason reason_of(enum upstream_failure failure)
+{
+    switch (failure) {
+    case UPSTREAM_CONNECT_FAILED:
+        return RETRY_CONNECT;
+    case UPSTREAM_TIMEOUT:
+    case UPSTREAM_STALLED:
+        return RETRY_TIMEOUT;
+    case UPSTREAM_MALFORMED:
+        return RETRY_MALFORMED;
+    default:
+        return RETRY_BROKEN;
+    }
+}
+
+/* The same replica once more, under the same booking: nothing says that it failed. ERR_AGAIN: that
+ * is not the case; else what upstream_start() says. */
+static int again(struct exchange *x, struct pool *pool, enum upstream_failure failure)
+{
+    bool stale = failure == UPSTREAM_STALE && !x->dropped;
+    bool other_address = failure == UPSTREAM_CONNECT_FAILED && ++x->addresses < pool->address_count;
+    return stale || other_address ? exchange_same_again(x) : ERR_AGAIN;
+}
+
+/* Counts and logs it. Returns what it says of the replica. */
+static enum node_outcome note_failure(struct exchange *x, enum upstream_failure failure)
+{
+    struct proxy *p = x->proxy;
+    enum node_outcome outcome = NODE_OUTCOME_BROKEN;
+    if (failure == UPSTREAM_STALLED) {
+        outcome = NODE_OUTCOME_STALLED;
+    } else if (failure == UPSTREAM_CONNECT_FAILED) {
+        p->stats.upstream_connect_failures++;
+        outcome = NODE_OUTCOME_CONNECT_FAILED;
+        pool_resolve(&p->engines.pools[x->decision.replica], 5000);
+    } else if (failure != UPSTREAM_TIMEOUT) {
+        p->stats.upstream_broken++;
+    } else if (exchange_replica_moves(x)) {
+        outcome = NODE_OUTCOME_SLOW;
+    }
+    exchange_count_failure(x, failure);
+    return outcome;
+}
+
+static void answer_failure(struct exchange *x, enum upstream_failure failure,
+                           enum node_outcome outcome)
+{
+    exchange_release_booking(x, outcome);
+    exchange_forget_answer(x);
+    x->outcome = outcome;
+    exchange_no_answer(x, failure == UPSTREAM_TIMEOUT ? "The replica did not answer in time."
+                                                      : "The replica failed before it answered.");
+}
+
+/* The client hears of it: what it has of an answer is cut, or it gets an error. */
+static void give_up(struct exchange *x, enum upstream_failure failure, enum node_outcome outcome)
+{
+    x->outcome = outcome;
+    if (x->answering)
+        exchange_end_cut(x, failure);
+    else
+        answer_failure(x, failure, outcome);
+}
+
+/* Another replica is asked. */
+static void ask_another(struct exchange *x, enum upstream_failure failure,
+                        enum node_outcome outcome)
+{
+    unsigned from = x->decision.replica;
+    x->silent_left |= x->timed_out;
+    int err = exchange_rebook(x, outcome);
+    if (err == 0) {
+        log_moved(x, from, failure_text(failure));
+        exchange_begin_anew(x, reason_of(failure));
+        return;
+    }
+    log_failure(x, from, failure_text(failure), exchange_error_word(x), -1);
+    exchange_forget_answer(x);
+    x->outcome = outcome;
+    exchange_no_replica(x, err);
+}
+
+/* What an end says of the request that it was sent. An engine that sleeps is well; one that was
+ * only asked for a stored response computed nothing. */
+static void note_death(struct exchange *x, enum upstream_failure failure)
+{
+    if (x->asking)
+        return;
+    const struct node_router *router = x->proxy->config.router;
+    const struct pool *pool = &x->proxy->engines.pools[x->decision.replica];
+    bool refused = failure == UPSTREAM_CONNECT_FAILED && pool->refused_ms == x->proxy->now_ms;
+    x->stale = x->stale || failure == UPSTREAM_STALE;
+    if (failure == UPSTREAM_BROKEN)
+        suspect_ended(x, SUSPECT_END_BROKEN);
+    else if (refused && x->stale)
+        suspect_ended(x, SUSPECT_END_GONE);
+    else if (failure == UPSTREAM_STALLED &&
+             !node_router_replica_asleep(router, x->decision.replica))
+        suspect_ended(x, SUSPECT_END_SILENT);
+}
+
+void exchange_failed(struct exchange *x, enum upstream_failure failure)
+{
+    struct pool *pool = &x->proxy->engines.pools[x->decision.replica];
+    note_death(x, failure);
+    /* A reused connection that closed without a word had closed before the request came. */
+    bool sent = x->upstream != NULL && x->upstream->head_sent > 0;
+    x->reached = failure != UPSTREAM_STALE && (sent || failure == UPSTREAM_UNFINISHED);
+    x->upstream = NULL;
+    x->timed_out = failure == UPSTREAM_TIMEOUT;
+    int err = again(x, pool, failure);
+    if (err == 0)
+        return;
+    enum node_outcome outcome = note_failure(x, failure);
+    unsigned replica = x->decision.replica;
+    if (failure == UPSTREAM_STALE && exchange_is_ours(err))
+        outcome = NODE_OUTCOME_NOT_SENT;
+    if (x->asking) {
+        log_failure(x, replica, failure_text(failure), "asks_next", -1);
+        ask_next(x, outcome);
+    } else if (!x->answering && suspect_refused(x)) {
+        log_failure(x, replica, failure_text(failure), "refused", -1);
+        exchange_release_booking(x, outcome);
+        (void)exchange_refuse_suspect(x);
+    } else if (exchange_may_retry(x, reason_of(failure))) {
+        ask_another(x, failure, outcome);
+    } else {
+        log_failure(x, replica, failure_text(failure), exchange_error_word(x), -1);
+        give_up(x, failure, outcome);
+    }
+}

@@ -1,0 +1,207 @@
+/* What of an answer waits in the router instead of going to the client. While nothing is with the
+ * client, another replica may answer in its place:
+ *
+ *   STREAM   the head of a stream, and its events before the first token. At stream-hold the client
+ *            gets a sign of life of it, one that another attempt can follow unseen where the API
+ *            lets it: then only a token, an error or the end commit the answer.
+ *   BODY     an answer that comes at once, until it is whole.
+ *   ERROR    an error whose body says whose it is: a 404 that may mean an unknown model, a 500.
+ *
+ * What is gathered in one event is not copied if it goes out with that event. */
+#include "node/proxy/exchange/exchange_internal.h"
+
+#include "base/check.h"
+#include "base/err.h"
+#include "http/events.h"
+#include "node/replica/engine_json.h"
+
+/* --- what is held --------------------------------------------------------------------------- */
+
+static void note_model_served(struct exchange *x)
+{
+    struct node_router *router = x->proxy->config.router;
+    if (node_router_models_listed(router, x->decision.replica))
+        return;
+    struct node_request request;
+    exchange_describe(x, &request);
+    if (request.model.len > 0)
+        node_router_model_served(router, x->decision.replica, request.model);
+}
+
+static bool is_json(const struct http_head *head)
+{
+    struct slice type = http_head_get(head, HTTP_CONTENT_TYPE);
+    return type.len >= 16 && slice_equal_nocase(slice_of(type.at, 16), SLICE("application/json"));
+}
+
+static enum exchange_hold what_to_hold(const struct exchange *x, const struct http_head *head)
+{
+    bool good = head->status / 100 == 2;
+    if (!good)
+        return exchange_body_decides(x, head->status) ? EXCHANGE_HOLD_ERROR : EXCHANGE_HOLD_NONE;
+    if (x->proxy->config.options->stream_hold_ms == 0 || x->request.to_head)
+        return EXCHANGE_HOLD_NONE;
+    if (x->scan == EXCHANGE_SCAN_USAGE && x->usage.form == HTTP_USAGE_SSE)
+        return EXCHANGE_HOLD_STREAM;
+    bool fits = head->framing != HTTP_BODY_LENGTH || head->content_length <= EXCHANGE_HELD_MAX;
+    bool json = x->scan == EXCHANGE_SCAN_USAGE || /* of its two forms, the other one */
+                (exchange_computes(x->route.kind) && is_json(head));
+    return json && fits ? EXCHANGE_HOLD_BODY : EXCHANGE_HOLD_NONE;
+}
+
+void exchange_hold_begin(struct exchange *x, const struct http_head *head)
+{
+    if (head->status / 100 == 2)
+        note_model_served(x);
+    x->hold = what_to_hold(x, head);
+}
+
+static struct slice held_body(const struct exchange *x)
+{
+    return slice_skip(buf_slice(&x->held), x->held_head);
+}
+
+/* Takes what is gathered over. */
+static bool keep(struct exchange *x, size_t max)
+{
+    size_t bytes = x->held.len - x->held_head + client_gathered_bytes(x->client);
+    return bytes <= max && client_gather_keep(x->client, &x->held, &x->held_head) == 0;
+}
+
+bool exchange_hold_waits(struct exchange *x)
+{
+    bool over = x->hold == EXCHANGE_HOLD_STREAM &&
+                (x->usage.first_token || x->usage.done || x->usage.error_whole);
+    return !over &&
+           keep(x, x->hold == EXCHANGE_HOLD_ERROR ? EXCHANGE_HELD_ERROR_MAX : EXCHANGE_HELD_MAX);
+}
+
+/* --- it goes on ----------------------------------------------------------------------------- */
+
+void exchange_hold_pass(struct exchange *x)
+{
+    struct slice none = slice_of(NULL, 0);
+    x->hold = EXCHANGE_HOLD_NONE;
+    deadline_clear(&x->deadline);
+    /* An earlier attempt's preamble is with the client: this one goes on behind its own. */
+    if (x->follows && x->preamble_out && keep(x, SIZE_MAX)) {
+        struct slice body = held_body(x);
+        client_gather_front(x->client, none, slice_skip(body, http_events_preamble(body)));
+    } else if (x->held.len > 0) {
+        client_gather_front(x->client, slice_of(x->held.at, x->held_head), held_body(x));
+    }
+}
+
+/* A message's start cannot be repeated, but a ping says as much. */
+bool exchange_hold_sign(struct exchange *x)
+{
+    static const struct slice ping = SLICE("event: ping\ndata: {\"type\": \"ping\"}\n\n");
+    if (x->hold != EXCHANGE_HOLD_STREAM || x->route.kind == HTTP_PATH_RESPONSES ||
+        x->out_framing == HTTP_BODY_LENGTH)
+        return false;
+    bool pings = x->route.kind == HTTP_PATH_MESSAGES;
+    size_t whole = pings ? 0 : http_events_whole(held_body(x));
+    struct slice head = slice_of(x->held.at, x->held_head);
+    client_gather_front(x->client, head, pings ? ping : slice_of(held_body(x).at, whole));
+    x->bytes_out += client_flush(x->client, x->out_framing == HTTP_BODY_CHUNKED, false);
+    buf_consume(&x->held, x->held_head + whole);
+    x->held_head = 0;
+    x->preamble_out = whole > 0;
+    x->alive = true;
+    return true;
+}
+
+/* --- it is judged --------------------------------------------------------------------------- */
+
+/* Each replica may be asked once, if that is little effort: none of them computes anything. */
+static bool may_ask_another(const struct exchange *x, bool known)
+{
+    return !x->dropped && (known || x->request.body->bytes <= EXCHANGE_ASK_BYTES ||
+                           x->attempts <= x->proxy->config.options->retries_max);
+}
+
+/* True: another answer comes in its place, or has. */
+static bool judge_404(struct exchange *x)
+{
+    struct node_router *router = x->proxy->config.router;
+    struct node_request request;
+    exchange_describe(x, &request);
+    if (!node_error_model_unknown(held_body(x)))
+        return false;
+    node_router_model_denied(router, x->decision.replica, request.model, x->proxy->now_ms);
+    x->model_likely = true;
+    int err = ERR_NOT_FOUND;
+    if (may_ask_another(x, node_router_model_known(router, request.model)))
+        err = exchange_rebook(x, NODE_OUTCOME_OK);
+    if (err == 0) {
+        exchange_begin_anew(x, RETRY_MODEL);
+        return true;
+    }
+    /* One that may serve it is down, or failed before: the model may well exist. */
+    if (err == ERR_UNREACHABLE && request.replica_wanted < 0) {
+        exchange_forget_answer(x);
+        exchange_answer_error(x, 503, slice_of("", 0),
+                              "No replica that may serve this model is up.");
+        return true;
+    }
+    return false;
+}
+
+bool exchange_hold_is_long(const struct exchange *x)
+{
+    return x->hold == EXCHANGE_HOLD_ERROR &&
+           held_body(x).len + client_gathered_bytes(x->client) > EXCHANGE_HELD_ERROR_MAX;
+}
+
+bool exchange_hold_judge(struct exchange *x)
+{
+    bool whole = !exchange_hold_is_long(x);
+    if (x->hold != EXCHANGE_HOLD_ERROR || !keep(x, SIZE_MAX))
+        return false;
+    if (x->status == 404)
+        return whole && judge_404(x);
+    struct node_engine_error error;
+    node_error_read(held_body(x), &error);
+    struct slice message = slice_of_cstr(error.message);
+    if (message.len == 0)
+        message = held_body(x);
+    struct verdict_judgement j = verdict_of_answer(x->status, message);
+    return exchange_judge_answer(x, &j, x->status);
+}
+
+/* The error among the events that are held. */
+static void read_event(const struct exchange *x, struct node_engine_error *out)
+{
+    struct slice rest = held_body(x), data;
+    *out = (struct node_engine_error){0};
+    while ((data = http_events_data(&rest)).len > 0) {
+        struct node_engine_error error;
+        node_error_read(data, &error);
+        if (error.message[0] != '\0' || error.status != 0)
+            *out = error;
+    }
+    if (out->status == 0)
+        out->status = x->usage.error_status;
+}
+
+bool exchange_hold_judge_event(struct exchange *x)
+{
+    struct node_engine_error error;
+    if (x->hold != EXCHANGE_HOLD_STREAM || !x->usage.error_whole || x->usage.first_token ||
+        !keep(x, EXCHANGE_HELD_MAX))
+        return false;
+    read_event(x, &error);
+    struct verdict_judgement j = verdict_of_answer(error.status, slice_of_cstr(error.message));
+    unsigned status = error.status != 0 ? error.status : 500;
+    if (exchange_judge_answer(x, &j, status))
+        return true;
+    if (x->alive) /* the client has a 200: it gets the event */
+        return false;
+    enum node_outcome outcome = x->outcome;
+    exchange_release_booking(x, outcome);
+    exchange_forget_answer(x);
+    x->outcome = outcome;
+    exchange_answer_engine_error(x, status, error.type,
+                                 error.message[0] != '\0' ? error.message : "The engine failed.");
+    return true;
+}

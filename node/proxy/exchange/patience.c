@@ -1,0 +1,80 @@
+/* Limits of time: which one passed, when a first token may still be waited for, and what all that
+ * says of the replica. */
+#include "node/proxy/exchange/exchange_internal.h"
+
+#include <math.h>
+
+/* Of upstream-first-token-timeout "auto". A prediction may be wrong by much, and a client that
+ * waits is better off than one that is sent away from an engine that would have answered. */
+static const double token_ttft_times = 10, token_ttft_times_max = 3;
+
+static void passed(struct exchange *x, enum proxy_refusal refusal, const char *limit)
+{
+    x->refusal = refusal;
+    x->limit = limit;
+}
+
+bool exchange_replica_moves(const struct exchange *x)
+{
+    return node_router_replica_moves(x->proxy->config.router, x->decision.replica,
+                                     x->proxy->now_ms);
+}
+
+uint64_t exchange_token_wait_ms(double ttft_s, bool moves)
+{
+    double ttft_ms = ttft_s * 1000;
+    double most_ms = fmax(PROXY_FIRST_TOKEN_MAX_MS, token_ttft_times_max * ttft_ms);
+    if (moves || ttft_ms <= 0)
+        return (uint64_t)most_ms;
+    return (uint64_t)fmin(fmax(token_ttft_times * ttft_ms, PROXY_FIRST_TOKEN_MIN_MS), most_ms);
+}
+
+/* Time in which the router itself stood still does not count. */
+static bool token_may_come(const struct exchange *x)
+{
+    const struct proxy *p = x->proxy;
+    if (p->config.options->upstream_first_token_timeout_ms != NODE_OPTION_AUTO)
+        return false;
+    uint64_t waited_ms = p->limit[PROXY_UPSTREAM_FIRST_TOKEN].wait_ms +
+                         (uint64_t)x->upstream->token_looks * PROXY_TOKEN_LOOK_MS;
+    return waited_ms < exchange_token_wait_ms(x->decision.ttft_s, exchange_replica_moves(x));
+}
+
+bool exchange_time_left(struct exchange *x)
+{
+    struct upstream *u = x->upstream;
+    if (u->awaits_token && u->state == UPSTREAM_BUSY && token_may_come(x)) {
+        u->token_looks++;
+        proxy_arm(x->proxy, PROXY_UPSTREAM_FIRST_TOKEN_AGAIN, &u->deadline);
+        return true;
+    }
+    if (u->state == UPSTREAM_CONNECTING)
+        passed(x, PROXY_REFUSED_CONNECT, "upstream-connect-timeout");
+    else if (u->any_byte && !u->awaits_token)
+        passed(x, PROXY_REFUSED_IDLE, "upstream-idle-timeout");
+    else if (u->request->answered_whole && u->request_sent)
+        passed(x, PROXY_REFUSED_WHOLE_ANSWER, "upstream-whole-answer-timeout");
+    else
+        passed(x, PROXY_REFUSED_FIRST_TOKEN, "upstream-first-token-timeout");
+    return false;
+}
+
+bool exchange_may_leave_silent(const struct exchange *x)
+{
+    return x->refusal == PROXY_REFUSED_FIRST_TOKEN && !x->silent_left && !exchange_replica_moves(x);
+}
+
+void exchange_late(struct exchange *x)
+{
+    passed(x, PROXY_REFUSED_REQUEST_TIMEOUT, "request-timeout");
+    if (x->answering) {
+        x->outcome = NODE_OUTCOME_SLOW;
+        exchange_say_cut(x, 504, "The request was not answered in the time that it has.");
+        exchange_finish_cut(x);
+        return;
+    }
+    exchange_release_booking(x, NODE_OUTCOME_SLOW);
+    exchange_forget_answer(x);
+    exchange_answer_error(x, 504, slice_of("", 0),
+                          "The request was not answered in the time that it has.");
+}

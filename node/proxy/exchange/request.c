@@ -1,0 +1,303 @@
+/* The request of an exchange: its head (which path, what matters for routing) and its body. */
+#include "node/proxy/exchange/exchange_internal.h"
+
+#include <stdio.h>
+
+#include "http/answer.h"
+#include "http/forward.h"
+#include "node/proxy/engine/probe.h"
+
+enum { ROOM_BYTES = 16384 };
+
+/* --- the head ------------------------------------------------------------------------------- */
+
+static bool is_safe_id(struct slice id)
+{
+    if (id.len == 0 || id.len > EXCHANGE_ID_MAX)
+        return false;
+    for (size_t i = 0; i < id.len; i++) {
+        if (id.at[i] <= ' ' || id.at[i] > '~')
+            return false;
+    }
+    return true;
+}
+
+/* The client's X-Request-Id, or one of our own: 32 hex digits. */
+static void name_request(struct exchange *x, struct slice given)
+{
+    struct proxy *p = x->proxy;
+    if (is_safe_id(given)) {
+        memcpy(x->request_id_text, given.at, given.len);
+        x->request_id = slice_of(x->request_id_text, given.len);
+        return;
+    }
+    static const char digits[] = "0123456789abcdef";
+    uint64_t words[2] = {p->exchanges.id_high, hash_mix(p->exchanges.id_low++)};
+    for (unsigned i = 0; i < 32; i++)
+        x->request_id_text[i] = digits[(words[i / 16] >> (60 - 4 * (i % 16))) & 15];
+    x->request_id = slice_of(x->request_id_text, 32);
+}
+
+/* Answers 403, 404 or 405 for a path that is not proxied. Returns whether it did. */
+static bool refuse_path(struct exchange *x)
+{
+    const struct node_options *o = x->proxy->config.options;
+    const struct slice json = SLICE("application/json");
+    enum http_path_kind kind = x->route.kind;
+    if (kind == HTTP_PATH_CONTROL && o->engine_control_paths == NODE_PATHS_REFUSE) {
+        exchange_answer_error(x, 403, slice_of("", 0),
+                              "This path controls an engine and is not open to clients.");
+        return true;
+    }
+    if ((kind == HTTP_PATH_OTHER || kind == HTTP_PATH_STATUS) &&
+        o->other_paths == NODE_PATHS_REFUSE) {
+        if (exchange_error_form(x) == HTTP_ERROR_ANTHROPIC)
+            exchange_answer_error(x, 404, slice_of("", 0), "Not found.");
+        else
+            exchange_answer(x, 404, json, SLICE(HTTP_BODY_NOT_FOUND), NULL, 0);
+        return true;
+    }
+    if (!x->route.method_allowed) {
+        char methods[64];
+        http_methods_text(x->route.methods, methods, sizeof methods);
+        struct http_line allow = {SLICE("allow"), slice_of_cstr(methods)};
+        if (exchange_error_form(x) == HTTP_ERROR_ANTHROPIC)
+            exchange_answer_not_allowed(x, slice_of_cstr(x->path), methods);
+        else
+            exchange_answer(x, 405, json, SLICE(HTTP_BODY_METHOD_NOT_ALLOWED), &allow, 1);
+        return true;
+    }
+    return false;
+}
+
+static void log_loop(struct exchange *x, unsigned routers)
+{
+    struct proxy *p = x->proxy;
+    uint64_t now = p->now_ms;
+    p->exchanges.loops_unlogged++;
+    if (p->exchanges.loop_logged_ms != 0 && now - p->exchanges.loop_logged_ms < PROXY_LOOP_LOG_MS)
+        return;
+    log_event(
+        p->config.log, LOG_ERROR, "request_loop", LOG_STR("id", x->request_id),
+        LOG_CSTR("from", x->client->peer), LOG_UINT("routers_passed", routers),
+        LOG_UINT("count", p->exchanges.loops_unlogged),
+        LOG_CSTR("want", "engines as replicas: one of them is a router, or leads back to one"));
+    p->exchanges.loop_logged_ms = now;
+    p->exchanges.loops_unlogged = 0;
+}
+
+/* Answers 508 if the request has been here before, or has passed routers enough. */
+static bool refuse_loop(struct exchange *x, const struct http_head *head)
+{
+    bool passed_self;
+    if (!http_head_has(head, HTTP_VIA))
+        return false;
+    unsigned routers = http_via_routers(head, slice_of_cstr(x->proxy->via), &passed_self);
+    if (!passed_self && routers <= EXCHANGE_ROUTERS_MAX)
+        return false;
+    log_loop(x, routers);
+    char what[64] = "came back to this router";
+    if (!passed_self)
+        (void)snprintf(what, sizeof what, "passed %u routers", routers);
+    char text[256];
+    (void)snprintf(text, sizeof text,
+                   "The request %s. Something behind one of %s replicas leads to a router: name "
+                   "engines only (gvctl replicas shows them).",
+                   what, passed_self ? "its" : "their");
+    exchange_refuse(x->client, 508, text);
+    return true;
+}
+
+static int write_upstream_head(struct exchange *x, const struct http_head *head, bool has_body)
+{
+    struct http_forward_request how = {
+        .host_fallback = SLICE("grapevine"),
+        .client_address = slice_of_cstr(x->client->peer),
+        .request_id = x->request_id,
+        .via = slice_of_cstr(x->proxy->via),
+        .distrust_client = x->proxy->config.options->forwarded_headers == NODE_FORWARDED_REPLACE,
+        .framing = has_body && !x->chunked_body ? HTTP_BODY_LENGTH : HTTP_BODY_NONE,
+        .content_length = head->content_length,
+    };
+    if (head->framing == HTTP_BODY_LENGTH)
+        how.framing = HTTP_BODY_LENGTH; /* "Content-Length: 0" of a POST stays */
+    return http_forward_request_write(&x->request.head, head, &how);
+}
+
+void exchange_session_set(struct exchange *x, struct slice value)
+{
+    size_t n = value.len < EXCHANGE_SESSION_MAX ? value.len : EXCHANGE_SESSION_MAX;
+    memcpy(x->session, value.at, n);
+    x->session_len = (uint8_t)n;
+}
+
+void exchange_read_session(struct exchange *x, const struct http_head *head)
+{
+    struct slice value =
+        http_head_find(head, slice_of_cstr(x->proxy->config.options->session_header));
+    if (value.at != NULL)
+        exchange_session_set(x, value);
+}
+
+/* Where the request goes: to a replica, or (x->local) it is answered here. ERR_NOMEM. */
+static int read_head(struct exchange *x, const struct http_head *head, bool has_body)
+{
+    if (x->local) {
+        x->probe = slice_equal(http_head_get(head, HTTP_USER_AGENT), SLICE(PROBE_USER_AGENT));
+        return buf_append(&x->request.head, head->at, head->bytes);
+    }
+    x->skimming = exchange_carries_prompt(x->route.kind) && has_body;
+    x->whole = x->skimming || x->route.kind == HTTP_PATH_MULTIPART || x->chunked_body;
+    if (x->route.kind == HTTP_PATH_RESPONSE_STORED && x->route.id.len <= HTTP_USAGE_ID_MAX) {
+        memcpy(x->stored_id, x->route.id.at, x->route.id.len);
+        x->stored_id_len = (uint8_t)x->route.id.len;
+    }
+    if (x->skimming)
+        http_skim_init(&x->skim, &x->proxy->config.secret);
+    exchange_read_session(x, head);
+    return write_upstream_head(x, head, has_body);
+}
+
+static void refuse_large(struct exchange *x)
+{
+    x->limit = "body-bytes-max";
+    exchange_refuse(x->client, 413, "The request body is too large.");
+}
+
+/* Makes the exchange of a head. False: it was refused, or answered. */
+static bool begin(struct client *c, const struct http_head *head, bool has_body)
+{
+    struct exchange *x = exchange_new(c);
+    if (x == NULL) {
+        client_close(c, false);
+        return false;
+    }
+    c->exchange = x;
+    x->method = head->method;
+    x->minor = head->minor;
+    x->request.to_head = head->method == HTTP_METHOD_HEAD;
+    x->chunked_body = head->framing == HTTP_BODY_CHUNKED;
+    x->local = c->port == PROXY_PORT_ADMIN;
+    (void)slice_to_cstr(head->path, x->path, sizeof x->path);
+    name_request(x, http_head_get(head, HTTP_X_REQUEST_ID));
+    if (head->framing == HTTP_BODY_LENGTH &&
+        head->content_length > x->proxy->config.options->body_bytes_max) {
+        refuse_large(x);
+        return false;
+    }
+    if (!x->local) {
+        x->route = http_path_lookup(head->path, head->method);
+        if (refuse_path(x))
+            return false;
+        enum http_path_kind kind = x->route.kind;
+        x->local = kind == HTTP_PATH_HEALTH || kind == HTTP_PATH_MODELS ||
+                   kind == HTTP_PATH_MODEL_ONE || kind == HTTP_PATH_SERVER;
+        if (!x->local && refuse_loop(x, head))
+            return false;
+    }
+    int err = read_head(x, head, has_body);
+    x->route.id = slice_of(NULL, 0); /* the head's memory is not ours */
+    if (err != 0) {
+        exchange_cut(x, CLIENT_END_NO_MEMORY, false);
+        return false;
+    }
+    if (head->expect_continue && has_body && head->minor > 0) {
+        static const struct slice go_on = SLICE(HTTP_CONTINUE);
+        client_write(c, &go_on, 1);
+    }
+    if (!x->local && !x->whole && has_body)
+        exchange_route(x);
+    return c->exchange == x;
+}
+
+/* --- the body ------------------------------------------------------------------------------- */
+
+/* After bytes were added to the body. False: the exchange was refused. */
+static bool body_grew(struct exchange *x, struct slice added)
+{
+    x->proxy->stats.bytes_in += added.len;
+    if (x->request.body->bytes > x->proxy->config.options->body_bytes_max) {
+        refuse_large(x);
+        return false;
+    }
+    if (x->skimming)
+        http_skim_feed(&x->skim, added.at, added.len);
+    if (!x->whole && !x->local)
+        exchange_push(x); /* what is routed by its head streams through as it comes */
+    return true;
+}
+
+static bool add_body(struct exchange *x, struct slice bytes)
+{
+    const struct client *c = x->client;
+    uint64_t expected = c->framing == HTTP_BODY_LENGTH ? c->remaining : 0;
+    uint64_t came = x->request.body->bytes + bytes.len;
+    if (body_append(&x->proxy->segments, x->request.body, bytes,
+                    bytes.len + (expected < came ? expected : came)) != 0) {
+        x->refusal = PROXY_REFUSED_MEMORY;
+        x->limit = "buffered-bytes-max";
+        exchange_refuse(x->client, 503, "Too many request bodies are held now, try again later.");
+        return false;
+    }
+    return body_grew(x, bytes);
+}
+
+/* The request is whole. True: the router answers it itself. */
+static bool complete(struct exchange *x)
+{
+    client_body_ended(x->client);
+    x->request.body->complete = true;
+    if (x->local)
+        return true;
+    if (x->skimming) {
+        http_skim_finish(&x->skim);
+        if (!x->skim.understood)
+            x->proxy->stats.not_understood++;
+        bool tokens = x->skim.understood && exchange_answers_tokens(x->route.kind);
+        x->request.streams_tokens = tokens && x->skim.flags[HTTP_SKIM_STREAM];
+        x->request.answered_whole = tokens && !x->skim.flags[HTTP_SKIM_STREAM];
+    }
+    if (x->chunked_body && http_forward_length_write(&x->request.head, x->request.body->bytes) != 0)
+        exchange_cut(x, CLIENT_END_NO_MEMORY, false);
+    else if (x->upstream != NULL)
+        exchange_push(x);
+    else if (!x->answering && !x->booked)
+        exchange_route(x);
+    return false;
+}
+
+bool exchange_request(struct client *c, const struct client_input *in)
+{
+    if (in->head != NULL && !begin(c, in->head, in->has_body))
+        return false;
+    struct exchange *x = c->exchange;
+    if (in->body.len > 0 && !add_body(x, in->body))
+        return false;
+    return in->end && c->exchange == x && complete(x);
+}
+
+/* Memory is held for what came: what is promised gets no more than that again, or ROOM_BYTES. */
+struct slice exchange_body_room(struct exchange *x, uint64_t expected)
+{
+    uint64_t came = x->request.body->bytes;
+    size_t hint = came < ROOM_BYTES         ? ROOM_BYTES
+                  : came < PROXY_READ_BYTES ? (size_t)came
+                                            : PROXY_READ_BYTES;
+    if (hint > expected)
+        hint = (size_t)expected;
+    struct segment *s = body_room(&x->proxy->segments, x->request.body, hint);
+    if (s == NULL)
+        return slice_of(NULL, 0);
+    size_t room = s->cap - s->len;
+    return slice_of(s->data + s->len, room < expected ? room : (size_t)expected);
+}
+
+bool exchange_body_read(struct exchange *x, size_t n, bool end)
+{
+    struct client *c = x->client;
+    struct segment *s = x->request.body->last;
+    struct slice added = slice_of(s->data + s->len, n);
+    s->len += (uint32_t)n;
+    x->request.body->bytes += n;
+    return body_grew(x, added) && c->exchange == x && end && complete(x);
+}

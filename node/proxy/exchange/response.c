@@ -1,0 +1,236 @@
+/* The answer of a replica on its way to the client. */
+#include "node/proxy/exchange/exchange_internal.h"
+
+#include "base/check.h"
+#include "node/proxy/exchange/suspect.h"
+#include "node/proxy/exchange/suspect_wait.h"
+
+static void choose_scan(struct exchange *x, const struct http_head *head)
+{
+    x->scan = EXCHANGE_SCAN_NONE;
+    if (!exchange_answers_tokens(x->route.kind))
+        return;
+    struct slice type = http_head_get(head, HTTP_CONTENT_TYPE);
+    if (type.len >= 17 && slice_equal_nocase(slice_of(type.at, 17), SLICE("text/event-stream")))
+        http_usage_init(&x->usage, HTTP_USAGE_SSE);
+    else if (type.len >= 16 && slice_equal_nocase(slice_of(type.at, 16), SLICE("application/json")))
+        http_usage_init(&x->usage, HTTP_USAGE_JSON);
+    else
+        return;
+    x->scan = EXCHANGE_SCAN_USAGE;
+}
+
+static void note_first_token(struct exchange *x)
+{
+    x->first_token = true;
+    x->first_byte_ms = x->proxy->now_ms;
+    if (x->upstream != NULL)
+        upstream_token_came(x->upstream);
+    suspect_answered(x);
+    suspect_left(x);
+    if (x->status / 100 != 2) /* an error came without the work */
+        return;
+    exchange_blame(x); /* the request is good, then */
+    if (x->booked)
+        node_router_first_byte(x->proxy->config.router, x->decision.booking, x->first_byte_ms);
+}
+
+/* Not as engines send them: an answer that says "later" says when. */
+static bool lacks_retry_after(const struct http_head *head)
+{
+    return (head->status == 429 || head->status == 503) &&
+           http_head_find(head, SLICE("retry-after")).at == NULL;
+}
+
+static void gather_head(struct exchange *x, const struct http_head *head)
+{
+    struct proxy *p = x->proxy;
+    struct http_line lines[3] = {{SLICE("x-request-id"), x->request_id}};
+    size_t n = 1;
+    if (p->config.options->replica_header)
+        lines[n++] =
+            (struct http_line){SLICE("x-grapevine-replica"),
+                               node_router_replica_name(p->config.router, x->decision.replica)};
+    if (lacks_retry_after(head))
+        lines[n++] = (struct http_line){SLICE("retry-after"), SLICE("1")};
+    struct http_forward_response how = {.client_minor = x->minor,
+                                        .keep_alive = !x->client->last,
+                                        .framing = x->out_framing,
+                                        .content_length = head->content_length,
+                                        .extra = lines,
+                                        .extra_count = n};
+    client_gather_head(x->client, head, &how);
+}
+
+static void pass_head(struct exchange *x, const struct http_head *head)
+{
+    struct proxy *p = x->proxy;
+    x->status = head->status;
+    if (x->asking_around && head->status / 100 == 2) /* found: not asked for again */
+        node_affinity_put(p->config.affinity, exchange_stored_response(x), x->decision.replica);
+    if (head->status >= 400)
+        x->outcome = verdict_of_answer(head->status, slice_of("", 0)).outcome;
+    x->first_byte_ms = p->now_ms;
+    choose_scan(x, head);
+    if (x->scan == EXCHANGE_SCAN_NONE || x->usage.form == HTTP_USAGE_JSON)
+        note_first_token(x);
+    exchange_hold_begin(x, head);
+    if (x->alive) /* a head is with the client */
+        return;
+    x->last_asked = x->client->last;
+    x->out_framing = http_forward_response_framing(head, x->minor);
+    if (x->out_framing == HTTP_BODY_UNTIL_CLOSE || p->draining ||
+        x->client->state == CLIENT_BODY) /* answered early: the rest of the body is not wanted */
+        x->client->last = true;
+    gather_head(x, head);
+}
+
+static void hold_expired(struct deadline *d);
+
+/* What is gathered goes out, as one chunk where there are chunks; or waits. */
+static void flush(struct exchange *x, bool last)
+{
+    bool chunked = x->out_framing == HTTP_BODY_CHUNKED && !x->request.to_head;
+    if (x->hold != EXCHANGE_HOLD_NONE) {
+        if (!last && exchange_hold_waits(x)) {
+            x->deadline.expired = hold_expired;
+            if (x->deadline.next == NULL && x->hold != EXCHANGE_HOLD_ERROR && !x->alive)
+                proxy_arm(x->proxy, PROXY_STREAM_HOLD, &x->deadline);
+            return;
+        }
+        exchange_hold_pass(x);
+    }
+    if (!x->answering && (client_has_gathered(x->client) || last))
+        exchange_answering(x);
+    x->bytes_out += client_flush(x->client, chunked, last);
+    if (x->held.cap > 0)
+        exchange_hold_drop(x);
+}
+
+/* The client has heard nothing for so long that it gets a sign of life. */
+static void hold_expired(struct deadline *d)
+{
+    struct exchange *x = CONTAINER_OF(d, struct exchange, deadline);
+    if (exchange_hold_sign(x))
+        return;
+    exchange_hold_pass(x);
+    flush(x, false);
+}
+
+/* It goes no further: another answer comes in its place, or has; or it is an error that cannot
+ * follow the sign of life that the client has. */
+static bool is_judged_away(struct exchange *x)
+{
+    if (exchange_hold_judge(x))
+        return true;
+    if (!x->alive || x->hold != EXCHANGE_HOLD_ERROR)
+        return false;
+    unsigned status = x->status;
+    exchange_forget_answer(x);
+    exchange_answer_error(x, status, slice_of("", 0), "The replica that should go on answered %u.",
+                          status);
+    return true;
+}
+
+/* False: an error came in place of the first token, and the answer is let go. */
+static bool pass_body(struct exchange *x, struct slice bytes)
+{
+    if (client_gather_full(x->client))
+        flush(x, false);
+    client_gather(x->client, bytes);
+    if (exchange_hold_is_long(x)) {
+        if (is_judged_away(x))
+            return false;
+        exchange_hold_pass(x);
+    }
+    if (x->scan != EXCHANGE_SCAN_USAGE)
+        return true;
+    http_usage_feed(&x->usage, bytes.at, bytes.len);
+    if (!x->first_token && x->usage.first_token)
+        note_first_token(x);
+    return !x->usage.error_whole || !exchange_hold_judge_event(x);
+}
+
+/* The client has the head of a stream, and can be given no other. */
+static bool can_follow(const struct http_head *head)
+{
+    struct slice type = http_head_get(head, HTTP_CONTENT_TYPE);
+    return head->status / 100 == 2 && type.len >= 17 &&
+           slice_equal_nocase(slice_of(type.at, 17), SLICE("text/event-stream"));
+}
+
+/* False: it does not go on to the client. Once an answer: what it needs of the stack is not made
+ * ready for each event. */
+__attribute__((noinline)) static bool begin(struct exchange *x, const struct http_head *head)
+{
+    if (x->asking) {
+        exchange_answered(x, head->status);
+        return false;
+    }
+    exchange_count_status(x, head->status);
+    if (exchange_judge_status(x, head->status))
+        return false;
+    if (x->alive && !can_follow(head) && !exchange_body_decides(x, head->status)) {
+        exchange_answer_error(x, head->status >= 400 ? head->status : 502, slice_of("", 0),
+                              "The replica that should go on answered %u.", head->status);
+        return false;
+    }
+    pass_head(x, head);
+    return true;
+}
+
+void exchange_response(struct exchange *x, const struct upstream_output *out)
+{
+    if (out->head != NULL && !begin(x, out->head))
+        return;
+    if (out->body.len > 0 && !pass_body(x, out->body))
+        return;
+    if (out->end)
+        exchange_ended(x);
+}
+
+void exchange_flush(struct exchange *x)
+{
+    if (client_has_gathered(x->client))
+        flush(x, false);
+    if (x->upstream != NULL && client_congested(x->client)) {
+        x->proxy->stats.backpressure++;
+        upstream_pause(x->upstream);
+    }
+}
+
+/* What the end of an answer says of it. False: another comes in its place, or has. */
+static bool judge_end(struct exchange *x)
+{
+    if (is_judged_away(x))
+        return false;
+    if (x->scan != EXCHANGE_SCAN_USAGE)
+        return true;
+    http_usage_finish(&x->usage);
+    if (exchange_hold_judge_event(x))
+        return false;
+    if (exchange_unfinished(x)) {
+        exchange_failed(x, UPSTREAM_UNFINISHED);
+        return false;
+    }
+    exchange_judge_error(x);
+    if (x->route.kind == HTTP_PATH_RESPONSES && x->usage.response_id[0] != '\0')
+        node_affinity_put(x->proxy->config.affinity, slice_of_cstr(x->usage.response_id),
+                          x->decision.replica);
+    return true;
+}
+
+void exchange_ended(struct exchange *x)
+{
+    x->upstream = NULL;
+    if (!judge_end(x))
+        return;
+    flush(x, true);
+    exchange_finish(x);
+}
+
+void exchange_client_drained(struct exchange *x)
+{
+    if (x->upstream != NULL && !client_congested(x->client))
+        upstream_resume(x->upstream);
+}

@@ -1,0 +1,177 @@
+#include "node/proxy/guard/door.h"
+
+#include <stdlib.h>
+
+#include "base/bug.h"
+#include "base/check.h"
+#include "node/proxy/exchange/drive.h"
+
+enum entry {
+    COMES_IN,
+    IS_FULL,        /* connections-max */
+    CLIENT_IS_FULL, /* connections-per-client-max */
+    IS_CROWDED,     /* there is no room for an answer either */
+};
+
+/* --- who speaks for others ----------------------------------------------------------------------
+ */
+
+int door_init(struct proxy *p)
+{
+    const struct node_options *o = p->config.options;
+    struct client_door *d = &p->clients.door;
+    d->surplus_max = (unsigned)(o->connections_max / PROXY_SURPLUS_SHARE) + 1;
+    d->balancers = calloc(o->proxy_protocol_from.count + 1, sizeof d->balancers[0]);
+    if (d->balancers == NULL)
+        return ERR_NOMEM;
+    d->balancer_count = o->proxy_protocol_from.count;
+    for (unsigned i = 0; i < d->balancer_count; i++)
+        CHECK(ip_net_parse(slice_of_cstr(o->proxy_protocol_from.at[i]), &d->balancers[i]));
+    if (o->connections_per_client_max == 0)
+        return 0;
+    return peers_init(&d->peers, o->connections_max, &p->config.secret);
+}
+
+void door_free(struct proxy *p)
+{
+    peers_free(&p->clients.door.peers);
+    free(p->clients.door.balancers);
+}
+
+static bool sends_header(const struct client *c)
+{
+    const struct client_door *d = &c->proxy->clients.door;
+    uint8_t ip[IP_BYTES];
+    if (!c->proxy->config.options->proxy_protocol)
+        return false;
+    for (unsigned i = 0; i < d->balancer_count; i++) {
+        if (ip_parse(c->peer, ip) && ip_net_has(&d->balancers[i], ip))
+            return true;
+    }
+    return d->balancer_count == 0;
+}
+
+/* --- who comes in --------------------------------------------------------------------------------
+ */
+
+static void stand(struct client *c, enum client_standing standing)
+{
+    unsigned *count = c->proxy->clients.door.standing;
+    count[c->standing]--;
+    count[standing]++;
+    c->standing = standing;
+}
+
+/* The one that has been idle longest. A request may be on its way to one that has just come, or was
+ * just answered. NULL: none but those. */
+static struct deadline *longest_idle(const struct proxy *p)
+{
+    const struct deadline_queue *idle = &p->limit[PROXY_CLIENT_IDLE];
+    struct deadline *d = deadline_first(idle);
+    bool rests = d != NULL && d->at_ms + PROXY_EVICT_IDLE_MS <= p->now_ms + idle->wait_ms;
+    return rests ? d : NULL;
+}
+
+/* False: there is none to go. */
+static bool evict(struct proxy *p)
+{
+    struct deadline *d = longest_idle(p);
+    if (d == NULL)
+        d = deadline_first(&p->limit[PROXY_CLIENT_LINGER]);
+    if (d == NULL)
+        return false;
+    struct client *c = CONTAINER_OF(d, struct client, deadline);
+    CHECK(c->standing == CLIENT_IN && c->exchange == NULL);
+    p->stats.connections_evicted++;
+    client_close(c, false);
+    return true;
+}
+
+static enum entry turn_away(struct client *c, enum entry why)
+{
+    struct client_door *d = &c->proxy->clients.door;
+    if (why == IS_FULL)
+        c->proxy->stats.connections_refused++;
+    else
+        c->proxy->stats.client_connections_refused++;
+    c->surplus = true;
+    if (c->from != NULL) /* what is refused does not keep its client out */
+        peers_leave(&d->peers, c->from);
+    c->from = NULL;
+    stand(c, CLIENT_SURPLUS);
+    return d->standing[CLIENT_SURPLUS] <= d->surplus_max ? why : IS_CROWDED;
+}
+
+static enum entry identify(struct client *c)
+{
+    uint64_t most = c->proxy->config.options->connections_per_client_max;
+    if (most == 0)
+        return COMES_IN;
+    c->from = peers_enter(&c->proxy->clients.door.peers, c->peer);
+    if (c->from == NULL || c->from->open <= most)
+        return COMES_IN;
+    return turn_away(c, CLIENT_IS_FULL);
+}
+
+static enum entry enter(struct client *c)
+{
+    struct proxy *p = c->proxy;
+    c->awaits_header = sends_header(c);
+    enum entry verdict = c->awaits_header ? COMES_IN : identify(c);
+    if (verdict != COMES_IN)
+        return verdict;
+    if (p->clients.door.standing[CLIENT_IN] >= p->config.options->connections_max &&
+        !BUG(CLIENTS_UNLIMITED) && !evict(p))
+        return turn_away(c, IS_FULL);
+    stand(c, CLIENT_IN);
+    return COMES_IN;
+}
+
+/* --- what they hear ------------------------------------------------------------------------- */
+
+/* It came in, or hears why not. */
+static void judge(struct client *c, enum entry verdict)
+{
+    static const struct exchange_refusal full = {
+        .status = 503,
+        .refusal = PROXY_REFUSED_CONNECTIONS,
+        .limit = "connections-max",
+        .text = "Too many connections, try again later.",
+    };
+    static const struct exchange_refusal client_full = {
+        .status = 429,
+        .refusal = PROXY_REFUSED_CLIENT_CONNECTIONS,
+        .limit = "connections-per-client-max",
+        .text = "Too many connections of one client, try again later.",
+    };
+    if (verdict == IS_CROWDED)
+        client_close(c, true);
+    else if (verdict != COMES_IN)
+        exchange_refuse_for(c, verdict == IS_FULL ? &full : &client_full);
+}
+
+void door_refuse_stranger(struct client *c)
+{
+    struct proxy *p = c->proxy;
+    struct client_door *d = &p->clients.door;
+    p->stats.proxy_headers_refused++;
+    d->unlogged++;
+    if (d->logged_ms == 0 || p->now_ms - d->logged_ms >= PROXY_LOOP_LOG_MS) {
+        log_event(p->config.log, LOG_WARN, "proxy_header_refused", LOG_CSTR("from", c->peer),
+                  LOG_UINT("count", d->unlogged),
+                  LOG_CSTR("want", "the PROXY protocol at the balancer, or proxy-protocol off"));
+        d->logged_ms = p->now_ms;
+        d->unlogged = 0;
+    }
+    client_close(c, true);
+}
+
+void door_enter(struct client *c)
+{
+    judge(c, enter(c));
+}
+
+void door_identify(struct client *c)
+{
+    judge(c, identify(c));
+}

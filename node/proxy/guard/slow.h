@@ -1,0 +1,29 @@
+/* Clients that are slow, and what becomes of them: heads, bodies, readers beyond their limits of
+ * time, and uploads that hold memory which others need.
+ */
+#ifndef NODE_PROXY_GUARD_SLOW_H
+#define NODE_PROXY_GUARD_SLOW_H
+
+#include "node/proxy/client/client.h"
+
+enum {
+    PROXY_SLOW_MS = 10000,     /* an upload that needs longer, at its pace, for what it holds... */
+    PROXY_SLOW_FULL_MS = 1000, /* and the same when memory is all but full: docs/http.md, Bodies */
+    PROXY_SLOW_LOOK_MS = 100,  /* none was found: not before then is it looked for one again */
+    PROXY_SLOW_CUT_MAX = 16,   /* at once */
+};
+
+/* The limit that client_arm() armed has passed. */
+void slow_client_expired(struct deadline *d);
+/* client-body-total-timeout has passed. */
+void slow_upload_expired(struct deadline *d);
+/* After `bytes` came: how fast the body arrives, if it is not whole yet. */
+void slow_follow(struct client *c, size_t bytes);
+/* Before a piece of `newcomer` is taken: if memory for bodies is short, a slow upload goes, and not
+ * who sends next. Three quarters full, one that is really slow; all but full, any that is not
+ * brand-new. */
+void slow_make_room(const struct client *newcomer);
+/* Nobody ran for so long: no upload is slow for that. */
+void slow_shift(struct proxy *p, uint64_t by_ms);
+
+#endif

@@ -1,0 +1,172 @@
+#include "node/proxy/limit/queue.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#include "base/check.h"
+
+static const double fade_ms = 10000; /* of the rate at which the queue empties */
+
+void queue_init(struct queue *q, uint64_t length_max)
+{
+    *q = (struct queue){.length_max = length_max};
+}
+
+static bool is_used(const struct queue *q, unsigned class, unsigned lane)
+{
+    return (q->used[class] >> lane & 1) != 0;
+}
+
+/* The lane of that key; else a free one; else one that is shared. */
+static unsigned lane_of(const struct queue *q, unsigned class, uint64_t key)
+{
+    unsigned free = QUEUE_LANES;
+    for (unsigned i = 0; i < QUEUE_LANES; i++) {
+        if (!is_used(q, class, i))
+            free = free < QUEUE_LANES ? free : i;
+        else if (q->lanes[class][i].key == key)
+            return i;
+    }
+    return free < QUEUE_LANES ? free : (unsigned)(key % QUEUE_LANES);
+}
+
+bool queue_has_waiters(const struct queue *q, const struct queue_waiter *w, unsigned class,
+                       uint64_t key)
+{
+    if (q->length == 0)
+        return false;
+    unsigned lane = lane_of(q, class, key);
+    return is_used(q, class, lane) &&
+           (w->number == 0 || q->lanes[class][lane].first->number < w->number);
+}
+
+/* Who came before it in its lane; NULL: nobody. Few are before one that was served already. */
+static struct queue_waiter *place_of(const struct queue_lane *lane, uint64_t number)
+{
+    struct queue_waiter *before = NULL, *at = lane->first;
+    if (lane->last != NULL && lane->last->number < number)
+        return lane->last;
+    for (; at != NULL && at->number < number; at = at->next)
+        before = at;
+    return before;
+}
+
+int queue_push(struct queue *q, struct queue_waiter *w, unsigned class, uint64_t key,
+               uint64_t now_ms)
+{
+    CHECK(!queue_waits(w) && class < QUEUE_CLASSES);
+    if (q->length >= q->length_max)
+        return ERR_FULL;
+    if (q->length == 0) { /* how fast it emptied another time says nothing of now */
+        q->served_lately = 0;
+        q->served_at_ms = q->served_since_ms = now_ms;
+    }
+    unsigned i = lane_of(q, class, key);
+    struct queue_lane *lane = &q->lanes[class][i];
+    uint64_t number = w->number != 0 ? w->number : ++q->arrivals;
+    if (lane->first == NULL)
+        lane->key = key;
+    struct queue_waiter *before = place_of(lane, number);
+    struct queue_waiter *behind = before != NULL ? before->next : lane->first;
+    *w = (struct queue_waiter){.prev = before,
+                               .next = behind,
+                               .number = number,
+                               .waits = true,
+                               .since_ms = now_ms,
+                               .key = key,
+                               .class = (uint8_t) class,
+                               .lane = (uint8_t)i};
+    *(before != NULL ? &before->next : &lane->first) = w;
+    *(behind != NULL ? &behind->prev : &lane->last) = w;
+    q->used[class] |= UINT64_C(1) << i;
+    q->length++;
+    return ERR_OK;
+}
+
+void queue_remove(struct queue *q, struct queue_waiter *w)
+{
+    if (!queue_waits(w))
+        return;
+    struct queue_lane *lane = &q->lanes[w->class][w->lane];
+    *(w->prev != NULL ? &w->prev->next : &lane->first) = w->next;
+    *(w->next != NULL ? &w->next->prev : &lane->last) = w->prev;
+    if (lane->first == NULL)
+        q->used[w->class] &= ~(UINT64_C(1) << w->lane);
+    CHECK(q->length > 0);
+    q->length--;
+    *w = (struct queue_waiter){.number = w->number};
+}
+
+static void fade(struct queue *q, uint64_t now_ms)
+{
+    q->served_lately *= exp(-(double)(now_ms - q->served_at_ms) / fade_ms);
+    q->served_at_ms = now_ms;
+}
+
+void queue_take(struct queue *q, struct queue_waiter *w, uint64_t now_ms)
+{
+    CHECK(queue_waits(w));
+    histogram_add(&q->waited, (double)(now_ms - w->since_ms) / 1000);
+    queue_remove(q, w);
+    q->served++;
+    fade(q, now_ms);
+    q->served_lately++;
+}
+
+struct queue_look queue_look_begin(void)
+{
+    struct queue_look look;
+    for (unsigned class = 0; class < QUEUE_CLASSES; class ++)
+        look.left[class] = UINT64_MAX;
+    return look;
+}
+
+struct queue_waiter *queue_look_next(const struct queue *q, const struct queue_look *look)
+{
+    for (unsigned class = 0; class < QUEUE_CLASSES; class ++) {
+        struct queue_waiter *oldest = NULL;
+        uint64_t lanes = q->used[class] & look->left[class];
+        for (; lanes != 0; lanes &= lanes - 1) {
+            struct queue_waiter *w = q->lanes[class][__builtin_ctzll(lanes)].first;
+            if (oldest == NULL || w->number < oldest->number)
+                oldest = w;
+        }
+        if (oldest != NULL)
+            return oldest;
+    }
+    return NULL;
+}
+
+unsigned queue_retry_after_s(struct queue *q, uint64_t now_ms)
+{
+    fade(q, now_ms);
+    double age_ms = (double)(now_ms - q->served_since_ms);
+    double seconds = age_ms / 1000; /* nobody was served in all that time */
+    if (q->length == 0)
+        return 1;
+    if (q->served_lately > 0) {
+        double counted_ms = fmax(fade_ms * (1 - exp(-age_ms / fade_ms)), 1);
+        seconds = (double)q->length / (q->served_lately / counted_ms) / 1000;
+    }
+    return (unsigned)ceil(fmin(fmax(seconds, 1), QUEUE_RETRY_AFTER_MAX_S));
+}
+
+void queue_check(const struct queue *q)
+{
+    uint64_t length = 0;
+    for (unsigned class = 0; class < QUEUE_CLASSES; class ++) {
+        for (unsigned i = 0; i < QUEUE_LANES; i++) {
+            const struct queue_lane *lane = &q->lanes[class][i];
+            const struct queue_waiter *before = NULL;
+            CHECK(is_used(q, class, i) == (lane->first != NULL));
+            for (const struct queue_waiter *w = lane->first; w != NULL; w = w->next) {
+                CHECK(w->prev == before && w->class == class && w->lane == i);
+                CHECK(before == NULL || before->number < w->number);
+                before = w;
+                length++;
+            }
+            CHECK(lane->last == before);
+        }
+    }
+    CHECK(length == q->length && length <= q->length_max);
+}

@@ -1,0 +1,96 @@
+/* Requests that wait for room at a replica: bounded, first come first served.
+ *
+ * A queue has lanes. Those that wait in one lane can be served by the same replicas, so where the
+ * first of them finds no room the others find none either, and are not looked at; those of another
+ * lane may. `key` names the lane: the caller makes it of all that decides who can serve. There are
+ * QUEUE_LANES lanes, so that a look at the queue stays short; where more keys wait at once, some
+ * share a lane, and then one may wait behind another that needs another replica.
+ *
+ * Classes (0 is served first) are a seam: there is one today.
+ *
+ *   queue_push()    at the end of its lane, or where it was if it waited before; ERR_FULL beyond
+ *                   length_max
+ *   queue_look()    whenever there may be room: the first of each lane, the longest waiting first
+ *     queue_take()    it is served
+ *     queue_pass()    there is no room for it: its lane is passed over in this look
+ *   queue_remove()  its client left, or its time is up: O(1)
+ */
+#ifndef NODE_PROXY_LIMIT_QUEUE_H
+#define NODE_PROXY_LIMIT_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/histogram.h"
+
+enum { QUEUE_CLASSES = 1, QUEUE_LANES = 64 };
+
+/* In what waits; all zero at first. */
+struct queue_waiter {
+    struct queue_waiter *next, *prev; /* in its lane */
+    uint64_t number; /* in order of arrival, from 1; kept for when it comes again. 0: none yet */
+    bool waits;
+    uint64_t since_ms;
+    uint64_t key;
+    uint8_t class;
+    uint8_t lane;
+};
+
+struct queue_lane {
+    struct queue_waiter *first, *last;
+    uint64_t key; /* of the first that came when it was empty */
+};
+
+struct queue {
+    struct queue_lane lanes[QUEUE_CLASSES][QUEUE_LANES];
+    uint64_t used[QUEUE_CLASSES]; /* a bit for each lane with waiters */
+    uint64_t arrivals;
+    uint64_t length, length_max;
+    uint64_t served;          /* queue_take() */
+    struct histogram waited;  /* of those */
+    double served_lately;     /* fades; for queue_retry_after_s() */
+    uint64_t served_at_ms;    /* when that was brought up to date */
+    uint64_t served_since_ms; /* when it was begun: the queue was empty before */
+};
+
+_Static_assert(QUEUE_LANES == 64, "a look has a bit for each lane");
+
+void queue_init(struct queue *q, uint64_t length_max);
+/* `w` is borrowed until it is taken or removed. ERR_FULL. */
+MUST_USE int queue_push(struct queue *q, struct queue_waiter *w, unsigned class, uint64_t key,
+                        uint64_t now_ms);
+/* Served now: it does not wait any more. */
+void queue_take(struct queue *q, struct queue_waiter *w, uint64_t now_ms);
+/* It does not wait any more, for another reason. Does nothing if it did not wait. */
+void queue_remove(struct queue *q, struct queue_waiter *w);
+/* Whether `w`, which does not wait, would have others with this key before it. */
+bool queue_has_waiters(const struct queue *q, const struct queue_waiter *w, unsigned class,
+                       uint64_t key);
+
+static inline bool queue_waits(const struct queue_waiter *w)
+{
+    return w->waits;
+}
+
+/* One look at the queue. Those that were not taken nor passed come again. */
+struct queue_look {
+    uint64_t left[QUEUE_CLASSES]; /* lanes that were not passed */
+};
+struct queue_look queue_look_begin(void);
+/* NULL: there is nobody left to look at. */
+struct queue_waiter *queue_look_next(const struct queue *q, const struct queue_look *look);
+static inline void queue_pass(struct queue_look *look, const struct queue_waiter *w)
+{
+    look->left[w->class] &= ~(UINT64_C(1) << w->lane);
+}
+
+enum { QUEUE_RETRY_AFTER_MAX_S = 60 };
+/* In how many seconds one that finds the queue full now should come again: until as many as wait
+ * now have been served, at the rate of the last seconds. 1 to QUEUE_RETRY_AFTER_MAX_S. */
+unsigned queue_retry_after_s(struct queue *q, uint64_t now_ms);
+
+/* Asserts that the lanes hold as many as are counted, in order. */
+void queue_check(const struct queue *q);
+
+#endif

@@ -1,0 +1,81 @@
+#include "node/proxy/limit/verdict.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+const char *verdict_reason_name(enum verdict_reason reason)
+{
+    static const char *const names[RETRY_REASONS] = {
+        [RETRY_CONNECT] = "connect",     [RETRY_BROKEN] = "broken",
+        [RETRY_MALFORMED] = "malformed", [RETRY_TIMEOUT] = "timeout",
+        [RETRY_BUSY] = "busy",           [RETRY_GATEWAY] = "gateway",
+        [RETRY_ERROR] = "error",         [RETRY_DRAINS] = "drains",
+        [RETRY_MODEL] = "model",         [RETRY_STORED] = "stored_response"};
+    return names[reason];
+}
+
+/* SGLang says a full queue as a 400 there ("503: The request queue is full."). */
+bool verdict_needs_body(unsigned status, bool stored_responses)
+{
+    return (status >= 500 &&
+            verdict_of_answer(status, slice_of("", 0)).verdict == VERDICT_IN_DOUBT) ||
+           (status == 400 && stored_responses);
+}
+
+static bool says(struct slice message, const char *words)
+{
+    return message.len > 0 && memmem(message.at, message.len, words, strlen(words)) != NULL;
+}
+
+/* vLLM, after its core has died. */
+static bool core_is_dead(struct slice message)
+{
+    return says(message, "EngineCore encountered an issue") || says(message, "EngineDeadError");
+}
+
+/* vLLM while it drains: its /health stays 200 then. */
+static bool engine_drains(struct slice message)
+{
+    return says(message, "cannot schedule new futures after shutdown");
+}
+
+/* Any other 5xx, or an error event that names no status. What a client did wrong is not looked
+ * into: an engine repeats there what the client wrote. */
+static struct verdict_judgement judge_error(struct slice message)
+{
+    struct verdict_judgement j = {VERDICT_IN_DOUBT, NODE_OUTCOME_ENGINE_ERROR, RETRY_ERROR, false};
+    j.core_dead = core_is_dead(message);
+    bool drains = engine_drains(message);
+    if (j.core_dead || drains)
+        j.verdict = VERDICT_ELSEWHERE;
+    if (drains)
+        j.reason = RETRY_DRAINS;
+    return j;
+}
+
+struct verdict_judgement verdict_of_answer(unsigned status, struct slice message)
+{
+    if (status == 400 && slice_starts_with(message, SLICE("503: ")))
+        status = 503;
+    switch (status) {
+    case 429:
+    case 503:
+    case 529: /* Anthropic's "overloaded" */
+        return (struct verdict_judgement){VERDICT_ELSEWHERE, NODE_OUTCOME_ENGINE_BUSY, RETRY_BUSY,
+                                          false};
+    case 502:
+    case 504:
+        return (struct verdict_judgement){VERDICT_ELSEWHERE, NODE_OUTCOME_ENGINE_ERROR,
+                                          RETRY_GATEWAY, false};
+    case 501: /* not implemented */
+    case 505:
+        return (struct verdict_judgement){VERDICT_CLIENT, NODE_OUTCOME_ENGINE_ERROR, RETRY_ERROR,
+                                          false};
+    default:
+        break;
+    }
+    if (status == 0 || status >= 500)
+        return judge_error(message);
+    return (struct verdict_judgement){VERDICT_CLIENT, NODE_OUTCOME_OK, RETRY_ERROR, false};
+}

@@ -1,0 +1,319 @@
+#include "node/proxy/own/models.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "node/proxy/engine/fetch.h"
+#include "node/proxy/engine/model_list.h"
+#include "node/proxy/engine/prober.h"
+
+/* What replicas told the router. */
+static int merge_told(const struct proxy *p, struct model_merge *m)
+{
+    int err = 0;
+    for (unsigned i = 0; i < p->engines.pool_count && err == 0; i++) {
+        struct slice models = prober_models(p, i);
+        if (models.len > 0)
+            err = node_models_parse(models, model_merge_add, m);
+    }
+    return err;
+}
+
+static void answer_unknown(struct exchange *x, struct slice id)
+{
+    x->refusal = PROXY_REFUSED_MODEL;
+    exchange_answer_error(x, 404, SLICE("model"), "The model `%.*s` does not exist.",
+                          id.len > 256 ? 256 : (int)id.len, id.at);
+}
+
+static void answer_merged(struct exchange *x, const struct model_merge *m, struct slice wanted)
+{
+    const struct slice json = SLICE("application/json");
+    if (wanted.at != NULL) {
+        struct slice object = model_merge_find(m, wanted);
+        if (object.at == NULL)
+            answer_unknown(x, wanted);
+        else
+            exchange_answer(x, 200, json, object, NULL, 0);
+        return;
+    }
+    struct buf body;
+    buf_init(&body, 0);
+    if (buf_printf(&body, "{\"object\":\"list\",\"data\":[%.*s]}", SLICE_ARG(m->out)) == 0)
+        exchange_answer(x, 200, json, buf_slice(&body), NULL, 0);
+    else
+        exchange_answer_error(x, 500, slice_of("", 0), "out of memory");
+    buf_free(&body);
+}
+
+static void merge_free(struct model_merge *m)
+{
+    if (m != NULL)
+        buf_free(&m->out);
+    free(m);
+}
+
+static struct model_merge *merge_anew(const struct proxy *p, struct slice wanted)
+{
+    struct model_merge *m = malloc(sizeof *m); /* large */
+    if (m == NULL)
+        return NULL;
+    model_merge_begin(m, &p->config.secret, wanted);
+    if (merge_told(p, m) == 0)
+        return m;
+    merge_free(m);
+    return NULL;
+}
+
+/* The merged list, made anew only when a replica's list has changed: a thousand lists are a
+ * megabyte of JSON. NULL: no memory. */
+static const struct model_merge *merged(struct proxy *p)
+{
+    uint64_t version = prober_models_version(p);
+    if (p->models != NULL && p->models_version == version)
+        return p->models;
+    models_forget(p);
+    p->models = merge_anew(p, slice_of(NULL, 0));
+    p->models_version = version;
+    return p->models;
+}
+
+void models_forget(struct proxy *p)
+{
+    merge_free(p->models);
+    p->models = NULL;
+}
+
+/* One model; of so many that the merged list has not all of them, the lists must be looked at. */
+static void answer_one(struct exchange *x, const struct model_merge *m, struct slice wanted)
+{
+    struct model_merge *found = NULL;
+    if (m->list.cut && model_merge_find(m, wanted).at == NULL)
+        found = merge_anew(x->proxy, wanted);
+    answer_merged(x, found != NULL ? found : m, wanted);
+    merge_free(found);
+}
+
+/* --- asking replicas for a client ------------------------------------------------------------ */
+
+/* One question to one replica. */
+struct asked {
+    struct fetch fetch;
+    struct model_ask *ask;
+    unsigned replica;
+};
+
+struct model_ask {
+    struct exchange *x;
+    struct proxy *proxy;
+    struct buf lines; /* the client's authorization, as header lines */
+    uint64_t todo[NODE_REPLICAS_MAX / 64];
+    unsigned next;     /* none below it is to do */
+    unsigned open;     /* questions under way */
+    unsigned answered; /* lists that came */
+    unsigned refused;  /* status of the first refusal; 0: none */
+    struct buf refusal;
+    char wanted[NODE_MODEL_ID_MAX + 1];
+    struct model_merge merge;
+    struct model_list list; /* scratch */
+    struct asked asked[MODELS_AT_ONCE];
+};
+
+/* It does not list its models to the router, and may answer a client. What gets the client's key
+ * must be an engine that lives: a router in its place must not see it. */
+static bool wants_asking(const struct proxy *p, unsigned replica)
+{
+    const struct node_router *r = p->config.router;
+    if (p->engines.pools[replica].proxy == NULL || !node_router_replica_present(r, replica))
+        return false;
+    enum node_health health = node_router_replica_health(r, replica);
+    return (node_router_probes_refused(r, replica) >> NODE_PROBE_MODELS & 1) != 0 &&
+           health != NODE_HEALTH_DOWN && health != NODE_HEALTH_ROUTER;
+}
+
+static void ask_free(struct model_ask *ask)
+{
+    for (unsigned i = 0; i < MODELS_AT_ONCE; i++) {
+        if (ask->asked[i].ask != NULL)
+            fetch_cancel(&ask->asked[i].fetch);
+    }
+    ask->proxy->model_asks--;
+    buf_free_wiped(&ask->lines);
+    buf_free(&ask->refusal);
+    buf_free(&ask->merge.out);
+    free(ask);
+}
+
+static void on_forget(void *context)
+{
+    ask_free(context);
+}
+
+/* The engine's own refusal, where every list is behind one; what is known, where there is any. */
+static void answer_asked(struct exchange *x, struct model_ask *ask)
+{
+    if (ask->answered > 0 || ask->merge.list.count > 0) {
+        answer_merged(x, &ask->merge, ask->merge.wanted);
+        return;
+    }
+    if (ask->refused == 0) {
+        exchange_answer_error(x, 503, slice_of("", 0), "No replica listed its models.");
+        return;
+    }
+    x->refusal = PROXY_REFUSED_API_KEY;
+    if (ask->refusal.len > 0 && ask->refusal.at[0] == '{')
+        exchange_answer(x, ask->refused, SLICE("application/json"), buf_slice(&ask->refusal), NULL,
+                        0);
+    else
+        exchange_answer_error(x, ask->refused, slice_of("", 0), "The engines refuse this API key.");
+}
+
+static void go_on(struct model_ask *ask);
+
+/* A list that a client may see tells the router who serves what. */
+static void learn(struct model_ask *ask, unsigned replica, struct slice body)
+{
+    struct proxy *p = ask->proxy;
+    if (model_list_read(&ask->list, body) != 0)
+        return;
+    prober_engine_found(p, replica, ask->list.engine);
+    for (unsigned i = 0; i < ask->list.count; i++)
+        node_router_model_listed(p->config.router, replica, ask->list.ids[i]);
+    if (node_models_parse(body, model_merge_add, &ask->merge) == 0)
+        ask->answered++;
+}
+
+static void on_listed(void *context, int err, bool refused, unsigned status, struct slice body)
+{
+    (void)refused;
+    struct asked *a = context;
+    struct model_ask *ask = a->ask;
+    if (err == 0 && status == 200) {
+        learn(ask, a->replica, body);
+    } else if (err == 0 && (status == 401 || status == 403) && ask->refused == 0) {
+        ask->refused = status;
+        if (body.len <= MODELS_REFUSAL_BYTES_MAX)
+            DISCARD(buf_append_slice(&ask->refusal, body));
+    }
+    fetch_cancel(&a->fetch);
+    a->ask = NULL;
+    ask->open--;
+    go_on(ask);
+}
+
+static void begin(struct model_ask *ask, struct asked *a, unsigned replica)
+{
+    a->ask = ask;
+    a->replica = replica;
+    ask->open++;
+    fetch_init(&a->fetch, &ask->proxy->engines.pools[replica], on_listed, a);
+    fetch_get(&a->fetch, SLICE("/v1/models"), buf_slice(&ask->lines), 0);
+}
+
+/* Asks the next ones; answers when nobody is left. */
+static void go_on(struct model_ask *ask)
+{
+    for (unsigned i = 0; i < MODELS_AT_ONCE; i++) {
+        if (ask->asked[i].ask != NULL)
+            continue;
+        while (ask->next < ask->proxy->engines.pool_count &&
+               (ask->todo[ask->next / 64] >> (ask->next % 64) & 1) == 0)
+            ask->next++;
+        if (ask->next >= ask->proxy->engines.pool_count)
+            break;
+        begin(ask, &ask->asked[i], ask->next++);
+    }
+    if (ask->open > 0)
+        return;
+    exchange_wait(ask->x, NULL, NULL);
+    answer_asked(ask->x, ask);
+    ask_free(ask);
+}
+
+/* A header line of the client's, for the engines. */
+static int pass_line(struct buf *out, const struct http_head *head, const char *name)
+{
+    struct slice value = http_head_find(head, slice_of_cstr(name));
+    return value.at == NULL ? 0 : buf_printf(out, "%s: %.*s\r\n", name, SLICE_ARG(value));
+}
+
+static void ask_replicas(struct exchange *x, const struct http_head *head, struct slice wanted)
+{
+    struct proxy *p = x->proxy;
+    struct model_ask *ask = p->model_asks < MODELS_ASKS_MAX ? calloc(1, sizeof *ask) : NULL;
+    if (ask == NULL) {
+        exchange_answer_error(x, 503, slice_of("", 0),
+                              "Too many clients ask for the models now, try again later.");
+        return;
+    }
+    p->model_asks++;
+    ask->x = x;
+    ask->proxy = p;
+    if (wanted.at != NULL) {
+        memcpy(ask->wanted, wanted.at, wanted.len);
+        wanted = slice_of(ask->wanted, wanted.len);
+    }
+    model_merge_begin(&ask->merge, &p->config.secret, wanted);
+    for (unsigned i = 0; i < p->engines.pool_count; i++) {
+        if (wants_asking(p, i))
+            ask->todo[i / 64] |= UINT64_C(1) << (i % 64);
+    }
+    int err = pass_line(&ask->lines, head, "authorization");
+    if (err == 0)
+        err =
+            pass_line(&ask->lines, head, "x-api-key"); /* of Anthropic's clients; SGLang takes it */
+    if (err == 0)
+        err = merge_told(p, &ask->merge);
+    if (err != 0) {
+        ask_free(ask);
+        exchange_answer_error(x, 500, slice_of("", 0), "%s", err_text(err));
+        return;
+    }
+    exchange_wait(x, on_forget, ask);
+    go_on(ask);
+}
+
+/* --- the answer ------------------------------------------------------------------------------ */
+
+static const char no_list[] =
+    "No replica has listed its models to the router yet. Try again when an engine is up: "
+    "`gvctl replicas` shows them.";
+
+/* A list may be empty. */
+static bool any_told(const struct proxy *p)
+{
+    for (unsigned i = 0; i < p->engines.pool_count; i++) {
+        if (prober_models(p, i).len > 0)
+            return true;
+    }
+    return false;
+}
+
+void models_answer(struct exchange *x, const struct http_head *head, struct slice encoded_id,
+                   bool one)
+{
+    char decoded[1024];
+    struct slice wanted = slice_of(NULL, 0);
+    bool absurd = one && (http_percent_decode(encoded_id, decoded, sizeof decoded, &wanted) != 0 ||
+                          wanted.len == 0 || wanted.len > NODE_MODEL_ID_MAX);
+    if (absurd) {
+        answer_unknown(x, wanted);
+        return;
+    }
+    struct proxy *p = x->proxy;
+    bool must_ask = false;
+    for (unsigned i = 0; i < p->engines.pool_count && !must_ask; i++)
+        must_ask = wants_asking(p, i);
+    const struct model_merge *m = merged(p);
+    if (m == NULL)
+        exchange_answer_error(x, 500, slice_of("", 0), "out of memory");
+    else if (must_ask && (!one || model_merge_find(m, wanted).at == NULL))
+        ask_replicas(x, head, wanted);
+    else if (!any_told(p))
+        exchange_answer_error(x, 503, slice_of("", 0), "%s", no_list);
+    else if (one)
+        answer_one(x, m, wanted);
+    else
+        answer_merged(x, m, wanted);
+}
