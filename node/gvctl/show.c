@@ -84,7 +84,8 @@ static const char *health_of(const json_t *r)
                                                                                     : health;
 }
 
-/* What keeps it from being chosen, and for how long where that is known: "errors 4.1s". */
+/* What keeps it from being chosen, and for how long where that is known, in one word:
+ * "errors:4.1s". */
 static const char *why_of(const json_t *r, char out[32])
 {
     const char *why = show_text(r, "why");
@@ -93,7 +94,7 @@ static const char *why_of(const json_t *r, char out[32])
     if (why[0] == '\0' || strcmp(why, health_of(r)) == 0)
         return "-";
     if (json_is_number(json_object_get(r, "why_for_ms")))
-        (void)snprintf(left, sizeof left, " %.1fs", show_number(r, "why_for_ms") / 1000);
+        (void)snprintf(left, sizeof left, ":%.1fs", show_number(r, "why_for_ms") / 1000);
     (void)snprintf(out, 32, "%s%s%s%s", why, sign[0] != '\0' ? ":" : "", sign, left);
     return out;
 }
