@@ -109,6 +109,13 @@ void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
                       const uint32_t *floor_by_replica, unsigned replicas, uint16_t *length_out,
                       uint32_t *generation_out);
 
+/* Of a prompt as chunks (base/chain.h), what every replica below `replicas` holds of it, wherever
+ * it stands. blocks_out[r] is the weight of the chunks that r holds with a generation of at least
+ * floor_by_replica[r] (NULL: any live one), generation_out[r] the oldest of theirs, or 0. */
+void crdt_index_cover(const struct crdt_index *x, const struct chain *chain,
+                      const uint32_t *floor_by_replica, unsigned replicas, uint32_t *blocks_out,
+                      uint32_t *generation_out);
+
 /* The generation of one entry; ERR_NOT_FOUND. */
 MUST_USE int crdt_index_get(const struct crdt_index *x, uint64_t id, unsigned replica,
                             uint8_t weight_code, uint32_t *generation_out);

@@ -88,6 +88,67 @@ void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
     }
 }
 
+/* --- covering ------------------------------------------------------------------------------- */
+
+struct cover {
+    const uint32_t *floors; /* or NULL */
+    uint32_t *blocks, *generations;
+    uint32_t replicas;
+    uint32_t weight; /* of the chunk */
+};
+
+static void cover_take(const struct crdt_index *x, struct cover *c, uint32_t stamp)
+{
+    unsigned r = crdt_stamp_replica(stamp);
+    uint32_t generation = crdt_stamp_generation(&x->window, stamp);
+    if (r >= c->replicas || (c->floors != NULL && generation < c->floors[r]))
+        return;
+    c->generations[r] =
+        c->blocks[r] == 0 || generation < c->generations[r] ? generation : c->generations[r];
+    c->blocks[r] += c->weight;
+}
+
+static void cover_in(const struct crdt_index *x, uint32_t bucket, unsigned second, uint32_t tag,
+                     uint8_t code, struct cover *c)
+{
+    const struct crdt_bucket *b = &x->table.bucket[bucket];
+    for (unsigned found = crdt_bucket_find(b, tag, code, second); found != 0; found &= found - 1) {
+        uint64_t entry = b->slot[__builtin_ctz(found)];
+        uint32_t stamp = crdt_entry_stamp(entry);
+        uint32_t at = 0;
+        if (!crdt_entry_is_set(entry)) {
+            if (crdt_stamp_alive(&x->window, stamp))
+                cover_take(x, c, stamp);
+            continue;
+        }
+        while (crdt_holders_next(&x->holders, crdt_entry_set(entry), &at, &stamp))
+            cover_take(x, c, stamp);
+    }
+}
+
+void crdt_index_cover(const struct crdt_index *x, const struct chain *chain,
+                      const uint32_t *floor_by_replica, unsigned replicas, uint32_t *blocks_out,
+                      uint32_t *generation_out)
+{
+    CHECK(replicas <= x->replicas && chain->length <= CHAIN_POINTS_MAX);
+    struct cover c = {.floors = floor_by_replica,
+                      .blocks = blocks_out,
+                      .generations = generation_out,
+                      .replicas = replicas};
+    memset(blocks_out, 0, replicas * sizeof *blocks_out);
+    memset(generation_out, 0, replicas * sizeof *generation_out);
+    for (unsigned i = 0; i < chain->length; i++) {
+        if (i + AHEAD < chain->length)
+            crdt_index_prefetch(x, chain->points[i + AHEAD].id);
+        struct crdt_place place = crdt_table_place(&x->table, chain->points[i].id);
+        uint8_t code = chain->points[i].code;
+        c.weight = checkpoint_weight(code);
+        cover_in(x, place.first, 0, place.tag, code, &c);
+        if (x->table.bucket[place.first].overflow > 0)
+            cover_in(x, place.second, CRDT_ENTRY_SECOND, place.tag, code, &c);
+    }
+}
+
 int crdt_index_get(const struct crdt_index *x, uint64_t id, unsigned replica, uint8_t weight_code,
                    uint32_t *generation_out)
 {

@@ -4,9 +4,15 @@
 
 #include "base/check.h"
 #include "base/checkpoint.h"
+#include "http/chunk_cut.h"
 
 /* Told apart from text by what they mix into the state. */
-enum { ATOM_TAG = 0x61746f6d, SEPARATOR_TAG = 0x73657061, IDS_TAG = 0x696473 };
+enum {
+    ATOM_TAG = 0x61746f6d,
+    SEPARATOR_TAG = 0x73657061,
+    IDS_TAG = 0x696473,
+    CHUNK_TAG = 0x63686e
+};
 
 static const uint16_t points_max[HTTP_PROMPT_SEGMENTS] = {
     [HTTP_PROMPT_TOOLS] = HTTP_PROMPT_POINTS_SHORT,
@@ -17,6 +23,8 @@ _Static_assert(HTTP_PROMPT_POINTS_TEXT + 2 * HTTP_PROMPT_POINTS_SHORT + 2 <= CHA
                "every segment has room for its points, and two for an end point");
 _Static_assert((unsigned)HTTP_PROMPT_POINTS_TEXT <= CHECKPOINT_MAX, "so many checkpoints exist");
 
+_Static_assert((unsigned)HTTP_CHUNK_BYTES_MAX <= HTTP_PROMPT_STAGE, "a full stage has a cut");
+
 static const struct http_prompt_mark start_mark = {.bytes = 0};
 
 void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret)
@@ -24,9 +32,15 @@ void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret)
     p->secret = secret;
     memset(p->parts, 0, sizeof p->parts);
     p->open = -1;
+    p->by_chunks = false;
     p->chain.bytes = 0;
     p->chain.length = 0;
-    p->chain.token_ids = false;
+    p->chain.token_ids = p->chain.chunks = false;
+}
+
+void http_prompt_by_chunks(struct http_prompt *p)
+{
+    p->by_chunks = p->chain.chunks = true;
 }
 
 /* Checkpoint in bytes from the start of the segment. */
@@ -53,9 +67,45 @@ static void read_points(struct http_prompt *p)
     }
 }
 
-/* Bytes that are hashed in one go: up to the next checkpoint, or a stage full. */
-static uint32_t unit_bytes(const struct http_prompt *p)
+/* The largest code whose weight is not above `blocks`, which is at least 1. */
+static uint8_t code_within(uint64_t blocks)
 {
+    uint8_t code = 0;
+    while (code < CHECKPOINT_CODE_MAX && checkpoint_weight((uint8_t)(code + 1)) <= blocks)
+        code++;
+    return code;
+}
+
+/* The code whose weight is nearest. */
+static uint8_t code_near(uint64_t blocks)
+{
+    uint8_t code = code_within(blocks);
+    uint64_t less = blocks - checkpoint_weight(code);
+    bool next =
+        code < CHECKPOINT_CODE_MAX && checkpoint_weight((uint8_t)(code + 1)) - blocks < less;
+    return (uint8_t)(code + next);
+}
+
+/* The chunk that ends here. */
+static void add_chunk(struct http_prompt *p, uint64_t id, uint64_t bytes)
+{
+    uint64_t blocks = (bytes + CHECKPOINT_BLOCK_BYTES / 2) / CHECKPOINT_BLOCK_BYTES;
+    if (blocks == 0 || p->now.points == points_max[p->open])
+        return;
+    uint32_t before = p->now.points == 0 ? 0 : p->chain.points[p->chain.length - 1].blocks;
+    uint8_t code = code_near(blocks);
+    p->now.points++;
+    add_point(p, id, before + checkpoint_weight(code), code);
+}
+
+/* Bytes that are hashed in one go: up to the next checkpoint, or a stage full; or a chunk. More
+ * than there are if it has no end yet. */
+static uint32_t unit_bytes(const struct http_prompt *p, uint32_t from)
+{
+    if (p->by_chunks) {
+        size_t cut = http_chunk_cut(p->stage + sizeof p->now.state + from, p->used - from);
+        return cut > 0 ? (uint32_t)cut : UINT32_MAX;
+    }
     if (p->now.points == points_max[p->open])
         return HTTP_PROMPT_STAGE;
     uint64_t left = next_checkpoint(p) - p->now.bytes;
@@ -66,10 +116,15 @@ static uint32_t unit_bytes(const struct http_prompt *p)
  * were hashed already. */
 static void hash_unit(struct http_prompt *p, uint32_t from, uint32_t len)
 {
+    if (p->by_chunks)
+        p->now.state = start_mark.state;
     memcpy(p->stage + from, &p->now.state, sizeof p->now.state);
     p->now.state = hash128(p->secret, p->stage + from, sizeof p->now.state + len);
     p->now.bytes += len;
-    read_points(p);
+    if (p->by_chunks)
+        add_chunk(p, p->now.state.low, len);
+    else
+        read_points(p);
 }
 
 /* Hashes the whole units in the stage and moves the rest to its front. */
@@ -77,7 +132,7 @@ static void drain(struct http_prompt *p)
 {
     uint32_t from = 0;
     uint32_t unit;
-    while ((unit = unit_bytes(p)) <= p->used - from) {
+    while ((unit = unit_bytes(p, from)) <= p->used - from) {
         hash_unit(p, from, unit);
         from += unit;
     }
@@ -113,15 +168,6 @@ void http_prompt_open(struct http_prompt *p, enum http_prompt_segment segment)
     p->now = start_mark;
 }
 
-/* The largest code whose weight is not above `blocks`, which is at least 1. */
-static uint8_t code_within(uint64_t blocks)
-{
-    uint8_t code = 0;
-    while (code < CHECKPOINT_CODE_MAX && checkpoint_weight((uint8_t)(code + 1)) <= blocks)
-        code++;
-    return code;
-}
-
 void http_prompt_close(struct http_prompt *p)
 {
     CHECK(p->open >= 0);
@@ -130,7 +176,7 @@ void http_prompt_close(struct http_prompt *p)
     /* Whether another segment follows is known at the end only: http_prompt_finish() drops it. */
     uint32_t last = p->now.points == 0 ? 0 : checkpoint_blocks(p->now.points - 1u);
     uint64_t beyond = p->now.bytes / CHECKPOINT_BLOCK_BYTES - last;
-    if (beyond > 0 && p->open != HTTP_PROMPT_TEXT) {
+    if (beyond > 0 && p->open != HTTP_PROMPT_TEXT && !p->by_chunks) {
         uint8_t code = code_within(beyond);
         add_point(p, p->now.state.low, last + checkpoint_weight(code), code);
         part->has_end_point = true;
@@ -166,9 +212,13 @@ static void absorb(struct http_prompt *p, uint64_t tag, struct hash128 digest, u
     const uint64_t words[] = {
         p->now.state.low, p->now.state.high, tag, digest.low, digest.high, weight,
     };
-    p->now.state = hash128(p->secret, words, sizeof words);
     p->now.bytes += weight;
     p->now.has_other = true;
+    if (p->by_chunks) {
+        add_chunk(p, hash64(p->secret, &words[2], sizeof words - 2 * sizeof words[0]), weight);
+        return;
+    }
+    p->now.state = hash128(p->secret, words, sizeof words);
     read_points(p);
 }
 
@@ -200,7 +250,7 @@ void http_prompt_rewind(struct http_prompt *p, const struct http_prompt_mark *ma
 void http_prompt_tint(struct http_prompt *p, const struct http_prompt_mark *mark, uint64_t salt)
 {
     flush(p);
-    for (unsigned i = mark->points; i < p->now.points; i++) {
+    for (unsigned i = mark->points; i < p->now.points && !p->by_chunks; i++) {
         struct chain_point *point = &p->chain.points[p->parts[p->open].first + i];
         point->id = hash_mix(point->id ^ salt);
     }
@@ -238,6 +288,20 @@ static void order_points(struct http_prompt *p)
     }
 }
 
+static uint64_t prefix_id(const struct http_prompt *p, const struct chain_point *point,
+                          const struct hash128 *before, uint64_t form)
+{
+    const uint64_t words[] = {point->id, before->low, before->high, form, point->blocks};
+    return hash64(p->secret, words, sizeof words);
+}
+
+/* The same in every segment, behind whatever stands there. */
+static uint64_t chunk_id(const struct http_prompt *p, uint64_t id, const struct hash128 *space)
+{
+    const uint64_t words[] = {id, space->low, space->high, CHUNK_TAG};
+    return hash64(p->secret, words, sizeof words);
+}
+
 void http_prompt_finish(struct http_prompt *p, struct hash128 namespace_digest)
 {
     CHECK(p->open < 0);
@@ -254,8 +318,8 @@ void http_prompt_finish(struct http_prompt *p, struct hash128 namespace_digest)
         uint64_t form = (uint64_t)i << 32 | (part->end.has_ids ? IDS_TAG : 0);
         for (unsigned end = at + part->count; at < end; at++) {
             struct chain_point *point = &p->chain.points[at];
-            const uint64_t words[] = {point->id, before.low, before.high, form, point->blocks};
-            point->id = hash64(p->secret, words, sizeof words);
+            point->id = p->by_chunks ? chunk_id(p, point->id, &namespace_digest)
+                                     : prefix_id(p, point, &before, form);
             point->blocks += blocks_before;
         }
         if (at > 0)

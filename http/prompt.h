@@ -19,6 +19,11 @@
  * point. A segment that another one follows gets one more point near its end, so that shared tools
  * and system texts count whole.
  *
+ * With `by_chunks` the points are chunks instead (http/chunk_cut.h): a state begins anew behind
+ * each, so the same text has the same ids wherever it stands. A chunk ends at its cut, and where a
+ * message or a content part ends. Roles are not in it. What is shorter than half a block has no
+ * point. An atom is a chunk by itself.
+ *
  * 1. Points and ids depend on the sequence of text and atoms only, not on how text was cut.
  * 2. Points of a segment are in order; after finish all points are in the order of segments.
  */
@@ -57,7 +62,8 @@ struct http_prompt_piece {
 struct http_prompt {
     const struct hash_secret *secret;
     struct http_prompt_piece parts[HTTP_PROMPT_SEGMENTS];
-    int8_t open;                 /* the segment being written, -1 = none */
+    int8_t open; /* the segment being written, -1 = none */
+    bool by_chunks;
     uint32_t used;               /* bytes in the stage */
     struct http_prompt_mark now; /* state and position without the stage */
     char stage[sizeof(struct hash128) + HTTP_PROMPT_STAGE + HTTP_JSON_SLACK];
@@ -66,6 +72,8 @@ struct http_prompt {
 
 /* `secret` is borrowed until http_prompt_finish(). */
 void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret);
+/* The points are to be chunks; before anything is written. */
+void http_prompt_by_chunks(struct http_prompt *p);
 
 /* Starts a segment, empty; what it had before is dropped. None may be open. */
 void http_prompt_open(struct http_prompt *p, enum http_prompt_segment segment);

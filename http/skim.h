@@ -1,6 +1,7 @@
 /* The skimmer of request bodies: finds what routing needs of a JSON body while it streams by.
  *
  *     http_skim_init(&skim, &secret);
+ *     http_skim_by_chunks(&skim);            where the policy wants chunks
  *     http_skim_feed(&skim, bytes, len);     for each piece of the body, in any splits
  *     http_skim_finish(&skim);               results are valid from here on
  *
@@ -128,6 +129,12 @@ struct http_skim {
 /* `secret` is borrowed until http_skim_finish(). The struct is about 25 KB and not to be zeroed
  * first. */
 void http_skim_init(struct http_skim *s, const struct hash_secret *secret);
+
+/* The chain is to be one of chunks (base/chain.h); before the first piece. */
+static inline void http_skim_by_chunks(struct http_skim *s)
+{
+    http_prompt_by_chunks(&s->prompt);
+}
 
 /* Cheap once the body is known not to be understood. */
 void http_skim_feed(struct http_skim *s, const void *bytes, size_t len);

@@ -106,7 +106,7 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
     struct slice session = http_head_find(head, SLICE("x-grapevine-session"));
     if (session.at != NULL) /* gvctl does not know the name of the header */
         exchange_session_set(x, session);
-    http_skim_init(&x->skim, &x->proxy->config.secret);
+    exchange_skim_begin(x);
     for (const struct segment *s = x->request.body->first; s != NULL; s = s->next)
         http_skim_feed(&x->skim, s->data, s->len);
     http_skim_finish(&x->skim);

@@ -37,6 +37,7 @@ struct node_policy_input {
 struct node_policy {
     const char *name; /* <name> */
     bool wants_costs;
+    bool wants_chunks; /* prompts are to be read as chunks (base/chain.h) */
     /* The index of a candidate, below count. */
     unsigned (*choose)(const struct node_policy_input *in);
 };
@@ -71,6 +72,8 @@ unsigned node_policy_draw(const struct node_policy_input *in, unsigned without);
 
 /* The candidate with the fewest requests in flight, at random among equals. */
 unsigned node_policy_least_requests(const struct node_policy_input *in);
+/* The least cost, drawn among near ties. */
+unsigned node_policy_least_cost(const struct node_policy_input *in);
 /* In turn; with weights each as often as its weight says, spread evenly. */
 unsigned node_policy_next_turn(const struct node_policy_input *in);
 

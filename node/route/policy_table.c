@@ -4,6 +4,7 @@
 /* The name of each is that of its file in node/route/policy/. */
 #define POLICIES(X)                                                                                \
     X(cache_aware)                                                                                 \
+    X(chunk_aware)                                                                                 \
     X(prefix_hash)                                                                                 \
     X(session)                                                                                     \
     X(least_request)                                                                               \

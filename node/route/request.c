@@ -5,7 +5,7 @@
 #include "base/wire.h"
 #include "node/cluster/limits.h"
 
-enum { FLAG_CHAIN = 1, FLAG_TOKEN_IDS = 2, FLAG_WHOLE = 4 };
+enum { FLAG_CHAIN = 1, FLAG_TOKEN_IDS = 2, FLAG_WHOLE = 4, FLAG_CHUNKS = 8 };
 
 static void put_text(struct wire_writer *w, struct slice text)
 {
@@ -26,6 +26,7 @@ int node_request_pack(const struct node_request *request, struct buf *out)
     struct wire_writer w = wire_writer_of(out->at + out->len, room);
     wire_write_u8(&w, (uint8_t)((chain ? FLAG_CHAIN : 0) |
                                 (chain && chain->token_ids ? FLAG_TOKEN_IDS : 0) |
+                                (chain && chain->chunks ? FLAG_CHUNKS : 0) |
                                 (request->answer_whole ? FLAG_WHOLE : 0)));
     put_text(&w, request->model);
     put_text(&w, request->session);
@@ -63,6 +64,7 @@ int node_request_unpack(struct node_request_copy *out, struct slice bytes)
         chain->bytes = wire_read_varint(&r);
         chain->length = (uint16_t)wire_read_varint_max(&r, CHAIN_POINTS_MAX);
         chain->token_ids = (flags & FLAG_TOKEN_IDS) != 0;
+        chain->chunks = (flags & FLAG_CHUNKS) != 0;
         uint32_t before = 0;
         for (unsigned i = 0; i < chain->length; i++) {
             struct chain_point *p = &chain->points[i];

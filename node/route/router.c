@@ -68,6 +68,11 @@ void node_router_destroy(struct node_router *r)
     free(r);
 }
 
+bool node_router_wants_chunks(const struct node_router *r)
+{
+    return r->policy->wants_chunks;
+}
+
 void node_router_check(const struct node_router *r)
 {
     const struct node_load *loads[NODE_REPLICAS_MAX];
@@ -327,13 +332,28 @@ static void match(struct node_router *r, const struct node_request *request)
 {
     if (!request->chain || request->chain->length == 0) {
         memset(r->lengths, 0, r->replica_count * sizeof r->lengths[0]);
+        memset(r->covered, 0, r->replica_count * sizeof r->covered[0]);
         memset(r->generations, 0, r->replica_count * sizeof r->generations[0]);
         return;
     }
     for (unsigned k = 0; k < r->replica_count; k++)
         r->floors[k] = r->replicas[k].belief.floor;
-    crdt_index_match(r->index, request->chain, r->floors, r->replica_count, r->lengths,
-                     r->generations);
+    if (request->chain->chunks)
+        crdt_index_cover(r->index, request->chain, r->floors, r->replica_count, r->covered,
+                         r->generations);
+    else
+        crdt_index_match(r->index, request->chain, r->floors, r->replica_count, r->lengths,
+                         r->generations);
+}
+
+/* Blocks of the prompt that the replica is known to hold. */
+static double held_blocks_of(const struct node_router *r, const struct chain *chain, unsigned k)
+{
+    if (!chain)
+        return 0;
+    if (chain->chunks)
+        return r->covered[k];
+    return r->lengths[k] > 0 ? chain->points[r->lengths[k] - 1].blocks : 0;
 }
 
 static double displaced_tokens(const struct node_router *r, unsigned k,
@@ -363,9 +383,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
 {
     unsigned k = c->replica;
     struct node_replica *replica = &r->replicas[k];
-    double held_blocks = 0;
-    if (request->chain && r->lengths[k] > 0)
-        held_blocks = request->chain->points[r->lengths[k] - 1].blocks;
+    double held_blocks = held_blocks_of(r, request->chain, k);
     if (r->generations[k] == replica->belief.floor)
         held_blocks *= replica->belief.floor_share;
     double cached_tokens = held_blocks * size->block_tokens;

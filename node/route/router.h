@@ -115,6 +115,9 @@ void node_router_check(const struct node_router *r);
 /* NULL-terminated. */
 const char *const *node_policy_names(void);
 
+/* Whether its policy wants prompts as chunks (base/chain.h). */
+bool node_router_wants_chunks(const struct node_router *r);
+
 /* --- replicas ------------------------------------------------------------------------------- */
 
 /* This router names the replica ("host:port") from now on, as its settings or a source of replicas

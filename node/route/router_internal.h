@@ -71,6 +71,7 @@ struct node_router {
     uint32_t floors[NODE_REPLICAS_MAX];
     uint16_t lengths[NODE_REPLICAS_MAX];
     uint32_t generations[NODE_REPLICAS_MAX];
+    uint32_t covered[NODE_REPLICAS_MAX]; /* blocks, of a prompt as chunks */
     struct node_vote votes[NODE_REPLICAS_MAX + 1];
 };
 

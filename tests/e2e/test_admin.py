@@ -242,6 +242,21 @@ class Admin(Case):
                              stdin=body)[1]):
                 self.assertEqual(json.loads(text)["choice"], went, key)
 
+    def test_chunk_aware_finds_documents_in_another_order(self):
+        """By the routers' own reading of bodies, of requests and of explain alike."""
+        def body(*documents):
+            text = "".join(" ".join("%s-%d" % (name, i) for i in range(4000)) for name in documents)
+            return json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]}).encode()
+
+        engines = [self.engine() for _ in range(4)]
+        for policy, least, most in (("chunk_aware", 0.5, 0.7), ("cache_aware", 0, 0)):
+            r = self.router(engines, "--policy", policy)
+            went = self.client(r).ask("POST", "/v1/chat/completions", body("one", "two", "three"))
+            got = r.admin("POST", "/explain", body("three", "nine", "one")).json
+            row = [c for c in got["replicas"] if c["replica"] == went.get("x-grapevine-replica")][0]
+            share = row["cached_tokens"] / got["prompt_tokens"]
+            self.assertTrue(least <= share <= most, (policy, share))
+
     def test_gvctl_has_every_command(self):
         for args, stdin, words in (
                 (("replicas",), b"", (self.e.name, "up")),

@@ -1,4 +1,5 @@
-/* The skimmer: two splits of the same body give the same results, and the chain is in order. */
+/* The skimmer: two splits of the same body give the same results, and the chain is in order; of
+ * prefixes and of chunks. */
 #include <string.h>
 
 #include "base/check.h"
@@ -6,9 +7,11 @@
 #include "http/skim.h"
 
 static void run(struct http_skim *s, const struct hash_secret *secret, const uint8_t *data,
-                size_t size, size_t step)
+                size_t size, size_t step, bool chunks)
 {
     http_skim_init(s, secret);
+    if (chunks)
+        http_skim_by_chunks(s);
     for (size_t at = 0; at < size; at += step)
         http_skim_feed(s, data + at, size - at < step ? size - at : step);
     http_skim_finish(s);
@@ -41,10 +44,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct http_skim split;
     static struct hash_secret secret;
     hash_secret_from_seed(&secret, 5);
-    run(&whole, &secret, data, size, size + 1);
-    run(&split, &secret, data, size, 1);
-    check_same(&whole, &split);
-    run(&split, &secret, data, size, 33);
-    check_same(&whole, &split);
+    for (int chunks = 0; chunks < 2; chunks++) {
+        run(&whole, &secret, data, size, size + 1, chunks);
+        run(&split, &secret, data, size, 1, chunks);
+        check_same(&whole, &split);
+        run(&split, &secret, data, size, 33, chunks);
+        check_same(&whole, &split);
+    }
     return 0;
 }

@@ -425,6 +425,7 @@ void model_chain(const struct hash_secret *secret, const json_t *body, struct ch
         last = hashers[i].bytes > 0 ? i : last;
     }
     out->length = 0;
+    out->chunks = false;
     out->bytes = 0;
     uint32_t blocks = 0;
     for (int i = 0; i <= last; i++) {

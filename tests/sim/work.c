@@ -29,7 +29,7 @@ static void chain_make(const struct sim_world *w, unsigned conversation, unsigne
                        struct chain *out)
 {
     out->length = 0;
-    out->token_ids = false;
+    out->token_ids = out->chunks = false;
     uint32_t blocks = 0;
     for (unsigned i = 0; i < SYSTEM_POINTS; i++) {
         blocks = checkpoint_blocks(i);

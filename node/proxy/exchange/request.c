@@ -139,6 +139,13 @@ void exchange_read_session(struct exchange *x, const struct http_head *head)
         exchange_session_set(x, value);
 }
 
+void exchange_skim_begin(struct exchange *x)
+{
+    http_skim_init(&x->skim, &x->proxy->config.secret);
+    if (node_router_wants_chunks(x->proxy->config.router))
+        http_skim_by_chunks(&x->skim);
+}
+
 /* Where the request goes: to a replica, or (x->local) it is answered here. ERR_NOMEM. */
 static int read_head(struct exchange *x, const struct http_head *head, bool has_body)
 {
@@ -153,7 +160,7 @@ static int read_head(struct exchange *x, const struct http_head *head, bool has_
         x->stored_id_len = (uint8_t)x->route.id.len;
     }
     if (x->skimming)
-        http_skim_init(&x->skim, &x->proxy->config.secret);
+        exchange_skim_begin(x);
     exchange_read_session(x, head);
     return write_upstream_head(x, head, has_body);
 }

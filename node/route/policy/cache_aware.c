@@ -5,7 +5,7 @@
 /* Differences below this are noise, whatever the share. */
 static const double tie_s = 0.001;
 
-static unsigned choose(const struct node_policy_input *in)
+unsigned node_policy_least_cost(const struct node_policy_input *in)
 {
     double least = in->candidates[0].cost.total_s;
     for (unsigned i = 1; i < in->count; i++) {
@@ -25,4 +25,4 @@ static unsigned choose(const struct node_policy_input *in)
 }
 
 const struct node_policy node_policy_cache_aware = {
-    .name = "cache_aware", .wants_costs = true, .choose = choose};
+    .name = "cache_aware", .wants_costs = true, .choose = node_policy_least_cost};

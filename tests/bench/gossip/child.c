@@ -40,7 +40,7 @@ struct child {
 void child_chain(struct chain *chain, uint64_t number, unsigned points)
 {
     chain->length = (uint16_t)points;
-    chain->token_ids = false;
+    chain->token_ids = chain->chunks = false;
     for (unsigned i = 0; i < points; i++)
         chain->points[i] = (struct chain_point){.id = hash_mix(number * CHAIN_POINTS_MAX + i + 1),
                                                 .blocks = checkpoint_blocks(i),

@@ -203,9 +203,9 @@ static void work_follows_the_weights(void **state)
 {
     (void)state;
     static const double weights[] = {1, 2, 1, 0.5, 3.5};
-    static const char *const policies[] = {"cache_aware",   "prefix_hash",  "session",
-                                           "least_request", "least_tokens", "round_robin",
-                                           "random"};
+    static const char *const policies[] = {"cache_aware", "chunk_aware",   "prefix_hash",
+                                           "session",     "least_request", "least_tokens",
+                                           "round_robin", "random"};
     struct node_policy_input in = input_of(ARRAY_LEN(weights));
     in.weighted = true;
     in.load_bound = 1000; /* the order of the key alone */
