@@ -67,6 +67,7 @@ struct node_work {
     uint32_t context_tokens;
     uint64_t prompt_bytes; /* as the chain counts them; 0: unknown */
     double ttft_s;         /* predicted */
+    uint32_t generation;   /* of the index in which it was recorded */
     bool answer_whole;     /* not streamed */
     bool token_ids;        /* the prompt came as token ids */
 };

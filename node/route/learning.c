@@ -146,6 +146,19 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
     replica->predicted.cached_tokens += e->work.cached_tokens;
 }
 
+void node_router_used(struct node_router *r, struct node_booking b, const struct chain *chain,
+                      uint64_t now_ms)
+{
+    const struct node_booking_entry *e = node_bookings_get(r->bookings, b);
+    unsigned replica = e->work.replica;
+    node_router_clock(r, now_ms);
+    if (!e->first_byte_seen || e->work.prompt_tokens == 0 || chain->length == 0 ||
+        crdt_index_ring(r->index, replica).newest == e->work.generation)
+        return;
+    DISCARD(crdt_state_observe(r->crdt, chain, replica));
+    r->replicas[replica].belief.stale = true;
+}
+
 /* Under the model's name only where an engine listed it: some engines answer for whatever name a
  * client makes up, and a row is never given back. */
 static void count_answered(struct node_router *r, const struct node_work *work,

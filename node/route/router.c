@@ -493,6 +493,7 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
         .prompt_bytes = request->chain ? request->chain->bytes : 0,
         .token_ids = request->chain && request->chain->token_ids,
         .ttft_s = queue_s(r, replica, rate, now_ms) + uncached / rate,
+        .generation = crdt_index_ring(r->index, c->replica).newest,
         .answer_whole = request->answer_whole,
     };
 }

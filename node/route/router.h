@@ -6,6 +6,7 @@
  *
  *   node_router_choose()        the request is whole: pick a replica, book the work there
  *   node_router_first_byte()    the replica's answer has begun: prefill is over
+ *   node_router_used()          its blocks were in use until now
  *   node_router_finish()        end, error or client gone: everything is released, exactly once
  *
  *   node_router_probed()        result of an active health check
@@ -305,6 +306,11 @@ MUST_USE int node_router_quietest(struct node_router *r, const struct node_reque
 /* First byte of the answer's body that carries work (the first token): prefill is released and
  * its duration is learned from. At most once per booking; later calls do nothing. */
 void node_router_first_byte(struct node_router *r, struct node_booking b, uint64_t now_ms);
+/* The engine lets go of the prompt's blocks now, so their last use is now: they are recorded again
+ * if a generation began since the choice and the answer began. Before node_router_finish(), for
+ * a request that the engine computed and that did not break. */
+void node_router_used(struct node_router *r, struct node_booking b, const struct chain *chain,
+                      uint64_t now_ms);
 /* `usage` is NULL if the engine computed nothing (it refused, or was not reached): then nothing is
  * learned from the timing. Any other answer has one, with -1 for what it did not report. */
 void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,

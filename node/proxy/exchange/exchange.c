@@ -96,6 +96,10 @@ void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
         if (usage.completion_tokens < 0 && x->usage.token_events > 0)
             usage.completion_tokens = x->usage.token_events;
     }
+    bool lives = outcome == NODE_OUTCOME_OK || outcome == NODE_OUTCOME_CLIENT_GONE;
+    if (computed && lives && x->skimming && x->skim.understood)
+        node_router_used(x->proxy->config.router, x->decision.booking, http_skim_chain(&x->skim),
+                         x->proxy->now_ms);
     node_router_finish(x->proxy->config.router, x->decision.booking, outcome,
                        computed ? &usage : NULL, x->proxy->now_ms);
 }
