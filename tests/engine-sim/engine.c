@@ -118,6 +118,8 @@ void sim_engine_init(struct sim_engine *e, uint64_t chance)
         .queued_max = (uint32_t)o->queued_max,
         .block_tokens = (uint32_t)o->block_tokens,
         .cache_blocks = (uint32_t)(o->cache_tokens / o->block_tokens),
+        .tier_blocks = (uint32_t)(o->tier_tokens / o->block_tokens),
+        .tier_tokens_per_s = o->tier_rate,
     };
     e->model = sim_model_create(&config);
     e->id_state = chance;

@@ -48,6 +48,12 @@ static void vllm_write(const struct writer *w)
                (double)seen.blocks_used / (double)(blocks - 1));
     put_metric(w, "vllm:prefix_cache_queries_total", "counter", ENGINE, (double)n->prefix_queries);
     put_metric(w, "vllm:prefix_cache_hits_total", "counter", ENGINE, (double)n->prefix_hits);
+    if (e->options.tier_tokens > 0) {
+        put_metric(w, "vllm:external_prefix_cache_queries_total", "counter", ENGINE,
+                   (double)n->tier_queries);
+        put_metric(w, "vllm:external_prefix_cache_hits_total", "counter", ENGINE,
+                   (double)n->tier_hits);
+    }
     put_metric(w, "vllm:num_preemptions_total", "counter", ENGINE, (double)n->preemptions);
     put_metric(w, "vllm:prompt_tokens_total", "counter", ENGINE, (double)n->prompt_tokens);
     put_metric(w, "vllm:generation_tokens_total", "counter", ENGINE, (double)n->generation_tokens);
@@ -111,6 +117,9 @@ static void sglang_write(const struct writer *w)
     if (n->prefix_hits > 0) /* missing until it first counts */
         put_series(w, "sglang:cached_tokens_total", "cache_source=\"device\"," RANK, "",
                    (double)n->prefix_hits);
+    if (n->tier_hits > 0)
+        put_series(w, "sglang:cached_tokens_total", "cache_source=\"host\"," RANK, "",
+                   (double)n->tier_hits);
     if (e->tally.aborted > 0)
         put_series(w, "sglang:num_aborted_requests_total", RANK, "", (double)e->tally.aborted);
 }

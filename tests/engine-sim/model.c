@@ -14,6 +14,7 @@ struct list {
 struct sim_model {
     struct sim_model_config config;
     struct sim_cache *cache;
+    struct sim_cache *tier; /* NULL: none */
     struct sim_counters counters;
     struct list waiting;
     struct list decoding; /* in order of admission */
@@ -48,6 +49,9 @@ struct sim_model *sim_model_create(const struct sim_model_config *config)
     CHECK(m != NULL && config->prefill_tokens_per_s > 0 && config->running_max > 0);
     m->config = *config;
     m->cache = sim_cache_create(config->cache_blocks);
+    CHECK(config->tier_blocks == 0 || config->tier_tokens_per_s > 0);
+    if (config->tier_blocks > 0)
+        m->tier = sim_cache_create(config->tier_blocks);
     m->prefill_end_ns = SIM_NEVER;
     m->step_end_ns = SIM_NEVER;
     return m;
@@ -59,6 +63,7 @@ void sim_model_destroy(struct sim_model *m)
         return;
     CHECK(m->waiting.count == 0 && m->decoding.count == 0 && m->prefilling == NULL);
     sim_cache_destroy(m->cache);
+    sim_cache_destroy(m->tier);
     free(m);
 }
 
@@ -118,6 +123,18 @@ static void blocks_release(struct sim_model *m, struct sim_request *r)
     r->block_count = 0;
 }
 
+/* It is used there now, whether it is new or not. */
+static void tier_use(struct sim_model *m, uint64_t name)
+{
+    uint32_t block;
+    size_t known = sim_cache_match(m->tier, &name, 1);
+    if (sim_cache_take(m->tier, &name, known, 1 - known, &block) != 0)
+        return;
+    if (known == 0)
+        sim_cache_name(m->tier, block, name);
+    sim_cache_release(m->tier, &block, 1);
+}
+
 /* Names the full blocks among the first `tokens`. */
 static void blocks_name(struct sim_model *m, struct sim_request *r, uint64_t tokens)
 {
@@ -126,6 +143,8 @@ static void blocks_name(struct sim_model *m, struct sim_request *r, uint64_t tok
         full = r->chain.block_count;
     for (size_t i = r->hits; i < full; i++)
         sim_cache_name(m->cache, r->blocks[i], r->chain.blocks[i]);
+    for (size_t i = full; m->tier != NULL && i-- > 0;)
+        tier_use(m, r->chain.blocks[i]);
 }
 
 /* Where decoding is going on, a step is; new requests join the next one. */
@@ -164,15 +183,23 @@ static void prefill_begin(struct sim_model *m, uint64_t now_ns)
     r->hits = hits;
     r->state = SIM_PREFILL;
     r->prefill_from_ns = now_ns;
-    uint64_t cached = (uint64_t)hits * m->config.block_tokens;
+    size_t kept =
+        m->tier == NULL ? 0 : sim_cache_match(m->tier, r->chain.blocks + hits, hits_max - hits);
+    uint64_t restored = (uint64_t)kept * m->config.block_tokens;
+    uint64_t cached = (uint64_t)hits * m->config.block_tokens + restored;
     if (!r->looked_up) {
         r->looked_up = true;
         r->cached_tokens = cached;
-        r->created_tokens = (r->chain.block_count - hits) * m->config.block_tokens;
+        r->tier_tokens = restored;
+        r->created_tokens = (r->chain.block_count - hits - kept) * m->config.block_tokens;
         m->counters.prefix_queries += r->prompt_tokens;
-        m->counters.prefix_hits += cached;
+        m->counters.prefix_hits += cached - restored;
+        m->counters.tier_queries += m->tier == NULL ? 0 : r->prompt_tokens - (cached - restored);
+        m->counters.tier_hits += restored;
     }
     double ns = (double)(r->chain.tokens - cached) * 1e9 / m->config.prefill_tokens_per_s;
+    if (restored > 0)
+        ns += (double)restored * 1e9 / m->config.tier_tokens_per_s;
     m->prefilling = r;
     m->prefill_end_ns = now_ns + (ns < 1 ? 1 : (uint64_t)ns);
 }
@@ -333,6 +360,8 @@ void sim_model_reset(struct sim_model *m)
     CHECK(sim_model_running(m) == 0 && m->waiting.count == 0);
     m->counters = (struct sim_counters){0};
     sim_cache_reset(m->cache);
+    if (m->tier != NULL)
+        sim_cache_reset(m->tier);
 }
 
 void sim_model_check(const struct sim_model *m)

@@ -12,6 +12,10 @@
  *   blocks waits at the head of the queue. When decode runs out of blocks the request that was
  *   admitted last is preempted: it gives back its blocks and is computed again.
  *
+ * - With a tier (memory of the host, a disk) each block that is computed is kept there too, by a
+ *   least recently used rule of its own, so what the cache has evicted may still be there. It is
+ *   brought back at `tier_tokens_per_s` before the rest is computed, and counts as cached.
+ *
  * The owner drives it: submit, abort, advance(now) at or after sim_model_next_event_ns(), and then
  * takes the requests that moved from changed(). A request is the owner's memory; the model holds a
  * pointer to it from submit until it is done or aborted.
@@ -36,6 +40,8 @@ struct sim_model_config {
     uint32_t queued_max; /* waiting and running together; 0 = no limit */
     uint32_t block_tokens;
     uint32_t cache_blocks;
+    uint32_t tier_blocks; /* 0: no tier */
+    double tier_tokens_per_s;
 };
 
 enum sim_state { SIM_NEW, SIM_WAITING, SIM_PREFILL, SIM_DECODE, SIM_DONE };
@@ -50,6 +56,7 @@ struct sim_request {
     enum sim_state state;
     uint64_t prompt_tokens;
     uint64_t cached_tokens;  /* of the prompt, when it was first looked up */
+    uint64_t tier_tokens;    /* of these, brought back from the tier */
     uint64_t created_tokens; /* of the prompt, in blocks that it newly stored */
     uint32_t generated;
 
@@ -70,6 +77,8 @@ struct sim_request {
 struct sim_counters {
     uint64_t prefix_queries;
     uint64_t prefix_hits;
+    uint64_t tier_queries; /* what the cache did not have was asked of the tier */
+    uint64_t tier_hits;
     uint64_t prompt_tokens;
     uint64_t generation_tokens;
     uint64_t preemptions;

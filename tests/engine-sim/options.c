@@ -30,6 +30,9 @@ static const struct option table[] = {
     {"engine", ENGINE, AT(sglang), 0, "vllm|sglang", "whose surface it has (vllm)"},
     {"cache-tokens", WHOLE, AT(cache_tokens), 1, "N", "size of the KV cache (400000)"},
     {"block-tokens", WHOLE, AT(block_tokens), 1, "N", "tokens per block of it (64)"},
+    {"tier-tokens", WHOLE, AT(tier_tokens), 0, "N",
+     "a second, slower cache (memory of the host, a disk) of so many tokens (0: none)"},
+    {"tier-rate", REAL, AT(tier_rate), 1, "N", "tokens per second brought back from it (200000)"},
     {"max-model-len", WHOLE, AT(model_len_max), 2, "N", "longest context (131072, or the cache)"},
     {"prefill-rate", REAL, AT(prefill_rate), 1e-3, "N",
      "uncached prompt tokens per second (10000)"},
@@ -171,6 +174,10 @@ static int options_finish(struct sim_options *o)
         (void)fprintf(stderr, "engine-sim: --cache-tokens must be at least 2 blocks\n");
         return -1;
     }
+    if (o->tier_tokens / o->block_tokens > 1u << 28) {
+        (void)fprintf(stderr, "engine-sim: --tier-tokens is too much\n");
+        return -1;
+    }
     uint64_t most = blocks * o->block_tokens;
     if (o->model_len_max == 0)
         o->model_len_max = most < 131072 ? most : 131072;
@@ -190,6 +197,7 @@ int sim_options_parse(struct sim_options *o, int argc, char **argv)
         .metrics = true,
         .cache_tokens = 400000,
         .block_tokens = 64,
+        .tier_rate = 200000,
         .prefill_chunk = 2048,
         .running_max = 256,
         .output_tokens = 200,

@@ -23,6 +23,8 @@ struct sim_options {
     const char *poison;  /* NULL: none */
     uint64_t cache_tokens;
     uint64_t block_tokens;
+    uint64_t tier_tokens;
+    double tier_rate;
     uint64_t model_len_max;
     uint64_t prefill_chunk;
     uint64_t running_max;

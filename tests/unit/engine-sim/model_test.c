@@ -183,6 +183,41 @@ static void test_limits(void **state)
     sim_model_destroy(m);
 }
 
+/* What the cache has evicted comes back from the tier, at the tier's pace, and counts as cached. */
+static void test_tier(void **state)
+{
+    (void)state;
+    struct sim_model_config config = plain;
+    config.cache_blocks = 20;
+    config.tier_blocks = 60;
+    config.tier_tokens_per_s = 100000;
+    struct sim_model *m = sim_model_create(&config);
+    static const struct {
+        uint64_t family, cached, tier, ns;
+    } turns[] = {
+        {1, 0, 0, 30 * MS},
+        {2, 0, 0, 30 * MS},               /* evicts all of 1 */
+        {1, 288, 288, 2880000 + 1200000}, /* 288 come back at 0.01 ms, 12 are computed */
+        {1, 288, 0, 1200000},
+    };
+    uint64_t now = 0;
+    for (size_t i = 0; i < ARRAY_LEN(turns); i++) {
+        struct sim_request r;
+        request_init(&r, turns[i].family, 300, 1);
+        assert_int_equal(sim_model_submit(m, &r, now), 0);
+        assert_next(m, now += turns[i].ns);
+        assert_ptr_equal(sim_model_changed(m), &r);
+        assert_int_equal(r.state, SIM_DONE);
+        assert_int_equal(r.cached_tokens, turns[i].cached);
+        assert_int_equal(r.tier_tokens, turns[i].tier);
+        request_free(&r);
+    }
+    assert_int_equal(sim_model_counters(m)->prefix_hits, 16 + 288);
+    assert_int_equal(sim_model_counters(m)->tier_hits, 272);
+    sim_model_reset(m);
+    sim_model_destroy(m);
+}
+
 /* Random traffic on a cache that is far too small: everything ends, nothing is lost. */
 static void test_random_traffic(void **state)
 {
@@ -336,6 +371,7 @@ int main(void)
         cmocka_unit_test(test_prefill_is_one_queue),
         cmocka_unit_test(test_prefill_slows_decode),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_tier),
         cmocka_unit_test(test_random_traffic),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_long_texts_are_cut_alike),
