@@ -15,6 +15,7 @@ struct sim_model {
     struct sim_model_config config;
     struct sim_cache *cache;
     struct sim_cache *tier; /* NULL: none */
+    struct sim_adapters adapters;
     struct sim_counters counters;
     struct list waiting;
     struct list decoding; /* in order of admission */
@@ -52,6 +53,7 @@ struct sim_model *sim_model_create(const struct sim_model_config *config)
     CHECK(config->tier_blocks == 0 || config->tier_tokens_per_s > 0);
     if (config->tier_blocks > 0)
         m->tier = sim_cache_create(config->tier_blocks);
+    m->adapters.slots_max = config->adapters_max;
     m->prefill_end_ns = SIM_NEVER;
     m->step_end_ns = SIM_NEVER;
     return m;
@@ -121,6 +123,9 @@ static void blocks_release(struct sim_model *m, struct sim_request *r)
 {
     sim_cache_release(m->cache, r->blocks, r->block_count);
     r->block_count = 0;
+    if (r->holds_adapter)
+        sim_adapters_release(&m->adapters, r->adapter);
+    r->holds_adapter = false;
 }
 
 /* It is used there now, whether it is new or not. */
@@ -166,9 +171,34 @@ static void step_begin(struct sim_model *m, uint64_t now_ns)
     m->step_end_ns = now_ns + (ns < 1 ? 1 : (uint64_t)ns);
 }
 
-static void prefill_begin(struct sim_model *m, uint64_t now_ns)
+static bool wants_adapter(const struct sim_model *m, const struct sim_request *r)
+{
+    return r->adapter != 0 && m->config.adapters_max > 0;
+}
+
+/* The first one whose adapter is held or can be. */
+static struct sim_request *waiting_first(const struct sim_model *m)
 {
     struct sim_request *r = m->waiting.first;
+    while (r != NULL && wants_adapter(m, r) && !sim_adapters_can(&m->adapters, r->adapter))
+        r = r->next;
+    return r;
+}
+
+/* How long that takes. */
+static uint64_t adapter_take(struct sim_model *m, struct sim_request *r)
+{
+    if (!wants_adapter(m, r))
+        return 0;
+    bool loads = sim_adapters_take(&m->adapters, r->adapter);
+    r->holds_adapter = true;
+    m->counters.adapter_loads += loads;
+    return loads ? m->config.adapter_load_ns : 0;
+}
+
+static void prefill_begin(struct sim_model *m, uint64_t now_ns)
+{
+    struct sim_request *r = waiting_first(m);
     if (m->prefilling != NULL || r == NULL || m->decoding.count >= m->config.running_max)
         return;
     /* The last token is always computed: its result is the first output. */
@@ -182,7 +212,7 @@ static void prefill_begin(struct sim_model *m, uint64_t now_ns)
     r->block_count = total;
     r->hits = hits;
     r->state = SIM_PREFILL;
-    r->prefill_from_ns = now_ns;
+    r->prefill_from_ns = now_ns + adapter_take(m, r);
     size_t kept =
         m->tier == NULL ? 0 : sim_cache_match(m->tier, r->chain.blocks + hits, hits_max - hits);
     uint64_t restored = (uint64_t)kept * m->config.block_tokens;
@@ -201,7 +231,7 @@ static void prefill_begin(struct sim_model *m, uint64_t now_ns)
     if (restored > 0)
         ns += (double)restored * 1e9 / m->config.tier_tokens_per_s;
     m->prefilling = r;
-    m->prefill_end_ns = now_ns + (ns < 1 ? 1 : (uint64_t)ns);
+    m->prefill_end_ns = r->prefill_from_ns + (ns < 1 ? 1 : (uint64_t)ns);
 }
 
 static void preempt(struct sim_model *m, struct sim_request *r)
@@ -325,7 +355,8 @@ void sim_model_abort(struct sim_model *m, struct sim_request *r, uint64_t now_ns
         m->step_end_ns = SIM_NEVER;
     if (r->state == SIM_PREFILL) {
         /* What is computed by now stays findable. */
-        double done = (double)(now_ns - r->prefill_from_ns) * m->config.prefill_tokens_per_s / 1e9;
+        uint64_t spent_ns = now_ns > r->prefill_from_ns ? now_ns - r->prefill_from_ns : 0;
+        double done = (double)spent_ns * m->config.prefill_tokens_per_s / 1e9;
         blocks_name(m, r, r->hits * m->config.block_tokens + (uint64_t)done);
         m->prefilling = NULL;
         m->prefill_end_ns = SIM_NEVER;
@@ -350,6 +381,19 @@ const struct sim_cache *sim_model_cache(const struct sim_model *m)
     return m->cache;
 }
 
+const struct sim_adapters *sim_model_adapters(const struct sim_model *m)
+{
+    return &m->adapters;
+}
+
+uint64_t sim_model_adapter_waiting(const struct sim_model *m, const struct sim_request **at)
+{
+    do
+        *at = *at == NULL ? m->waiting.first : (*at)->next;
+    while (*at != NULL && (*at)->adapter == 0);
+    return *at == NULL ? 0 : (*at)->adapter;
+}
+
 const struct sim_counters *sim_model_counters(const struct sim_model *m)
 {
     return &m->counters;
@@ -359,6 +403,7 @@ void sim_model_reset(struct sim_model *m)
 {
     CHECK(sim_model_running(m) == 0 && m->waiting.count == 0);
     m->counters = (struct sim_counters){0};
+    m->adapters = (struct sim_adapters){.slots_max = m->config.adapters_max};
     sim_cache_reset(m->cache);
     if (m->tier != NULL)
         sim_cache_reset(m->tier);

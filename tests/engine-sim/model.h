@@ -11,6 +11,8 @@
  * - At most `running_max` requests are in prefill and decode; a request whose prompt finds no
  *   blocks waits at the head of the queue. When decode runs out of blocks the request that was
  *   admitted last is preempted: it gives back its blocks and is computed again.
+ * - An adapter that is not held (adapters.h) is loaded before the prefill of the request that wants
+ *   it. A request that finds no slot lets those behind it go first.
  *
  * - With a tier (memory of the host, a disk) each block that is computed is kept there too, by a
  *   least recently used rule of its own, so what the cache has evicted may still be there. It is
@@ -26,6 +28,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tests/engine-sim/adapters.h"
 #include "tests/engine-sim/cache.h"
 #include "tests/engine-sim/text.h"
 
@@ -42,6 +45,8 @@ struct sim_model_config {
     uint32_t cache_blocks;
     uint32_t tier_blocks; /* 0: no tier */
     double tier_tokens_per_s;
+    uint32_t adapters_max; /* slots, at most SIM_ADAPTERS_MAX; 0: adapters cost nothing */
+    uint64_t adapter_load_ns;
 };
 
 enum sim_state { SIM_NEW, SIM_WAITING, SIM_PREFILL, SIM_DECODE, SIM_DONE };
@@ -51,6 +56,7 @@ struct sim_request {
     struct sim_chain chain;
     uint64_t output_seed;
     uint32_t output_tokens; /* how many will be made, > 0 */
+    uint64_t adapter;       /* 0: the base model */
 
     /* Set by the model. */
     enum sim_state state;
@@ -63,6 +69,7 @@ struct sim_request {
     /* The model's own. */
     bool looked_up;
     bool is_changed;
+    bool holds_adapter;
     uint64_t prefill_from_ns;
     uint64_t first_step;
     size_t hits;
@@ -84,6 +91,7 @@ struct sim_counters {
     uint64_t preemptions;
     uint64_t aborted;
     uint64_t rejected;
+    uint64_t adapter_loads;
 };
 
 struct sim_model;
@@ -106,6 +114,9 @@ struct sim_request *sim_model_changed(struct sim_model *m);
 uint32_t sim_model_running(const struct sim_model *m);
 uint32_t sim_model_waiting(const struct sim_model *m);
 const struct sim_cache *sim_model_cache(const struct sim_model *m);
+const struct sim_adapters *sim_model_adapters(const struct sim_model *m);
+/* The adapters of the requests that wait, one by one: `*at` is NULL at first; 0: no more. */
+uint64_t sim_model_adapter_waiting(const struct sim_model *m, const struct sim_request **at);
 const struct sim_counters *sim_model_counters(const struct sim_model *m);
 /* As after a restart: names forgotten, counters zero. Running requests must be gone. */
 void sim_model_reset(struct sim_model *m);

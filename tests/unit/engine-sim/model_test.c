@@ -157,6 +157,63 @@ static void test_prefill_slows_decode(void **state)
     sim_model_destroy(m);
 }
 
+/* An adapter is loaded before its first prefill, and the one unused for longest gives way. */
+static void test_adapters_have_slots(void **state)
+{
+    (void)state;
+    struct sim_model_config config = plain;
+    config.adapters_max = 2;
+    config.adapter_load_ns = 100 * MS;
+    struct sim_model *m = sim_model_create(&config);
+    const uint64_t asked[] = {7, 8, 7, 9, 7, 8};
+    const unsigned loads[] = {1, 2, 2, 3, 3, 4};
+    uint64_t now = 0;
+    for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
+        struct sim_request r;
+        request_init(&r, i + 1, 100, 1);
+        r.adapter = asked[i];
+        bool held = sim_adapters_has(sim_model_adapters(m), asked[i]);
+        assert_int_equal(sim_model_submit(m, &r, now), 0);
+        assert_next(m, now + (held ? 10 : 110) * MS);
+        now += 1000ull * MS;
+        assert_int_equal(r.state, SIM_DONE);
+        assert_int_equal(sim_model_counters(m)->adapter_loads, loads[i]);
+        request_free(&r);
+    }
+    sim_model_destroy(m);
+}
+
+/* A slot in use is not given away: who finds none waits, and lets others go first. */
+static void test_an_adapter_waits_for_a_slot(void **state)
+{
+    (void)state;
+    struct sim_model_config config = plain;
+    config.adapters_max = 1;
+    config.adapter_load_ns = 100 * MS;
+    struct sim_model *m = sim_model_create(&config);
+    struct sim_request r[3];
+    for (uint64_t i = 0; i < 3; i++) {
+        request_init(&r[i], i + 1, 100, 20);
+        r[i].adapter = i == 2 ? 0 : i + 1;
+        assert_int_equal(sim_model_submit(m, &r[i], i), 0);
+    }
+    const struct sim_request *at = NULL;
+    assert_int_equal(sim_model_adapter_waiting(m, &at), 2);
+    assert_int_equal(sim_model_adapter_waiting(m, &at), 0);
+    sim_model_advance(m, 200 * MS);
+    assert_int_equal(r[0].state, SIM_DECODE);
+    assert_int_equal(r[1].state, SIM_WAITING);
+    assert_int_equal(r[2].state, SIM_DECODE);
+    sim_model_abort(m, &r[0], 200 * MS);
+    assert_int_equal(r[1].state, SIM_PREFILL);
+    sim_model_advance(m, 3600ull * 1000 * MS);
+    assert_int_equal(r[1].state, SIM_DONE);
+    assert_int_equal(sim_model_counters(m)->adapter_loads, 2);
+    for (int i = 0; i < 3; i++)
+        request_free(&r[i]);
+    sim_model_destroy(m);
+}
+
 static void test_limits(void **state)
 {
     (void)state;
@@ -370,6 +427,8 @@ int main(void)
         cmocka_unit_test(test_second_turn_is_cached),
         cmocka_unit_test(test_prefill_is_one_queue),
         cmocka_unit_test(test_prefill_slows_decode),
+        cmocka_unit_test(test_adapters_have_slots),
+        cmocka_unit_test(test_an_adapter_waits_for_a_slot),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_tier),
         cmocka_unit_test(test_random_traffic),

@@ -1,0 +1,28 @@
+/* The slots in which an engine holds LoRA adapters: the least recently used one that no request
+ * uses gives way to one that is wanted. Pure.
+ */
+#ifndef TESTS_ENGINE_SIM_ADAPTERS_H
+#define TESTS_ENGINE_SIM_ADAPTERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SIM_ADAPTERS_MAX = 256 };
+
+struct sim_adapters {
+    uint32_t slots_max; /* at most SIM_ADAPTERS_MAX; 0: the engine takes no adapters */
+    uint32_t count;
+    struct {
+        uint64_t id; /* never 0 */
+        uint32_t users;
+    } slots[SIM_ADAPTERS_MAX]; /* the most recently used one first */
+};
+
+bool sim_adapters_has(const struct sim_adapters *a, uint64_t id);
+/* Whether one can be had now: it is held, or a slot is free or idle. */
+bool sim_adapters_can(const struct sim_adapters *a, uint64_t id);
+/* One more user of it; it can be had. Whether it had to be loaded. */
+bool sim_adapters_take(struct sim_adapters *a, uint64_t id);
+void sim_adapters_release(struct sim_adapters *a, uint64_t id);
+
+#endif
