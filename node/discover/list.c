@@ -22,6 +22,7 @@ static bool item_set(struct discover_item *item, const struct discover_entry *en
         .state = entry->state,
         .engine = labels->engine,
         .weight = node_labels_weight(labels),
+        .cache_tokens = labels->cache_tokens,
         .name_len = (uint16_t)entry->name.len,
         .model_len = (uint16_t)labels->model.len,
         .health_len = (uint16_t)labels->health.len,
@@ -93,6 +94,7 @@ bool discover_item_same(const struct discover_item *a, const struct discover_ite
 {
     struct slice model = slice_of(a->model, a->model_len);
     return a->state == b->state && a->engine == b->engine && a->weight == b->weight &&
+           a->cache_tokens == b->cache_tokens &&
            slice_equal(discover_item_name(a), discover_item_name(b)) &&
            slice_equal(model, slice_of(b->model, b->model_len)) &&
            slice_equal(slice_of(a->health, a->health_len), slice_of(b->health, b->health_len));

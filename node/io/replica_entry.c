@@ -70,6 +70,8 @@ int replica_list_add(struct replica_list *list, struct slice url, const struct n
         labels.engine = more->engine;
     if (more != NULL && more->weight > 0)
         labels.weight = more->weight;
+    if (more != NULL && more->cache_tokens > 0)
+        labels.cache_tokens = more->cache_tokens;
     if (more != NULL && more->model.len > 0)
         labels.model = more->model;
     if (more != NULL && more->health.len > 0)

@@ -81,7 +81,8 @@ static int read_map(struct reading *r, unsigned line)
             yaml_event_delete(&key);
             break;
         }
-        err = take_scalar(r, &key, "want url, engine, weight, model, health or role", &name);
+        err = take_scalar(r, &key, "want url, engine, weight, model, health, cache-tokens or role",
+                          &name);
         if (err == ERR_OK && (err = next(r, &value)) == ERR_OK) {
             err = take_scalar(r, &value, "want one plain value", &text);
             const char *wrong = err == ERR_OK ? map_set(&map, name, text) : NULL;

@@ -79,6 +79,15 @@ static const char *health_set(struct node_labels *out, struct slice value)
     return NULL;
 }
 
+static const char *cache_tokens_set(struct node_labels *out, struct slice value)
+{
+    uint64_t tokens = 0;
+    if (slice_to_u64(value, &tokens) != ERR_OK || tokens == 0 || tokens > NODE_CACHE_TOKENS_MAX)
+        return "after # want cache-tokens= and a number of tokens, such as cache-tokens=2000000";
+    out->cache_tokens = tokens;
+    return NULL;
+}
+
 static const char *role_set(struct node_labels *out, struct slice value)
 {
     (void)out;
@@ -93,8 +102,12 @@ static const struct {
     struct slice name;
     const char *(*set)(struct node_labels *out, struct slice value);
 } labels[] = {
-    {SLICE("engine"), engine_set}, {SLICE("weight"), weight_set}, {SLICE("model"), model_set},
-    {SLICE("health"), health_set}, {SLICE("role"), role_set},
+    {SLICE("engine"), engine_set},
+    {SLICE("weight"), weight_set},
+    {SLICE("model"), model_set},
+    {SLICE("health"), health_set},
+    {SLICE("cache-tokens"), cache_tokens_set},
+    {SLICE("role"), role_set},
 };
 
 enum { LABELS = sizeof labels / sizeof labels[0], LABEL_NONE = LABELS };
@@ -108,7 +121,7 @@ static unsigned label_find(struct slice name)
 }
 
 static const char unknown[] =
-    "after # want engine=, weight=, model=, health= or role=, each behind its own #";
+    "after # want engine=, weight=, model=, health=, cache-tokens= or role=, each behind its own #";
 
 const char *node_labels_set(struct node_labels *out, struct slice name, struct slice value)
 {

@@ -7,6 +7,8 @@
  *   weight   0.1 to 100: its share of the work; 1 where nothing is said
  *   model    a model that it serves, where its /v1/models does not say so
  *   health   the path of its health check, where it is not that of the settings
+ *   cache-tokens  size of its cache with all its tiers (memory of the host, disks); else what the
+ *            engine says of its own memory counts
  *   role     any; prefill and decode are refused: nothing treats them differently yet
  */
 #ifndef NODE_REPLICA_LABELS_H
@@ -15,12 +17,14 @@
 #include "base/slice.h"
 #include "node/replica/terms.h"
 
-#define NODE_WEIGHT_MIN 0.1
-#define NODE_WEIGHT_MAX 100.0
+#define NODE_WEIGHT_MIN       0.1
+#define NODE_WEIGHT_MAX       100.0
+#define NODE_CACHE_TOKENS_MAX 1000000000000u /* as the setting of that name */
 
 struct node_labels {
     enum node_engine engine; /* AUTO: not said */
     double weight;           /* 0 counts as 1, so that a zeroed struct says nothing */
+    uint64_t cache_tokens;   /* 0: not said */
     struct slice model;      /* borrowed; empty: not said. At most NODE_MODEL_ID_MAX bytes */
     struct slice health;     /* borrowed; empty: not said. At most NODE_HEALTH_PATH_MAX bytes */
 };

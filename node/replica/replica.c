@@ -178,6 +178,8 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
 
 double node_replica_cache_tokens(const struct node_replica *k, double configured)
 {
+    if (k->cache_tokens_said > 0)
+        return (double)k->cache_tokens_said;
     if (k->cache_tokens > 0)
         return (double)k->cache_tokens;
     return k->cache_tokens_heard > 0 ? (double)k->cache_tokens_heard : configured;

@@ -138,6 +138,7 @@ struct node_replica {
     unsigned error_answers;      /* 5xx in a row */
     unsigned probes_refused;     /* bit 1 << enum node_probe: its last answer was 401 or 403 */
     bool gone;                   /* its port refused, and no probe succeeded since */
+    uint64_t cache_tokens_said;  /* with all tiers, by this router's settings; 0: nothing */
     uint64_t cache_tokens;       /* by the engine itself; 0: unknown */
     uint64_t cache_tokens_heard; /* the same, reported by another router; 0: by none */
     struct node_scrape scrape;
@@ -259,7 +260,8 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
 bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
                           double cache_tokens_configured, uint64_t now_ms);
 
-/* Size of the cache, by the engine or configured, without the learned factor. */
+/* Size of the cache, as the settings say of this replica, by the engine, or configured for all;
+ * without the learned factor. */
 double node_replica_cache_tokens(const struct node_replica *k, double configured);
 
 /* A finished answer taught something: the sums, and the belief in the cache's size. */

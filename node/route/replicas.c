@@ -58,6 +58,8 @@ void node_router_labels(struct node_router *r, unsigned replica, const struct no
     CHECK(labels->model.len <= sizeof k->model && labels->health.len <= sizeof k->health_path);
     bool other = !slice_equal(labels->model, slice_of(k->model, k->model_len));
     k->weight = node_labels_weight(labels);
+    k->belief.stale |= k->cache_tokens_said != labels->cache_tokens;
+    k->cache_tokens_said = labels->cache_tokens;
     k->model_len = (uint16_t)labels->model.len;
     if (labels->model.len > 0)
         memcpy(k->model, labels->model.at, labels->model.len);
