@@ -18,10 +18,10 @@ void node_belief_init(struct node_belief *b)
     *b = (struct node_belief){.factor = 1, .stale = true};
 }
 
-void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ring,
-                         double size_blocks)
+/* The newest generations that fill `size_blocks`. Returns what they hold of it. */
+static double newest_that_fit(const struct crdt_index_ring *ring, double size_blocks,
+                              uint32_t *floor, double *floor_share)
 {
-    b->size_blocks = size_blocks * b->factor;
     double sum = 0;
     uint64_t seen = 0;
     uint32_t generation = ring->newest;
@@ -29,21 +29,37 @@ void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ri
     for (;; generation--) {
         double count = crdt_index_ring_at(ring, generation);
         seen += crdt_index_ring_at(ring, generation);
-        double room = b->size_blocks - sum;
+        double room = size_blocks - sum;
         if (count > room)
             share = room / count;
         sum += share * count;
-        if (generation == ring->oldest || sum >= b->size_blocks)
+        if (generation == ring->oldest || sum >= size_blocks)
             break;
         if (seen == ring->total) { /* older ones are empty */
             generation = ring->oldest;
             break;
         }
     }
-    b->floor = generation;
-    b->floor_share = share;
-    b->present_blocks = sum < b->size_blocks ? sum : b->size_blocks;
+    *floor = generation;
+    *floor_share = share;
+    return sum < size_blocks ? sum : size_blocks;
+}
+
+void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ring,
+                         double size_blocks)
+{
+    b->size_blocks = size_blocks * b->factor;
+    b->present_blocks = newest_that_fit(ring, b->size_blocks, &b->floor, &b->floor_share);
+    b->near_floor = 0;
+    b->near_share = 1;
+    if (b->near_blocks > 0 && b->near_blocks < b->size_blocks)
+        (void)newest_that_fit(ring, b->near_blocks, &b->near_floor, &b->near_share);
     b->stale = false;
+}
+
+double node_belief_near(const struct node_belief *b, uint32_t generation)
+{
+    return generation < b->near_floor ? 0 : generation > b->near_floor ? 1 : b->near_share;
 }
 
 double node_belief_displaced(const struct node_belief *b, const struct crdt_index_ring *ring,

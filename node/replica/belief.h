@@ -9,6 +9,9 @@
  *     ... g-9 g-8   | g-7   g-6   g-5   ...   g-1   g       |
  *                  floor            <- counted down from the newest until the cache is full
  *
+ * An engine may have tiers behind its own memory (that of the host, a disk). Then the whole size is
+ * that of all tiers, and what is older than its own memory holds has to be brought back first.
+ *
  * The size of the cache is the engine's own figure, or the configured one, times a factor. The
  * factor is learned from predictions: fewer cached tokens than predicted mean that the cache holds
  * less than believed. Sizes here are blocks of 256 bytes; the caller converts tokens.
@@ -27,7 +30,11 @@ struct node_belief {
     double present_blocks; /* believed present */
     uint32_t floor;        /* oldest generation believed present, at least in part */
     double floor_share;    /* how much of that one, 0..1 */
-    bool stale;            /* the counters have changed since */
+    double
+        near_blocks; /* of the engine's own memory, where it has tiers behind it; 0: it has not */
+    uint32_t near_floor; /* as the floor and its share, of that memory; 0 and 1 without tiers */
+    double near_share;
+    bool stale; /* the counters have changed since */
 };
 
 /* exp(-age / horizon) by age in generations. */
@@ -39,9 +46,12 @@ void node_decay_fill(struct node_decay *d, uint32_t generation_ms, uint32_t hori
 
 void node_belief_init(struct node_belief *b);
 
-/* Counts again. `size_blocks` is without the factor. */
+/* Counts again. `size_blocks` is without the factor. `near_blocks` of `b` is the caller's. */
 void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ring,
                          double size_blocks);
+
+/* How much of what was last used in that generation is in the engine's own memory, 0..1. */
+double node_belief_near(const struct node_belief *b, uint32_t generation);
 
 /* Blocks that `new_blocks` would push out, each weighted with the chance that a request still wants
  * it. The request's own `held_blocks`, last used in `held_generation`, are used again now and so

@@ -64,6 +64,7 @@ struct node_work {
     uint32_t prefill_tokens;
     uint32_t prompt_tokens; /* estimated; 0: nothing is learned from it */
     uint32_t cached_tokens; /* predicted */
+    uint32_t tier_tokens;   /* of these, to be brought back from a tier */
     uint32_t context_tokens;
     uint64_t prompt_bytes; /* as the chain counts them; 0: unknown */
     double ttft_s;         /* predicted */

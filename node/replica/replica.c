@@ -180,9 +180,13 @@ double node_replica_cache_tokens(const struct node_replica *k, double configured
 {
     if (k->cache_tokens_said > 0)
         return (double)k->cache_tokens_said;
-    if (k->cache_tokens > 0)
-        return (double)k->cache_tokens;
-    return k->cache_tokens_heard > 0 ? (double)k->cache_tokens_heard : configured;
+    double near = node_replica_near_tokens(k);
+    return near > 0 ? near : configured;
+}
+
+double node_replica_near_tokens(const struct node_replica *k)
+{
+    return (double)(k->cache_tokens > 0 ? k->cache_tokens : k->cache_tokens_heard);
 }
 
 static bool went_back(double before, double now)

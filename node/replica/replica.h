@@ -263,6 +263,8 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
 /* Size of the cache, as the settings say of this replica, by the engine, or configured for all;
  * without the learned factor. */
 double node_replica_cache_tokens(const struct node_replica *k, double configured);
+/* That of the engine's own memory, by itself; 0: unknown. */
+double node_replica_near_tokens(const struct node_replica *k);
 
 /* A finished answer taught something: the sums, and the belief in the cache's size. */
 void node_replica_cached_reported(struct node_replica *k, uint64_t prompt, uint64_t predicted,

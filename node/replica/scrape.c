@@ -34,6 +34,7 @@ enum name {
     VLLM_QUERIES_OLD,
     VLLM_HITS,
     VLLM_HITS_OLD,
+    VLLM_TIER_HITS,
     VLLM_PROMPT,
     VLLM_GENERATION,
     VLLM_SLEEP,
@@ -67,6 +68,7 @@ static const struct slice names[NAMES] = {
     [VLLM_QUERIES_OLD] = TEXT(VLLM "gpu_prefix_cache_queries_total"),
     [VLLM_HITS] = TEXT(VLLM "prefix_cache_hits_total"),
     [VLLM_HITS_OLD] = TEXT(VLLM "gpu_prefix_cache_hits_total"),
+    [VLLM_TIER_HITS] = TEXT(VLLM "external_prefix_cache_hits_total"),
     [VLLM_PROMPT] = TEXT(VLLM "prompt_tokens_total"),
     [VLLM_GENERATION] = TEXT(VLLM "generation_tokens_total"),
     [VLLM_SLEEP] = TEXT(VLLM "engine_sleep_state"),
@@ -450,6 +452,8 @@ static void scraper_finish(const struct scraper *s, struct node_scrape *out)
     double sglang_cache = first_told(tally_sum(&t[SGLANG_CACHE]), tally_sum(&t[SGLANG_CONFIG]));
     double queries = first_told(tally_sum(&t[VLLM_QUERIES]), tally_sum(&t[VLLM_QUERIES_OLD]));
     double hits = first_told(tally_sum(&t[VLLM_HITS]), tally_sum(&t[VLLM_HITS_OLD]));
+    /* SGLang's counter has those of its tiers already. */
+    hits += hits >= 0 ? fmax(tally_sum(&t[VLLM_TIER_HITS]), 0) : 0;
     double usage = first_told(tally_mean(&t[VLLM_USAGE]), tally_mean(&t[VLLM_USAGE_OLD]));
 
     *out = (struct node_scrape){

@@ -2,7 +2,8 @@
 
 struct node_cost node_cost_of(const struct node_cost_input *in)
 {
-    double uncached_s = (in->prompt_tokens - in->cached_tokens) / in->tokens_per_s;
+    double uncached_s =
+        (in->prompt_tokens - in->cached_tokens + in->restored_tokens) / in->tokens_per_s;
     double queue_s = in->queue_s;
     double decode_s =
         in->output_tokens * in->step_context_s * in->context_tokens +

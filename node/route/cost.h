@@ -1,7 +1,8 @@
 /* What a request costs at one replica, in seconds: the rule of docs/routing.md.
  *
  *   queue      prefill work booked there and not done, over its prefill rate
- *   uncached   prompt tokens that it does not hold, over its rate
+ *   uncached   prompt tokens that it does not hold, over its rate, and what it takes to bring back
+ *              those that a tier holds
  *   displaced  tokens still wanted that this prompt would push out of its cache, over its rate
  *   decode     o*b*K            steps of this answer are longer because of the others
  *            + n*b*in*o/2       steps of the others are longer because of this request
@@ -21,6 +22,8 @@ struct node_cost_input {
     double queue_s;
     double prompt_tokens;
     double cached_tokens; /* at most prompt_tokens */
+    double
+        restored_tokens; /* tokens that could be computed while a tier brings some of them back */
     double output_tokens;
     double displaced_tokens;
     double requests;       /* n */

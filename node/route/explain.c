@@ -69,6 +69,7 @@ static void explain_candidate(struct json_writer *w, const struct node_router *r
     json_object_begin(w);
     put_text(w, "replica", node_replica_name(&r->replicas[c->replica]));
     put_u64(w, "cached_tokens", c->cached_tokens);
+    put_u64(w, "tier_tokens", c->tier_tokens);
     put_u64(w, "requests", c->requests);
     put_double(w, "queue_s", c->cost.queue_s);
     put_double(w, "uncached_s", c->cost.uncached_s);

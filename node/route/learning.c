@@ -15,7 +15,7 @@ static const double step_min_s = 1e-4, step_max_s = 2;
 static const double rate_beside_max = 4;
 
 /* How far from the present value one sample is believed (node_ratio_add). */
-static const double trust_ratio = 2, trust_output = 16;
+static const double trust_ratio = 2, trust_output = 16, trust_restore = 3;
 
 /* How much of a stream's time may be other prompts' prefill before it says nothing of its pace. */
 static const double pace_prefill_share_max = 0.5;
@@ -24,7 +24,7 @@ static void learn_rate(struct node_router *r, struct node_replica *replica,
                        const struct node_booking_entry *e, const struct node_usage *usage,
                        uint64_t now_ms)
 {
-    if (e->prefill_s < rate_s_min)
+    if (e->prefill_s < rate_s_min || e->work.tier_tokens > 0)
         return;
     double tokens = e->work.prefill_tokens;
     if (usage->prompt_tokens > 0 && usage->cached_tokens >= 0)
@@ -33,6 +33,21 @@ static void learn_rate(struct node_router *r, struct node_replica *replica,
         return;
     r->fleet_stale |=
         node_replica_rate_add(replica, tokens + e->prefill_beside, e->prefill_s, now_ms);
+}
+
+/* What a prompt took beyond computing what no tier had, as tokens that could be computed then. */
+static void learn_restore(struct node_router *r, const struct node_replica *replica,
+                          const struct node_booking_entry *e, const struct node_usage *usage)
+{
+    double tier = e->work.tier_tokens;
+    if (tier < rate_tokens_min || e->prefill_s < 0 || e->prefill_beside > 0 ||
+        usage->prompt_tokens < 0 || usage->cached_tokens < 0)
+        return;
+    double uncached = (double)(usage->prompt_tokens - usage->cached_tokens);
+    if (uncached > tier) /* there was less than was thought, or too much else */
+        return;
+    double took = e->prefill_s * replica->tokens_per_s - uncached;
+    node_ratio_add(&r->restore, fmin(fmax(took, 0), tier), tier, trust_restore);
 }
 
 static void learn_pace(struct node_router *r, struct node_replica *replica,
@@ -118,6 +133,7 @@ void node_router_learn(struct node_router *r, const struct node_booking_entry *e
     if (e->work.prompt_tokens == 0)
         return; /* booked by load: nothing was predicted */
     learn_rate(r, replica, e, usage, now_ms);
+    learn_restore(r, replica, e, usage);
     learn_pace(r, replica, e, usage, now_ms);
     if (complete && usage->completion_tokens >= 0)
         node_ratio_add(&model->output_tokens, (double)usage->completion_tokens, 1, trust_output);

@@ -18,6 +18,7 @@ struct node_candidate {
     uint64_t requests;      /* in flight */
     uint64_t tokens;        /* prompt tokens in flight; those still in prefill count twice */
     uint64_t cached_tokens; /* of this prompt, predicted */
+    uint64_t tier_tokens;   /* of these, to be brought back from a tier */
     double weight;          /* its share of the work, against the others'; > 0 */
     struct node_cost cost;  /* only if the policy wants costs */
 };

@@ -72,6 +72,8 @@ struct node_router {
     uint16_t lengths[NODE_REPLICAS_MAX];
     uint32_t generations[NODE_REPLICAS_MAX];
     uint32_t covered[NODE_REPLICAS_MAX]; /* blocks, of a prompt as chunks */
+    struct node_ratio
+        restore; /* what bringing a token back from a tier takes, in tokens computed */
     struct node_vote votes[NODE_REPLICAS_MAX + 1];
 };
 
