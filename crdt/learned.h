@@ -35,8 +35,8 @@
     X(u64, prompt_tokens, CHANGED)  /* sum, of requests whose answers began */                     \
     X(u64, predicted_tokens, ALONG) /* sum, cached tokens of them */                               \
     X(u64, told, CHANGED)           /* sum, answers that reported their cached tokens */           \
-    X(u64, grown_ppm, ALONG)        /* sum, what they did to the logarithm of the believed size */ \
-    X(u64, shrunk_ppm, ALONG)                                                                      \
+    X(u64, grown_ppm, ALONG)        /* no longer used: what they did to the logarithm of the */    \
+    X(u64, shrunk_ppm, ALONG)       /* believed size, until size_ppm took its place */             \
     X(u32, scrapes, CHANGED) /* times that this router read the engine's metrics; 0: others do */  \
     X(u64, engine_started_ms, ALONG) /* what it read, each one more; 0: unknown */                 \
     X(u32, engine_running, ALONG)                                                                  \
@@ -44,8 +44,10 @@
     X(u32, engine_usage_ppm, ALONG)                                                                \
     X(u64, engine_queries, ALONG) /* of tokens in the prefix cache, sum */                         \
     X(u64, engine_hits, ALONG)                                                                     \
-    X(u64, engine_prompt, ALONG)    /* tokens, sum */                                              \
-    X(u64, engine_generated, ALONG) /* tokens, sum */                                              \
+    X(u64, engine_prompt, ALONG)       /* tokens, sum */                                           \
+    X(u64, engine_generated, ALONG)    /* tokens, sum */                                           \
+    X(u32, size_ppm, MOVED)            /* of the cache, by this router's own evidence, */          \
+    X(u32, size_weight_milli, DOUBLED) /* which is by so many prompts better */                    \
     FUTURE_LEARNED_FIELDS(X)
 
 #define CRDT_LEARNED_IN_u64_OF_u64(name) uint64_t name;

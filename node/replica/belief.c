@@ -2,10 +2,8 @@
 
 #include <math.h>
 
-static const double factor_min = 0.25, factor_max = 1.5;
-static const double correction_gain = 0.25; /* of the error, in units of the cache */
-static const double correction_grain = 1.0 / 16;
-static const double recovery_s = 1800;
+/* Of the way there, in logarithms: a quarter at once, a fifth of the size at most. */
+static const double approach_share = 0.25, approach_max = 0.2, approach_near = 0.01;
 
 void node_decay_fill(struct node_decay *d, uint32_t generation_ms, uint32_t horizon_ms)
 {
@@ -82,39 +80,23 @@ double node_belief_displaced(const struct node_belief *b, const struct crdt_inde
     return wanted;
 }
 
-static double clamp(double x, double low, double high)
+void node_belief_depth(const struct crdt_index_ring *ring, uint32_t generation, double *newer,
+                       double *among)
 {
-    return x < low ? low : x > high ? high : x;
+    double sum = 0;
+    uint32_t first = generation > ring->oldest ? generation : ring->oldest;
+    for (uint32_t g = ring->newest; g > first; g--)
+        sum += crdt_index_ring_at(ring, g);
+    *newer = sum;
+    *among = first <= ring->newest ? crdt_index_ring_at(ring, first) : 0;
 }
 
-void node_belief_follow(struct node_belief *b, double step)
+void node_belief_approach(struct node_belief *b, double factor)
 {
-    b->factor = clamp(b->factor * exp(step), factor_min, factor_max);
+    double way = log(factor / b->factor);
+    double step = way * approach_share;
+    b->factor *= exp(fmax(-approach_max, fmin(approach_max, step)));
+    if (fabs(way) < approach_near)
+        b->factor = factor;
     b->stale = true;
-}
-
-double node_belief_correct(struct node_belief *b, double prompt, double predicted, double actual,
-                           double size_tokens)
-{
-    double error = actual - predicted;
-    double grain = prompt * correction_grain;
-    if (!(size_tokens > 0) || fabs(error) <= grain)
-        return 0;
-    error -= error > 0 ? grain : -grain;
-    if (error > 0 && b->present_blocks < 0.95 * b->size_blocks)
-        return 0;
-    double step = clamp(correction_gain * error / size_tokens, -0.2, 0.2);
-    node_belief_follow(b, step);
-    return step;
-}
-
-void node_belief_factor_set(struct node_belief *b, double factor)
-{
-    b->factor = clamp(factor, factor_min, factor_max);
-    b->stale = true;
-}
-
-void node_belief_recover(struct node_belief *b, double seconds)
-{
-    b->factor = exp(log(b->factor) * exp(-seconds / recovery_s));
 }

@@ -12,9 +12,9 @@
  * An engine may have tiers behind its own memory (that of the host, a disk). Then the whole size is
  * that of all tiers, and what is older than its own memory holds has to be brought back first.
  *
- * The size of the cache is the engine's own figure, or the configured one, times a factor. The
- * factor is learned from predictions: fewer cached tokens than predicted mean that the cache holds
- * less than believed. Sizes here are blocks of 256 bytes; the caller converts tokens.
+ * The size of the cache is the engine's own figure, or the configured one, times a factor that is
+ * learned (node/replica/evidence.h). Sizes here are blocks of 256 bytes; the caller converts
+ * tokens.
  */
 #ifndef NODE_REPLICA_BELIEF_H
 #define NODE_REPLICA_BELIEF_H
@@ -25,7 +25,7 @@
 #include "crdt/index.h"
 
 struct node_belief {
-    double factor;         /* 0.25 .. 1.5, 1 at first */
+    double factor;         /* 1 at first */
     double size_blocks;    /* believed size, the factor included */
     double present_blocks; /* believed present */
     uint32_t floor;        /* oldest generation believed present, at least in part */
@@ -60,21 +60,12 @@ double node_belief_displaced(const struct node_belief *b, const struct crdt_inde
                              const struct node_decay *decay, double new_blocks, double held_blocks,
                              uint32_t held_generation);
 
-/* One prompt, or the sum of many: `predicted` tokens were believed cached and `actual` were; the
- * cache is believed to hold `size_tokens`. Differences below a sixteenth of the prompt are the
- * grain of checkpoints and teach nothing. More than predicted lets the belief grow only while it is
- * full: otherwise the index was wrong, not the size. Returns what was added to the factor's
- * logarithm, so that other routers can follow (node_belief_follow). */
-double node_belief_correct(struct node_belief *b, double prompt, double predicted, double actual,
-                           double size_tokens);
+/* Blocks that were used after those of a generation, and those of that one. */
+void node_belief_depth(const struct crdt_index_ring *ring, uint32_t generation, double *newer,
+                       double *among);
 
-/* Another router's answers corrected its belief by `step`. */
-void node_belief_follow(struct node_belief *b, double step);
-
-/* The factor as another router learned it. */
-void node_belief_factor_set(struct node_belief *b, double factor);
-
-/* Moves the factor back towards 1, over half an hour, so that a passing trouble is forgotten. */
-void node_belief_recover(struct node_belief *b, double seconds);
+/* What is known of the factor now: the belief goes there in steps, so that one answer never moves
+ * what is believed of a whole cache by much. */
+void node_belief_approach(struct node_belief *b, double factor);
 
 #endif

@@ -27,6 +27,7 @@
 #define NODE_REPLICA_BOOKING_H
 
 #include "base/err.h"
+#include "node/replica/evidence.h"
 #include "node/replica/terms.h"
 
 /* What other routers have in flight at a replica, by their gauges, which are a moment late. */
@@ -66,11 +67,14 @@ struct node_work {
     uint32_t cached_tokens; /* predicted */
     uint32_t tier_tokens;   /* of these, to be brought back from a tier */
     uint32_t context_tokens;
-    uint64_t prompt_bytes; /* as the chain counts them; 0: unknown */
-    double ttft_s;         /* predicted */
-    uint32_t generation;   /* of the index in which it was recorded */
-    bool answer_whole;     /* not streamed */
-    bool token_ids;        /* the prompt came as token ids */
+    uint64_t prompt_bytes;   /* as the chain counts them; 0: unknown */
+    double ttft_s;           /* predicted */
+    uint32_t generation;     /* of the index in which it was recorded */
+    bool answer_whole;       /* not streamed */
+    bool token_ids;          /* the prompt came as token ids */
+    bool held_all;           /* up to the last checkpoint of the prompt */
+    uint32_t matched_tokens; /* of what is believed to be there, whatever the engine makes of it */
+    struct node_reach reach; /* what was recorded there before, believed or not */
 };
 
 struct node_booking_entry {

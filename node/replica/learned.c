@@ -7,6 +7,9 @@
 
 /* --- figures -------------------------------------------------------------------------------- */
 
+/* What another router held of the size of a cache counts as this many prompts. */
+static const double size_held_weight = 4;
+
 static uint32_t to_u32(double x)
 {
     return x <= 0 ? 0 : x >= UINT32_MAX ? UINT32_MAX : (uint32_t)llround(x);
@@ -84,14 +87,18 @@ static uint32_t wire_field(const struct crdt_learned *l, size_t field)
 #define SUMS(X)                                                                                    \
     X(prompt_tokens, predicted.prompt_tokens)                                                      \
     X(predicted_tokens, predicted.cached_tokens)                                                   \
-    X(told, predicted.told)                                                                        \
-    X(grown_ppm, grown_ppm)                                                                        \
-    X(shrunk_ppm, shrunk_ppm)
+    X(told, predicted.told)
 
-void node_others_add(struct node_others *sum, const struct crdt_learned *reported)
+void node_others_add(struct node_others *sum, const struct crdt_learned *reported, uint32_t rkey)
 {
 #define SUM_ADD(field, member) sum->member += reported->field;
     SUMS(SUM_ADD)
+    sum->count++;
+    if (reported->size_ppm == 0 || reported->believed_rkey != rkey)
+        return; /* of another cache */
+    double weight = reported->size_weight_milli / 1e3;
+    sum->size_log += weight * log(reported->size_ppm / 1e6);
+    sum->size_weight += weight;
 }
 
 /* --- all of it ------------------------------------------------------------------------------ */
@@ -102,6 +109,10 @@ struct crdt_learned node_replica_report(const struct node_replica *k)
     if (k->belief_held) {
         l.believed_ppm = to_u32(k->belief.factor * 1e6);
         l.believed_rkey = k->rkey;
+        double size, weight;
+        node_replica_size_known(k, &size, &weight);
+        l.size_ppm = to_u32(size * 1e6);
+        l.size_weight_milli = to_u32(weight * 1e3);
     }
     for (unsigned i = 0; i < ARRAY_LEN(figures); i++) {
         uint64_t samples = own_samples(k, &figures[i]);
@@ -140,11 +151,13 @@ void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint6
         if (best && wire_field(best, figures[i].samples) > own_samples(k, &figures[i]))
             figures[i].hear(k, best, now_ms);
     }
-    /* To begin with: from then on what moves others' factors moves this one too. */
+    /* To begin with: those who found it out may be gone before this router has evidence. */
     if (!k->belief_held && h->belief) {
-        node_belief_factor_set(&k->belief, h->belief->believed_ppm / 1e6);
-        k->belief_held = true;
+        k->belief.factor = h->belief->believed_ppm / 1e6;
         k->belief.stale = true;
+        k->size_held.weight = size_held_weight;
+        k->size_held.log = size_held_weight * log(k->belief.factor);
+        k->belief_held = true;
     }
 }
 
@@ -156,6 +169,9 @@ void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint6
       "Believed prefill rate: its own, or the fleet's where that is as good.", k->tokens_per_s)    \
     X(own_rate, "prefill_tokens_per_s_measured", 1, NULL, NULL, k->rate.value)                     \
     X(rate_samples, "prefill_samples", 1, NULL, NULL, (double)k->rate.samples)                     \
+    X(reuse_share, "reuse_share", 1, "replica_reuse_share",                                        \
+      "Learned share of what it is believed to hold of a prompt that it takes from its cache.",    \
+      k->evidence.share)                                                                           \
     X(bytes_per_token, "bytes_per_token", 1, "replica_bytes_per_token",                            \
       "Learned bytes of a prompt per token, of all prompts sent there.",                           \
       node_ratio_value(&k->bytes_per_token))                                                       \

@@ -28,8 +28,9 @@ struct node_heard {
 void node_heard_add(struct node_heard *h, const struct crdt_learned *reported);
 void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint64_t now_ms);
 
-/* Adds another router's sums; `who` is the caller's. */
-void node_others_add(struct node_others *sum, const struct crdt_learned *reported);
+/* Adds another router's sums, and what it knows of the cache named `rkey`; `who` is the caller's.
+ */
+void node_others_add(struct node_others *sum, const struct crdt_learned *reported, uint32_t rkey);
 
 /* A line of `/replicas` and a metric, of one value. */
 struct node_learned_row {

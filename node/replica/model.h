@@ -22,6 +22,7 @@
 #include "base/hash.h"
 #include "base/slice.h"
 #include "node/replica/learn.h"
+#include "node/replica/reuse.h"
 #include "node/replica/terms.h"
 
 enum {
@@ -51,11 +52,12 @@ static inline void node_replica_set_remove(struct node_replica_set *s, unsigned 
 
 struct node_model {
     struct node_replica_set serving;
-    struct node_ratio bytes_per_token; /* of prompts, as the chain counts bytes */
-    struct node_ratio output_tokens;   /* per answer */
-    uint64_t bytes_samples;            /* own ones */
-    bool listed;                       /* a replica has listed it: no client made the name up */
-    uint16_t name_len;                 /* 0: an unused row */
+    struct node_ratio bytes_per_token;         /* of prompts, as the chain counts bytes */
+    struct node_ratio output_tokens;           /* per answer */
+    uint64_t bytes_samples;                    /* own ones */
+    struct node_reuse reuse[NODE_REUSE_KINDS]; /* of streamed answers, of whole ones */
+    bool listed;       /* a replica has listed it: no client made the name up */
+    uint16_t name_len; /* 0: an unused row */
     char name[NODE_MODEL_NAME_MAX];
 };
 

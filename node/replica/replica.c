@@ -18,6 +18,16 @@ static const double rate_s_min = 0.004;
 
 /* A scrape interval teaches only if it saw enough, and mostly requests that we know of. */
 static const double window_tokens_min = 4096, window_share_min = 0.7, window_share_max = 1.4;
+/* A window is no more than so many requests: their sum is one equation. */
+static const double window_weight_max = 8;
+
+/* Prompts for the reported size, where all the evidence is against it: what is known is believed
+ * almost wholly from ten prompts on. */
+static const double size_doubt = 0.25;
+/* Half an hour, as evidence does. */
+static const double size_held_fade_s = 1800;
+/* Different figures that answers told before what divides all of them is the engine's block. */
+static const unsigned block_seen_min = 8;
 
 static void pace_line_begin(struct node_replica *k)
 {
@@ -38,7 +48,7 @@ static void begin_anew(struct node_replica *k, const struct node_replica_config 
     k->step_base_s = config->decode_step_ms / 1000;
     k->step_context_s = step_growth_believed * k->step_base_s;
     k->step_growth = step_growth_believed;
-    node_belief_init(&k->belief);
+    node_replica_cache_forget(k);
 }
 
 void node_replica_init(struct node_replica *k, struct slice name, enum node_engine engine,
@@ -189,6 +199,57 @@ double node_replica_near_tokens(const struct node_replica *k)
     return (double)(k->cache_tokens > 0 ? k->cache_tokens : k->cache_tokens_heard);
 }
 
+/* Each router has a part of the evidence, so it wants that part of it. */
+static double head_start(const struct node_replica *k)
+{
+    bool reported = k->cache_tokens > 0 || k->cache_tokens_heard > 0;
+    double all = reported ? NODE_HEAD_START_REPORTED : NODE_HEAD_START_CONFIGURED;
+    return all / (1 + k->others.count);
+}
+
+void node_replica_cache_forget(struct node_replica *k)
+{
+    node_belief_init(&k->belief);
+    node_evidence_init(&k->evidence);
+    k->belief_held = false;
+    k->size_held = (struct node_size_held){0};
+    memset(k->tells_cached, 0, sizeof k->tells_cached);
+    k->told_block = k->told_block_seen = 0;
+    k->told_last = 0;
+}
+
+double node_replica_block_tokens(const struct node_replica *k)
+{
+    if (k->scrape.block_tokens > 0)
+        return k->scrape.block_tokens;
+    return k->told_block_seen >= block_seen_min ? k->told_block : 0;
+}
+
+void node_replica_size_known(const struct node_replica *k, double *size, double *weight)
+{
+    *weight = k->evidence.weight + k->size_held.weight;
+    double sum = k->evidence.weight * log(k->evidence.size) + k->size_held.log;
+    *size = *weight > 0 ? exp(sum / *weight) : 1;
+}
+
+void node_replica_size_believe(struct node_replica *k)
+{
+    double size, weight;
+    node_replica_size_known(k, &size, &weight);
+    double sum = weight * log(size) + k->others.size_log;
+    weight += k->others.size_weight;
+    node_belief_approach(&k->belief, exp(sum / (weight + size_doubt)));
+}
+
+void node_replica_size_fade(struct node_replica *k, double seconds)
+{
+    double keep = exp(-seconds / size_held_fade_s);
+    node_evidence_fade(&k->evidence, seconds, head_start(k));
+    k->size_held.log *= keep;
+    k->size_held.weight *= keep;
+    node_replica_size_believe(k);
+}
+
 static bool went_back(double before, double now)
 {
     return before >= 0 && now >= 0 && now < before;
@@ -233,14 +294,41 @@ static void window_begin(struct node_replica *k, uint64_t now_ms)
                                             .since_ms = now_ms};
 }
 
+void node_replica_began(struct node_replica *k, const struct node_work *work, int times)
+{
+    struct node_scrape_window *w = &k->window;
+    uint64_t prompt = work->prompt_tokens, cached = work->cached_tokens;
+    k->predicted.prompt_tokens += times > 0 ? prompt : -prompt;
+    k->predicted.cached_tokens += times > 0 ? cached : -cached;
+    w->own_prompt_tokens += times > 0 ? prompt : -prompt;
+    w->own_requests += times > 0 ? 1 : -1U;
+    node_reach_sum(&work->reach, times, w->own_expected);
+}
+
 /* It may have shrunk: what came to nothing is taken back. */
 static double rise(uint64_t before, uint64_t now)
 {
     return (double)(int64_t)(now - before);
 }
 
+/* The counters say what came from the cache for all requests together. What these would have had at
+ * each size is known of this router's own; others' are taken to be like them. */
+static void window_teach(struct node_replica *k, double actual)
+{
+    struct node_scrape_window *w = &k->window;
+    double prompt = (double)(int64_t)w->own_prompt_tokens;
+    if ((int)w->own_requests <= 0 || prompt <= 0)
+        return;
+    double whole = (double)w->own_expected[NODE_SIZES - 1];
+    double weight = fmin(w->own_requests, window_weight_max);
+    node_evidence_add(&k->evidence, w->own_expected, fmin(actual * prompt, whole), prompt, weight,
+                      head_start(k));
+    k->belief_held = true;
+    node_replica_size_believe(k);
+}
+
 /* The engine's own counters against what was predicted for the requests that began there. */
-static void window_compare(struct node_replica *k, double size_tokens, uint64_t now_ms)
+static void window_compare(struct node_replica *k, uint64_t now_ms)
 {
     const struct node_scrape_window *w = &k->window;
     double queries = k->scrape.prefix_queries - w->queries;
@@ -262,10 +350,8 @@ static void window_compare(struct node_replica *k, double size_tokens, uint64_t 
         k->by_scrape.predicted += (uint64_t)predicted;
         k->by_scrape.actual += (uint64_t)actual;
         k->by_scrape.off += (uint64_t)fabs(predicted - actual);
-        if (w->predicted.told == all.told) {
-            (void)node_belief_correct(&k->belief, prompt, predicted, actual, size_tokens);
-            k->belief_held = true;
-        }
+        if (w->predicted.told == all.told)
+            window_teach(k, hits / queries);
     }
     window_begin(k, now_ms);
 }
@@ -275,11 +361,12 @@ static void cache_size_told(struct node_replica *k, double tokens)
     if (tokens <= 0 || (uint64_t)tokens == k->cache_tokens)
         return;
     k->cache_tokens = (uint64_t)tokens;
-    k->belief.stale = true;
+    node_evidence_init(&k->evidence); /* which was in units of another size */
+    k->size_held = (struct node_size_held){0};
+    node_belief_init(&k->belief);
 }
 
-bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
-                          double cache_tokens_configured, uint64_t now_ms)
+bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, uint64_t now_ms)
 {
     cache_size_told(k, s->cache_tokens);
     if (node_scrape_sizes_only(s)) {
@@ -308,7 +395,7 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
     if (restarted || k->window.queries < 0)
         window_begin(k, now_ms);
     else
-        window_compare(k, node_replica_cache_tokens(k, cache_tokens_configured), now_ms);
+        window_compare(k, now_ms);
     if (restarted) {
         k->restarts++;
         k->back_ms = now_ms;
@@ -318,26 +405,47 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
     return restarted || (k->asleep && !was_asleep);
 }
 
+static unsigned divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return (unsigned)a;
+}
+
+/* Engines count whole blocks. */
+static void block_learn(struct node_replica *k, uint64_t cached)
+{
+    if (cached == 0 || cached == k->told_last)
+        return;
+    k->told_block = divisor(cached, k->told_block);
+    k->told_block_seen += k->told_block_seen < block_seen_min;
+    k->told_last = cached;
+}
+
 void node_replica_cached_reported(struct node_replica *k, uint64_t prompt, uint64_t predicted,
-                                  uint64_t actual, double cache_tokens_configured)
+                                  uint64_t actual, double counted, const float expected[NODE_SIZES])
 {
     k->by_usage.predicted += predicted;
     k->by_usage.actual += actual;
     k->by_usage.off += predicted > actual ? predicted - actual : actual - predicted;
     k->predicted.told++;
+    block_learn(k, actual);
+    double whole = (double)expected[NODE_SIZES - 1];
+    if (whole <= 0)
+        return;
     k->belief_held = true;
-    double step = node_belief_correct(&k->belief, (double)prompt, (double)predicted, (double)actual,
-                                      node_replica_cache_tokens(k, cache_tokens_configured));
-    *(step > 0 ? &k->grown_ppm : &k->shrunk_ppm) += (uint64_t)llround(fabs(step) * 1e6);
+    node_evidence_add(&k->evidence, expected, fmin(counted, whole), (double)prompt, 1,
+                      head_start(k));
+    node_replica_size_believe(k);
 }
 
 void node_replica_others(struct node_replica *k, const struct node_others *others)
 {
-    double steps = rise(k->others.grown_ppm, others->grown_ppm) -
-                   rise(k->others.shrunk_ppm, others->shrunk_ppm);
-    if (others->who == k->others.who && steps != 0)
-        node_belief_follow(&k->belief, steps / 1e6);
     k->others = *others;
+    node_replica_size_believe(k);
 }
 
 void node_replica_rate_hear(struct node_replica *k, double tokens_per_s, uint64_t samples,

@@ -34,8 +34,10 @@
 #include "node/replica/belief.h"
 #include "node/replica/booking.h"
 #include "node/replica/breaker.h"
+#include "node/replica/evidence.h"
 #include "node/replica/health.h"
 #include "node/replica/learn.h"
+#include "node/replica/reuse.h"
 #include "node/replica/scrape.h"
 #include "node/replica/scraped.h"
 #include "node/replica/terms.h"
@@ -69,8 +71,10 @@ struct node_predicted {
  * same routers in the same lives. */
 struct node_others {
     uint64_t who; /* names those routers and lives; 0: nobody */
+    unsigned count;
     struct node_predicted predicted;
-    uint64_t grown_ppm, shrunk_ppm; /* by their answers, see struct crdt_learned */
+    double size_log,
+        size_weight; /* of the cache, by their evidence; the first weighed, summed up */
 };
 
 /* The sums at the scrape that began this window. The engine's counters count the requests of all
@@ -81,6 +85,16 @@ struct node_scrape_window {
     struct node_predicted predicted;
     uint64_t who;
     uint64_t since_ms;
+    /* Of this router's requests that began in it: a stand-in for all. */
+    uint64_t own_prompt_tokens;
+    unsigned own_requests;
+    float own_expected[NODE_SIZES];
+};
+
+/* What other routers knew of the size of the cache when this one began, or what the engine shows of
+ * it; it fades. */
+struct node_size_held {
+    double log, weight;
 };
 
 /* By whom this router knows that a replica is in use. */
@@ -130,6 +144,12 @@ struct node_replica {
     double short_tokens, short_s; /* prefills too short to be timed one by one, added up */
     uint64_t bytes_samples;       /* taken here or by other routers, each once */
     bool belief_held;             /* the belief's factor is of this cache (learned by any router) */
+    struct node_evidence evidence; /* of its size, by this router's requests */
+    struct node_size_held size_held;
+    bool tells_cached[NODE_REUSE_KINDS]; /* answers said what came from the cache: none said is 0 */
+    unsigned told_block;                 /* what divides all that they said; 0: nothing said */
+    unsigned told_block_seen;            /* how often they said something else than before */
+    uint64_t told_last;
     enum node_engine engine;
     unsigned probe_failures; /* in a row */
     unsigned probe_failures_max;
@@ -146,7 +166,6 @@ struct node_replica {
     struct node_scraped scraped; /* by whom */
     struct node_scrape_window window;
     struct node_predicted predicted; /* own */
-    uint64_t grown_ppm, shrunk_ppm;
     struct node_others others;
 
     uint64_t chosen;
@@ -257,8 +276,7 @@ void node_replica_answering(struct node_replica *k, uint64_t chosen_ms, uint64_t
 /* One answer ended. */
 void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms);
 /* New metrics. Returns true if the engine has lost its cache since the last ones. */
-bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s,
-                          double cache_tokens_configured, uint64_t now_ms);
+bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, uint64_t now_ms);
 
 /* Size of the cache, as the settings say of this replica, by the engine, or configured for all;
  * without the learned factor. */
@@ -266,9 +284,26 @@ double node_replica_cache_tokens(const struct node_replica *k, double configured
 /* That of the engine's own memory, by itself; 0: unknown. */
 double node_replica_near_tokens(const struct node_replica *k);
 
-/* A finished answer taught something: the sums, and the belief in the cache's size. */
+/* Tokens in a block of its cache, by the engine or by what its answers say; 0: unknown. */
+double node_replica_block_tokens(const struct node_replica *k);
+
+/* A request began there: what of it would be held, at each size of the cache. The engine's counters
+ * will show it. `times` -1: they will not, after all. */
+void node_replica_began(struct node_replica *k, const struct node_work *work, int times);
+/* A finished answer said what came from the cache; `predicted` is of the same prompt. `expected`:
+ * what would have, at each size; `counted`: what did, but for the grain of both. */
 void node_replica_cached_reported(struct node_replica *k, uint64_t prompt, uint64_t predicted,
-                                  uint64_t actual, double cache_tokens_configured);
+                                  uint64_t actual, double counted,
+                                  const float expected[NODE_SIZES]);
+/* The belief in the size moves towards what all routers know. Called where one of them learned
+ * something, and with each tick: evidence fades. */
+void node_replica_size_believe(struct node_replica *k);
+void node_replica_size_fade(struct node_replica *k, double seconds);
+/* What this router knows of the size, to be shared: the size in units of the reported one, and by
+ * how many prompts that is better. */
+void node_replica_size_known(const struct node_replica *k, double *size, double *weight);
+/* Nothing is known of its cache: it is another one, or its engine another process. */
+void node_replica_cache_forget(struct node_replica *k);
 /* The others' sums as they are now: what their answers taught since counts here too. */
 void node_replica_others(struct node_replica *k, const struct node_others *others);
 /* Another router's figures, which rest on so many samples. Own samples replace them, the sooner the

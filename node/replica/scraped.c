@@ -76,7 +76,7 @@ static void catch_up(struct node_scrape *s, const struct node_scrape *before)
 }
 
 void node_scraped_hear(struct node_replica *k, uint64_t source, const struct crdt_learned *in,
-                       bool asleep, double cache_tokens_configured, uint64_t now_ms)
+                       bool asleep, uint64_t now_ms)
 {
     struct node_scraped *d = &k->scraped;
     bool same = d->source == source;
@@ -98,6 +98,6 @@ void node_scraped_hear(struct node_replica *k, uint64_t source, const struct crd
     d->source = source;
     d->counted = in->scrapes;
     /* What it lost is in the registry, by whoever read it. */
-    (void)node_replica_scraped(k, &s, cache_tokens_configured, now_ms);
+    (void)node_replica_scraped(k, &s, now_ms);
     k->rkey_scraped = k->rkey;
 }

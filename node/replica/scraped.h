@@ -41,6 +41,6 @@ void node_scraped_own(struct node_replica *k, uint64_t now_ms);
 void node_scraped_report(const struct node_replica *k, uint64_t now_ms, struct crdt_learned *out);
 /* What `source` reported, and whether the engine is asleep. */
 void node_scraped_hear(struct node_replica *k, uint64_t source, const struct crdt_learned *in,
-                       bool asleep, double cache_tokens_configured, uint64_t now_ms);
+                       bool asleep, uint64_t now_ms);
 
 #endif

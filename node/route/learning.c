@@ -17,6 +17,10 @@ static const double rate_beside_max = 4;
 /* How far from the present value one sample is believed (node_ratio_add). */
 static const double trust_ratio = 2, trust_output = 16, trust_restore = 3;
 
+/* Parts of a prompt that are the grain of checkpoints. Below this share of the believed cache a
+ * prefix is surely there. */
+static const double grain_parts = 16, sure_depth = 0.5;
+
 /* How much of a stream's time may be other prompts' prefill before it says nothing of its pace. */
 static const double pace_prefill_share_max = 0.5;
 
@@ -125,6 +129,45 @@ void node_router_models_believe(struct node_router *r)
     }
 }
 
+/* What was recorded is deep in the cache, as it is believed to be, or gone from it. */
+static bool is_sure(const struct node_replica *replica, const struct node_reach *reach)
+{
+    for (unsigned i = 0; i < reach->count; i++) {
+        if ((double)reach->parts[i].to >= sure_depth * replica->belief.factor)
+            return false;
+    }
+    return reach->count > 0;
+}
+
+/* Compared as shares of the prompt, so that the bytes per token do not matter. What is missing of a
+ * hit by an engine's block or by a sixteenth of the prompt is the grain of either side. */
+static void learn_cached(struct node_replica *replica, struct node_model *model,
+                         const struct node_work *work, const struct node_usage *usage)
+{
+    double prompt = (double)usage->prompt_tokens, cached = (double)usage->cached_tokens;
+    double scale = prompt / work->prompt_tokens;
+    double block = node_replica_block_tokens(replica);
+    float expected[NODE_SIZES] = {0};
+    node_reach_sum(&work->reach, scale, expected);
+    double whole = (double)expected[NODE_SIZES - 1];
+    double grain = fmax(block, prompt / grain_parts);
+    bool hit = cached >= whole - grain && cached > 0;
+    struct node_held held = {.prompt = prompt,
+                             .matched = work->matched_tokens * scale,
+                             .present = 1,
+                             .all = work->held_all,
+                             .block = block,
+                             .share = replica->evidence.share};
+    if (whole > grain || cached > 0)
+        node_reuse_add(&model->reuse[work->answer_whole], &held, is_sure(replica, &work->reach),
+                       cached);
+    if (whole <= grain)
+        memset(expected, 0, sizeof expected); /* it may be no whole block */
+    uint64_t predicted = (uint64_t)llround(work->cached_tokens * scale);
+    node_replica_cached_reported(replica, (uint64_t)usage->prompt_tokens, predicted,
+                                 (uint64_t)usage->cached_tokens, hit ? whole : cached, expected);
+}
+
 void node_router_learn(struct node_router *r, const struct node_booking_entry *e,
                        const struct node_usage *usage, bool complete, uint64_t now_ms)
 {
@@ -138,14 +181,8 @@ void node_router_learn(struct node_router *r, const struct node_booking_entry *e
     if (complete && usage->completion_tokens >= 0)
         node_ratio_add(&model->output_tokens, (double)usage->completion_tokens, 1, trust_output);
     learn_bytes(replica, model, &e->work, usage);
-    if (usage->cached_tokens >= 0 && usage->prompt_tokens > 0) {
-        /* Compared as shares of the prompt, so that the bytes per token do not matter. */
-        double share = (double)e->work.cached_tokens / e->work.prompt_tokens;
-        uint64_t predicted = (uint64_t)llround(share * (double)usage->prompt_tokens);
-        node_replica_cached_reported(replica, (uint64_t)usage->prompt_tokens, predicted,
-                                     (uint64_t)usage->cached_tokens,
-                                     (double)r->config.cache_tokens);
-    }
+    if (usage->cached_tokens >= 0 && usage->prompt_tokens > 0)
+        learn_cached(replica, model, &e->work, usage);
 }
 
 void node_router_first_byte(struct node_router *r, struct node_booking b, uint64_t now_ms)
@@ -158,8 +195,7 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
     node_router_touch(r, e->work.replica);
     node_breaker_worked(replica, now_ms);
     node_replica_answering(replica, e->chosen_ms, now_ms);
-    replica->predicted.prompt_tokens += e->work.prompt_tokens;
-    replica->predicted.cached_tokens += e->work.cached_tokens;
+    node_replica_began(replica, &e->work, 1);
 }
 
 void node_router_used(struct node_router *r, struct node_booking b, const struct chain *chain,
@@ -200,12 +236,10 @@ static void compare_ttft(struct node_replica *replica, const struct node_booking
 }
 
 /* The engine computed nothing after all: its counters will not show this prompt. */
-static void prediction_take_back(struct node_predicted *p, const struct node_booking_entry *e)
+static void prediction_take_back(struct node_replica *k, const struct node_booking_entry *e)
 {
-    if (!e->first_byte_seen)
-        return;
-    p->prompt_tokens -= e->work.prompt_tokens;
-    p->cached_tokens -= e->work.cached_tokens;
+    if (e->first_byte_seen)
+        node_replica_began(k, &e->work, -1);
 }
 
 /* One attempt at it ended. Where it failed, its recent ones are held against those at all others:
@@ -227,8 +261,22 @@ static void tally(struct node_router *r, struct node_replica *k, bool failed, ui
         node_breaker_trip(k, now_ms);
 }
 
+/* Some engines leave cached tokens out where they are none. Once a replica has reported them, none
+ * reported means zero, in answers of the same kind that were whole enough to report their tokens.
+ */
+static struct node_usage usage_read(struct node_replica *k, const struct node_booking_entry *e,
+                                    const struct node_usage *reported)
+{
+    struct node_usage usage = *reported;
+    bool *tells = &k->tells_cached[e->work.answer_whole];
+    *tells = *tells || usage.cached_tokens >= 0;
+    if (*tells && usage.cached_tokens < 0 && usage.prompt_tokens > 0 && usage.completion_tokens > 0)
+        usage.cached_tokens = 0;
+    return usage;
+}
+
 void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
-                        const struct node_usage *usage, uint64_t now_ms)
+                        const struct node_usage *reported, uint64_t now_ms)
 {
     struct node_replica *replica = &r->replicas[node_bookings_get(r->bookings, b)->work.replica];
     node_router_load_take(r, (unsigned)(replica - r->replicas), now_ms);
@@ -240,14 +288,16 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
     if (broke || outcome == NODE_OUTCOME_OK)
         tally(r, replica, broke, now_ms);
     node_router_touch(r, e->work.replica);
-    if (usage) {
-        count_answered(r, &e->work, usage);
+    struct node_usage usage;
+    if (reported) {
+        usage = usage_read(replica, e, reported);
+        count_answered(r, &e->work, &usage);
         compare_ttft(replica, e);
     } else {
-        prediction_take_back(&replica->predicted, e);
+        prediction_take_back(replica, e);
     }
-    if (usage && (outcome == NODE_OUTCOME_OK || outcome == NODE_OUTCOME_CLIENT_GONE))
-        node_router_learn(r, e, usage, outcome == NODE_OUTCOME_OK, now_ms);
+    if (reported && (outcome == NODE_OUTCOME_OK || outcome == NODE_OUTCOME_CLIENT_GONE))
+        node_router_learn(r, e, &usage, outcome == NODE_OUTCOME_OK, now_ms);
 }
 
 void node_router_blame(struct node_router *r, unsigned replica, uint32_t life,

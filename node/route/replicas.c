@@ -33,8 +33,7 @@ static void forget_cache(struct node_replica *k, uint32_t rkey)
 {
     k->rkey = rkey;
     k->life++;
-    k->belief_held = false;
-    node_belief_init(&k->belief);
+    node_replica_cache_forget(k);
 }
 
 /* Nobody's slot: to all that walk the table a replica that is absent. */
@@ -491,7 +490,7 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
     node_router_others_take(r, replica);
     if (!node_scrape_sizes_only(s))
         node_scraped_own(k, now_ms);
-    bool lost = node_replica_scraped(k, s, (double)r->config.cache_tokens, now_ms);
+    bool lost = node_replica_scraped(k, s, now_ms);
     bool noticed = k->rkey_scraped != k->rkey; /* by another router, since the last scrape */
     uint64_t started = r->common->replicated ? started_ms(k) : 0;
     const struct crdt_replica *row = row_of(r, replica);

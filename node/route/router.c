@@ -310,64 +310,13 @@ static struct node_size size_of(struct node_router *r, const struct node_request
     return size;
 }
 
-/* Tokens in a block of the index there, over all models and kinds of prompts that it is sent. */
-static double replica_block_tokens(const struct node_replica *replica)
-{
-    return CHECKPOINT_BLOCK_BYTES / node_ratio_value(&replica->bytes_per_token);
-}
-
-/* Counts again where something has changed. Requests without a chain need it as much as others:
- * what they displace is reckoned from the same counters. */
-static void beliefs_refresh(struct node_router *r)
-{
-    for (unsigned k = 0; k < r->replica_count; k++) {
-        struct node_replica *replica = &r->replicas[k];
-        if (!replica->belief.stale)
-            continue;
-        struct crdt_index_ring ring = crdt_index_ring(r->index, k);
-        double tokens = node_replica_cache_tokens(replica, (double)r->config.cache_tokens);
-        double block_tokens = replica_block_tokens(replica);
-        replica->belief.near_blocks = node_replica_near_tokens(replica) / block_tokens;
-        node_belief_refresh(&replica->belief, &ring, tokens / block_tokens);
-    }
-}
-
-/* What every replica holds of the prompt: lengths and generations. */
-static void match(struct node_router *r, const struct node_request *request)
-{
-    if (!request->chain || request->chain->length == 0) {
-        memset(r->lengths, 0, r->replica_count * sizeof r->lengths[0]);
-        memset(r->covered, 0, r->replica_count * sizeof r->covered[0]);
-        memset(r->generations, 0, r->replica_count * sizeof r->generations[0]);
-        return;
-    }
-    for (unsigned k = 0; k < r->replica_count; k++)
-        r->floors[k] = r->replicas[k].belief.floor;
-    if (request->chain->chunks)
-        crdt_index_cover(r->index, request->chain, r->floors, r->replica_count, r->covered,
-                         r->generations);
-    else
-        crdt_index_match(r->index, request->chain, r->floors, r->replica_count, r->lengths,
-                         r->generations);
-}
-
-/* Blocks of the prompt that the replica is known to hold. */
-static double held_blocks_of(const struct node_router *r, const struct chain *chain, unsigned k)
-{
-    if (!chain)
-        return 0;
-    if (chain->chunks)
-        return r->covered[k];
-    return r->lengths[k] > 0 ? chain->points[r->lengths[k] - 1].blocks : 0;
-}
-
 static double displaced_tokens(const struct node_router *r, unsigned k,
                                const struct node_size *size, double held_blocks,
                                double cached_tokens)
 {
     double new_tokens = size->prompt_tokens - cached_tokens + size->output_tokens;
     /* What goes is others' content: it is measured as theirs is, not as this prompt. */
-    double block_tokens = replica_block_tokens(&r->replicas[k]);
+    double block_tokens = node_router_block_tokens(&r->replicas[k]);
     struct crdt_index_ring ring = crdt_index_ring(r->index, k);
     return node_belief_displaced(&r->replicas[k].belief, &ring, &r->decay,
                                  new_tokens / block_tokens, held_blocks, r->generations[k]) *
@@ -388,12 +337,10 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
 {
     unsigned k = c->replica;
     struct node_replica *replica = &r->replicas[k];
-    double held_blocks = held_blocks_of(r, request->chain, k);
-    if (r->generations[k] == replica->belief.floor)
-        held_blocks *= replica->belief.floor_share;
-    double cached_tokens = held_blocks * size->block_tokens;
-    if (cached_tokens > size->prompt_tokens)
-        cached_tokens = size->prompt_tokens;
+    double held_blocks = node_router_held_blocks(r, k, request);
+    struct node_held held = node_router_held(r, k, request, size, held_blocks);
+    double cached_tokens =
+        node_reuse_predict(node_router_reuse(r, size->model, request->answer_whole), &held);
     double requests = (double)replica->load.requests + (double)replica->load.remote.requests;
     double context =
         (double)replica->load.context_tokens + (double)replica->load.remote.context_tokens;
@@ -439,8 +386,8 @@ int node_router_evaluate(struct node_router *r, const struct node_request *reque
     if (r->fleet_stale && now_ms >= r->fleet_ms + FLEET_EVERY_MS)
         node_router_fleet_believe(r, now_ms);
     *size = size_of(r, request);
-    beliefs_refresh(r);
-    match(r, request);
+    node_router_beliefs_refresh(r);
+    node_router_match(r, request);
     for (unsigned i = 0; i < r->candidate_count; i++)
         candidate_fill(r, &r->candidates[i], request, size, costs, now_ms);
     return ERR_OK;
@@ -493,7 +440,9 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
     double rate = replica->tokens_per_s;
     double uncached = size->prompt_tokens - (double)c->cached_tokens;
     uncached += (double)c->tier_tokens * node_ratio_value(&r->restore);
-    return (struct node_work){
+    struct node_held held = node_router_held(r, c->replica, request, size,
+                                             node_router_held_blocks(r, c->replica, request));
+    struct node_work work = {
         .replica = c->replica,
         .model = size->model,
         .prefill_tokens = to_u32(uncached),
@@ -506,7 +455,15 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
         .ttft_s = queue_s(r, replica, rate, now_ms) + uncached / rate,
         .generation = crdt_index_ring(r->index, c->replica).newest,
         .answer_whole = request->answer_whole,
+        .held_all = held.all,
+        .matched_tokens = to_u32(held.matched),
     };
+    if (request->chain && request->chain->length > 0 && !request->chain->chunks) {
+        const struct node_reuse *reuse = node_router_reuse(r, size->model, request->answer_whole);
+        node_router_reach(r, c->replica, request->chain,
+                          size->block_tokens * node_reuse_share(reuse), &work.reach);
+    }
+    return work;
 }
 
 static int decide(struct node_router *r, unsigned index, const struct node_work *work,
@@ -614,7 +571,7 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
     for (unsigned k = 0; k < r->replica_count; k++) {
         struct node_replica *replica = &r->replicas[k];
         node_router_load_advance(r, replica, now_ms);
-        node_belief_recover(&replica->belief, seconds);
+        node_replica_size_fade(replica, seconds);
         replica->belief.stale = true;
     }
     node_router_models_believe(r);

@@ -3,6 +3,7 @@
  *   state.c     what a decision needs of the shared state: time, others' loads
  *   replicas.c  the table of replicas
  *   discovered.c  which of them the sources of this router list
+ *   held.c      what replicas hold of a prompt
  *   health.c    signs of life; whom to try where all are down
  *   learning.c  what answers teach
  *   router.c    decisions; company.c  replicas that are kept for one request
@@ -126,6 +127,31 @@ void node_router_labels(struct node_router *r, unsigned replica, const struct no
 struct node_replica *node_router_replica_at(const struct node_router *r, unsigned replica);
 /* Its label `model` is another one, or is all that is known of its models. */
 void node_router_model_label_take(struct node_router *r, unsigned replica);
+
+/* --- held.c --- */
+
+/* Tokens in a block of the index there, over all models and kinds of prompts that it is sent. */
+double node_router_block_tokens(const struct node_replica *replica);
+/* Counts again where something has changed. Requests without a chain need it as much as others:
+ * what they displace is reckoned from the same counters. */
+void node_router_beliefs_refresh(struct node_router *r);
+/* What every replica holds of the prompt: lengths and generations. */
+void node_router_match(struct node_router *r, const struct node_request *request);
+/* After it: blocks of the prompt believed to be there. */
+double node_router_held_blocks(const struct node_router *r, unsigned k,
+                               const struct node_request *request);
+struct node_held node_router_held(const struct node_router *r, unsigned k,
+                                  const struct node_request *request, const struct node_size *size,
+                                  double held_blocks);
+/* All that was recorded there of the prompt, and how deep. `token_scale`: for a block. */
+void node_router_reach(const struct node_router *r, unsigned k, const struct chain *chain,
+                       double token_scale, struct node_reach *out);
+/* What engines make of what they hold, for requests of this kind. */
+static inline struct node_reuse *node_router_reuse(const struct node_router *r, unsigned model,
+                                                   bool answer_whole)
+{
+    return &node_models_row_at(r->models, model)->reuse[answer_whole];
+}
 
 /* --- health.c --- */
 

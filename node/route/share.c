@@ -272,8 +272,7 @@ static void scrape_take(struct node_router *r, struct node_replica *k, const str
 {
     bool was_asleep = k->asleep;
     if (h->scraper.learned)
-        node_scraped_hear(k, h->scraper.router, h->scraper.learned, h->scraper.asleep,
-                          (double)r->config.cache_tokens, now_ms);
+        node_scraped_hear(k, h->scraper.router, h->scraper.learned, h->scraper.asleep, now_ms);
     if (k->asleep != was_asleep)
         node_router_touch(r, h->slot);
 }

@@ -75,7 +75,7 @@ void node_router_others_take(struct node_router *r, unsigned replica)
             crdt_reports_is_self(reports, row.router))
             continue;
         others.who += hash_mix(row.router ^ hash_mix(row.epoch));
-        node_others_add(&others, &row.value.learned);
+        node_others_add(&others, &row.value.learned, r->replicas[replica].rkey);
     }
     node_replica_others(&r->replicas[replica], &others);
 }

@@ -122,10 +122,12 @@ static void answered_tokens_have_one_denominator(void **state)
         enum node_outcome outcome;
         bool reached;
     } answers[] = {
+        {"llama", {5000, -1, 5}, NODE_OUTCOME_OK, true}, /* never told its cached tokens so far */
         {"llama", {1000, 0, 5}, NODE_OUTCOME_OK, true},
         {"llama", {1100, 1024, 5}, NODE_OUTCOME_OK, true},
         {"llama", {1200, 1024, -1}, NODE_OUTCOME_CLIENT_GONE, true},
-        {"llama", {5000, -1, 5}, NODE_OUTCOME_OK, true}, /* did not tell its cached tokens */
+        {"llama", {700, -1, 5}, NODE_OUTCOME_OK, true},  /* it did, and now there are none */
+        {"llama", {700, -1, -1}, NODE_OUTCOME_OK, true}, /* no generation: it is not said there */
         {"llama", {-1, -1, 5}, NODE_OUTCOME_OK, true},   /* a stream without usage */
         {"llama", {0}, NODE_OUTCOME_ENGINE_BUSY, false},
         {"a\"b", {10, 448, 5}, NODE_OUTCOME_OK, true}, /* more than there was: all of it */
@@ -147,7 +149,7 @@ static void answered_tokens_have_one_denominator(void **state)
     struct slice rest = slice_of_cstr(at);
     static const char *const wanted[] = {
         "# TYPE grapevine_answered_prompt_tokens_total counter",
-        "grapevine_answered_prompt_tokens_total{replica=\"host-0:8000\",model=\"llama\"} 3300",
+        "grapevine_answered_prompt_tokens_total{replica=\"host-0:8000\",model=\"llama\"} 4000",
         "grapevine_answered_prompt_tokens_total{replica=\"host-0:8000\",model=\"a\\\"b\"} 10",
         "grapevine_answered_prompt_tokens_total{replica=\"host-0:8000\"} 40",
         NULL,

@@ -97,58 +97,38 @@ static void what_the_ring_no_longer_has_is_not_walked(void **state)
                 50 * exp(-0.8) + 10 * exp(-0.7));
 }
 
-static void fewer_cached_than_predicted_shrink_the_belief(void **state)
+static void depth_counts_what_was_used_since(void **state)
 {
     (void)state;
-    struct node_belief b;
-    node_belief_init(&b);
-    for (int i = 0; i < 20; i++)
-        node_belief_correct(&b, 50000, 45000, 1000, 400000);
-    assert_true(b.factor < 0.65 && b.factor > 0.4);
-    for (int i = 0; i < 1000; i++)
-        node_belief_correct(&b, 50000, 45000, 1000, 400000);
-    assert_near(b.factor, 0.25);
-    assert_true(b.stale);
-}
-
-static void more_than_predicted_grow_it_only_when_full(void **state)
-{
-    (void)state;
-    struct node_belief b;
     struct crdt_index_ring ring = ring_of(counts);
-    node_belief_init(&b);
-    node_belief_refresh(&b, &ring, 1000);
-    node_belief_correct(&b, 50000, 1000, 45000, 400000);
-    assert_near(b.factor, 1); /* it did not know: that says nothing of the size */
-    node_belief_refresh(&b, &ring, 80);
-    for (int i = 0; i < 1000; i++)
-        node_belief_correct(&b, 50000, 1000, 45000, 400000);
-    assert_near(b.factor, 1.5);
+    double newer, among;
+    node_belief_depth(&ring, 5, &newer, &among);
+    assert_near(newer, 20);
+    assert_near(among, 20);
+    node_belief_depth(&ring, 9, &newer, &among);
+    assert_near(newer, 0);
+    assert_near(among, 0);
+    node_belief_depth(&ring, 0, &newer, &among); /* older than the ring is: as its oldest */
+    assert_near(newer, 110);
+    assert_near(among, 50);
 }
 
-static void the_grain_of_checkpoints_teaches_nothing(void **state)
+/* A handful of answers moves it by a few percent each, and then it is there. */
+static void the_factor_goes_in_steps_to_what_is_known(void **state)
 {
     (void)state;
     struct node_belief b;
     node_belief_init(&b);
-    node_belief_correct(&b, 64000, 60000, 63000, 400000);
-    node_belief_correct(&b, 64000, 60000, 57000, 400000);
-    node_belief_correct(&b, 64000, 60000, 0, 0); /* size unknown */
+    b.stale = false;
+    node_belief_approach(&b, 0.01);
+    assert_near(b.factor, exp(-0.2));
+    assert_true(b.stale);
+    for (int i = 0; i < 40; i++)
+        node_belief_approach(&b, 0.01);
+    assert_near(b.factor, 0.01);
+    for (int i = 0; i < 40; i++)
+        node_belief_approach(&b, 1);
     assert_near(b.factor, 1);
-}
-
-static void the_factor_recovers(void **state)
-{
-    (void)state;
-    struct node_belief b;
-    node_belief_init(&b);
-    b.factor = 0.25;
-    for (int i = 0; i < 1800; i++)
-        node_belief_recover(&b, 1);
-    assert_near(b.factor, exp(log(0.25) * exp(-1)));
-    for (int i = 0; i < 18000; i++)
-        node_belief_recover(&b, 1);
-    assert_true(b.factor > 0.99);
 }
 
 int main(void)
@@ -158,10 +138,8 @@ int main(void)
         cmocka_unit_test(the_newest_that_fit_are_present),
         cmocka_unit_test(displaced_counts_the_oldest_first),
         cmocka_unit_test(what_the_ring_no_longer_has_is_not_walked),
-        cmocka_unit_test(fewer_cached_than_predicted_shrink_the_belief),
-        cmocka_unit_test(more_than_predicted_grow_it_only_when_full),
-        cmocka_unit_test(the_grain_of_checkpoints_teaches_nothing),
-        cmocka_unit_test(the_factor_recovers),
+        cmocka_unit_test(depth_counts_what_was_used_since),
+        cmocka_unit_test(the_factor_goes_in_steps_to_what_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

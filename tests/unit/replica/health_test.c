@@ -23,7 +23,7 @@ static void scrape(struct node_replica *k, double tokens, double running, uint64
     s.waiting = 0;
     s.vllm = k->engine == NODE_ENGINE_VLLM;
     s.sglang = !s.vllm;
-    (void)node_replica_scraped(k, &s, 0, now_ms);
+    (void)node_replica_scraped(k, &s, now_ms);
 }
 
 /* Scrapes each second, of which those up to `moves_ms` count more. */

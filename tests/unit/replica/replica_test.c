@@ -232,16 +232,16 @@ static void an_engine_that_moves_is_seen_to(void **state)
     struct node_replica k = make();
     struct node_scrape s = scrape_of(1000, 500);
     assert_false(node_signs_move(&k.signs, 1000));
-    (void)node_replica_scraped(&k, &s, 0, 1000); /* what was before nobody knows */
-    (void)node_replica_scraped(&k, &s, 0, 2000);
+    (void)node_replica_scraped(&k, &s, 1000); /* what was before nobody knows */
+    (void)node_replica_scraped(&k, &s, 2000);
     assert_false(node_signs_move(&k.signs, 2000));
     s.generation_tokens = 10;
-    (void)node_replica_scraped(&k, &s, 0, 3000); /* not known before */
+    (void)node_replica_scraped(&k, &s, 3000); /* not known before */
     assert_false(node_signs_move(&k.signs, 3000));
     s.generation_tokens = 11;
-    (void)node_replica_scraped(&k, &s, 0, 4000);
+    (void)node_replica_scraped(&k, &s, 4000);
     assert_true(node_signs_move(&k.signs, 4000));
-    (void)node_replica_scraped(&k, &s, 0, 5000);
+    (void)node_replica_scraped(&k, &s, 5000);
     assert_true(node_signs_move(&k.signs, 8999));
     assert_false(node_signs_move(&k.signs, 9000));
     node_replica_answering(&k, 10000, 10000);
@@ -269,16 +269,16 @@ static void restarts_are_seen(void **state)
     (void)state;
     struct node_replica k = make();
     struct node_scrape s = scrape_of(1000, 500);
-    assert_false(node_replica_scraped(&k, &s, 0, 1000));
-    assert_false(node_replica_scraped(&k, &s, 0, 2000));
+    assert_false(node_replica_scraped(&k, &s, 1000));
+    assert_false(node_replica_scraped(&k, &s, 2000));
     s.start_time_s += 1; /* a clock adjusted */
-    assert_false(node_replica_scraped(&k, &s, 0, 3000));
+    assert_false(node_replica_scraped(&k, &s, 3000));
     s.start_time_s += 30;
-    assert_true(node_replica_scraped(&k, &s, 0, 4000));
-    assert_false(node_replica_scraped(&k, &s, 0, 5000));
+    assert_true(node_replica_scraped(&k, &s, 4000));
+    assert_false(node_replica_scraped(&k, &s, 5000));
     s.prefix_queries = s.prompt_tokens = 10; /* an engine that tells no start time */
     s.start_time_s = -1;
-    assert_true(node_replica_scraped(&k, &s, 0, 6000));
+    assert_true(node_replica_scraped(&k, &s, 6000));
     assert_int_equal(k.restarts, 2);
 }
 
@@ -288,12 +288,12 @@ static void a_missing_counter_is_no_restart(void **state)
     struct node_replica k = make();
     struct node_scrape s = scrape_of(1000, 500), without = scrape_of(-1, -1);
     without.start_time_s = -1;
-    assert_false(node_replica_scraped(&k, &s, 0, 1000));
-    assert_false(node_replica_scraped(&k, &without, 0, 2000));
-    assert_false(node_replica_scraped(&k, &s, 0, 3000));
+    assert_false(node_replica_scraped(&k, &s, 1000));
+    assert_false(node_replica_scraped(&k, &without, 2000));
+    assert_false(node_replica_scraped(&k, &s, 3000));
     s.prefix_queries = 999;
-    assert_false(node_replica_scraped(&k, &without, 0, 4000));
-    assert_true(node_replica_scraped(&k, &s, 0, 5000));
+    assert_false(node_replica_scraped(&k, &without, 4000));
+    assert_true(node_replica_scraped(&k, &s, 5000));
 }
 
 static void sleep_loses_the_cache_once(void **state)
@@ -302,13 +302,13 @@ static void sleep_loses_the_cache_once(void **state)
     struct node_replica k = make();
     struct node_scrape s = scrape_of(0, 0);
     (void)node_replica_probed(&k, true, false, 0);
-    assert_false(node_replica_scraped(&k, &s, 0, 1000));
+    assert_false(node_replica_scraped(&k, &s, 1000));
     s.sleeping = 1;
-    assert_true(node_replica_scraped(&k, &s, 0, 2000));
+    assert_true(node_replica_scraped(&k, &s, 2000));
     assert_false(node_replica_usable(&k, NODE_HEALTH_UP));
-    assert_false(node_replica_scraped(&k, &s, 0, 3000));
+    assert_false(node_replica_scraped(&k, &s, 3000));
     s.sleeping = 0;
-    assert_false(node_replica_scraped(&k, &s, 0, 4000));
+    assert_false(node_replica_scraped(&k, &s, 4000));
     assert_true(node_replica_usable(&k, NODE_HEALTH_UP));
 }
 
@@ -318,10 +318,10 @@ static void cache_size_is_told_or_configured(void **state)
     struct node_replica k = make();
     assert_true(node_replica_cache_tokens(&k, 400000) == 400000);
     struct node_scrape s = scrape_of(0, 0);
-    (void)node_replica_scraped(&k, &s, 400000, 1000);
+    (void)node_replica_scraped(&k, &s, 1000);
     assert_true(node_replica_cache_tokens(&k, 400000) == 100000);
     s.cache_tokens = -1; /* missing this time: what it told stays */
-    (void)node_replica_scraped(&k, &s, 400000, 2000);
+    (void)node_replica_scraped(&k, &s, 2000);
     assert_true(node_replica_cache_tokens(&k, 400000) == 100000);
 }
 
@@ -333,7 +333,7 @@ static void sizes_do_not_overwrite_what_the_metrics_told(void **state)
     struct node_scrape sizes = scrape_of(-1, -1), all = scrape_of(1000, 500);
     sizes.start_time_s = -1;
     sizes.cache_tokens = 200000;
-    assert_false(node_replica_scraped(&k, &sizes, 0, 500)); /* before any metrics */
+    assert_false(node_replica_scraped(&k, &sizes, 500)); /* before any metrics */
     assert_true(node_replica_cache_tokens(&k, 0) == 200000);
     assert_int_equal(k.scraped_ms, 0);
     all.running = 3;
@@ -341,9 +341,9 @@ static void sizes_do_not_overwrite_what_the_metrics_told(void **state)
     all.cache_usage = 0.5;
     all.sleeping = 1;
     all.cache_tokens = -1;
-    (void)node_replica_scraped(&k, &all, 0, 1000);
+    (void)node_replica_scraped(&k, &all, 1000);
     sizes.cache_tokens = 300000;
-    assert_false(node_replica_scraped(&k, &sizes, 0, 2000));
+    assert_false(node_replica_scraped(&k, &sizes, 2000));
     assert_true(k.scrape.running == 3 && k.scrape.waiting == 2 && k.scrape.cache_usage == 0.5);
     assert_true(k.asleep);
     assert_int_equal(k.scraped_ms, 1000);
@@ -351,64 +351,91 @@ static void sizes_do_not_overwrite_what_the_metrics_told(void **state)
     assert_true(k.scrape.prefix_queries == 1000 && k.scrape.cache_tokens == 300000);
 }
 
-/* 10,000 tokens between two scrapes, of which `predicted` and `hits` were in the cache. */
-static double factor_after_windows(double ours, double predicted, double hits, unsigned told)
+/* A request of 10,000 tokens that began there. 9,000 of them were recorded so deep in its cache. */
+static void begin(struct node_replica *k, float depth)
+{
+    struct node_work work = {
+        .prompt_tokens = 10000,
+        .cached_tokens = 9000,
+        .reach = {.count = 1, .parts = {{9000, depth, depth * 1.1F}}},
+    };
+    node_replica_began(k, &work, 1);
+}
+
+/* Windows of 10,000 tokens, of which 9,000 were recorded at any depth up to the size of the cache;
+ * those up to `truth` are hits. */
+static double factor_after_windows(unsigned requests, double truth, unsigned told)
 {
     struct node_replica k = make();
     struct node_scrape s = scrape_of(0, 0);
-    (void)node_replica_scraped(&k, &s, 0, 1);
+    (void)node_replica_scraped(&k, &s, 1);
     for (unsigned i = 1; i <= 50; i++) {
-        k.predicted.prompt_tokens += (uint64_t)ours;
-        k.predicted.cached_tokens += (uint64_t)predicted;
+        float depth = (float)(i % 10 + 1) / 12;
+        for (unsigned n = 0; n < requests; n++)
+            begin(&k, depth);
         k.predicted.told += told;
         s.prefix_queries = s.prompt_tokens = i * 10000.0;
-        s.prefix_hits = i * hits;
-        (void)node_replica_scraped(&k, &s, 0, i * 5000);
+        s.prefix_hits += (double)depth < truth ? 9000 : 0;
+        (void)node_replica_scraped(&k, &s, i * 5000);
     }
+    for (unsigned i = 0; i < 20; i++)
+        node_replica_size_fade(&k, 1);
     return k.belief.factor;
 }
 
 static void counters_of_the_engine_correct_the_belief(void **state)
 {
     (void)state;
-    assert_true(factor_after_windows(10000, 9000, 9000, 0) == 1);
-    assert_true(factor_after_windows(10000, 9000, 1000, 0) < 0.6);
-    assert_true(factor_after_windows(10000, 9000, 1000, 1) == 1); /* answers tell already */
-    assert_true(factor_after_windows(3000, 2700, 1000, 0) == 1);  /* mostly others' requests */
+    assert_true(factor_after_windows(1, 1, 0) == 1);
+    double half = factor_after_windows(1, 0.5, 0);
+    assert_true(half < 0.6 && half > 0.4);
+    assert_true(factor_after_windows(1, 0.5, 1) == 1); /* answers tell already */
+    assert_true(factor_after_windows(2, 0.5, 0) == 1); /* mostly others' requests, or none at all */
+    assert_true(factor_after_windows(1, 0, 0) == 1); /* whatever their depth: it is not the size */
 }
 
-/* Half of the 20,000 tokens between two scrapes are another router's; none is a hit. */
+/* Half of the 20,000 tokens between two scrapes are another router's; those that were recorded deep
+ * in the cache are no hits. */
 static double factor_after_shared_windows(bool same_routers, uint64_t every_ms)
 {
     struct node_replica k = make();
     struct node_scrape s = scrape_of(0, 0);
     struct node_others others = {.who = 1};
     node_replica_others(&k, &others);
-    (void)node_replica_scraped(&k, &s, 0, 1);
-    for (unsigned i = 1; i <= 10; i++) {
-        k.predicted.prompt_tokens += 10000;
-        k.predicted.cached_tokens += 9000;
+    (void)node_replica_scraped(&k, &s, 1);
+    for (unsigned i = 1; i <= 20; i++) {
+        begin(&k, i % 2 ? 0.1F : 0.6F);
         others.predicted.prompt_tokens += 10000;
         others.predicted.cached_tokens += 9000;
         others.who += !same_routers;
         node_replica_others(&k, &others);
         s.prefix_queries = s.prompt_tokens = i * 20000.0;
-        (void)node_replica_scraped(&k, &s, 0, i * every_ms);
+        s.prefix_hits += i % 2 ? 18000 : 0;
+        (void)node_replica_scraped(&k, &s, i * every_ms);
     }
+    for (unsigned i = 0; i < 20; i++)
+        node_replica_size_fade(&k, 1);
     return k.belief.factor;
 }
 
 static void counters_are_compared_with_what_all_routers_predicted(void **state)
 {
     (void)state;
-    double often = factor_after_shared_windows(true, 16000);
-    assert_true(often < 0.8);
+    assert_true(factor_after_shared_windows(true, 16000) < 0.7);
     assert_true(factor_after_shared_windows(false, 16000) == 1);
     /* Others' sums are late: a window is at least NODE_WINDOW_SHARED_MS long. */
-    double seldom = factor_after_shared_windows(true, 5000);
-    assert_true(seldom < 1);
     assert_int_equal(NODE_WINDOW_SHARED_MS, 15000);
-    assert_true(factor_after_shared_windows(true, 1000) == 1);
+    assert_true(factor_after_shared_windows(true, 500) == 1);
+}
+
+static void deep_miss(struct node_replica *k, bool deep)
+{
+    struct node_reach reach = {.count = 1,
+                               .parts = {{9000, deep ? 0.6F : 0.1F, deep ? 0.7F : 0.2F}}};
+    float expected[NODE_SIZES] = {0};
+    node_reach_sum(&reach, 1, expected);
+    uint64_t cached = deep ? 0 : 9000;
+    node_replica_cached_reported(k, 10000, 9000, cached, (double)cached, expected);
 }
 
 static void what_answers_told_others_counts_here(void **state)
@@ -416,25 +443,26 @@ static void what_answers_told_others_counts_here(void **state)
     (void)state;
     struct node_replica told = make(), heard = make();
     struct node_scrape s = scrape_of(0, 0);
-    (void)node_replica_scraped(&told, &s, 0, 1); /* its size */
-    (void)node_replica_scraped(&heard, &s, 0, 1);
-    struct node_others others = {.who = 1};
-    node_replica_others(&heard, &others);
-    for (unsigned i = 0; i < 10; i++)
-        node_replica_cached_reported(&told, 10000, 9000, 1000, 0);
-    others.grown_ppm = told.grown_ppm;
-    others.shrunk_ppm = told.shrunk_ppm;
-    node_replica_others(&heard, &others);
-    assert_int_equal(told.predicted.told, 10); /* counters are left alone then */
-    assert_true(told.belief.factor < 0.9);
-    assert_true(fabs(heard.belief.factor - told.belief.factor) < 1e-5);
-    assert_int_equal(heard.grown_ppm + heard.shrunk_ppm, 0); /* and goes no further */
-    node_replica_others(&heard, &others);
-    assert_true(fabs(heard.belief.factor - told.belief.factor) < 1e-5);
-    others.who = 2; /* one more, with all that it ever heard */
-    others.shrunk_ppm += 500000;
-    node_replica_others(&heard, &others);
-    assert_true(fabs(heard.belief.factor - told.belief.factor) < 1e-5);
+    (void)node_replica_scraped(&told, &s, 1); /* its size */
+    (void)node_replica_scraped(&heard, &s, 1);
+    for (unsigned i = 0; i < 20; i++)
+        deep_miss(&told, i % 2);
+    assert_int_equal(told.predicted.told, 20); /* counters are left alone then */
+    double size, weight;
+    node_replica_size_known(&told, &size, &weight);
+    assert_true(size < 0.7 && weight > 1);
+    struct node_others others = {.who = 1, .size_log = weight * log(size), .size_weight = weight};
+    for (unsigned i = 0; i < 40; i++) {
+        node_replica_others(&heard, &others);
+        node_replica_size_fade(&told, 0);
+    }
+    assert_true(fabs(heard.belief.factor - told.belief.factor) < 0.01);
+    node_replica_size_known(&heard, &size, &weight);
+    assert_true(weight == 0); /* and goes no further */
+    deep_miss(&heard, true);  /* the same again is no news */
+    for (unsigned i = 0; i < 40; i++)
+        node_replica_size_fade(&heard, 0);
+    assert_true(fabs(heard.belief.factor - told.belief.factor) < 0.05);
 }
 
 /* A cold engine with an empty queue would get every request at once. */
@@ -458,10 +486,10 @@ static void who_comes_back_starts_slowly(void **state)
     assert_false(node_replica_avoided(&k, now + NODE_WARM_MS));
     k.load = (struct node_load){.requests = 4};
     struct node_scrape s = scrape_of(1000, 500);
-    (void)node_replica_scraped(&k, &s, 0, now + 10000);
+    (void)node_replica_scraped(&k, &s, now + 10000);
     assert_false(node_replica_avoided(&k, now + 20000));
     s.start_time_s += 100;
-    assert_true(node_replica_scraped(&k, &s, 0, now + 20000));
+    assert_true(node_replica_scraped(&k, &s, now + 20000));
     assert_true(node_replica_avoided(&k, now + 20000)); /* it was gone unseen */
 }
 
@@ -482,7 +510,7 @@ static void one_that_is_renewed_is_as_if_new(void **state)
     node_replica_answered(&k, NODE_OUTCOME_ENGINE_BUSY, 1000);
     node_replica_bytes_believe(&k, 2, 100);
     struct node_scrape s = scrape_of(1000, 500);
-    (void)node_replica_scraped(&k, &s, 0, 1000);
+    (void)node_replica_scraped(&k, &s, 1000);
     k.tokens_per_s = 7;
     node_replica_renew(&k, &config);
     assert_false(node_replica_avoided(&k, 1000));

@@ -36,7 +36,7 @@ static struct crdt_learned reads(struct node_replica *k, const struct node_scrap
 {
     struct crdt_learned out = {0};
     node_scraped_own(k, now);
-    (void)node_replica_scraped(k, s, 0, now);
+    (void)node_replica_scraped(k, s, now);
     node_scraped_report(k, now, &out);
     return out;
 }
@@ -49,7 +49,7 @@ static void two_read_for_all(void **state)
     assert_true(node_scraped_due(&third, INTERVAL_MS, now)); /* it knows nothing */
     struct node_scrape s = scrape_of(1000, 1700000000.125);
     struct crdt_learned told = reads(&first, &s, now);
-    node_scraped_hear(&third, 1, &told, false, 0, now);
+    node_scraped_hear(&third, 1, &told, false, now);
     assert_memory_equal(&third.scrape, &first.scrape, sizeof s);
     assert_true(node_scraped_due(&first, INTERVAL_MS, now));
     assert_true(node_scraped_due(&second, INTERVAL_MS, now));
@@ -71,7 +71,7 @@ static void a_report_counts_once(void **state)
     struct node_scrape s = scrape_of(1000, 1700000000);
     struct crdt_learned told = reads(&first, &s, now);
     for (; now < 110000; now += 500)
-        node_scraped_hear(&third, 1, &told, false, 0, now);
+        node_scraped_hear(&third, 1, &told, false, now);
     assert_true(node_scraped_due(&third, INTERVAL_MS, now));
 }
 
@@ -85,14 +85,14 @@ static void who_helped_himself_listens_again(void **state)
     (void)reads(&third, &s, now);
     s = scrape_of(2000, 1700000000);
     struct crdt_learned told = reads(&first, &s, now + 100);
-    node_scraped_hear(&third, 1, &told, false, 0, now + 100);
+    node_scraped_hear(&third, 1, &told, false, now + 100);
     assert_true(third.scrape.prefix_queries == 2000);
     third.scraped.ahead = 1; /* now it is on duty: its own eyes count */
     s = scrape_of(3000, 1700000000);
     (void)reads(&third, &s, now + 200);
     told = reads(&first, &s, now + 300);
     told.engine_queries = 2501;
-    node_scraped_hear(&third, 1, &told, false, 0, now + 300);
+    node_scraped_hear(&third, 1, &told, false, now + 300);
     assert_true(third.scrape.prefix_queries == 3000);
 }
 
@@ -103,15 +103,15 @@ static void restarts_and_sleep_are_seen_and_change_of_source_is_none(void **stat
     struct node_replica first = make(2, 0), second = make(2, 1), third = make(2, 2);
     struct node_scrape s = scrape_of(1000, 1700000000);
     struct crdt_learned told = reads(&first, &s, now);
-    node_scraped_hear(&third, 1, &told, false, 0, now);
+    node_scraped_hear(&third, 1, &told, false, now);
     s = scrape_of(900, 1700000000); /* read a little earlier, and heard later */
     told = reads(&second, &s, now);
-    node_scraped_hear(&third, 2, &told, true, 0, now + 1000);
+    node_scraped_hear(&third, 2, &told, true, now + 1000);
     assert_int_equal(third.restarts, 0);
     assert_true(third.asleep);
     s = scrape_of(10, 1700000500);
     told = reads(&second, &s, now + 2000);
-    node_scraped_hear(&third, 2, &told, false, 0, now + 2000);
+    node_scraped_hear(&third, 2, &told, false, now + 2000);
     assert_int_equal(third.restarts, 1);
     assert_false(third.asleep);
     assert_true(third.scrape.prefix_queries == 10);

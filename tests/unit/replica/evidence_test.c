@@ -1,0 +1,182 @@
+#include "node/replica/evidence.h"
+
+#include <math.h>
+
+#include "base/check.h"
+#include "base/prng.h"
+#include "tests/lib/test.h"
+
+/* A cache of `truth` times what the engine reports. Prompts of 10,000 tokens: a system prompt that
+ * all share, and a history that was used last `depth` of the reported size before. Of those that it
+ * holds a share is used. */
+struct engine {
+    double truth, share;
+    double depth_min, depth_max; /* drawn evenly in logarithms */
+    double head_start;
+    struct prng prng;
+};
+
+static struct node_evidence ask(struct engine *e, unsigned prompts)
+{
+    struct node_evidence evidence;
+    node_evidence_init(&evidence);
+    prng_seed(&e->prng, 7);
+    for (unsigned i = 0; i < prompts; i++) {
+        double depth = e->depth_min * pow(e->depth_max / e->depth_min, prng_unit(&e->prng));
+        struct node_reach reach = {
+            .count = 2,
+            .parts = {{2000, 0, 0.01F}, {7000, (float)depth, (float)(depth * 1.1)}},
+        };
+        double held = node_reach_tokens(&reach, e->truth);
+        bool used = prng_unit(&e->prng) < e->share;
+        float expected[NODE_SIZES] = {0};
+        node_reach_sum(&reach, 1, expected);
+        node_evidence_add(&evidence, expected, used ? held : 0, 10000, 1, e->head_start);
+    }
+    return evidence;
+}
+
+static void assert_within(double actual, double expected, double share)
+{
+    if (fabs(actual - expected) > share * expected)
+        fail_msg("%g is not %g", actual, expected);
+}
+
+static void a_cache_that_is_smaller_or_larger_is_found_out(void **state)
+{
+    (void)state;
+    static const double truths[] = {0.004, 0.05, 0.1, 0.25, 0.5, 0.7, 1, 1.4, 2};
+    for (unsigned i = 0; i < ARRAY_LEN(truths); i++) {
+        struct engine e = {.truth = truths[i],
+                           .share = 1,
+                           .depth_min = truths[i] / 30,
+                           .depth_max = fmax(truths[i] * 3, 1),
+                           .head_start = NODE_HEAD_START_REPORTED};
+        struct node_evidence found = ask(&e, 200);
+        assert_within(found.size, truths[i], 0.1);
+        assert_within(found.share, 1, 0.05);
+        assert_int_equal(found.size == 1, truths[i] == 1);
+        assert_true(truths[i] == 1 || found.weight > 1);
+    }
+}
+
+/* Ranks behind one URL, a template that moves what was there, log-probabilities: the same requests
+ * once took the believed size to a quarter. */
+static void what_is_not_used_for_another_reason_lowers_the_share_alone(void **state)
+{
+    (void)state;
+    static const double shares[] = {1.0 / 8, 1.0 / 4, 0.5, 0.75};
+    for (unsigned i = 0; i < ARRAY_LEN(shares); i++) {
+        struct engine e = {.truth = 1,
+                           .share = shares[i],
+                           .depth_min = 0.001,
+                           .depth_max = 3,
+                           .head_start = NODE_HEAD_START_REPORTED};
+        struct node_evidence found = ask(&e, 400);
+        assert_true(found.size == 1);
+        assert_within(found.share, shares[i], 0.35);
+    }
+    struct engine never = {.truth = 1,
+                           .share = 0,
+                           .depth_min = 0.01,
+                           .depth_max = 0.3,
+                           .head_start = NODE_HEAD_START_REPORTED};
+    struct node_evidence found = ask(&never, 500);
+    assert_true(found.size == 1 && found.share < 0.05);
+}
+
+static void both_at_once_are_told_apart(void **state)
+{
+    (void)state;
+    struct engine e = {.truth = 0.1,
+                       .share = 0.6,
+                       .depth_min = 0.001,
+                       .depth_max = 1,
+                       .head_start = NODE_HEAD_START_REPORTED};
+    struct node_evidence found = ask(&e, 300);
+    assert_within(found.size, 0.1, 0.2);
+    assert_within(found.share, 0.6, 0.2);
+}
+
+/* Misses deep in the cache say nothing while nothing as deep was ever a hit, or a miss. */
+static void prompts_from_one_depth_leave_the_reported_size(void **state)
+{
+    (void)state;
+    struct engine e = {.truth = 1,
+                       .share = 1,
+                       .depth_min = 0.001,
+                       .depth_max = 0.1,
+                       .head_start = NODE_HEAD_START_REPORTED};
+    assert_true(ask(&e, 100).size == 1);
+    e.depth_max = 0.8;
+    assert_true(ask(&e, 100).size == 1);
+}
+
+static void one_absurd_answer_does_little(void **state)
+{
+    (void)state;
+    struct engine e = {.truth = 0.0001,
+                       .share = 1,
+                       .depth_min = 0.9,
+                       .depth_max = 0.91,
+                       .head_start = NODE_HEAD_START_REPORTED};
+    assert_true(ask(&e, 1).size == 1);
+    assert_true(ask(&e, 10).size < 0.95);
+}
+
+static void evidence_fades_and_the_reported_size_comes_back(void **state)
+{
+    (void)state;
+    struct engine e = {.truth = 0.1,
+                       .share = 1,
+                       .depth_min = 0.001,
+                       .depth_max = 1,
+                       .head_start = NODE_HEAD_START_REPORTED};
+    struct node_evidence found = ask(&e, 100);
+    assert_within(found.size, 0.1, 0.2);
+    for (unsigned s = 0; s < 600; s++)
+        node_evidence_fade(&found, 1, e.head_start);
+    assert_within(found.size, 0.1, 0.2); /* ten minutes without a request: it is still so */
+    for (unsigned s = 0; s < 3 * 3600; s++)
+        node_evidence_fade(&found, 1, e.head_start);
+    assert_true(found.size == 1 && found.share > 0.95);
+}
+
+/* The sum of many requests is one equation; several, each with another share of deep ones, say the
+ * same as the requests would one by one. */
+static void windows_of_counters_say_it_too(void **state)
+{
+    (void)state;
+    struct node_evidence e;
+    node_evidence_init(&e);
+    struct prng prng;
+    prng_seed(&prng, 3);
+    for (unsigned window = 0; window < 30; window++) {
+        float expected[NODE_SIZES] = {0};
+        double cached = 0;
+        double deepest = 0.05 + 2 * prng_unit(&prng);
+        for (unsigned i = 0; i < 8; i++) {
+            float depth = (float)(deepest * prng_unit(&prng));
+            struct node_reach reach = {.count = 1, .parts = {{8000, depth, depth * 1.05F}}};
+            node_reach_sum(&reach, 1, expected);
+            cached += node_reach_tokens(&reach, 0.5);
+        }
+        node_evidence_add(&e, expected, cached, 80000, 8, NODE_HEAD_START_REPORTED);
+    }
+    assert_within(e.size, 0.5, 0.1);
+    assert_within(e.share, 1, 0.1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cache_that_is_smaller_or_larger_is_found_out),
+        cmocka_unit_test(what_is_not_used_for_another_reason_lowers_the_share_alone),
+        cmocka_unit_test(both_at_once_are_told_apart),
+        cmocka_unit_test(prompts_from_one_depth_leave_the_reported_size),
+        cmocka_unit_test(one_absurd_answer_does_little),
+        cmocka_unit_test(evidence_fades_and_the_reported_size_comes_back),
+        cmocka_unit_test(windows_of_counters_say_it_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
