@@ -68,7 +68,8 @@ struct node_work {
     uint32_t tier_tokens;   /* of these, to be brought back from a tier */
     uint32_t context_tokens;
     uint64_t prompt_bytes;   /* as the chain counts them; 0: unknown */
-    double ttft_s;           /* predicted */
+    double ttft_s;           /* predicted, */
+    double tokens_per_s;     /* by this rate */
     uint32_t generation;     /* of the index in which it was recorded */
     bool answer_whole;       /* not streamed */
     bool token_ids;          /* the prompt came as token ids */

@@ -4,12 +4,15 @@
  * compiled, pages are touched, images are fetched. A replica that was judged by these alone would
  * never be chosen again, so it could never show that it is fast.
  *
- *   fleet     the upper median of what all replicas show, with one vote for the configured prior
- *   replica   the median of its own samples and of the fleet's figure, which has NODE_FLEET_VOTES.
- *             Samples fade when no new ones come (learn.h), so a replica that was judged slow is
- *             tried again.
+ *   fleet     the replicas that serve the same model (node_replica.fleet). Its figure is the upper
+ *             median of what they show, with one vote for the configured prior
+ *   replica   what a third of its own samples reach, among which the fleet's figure is one
  *   nearly equal is equal: small differences, and those that rest on few samples, are ignored. So
  *             noise decides nothing between equal replicas.
+ *
+ * Samples fade when no new ones come (learn.h). Then a replica that was judged slow is tried again:
+ * while no prompt is being computed there it is believed to be like the fleet, else as it was
+ * judged. So one prompt at a time tries it, until it has shown what it can.
  */
 #ifndef NODE_REPLICA_FLEET_H
 #define NODE_REPLICA_FLEET_H
@@ -17,12 +20,13 @@
 #include "node/replica/replica.h"
 
 enum {
-    NODE_FLEET_VOTES = 2,
+    NODE_FLEET_FEW = 2,               /* samples that say nothing against the fleet yet */
     NODE_FLEET_REPLICA_VOTES_MAX = 4, /* so that no replica is the fleet by itself */
 };
 
-/* Sets what is believed of each replica (tokens_per_s, step_base_s, step_context_s). `scratch` has
- * room for count + 1 votes. Costs a sort of the replicas. */
+/* Sets what is believed of each replica (tokens_per_s, tried_tokens_per_s, step_base_s,
+ * step_context_s, step_more_s). `scratch` has room for count + 1 votes. Costs a sort of each fleet.
+ */
 void node_fleet_believe(struct node_replica *replicas, unsigned count,
                         const struct node_replica_config *config, struct node_vote *scratch,
                         uint64_t now_ms);

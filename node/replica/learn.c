@@ -1,12 +1,9 @@
 #include "node/replica/learn.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* How far one sample moves a speed that rests on many, in logarithms. */
-static const double move_max = 0.05;
 /* What is left of a sample when it counts no more. */
 static const double faded = 0.1;
 
@@ -44,7 +41,7 @@ static int greatest_first(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-double node_votes_median(struct node_vote *votes, unsigned count)
+static double votes_reach(struct node_vote *votes, unsigned count, double share)
 {
     double all = 0, so_far = 0;
     for (unsigned i = 0; i < count; i++)
@@ -53,15 +50,46 @@ double node_votes_median(struct node_vote *votes, unsigned count)
         return 0;
     qsort(votes, count, sizeof *votes, greatest_first);
     unsigned at = 0;
-    while ((so_far += votes[at].votes) < all / 2)
+    while (at + 1 < count && (so_far += votes[at].votes) < all * share)
         at++;
     return votes[at].value;
 }
 
+double node_votes_median(struct node_vote *votes, unsigned count)
+{
+    return votes_reach(votes, count, 0.5);
+}
+
+double node_votes_third(struct node_vote *votes, unsigned count)
+{
+    return votes_reach(votes, count, 1 / 3.0);
+}
+
+static unsigned fresh_of(unsigned samples, uint64_t at_ms, uint64_t now_ms)
+{
+    double age_ms = now_ms > at_ms ? (double)(now_ms - at_ms) : 0;
+    return (unsigned)ceil(fmax(samples * exp2(-age_ms / NODE_SPEED_HALF_MS) - faded, 0));
+}
+
 unsigned node_speed_fresh(const struct node_speed *s, uint64_t now_ms)
 {
-    double age_ms = now_ms > s->at_ms ? (double)(now_ms - s->at_ms) : 0;
-    return (unsigned)ceil(fmax(s->fresh * exp2(-age_ms / NODE_SPEED_HALF_MS) - faded, 0));
+    unsigned own = fresh_of(s->fresh, s->at_ms, now_ms);
+    unsigned heard = fresh_of(s->heard_fresh, s->heard_ms, now_ms);
+    return own > heard ? own : heard;
+}
+
+double node_speed_third(const struct node_speed *s, double beside, uint64_t now_ms)
+{
+    struct node_vote votes[NODE_SPEED_RECENT_MAX + 2];
+    unsigned used = 0, own = fresh_of(s->fresh, s->at_ms, now_ms);
+    for (unsigned i = 0; i < own; i++)
+        votes[used++] = (struct node_vote){s->recent[s->fresh - own + i], 1};
+    unsigned heard = fresh_of(s->heard_fresh, s->heard_ms, now_ms);
+    if (heard > 0)
+        votes[used++] = (struct node_vote){s->heard, fmin(heard, NODE_SPEED_HEARD_VOTES)};
+    if (beside > 0)
+        votes[used++] = (struct node_vote){beside, 1};
+    return node_votes_third(votes, used);
 }
 
 /* Makes room for a new last one. */
@@ -71,48 +99,36 @@ static void recent_keep(struct node_speed *s, unsigned count)
     s->fresh = count;
 }
 
-static double recent_median(const struct node_speed *s)
-{
-    struct node_vote votes[NODE_SPEED_RECENT_MAX];
-    for (unsigned i = 0; i < s->fresh; i++)
-        votes[i] = (struct node_vote){s->recent[i], 1};
-    return node_votes_median(votes, s->fresh);
-}
-
 void node_speed_add(struct node_speed *s, double sample, uint64_t now_ms)
 {
     if (!(sample > 0))
         return;
-    unsigned fresh = node_speed_fresh(s, now_ms);
-    bool many = fresh == NODE_SPEED_RECENT_MAX;
-    recent_keep(s, many ? fresh - 1 : fresh);
+    unsigned fresh = fresh_of(s->fresh, s->at_ms, now_ms);
+    recent_keep(s, fresh == NODE_SPEED_RECENT_MAX ? fresh - 1 : fresh);
     s->recent[s->fresh++] = (float)sample;
-    if (many)
-        s->value *= exp(fmax(fmin(log(sample / s->value), move_max), -move_max));
-    else
-        s->value = recent_median(s);
+    s->at_ms = now_ms;
+    s->value = node_speed_third(s, 0, now_ms);
     s->samples++;
-    s->at_ms = now_ms;
-}
-
-static void rest_on(struct node_speed *s, double value, uint64_t fresh, uint64_t now_ms)
-{
-    s->value = value;
-    s->at_ms = now_ms;
-    for (s->fresh = 0; s->fresh < NODE_SPEED_RECENT_MAX && s->fresh < fresh; s->fresh++)
-        s->recent[s->fresh] = (float)value;
 }
 
 void node_speed_set(struct node_speed *s, double value, uint64_t now_ms)
 {
+    unsigned fresh = node_speed_fresh(s, now_ms) + 1;
     s->samples++;
-    rest_on(s, value, node_speed_fresh(s, now_ms) + 1, now_ms);
+    s->value = value;
+    s->at_ms = now_ms;
+    s->heard_fresh = 0;
+    for (s->fresh = 0; s->fresh < NODE_SPEED_RECENT_MAX && s->fresh < fresh; s->fresh++)
+        s->recent[s->fresh] = (float)value;
 }
 
 void node_speed_hear(struct node_speed *s, double value, uint64_t samples, uint64_t now_ms)
 {
     s->samples = samples;
-    rest_on(s, value, samples, now_ms);
+    s->heard = (float)value;
+    s->heard_fresh = samples < NODE_SPEED_RECENT_MAX ? (unsigned)samples : NODE_SPEED_RECENT_MAX;
+    s->heard_ms = now_ms;
+    s->value = node_speed_third(s, 0, now_ms);
 }
 
 struct node_line node_line_of(double a, double b, double x_typical, double horizon)

@@ -5,11 +5,11 @@
  * starts from a prior of a stated weight. Samples beyond `horizon` (in units of the lower sum)
  * fade, so that it follows a replica that changes.
  *
- * struct node_speed: tokens or steps per second, without a prior. Its value is the upper median of
- * the last samples while these are few. One absurd sample (an engine's first answer, a stall)
- * changes nothing; three that agree are believed, however far they are from the prior. Once it
- * rests on many, each sample moves it towards itself by at most a twentieth. Samples fade: without
- * new ones their number halves every NODE_SPEED_HALF_MS.
+ * struct node_speed: tokens or steps per second, without a prior. Its value is what a third of the
+ * last samples reach. Much makes an answer slower than the engine is (a first answer, a stall,
+ * images that it fetches first), and next to nothing makes it faster: so a third that agree are
+ * believed, whatever the others say, and however far they are from the prior. Samples fade:
+ * without new ones their number halves every NODE_SPEED_HALF_MS.
  *
  * struct node_line: least squares of y = a + b * x over fading sums. The prior is two points of the
  * believed line, which fade as samples come.
@@ -43,18 +43,25 @@ struct node_vote {
  * that disagree the faster is believed: the replica is chosen, and shows whether that is true. With
  * the slower it would never be chosen. 0 without votes. Sorts `votes`. */
 double node_votes_median(struct node_vote *votes, unsigned count);
+/* The same for a third of all votes. */
+double node_votes_third(struct node_vote *votes, unsigned count);
 
 enum {
-    NODE_SPEED_RECENT_MAX = 15,
+    NODE_SPEED_RECENT_MAX = 21, /* 14 slow answers in a row say nothing yet, 15 do */
     NODE_SPEED_HALF_MS = 16000,
+    NODE_SPEED_HEARD_VOTES = 3, /* of another router's figure beside own samples: routers that fill
+                                   each other's memory with one figure would keep it for ever */
 };
 
 struct node_speed {
     double value;     /* 0 without samples */
     uint64_t samples; /* ever taken for it, here or by other routers, each once */
-    uint64_t at_ms;   /* of the last sample, or of the last value of another router */
+    uint64_t at_ms;   /* of the last sample */
     unsigned fresh;   /* samples that it rests on, at that time */
-    float recent[NODE_SPEED_RECENT_MAX]; /* the last samples, at most `fresh`, the newest last */
+    float recent[NODE_SPEED_RECENT_MAX]; /* the last samples, `fresh` of them, the newest last */
+    float heard;                         /* another router's value, */
+    unsigned heard_fresh;                /* samples that it rested on */
+    uint64_t heard_ms;                   /* when that was heard */
 };
 
 /* `sample` must be > 0; otherwise it is ignored. */
@@ -63,8 +70,10 @@ void node_speed_add(struct node_speed *s, double sample, uint64_t now_ms);
 void node_speed_set(struct node_speed *s, double value, uint64_t now_ms);
 /* Takes another router's value, which rests on so many samples. */
 void node_speed_hear(struct node_speed *s, double value, uint64_t samples, uint64_t now_ms);
-/* Samples that it rests on now. */
+/* Samples that it rests on now, own ones or those behind what was heard, whichever are more. */
 unsigned node_speed_fresh(const struct node_speed *s, uint64_t now_ms);
+/* What a third of the samples that count now reach, with one vote for `beside` (0: none). */
+double node_speed_third(const struct node_speed *s, double beside, uint64_t now_ms);
 
 struct node_line {
     double w, x, y, xx, xy;

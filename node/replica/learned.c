@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "base/check.h"
+#include "node/replica/speed.h"
 
 /* --- figures -------------------------------------------------------------------------------- */
 

@@ -3,19 +3,11 @@
 #include <math.h>
 
 #include "base/check.h"
+#include "node/replica/speed.h"
 
 /* What is learned of the ratio fades: tokens of prompts. The weight is that of a default, and of
  * each sample that was only heard of. */
 static const double bytes_weight_tokens = 2000, bytes_horizon_tokens = 1e6;
-/* Samples of the pace that count, and how many the first of them are. */
-static const double pace_horizon = 200;
-static const uint64_t pace_first = 8;
-static const double context_typical = 100000;                              /* tokens */
-static const double step_growth_believed = 1.5e-6, step_growth_max = 1e-3; /* by a token */
-static const double step_trust = 4; /* how far from the line one sample is believed */
-/* The clock has milliseconds: shorter prefills are timed together. */
-static const double rate_s_min = 0.004;
-
 /* A scrape interval teaches only if it saw enough, and mostly requests that we know of. */
 static const double window_tokens_min = 4096, window_share_min = 0.7, window_share_max = 1.4;
 /* A window is no more than so many requests: their sum is one equation. */
@@ -29,13 +21,6 @@ static const double size_held_fade_s = 1800;
 /* Different figures that answers told before what divides all of them is the engine's block. */
 static const unsigned block_seen_min = 8;
 
-static void pace_line_begin(struct node_replica *k)
-{
-    double base_s = 1 / k->pace.value;
-    k->pace_line = node_line_of(base_s, k->step_growth * base_s, context_typical, pace_horizon);
-    node_line_weigh(&k->pace_line, fmin(pace_first + (double)k->pace.samples, pace_horizon));
-}
-
 /* What is believed before anything is learned. */
 static void begin_anew(struct node_replica *k, const struct node_replica_config *config)
 {
@@ -44,10 +29,7 @@ static void begin_anew(struct node_replica *k, const struct node_replica_config 
     k->probe_failures_max =
         config->probe_failures_max > 0 ? config->probe_failures_max : NODE_PROBE_FAILURES_MAX;
     node_replica_bytes_believe(k, config->bytes_per_token, 0);
-    k->tokens_per_s = config->prefill_tokens_per_s;
-    k->step_base_s = config->decode_step_ms / 1000;
-    k->step_context_s = step_growth_believed * k->step_base_s;
-    k->step_growth = step_growth_believed;
+    node_replica_speed_begin(k, config);
     node_replica_cache_forget(k);
 }
 
@@ -78,9 +60,6 @@ void node_replica_renew(struct node_replica *k, const struct node_replica_config
     k->breaker = (struct node_breaker){.cured = cured};
     k->signs = (struct node_signs){.stalls_total = k->signs.stalls_total};
     k->scraped = (struct node_scraped){0};
-    k->rate = k->pace = (struct node_speed){0};
-    k->pace_line = (struct node_line){0};
-    k->short_tokens = k->short_s = 0;
     k->probe_failures = k->answer_failures = k->error_answers = k->probes_refused = 0;
     k->cache_tokens = k->cache_tokens_heard = 0;
     begin_anew(k, config);
@@ -388,6 +367,9 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
         keep_if_missing(&now.prompt_tokens, k->scrape.prompt_tokens);
         keep_if_missing(&now.generation_tokens, k->scrape.generation_tokens);
     }
+    if (k->scraped_ms != 0 && !restarted)
+        node_replica_speed_scraped(k, &k->scrape, &now, (double)(now_ms - k->scraped_ms) / 1000,
+                                   now_ms);
     node_signs_scraped(&k->signs, k->scraped_ms != 0 ? &k->scrape : NULL, &now, restarted, now_ms);
     k->scrape = now;
     k->scraped_ms = now_ms > 0 ? now_ms : 1;
@@ -448,20 +430,6 @@ void node_replica_others(struct node_replica *k, const struct node_others *other
     node_replica_size_believe(k);
 }
 
-void node_replica_rate_hear(struct node_replica *k, double tokens_per_s, uint64_t samples,
-                            uint64_t now_ms)
-{
-    node_speed_hear(&k->rate, tokens_per_s, samples, now_ms);
-}
-
-void node_replica_pace_hear(struct node_replica *k, double step_base_s, double step_context_s,
-                            uint64_t samples, uint64_t now_ms)
-{
-    node_speed_hear(&k->pace, 1 / step_base_s, samples, now_ms);
-    k->step_growth = fmin(step_context_s / step_base_s, step_growth_max);
-    pace_line_begin(k);
-}
-
 void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, uint64_t samples)
 {
     k->bytes_per_token = node_ratio_of(
@@ -469,41 +437,4 @@ void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, 
         bytes_horizon_tokens);
     k->bytes_samples = samples;
     k->belief.stale = true;
-}
-
-bool node_replica_rate_add(struct node_replica *k, double tokens, double seconds, uint64_t now_ms)
-{
-    if (seconds < rate_s_min) {
-        tokens = k->short_tokens += tokens;
-        seconds = k->short_s += seconds;
-        if (seconds < rate_s_min)
-            return false;
-        k->short_tokens = k->short_s = 0;
-    }
-    node_speed_add(&k->rate, tokens / seconds, now_ms);
-    return true;
-}
-
-/* The first samples tell how long a step takes, whatever was believed before; then the line through
- * all of them tells how much of that is the context's. */
-void node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s,
-                           uint64_t now_ms)
-{
-    double grown = 1 + k->step_growth * context_tokens;
-    if (k->pace.samples < pace_first) {
-        node_speed_add(&k->pace, grown / step_s, now_ms);
-        pace_line_begin(k);
-        return;
-    }
-    double expected_s = grown / k->pace.value;
-    /* The line fades as its samples do. */
-    double fresh = (node_speed_fresh(&k->pace, now_ms) + 1.0) / NODE_SPEED_RECENT_MAX;
-    node_line_weigh(&k->pace_line, fmin(k->pace_line.w, fresh * pace_horizon));
-    node_line_add(&k->pace_line, context_tokens,
-                  fmin(fmax(step_s, expected_s / step_trust), expected_s * step_trust));
-    double base_s, context_s;
-    node_line_fit(&k->pace_line, step_growth_max / k->pace.value, &base_s, &context_s);
-    base_s = fmax(base_s, context_s / step_growth_max);
-    node_speed_set(&k->pace, 1 / base_s, now_ms);
-    k->step_growth = context_s / base_s;
 }

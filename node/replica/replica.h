@@ -107,6 +107,11 @@ struct node_naming {
     uint64_t down_ms;   /* since when its probes fail; 0: they do not */
 };
 
+/* Sums over whole answers, of prompt tokens (p) and decode steps (d) per second of an answer. */
+struct node_whole {
+    double count, pp, pd, dd, p, d;
+};
+
 struct node_replica {
     /* Read at each decision. */
     enum node_health health; /* UNKNOWN, UP, DOWN or ROUTER; draining is a flag */
@@ -130,20 +135,25 @@ struct node_replica {
     struct node_load load;
     struct node_belief belief;
     /* Believed, by its own samples and by the fleet (node/replica/fleet.h). */
-    double tokens_per_s;   /* of prefill */
-    double step_base_s;    /* of a decode step without context */
-    double step_context_s; /* more for each token of context that is running */
+    uint64_t fleet;            /* which replicas it is like: a key of its model; 0: unknown */
+    double tokens_per_s;       /* of prefill */
+    double tried_tokens_per_s; /* the same while no prompt is being computed there */
+    double step_base_s;        /* of a decode step without context */
+    double step_context_s;     /* more for each token of context that is running */
+    double step_more_s;        /* than at the fastest of its fleet, without context */
     /* Of all prompts sent there, whatever model and form: blocks of the index to tokens of cache.
      */
     struct node_ratio bytes_per_token;
 
-    struct node_speed rate;       /* tokens of prefill per second */
-    struct node_speed pace;       /* decode steps per second, were there no context */
-    struct node_line pace_line;   /* seconds of a step by tokens of running context */
-    double step_growth;           /* share by which a token of running context makes it longer */
-    double short_tokens, short_s; /* prefills too short to be timed one by one, added up */
-    uint64_t bytes_samples;       /* taken here or by other routers, each once */
-    bool belief_held;             /* the belief's factor is of this cache (learned by any router) */
+    struct node_speed rate;        /* tokens of prefill per second */
+    struct node_speed pace;        /* decode steps per second, were there no context */
+    struct node_line pace_line;    /* seconds of a step by tokens of running context */
+    struct node_whole whole;       /* whole answers, where nothing better tells */
+    double step_growth;            /* share by which a token of running context makes it longer */
+    double short_tokens, short_s;  /* prefills too short to be timed one by one, added up */
+    uint64_t streamed_ms, told_ms; /* when streams, and the metrics, last taught; 0: never */
+    uint64_t bytes_samples;        /* taken here or by other routers, each once */
+    bool belief_held; /* the belief's factor is of this cache (learned by any router) */
     struct node_evidence evidence; /* of its size, by this router's requests */
     struct node_size_held size_held;
     bool tells_cached[NODE_REUSE_KINDS]; /* answers said what came from the cache: none said is 0 */
@@ -306,17 +316,7 @@ void node_replica_size_known(const struct node_replica *k, double *size, double 
 void node_replica_cache_forget(struct node_replica *k);
 /* The others' sums as they are now: what their answers taught since counts here too. */
 void node_replica_others(struct node_replica *k, const struct node_others *others);
-/* Another router's figures, which rest on so many samples. Own samples replace them, the sooner the
- * fewer these were. */
-void node_replica_rate_hear(struct node_replica *k, double tokens_per_s, uint64_t samples,
-                            uint64_t now_ms);
-void node_replica_pace_hear(struct node_replica *k, double step_base_s, double step_context_s,
-                            uint64_t samples, uint64_t now_ms);
+/* Another figure, which rests on so many samples. */
 void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, uint64_t samples);
-/* A prefill of so many tokens took so long. Whether that was news. */
-bool node_replica_rate_add(struct node_replica *k, double tokens, double seconds, uint64_t now_ms);
-/* A stream had this pace while so many tokens of context were decoding. */
-void node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s,
-                           uint64_t now_ms);
 
 #endif

@@ -16,6 +16,11 @@ const struct node_scrape node_scrape_unknown = {
     .prefix_hits = -1,
     .prompt_tokens = -1,
     .generation_tokens = -1,
+    .prefill_s = -1,
+    .prefill_tokens = -1,
+    .steps = -1,
+    .steps_s = -1,
+    .preemptions = -1,
     .start_time_s = -1,
     .sleeping = -1,
 };
@@ -37,6 +42,14 @@ enum name {
     VLLM_TIER_HITS,
     VLLM_PROMPT,
     VLLM_GENERATION,
+    VLLM_PREFILL_S,
+    VLLM_PREFILL_TOKENS,
+    VLLM_PREFILL_PROMPTS,
+    VLLM_STEPS,
+    VLLM_STEPS_OLD,
+    VLLM_STEPS_S,
+    VLLM_STEPS_S_OLD,
+    VLLM_PREEMPTIONS,
     VLLM_SLEEP,
     VLLM_CONFIG,
     SGLANG_RUNNING,
@@ -47,6 +60,8 @@ enum name {
     SGLANG_CACHED,
     SGLANG_PROMPT,
     SGLANG_GENERATION,
+    SGLANG_STEPS,
+    SGLANG_STEPS_S,
     SGLANG_CONFIG,
     START_TIME,
     NAMES,
@@ -71,6 +86,14 @@ static const struct slice names[NAMES] = {
     [VLLM_TIER_HITS] = TEXT(VLLM "external_prefix_cache_hits_total"),
     [VLLM_PROMPT] = TEXT(VLLM "prompt_tokens_total"),
     [VLLM_GENERATION] = TEXT(VLLM "generation_tokens_total"),
+    [VLLM_PREFILL_S] = TEXT(VLLM "request_prefill_time_seconds_sum"),
+    [VLLM_PREFILL_TOKENS] = TEXT(VLLM "request_prefill_kv_computed_tokens_sum"),
+    [VLLM_PREFILL_PROMPTS] = TEXT(VLLM "request_prompt_tokens_sum"),
+    [VLLM_STEPS] = TEXT(VLLM "inter_token_latency_seconds_count"),
+    [VLLM_STEPS_OLD] = TEXT(VLLM "time_per_output_token_seconds_count"),
+    [VLLM_STEPS_S] = TEXT(VLLM "inter_token_latency_seconds_sum"),
+    [VLLM_STEPS_S_OLD] = TEXT(VLLM "time_per_output_token_seconds_sum"),
+    [VLLM_PREEMPTIONS] = TEXT(VLLM "num_preemptions_total"),
     [VLLM_SLEEP] = TEXT(VLLM "engine_sleep_state"),
     [VLLM_CONFIG] = TEXT(VLLM "cache_config_info"),
     [SGLANG_RUNNING] = TEXT(SGLANG "num_running_reqs"),
@@ -81,6 +104,8 @@ static const struct slice names[NAMES] = {
     [SGLANG_CACHED] = TEXT(SGLANG "cached_tokens_total"),
     [SGLANG_PROMPT] = TEXT(SGLANG "prompt_tokens_total"),
     [SGLANG_GENERATION] = TEXT(SGLANG "generation_tokens_total"),
+    [SGLANG_STEPS] = TEXT(SGLANG "inter_token_latency_seconds_count"),
+    [SGLANG_STEPS_S] = TEXT(SGLANG "inter_token_latency_seconds_sum"),
     [SGLANG_CONFIG] = TEXT(SGLANG "cache_config_info"),
     [START_TIME] = TEXT("process_start_time_seconds"),
 };
@@ -445,6 +470,16 @@ static double first_told(double a, double b)
     return a >= 0 ? a : b;
 }
 
+/* Both are counted when a request ends. Where the engine does not say what it computed of the
+ * prompts, the share that no cache had is taken as it was over all that the engine has seen. */
+static double prefill_tokens(const struct tally *t, double queries, double hits)
+{
+    double prompts = tally_sum(&t[VLLM_PREFILL_PROMPTS]);
+    bool derived = prompts >= 0 && queries > 0 && hits >= 0 && hits <= queries;
+    return first_told(tally_sum(&t[VLLM_PREFILL_TOKENS]),
+                      derived ? prompts * (1 - hits / queries) : -1);
+}
+
 static void scraper_finish(const struct scraper *s, struct node_scrape *out)
 {
     const struct tally *t = s->tallies;
@@ -467,6 +502,14 @@ static void scraper_finish(const struct scraper *s, struct node_scrape *out)
         .prompt_tokens = first_told(tally_sum(&t[VLLM_PROMPT]), tally_sum(&t[SGLANG_PROMPT])),
         .generation_tokens =
             first_told(tally_sum(&t[VLLM_GENERATION]), tally_sum(&t[SGLANG_GENERATION])),
+        .prefill_s = tally_sum(&t[VLLM_PREFILL_S]),
+        .prefill_tokens = prefill_tokens(t, queries, hits),
+        .steps = first_told(first_told(tally_sum(&t[VLLM_STEPS]), tally_sum(&t[VLLM_STEPS_OLD])),
+                            tally_sum(&t[SGLANG_STEPS])),
+        .steps_s =
+            first_told(first_told(tally_sum(&t[VLLM_STEPS_S]), tally_sum(&t[VLLM_STEPS_S_OLD])),
+                       tally_sum(&t[SGLANG_STEPS_S])),
+        .preemptions = tally_sum(&t[VLLM_PREEMPTIONS]),
         .start_time_s = tally_max(&t[START_TIME]),
         .sleeping = tally_max(&t[VLLM_SLEEP]),
         .vllm = s->vllm,

@@ -23,6 +23,11 @@ struct node_scrape {
     double prefix_hits;       /* counter, tokens found there */
     double prompt_tokens;     /* counter */
     double generation_tokens; /* counter */
+    double prefill_s;         /* sum, of the time in which each prompt was computed */
+    double prefill_tokens;    /* sum, of their tokens that no cache had */
+    double steps;             /* sum, of times between two tokens of an answer; */
+    double steps_s;           /* how long these were */
+    double preemptions;       /* counter, requests that gave their memory back to others */
     double start_time_s;      /* process_start_time_seconds, Unix */
     double sleeping;          /* 1 = the engine sleeps (vllm:engine_sleep_state), 0 = awake */
     bool vllm;                /* names of vLLM were seen */

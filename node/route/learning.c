@@ -3,16 +3,23 @@
 #include <math.h>
 
 #include "base/check.h"
+#include "node/replica/speed.h"
 #include "node/route/router_internal.h"
 
 /* Samples that are too small say more about overheads than about what is to be learned. */
-static const double rate_tokens_min = 512, rate_s_min = 1e-4;
 static const int64_t pace_tokens_min = 16, ratio_tokens_min = 64;
 static const double step_min_s = 1e-4, step_max_s = 2;
+
+/* What rests on an estimate of what was cached is no ground for a sample where there is little. */
+static const double guessed_tokens_min = 512;
 
 /* A prefill that is mostly others' prompts, of which only the estimates are known, teaches nothing.
  */
 static const double rate_beside_max = 4;
+
+/* How long the queue was before a whole answer is only a guess: how many times its own prompt the
+ * queue and the prompt may be. */
+static const double whole_queued_max = 1.2;
 
 /* How far from the present value one sample is believed (node_ratio_add). */
 static const double trust_ratio = 2, trust_output = 16, trust_restore = 3;
@@ -28,12 +35,15 @@ static void learn_rate(struct node_router *r, struct node_replica *replica,
                        const struct node_booking_entry *e, const struct node_usage *usage,
                        uint64_t now_ms)
 {
-    if (e->prefill_s < rate_s_min || e->work.tier_tokens > 0)
+    if (e->prefill_s < 0 || e->work.tier_tokens > 0)
         return;
     double tokens = e->work.prefill_tokens;
-    if (usage->prompt_tokens > 0 && usage->cached_tokens >= 0)
+    bool told = usage->prompt_tokens > 0 && usage->cached_tokens >= 0;
+    if (told)
         tokens = (double)(usage->prompt_tokens - usage->cached_tokens);
-    if (tokens < rate_tokens_min || e->prefill_beside > rate_beside_max * tokens)
+    else if (tokens < guessed_tokens_min && tokens < e->work.cached_tokens)
+        return;
+    if (tokens <= 0 || e->prefill_beside > rate_beside_max * tokens)
         return;
     r->fleet_stale |=
         node_replica_rate_add(replica, tokens + e->prefill_beside, e->prefill_s, now_ms);
@@ -44,7 +54,7 @@ static void learn_restore(struct node_router *r, const struct node_replica *repl
                           const struct node_booking_entry *e, const struct node_usage *usage)
 {
     double tier = e->work.tier_tokens;
-    if (tier < rate_tokens_min || e->prefill_s < 0 || e->prefill_beside > 0 ||
+    if (tier < guessed_tokens_min || e->prefill_s < 0 || e->prefill_beside > 0 ||
         usage->prompt_tokens < 0 || usage->cached_tokens < 0)
         return;
     double uncached = (double)(usage->prompt_tokens - usage->cached_tokens);
@@ -71,7 +81,29 @@ static void learn_pace(struct node_router *r, struct node_replica *replica,
     if (step_s < step_min_s || step_s > step_max_s)
         return;
     node_replica_pace_add(replica, context, step_s, now_ms);
+    replica->streamed_ms = now_ms;
     r->fleet_stale = true;
+}
+
+/* The queue and the prompt were predicted by the rate that was believed then, and what was cached
+ * may turn out otherwise. */
+static void learn_whole(struct node_router *r, struct node_replica *replica,
+                        const struct node_booking_entry *e, const struct node_usage *usage,
+                        uint64_t now_ms)
+{
+    if (!e->work.answer_whole || usage->completion_tokens <= 0 || e->work.tokens_per_s <= 0 ||
+        e->work.tier_tokens > 0)
+        return;
+    double tokens = e->work.ttft_s * e->work.tokens_per_s;
+    if (tokens > whole_queued_max * e->work.prefill_tokens)
+        return;
+    if (usage->prompt_tokens > 0 && usage->cached_tokens >= 0)
+        tokens += (double)(usage->prompt_tokens - usage->cached_tokens) - e->work.prefill_tokens;
+    const struct node_load *l = &replica->load;
+    double context = (double)(l->decoding_tokens + l->remote.decoding_tokens);
+    r->fleet_stale |= node_replica_whole_add(replica, (double)(now_ms - e->chosen_ms) / 1000,
+                                             fmax(tokens, 0), (double)usage->completion_tokens,
+                                             context + (double)e->work.context_tokens, now_ms);
 }
 
 void node_router_fleet_believe(struct node_router *r, uint64_t now_ms)
@@ -178,6 +210,8 @@ void node_router_learn(struct node_router *r, const struct node_booking_entry *e
     learn_rate(r, replica, e, usage, now_ms);
     learn_restore(r, replica, e, usage);
     learn_pace(r, replica, e, usage, now_ms);
+    if (complete)
+        learn_whole(r, replica, e, usage, now_ms);
     if (complete && usage->completion_tokens >= 0)
         node_ratio_add(&model->output_tokens, (double)usage->completion_tokens, 1, trust_output);
     learn_bytes(replica, model, &e->work, usage);

@@ -364,8 +364,11 @@ void node_router_replica_engine_set(struct node_router *r, unsigned replica, enu
 int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,
                        unsigned count)
 {
-    const struct node_replica *k = node_router_replica_at(r, replica);
+    struct node_replica *k = node_router_replica_at(r, replica);
     int err = node_models_set(r->models, replica, ids, count);
+    /* Engines list the base first, adapters behind it. */
+    k->fleet = count > 0 ? hash64(&r->common->secret, ids[0].at, ids[0].len) | 1 : 0;
+    r->fleet_stale = true;
     if (k->model_len > 0 && err == ERR_OK)
         err = node_models_also(r->models, replica, slice_of(k->model, k->model_len));
     return err;
@@ -373,8 +376,11 @@ int node_router_models(struct node_router *r, unsigned replica, const struct sli
 
 void node_router_model_label_take(struct node_router *r, unsigned replica)
 {
-    const struct node_replica *k = node_router_replica_at(r, replica);
+    struct node_replica *k = node_router_replica_at(r, replica);
     struct slice model = slice_of(k->model, k->model_len);
+    bool listed = node_models_listed(r->models, replica);
+    if (!listed)
+        k->fleet = model.len > 0 ? hash64(&r->common->secret, model.at, model.len) | 1 : 0;
     /* Without room in the table it counts as one that has not listed its models. */
     if (model.len == 0)
         node_models_unlist(r->models, replica);

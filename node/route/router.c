@@ -331,6 +331,13 @@ static double queue_s(struct node_router *r, struct node_replica *replica, doubl
            (double)replica->load.remote.prefill_tokens / rate;
 }
 
+/* While nothing is computed there it may be tried (node/replica/fleet.h). */
+static double rate_of(const struct node_replica *replica)
+{
+    bool idle = replica->load.prefill_tokens + replica->load.remote.prefill_tokens == 0;
+    return idle ? replica->tried_tokens_per_s : replica->tokens_per_s;
+}
+
 static void candidate_fill(struct node_router *r, struct node_candidate *c,
                            const struct node_request *request, const struct node_size *size,
                            bool costs, uint64_t now_ms)
@@ -355,7 +362,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     c->tier_tokens = (uint64_t)tier_tokens;
     if (!costs)
         return;
-    double rate = replica->tokens_per_s;
+    double rate = rate_of(replica);
     struct node_cost_input in = {
         .queue_s = queue_s(r, replica, rate, now_ms),
         .prompt_tokens = size->prompt_tokens,
@@ -437,7 +444,7 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
                                 uint64_t now_ms)
 {
     struct node_replica *replica = &r->replicas[c->replica];
-    double rate = replica->tokens_per_s;
+    double rate = rate_of(replica);
     double uncached = size->prompt_tokens - (double)c->cached_tokens;
     uncached += (double)c->tier_tokens * node_ratio_value(&r->restore);
     struct node_held held = node_router_held(r, c->replica, request, size,
@@ -453,6 +460,7 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
         .prompt_bytes = request->chain ? request->chain->bytes : 0,
         .token_ids = request->chain && request->chain->token_ids,
         .ttft_s = queue_s(r, replica, rate, now_ms) + uncached / rate,
+        .tokens_per_s = rate,
         .generation = crdt_index_ring(r->index, c->replica).newest,
         .answer_whole = request->answer_whole,
         .held_all = held.all,

@@ -7,18 +7,20 @@
 #include "base/check.h"
 #include "base/checkpoint.h"
 #include "base/err.h"
+#include "node/replica/speed.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/alone.h"
 #include "tests/lib/test.h"
 #include "tests/lib/world/use.h"
 
-enum { ENGINES_MAX = 4, CLIENTS_MAX = 8, PROMPT_TOKENS = 1200, OUTPUT = 32 };
+enum { ENGINES_MAX = 8, CLIENTS_MAX = 48, PROMPT_TOKENS = 1200, OUTPUT = 32 };
 
 static const double step_s = 0.010;
 
 /* First come, first served; what was computed is decoded at a steady pace. */
 struct engine {
     double tokens_per_s;
+    double step_s;         /* 0: step_s */
     unsigned slow_answers; /* so many more answers begin */
     double slow_ms;        /* this much later */
     double free_ms;        /* when its line is empty */
@@ -29,6 +31,7 @@ struct client {
     struct node_router *r; /* asks this one, and another the next time */
     struct node_decision d;
     bool began;
+    unsigned prompt_tokens, output;
     double first_ms, end_ms;
 };
 
@@ -37,13 +40,16 @@ struct service {
     struct engine engines[ENGINES_MAX];
     struct client clients[CLIENTS_MAX];
     unsigned router_count, client_count;
+    unsigned prompt_tokens, spread; /* of a prompt, and how many more it may have */
+    bool whole;                     /* answers are not streamed */
     uint64_t now_ms, sent;
 };
 
 static void start(struct service *s, unsigned routers, unsigned engines, unsigned clients,
                   double prior)
 {
-    *s = (struct service){.router_count = routers, .client_count = clients};
+    *s = (struct service){
+        .router_count = routers, .client_count = clients, .prompt_tokens = PROMPT_TOKENS};
     struct node_config config = alone_config();
     config.router.prefill_tokens_per_s *= prior;
     config.router.decode_step_ms /= prior;
@@ -69,43 +75,58 @@ static void start(struct service *s, unsigned routers, unsigned engines, unsigne
 static void send(struct service *s, struct client *c)
 {
     static struct chain chain;
-    chain = (struct chain){.bytes = PROMPT_TOKENS * 4};
     s->sent++;
+    c->began = false;
+    c->prompt_tokens = s->prompt_tokens;
+    c->output = OUTPUT;
+    if (s->spread > 0) { /* long prompts with short answers, and the other way round */
+        c->prompt_tokens += (unsigned)(hash_mix(s->sent) % s->spread);
+        c->output += (unsigned)(hash_mix(s->sent + 1000) % (4 * OUTPUT));
+    }
+    chain = (struct chain){.bytes = c->prompt_tokens * 4};
     for (unsigned i = 0; checkpoint_blocks(i) * 256ull <= chain.bytes; i++)
         chain.points[chain.length++] = (struct chain_point){.id = hash_mix(s->sent * 1000003 + i),
                                                             .blocks = checkpoint_blocks(i),
                                                             .code = checkpoint_code(i)};
     struct node_request request = {
-        .chain = &chain, .body_bytes = chain.bytes, .replica_wanted = -1};
+        .chain = &chain, .body_bytes = chain.bytes, .replica_wanted = -1, .answer_whole = s->whole};
     unsigned number = (unsigned)(s->sent % s->router_count);
     c->r = s->world.nodes[number].node->router;
     assert_int_equal(node_router_choose(c->r, &request, NULL, s->now_ms, &c->d), ERR_OK);
     world_touch(&s->world.nodes[number]);
     struct engine *e = &s->engines[c->d.replica];
     e->served++;
-    e->free_ms = fmax(e->free_ms, (double)s->now_ms) + PROMPT_TOKENS / e->tokens_per_s * 1000;
+    double sent_ms = (double)s->now_ms + (double)(s->sent % 10) / 10; /* the clock says less */
+    e->free_ms = fmax(e->free_ms, sent_ms) + c->prompt_tokens / e->tokens_per_s * 1000;
     if (e->slow_answers > 0) {
         e->slow_answers--;
         e->free_ms += e->slow_ms;
     }
-    c->began = false;
     c->first_ms = e->free_ms;
-    c->end_ms = c->first_ms + (OUTPUT - 1) * step_s * 1000;
+    c->end_ms = c->first_ms + (c->output - 1) * (e->step_s > 0 ? e->step_s : step_s) * 1000;
+}
+
+static void begin(struct service *s, struct client *c)
+{
+    if (s->whole || c->began || c->end_ms == 0 || (double)s->now_ms < floor(c->first_ms))
+        return;
+    c->began = true;
+    node_router_first_byte(c->r, c->d.booking, s->now_ms);
 }
 
 static void serve(struct service *s, struct client *c)
 {
-    if (s->sent < s->client_count || c->end_ms == 0)
-        return send(s, c);
-    if (!c->began && (double)s->now_ms >= c->first_ms) {
-        c->began = true;
-        node_router_first_byte(c->r, c->d.booking, s->now_ms);
-    }
-    if ((double)s->now_ms < c->end_ms)
+    begin(s, c);
+    if (c->end_ms > 0 && (double)s->now_ms < c->end_ms)
         return;
-    struct node_usage usage = {PROMPT_TOKENS, 0, OUTPUT};
-    node_router_finish(c->r, c->d.booking, NODE_OUTCOME_OK, &usage, s->now_ms);
+    if (c->end_ms > 0) {
+        if (s->whole)
+            node_router_first_byte(c->r, c->d.booking, s->now_ms);
+        struct node_usage usage = {c->prompt_tokens, 0, c->output};
+        node_router_finish(c->r, c->d.booking, NODE_OUTCOME_OK, &usage, s->now_ms);
+    }
     send(s, c);
+    begin(s, c);
 }
 
 /* All clients ask one thing after the other, until so many more were sent. */
@@ -262,6 +283,133 @@ static void one_stall_among_many_answers_moves_little(void **state)
     world_close(&s.world);
 }
 
+/* A fleet whose clients do not stream stayed at the defaults for ever. */
+static void whole_answers_teach_as_well(void **state)
+{
+    (void)state;
+    static const double priors[] = {1 / 30.0, 1, 30};
+    for (unsigned p = 0; p < ARRAY_LEN(priors); p++) {
+        for (unsigned routers = 1; routers <= 4; routers += 3) {
+            struct service s;
+            start(&s, routers, 4, 6, priors[p]);
+            s.whole = true;
+            s.prompt_tokens = 100;
+            s.spread = 4000;
+            run(&s, 400);
+            for (unsigned k = 0; k < 4; k++) {
+                assert_between(believed(&s, k)->tokens_per_s, 6000, 14000);
+                assert_between(believed(&s, k)->step_base_s, 0.7 * step_s, 1.4 * step_s);
+                assert_between(share(&s, k, 200), 0.15, 0.35);
+            }
+            world_close(&s.world);
+        }
+    }
+}
+
+static void a_slower_engine_is_known_by_whole_answers(void **state)
+{
+    (void)state;
+    struct service s;
+    start(&s, 1, 4, 8, 1);
+    s.whole = true;
+    s.prompt_tokens = 100;
+    s.spread = 4000;
+    s.engines[0].tokens_per_s = 2000;
+    run(&s, 300);
+    assert_between(believed(&s, 0)->tokens_per_s, 1200, 3500);
+    assert_between(believed(&s, 1)->tokens_per_s, 6000, 14000);
+    world_close(&s.world);
+}
+
+/* No prompt has 512 tokens. The clock has milliseconds, of which such a prompt takes a third. */
+static void short_prompts_teach_as_well(void **state)
+{
+    (void)state;
+    static const double rates[] = {300000, 1000};
+    for (unsigned i = 0; i < ARRAY_LEN(rates); i++) {
+        struct service s;
+        start(&s, 1, 4, 4, 1);
+        s.prompt_tokens = 60;
+        s.spread = 80;
+        for (unsigned k = 0; k < 4; k++) {
+            s.engines[k].tokens_per_s = rates[i];
+            s.engines[k].step_s = 0.002;
+        }
+        run(&s, 1000);
+        for (unsigned k = 0; k < 4; k++)
+            assert_between(believed(&s, k)->tokens_per_s, 0.7 * rates[i], 1.4 * rates[i]);
+        world_close(&s.world);
+    }
+}
+
+/* Ten prompts in a row have images, which the engine fetches first. */
+static void ten_slow_answers_among_many_move_little(void **state)
+{
+    (void)state;
+    struct service s;
+    start(&s, 1, 2, 1, 1);
+    run(&s, 60);
+    s.engines[0].slow_answers = 10;
+    s.engines[0].slow_ms = 1000;
+    unsigned tries = 0;
+    while (s.engines[0].slow_answers > 0 && ++tries < 200)
+        run(&s, 1);
+    assert_true(tries < 200);
+    assert_between(believed(&s, 0)->tokens_per_s, 8500, 11500);
+    assert_between(share(&s, 0, 40), 0.3, 0.7);
+    world_close(&s.world);
+}
+
+static void list(struct service *s, unsigned engine, struct slice model)
+{
+    for (unsigned i = 0; i < s->router_count; i++)
+        assert_int_equal(node_router_models(s->world.nodes[i].node->router, engine, &model, 1),
+                         ERR_OK);
+}
+
+/* Two large machines serve one model, and two small ones another, which is ten times slower there.
+ * A new replica of each is like those of its own model. */
+static void another_model_has_another_rate(void **state)
+{
+    (void)state;
+    struct service s;
+    start(&s, 1, 5, 4, 1);
+    for (unsigned k = 0; k < 5; k++)
+        list(&s, k, k < 3 ? SLICE("large") : SLICE("small"));
+    for (unsigned k = 0; k < 3; k++)
+        s.engines[k].tokens_per_s = 1000;
+    run(&s, 100);
+    struct node_router *r = s.world.nodes[0].node->router;
+    for (unsigned i = 0; i < 2; i++) {
+        struct slice model = i == 0 ? SLICE("large") : SLICE("small");
+        char name[] = {'n', (char)('0' + i)};
+        assert_int_equal(node_router_name(r, slice_of(name, sizeof name), NODE_ENGINE_VLLM), 5 + i);
+        node_router_probed(r, 5 + i, true, false, s.now_ms);
+        list(&s, 5 + i, model);
+    }
+    assert_between(believed(&s, 5)->tokens_per_s, 900, 1100);
+    assert_between(believed(&s, 6)->tokens_per_s, 9000, 11000);
+    world_close(&s.world);
+}
+
+/* One of eight is five times slower: under load its share is what its speed deserves. */
+static void mixed_machines_are_known_within_a_minute(void **state)
+{
+    (void)state;
+    for (unsigned routers = 1; routers <= 4; routers += 3) {
+        struct service s;
+        start(&s, routers, 8, 48, 1);
+        s.engines[0].tokens_per_s = 2000;
+        uint64_t start_ms = s.now_ms;
+        while (s.now_ms < start_ms + 60000)
+            run(&s, 10);
+        assert_between(believed(&s, 0)->tokens_per_s, 1700, 2400);
+        double deserved = 0.2 / 7.2;
+        assert_between(share(&s, 0, 4000), 0.8 * deserved, 1.2 * deserved);
+        world_close(&s.world);
+    }
+}
+
 static void beliefs_are_the_same_whatever_order_replicas_stand_in(void **state)
 {
     (void)state;
@@ -275,7 +423,7 @@ static void beliefs_are_the_same_whatever_order_replicas_stand_in(void **state)
             struct node_replica *k = &replicas[(i + turn) % 6];
             node_replica_init(k, SLICE("r"), NODE_ENGINE_VLLM, i, &config);
             for (unsigned n = 0; n < 20; n++)
-                assert_true(node_replica_rate_add(k, rates[i], 1, 1000));
+                assert_true(node_replica_rate_add(k, rates[i] * 2, 2, 1000));
         }
         node_fleet_believe(replicas, 6, &config, scratch, 1000);
         for (unsigned i = 0; i < 6; i++) {
@@ -296,6 +444,12 @@ int main(void)
         cmocka_unit_test(an_engine_that_was_judged_slow_is_tried_again),
         cmocka_unit_test(a_new_replica_is_like_the_fleet_at_once),
         cmocka_unit_test(one_stall_among_many_answers_moves_little),
+        cmocka_unit_test(whole_answers_teach_as_well),
+        cmocka_unit_test(a_slower_engine_is_known_by_whole_answers),
+        cmocka_unit_test(short_prompts_teach_as_well),
+        cmocka_unit_test(ten_slow_answers_among_many_move_little),
+        cmocka_unit_test(another_model_has_another_rate),
+        cmocka_unit_test(mixed_machines_are_known_within_a_minute),
         cmocka_unit_test(beliefs_are_the_same_whatever_order_replicas_stand_in),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "node/replica/speed.h"
 #include "tests/lib/test.h"
 
 static struct node_replica make(void)

@@ -68,6 +68,46 @@ static void test_vllm_recorded(void **state)
     assert_near(s.sleeping, 0, 0);
 }
 
+/* Sums of histograms; those of several ranks add up. Without the tokens that were computed they
+ * follow from the prompts and the share that no cache had. */
+static void test_vllm_histograms(void **state)
+{
+    (void)state;
+    struct node_scrape s;
+    const char *sums = "vllm:request_prefill_time_seconds_bucket{engine=\"0\",le=\"0.3\"} 9\n"
+                       "vllm:request_prefill_time_seconds_sum{engine=\"0\"} 2.5\n"
+                       "vllm:request_prefill_time_seconds_sum{engine=\"1\"} 1.5\n"
+                       "vllm:request_prompt_tokens_sum{engine=\"0\"} 5000\n"
+                       "vllm:prefix_cache_queries_total{engine=\"0\"} 6000\n"
+                       "vllm:prefix_cache_hits_total{engine=\"0\"} 1500\n"
+                       "vllm:num_preemptions_total{engine=\"0\"} 3\n";
+    char text[1024];
+    (void)snprintf(text, sizeof text,
+                   "%svllm:request_prefill_kv_computed_tokens_sum 777\n"
+                   "vllm:inter_token_latency_seconds_sum 8\n"
+                   "vllm:inter_token_latency_seconds_count 400\n",
+                   sums);
+    assert_int_equal(parse(text, &s), 0);
+    assert_near(s.prefill_s, 4, 1e-9);
+    assert_near(s.prefill_tokens, 777, 0);
+    assert_near(s.steps, 400, 0);
+    assert_near(s.steps_s, 8, 0);
+    assert_near(s.preemptions, 3, 0);
+    (void)snprintf(text, sizeof text,
+                   "%svllm:time_per_output_token_seconds_sum 2\n"
+                   "vllm:time_per_output_token_seconds_count 50\n",
+                   sums);
+    assert_int_equal(parse(text, &s), 0);
+    assert_near(s.prefill_tokens, 3750, 1e-9);
+    assert_near(s.steps, 50, 0);
+    assert_int_equal(parse("sglang:inter_token_latency_seconds_sum 3\n"
+                           "sglang:inter_token_latency_seconds_count 60\n",
+                           &s),
+                     0);
+    assert_near(s.steps, 60, 0);
+    assert_near(s.prefill_s, -1, 0);
+}
+
 static void test_vllm_names_of_0_9(void **state)
 {
     (void)state;
@@ -298,6 +338,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vllm_recorded),
+        cmocka_unit_test(test_vllm_histograms),
         cmocka_unit_test(test_vllm_names_of_0_9),
         cmocka_unit_test(test_vllm_engines_add_and_average),
         cmocka_unit_test(test_cache_config_none_and_hybrid),

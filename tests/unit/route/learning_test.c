@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/check.h"
+#include "node/replica/speed.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/test.h"
 #include "tests/lib/world/use.h"

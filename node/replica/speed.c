@@ -1,0 +1,186 @@
+#include "node/replica/speed.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+/* Samples of the pace that count, and how many the first of them are. */
+static const double pace_horizon = 200;
+static const uint64_t pace_first = 8;
+static const double context_typical = 100000;                              /* tokens */
+static const double step_growth_believed = 1.5e-6, step_growth_max = 1e-3; /* by a token */
+static const double step_trust = 4; /* how far from the line one sample is believed */
+/* The clock has milliseconds, and a short prompt is mostly overhead: small prefills are timed
+ * together. */
+static const double rate_s_min = 0.010, rate_tokens_min = 512;
+/* Whole answers that count, how far from what was expected one is believed, and how strongly both
+ * speeds are taken to be off by the same factor while answers are too much alike to tell. */
+static const double whole_horizon = 20, whole_trust = 8, whole_alike = 0.02;
+enum { whole_steps = 6 };
+/* Of the metrics: what an interval must have seen to teach. */
+static const double told_tokens_min = 512, told_steps_min = 64, told_prefill_share_max = 0.5;
+
+void node_replica_speed_begin(struct node_replica *k, const struct node_replica_config *config)
+{
+    k->rate = k->pace = (struct node_speed){0};
+    k->pace_line = (struct node_line){0};
+    k->whole = (struct node_whole){0};
+    k->short_tokens = k->short_s = 0;
+    k->streamed_ms = k->told_ms = 0;
+    k->tokens_per_s = k->tried_tokens_per_s = config->prefill_tokens_per_s;
+    k->step_base_s = config->decode_step_ms / 1000;
+    k->step_context_s = step_growth_believed * k->step_base_s;
+    k->step_growth = step_growth_believed;
+    k->step_more_s = 0;
+}
+
+static void pace_line_begin(struct node_replica *k)
+{
+    double base_s = 1 / k->pace.value;
+    k->pace_line = node_line_of(base_s, k->step_growth * base_s, context_typical, pace_horizon);
+    node_line_weigh(&k->pace_line, fmin(pace_first + (double)k->pace.samples, pace_horizon));
+}
+
+void node_replica_rate_hear(struct node_replica *k, double tokens_per_s, uint64_t samples,
+                            uint64_t now_ms)
+{
+    node_speed_hear(&k->rate, tokens_per_s, samples, now_ms);
+}
+
+void node_replica_pace_hear(struct node_replica *k, double step_base_s, double step_context_s,
+                            uint64_t samples, uint64_t now_ms)
+{
+    node_speed_hear(&k->pace, 1 / step_base_s, samples, now_ms);
+    k->step_growth = fmin(step_context_s / step_base_s, step_growth_max);
+    pace_line_begin(k);
+}
+
+bool node_replica_rate_add(struct node_replica *k, double tokens, double seconds, uint64_t now_ms)
+{
+    k->streamed_ms = now_ms;
+    if (seconds < rate_s_min || tokens < rate_tokens_min) {
+        tokens = k->short_tokens += tokens;
+        seconds = k->short_s += seconds;
+        if (seconds < rate_s_min || tokens < rate_tokens_min)
+            return false;
+        k->short_tokens = k->short_s = 0;
+    }
+    node_speed_add(&k->rate, tokens / seconds, now_ms);
+    return true;
+}
+
+/* The first samples tell how long a step takes, whatever was believed before; then the line through
+ * all of them tells how much of that is the context's. */
+void node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s,
+                           uint64_t now_ms)
+{
+    double grown = 1 + k->step_growth * context_tokens;
+    if (k->pace.samples < pace_first) {
+        node_speed_add(&k->pace, grown / step_s, now_ms);
+        pace_line_begin(k);
+        return;
+    }
+    double expected_s = grown / k->pace.value;
+    /* The line fades as its samples do. */
+    double fresh = (node_speed_fresh(&k->pace, now_ms) + 1.0) / NODE_SPEED_RECENT_MAX;
+    node_line_weigh(&k->pace_line, fmin(k->pace_line.w, fresh * pace_horizon));
+    node_line_add(&k->pace_line, context_tokens,
+                  fmin(fmax(step_s, expected_s / step_trust), expected_s * step_trust));
+    double base_s, context_s;
+    node_line_fit(&k->pace_line, step_growth_max / k->pace.value, &base_s, &context_s);
+    base_s = fmax(base_s, context_s / step_growth_max);
+    node_speed_set(&k->pace, 1 / base_s, now_ms);
+    k->step_growth = context_s / base_s;
+}
+
+/* Whether such evidence came lately. */
+static bool lately(uint64_t at_ms, uint64_t now_ms)
+{
+    return at_ms != 0 && now_ms < at_ms + NODE_SPEED_HALF_MS;
+}
+
+/* Answers are explained as prefill * p + decode * d seconds, p and d being times what is believed.
+ * Relative errors are made least, so that a stall has next to no weight:
+ *
+ *     sum (1 - (prefill * p + decode * d) / seconds)^2  +  alike * (p - d)^2   is least.
+ *
+ * False where no speeds above zero explain them. */
+static bool whole_step(const struct node_whole *w, double *prefill_s, double *decode_s)
+{
+    double pp = w->pp * *prefill_s * *prefill_s, dd = w->dd * *decode_s * *decode_s;
+    double pd = w->pd * *prefill_s * *decode_s;
+    double p_sum = w->p * *prefill_s, d_sum = w->d * *decode_s;
+    double alike = whole_alike * (pp + dd);
+    double det = (pp + alike) * (dd + alike) - (pd - alike) * (pd - alike);
+    double p = (p_sum * (dd + alike) - d_sum * (pd - alike)) / det;
+    double d = (d_sum * (pp + alike) - p_sum * (pd - alike)) / det;
+    if (!(p > 0 && d > 0))
+        return false;
+    *prefill_s *= p;
+    *decode_s *= d;
+    return true;
+}
+
+static void whole_keep(struct node_whole *w, double prefill, double decode)
+{
+    w->count++;
+    w->pp += prefill * prefill;
+    w->pd += prefill * decode;
+    w->dd += decode * decode;
+    w->p += prefill;
+    w->d += decode;
+    if (w->count <= whole_horizon)
+        return;
+    double keep = whole_horizon / w->count;
+    *w = (struct node_whole){w->count * keep, w->pp * keep, w->pd * keep,
+                             w->dd * keep,    w->p * keep,  w->d * keep};
+}
+
+bool node_replica_whole_add(struct node_replica *k, double seconds, double prefill_tokens,
+                            double completion_tokens, double context_tokens, uint64_t now_ms)
+{
+    double prefill_s = 1 / k->tokens_per_s;
+    double decode_s = k->step_base_s;
+    double steps = completion_tokens * (1 + k->step_context_s / decode_s * context_tokens);
+    double expected_s = prefill_tokens * prefill_s + steps * decode_s;
+    if (lately(k->streamed_ms, now_ms) || lately(k->told_ms, now_ms) || seconds < rate_s_min ||
+        !(expected_s > 0))
+        return false;
+    double took_s = fmax(seconds, expected_s / whole_trust);
+    whole_keep(&k->whole, prefill_tokens / took_s, steps / took_s);
+    for (unsigned i = 0; i < whole_steps && whole_step(&k->whole, &prefill_s, &decode_s); i++)
+        ;
+    node_speed_add(&k->rate, 1 / prefill_s, now_ms);
+    node_speed_add(&k->pace, 1 / decode_s, now_ms);
+    return true;
+}
+
+/* How much a counter rose; -1: not known. */
+static double risen(double before, double now)
+{
+    return before >= 0 && now >= before ? now - before : -1;
+}
+
+/* Prompts that are computed together are timed each for itself: all of them took no longer than the
+ * interval. */
+void node_replica_speed_scraped(struct node_replica *k, const struct node_scrape *before,
+                                const struct node_scrape *now, double seconds, uint64_t now_ms)
+{
+    double prefill_s = risen(before->prefill_s, now->prefill_s);
+    double tokens = risen(before->prefill_tokens, now->prefill_tokens);
+    double steps = risen(before->steps, now->steps), steps_s = risen(before->steps_s, now->steps_s);
+    if (!(seconds > 0) || lately(k->streamed_ms, now_ms))
+        return;
+    prefill_s = fmin(prefill_s, seconds);
+    if (prefill_s >= rate_s_min && tokens >= told_tokens_min) {
+        node_speed_add(&k->rate, tokens / prefill_s, now_ms);
+        k->told_ms = now_ms;
+    }
+    double prefill_share = fmax(prefill_s, 0) / seconds;
+    if (steps < told_steps_min || !(steps_s > 0) || prefill_share > told_prefill_share_max)
+        return;
+    double context = now->cache_usage > 0 && now->cache_tokens > 0
+                         ? now->cache_usage * now->cache_tokens
+                         : (double)(k->load.decoding_tokens + k->load.remote.decoding_tokens);
+    node_replica_pace_add(k, context, steps_s / steps * (1 - prefill_share), now_ms);
+    k->told_ms = now_ms;
+}

@@ -1,0 +1,121 @@
+/* What one replica's speed is learned from (speed.h), beside streams. */
+#include "node/replica/speed.h"
+
+#include <math.h>
+
+#include "node/replica/fleet.h"
+#include "tests/lib/test.h"
+
+static const struct node_replica_config config = {
+    .prefill_tokens_per_s = 10000, .decode_step_ms = 20, .bytes_per_token = 4};
+
+static void assert_near(double actual, double expected, double share)
+{
+    if (!(fabs(actual - expected) <= share * fabs(expected)))
+        fail_msg("%g is not near %g", actual, expected);
+}
+
+static struct node_replica replica_new(void)
+{
+    static struct node_replica k;
+    node_replica_init(&k, SLICE("r"), NODE_ENGINE_VLLM, 1, &config);
+    return k;
+}
+
+/* One reading of the metrics each second: so many tokens computed, so many steps. */
+static void scrape(struct node_replica *k, struct node_scrape *s, double rate, double step_s,
+                   uint64_t *now_ms)
+{
+    *now_ms += 1000;
+    s->prefill_tokens += 3000;
+    s->prefill_s += 3000 / rate;
+    double share = fmin(3000 / rate, 1);
+    s->steps += 200;
+    s->steps_s += 200 * step_s / (1 - share);
+    (void)node_replica_scraped(k, s, *now_ms);
+}
+
+static struct node_scrape scrape_new(void)
+{
+    struct node_scrape s = node_scrape_unknown;
+    s.prefill_tokens = s.prefill_s = s.steps = s.steps_s = 0;
+    s.start_time_s = 1;
+    return s;
+}
+
+static void the_engines_histograms_teach(void **state)
+{
+    (void)state;
+    struct node_replica k = replica_new();
+    struct node_scrape s = scrape_new();
+    uint64_t now_ms = 1000;
+    for (unsigned i = 0; i < 20; i++)
+        scrape(&k, &s, 50000, 0.004, &now_ms);
+    assert_near(k.rate.value, 50000, 0.01);
+    assert_near(1 / k.pace.value, 0.004, 0.05);
+}
+
+/* A reading that missed half an hour, a restart and metrics that are not there teach nothing
+ * absurd. */
+static void strange_readings_do_no_harm(void **state)
+{
+    (void)state;
+    struct node_replica k = replica_new();
+    struct node_scrape s = scrape_new();
+    uint64_t now_ms = 1000;
+    for (unsigned i = 0; i < 20; i++)
+        scrape(&k, &s, 50000, 0.004, &now_ms);
+    s.prefill_s += 1e9; /* one prompt, and a clock that jumped */
+    scrape(&k, &s, 50000, 0.004, &now_ms);
+    struct node_scrape gone = scrape_new(); /* it restarted */
+    gone.start_time_s = 500;
+    (void)node_replica_scraped(&k, &gone, now_ms += 1000);
+    s = node_scrape_unknown;
+    s.running = 1;
+    (void)node_replica_scraped(&k, &s, now_ms += 1000);
+    assert_near(k.rate.value, 50000, 0.01);
+    assert_near(1 / k.pace.value, 0.004, 0.1);
+}
+
+/* They are of all requests, mixed: what was timed here is better. */
+static void streams_are_believed_before_histograms(void **state)
+{
+    (void)state;
+    struct node_replica k = replica_new();
+    struct node_scrape s = scrape_new();
+    uint64_t now_ms = 1000;
+    for (unsigned i = 0; i < 40; i++) {
+        assert_true(node_replica_rate_add(&k, 2000, 0.1, now_ms));
+        scrape(&k, &s, 5000, 0.1, &now_ms);
+    }
+    assert_near(k.rate.value, 20000, 0.01);
+    for (unsigned i = 0; i < 40; i++)
+        scrape(&k, &s, 5000, 0.1, &now_ms);
+    assert_near(k.rate.value, 5000, 0.01);
+}
+
+/* Answers that are all alike cannot tell prefill from decode: both are off by the same factor. One
+ * that stood still for a minute weighs next to nothing. */
+static void whole_answers_that_are_alike_scale_both(void **state)
+{
+    (void)state;
+    struct node_replica k = replica_new();
+    struct node_vote scratch[2];
+    for (unsigned i = 0; i < 20; i++) {
+        assert_true(node_replica_whole_add(&k, i == 10 ? 60 : 0.1, 10000, 100, 0, 1000 + i));
+        node_fleet_believe(&k, 1, &config, scratch, 1000 + i);
+    }
+    assert_near(k.rate.value, 300000, 0.05);
+    assert_near(k.pace.value, 1500, 0.05);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_engines_histograms_teach),
+        cmocka_unit_test(strange_readings_do_no_harm),
+        cmocka_unit_test(streams_are_believed_before_histograms),
+        cmocka_unit_test(whole_answers_that_are_alike_scale_both),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
