@@ -74,6 +74,7 @@ ENGINE_SIM_SRC := $(wildcard tests/engine-sim/*.c)
 REPLAY_SRC := $(wildcard tests/bench/replay/*.c)
 BACKEND_SRC := $(wildcard tests/bench/backend.c)
 GOSSIP_BENCH_SRC := $(wildcard tests/bench/gossip/*.c)
+QUALITY_BENCH_SRC := $(wildcard tests/bench/quality/*.c)
 # The simulator has the engine simulator's engine in it, without its sockets.
 SIM_SRC := $(wildcard tests/sim/*.c tests/sim/*/*.c)
 ENGINE_PURE_SRC := $(filter-out %/main.c %/tcp.c,$(ENGINE_SIM_SRC))
@@ -83,7 +84,7 @@ TESTLIB_SRC := $(wildcard tests/lib/*.c) $(WORLD_SRC)
 UNIT_SRC  := $(wildcard tests/unit/*/*_test.c)
 FUZZ_SRC  := $(wildcard tests/fuzz/*_fuzz.c)
 BENCH_SRC := $(wildcard tests/bench/*_bench.c)
-ALL_SRC := $(CORE_SRC) $(SHELL_SRC) $(DAEMON_SRC) $(GVCTL_SRC) $(ENGINE_SIM_SRC) $(REPLAY_SRC) $(BACKEND_SRC) $(GOSSIP_BENCH_SRC) \
+ALL_SRC := $(CORE_SRC) $(SHELL_SRC) $(DAEMON_SRC) $(GVCTL_SRC) $(ENGINE_SIM_SRC) $(REPLAY_SRC) $(BACKEND_SRC) $(GOSSIP_BENCH_SRC) $(QUALITY_BENCH_SRC) \
            $(SIM_SRC) $(MAELSTROM_SRC) $(TESTLIB_SRC) $(UNIT_SRC) $(FUZZ_SRC) $(BENCH_SRC) $(wildcard tests/fuzz/lib/*.c)
 ALL_HDR := $(wildcard */*.h */*/*.h */*/*/*.h)
 
@@ -95,6 +96,7 @@ BENCH_BIN := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(BENCH_SRC))
 TOOLS := $(if $(ENGINE_SIM_SRC),$(BUILD)/tests/engine-sim) $(if $(REPLAY_SRC),$(BUILD)/tests/replay) \
          $(if $(BACKEND_SRC),$(BUILD)/tests/bench/backend) \
          $(if $(GOSSIP_BENCH_SRC),$(BUILD)/tests/bench/gossip-bench) \
+         $(if $(QUALITY_BENCH_SRC),$(BUILD)/tests/bench/quality-bench) \
          $(if $(SIM_SRC),$(BUILD)/tests/sim) $(if $(MAELSTROM_SRC),$(BUILD)/tests/maelstrom)
 DAEMONS := $(if $(DAEMON_SRC),$(BUILD)/grapevine) $(if $(GVCTL_SRC),$(BUILD)/gvctl)
 
@@ -157,6 +159,10 @@ $(BUILD)/tests/bench/gossip-bench: $(call obj,$(GOSSIP_BENCH_SRC) tests/bench/re
                                    $(BUILD)/libshell.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(SHELL_LIBS) -o $@
+
+$(BUILD)/tests/bench/quality-bench: $(call obj,$(QUALITY_BENCH_SRC)) $(BUILD)/libengine-sim.a $(BUILD)/libtest.a $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $^ -ljansson $(CORE_LIBS) -o $@
 
 $(BUILD)/tests/sim: $(call obj,$(SIM_SRC) $(WORLD_SRC) $(ENGINE_PURE_SRC) tests/maelstrom/node.c) $(BUILD)/libcore.a
 	@mkdir -p $(@D)

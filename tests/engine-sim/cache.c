@@ -1,5 +1,6 @@
 #include "tests/engine-sim/cache.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -16,6 +17,8 @@ struct block {
     uint32_t older; /* neighbours in the free list */
     uint32_t newer;
     uint32_t next; /* in the chain of its bucket */
+    uint32_t mark; /* of sim_cache_displaced() */
+    uint64_t used_ns;
 };
 
 struct sim_cache {
@@ -26,6 +29,8 @@ struct sim_cache {
     uint32_t newest;
     uint32_t bucket_mask;
     uint32_t *buckets;
+    uint32_t marks;
+    uint64_t now_ns;
     struct block *blocks;
 };
 
@@ -180,11 +185,38 @@ void sim_cache_release(struct sim_cache *c, const uint32_t *blocks, size_t count
         if (--b->holders > 0)
             continue;
         c->used--;
+        b->used_ns = c->now_ns;
         if (b->named)
             free_list_add_newest(c, blocks[i]);
         else
             free_list_add_oldest(c, blocks[i]);
     }
+}
+
+void sim_cache_clock(struct sim_cache *c, uint64_t now_ns)
+{
+    c->now_ns = now_ns;
+}
+
+double sim_cache_displaced(struct sim_cache *c, const uint64_t *names, size_t hits, size_t fresh,
+                           double horizon_ns)
+{
+    c->marks++;
+    for (size_t i = 0; i < hits; i++) {
+        uint32_t own = find(c, names[i]);
+        if (own != NONE)
+            c->blocks[own].mark = c->marks;
+    }
+    double wanted = 0;
+    for (uint32_t i = c->oldest; i != NONE && fresh > 0; i = c->blocks[i].newer) {
+        const struct block *b = &c->blocks[i];
+        if (b->mark == c->marks)
+            continue;
+        fresh--;
+        if (b->named)
+            wanted += exp(-(double)(c->now_ns - b->used_ns) / horizon_ns);
+    }
+    return wanted;
 }
 
 void sim_cache_reset(struct sim_cache *c)

@@ -40,6 +40,14 @@ void sim_cache_name(struct sim_cache *c, uint32_t block, uint64_t name);
  * are worth nothing and go to the front of the free list. */
 void sim_cache_release(struct sim_cache *c, const uint32_t *blocks, size_t count);
 
+/* What time it is, for the last use of blocks: the time of their release. */
+void sim_cache_clock(struct sim_cache *c, uint64_t now_ns);
+/* What of the cache taking `fresh` blocks would evict, beside the first `hits` names, which would
+ * be held: the blocks' sum, each weighed by e^(-age / horizon). It changes nothing that can be
+ * seen. */
+double sim_cache_displaced(struct sim_cache *c, const uint64_t *names, size_t hits, size_t fresh,
+                           double horizon_ns);
+
 /* Forgets all names; what is held stays held. */
 void sim_cache_reset(struct sim_cache *c);
 

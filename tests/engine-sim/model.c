@@ -304,6 +304,7 @@ void sim_model_advance(struct sim_model *m, uint64_t now_ns)
 {
     uint64_t at_ns;
     while ((at_ns = sim_model_next_event_ns(m)) <= now_ns) {
+        sim_cache_clock(m->cache, at_ns);
         if (m->prefill_end_ns <= m->step_end_ns) {
             prefill_end(m);
         } else {
@@ -314,6 +315,7 @@ void sim_model_advance(struct sim_model *m, uint64_t now_ns)
         if (m->step_end_ns == SIM_NEVER)
             step_begin(m, at_ns);
     }
+    sim_cache_clock(m->cache, now_ns);
 }
 
 uint64_t sim_model_next_event_ns(const struct sim_model *m)
@@ -379,6 +381,14 @@ uint32_t sim_model_waiting(const struct sim_model *m)
 const struct sim_cache *sim_model_cache(const struct sim_model *m)
 {
     return m->cache;
+}
+
+double sim_model_displaced(struct sim_model *m, const struct sim_chain *prompt, size_t hits,
+                           double horizon_ns)
+{
+    size_t fresh = blocks_for(m, prompt->tokens) - hits;
+    return sim_cache_displaced(m->cache, prompt->blocks, hits, fresh, horizon_ns) *
+           m->config.block_tokens;
 }
 
 const struct sim_adapters *sim_model_adapters(const struct sim_model *m)

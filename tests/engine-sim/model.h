@@ -114,6 +114,10 @@ struct sim_request *sim_model_changed(struct sim_model *m);
 uint32_t sim_model_running(const struct sim_model *m);
 uint32_t sim_model_waiting(const struct sim_model *m);
 const struct sim_cache *sim_model_cache(const struct sim_model *m);
+/* Tokens that a prompt, whose first `hits` blocks are there, would push out now, each weighed by
+ * its chance to be wanted again (cache.h). */
+double sim_model_displaced(struct sim_model *m, const struct sim_chain *prompt, size_t hits,
+                           double horizon_ns);
 const struct sim_adapters *sim_model_adapters(const struct sim_model *m);
 /* The adapters of the requests that wait, one by one: `*at` is NULL at first; 0: no more. */
 uint64_t sim_model_adapter_waiting(const struct sim_model *m, const struct sim_request **at);

@@ -1,0 +1,37 @@
+/* Who picks the engine of a request: what the rows of the table are.
+ *
+ * A rival knows what such a router knows in service, and each of several routers only what it did
+ * itself; perfect knowledge looks into the engines. */
+#ifndef TESTS_BENCH_QUALITY_CHOOSER_H
+#define TESTS_BENCH_QUALITY_CHOOSER_H
+
+#include "tests/bench/quality/play.h"
+
+struct chooser {
+    const char *name;
+    bool is_bound;      /* it knows what nobody can know: no rival, but a bound */
+    const char *policy; /* of a router of Grapevine */
+    void (*open)(struct play *p);
+    void (*close)(struct play *p);
+    /* The names of the prompt's blocks are in f->sim.chain. */
+    unsigned (*choose)(struct play *p, struct flight *f);
+    void (*first)(struct play *p, struct flight *f);
+    /* `refused`: the engine took it not. */
+    void (*done)(struct play *p, struct flight *f, bool refused);
+    void (*tick)(struct play *p); /* every 5 s */
+    void (*replaced)(struct play *p, unsigned engine);
+};
+
+/* NULL-terminated; routers of Grapevine first, then rivals, then bounds. */
+extern const struct chooser *const choosers[];
+const struct chooser *chooser_find(const char *name);
+
+/* --- grapevine.c --- */
+extern const struct chooser chooser_cache_aware, chooser_round_robin, chooser_least_request,
+    chooser_session, chooser_prefix_hash;
+/* --- rivals.c --- */
+extern const struct chooser chooser_longest_match, chooser_blended, chooser_queue_uncached;
+/* --- perfect.c --- */
+extern const struct chooser chooser_perfect, chooser_perfect_queue;
+
+#endif

@@ -1,0 +1,72 @@
+#include "tests/bench/quality/engine.h"
+
+#include <math.h>
+
+void engine_open(struct engine *e, const struct engine_spec *spec)
+{
+    uint32_t life = e->life + 1;
+    double computed = e->computed_tokens, asked = e->asked_tokens;
+    unsigned asks = e->asks;
+    *e = (struct engine){.spec = spec,
+                         .model = sim_model_create(&spec->model),
+                         .next_ns = SIM_NEVER,
+                         .life = life,
+                         .computed_tokens = computed,
+                         .asked_tokens = asked,
+                         .asks = asks};
+}
+
+void engine_close(struct engine *e)
+{
+    sim_model_destroy(e->model);
+    e->model = NULL;
+}
+
+struct node_usage engine_usage(const struct engine *e, const struct sim_request *r)
+{
+    int64_t cached = (int64_t)r->cached_tokens;
+    bool told = e->spec->cached == ENGINE_CACHED_ALWAYS ||
+                (e->spec->cached == ENGINE_CACHED_ABOVE_ZERO && cached > 0);
+    return (struct node_usage){.prompt_tokens = (int64_t)r->prompt_tokens,
+                               .cached_tokens = told ? cached : -1,
+                               .completion_tokens = r->generated};
+}
+
+bool engine_scrape(const struct engine *e, struct node_scrape *out)
+{
+    const struct sim_counters *c = sim_model_counters(e->model);
+    const struct sim_cache *cache = sim_model_cache(e->model);
+    *out = node_scrape_unknown;
+    if (e->spec->metrics == ENGINE_METRICS_NONE)
+        return false;
+    out->vllm = true;
+    out->running = sim_model_running(e->model);
+    out->waiting = sim_model_waiting(e->model);
+    out->start_time_s = e->life;
+    out->prompt_tokens = (double)c->prompt_tokens;
+    out->generation_tokens = (double)c->generation_tokens;
+    out->cache_usage = (double)sim_cache_used(cache) / sim_cache_blocks(cache);
+    if (e->spec->metrics == ENGINE_METRICS_SOME)
+        return true;
+    out->block_tokens = e->spec->model.block_tokens;
+    out->cache_tokens = (double)sim_cache_blocks(cache) * e->spec->model.block_tokens;
+    out->prefix_queries = (double)c->prefix_queries - e->swallowed_queries;
+    out->prefix_hits = (double)c->prefix_hits - e->swallowed_hits;
+    return true;
+}
+
+double engine_tokens_left(const struct engine *e, const struct sim_request *r, uint64_t now_ns)
+{
+    double cached = (double)r->cached_tokens;
+    if (r->state == SIM_WAITING) {
+        cached = (double)sim_cache_match(sim_model_cache(e->model), r->chain.blocks,
+                                         r->chain.block_count) *
+                 e->spec->model.block_tokens;
+        return (double)r->chain.tokens - cached;
+    }
+    if (r->state != SIM_PREFILL)
+        return 0;
+    double spent_s = now_ns > r->prefill_from_ns ? (double)(now_ns - r->prefill_from_ns) / 1e9 : 0;
+    return fmax((double)r->chain.tokens - cached - spent_s * e->spec->model.prefill_tokens_per_s,
+                0);
+}

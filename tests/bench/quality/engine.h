@@ -1,0 +1,54 @@
+/* One engine of the bench: the engine simulator's scheduler and cache, and what it says of itself.
+ */
+#ifndef TESTS_BENCH_QUALITY_ENGINE_H
+#define TESTS_BENCH_QUALITY_ENGINE_H
+
+#include "node/replica/scrape.h"
+#include "node/replica/terms.h"
+#include "tests/engine-sim/model.h"
+
+enum engine_cached { /* `cached_tokens` in usage */
+                     ENGINE_CACHED_ALWAYS,
+                     ENGINE_CACHED_ABOVE_ZERO,
+                     ENGINE_CACHED_NEVER,
+};
+
+enum engine_metrics {
+    ENGINE_METRICS_ALL,
+    ENGINE_METRICS_SOME, /* no sizes, no counters of the prefix cache */
+    ENGINE_METRICS_NONE,
+};
+
+struct engine_spec {
+    struct sim_model_config model;
+    enum engine_cached cached;
+    enum engine_metrics metrics;
+    uint32_t dropped_tokens; /* prompt.h: by the template */
+    double swallows;         /* chance that what a request added to the counters is lost */
+};
+
+struct engine {
+    const struct engine_spec *spec;
+    struct sim_model *model;
+    uint64_t next_ns;       /* of its model's next event */
+    struct flight *flights; /* all that are there */
+    unsigned in_flight;
+    double in_flight_context;
+    double swallowed_queries, swallowed_hits;
+    uint32_t life;
+    /* Since the run began, whatever became of the engine. */
+    double computed_tokens, asked_tokens;
+    unsigned asks;
+};
+
+void engine_open(struct engine *e, const struct engine_spec *spec);
+void engine_close(struct engine *e);
+
+struct node_usage engine_usage(const struct engine *e, const struct sim_request *r);
+/* False: it has no metrics. */
+bool engine_scrape(const struct engine *e, struct node_scrape *out);
+
+/* Tokens of the request that the engine must still compute, as it is now. */
+double engine_tokens_left(const struct engine *e, const struct sim_request *r, uint64_t now_ns);
+
+#endif

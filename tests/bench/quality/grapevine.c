@@ -1,0 +1,141 @@
+/* Grapevine's own routers: whole nodes in a world of virtual time, as daemons are without options.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "tests/bench/quality/chooser.h"
+#include "tests/lib/alone.h"
+
+static struct world *world_of(const struct play *p)
+{
+    return p->mind;
+}
+
+static struct node_router *router_at(const struct play *p, unsigned number)
+{
+    return world_of(p)->nodes[number].node->router;
+}
+
+/* Brings the routers' time up to the engines'. */
+static uint64_t routers_now_ms(struct play *p)
+{
+    world_run_until(world_of(p), p->now_ns / 1000);
+    return world_ms(world_of(p));
+}
+
+static void introduce(struct play *p, unsigned number, unsigned engine)
+{
+    char name[32];
+    int len = snprintf(name, sizeof name, "replica-%u:8000", engine);
+    int at = node_router_name(router_at(p, number), slice_of(name, (size_t)len), NODE_ENGINE_VLLM);
+    CHECK(at == (int)engine);
+    node_router_probed(router_at(p, number), engine, true, false, world_ms(world_of(p)));
+}
+
+static void open_routers(struct play *p)
+{
+    const struct quality_case *c = p->setup;
+    struct node_config config = alone_config();
+    config.router.policy = p->chooser->policy;
+    config.router.seed = c->seed;
+    struct world *w = calloc(1, sizeof *w);
+    CHECK(w != NULL);
+    p->mind = w;
+    world_open(w, c->routers, c->seed);
+    w->checks = false; /* once, at the end */
+    w->net.delay_min_us = w->net.delay_max_us = (uint64_t)(c->delay_ms * 1000);
+    world_configure(w, &config, c->routers > 1);
+    world_start_all(w);
+    w->net.loss = c->loss;
+    for (unsigned i = 0; i < c->routers; i++) {
+        for (unsigned k = 0; k < c->engines; k++)
+            introduce(p, i, k);
+        world_touch(&w->nodes[i]);
+    }
+    p->now_ns = w->now_us * 1000;
+}
+
+static void print_replicas(const struct play *p)
+{
+    struct buf text = {0};
+    CHECK(node_router_replicas_json(router_at(p, 0), world_ms(world_of(p)), &text) == ERR_OK);
+    fprintf(stderr, "%.*s\n", (int)text.len, text.at);
+    buf_free(&text);
+}
+
+static void close_routers(struct play *p)
+{
+    for (unsigned i = 0; i < p->setup->routers; i++)
+        node_router_check(router_at(p, i));
+    if (getenv("QUALITY_VERBOSE"))
+        print_replicas(p);
+    world_close(world_of(p));
+    free(p->mind);
+}
+
+static unsigned choose(struct play *p, struct flight *f)
+{
+    uint64_t now_ms = routers_now_ms(p);
+    struct node_request request = {
+        .session = slice_of_cstr(f->talk->session),
+        .chain = &f->chain,
+        .body_bytes = f->chain.bytes,
+        .replica_wanted = -1,
+        .answer_whole = f->ask->whole,
+    };
+    struct node_decision d;
+    CHECK(node_router_choose(router_at(p, f->router), &request, NULL, now_ms, &d) == ERR_OK);
+    f->booking = d.booking;
+    world_touch(&world_of(p)->nodes[f->router]);
+    return d.replica;
+}
+
+static void first(struct play *p, struct flight *f)
+{
+    node_router_first_byte(router_at(p, f->router), f->booking, routers_now_ms(p));
+    world_touch(&world_of(p)->nodes[f->router]);
+}
+
+static void done(struct play *p, struct flight *f, bool refused)
+{
+    struct node_router *r = router_at(p, f->router);
+    uint64_t now_ms = routers_now_ms(p);
+    struct node_usage usage = engine_usage(&p->engines[f->engine], &f->sim);
+    if (!refused)
+        node_router_used(r, f->booking, &f->chain, now_ms);
+    node_router_finish(r, f->booking, NODE_OUTCOME_OK, refused ? NULL : &usage, now_ms);
+    world_touch(&world_of(p)->nodes[f->router]);
+}
+
+static void tick(struct play *p)
+{
+    uint64_t now_ms = routers_now_ms(p);
+    for (unsigned k = 0; k < p->setup->engines; k++) {
+        struct node_scrape s;
+        if (!engine_scrape(&p->engines[k], &s))
+            continue;
+        for (unsigned i = 0; i < p->setup->routers; i++) {
+            if (node_router_scrapes(router_at(p, i), k, SCRAPE_S * 1000, now_ms))
+                DISCARD(node_router_scraped(router_at(p, i), k, &s, now_ms));
+        }
+    }
+    for (unsigned i = 0; i < p->setup->routers; i++)
+        world_touch(&world_of(p)->nodes[i]);
+}
+
+#define ROUTER(name_)                                                                              \
+    const struct chooser chooser_##name_ = {.name = #name_,                                        \
+                                            .policy = #name_,                                      \
+                                            .open = open_routers,                                  \
+                                            .close = close_routers,                                \
+                                            .choose = choose,                                      \
+                                            .first = first,                                        \
+                                            .done = done,                                          \
+                                            .tick = tick}
+ROUTER(cache_aware);
+ROUTER(round_robin);
+ROUTER(least_request);
+ROUTER(session);
+ROUTER(prefix_hash);

@@ -1,0 +1,84 @@
+/* How well requests are routed, against rivals and perfect knowledge, in virtual time.
+ * tests/bench/quality/README.md says what it does and what can be set. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "tests/bench/quality/report.h"
+#include "tests/bench/quality/settings.h"
+
+static struct settings set;
+
+/* An engine as the router's defaults expect it, `speed` times faster. */
+static struct engine_spec engine_plain(double speed, double cache_tokens, uint32_t block_tokens)
+{
+    return (struct engine_spec){.model = {
+                                    .prefill_tokens_per_s = 10000 * speed,
+                                    .decode_base_ns = 15e6 / speed,
+                                    .decode_context_token_ns = 30 / speed,
+                                    .prefill_chunk = 2048,
+                                    .running_max = 256,
+                                    .block_tokens = block_tokens,
+                                    .cache_blocks = (uint32_t)(cache_tokens / block_tokens),
+                                }};
+}
+
+static void run_case(const struct quality_case *c)
+{
+    struct outcome o;
+    struct figures bound;
+    report_head(c);
+    play(c, &chooser_perfect, &o);
+    bound = figures_of(&o, c);
+    outcome_free(&o);
+    for (unsigned i = 0; choosers[i]; i++) {
+        if (set.policy && strcmp(set.policy, choosers[i]->name) != 0)
+            continue;
+        if (choosers[i] == &chooser_perfect) {
+            report_row(choosers[i]->name, &bound, &bound);
+            continue;
+        }
+        play(c, choosers[i], &o);
+        struct figures f = figures_of(&o, c);
+        report_row(choosers[i]->name, &f, &bound);
+        outcome_free(&o);
+    }
+}
+
+/* Coding sessions at engines that the defaults fit or not, one router and several. */
+static void coding(void)
+{
+    static const double speeds[] = {1, 30, 0.1}, routers[] = {1, 4, 8};
+    struct workload work;
+    if (!workload_coding(&work, set.traces, (unsigned)set.half, (unsigned)set.talks)) {
+        printf("coding: no traces in %s, skipped\n", set.traces);
+        return;
+    }
+    workload_shuffle(&work, (uint64_t)set.seed);
+    for (unsigned i = 0; i < ARRAY_LEN(speeds) * ARRAY_LEN(routers); i++) {
+        double speed = speeds[i / ARRAY_LEN(routers)], count = routers[i % ARRAY_LEN(routers)];
+        if ((set.speed > 0 && speed != set.speed) || (set.routers > 0 && count != set.routers))
+            continue;
+        struct quality_case c = {.name = "coding",
+                                 .work = &work,
+                                 .clients = (unsigned)set.clients,
+                                 .engines = (unsigned)set.engines,
+                                 .routers = (unsigned)count,
+                                 .speed = speed,
+                                 .bytes_per_token = 3.6,
+                                 .delay_ms = 0.5,
+                                 .seed = (uint64_t)set.seed};
+        for (unsigned k = 0; k < c.engines; k++)
+            c.specs[k] = engine_plain(speed, set.cache, (uint32_t)set.block);
+        run_case(&c);
+    }
+    workload_free(&work);
+}
+
+int main(int argc, char **argv)
+{
+    settings_read(&set, argc, argv);
+    coding();
+    return 0;
+}

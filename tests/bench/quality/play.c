@@ -1,0 +1,273 @@
+#include "tests/bench/quality/play.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "tests/bench/quality/chooser.h"
+
+static const double begin_within_s = 60; /* clients of a closed loop do not all begin at once */
+
+void outcome_free(struct outcome *o)
+{
+    free(o->samples);
+    *o = (struct outcome){0};
+}
+
+static double cpu_now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static uint64_t ns_of(double s)
+{
+    return (uint64_t)llround(s * 1e9);
+}
+
+/* --- clients --------------------------------------------------------------------------------- */
+
+static void on_ask(void *context, struct world_event *e);
+
+static void ask_later(struct play *p, unsigned client, const struct talk *t, unsigned turn,
+                      uint64_t at_ns)
+{
+    world_queue_put(&p->clients, &(struct world_event){.at_us = at_ns,
+                                                       .happen = on_ask,
+                                                       .node = client,
+                                                       .a = turn,
+                                                       .object = (void *)(uintptr_t)t});
+}
+
+static double think_s(const struct play *p, const struct ask *a)
+{
+    return a->think_s / p->setup->speed;
+}
+
+static void talk_next(struct play *p, unsigned client, double extra_s)
+{
+    const struct workload *w = p->setup->work;
+    if (p->next_talk == w->count)
+        return;
+    const struct talk *t = &w->talks[p->next_talk++];
+    p->talking++;
+    ask_later(p, client, t, 0, p->now_ns + ns_of(think_s(p, &t->asks[0]) + extra_s));
+}
+
+static void clients_begin(struct play *p)
+{
+    const struct workload *w = p->setup->work;
+    if (w->open) {
+        p->talking = w->count;
+        for (unsigned i = 0; i < w->count; i++)
+            ask_later(p, i, &w->talks[i], 0,
+                      p->now_ns + ns_of(w->talks[i].start_s / p->setup->speed));
+        return;
+    }
+    for (unsigned i = 0; i < p->setup->clients; i++)
+        talk_next(p, i, prng_unit(&p->prng) * begin_within_s / p->setup->speed);
+}
+
+/* The answer came, or there is none: what does the client do next? */
+static void answered(struct play *p, const struct flight *f)
+{
+    if (f->turn + 1 < f->talk->count) {
+        const struct ask *next = &f->talk->asks[f->turn + 1];
+        ask_later(p, f->client, f->talk, f->turn + 1, p->now_ns + ns_of(think_s(p, next)));
+        return;
+    }
+    p->talking--;
+    if (!p->setup->work->open)
+        talk_next(p, f->client, 0);
+}
+
+/* --- a request ------------------------------------------------------------------------------- */
+
+static void flight_free(struct flight *f)
+{
+    sim_chain_free(&f->sim.chain);
+    free(f->sim.blocks);
+    free(f);
+}
+
+static void link(struct engine *e, struct flight *f)
+{
+    f->next = e->flights;
+    if (f->next)
+        f->next->prev = f;
+    e->flights = f;
+    e->in_flight++;
+    e->in_flight_context += (double)prompt_tokens(&f->ask->prompt);
+}
+
+static void unlink(struct engine *e, struct flight *f)
+{
+    *(f->prev ? &f->prev->next : &e->flights) = f->next;
+    if (f->next)
+        f->next->prev = f->prev;
+    e->in_flight--;
+    e->in_flight_context -= (double)prompt_tokens(&f->ask->prompt);
+}
+
+static void refused(struct play *p, struct flight *f)
+{
+    p->out->refused++;
+    p->chooser->done(p, f, true);
+    answered(p, f);
+    flight_free(f);
+}
+
+static void on_ask(void *context, struct world_event *e)
+{
+    struct play *p = context;
+    const struct talk *t = e->object;
+    struct flight *f = calloc(1, sizeof *f);
+    CHECK(f != NULL);
+    f->talk = t;
+    f->turn = (unsigned)e->a;
+    f->ask = &t->asks[f->turn];
+    f->client = e->node;
+    f->sent_ns = p->now_ns;
+    f->router = p->setup->routers > 1 ? (unsigned)prng_below(&p->prng, p->setup->routers) : 0;
+    f->sim.output_tokens = f->ask->output_tokens;
+    f->sim.output_seed = ++p->uniques;
+    f->sim.adapter = f->ask->adapter;
+    /* All engines of a case have blocks of one size, and one template. */
+    const struct engine_spec *spec = &p->setup->specs[0];
+    prompt_names(&f->ask->prompt, spec->model.block_tokens, p->uniques, spec->dropped_tokens,
+                 &f->sim.chain);
+    prompt_chain(&f->ask->prompt, p->setup->bytes_per_token, &f->chain);
+    double before = cpu_now_s();
+    f->engine = p->chooser->choose(p, f);
+    p->out->choose_cpu_s += cpu_now_s() - before;
+    CHECK(f->engine < p->setup->engines);
+    struct engine *k = &p->engines[f->engine];
+    if (sim_model_submit(k->model, &f->sim, p->now_ns) != ERR_OK) {
+        refused(p, f);
+        return;
+    }
+    link(k, f);
+    k->next_ns = sim_model_next_event_ns(k->model);
+}
+
+static void sample_add(struct play *p, const struct flight *f)
+{
+    p->out->samples[p->out->count++] = (struct sample){
+        .sent_s = play_s(p, f->sent_ns),
+        .ttft_s = (double)(f->first_ns - f->sent_ns) / 1e9,
+        .end_s = (double)(p->now_ns - f->sent_ns) / 1e9,
+        .prompt_tokens = (double)f->sim.prompt_tokens,
+        .cached_tokens = (double)f->sim.cached_tokens,
+        .engine = f->engine,
+    };
+}
+
+static void done(struct play *p, struct engine *e, struct flight *f)
+{
+    const struct sim_request *r = &f->sim;
+    double computed = (double)(r->prompt_tokens - r->cached_tokens);
+    unlink(e, f);
+    e->computed_tokens += computed;
+    e->asked_tokens += (double)r->prompt_tokens;
+    e->asks++;
+    p->out->computed_s[f->engine] += computed / e->spec->model.prefill_tokens_per_s;
+    if (e->spec->swallows > 0 && prng_unit(&p->prng) < e->spec->swallows) {
+        e->swallowed_queries += (double)r->prompt_tokens;
+        e->swallowed_hits += (double)r->cached_tokens;
+    }
+    sample_add(p, f);
+    p->chooser->done(p, f, false);
+    answered(p, f);
+    flight_free(f);
+}
+
+/* What the engine's next event brought. */
+static void engine_moves(struct play *p, struct engine *e)
+{
+    sim_model_advance(e->model, p->now_ns);
+    for (struct sim_request *r; (r = sim_model_changed(e->model)) != NULL;) {
+        struct flight *f = (struct flight *)(void *)((char *)r - offsetof(struct flight, sim));
+        if (f->first_ns == 0) {
+            f->first_ns = p->now_ns;
+            if (!f->ask->whole)
+                p->chooser->first(p, f);
+        }
+        if (r->state == SIM_DONE) {
+            if (f->ask->whole)
+                p->chooser->first(p, f);
+            done(p, e, f);
+        }
+    }
+    e->next_ns = sim_model_next_event_ns(e->model);
+}
+
+/* --- the loop -------------------------------------------------------------------------------- */
+
+static void tick(struct play *p)
+{
+    p->next_tick_ns += (uint64_t)SCRAPE_S * 1000000000;
+    if (p->chooser->tick)
+        p->chooser->tick(p);
+}
+
+/* Does what comes next. False when nothing is left to do. */
+static bool step(struct play *p)
+{
+    if (p->talking == 0)
+        return false;
+    uint64_t at = world_queue_next_us(&p->clients);
+    struct engine *first = NULL;
+    for (unsigned i = 0; i < p->setup->engines; i++) {
+        if (p->engines[i].next_ns < at) {
+            first = &p->engines[i];
+            at = first->next_ns;
+        }
+    }
+    CHECK(at != UINT64_MAX);
+    if (p->next_tick_ns <= at) {
+        p->now_ns = p->next_tick_ns;
+        tick(p);
+        return true;
+    }
+    p->now_ns = at;
+    if (first) {
+        engine_moves(p, first);
+        return true;
+    }
+    struct world_event e;
+    CHECK(world_queue_take(&p->clients, &e));
+    e.happen(p, &e);
+    return true;
+}
+
+void play(const struct quality_case *setup, const struct chooser *chooser, struct outcome *out)
+{
+    struct play p = {.setup = setup, .chooser = chooser, .out = out, .now_ns = 1000000000};
+    *out = (struct outcome){0};
+    out->samples = calloc(workload_asks(setup->work) + 1, sizeof *out->samples);
+    CHECK(out->samples != NULL && setup->engines > 0 && setup->engines <= ENGINES_MAX);
+    prng_seed(&p.prng, setup->seed);
+    p.output_mean = workload_output_mean(setup->work);
+    for (unsigned i = 0; i < setup->engines; i++)
+        engine_open(&p.engines[i], &setup->specs[i]);
+    world_queue_init(&p.clients);
+    if (chooser->open)
+        chooser->open(&p);
+    p.start_ns = p.now_ns;
+    p.next_tick_ns = p.now_ns + 1000000000;
+    clients_begin(&p);
+    while (step(&p))
+        ;
+    out->duration_s = play_s(&p, p.now_ns);
+    if (chooser->close)
+        chooser->close(&p);
+    world_queue_free(&p.clients);
+    for (unsigned i = 0; i < setup->engines; i++) {
+        out->adapter_loads += sim_model_counters(p.engines[i].model)->adapter_loads;
+        engine_close(&p.engines[i]);
+    }
+}

@@ -1,0 +1,90 @@
+/* One run of one case under one chooser, in virtual time.
+ *
+ *   clients  ask, wait for the answer, think (workload.h)
+ *   chooser  picks an engine: a router of Grapevine, a rival, or perfect knowledge (chooser.h)
+ *   engines  compute (engine.h), are scraped every 5 s
+ *
+ * Clients and engines live on simulated nanoseconds, routers on the milliseconds of their world.
+ */
+#ifndef TESTS_BENCH_QUALITY_PLAY_H
+#define TESTS_BENCH_QUALITY_PLAY_H
+
+#include "base/prng.h"
+#include "tests/bench/quality/engine.h"
+#include "tests/bench/quality/workload.h"
+#include "tests/lib/world/use.h"
+
+enum { ENGINES_MAX = 64, ROUTERS_MAX = 16, SCRAPE_S = 5 };
+
+struct quality_case {
+    char name[64];
+    const struct workload *work;
+    unsigned clients; /* of a closed loop */
+    unsigned engines, routers;
+    struct engine_spec specs[ENGINES_MAX];
+    double speed; /* clients, think times and starts are so much faster than the workload says */
+    double bytes_per_token;
+    double delay_ms, loss; /* between routers */
+    uint64_t seed;
+    /* What happens: so many engines are replaced by new, empty ones then. 0: never. */
+    unsigned replaced;
+    double replaced_s;
+    double generation_s, horizon_s; /* of the routers; 0: their defaults */
+};
+
+/* One request on its way. */
+struct flight {
+    struct sim_request sim;
+    const struct ask *ask;
+    const struct talk *talk;
+    unsigned client; /* whose next one follows it */
+    unsigned turn;
+    unsigned engine, router;
+    uint64_t sent_ns, first_ns;
+    struct flight *prev, *next; /* at the same engine */
+    struct chain chain;         /* as routers read it */
+    struct node_booking booking;
+    double uncached_believed; /* by a rival, when it was sent */
+};
+
+struct sample {
+    double sent_s, ttft_s, end_s; /* since the run began; of the request */
+    double prompt_tokens, cached_tokens;
+    uint32_t engine;
+};
+
+struct outcome {
+    struct sample *samples;
+    unsigned count, refused;
+    double choose_cpu_s;
+    double duration_s;
+    double computed_s[ENGINES_MAX]; /* of prefill */
+    uint64_t adapter_loads;
+};
+void outcome_free(struct outcome *o);
+
+struct chooser;
+
+struct play {
+    const struct quality_case *setup;
+    const struct chooser *chooser;
+    void *mind; /* of the chooser */
+    struct engine engines[ENGINES_MAX];
+    uint64_t start_ns, now_ns, next_tick_ns;
+    uint64_t uniques;
+    double output_mean;
+    unsigned next_talk, talking;
+    struct world_queue clients; /* its times are ns */
+    struct prng prng;
+    struct outcome *out;
+};
+
+/* The caller frees `out`. */
+void play(const struct quality_case *setup, const struct chooser *chooser, struct outcome *out);
+
+static inline double play_s(const struct play *p, uint64_t ns)
+{
+    return (double)(ns - p->start_ns) / 1e9;
+}
+
+#endif

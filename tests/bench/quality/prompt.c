@@ -1,0 +1,76 @@
+#include "tests/bench/quality/prompt.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/checkpoint.h"
+#include "base/hash.h"
+
+/* Of everything up to the end of a unit. */
+static uint64_t after(uint64_t before, uint64_t unit)
+{
+    return hash_mix(before * 0x9e3779b97f4a7c15u + unit + 1);
+}
+
+/* Of everything up to a place within a unit that ends with `whole`. */
+static uint64_t within(uint64_t whole, uint64_t place)
+{
+    return hash_mix(whole + place * 0xd1b54a32d192ed03u);
+}
+
+void prompt_names(const struct prompt *p, uint32_t block_tokens, uint64_t unique,
+                  uint32_t dropped_tokens, struct sim_chain *out)
+{
+    uint64_t tokens = prompt_tokens(p);
+    size_t count = (size_t)(tokens / block_tokens);
+    CHECK(tokens > 0);
+    *out = (struct sim_chain){.block_tokens = block_tokens,
+                              .block_left = block_tokens - (uint32_t)(tokens % block_tokens),
+                              .tokens = tokens,
+                              .block_count = count,
+                              .block_cap = count + 1};
+    out->blocks = malloc(out->block_cap * sizeof *out->blocks);
+    CHECK(out->blocks != NULL);
+    uint64_t lasting = tokens > dropped_tokens ? tokens - dropped_tokens : 0;
+    uint64_t hash = hash_mix(p->space + 1), end = 0;
+    size_t n = 0;
+    for (uint32_t i = 0; i <= p->count; i++) {
+        bool tail = i == p->count;
+        hash = after(hash, tail ? hash_mix(unique) : p->units[i]);
+        end += tail ? p->tail_tokens : p->unit_tokens;
+        for (; n < count && (n + 1) * block_tokens <= end; n++) {
+            uint64_t at = (uint64_t)(n + 1) * block_tokens;
+            out->blocks[n] = within(hash, end - at) ^ (at > lasting ? hash_mix(unique) : 0);
+        }
+    }
+    out->hash = hash_mix(hash ^ unique);
+}
+
+/* Text has more or fewer bytes a token; here by up to a fifth. */
+static uint64_t unit_bytes(const struct prompt *p, uint32_t unit, double bytes_per_token)
+{
+    double varied = 0.8 + 0.4 * (double)(hash_mix(unit) >> 40) / (double)(1 << 24);
+    return (uint64_t)llround(p->unit_tokens * bytes_per_token * varied);
+}
+
+void prompt_chain(const struct prompt *p, double bytes_per_token, struct chain *out)
+{
+    uint64_t hash = hash_mix(p->space + 1), end = 0;
+    unsigned n = 0;
+    out->length = 0;
+    out->token_ids = out->chunks = false;
+    for (uint32_t i = 0; i < p->count; i++) {
+        hash = after(hash, p->units[i]);
+        end += unit_bytes(p, p->units[i], bytes_per_token);
+        for (uint64_t at; n < CHECKPOINT_MAX; n++) {
+            at = (uint64_t)checkpoint_blocks(n) * CHECKPOINT_BLOCK_BYTES;
+            if (at > end)
+                break;
+            out->points[out->length++] = (struct chain_point){.id = within(hash, end - at),
+                                                              .blocks = checkpoint_blocks(n),
+                                                              .code = checkpoint_code(n)};
+        }
+    }
+    out->bytes = end + (uint64_t)llround(p->tail_tokens * bytes_per_token);
+}

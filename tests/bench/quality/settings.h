@@ -1,0 +1,20 @@
+/* The settings of the bench, their defaults and bounds, and how they are read. */
+#ifndef TESTS_BENCH_QUALITY_SETTINGS_H
+#define TESTS_BENCH_QUALITY_SETTINGS_H
+
+struct settings {
+    const char *traces;   /* folder of tests/bench/traces.sh */
+    const char *section;  /* coding, workloads, draws, cases; NULL: all */
+    const char *policy;   /* one of the rows; NULL: all */
+    const char *workload; /* one of them; NULL: all */
+    double half, talks;   /* of the coding sessions */
+    double routers;       /* 0: 1, 4 and 8 */
+    double speed;         /* 0: 1, 30 and 0.1 */
+    double seed, draws, draw;
+    double engines, clients, cache, block, load;
+};
+
+/* Exits with a usage if it cannot read them. */
+void settings_read(struct settings *s, int argc, char **argv);
+
+#endif

@@ -1,0 +1,64 @@
+#include "tests/bench/quality/workload.h"
+
+#include <stdlib.h>
+
+#include "base/prng.h"
+
+void workload_free(struct workload *w)
+{
+    for (unsigned i = 0; i < w->count; i++)
+        free(w->talks[i].asks);
+    free(w->talks);
+    if (w->units_free)
+        w->units_free(w->units);
+    *w = (struct workload){0};
+}
+
+void workload_shuffle(struct workload *w, uint64_t seed)
+{
+    struct prng prng;
+    prng_seed(&prng, seed);
+    for (unsigned i = 1; i < w->count; i++) {
+        unsigned at = (unsigned)prng_below(&prng, i + 1);
+        struct talk other = w->talks[at];
+        w->talks[at] = w->talks[i];
+        w->talks[i] = other;
+    }
+}
+
+void workload_clip(struct workload *w, uint64_t tokens_max)
+{
+    unsigned talks = 0;
+    for (unsigned i = 0; i < w->count; i++) {
+        struct talk *t = &w->talks[i];
+        unsigned kept = 0;
+        for (unsigned j = 0; j < t->count; j++) {
+            if (prompt_tokens(&t->asks[j].prompt) + t->asks[j].output_tokens <= tokens_max)
+                t->asks[kept++] = t->asks[j];
+        }
+        t->count = kept;
+        if (kept > 0)
+            w->talks[talks++] = *t;
+        else
+            free(t->asks);
+    }
+    w->count = talks;
+}
+
+unsigned workload_asks(const struct workload *w)
+{
+    unsigned asks = 0;
+    for (unsigned i = 0; i < w->count; i++)
+        asks += w->talks[i].count;
+    return asks;
+}
+
+double workload_output_mean(const struct workload *w)
+{
+    double sum = 0;
+    for (unsigned i = 0; i < w->count; i++) {
+        for (unsigned j = 0; j < w->talks[i].count; j++)
+            sum += w->talks[i].asks[j].output_tokens;
+    }
+    return sum / workload_asks(w);
+}
