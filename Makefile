@@ -188,6 +188,11 @@ $(BUILD)/tests/unit/engine-sim/%: $(BUILD)/obj/tests/unit/engine-sim/%.o $(TEST_
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(TEST_LIBS) -o $@
 
+# Its engines are the simulator's model.
+$(BUILD)/tests/unit/route/adapters_test: $(BUILD)/obj/tests/unit/route/adapters_test.o $(TEST_ARCHIVES)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $^ $(TEST_LIBS) -o $@
+
 $(BUILD)/tests/unit/replay/%: $(BUILD)/obj/tests/unit/replay/%.o $(TEST_ARCHIVES)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(TEST_LIBS) -o $@

@@ -17,6 +17,7 @@ enum {
     CRDT_RUN_MAX = 512,             /* observations of one run */
     CRDT_REMAINS_MAX = 256,         /* entries of lost caches in a sketch that is compared */
     CRDT_CUT_BUCKETS_MAX = 1 << 20, /* of a table that is walked to repair a span cut by a floor */
+    CRDT_LOAD_USES_MAX = UINT16_MAX,  /* of adapters, after which the count begins anew */
     CRDT_LOAD_REQUESTS_MAX = 1 << 22, /* that a router may claim: the sum over all never wraps */
     CRDT_POISON_MAX = 256,            /* requests after which engines died, that are remembered */
     CRDT_POISON_TTL_S = 3600,         /* for so long where two died, */

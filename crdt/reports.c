@@ -63,6 +63,8 @@ static union crdt_report_value clean(enum crdt_report_kind kind, const union crd
         out.load.prefill_tokens = least(in->load.prefill_tokens, CRDT_LOAD_TOKENS_MAX);
         out.load.context_tokens = least(in->load.context_tokens, CRDT_LOAD_TOKENS_MAX);
         out.load.decoding_tokens = least(in->load.decoding_tokens, CRDT_LOAD_TOKENS_MAX);
+        out.load.adapter = in->load.adapter;
+        out.load.adapter_uses = (uint32_t)least(in->load.adapter_uses, CRDT_LOAD_USES_MAX);
     } else if (kind == CRDT_REPORT_SIGHT) {
         out.sight.configured = in->sight.configured;
         out.sight.health = in->sight.health;
@@ -111,6 +113,7 @@ static void load_add(struct crdt_load *sum, const struct crdt_load *l)
     sum->prefill_tokens += l->prefill_tokens;
     sum->context_tokens += l->context_tokens;
     sum->decoding_tokens += l->decoding_tokens;
+    sum->adapter_uses += l->adapter_uses;
 }
 
 static void load_subtract(struct crdt_load *sum, const struct crdt_load *l)
@@ -119,6 +122,7 @@ static void load_subtract(struct crdt_load *sum, const struct crdt_load *l)
     sum->prefill_tokens -= l->prefill_tokens;
     sum->context_tokens -= l->context_tokens;
     sum->decoding_tokens -= l->decoding_tokens;
+    sum->adapter_uses -= l->adapter_uses;
 }
 
 /* --- rows ----------------------------------------------------------------------------------- */
@@ -585,7 +589,8 @@ void crdt_reports_check(const struct crdt_reports *r)
         CHECK(kept->requests == sum[slot].requests &&
               kept->prefill_tokens == sum[slot].prefill_tokens &&
               kept->context_tokens == sum[slot].context_tokens &&
-              kept->decoding_tokens == sum[slot].decoding_tokens);
+              kept->decoding_tokens == sum[slot].decoding_tokens &&
+              kept->adapter_uses == sum[slot].adapter_uses);
     }
     free(sum);
     unsigned waiting = 0;

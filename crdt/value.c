@@ -18,6 +18,8 @@ static void write_load(struct wire_writer *w, const struct crdt_load *l)
     wire_write_varint(w, l->prefill_tokens);
     wire_write_varint(w, l->context_tokens);
     wire_write_varint(w, l->decoding_tokens);
+    wire_write_varint(w, l->adapter);
+    wire_write_varint(w, l->adapter_uses);
 }
 
 static void write_sight(struct wire_writer *w, const struct crdt_sight *s)
@@ -51,6 +53,8 @@ static void read_load(struct wire_reader *r, struct crdt_load *l)
     l->prefill_tokens = wire_read_field(r, CRDT_LOAD_TOKENS_MAX);
     l->context_tokens = wire_read_field(r, CRDT_LOAD_TOKENS_MAX);
     l->decoding_tokens = wire_read_field(r, CRDT_LOAD_TOKENS_MAX);
+    l->adapter = (uint32_t)wire_read_field(r, UINT32_MAX);
+    l->adapter_uses = (uint32_t)wire_read_field(r, CRDT_LOAD_USES_MAX);
 }
 
 static uint8_t field_u8(struct wire_reader *r)

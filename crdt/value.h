@@ -24,6 +24,8 @@ struct crdt_load {
     uint64_t prefill_tokens; /* uncached prompt tokens not computed yet */
     uint64_t context_tokens; /* of all requests in flight */
     uint64_t decoding_tokens;
+    uint32_t adapter;      /* the LoRA adapter that it used there last, by a keyed hash; 0: none */
+    uint32_t adapter_uses; /* how often it used one there; begins anew at CRDT_LOAD_USES_MAX */
 };
 
 struct crdt_sight {

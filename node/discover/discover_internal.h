@@ -11,6 +11,7 @@ struct discover_item {
     enum node_engine engine;
     double weight;
     uint64_t cache_tokens;
+    bool adapters_on_demand;
     uint16_t name_len, model_len, health_len;
     char name[NODE_NAME_MAX];
     char model[NODE_MODEL_ID_MAX];
@@ -43,6 +44,7 @@ static inline struct node_labels discover_item_labels(const struct discover_item
     return (struct node_labels){.engine = item->engine,
                                 .weight = item->weight,
                                 .cache_tokens = item->cache_tokens,
+                                .adapters_on_demand = item->adapters_on_demand,
                                 .model = slice_of(item->model, item->model_len),
                                 .health = slice_of(item->health, item->health_len)};
 }

@@ -197,18 +197,22 @@ int show_explain(struct slice text)
     printf("policy %s, about %.0f prompt tokens, %.0f expected output tokens, %.0f checkpoints\n\n",
            show_text(e, "policy"), show_number(e, "prompt_tokens"), show_number(e, "output_tokens"),
            show_number(e, "checkpoints"));
-    printf("  %-28s %9s %9s %10s %12s %10s %10s\n", "REPLICA", "CACHED", "QUEUE s", "UNCACHED s",
-           "DISPLACED s", "DECODE s", "COST s");
+    bool adapter = json_is_true(json_object_get(e, "adapter"));
+    printf("  %-28s %9s %9s %10s %12s %10s%s %10s\n", "REPLICA", "CACHED", "QUEUE s", "UNCACHED s",
+           "DISPLACED s", "DECODE s", adapter ? "  ADAPTER s" : "", "COST s");
     const char *choice = show_text(e, "choice");
     size_t i;
     const json_t *r;
     json_array_foreach(json_object_get(e, "replicas"), i, r)
     {
         const char *name = show_text(r, "replica");
-        printf("%c %-28s %9.0f %9.3f %10.3f %12.3f %10.3f %10.3f\n",
-               strcmp(name, choice) == 0 ? '>' : ' ', name, show_number(r, "cached_tokens"),
-               show_number(r, "queue_s"), show_number(r, "uncached_s"),
-               show_number(r, "displaced_s"), show_number(r, "decode_s"), show_number(r, "cost_s"));
+        printf("%c %-28s %9.0f %9.3f %10.3f %12.3f %10.3f", strcmp(name, choice) == 0 ? '>' : ' ',
+               name, show_number(r, "cached_tokens"), show_number(r, "queue_s"),
+               show_number(r, "uncached_s"), show_number(r, "displaced_s"),
+               show_number(r, "decode_s"));
+        if (adapter)
+            printf(" %10.3f", show_number(r, "adapter_s"));
+        printf(" %10.3f\n", show_number(r, "cost_s"));
     }
     json_array_foreach(json_object_get(e, "left_out"), i, r)
     {
@@ -216,9 +220,10 @@ int show_explain(struct slice text)
     }
     if (strcmp(show_text(e, "policy"), "cache_aware") != 0)
         printf("\nThe choice is the policy's own; the costs are what cache_aware would weigh.");
-    printf("\ncost = queue + uncached + %g x displaced + %g x decode; > marks the choice "
+    printf("\ncost = queue + uncached + %g x displaced + %g x decode%s; > marks the choice "
            "(near-equal costs are drawn among)\n",
-           show_number(e, "displaced_weight"), show_number(e, "decode_weight"));
+           show_number(e, "displaced_weight"), show_number(e, "decode_weight"),
+           adapter ? " + adapter" : "");
     json_decref(e);
     return 0;
 }

@@ -81,7 +81,9 @@ static int read_map(struct reading *r, unsigned line)
             yaml_event_delete(&key);
             break;
         }
-        err = take_scalar(r, &key, "want url, engine, weight, model, health, cache-tokens or role",
+        err = take_scalar(r, &key,
+                          "want url, engine, weight, model, health, cache-tokens, adapters "
+                          "or role",
                           &name);
         if (err == ERR_OK && (err = next(r, &value)) == ERR_OK) {
             err = take_scalar(r, &value, "want one plain value", &text);

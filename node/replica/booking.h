@@ -76,6 +76,8 @@ struct node_work {
     bool held_all;           /* up to the last checkpoint of the prompt */
     uint32_t matched_tokens; /* of what is believed to be there, whatever the engine makes of it */
     struct node_reach reach; /* what was recorded there before, believed or not */
+    bool adapter_loads;      /* it is not held there, by what is known */
+    uint32_t adapter;        /* 0: none (node/replica/adapters.h) */
 };
 
 struct node_booking_entry {

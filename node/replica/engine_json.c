@@ -103,6 +103,21 @@ enum node_engine node_models_owner(struct slice object)
     return NODE_ENGINE_AUTO;
 }
 
+struct slice node_models_parent(struct slice object, char room[NODE_MODEL_ID_MAX])
+{
+    struct reader r = {.in = object};
+    http_json_init(&r.json);
+    enum http_json_token token;
+    while ((token = next(&r)) > HTTP_JSON_MORE) {
+        if (token != HTTP_JSON_STRING || r.depth != 1 || !key_is(&r, SLICE("parent")) ||
+            r.text_len > NODE_MODEL_ID_MAX)
+            continue;
+        memcpy(room, r.text, r.text_len);
+        return slice_of(room, r.text_len);
+    }
+    return SLICE("");
+}
+
 static bool contains(struct slice text, struct slice word)
 {
     return memmem(text.at, text.len, word.at, word.len) != NULL;

@@ -20,6 +20,10 @@ MUST_USE int node_models_parse(struct slice json,
  * for every other. */
 enum node_engine node_models_owner(struct slice object);
 
+/* The base whose adapter an object of that list is: cut off the front of `room`; empty: it is none,
+ * or the name is longer. */
+struct slice node_models_parent(struct slice object, char room[NODE_MODEL_ID_MAX]);
+
 /* Whether the body of a 404 says that the model is unknown, rather than a path or something stored:
  * {"error":{"message":"The model `x` does not exist.","param":"model",...}} of vLLM, the flat
  * form of older ones, `"code":"model_not_found"` of OpenAI, and others of like words. */

@@ -88,6 +88,14 @@ static const char *cache_tokens_set(struct node_labels *out, struct slice value)
     return NULL;
 }
 
+static const char *adapters_set(struct node_labels *out, struct slice value)
+{
+    if (!slice_equal(value, SLICE("on-demand")))
+        return "after # want adapters=on-demand";
+    out->adapters_on_demand = true;
+    return NULL;
+}
+
 static const char *role_set(struct node_labels *out, struct slice value)
 {
     (void)out;
@@ -107,6 +115,7 @@ static const struct {
     {SLICE("model"), model_set},
     {SLICE("health"), health_set},
     {SLICE("cache-tokens"), cache_tokens_set},
+    {SLICE("adapters"), adapters_set},
     {SLICE("role"), role_set},
 };
 
@@ -120,8 +129,9 @@ static unsigned label_find(struct slice name)
     return i;
 }
 
-static const char unknown[] =
-    "after # want engine=, weight=, model=, health=, cache-tokens= or role=, each behind its own #";
+static const char unknown[] = "after # want engine=, weight=, model=, health=, cache-tokens=, "
+                              "adapters= or role=, each behind "
+                              "its own #";
 
 const char *node_labels_set(struct node_labels *out, struct slice name, struct slice value)
 {

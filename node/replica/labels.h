@@ -9,7 +9,8 @@
  *   health   the path of its health check, where it is not that of the settings
  *   cache-tokens  size of its cache with all its tiers (memory of the host, disks); else what the
  *            engine says of its own memory counts
- *   role     any; prefill and decode are refused: nothing treats them differently yet
+ *   adapters on-demand: it loads adapters that its /v1/models does not list when it is asked for
+ * them role     any; prefill and decode are refused: nothing treats them differently yet
  */
 #ifndef NODE_REPLICA_LABELS_H
 #define NODE_REPLICA_LABELS_H
@@ -23,10 +24,11 @@
 
 struct node_labels {
     enum node_engine engine; /* AUTO: not said */
-    double weight;           /* 0 counts as 1, so that a zeroed struct says nothing */
-    uint64_t cache_tokens;   /* 0: not said */
-    struct slice model;      /* borrowed; empty: not said. At most NODE_MODEL_ID_MAX bytes */
-    struct slice health;     /* borrowed; empty: not said. At most NODE_HEALTH_PATH_MAX bytes */
+    bool adapters_on_demand;
+    double weight;         /* 0 counts as 1, so that a zeroed struct says nothing */
+    uint64_t cache_tokens; /* 0: not said */
+    struct slice model;    /* borrowed; empty: not said. At most NODE_MODEL_ID_MAX bytes */
+    struct slice health;   /* borrowed; empty: not said. At most NODE_HEALTH_PATH_MAX bytes */
 };
 
 /* `text` is what stands behind the first '#'; empty: no labels. `model` and `health` borrow from

@@ -106,7 +106,7 @@ void node_others_add(struct node_others *sum, const struct crdt_learned *reporte
 
 struct crdt_learned node_replica_report(const struct node_replica *k)
 {
-    struct crdt_learned l = {.cache_tokens = k->cache_tokens};
+    struct crdt_learned l = {.cache_tokens = k->cache_tokens, .adapter_slots = k->adapter_slots};
     if (k->belief_held) {
         l.believed_ppm = to_u32(k->belief.factor * 1e6);
         l.believed_rkey = k->rkey;
@@ -130,6 +130,8 @@ void node_heard_add(struct node_heard *h, const struct crdt_learned *reported)
 {
     if (reported->cache_tokens > h->cache_tokens)
         h->cache_tokens = reported->cache_tokens;
+    if (reported->adapter_slots > h->adapter_slots)
+        h->adapter_slots = reported->adapter_slots;
     if (reported->believed_ppm > 0 && reported->believed_rkey == h->rkey &&
         (h->belief == NULL || reported->prompt_tokens >= h->belief->prompt_tokens))
         h->belief = reported;
@@ -147,6 +149,7 @@ void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint6
     if (h->cache_tokens != k->cache_tokens_heard && k->cache_tokens == 0)
         k->belief.stale = true;
     k->cache_tokens_heard = h->cache_tokens;
+    k->adapter_slots_heard = h->adapter_slots;
     for (unsigned i = 0; i < ARRAY_LEN(figures); i++) {
         const struct crdt_learned *best = h->figure[i];
         if (best && wire_field(best, figures[i].samples) > own_samples(k, &figures[i]))

@@ -22,6 +22,7 @@ enum { NODE_HEARD_FIGURES_MAX = 8 };
 struct node_heard {
     uint32_t rkey; /* of its present cache */
     uint64_t cache_tokens;
+    uint32_t adapter_slots;
     const struct crdt_learned *figure[NODE_HEARD_FIGURES_MAX]; /* the one with the most samples */
     const struct crdt_learned *belief; /* of the router that has seen the most prompts */
 };

@@ -9,7 +9,7 @@ enum {
     NODE_NAME_MAX = 256,           /* bytes of a replica's name */
     NODE_ROUTER_NAME_MAX = 160,    /* bytes; of a router that was found in place of an engine */
     NODE_BOOKINGS_MAX = 65536,     /* requests in flight */
-    NODE_MODELS_MAX = 1024,        /* names of models, listed or learned */
+    NODE_MODELS_MAX = 8192,        /* names of models and adapters, listed or learned */
     NODE_MODEL_NAME_MAX = 256,     /* bytes of one that a request names */
     NODE_MODEL_ID_MAX = 255,       /* bytes of one that an engine lists */
     NODE_HEALTH_PATH_MAX = 127,    /* bytes of the path that a health check asks for */

@@ -26,8 +26,10 @@ struct denial {
 
 struct node_models {
     struct hash_secret secret;
-    struct node_replica_set told; /* replicas that listed their models */
-    uint64_t denied_until_ms;     /* the last of all denials is over then */
+    struct node_replica_set told;      /* replicas that listed their models */
+    struct node_replica_set on_demand; /* replicas that load adapters that they have not listed */
+    unsigned used;                     /* rows beyond were never taken */
+    uint64_t denied_until_ms;          /* the last of all denials is over then */
     struct denial denials[NODE_MODELS_DENIALS];
     unsigned hand; /* the next row that was only learned to give way */
     double bytes_per_token, output_tokens;
@@ -107,7 +109,7 @@ static bool set_is_empty(const struct node_replica_set *s)
 static void slots_rebuild(struct node_models *m)
 {
     memset(m->slots, 0, sizeof m->slots);
-    for (unsigned i = 0; i < NODE_MODELS_MAX; i++) {
+    for (unsigned i = 0; i < m->used; i++) {
         if (m->rows[i].name_len > 0)
             m->slots[slot_of(m, row_name(&m->rows[i]))] = (uint16_t)(i + 1);
     }
@@ -127,6 +129,8 @@ static bool is_learned(const struct node_models *m, const struct node_model *row
 static unsigned row_take(struct node_models *m)
 {
     unsigned spare = ROW_NONE;
+    if (m->used < NODE_MODELS_MAX)
+        return m->used++;
     for (unsigned i = 0; i < NODE_MODELS_MAX; i++) {
         if (m->rows[i].name_len == 0)
             return i;
@@ -165,7 +169,7 @@ int node_models_set(struct node_models *m, unsigned replica, const struct slice 
                     unsigned count)
 {
     CHECK(replica < NODE_REPLICAS_MAX);
-    for (unsigned i = 0; i < NODE_MODELS_MAX; i++)
+    for (unsigned i = 0; i < m->used; i++)
         node_replica_set_remove(&m->rows[i].serving, replica);
     node_replica_set_add(&m->told, replica);
     int result = ERR_OK;
@@ -174,6 +178,36 @@ int node_models_set(struct node_models *m, unsigned replica, const struct slice 
             result = ERR_FULL;
     }
     return result;
+}
+
+void node_models_adapter(struct node_models *m, struct slice name, struct slice parent)
+{
+    unsigned number = row_find(m, name), base = row_find(m, parent);
+    if (number == ROW_NONE)
+        return;
+    m->rows[number].adapter = true;
+    if (base != ROW_NONE)
+        m->rows[number].parent = (uint16_t)(base + 1);
+}
+
+bool node_models_is_adapter(const struct node_models *m, struct slice name)
+{
+    unsigned number = row_find(m, name);
+    return number != ROW_NONE && m->rows[number].adapter;
+}
+
+void node_models_on_demand(struct node_models *m, unsigned replica, bool loads)
+{
+    CHECK(replica < NODE_REPLICAS_MAX);
+    if (loads)
+        node_replica_set_add(&m->on_demand, replica);
+    else
+        node_replica_set_remove(&m->on_demand, replica);
+}
+
+bool node_models_any_on_demand(const struct node_models *m)
+{
+    return !set_is_empty(&m->on_demand);
 }
 
 int node_models_also(struct node_models *m, unsigned replica, struct slice id)
@@ -195,7 +229,8 @@ void node_models_forget(struct node_models *m, unsigned replica)
 {
     CHECK(replica < NODE_REPLICAS_MAX);
     node_replica_set_remove(&m->told, replica);
-    for (unsigned i = 0; i < NODE_MODELS_MAX; i++)
+    node_replica_set_remove(&m->on_demand, replica);
+    for (unsigned i = 0; i < m->used; i++)
         node_replica_set_remove(&m->rows[i].serving, replica);
     for (unsigned i = 0; i < NODE_MODELS_DENIALS; i++)
         if (m->denials[i].replica == replica)
@@ -270,10 +305,11 @@ void node_models_learn_listed(struct node_models *m, unsigned replica, struct sl
 
 void node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms)
 {
-    if (node_models_listed(m, replica) || name.len == 0)
+    bool listed = node_models_listed(m, replica);
+    if ((listed && !node_replica_set_has(&m->on_demand, replica)) || name.len == 0)
         return;
     unsigned number = row_find(m, name);
-    if (number != ROW_NONE)
+    if (number != ROW_NONE && !listed)
         node_replica_set_remove(&m->rows[number].serving, replica);
     uint64_t key = denial_key(name_hash(m, name), replica);
     struct denial *set = &m->denials[denial_at(key)];
@@ -298,8 +334,8 @@ void node_models_denied_remove(const struct node_models *m, struct slice name, u
         return;
     uint64_t hash = name_hash(m, name);
     for (unsigned k = 0; k < count; k++) {
-        if (node_replica_set_has(set, k) && !node_replica_set_has(&m->told, k) &&
-            is_denied(m, denial_key(hash, k), now_ms))
+        bool sure = node_replica_set_has(&m->told, k) && !node_replica_set_has(&m->on_demand, k);
+        if (node_replica_set_has(set, k) && !sure && is_denied(m, denial_key(hash, k), now_ms))
             node_replica_set_remove(set, k);
     }
 }
@@ -309,7 +345,7 @@ void node_models_denied_remove(const struct node_models *m, struct slice name, u
 void node_models_each(const struct node_models *m, unsigned replica,
                       void (*each)(void *context, struct slice name), void *context)
 {
-    for (unsigned i = 0; i < NODE_MODELS_MAX; i++) {
+    for (unsigned i = 0; i < m->used; i++) {
         if (node_replica_set_has(&m->rows[i].serving, replica))
             each(context, row_name(&m->rows[i]));
     }
@@ -328,9 +364,18 @@ void node_models_surely(const struct node_models *m, struct slice name,
 void node_models_serving(const struct node_models *m, struct slice name,
                          struct node_replica_set *out)
 {
+    unsigned number = row_find(m, name);
+    const struct node_model *row = number == ROW_NONE ? NULL : &m->rows[number];
+    const struct node_model *base =
+        row && row->adapter && row->parent > 0 ? &m->rows[row->parent - 1] : NULL;
+    bool known = row && !row->adapter && !set_is_empty(&row->serving);
     node_models_surely(m, name, out);
-    for (unsigned i = 0; i < NODE_REPLICA_WORDS; i++)
-        out->words[i] = name.len == 0 ? UINT64_MAX : out->words[i] | ~m->told.words[i];
+    for (unsigned i = 0; i < NODE_REPLICA_WORDS; i++) {
+        uint64_t loads = known ? 0 : m->on_demand.words[i];
+        if (base)
+            loads &= base->serving.words[i];
+        out->words[i] = name.len == 0 ? UINT64_MAX : out->words[i] | ~m->told.words[i] | loads;
+    }
 }
 
 bool node_models_known(const struct node_models *m, struct slice name)
@@ -365,11 +410,17 @@ struct node_model *node_models_row_at(struct node_models *m, unsigned number)
     return &m->rows[number];
 }
 
+unsigned node_models_rows(const struct node_models *m)
+{
+    return m->used;
+}
+
 struct node_models_range node_models_range(const struct node_models *m)
 {
     struct node_models_range range = {INFINITY, 0, INFINITY, 0};
     bool any = false;
-    for (unsigned i = 0; i <= NODE_MODELS_MAX; i++) {
+    for (unsigned n = 0; n <= m->used; n++) {
+        unsigned i = n < m->used ? n : (unsigned)ROW_COMMON;
         const struct node_model *row = &m->rows[i];
         bool counts = i == ROW_COMMON ? !any : !set_is_empty(&row->serving);
         if (!counts)
@@ -387,7 +438,7 @@ struct node_models_range node_models_range(const struct node_models *m)
 
 void node_models_check(const struct node_models *m)
 {
-    for (unsigned i = 0; i < NODE_MODELS_MAX; i++) {
+    for (unsigned i = 0; i < m->used; i++) {
         const struct node_model *row = &m->rows[i];
         if (row->name_len == 0) {
             CHECK(set_is_empty(&row->serving));

@@ -7,6 +7,9 @@
  *   - A 404 that names the model as unknown: it does not serve it, for NODE_MODELS_DENIED_MS.
  * This counts only while the replica has not listed its models.
  *
+ * A replica may load adapters on demand. It may be asked for adapters of its base that others list,
+ * and for names that nobody lists; a 404 counts there as well.
+ *
  * Rows are made for models that engines list or answer well, never for names that clients merely
  * ask for. A row that no replica serves any more is kept, with what was learned, until its place is
  * needed. A listed model takes the place of one that was learned from clients, never the other way
@@ -58,6 +61,8 @@ struct node_model {
     struct node_reuse reuse[NODE_REUSE_KINDS]; /* of streamed answers, of whole ones */
     bool listed;       /* a replica has listed it: no client made the name up */
     uint16_t name_len; /* 0: an unused row */
+    bool adapter;      /* a LoRA adapter, as a list or an engine's metrics say */
+    uint16_t parent;   /* number and 1 of the row of its base; 0: not known */
     char name[NODE_MODEL_NAME_MAX];
 };
 
@@ -89,6 +94,13 @@ MUST_USE int node_models_set(struct node_models *m, unsigned replica, const stru
 /* One more than it listed; as node_models_set(). */
 MUST_USE int node_models_also(struct node_models *m, unsigned replica, struct slice id);
 
+/* The model is an adapter of that base, if both are known. */
+void node_models_adapter(struct node_models *m, struct slice name, struct slice parent);
+bool node_models_is_adapter(const struct node_models *m, struct slice name);
+/* The replica loads adapters that it has not listed when it is asked for them, or no longer. */
+void node_models_on_demand(struct node_models *m, unsigned replica, bool loads);
+bool node_models_any_on_demand(const struct node_models *m);
+
 /* Another replica has this number from now on: nothing is known of it. */
 void node_models_forget(struct node_models *m, unsigned replica);
 /* The replica refuses to list its models from now on: what it listed counts as learned. */
@@ -108,8 +120,9 @@ void node_models_denied_remove(const struct node_models *m, struct slice name, u
 void node_models_each(const struct node_models *m, unsigned replica,
                       void (*each)(void *context, struct slice name), void *context);
 
-/* The replicas that may be asked for the model: those that serve it, and all that have not listed
- * their models. An empty name is served by all. */
+/* The replicas that may be asked for the model: those that serve it, all that have not listed
+ * their models, and of those that load on demand the ones that may load it. An empty name is served
+ * by all. */
 void node_models_serving(const struct node_models *m, struct slice name,
                          struct node_replica_set *out);
 /* The replicas that are known to serve it. */
@@ -128,5 +141,7 @@ struct node_model *node_models_row(struct node_models *m, struct slice name);
  * sample goes to the wrong model, which does no harm. */
 unsigned node_models_row_number(const struct node_models *m, const struct node_model *row);
 struct node_model *node_models_row_at(struct node_models *m, unsigned number);
+/* Rows from this number on, but for the one that learns for all, have never had a name. */
+unsigned node_models_rows(const struct node_models *m);
 
 #endif

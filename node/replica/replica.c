@@ -356,6 +356,9 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
         return false;
     }
     struct node_scrape now = *s;
+    now.adapters = slice_of(NULL, 0); /* borrowed */
+    if (s->adapter_slots > 0)
+        k->adapter_slots = (uint32_t)fmin(s->adapter_slots, UINT16_MAX);
     keep_if_missing(&now.cache_tokens, k->scrape.cache_tokens);
     keep_if_missing(&now.block_tokens, k->scrape.block_tokens);
     bool was_asleep = k->asleep;

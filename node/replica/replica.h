@@ -164,13 +164,18 @@ struct node_replica {
     unsigned probe_failures; /* in a row */
     unsigned probe_failures_max;
     uint64_t probe_failures_total;
-    unsigned answer_failures;    /* in a row, for want of a connection or of its end */
-    unsigned error_answers;      /* 5xx in a row */
-    unsigned probes_refused;     /* bit 1 << enum node_probe: its last answer was 401 or 403 */
-    bool gone;                   /* its port refused, and no probe succeeded since */
-    uint64_t cache_tokens_said;  /* with all tiers, by this router's settings; 0: nothing */
-    uint64_t cache_tokens;       /* by the engine itself; 0: unknown */
-    uint64_t cache_tokens_heard; /* the same, reported by another router; 0: by none */
+    unsigned answer_failures;     /* in a row, for want of a connection or of its end */
+    unsigned error_answers;       /* 5xx in a row */
+    unsigned probes_refused;      /* bit 1 << enum node_probe: its last answer was 401 or 403 */
+    bool gone;                    /* its port refused, and no probe succeeded since */
+    uint64_t cache_tokens_said;   /* with all tiers, by this router's settings; 0: nothing */
+    uint64_t cache_tokens;        /* by the engine itself; 0: unknown */
+    uint64_t cache_tokens_heard;  /* the same, reported by another router; 0: by none */
+    uint32_t adapter_slots;       /* by the engine itself; 0: unknown */
+    uint32_t adapter_slots_heard; /* the same, reported by another router; 0: by none */
+    uint32_t adapter_last;        /* that this router used there; 0: none */
+    uint32_t adapter_uses;        /* by this router; begins anew at CRDT_LOAD_USES_MAX */
+    uint32_t adapter_uses_heard;  /* sum of the same of all others */
     struct node_scrape scrape;
     uint64_t scraped_ms;         /* 0: never */
     struct node_scraped scraped; /* by whom */
@@ -223,6 +228,12 @@ struct node_replica_config {
 void node_replica_init(struct node_replica *k, struct slice name, enum node_engine engine,
                        uint64_t name_hash, const struct node_replica_config *config);
 struct slice node_replica_name(const struct node_replica *k);
+
+/* How many adapters the engine holds at a time; 0: nobody knows. */
+static inline uint32_t node_replica_adapter_slots(const struct node_replica *k)
+{
+    return k->adapter_slots > 0 ? k->adapter_slots : k->adapter_slots_heard;
+}
 
 /* As an operator sees it: a draining replica that is not down, nor a router, is DRAINING. */
 enum node_health node_replica_health(const struct node_replica *k);

@@ -22,6 +22,7 @@ const struct node_scrape node_scrape_unknown = {
     .steps_s = -1,
     .preemptions = -1,
     .start_time_s = -1,
+    .adapter_slots = -1,
     .sleeping = -1,
 };
 
@@ -52,6 +53,7 @@ enum name {
     VLLM_PREEMPTIONS,
     VLLM_SLEEP,
     VLLM_CONFIG,
+    VLLM_LORA,
     SGLANG_RUNNING,
     SGLANG_WAITING,
     SGLANG_USAGE,
@@ -62,6 +64,7 @@ enum name {
     SGLANG_GENERATION,
     SGLANG_STEPS,
     SGLANG_STEPS_S,
+    SGLANG_LORA,
     SGLANG_CONFIG,
     START_TIME,
     NAMES,
@@ -96,6 +99,7 @@ static const struct slice names[NAMES] = {
     [VLLM_PREEMPTIONS] = TEXT(VLLM "num_preemptions_total"),
     [VLLM_SLEEP] = TEXT(VLLM "engine_sleep_state"),
     [VLLM_CONFIG] = TEXT(VLLM "cache_config_info"),
+    [VLLM_LORA] = TEXT(VLLM "lora_requests_info"),
     [SGLANG_RUNNING] = TEXT(SGLANG "num_running_reqs"),
     [SGLANG_WAITING] = TEXT(SGLANG "num_queue_reqs"),
     [SGLANG_USAGE] = TEXT(SGLANG "token_usage"),
@@ -106,6 +110,7 @@ static const struct slice names[NAMES] = {
     [SGLANG_GENERATION] = TEXT(SGLANG "generation_tokens_total"),
     [SGLANG_STEPS] = TEXT(SGLANG "inter_token_latency_seconds_count"),
     [SGLANG_STEPS_S] = TEXT(SGLANG "inter_token_latency_seconds_sum"),
+    [SGLANG_LORA] = TEXT(SGLANG "lora_pool_slots_total"),
     [SGLANG_CONFIG] = TEXT(SGLANG "cache_config_info"),
     [START_TIME] = TEXT("process_start_time_seconds"),
 };
@@ -124,6 +129,9 @@ struct tally {
 struct scraper {
     struct tally tallies[NAMES];
     double block_tokens;
+    double adapters_at_s; /* of the series that counts */
+    double adapter_slots;
+    struct slice adapters;
     bool vllm;
     bool sglang;
     bool known;
@@ -142,6 +150,8 @@ struct labels {
     struct slice num_gpu_blocks;
     struct slice num_pages;
     struct slice kv_cache_size_tokens;
+    struct slice max_lora;
+    struct slice running_adapters;
 };
 
 static bool is_name_start(char c)
@@ -271,6 +281,8 @@ static void label_keep(struct labels *labels, struct slice name, struct slice va
         {SLICE("num_gpu_blocks"), &labels->num_gpu_blocks},
         {SLICE("num_pages"), &labels->num_pages},
         {SLICE("kv_cache_size_tokens"), &labels->kv_cache_size_tokens},
+        {SLICE("max_lora"), &labels->max_lora},
+        {SLICE("running_lora_adapters"), &labels->running_adapters},
     };
     for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
         if (slice_equal(name, wanted[i].name))
@@ -400,6 +412,18 @@ static double sglang_cache_tokens(const struct labels *labels)
     return page < 0 || pages < 0 ? -1 : page * pages;
 }
 
+/* Each set of adapters that ever ran has a series; its value is when that was last so. */
+static void adapters_keep(struct scraper *s, const struct labels *labels, double at_s)
+{
+    double slots = label_size(labels->max_lora);
+    if (slots > 0)
+        s->adapter_slots = slots;
+    if (at_s < s->adapters_at_s)
+        return;
+    s->adapters_at_s = at_s;
+    s->adapters = labels->running_adapters;
+}
+
 static void sample_keep(struct scraper *s, enum name name, const struct labels *labels,
                         double value)
 {
@@ -422,6 +446,8 @@ static void sample_keep(struct scraper *s, enum name name, const struct labels *
             s->block_tokens = block;
         if (tokens >= 0)
             tally_add(t, engine, rank, tokens);
+    } else if (name == VLLM_LORA) {
+        adapters_keep(s, labels, value);
     } else {
         tally_add(t, engine, rank, value);
     }
@@ -511,6 +537,8 @@ static void scraper_finish(const struct scraper *s, struct node_scrape *out)
                        tally_sum(&t[SGLANG_STEPS_S])),
         .preemptions = tally_sum(&t[VLLM_PREEMPTIONS]),
         .start_time_s = tally_max(&t[START_TIME]),
+        .adapter_slots = first_told(s->adapter_slots, tally_max(&t[SGLANG_LORA])),
+        .adapters = s->adapters,
         .sleeping = tally_max(&t[VLLM_SLEEP]),
         .vllm = s->vllm,
         .sglang = s->sglang,
@@ -522,7 +550,9 @@ int node_scrape_parse(struct slice text, struct node_scrape *out)
     struct scraper s;
     for (unsigned i = 0; i < NAMES; i++)
         s.tallies[i].count = 0;
-    s.block_tokens = -1;
+    s.block_tokens = s.adapter_slots = -1;
+    s.adapters_at_s = 0;
+    s.adapters = slice_of(NULL, 0);
     s.vllm = s.sglang = s.known = false;
 
     while (text.len > 0) {

@@ -29,6 +29,8 @@ struct node_scrape {
     double steps_s;           /* how long these were */
     double preemptions;       /* counter, requests that gave their memory back to others */
     double start_time_s;      /* process_start_time_seconds, Unix */
+    double adapter_slots;     /* adapters at a time; as others, or 0, where it is not told */
+    struct slice adapters;    /* that run, with commas between; borrowed from the text */
     double sleeping;          /* 1 = the engine sleeps (vllm:engine_sleep_state), 0 = awake */
     bool vllm;                /* names of vLLM were seen */
     bool sglang;

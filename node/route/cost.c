@@ -19,7 +19,8 @@ struct node_cost node_cost_of(const struct node_cost_input *in)
         .uncached_s = uncached_s,
         .displaced_s = displaced_s,
         .decode_s = decode_s,
+        .adapter_s = in->load_s + in->unloaded_s,
         .total_s = queue_s + uncached_s + in->displaced_weight * displaced_s +
-                   in->decode_weight * decode_s,
+                   in->decode_weight * decode_s + in->load_s + in->unloaded_s,
     };
 }

@@ -8,7 +8,10 @@
  *            + n*b*in*o/2       steps of the others are longer because of this request
  *            + n*uncached/rate  its prefill holds the others up
  *
- *   total = queue + uncached + W * displaced + V * decode
+ *   adapter    loading the adapter that is not held there, and, W' times, how much the one is
+ * wanted that gives way for it
+ *
+ *   total = queue + uncached + W * displaced + V * decode + adapter
  *
  * Queue and decode, which are what is under way there, are divided by the weight of the replica.
  * n requests with K tokens of context are in flight there; o tokens of output are expected; b is
@@ -32,7 +35,9 @@ struct node_cost_input {
     double step_context_s; /* b */
     double displaced_weight;
     double decode_weight;
-    double weight; /* of the replica, > 0 */
+    double weight;     /* of the replica, > 0 */
+    double load_s;     /* until its adapter can be used; 0: it has none, or it is held */
+    double unloaded_s; /* what it costs others that one gives way for it */
 };
 
 struct node_cost {
@@ -40,6 +45,7 @@ struct node_cost {
     double uncached_s;
     double displaced_s;
     double decode_s;
+    double adapter_s;
     double total_s;
 };
 

@@ -75,6 +75,7 @@ static void explain_candidate(struct json_writer *w, const struct node_router *r
     put_double(w, "uncached_s", c->cost.uncached_s);
     put_double(w, "displaced_s", c->cost.displaced_s);
     put_double(w, "decode_s", c->cost.decode_s);
+    put_double(w, "adapter_s", c->cost.adapter_s);
     put_double(w, "cost_s", c->cost.total_s);
     json_object_end(w);
 }
@@ -147,6 +148,8 @@ int node_router_explain(struct node_router *r, const struct node_request *reques
     } else {
         put_double(&w, "prompt_tokens", size.prompt_tokens);
         put_double(&w, "output_tokens", size.output_tokens);
+        json_key(&w, "adapter");
+        json_bool(&w, size.adapter != 0);
         put_u64(&w, "checkpoints", request->chain ? request->chain->length : 0);
         put_text(&w, "choice", node_replica_name(&r->replicas[would_choose(r, request)]));
         json_key(&w, "replicas");

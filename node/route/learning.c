@@ -35,7 +35,7 @@ static void learn_rate(struct node_router *r, struct node_replica *replica,
                        const struct node_booking_entry *e, const struct node_usage *usage,
                        uint64_t now_ms)
 {
-    if (e->prefill_s < 0 || e->work.tier_tokens > 0)
+    if (e->prefill_s < 0 || e->work.tier_tokens > 0 || e->work.adapter_loads)
         return;
     double tokens = e->work.prefill_tokens;
     bool told = usage->prompt_tokens > 0 && usage->cached_tokens >= 0;
@@ -62,6 +62,19 @@ static void learn_restore(struct node_router *r, const struct node_replica *repl
         return;
     double took = e->prefill_s * replica->tokens_per_s - uncached;
     node_ratio_add(&r->restore, fmin(fmax(took, 0), tier), tier, trust_restore);
+}
+
+/* What loading an adapter takes: what its prompt took beside the work on its tokens. */
+static void learn_load(struct node_router *r, const struct node_replica *replica,
+                       const struct node_booking_entry *e, const struct node_usage *usage)
+{
+    if (e->work.adapter == 0 || e->prefill_s < 0 || e->work.tier_tokens > 0)
+        return;
+    double tokens = (double)e->work.prompt_tokens - e->work.cached_tokens;
+    if (usage->prompt_tokens > 0 && usage->cached_tokens >= 0)
+        tokens = (double)(usage->prompt_tokens - usage->cached_tokens);
+    double work_s = (tokens + e->prefill_beside) / replica->tokens_per_s;
+    node_adapters_took(r->adapters, e->work.replica, e->work.adapter_loads, e->prefill_s - work_s);
 }
 
 static void learn_pace(struct node_router *r, struct node_replica *replica,
@@ -92,7 +105,7 @@ static void learn_whole(struct node_router *r, struct node_replica *replica,
                         uint64_t now_ms)
 {
     if (!e->work.answer_whole || usage->completion_tokens <= 0 || e->work.tokens_per_s <= 0 ||
-        e->work.tier_tokens > 0)
+        e->work.tier_tokens > 0 || e->work.adapter_loads)
         return;
     double tokens = e->work.ttft_s * e->work.tokens_per_s;
     if (tokens > whole_queued_max * e->work.prefill_tokens)
@@ -150,7 +163,9 @@ static const struct node_replica *tells_bytes(const struct node_router *r,
 
 void node_router_models_believe(struct node_router *r)
 {
-    for (unsigned number = 0; number <= NODE_MODELS_MAX; number++) {
+    unsigned rows = node_models_rows(r->models);
+    for (unsigned n = 0; n <= rows; n++) {
+        unsigned number = n < rows ? n : (unsigned)NODE_MODELS_MAX;
         struct node_model *row = node_models_row_at(r->models, number);
         bool used = row->name_len > 0 || number == NODE_MODELS_MAX;
         if (!used || row->bytes_samples >= NODE_LEARNED_FEW)
@@ -209,6 +224,7 @@ void node_router_learn(struct node_router *r, const struct node_booking_entry *e
         return; /* booked by load: nothing was predicted */
     learn_rate(r, replica, e, usage, now_ms);
     learn_restore(r, replica, e, usage);
+    learn_load(r, replica, e, usage);
     learn_pace(r, replica, e, usage, now_ms);
     if (complete)
         learn_whole(r, replica, e, usage, now_ms);
@@ -316,6 +332,8 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
     node_router_load_take(r, (unsigned)(replica - r->replicas), now_ms);
     const struct node_booking_entry *e =
         node_bookings_close(r->bookings, &replica->load, b, now_ms);
+    if (e->work.adapter != 0)
+        node_adapters_release(r->adapters, e->work.replica, e->work.adapter);
     node_replica_answered(replica, outcome, now_ms);
     node_breaker_ended(replica, outcome, now_ms);
     bool broke = outcome == NODE_OUTCOME_CONNECT_FAILED || outcome == NODE_OUTCOME_BROKEN;

@@ -20,6 +20,7 @@ struct node_candidate {
     uint64_t cached_tokens; /* of this prompt, predicted */
     uint64_t tier_tokens;   /* of these, to be brought back from a tier */
     double weight;          /* its share of the work, against the others'; > 0 */
+    double load_s;          /* until its adapter is there; 0: it has none, or it is held */
     struct node_cost cost;  /* only if the policy wants costs */
 };
 

@@ -29,8 +29,9 @@ static const struct crdt_replica *row_of(const struct node_router *r, unsigned r
 /* --- following the registry ----------------------------------------------------------------- */
 
 /* The cache is empty. What was learned of its speed stays: it is the same machine. */
-static void forget_cache(struct node_replica *k, uint32_t rkey)
+static void forget_cache(struct node_router *r, struct node_replica *k, uint32_t rkey)
 {
+    node_adapters_forget(r->adapters, (unsigned)(k - r->replicas));
     k->rkey = rkey;
     k->life++;
     node_replica_cache_forget(k);
@@ -59,6 +60,7 @@ void node_router_labels(struct node_router *r, unsigned replica, const struct no
     k->weight = node_labels_weight(labels);
     k->belief.stale |= k->cache_tokens_said != labels->cache_tokens;
     k->cache_tokens_said = labels->cache_tokens;
+    node_models_on_demand(r->models, replica, labels->adapters_on_demand);
     k->model_len = (uint16_t)labels->model.len;
     if (labels->model.len > 0)
         memcpy(k->model, labels->model.at, labels->model.len);
@@ -106,6 +108,7 @@ static void slot_leave(struct node_router *r, unsigned slot)
 {
     node_models_forget(r->models, slot);
     node_answered_forget(r->answered, slot);
+    node_adapters_leave(r->adapters, slot);
     node_replica_set_remove(&r->touched, slot);
     node_replica_set_remove(&r->lined, slot);
     node_replica_set_remove(&r->backing_off, slot);
@@ -133,7 +136,7 @@ static void slot_follow(struct node_router *r, unsigned slot)
     if (k->name_len == 0)
         slot_take(r, slot, row);
     if (k->rkey != row->rkey)
-        forget_cache(k, row->rkey);
+        forget_cache(r, k, row->rkey);
     draining_follow(k, row);
 }
 
@@ -390,6 +393,17 @@ void node_router_model_label_take(struct node_router *r, unsigned replica)
         DISCARD(node_models_set(r->models, replica, &model, 1));
 }
 
+void node_router_model_adapter(struct node_router *r, struct slice model, struct slice parent)
+{
+    node_models_adapter(r->models, model, parent);
+}
+
+void node_router_models_cut(struct node_router *r, unsigned replica)
+{
+    CHECK(replica < r->replica_count);
+    node_models_unlist(r->models, replica);
+}
+
 bool node_router_models_listed(const struct node_router *r, unsigned replica)
 {
     CHECK(replica < r->replica_count);
@@ -444,7 +458,7 @@ static void raise_incarnation(struct node_router *r, unsigned replica, uint64_t 
     if (!row)
         return;
     (void)crdt_state_restarted(r->crdt, replica, started_ms);
-    forget_cache(&r->replicas[replica], row->rkey);
+    forget_cache(r, &r->replicas[replica], row->rkey);
 }
 
 /* The start time of a process, if the engine tells it. Routers that notice a restart at their own
@@ -506,6 +520,7 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
     else if (lost && !noticed)
         raise_incarnation(r, replica, 0);
     k->rkey_scraped = k->rkey;
+    node_router_adapters_scraped(r, replica, s, now_ms);
     node_router_touch(r, replica);
     return lost;
 }

@@ -51,6 +51,8 @@ int node_router_create(struct node_router **out, const struct node_router_config
     if (err == ERR_OK)
         err = node_bookings_create(&r->bookings);
     if (err == ERR_OK)
+        err = node_adapters_create(&r->adapters);
+    if (err == ERR_OK)
         err = node_answered_create(&r->answered, &r->common->secret);
     if (err != ERR_OK) {
         node_router_destroy(r);
@@ -66,6 +68,7 @@ void node_router_destroy(struct node_router *r)
         return;
     node_bookings_destroy(r->bookings);
     node_answered_destroy(r->answered);
+    node_adapters_destroy(r->adapters);
     node_models_destroy(r->models);
     free(r->replicas);
     free(r);
@@ -83,6 +86,7 @@ void node_router_check(const struct node_router *r)
         loads[k] = &r->replicas[k].load;
     node_bookings_check(r->bookings, loads, r->replica_count);
     node_models_check(r->models);
+    node_adapters_check(r->adapters);
     node_state_check(r->state);
     CHECK(r->crdt == node_state_crdt(r->state) && r->index == node_state_index(r->state));
 }
@@ -360,6 +364,9 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     double tier_tokens =
         cached_tokens * (1 - node_belief_near(&replica->belief, r->generations[k]));
     c->tier_tokens = (uint64_t)tier_tokens;
+    struct node_cost_input adapter = {0};
+    node_router_adapter_cost(r, k, size->adapter, size->output_tokens, now_ms, &adapter);
+    c->load_s = adapter.load_s;
     if (!costs)
         return;
     double rate = rate_of(replica);
@@ -377,6 +384,8 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
         .displaced_weight = r->config.displaced_weight,
         .decode_weight = r->config.decode_weight,
         .weight = replica->weight,
+        .load_s = adapter.load_s,
+        .unloaded_s = adapter.unloaded_s,
     };
     c->cost = node_cost_of(&in);
 }
@@ -393,6 +402,7 @@ int node_router_evaluate(struct node_router *r, const struct node_request *reque
     if (r->fleet_stale && now_ms >= r->fleet_ms + FLEET_EVERY_MS)
         node_router_fleet_believe(r, now_ms);
     *size = size_of(r, request);
+    size->adapter = node_router_adapter_of(r, request);
     node_router_beliefs_refresh(r);
     node_router_match(r, request);
     for (unsigned i = 0; i < r->candidate_count; i++)
@@ -452,19 +462,21 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
     struct node_work work = {
         .replica = c->replica,
         .model = size->model,
-        .prefill_tokens = to_u32(uncached),
+        .prefill_tokens = to_u32(uncached + c->load_s * rate),
         .prompt_tokens = to_u32(size->prompt_tokens),
         .cached_tokens = to_u32((double)c->cached_tokens),
         .tier_tokens = to_u32((double)c->tier_tokens),
         .context_tokens = to_u32(size->prompt_tokens + size->output_tokens / 2),
         .prompt_bytes = request->chain ? request->chain->bytes : 0,
         .token_ids = request->chain && request->chain->token_ids,
-        .ttft_s = queue_s(r, replica, rate, now_ms) + uncached / rate,
+        .ttft_s = queue_s(r, replica, rate, now_ms) + c->load_s + uncached / rate,
         .tokens_per_s = rate,
         .generation = crdt_index_ring(r->index, c->replica).newest,
         .answer_whole = request->answer_whole,
         .held_all = held.all,
         .matched_tokens = to_u32(held.matched),
+        .adapter = size->adapter,
+        .adapter_loads = c->load_s > 0,
     };
     if (request->chain && request->chain->length > 0 && !request->chain->chunks) {
         const struct node_reuse *reuse = node_router_reuse(r, size->model, request->answer_whole);
@@ -485,6 +497,7 @@ static int decide(struct node_router *r, unsigned index, const struct node_work 
     if (err != ERR_OK)
         return err;
     node_router_touch(r, c->replica);
+    node_router_adapter_use(r, c->replica, work->adapter, now_ms);
     replica->used_ms = now_ms;
     replica->chosen++;
     node_breaker_sent(replica, now_ms);
@@ -582,6 +595,7 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
         node_replica_size_fade(replica, seconds);
         replica->belief.stale = true;
     }
+    node_router_adapters_tick(r, now_ms);
     node_router_models_believe(r);
     node_router_fleet_believe(r, now_ms);
 }

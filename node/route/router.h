@@ -78,6 +78,7 @@ enum node_company {
 /* What a policy may know of a request. Slices are borrowed for the call. */
 struct node_request {
     struct slice model;         /* empty: any replica */
+    struct slice lora;          /* an adapter named beside the model; empty: none is */
     struct slice session;       /* empty: none (session policy falls back to round robin) */
     const struct chain *chain;  /* NULL or empty: no prompt was understood, route by load */
     uint64_t body_bytes;        /* stands in for the prompt's size when there is no chain */
@@ -216,6 +217,11 @@ bool node_router_scrapes(const struct node_router *r, unsigned replica, uint64_t
  * call a replica is believed to serve everything (node/replica/model.h). */
 MUST_USE int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,
                                 unsigned count);
+/* Of a model that was listed: it is an adapter of the base `parent`. */
+void node_router_model_adapter(struct node_router *r, struct slice model, struct slice parent);
+/* The replica has more models than it listed to the router, or than there is room for: it is asked
+ * for others too, until it lists all of them. */
+void node_router_models_cut(struct node_router *r, unsigned replica);
 /* Whether the replica has listed its models. */
 bool node_router_models_listed(const struct node_router *r, unsigned replica);
 /* Whether a replica in use, up or not, is known to serve it: it listed it, or answered for it. */

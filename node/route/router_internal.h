@@ -6,6 +6,7 @@
  *   held.c      what replicas hold of a prompt
  *   health.c    signs of life; whom to try where all are down
  *   learning.c  what answers teach
+ *   adapters.c  LoRA adapters
  *   router.c    decisions; company.c  replicas that are kept for one request
  *   poison.c    requests after which engines die
  *   explain.c   why, as JSON; metrics.c
@@ -16,6 +17,7 @@
 #include "base/err.h"
 #include "crdt/state.h"
 #include "node/cluster/state.h"
+#include "node/replica/adapters.h"
 #include "node/replica/answered.h"
 #include "node/replica/booking.h"
 #include "node/replica/fleet.h"
@@ -36,6 +38,12 @@ struct node_router {
     struct crdt_state *crdt;                /* and its parts, until it is rewound */
     struct crdt_index *index;
     uint32_t generation; /* of the index, when the beliefs were last marked stale for it */
+    struct node_adapters *adapters;
+    uint64_t now_ms;         /* at the last call that said the time */
+    uint64_t adapters_taken; /* version of the loads */
+    /* What a router reported last of a replica, so that each use counts once. Two that share a
+     * place count some uses twice. */
+    uint32_t adapters_told[4096];
     struct node_models *models;
     struct node_bookings *bookings;
     struct node_answered *answered;
@@ -84,6 +92,7 @@ struct node_size {
     double prompt_tokens;
     double output_tokens;
     double block_tokens; /* of this prompt */
+    uint32_t adapter;    /* 0: none */
 };
 
 /* Moves the index to the present generation; what depends on it is counted again. */
@@ -159,6 +168,23 @@ static inline struct node_reuse *node_router_reuse(const struct node_router *r, 
  * none is to be tried; ERR_AGAIN: all of them are at their limit. */
 MUST_USE int node_router_last_resort(struct node_router *r, const struct node_replica_set *serving,
                                      const struct node_request *request, const uint64_t *excluded);
+
+/* --- adapters.c --- */
+
+/* The adapter that the request wants; 0: none. */
+uint32_t node_router_adapter_of(struct node_router *r, const struct node_request *request);
+/* Reports of other routers were joined: takes in what they used. At once, for a report has the last
+ * adapter alone. */
+void node_router_adapters_joined(struct node_router *r);
+/* What it costs to use it there: fills `load_s` and `unloaded_s`. */
+void node_router_adapter_cost(const struct node_router *r, unsigned k, uint32_t adapter,
+                              double output_tokens, uint64_t now_ms, struct node_cost_input *in);
+/* A request of it is placed there; node_adapters_release() ends it. */
+void node_router_adapter_use(struct node_router *r, unsigned replica, uint32_t adapter,
+                             uint64_t now_ms);
+void node_router_adapters_scraped(struct node_router *r, unsigned replica,
+                                  const struct node_scrape *s, uint64_t now_ms);
+void node_router_adapters_tick(struct node_router *r, uint64_t now_ms);
 
 /* --- */
 

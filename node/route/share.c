@@ -26,6 +26,8 @@ static void tell_replica(struct node_router *r, unsigned slot, uint64_t now_ms)
         .prefill_tokens = k->load.prefill_tokens,
         .context_tokens = k->load.context_tokens,
         .decoding_tokens = k->load.decoding_tokens,
+        .adapter = k->load.requests > 0 ? k->adapter_last : 0,
+        .adapter_uses = k->adapter_uses,
     };
     struct crdt_sight sight = {
         .configured = k->configured && !k->vanishing,
@@ -108,6 +110,7 @@ static void on_joined(void *context)
     struct node_router *r = context;
     if (r->registry_taken != crdt_registry_version(crdt_state_registry(r->crdt)))
         node_router_presence_update(r);
+    node_router_adapters_joined(r);
 }
 
 /* What the others say of one replica. */

@@ -13,6 +13,7 @@ void node_router_state_take(struct node_router *r)
 void node_router_clock(struct node_router *r, uint64_t now_ms)
 {
     node_state_clock(r->state, now_ms);
+    r->now_ms = now_ms;
     uint32_t generation = crdt_index_now(r->index);
     if (generation == r->generation)
         return;

@@ -3,24 +3,47 @@
 #include "base/check.h"
 #include "base/err.h"
 
+/* There is room. */
+static struct slice text_add(struct model_list *list, struct slice text)
+{
+    char *at = list->text + list->text_len;
+    memcpy(at, text.at, text.len);
+    list->text_len += (uint32_t)text.len;
+    return slice_of(at, text.len);
+}
+
+/* Adapters stand together, of one base: its name is kept once. */
+static struct slice parent_add(struct model_list *list, struct slice parent)
+{
+    if (parent.len == 0)
+        return SLICE("");
+    if (list->count > 0 && slice_equal(list->parents[list->count - 1], parent))
+        return list->parents[list->count - 1];
+    return text_add(list, parent);
+}
+
 static int collect(void *context, struct slice id, struct slice object)
 {
     struct model_list *list = context;
+    char room[NODE_MODEL_ID_MAX];
     if (list->engine == NODE_ENGINE_AUTO)
         list->engine = node_models_owner(object);
-    if (list->count == MODEL_LIST_MAX) {
+    struct slice parent = node_models_parent(object, room);
+    if (list->count == MODEL_LIST_MAX ||
+        list->text_len + id.len + parent.len > MODEL_LIST_TEXT_MAX) {
         list->cut = true;
         return 0;
     }
-    char *text = list->text[list->count];
-    memcpy(text, id.at, id.len);
-    list->ids[list->count++] = slice_of(text, id.len);
+    list->parents[list->count] = parent_add(list, parent);
+    list->ids[list->count] = text_add(list, id);
+    list->count++;
     return 0;
 }
 
 int model_list_read(struct model_list *out, struct slice json)
 {
     out->count = 0;
+    out->text_len = 0;
     out->cut = false;
     out->engine = NODE_ENGINE_AUTO;
     return node_models_parse(json, collect, out);
@@ -34,6 +57,7 @@ void model_merge_begin(struct model_merge *m, const struct hash_secret *secret, 
     m->wanted = wanted;
     m->secret = secret;
     m->list.count = 0;
+    m->list.text_len = 0;
     m->list.cut = false;
     memset(m->slots, 0, sizeof m->slots);
 }

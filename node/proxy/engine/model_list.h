@@ -8,17 +8,20 @@
 #include "node/replica/engine_json.h"
 
 enum {
-    MODEL_LIST_MAX = 256,           /* models read of one replica, and in one merged list */
+    MODEL_LIST_MAX = 4096,          /* models read of one replica, and in one merged list */
+    MODEL_LIST_TEXT_MAX = 1 << 19,  /* bytes of their ids */
     MODEL_LIST_BYTES_MAX = 4 << 20, /* of one merged list */
 };
 
-/* The ids of one list. Large (70 KB): not for the stack. */
+/* The ids of one list. Large (600 KB): not for the stack. */
 struct model_list {
     unsigned count;
-    bool cut;                         /* there were more */
-    enum node_engine engine;          /* whose list it is, by its owned_by */
-    struct slice ids[MODEL_LIST_MAX]; /* in `text` */
-    char text[MODEL_LIST_MAX][NODE_MODEL_ID_MAX];
+    bool cut; /* there were more */
+    uint32_t text_len;
+    enum node_engine engine;              /* whose list it is, by its owned_by */
+    struct slice ids[MODEL_LIST_MAX];     /* in `text` */
+    struct slice parents[MODEL_LIST_MAX]; /* of adapters: their base, in `text`; else empty */
+    char text[MODEL_LIST_TEXT_MAX];
 };
 
 /* ERR_SYNTAX as node_models_parse. */

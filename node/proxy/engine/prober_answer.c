@@ -248,6 +248,12 @@ static void models_done(struct prober_probe *p, int err, unsigned status, struct
         return;
     }
     err = node_router_models(proxy->config.router, p->replica, list->ids, list->count);
+    for (unsigned i = 0; i < list->count; i++) {
+        if (list->parents[i].len > 0)
+            node_router_model_adapter(proxy->config.router, list->ids[i], list->parents[i]);
+    }
+    if (err != 0 || list->cut) /* what is not known of it may be there all the same */
+        node_router_models_cut(proxy->config.router, p->replica);
     if (err == 0) {
         err = models_replace(p, body);
         prober_engine_found(proxy, p->replica, list->engine);

@@ -80,6 +80,7 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
         out->model = http_multipart_model(x->request.body, x->proxy->joined);
     } else if (x->skimming && x->skim.understood) {
         out->model = http_skim_field(&x->skim, HTTP_SKIM_MODEL);
+        out->lora = http_skim_field(&x->skim, HTTP_SKIM_LORA);
         out->chain = http_skim_chain(&x->skim);
         out->answer_whole = !x->skim.flags[HTTP_SKIM_STREAM];
         int64_t limit = http_skim_output_max(&x->skim);

@@ -151,14 +151,14 @@ enum { NAMED = 1000 };
 /* `short_by` bytes less than the most that there can be. */
 static void report_everything(struct crdt_state *s, unsigned short_by)
 {
-    const struct crdt_load load = {7, 70000, UINT64_C(8000000000), 90000};
+    const struct crdt_load load = {7, 70000, UINT64_C(8000000000), 90000, 0, 0};
     struct crdt_learned longest;
 #define LONGEST_u64                CRDT_NUMBER_MAX
 #define LONGEST_u32                UINT32_MAX
 #define LONGEST(width, name, when) longest.name = LONGEST_##width;
     CRDT_LEARNED_FIELDS(LONGEST)
     for (unsigned slot = 0; slot < NAMED; slot++) {
-        struct crdt_load less = {7, slot < short_by ? 200 : 70000, 8000000, 90000};
+        struct crdt_load less = {7, slot < short_by ? 200 : 70000, 8000000, 90000, 0, 0};
         crdt_state_load(s, slot, short_by > 0 ? &less : &load);
         crdt_state_sight(s, slot, &(struct crdt_sight){.configured = true, .health = 1});
         crdt_state_learned(s, slot, &longest);

@@ -137,7 +137,7 @@ static void test_what_one_message_cannot_hold_comes_with_the_next_rounds(void **
         unsigned slot = states_replica(a, i);
         assert_int_equal(states_replica(b, i), slot);
         crdt_state_learned(a, slot, &longest);
-        crdt_state_load(a, slot, &(struct crdt_load){7, 70000, 8000000, 900});
+        crdt_state_load(a, slot, &(struct crdt_load){7, 70000, 8000000, 900, 0, 0});
     }
     (void)states_tell_nobody(a, 1 << 20);
     struct states_exchange e = {0};

@@ -26,7 +26,7 @@ static void test_read(void **state)
     assert_int_equal(model_list_read(&list, buf_slice(&json)), 0);
     assert_int_equal(list.count, MODEL_LIST_MAX);
     assert_false(list.cut);
-    assert_slice_equal(list.ids[MODEL_LIST_MAX - 1], "m255");
+    assert_slice_equal(list.ids[MODEL_LIST_MAX - 1], "m4095");
     make(&json, 0, MODEL_LIST_MAX + 1, 1);
     assert_int_equal(model_list_read(&list, buf_slice(&json)), 0);
     assert_int_equal(list.count, MODEL_LIST_MAX);
@@ -37,6 +37,14 @@ static void test_read(void **state)
                                      "\"sglang\"}]}")),
         0);
     assert_int_equal(list.engine, NODE_ENGINE_SGLANG);
+    assert_int_equal(
+        model_list_read(&list, SLICE("{\"data\":[{\"id\":\"base\",\"parent\":null},{\"id\":\"a\","
+                                     "\"parent\":\"base\"},{\"parent\":\"base\",\"id\":\"b\"}]}")),
+        0);
+    assert_int_equal(list.parents[0].len, 0);
+    assert_slice_equal(list.parents[1], "base");
+    assert_slice_equal(list.ids[2], "b");
+    assert_ptr_equal(list.parents[2].at, list.parents[1].at);
     assert_int_equal(model_list_read(&list, SLICE("[]")), ERR_SYNTAX);
     buf_free(&json);
 }

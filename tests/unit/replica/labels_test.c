@@ -10,11 +10,12 @@ static void labels_are_read(void **state)
     struct node_labels l = {0};
     assert_null(node_labels_parse(SLICE(""), &l));
     assert_true(l.engine == NODE_ENGINE_AUTO && l.model.len == 0 && node_labels_weight(&l) == 1);
-    assert_null(node_labels_parse(
-        SLICE("weight=2.5#role=any#cache-tokens=2000000#model=org/a-model:8b@x&y=z#engine=sglang"),
-        &l));
+    assert_null(node_labels_parse(SLICE("weight=2.5#role=any#adapters=on-demand#cache-tokens="
+                                        "2000000#model=org/a-model:8b@x&y=z#engine=sglang"),
+                                  &l));
     assert_int_equal(l.engine, NODE_ENGINE_SGLANG);
     assert_true(node_labels_weight(&l) == 2.5 && l.cache_tokens == 2000000);
+    assert_true(l.adapters_on_demand);
     assert_slice_equal(l.model, "org/a-model:8b@x&y=z");
     static const struct {
         const char *text;
@@ -34,8 +35,8 @@ static void wrong_ones_say_what_is_right(void **state)
         "after # want cache-tokens= and a number of tokens, such as cache-tokens=2000000";
     static const char weight[] =
         "after # want weight= and a number from 0.1 to 100, such as weight=2";
-    static const char unknown[] = "after # want engine=, weight=, model=, health=, cache-tokens= "
-                                  "or role=, each behind its own #";
+    static const char unknown[] = "after # want engine=, weight=, model=, health=, cache-tokens=, "
+                                  "adapters= or role=, each behind its own #";
     static const char model[] =
         "after # want model= and the name of a model, at most 255 bytes without spaces";
     static const char soon[] = "after # want role=any: prefill and decode are not told apart yet";
@@ -45,6 +46,8 @@ static void wrong_ones_say_what_is_right(void **state)
         {"engine=tgi", engine},
         {"engine=", engine},
         {"engine=vllm&weight=2", engine},
+        {"adapters=", "after # want adapters=on-demand"},
+        {"adapters=all", "after # want adapters=on-demand"},
         {"cache-tokens=", tokens},
         {"cache-tokens=0", tokens},
         {"cache-tokens=2e6", tokens},

@@ -108,6 +108,32 @@ static void test_vllm_histograms(void **state)
     assert_near(s.prefill_s, -1, 0);
 }
 
+/* Each set of adapters that ran has a series, as an engine left them; the last one counts. */
+static void test_adapters(void **state)
+{
+    (void)state;
+    struct node_scrape s;
+    const char *text =
+        "vllm:lora_requests_info{max_lora=\"16\",running_lora_adapters=\"a,b\","
+        "waiting_lora_adapters=\"\"} 1.789828498e+09\n"
+        "vllm:lora_requests_info{max_lora=\"16\",running_lora_adapters=\"sql, org/poems\","
+        "waiting_lora_adapters=\"a\"} 1.789828499e+09\n"
+        "vllm:lora_requests_info{max_lora=\"16\",running_lora_adapters=\"\","
+        "waiting_lora_adapters=\"\"} 1.789828497e+09\n";
+    assert_int_equal(parse(text, &s), 0);
+    assert_near(s.adapter_slots, 16, 0);
+    assert_slice_equal(s.adapters, "sql, org/poems");
+    assert_int_equal(parse("vllm:num_requests_running" E0 " 4.0\n", &s), 0);
+    assert_near(s.adapter_slots, -1, 0);
+    assert_int_equal(s.adapters.len, 0);
+    assert_int_equal(parse("sglang:lora_pool_slots_total{dp_rank=\"0\"} 8.0\n"
+                           "sglang:lora_pool_slots_total{dp_rank=\"1\"} 8.0\n"
+                           "sglang:lora_pool_slots_used{dp_rank=\"0\"} 3.0\n",
+                           &s),
+                     0);
+    assert_near(s.adapter_slots, 8, 0);
+}
+
 static void test_vllm_names_of_0_9(void **state)
 {
     (void)state;
@@ -339,6 +365,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vllm_recorded),
         cmocka_unit_test(test_vllm_histograms),
+        cmocka_unit_test(test_adapters),
         cmocka_unit_test(test_vllm_names_of_0_9),
         cmocka_unit_test(test_vllm_engines_add_and_average),
         cmocka_unit_test(test_cache_config_none_and_hybrid),

@@ -465,6 +465,54 @@ static void an_adapter_goes_where_its_base_is(void **state)
     alone_destroy(r);
 }
 
+/* Where an engine loads adapters on demand it is asked for what nobody lists, and for what others
+ * of the same base list; a 404 of it counts. */
+static void unlisted_adapters_go_where_they_are_loaded_on_demand(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 4);
+    struct slice llama[] = {SLICE("llama"), SLICE("sql")}, qwen[] = {SLICE("qwen")};
+    struct node_labels on_demand = {.adapters_on_demand = true};
+    assert_int_equal(node_router_models(r, 0, llama, 2), ERR_OK);
+    node_router_model_adapter(r, SLICE("sql"), SLICE("llama"));
+    for (unsigned k = 1; k < 3; k++)
+        assert_int_equal(node_router_models(r, k, llama, 1), ERR_OK);
+    assert_int_equal(node_router_models(r, 3, qwen, 1), ERR_OK);
+    assert_int_equal(seen_of(r, "sql", START_MS, 30), 1);
+    node_router_labels(r, 1, &on_demand);
+    node_router_labels(r, 3, &on_demand);
+    assert_int_equal(seen_of(r, "sql", START_MS, 60), 1 | 2);   /* not where the base is another */
+    assert_int_equal(seen_of(r, "poems", START_MS, 60), 2 | 8); /* whose it is nobody knows */
+    assert_int_equal(seen_of(r, "llama", START_MS, 60), 1 | 2 | 4);
+    node_router_model_denied(r, 3, SLICE("poems"), START_MS);
+    assert_int_equal(seen_of(r, "poems", START_MS + 1000, 60), 2);
+    assert_int_equal(seen_of(r, "poems", START_MS + 61000, 60), 2 | 8);
+    assert_int_equal(seen_of(r, "qwen", START_MS, 60), 8);
+    on_demand.adapters_on_demand = false;
+    node_router_labels(r, 1, &on_demand);
+    assert_int_equal(seen_of(r, "sql", START_MS, 30), 1);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
+/* One whose list was cut may have the model: it is asked, and 404 is the engine's to say. */
+static void what_a_cut_list_left_out_is_asked_for(void **state)
+{
+    (void)state;
+    struct node_router *r = make("random", 2);
+    struct slice ids[] = {SLICE("base"), SLICE("first")};
+    for (unsigned k = 0; k < 2; k++)
+        assert_int_equal(node_router_models(r, k, ids, 2), ERR_OK);
+    struct node_request request = request_of(NULL);
+    struct node_decision d;
+    request.model = SLICE("last");
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
+    node_router_models_cut(r, 1);
+    assert_int_equal(seen_of(r, "last", START_MS, 30), 2);
+    assert_int_equal(seen_of(r, "first", START_MS, 60), 3);
+    alone_destroy(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,6 +532,8 @@ int main(void)
         cmocka_unit_test(a_refused_list_is_not_known_any_more),
         cmocka_unit_test(a_name_that_nobody_has_goes_to_sglang),
         cmocka_unit_test(an_adapter_goes_where_its_base_is),
+        cmocka_unit_test(unlisted_adapters_go_where_they_are_loaded_on_demand),
+        cmocka_unit_test(what_a_cut_list_left_out_is_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

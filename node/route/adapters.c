@@ -1,0 +1,135 @@
+/* LoRA adapters: which one a request wants, where it is held (node/replica/adapters.h), and what
+ * others use. A router reports with its load at a replica which adapter it used there last. */
+#include "base/check.h"
+#include "base/hash.h"
+#include "node/route/router_internal.h"
+
+/* In loads: what pushing out a wanted one weighs, and one among others that are not like it.
+ * Measured with 200 adapters on 8 replicas of 16 slots (tests/unit/route/adapters_test.c). */
+static const double wanted_weight = 2, unlike_weight = 6;
+
+/* Of 32 bits, as it is reported: two of some thousands that are one by chance do no harm. */
+static uint32_t adapter_named(const struct node_router *r, struct slice name)
+{
+    return (uint32_t)hash64(&r->common->secret, name.at, name.len) | 1;
+}
+
+/* SGLang's "base:adapter" and its field name the same one. */
+uint32_t node_router_adapter_of(struct node_router *r, const struct node_request *request)
+{
+    if (request->lora.len > 0)
+        return adapter_named(r, request->lora);
+    struct slice name = request->model;
+    if (name.len == 0)
+        return 0;
+    if (node_models_is_adapter(r->models, name))
+        return adapter_named(r, name);
+    struct slice base = node_models_base(r->models, name);
+    if (base.len > 0)
+        return adapter_named(r, slice_skip(name, base.len + 1));
+    bool unlisted = !node_models_known(r->models, name) && node_models_any_on_demand(r->models);
+    return unlisted ? adapter_named(r, name) : 0;
+}
+
+struct seen {
+    struct node_router *router;
+    const struct crdt_reports *reports;
+    unsigned replica;
+};
+
+static bool seen_by(void *context, uint64_t router, const struct crdt_load *load,
+                    const struct crdt_sight *sight, const struct crdt_learned *learned)
+{
+    struct seen *s = context;
+    struct node_router *r = s->router;
+    (void)sight;
+    (void)learned;
+    if (!load || load->adapter == 0 || crdt_reports_is_self(s->reports, router))
+        return true;
+    uint64_t place = hash_mix(router + s->replica);
+    uint32_t told = (uint32_t)hash_mix(place + load->adapter_uses) | 1;
+    uint32_t *known = &r->adapters_told[place % ARRAY_LEN(r->adapters_told)];
+    if (*known == told)
+        return true;
+    *known = told;
+    node_adapters_asked(r->adapters, load->adapter, r->now_ms);
+    node_adapters_seen(r->adapters, s->replica, load->adapter, r->now_ms);
+    return true;
+}
+
+void node_router_adapters_joined(struct node_router *r)
+{
+    const struct crdt_reports *reports = crdt_state_reports(r->crdt);
+    uint64_t version = crdt_reports_load_version(reports);
+    if (version == r->adapters_taken)
+        return;
+    r->adapters_taken = version;
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        struct crdt_load sum;
+        crdt_reports_load_sum(reports, k, &sum);
+        if (sum.adapter_uses == r->replicas[k].adapter_uses_heard)
+            continue;
+        r->replicas[k].adapter_uses_heard = sum.adapter_uses;
+        struct seen s = {r, reports, k};
+        crdt_reports_each(reports, k, seen_by, &s);
+    }
+}
+
+void node_router_adapter_cost(const struct node_router *r, unsigned k, uint32_t adapter,
+                              double output_tokens, uint64_t now_ms, struct node_cost_input *in)
+{
+    if (adapter == 0)
+        return;
+    const struct node_replica *replica = &r->replicas[k];
+    struct node_adapter_need need = node_adapters_need(r->adapters, k, adapter, now_ms);
+    if (!need.loads)
+        return;
+    double load_s = node_adapters_load_s(r->adapters, k);
+    in->load_s = load_s;
+    in->unloaded_s = (wanted_weight * need.wanted + unlike_weight * need.unlike) * load_s;
+    if (need.waits) /* until one of those that run is done */
+        in->load_s += replica->step_base_s * output_tokens / 2;
+}
+
+void node_router_adapter_use(struct node_router *r, unsigned replica, uint32_t adapter,
+                             uint64_t now_ms)
+{
+    struct node_replica *k = &r->replicas[replica];
+    if (adapter == 0)
+        return;
+    node_adapters_asked(r->adapters, adapter, now_ms);
+    node_adapters_use(r->adapters, replica, adapter, now_ms);
+    k->adapter_last = adapter;
+    k->adapter_uses = (k->adapter_uses + 1) % CRDT_LOAD_USES_MAX;
+}
+
+void node_router_adapters_scraped(struct node_router *r, unsigned replica,
+                                  const struct node_scrape *s, uint64_t now_ms)
+{
+    node_adapters_slots(r->adapters, replica, node_replica_adapter_slots(&r->replicas[replica]));
+    struct slice rest = s->adapters;
+    while (rest.len > 0) {
+        struct slice name = slice_trim(slice_cut(&rest, ','));
+        if (name.len == 0)
+            continue;
+        node_adapters_seen(r->adapters, replica, adapter_named(r, name), now_ms);
+    }
+}
+
+void node_router_adapters_tick(struct node_router *r, uint64_t now_ms)
+{
+    uint64_t slots = 0, holders = 0;
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        const struct node_replica *replica = &r->replicas[k];
+        if (replica->absent)
+            continue;
+        node_adapters_slots(r->adapters, k, node_replica_adapter_slots(replica));
+        if (node_adapters_held(r->adapters, k) > 0) {
+            slots += node_adapters_slots_of(r->adapters, k);
+            holders++;
+        }
+    }
+    if (holders > 1) /* one of them is left to those that come and go */
+        slots -= slots / holders;
+    node_adapters_tick(r->adapters, slots, now_ms);
+}
