@@ -63,3 +63,30 @@ int body_append(struct segment_pool *pool, struct body *b, struct slice bytes, s
     }
     return 0;
 }
+
+int body_insert(struct segment_pool *pool, struct body *b, size_t at, struct slice bytes)
+{
+    struct segment *s = b->first;
+    CHECK(b->refs == 1 && s != NULL && at <= s->len);
+    if (s->cap - s->len < bytes.len) { /* no room in there: what stands before moves to a new one */
+        struct segment *before = segment_new(pool, at + bytes.len);
+        if (before == NULL || before->cap < at + bytes.len) {
+            if (before != NULL)
+                segment_release(pool, before);
+            return ERR_FULL;
+        }
+        memcpy(before->data, s->data, at);
+        memcpy(before->data + at, bytes.at, bytes.len);
+        before->len = (uint32_t)(at + bytes.len);
+        memmove(s->data, s->data + at, s->len - at);
+        s->len -= (uint32_t)at;
+        before->next = s;
+        b->first = before;
+    } else {
+        memmove(s->data + at + bytes.len, s->data + at, s->len - at);
+        memcpy(s->data + at, bytes.at, bytes.len);
+        s->len += (uint32_t)bytes.len;
+    }
+    b->bytes += bytes.len;
+    return ERR_OK;
+}

@@ -27,5 +27,8 @@ struct segment *body_room(struct segment_pool *pool, struct body *b, size_t hint
 /* Copies bytes in. ERR_FULL at the limit. */
 MUST_USE int body_append(struct segment_pool *pool, struct body *b, struct slice bytes,
                          size_t hint);
+/* Puts bytes behind the first `at` bytes of a body of which nothing was let go and nothing is being
+ * written; `at` is at most the length of its first segment. ERR_FULL at the limit. */
+MUST_USE int body_insert(struct segment_pool *pool, struct body *b, size_t at, struct slice bytes);
 
 #endif

@@ -1,5 +1,8 @@
 #include "http/forward.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/check.h"
 #include "base/err.h"
 
@@ -379,4 +382,24 @@ int http_forward_length_write(struct buf *out, uint64_t content_length)
     if (err != 0)
         out->len += 2;
     return err;
+}
+
+int http_forward_length_change(struct buf *head, uint64_t content_length)
+{
+    static const struct slice name = SLICE("\r\nContent-Length: "); /* as put_framing() writes it */
+    const char *at = memmem(head->at, head->len, name.at, name.len);
+    CHECK(at != NULL);
+    size_t from = (size_t)(at - head->at) + name.len, to = from;
+    while (head->at[to] != '\r')
+        to++;
+    char digits[24];
+    size_t len =
+        (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)content_length);
+    int err = buf_reserve(head, len);
+    if (err != 0)
+        return err;
+    memmove(head->at + from + len, head->at + to, head->len - to);
+    memcpy(head->at + from, digits, len);
+    head->len += len - (to - from);
+    return ERR_OK;
 }

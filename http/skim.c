@@ -194,6 +194,10 @@ static void end_key(struct http_skim *s)
     if (f->kind == IN_BODY || f->kind == IN_OBJECT) {
         s->member = http_member_find((enum http_member_parent)f->rank, name);
         s->slot = s->member == NULL ? HTTP_SLOT_SKIP : s->member->slot;
+        if (s->slot == HTTP_SLOT_NOTED) {
+            s->flags[s->member->index] = true;
+            s->slot = HTTP_SLOT_SKIP;
+        }
         return;
     }
     s->slot = (uint8_t)prompt_slot(f, name);
@@ -208,6 +212,7 @@ static void begin_string(struct http_skim *s)
     s->text = HTTP_SKIM_TO_PROMPT;
     switch ((enum http_slot)s->slot) {
     case HTTP_SLOT_SKIP:
+    case HTTP_SLOT_NOTED: /* became SKIP */
     case HTTP_SLOT_INTEGER:
     case HTTP_SLOT_BOOLEAN:
     case HTTP_SLOT_OBJECT:
@@ -304,6 +309,7 @@ static void begin_container(struct http_skim *s, bool is_object)
 {
     switch ((enum http_slot)s->slot) {
     case HTTP_SLOT_SKIP:
+    case HTTP_SLOT_NOTED:
     case HTTP_SLOT_FIELD:
     case HTTP_SLOT_INTEGER:
     case HTTP_SLOT_BOOLEAN:
@@ -405,6 +411,7 @@ static void on_scalar(struct http_skim *s, char tag, struct slice text)
         deliver_scalar(s, tag, text);
         break;
     case HTTP_SLOT_SKIP:
+    case HTTP_SLOT_NOTED:
     case HTTP_SLOT_OBJECT:
     case HTTP_SLOT_ROLE:
         break;

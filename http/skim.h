@@ -72,7 +72,11 @@ enum http_skim_number {
     HTTP_SKIM_NUMBERS,
 };
 
-enum http_skim_flag { HTTP_SKIM_STREAM, HTTP_SKIM_FLAGS };
+enum http_skim_flag {
+    HTTP_SKIM_STREAM,
+    HTTP_SKIM_STREAM_OPTIONS, /* the body has them, whatever they say */
+    HTTP_SKIM_FLAGS,
+};
 
 struct http_skim_field {
     bool present;

@@ -74,6 +74,11 @@ void node_router_destroy(struct node_router *r)
     free(r);
 }
 
+bool node_router_engines_tell_usage(const struct node_router *r)
+{
+    return r->engines_tell_usage;
+}
+
 bool node_router_wants_chunks(const struct node_router *r)
 {
     return r->policy->wants_chunks;
@@ -589,8 +594,11 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
     r->ticked_ms = now_ms;
     crdt_index_sweep(r->index,
                      SWEEP_BUCKETS_MIN + (uint32_t)((double)stats.buckets * seconds / SWEEP_LAP_S));
+    r->engines_tell_usage = r->replica_count > 0;
     for (unsigned k = 0; k < r->replica_count; k++) {
         struct node_replica *replica = &r->replicas[k];
+        bool tells = replica->engine == NODE_ENGINE_VLLM || replica->engine == NODE_ENGINE_SGLANG;
+        r->engines_tell_usage &= tells || replica->absent;
         node_router_load_advance(r, replica, now_ms);
         node_replica_size_fade(replica, seconds);
         replica->belief.stale = true;

@@ -117,6 +117,9 @@ void node_router_check(const struct node_router *r);
 /* NULL-terminated. */
 const char *const *node_policy_names(void);
 
+/* Whether all replicas are vLLM or SGLang, which tell the usage of streams where they are asked. Up
+ * to a second late. */
+bool node_router_engines_tell_usage(const struct node_router *r);
 /* Whether its policy wants prompts as chunks (base/chain.h). */
 bool node_router_wants_chunks(const struct node_router *r);
 

@@ -74,6 +74,9 @@ struct node_router {
     bool fleet_stale;              /* something was learned since the beliefs were set */
     uint64_t fleet_ms;             /* when that was */
 
+    bool engines_tell_usage;   /* all of them */
+    struct node_ratio restore; /* of a token from a tier, in tokens that could be computed */
+
     /* Scratch of one decision. */
     struct node_candidate candidates[NODE_REPLICAS_MAX];
     unsigned candidate_count;
@@ -81,8 +84,6 @@ struct node_router {
     uint16_t lengths[NODE_REPLICAS_MAX];
     uint32_t generations[NODE_REPLICAS_MAX];
     uint32_t covered[NODE_REPLICAS_MAX]; /* blocks, of a prompt as chunks */
-    struct node_ratio
-        restore; /* what bringing a token back from a tier takes, in tokens computed */
     struct node_vote votes[NODE_REPLICAS_MAX + 1];
 };
 

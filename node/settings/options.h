@@ -146,6 +146,7 @@ struct node_options {
     unsigned other_paths;          /* enum node_paths */
     unsigned engine_control_paths; /* enum node_paths */
     bool replica_header;
+    bool ask_usage;
     uint32_t forwarded_headers; /* enum node_forwarded */
     uint64_t head_bytes_max;
     uint64_t headers_max;

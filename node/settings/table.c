@@ -361,6 +361,16 @@ static const struct node_option table[] = {
      .unit = "on|off",
      .group = "Front door",
      .help = "name the replica in each answer's head"},
+    {.name = "ask-usage",
+     .type = NODE_TYPE_BOOL,
+     FIELD(ask_usage),
+     .fallback = "on",
+     .unit = "on|off",
+     .group = "Front door",
+     .help = "ask engines for the usage of streams",
+     .more = "Streams of chats and completions whose clients do not ask for it: the router learns "
+             "from it, and takes it "
+             "out again."},
     {.name = "forwarded-headers",
      .type = NODE_TYPE_CHOICE,
      FIELD(forwarded_headers),

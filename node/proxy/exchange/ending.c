@@ -81,9 +81,11 @@ static bool takes_event(const struct exchange *x)
 
 /* Ends the event that was cut. Half an object is no JSON, so nobody takes it for a whole one; of
  * half a field's name this makes a field that nobody knows. */
-static struct slice event_end(const struct http_usage *u)
+static struct slice event_end(const struct exchange *x)
 {
-    switch (http_usage_place(u)) {
+    if (x->cuts_usage && http_usage_cut_rest(&x->cut).len > 0)
+        return SLICE(""); /* the client has none of the event that was cut */
+    switch (http_usage_place(&x->usage)) {
     case HTTP_USAGE_IN_NAME:
         return SLICE("-\n\n");
     case HTTP_USAGE_IN_LINE:
@@ -110,7 +112,7 @@ void exchange_say_cut(struct exchange *x, unsigned status, const char *text)
     buf_init(&event, 0);
     if (client_gather_full(x->client))
         flush(x, false);
-    if (takes_event(x) && buf_append_slice(&event, event_end(&x->usage)) == 0 &&
+    if (takes_event(x) && buf_append_slice(&event, event_end(x)) == 0 &&
         http_error_event_write(&event, &error) == 0)
         client_gather(x->client, buf_slice(&event));
     flush(x, false);

@@ -217,6 +217,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
         x->forget(x->forget_context);
     deadline_clear(&x->deadline);
     exchange_hold_drop(x);
+    exchange_usage_drop(x);
     exchange_release_booking(x, outcome);
     if (why != CLIENT_END_GONE) /* nothing else came that would say otherwise */
         exchange_blame(x);
@@ -252,6 +253,13 @@ void exchange_cut(struct exchange *x, enum client_end why, bool reset)
     end(x, why, NODE_OUTCOME_CLIENT_GONE);
 }
 
+void exchange_usage_drop(struct exchange *x)
+{
+    if (x->cuts_usage)
+        http_usage_cut_free(&x->cut);
+    x->cuts_usage = false;
+}
+
 void exchange_hold_drop(struct exchange *x)
 {
     buf_free(&x->held);
@@ -264,6 +272,7 @@ void exchange_forget_answer(struct exchange *x)
 {
     client_discard(x->client);
     exchange_hold_drop(x);
+    exchange_usage_drop(x);
     if (x->status != 0 && !x->alive) /* a head that went out says whether the connection stays */
         x->client->last = x->last_asked;
     x->follows = x->alive;

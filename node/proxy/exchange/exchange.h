@@ -12,6 +12,7 @@
 #include "http/path.h"
 #include "http/skim.h"
 #include "http/usage.h"
+#include "http/usage_cut.h"
 #include "node/proxy/client/client.h"
 #include "node/proxy/engine/upstream.h"
 
@@ -135,6 +136,9 @@ struct exchange {
     enum exchange_scan scan;
     unsigned status;
     enum http_framing out_framing;
+    bool usage_asked; /* of the engine, though the client did not ask for it (ask_usage.c) */
+    bool cuts_usage;  /* this answer has it, and it is taken out */
+    struct http_usage_cut cut;
     uint64_t bytes_out;
     uint64_t first_byte_ms;
     enum node_outcome outcome;

@@ -11,6 +11,7 @@
  *   attempt.c    a request is sent, and again to another replica
  *   failure.c    what follows when a replica fails
  *   hold.c       what of an answer waits, as another may come in its place
+ *   ask_usage.c  usage that the client did not ask for
  *   request.c    the client's head and body
  *   response.c   the replica's answer on its way to the client
  */
@@ -38,6 +39,8 @@ void exchange_blame(struct exchange *x);
 void exchange_hang_up(struct exchange *x);
 /* Lets go of what is held (hold.c). */
 void exchange_hold_drop(struct exchange *x);
+/* The same of what waits to be cut (ask_usage.c). */
+void exchange_usage_drop(struct exchange *x);
 /* Nothing of an answer is with the client, and what came is let go. */
 void exchange_forget_answer(struct exchange *x);
 
@@ -156,6 +159,13 @@ bool exchange_judge_status(struct exchange *x, unsigned status);
 /* The same for an answer that the verdict `j` is on; `status` is the one that it stands for. False:
  * it goes to the client, and x->outcome is what it says of the replica. */
 bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j, unsigned status);
+
+/* --- ask_usage.c ------------------------------------------------------------------------------ */
+
+/* The request is whole and streams tokens: the engine is to tell them. */
+void exchange_usage_ask(struct exchange *x);
+/* The head of its answer came: whether usage is to be cut out of that, which is longer then. */
+void exchange_usage_begin(struct exchange *x, const struct http_head *head);
 
 /* --- hold.c ---------------------------------------------------------------------------------- */
 

@@ -263,6 +263,8 @@ static bool complete(struct exchange *x)
         bool tokens = x->skim.understood && exchange_answers_tokens(x->route.kind);
         x->request.streams_tokens = tokens && x->skim.flags[HTTP_SKIM_STREAM];
         x->request.answered_whole = tokens && !x->skim.flags[HTTP_SKIM_STREAM];
+        if (x->request.streams_tokens)
+            exchange_usage_ask(x);
     }
     if (x->chunked_body && http_forward_length_write(&x->request.head, x->request.body->bytes) != 0)
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);

@@ -79,6 +79,7 @@ static void pass_head(struct exchange *x, const struct http_head *head)
         return;
     x->last_asked = x->client->last;
     x->out_framing = http_forward_response_framing(head, x->minor);
+    exchange_usage_begin(x, head);
     if (x->out_framing == HTTP_BODY_UNTIL_CLOSE || p->draining ||
         x->client->state == CLIENT_BODY) /* answered early: the rest of the body is not wanted */
         x->client->last = true;
@@ -103,6 +104,7 @@ static void flush(struct exchange *x, bool last)
     if (!x->answering && (client_has_gathered(x->client) || last))
         exchange_answering(x);
     x->bytes_out += client_flush(x->client, chunked, last);
+    http_usage_cut_settled(&x->cut);
     if (x->held.cap > 0)
         exchange_hold_drop(x);
 }
@@ -132,12 +134,28 @@ static bool is_judged_away(struct exchange *x)
     return true;
 }
 
-/* False: an error came in place of the first token, and the answer is let go. */
-static bool pass_body(struct exchange *x, struct slice bytes)
+static void gather(struct exchange *x, struct slice bytes)
 {
     if (client_gather_full(x->client))
         flush(x, false);
     client_gather(x->client, bytes);
+}
+
+static void gather_without_usage(struct exchange *x, struct slice bytes)
+{
+    if (x->cut.handed)
+        flush(x, false);
+    for (struct slice out; http_usage_cut_next(&x->cut, &bytes, &out);)
+        gather(x, out);
+}
+
+/* False: an error came in place of the first token, and the answer is let go. */
+static bool pass_body(struct exchange *x, struct slice bytes)
+{
+    if (x->cuts_usage)
+        gather_without_usage(x, bytes);
+    else
+        gather(x, bytes);
     if (exchange_hold_is_long(x)) {
         if (is_judged_away(x))
             return false;
@@ -223,6 +241,10 @@ static bool judge_end(struct exchange *x)
 void exchange_ended(struct exchange *x)
 {
     x->upstream = NULL;
+    if (x->cuts_usage) { /* no event is whole any more */
+        x->cut.passes = true;
+        gather_without_usage(x, slice_of("", 0));
+    }
     if (!judge_end(x))
         return;
     flush(x, true);

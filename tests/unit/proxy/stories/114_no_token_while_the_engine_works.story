@@ -34,7 +34,7 @@ wait 1000
     to 1a: GET /metrics HTTP/1.1
     to 2a: GET /metrics HTTP/1.1
 1b accepts
-    to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+    to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 81 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 1a answers 200 "vllm:num_requests_running 2\nvllm:generation_tokens_total 5100\n"
 wait 1950
     to 1a: GET /metrics HTTP/1.1

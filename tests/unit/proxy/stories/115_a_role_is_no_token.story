@@ -29,7 +29,7 @@ B posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
     connect 1b
     book B at 1
 1b accepts
-    to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+    to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 81 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 1b streams
 wait 1950
 wait 50

@@ -40,7 +40,7 @@ D posts /v1/completions {"model":"m","stream":true,"prompt":"d"}
     connect 3b
     book D at 3
 3b accepts
-    to 3b: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"stream\":true,\"prompt\":\"d\"}"
+    to 3b: POST /v1/completions HTTP/1.1; Content-Length: 80 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"stream\":true,\"prompt\":\"d\"}"
 wait 500
 2a says "data: [DONE]\n\n"
     to B: "e\r\ndata: [DONE]\n\n\r\n"

@@ -25,7 +25,7 @@ C posts /v1/completions {"model":"m","stream":true,"prompt":"c"}
     connect 1b
     book C at 1
 1b accepts
-    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"stream\":true,\"prompt\":\"c\"}"
+    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 80 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"stream\":true,\"prompt\":\"c\"}"
 wait 2600
 1b ends
     close 1b
@@ -41,6 +41,6 @@ wait 2600
     log request
     release A at 1
 2b accepts
-    to 2b: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"stream\":true,\"prompt\":\"c\"}"
+    to 2b: POST /v1/completions HTTP/1.1; Content-Length: 80 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"stream\":true,\"prompt\":\"c\"}"
 counters
     requests 3, retries 1, 5xx 1, refused suspect 1, upstream broken 2

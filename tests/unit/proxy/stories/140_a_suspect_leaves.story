@@ -49,6 +49,6 @@ D posts /v1/completions {"model":"m","stream":true,"prompt":"d"}
     release D at 1
     book D at 2
 2b accepts
-    to 2b: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"stream\":true,\"prompt\":\"d\"}"
+    to 2b: POST /v1/completions HTTP/1.1; Content-Length: 80 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"stream\":true,\"prompt\":\"d\"}"
 counters
     requests 4, retries 2, clients gone 1, connect failures 1, upstream broken 1

@@ -48,10 +48,10 @@ A posts /v1/completions {"model":"m","prompt":"x","stream":true}
     connect 2c
     book A at 2
 2c accepts
-    to 2c: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
+    to 2c: POST /v1/completions HTTP/1.1; Content-Length: 80 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
 2c answers 500 {"error":"boom"}
     log upstream_failed then=moved to=10.0.0.1:8000
-    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 80 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
     release A at 2
     book A at 1
 1a answers 422 {"error":"no such field"}
@@ -62,11 +62,11 @@ outcomes
     1: ok 1 error 2 in doubt 1
     2: broken 2 in doubt 1
 A posts /v1/completions {"model":"m","prompt":"x","stream":true}
-    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 80 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
     book A at 1
 1a answers 500 {"error":"boom"}
     log upstream_failed then=moved to=10.0.0.2:8000
-    to 2c: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
+    to 2c: POST /v1/completions HTTP/1.1; Content-Length: 80 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"prompt\":\"x\",\"stream\":true}"
     release A at 1
     book A at 2
 A ends

@@ -34,7 +34,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
     connect 1b
     book A at 1
 1b accepts
-    to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+    to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 81 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 wait 2500
     to 1a: GET /health HTTP/1.1
     to 2a: GET /health HTTP/1.1

@@ -35,7 +35,7 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
     connect 1b
     book A at 1
 1b accepts
-    to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+    to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 81 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 1b streams
 1b says "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n"
     to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "30\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n\r\n"
@@ -44,7 +44,7 @@ B posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
     connect 2b
     book B at 2
 2b accepts
-    to 2b: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+    to 2b: POST /v1/chat/completions HTTP/1.1; Content-Length: 81 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 2b streams
 2b says "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n"
     to B: HTTP/1.1 200 OK; Transfer-Encoding: chunked "30\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n\r\n"

@@ -27,14 +27,14 @@ A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
     connect 1b
     book A at 1
 1b accepts
-    to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+    to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 81 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 1b streams
 B connects
 B posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
     connect 1c
     book B at 1
 1c accepts
-    to 1c: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+    to 1c: POST /v1/chat/completions HTTP/1.1; Content-Length: 81 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 1c streams
 C connects
 C posts /v1/completions {"model":"m","prompt":"x"}

@@ -1,0 +1,48 @@
+/* Takes the usage out of a stream again, where the router asked for it and the client did not.
+ *
+ *     http_usage_cut_init(&cut);
+ *     for each piece of the stream, in any splits:
+ *         while (http_usage_cut_next(&cut, &piece, &out))
+ *             `out` goes on to the client
+ *     http_usage_cut_rest(&cut)              what is left at the end
+ *
+ * With stream_options.include_usage engines send one more event before [DONE], whose `choices` are
+ * empty and whose `usage` is an object (OpenAI's chat and completions; vLLM 0.32, SGLang 0.5). That
+ * event is left out, and nothing else is changed. An engine that sends usage beside content sends
+ * it to everybody (vLLM's --enable-force-include-usage): then all passes.
+ *
+ * Only whole events go on, so the end of a piece may wait for the next one. An event of more than
+ * HTTP_USAGE_CUT_MAX is not that of usage: from then on all passes as it comes.
+ */
+#ifndef HTTP_USAGE_CUT_H
+#define HTTP_USAGE_CUT_H
+
+#include "base/buf.h"
+#include "base/slice.h"
+
+enum { HTTP_USAGE_CUT_MAX = 64 * 1024 };
+
+struct http_usage_cut {
+    struct buf part; /* events that began in an earlier piece */
+    size_t out;      /* bytes at its front that went on, or were left out */
+    bool handed;     /* memory of `part` was handed out: see http_usage_cut_settled() */
+    bool passes;     /* all that comes */
+};
+
+/* Owns memory from the first event that comes in parts on; free it by _free(). */
+void http_usage_cut_init(struct http_usage_cut *c);
+void http_usage_cut_free(struct http_usage_cut *c);
+
+/* Takes bytes off the front of `in`. False: it is used up. `out` is good until `in` goes or, if
+ * `handed` is set, until the caller says that it needs it no more (_settled), which it does before
+ * the next piece. Without memory all passes from then on. */
+bool http_usage_cut_next(struct http_usage_cut *c, struct slice *in, struct slice *out);
+static inline void http_usage_cut_settled(struct http_usage_cut *c)
+{
+    c->handed = false;
+}
+
+/* What waits for the rest of its event: half of one. */
+struct slice http_usage_cut_rest(const struct http_usage_cut *c);
+
+#endif

@@ -1,0 +1,45 @@
+/* Usage that the client did not ask for. Streams tell nothing of their tokens unless they are asked
+ * (stream_options.include_usage), and a router learns from what they tell. So it is asked for, and
+ * taken out of the answer again: the client has the bytes that the engine would have sent. */
+#include "node/proxy/exchange/exchange_internal.h"
+
+#include "base/check.h"
+#include "base/err.h"
+
+static const struct slice question = SLICE("\"stream_options\":{\"include_usage\":true},");
+
+/* Behind the brace that opens the body. 0: it is not where it should be. */
+static size_t behind_brace(const struct segment *first)
+{
+    const char *brace = memchr(first->data, '{', first->len);
+    return brace == NULL ? 0 : (size_t)(brace - first->data) + 1;
+}
+
+void exchange_usage_ask(struct exchange *x)
+{
+    struct proxy *p = x->proxy;
+    bool asks = x->route.kind == HTTP_PATH_CHAT || x->route.kind == HTTP_PATH_COMPLETIONS;
+    if (!asks || !p->config.options->ask_usage || x->skim.flags[HTTP_SKIM_STREAM_OPTIONS] ||
+        !node_router_engines_tell_usage(p->config.router))
+        return;
+    struct body *body = x->request.body;
+    size_t at = behind_brace(body->first);
+    if (at == 0 || (!x->chunked_body &&
+                    http_forward_length_change(&x->request.head, body->bytes + question.len) != 0))
+        return;
+    x->usage_asked = body_insert(&p->segments, body, at, question) == 0;
+    if (!x->usage_asked && !x->chunked_body) /* no room: as it was, which is shorter */
+        CHECK(http_forward_length_change(&x->request.head, body->bytes) == 0);
+}
+
+void exchange_usage_begin(struct exchange *x, const struct http_head *head)
+{
+    x->cuts_usage = x->usage_asked && head->status == 200 && x->scan == EXCHANGE_SCAN_USAGE &&
+                    x->usage.form == HTTP_USAGE_SSE &&
+                    http_head_find(head, SLICE("content-encoding")).at == NULL;
+    if (!x->cuts_usage)
+        return;
+    http_usage_cut_init(&x->cut);
+    if (x->out_framing == HTTP_BODY_LENGTH) /* it will be shorter */
+        x->out_framing = x->minor == 0 ? HTTP_BODY_UNTIL_CLOSE : HTTP_BODY_CHUNKED;
+}

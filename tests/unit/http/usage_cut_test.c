@@ -1,0 +1,125 @@
+/* Usage is taken out of a stream, and nothing else, however the stream is cut into pieces. */
+#include "http/usage_cut.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/prng.h"
+#include "tests/lib/test.h"
+
+#define EVENT_X "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n"
+#define EVENT_Q "data: {\"choices\":[{\"delta\":{\"content\":\"\\\"usage\\\":{\"}}]}\n\n"
+#define EVENT_N "data: {\"id\":1,\"choices\":[{\"text\":\"y\"}],\"usage\":null}\n\n"
+#define USAGE                                                                                      \
+    "data: {\"id\":1,\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"x\":[1,{}]},\"z\":{}}\n\n"
+#define USAGE_CR "data:{ \"usage\" : { } , \"choices\" : [ ] }\r\n\r\n"
+#define BESIDE   "data: {\"choices\":[{\"text\":\"y\"}],\"usage\":{\"prompt_tokens\":3}}\n\n"
+#define DONE     "data: [DONE]\n\n"
+
+/* What comes out, if the stream comes in pieces of random length up to `most`. */
+static void cut(const char *stream, uint64_t most, uint64_t seed, struct buf *out)
+{
+    struct http_usage_cut c;
+    struct prng prng;
+    prng_seed(&prng, seed);
+    http_usage_cut_init(&c);
+    struct slice rest = slice_of_cstr(stream), piece;
+    while (rest.len > 0) {
+        size_t len = 1 + (size_t)prng_below(&prng, most);
+        char *copy = malloc(len); /* so that ASan sees reads beyond it */
+        len = len < rest.len ? len : rest.len;
+        memcpy(copy, rest.at, len);
+        rest = slice_skip(rest, len);
+        struct slice in = slice_of(copy, len);
+        while (http_usage_cut_next(&c, &in, &piece)) {
+            assert_true(piece.len > 0);
+            assert_int_equal(buf_append_slice(out, piece), 0);
+        }
+        assert_int_equal(in.len, 0);
+        http_usage_cut_settled(&c);
+        free(copy);
+    }
+    c.passes = true;
+    while (http_usage_cut_next(&c, &(struct slice){0}, &piece))
+        assert_int_equal(buf_append_slice(out, piece), 0);
+    http_usage_cut_free(&c);
+}
+
+static void only_usage_goes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *stream, *out;
+    } cases[] = {
+        {EVENT_X EVENT_X USAGE DONE, EVENT_X EVENT_X DONE},
+        {EVENT_Q EVENT_N USAGE_CR DONE, EVENT_Q EVENT_N DONE},
+        {EVENT_X DONE, EVENT_X DONE},
+        {EVENT_X USAGE, EVENT_X},
+        {EVENT_X BESIDE USAGE DONE, EVENT_X BESIDE USAGE DONE},
+        {": ping\n\n" EVENT_X ": \"usage\"\n\n" USAGE DONE,
+         ": ping\n\n" EVENT_X ": \"usage\"\n\n" DONE},
+        {EVENT_X "data: {\"choices\":[],\"usa", EVENT_X "data: {\"choices\":[],\"usa"},
+        {EVENT_X "data: {\"choices\":[{}],\"a\":{\"usage\":{}}}\n\n" DONE,
+         EVENT_X "data: {\"choices\":[{}],\"a\":{\"usage\":{}}}\n\n" DONE},
+        {"data: {\"usage\":{},\"cho\n\n" DONE, "data: {\"usage\":{},\"cho\n\n" DONE},
+        {"data: {\"choices\":[],\"usage\":{}\n\n" DONE,
+         "data: {\"choices\":[],\"usage\":{}\n\n" DONE},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        for (uint64_t seed = 0; seed < 400; seed++) {
+            struct buf out;
+            buf_init(&out, 0);
+            cut(cases[i].stream, seed < 10 ? 1000 : 1 + seed % 60, seed, &out);
+            assert_int_equal(out.len, strlen(cases[i].out));
+            assert_memory_equal(out.at, cases[i].out, out.len);
+            buf_free(&out);
+        }
+    }
+}
+
+/* What is whole goes on at once: only the end of a piece may wait. */
+static void whole_events_do_not_wait(void **state)
+{
+    (void)state;
+    struct http_usage_cut c;
+    http_usage_cut_init(&c);
+    struct slice in = SLICE(EVENT_X "da"), out;
+    assert_true(http_usage_cut_next(&c, &in, &out));
+    assert_true(slice_equal(out, SLICE(EVENT_X)));
+    assert_false(c.handed); /* straight from the piece */
+    assert_false(http_usage_cut_next(&c, &in, &out));
+    assert_true(slice_equal(http_usage_cut_rest(&c), SLICE("da")));
+    http_usage_cut_free(&c);
+}
+
+/* Memory is bounded: what is no event passes in the end. */
+static void what_never_ends_passes(void **state)
+{
+    (void)state;
+    struct http_usage_cut c;
+    http_usage_cut_init(&c);
+    char piece[1000];
+    memset(piece, 'x', sizeof piece);
+    size_t in_all = 0, out_all = 0;
+    for (unsigned i = 0; i < 200; i++) {
+        struct slice in = slice_of(piece, sizeof piece), out;
+        in_all += in.len;
+        while (http_usage_cut_next(&c, &in, &out))
+            out_all += out.len;
+        http_usage_cut_settled(&c);
+        assert_true(in_all - out_all <= HTTP_USAGE_CUT_MAX);
+        assert_true(c.part.len <= HTTP_USAGE_CUT_MAX);
+    }
+    assert_true(in_all == out_all);
+    http_usage_cut_free(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_usage_goes),
+        cmocka_unit_test(whole_events_do_not_wait),
+        cmocka_unit_test(what_never_ends_passes),
+    };
+    return cmocka_run_group_tests_name("http/usage_cut", tests, NULL, NULL);
+}

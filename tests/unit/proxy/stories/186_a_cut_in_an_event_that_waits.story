@@ -1,0 +1,20 @@
+# The client has whole events alone: behind them comes the error, not the rest of an event that it never saw.
+engines sglang
+replicas 1
+wait 1000
+A connects
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 81 "{\"stream_options\":{\"include_usage\":true},\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1a streams
+1a says "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: {\"choi"
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "2f\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n\r\n"
+1a breaks
+    close 1a
+    log upstream_failed then=error_event
+    to A: "77\r\ndata: {\"error\":{\"message\":\"The replica failed: its answer is cut.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}\n\n\r\n"
+    log request end=engine_failed reason=broken
+    close A
+    release A at 1
