@@ -120,6 +120,9 @@ static void put_json(struct service *s, struct service_ask *a, struct buf *body)
         PUT(body, ",\"ignore_eos\":true");
     if (a->stream)
         PUT(body, ",\"stream\":true");
+    a->usage_asked = a->stream && a->number % 3 == 0;
+    if (a->usage_asked)
+        PUT(body, ",\"stream_options\":{\"include_usage\":true}");
     PUT(body, "}");
 }
 

@@ -14,8 +14,8 @@ enum { LOOK_EVERY = 16, CHECK_EVERY = 256, GRACE_S = 1, BLOB_ROOM = 1 << 20 };
 static const struct http_limits limits = {
     .head_bytes_max = 1 << 20, .target_bytes_max = 1 << 16, .fields_max = HTTP_FIELDS_MAX};
 
-/* The status and the body of what an engine sent. False: it is not whole. */
-static bool sent_of(const struct service_attempt *t, unsigned *status, struct buf *body)
+/* The same with the usage in it that the router asked for. */
+static bool sent_with_usage(const struct service_attempt *t, unsigned *status, struct buf *body)
 {
     static struct http_head head;
     struct slice in = buf_slice(&t->sent);
@@ -40,6 +40,30 @@ static bool sent_of(const struct service_attempt *t, unsigned *status, struct bu
     }
     CHECK(buf_append_slice(body, in) == 0);
     return head.framing != HTTP_BODY_LENGTH || in.len == head.content_length;
+}
+
+/* The status and the body of what an engine sent, without usage that the client did not ask for.
+ * False: it is not whole. */
+static bool sent_of(const struct service_attempt *t, unsigned *status, struct buf *body)
+{
+    static const char usage[] = "\"choices\":[],\"usage\":{";
+    const struct service_ask *a = t->ask;
+    bool whole = sent_with_usage(t, status, body);
+    bool may_have = a->stream && (a->kind == SERVICE_CHAT || a->kind == SERVICE_COMPLETIONS);
+    char *at = may_have && !a->usage_asked && body->len > 0
+                   ? memmem(body->at, body->len, usage, sizeof usage - 1)
+                   : NULL;
+    if (at == NULL)
+        return whole;
+    char *end = memmem(at, body->len - (size_t)(at - body->at), "\n\n", 2);
+    if (end == NULL)
+        return false;
+    char *from = at;
+    while (from > body->at && (from - body->at < 2 || memcmp(from - 2, "\n\n", 2) != 0))
+        from--;
+    memmove(from, end + 2, body->len - (size_t)(end + 2 - body->at));
+    body->len -= (size_t)(end + 2 - from);
+    return whole;
 }
 
 static bool carries_tokens(struct slice body)

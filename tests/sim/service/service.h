@@ -240,6 +240,7 @@ struct service_ask {
     uint64_t number;
     enum service_kind kind;
     bool stream;
+    bool usage_asked; /* by the client */
     bool poison;
     bool continues; /* a response that one engine has */
     unsigned minor;
