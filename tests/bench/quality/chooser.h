@@ -19,7 +19,7 @@ struct chooser {
     /* `refused`: the engine took it not. */
     void (*done)(struct play *p, struct flight *f, bool refused);
     void (*tick)(struct play *p); /* every 5 s */
-    void (*replaced)(struct play *p, unsigned engine);
+    void (*replaced)(struct play *p, unsigned old, unsigned new);
 };
 
 /* NULL-terminated; routers of Grapevine first, then rivals, then bounds. */

@@ -4,16 +4,8 @@
 
 void engine_open(struct engine *e, const struct engine_spec *spec)
 {
-    uint32_t life = e->life + 1;
-    double computed = e->computed_tokens, asked = e->asked_tokens;
-    unsigned asks = e->asks;
-    *e = (struct engine){.spec = spec,
-                         .model = sim_model_create(&spec->model),
-                         .next_ns = SIM_NEVER,
-                         .life = life,
-                         .computed_tokens = computed,
-                         .asked_tokens = asked,
-                         .asks = asks};
+    *e = (struct engine){
+        .spec = spec, .model = sim_model_create(&spec->model), .next_ns = SIM_NEVER};
 }
 
 void engine_close(struct engine *e)
@@ -42,7 +34,7 @@ bool engine_scrape(const struct engine *e, struct node_scrape *out)
     out->vllm = true;
     out->running = sim_model_running(e->model);
     out->waiting = sim_model_waiting(e->model);
-    out->start_time_s = e->life;
+    out->start_time_s = 1;
     out->prompt_tokens = (double)c->prompt_tokens;
     out->generation_tokens = (double)c->generation_tokens;
     out->cache_usage = (double)sim_cache_used(cache) / sim_cache_blocks(cache);

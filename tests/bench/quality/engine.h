@@ -30,15 +30,12 @@ struct engine_spec {
 struct engine {
     const struct engine_spec *spec;
     struct sim_model *model;
+    bool leaves;            /* it gets nothing new */
     uint64_t next_ns;       /* of its model's next event */
     struct flight *flights; /* all that are there */
     unsigned in_flight;
     double in_flight_context;
     double swallowed_queries, swallowed_hits;
-    uint32_t life;
-    /* Since the run began, whatever became of the engine. */
-    double computed_tokens, asked_tokens;
-    unsigned asks;
 };
 
 void engine_open(struct engine *e, const struct engine_spec *spec);

@@ -8,9 +8,20 @@
 #include "tests/bench/quality/chooser.h"
 #include "tests/lib/alone.h"
 
+struct mind {
+    struct world world;
+    int slots[ROUTERS_MAX][ENGINES_MAX]; /* of engines in a router's table */
+    unsigned engines[ROUTERS_MAX][NODE_REPLICAS_MAX];
+};
+
 static struct world *world_of(const struct play *p)
 {
-    return p->mind;
+    return &((struct mind *)p->mind)->world;
+}
+
+static unsigned slot_of(const struct play *p, unsigned router, unsigned engine)
+{
+    return (unsigned)((struct mind *)p->mind)->slots[router][engine];
 }
 
 static struct node_router *router_at(const struct play *p, unsigned number)
@@ -30,8 +41,11 @@ static void introduce(struct play *p, unsigned number, unsigned engine)
     char name[32];
     int len = snprintf(name, sizeof name, "replica-%u:8000", engine);
     int at = node_router_name(router_at(p, number), slice_of(name, (size_t)len), NODE_ENGINE_VLLM);
-    CHECK(at == (int)engine);
-    node_router_probed(router_at(p, number), engine, true, false, world_ms(world_of(p)));
+    CHECK(at >= 0);
+    struct mind *m = p->mind;
+    m->slots[number][engine] = at;
+    m->engines[number][at] = engine;
+    node_router_probed(router_at(p, number), (unsigned)at, true, false, world_ms(world_of(p)));
 }
 
 static void open_routers(struct play *p)
@@ -40,9 +54,9 @@ static void open_routers(struct play *p)
     struct node_config config = alone_config();
     config.router.policy = p->chooser->policy;
     config.router.seed = c->seed;
-    struct world *w = calloc(1, sizeof *w);
-    CHECK(w != NULL);
-    p->mind = w;
+    p->mind = calloc(1, sizeof(struct mind));
+    CHECK(p->mind != NULL);
+    struct world *w = world_of(p);
     world_open(w, c->routers, c->seed);
     w->checks = false; /* once, at the end */
     w->net.delay_min_us = w->net.delay_max_us = (uint64_t)(c->delay_ms * 1000);
@@ -78,7 +92,10 @@ static void close_routers(struct play *p)
 static unsigned choose(struct play *p, struct flight *f)
 {
     uint64_t now_ms = routers_now_ms(p);
+    char model[24];
+    int len = f->ask->adapter ? snprintf(model, sizeof model, "adapter-%u", f->ask->adapter) : 0;
     struct node_request request = {
+        .model = slice_of(model, (size_t)len),
         .session = slice_of_cstr(f->talk->session),
         .chain = &f->chain,
         .body_bytes = f->chain.bytes,
@@ -89,7 +106,7 @@ static unsigned choose(struct play *p, struct flight *f)
     CHECK(node_router_choose(router_at(p, f->router), &request, NULL, now_ms, &d) == ERR_OK);
     f->booking = d.booking;
     world_touch(&world_of(p)->nodes[f->router]);
-    return d.replica;
+    return ((struct mind *)p->mind)->engines[f->router][d.replica];
 }
 
 static void first(struct play *p, struct flight *f)
@@ -112,17 +129,29 @@ static void done(struct play *p, struct flight *f, bool refused)
 static void tick(struct play *p)
 {
     uint64_t now_ms = routers_now_ms(p);
-    for (unsigned k = 0; k < p->setup->engines; k++) {
+    for (unsigned k = 0; k < p->engine_count; k++) {
         struct node_scrape s;
         if (!engine_scrape(&p->engines[k], &s))
             continue;
         for (unsigned i = 0; i < p->setup->routers; i++) {
-            if (node_router_scrapes(router_at(p, i), k, SCRAPE_S * 1000, now_ms))
-                DISCARD(node_router_scraped(router_at(p, i), k, &s, now_ms));
+            unsigned slot = slot_of(p, i, k);
+            if (node_router_scrapes(router_at(p, i), slot, SCRAPE_S * 1000, now_ms))
+                DISCARD(node_router_scraped(router_at(p, i), slot, &s, now_ms));
         }
     }
     for (unsigned i = 0; i < p->setup->routers; i++)
         world_touch(&world_of(p)->nodes[i]);
+}
+
+/* As a deployment that rolls: one leaves, another one comes, under another name. */
+static void replaced(struct play *p, unsigned old, unsigned new)
+{
+    DISCARD(routers_now_ms(p));
+    for (unsigned i = 0; i < p->setup->routers; i++) {
+        node_router_vanish(router_at(p, i), slot_of(p, i, old), true);
+        introduce(p, i, new);
+        world_touch(&world_of(p)->nodes[i]);
+    }
 }
 
 #define ROUTER(name_)                                                                              \
@@ -133,7 +162,8 @@ static void tick(struct play *p)
                                             .choose = choose,                                      \
                                             .first = first,                                        \
                                             .done = done,                                          \
-                                            .tick = tick}
+                                            .tick = tick,                                          \
+                                            .replaced = replaced}
 ROUTER(cache_aware);
 ROUTER(round_robin);
 ROUTER(least_request);

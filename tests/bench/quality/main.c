@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "tests/bench/quality/calibrate.h"
+#include "tests/bench/quality/regret.h"
 #include "tests/bench/quality/report.h"
 #include "tests/bench/quality/settings.h"
 
@@ -66,6 +68,7 @@ static void coding(void)
                                  .engines = (unsigned)set.engines,
                                  .routers = (unsigned)count,
                                  .speed = speed,
+                                 .pace = 1,
                                  .bytes_per_token = 3.6,
                                  .delay_ms = 0.5,
                                  .seed = (uint64_t)set.seed};
@@ -76,9 +79,28 @@ static void coding(void)
     workload_free(&work);
 }
 
+static void draws(void)
+{
+    struct regrets v;
+    regrets_open(&v);
+    unsigned from = set.draw > 0 ? (unsigned)set.draw - 1 : 0;
+    unsigned to = set.draw > 0 ? (unsigned)set.draw : (unsigned)set.draws;
+    for (unsigned i = from; i < to; i++)
+        regrets_draw(&v, i, (unsigned)set.asks, set.draw > 0);
+    regrets_close(&v);
+}
+
+static bool wanted(const char *section)
+{
+    return !set.section || strcmp(set.section, section) == 0;
+}
+
 int main(int argc, char **argv)
 {
     settings_read(&set, argc, argv);
-    coding();
+    if (wanted("coding"))
+        coding();
+    if (wanted("draws"))
+        draws();
     return 0;
 }

@@ -70,13 +70,13 @@ static unsigned least(struct play *p, struct flight *f,
                                      const struct flight *))
 {
     double costs[ENGINES_MAX], lowest = INFINITY;
-    for (unsigned k = 0; k < p->setup->engines; k++) {
-        costs[k] = cost(p, &p->engines[k], f);
+    for (unsigned k = 0; k < p->engine_count; k++) {
+        costs[k] = p->engines[k].leaves ? INFINITY : cost(p, &p->engines[k], f);
         lowest = fmin(lowest, costs[k]);
     }
     unsigned chosen = 0;
     uint64_t equals = 0;
-    for (unsigned k = 0; k < p->setup->engines; k++) {
+    for (unsigned k = 0; k < p->engine_count; k++) {
         if (costs[k] <= lowest + fmax(0.001, lowest * near_tie) &&
             prng_below(&p->prng, ++equals) == 0)
             chosen = k;

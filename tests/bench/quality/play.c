@@ -45,7 +45,7 @@ static void ask_later(struct play *p, unsigned client, const struct talk *t, uns
 
 static double think_s(const struct play *p, const struct ask *a)
 {
-    return a->think_s / p->setup->speed;
+    return a->think_s / p->setup->speed / p->setup->pace;
 }
 
 static void talk_next(struct play *p, unsigned client, double extra_s)
@@ -65,11 +65,11 @@ static void clients_begin(struct play *p)
         p->talking = w->count;
         for (unsigned i = 0; i < w->count; i++)
             ask_later(p, i, &w->talks[i], 0,
-                      p->now_ns + ns_of(w->talks[i].start_s / p->setup->speed));
+                      p->now_ns + ns_of(w->talks[i].start_s / p->setup->speed / p->setup->pace));
         return;
     }
     for (unsigned i = 0; i < p->setup->clients; i++)
-        talk_next(p, i, prng_unit(&p->prng) * begin_within_s / p->setup->speed);
+        talk_next(p, i, prng_unit(&p->prng) * begin_within_s / p->setup->speed / p->setup->pace);
 }
 
 /* The answer came, or there is none: what does the client do next? */
@@ -115,10 +115,22 @@ static void unlink(struct engine *e, struct flight *f)
 
 static void refused(struct play *p, struct flight *f)
 {
+    unlink(&p->engines[f->engine], f);
     p->out->refused++;
     p->chooser->done(p, f, true);
     answered(p, f);
     flight_free(f);
+}
+
+/* The engine has all that it needs. */
+static void on_fetched(void *context, struct world_event *e)
+{
+    struct play *p = context;
+    struct flight *f = e->object;
+    struct engine *k = &p->engines[f->engine];
+    if (sim_model_submit(k->model, &f->sim, p->now_ns) != ERR_OK)
+        refused(p, f);
+    k->next_ns = sim_model_next_event_ns(k->model);
 }
 
 static void on_ask(void *context, struct world_event *e)
@@ -144,14 +156,11 @@ static void on_ask(void *context, struct world_event *e)
     double before = cpu_now_s();
     f->engine = p->chooser->choose(p, f);
     p->out->choose_cpu_s += cpu_now_s() - before;
-    CHECK(f->engine < p->setup->engines);
-    struct engine *k = &p->engines[f->engine];
-    if (sim_model_submit(k->model, &f->sim, p->now_ns) != ERR_OK) {
-        refused(p, f);
-        return;
-    }
-    link(k, f);
-    k->next_ns = sim_model_next_event_ns(k->model);
+    CHECK(f->engine < p->engine_count && !p->engines[f->engine].leaves);
+    link(&p->engines[f->engine], f);
+    world_queue_put(&p->clients, &(struct world_event){.at_us = p->now_ns + ns_of(f->ask->fetch_s),
+                                                       .happen = on_fetched,
+                                                       .object = f});
 }
 
 static void sample_add(struct play *p, const struct flight *f)
@@ -171,9 +180,6 @@ static void done(struct play *p, struct engine *e, struct flight *f)
     const struct sim_request *r = &f->sim;
     double computed = (double)(r->prompt_tokens - r->cached_tokens);
     unlink(e, f);
-    e->computed_tokens += computed;
-    e->asked_tokens += (double)r->prompt_tokens;
-    e->asks++;
     p->out->computed_s[f->engine] += computed / e->spec->model.prefill_tokens_per_s;
     if (e->spec->swallows > 0 && prng_unit(&p->prng) < e->spec->swallows) {
         e->swallowed_queries += (double)r->prompt_tokens;
@@ -221,7 +227,7 @@ static bool step(struct play *p)
         return false;
     uint64_t at = world_queue_next_us(&p->clients);
     struct engine *first = NULL;
-    for (unsigned i = 0; i < p->setup->engines; i++) {
+    for (unsigned i = 0; i < p->engine_count; i++) {
         if (p->engines[i].next_ns < at) {
             first = &p->engines[i];
             at = first->next_ns;
@@ -244,12 +250,27 @@ static bool step(struct play *p)
     return true;
 }
 
+static void on_replaced(void *context, struct world_event *e)
+{
+    (void)e;
+    struct play *p = context;
+    for (unsigned i = 0; i < p->setup->replaced; i++) {
+        unsigned new = p->engine_count++;
+        engine_open(&p->engines[new], &p->setup->specs[i]);
+        p->engines[i].leaves = true;
+        if (p->chooser->replaced)
+            p->chooser->replaced(p, i, new);
+    }
+}
+
 void play(const struct quality_case *setup, const struct chooser *chooser, struct outcome *out)
 {
     struct play p = {.setup = setup, .chooser = chooser, .out = out, .now_ns = 1000000000};
     *out = (struct outcome){0};
     out->samples = calloc(workload_asks(setup->work) + 1, sizeof *out->samples);
-    CHECK(out->samples != NULL && setup->engines > 0 && setup->engines <= ENGINES_MAX);
+    p.engine_count = setup->engines;
+    CHECK(out->samples != NULL && setup->engines > 0);
+    CHECK(setup->engines + setup->replaced <= ENGINES_MAX && setup->pace > 0 && setup->speed > 0);
     prng_seed(&p.prng, setup->seed);
     p.output_mean = workload_output_mean(setup->work);
     for (unsigned i = 0; i < setup->engines; i++)
@@ -260,13 +281,17 @@ void play(const struct quality_case *setup, const struct chooser *chooser, struc
     p.start_ns = p.now_ns;
     p.next_tick_ns = p.now_ns + 1000000000;
     clients_begin(&p);
+    if (setup->replaced > 0)
+        world_queue_put(&p.clients,
+                        &(struct world_event){.at_us = p.now_ns + ns_of(setup->replaced_s),
+                                              .happen = on_replaced});
     while (step(&p))
         ;
     out->duration_s = play_s(&p, p.now_ns);
     if (chooser->close)
         chooser->close(&p);
     world_queue_free(&p.clients);
-    for (unsigned i = 0; i < setup->engines; i++) {
+    for (unsigned i = 0; i < p.engine_count; i++) {
         out->adapter_loads += sim_model_counters(p.engines[i].model)->adapter_loads;
         engine_close(&p.engines[i]);
     }

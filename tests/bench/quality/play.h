@@ -14,7 +14,7 @@
 #include "tests/bench/quality/workload.h"
 #include "tests/lib/world/use.h"
 
-enum { ENGINES_MAX = 64, ROUTERS_MAX = 16, SCRAPE_S = 5 };
+enum { ENGINES_MAX = 80, ROUTERS_MAX = 16, SCRAPE_S = 5 };
 
 struct quality_case {
     char name[64];
@@ -22,14 +22,14 @@ struct quality_case {
     unsigned clients; /* of a closed loop */
     unsigned engines, routers;
     struct engine_spec specs[ENGINES_MAX];
-    double speed; /* clients, think times and starts are so much faster than the workload says */
+    double speed; /* clients are so much faster than the workload says; figures are shown slower */
+    double pace;  /* and so much faster again, to load the engines; figures stay as they are */
     double bytes_per_token;
     double delay_ms, loss; /* between routers */
     uint64_t seed;
-    /* What happens: so many engines are replaced by new, empty ones then. 0: never. */
+    /* So many engines leave then, and as many new, empty ones come. 0: never. */
     unsigned replaced;
     double replaced_s;
-    double generation_s, horizon_s; /* of the routers; 0: their defaults */
 };
 
 /* One request on its way. */
@@ -70,6 +70,7 @@ struct play {
     const struct chooser *chooser;
     void *mind; /* of the chooser */
     struct engine engines[ENGINES_MAX];
+    unsigned engine_count;
     uint64_t start_ns, now_ns, next_tick_ns;
     uint64_t uniques;
     double output_mean;

@@ -7,6 +7,8 @@
 #include "base/checkpoint.h"
 #include "base/hash.h"
 
+enum { IMAGE_UNIT_BYTES = 4 };
+
 /* Of everything up to the end of a unit. */
 static uint64_t after(uint64_t before, uint64_t unit)
 {
@@ -50,6 +52,8 @@ void prompt_names(const struct prompt *p, uint32_t block_tokens, uint64_t unique
 /* Text has more or fewer bytes a token; here by up to a fifth. */
 static uint64_t unit_bytes(const struct prompt *p, uint32_t unit, double bytes_per_token)
 {
+    if (unit & PROMPT_IMAGE)
+        return IMAGE_UNIT_BYTES;
     double varied = 0.8 + 0.4 * (double)(hash_mix(unit) >> 40) / (double)(1 << 24);
     return (uint64_t)llround(p->unit_tokens * bytes_per_token * varied);
 }

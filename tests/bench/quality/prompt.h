@@ -10,6 +10,8 @@
 #include "base/chain.h"
 #include "tests/engine-sim/text.h"
 
+#define PROMPT_IMAGE 0x80000000u /* a unit that is part of an image: tokens, but hardly a byte */
+
 struct prompt {
     uint32_t unit_tokens;
     uint32_t count;

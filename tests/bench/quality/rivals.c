@@ -33,7 +33,7 @@ static void open_rival(struct play *p)
     p->mind = m;
     uint32_t blocks = TREE_TOKENS / p->setup->specs[0].model.block_tokens;
     for (unsigned i = 0; i < p->setup->routers; i++) {
-        for (unsigned k = 0; k < p->setup->engines; k++)
+        for (unsigned k = 0; k < p->setup->engines + p->setup->replaced; k++)
             m->views[i].tree[k] = sim_cache_create(blocks);
     }
 }
@@ -42,7 +42,7 @@ static void close_rival(struct play *p)
 {
     struct mind *m = p->mind;
     for (unsigned i = 0; i < p->setup->routers; i++) {
-        for (unsigned k = 0; k < p->setup->engines; k++)
+        for (unsigned k = 0; k < p->engine_count; k++)
             sim_cache_destroy(m->views[i].tree[k]);
     }
     free(m);
@@ -98,10 +98,12 @@ static void done(struct play *p, struct flight *f, bool refused)
 /* The least of costs, at random among equals. */
 static unsigned least(struct play *p, const double *costs)
 {
-    unsigned chosen = 0;
+    unsigned chosen = ENGINES_MAX;
     uint64_t equals = 1;
-    for (unsigned k = 1; k < p->setup->engines; k++) {
-        if (costs[k] < costs[chosen]) {
+    for (unsigned k = 0; k < p->engine_count; k++) {
+        if (p->engines[k].leaves)
+            continue;
+        if (chosen == ENGINES_MAX || costs[k] < costs[chosen]) {
             chosen = k;
             equals = 1;
         } else if (costs[k] == costs[chosen] && prng_below(&p->prng, ++equals) == 0) {
@@ -124,8 +126,10 @@ static unsigned longest_match(struct play *p, struct flight *f)
     const struct view *v = view_of(p, f);
     double requests[ENGINES_MAX], matches[ENGINES_MAX];
     double most = 0, fewest = INFINITY, total = 1;
-    for (unsigned k = 0; k < p->setup->engines; k++) {
+    for (unsigned k = 0; k < p->engine_count; k++) {
         requests[k] = v->requests[k];
+        if (p->engines[k].leaves)
+            continue;
         most = fmax(most, requests[k]);
         fewest = fmin(fewest, requests[k]);
         total += requests[k];
@@ -133,8 +137,8 @@ static unsigned longest_match(struct play *p, struct flight *f)
     if (most - fewest > BALANCE_ABS && most > balance_rel * fewest)
         return sent(p, f, least(p, requests));
     double bound = ceil(1.25 * total / p->setup->engines), longest = 0;
-    for (unsigned k = 0; k < p->setup->engines; k++) {
-        double match = requests[k] < bound ? held(p, v->tree[k], f) : 0;
+    for (unsigned k = 0; k < p->engine_count; k++) {
+        double match = requests[k] < bound && !p->engines[k].leaves ? held(p, v->tree[k], f) : 0;
         longest = fmax(longest, match);
         matches[k] = -match;
     }
@@ -149,7 +153,7 @@ static unsigned blended(struct play *p, struct flight *f)
 {
     const struct view *v = view_of(p, f);
     double costs[ENGINES_MAX];
-    for (unsigned k = 0; k < p->setup->engines; k++) {
+    for (unsigned k = 0; k < p->engine_count; k++) {
         double uncached =
             (double)f->sim.chain.tokens - held(p, sim_model_cache(p->engines[k].model), f);
         costs[k] = v->prefill[k] + uncached + v->context[k];
@@ -162,7 +166,7 @@ static unsigned queue_uncached(struct play *p, struct flight *f)
 {
     const struct view *v = view_of(p, f);
     double costs[ENGINES_MAX];
-    for (unsigned k = 0; k < p->setup->engines; k++)
+    for (unsigned k = 0; k < p->engine_count; k++)
         costs[k] = v->prefill[k] + (double)f->sim.chain.tokens - held(p, v->tree[k], f);
     return sent(p, f, least(p, costs));
 }

@@ -10,7 +10,8 @@ struct settings {
     double half, talks;   /* of the coding sessions */
     double routers;       /* 0: 1, 4 and 8 */
     double speed;         /* 0: 1, 30 and 0.1 */
-    double seed, draws, draw;
+    double seed, draws, asks;
+    double draw; /* 1 ...: only that one, with its table; 0: all */
     double engines, clients, cache, block, load;
 };
 

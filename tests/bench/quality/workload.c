@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/check.h"
+#include "base/hash.h"
 #include "base/prng.h"
 
 void workload_free(struct workload *w)
@@ -61,4 +63,26 @@ double workload_output_mean(const struct workload *w)
             sum += w->talks[i].asks[j].output_tokens;
     }
     return sum / workload_asks(w);
+}
+
+double workload_distinct_tokens(const struct workload *w)
+{
+    enum { BITS = 22 };
+    uint8_t *seen = calloc(1u << BITS, 1); /* a few that collide do not matter */
+    CHECK(seen != NULL);
+    double tokens = 0;
+    for (unsigned i = 0; i < w->count; i++) {
+        for (unsigned j = 0; j < w->talks[i].count; j++) {
+            const struct prompt *p = &w->talks[i].asks[j].prompt;
+            uint64_t hash = p->space;
+            for (uint32_t k = 0; k < p->count; k++) {
+                hash = hash_mix(hash * 0x9e3779b97f4a7c15u + p->units[k] + 1);
+                uint8_t *at = &seen[hash >> (64 - BITS)];
+                tokens += *at ? 0 : p->unit_tokens;
+                *at = 1;
+            }
+        }
+    }
+    free(seen);
+    return tokens;
 }

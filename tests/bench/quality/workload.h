@@ -39,10 +39,40 @@ void workload_shuffle(struct workload *w, uint64_t seed);
 void workload_clip(struct workload *w, uint64_t tokens_max);
 unsigned workload_asks(const struct workload *w);
 double workload_output_mean(const struct workload *w);
+/* Tokens of text that differ: what a cache would need to hold all of it. */
+double workload_distinct_tokens(const struct workload *w);
 
 /* --- traces: `folder` is where tests/bench/traces.sh unpacked them; false: it is not there --- */
 
 /* Half 1 is to tune on, 2 to report, 0: all. `talks_max` 0: no limit. */
 bool workload_coding(struct workload *out, const char *folder, unsigned half, unsigned talks_max);
+/* Mooncake's hour of a chat service, its arrivals spread evenly over the 3 s they are rounded to.
+ */
+bool workload_conversation(struct workload *out, const char *folder, unsigned talks_max);
+/* Azure's arrivals of a chat service: lengths only, so no prompt has anything of another. */
+bool workload_azure(struct workload *out, const char *folder, unsigned talks_max);
+/* The texts of software-engineering agents. */
+bool workload_miniswe(struct workload *out, const char *folder, unsigned talks_max);
+
+/* --- generators: equal seeds make equal workloads --- */
+
+typedef void workload_generate(struct workload *out, uint64_t seed, unsigned asks);
+workload_generate workload_rag;       /* a few of 200 shared documents, in any order */
+workload_generate workload_adapters;  /* 200 adapters of skewed popularity */
+workload_generate workload_bursts;    /* 48 requests with a prefix in common, all at once */
+workload_generate workload_images;    /* chats with images: fetched first, many tokens, few bytes */
+workload_generate workload_batch;     /* hundreds of prompts at once, beside chats */
+workload_generate workload_reasoning; /* short prompts, answers of thousands of tokens */
+workload_generate workload_tenants;   /* one system prompt under the salts of 20 tenants */
+workload_generate workload_distinct;  /* no prompt has anything of another */
+workload_generate workload_little;    /* one in ten has something of another */
+workload_generate workload_popular;   /* a long prefix that most have, another one every minute */
+workload_generate workload_short;     /* chats of short texts */
+
+struct workload_kind {
+    const char *name;
+    workload_generate *generate;
+};
+extern const struct workload_kind workload_kinds[]; /* ends with a NULL name */
 
 #endif

@@ -1,0 +1,111 @@
+#include "tests/bench/quality/draw.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/check.h"
+#include "tests/bench/quality/calibrate.h"
+
+#define PICK(prng, list) (list)[prng_below(prng, ARRAY_LEN(list))]
+
+static const char *const cached_words[] = {"cached told", "cached told above 0", "cached untold"};
+static const char *const metrics_words[] = {"all metrics", "some metrics", "no metrics"};
+
+static struct sim_model_config model_drawn(struct prng *prng)
+{
+    static const uint32_t blocks[] = {16, 16, 32, 64, 128, 256, 512, 1024};
+    static const uint32_t running[] = {8, 16, 32, 64, 128, 256, 256};
+    double rate = 3000 * pow(100, prng_unit(prng)), speed = rate / 10000;
+    return (struct sim_model_config){
+        .prefill_tokens_per_s = rate,
+        .decode_base_ns = 15e6 / speed,
+        .decode_context_token_ns = 30 / speed,
+        .prefill_chunk = 2048,
+        .block_tokens = PICK(prng, blocks),
+        .running_max = PICK(prng, running),
+    };
+}
+
+/* Tokens of the longest prompt with its answer. */
+static double longest(const struct workload *w)
+{
+    double tokens = 0;
+    for (unsigned i = 0; i < w->count; i++) {
+        for (unsigned j = 0; j < w->talks[i].count; j++) {
+            const struct ask *a = &w->talks[i].asks[j];
+            tokens = fmax(tokens, (double)prompt_tokens(&a->prompt) + a->output_tokens);
+        }
+    }
+    return tokens;
+}
+
+/* Adapters are wanted by few workloads; where they are, an engine has 16 slots. */
+static void adapters_drawn(struct sim_model_config *m)
+{
+    enum { SLOTS = 16 };
+    m->adapters_max = SLOTS;
+    m->adapter_load_ns = (uint64_t)(3e8 * 10000 / m->prefill_tokens_per_s);
+}
+
+static void fleet_drawn(struct quality_case *c, struct prng *prng, double cache_tokens, bool slow)
+{
+    struct sim_model_config m = model_drawn(prng);
+    adapters_drawn(&m);
+    double least = 4 * longest(c->work) + 4.0 * m.block_tokens;
+    m.cache_blocks = (uint32_t)(fmax(cache_tokens / c->engines, least) / m.block_tokens);
+    struct engine_spec spec = {
+        .model = m,
+        .cached = (enum engine_cached)prng_below(prng, 3),
+        .metrics = (enum engine_metrics)prng_below(prng, 3),
+        .dropped_tokens = prng_below(prng, 3) == 0 ? (uint32_t)prng_below(prng, 1500) : 0,
+        .swallows = prng_below(prng, 4) == 0 ? 0.1 : 0,
+    };
+    for (unsigned k = 0; k < c->engines; k++)
+        c->specs[k] = spec;
+    if (slow) {
+        struct sim_model_config *one = &c->specs[0].model;
+        one->prefill_tokens_per_s /= 5;
+        one->decode_base_ns *= 5;
+        one->decode_context_token_ns *= 5;
+    }
+}
+
+void draw(struct drawn *out, unsigned number, unsigned asks)
+{
+    static const unsigned engines[] = {2, 4, 8, 8, 12}, routers[] = {1, 1, 2, 4};
+    static const double fits[] = {1.2, 0.5, 0.1}, loads[] = {0.4, 0.7, 0.85, 0.95};
+    *out = (struct drawn){.setup = {.work = &out->work, .speed = 1, .pace = 1, .delay_ms = 0.5}};
+    struct quality_case *c = &out->setup;
+    struct prng prng;
+    prng_seed(&prng, 1000 + number);
+    unsigned kinds = 0;
+    while (workload_kinds[kinds].name)
+        kinds++;
+    const struct workload_kind *kind = &workload_kinds[number % kinds];
+    kind->generate(&out->work, number, asks);
+    c->seed = number + 1;
+    c->engines = PICK(&prng, engines);
+    c->routers = PICK(&prng, routers);
+    c->bytes_per_token = 2.5 + 2.5 * prng_unit(&prng);
+    double fit = PICK(&prng, fits), load = PICK(&prng, loads);
+    bool slow = c->engines > 2 && prng_below(&prng, 4) == 0;
+    bool whole = prng_below(&prng, 3) == 0;
+    fleet_drawn(c, &prng, fit * workload_distinct_tokens(&out->work), slow);
+    for (unsigned i = 0; i < out->work.count && whole; i++) {
+        for (unsigned j = 0; j < out->work.talks[i].count; j++)
+            out->work.talks[i].asks[j].whole = true;
+    }
+    calibrate(c, load);
+    const struct engine_spec *s = &c->specs[c->engines - 1];
+    (void)snprintf(c->name, sizeof c->name, "draw %u: %s", number, kind->name);
+    (void)snprintf(out->says, sizeof out->says,
+                   "%s, %u engines%s of %.0f tokens/s, blocks of %u, at most %u running, caches of "
+                   "%.0f (%.1f of all), load %.2f, %u routers, %s, %s%s%s%s",
+                   kind->name, c->engines, slow ? " (one five times slower)" : "",
+                   s->model.prefill_tokens_per_s, s->model.block_tokens, s->model.running_max,
+                   (double)s->model.cache_blocks * s->model.block_tokens, fit, load, c->routers,
+                   cached_words[s->cached], metrics_words[s->metrics],
+                   whole ? ", whole answers" : "",
+                   s->dropped_tokens ? ", a template that drops" : "",
+                   s->swallows > 0 ? ", swallowed counters" : "");
+}

@@ -1,0 +1,33 @@
+/* The regret of the default policy: what it has more of than the best rival of each case. */
+#ifndef TESTS_BENCH_QUALITY_REGRET_H
+#define TESTS_BENCH_QUALITY_REGRET_H
+
+#include "tests/bench/quality/report.h"
+
+enum { REGRET_DRAWS_MAX = 1024 };
+
+enum measure { MEASURE_TTFT, MEASURE_P99, MEASURE_END, MEASURE_CACHED, MEASURES };
+
+struct regret {
+    char says[256];
+    unsigned number;
+    double ratio[MEASURES];     /* times the best; of MEASURE_CACHED: points less than the best */
+    const char *best[MEASURES]; /* policy */
+    struct figures own, perfect;
+    double best_ttft_s;
+};
+
+struct regrets {
+    unsigned count;
+    struct regret *all;
+};
+
+void regrets_open(struct regrets *v);
+/* Plays that draw under all policies; `table`: and prints them all. */
+void regrets_draw(struct regrets *v, unsigned number, unsigned asks, bool table);
+/* Median and worst of a measure. */
+double regrets_at(const struct regrets *v, enum measure m, double share);
+/* Prints it, and what the worst ones are. */
+void regrets_close(struct regrets *v);
+
+#endif
