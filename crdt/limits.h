@@ -5,19 +5,19 @@
 #include <stdint.h>
 
 enum {
-    CRDT_REPLICAS_MAX = 2048,       /* slots; each has eleven bits */
-    CRDT_NAMES_MAX = 1536,          /* names of replicas that have a slot at one time */
-    CRDT_ROWS_MAX = 2048,           /* those that wait for one too */
-    CRDT_NAMES_TTL_S = 960,         /* after which a name that nobody names is forgotten */
-    CRDT_ROUTERS_MAX = 512,         /* that report, this one too; membership admits no more */
-    CRDT_NAME_MAX = 256,            /* bytes of a replica's name */
-    CRDT_RAISES_MAX = 1 << 30,      /* losses of one cache: raising never wraps */
-    CRDT_TTL_MAX = 3840,            /* generations: the sweeper has 255 before stamps would wrap */
-    CRDT_EVENTS_IDS_MAX = 8192,     /* of one cache: its row fits a chunk and a message */
-    CRDT_RUN_MAX = 512,             /* observations of one run */
-    CRDT_REMAINS_MAX = 256,         /* entries of lost caches in a sketch that is compared */
-    CRDT_CUT_BUCKETS_MAX = 1 << 20, /* of a table that is walked to repair a span cut by a floor */
-    CRDT_LOAD_USES_MAX = UINT16_MAX,  /* of adapters, after which the count begins anew */
+    CRDT_REPLICAS_MAX = 2048,        /* slots; each has eleven bits */
+    CRDT_NAMES_MAX = 1536,           /* names of replicas that have a slot at one time */
+    CRDT_ROWS_MAX = 2048,            /* those that wait for one too */
+    CRDT_NAMES_TTL_S = 960,          /* after which a name that nobody names is forgotten */
+    CRDT_ROUTERS_MAX = 512,          /* that report, this one too; membership admits no more */
+    CRDT_NAME_MAX = 256,             /* bytes of a replica's name */
+    CRDT_RAISES_MAX = 1 << 30,       /* losses of one cache: raising never wraps */
+    CRDT_TTL_MAX = 3840,             /* generations: the sweeper has 255 before stamps would wrap */
+    CRDT_EVENTS_IDS_MAX = 8192,      /* of one cache: its row fits a chunk and a message */
+    CRDT_RUN_MAX = 512,              /* observations of one run */
+    CRDT_REMAINS_MAX = 256,          /* entries of lost caches in a sketch that is compared */
+    CRDT_CUT_BUCKETS_MAX = 1 << 20,  /* of a table that is walked to repair a span cut by a floor */
+    CRDT_LOAD_USES_MAX = UINT16_MAX, /* of adapters, after which the count begins anew */
     CRDT_LOAD_REQUESTS_MAX = 1 << 22, /* that a router may claim: the sum over all never wraps */
     CRDT_POISON_MAX = 256,            /* requests after which engines died, that are remembered */
     CRDT_POISON_TTL_S = 3600,         /* for so long where two died, */

@@ -1,9 +1,15 @@
 #include "node/replica/belief.h"
 
 #include <math.h>
+#include <stddef.h>
 
 /* Of the way there, in logarithms: a quarter at once, a fifth of the size at most. */
 static const double approach_share = 0.25, approach_max = 0.2, approach_near = 0.01;
+
+/* Of the cache, used within the present generation and the one before (the ring's newest is the
+ * next one, which routers whose clocks are ahead use). */
+static const double quick_share = 0.5;
+enum { quick_generations = 3 };
 
 void node_decay_fill(struct node_decay *d, uint32_t generation_ms, uint32_t horizon_ms)
 {
@@ -16,16 +22,73 @@ void node_belief_init(struct node_belief *b)
     *b = (struct node_belief){.factor = 1, .stale = true};
 }
 
+/* Blocks of the generation that may be there. */
+static double count_at(const struct node_belief *b, const struct crdt_index_ring *ring,
+                       uint32_t generation)
+{
+    double count = crdt_index_ring_at(ring, generation);
+    for (unsigned i = 0; i < b->void_count; i++) {
+        if (b->voids[i].generation == generation)
+            count -= b->voids[i].blocks;
+    }
+    return count > 0 ? count : 0;
+}
+
+void node_belief_void(struct node_belief *b, uint64_t id, uint32_t generation, uint32_t blocks)
+{
+    struct node_void *v = NULL;
+    for (unsigned i = 0; i < b->void_count && v == NULL; i++) {
+        if (b->voids[i].id == id && (id != 0 || b->voids[i].generation == generation))
+            v = &b->voids[i];
+    }
+    b->stale = true;
+    if (v != NULL) {
+        v->generation = generation;
+        v->blocks += blocks;
+        return;
+    }
+    if (blocks == 0)
+        return;
+    if (b->void_count < NODE_VOIDS_MAX) {
+        v = &b->voids[b->void_count++];
+    } else {
+        v = &b->voids[0];
+        for (unsigned i = 1; i < NODE_VOIDS_MAX; i++)
+            v = b->voids[i].generation < v->generation ? &b->voids[i] : v;
+    }
+    *v = (struct node_void){.id = id, .generation = generation, .blocks = blocks};
+}
+
+void node_belief_void_end(struct node_belief *b, uint64_t id)
+{
+    for (unsigned i = 0; i < b->void_count; i++) {
+        if (b->voids[i].id != id)
+            continue;
+        b->voids[i] = b->voids[--b->void_count];
+        b->stale = true;
+        return;
+    }
+}
+
+bool node_belief_is_void(const struct node_belief *b, uint64_t id, uint32_t generation)
+{
+    for (unsigned i = 0; i < b->void_count; i++) {
+        if (b->voids[i].id == id && b->voids[i].generation == generation)
+            return true;
+    }
+    return false;
+}
+
 /* The newest generations that fill `size_blocks`. Returns what they hold of it. */
-static double newest_that_fit(const struct crdt_index_ring *ring, double size_blocks,
-                              uint32_t *floor, double *floor_share)
+static double newest_that_fit(const struct node_belief *b, const struct crdt_index_ring *ring,
+                              double size_blocks, uint32_t *floor, double *floor_share)
 {
     double sum = 0;
     uint64_t seen = 0;
     uint32_t generation = ring->newest;
     double share = 1;
     for (;; generation--) {
-        double count = crdt_index_ring_at(ring, generation);
+        double count = count_at(b, ring, generation);
         seen += crdt_index_ring_at(ring, generation);
         double room = size_blocks - sum;
         if (count > room)
@@ -47,11 +110,15 @@ void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ri
                          double size_blocks)
 {
     b->size_blocks = size_blocks * b->factor;
-    b->present_blocks = newest_that_fit(ring, b->size_blocks, &b->floor, &b->floor_share);
+    b->present_blocks = newest_that_fit(b, ring, b->size_blocks, &b->floor, &b->floor_share);
+    double newest = 0;
+    for (uint32_t g = ring->newest; g > ring->oldest && g + quick_generations > ring->newest; g--)
+        newest += count_at(b, ring, g);
+    b->quick = newest > quick_share * b->size_blocks;
     b->near_floor = 0;
     b->near_share = 1;
     if (b->near_blocks > 0 && b->near_blocks < b->size_blocks)
-        (void)newest_that_fit(ring, b->near_blocks, &b->near_floor, &b->near_share);
+        (void)newest_that_fit(b, ring, b->near_blocks, &b->near_floor, &b->near_share);
     b->stale = false;
 }
 
@@ -69,7 +136,7 @@ double node_belief_displaced(const struct node_belief *b, const struct crdt_inde
     /* The index may have dropped generations since the last count, and its ring has no others. */
     uint32_t first = b->floor > ring->oldest ? b->floor : ring->oldest;
     for (uint32_t g = first; need > 0 && g <= ring->newest; g++) {
-        double count = crdt_index_ring_at(ring, g) * (g == b->floor ? b->floor_share : 1);
+        double count = count_at(b, ring, g) * (g == b->floor ? b->floor_share : 1);
         if (g == held_generation)
             count = count > held_blocks ? count - held_blocks : 0;
         double go = count < need ? count : need;
@@ -80,15 +147,15 @@ double node_belief_displaced(const struct node_belief *b, const struct crdt_inde
     return wanted;
 }
 
-void node_belief_depth(const struct crdt_index_ring *ring, uint32_t generation, double *newer,
-                       double *among)
+void node_belief_depth(const struct node_belief *b, const struct crdt_index_ring *ring,
+                       uint32_t generation, double *newer, double *among)
 {
     double sum = 0;
     uint32_t first = generation > ring->oldest ? generation : ring->oldest;
     for (uint32_t g = ring->newest; g > first; g--)
-        sum += crdt_index_ring_at(ring, g);
+        sum += count_at(b, ring, g);
     *newer = sum;
-    *among = first <= ring->newest ? crdt_index_ring_at(ring, first) : 0;
+    *among = first <= ring->newest ? count_at(b, ring, first) : 0;
 }
 
 void node_belief_approach(struct node_belief *b, double factor)

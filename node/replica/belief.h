@@ -24,6 +24,15 @@
 
 #include "crdt/index.h"
 
+/* Blocks that were recorded in a generation and never came to be in the cache: their prompt was
+ * refused, or given up before it was computed. The index keeps them. */
+enum { NODE_VOIDS_MAX = 8 };
+struct node_void {
+    uint64_t id; /* of the prompt; 0: of several */
+    uint32_t generation;
+    uint32_t blocks;
+};
+
 struct node_belief {
     double factor;         /* 1 at first */
     double size_blocks;    /* believed size, the factor included */
@@ -34,7 +43,10 @@ struct node_belief {
         near_blocks; /* of the engine's own memory, where it has tiers behind it; 0: it has not */
     uint32_t near_floor; /* as the floor and its share, of that memory; 0 and 1 without tiers */
     double near_share;
+    bool quick; /* it turns over within a generation or two: their grain is too coarse for it */
     bool stale; /* the counters have changed since */
+    unsigned void_count;
+    struct node_void voids[NODE_VOIDS_MAX];
 };
 
 /* exp(-age / horizon) by age in generations. */
@@ -61,8 +73,16 @@ double node_belief_displaced(const struct node_belief *b, const struct crdt_inde
                              uint32_t held_generation);
 
 /* Blocks that were used after those of a generation, and those of that one. */
-void node_belief_depth(const struct crdt_index_ring *ring, uint32_t generation, double *newer,
-                       double *among);
+void node_belief_depth(const struct node_belief *b, const struct crdt_index_ring *ring,
+                       uint32_t generation, double *newer, double *among);
+
+/* The prompt, recorded in this generation with so many blocks that were new, is not in the cache.
+ * One that was void before moved to this generation. */
+void node_belief_void(struct node_belief *b, uint64_t id, uint32_t generation, uint32_t blocks);
+/* It was computed after all. */
+void node_belief_void_end(struct node_belief *b, uint64_t id);
+/* Whether that was the last that happened to it. */
+bool node_belief_is_void(const struct node_belief *b, uint64_t id, uint32_t generation);
 
 /* What is known of the factor now: the belief goes there in steps, so that one answer never moves
  * what is believed of a whole cache by much. */

@@ -75,6 +75,9 @@ struct node_work {
     bool token_ids;          /* the prompt came as token ids */
     bool held_all;           /* up to the last checkpoint of the prompt */
     uint32_t matched_tokens; /* of what is believed to be there, whatever the engine makes of it */
+    uint32_t use;            /* node/replica/recent.h; 0: none */
+    uint32_t fresh_blocks;   /* of the index, that it brought */
+    uint64_t prompt_id;      /* of its last checkpoint; 0: none */
     struct node_reach reach; /* what was recorded there before, believed or not */
     bool adapter_loads;      /* it is not held there, by what is known */
     uint32_t adapter;        /* 0: none (node/replica/adapters.h) */

@@ -88,7 +88,8 @@ static uint32_t wire_field(const struct crdt_learned *l, size_t field)
 #define SUMS(X)                                                                                    \
     X(prompt_tokens, predicted.prompt_tokens)                                                      \
     X(predicted_tokens, predicted.cached_tokens)                                                   \
-    X(told, predicted.told)
+    X(told, predicted.told)                                                                        \
+    X(void_blocks, void_blocks)
 
 void node_others_add(struct node_others *sum, const struct crdt_learned *reported, uint32_t rkey)
 {

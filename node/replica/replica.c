@@ -12,6 +12,9 @@ static const double bytes_weight_tokens = 2000, bytes_horizon_tokens = 1e6;
 static const double window_tokens_min = 4096, window_share_min = 0.7, window_share_max = 1.4;
 /* A window is no more than so many requests: their sum is one equation. */
 static const double window_weight_max = 8;
+/* What matches have beyond their last checkpoint is learned from windows with some of them, in
+ * steps: half a checkpoint, and the answer of the turn before. More than that is something else. */
+static const double window_matched_min = 4, beyond_gain = 0.3, beyond_max = 256;
 
 /* Prompts for the reported size, where all the evidence is against it: what is known is believed
  * almost wholly from ten prompts on. */
@@ -194,6 +197,7 @@ void node_replica_cache_forget(struct node_replica *k)
     k->size_held = (struct node_size_held){0};
     memset(k->tells_cached, 0, sizeof k->tells_cached);
     k->told_block = k->told_block_seen = 0;
+    k->beyond = 0;
     k->told_last = 0;
 }
 
@@ -280,7 +284,9 @@ void node_replica_began(struct node_replica *k, const struct node_work *work, in
     k->predicted.prompt_tokens += times > 0 ? prompt : -prompt;
     k->predicted.cached_tokens += times > 0 ? cached : -cached;
     w->own_prompt_tokens += times > 0 ? prompt : -prompt;
+    w->own_cached_tokens += times > 0 ? cached : -cached;
     w->own_requests += times > 0 ? 1 : -1U;
+    w->own_matched += work->matched_tokens == 0 ? 0 : times > 0 ? 1 : -1U;
     node_reach_sum(&work->reach, times, w->own_expected);
 }
 
@@ -300,8 +306,13 @@ static void window_teach(struct node_replica *k, double actual)
         return;
     double whole = (double)w->own_expected[NODE_SIZES - 1];
     double weight = fmin(w->own_requests, window_weight_max);
-    node_evidence_add(&k->evidence, w->own_expected, fmin(actual * prompt, whole), prompt, weight,
-                      head_start(k));
+    double matched = fmax((int)w->own_matched, 0);
+    double cached = fmin(fmax(actual * prompt - k->beyond * matched, 0), whole);
+    node_evidence_add(&k->evidence, w->own_expected, cached, prompt, weight, head_start(k));
+    if (matched >= window_matched_min) {
+        double more = (actual * prompt - (double)(int64_t)w->own_cached_tokens) / matched;
+        k->beyond = fmin(fmax(k->beyond + beyond_gain * more, 0), beyond_max);
+    }
     k->belief_held = true;
     node_replica_size_believe(k);
 }
@@ -427,8 +438,12 @@ void node_replica_cached_reported(struct node_replica *k, uint64_t prompt, uint6
     node_replica_size_believe(k);
 }
 
-void node_replica_others(struct node_replica *k, const struct node_others *others)
+void node_replica_others(struct node_replica *k, const struct node_others *others,
+                         uint32_t generation)
 {
+    double voids = rise(k->others.void_blocks, others->void_blocks);
+    if (others->who == k->others.who && voids > 0 && voids < UINT32_MAX)
+        node_belief_void(&k->belief, 0, generation, (uint32_t)voids);
     k->others = *others;
     node_replica_size_believe(k);
 }

@@ -73,6 +73,7 @@ struct node_others {
     uint64_t who; /* names those routers and lives; 0: nobody */
     unsigned count;
     struct node_predicted predicted;
+    uint64_t void_blocks;
     double size_log,
         size_weight; /* of the cache, by their evidence; the first weighed, summed up */
 };
@@ -87,7 +88,8 @@ struct node_scrape_window {
     uint64_t since_ms;
     /* Of this router's requests that began in it: a stand-in for all. */
     uint64_t own_prompt_tokens;
-    unsigned own_requests;
+    uint64_t own_cached_tokens; /* as predicted */
+    unsigned own_requests, own_matched;
     float own_expected[NODE_SIZES];
 };
 
@@ -156,6 +158,8 @@ struct node_replica {
     bool belief_held; /* the belief's factor is of this cache (learned by any router) */
     struct node_evidence evidence; /* of its size, by this router's requests */
     struct node_size_held size_held;
+    double
+        beyond; /* tokens that a match has beyond its last checkpoint, by the engine's counters */
     bool tells_cached[NODE_REUSE_KINDS]; /* answers said what came from the cache: none said is 0 */
     unsigned told_block;                 /* what divides all that they said; 0: nothing said */
     unsigned told_block_seen;            /* how often they said something else than before */
@@ -181,6 +185,7 @@ struct node_replica {
     struct node_scraped scraped; /* by whom */
     struct node_scrape_window window;
     struct node_predicted predicted; /* own */
+    uint64_t void_blocks;            /* sum, of prompts of this router that were never computed */
     struct node_others others;
 
     uint64_t chosen;
@@ -325,8 +330,10 @@ void node_replica_size_fade(struct node_replica *k, double seconds);
 void node_replica_size_known(const struct node_replica *k, double *size, double *weight);
 /* Nothing is known of its cache: it is another one, or its engine another process. */
 void node_replica_cache_forget(struct node_replica *k);
-/* The others' sums as they are now: what their answers taught since counts here too. */
-void node_replica_others(struct node_replica *k, const struct node_others *others);
+/* The others' sums as they are now: what their answers taught since counts here too, in the present
+ * generation. */
+void node_replica_others(struct node_replica *k, const struct node_others *others,
+                         uint32_t generation);
 /* Another figure, which rests on so many samples. */
 void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, uint64_t samples);
 

@@ -30,7 +30,7 @@ double node_reuse_whole(const struct node_reuse *r, const struct node_held *h)
         return 0;
     double tail = h->all ? r->rest_used / r->rest_seen * (h->prompt - h->matched)
                          : r->beyond / (r->beyond_seen + 1);
-    double tokens = fmin(h->matched + fmax(tail, 0), h->prompt - 1);
+    double tokens = fmin(h->matched + fmax(tail, 0) + h->beyond, h->prompt - 1);
     return fmax(to_blocks(tokens, h->block), 0) * h->present;
 }
 

@@ -31,6 +31,7 @@ struct node_held {
     bool all;       /* that is the last one of the prompt */
     double block;   /* of the engine's cache; at most 1: unknown */
     double share;   /* of the replica */
+    double beyond;  /* of the replica: tokens more than the model's own say */
 };
 
 void node_reuse_init(struct node_reuse *r);

@@ -3,6 +3,15 @@
 #include "base/checkpoint.h"
 #include "node/route/router_internal.h"
 
+#include <math.h>
+
+#include "base/err.h"
+
+/* A generation that is wider than this share of the believed cache says nothing of its size. */
+static const double width_share = 0.5;
+static const double small_blocks = 512; /* about 32,000 tokens */
+static const double share_doubtful = 0.8;
+
 /* Tokens in a block of the index there, over all models and kinds of prompts that it is sent. */
 double node_router_block_tokens(const struct node_replica *replica)
 {
@@ -44,39 +53,6 @@ void node_router_match(struct node_router *r, const struct node_request *request
     else
         crdt_index_match(r->index, request->chain, r->floors, r->replica_count, r->lengths,
                          r->generations);
-}
-
-double node_router_held_blocks(const struct node_router *r, unsigned k,
-                               const struct node_request *request)
-{
-    const struct chain *chain = request->chain;
-    if (!chain)
-        return 0;
-    double blocks = 0;
-    if (chain->chunks)
-        blocks = r->covered[k];
-    else if (r->lengths[k] > 0)
-        blocks = chain->points[r->lengths[k] - 1].blocks;
-    const struct node_belief *b = &r->replicas[k].belief;
-    return r->generations[k] == b->floor ? blocks * b->floor_share : blocks;
-}
-
-struct node_held node_router_held(const struct node_router *r, unsigned k,
-                                  const struct node_request *request, const struct node_size *size,
-                                  double held_blocks)
-{
-    const struct node_replica *replica = &r->replicas[k];
-    double present = r->generations[k] == replica->belief.floor ? replica->belief.floor_share : 1;
-    double matched = present > 0 ? held_blocks / present * size->block_tokens : 0;
-    return (struct node_held){
-        .prompt = size->prompt_tokens,
-        .matched = matched < size->prompt_tokens ? matched : size->prompt_tokens,
-        .present = present,
-        .all = request->chain && !request->chain->chunks && r->lengths[k] > 0 &&
-               r->lengths[k] == request->chain->length,
-        .block = node_replica_block_tokens(replica),
-        .share = replica->evidence.share,
-    };
 }
 
 /* --- what was recorded, believed or not --------------------------------------------------------
@@ -123,40 +99,260 @@ static unsigned part_begin(const struct node_router *r, const struct chain *chai
     return low;
 }
 
-static uint32_t blocks_before(const struct chain *chain, unsigned point)
+/* A part of the prompt's start: the points before `end`, and the depth of its blocks. */
+static struct node_recent_part part_by_generation(const struct node_router *r, unsigned k,
+                                                  uint32_t generation, unsigned end)
 {
-    return point == 0 ? 0 : chain->points[point - 1].blocks;
+    struct crdt_index_ring ring = crdt_index_ring(r->index, k);
+    double newer, among;
+    node_belief_depth(&r->replicas[k].belief, &ring, generation, &newer, &among);
+    return (struct node_recent_part){.end = end, .from = newer, .to = newer + among};
+}
+
+/* The points from `begin` on, by the index alone: their parts, the newest first. */
+static unsigned parts_by_generation(const struct node_router *r, unsigned k,
+                                    const struct chain *chain, unsigned begin,
+                                    struct node_recent_part *out, unsigned max)
+{
+    struct node_recent_part parts[NODE_PARTS_MAX];
+    unsigned end = recorded_length(r, chain, k, r->lengths[k] > begin ? r->lengths[k] : begin);
+    unsigned count = 0;
+    while (end > begin && count < max) {
+        uint32_t generation;
+        unsigned first = part_begin(r, chain, k, end, &generation);
+        if (first == end)
+            break;
+        parts[count++] = part_by_generation(r, k, generation, end);
+        end = first;
+    }
+    for (unsigned i = 0; i < count; i++)
+        out[i] = parts[count - 1 - i];
+    return count;
+}
+
+/* By the order of the last requests, where the router keeps it, and then by the index. What is not
+ * among those is deeper than all of them. */
+static unsigned parts_of(const struct node_router *r, unsigned k, const struct chain *chain,
+                         struct node_recent_part *parts)
+{
+    const struct node_recent *recent = r->recent[k];
+    unsigned known = 0;
+    if (recent != NULL)
+        known = node_recent_parts(recent, chain, parts, NODE_PARTS_MAX);
+    unsigned begin = known > 0 ? parts[known - 1].end : 0;
+    unsigned count =
+        known + parts_by_generation(r, k, chain, begin, parts + known, NODE_PARTS_MAX - known);
+    double all = recent != NULL ? node_recent_blocks(recent) : 0;
+    for (unsigned i = known; i < count; i++) {
+        parts[i].from = fmax(parts[i].from, all);
+        parts[i].to = fmax(parts[i].to, all);
+    }
+    return count;
+}
+
+static double blocks_of(const struct chain *chain, const struct node_recent_part *parts,
+                        unsigned part)
+{
+    unsigned begin = part > 0 ? parts[part - 1].end : 0;
+    uint32_t before = begin > 0 ? chain->points[begin - 1].blocks : 0;
+    return chain->points[parts[part].end - 1].blocks - before;
 }
 
 /* A prompt's parts were used last at a few times: the system prompt a moment ago, by all, its own
- * history when its last turn came. The oldest is the last. */
+ * history when its last turn came. The oldest is the last. Where a generation is as wide as the
+ * cache its answers say nothing of the cache's size. */
 void node_router_reach(const struct node_router *r, unsigned k, const struct chain *chain,
                        double token_scale, struct node_reach *out)
 {
-    *out = (struct node_reach){0};
-    unsigned end = recorded_length(r, chain, k, r->lengths[k]);
     double unit = reported_blocks(r, &r->replicas[k]);
-    struct crdt_index_ring ring = crdt_index_ring(r->index, k);
-    struct node_part parts[NODE_PARTS_MAX];
-    unsigned count = 0;
-    while (end > 0 && count < NODE_PARTS_MAX) {
-        uint32_t generation;
-        unsigned begin = part_begin(r, chain, k, end, &generation);
-        if (begin == end)
-            break;
-        if (count == NODE_PARTS_MAX - 1)
-            begin = 0;
-        double newer, among;
-        node_belief_depth(&ring, generation, &newer, &among);
-        uint32_t blocks = chain->points[end - 1].blocks - blocks_before(chain, begin);
-        parts[count++] = (struct node_part){
-            .tokens = (float)(blocks * token_scale),
-            .from = (float)(newer / unit),
-            .to = (float)((newer + among) / unit),
+    double width_max = width_share * r->replicas[k].belief.factor;
+    struct node_recent_part parts[NODE_PARTS_MAX];
+    *out = (struct node_reach){.count = parts_of(r, k, chain, parts)};
+    for (unsigned i = 0; i < out->count; i++) {
+        out->parts[i] = (struct node_part){
+            .tokens = (float)(blocks_of(chain, parts, i) * token_scale),
+            .from = (float)(parts[i].from / unit),
+            .to = (float)(parts[i].to / unit),
         };
-        end = begin;
+        if (r->recent[k] == NULL && (parts[i].to - parts[i].from) / unit > width_max)
+            *out = (struct node_reach){0};
     }
-    out->count = count;
-    for (unsigned i = 0; i < count; i++)
-        out->parts[i] = parts[count - 1 - i];
+}
+
+/* It holds so few prompts that it matters which, and loses them within a generation. Of larger ones
+ * that do, an expected value serves as well (docs/adr/0029). */
+static bool is_small(const struct node_replica *replica)
+{
+    return replica->belief.quick && replica->belief.size_blocks < small_blocks;
+}
+
+/* --- what is there still -------------------------------------------------------------------------
+ */
+
+/* By the order of requests: how much of each part the cache holds. */
+static struct node_grip grip_by_order(const struct node_router *r, unsigned k,
+                                      const struct chain *chain)
+{
+    double size = r->replicas[k].belief.size_blocks;
+    struct node_recent_part parts[NODE_PARTS_MAX];
+    unsigned count = parts_of(r, k, chain, parts);
+    struct node_grip grip = {.present = 1};
+    for (unsigned i = 0; i < count && parts[i].from < size; i++) {
+        double share = fmin(1, (size - parts[i].from) / fmax(parts[i].to - parts[i].from, 1));
+        grip.blocks += share * blocks_of(chain, parts, i);
+        grip.all = parts[i].end == chain->length && share >= 1;
+    }
+    return grip;
+}
+
+/* This very prompt was recorded, and never computed: what it brought is not there. */
+static void void_leave(const struct node_router *r, unsigned k, const struct chain *chain,
+                       struct node_grip *grip)
+{
+    unsigned end = r->lengths[k];
+    if (!node_belief_is_void(&r->replicas[k].belief, chain->points[end - 1].id, r->generations[k]))
+        return;
+    uint32_t generation;
+    unsigned begin = part_begin(r, chain, k, end, &generation);
+    grip->blocks = begin > 0 ? chain->points[begin - 1].blocks : 0;
+    grip->all = false;
+}
+
+static struct node_grip grip_by_generation(const struct node_router *r, unsigned k,
+                                           const struct chain *chain)
+{
+    const struct node_belief *b = &r->replicas[k].belief;
+    struct node_grip grip = {.present = r->generations[k] == b->floor ? b->floor_share : 1};
+    if (chain->chunks)
+        grip.blocks = r->covered[k];
+    else if (r->lengths[k] > 0)
+        grip.blocks = chain->points[r->lengths[k] - 1].blocks;
+    grip.all = !chain->chunks && r->lengths[k] > 0 && r->lengths[k] == chain->length;
+    if (b->void_count > 0 && !chain->chunks && r->lengths[k] > 0)
+        void_leave(r, k, chain, &grip);
+    return grip;
+}
+
+struct node_grip node_router_grip(const struct node_router *r, unsigned k,
+                                  const struct chain *chain)
+{
+    if (chain == NULL || chain->length == 0)
+        return (struct node_grip){0};
+    if (r->recent[k] != NULL && is_small(&r->replicas[k]) && !chain->chunks)
+        return grip_by_order(r, k, chain);
+    return grip_by_generation(r, k, chain);
+}
+
+struct node_held node_router_held(const struct node_router *r, unsigned k,
+                                  const struct node_grip *grip, const struct node_size *size)
+{
+    const struct node_replica *replica = &r->replicas[k];
+    return (struct node_held){
+        .prompt = size->prompt_tokens,
+        .matched = fmin(grip->blocks * size->block_tokens, size->prompt_tokens),
+        .present = grip->present,
+        .all = grip->all,
+        .block = node_replica_block_tokens(replica),
+        .share = replica->evidence.share,
+        .beyond = replica->beyond,
+    };
+}
+
+double node_router_displaced(const struct node_router *r, unsigned k, const struct node_size *size,
+                             double held_blocks, double cached_tokens)
+{
+    double new_tokens = size->prompt_tokens - cached_tokens + size->output_tokens;
+    /* What goes is others' content: it is measured as theirs is, not as this prompt. */
+    double block_tokens = node_router_block_tokens(&r->replicas[k]);
+    struct crdt_index_ring ring = crdt_index_ring(r->index, k);
+    return node_belief_displaced(&r->replicas[k].belief, &ring, &r->decay,
+                                 new_tokens / block_tokens, held_blocks, r->generations[k]) *
+           block_tokens;
+}
+
+/* --- recording -----------------------------------------------------------------------------------
+ */
+
+/* The order of requests is kept where all of them are this router's own, and the cache is a small
+ * one, or may be: its size is not reported, and it holds less than it should. */
+static bool wants_order(const struct node_router *r, unsigned k)
+{
+    const struct node_replica *replica = &r->replicas[k];
+    bool unknown = replica->cache_tokens == 0 && replica->cache_tokens_heard == 0;
+    bool doubtful = unknown && replica->evidence.share < share_doubtful;
+    return replica->others.count == 0 && (doubtful || is_small(replica) || r->recent[k] != NULL);
+}
+
+static uint32_t order_record(struct node_router *r, unsigned k, const struct chain *chain)
+{
+    if (!wants_order(r, k) || chain->chunks) {
+        node_recent_destroy(r->recent[k]);
+        r->recent[k] = NULL;
+        return 0;
+    }
+    if (r->recent[k] == NULL)
+        r->recent[k] = node_recent_create();
+    if (r->recent[k] == NULL)
+        return 0;
+    uint64_t known = (uint64_t)chain->points[chain->length - 1].blocks * CHECKPOINT_BLOCK_BYTES;
+    double rest = chain->bytes > known ? (double)(chain->bytes - known) : 0;
+    double lost =
+        node_replica_block_tokens(&r->replicas[k]) / 2 / node_router_block_tokens(&r->replicas[k]);
+    return node_recent_begin(r->recent[k], chain, rest / CHECKPOINT_BLOCK_BYTES + lost);
+}
+
+void node_router_record(struct node_router *r, const struct chain *chain, struct node_work *work)
+{
+    unsigned k = work->replica;
+    uint64_t before = crdt_index_blocks_total(r->index, k);
+    /* Without room the index knows less, which it counts itself; the request goes on. */
+    DISCARD(crdt_state_observe(r->crdt, chain, k));
+    uint64_t after = crdt_index_blocks_total(r->index, k);
+    r->replicas[k].belief.stale = true;
+    work->fresh_blocks = after > before ? (uint32_t)(after - before) : 0;
+    work->prompt_id = chain->points[chain->length - 1].id;
+    work->use = order_record(r, k, chain);
+}
+
+void node_router_recorded_end(struct node_router *r, const struct node_work *work,
+                              int64_t answer_tokens, bool computed)
+{
+    struct node_replica *replica = &r->replicas[work->replica];
+    struct node_recent *recent = r->recent[work->replica];
+    if (work->prompt_id == 0)
+        return;
+    if (!computed) {
+        node_belief_void(&replica->belief, work->prompt_id, work->generation - 1,
+                         work->fresh_blocks);
+        replica->void_blocks += work->fresh_blocks;
+    } else {
+        node_belief_void_end(&replica->belief, work->prompt_id);
+    }
+    if (recent == NULL || work->use == 0)
+        return;
+    double tokens = answer_tokens > 0 ? (double)answer_tokens : 0;
+    if (computed)
+        node_recent_end(recent, work->use, tokens / node_router_block_tokens(replica));
+    else
+        node_recent_refuse(recent, work->use);
+}
+
+void node_router_cache_forget(struct node_router *r, unsigned k)
+{
+    if (r->recent[k] != NULL)
+        node_recent_clear(r->recent[k]);
+}
+
+void node_router_held_destroy(struct node_router *r)
+{
+    for (unsigned k = 0; k < NODE_REPLICAS_MAX; k++)
+        node_recent_destroy(r->recent[k]);
+}
+
+void node_router_held_check(const struct node_router *r)
+{
+    for (unsigned k = 0; k < NODE_REPLICAS_MAX; k++) {
+        if (r->recent[k] != NULL)
+            node_recent_check(r->recent[k]);
+    }
 }

@@ -330,6 +330,7 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
 {
     struct node_replica *replica = &r->replicas[node_bookings_get(r->bookings, b)->work.replica];
     node_router_load_take(r, (unsigned)(replica - r->replicas), now_ms);
+    bool in_line = node_bookings_get(r->bookings, b)->prefilling;
     const struct node_booking_entry *e =
         node_bookings_close(r->bookings, &replica->load, b, now_ms);
     if (e->work.adapter != 0)
@@ -340,6 +341,8 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
     if (broke || outcome == NODE_OUTCOME_OK)
         tally(r, replica, broke, now_ms);
     node_router_touch(r, e->work.replica);
+    node_router_recorded_end(r, &e->work, reported ? reported->completion_tokens : -1,
+                             !in_line && (reported || outcome == NODE_OUTCOME_CLIENT_GONE));
     struct node_usage usage;
     if (reported) {
         usage = usage_read(replica, e, reported);

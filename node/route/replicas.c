@@ -29,12 +29,14 @@ static const struct crdt_replica *row_of(const struct node_router *r, unsigned r
 /* --- following the registry ----------------------------------------------------------------- */
 
 /* The cache is empty. What was learned of its speed stays: it is the same machine. */
-static void forget_cache(struct node_router *r, struct node_replica *k, uint32_t rkey)
+static void forget_cache(struct node_router *r, unsigned replica, uint32_t rkey)
 {
-    node_adapters_forget(r->adapters, (unsigned)(k - r->replicas));
+    struct node_replica *k = &r->replicas[replica];
+    node_adapters_forget(r->adapters, replica);
     k->rkey = rkey;
     k->life++;
     node_replica_cache_forget(k);
+    node_router_cache_forget(r, replica);
 }
 
 /* Nobody's slot: to all that walk the table a replica that is absent. */
@@ -45,6 +47,7 @@ static void slot_clear(struct node_router *r, unsigned slot)
     uint16_t era = k->era;
     uint32_t life = k->life;
     node_replica_init(k, slice_of("", 0), NODE_ENGINE_AUTO, 0, &prior);
+    node_router_cache_forget(r, slot);
     k->absent = k->announced_absent = true;
     k->era = era;
     k->life = life + 1;
@@ -136,7 +139,7 @@ static void slot_follow(struct node_router *r, unsigned slot)
     if (k->name_len == 0)
         slot_take(r, slot, row);
     if (k->rkey != row->rkey)
-        forget_cache(r, k, row->rkey);
+        forget_cache(r, slot, row->rkey);
     draining_follow(k, row);
 }
 
@@ -458,7 +461,7 @@ static void raise_incarnation(struct node_router *r, unsigned replica, uint64_t 
     if (!row)
         return;
     (void)crdt_state_restarted(r->crdt, replica, started_ms);
-    forget_cache(r, &r->replicas[replica], row->rkey);
+    forget_cache(r, replica, row->rkey);
 }
 
 /* The start time of a process, if the engine tells it. Routers that notice a restart at their own

@@ -71,6 +71,7 @@ void node_router_destroy(struct node_router *r)
     node_adapters_destroy(r->adapters);
     node_models_destroy(r->models);
     free(r->replicas);
+    node_router_held_destroy(r);
     free(r);
 }
 
@@ -92,6 +93,7 @@ void node_router_check(const struct node_router *r)
     node_bookings_check(r->bookings, loads, r->replica_count);
     node_models_check(r->models);
     node_adapters_check(r->adapters);
+    node_router_held_check(r);
     node_state_check(r->state);
     CHECK(r->crdt == node_state_crdt(r->state) && r->index == node_state_index(r->state));
 }
@@ -319,19 +321,6 @@ static struct node_size size_of(struct node_router *r, const struct node_request
     return size;
 }
 
-static double displaced_tokens(const struct node_router *r, unsigned k,
-                               const struct node_size *size, double held_blocks,
-                               double cached_tokens)
-{
-    double new_tokens = size->prompt_tokens - cached_tokens + size->output_tokens;
-    /* What goes is others' content: it is measured as theirs is, not as this prompt. */
-    double block_tokens = node_router_block_tokens(&r->replicas[k]);
-    struct crdt_index_ring ring = crdt_index_ring(r->index, k);
-    return node_belief_displaced(&r->replicas[k].belief, &ring, &r->decay,
-                                 new_tokens / block_tokens, held_blocks, r->generations[k]) *
-           block_tokens;
-}
-
 static double queue_s(struct node_router *r, struct node_replica *replica, double rate,
                       uint64_t now_ms)
 {
@@ -353,8 +342,9 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
 {
     unsigned k = c->replica;
     struct node_replica *replica = &r->replicas[k];
-    double held_blocks = node_router_held_blocks(r, k, request);
-    struct node_held held = node_router_held(r, k, request, size, held_blocks);
+    struct node_grip grip = node_router_grip(r, k, request->chain);
+    struct node_held held = node_router_held(r, k, &grip, size);
+    double held_blocks = grip.blocks * grip.present;
     double cached_tokens =
         node_reuse_predict(node_router_reuse(r, size->model, request->answer_whole), &held);
     double requests = (double)replica->load.requests + (double)replica->load.remote.requests;
@@ -381,7 +371,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
         .cached_tokens = cached_tokens,
         .restored_tokens = tier_tokens * node_ratio_value(&r->restore),
         .output_tokens = size->output_tokens,
-        .displaced_tokens = displaced_tokens(r, k, size, held_blocks, cached_tokens),
+        .displaced_tokens = node_router_displaced(r, k, size, held_blocks, cached_tokens),
         .requests = requests,
         .context_tokens = context,
         .tokens_per_s = rate,
@@ -462,8 +452,8 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
     double rate = rate_of(replica);
     double uncached = size->prompt_tokens - (double)c->cached_tokens;
     uncached += (double)c->tier_tokens * node_ratio_value(&r->restore);
-    struct node_held held = node_router_held(r, c->replica, request, size,
-                                             node_router_held_blocks(r, c->replica, request));
+    struct node_grip grip = node_router_grip(r, c->replica, request->chain);
+    struct node_held held = node_router_held(r, c->replica, &grip, size);
     struct node_work work = {
         .replica = c->replica,
         .model = size->model,
@@ -554,11 +544,8 @@ int node_router_choose(struct node_router *r, const struct node_request *request
         return err;
     if (r->policy->wants_costs)
         out->cost_s = c->cost.total_s;
-    if (request->chain && request->chain->length > 0) {
-        /* Without room the index knows less, which it counts itself; the request goes on. */
-        DISCARD(crdt_state_observe(r->crdt, request->chain, c->replica));
-        r->replicas[c->replica].belief.stale = true;
-    }
+    if (request->chain && request->chain->length > 0)
+        node_router_record(r, request->chain, &node_bookings_get(r->bookings, out->booking)->work);
     return ERR_OK;
 }
 

@@ -22,6 +22,7 @@
 #include "node/replica/booking.h"
 #include "node/replica/fleet.h"
 #include "node/replica/model.h"
+#include "node/replica/recent.h"
 #include "node/replica/replica.h"
 #include "node/route/discovered.h"
 #include "node/route/policy.h"
@@ -71,8 +72,10 @@ struct node_router {
     unsigned kept; /* how often replicas are kept for requests that may be poison */
     unsigned replica_count;
     struct node_replica *replicas; /* NODE_REPLICAS_MAX */
-    bool fleet_stale;              /* something was learned since the beliefs were set */
-    uint64_t fleet_ms;             /* when that was */
+    /* The order of last uses, for those that need it; else NULL. */
+    struct node_recent *recent[NODE_REPLICAS_MAX];
+    bool fleet_stale;  /* something was learned since the beliefs were set */
+    uint64_t fleet_ms; /* when that was */
 
     bool engines_tell_usage;   /* all of them */
     struct node_ratio restore; /* of a token from a tier, in tokens that could be computed */
@@ -147,12 +150,30 @@ double node_router_block_tokens(const struct node_replica *replica);
 void node_router_beliefs_refresh(struct node_router *r);
 /* What every replica holds of the prompt: lengths and generations. */
 void node_router_match(struct node_router *r, const struct node_request *request);
-/* After it: blocks of the prompt believed to be there. */
-double node_router_held_blocks(const struct node_router *r, unsigned k,
-                               const struct node_request *request);
+/* After it: blocks of the prompt that are believed to be there. */
+struct node_grip {
+    double blocks;  /* that were recorded, and may be there */
+    double present; /* the chance that they are, 0..1 */
+    bool all;       /* up to the last checkpoint of the prompt */
+};
+struct node_grip node_router_grip(const struct node_router *r, unsigned k,
+                                  const struct chain *chain);
 struct node_held node_router_held(const struct node_router *r, unsigned k,
-                                  const struct node_request *request, const struct node_size *size,
-                                  double held_blocks);
+                                  const struct node_grip *grip, const struct node_size *size);
+/* The prompt is sent where the work is booked. It counts as held there from now on: the next router
+ * that has the same prompt should know at once. */
+void node_router_record(struct node_router *r, const struct chain *chain, struct node_work *work);
+/* It ended. `computed`: its prompt was, as far as is known; else it was refused or given up, and
+ * what it brought does not count. */
+void node_router_recorded_end(struct node_router *r, const struct node_work *work,
+                              int64_t answer_tokens, bool computed);
+/* Tokens of others that somebody may still want and that the prompt would push out. */
+double node_router_displaced(const struct node_router *r, unsigned k, const struct node_size *size,
+                             double held_blocks, double cached_tokens);
+void node_router_held_destroy(struct node_router *r);
+void node_router_held_check(const struct node_router *r);
+/* The replica lost its cache. */
+void node_router_cache_forget(struct node_router *r, unsigned k);
 /* All that was recorded there of the prompt, and how deep. `token_scale`: for a block. */
 void node_router_reach(const struct node_router *r, unsigned k, const struct chain *chain,
                        double token_scale, struct node_reach *out);

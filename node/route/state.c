@@ -78,5 +78,5 @@ void node_router_others_take(struct node_router *r, unsigned replica)
         others.who += hash_mix(row.router ^ hash_mix(row.epoch));
         node_others_add(&others, &row.value.learned, r->replicas[replica].rkey);
     }
-    node_replica_others(&r->replicas[replica], &others);
+    node_replica_others(&r->replicas[replica], &others, r->generation);
 }

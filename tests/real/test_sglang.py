@@ -4,6 +4,7 @@ import signal
 import threading
 import time
 
+import small_cache
 from lib import wait_for
 from lib_real import HOME, Asked, Load, RealCase, SGLang, run
 
@@ -130,3 +131,24 @@ class Deaths(SGLangCase):
         run(router.port, again)
         self.assertEqual(again.status, 502, again)
         self.assertEqual(sum(e.ask("GET", "/health")[0] == 200 for e in (a, b)), 1)
+
+
+class SmallCache(SGLangCase):
+    """A cache of 1,024 tokens, which holds a few prompts."""
+
+    def test_pages_of_one(self):
+        self.check(1)
+
+    def test_pages_of_sixteen(self):
+        self.check(16)
+
+    def check(self, page):
+        more = ("--max-total-tokens", "1024", "--context-length", "1000", "--page-size", str(page))
+        engines = [SGLang(*more).start(), SGLang(*more).start()]
+        try:
+            for engine in engines:
+                engine.wait()
+            small_cache.check(self, engines, 1024)
+        finally:
+            for engine in engines:
+                engine.stop()

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 
+import small_cache
 from lib import HOST, wait_for
 from lib_real import HOME, VLLM, RealCase
 
@@ -143,6 +144,31 @@ class Deaths(RealCase):
             router = self.front(engines, "--replica-api-key-file", key)
             wait_for(lambda: [m["id"] for m in router.get("/v1/models").json["data"]] == ["tiny"], "models")
             self.trouble(router, lambda: engines[0].process.send_signal(signal.SIGTERM), key="sesame")
+        finally:
+            for engine in engines:
+                engine.stop()
+
+
+class SmallCache(RealCase):
+    """40 blocks of 32 tokens, one of which is never used."""
+    kind = VLLM
+
+    def test_told(self):
+        self.check(True)
+
+    def test_untold(self):
+        self.check(False)
+
+    def check(self, told):
+        more = ["--block-size", "32", "--num-gpu-blocks-override", "40", "--max-model-len", "1024"]
+        if not told:
+            more.append("--no-enable-prompt-tokens-details")
+        engines = [VLLM(*more).start(), VLLM(*more).start()]
+        try:
+            for engine in engines:
+                engine.wait()
+            small_cache.check(self, engines, 39 * 32, told,
+                              names=("vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"))
         finally:
             for engine in engines:
                 engine.stop()

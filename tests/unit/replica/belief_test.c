@@ -102,15 +102,46 @@ static void depth_counts_what_was_used_since(void **state)
     (void)state;
     struct crdt_index_ring ring = ring_of(counts);
     double newer, among;
-    node_belief_depth(&ring, 5, &newer, &among);
+    struct node_belief b;
+    node_belief_init(&b);
+    node_belief_depth(&b, &ring, 5, &newer, &among);
     assert_near(newer, 20);
     assert_near(among, 20);
-    node_belief_depth(&ring, 9, &newer, &among);
+    node_belief_depth(&b, &ring, 9, &newer, &among);
     assert_near(newer, 0);
     assert_near(among, 0);
-    node_belief_depth(&ring, 0, &newer, &among); /* older than the ring is: as its oldest */
+    node_belief_depth(&b, &ring, 0, &newer, &among); /* older than the ring is: as its oldest */
     assert_near(newer, 110);
     assert_near(among, 50);
+}
+
+static void what_was_refused_takes_no_room(void **state)
+{
+    (void)state;
+    struct crdt_index_ring ring = ring_of(counts);
+    struct node_belief b;
+    node_belief_init(&b);
+    node_belief_refresh(&b, &ring, 30);
+    assert_int_equal(b.floor, 5);
+    node_belief_void(&b, 7, 8, 10); /* all that was used last */
+    assert_true(b.stale);
+    node_belief_refresh(&b, &ring, 30);
+    assert_int_equal(b.floor, 5);
+    assert_near(b.floor_share, 1);
+    node_belief_void(&b, 8, 7, 10);
+    node_belief_refresh(&b, &ring, 30);
+    assert_int_equal(b.floor, 4);
+    double newer, among;
+    node_belief_depth(&b, &ring, 4, &newer, &among);
+    assert_near(newer, 20);
+    node_belief_void(&b, 8, 8, 0); /* again: its blocks moved to the newer generation */
+    node_belief_depth(&b, &ring, 4, &newer, &among);
+    assert_near(newer, 30);
+    for (unsigned i = 0; i < 100; i++)
+        node_belief_void(&b, 100 + i, 1 + i % 9, 5);
+    assert_int_equal(b.void_count, NODE_VOIDS_MAX);
+    node_belief_refresh(&b, &ring, 1000);
+    assert_true(b.present_blocks > 0 && b.present_blocks < 160);
 }
 
 /* A handful of answers moves it by a few percent each, and then it is there. */
@@ -139,6 +170,7 @@ int main(void)
         cmocka_unit_test(displaced_counts_the_oldest_first),
         cmocka_unit_test(what_the_ring_no_longer_has_is_not_walked),
         cmocka_unit_test(depth_counts_what_was_used_since),
+        cmocka_unit_test(what_was_refused_takes_no_room),
         cmocka_unit_test(the_factor_goes_in_steps_to_what_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,167 @@
+/* What is believed of a cache after prompts that the engine never computed, and after answers that
+ * say how much came from it. */
+#include "base/check.h"
+#include "tests/lib/router_help.h"
+
+static double cached(struct node_router *r, const struct chain *chain, uint64_t now_ms)
+{
+    struct node_request request = request_of(chain);
+    json_t *root = explain(r, &request, now_ms);
+    double tokens = explained(root, 0, "cached_tokens");
+    json_decref(root);
+    return tokens;
+}
+
+static void end(struct node_router *r, const struct node_decision *d, enum node_outcome outcome,
+                bool reported, uint64_t now_ms)
+{
+    node_router_finish(r, d->booking, outcome, reported ? &no_usage : NULL, now_ms);
+    node_router_check(r);
+}
+
+/* The cache holds 100,000 tokens. Five refused prompts pushed a conversation from 971 believed
+ * tokens to 274 on a real engine. */
+static void what_was_refused_pushes_nothing_out(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    done(r, choose(r, prompt(1, 20000), START_MS), START_MS + 100);
+    double before = cached(r, prompt(1, 20000), START_MS + 200);
+    assert_true(before > 19000);
+    for (unsigned i = 0; i < 5; i++) {
+        uint64_t now = START_MS + 20000 + i * 1000ull;
+        struct node_decision d = choose(r, prompt(10 + i, 90000), now);
+        end(r, &d, NODE_OUTCOME_OK, false, now + 5); /* 400: the context is too long */
+        assert_true(cached(r, prompt(1, 20000), now + 6) > 19000);
+    }
+    for (unsigned i = 0; i < 5; i++) { /* the same again and again, over some generations */
+        uint64_t now = START_MS + 30000 + i * 10000ull;
+        struct node_decision d = choose(r, prompt(14, 90000), now);
+        end(r, &d, NODE_OUTCOME_OK, false, now + 5);
+        assert_true(cached(r, prompt(1, 20000), now + 6) > 19000);
+    }
+    /* It is not believed to be there itself, until it is computed. */
+    uint64_t later = START_MS + 80000;
+    assert_near(cached(r, prompt(14, 90000), later), 0, 0);
+    done(r, choose(r, prompt(14, 90000), later), later + 9000);
+    assert_true(cached(r, prompt(14, 90000), later + 9001) > 85000);
+    /* What is computed counts. */
+    done(r, choose(r, prompt(20, 90000), START_MS + 90000), START_MS + 99000);
+    assert_true(cached(r, prompt(1, 20000), START_MS + 99001) < before);
+    alone_destroy(r);
+}
+
+static void what_was_given_up_in_the_queue_pushes_nothing_out(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    done(r, choose(r, prompt(1, 20000), START_MS), START_MS + 100);
+    uint64_t now = START_MS + 20000;
+    struct node_decision first = choose(r, prompt(2, 60000), now), second;
+    second = choose(r, prompt(3, 60000), now);
+    end(r, &second, NODE_OUTCOME_CLIENT_GONE, false, now + 1000);
+    node_router_first_byte(r, first.booking, now + 6000);
+    assert_true(cached(r, prompt(1, 20000), now + 6001) > 19000);
+    /* One that had begun to answer was computed, whatever became of its client. */
+    end(r, &first, NODE_OUTCOME_CLIENT_GONE, true, now + 7000);
+    assert_true(cached(r, prompt(2, 60000), now + 7001) > 58000);
+    alone_destroy(r);
+}
+
+/* Some engines leave cached tokens out where they are none: then a miss taught nothing, and one
+ * told hit turned the counters off. */
+static void none_reported_is_zero_once_some_were(void **state)
+{
+    (void)state;
+    for (unsigned some = 0; some <= 1; some++) {
+        struct node_router *r = make("cache_aware", 1);
+        for (unsigned i = 0; i < 40; i++) {
+            uint64_t now = START_MS + i * 1000ull;
+            struct node_decision d = choose(r, prompt(1, 20000), now);
+            node_router_first_byte(r, d.booking, now + 100);
+            struct node_usage usage = {20000, some && i == 1 ? 19000 : -1, 10};
+            node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, now + 200);
+        }
+        double expected = cached(r, prompt(1, 20000), START_MS + 41000);
+        assert_true(some ? expected < 5000 : expected > 19000);
+        alone_destroy(r);
+    }
+}
+
+/* Blocks of 1,024 tokens, of which a prompt's last one is never whole. */
+static void predictions_are_whole_blocks(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    struct node_scrape s = node_scrape_unknown;
+    s.block_tokens = 1024;
+    s.cache_tokens = 100000;
+    s.running = 0;
+    (void)node_router_scraped(r, 0, &s, START_MS);
+    static const unsigned lengths[] = {900, 1024, 1100, 4096, 5000, 20000};
+    static const double blocks[] = {0, 0, 1, 3, 4, 19};
+    for (unsigned i = 0; i < ARRAY_LEN(lengths); i++) {
+        done(r, choose(r, prompt(1 + i, lengths[i]), START_MS), START_MS + 100);
+        assert_near(cached(r, prompt(1 + i, lengths[i]), START_MS + 200), blocks[i] * 1024, 0);
+    }
+    alone_destroy(r);
+}
+
+/* No metrics: what divides all that answers say is the engine's block. */
+static void the_block_is_learned_from_answers(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    for (unsigned i = 0; i < 24; i++) {
+        uint64_t now = START_MS + i * 1000ull;
+        unsigned tokens = 3000 + i / 2 * 700;
+        struct node_decision d = choose(r, prompt(1 + i / 2, tokens), now);
+        node_router_first_byte(r, d.booking, now + 100);
+        struct node_usage usage = {tokens, i % 2 ? (tokens - 1) / 528 * 528 : 0, 10};
+        node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, now + 200);
+    }
+    uint64_t now = START_MS + 60000;
+    done(r, choose(r, prompt(100, 6000), now), now + 100);
+    double expected = cached(r, prompt(100, 6000), now + 200);
+    assert_near(expected, 11 * 528, 200);
+    alone_destroy(r);
+}
+
+/* A cache of 1,024 tokens loses prompts within a second, and a generation is many seconds long. */
+static void a_small_cache_is_followed_request_by_request(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    struct node_scrape s = node_scrape_unknown;
+    s.block_tokens = 16;
+    s.cache_tokens = 1024;
+    s.running = 0;
+    (void)node_router_scraped(r, 0, &s, START_MS);
+    for (unsigned i = 0; i < 100; i++) {
+        uint64_t now = START_MS + 100 + i * 20ull;
+        struct node_decision d = choose(r, prompt(1 + i, 320), now);
+        node_router_first_byte(r, d.booking, now + 5);
+        struct node_usage usage = {320, 0, 1};
+        node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, now + 10);
+    }
+    uint64_t now = START_MS + 3000;
+    for (unsigned back = 0; back < 3; back++)
+        assert_true(cached(r, prompt(100 - back, 320), now) > 300 - 64);
+    for (unsigned back = 4; back < 50; back++)
+        assert_near(cached(r, prompt(100 - back, 320), now), 0, 0);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_refused_pushes_nothing_out),
+        cmocka_unit_test(what_was_given_up_in_the_queue_pushes_nothing_out),
+        cmocka_unit_test(none_reported_is_zero_once_some_were),
+        cmocka_unit_test(predictions_are_whole_blocks),
+        cmocka_unit_test(the_block_is_learned_from_answers),
+        cmocka_unit_test(a_small_cache_is_followed_request_by_request),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
