@@ -158,6 +158,22 @@ void node_belief_depth(const struct node_belief *b, const struct crdt_index_ring
     *among = first <= ring->newest ? count_at(b, ring, first) : 0;
 }
 
+double node_belief_within(const struct node_belief *b, const struct crdt_index_ring *ring,
+                          double generations, double begun)
+{
+    double sum = count_at(b, ring, ring->newest);
+    double width = begun;
+    for (uint32_t g = ring->newest - 1; g >= ring->oldest && generations > 0; g--) {
+        double share = width > 0 ? fmin(generations / width, 1) : 1;
+        sum += share * count_at(b, ring, g);
+        generations -= width;
+        width = 1;
+        if (g == 0)
+            break;
+    }
+    return sum;
+}
+
 void node_belief_approach(struct node_belief *b, double factor)
 {
     double way = log(factor / b->factor);

@@ -76,6 +76,11 @@ double node_belief_displaced(const struct node_belief *b, const struct crdt_inde
 void node_belief_depth(const struct node_belief *b, const struct crdt_index_ring *ring,
                        uint32_t generation, double *newer, double *among);
 
+/* Blocks that were used within so many generations; `begun` is how much of the present one, the one
+ * before the ring's newest, is over. */
+double node_belief_within(const struct node_belief *b, const struct crdt_index_ring *ring,
+                          double generations, double begun);
+
 /* The prompt, recorded in this generation with so many blocks that were new, is not in the cache.
  * One that was void before moved to this generation. */
 void node_belief_void(struct node_belief *b, uint64_t id, uint32_t generation, uint32_t blocks);

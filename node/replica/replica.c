@@ -21,6 +21,9 @@ static const double window_matched_min = 4, beyond_gain = 0.3, beyond_max = 256;
 static const double size_doubt = 0.25;
 /* Half an hour, as evidence does. */
 static const double size_held_fade_s = 1800;
+/* What an engine shows of its evictions counts as this many prompts: more than evidence ever does.
+ * Fewer evictions than these say little. */
+static const double size_shown_weight = 256, size_shown_bound = 1024, evicted_min = 8;
 /* Different figures that answers told before what divides all of them is the engine's block. */
 static const unsigned block_seen_min = 8;
 
@@ -198,6 +201,7 @@ void node_replica_cache_forget(struct node_replica *k)
     memset(k->tells_cached, 0, sizeof k->tells_cached);
     k->told_block = k->told_block_seen = 0;
     k->beyond = 0;
+    k->evicted_seen = k->evicted_idle_seen_s = -1;
     k->told_last = 0;
 }
 
@@ -222,6 +226,28 @@ void node_replica_size_believe(struct node_replica *k)
     double sum = weight * log(size) + k->others.size_log;
     weight += k->others.size_weight;
     node_belief_approach(&k->belief, exp(sum / (weight + size_doubt)));
+}
+
+double node_replica_evicted_after(struct node_replica *k)
+{
+    double evicted = k->scrape.evicted - k->evicted_seen;
+    double idle_s = k->scrape.evicted_idle_s - k->evicted_idle_seen_s;
+    bool begun = k->evicted_seen >= 0 && evicted >= 0 && idle_s >= 0;
+    if (k->scrape.evicted < 0 || k->scrape.evicted_idle_s < 0 || (begun && evicted < evicted_min))
+        return 0;
+    k->evicted_seen = k->scrape.evicted;
+    k->evicted_idle_seen_s = k->scrape.evicted_idle_s;
+    return begun ? idle_s / evicted : 0;
+}
+
+void node_replica_size_shown(struct node_replica *k, double size)
+{
+    double lowest = 1 / size_shown_bound;
+    double bounded = fmin(fmax(size, lowest), size_shown_bound);
+    k->size_held = (struct node_size_held){.log = size_shown_weight * log(bounded),
+                                           .weight = size_shown_weight};
+    k->belief_held = true;
+    node_replica_size_believe(k);
 }
 
 void node_replica_size_fade(struct node_replica *k, double seconds)

@@ -158,6 +158,7 @@ struct node_replica {
     bool belief_held; /* the belief's factor is of this cache (learned by any router) */
     struct node_evidence evidence; /* of its size, by this router's requests */
     struct node_size_held size_held;
+    double evicted_seen, evicted_idle_seen_s; /* what was made use of; -1: nothing */
     double
         beyond; /* tokens that a match has beyond its last checkpoint, by the engine's counters */
     bool tells_cached[NODE_REUSE_KINDS]; /* answers said what came from the cache: none said is 0 */
@@ -328,6 +329,11 @@ void node_replica_size_fade(struct node_replica *k, double seconds);
 /* What this router knows of the size, to be shared: the size in units of the reported one, and by
  * how many prompts that is better. */
 void node_replica_size_known(const struct node_replica *k, double *size, double *weight);
+/* The engine shows for how long blocks had not been used when they gave way, so long ago is what
+ * its cache reaches back to. Seconds, once enough of them did since the last answer; else 0. */
+double node_replica_evicted_after(struct node_replica *k);
+/* And that is so much, in units of the reported size: it is believed before anything else. */
+void node_replica_size_shown(struct node_replica *k, double size);
 /* Nothing is known of its cache: it is another one, or its engine another process. */
 void node_replica_cache_forget(struct node_replica *k);
 /* The others' sums as they are now: what their answers taught since counts here too, in the present

@@ -28,6 +28,8 @@ struct node_scrape {
     double steps;             /* sum, of times between two tokens of an answer; */
     double steps_s;           /* how long these were */
     double preemptions;       /* counter, requests that gave their memory back to others */
+    double evicted;           /* counter, blocks of the cache that gave way (a sample of them), */
+    double evicted_idle_s;    /* and for how long they had not been used then, sum */
     double start_time_s;      /* process_start_time_seconds, Unix */
     double adapter_slots;     /* adapters at a time; as others, or 0, where it is not told */
     struct slice adapters;    /* that run, with commas between; borrowed from the text */

@@ -337,6 +337,24 @@ void node_router_recorded_end(struct node_router *r, const struct node_work *wor
         node_recent_refuse(recent, work->use);
 }
 
+/* Where a cache turns over within a generation the index is too coarse to say what was used since.
+ */
+void node_router_evictions_take(struct node_router *r, unsigned k, uint64_t now_ms)
+{
+    struct node_replica *replica = &r->replicas[k];
+    double after_s = node_replica_evicted_after(replica);
+    double generation_ms = r->common->generation_ms;
+    double generations = after_s * 1000 / generation_ms;
+    if (generations < 1)
+        return;
+    struct crdt_index_ring ring = crdt_index_ring(r->index, k);
+    uint64_t cluster_ms = node_state_cluster_ms(r->state, now_ms);
+    double begun = (double)(cluster_ms % r->common->generation_ms) / generation_ms;
+    double blocks = node_belief_within(&replica->belief, &ring, generations, begun);
+    if (blocks > 0)
+        node_replica_size_shown(replica, blocks / reported_blocks(r, replica));
+}
+
 void node_router_cache_forget(struct node_router *r, unsigned k)
 {
     if (r->recent[k] != NULL)

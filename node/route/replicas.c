@@ -523,6 +523,7 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
     else if (lost && !noticed)
         raise_incarnation(r, replica, 0);
     k->rkey_scraped = k->rkey;
+    node_router_evictions_take(r, replica, now_ms);
     node_router_adapters_scraped(r, replica, s, now_ms);
     node_router_touch(r, replica);
     return lost;

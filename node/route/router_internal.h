@@ -172,6 +172,8 @@ double node_router_displaced(const struct node_router *r, unsigned k, const stru
                              double held_blocks, double cached_tokens);
 void node_router_held_destroy(struct node_router *r);
 void node_router_held_check(const struct node_router *r);
+/* Its metrics were read: what they say of evictions. */
+void node_router_evictions_take(struct node_router *r, unsigned k, uint64_t now_ms);
 /* The replica lost its cache. */
 void node_router_cache_forget(struct node_router *r, unsigned k);
 /* All that was recorded there of the prompt, and how deep. `token_scale`: for a block. */

@@ -80,7 +80,10 @@ static void test_vllm_histograms(void **state)
                        "vllm:request_prompt_tokens_sum{engine=\"0\"} 5000\n"
                        "vllm:prefix_cache_queries_total{engine=\"0\"} 6000\n"
                        "vllm:prefix_cache_hits_total{engine=\"0\"} 1500\n"
-                       "vllm:num_preemptions_total{engine=\"0\"} 3\n";
+                       "vllm:num_preemptions_total{engine=\"0\"} 3\n"
+                       "vllm:kv_block_idle_before_evict_seconds_bucket{engine=\"0\",le=\"1\"} 3\n"
+                       "vllm:kv_block_idle_before_evict_seconds_count{engine=\"0\"} 20\n"
+                       "vllm:kv_block_idle_before_evict_seconds_sum{engine=\"0\"} 812.5\n";
     char text[1024];
     (void)snprintf(text, sizeof text,
                    "%svllm:request_prefill_kv_computed_tokens_sum 777\n"
@@ -93,6 +96,8 @@ static void test_vllm_histograms(void **state)
     assert_near(s.steps, 400, 0);
     assert_near(s.steps_s, 8, 0);
     assert_near(s.preemptions, 3, 0);
+    assert_near(s.evicted, 20, 0);
+    assert_near(s.evicted_idle_s, 812.5, 0);
     (void)snprintf(text, sizeof text,
                    "%svllm:time_per_output_token_seconds_sum 2\n"
                    "vllm:time_per_output_token_seconds_count 50\n",

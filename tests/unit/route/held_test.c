@@ -153,6 +153,32 @@ static void a_small_cache_is_followed_request_by_request(void **state)
     alone_destroy(r);
 }
 
+/* vLLM with --kv-cache-metrics: blocks gave way that had not been used for a minute. So the cache
+ * holds what was used within a minute, whatever it is said to be. */
+static void evictions_show_the_size(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    struct node_scrape s = node_scrape_unknown;
+    s.cache_tokens = 100000;
+    s.running = s.evicted = s.evicted_idle_s = 0;
+    uint64_t now = START_MS;
+    for (unsigned i = 0; i < 60; i++) { /* 1,000 tokens a second */
+        now += 5000;
+        done(r, choose(r, prompt(1 + i, 5000), now), now + 100);
+        s.evicted += i > 12 ? 3 : 0;
+        s.evicted_idle_s += i > 12 ? 180 : 0;
+        (void)node_router_scraped(r, 0, &s, now + 200);
+    }
+    json_t *root = replicas_json(r, now);
+    json_t *cache = json_object_get(json_array_get(root, 0), "cache");
+    double factor = json_number_value(json_object_get(cache, "size_factor"));
+    json_decref(root);
+    if (fabs(factor - 0.6) > 0.07)
+        fail_msg("%g", factor);
+    alone_destroy(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +187,7 @@ int main(void)
         cmocka_unit_test(none_reported_is_zero_once_some_were),
         cmocka_unit_test(predictions_are_whole_blocks),
         cmocka_unit_test(the_block_is_learned_from_answers),
+        cmocka_unit_test(evictions_show_the_size),
         cmocka_unit_test(a_small_cache_is_followed_request_by_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

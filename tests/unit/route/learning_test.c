@@ -482,6 +482,34 @@ static void a_lost_cache_takes_its_size_along(void **state)
     world_close(&c);
 }
 
+/* All routers had it in their index within milliseconds; it never was in the cache. */
+static void what_one_was_refused_is_void_at_all(void **state)
+{
+    (void)state;
+    struct world c;
+    static struct chain chain;
+    start(&c, 3);
+    for (unsigned i = 0; i < 3; i++) { /* all have something to report */
+        world_prompt(&chain, 10 + i, 4000);
+        struct node_usage usage = {4000, 0, 10};
+        world_finish(&c, i, world_choose(&c, i, &chain), &usage);
+    }
+    world_run(&c, 3 * S);
+    world_prompt(&chain, 1, 40000);
+    struct node_decision d = world_choose(&c, 0, &chain);
+    world_run(&c, 1 * S);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(replica_at(&c, i)->belief.void_count, 0);
+    node_router_finish(c.nodes[0].node->router, d.booking, NODE_OUTCOME_OK, NULL, world_ms(&c));
+    world_run(&c, 3 * S);
+    for (unsigned i = 0; i < 3; i++) {
+        const struct node_belief *b = &replica_at(&c, i)->belief;
+        assert_int_equal(b->void_count, 1);
+        assert_int_equal(b->voids[0].blocks, chain.points[chain.length - 1].blocks);
+    }
+    world_close(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -490,6 +518,7 @@ int main(void)
         cmocka_unit_test(a_window_in_which_the_routers_change_is_skipped),
         cmocka_unit_test(what_one_learned_sizes_prompts_at_all),
         cmocka_unit_test(what_was_learned_survives_a_rolling_restart),
+        cmocka_unit_test(what_one_was_refused_is_void_at_all),
         cmocka_unit_test(an_echo_changes_nothing),
         cmocka_unit_test(a_replica_that_gets_slower_is_followed_by_all),
         cmocka_unit_test(a_lost_cache_takes_its_size_along),
