@@ -47,6 +47,8 @@ double node_reach_tokens(const struct node_reach *reach, double size)
 void node_reach_sum(const struct node_reach *reach, double times, float sums[NODE_SIZES])
 {
     const float *size = sizes();
+    if (reach->count == 0)
+        return;
     for (unsigned i = 0; i < NODE_SIZES; i++)
         sums[i] += (float)(times * node_reach_tokens(reach, (double)size[i]));
 }

@@ -36,7 +36,8 @@ double node_reuse_whole(const struct node_reuse *r, const struct node_held *h)
 
 double node_reuse_predict(const struct node_reuse *r, const struct node_held *h)
 {
-    return node_reuse_whole(r, h) * h->share * node_reuse_share(r);
+    double whole = node_reuse_whole(r, h);
+    return whole > 0 ? whole * h->share * node_reuse_share(r) : 0;
 }
 
 static void add(double *sum, double *count, double x, double weight, double samples)

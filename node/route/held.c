@@ -247,6 +247,8 @@ struct node_held node_router_held(const struct node_router *r, unsigned k,
                                   const struct node_grip *grip, const struct node_size *size)
 {
     const struct node_replica *replica = &r->replicas[k];
+    if (grip->blocks <= 0)
+        return (struct node_held){0};
     return (struct node_held){
         .prompt = size->prompt_tokens,
         .matched = fmin(grip->blocks * size->block_tokens, size->prompt_tokens),
