@@ -1,6 +1,9 @@
 #include "tests/bench/quality/engine.h"
 
 #include <math.h>
+#include <stdio.h>
+
+#include "tests/bench/quality/play.h"
 
 void engine_open(struct engine *e, const struct engine_spec *spec)
 {
@@ -24,7 +27,19 @@ struct node_usage engine_usage(const struct engine *e, const struct sim_request 
                                .completion_tokens = r->generated};
 }
 
-bool engine_scrape(const struct engine *e, struct node_scrape *out)
+static struct slice adapters_running(struct engine *e)
+{
+    size_t len = 0;
+    for (const struct flight *f = e->flights; f; f = f->next) {
+        bool runs = f->sim.state == SIM_PREFILL || f->sim.state == SIM_DECODE;
+        if (runs && f->sim.adapter > 0 && len + 32 < sizeof e->adapters)
+            len += (size_t)snprintf(e->adapters + len, sizeof e->adapters - len, "%sadapter-%u",
+                                    len ? "," : "", (unsigned)f->sim.adapter);
+    }
+    return slice_of(e->adapters, len);
+}
+
+bool engine_scrape(struct engine *e, struct node_scrape *out)
 {
     const struct sim_counters *c = sim_model_counters(e->model);
     const struct sim_cache *cache = sim_model_cache(e->model);
@@ -44,6 +59,15 @@ bool engine_scrape(const struct engine *e, struct node_scrape *out)
     out->cache_tokens = (double)sim_cache_blocks(cache) * e->spec->model.block_tokens;
     out->prefix_queries = (double)c->prefix_queries - e->swallowed_queries;
     out->prefix_hits = (double)c->prefix_hits - e->swallowed_hits;
+    out->prefill_s = e->prefill_s;
+    out->prefill_tokens = e->prefill_tokens;
+    out->steps = e->steps;
+    out->steps_s = e->steps_s;
+    out->preemptions = (double)c->preemptions;
+    if (e->spec->model.adapters_max > 0) {
+        out->adapter_slots = e->spec->model.adapters_max;
+        out->adapters = adapters_running(e);
+    }
     return true;
 }
 

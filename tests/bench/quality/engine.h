@@ -36,6 +36,8 @@ struct engine {
     unsigned in_flight;
     double in_flight_context;
     double swallowed_queries, swallowed_hits;
+    double prefill_s, prefill_tokens, steps, steps_s; /* of requests that ended */
+    char adapters[4096];                              /* that run, as the metrics say it */
 };
 
 void engine_open(struct engine *e, const struct engine_spec *spec);
@@ -43,7 +45,7 @@ void engine_close(struct engine *e);
 
 struct node_usage engine_usage(const struct engine *e, const struct sim_request *r);
 /* False: it has no metrics. */
-bool engine_scrape(const struct engine *e, struct node_scrape *out);
+bool engine_scrape(struct engine *e, struct node_scrape *out);
 
 /* Tokens of the request that the engine must still compute, as it is now. */
 double engine_tokens_left(const struct engine *e, const struct sim_request *r, uint64_t now_ns);

@@ -36,6 +36,25 @@ static uint64_t routers_now_ms(struct play *p)
     return world_ms(world_of(p));
 }
 
+/* As the engine's /v1/models has them. */
+static void models_list(struct play *p, struct node_router *r, unsigned slot)
+{
+    enum { MODELS_MAX = 512 };
+    static char names[MODELS_MAX][24];
+    struct slice ids[MODELS_MAX] = {slice_of_cstr("base")};
+    uint32_t count = workload_adapter_count(p->setup->work);
+    CHECK(count < MODELS_MAX);
+    if (count == 0)
+        return;
+    for (uint32_t i = 1; i <= count; i++) {
+        (void)snprintf(names[i], sizeof names[i], "adapter-%u", i);
+        ids[i] = slice_of_cstr(names[i]);
+    }
+    CHECK(node_router_models(r, slot, ids, count + 1) == ERR_OK);
+    for (uint32_t i = 1; i <= count; i++)
+        node_router_model_adapter(r, ids[i], ids[0]);
+}
+
 static void introduce(struct play *p, unsigned number, unsigned engine)
 {
     char name[32];
@@ -46,6 +65,7 @@ static void introduce(struct play *p, unsigned number, unsigned engine)
     m->slots[number][engine] = at;
     m->engines[number][at] = engine;
     node_router_probed(router_at(p, number), (unsigned)at, true, false, world_ms(world_of(p)));
+    models_list(p, router_at(p, number), (unsigned)at);
 }
 
 static void open_routers(struct play *p)
@@ -95,7 +115,7 @@ static unsigned choose(struct play *p, struct flight *f)
     char model[24];
     int len = f->ask->adapter ? snprintf(model, sizeof model, "adapter-%u", f->ask->adapter) : 0;
     struct node_request request = {
-        .model = slice_of(model, (size_t)len),
+        .model = len > 0 ? slice_of(model, (size_t)len) : slice_of_cstr("base"),
         .session = slice_of_cstr(f->talk->session),
         .chain = &f->chain,
         .body_bytes = f->chain.bytes,

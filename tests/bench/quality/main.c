@@ -6,25 +6,12 @@
 
 #include "base/check.h"
 #include "tests/bench/quality/calibrate.h"
+#include "tests/bench/quality/cases.h"
 #include "tests/bench/quality/regret.h"
 #include "tests/bench/quality/report.h"
 #include "tests/bench/quality/settings.h"
 
 static struct settings set;
-
-/* An engine as the router's defaults expect it, `speed` times faster. */
-static struct engine_spec engine_plain(double speed, double cache_tokens, uint32_t block_tokens)
-{
-    return (struct engine_spec){.model = {
-                                    .prefill_tokens_per_s = 10000 * speed,
-                                    .decode_base_ns = 15e6 / speed,
-                                    .decode_context_token_ns = 30 / speed,
-                                    .prefill_chunk = 2048,
-                                    .running_max = 256,
-                                    .block_tokens = block_tokens,
-                                    .cache_blocks = (uint32_t)(cache_tokens / block_tokens),
-                                }};
-}
 
 static void run_case(const struct quality_case *c)
 {
@@ -98,6 +85,8 @@ static bool wanted(const char *section)
 int main(int argc, char **argv)
 {
     settings_read(&set, argc, argv);
+    if (wanted("cases"))
+        (void)cases_run(set.workload, set.traces);
     if (wanted("coding"))
         coding();
     if (wanted("draws"))

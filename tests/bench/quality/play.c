@@ -180,6 +180,10 @@ static void done(struct play *p, struct engine *e, struct flight *f)
     const struct sim_request *r = &f->sim;
     double computed = (double)(r->prompt_tokens - r->cached_tokens);
     unlink(e, f);
+    e->prefill_tokens += computed;
+    e->prefill_s += computed / e->spec->model.prefill_tokens_per_s;
+    e->steps += r->generated - 1;
+    e->steps_s += (double)(p->now_ns - f->first_ns) / 1e9;
     p->out->computed_s[f->engine] += computed / e->spec->model.prefill_tokens_per_s;
     if (e->spec->swallows > 0 && prng_unit(&p->prng) < e->spec->swallows) {
         e->swallowed_queries += (double)r->prompt_tokens;

@@ -55,6 +55,16 @@ unsigned workload_asks(const struct workload *w)
     return asks;
 }
 
+uint32_t workload_adapter_count(const struct workload *w)
+{
+    uint32_t count = 0;
+    for (unsigned i = 0; i < w->count; i++) {
+        for (unsigned j = 0; j < w->talks[i].count; j++)
+            count = count > w->talks[i].asks[j].adapter ? count : w->talks[i].asks[j].adapter;
+    }
+    return count;
+}
+
 double workload_output_mean(const struct workload *w)
 {
     double sum = 0;

@@ -38,6 +38,8 @@ void workload_shuffle(struct workload *w, uint64_t seed);
 /* Leaves out prompts that have more tokens. */
 void workload_clip(struct workload *w, uint64_t tokens_max);
 unsigned workload_asks(const struct workload *w);
+/* The highest number of an adapter; 0: there are none. */
+uint32_t workload_adapter_count(const struct workload *w);
 double workload_output_mean(const struct workload *w);
 /* Tokens of text that differ: what a cache would need to hold all of it. */
 double workload_distinct_tokens(const struct workload *w);

@@ -1,0 +1,320 @@
+#include "tests/bench/quality/cases.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "tests/bench/quality/calibrate.h"
+#include "tests/bench/quality/report.h"
+
+struct engine_spec engine_plain(double speed, double cache_tokens, uint32_t block_tokens)
+{
+    return (struct engine_spec){.model = {
+                                    .prefill_tokens_per_s = 10000 * speed,
+                                    .decode_base_ns = 15e6 / speed,
+                                    .decode_context_token_ns = 30 / speed,
+                                    .prefill_chunk = 2048,
+                                    .running_max = 256,
+                                    .block_tokens = block_tokens,
+                                    .cache_blocks = (uint32_t)(cache_tokens / block_tokens),
+                                }};
+}
+
+static struct quality_case fleet(const struct workload *w, unsigned engines, unsigned routers,
+                                 double speed)
+{
+    struct quality_case c = {.work = w,
+                             .engines = engines,
+                             .routers = routers,
+                             .speed = 1,
+                             .pace = 1,
+                             .bytes_per_token = 3.6,
+                             .delay_ms = 0.5,
+                             .seed = 1};
+    for (unsigned k = 0; k < engines; k++)
+        c.specs[k] = engine_plain(speed, 400000, 16);
+    return c;
+}
+
+static struct figures played(const struct quality_case *c, const struct chooser *chooser,
+                             struct outcome *o)
+{
+    play(c, chooser, o);
+    return figures_of(o, c);
+}
+
+static struct figures figures_played(const struct quality_case *c, const struct chooser *chooser)
+{
+    struct outcome o;
+    struct figures f = played(c, chooser, &o);
+    outcome_free(&o);
+    return f;
+}
+
+static bool says(bool kept, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool says(bool kept, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    printf("%s ", kept ? "kept  " : "BROKEN");
+    vprintf(format, args);
+    printf("\n");
+    va_end(args);
+    fflush(stdout);
+    return kept;
+}
+
+/* One slow answer (2 s) of one of two equal engines, then prompts that share nothing. */
+static unsigned slow_answer(const char *traces)
+{
+    (void)traces;
+    unsigned broken = 0;
+    for (unsigned clients = 1; clients <= 4; clients *= 2) {
+        struct workload w;
+        workload_distinct(&w, 3, 200);
+        w.open = false;
+        w.talks[0].asks[0].fetch_s = 2;
+        struct quality_case c = fleet(&w, 2, 1, 1);
+        c.clients = clients;
+        struct outcome o;
+        (void)played(&c, &chooser_cache_aware, &o);
+        unsigned later = 0, first = 0;
+        for (unsigned i = 10; i < o.count; i++) {
+            later++;
+            first += o.samples[i].engine == 0;
+        }
+        double share = (double)first / later;
+        broken += !says(share >= 0.35 && share <= 0.65,
+                        "slow-answer: %u clients: %.0f %% and %.0f %% after ten requests (35 %%)",
+                        clients, 100 * share, 100 - 100 * share);
+        outcome_free(&o);
+        workload_free(&w);
+    }
+    return broken;
+}
+
+static unsigned no_reuse(const char *traces)
+{
+    (void)traces;
+    static const double loads[] = {0.3, 0.7, 0.85, 0.95};
+    unsigned broken = 0;
+    for (unsigned i = 0; i < ARRAY_LEN(loads); i++) {
+        struct workload w;
+        workload_little(&w, 5, 8000);
+        struct quality_case c = fleet(&w, 8, 1, 1);
+        calibrate(&c, loads[i]);
+        struct figures own = figures_played(&c, &chooser_cache_aware);
+        struct figures least = figures_played(&c, &chooser_least_request);
+        broken += !says(own.p99_s <= 1.05 * least.p99_s,
+                        "no-reuse: load %.2f: p99 %.2f s against %.2f s of least request: x %.2f "
+                        "(1.05); mean %.2f and %.2f s",
+                        loads[i], own.p99_s, least.p99_s, own.p99_s / least.p99_s, own.ttft_s,
+                        least.ttft_s);
+        workload_free(&w);
+    }
+    return broken;
+}
+
+/* Of the first engine, of the prompts sent after the first minute. */
+static double share_of_first(const struct quality_case *c, const struct chooser *chooser)
+{
+    struct outcome o;
+    (void)played(c, chooser, &o);
+    double all = 0, own = 0;
+    for (unsigned k = 0; k < o.count; k++) {
+        if (o.samples[k].sent_s < 60)
+            continue;
+        all += o.samples[k].prompt_tokens;
+        own += o.samples[k].engine == 0 ? o.samples[k].prompt_tokens : 0;
+    }
+    outcome_free(&o);
+    return all > 0 ? own / all : 0;
+}
+
+static unsigned one_slow(const char *traces)
+{
+    (void)traces;
+    static const double loads[] = {0.3, 0.7, 0.9}, deserved = 0.2 / 7.2;
+    unsigned broken = 0;
+    for (unsigned i = 0; i < ARRAY_LEN(loads); i++) {
+        struct workload w;
+        workload_distinct(&w, 7, 8000);
+        struct quality_case c = fleet(&w, 8, 1, 1);
+        c.specs[0] = engine_plain(0.2, 400000, 16);
+        calibrate(&c, loads[i]);
+        double own = share_of_first(&c, &chooser_cache_aware);
+        double perfect = share_of_first(&c, &chooser_perfect);
+        broken += !says(fabs(own / deserved - 1) <= 0.2,
+                        "one-slow: load %.2f: %.2f %% of the work, it deserves %.2f %% (within 20 "
+                        "%%; perfect knowledge %.2f %%)",
+                        loads[i], 100 * own, 100 * deserved, 100 * perfect);
+        workload_free(&w);
+    }
+    return broken;
+}
+
+static unsigned many(const char *traces)
+{
+    (void)traces;
+    struct workload w;
+    workload_little(&w, 9, 20000);
+    struct quality_case c = fleet(&w, 64, 8, 1);
+    calibrate(&c, 0.7);
+    struct figures own = figures_played(&c, &chooser_cache_aware);
+    struct figures least = figures_played(&c, &chooser_least_request);
+    struct figures bound = figures_played(&c, &chooser_perfect);
+    workload_free(&w);
+    return !says(own.deviation <= 0.06,
+                 "many: 8 routers, 64 engines: load deviation %.3f (0.06; least request %.3f, "
+                 "perfect knowledge %.3f); TTFT %.3f s (%.3f s, %.3f s)",
+                 own.deviation, least.deviation, bound.deviation, own.ttft_s, least.ttft_s,
+                 bound.ttft_s);
+}
+
+static unsigned replaced(const char *traces)
+{
+    (void)traces;
+    struct workload w;
+    workload_tenants(&w, 11, 20000);
+    struct quality_case c = fleet(&w, 64, 4, 0.1); /* so slow that it takes minutes */
+    calibrate(&c, 0.6);
+    struct outcome o;
+    (void)played(&c, &chooser_cache_aware, &o);
+    double half_s = o.duration_s / 2;
+    outcome_free(&o);
+    c.replaced = 16;
+    c.replaced_s = half_s;
+    (void)played(&c, &chooser_cache_aware, &o);
+    struct figures before = figures_between(&o, &c, half_s - 60, half_s);
+    struct figures during = figures_between(&o, &c, half_s, half_s + 30);
+    struct figures after = figures_between(&o, &c, half_s + 60, half_s + 120);
+    outcome_free(&o);
+    workload_free(&w);
+    return !says(
+        after.count > 0 && after.cached >= before.cached - 0.02,
+        "replaced: 16 of 64: cached %.1f %% before, %.1f %% in the 30 s after, %.1f %% after "
+        "a minute (2 points); %u requests",
+        100 * before.cached, 100 * during.cached, 100 * after.cached, after.count);
+}
+
+/* Loads if all slots of the fleet were one set, least recently used: the best that one can do
+ * without knowing what comes. */
+static uint64_t loads_at_best(const struct workload *w, unsigned slots)
+{
+    struct sim_adapters *sets = calloc(1, sizeof *sets);
+    CHECK(sets != NULL);
+    sets->slots_max = slots;
+    uint64_t loads = 0;
+    for (unsigned i = 0; i < w->count; i++) {
+        uint64_t id = w->talks[i].asks[0].adapter;
+        loads += sim_adapters_take(sets, id);
+        sim_adapters_release(sets, id);
+    }
+    free(sets);
+    return loads;
+}
+
+static unsigned adapters(const char *traces)
+{
+    (void)traces;
+    unsigned broken = 0;
+    for (unsigned routers = 1; routers <= 4; routers *= 4) {
+        struct workload w;
+        workload_adapters(&w, 13, 8000);
+        struct quality_case c = fleet(&w, 8, routers, 1);
+        for (unsigned k = 0; k < c.engines; k++) {
+            c.specs[k].model.adapters_max = 16;
+            c.specs[k].model.adapter_load_ns = 300000000;
+        }
+        calibrate(&c, 0.3); /* beside the loads */
+        struct outcome o;
+        struct figures own = played(&c, &chooser_cache_aware, &o);
+        uint64_t loads = o.adapter_loads;
+        outcome_free(&o);
+        struct figures least = played(&c, &chooser_least_request, &o);
+        uint64_t best = loads_at_best(&w, 8 * 16);
+        broken +=
+            !says((double)loads <= 1.2 * (double)best,
+                  "adapters: 200 on 8 x 16 slots, %u routers: %llu loads, %llu at best: x %.2f "
+                  "(1.2; least request %llu); TTFT %.3f s (least request %.3f s)",
+                  routers, (unsigned long long)loads, (unsigned long long)best,
+                  (double)loads / (double)best, (unsigned long long)o.adapter_loads, own.ttft_s,
+                  least.ttft_s);
+        outcome_free(&o);
+        workload_free(&w);
+    }
+    return broken;
+}
+
+static unsigned late(const char *traces)
+{
+    struct workload w;
+    if (!workload_coding(&w, traces, 2, 0)) {
+        printf("late: no traces in %s, skipped\n", traces);
+        return 0;
+    }
+    workload_shuffle(&w, 1);
+    struct quality_case c = fleet(&w, 8, 4, 1);
+    c.clients = 32;
+    struct figures soon = figures_played(&c, &chooser_cache_aware);
+    c.delay_ms = 500;
+    c.loss = 0.05;
+    struct figures own = figures_played(&c, &chooser_cache_aware);
+    workload_free(&w);
+    return !says(own.cached >= soon.cached - 0.005,
+                 "late: coding sessions, 4 routers: cached %.1f %% with gossip 0.5 s late and 5 %% "
+                 "lost, %.1f %% without (0.5 points); TTFT %.3f and %.3f s",
+                 100 * own.cached, 100 * soon.cached, own.ttft_s, soon.ttft_s);
+}
+
+static unsigned short_texts(const char *traces)
+{
+    (void)traces;
+    static const double speeds[] = {1, 30, 0.1};
+    unsigned broken = 0;
+    for (unsigned i = 0; i < ARRAY_LEN(speeds) * 2; i++) {
+        double speed = speeds[i / 2];
+        struct workload w;
+        workload_short(&w, 15, 4000);
+        struct quality_case c = fleet(&w, 4, i % 2 ? 4 : 1, speed);
+        calibrate(&c, 0.1);
+        struct figures own = figures_played(&c, &chooser_cache_aware);
+        struct figures bound = figures_played(&c, &chooser_perfect);
+        broken +=
+            !says(own.cached >= bound.cached - 0.03 && own.ttft_s <= 1.15 * bound.ttft_s &&
+                      own.end_s <= 1.02 * bound.end_s,
+                  "short: engines x %g, %u routers, light load: cached %.1f %% against %.1f %%, "
+                  "TTFT x %.2f (1.15), end x %.2f",
+                  speed, c.routers, 100 * own.cached, 100 * bound.cached, own.ttft_s / bound.ttft_s,
+                  own.end_s / bound.end_s);
+        workload_free(&w);
+    }
+    return broken;
+}
+
+static const struct {
+    const char *name;
+    unsigned (*run)(const char *traces);
+} cases[] = {
+    {"slow-answer", slow_answer},
+    {"no-reuse", no_reuse},
+    {"one-slow", one_slow},
+    {"many", many},
+    {"replaced", replaced},
+    {"adapters", adapters},
+    {"late", late},
+    {"short", short_texts},
+};
+
+unsigned cases_run(const char *name, const char *traces)
+{
+    unsigned broken = 0;
+    for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+        if (!name || strcmp(name, cases[i].name) == 0)
+            broken += cases[i].run(traces);
+    }
+    return broken;
+}
