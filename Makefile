@@ -160,7 +160,7 @@ $(BUILD)/tests/bench/gossip-bench: $(call obj,$(GOSSIP_BENCH_SRC) tests/bench/re
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(SHELL_LIBS) -o $@
 
-$(BUILD)/tests/bench/quality-bench: $(call obj,$(QUALITY_BENCH_SRC)) $(BUILD)/libengine-sim.a $(BUILD)/libtest.a $(BUILD)/libcore.a
+$(BUILD)/tests/bench/quality-bench: $(call obj,tests/bench/quality/main.c) $(BUILD)/libquality.a $(BUILD)/libengine-sim.a $(BUILD)/libtest.a $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ -ljansson $(CORE_LIBS) -o $@
 
@@ -181,6 +181,10 @@ $(BUILD)/libreplay.a: $(filter-out %/main.o,$(call obj,$(REPLAY_SRC)))
 	@rm -f $@
 	ar rcs $@ $^
 
+$(BUILD)/libquality.a: $(filter-out %/main.o,$(call obj,$(QUALITY_BENCH_SRC)))
+	@rm -f $@
+	ar rcs $@ $^
+
 TEST_ARCHIVES := $(BUILD)/libtest.a $(if $(ENGINE_SIM_SRC),$(BUILD)/libengine-sim.a) $(if $(REPLAY_SRC),$(BUILD)/libreplay.a) \
                  $(BUILD)/libshell.a $(BUILD)/libcore.a
 
@@ -190,6 +194,10 @@ $(BUILD)/tests/unit/engine-sim/%: $(BUILD)/obj/tests/unit/engine-sim/%.o $(TEST_
 
 # Its engines are the simulator's model.
 $(BUILD)/tests/unit/route/adapters_test: $(BUILD)/obj/tests/unit/route/adapters_test.o $(TEST_ARCHIVES)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $^ $(TEST_LIBS) -o $@
+
+$(BUILD)/tests/unit/quality/%: $(BUILD)/obj/tests/unit/quality/%.o $(BUILD)/libquality.a $(TEST_ARCHIVES)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(TEST_LIBS) -o $@
 

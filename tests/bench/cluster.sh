@@ -4,7 +4,7 @@
 #   COUNTS="1 2 4 8" REQUESTS=1200 SPEED=10 SESSIONS=32 tests/bench/cluster.sh [shared] [apart]
 #   WHOLE=1    all 14,496 requests (hours)
 #   ROUNDS=3   every run so many times, each with another order of the sessions; the table has means
-# Time is compressed as in quality.sh: a millisecond of this machine, and so of the gossip, counts as
+# Time is compressed as in processes.sh: a millisecond of this machine, and so of the gossip, counts as
 # SPEED milliseconds. "machine" is the share of all cores that was busy, and the part of it that was
 # this bench (routers, engines, driver): beyond 80 % or so the figures speak of the machine.
 # Results: build/bench/cluster.txt, cluster.json, and the picture build/bench/routers.svg.

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # `make bench`: what a request costs, what the parts cost, how well one router and several of them
 # route, what gossip costs and how fast it is, and whether memory stays flat.
-#   tests/bench/run.sh [cpu] [micro] [quality] [virtual] [cluster] [gossip] [soak] [beside]    (all by default)
+#   tests/bench/run.sh [cpu] [micro] [quality] [processes] [virtual] [cluster] [gossip] [soak] [beside]    (all by default)
 # QUICK=1 makes it short. Results also under build/bench/.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 BUILD=${BUILD:-build}
 export BUILD
 mkdir -p "$BUILD/bench"
-[ $# -gt 0 ] || set -- cpu micro quality virtual cluster gossip soak beside
+[ $# -gt 0 ] || set -- cpu micro quality processes virtual cluster gossip soak beside
 
 for section in "$@"; do
     case $section in
@@ -25,11 +25,17 @@ for section in "$@"; do
         done
         ;;
     quality)
+        printf '\nhow well requests are routed, in virtual time\n'
+        [ ! -d "${GRAPEVINE_SHARED:-../shared}/traces" ] || tests/bench/traces.sh
+        "$BUILD/tests/bench/quality-bench" --traces "$BUILD/traces" ${QUICK:+--talks 40 --asks 500} |
+            tee "$BUILD/bench/quality.txt"
+        ;;
+    processes)
         printf '\n'
         if [ -d "${GRAPEVINE_SHARED:-../shared}/traces" ] || [ -d "$BUILD/traces/coding" ]; then
-            REQUESTS=${REQUESTS:-${QUICK:+600}} tests/bench/quality.sh
+            REQUESTS=${REQUESTS:-${QUICK:+600}} tests/bench/processes.sh
         else
-            echo "quality: no traces at ${GRAPEVINE_SHARED:-../shared}/traces, skipped"
+            echo "processes: no traces at ${GRAPEVINE_SHARED:-../shared}/traces, skipped"
         fi
         ;;
     virtual)
@@ -58,7 +64,7 @@ for section in "$@"; do
             echo "beside: a target was missed"
         ;;
     *)
-        echo "unknown section $section: cpu, micro, quality, virtual, cluster, gossip, soak or beside" >&2
+        echo "unknown section $section: cpu, micro, quality, processes, virtual, cluster, gossip, soak or beside" >&2
         exit 2
         ;;
     esac

@@ -179,7 +179,7 @@ static unsigned replaced(const char *traces)
     (void)traces;
     struct workload w;
     workload_tenants(&w, 11, 20000);
-    struct quality_case c = fleet(&w, 64, 4, 0.1); /* so slow that it takes minutes */
+    struct quality_case c = fleet(&w, 64, 4, 0.03); /* so slow that it takes minutes */
     calibrate(&c, 0.6);
     struct outcome o;
     (void)played(&c, &chooser_cache_aware, &o);

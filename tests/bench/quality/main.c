@@ -73,7 +73,8 @@ static void draws(void)
     unsigned from = set.draw > 0 ? (unsigned)set.draw - 1 : 0;
     unsigned to = set.draw > 0 ? (unsigned)set.draw : (unsigned)set.draws;
     for (unsigned i = from; i < to; i++)
-        regrets_draw(&v, i, (unsigned)set.asks, set.draw > 0);
+        regrets_draw(&v, i, (unsigned)set.asks, set.draw > 0 ? REGRETS_TABLE : REGRETS_LINE);
+    regrets_report(&v);
     regrets_close(&v);
 }
 

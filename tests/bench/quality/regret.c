@@ -42,7 +42,17 @@ static void regret_fill(struct regret *g, const struct figures *figures)
     }
 }
 
-void regrets_draw(struct regrets *v, unsigned number, unsigned asks, bool table)
+static void line_print(const struct regret *g)
+{
+    printf("draw %2u: TTFT x %.2f (best: %s), p99 x %.2f (%s), end x %.2f (%s), cached %+.1f (%s): "
+           "%s\n",
+           g->number + 1, g->ratio[MEASURE_TTFT], g->best[MEASURE_TTFT], g->ratio[MEASURE_P99],
+           g->best[MEASURE_P99], g->ratio[MEASURE_END], g->best[MEASURE_END],
+           -g->ratio[MEASURE_CACHED], g->best[MEASURE_CACHED], g->says);
+    fflush(stdout);
+}
+
+void regrets_draw(struct regrets *v, unsigned number, unsigned asks, enum regrets_print print)
 {
     enum { CHOOSERS_MAX = 32 };
     struct figures figures[CHOOSERS_MAX];
@@ -52,6 +62,7 @@ void regrets_draw(struct regrets *v, unsigned number, unsigned asks, bool table)
     struct regret *g = &v->all[v->count++];
     g->number = number;
     memcpy(g->says, d.says, sizeof g->says);
+    bool table = print == REGRETS_TABLE;
     if (table) {
         report_head(&d.setup);
         printf("%s\n\n", d.says);
@@ -70,11 +81,8 @@ void regrets_draw(struct regrets *v, unsigned number, unsigned asks, bool table)
     g->own = figures[0];
     regret_fill(g, figures);
     workload_free(&d.work);
-    printf("draw %2u: TTFT x %.2f (best: %s), p99 x %.2f (%s), end x %.2f (%s), cached %+.1f (%s): "
-           "%s\n",
-           number + 1, g->ratio[0], g->best[0], g->ratio[1], g->best[1], g->ratio[2], g->best[2],
-           -g->ratio[3], g->best[3], g->says);
-    fflush(stdout);
+    if (print != REGRETS_QUIET)
+        line_print(g);
 }
 
 static int by_value(const void *a, const void *b)
@@ -99,7 +107,7 @@ static int by_ttft(const void *a, const void *b)
     return x->ratio[0] > y->ratio[0] ? -1 : x->ratio[0] < y->ratio[0];
 }
 
-void regrets_close(struct regrets *v)
+void regrets_report(struct regrets *v)
 {
     enum { WORST = 5 };
     printf("\nregret of cache_aware over %u draws, against the best of all policies in each\n\n",
@@ -119,5 +127,10 @@ void regrets_close(struct regrets *v)
             g->number + 1, g->ratio[0], g->best[0], g->own.ttft_s / g->perfect.ttft_s,
             100 * g->own.cached, 100 * g->perfect.cached, g->says);
     }
+}
+
+void regrets_close(struct regrets *v)
+{
     free(v->all);
+    *v = (struct regrets){0};
 }

@@ -23,11 +23,14 @@ struct regrets {
 };
 
 void regrets_open(struct regrets *v);
-/* Plays that draw under all policies; `table`: and prints them all. */
-void regrets_draw(struct regrets *v, unsigned number, unsigned asks, bool table);
+enum regrets_print { REGRETS_QUIET, REGRETS_LINE, REGRETS_TABLE };
+
+/* Plays that draw under all policies. */
+void regrets_draw(struct regrets *v, unsigned number, unsigned asks, enum regrets_print print);
 /* Median and worst of a measure. */
 double regrets_at(const struct regrets *v, enum measure m, double share);
-/* Prints it, and what the worst ones are. */
+/* Prints them, and what the worst ones are. */
+void regrets_report(struct regrets *v);
 void regrets_close(struct regrets *v);
 
 #endif

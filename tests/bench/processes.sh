@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Routing quality on real coding sessions, with real processes: eight simulated engines, one router.
-#   REQUESTS=2000 SPEED=15 SESSIONS=32 CACHE=400000 TOLD=all HALF=0 tests/bench/quality.sh [POLICY ...]
+#   REQUESTS=2000 SPEED=15 SESSIONS=32 CACHE=400000 TOLD=all HALF=0 tests/bench/processes.sh [POLICY ...]
 # Time is compressed; what router, network and simulator really take counts SPEED times in the
 # simulated seconds: a millisecond of this machine is SPEED milliseconds of the result.
 # TOLD: which settings of the router follow SPEED: all that speak of time, the rates of the engines
@@ -18,7 +18,7 @@ REQUESTS=${REQUESTS:-2000}
 REPLICAS=${REPLICAS:-8}
 TOLD=${TOLD:-all}
 HALF=${HALF:-0}
-out=$BUILD/bench/quality
+out=$BUILD/bench/processes
 mkdir -p "$out"
 [ $# -gt 0 ] || set -- round_robin session cache_aware
 tests/bench/traces.sh coding
@@ -50,5 +50,5 @@ for policy in "$@"; do
     results+=("$out/$policy.json")
     stop "${PIDS[@]}"
 done
-tests/bench/table.py policies "${results[@]}" | tee "$BUILD/bench/quality.txt"
+tests/bench/table.py policies "${results[@]}" | tee "$BUILD/bench/processes.txt"
 say "  One millisecond of this machine counts as $SPEED in these figures."
