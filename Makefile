@@ -193,7 +193,7 @@ $(BUILD)/tests/unit/engine-sim/%: $(BUILD)/obj/tests/unit/engine-sim/%.o $(TEST_
 	$(CC) $(LDFLAGS) $^ $(TEST_LIBS) -o $@
 
 # Its engines are the simulator's model.
-$(BUILD)/tests/unit/route/adapters_test: $(BUILD)/obj/tests/unit/route/adapters_test.o $(TEST_ARCHIVES)
+$(BUILD)/tests/unit/route/fleet_test: $(BUILD)/obj/tests/unit/route/fleet_test.o $(TEST_ARCHIVES)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(TEST_LIBS) -o $@
 

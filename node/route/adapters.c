@@ -5,7 +5,7 @@
 #include "node/route/router_internal.h"
 
 /* In loads: what pushing out a wanted one weighs, and one among others that are not like it.
- * Measured with 200 adapters on 8 replicas of 16 slots (tests/unit/route/adapters_test.c). */
+ * Measured with 200 adapters on 8 replicas of 16 slots (tests/unit/route/fleet_test.c). */
 static const double wanted_weight = 2, unlike_weight = 6;
 
 /* Of 32 bits, as it is reported: two of some thousands that are one by chance do no harm. */

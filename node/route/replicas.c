@@ -396,6 +396,17 @@ void node_router_model_label_take(struct node_router *r, unsigned replica)
         DISCARD(node_models_set(r->models, replica, &model, 1));
 }
 
+bool node_router_model_known(const struct node_router *r, struct slice model)
+{
+    struct node_replica_set serving;
+    node_models_surely(r->models, model, &serving);
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        if (!r->replicas[k].absent && node_replica_set_has(&serving, k))
+            return true;
+    }
+    return false;
+}
+
 void node_router_model_adapter(struct node_router *r, struct slice model, struct slice parent)
 {
     node_models_adapter(r->models, model, parent);

@@ -154,13 +154,6 @@ static void asked_find(const struct node_router *r, const struct node_request *r
         *out = serving;
 }
 
-bool node_router_model_known(const struct node_router *r, struct slice model)
-{
-    struct node_replica_set serving;
-    node_models_surely(r->models, model, &serving);
-    return any_present(r, &serving);
-}
-
 /* --- one decision --------------------------------------------------------------------------- */
 
 static bool is_excluded(const uint64_t *excluded, unsigned replica)
@@ -351,6 +344,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     double context =
         (double)replica->load.context_tokens + (double)replica->load.remote.context_tokens;
     c->name_hash = replica->name_hash;
+    c->owner = node_router_owner(r, k);
     c->weight = replica->weight;
     c->requests = (uint64_t)requests;
     c->tokens =
@@ -433,6 +427,9 @@ struct node_policy_input node_router_policy_input(struct node_router *r,
         .session_key = session,
         .prefix_key = prefix_key(request->chain),
         .near_tie = r->config.near_tie,
+        .routers = r->routers,
+        .rank = r->rank,
+        .unseen_s = node_router_unseen_s(r),
         .load_bound = r->config.load_bound,
         .prng = &r->prng,
         .turn = &r->turn,
@@ -542,8 +539,10 @@ int node_router_choose(struct node_router *r, const struct node_request *request
     err = decide(r, index, &work, reason, now_ms, out);
     if (err != ERR_OK)
         return err;
-    if (r->policy->wants_costs)
+    if (r->policy->wants_costs) {
         out->cost_s = c->cost.total_s;
+        node_router_placed(r, c->cost.uncached_s, now_ms);
+    }
     if (request->chain && request->chain->length > 0)
         node_router_record(r, request->chain, &node_bookings_get(r->bookings, out->booking)->work);
     return ERR_OK;
@@ -573,6 +572,7 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
     node_router_clock(r, now_ms);
     node_router_presence_update(r);
     node_router_slots_leave(r);
+    node_router_ranks_find(r);
     struct crdt_index_stats stats;
     crdt_index_stats(r->index, &stats);
     double seconds = now_ms > r->ticked_ms ? (double)(now_ms - r->ticked_ms) / 1000 : 0;

@@ -6,6 +6,7 @@
  *   held.c      what replicas hold of a prompt
  *   health.c    signs of life; whom to try where all are down
  *   learning.c  what answers teach
+ *   ties.c      what several routers choose at the same moment
  *   adapters.c  LoRA adapters
  *   router.c    decisions; company.c  replicas that are kept for one request
  *   poison.c    requests after which engines die
@@ -68,6 +69,13 @@ struct node_router {
         touched;                   /* whose load or sight may have changed since the last report */
     struct node_replica_set lined; /* which may have prefill going on */
     struct node_replica_set backing_off; /* what is reported of them changes by time alone */
+
+    /* Of the routers that are alive: how many, and the place of this one in their order. */
+    unsigned routers, rank;
+    uint16_t places[NODE_REPLICAS_MAX]; /* of replicas in use, in the order of their hashes */
+    unsigned placed;                    /* how many */
+    double placed_s; /* work that this one placed, which fades as others hear of it */
+    uint64_t placed_ms;
 
     unsigned kept; /* how often replicas are kept for requests that may be poison */
     unsigned replica_count;
@@ -192,6 +200,17 @@ static inline struct node_reuse *node_router_reuse(const struct node_router *r, 
  * none is to be tried; ERR_AGAIN: all of them are at their limit. */
 MUST_USE int node_router_last_resort(struct node_router *r, const struct node_replica_set *serving,
                                      const struct node_request *request, const uint64_t *excluded);
+
+/* --- ties.c --- */
+
+/* The order of replicas and routers, which shares follow. Once a second. */
+void node_router_ranks_find(struct node_router *r);
+/* The rank of the router whose share it is now; as many as there are routers: nobody's. */
+unsigned node_router_owner(const struct node_router *r, unsigned k);
+/* This one placed so much work. */
+void node_router_placed(struct node_router *r, double work_s, uint64_t now_ms);
+/* What the others may have placed since they were heard of: as much as this one, each. */
+double node_router_unseen_s(const struct node_router *r);
 
 /* --- adapters.c --- */
 

@@ -1,24 +1,105 @@
 /* The default: least cost in seconds, at random among near-equal ones so that several nodes with
- * the same beliefs do not all run to the same replica (node/route/cost.h). */
+ * the same beliefs do not all run to the same replica (node/route/cost.h).
+ *
+ * What other routers place at the same moment nobody knows yet. If they fill up the cheapest
+ * replicas, as water fills a vessel, costs up to its level are as good as equal (water-filling;
+ * Goren, Vargaftik and Moses, 2020). Among those each router prefers its own share of the replicas,
+ * so that no two run to the same ones. Only queues fill up: where the caches make the difference,
+ * nothing that others place changes it. */
+#include <math.h>
+
 #include "node/route/policy.h"
 
 /* Differences below this are noise, whatever the share. */
 static const double tie_s = 0.001;
 
+enum { LEVEL_STEPS = 10 };
+
+/* The level to which the unseen work fills the replicas. */
+static double level_of(const struct node_policy_input *in, double least)
+{
+    double low = least, high = least + in->unseen_s;
+    for (unsigned step = 0; step < LEVEL_STEPS; step++) {
+        double level = (low + high) / 2, filled = 0;
+        for (unsigned i = 0; i < in->count; i++) {
+            double cost = in->candidates[i].cost.total_s;
+            filled += cost < level ? level - cost : 0;
+        }
+        if (filled > in->unseen_s)
+            high = level;
+        else
+            low = level;
+    }
+    return low;
+}
+
+static bool is_ours(const struct node_policy_input *in, const struct node_candidate *c)
+{
+    return c->owner == in->rank;
+}
+
+/* What the request costs there that has nothing to do with what is under way. */
+static double still_s(const struct node_candidate *c)
+{
+    return c->cost.uncached_s + c->cost.displaced_s + c->cost.adapter_s;
+}
+
+static unsigned least_of(const struct node_policy_input *in)
+{
+    unsigned least = 0;
+    for (unsigned i = 1; i < in->count; i++) {
+        if (in->candidates[i].cost.total_s < in->candidates[least].cost.total_s)
+            least = i;
+    }
+    return least;
+}
+
+static double tie_of(const struct node_policy_input *in, double least)
+{
+    double share = least * in->near_tie;
+    return least + (share > tie_s ? share : tie_s);
+}
+
+/* Those that cost no more than `limit`, and whose caches are as good as `still`. */
+struct equal {
+    double limit, still;
+    bool ours; /* and this router's share */
+};
+
+static bool is_equal(const struct node_policy_input *in, const struct node_candidate *c,
+                     const struct equal *e)
+{
+    return c->cost.total_s <= e->limit && still_s(c) <= e->still && (!e->ours || is_ours(in, c));
+}
+
+/* As good as the least, if the others' work is reckoned with. */
+static struct equal equal_of(const struct node_policy_input *in)
+{
+    const struct node_candidate *least = &in->candidates[least_of(in)];
+    double tie = tie_of(in, least->cost.total_s), own = INFINITY;
+    struct equal e = {tie, INFINITY, false};
+    if (in->routers <= 1)
+        return e;
+    struct equal filled = {fmax(tie, level_of(in, least->cost.total_s)), tie_of(in, still_s(least)),
+                           true};
+    for (unsigned i = 0; i < in->count; i++) {
+        if (is_equal(in, &in->candidates[i], &filled))
+            own = fmin(own, in->candidates[i].cost.total_s);
+    }
+    filled.ours = own < INFINITY;
+    if (filled.ours)
+        filled.limit = fmin(filled.limit, tie_of(in, own));
+    return filled;
+}
+
 unsigned node_policy_least_cost(const struct node_policy_input *in)
 {
-    double least = in->candidates[0].cost.total_s;
-    for (unsigned i = 1; i < in->count; i++) {
-        if (in->candidates[i].cost.total_s < least)
-            least = in->candidates[i].cost.total_s;
-    }
-    double share = least * in->near_tie;
-    double limit = least + (share > tie_s ? share : tie_s);
+    struct equal equal = equal_of(in);
     unsigned chosen = 0;
     double equals = 0;
     for (unsigned i = 0; i < in->count; i++) {
-        if (in->candidates[i].cost.total_s <= limit &&
-            node_policy_equal_takes(in, &in->candidates[i], &equals))
+        const struct node_candidate *c = &in->candidates[i];
+        if (is_equal(in, c, &equal) && node_policy_equal_takes(in, c, &equals))
             chosen = i;
     }
     return chosen;

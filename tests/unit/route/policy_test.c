@@ -278,12 +278,59 @@ static void sessions_stay_when_another_gets_more_weight(void **state)
     assert_true(moved > 60 && moved < 200); /* 2/7 - 1/6 of them: 119 */
 }
 
+/* Of equal ones each router takes those of its share; of its own share the cheapest. */
+static void routers_share_out_what_is_equal(void **state)
+{
+    (void)state;
+    struct node_policy_input in = input_of(8);
+    in.routers = 4;
+    for (unsigned i = 0; i < 8; i++)
+        candidates[i].owner = i % 4;
+    for (in.rank = 0; in.rank < 4; in.rank++) {
+        for (int i = 0; i < 20; i++)
+            assert_int_equal(choose("cache_aware", &in) % 4, in.rank);
+    }
+    in.rank = 4; /* has no share: any */
+    unsigned seen = 0;
+    for (int i = 0; i < 200; i++)
+        seen |= 1u << choose("cache_aware", &in);
+    assert_int_equal(seen, 0xff);
+    in.rank = 2;
+    for (unsigned i = 0; i < 8; i++)
+        candidates[i].cost = (struct node_cost){.queue_s = 0.1 * i, .total_s = 0.1 * i};
+    assert_int_equal(choose("cache_aware", &in), 0); /* none of its share is as good */
+    in.unseen_s = 0.4;                               /* the first three are filled up to 0.23 */
+    assert_int_equal(choose("cache_aware", &in), 2);
+    in.rank = 3;
+    assert_true(choose("cache_aware", &in) < 3); /* any of those */
+    in.routers = 1;                              /* alone it sees all */
+    assert_int_equal(choose("cache_aware", &in), 0);
+}
+
+/* Others' work fills queues. It does not make a cache better that holds nothing of the prompt. */
+static void unseen_work_moves_nothing_from_its_cache(void **state)
+{
+    (void)state;
+    struct node_policy_input in = input_of(8);
+    in.routers = 8;
+    in.unseen_s = 10;
+    for (unsigned i = 0; i < 8; i++) {
+        candidates[i].owner = i;
+        candidates[i].cost = (struct node_cost){.uncached_s = i == 5 ? 0.01 : 1, .queue_s = 0.2};
+        candidates[i].cost.total_s = candidates[i].cost.uncached_s + candidates[i].cost.queue_s;
+    }
+    for (in.rank = 0; in.rank < 8; in.rank++)
+        assert_int_equal(choose("cache_aware", &in), 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(each_name_is_that_of_its_policy, setup),
         cmocka_unit_test_setup(every_policy_stays_in_bounds, setup),
         cmocka_unit_test_setup(cache_aware_takes_the_least_cost, setup),
+        cmocka_unit_test_setup(routers_share_out_what_is_equal, setup),
+        cmocka_unit_test_setup(unseen_work_moves_nothing_from_its_cache, setup),
         cmocka_unit_test_setup(least_ones_draw_among_equals, setup),
         cmocka_unit_test_setup(round_robin_takes_turns, setup),
         cmocka_unit_test_setup(two_choices_never_take_the_worst, setup),

@@ -16,14 +16,17 @@
 #include "tests/lib/alone.h"
 #include "tests/lib/world/use.h"
 
-enum { ENGINES = 8, SLOTS = 16, ADAPTERS = 200, REQUESTS_MAX = 40000, ROUTERS_MAX = 4 };
+enum { ENGINES_MAX = 64, ENGINES = 8, SLOTS = 16, ADAPTERS = 200, REQUESTS_MAX = 40000 };
 
 #define NS_IN_MS 1000000u
 
 struct fleet {
-    unsigned routers, requests;
-    double per_s; /* requests */
-    double skew;  /* of popularity: Zipf's exponent */
+    unsigned routers, requests, engines;
+    unsigned burst; /* requests that come at the same moment */
+    bool adapters;
+    unsigned delay_ms, loss_ppm; /* between routers */
+    double per_s;                /* requests */
+    double skew;                 /* of popularity: Zipf's exponent */
     double load_s;
     bool told; /* the engines say how many slots they have, and what runs */
 };
@@ -42,11 +45,12 @@ struct result {
     uint64_t loads, best;
     double ttft_s;
     unsigned most, least; /* requests of one engine */
+    double spread;        /* deviation over the engines of the tokens computed, as a share */
 };
 
 static struct world world;
-static struct sim_model *engines[ENGINES];
-static struct job *inside[ENGINES];
+static struct sim_model *engines[ENGINES_MAX];
+static struct job *inside[ENGINES_MAX];
 static struct job jobs[REQUESTS_MAX];
 
 static struct node_router *router_at(unsigned i)
@@ -71,7 +75,8 @@ static void workload(const struct fleet *f)
         unsigned adapter = 0;
         while (adapter + 1 < ADAPTERS && (draw -= weights[adapter]) > 0)
             adapter++;
-        at_s += -log(1 - prng_unit(&prng)) / f->per_s;
+        if (i % f->burst == 0)
+            at_s += -log(1 - prng_unit(&prng)) * f->burst / f->per_s;
         jobs[i] = (struct job){.adapter = adapter,
                                .router = (unsigned)prng_below(&prng, f->routers),
                                .at_us = (uint64_t)(at_s * 1e6)};
@@ -119,7 +124,7 @@ static void routers_start(const struct fleet *f)
         ids[i + 1] = slice_of_cstr(names[i]);
     }
     for (unsigned i = 0; i < f->routers; i++) {
-        for (unsigned k = 0; k < ENGINES; k++) {
+        for (unsigned k = 0; k < f->engines; k++) {
             char name[32];
             (void)snprintf(name, sizeof name, "engine-%u:8000", k);
             assert_int_equal(node_router_name(router_at(i), slice_of_cstr(name), NODE_ENGINE_VLLM),
@@ -145,7 +150,7 @@ static void engines_start(const struct fleet *f)
         .adapters_max = SLOTS,
         .adapter_load_ns = (uint64_t)(f->load_s * 1e9),
     };
-    for (unsigned k = 0; k < ENGINES; k++) {
+    for (unsigned k = 0; k < f->engines; k++) {
         engines[k] = sim_model_create(&config);
         inside[k] = NULL;
     }
@@ -185,14 +190,14 @@ static void engine_run(unsigned k, struct result *result)
         moved((struct job *)request, result); /* its first member */
 }
 
-static void send(struct job *j, unsigned number)
+static void send(const struct fleet *f, struct job *j, unsigned number)
 {
     char name[16];
     struct chain chain;
     name_of(j->adapter, name);
     unsigned tokens = 200 + number * 7919 % 600;
     world_prompt(&chain, number + 1, tokens);
-    struct node_request request = {.model = slice_of_cstr(name),
+    struct node_request request = {.model = f->adapters ? slice_of_cstr(name) : SLICE("base"),
                                    .chain = &chain,
                                    .body_bytes = chain.bytes,
                                    .replica_wanted = -1};
@@ -203,8 +208,9 @@ static void send(struct job *j, unsigned number)
     world_touch(&world.nodes[j->router]);
     j->booking = d.booking;
     j->engine = d.replica;
-    j->request = (struct sim_request){
-        .output_seed = number, .output_tokens = 20 + number * 31 % 80, .adapter = j->adapter + 1};
+    j->request = (struct sim_request){.output_seed = number,
+                                      .output_tokens = 20 + number * 31 % 80,
+                                      .adapter = f->adapters ? j->adapter + 1 : 0};
     sim_chain_init(&j->request.chain, 16, number);
     for (unsigned i = 0; i < tokens; i++)
         sim_chain_add(&j->request.chain, i);
@@ -213,7 +219,7 @@ static void send(struct job *j, unsigned number)
 
 static void scrape(const struct fleet *f)
 {
-    for (unsigned k = 0; k < ENGINES && f->told; k++) {
+    for (unsigned k = 0; k < f->engines && f->told; k++) {
         struct node_scrape s = node_scrape_unknown;
         s.vllm = true;
         s.start_time_s = 1;
@@ -229,15 +235,18 @@ static void run(const struct fleet *f, struct result *result)
 {
     *result = (struct result){.least = UINT32_MAX};
     workload(f);
-    result->best = best_of(f);
+    result->best = f->adapters ? best_of(f) : 0;
+    double sum = 0, squares = 0;
     engines_start(f);
     routers_start(f);
-    unsigned counts[ENGINES] = {0}, sent = 0;
+    world.net.loss = f->loss_ppm / 1e6;
+    world.net.delay_min_us = world.net.delay_max_us = f->delay_ms * 1000;
+    unsigned counts[ENGINES_MAX] = {0}, sent = 0;
     uint64_t start_us = world.now_us, tick_us = start_us + 1000000;
     for (bool more = true; more;) {
         uint64_t at_us = sent < f->requests ? start_us + jobs[sent].at_us : UINT64_MAX;
         more = at_us != UINT64_MAX;
-        for (unsigned k = 0; k < ENGINES; k++) {
+        for (unsigned k = 0; k < f->engines; k++) {
             uint64_t due_ns = sim_model_next_event_ns(engines[k]);
             uint64_t due_us = due_ns == SIM_NEVER ? UINT64_MAX : (due_ns + 999) / 1000;
             more = more || due_ns != SIM_NEVER;
@@ -247,23 +256,28 @@ static void run(const struct fleet *f, struct result *result)
             break;
         at_us = tick_us < at_us ? tick_us : at_us;
         world_run_until(&world, at_us);
-        for (unsigned k = 0; k < ENGINES; k++)
+        for (unsigned k = 0; k < f->engines; k++)
             engine_run(k, result);
         if (at_us == tick_us) {
             tick_us += 5000000;
             scrape(f);
         }
         while (sent < f->requests && start_us + jobs[sent].at_us <= world.now_us) {
-            send(&jobs[sent], sent);
+            send(f, &jobs[sent], sent);
             counts[jobs[sent++].engine]++;
         }
     }
-    for (unsigned k = 0; k < ENGINES; k++) {
+    for (unsigned k = 0; k < f->engines; k++) {
         result->loads += sim_model_counters(engines[k])->adapter_loads;
         result->most = counts[k] > result->most ? counts[k] : result->most;
         result->least = counts[k] < result->least ? counts[k] : result->least;
+        double tokens = (double)sim_model_counters(engines[k])->prompt_tokens;
+        sum += tokens;
+        squares += tokens * tokens;
         sim_model_destroy(engines[k]);
     }
+    double mean = sum / f->engines;
+    result->spread = sqrt(fmax(squares / f->engines - mean * mean, 0)) / mean;
     result->ttft_s /= f->requests;
     for (unsigned i = 0; i < f->routers; i++)
         node_router_check(router_at(i));
@@ -278,10 +292,11 @@ static void adapters_stay_where_they_are(void **state)
         struct fleet fleet;
         double most; /* loads, against the best */
     } cases[] = {
-        {{1, 10000, 20, 1.0, 0.5, true}, 1.1}, /* busy */
-        {{1, 6000, 3, 1.2, 1, true}, 1.1},     /* nearly idle */
-        {{4, 10000, 3, 1.0, 0.5, true}, 1.2},  /* several routers, each seeing a quarter of it */
-        {{4, 10000, 20, 1.0, 0.5, true}, 1.2},
+        {{1, 10000, ENGINES, 1, true, 1, 0, 20, 1.0, 0.5, true}, 1.1}, /* busy */
+        {{1, 6000, ENGINES, 1, true, 1, 0, 3, 1.2, 1, true}, 1.1},     /* nearly idle */
+        {{4, 10000, ENGINES, 1, true, 1, 0, 3, 1.0, 0.5, true},
+         1.2}, /* several routers, each seeing a quarter of it */
+        {{4, 10000, ENGINES, 1, true, 1, 0, 20, 1.0, 0.5, true}, 1.2},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const struct fleet *f = &cases[i].fleet;
@@ -296,10 +311,38 @@ static void adapters_stay_where_they_are(void **state)
     }
 }
 
+/* First tokens come hardly later than with one router, which sees all, and no engine has more work
+ * than the others. */
+static void bursts_are_spread(void **state)
+{
+    (void)state;
+    struct fleet f = {1, 16000, 64, 32, false, 1, 0, 400, 1, 0, false};
+    struct result alone;
+    run(&f, &alone);
+    const struct {
+        unsigned burst, delay_ms, loss_ppm;
+        double later; /* than with one router */
+    } cases[] = {{1, 20, 0, 1.2}, {32, 20, 0, 1.3}, {32, 500, 50000, 1.5}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct result r;
+        f.routers = 8;
+        f.burst = cases[i].burst;
+        f.delay_ms = cases[i].delay_ms;
+        f.loss_ppm = cases[i].loss_ppm;
+        run(&f, &r);
+        print_message("%u routers, bursts of %u, %u ms late, %u ppm lost: first token after "
+                      "%.4f s (one router: %.4f s), spread %.3f\n",
+                      f.routers, f.burst, f.delay_ms, f.loss_ppm, r.ttft_s, alone.ttft_s, r.spread);
+        assert_true(r.ttft_s <= cases[i].later * alone.ttft_s);
+        assert_true(r.spread <= 0.06);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(adapters_stay_where_they_are),
+        cmocka_unit_test(bursts_are_spread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

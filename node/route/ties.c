@@ -1,0 +1,69 @@
+/* What several routers choose at the same moment: how much the others may have placed of which
+ * nothing is known yet, and which replicas each prefers among equal ones (policy/cache_aware.c). */
+#include <math.h>
+#include <stdlib.h>
+
+#include "node/route/router_internal.h"
+
+/* How old what is known of others' work is about: it is published every 20 ms, and travels. */
+static const double unseen_ms = 50;
+
+/* Others are like this one: each has placed as much as it has, and nobody has heard of it yet. */
+static double placed_now(const struct node_router *r, uint64_t now_ms)
+{
+    return r->placed_s * exp(-(double)(now_ms - r->placed_ms) / unseen_ms);
+}
+
+void node_router_placed(struct node_router *r, double work_s, uint64_t now_ms)
+{
+    r->placed_s = placed_now(r, now_ms) + work_s;
+    r->placed_ms = now_ms;
+}
+
+double node_router_unseen_s(const struct node_router *r)
+{
+    return r->routers > 1 ? (r->routers - 1) * placed_now(r, r->now_ms) : 0;
+}
+
+/* Shares turn with the generations, which are the same for all: so they are even in the end. Where
+ * there are more routers than replicas, several share one. */
+unsigned node_router_owner(const struct node_router *r, unsigned k)
+{
+    unsigned turned = r->places[k] + r->generation;
+    if (r->placed >= r->routers || r->placed == 0)
+        return r->routers > 0 ? turned % r->routers : 0;
+    return turned % r->placed == r->rank % r->placed ? r->rank : r->routers;
+}
+
+struct by_hash {
+    uint64_t hash;
+    unsigned replica;
+};
+
+static int compare_hash(const void *a, const void *b)
+{
+    const struct by_hash *x = a, *y = b;
+    return x->hash < y->hash ? -1 : x->hash > y->hash;
+}
+
+/* All routers have the same order of replicas, and of each other, but for a moment after a change.
+ */
+void node_router_ranks_find(struct node_router *r)
+{
+    struct by_hash order[NODE_REPLICAS_MAX];
+    unsigned count = 0;
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        if (!r->replicas[k].absent)
+            order[count++] = (struct by_hash){r->replicas[k].name_hash, k};
+    }
+    qsort(order, count, sizeof order[0], compare_hash);
+    for (unsigned i = 0; i < count; i++)
+        r->places[order[i].replica] = (uint16_t)i;
+    r->placed = count;
+    const struct crdt_reports *reports = crdt_state_reports(r->crdt);
+    r->routers = r->common->replicated ? crdt_reports_routers(reports) : 1;
+    for (unsigned i = 0; i < r->routers && r->routers > 1; i++) {
+        if (crdt_reports_is_self(reports, crdt_reports_router_at(reports, i).router))
+            r->rank = i;
+    }
+}
