@@ -8,10 +8,12 @@
 /* How old what is known of others' work is about: it is published every 20 ms, and travels. */
 static const double unseen_ms = 50;
 
-/* Others are like this one: each has placed as much as it has, and nobody has heard of it yet. */
+/* How far back this router looks for how much one places: one large prompt is no flood of them. */
+static const double rate_ms = 1000;
+
 static double placed_now(const struct node_router *r, uint64_t now_ms)
 {
-    return r->placed_s * exp(-(double)(now_ms - r->placed_ms) / unseen_ms);
+    return r->placed_s * exp(-(double)(now_ms - r->placed_ms) / rate_ms);
 }
 
 void node_router_placed(struct node_router *r, double work_s, uint64_t now_ms)
@@ -22,7 +24,8 @@ void node_router_placed(struct node_router *r, double work_s, uint64_t now_ms)
 
 double node_router_unseen_s(const struct node_router *r)
 {
-    return r->routers > 1 ? (r->routers - 1) * placed_now(r, r->now_ms) : 0;
+    double rate = placed_now(r, r->now_ms) / rate_ms;
+    return r->routers > 1 ? (r->routers - 1) * rate * unseen_ms : 0;
 }
 
 /* Shares turn with the generations, which are the same for all: so they are even in the end. Where
