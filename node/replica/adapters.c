@@ -16,7 +16,7 @@ enum {
 /* How far back demand counts: long enough to know an adapter that is asked for once a minute. */
 static const double demand_ms = 600000;
 
-/* How sharply the wanted are told from the others: one asked for half as often as the marginal one
+/* How sharply the wanted and the others differ: one asked for half as often as the marginal one
  * is wanted 0.06, one twice as often 0.94. */
 static const int wanted_power = 4;
 

@@ -31,7 +31,7 @@ struct node_scrape {
     double evicted;           /* counter, blocks of the cache that gave way (a sample of them), */
     double evicted_idle_s;    /* and for how long they had not been used then, sum */
     double start_time_s;      /* process_start_time_seconds, Unix */
-    double adapter_slots;     /* adapters at a time; as others, or 0, where it is not told */
+    double adapter_slots;     /* adapters at a time; as others, or 0, where it is unknown */
     struct slice adapters;    /* that run, with commas between; borrowed from the text */
     double sleeping;          /* 1 = the engine sleeps (vllm:engine_sleep_state), 0 = awake */
     bool vllm;                /* names of vLLM were seen */
