@@ -15,6 +15,10 @@ static const double tie_s = 0.001;
 
 enum { LEVEL_STEPS = 10 };
 
+/* Replicas in a router's share. With one alone a share is no choice: eight routers with eight
+ * replicas spread their sessions worse than by chance (docs/adr/0034). */
+static const unsigned share_min = 2;
+
 /* The level to which the unseen work fills the replicas. */
 static double level_of(const struct node_policy_input *in, double least)
 {
@@ -78,7 +82,7 @@ static struct equal equal_of(const struct node_policy_input *in)
     const struct node_candidate *least = &in->candidates[least_of(in)];
     double tie = tie_of(in, least->cost.total_s), own = INFINITY;
     struct equal e = {tie, INFINITY, false};
-    if (in->routers <= 1)
+    if (in->routers <= 1 || in->count < share_min * in->routers)
         return e;
     struct equal filled = {fmax(tie, level_of(in, least->cost.total_s)), tie_of(in, still_s(least)),
                            true};
