@@ -66,6 +66,43 @@ static void coding(void)
     workload_free(&work);
 }
 
+/* Arrivals of services, at 70, 85 and 95 % of what the engines can do. */
+static void arrivals(void)
+{
+    static const double loads[] = {0.7, 0.85, 0.95};
+    static const struct {
+        const char *name;
+        bool (*read)(struct workload *out, const char *folder);
+    } traces[] = {{"conversation", workload_conversation}, {"azure", workload_azure}};
+    for (unsigned i = 0; i < ARRAY_LEN(traces) * ARRAY_LEN(loads); i++) {
+        const char *name = traces[i / ARRAY_LEN(loads)].name;
+        double load = loads[i % ARRAY_LEN(loads)];
+        struct workload work;
+        if (set.workload && strcmp(set.workload, name) != 0)
+            continue;
+        if (!traces[i / ARRAY_LEN(loads)].read(&work, set.traces)) {
+            printf("%s: no traces in %s, skipped\n", name, set.traces);
+            continue;
+        }
+        workload_clip(&work, (uint64_t)set.cache / 2);
+        struct quality_case c = {.work = &work,
+                                 .engines = (unsigned)set.engines,
+                                 .routers = set.routers > 0 ? (unsigned)set.routers : 1,
+                                 .speed = 1,
+                                 .pace = 1,
+                                 .bytes_per_token = 3.6,
+                                 .delay_ms = 0.5,
+                                 .seed = (uint64_t)set.seed};
+        (void)snprintf(c.name, sizeof c.name, "%s at %.0f %% load", name, 100 * load);
+        for (unsigned k = 0; k < c.engines; k++)
+            c.specs[k] =
+                engine_plain(set.speed > 0 ? set.speed : 1, set.cache, (uint32_t)set.block);
+        calibrate(&c, load);
+        run_case(&c);
+        workload_free(&work);
+    }
+}
+
 static void draws(void)
 {
     struct regrets v;
@@ -90,6 +127,8 @@ int main(int argc, char **argv)
         (void)cases_run(set.workload, set.traces);
     if (wanted("coding"))
         coding();
+    if (wanted("arrivals"))
+        arrivals();
     if (wanted("draws"))
         draws();
     return 0;

@@ -24,7 +24,6 @@ static const struct {
     {"--clients", offsetof(struct settings, clients), 1, 4096},
     {"--cache", offsetof(struct settings, cache), 1024, 1e9},
     {"--block", offsetof(struct settings, block), 1, 4096},
-    {"--load", offsetof(struct settings, load), 0, 10},
 };
 
 static const struct {

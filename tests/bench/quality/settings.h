@@ -4,15 +4,15 @@
 
 struct settings {
     const char *traces;   /* folder of tests/bench/traces.sh */
-    const char *section;  /* coding, workloads, draws, cases; NULL: all */
+    const char *section;  /* cases, coding, arrivals or draws; NULL: all */
     const char *policy;   /* one of the rows; NULL: all */
-    const char *workload; /* one of them; NULL: all */
+    const char *workload; /* a case or trace; NULL: all */
     double half, talks;   /* of the coding sessions */
     double routers;       /* 0: 1, 4 and 8 */
     double speed;         /* 0: 1, 30 and 0.1 */
     double seed, draws, asks;
     double draw; /* 1 ...: only that one, with its table; 0: all */
-    double engines, clients, cache, block, load;
+    double engines, clients, cache, block;
 };
 
 /* Exits with a usage if it cannot read them. */

@@ -50,11 +50,9 @@ double workload_distinct_tokens(const struct workload *w);
 bool workload_coding(struct workload *out, const char *folder, unsigned half, unsigned talks_max);
 /* Mooncake's hour of a chat service, its arrivals spread evenly over the 3 s they are rounded to.
  */
-bool workload_conversation(struct workload *out, const char *folder, unsigned talks_max);
+bool workload_conversation(struct workload *out, const char *folder);
 /* Azure's arrivals of a chat service: lengths only, so no prompt has anything of another. */
-bool workload_azure(struct workload *out, const char *folder, unsigned talks_max);
-/* The texts of software-engineering agents. */
-bool workload_miniswe(struct workload *out, const char *folder, unsigned talks_max);
+bool workload_azure(struct workload *out, const char *folder);
 
 /* --- generators: equal seeds make equal workloads --- */
 
