@@ -82,7 +82,6 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
     double pace =
         fleet_figure(replicas, count, fleet, pace_of, 1000 / config->decode_step_ms, scratch);
     double growth = fleet_growth(replicas, count, fleet, replicas[first].step_growth);
-    double least_s = INFINITY;
     for (unsigned i = first; i < count; i++) {
         struct node_replica *k = &replicas[i];
         if (k->fleet != fleet)
@@ -91,12 +90,6 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
         k->tokens_per_s = replica_figure(&k->rate, rate, now_ms, &k->tried_tokens_per_s);
         k->step_base_s = 1 / replica_figure(&k->pace, pace, now_ms, &tried);
         k->step_context_s = (k->pace.samples > 0 ? k->step_growth : growth) * k->step_base_s;
-        if (!k->absent)
-            least_s = fmin(least_s, k->step_base_s);
-    }
-    for (unsigned i = first; i < count; i++) {
-        if (replicas[i].fleet == fleet)
-            replicas[i].step_more_s = fmax(replicas[i].step_base_s - least_s, 0);
     }
 }
 

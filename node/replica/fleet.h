@@ -25,7 +25,7 @@ enum {
 };
 
 /* Sets what is believed of each replica (tokens_per_s, tried_tokens_per_s, step_base_s,
- * step_context_s, step_more_s). `scratch` has room for count + 1 votes. Costs a sort of each fleet.
+ * step_context_s). `scratch` has room for count + 1 votes. Costs a sort of each fleet.
  */
 void node_fleet_believe(struct node_replica *replicas, unsigned count,
                         const struct node_replica_config *config, struct node_vote *scratch,

@@ -66,6 +66,7 @@ void node_replica_renew(struct node_replica *k, const struct node_replica_config
     k->breaker = (struct node_breaker){.cured = cured};
     k->signs = (struct node_signs){.stalls_total = k->signs.stalls_total};
     k->scraped = (struct node_scraped){0};
+    k->foreign = (struct node_foreign){0};
     k->probe_failures = k->answer_failures = k->error_answers = k->probes_refused = 0;
     k->cache_tokens = k->cache_tokens_heard = 0;
     begin_anew(k, config);
@@ -407,6 +408,9 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
         keep_if_missing(&now.prompt_tokens, k->scrape.prompt_tokens);
         keep_if_missing(&now.generation_tokens, k->scrape.generation_tokens);
     }
+    if (restarted)
+        k->foreign = (struct node_foreign){0};
+    node_foreign_scraped(&k->foreign, &k->load, &k->scrape, &now, now_ms);
     if (k->scraped_ms != 0 && !restarted)
         node_replica_speed_scraped(k, &k->scrape, &now, (double)(now_ms - k->scraped_ms) / 1000,
                                    now_ms);

@@ -35,6 +35,7 @@
 #include "node/replica/booking.h"
 #include "node/replica/breaker.h"
 #include "node/replica/evidence.h"
+#include "node/replica/foreign.h"
 #include "node/replica/health.h"
 #include "node/replica/learn.h"
 #include "node/replica/reuse.h"
@@ -135,6 +136,7 @@ struct node_replica {
     struct node_signs signs;     /* of life, or of none */
     uint64_t name_hash;
     struct node_load load;
+    struct node_foreign foreign; /* what else it does, and what it has no room for */
     struct node_belief belief;
     /* Believed, by its own samples and by the fleet (node/replica/fleet.h). */
     uint64_t fleet;            /* which replicas it is like: a key of its model; 0: unknown */
@@ -142,7 +144,6 @@ struct node_replica {
     double tried_tokens_per_s; /* the same while no prompt is being computed there */
     double step_base_s;        /* of a decode step without context */
     double step_context_s;     /* more for each token of context that is running */
-    double step_more_s;        /* than at the fastest of its fleet, without context */
     /* Of all prompts sent there, whatever model and form: blocks of the index to tokens of cache.
      */
     struct node_ratio bytes_per_token;

@@ -30,7 +30,6 @@ void node_replica_speed_begin(struct node_replica *k, const struct node_replica_
     k->step_base_s = config->decode_step_ms / 1000;
     k->step_context_s = step_growth_believed * k->step_base_s;
     k->step_growth = step_growth_believed;
-    k->step_more_s = 0;
 }
 
 static void pace_line_begin(struct node_replica *k)

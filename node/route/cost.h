@@ -4,7 +4,8 @@
  *   uncached   prompt tokens that it does not hold, over its rate, and what it takes to bring back
  *              those that a tier holds
  *   displaced  tokens still wanted that this prompt would push out of its cache, over its rate
- *   decode     o*b*K            steps of this answer are longer because of the others
+ *   decode     o*more           steps are longer than at the fastest, clearly
+ *            + o*b*K            steps of this answer are longer because of the others
  *            + n*b*in*o/2       steps of the others are longer because of this request
  *            + n*uncached/rate  its prefill holds the others up
  *
@@ -12,6 +13,11 @@
  * wanted that gives way for it
  *
  *   total = queue + uncached + W * displaced + V * decode + adapter
+ *
+ * Of V those three have N / (N + m), where m requests run at a replica on average and N is
+ * NODE_COST_CROWD: the more run, the less one of them is slowed by one more, while a queue is as
+ * long for each (docs/adr/0031). All replicas have the same factor. With one that falls with their
+ * own n the busiest would get the most.
  *
  * Queue and decode, which are what is under way there, are divided by the weight of the replica.
  * n requests with K tokens of context are in flight there; o tokens of output are expected; b is
@@ -21,6 +27,8 @@
 #ifndef NODE_ROUTE_COST_H
 #define NODE_ROUTE_COST_H
 
+enum { NODE_COST_CROWD = 8 };
+
 struct node_cost_input {
     double queue_s;
     double prompt_tokens;
@@ -29,10 +37,12 @@ struct node_cost_input {
         restored_tokens; /* tokens that could be computed while a tier brings some of them back */
     double output_tokens;
     double displaced_tokens;
-    double requests;       /* n */
-    double context_tokens; /* K */
-    double tokens_per_s;   /* prefill rate, > 0 */
-    double step_context_s; /* b */
+    double requests;         /* n */
+    double requests_typical; /* m */
+    double context_tokens;   /* K */
+    double tokens_per_s;     /* prefill rate, > 0 */
+    double step_context_s;   /* b */
+    double step_more_s;      /* by which a step is clearly longer than at the fastest */
     double displaced_weight;
     double decode_weight;
     double weight;     /* of the replica, > 0 */

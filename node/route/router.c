@@ -314,71 +314,6 @@ static struct node_size size_of(struct node_router *r, const struct node_request
     return size;
 }
 
-static double queue_s(struct node_router *r, struct node_replica *replica, double rate,
-                      uint64_t now_ms)
-{
-    node_router_load_advance(r, replica, now_ms);
-    return node_load_queue_s(r->bookings, &replica->load, rate, now_ms) +
-           (double)replica->load.remote.prefill_tokens / rate;
-}
-
-/* While nothing is computed there it may be tried (node/replica/fleet.h). */
-static double rate_of(const struct node_replica *replica)
-{
-    bool idle = replica->load.prefill_tokens + replica->load.remote.prefill_tokens == 0;
-    return idle ? replica->tried_tokens_per_s : replica->tokens_per_s;
-}
-
-static void candidate_fill(struct node_router *r, struct node_candidate *c,
-                           const struct node_request *request, const struct node_size *size,
-                           bool costs, uint64_t now_ms)
-{
-    unsigned k = c->replica;
-    struct node_replica *replica = &r->replicas[k];
-    struct node_grip grip = node_router_grip(r, k, request->chain);
-    struct node_held held = node_router_held(r, k, &grip, size);
-    double held_blocks = grip.blocks * grip.present;
-    double cached_tokens =
-        node_reuse_predict(node_router_reuse(r, size->model, request->answer_whole), &held);
-    double requests = (double)replica->load.requests + (double)replica->load.remote.requests;
-    double context =
-        (double)replica->load.context_tokens + (double)replica->load.remote.context_tokens;
-    c->name_hash = replica->name_hash;
-    c->owner = node_router_owner(r, k);
-    c->weight = replica->weight;
-    c->requests = (uint64_t)requests;
-    c->tokens =
-        (uint64_t)context + replica->load.prefill_tokens + replica->load.remote.prefill_tokens;
-    c->cached_tokens = (uint64_t)cached_tokens;
-    double tier_tokens =
-        cached_tokens * (1 - node_belief_near(&replica->belief, r->generations[k]));
-    c->tier_tokens = (uint64_t)tier_tokens;
-    struct node_cost_input adapter = {0};
-    node_router_adapter_cost(r, k, size->adapter, size->output_tokens, now_ms, &adapter);
-    c->load_s = adapter.load_s;
-    if (!costs)
-        return;
-    double rate = rate_of(replica);
-    struct node_cost_input in = {
-        .queue_s = queue_s(r, replica, rate, now_ms),
-        .prompt_tokens = size->prompt_tokens,
-        .cached_tokens = cached_tokens,
-        .restored_tokens = tier_tokens * node_ratio_value(&r->restore),
-        .output_tokens = size->output_tokens,
-        .displaced_tokens = node_router_displaced(r, k, size, held_blocks, cached_tokens),
-        .requests = requests,
-        .context_tokens = context,
-        .tokens_per_s = rate,
-        .step_context_s = replica->step_context_s,
-        .displaced_weight = r->config.displaced_weight,
-        .decode_weight = r->config.decode_weight,
-        .weight = replica->weight,
-        .load_s = adapter.load_s,
-        .unloaded_s = adapter.unloaded_s,
-    };
-    c->cost = node_cost_of(&in);
-}
-
 int node_router_evaluate(struct node_router *r, const struct node_request *request,
                          const uint64_t *excluded, bool costs, uint64_t now_ms,
                          struct node_size *size)
@@ -394,8 +329,7 @@ int node_router_evaluate(struct node_router *r, const struct node_request *reque
     size->adapter = node_router_adapter_of(r, request);
     node_router_beliefs_refresh(r);
     node_router_match(r, request);
-    for (unsigned i = 0; i < r->candidate_count; i++)
-        candidate_fill(r, &r->candidates[i], request, size, costs, now_ms);
+    node_router_candidates_fill(r, request, size, costs, now_ms);
     return ERR_OK;
 }
 
@@ -446,7 +380,7 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
                                 uint64_t now_ms)
 {
     struct node_replica *replica = &r->replicas[c->replica];
-    double rate = rate_of(replica);
+    double rate = node_router_rate(replica);
     double uncached = size->prompt_tokens - (double)c->cached_tokens;
     uncached += (double)c->tier_tokens * node_ratio_value(&r->restore);
     struct node_grip grip = node_router_grip(r, c->replica, request->chain);
@@ -461,7 +395,7 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
         .context_tokens = to_u32(size->prompt_tokens + size->output_tokens / 2),
         .prompt_bytes = request->chain ? request->chain->bytes : 0,
         .token_ids = request->chain && request->chain->token_ids,
-        .ttft_s = queue_s(r, replica, rate, now_ms) + c->load_s + uncached / rate,
+        .ttft_s = node_router_queue_s(r, replica, rate, now_ms) + uncached / rate,
         .tokens_per_s = rate,
         .generation = crdt_index_ring(r->index, c->replica).newest,
         .answer_whole = request->answer_whole,

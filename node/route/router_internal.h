@@ -8,6 +8,8 @@
  *   learning.c  what answers teach
  *   ties.c      what several routers choose at the same moment
  *   adapters.c  LoRA adapters
+
+ *   candidate.c  what a request costs at each replica
  *   router.c    decisions; company.c  replicas that are kept for one request
  *   poison.c    requests after which engines die
  *   explain.c   why, as JSON; metrics.c
@@ -228,6 +230,18 @@ void node_router_adapter_use(struct node_router *r, unsigned replica, uint32_t a
 void node_router_adapters_scraped(struct node_router *r, unsigned replica,
                                   const struct node_scrape *s, uint64_t now_ms);
 void node_router_adapters_tick(struct node_router *r, uint64_t now_ms);
+
+/* --- candidate.c --- */
+
+/* The prefill rate to reckon with. While nothing is computed there it may be tried
+ * (node/replica/fleet.h). */
+double node_router_rate(const struct node_replica *replica);
+/* Until all that routers booked there is computed, at this rate. */
+double node_router_queue_s(struct node_router *r, struct node_replica *replica, double rate,
+                           uint64_t now_ms);
+/* What they hold of the prompt, and with `costs` what it costs there. */
+void node_router_candidates_fill(struct node_router *r, const struct node_request *request,
+                                 const struct node_size *size, bool costs, uint64_t now_ms);
 
 /* --- */
 

@@ -147,6 +147,14 @@ static void chain_of(const struct session_request *q, struct chain *chain)
     }
 }
 
+static double in_flight_mean(void)
+{
+    double sum = 0;
+    for (unsigned r = 0; r < set.replicas; r++)
+        sum += w->replicas[r].in_flight;
+    return sum / set.replicas;
+}
+
 static double oracle_cost(unsigned r, const struct session_request *q)
 {
     const struct replica *k = &w->replicas[r];
@@ -166,6 +174,7 @@ static double oracle_cost(unsigned r, const struct session_request *q)
         .output_tokens = w->output_mean,
         .displaced_tokens = cache_displaced(&k->cache, q, held, w->now_s, set.horizon_s),
         .requests = k->in_flight,
+        .requests_typical = in_flight_mean(),
         .context_tokens = k->in_flight_context,
         .tokens_per_s = set.rate,
         .step_context_s = set.step_context_s,

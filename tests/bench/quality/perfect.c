@@ -35,6 +35,14 @@ static size_t hits(const struct engine *e, const struct flight *f)
                            f->sim.chain.block_count);
 }
 
+static double in_flight_mean(const struct play *p)
+{
+    double sum = 0;
+    for (unsigned k = 0; k < p->engine_count; k++)
+        sum += p->engines[k].in_flight;
+    return sum / p->engine_count;
+}
+
 static double rule(const struct play *p, const struct engine *e, const struct flight *f)
 {
     const struct sim_model_config *m = &e->spec->model;
@@ -46,6 +54,7 @@ static double rule(const struct play *p, const struct engine *e, const struct fl
         .output_tokens = p->output_mean,
         .displaced_tokens = sim_model_displaced(e->model, &f->sim.chain, held, horizon_s * 1e9),
         .requests = e->in_flight,
+        .requests_typical = in_flight_mean(p),
         .context_tokens = e->in_flight_context,
         .tokens_per_s = m->prefill_tokens_per_s,
         .step_context_s = m->decode_context_token_ns / 1e9,

@@ -66,6 +66,45 @@ static void decode_counts_both_ways(void **state)
     assert_close(c.total_s, 0.2 + 0.5 * 1.39);
 }
 
+/* A cached prefix that saves 0.3 s stood against 8 s of queue where 100 requests ran. */
+static void a_crowd_does_not_outweigh_a_long_queue(void **state)
+{
+    (void)state;
+    for (double n = 0; n <= 256; n += 8) {
+        struct node_cost_input held = {.prompt_tokens = 4000,
+                                       .cached_tokens = 4000,
+                                       .output_tokens = 300,
+                                       .requests = n,
+                                       .requests_typical = n,
+                                       .context_tokens = n * 4000,
+                                       .tokens_per_s = 10000,
+                                       .step_context_s = 30e-9,
+                                       .displaced_weight = 6,
+                                       .decode_weight = 0.25,
+                                       .weight = 1};
+        struct node_cost_input missed = held;
+        missed.cached_tokens = 1000;
+        held.queue_s = 0.25;
+        assert_true(node_cost_of(&held).total_s < node_cost_of(&missed).total_s);
+        held.queue_s = 1.2;
+        assert_true(node_cost_of(&held).total_s > node_cost_of(&missed).total_s);
+    }
+}
+
+/* Both are idle, and the prompt is short: the answer takes longer at one. */
+static void an_idle_slow_engine_is_no_idle_fast_one(void **state)
+{
+    (void)state;
+    struct node_cost_input fast = {.prompt_tokens = 100,
+                                   .output_tokens = 300,
+                                   .tokens_per_s = 10000,
+                                   .decode_weight = 0.25,
+                                   .weight = 1};
+    struct node_cost_input slow = fast;
+    slow.step_more_s = 0.020;
+    assert_true(node_cost_of(&slow).total_s > node_cost_of(&fast).total_s + 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -73,6 +112,8 @@ int main(void)
         cmocka_unit_test(cached_tokens_cost_nothing),
         cmocka_unit_test(queue_and_displaced_add_up),
         cmocka_unit_test(decode_counts_both_ways),
+        cmocka_unit_test(a_crowd_does_not_outweigh_a_long_queue),
+        cmocka_unit_test(an_idle_slow_engine_is_no_idle_fast_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,9 +36,9 @@ static void terms_are_what_hand_arithmetic_says(void **state)
     assert_near(explained(root, with, "queue_s"), 1.5, 1e-6);
     assert_near(explained(root, with, "uncached_s"), 0.4096, 1e-6);
     assert_near(explained(root, with, "displaced_s"), 0, 0);
-    /* o = 256 expected, b = 30 ns, K = 20,000 + 128, n = 1. */
+    /* o = 256 expected, b = 30 ns, K = 20,000 + 128, n = 1 and at both replicas half of that. */
     assert_near(explained(root, with, "decode_s"),
-                256 * 30e-9 * 20128 + 30e-9 * 4096 * 256 / 2 + 0.4096, 1e-6);
+                (256 * 30e-9 * 20128 + 30e-9 * 4096 * 256 / 2 + 0.4096) * 8 / 8.5, 1e-6);
     assert_near(explained(root, without, "cost_s"), 0.4096, 1e-6);
     assert_string_equal(json_string_value(json_object_get(root, "choice")),
                         without ? "host-1:8000" : "host-0:8000");

@@ -1,0 +1,114 @@
+#include "node/replica/foreign.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "node/replica/booking.h"
+#include "node/replica/scrape.h"
+
+/* A reading counts for so long, and then half as much every so often. */
+static const double fresh_ms = 10000, half_ms = 5000;
+/* Readings in a row that make a limit: while load rises two often agree by chance. */
+static const unsigned full_readings = 5;
+/* Where more of the memory is used than this, requests wait for that rather than for a slot. */
+static const double memory_short = 0.9;
+
+static bool rose(double before, double now)
+{
+    return before >= 0 && now > before;
+}
+
+static double booked_context(const struct node_load *l)
+{
+    return (double)l->context_tokens + (double)l->remote.context_tokens;
+}
+
+static double booked_requests(const struct node_load *l)
+{
+    return (double)l->requests + (double)l->remote.requests;
+}
+
+/* Some engines leave their gauges as they are for a while when they have nothing to do. */
+static bool gauges_are_old(const struct node_scrape *before, const struct node_scrape *now)
+{
+    return now->waiting <= 0 && before->generation_tokens >= 0 &&
+           !rose(before->generation_tokens, now->generation_tokens) &&
+           !rose(before->prompt_tokens, now->prompt_tokens);
+}
+
+/* Prompts wait for a moment while others are computed, with few running: only where as many run as
+ * ever did, again and again, it is a limit. One more that runs disproves it. */
+static void limit_learn(struct node_foreign *f, const struct node_scrape *now)
+{
+    if (now->running > f->running_most) {
+        f->running_most = now->running;
+        f->running_max = 0;
+        f->full = 0;
+    }
+    bool full = now->waiting >= 1 && now->running >= 1 && now->running >= f->running_most &&
+                now->cache_usage < memory_short;
+    f->full = full ? f->full + 1 : 0;
+    if (f->full >= full_readings)
+        f->running_max = now->running;
+}
+
+void node_foreign_scraped(struct node_foreign *f, const struct node_load *load,
+                          const struct node_scrape *before, const struct node_scrape *now,
+                          uint64_t now_ms)
+{
+    if (now->running < 0)
+        return;
+    double waiting = fmax(now->waiting, 0);
+    double extra = fmax(now->running + waiting - booked_requests(load), 0);
+    if (f->at_ms != 0 && gauges_are_old(before, now))
+        extra = 0;
+    f->requests = fmin(extra, f->seen);
+    f->seen = extra;
+    f->waiting = fmin(f->requests, waiting);
+    f->used_tokens =
+        now->cache_usage >= 0 && now->cache_tokens > 0 ? now->cache_usage * now->cache_tokens : -1;
+    f->booked_tokens = booked_context(load);
+    if (f->used_tokens > 0 && now->running >= 1)
+        f->context_tokens = f->used_tokens / now->running;
+    /* Contexts that grow beyond the memory push each other out: it is full, whatever is told. */
+    if (before->preemptions >= 0 && now->preemptions > before->preemptions && f->used_tokens >= 0)
+        f->used_tokens = fmax(f->used_tokens, now->cache_tokens);
+    limit_learn(f, now);
+    f->at_ms = now_ms > 0 ? now_ms : 1;
+}
+
+struct node_under_way node_under_way(const struct node_foreign *f, const struct node_load *load,
+                                     uint64_t now_ms)
+{
+    double age_ms = now_ms > f->at_ms ? (double)(now_ms - f->at_ms) : 0;
+    double left = age_ms > fresh_ms ? exp2((fresh_ms - age_ms) / half_ms) : 1;
+    double foreign = f->requests * left, waiting = f->waiting * left;
+    return (struct node_under_way){
+        .requests = booked_requests(load) + foreign,
+        .context_tokens = booked_context(load) + (foreign - waiting) * f->context_tokens,
+        .foreign_waiting = waiting,
+    };
+}
+
+/* Contexts share prefixes, so their sum is more than the memory that they fill: what was booked
+ * since the reading counts in that proportion. */
+static double memory_wait_s(const struct node_foreign *f, const struct node_load *load,
+                            double new_tokens, double residence_s, double cache_tokens)
+{
+    if (f->at_ms == 0 || f->used_tokens <= 0 || cache_tokens <= 0)
+        return 0;
+    double share = f->booked_tokens > f->used_tokens ? f->used_tokens / f->booked_tokens : 1;
+    double used = f->used_tokens + (booked_context(load) - f->booked_tokens) * share;
+    double lacking = used + new_tokens - cache_tokens;
+    return lacking > 0 && used > 0 ? fmin(lacking / used, 1) * residence_s : 0;
+}
+
+double node_foreign_wait_s(const struct node_foreign *f, const struct node_load *load,
+                           const struct node_under_way *all, double new_tokens, double residence_s,
+                           double cache_tokens)
+{
+    double slots_s = 0;
+    if (f->running_max > 0 && all->requests >= f->running_max)
+        slots_s = (all->requests - f->running_max + 1) / f->running_max * residence_s;
+    return fmax(slots_s, memory_wait_s(f, load, new_tokens, residence_s, cache_tokens));
+}

@@ -1,0 +1,126 @@
+/* What a request would find at each candidate, and what it would cost there. */
+#include <math.h>
+
+#include "node/route/router_internal.h"
+
+double node_router_queue_s(struct node_router *r, struct node_replica *replica, double rate,
+                           uint64_t now_ms)
+{
+    node_router_load_advance(r, replica, now_ms);
+    return node_load_queue_s(r->bookings, &replica->load, rate, now_ms) +
+           (double)replica->load.remote.prefill_tokens / rate;
+}
+
+/* Nobody knows what foreign requests ask: as much as those that were sent there from here. */
+static double foreign_queue_s(const struct node_replica *k, const struct node_under_way *all,
+                              double rate)
+{
+    if (all->foreign_waiting <= 0 || k->chosen == 0)
+        return 0;
+    double uncached = (double)(int64_t)(k->prompt_tokens - k->cached_tokens);
+    return all->foreign_waiting * fmax(uncached, 0) / (double)k->chosen / rate;
+}
+
+double node_router_rate(const struct node_replica *replica)
+{
+    bool idle = replica->load.prefill_tokens + replica->load.remote.prefill_tokens == 0;
+    return idle ? replica->tried_tokens_per_s : replica->tokens_per_s;
+}
+
+/* What is under way at a candidate on average, and how long a step may take with that: not much
+ * more than at the fastest. */
+struct typical {
+    double requests, context_tokens;
+    double step_s;
+};
+
+/* How far apart the steps of equal replicas may seem. */
+static const double step_alike = 2.0;
+
+static double step_s(const struct node_replica *k, double context_tokens)
+{
+    return k->step_base_s + k->step_context_s * context_tokens;
+}
+
+static struct typical typical_of(const struct node_router *r, uint64_t now_ms)
+{
+    struct typical t = {.step_s = INFINITY};
+    for (unsigned i = 0; i < r->candidate_count; i++) {
+        const struct node_replica *k = &r->replicas[r->candidates[i].replica];
+        struct node_under_way all = node_under_way(&k->foreign, &k->load, now_ms);
+        t.requests += all.requests / r->candidate_count;
+        t.context_tokens += all.context_tokens / r->candidate_count;
+    }
+    for (unsigned i = 0; i < r->candidate_count; i++)
+        t.step_s = fmin(t.step_s, step_s(&r->replicas[r->candidates[i].replica], t.context_tokens));
+    t.step_s *= step_alike;
+    return t;
+}
+
+static void candidate_fill(struct node_router *r, struct node_candidate *c,
+                           const struct node_request *request, const struct node_size *size,
+                           const struct typical *typical, uint64_t now_ms)
+{
+    unsigned k = c->replica;
+    struct node_replica *replica = &r->replicas[k];
+    struct node_grip grip = node_router_grip(r, k, request->chain);
+    struct node_held held = node_router_held(r, k, &grip, size);
+    double held_blocks = grip.blocks * grip.present;
+    double cached_tokens =
+        node_reuse_predict(node_router_reuse(r, size->model, request->answer_whole), &held);
+    double requests = (double)replica->load.requests + (double)replica->load.remote.requests;
+    double context =
+        (double)replica->load.context_tokens + (double)replica->load.remote.context_tokens;
+    c->name_hash = replica->name_hash;
+    c->owner = node_router_owner(r, k);
+    c->weight = replica->weight;
+    c->requests = (uint64_t)requests;
+    c->tokens =
+        (uint64_t)context + replica->load.prefill_tokens + replica->load.remote.prefill_tokens;
+    c->cached_tokens = (uint64_t)cached_tokens;
+    double tier_tokens =
+        cached_tokens * (1 - node_belief_near(&replica->belief, r->generations[k]));
+    c->tier_tokens = (uint64_t)tier_tokens;
+    struct node_cost_input adapter = {0};
+    node_router_adapter_cost(r, k, size->adapter, size->output_tokens, now_ms, &adapter);
+    c->load_s = adapter.load_s;
+    if (!typical)
+        return;
+    double rate = node_router_rate(replica);
+    struct node_under_way all = node_under_way(&replica->foreign, &replica->load, now_ms);
+    double residence_s = size->output_tokens * step_s(replica, all.context_tokens);
+    double queue_s = node_router_queue_s(r, replica, rate, now_ms);
+    double room_s = node_foreign_wait_s(&replica->foreign, &replica->load, &all,
+                                        size->prompt_tokens - cached_tokens, residence_s,
+                                        node_replica_near_tokens(replica));
+    struct node_cost_input in = {
+        .queue_s = fmax(queue_s + foreign_queue_s(replica, &all, rate), room_s),
+        .prompt_tokens = size->prompt_tokens,
+        .cached_tokens = cached_tokens,
+        .restored_tokens = tier_tokens * node_ratio_value(&r->restore),
+        .output_tokens = size->output_tokens,
+        .displaced_tokens = node_router_displaced(r, k, size, held_blocks, cached_tokens),
+        .requests = all.requests,
+        .requests_typical = typical->requests,
+        .context_tokens = all.context_tokens,
+        .tokens_per_s = rate,
+        .step_context_s = replica->step_context_s,
+        .step_more_s = fmax(step_s(replica, typical->context_tokens) - typical->step_s, 0),
+        .displaced_weight = r->config.displaced_weight,
+        .decode_weight = r->config.decode_weight,
+        .weight = replica->weight,
+        .load_s = adapter.load_s,
+        .unloaded_s = adapter.unloaded_s,
+    };
+    c->cost = node_cost_of(&in);
+}
+
+void node_router_candidates_fill(struct node_router *r, const struct node_request *request,
+                                 const struct node_size *size, bool costs, uint64_t now_ms)
+{
+    struct typical typical;
+    if (costs)
+        typical = typical_of(r, now_ms);
+    for (unsigned i = 0; i < r->candidate_count; i++)
+        candidate_fill(r, &r->candidates[i], request, size, costs ? &typical : NULL, now_ms);
+}
