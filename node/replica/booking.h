@@ -70,6 +70,7 @@ struct node_work {
     uint64_t prompt_bytes;   /* as the chain counts them; 0: unknown */
     double ttft_s;           /* predicted, */
     double tokens_per_s;     /* by this rate */
+    uint32_t beside;         /* requests that were in flight there then, of all routers */
     uint32_t generation;     /* of the index in which it was recorded */
     bool answer_whole;       /* not streamed */
     bool token_ids;          /* the prompt came as token ids */

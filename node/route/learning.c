@@ -20,6 +20,9 @@ static const double rate_beside_max = 4;
 /* How long the queue was before a whole answer is only a guess: how many times its own prompt the
  * queue and the prompt may be. */
 static const double whole_queued_max = 1.2;
+/* And with how many others: what waits in the engine looks like slowness, and whoever was believed
+ * fast for a while had the longest line. Better to learn nothing of a crowd. */
+static const uint32_t whole_beside_max = 3;
 
 /* How far from the present value one sample is believed (node_ratio_add). */
 static const double trust_ratio = 2, trust_output = 16, trust_restore = 3;
@@ -108,7 +111,7 @@ static void learn_whole(struct node_router *r, struct node_replica *replica,
         e->work.tier_tokens > 0 || e->work.adapter_loads)
         return;
     double tokens = e->work.ttft_s * e->work.tokens_per_s;
-    if (tokens > whole_queued_max * e->work.prefill_tokens)
+    if (e->work.beside > whole_beside_max || tokens > whole_queued_max * e->work.prefill_tokens)
         return;
     if (usage->prompt_tokens > 0 && usage->cached_tokens >= 0)
         tokens += (double)(usage->prompt_tokens - usage->cached_tokens) - e->work.prefill_tokens;
