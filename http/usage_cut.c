@@ -8,7 +8,7 @@
 void http_usage_cut_init(struct http_usage_cut *c)
 {
     buf_init(&c->part, 0);
-    c->out = 0;
+    c->out = c->searched = 0;
     c->handed = c->passes = false;
 }
 
@@ -89,16 +89,26 @@ static size_t event_length(struct slice s)
     return line_end ? 1 : http_event_length(s);
 }
 
-/* After a CR at its end a LF may follow, which is the event's. */
-static size_t events_whole(struct slice s)
+/* Length of the events at the front that are whole. No event ends in the first `searched` bytes: an
+ * event of many pieces is looked through once. After a CR at its end a LF may follow, which is the
+ * event's. */
+static size_t events_whole(struct slice s, size_t searched)
 {
+    enum { END_MAX = 4 }; /* CRLF twice */
     if (slice_ends_with(s, SLICE("\r")))
         s.len--;
     if (slice_ends_with(s, SLICE("\n\n")))
         return s.len;
-    size_t whole = 0;
-    for (size_t len; (len = event_length(slice_skip(s, whole))) > 0 && whole < s.len;)
-        whole += len;
+    size_t whole = 0, len;
+    if (searched > END_MAX) {
+        size_t from = searched - END_MAX;
+        len = http_event_length(slice_skip(s, from));
+        whole = len == 0 ? 0 : from + len;
+    } else {
+        whole = len = event_length(s);
+    }
+    for (; len > 0 && whole < s.len; whole += len)
+        len = event_length(slice_skip(s, whole));
     return whole;
 }
 
@@ -133,6 +143,7 @@ static bool hand_rest(struct http_usage_cut *c, struct slice *out)
 {
     *out = http_usage_cut_rest(c);
     c->out = c->part.len;
+    c->searched = 0;
     c->handed |= out->len > 0;
     return out->len > 0;
 }
@@ -167,7 +178,8 @@ bool http_usage_cut_next(struct http_usage_cut *c, struct slice *in, struct slic
             continue;
         }
         struct slice from = waits ? part : *in;
-        size_t whole = events_whole(from), cut;
+        size_t whole = events_whole(from, waits ? c->searched : 0), cut;
+        c->searched = whole == 0 ? from.len : 0;
         if (whole == 0 && waits)
             return false;
         if (whole == 0) {

@@ -25,6 +25,7 @@ enum { HTTP_USAGE_CUT_MAX = 64 * 1024 };
 struct http_usage_cut {
     struct buf part; /* events that began in an earlier piece */
     size_t out;      /* bytes at its front that went on, or were left out */
+    size_t searched; /* bytes behind those that hold no end of an event */
     bool handed;     /* memory of `part` was handed out: see http_usage_cut_settled() */
     bool passes;     /* all that comes */
 };

@@ -16,6 +16,7 @@ enum { CLIENTS_MAX = 6, REQUESTS_MAX = 48, ANSWERS_MAX = 64, STEPS_MAX = 600 };
 struct request {
     struct peer *client;
     struct buf body;
+    struct buf asked; /* a stream: the body in which the router asks for usage; else empty */
     bool to_head;
     bool broken; /* it is malformed: it must not reach a replica whole, and has no id */
 };
@@ -50,8 +51,7 @@ struct peer {
     bool alive; /* of the last of them it has no more than a sign of life */
     /* A replica's: the request that it receives or answers. */
     int receiving; /* -1: none */
-    size_t body_at;
-    size_t body_left;
+    struct slice body_left;
     int answering; /* the answer that it gives to it; -1: none yet */
 };
 
@@ -164,6 +164,9 @@ static void make_request(struct run *r, struct peer *c)
         if (!upload)
             CHECK(buf_append_cstr(&q->body, "\"}") == 0);
     }
+    if (kind == CHAT_STREAM)
+        CHECK(buf_printf(&q->asked, "{\"stream_options\":{\"include_usage\":true},%.*s",
+                         (int)q->body.len - 1, q->body.at + 1) == 0);
     bool chunked = kind == CHAT_CHUNKED || kind == UPLOAD_CHUNKED || kind == BAD_CHUNK;
     CHECK(buf_printf(out, "%s HTTP/1.%c\r\nHost: g\r\nX-Request-Id: r%u\r\n", target_of(kind),
                      kind == CHAT_1_0 ? '0' : '1', id) == 0);
