@@ -11,10 +11,10 @@ static const double approach_share = 0.25, approach_max = 0.2, approach_near = 0
 static const double quick_share = 0.5;
 enum { quick_generations = 3 };
 
-void node_decay_fill(struct node_decay *d, uint32_t generation_ms, uint32_t horizon_ms)
+void node_decay_fill(struct node_decay *d, uint32_t generation_ms, double horizon_s)
 {
     for (unsigned age = 0; age < NODE_DECAY_MAX; age++)
-        d->by_age[age] = (float)exp(-(double)age * generation_ms / horizon_ms);
+        d->by_age[age] = (float)exp(-(double)age * generation_ms / 1000 / horizon_s);
 }
 
 void node_belief_init(struct node_belief *b)

@@ -54,7 +54,7 @@ enum { NODE_DECAY_MAX = CRDT_TTL_MAX + 2 };
 struct node_decay {
     float by_age[NODE_DECAY_MAX];
 };
-void node_decay_fill(struct node_decay *d, uint32_t generation_ms, uint32_t horizon_ms);
+void node_decay_fill(struct node_decay *d, uint32_t generation_ms, double horizon_s);
 
 void node_belief_init(struct node_belief *b);
 

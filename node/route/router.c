@@ -1,6 +1,7 @@
 #include "node/route/router_internal.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -42,7 +43,7 @@ int node_router_create(struct node_router **out, const struct node_router_config
     node_router_state_take(r);
     prng_seed(&r->prng, config->seed);
     r->restore = node_ratio_of(restore_believed, restore_weight, restore_horizon);
-    node_decay_fill(&r->decay, r->common->generation_ms, config->reuse_horizon_ms);
+    node_router_horizon_begin(r, config->reuse_horizon_ms / 1000.0);
     r->replicas = calloc(NODE_REPLICAS_MAX, sizeof *r->replicas);
     int err = r->replicas ? ERR_OK : ERR_NOMEM;
     if (err == ERR_OK)
@@ -478,8 +479,10 @@ int node_router_choose(struct node_router *r, const struct node_request *request
         out->cost_s = c->cost.total_s;
         node_router_placed(r, c->cost.uncached_s, now_ms);
     }
-    if (request->chain && request->chain->length > 0)
+    if (request->chain && request->chain->length > 0) {
+        node_router_horizon_learn(r, c->replica);
         node_router_record(r, request->chain, &node_bookings_get(r->bookings, out->booking)->work);
+    }
     return ERR_OK;
 }
 
@@ -526,6 +529,7 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
         replica->belief.stale = true;
     }
     node_router_adapters_tick(r, now_ms);
+    node_router_horizon_follow(r);
     node_router_models_believe(r);
     node_router_fleet_believe(r, now_ms);
 }

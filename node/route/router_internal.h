@@ -4,11 +4,11 @@
  *   replicas.c  the table of replicas
  *   discovered.c  which of them the sources of this router list
  *   held.c      what replicas hold of a prompt
+ *   horizon.c   how long what caches hold is wanted
  *   health.c    signs of life; whom to try where all are down
  *   learning.c  what answers teach
  *   ties.c      what several routers choose at the same moment
  *   adapters.c  LoRA adapters
-
  *   candidate.c  what a request costs at each replica
  *   router.c    decisions; company.c  replicas that are kept for one request
  *   poison.c    requests after which engines die
@@ -52,6 +52,8 @@ struct node_router {
     struct node_bookings *bookings;
     struct node_answered *answered;
     struct node_decay decay;
+    struct node_ratio reuse_age; /* seconds, of what prompts found: since its last use */
+    double horizon_s;            /* R, as `decay` has it */
     uint64_t ticked_ms;
     uint64_t decisions[NODE_REASONS];
     uint64_t unroutable;   /* first attempts without a replica */
@@ -202,6 +204,14 @@ static inline struct node_reuse *node_router_reuse(const struct node_router *r, 
  * none is to be tried; ERR_AGAIN: all of them are at their limit. */
 MUST_USE int node_router_last_resort(struct node_router *r, const struct node_replica_set *serving,
                                      const struct node_request *request, const uint64_t *excluded);
+
+/* --- horizon.c ------------------------------------------------------------------------------- */
+
+void node_router_horizon_begin(struct node_router *r, double believed_s);
+/* A prompt is placed there: what it found was last used so long ago. */
+void node_router_horizon_learn(struct node_router *r, unsigned replica);
+/* Once a second. */
+void node_router_horizon_follow(struct node_router *r);
 
 /* --- ties.c --- */
 

@@ -110,10 +110,10 @@ class Differs(Clustered):
             return {e["member"]: e["differs"] for e in r.events("member_mismatch")}
         wait_for(lambda: len(differs(first)) == 2, "both are named")
         there = differs(first)
-        self.assertEqual(there["slow"], "generation 30s, here 15s")
+        self.assertEqual(there["slow"], "generation 30s, here 8s")
         self.assertRegex(there["foreign"],
                          "^ttl 600s, here [0-9]+s; the hash line of the key file$")
-        self.assertEqual(differs(slow)["r1"], "generation 15s, here 30s")
+        self.assertEqual(differs(slow)["r1"], "generation 8s, here 30s")
         self.assertEqual(first.events("member_differs"), [])
         members = self.members(first)
         self.assertEqual(members["slow"]["differs"], there["slow"])

@@ -15,7 +15,8 @@
  *      end is all of it, and the replica sent all of it. A stream may begin with the preamble of
  * one attempt (the sign of life) and go on with what follows the preamble of another. One without
  * its terminal event ends with an error event of the router, never as answers end; behind its
- * terminal event nothing is missing.
+ * terminal event nothing is missing. One that fails before its first token may be answered with
+ * the status that it names.
  *   4. When everybody falls silent, every connection is closed after a while, every booking is
  *      released and no memory is held.
  */
@@ -208,13 +209,27 @@ static bool is_spliced(const struct run *r, unsigned request, const struct answe
     return false;
 }
 
+/* A stream that failed before its first token: the status that its event names, and its message. */
+static bool is_named_error(const struct answer *a, unsigned status, struct slice body, bool whole)
+{
+    char event[64];
+    int len = snprintf(event, sizeof event, "data: {\"error\":{\"code\":%u}}\n", status);
+    struct slice rest = slice_skip(buf_slice(&a->body), a->preamble);
+    return a->status == 200 && whole && slice_starts_with(rest, slice_of(event, (size_t)len)) &&
+           slice_starts_with(body, SLICE("{\"error\":{\"message\":\"The engine failed.\""));
+}
+
 /* It is one that the replica gave to this request, all of it if it is whole. */
 static void check_answer(const struct run *r, unsigned request, unsigned status, unsigned replica,
                          struct slice body, bool whole)
 {
     for (unsigned i = 0; i < r->answer_count; i++) {
         const struct answer *a = &r->answers[i];
-        if (a->request != request || a->replica != replica || a->status != status)
+        if (a->request != request || a->replica != replica)
+            continue;
+        if (is_named_error(a, status, body, whole))
+            return;
+        if (a->status != status)
             continue;
         struct slice full = r->requests[request].to_head ? slice_of("", 0) : buf_slice(&a->body);
         if (slice_starts_with(full, body) && (!whole || (is_whole(a) && full.len == body.len)))

@@ -21,7 +21,7 @@ static struct node_config config_of(const char *policy)
 {
     struct node_config config = alone_config();
     config.router.policy = policy;
-    config.state.index_bytes = 4 << 20;  /* quick to make and to check */
+    config.state.index_bytes = 16 << 20; /* quick to make and to check */
     config.router.cache_tokens = 100000; /* filled by a few prompts */
     config.router.all_down_refuse = true;
     return config;

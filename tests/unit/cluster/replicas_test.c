@@ -306,11 +306,12 @@ static void scrape(struct world *c, unsigned node, double started_s, double quer
 static void settings_that_differ_are_named_and_their_observations_do_not_count(void **state)
 {
     (void)state;
-    static const char *const differs[] = {"generation 20s, here 15s",
+    static const char *const differs[] = {"generation 20s, here 8s",
                                           "the hash line of the key file"};
     for (unsigned k = 0; k < 2; k++) {
         struct world c;
         world_open(&c, 2, 1);
+        c.nodes[0].config.state.index_bytes = c.nodes[1].config.state.index_bytes = 20 << 20;
         if (k == 0)
             c.nodes[1].config.state.generation_ms = 20000;
         else
@@ -348,10 +349,10 @@ static void small_indexes_of_unlike_sizes_are_named(void **state)
         bool unlike;
         const char *seen_by_first;
     } cases[] = {
-        {{64 << 20, 16 << 20}, false, ""},
-        {{10 << 20, 10 << 20}, false, ""},
-        {{16 << 20, 10 << 20}, true, ", here 65536 (below 65536 ids differ: more index-bytes)"},
-        {{11 << 20, 10 << 20}, true, " (below 65536 ids differ: more index-bytes)"},
+        {{64 << 20, 20 << 20}, false, ""},
+        {{14 << 20, 14 << 20}, false, ""},
+        {{20 << 20, 14 << 20}, true, ", here 65536 (below 65536 ids differ: more index-bytes)"},
+        {{15 << 20, 14 << 20}, true, " (below 65536 ids differ: more index-bytes)"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         struct world c;

@@ -59,7 +59,7 @@ static void displaced_counts_the_oldest_first(void **state)
 {
     (void)state;
     struct node_decay decay;
-    node_decay_fill(&decay, 10000, 100000); /* a generation is a tenth of the horizon */
+    node_decay_fill(&decay, 10000, 100); /* a generation is a tenth of the horizon */
     struct node_belief b;
     struct crdt_index_ring ring = ring_of(counts);
     node_belief_init(&b);
@@ -85,7 +85,7 @@ static void what_the_ring_no_longer_has_is_not_walked(void **state)
 {
     (void)state;
     struct node_decay decay;
-    node_decay_fill(&decay, 10000, 100000);
+    node_decay_fill(&decay, 10000, 100);
     struct node_belief b;
     struct crdt_index_ring ring = ring_of(counts);
     ring.oldest += 1600000;
