@@ -15,12 +15,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CHAIN_POINTS_MAX = 512 };
+enum {
+    CHAIN_POINTS_MAX = 512,
+    CHAIN_MEDIUM_BYTES = 4096, /* canonical length of an image, a sound, a film, a file */
+};
+
+enum chain_medium {
+    CHAIN_IMAGE,
+    CHAIN_SOUND,
+    CHAIN_FILM, /* or a file of any kind */
+    CHAIN_MEDIA,
+};
+
+/* What the bytes of a prompt are. What is in no count is the strings of tool definitions, roles and
+ * other members; of a prompt of token ids nothing is counted. */
+struct chain_content {
+    uint32_t letters; /* ASCII */
+    uint32_t spaces;
+    uint32_t digits;
+    uint32_t marks; /* all other ASCII: punctuation, line ends */
+    uint32_t wide;  /* beyond ASCII: Latin with accents to Arabic has two bytes a character, */
+    uint32_t leads; /* Thai, Chinese, Korean three or four: the first bytes of these */
+    uint16_t media[CHAIN_MEDIA]; /* how many, each CHAIN_MEDIUM_BYTES */
+};
 
 struct chain_point {
     uint64_t id;     /* keyed hash of everything up to here, or of the chunk; namespace included */
     uint32_t blocks; /* blocks of 256 bytes from the start of the prompt up to here, > 0 */
     uint8_t code;    /* weight code back to the point before (base/checkpoint.h) */
+    uint16_t media;  /* how many begin before it */
 };
 
 struct chain {
@@ -28,7 +51,13 @@ struct chain {
     uint16_t length; /* points in use */
     bool token_ids;  /* the prompt came as token ids: 4 bytes are exactly one token */
     bool chunks;     /* the points are chunks */
+    struct chain_content content;
     struct chain_point points[CHAIN_POINTS_MAX];
 };
+
+static inline unsigned chain_media(const struct chain_content *c)
+{
+    return (unsigned)c->media[CHAIN_IMAGE] + c->media[CHAIN_SOUND] + c->media[CHAIN_FILM];
+}
 
 #endif

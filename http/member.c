@@ -53,16 +53,25 @@ const struct http_member *http_member_find(enum http_member_parent parent, struc
     return NULL;
 }
 
-bool http_member_is_media(struct slice name)
+bool http_member_is_media(struct slice name, enum chain_medium *medium)
 {
-    static const struct slice names[] = {
-        {"image_url", 9}, {"video_url", 9}, {"audio_url", 9}, {"input_audio", 11},
-        {"source", 6},    {"image", 5},     {"audio", 5},     {"video", 5},
-        {"file", 4},      {"file_data", 9}, {"file_url", 8},
+    static const struct {
+        struct slice name;
+        enum chain_medium medium;
+    } media[] = {
+        {{"image_url", 9}, CHAIN_IMAGE}, {{"video_url", 9}, CHAIN_FILM},
+        {{"audio_url", 9}, CHAIN_SOUND}, {{"input_audio", 11}, CHAIN_SOUND},
+        {{"source", 6}, CHAIN_IMAGE},    {{"image", 5}, CHAIN_IMAGE},
+        {{"audio", 5}, CHAIN_SOUND},     {{"video", 5}, CHAIN_FILM},
+        {{"file", 4}, CHAIN_FILM},       {{"file_data", 9}, CHAIN_FILM},
+        {{"file_url", 8}, CHAIN_FILM},
     };
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (slice_equal(names[i], name))
+    for (size_t i = 0; i < ARRAY_LEN(media); i++) {
+        if (slice_equal(media[i].name, name)) {
+            *medium = media[i].medium;
             return true;
+        }
+    }
     return false;
 }
 

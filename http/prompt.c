@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/checkpoint.h"
 #include "http/chunk_cut.h"
+#include "http/content.h"
 
 /* Told apart from text by what they mix into the state. */
 enum {
@@ -36,6 +37,7 @@ void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret)
     p->chain.bytes = 0;
     p->chain.length = 0;
     p->chain.token_ids = p->chain.chunks = false;
+    p->chain.content = (struct chain_content){0};
 }
 
 void http_prompt_by_chunks(struct http_prompt *p)
@@ -56,6 +58,7 @@ static void add_point(struct http_prompt *p, uint64_t id, uint32_t blocks, uint8
     point->id = id;
     point->blocks = blocks;
     point->code = code;
+    point->media = (uint16_t)chain_media(&p->now.content);
 }
 
 /* Reads the state at every checkpoint up to the position. */
@@ -118,6 +121,8 @@ static void hash_unit(struct http_prompt *p, uint32_t from, uint32_t len)
 {
     if (p->by_chunks)
         p->now.state = start_mark.state;
+    if (!p->now.has_ids)
+        http_content_count(&p->now.content, p->stage + sizeof p->now.state + from, len);
     memcpy(p->stage + from, &p->now.state, sizeof p->now.state);
     p->now.state = hash128(p->secret, p->stage + from, sizeof p->now.state + len);
     p->now.bytes += len;
@@ -227,6 +232,12 @@ void http_prompt_atom(struct http_prompt *p, struct hash128 digest, uint64_t wei
     absorb(p, ATOM_TAG, digest, weight);
 }
 
+void http_prompt_medium(struct http_prompt *p, enum chain_medium medium)
+{
+    flush(p);
+    p->now.content.media[medium]++;
+}
+
 void http_prompt_separate(struct http_prompt *p)
 {
     bool has_other = p->now.has_other; /* lists of token ids stay token ids */
@@ -321,6 +332,7 @@ void http_prompt_finish(struct http_prompt *p, struct hash128 namespace_digest)
             point->id = p->by_chunks ? chunk_id(p, point->id, &namespace_digest)
                                      : prefix_id(p, point, &before, form);
             point->blocks += blocks_before;
+            point->media = (uint16_t)(point->media + chain_media(&p->chain.content));
         }
         if (at > 0)
             blocks_before = p->chain.points[at - 1].blocks;
@@ -330,6 +342,7 @@ void http_prompt_finish(struct http_prompt *p, struct hash128 namespace_digest)
         };
         before = hash128(p->secret, words, sizeof words);
         p->chain.bytes += part->end.bytes;
+        http_content_add(&p->chain.content, &part->end.content);
     }
     CHECK(at == p->chain.length);
     if (last >= 0 && p->parts[last].has_end_point)

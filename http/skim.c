@@ -53,8 +53,9 @@ static void deliver(struct http_skim *s, struct hash128 value, uint64_t weight)
     struct http_skim_frame *f = frame_top(s);
     switch ((enum kind)f->kind) {
     case IN_PART:
-        frame_add(s, f, f->key, value,
-                  f->is_media ? HTTP_SKIM_MEDIA_BYTES : f->key_weight + weight);
+        if (f->is_media && f->media[f->medium] < UINT8_MAX)
+            f->media[f->medium]++;
+        frame_add(s, f, f->key, value, f->is_media ? CHAIN_MEDIUM_BYTES : f->key_weight + weight);
         break;
     case IN_MESSAGE:
     case IN_ATOM_OBJECT:
@@ -83,6 +84,7 @@ static void push(struct http_skim *s, enum kind kind)
     f->rank = 0;
     f->is_first = true;
     f->is_media = false;
+    memset(f->media, 0, sizeof f->media);
     f->role = 0;
     f->weight = 0;
     f->sum = nothing;
@@ -139,6 +141,13 @@ static void end_message(struct http_skim *s, struct http_skim_frame *f)
     http_prompt_atom(&s->prompt, f->sum, f->weight + MESSAGE_BYTES);
 }
 
+static void put_media(struct http_skim *s, const struct http_skim_frame *f)
+{
+    for (unsigned i = 0; i < CHAIN_MEDIA; i++)
+        for (unsigned n = 0; n < f->media[i]; n++)
+            http_prompt_medium(&s->prompt, (enum chain_medium)i);
+}
+
 static void end_container(struct http_skim *s)
 {
     CHECK(s->depth > 0);
@@ -157,6 +166,7 @@ static void end_container(struct http_skim *s)
         end_message(s, f);
         break;
     case IN_PART:
+        put_media(s, f);
         if ((f->sum.low | f->sum.high) != 0)
             http_prompt_atom(&s->prompt, f->sum, f->weight);
         break;
@@ -181,7 +191,9 @@ static enum http_slot prompt_slot(struct http_skim_frame *f, struct slice name)
         return f->kind == IN_MESSAGE ? HTTP_SLOT_MESSAGE_CONTENT : HTTP_SLOT_PART_CONTENT;
     if (f->kind == IN_MESSAGE)
         return slice_equal(name, SLICE("role")) ? HTTP_SLOT_ROLE : HTTP_SLOT_MEMBER;
-    f->is_media = http_member_is_media(name);
+    enum chain_medium medium = CHAIN_IMAGE;
+    f->is_media = http_member_is_media(name, &medium);
+    f->medium = (uint8_t)medium;
     if (slice_equal(name, SLICE("type")))
         return HTTP_SLOT_PART_TYPE;
     return slice_equal(name, SLICE("text")) ? HTTP_SLOT_PART_TEXT : HTTP_SLOT_MEMBER;

@@ -23,7 +23,7 @@
  * 3. A message is its content, then one atom of its other members. The role is also mixed into
  *    every point within the message. Content as a string or as one text part is the same;
  *    further content parts are separated. A string `input` is one user message.
- * 4. A content part that holds an image, audio or a file counts as HTTP_SKIM_MEDIA_BYTES, whatever
+ * 4. A content part that holds an image, audio or a file counts as CHAIN_MEDIUM_BYTES, whatever
  *    its length. `cache_control` is ignored everywhere in the prompt, and so are null members of
  *    messages and content parts.
  * 5. Of repeated members of the body the last one counts, and so it is for role and content of a
@@ -41,7 +41,6 @@
 #include "http/prompt.h"
 
 enum {
-    HTTP_SKIM_MEDIA_BYTES = 4096, /* canonical length of an image, a sound, a file */
     HTTP_SKIM_SCRATCH = 1024,
 };
 
@@ -89,11 +88,13 @@ struct http_skim_field {
 /* One open object or array (skim.c). */
 struct http_skim_frame {
     uint8_t kind;
-    uint8_t rank;  /* of the member that streamed, where only one may */
-    bool is_first; /* array: no element yet */
-    bool is_media; /* content part: the member being read is an image or the like */
-    uint64_t key;  /* hash of the member's name */
-    uint64_t role; /* message: hash of its role */
+    uint8_t rank;               /* of the member that streamed, where only one may */
+    bool is_first;              /* array: no element yet */
+    bool is_media;              /* content part: the member being read is an image or the like */
+    uint8_t medium;             /* which */
+    uint8_t media[CHAIN_MEDIA]; /* content part: how many are past */
+    uint64_t key;               /* hash of the member's name */
+    uint64_t role;              /* message: hash of its role */
     uint64_t key_weight;
     uint64_t weight;
     struct hash128 sum;

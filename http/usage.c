@@ -216,6 +216,8 @@ void http_usage_init(struct http_usage *u, enum http_usage_form form)
     u->prompt_tokens = -1;
     u->cached_tokens = -1;
     u->completion_tokens = -1;
+    for (unsigned i = 0; i < CHAIN_MEDIA; i++)
+        u->media_tokens[i] = -1;
     u->sequence_number = -1;
     u->form = (uint8_t)form;
     u->line = IN_NAME;

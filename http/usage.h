@@ -20,6 +20,7 @@
 #ifndef HTTP_USAGE_H
 #define HTTP_USAGE_H
 
+#include "base/chain.h"
 #include "base/slice.h"
 #include "http/json.h"
 
@@ -39,6 +40,7 @@ struct http_usage {
     int64_t prompt_tokens; /* cached ones included, whatever the engine's convention */
     int64_t cached_tokens;
     int64_t completion_tokens;
+    int64_t media_tokens[CHAIN_MEDIA]; /* of the prompt's */
     bool first_token; /* text, reasoning or a tool call has arrived, not just a role */
     bool done;        /* [DONE], message_stop, response.completed and its like; JSON: it is whole */
     bool error;       /* an error object in the stream or in place of the answer */
@@ -69,7 +71,7 @@ struct http_usage {
     uint8_t enters;   /* the level of an object or array in that place */
     uint8_t scratch_len;
     uint8_t levels[HTTP_USAGE_LEVELS]; /* what each open container is */
-    int64_t seen[6];                   /* figures of the answer or event being read */
+    int64_t seen[6 + CHAIN_MEDIA];     /* figures of the answer or event being read */
     char name[8];
     uint16_t shape_head; /* bytes of the last token event before its text, 0: none */
     uint16_t shape_tail; /* and behind it */

@@ -18,6 +18,7 @@ enum level {
     DELTA,    /* what a choice, or a content block, adds */
     FIGURES,  /* "usage" or "meta_info" */
     DETAILS,  /* of the prompt's tokens */
+    MEDIA,    /* vLLM's "multimodal_tokens" of them */
     TROUBLE,  /* "error" */
     FINISH,   /* "finish_reason" of SGLang's native form */
 };
@@ -38,7 +39,16 @@ enum slot {
     FIGURE, /* FIGURE + n: seen[n] */
 };
 
-enum figure { PROMPT, COMPLETION, CACHED, INPUT, CACHE_READ, CACHE_CREATION, FIGURES_COUNT };
+enum figure {
+    PROMPT,
+    COMPLETION,
+    CACHED,
+    INPUT,
+    CACHE_READ,
+    CACHE_CREATION,
+    IN_MEDIA, /* by enum chain_medium */
+    FIGURES_COUNT = IN_MEDIA + CHAIN_MEDIA
+};
 
 /* No engine counts so many tokens: a larger figure is no figure, and sums stay at it. So whatever
  * an engine says, adding up never overflows, here or in who uses the results. */
@@ -112,6 +122,15 @@ static const struct known of_figures[] = {
 };
 static const struct known of_details[] = {
     {FIGURE + CACHED, 0, NAME("cached_tokens")},
+    {FIGURE + IN_MEDIA + CHAIN_IMAGE, 0, NAME("image_tokens")},
+    {FIGURE + IN_MEDIA + CHAIN_SOUND, 0, NAME("audio_tokens")},
+    {FIGURE + IN_MEDIA + CHAIN_FILM, 0, NAME("video_tokens")},
+    {ENTER, MEDIA, NAME("multimodal_tokens")},
+};
+static const struct known of_media[] = {
+    {FIGURE + IN_MEDIA + CHAIN_IMAGE, 0, NAME("image")},
+    {FIGURE + IN_MEDIA + CHAIN_SOUND, 0, NAME("audio")},
+    {FIGURE + IN_MEDIA + CHAIN_FILM, 0, NAME("video")},
 };
 #define MEMBERS(table)                                                                             \
     {                                                                                              \
@@ -127,6 +146,7 @@ static const struct {
     [CHOICE] = MEMBERS(of_choice),   [DELTA] = MEMBERS(of_delta),
     [FIGURES] = MEMBERS(of_figures), [DETAILS] = MEMBERS(of_details),
     [TROUBLE] = MEMBERS(of_trouble), [FINISH] = MEMBERS(of_finish),
+    [MEDIA] = MEMBERS(of_media),
 };
 
 /* --- one answer ------------------------------------------------------------ */
@@ -160,6 +180,8 @@ static void answer_end(struct http_usage *u)
     fold(u, &u->prompt_tokens, seen[PROMPT]);
     fold(u, &u->cached_tokens, seen[CACHED]);
     fold(u, &u->completion_tokens, seen[COMPLETION]);
+    for (unsigned i = 0; i < CHAIN_MEDIA; i++)
+        fold(u, &u->media_tokens[i], seen[IN_MEDIA + i]);
     answer_start(u);
 }
 

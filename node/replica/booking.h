@@ -67,13 +67,15 @@ struct node_work {
     uint32_t cached_tokens; /* predicted */
     uint32_t tier_tokens;   /* of these, to be brought back from a tier */
     uint32_t context_tokens;
-    uint64_t prompt_bytes;   /* as the chain counts them; 0: unknown */
-    double ttft_s;           /* predicted, */
-    double tokens_per_s;     /* by this rate */
-    uint32_t beside;         /* requests that were in flight there then, of all routers */
-    uint32_t generation;     /* of the index in which it was recorded */
-    bool answer_whole;       /* not streamed */
-    bool token_ids;          /* the prompt came as token ids */
+    uint64_t prompt_bytes; /* as the chain counts them; 0: unknown */
+    double ttft_s;         /* predicted, */
+    double tokens_per_s;   /* by this rate */
+    uint32_t beside;       /* requests that were in flight there then, of all routers */
+    uint32_t generation;   /* of the index in which it was recorded */
+    bool answer_whole;     /* not streamed */
+    bool token_ids;        /* the prompt came as token ids */
+    bool continues;        /* a stored response, so the prompt is more than was sent */
+    struct chain_content content;
     bool held_all;           /* up to the last checkpoint of the prompt */
     uint32_t matched_tokens; /* of what is believed to be there, whatever the engine makes of it */
     uint32_t use;            /* node/replica/recent.h; 0: none */

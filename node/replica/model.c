@@ -39,12 +39,16 @@ struct node_models {
 
 void node_model_bytes_believe(struct node_model *row, double bytes_per_token)
 {
+    node_tokens_init(&row->tokens, bytes_per_token);
     row->bytes_per_token = node_ratio_of(bytes_per_token, ratio_weight, ratio_horizon);
 }
 
-void node_model_bytes_add(struct node_model *row, double bytes, double tokens)
+void node_model_bytes_add(struct node_model *row, uint64_t bytes,
+                          const struct chain_content *content, double tokens,
+                          const int64_t media_tokens[CHAIN_MEDIA])
 {
-    node_ratio_add(&row->bytes_per_token, bytes, tokens, ratio_trust);
+    node_tokens_add(&row->tokens, bytes, content, tokens, media_tokens);
+    node_ratio_add(&row->bytes_per_token, (double)bytes, tokens, ratio_trust);
     row->bytes_samples++;
 }
 
@@ -417,7 +421,7 @@ unsigned node_models_rows(const struct node_models *m)
 
 struct node_models_range node_models_range(const struct node_models *m)
 {
-    struct node_models_range range = {INFINITY, 0, INFINITY, 0};
+    struct node_models_range range = {INFINITY, 0, INFINITY, 0, INFINITY, 0};
     bool any = false;
     for (unsigned n = 0; n <= m->used; n++) {
         unsigned i = n < m->used ? n : (unsigned)ROW_COMMON;
@@ -430,6 +434,9 @@ struct node_models_range node_models_range(const struct node_models *m)
         double output = node_ratio_value(&row->output_tokens);
         range.bytes_per_token_min = fmin(range.bytes_per_token_min, bytes);
         range.bytes_per_token_max = fmax(range.bytes_per_token_max, bytes);
+        double image = node_tokens_each(&row->tokens, NODE_KIND_IMAGE);
+        range.image_tokens_min = fmin(range.image_tokens_min, image);
+        range.image_tokens_max = fmax(range.image_tokens_max, image);
         range.output_tokens_min = fmin(range.output_tokens_min, output);
         range.output_tokens_max = fmax(range.output_tokens_max, output);
     }

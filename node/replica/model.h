@@ -27,6 +27,7 @@
 #include "node/replica/learn.h"
 #include "node/replica/reuse.h"
 #include "node/replica/terms.h"
+#include "node/replica/tokens.h"
 
 enum {
     NODE_MODELS_DENIED_MS = 60000,
@@ -55,7 +56,8 @@ static inline void node_replica_set_remove(struct node_replica_set *s, unsigned 
 
 struct node_model {
     struct node_replica_set serving;
-    struct node_ratio bytes_per_token;         /* of prompts, as the chain counts bytes */
+    struct node_tokens tokens;                 /* of prompts, by what they are made of */
+    struct node_ratio bytes_per_token;         /* of the same, whatever they are made of */
     struct node_ratio output_tokens;           /* per answer */
     uint64_t bytes_samples;                    /* own ones */
     struct node_reuse reuse[NODE_REUSE_KINDS]; /* of streamed answers, of whole ones */
@@ -70,8 +72,11 @@ struct node_models;
 
 /* A ratio that was not learned from the model's own prompts. It replaces its samples. */
 void node_model_bytes_believe(struct node_model *row, double bytes_per_token);
-/* An answer reported the tokens of its prompt. */
-void node_model_bytes_add(struct node_model *row, double bytes, double tokens);
+/* An answer reported the tokens of its prompt (> 0), and those of its media (0 or less: it did
+ * not). */
+void node_model_bytes_add(struct node_model *row, uint64_t bytes,
+                          const struct chain_content *content, double tokens,
+                          const int64_t media_tokens[CHAIN_MEDIA]);
 
 /* ERR_NOMEM. `bytes_per_token` and `output_tokens` are believed until they are learned. */
 MUST_USE int node_models_create(struct node_models **out, const struct hash_secret *secret,
@@ -80,6 +85,7 @@ void node_models_destroy(struct node_models *m);
 /* What was learned, over all models that are served; as believed at first where none is listed. */
 struct node_models_range {
     double bytes_per_token_min, bytes_per_token_max;
+    double image_tokens_min, image_tokens_max;
     double output_tokens_min, output_tokens_max;
 };
 struct node_models_range node_models_range(const struct node_models *m);

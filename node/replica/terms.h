@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/chain.h"
 #include "node/replica/limits.h"
 
 enum node_engine {
@@ -72,6 +73,7 @@ struct node_usage {
     int64_t prompt_tokens;
     int64_t cached_tokens;
     int64_t completion_tokens;
+    int64_t media_tokens[CHAIN_MEDIA]; /* of the prompt's; 0 says nothing either */
 };
 
 #endif

@@ -233,14 +233,41 @@ static struct node_grip grip_by_generation(const struct node_router *r, unsigned
     return grip;
 }
 
+/* Images and the like in the first blocks of a prompt; of chunks, in so many of them. */
+static double media_within(const struct chain *chain, double blocks)
+{
+    unsigned all = chain_media(&chain->content);
+    if (all == 0 || blocks <= 0)
+        return 0;
+    if (chain->chunks)
+        return all * fmin(blocks * CHECKPOINT_BLOCK_BYTES / (double)chain->bytes, 1);
+    unsigned begin = 0, end = chain->length;
+    while (begin < end) {
+        unsigned middle = (begin + end) / 2;
+        if (chain->points[middle].blocks <= blocks)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin > 0 ? chain->points[begin - 1].media : 0;
+}
+
 struct node_grip node_router_grip(const struct node_router *r, unsigned k,
                                   const struct chain *chain)
 {
     if (chain == NULL || chain->length == 0)
         return (struct node_grip){0};
-    if (r->recent[k] != NULL && is_small(&r->replicas[k]) && !chain->chunks)
-        return grip_by_order(r, k, chain);
-    return grip_by_generation(r, k, chain);
+    bool by_order = r->recent[k] != NULL && is_small(&r->replicas[k]) && !chain->chunks;
+    struct node_grip grip = by_order ? grip_by_order(r, k, chain) : grip_by_generation(r, k, chain);
+    grip.media = media_within(chain, grip.blocks);
+    return grip;
+}
+
+static double matched_tokens(const struct node_grip *grip, const struct node_size *size)
+{
+    double media_blocks = grip->media * (CHAIN_MEDIUM_BYTES / CHECKPOINT_BLOCK_BYTES);
+    double text = fmax(grip->blocks - media_blocks, 0) * size->block_tokens;
+    return fmin(text + grip->media * size->medium_tokens, size->prompt_tokens);
 }
 
 struct node_held node_router_held(const struct node_router *r, unsigned k,
@@ -251,7 +278,7 @@ struct node_held node_router_held(const struct node_router *r, unsigned k,
         return (struct node_held){0};
     return (struct node_held){
         .prompt = size->prompt_tokens,
-        .matched = fmin(grip->blocks * size->block_tokens, size->prompt_tokens),
+        .matched = matched_tokens(grip, size),
         .present = grip->present,
         .all = grip->all,
         .block = node_replica_block_tokens(replica),

@@ -130,20 +130,22 @@ void node_router_fleet_believe(struct node_router *r, uint64_t now_ms)
     node_fleet_believe(r->replicas, r->replica_count, &prior, r->votes, now_ms);
 }
 
-/* The model's ratio is of text only: token ids have four bytes each by definition. The replica's is
- * of whatever fills its cache. */
+/* The model's figures are of text and media: token ids have four bytes each by definition. The
+ * replica's is of whatever fills its cache. What continues a stored response teaches nothing: the
+ * engine counts the whole conversation. */
 static void learn_bytes(struct node_replica *replica, struct node_model *model,
                         const struct node_work *work, const struct node_usage *usage)
 {
     double bytes = (double)work->prompt_bytes;
-    if (bytes <= 0)
+    if (bytes <= 0 || work->continues)
         return;
     if (usage->prompt_tokens >= ratio_tokens_min) {
         double tokens = (double)usage->prompt_tokens;
         node_ratio_add(&replica->bytes_per_token, bytes, tokens, trust_ratio);
         replica->bytes_samples++;
         if (!work->token_ids)
-            node_model_bytes_add(model, bytes, tokens);
+            node_model_bytes_add(model, work->prompt_bytes, &work->content, tokens,
+                                 usage->media_tokens);
     } else if (usage->prompt_tokens < 0) {
         node_ratio_add(&replica->bytes_per_token, bytes, work->prompt_tokens, trust_ratio);
     }
@@ -234,7 +236,7 @@ void node_router_learn(struct node_router *r, const struct node_booking_entry *e
     if (complete && usage->completion_tokens >= 0)
         node_ratio_add(&model->output_tokens, (double)usage->completion_tokens, 1, trust_output);
     learn_bytes(replica, model, &e->work, usage);
-    if (usage->cached_tokens >= 0 && usage->prompt_tokens > 0)
+    if (usage->cached_tokens >= 0 && usage->prompt_tokens > 0 && !e->work.continues)
         learn_cached(replica, model, &e->work, usage);
 }
 

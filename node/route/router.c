@@ -299,14 +299,22 @@ static struct node_size size_of(struct node_router *r, const struct node_request
 {
     const struct node_model *row = node_models_row(r->models, request->model);
     bool has_chain = request->chain && request->chain->bytes > 0;
-    double own = has_chain && request->chain->token_ids ? TOKEN_ID_BYTES
-                                                        : node_ratio_value(&row->bytes_per_token);
     double bytes = (double)(has_chain ? request->chain->bytes : request->body_bytes);
+    double tokens = bytes / node_ratio_value(&row->bytes_per_token), media = 0;
+    if (has_chain && request->chain->token_ids)
+        tokens = bytes / TOKEN_ID_BYTES;
+    else if (has_chain)
+        tokens =
+            node_tokens_of(&row->tokens, request->chain->bytes, &request->chain->content, &media);
+    unsigned media_count = has_chain ? chain_media(&request->chain->content) : 0;
+    double text_bytes = bytes - (double)media_count * CHAIN_MEDIUM_BYTES;
     struct node_size size = {
         .model = node_models_row_number(r->models, row),
-        .prompt_tokens = bytes / own,
+        .prompt_tokens = tokens,
         .output_tokens = node_ratio_value(&row->output_tokens),
-        .block_tokens = CHECKPOINT_BLOCK_BYTES / own,
+        .mean_block_tokens = CHECKPOINT_BLOCK_BYTES * tokens / fmax(bytes, 1),
+        .block_tokens = CHECKPOINT_BLOCK_BYTES * (tokens - media) / fmax(text_bytes, 1),
+        .medium_tokens = media_count > 0 ? media / media_count : 0,
     };
     if (size.prompt_tokens > UINT32_MAX / 2)
         size.prompt_tokens = UINT32_MAX / 2;
@@ -396,6 +404,8 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
         .context_tokens = to_u32(size->prompt_tokens + size->output_tokens / 2),
         .prompt_bytes = request->chain ? request->chain->bytes : 0,
         .token_ids = request->chain && request->chain->token_ids,
+        .continues = request->continues,
+        .content = request->chain ? request->chain->content : (struct chain_content){0},
         .ttft_s = node_router_queue_s(r, replica, rate, now_ms) + uncached / rate,
         .tokens_per_s = rate,
         .beside = replica->load.requests + (uint32_t)replica->load.remote.requests,
@@ -409,7 +419,7 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
     if (request->chain && request->chain->length > 0 && !request->chain->chunks) {
         const struct node_reuse *reuse = node_router_reuse(r, size->model, request->answer_whole);
         node_router_reach(r, c->replica, request->chain,
-                          size->block_tokens * node_reuse_share(reuse), &work.reach);
+                          size->mean_block_tokens * node_reuse_share(reuse), &work.reach);
     }
     return work;
 }

@@ -87,6 +87,7 @@ struct node_request {
     bool sent;         /* another replica got it: where all are down it is not sent again */
     bool model_likely; /* leave out those that lately denied the model, even if no other
                           is left (the request was denied already) */
+    bool continues;    /* a stored response: the engine puts its conversation before the prompt */
     bool answer_whole; /* not streamed: the first byte comes with the end, so it does not
                           show when prefill was over */
     enum node_company company;

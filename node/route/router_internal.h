@@ -107,8 +107,10 @@ struct node_size {
     unsigned model; /* row */
     double prompt_tokens;
     double output_tokens;
-    double block_tokens; /* of this prompt */
-    uint32_t adapter;    /* 0: none */
+    double block_tokens;      /* of a block of its text, */
+    double mean_block_tokens; /* and of any block */
+    double medium_tokens;     /* of an image or the like, the mean; 0: it has none */
+    uint32_t adapter;         /* 0: none */
 };
 
 /* Moves the index to the present generation; what depends on it is counted again. */
@@ -167,6 +169,7 @@ struct node_grip {
     double blocks;  /* that were recorded, and may be there */
     double present; /* the chance that they are, 0..1 */
     bool all;       /* up to the last checkpoint of the prompt */
+    double media;   /* images and the like in these blocks */
 };
 struct node_grip node_router_grip(const struct node_router *r, unsigned k,
                                   const struct chain *chain);

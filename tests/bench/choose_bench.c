@@ -68,7 +68,7 @@ static void measure(const char *policy, unsigned replicas, uint64_t bytes)
         struct node_request request = {
             .chain = prompts[i % CONVERSATIONS], .body_bytes = bytes, .replica_wanted = -1};
         struct node_decision d;
-        struct node_usage usage = {(int64_t)bytes / 4, (int64_t)bytes / 5, 100};
+        struct node_usage usage = {(int64_t)bytes / 4, (int64_t)bytes / 5, 100, {0}};
         double start = now_us();
         CHECK(node_router_choose(r, &request, NULL, now_ms, &d) == ERR_OK);
         double chosen = now_us();

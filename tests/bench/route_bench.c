@@ -138,6 +138,7 @@ static void chain_of(const struct session_request *q, struct chain *chain)
     chain->bytes = (uint64_t)q->prompt_tokens * 4;
     chain->length = 0;
     chain->token_ids = chain->chunks = false;
+    chain->content = (struct chain_content){0};
     for (unsigned i = 0; i < CHECKPOINT_MAX && checkpoint_blocks(i) <= q->block_count; i++) {
         uint32_t blocks = checkpoint_blocks(i);
         chain->points[chain->length++] =

@@ -71,7 +71,7 @@ static struct node_decision choose(struct node_router *r, const struct chain *ch
     return d;
 }
 
-static const struct node_usage no_usage = {-1, -1, -1};
+static const struct node_usage no_usage = {-1, -1, -1, {0}};
 
 static void done(struct node_router *r, struct node_decision d, uint64_t now_ms)
 {

@@ -48,11 +48,12 @@ static void chain_of(const char *body, struct chain *out)
 
 static bool chain_equal(const struct chain *a, const struct chain *b)
 {
-    if (a->bytes != b->bytes || a->length != b->length || a->token_ids != b->token_ids)
+    if (a->bytes != b->bytes || a->length != b->length || a->token_ids != b->token_ids ||
+        memcmp(&a->content, &b->content, sizeof a->content) != 0)
         return false;
     for (unsigned i = 0; i < a->length; i++)
         if (a->points[i].id != b->points[i].id || a->points[i].blocks != b->points[i].blocks ||
-            a->points[i].code != b->points[i].code)
+            a->points[i].code != b->points[i].code || a->points[i].media != b->points[i].media)
             return false;
     return true;
 }

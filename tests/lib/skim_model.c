@@ -1,5 +1,6 @@
 #include "tests/lib/skim_model.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/checkpoint.h"
+#include "http/content.h"
 
 json_t *model_parse(const char *bytes, size_t len)
 {
@@ -142,6 +144,7 @@ struct hasher {
     unsigned max;
     bool has_ids;
     bool has_other;
+    struct chain_content content;
 };
 
 static uint64_t next_checkpoint(const struct hasher *h)
@@ -156,15 +159,33 @@ static void read_points(struct hasher *h)
             .id = h->state.low,
             .blocks = checkpoint_blocks(h->count),
             .code = checkpoint_code(h->count),
+            .media = (uint16_t)chain_media(&h->content),
         };
         h->count++;
     }
+}
+
+static void count_byte(struct chain_content *c, unsigned char byte)
+{
+    if (byte >= 0x80)
+        c->wide++;
+    else if (isalpha(byte))
+        c->letters++;
+    else if (byte == ' ')
+        c->spaces++;
+    else if (isdigit(byte))
+        c->digits++;
+    else
+        c->marks++;
+    c->leads += byte >= 0xe0;
 }
 
 static void end_piece(struct hasher *h)
 {
     if (h->piece_len == 0)
         return;
+    for (size_t i = 0; i < h->piece_len && !h->has_ids; i++)
+        count_byte(&h->content, (unsigned char)h->piece[16 + i]);
     memcpy(h->piece, &h->state, 16);
     h->state = hash128(h->secret, h->piece, 16 + h->piece_len);
     h->piece_len = 0;
@@ -250,6 +271,12 @@ static void put_part(struct hasher *h, const json_t *part)
         add_member(h->secret, &sum, key, atom_of(h->secret, member));
         if (is_media(key))
             sum.weight = before + 4096;
+        if (strstr(key, "audio") != NULL)
+            h->content.media[CHAIN_SOUND] += is_media(key);
+        else if (strstr(key, "video") != NULL || strstr(key, "file") != NULL)
+            h->content.media[CHAIN_FILM] += is_media(key);
+        else
+            h->content.media[CHAIN_IMAGE] += is_media(key);
     }
     if (sum.digest.low != 0 || sum.digest.high != 0)
         put_atom(h, 0x61746f6d, sum);
@@ -340,8 +367,8 @@ static void put_list(struct hasher *h, const json_t *list)
         } else if (id_of(v, &id)) {
             bool other = h->has_other;
             char bytes[4] = {(char)id, (char)(id >> 8), (char)(id >> 16), (char)(id >> 24)};
-            put_text(h, bytes, 4);
             h->has_ids = true;
+            put_text(h, bytes, 4);
             h->has_other = other;
         } else {
             put_value(h, v);
@@ -426,6 +453,7 @@ void model_chain(const struct hash_secret *secret, const json_t *body, struct ch
     }
     out->length = 0;
     out->chunks = false;
+    out->content = (struct chain_content){0};
     out->bytes = 0;
     uint32_t blocks = 0;
     for (int i = 0; i <= last; i++) {
@@ -436,8 +464,11 @@ void model_chain(const struct hash_secret *secret, const json_t *body, struct ch
             uint8_t code = CHECKPOINT_CODE_MAX;
             while (checkpoint_weight(code) > beyond)
                 code--;
-            h->points[h->count++] = (struct chain_point){
-                .id = h->state.low, .blocks = at + checkpoint_weight(code), .code = code};
+            h->points[h->count++] =
+                (struct chain_point){.id = h->state.low,
+                                     .blocks = at + checkpoint_weight(code),
+                                     .code = code,
+                                     .media = (uint16_t)chain_media(&h->content)};
         }
         uint64_t form = (uint64_t)i << 32 | (h->has_ids ? 0x696473 : 0);
         for (unsigned k = 0; k < h->count; k++) {
@@ -445,6 +476,7 @@ void model_chain(const struct hash_secret *secret, const json_t *body, struct ch
                                  h->points[k].blocks};
             h->points[k].id = hash64(secret, words, sizeof words);
             h->points[k].blocks += blocks;
+            h->points[k].media = (uint16_t)(h->points[k].media + chain_media(&out->content));
             out->points[out->length++] = h->points[k];
         }
         if (out->length > 0)
@@ -453,6 +485,7 @@ void model_chain(const struct hash_secret *secret, const json_t *body, struct ch
         if (h->bytes > 0)
             before = hash128(secret, words, sizeof words);
         out->bytes += h->bytes;
+        http_content_add(&out->content, &h->content);
     }
     out->token_ids = hashers[2].has_ids && !hashers[2].has_other && out->bytes == hashers[2].bytes;
 }

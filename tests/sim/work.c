@@ -30,6 +30,7 @@ static void chain_make(const struct sim_world *w, unsigned conversation, unsigne
 {
     out->length = 0;
     out->token_ids = out->chunks = false;
+    out->content = (struct chain_content){0};
     uint32_t blocks = 0;
     for (unsigned i = 0; i < SYSTEM_POINTS; i++) {
         blocks = checkpoint_blocks(i);

@@ -82,6 +82,7 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
         out->model = http_skim_field(&x->skim, HTTP_SKIM_MODEL);
         out->lora = http_skim_field(&x->skim, HTTP_SKIM_LORA);
         out->chain = http_skim_chain(&x->skim);
+        out->continues = http_skim_field(&x->skim, HTTP_SKIM_PREVIOUS_RESPONSE_ID).len > 0;
         out->answer_whole = !x->skim.flags[HTTP_SKIM_STREAM];
         int64_t limit = http_skim_output_max(&x->skim);
         out->output_tokens_max = limit > 0 && limit < INT32_MAX ? (uint32_t)limit : 0;

@@ -86,13 +86,14 @@ void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
         return;
     x->proxy->exchanges.queue_due = true;
     suspect_left(x);
-    struct node_usage usage = {-1, -1, -1};
+    struct node_usage usage = {-1, -1, -1, {0}};
     bool failed = x->scan == EXCHANGE_SCAN_USAGE && x->usage.error;
     bool computed = x->status / 100 == 2 && !failed;
     if (x->scan == EXCHANGE_SCAN_USAGE) {
         usage.prompt_tokens = x->usage.prompt_tokens;
         usage.cached_tokens = x->usage.cached_tokens;
         usage.completion_tokens = x->usage.completion_tokens;
+        memcpy(usage.media_tokens, x->usage.media_tokens, sizeof usage.media_tokens);
         if (usage.completion_tokens < 0 && x->usage.token_events > 0)
             usage.completion_tokens = x->usage.token_events;
     }

@@ -41,6 +41,7 @@ void child_chain(struct chain *chain, uint64_t number, unsigned points)
 {
     chain->length = (uint16_t)points;
     chain->token_ids = chain->chunks = false;
+    chain->content = (struct chain_content){0};
     for (unsigned i = 0; i < points; i++)
         chain->points[i] = (struct chain_point){.id = hash_mix(number * CHAIN_POINTS_MAX + i + 1),
                                                 .blocks = checkpoint_blocks(i),
@@ -142,7 +143,7 @@ static void request(struct child *c, bool keep)
     if (keep)
         return;
     if (c->open_count == OPEN_MAX) {
-        struct node_usage usage = {-1, -1, TOLD_TOKENS};
+        struct node_usage usage = {-1, -1, TOLD_TOKENS, {0}};
         struct node_booking *oldest = &c->open[c->open_at];
         node_router_first_byte(c->node.router, *oldest, now_ms);
         node_router_finish(c->node.router, *oldest, NODE_OUTCOME_OK, &usage, now_ms);

@@ -7,8 +7,6 @@
 #include "base/checkpoint.h"
 #include "base/hash.h"
 
-enum { IMAGE_UNIT_BYTES = 4 };
-
 /* Of everything up to the end of a unit. */
 static uint64_t after(uint64_t before, uint64_t unit)
 {
@@ -49,12 +47,19 @@ void prompt_names(const struct prompt *p, uint32_t block_tokens, uint64_t unique
     out->hash = hash_mix(hash ^ unique);
 }
 
-/* Text has more or fewer bytes a token; here by up to a fifth. */
-static uint64_t unit_bytes(const struct prompt *p, uint32_t unit, double bytes_per_token)
+/* An image is a row of units. */
+static bool begins_image(const struct prompt *p, uint32_t i)
 {
-    if (unit & PROMPT_IMAGE)
-        return IMAGE_UNIT_BYTES;
-    double varied = 0.8 + 0.4 * (double)(hash_mix(unit) >> 40) / (double)(1 << 24);
+    return p->units[i] & PROMPT_IMAGE && (i == 0 || p->units[i] != p->units[i - 1] + 1);
+}
+
+/* Text has more or fewer bytes a token; here by up to a fifth. An image has one length for the
+ * router, whatever its tokens. */
+static uint64_t unit_bytes(const struct prompt *p, uint32_t i, double bytes_per_token)
+{
+    if (p->units[i] & PROMPT_IMAGE)
+        return begins_image(p, i) ? CHAIN_MEDIUM_BYTES : 0;
+    double varied = 0.8 + 0.4 * (double)(hash_mix(p->units[i]) >> 40) / (double)(1 << 24);
     return (uint64_t)llround(p->unit_tokens * bytes_per_token * varied);
 }
 
@@ -64,16 +69,21 @@ void prompt_chain(const struct prompt *p, double bytes_per_token, struct chain *
     unsigned n = 0;
     out->length = 0;
     out->token_ids = out->chunks = false;
+    out->content = (struct chain_content){0};
     for (uint32_t i = 0; i < p->count; i++) {
         hash = after(hash, p->units[i]);
-        end += unit_bytes(p, p->units[i], bytes_per_token);
+        end += unit_bytes(p, i, bytes_per_token);
+        out->content.media[CHAIN_IMAGE] =
+            (uint16_t)(out->content.media[CHAIN_IMAGE] + begins_image(p, i));
         for (uint64_t at; n < CHECKPOINT_MAX; n++) {
             at = (uint64_t)checkpoint_blocks(n) * CHECKPOINT_BLOCK_BYTES;
             if (at > end)
                 break;
-            out->points[out->length++] = (struct chain_point){.id = within(hash, end - at),
-                                                              .blocks = checkpoint_blocks(n),
-                                                              .code = checkpoint_code(n)};
+            out->points[out->length++] =
+                (struct chain_point){.id = within(hash, end - at),
+                                     .blocks = checkpoint_blocks(n),
+                                     .code = checkpoint_code(n),
+                                     .media = (uint16_t)chain_media(&out->content)};
         }
     }
     out->bytes = end + (uint64_t)llround(p->tail_tokens * bytes_per_token);

@@ -10,7 +10,7 @@
 #include "base/chain.h"
 #include "tests/engine-sim/text.h"
 
-#define PROMPT_IMAGE 0x80000000u /* a unit that is part of an image: tokens, but hardly a byte */
+#define PROMPT_IMAGE 0x80000000u /* a unit that is part of an image: tokens, but no text */
 
 struct prompt {
     uint32_t unit_tokens;

@@ -279,12 +279,56 @@ static void not_understood(void **state)
     }
 }
 
+/* Media are counted by kind, text by the values of its bytes; strings of tools and roles are
+ * neither.
+ */
+static void what_a_prompt_is_made_of(void **state)
+{
+    (void)state;
+    static struct chain chain;
+    chain_of(
+        "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":["
+        "{\"type\":\"text\",\"text\":\"Ab c: 17\\n\\u00e9\xc3\xa9\xe4\xb8\xad\\ud83d\\ude00\"},"
+        "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:image/png;base64,AAAA\"}},"
+        "{\"type\":\"image_url\",\"image_url\":{\"url\":\"https://x/y.png\"}},"
+        "{\"type\":\"input_audio\",\"input_audio\":{\"data\":\"AAAA\"}},"
+        "{\"type\":\"text\",\"text\":\"z\"}]}],"
+        "\"tools\":[{\"name\":\"of no kind\"}]}",
+        &chain);
+    const struct chain_content wanted = {.letters = 4,
+                                         .spaces = 2,
+                                         .digits = 2,
+                                         .marks = 2,
+                                         .wide = 2 + 2 + 3 + 4,
+                                         .leads = 2,
+                                         .media = {2, 1, 0}};
+    assert_memory_equal(&chain.content, &wanted, sizeof wanted);
+    assert_true(chain.bytes > 3 * CHAIN_MEDIUM_BYTES);
+    /* Each point knows how many are before it: sixteen blocks each. */
+    assert_true(chain.length >= 48);
+    for (unsigned i = 1; i < chain.length; i++)
+        assert_true(chain.points[i].media >= chain.points[i - 1].media);
+    assert_int_equal(chain.points[0].media, 1);
+    assert_int_equal(chain.points[chain.length - 1].media, 3);
+    static char body[70000]; /* more than a counter of a byte holds */
+    size_t len = (size_t)snprintf(body, sizeof body, "{\"prompt\":\"");
+    memset(body + len, 'x', 65000);
+    memset(body + len + 30000, '9', 10000);
+    (void)snprintf(body + len + 65000, sizeof body - len - 65000, "\"}");
+    chain_of(body, &chain);
+    assert_int_equal(chain.content.letters, 55000);
+    assert_int_equal(chain.content.digits, 10000);
+    chain_of("{\"prompt\":[97,98,99]}", &chain);
+    assert_int_equal(chain.content.letters, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(namespaces),     cmocka_unit_test(growth), cmocka_unit_test(forms),
-        cmocka_unit_test(token_ids),      cmocka_unit_test(fields), cmocka_unit_test(long_fields),
-        cmocka_unit_test(not_understood),
+        cmocka_unit_test(namespaces),     cmocka_unit_test(growth),
+        cmocka_unit_test(forms),          cmocka_unit_test(token_ids),
+        cmocka_unit_test(fields),         cmocka_unit_test(long_fields),
+        cmocka_unit_test(not_understood), cmocka_unit_test(what_a_prompt_is_made_of),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -386,6 +386,34 @@ static void statuses_of_errors(void **state)
     }
 }
 
+static void tokens_of_media(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body;
+        int64_t image, sound, film;
+    } cases[] = {
+        {"{\"usage\":{\"prompt_tokens\":900,\"prompt_tokens_details\":{\"cached_tokens\":0,"
+         "\"multimodal_tokens\":{\"image\":512,\"video\":77}}}}",
+         512, -1, 77}, /* vLLM */
+        {"{\"usage\":{\"prompt_tokens\":900,\"prompt_tokens_details\":{\"cached_tokens\":0,"
+         "\"image_tokens\":256,\"audio_tokens\":30,\"video_tokens\":null}}}",
+         256, 30, -1}, /* SGLang */
+        {"{\"usage\":{\"prompt_tokens\":9,\"completion_tokens_details\":{\"audio_tokens\":3},"
+         "\"image\":4,\"prompt_tokens_details\":{\"multimodal_tokens\":null}}}",
+         -1, -1, -1},
+    };
+    for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+        struct http_usage u;
+        http_usage_init(&u, HTTP_USAGE_JSON);
+        http_usage_feed(&u, cases[i].body, strlen(cases[i].body));
+        http_usage_finish(&u);
+        assert_int_equal(u.media_tokens[CHAIN_IMAGE], cases[i].image);
+        assert_int_equal(u.media_tokens[CHAIN_SOUND], cases[i].sound);
+        assert_int_equal(u.media_tokens[CHAIN_FILM], cases[i].film);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +427,7 @@ int main(void)
         cmocka_unit_test(ends_of_streams),
         cmocka_unit_test(ends_of_whole_answers),
         cmocka_unit_test(statuses_of_errors),
+        cmocka_unit_test(tokens_of_media),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,16 +122,16 @@ static void answered_tokens_have_one_denominator(void **state)
         enum node_outcome outcome;
         bool reached;
     } answers[] = {
-        {"llama", {5000, -1, 5}, NODE_OUTCOME_OK, true}, /* never told its cached tokens so far */
-        {"llama", {1000, 0, 5}, NODE_OUTCOME_OK, true},
-        {"llama", {1100, 1024, 5}, NODE_OUTCOME_OK, true},
-        {"llama", {1200, 1024, -1}, NODE_OUTCOME_CLIENT_GONE, true},
-        {"llama", {700, -1, 5}, NODE_OUTCOME_OK, true},  /* it did, and now there are none */
-        {"llama", {700, -1, -1}, NODE_OUTCOME_OK, true}, /* no generation: it is not said there */
-        {"llama", {-1, -1, 5}, NODE_OUTCOME_OK, true},   /* a stream without usage */
+        {"llama", {5000, -1, 5, {0}}, NODE_OUTCOME_OK, true}, /* never told its cached tokens so far */
+        {"llama", {1000, 0, 5, {0}}, NODE_OUTCOME_OK, true},
+        {"llama", {1100, 1024, 5, {0}}, NODE_OUTCOME_OK, true},
+        {"llama", {1200, 1024, -1, {0}}, NODE_OUTCOME_CLIENT_GONE, true},
+        {"llama", {700, -1, 5, {0}}, NODE_OUTCOME_OK, true},  /* it did, and now there are none */
+        {"llama", {700, -1, -1, {0}}, NODE_OUTCOME_OK, true}, /* no generation: it is not said there */
+        {"llama", {-1, -1, 5, {0}}, NODE_OUTCOME_OK, true},   /* a stream without usage */
         {"llama", {0}, NODE_OUTCOME_ENGINE_BUSY, false},
-        {"a\"b", {10, 448, 5}, NODE_OUTCOME_OK, true}, /* more than there was: all of it */
-        {"", {40, 16, 5}, NODE_OUTCOME_OK, true},
+        {"a\"b", {10, 448, 5, {0}}, NODE_OUTCOME_OK, true}, /* more than there was: all of it */
+        {"", {40, 16, 5, {0}}, NODE_OUTCOME_OK, true},
     };
     for (unsigned i = 0; i < ARRAY_LEN(answers); i++) {
         struct node_request request = {
@@ -183,7 +183,7 @@ static void answer(struct node_router *r, const char *model)
 {
     struct node_request request = {
         .model = slice_of_cstr(model), .body_bytes = 4000, .replica_wanted = -1};
-    struct node_usage usage = {1000, 600, 5};
+    struct node_usage usage = {1000, 600, 5, {0}};
     struct node_decision d;
     assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
     node_router_model_served(r, d.replica, request.model);

@@ -122,7 +122,7 @@ static void serve(struct service *s, struct client *c)
     if (c->end_ms > 0) {
         if (s->whole)
             node_router_first_byte(c->r, c->d.booking, s->now_ms);
-        struct node_usage usage = {c->prompt_tokens, 0, c->output};
+        struct node_usage usage = {c->prompt_tokens, 0, c->output, {0}};
         node_router_finish(c->r, c->d.booking, NODE_OUTCOME_OK, &usage, s->now_ms);
     }
     send(s, c);

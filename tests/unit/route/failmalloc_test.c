@@ -45,7 +45,7 @@ static void requests(struct node_router *r, bool may_fail)
             continue;
         node_router_model_served(r, d.replica, request.model);
         node_router_bind(r, SLICE("response"), d.replica);
-        struct node_usage usage = {1000, 500, 20};
+        struct node_usage usage = {1000, 500, 20, {0}};
         done_with(r, d, &usage, START_MS + 100 + i);
     }
     node_router_model_denied(r, 0, SLICE("adapter"), START_MS);

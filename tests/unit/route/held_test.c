@@ -79,7 +79,7 @@ static void none_reported_is_zero_once_some_were(void **state)
             uint64_t now = START_MS + i * 1000ull;
             struct node_decision d = choose(r, prompt(1, 20000), now);
             node_router_first_byte(r, d.booking, now + 100);
-            struct node_usage usage = {20000, some && i == 1 ? 19000 : -1, 10};
+            struct node_usage usage = {20000, some && i == 1 ? 19000 : -1, 10, {0}};
             node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, now + 200);
         }
         double expected = cached(r, prompt(1, 20000), START_MS + 41000);
@@ -117,7 +117,7 @@ static void the_block_is_learned_from_answers(void **state)
         unsigned tokens = 3000 + i / 2 * 700;
         struct node_decision d = choose(r, prompt(1 + i / 2, tokens), now);
         node_router_first_byte(r, d.booking, now + 100);
-        struct node_usage usage = {tokens, i % 2 ? (tokens - 1) / 528 * 528 : 0, 10};
+        struct node_usage usage = {tokens, i % 2 ? (tokens - 1) / 528 * 528 : 0, 10, {0}};
         node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, now + 200);
     }
     uint64_t now = START_MS + 60000;
@@ -141,7 +141,7 @@ static void a_small_cache_is_followed_request_by_request(void **state)
         uint64_t now = START_MS + 100 + i * 20ull;
         struct node_decision d = choose(r, prompt(1 + i, 320), now);
         node_router_first_byte(r, d.booking, now + 5);
-        struct node_usage usage = {320, 0, 1};
+        struct node_usage usage = {320, 0, 1, {0}};
         node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, now + 10);
     }
     uint64_t now = START_MS + 3000;
@@ -179,6 +179,71 @@ static void evictions_show_the_size(void **state)
     alone_destroy(r);
 }
 
+/* A system prompt of 1,000 tokens, four images of 256 tokens each, which weigh 16 blocks each for
+ * the router, and a question. */
+static struct chain *chat_with_images(uint64_t seed, unsigned question_tokens)
+{
+    enum { SYSTEM_BLOCKS = 16, IMAGE_BLOCKS = 16, IMAGES = 4 };
+    struct chain *chain = prompt(seed, 1000 + IMAGES * 1024 + question_tokens);
+    for (unsigned i = 0; i < chain->length; i++) {
+        unsigned behind = chain->points[i].blocks < SYSTEM_BLOCKS
+                              ? 0
+                              : (chain->points[i].blocks - SYSTEM_BLOCKS) / IMAGE_BLOCKS + 1;
+        chain->points[i].media = (uint16_t)(behind < IMAGES ? behind : IMAGES);
+        if (chain->points[i].blocks > SYSTEM_BLOCKS + IMAGES * IMAGE_BLOCKS)
+            chain->points[i].id = hash_mix(chain->points[i].id + question_tokens);
+    }
+    chain->content.letters = 4 * (1000 + question_tokens);
+    chain->content.media[CHAIN_IMAGE] = IMAGES;
+    return chain;
+}
+
+/* The images were believed to have as many tokens as their blocks have of text. */
+static void images_weigh_what_they_have_in_tokens(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    for (unsigned i = 0; i < 30; i++) {
+        uint64_t now = START_MS + i * 1000ull;
+        struct node_usage usage = {1000 + 4 * 256 + 4000, 0, 10, {4 * 256, 0, 0}};
+        done_with(r, choose(r, chat_with_images(10 + i, 4000), now), &usage, now + 100);
+    }
+    uint64_t now = START_MS + 40000;
+    done(r, choose(r, chat_with_images(1, 4000), now), now + 100);
+    struct node_request request = request_of(chat_with_images(1, 4001));
+    json_t *root = explain(r, &request, now + 200);
+    assert_near(json_number_value(json_object_get(root, "prompt_tokens")), 6025, 150);
+    double tokens = explained(root, 0, "cached_tokens");
+    if (fabs(tokens - 2024) > 150)
+        fail_msg("%g", tokens);
+    json_decref(root);
+    alone_destroy(r);
+}
+
+/* The engine counts the whole conversation, of which the request has the last turn only. */
+static void what_continues_a_stored_response_teaches_nothing(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    struct node_request request = request_of(prompt(1, 1000));
+    json_t *before = explain(r, &request, START_MS);
+    for (unsigned i = 0; i < 20; i++) {
+        uint64_t now = START_MS + i * 1000ull;
+        request = request_of(prompt(10 + i, 1000));
+        request.continues = true;
+        struct node_decision d;
+        assert_int_equal(node_router_choose(r, &request, NULL, now, &d), ERR_OK);
+        done_with(r, d, &(struct node_usage){30000, 28000, 10, {0}}, now + 100);
+    }
+    request = request_of(prompt(1, 1000));
+    json_t *after = explain(r, &request, START_MS + 30000);
+    assert_near(json_number_value(json_object_get(after, "prompt_tokens")),
+                json_number_value(json_object_get(before, "prompt_tokens")), 0);
+    json_decref(before);
+    json_decref(after);
+    alone_destroy(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +254,8 @@ int main(void)
         cmocka_unit_test(the_block_is_learned_from_answers),
         cmocka_unit_test(evictions_show_the_size),
         cmocka_unit_test(a_small_cache_is_followed_request_by_request),
+        cmocka_unit_test(images_weigh_what_they_have_in_tokens),
+        cmocka_unit_test(what_continues_a_stored_response_teaches_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static void engine_decode(struct engine *e, struct world *c, double seconds)
         job->steps += seconds / (step_base_s + step_context_s * context);
         if (job->number == 0 || job->steps < e->output)
             continue;
-        struct node_usage usage = {(int64_t)job->tokens, 0, e->output + 1};
+        struct node_usage usage = {(int64_t)job->tokens, 0, e->output + 1, {0}};
         world_finish(c, job->router, job->d, &usage);
         engine_send(e, c, job);
     }
@@ -184,7 +184,7 @@ static void ask(struct service *w, uint64_t seed, bool told)
     struct node_decision d = world_choose(&w->c, router, &chain);
     world_run(&w->c, 500 * MS);
     int64_t cached = hit ? 4992 : 0;
-    struct node_usage usage = {5000, told ? cached : -1, 10};
+    struct node_usage usage = {5000, told ? cached : -1, 10, {0}};
     world_finish(&w->c, router, d, &usage);
     w->queries += 5000;
     w->hits += (double)cached;
@@ -271,7 +271,7 @@ static void work(struct world *c, unsigned router, unsigned requests, double tok
         world_run(c, (uint64_t)(tokens / tokens_per_s * S));
         node_router_first_byte(n->node->router, d.booking, world_ms(c));
         world_run(c, 300 * MS); /* 10 ms a step */
-        struct node_usage usage = {(int64_t)tokens, 0, 31};
+        struct node_usage usage = {(int64_t)tokens, 0, 31, {0}};
         world_finish(c, router, d, &usage);
     }
 }
@@ -320,11 +320,13 @@ static void what_one_learned_sizes_prompts_at_all(void **state)
     /* Few own samples on a doubtful figure do not stand against it, many do. */
     struct node_model *row = node_models_row(c.nodes[1].node->router->models, SLICE("m"));
     node_model_bytes_believe(row, 4);
-    node_model_bytes_add(row, 300, 70);
+    static const struct chain_content unknown;
+    static const int64_t untold[CHAIN_MEDIA];
+    node_model_bytes_add(row, 300, &unknown, 70, untold);
     world_run(&c, 3 * S);
     assert_near(model_ratio(&c, 1), text_ratio, 0.05);
     for (unsigned i = 0; i < NODE_LEARNED_FEW; i++)
-        node_model_bytes_add(row, 1e6, 2e5);
+        node_model_bytes_add(row, 1000000, &unknown, 2e5, untold);
     double own = model_ratio(&c, 1);
     world_run(&c, 3 * S);
     assert_true(own < 6 && model_ratio(&c, 1) == own);
@@ -491,7 +493,7 @@ static void what_one_was_refused_is_void_at_all(void **state)
     start(&c, 3);
     for (unsigned i = 0; i < 3; i++) { /* all have something to report */
         world_prompt(&chain, 10 + i, 4000);
-        struct node_usage usage = {4000, 0, 10};
+        struct node_usage usage = {4000, 0, 10, {0}};
         world_finish(&c, i, world_choose(&c, i, &chain), &usage);
     }
     world_run(&c, 3 * S);

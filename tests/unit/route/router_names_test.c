@@ -62,7 +62,7 @@ static void a_number_that_is_used_again_is_as_new(void **state)
     assert_int_equal(node_router_models(r, slot, &model, 1), ERR_OK);
     struct node_decision d = choose(r, prompt(1, 20000), now_ms);
     node_router_first_byte(r, d.booking, now_ms + 100);
-    node_router_finish(r, d.booking, NODE_OUTCOME_OK, &(struct node_usage){20000, 10000, 100},
+    node_router_finish(r, d.booking, NODE_OUTCOME_OK, &(struct node_usage){20000, 10000, 100, {0}},
                        now_ms + 3000);
     d = choose(r, prompt(1, 20000), now_ms);
     assert_true(d.cached_tokens > 10000);

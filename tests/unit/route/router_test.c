@@ -175,7 +175,7 @@ static void it_learns_what_the_engine_is_like(void **state)
         node_router_first_byte(r, d.booking, now);
         double context = tokens + 128.0;
         now += (uint64_t)(299 * (10 + context * 100e-6));
-        struct node_usage usage = {tokens, 0, 300};
+        struct node_usage usage = {tokens, 0, 300, {0}};
         node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, now);
         now += 50;
     }
@@ -206,7 +206,7 @@ static void token_ids_do_not_teach_bytes_per_token(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
-    struct node_usage usage = {10000, 0, 100};
+    struct node_usage usage = {10000, 0, 100, {0}};
     for (unsigned i = 0; i < 50; i++) { /* text of 2 bytes a token */
         struct chain *chain = prompt(i, 5000);
         done_with(r, choose(r, chain, START_MS + i), &usage, START_MS + i);
@@ -242,7 +242,7 @@ static void a_belief_does_not_flip_between_models(void **state)
         struct node_request request = request_of(prompt(i, i % 2 ? 10000 : 5000));
         request.model = ids[i % 2];
         assert_int_equal(node_router_choose(r, &request, NULL, now, &d), ERR_OK);
-        struct node_usage usage = {10000, 0, 100};
+        struct node_usage usage = {10000, 0, 100, {0}};
         done_with(r, d, &usage, now + 1000);
     }
     double present[2], displaced_s[2];
@@ -272,7 +272,7 @@ static void replicas_not_tried_are_believed_to_be_like_the_others(void **state)
     struct node_router *r = make("cache_aware", 3);
     struct node_decision d = choose(r, prompt(1, 20000), START_MS);
     node_router_first_byte(r, d.booking, START_MS + 200); /* 100,000 tokens a second */
-    struct node_usage usage = {20000, 0, 100};
+    struct node_usage usage = {20000, 0, 100, {0}};
     node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, START_MS + 1200);
     node_router_tick(r, START_MS + 1200);
     json_t *root = replicas_json(r, START_MS);
@@ -342,7 +342,7 @@ static void misses_of_what_was_just_used_say_nothing_of_the_size(void **state)
     for (unsigned i = 0; i < 200; i++) {
         struct node_decision d = choose(r, prompt(1, 20000), START_MS + i * 1000ull);
         expected = (double)d.cached_tokens;
-        struct node_usage usage = {20000, 0, 10}; /* never cached, whatever was predicted */
+        struct node_usage usage = {20000, 0, 10, {0}}; /* never cached, whatever was predicted */
         node_router_first_byte(r, d.booking, START_MS + i * 1000ull + 1);
         node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, START_MS + i * 1000ull + 2);
         node_router_tick(r, START_MS + i * 1000ull + 3);
