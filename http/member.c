@@ -53,7 +53,7 @@ const struct http_member *http_member_find(enum http_member_parent parent, struc
     return NULL;
 }
 
-bool http_member_is_media(struct slice name, enum chain_medium *medium)
+bool http_member_is_media(struct slice name, uint8_t *medium)
 {
     static const struct {
         struct slice name;
@@ -68,7 +68,7 @@ bool http_member_is_media(struct slice name, enum chain_medium *medium)
     };
     for (size_t i = 0; i < ARRAY_LEN(media); i++) {
         if (slice_equal(media[i].name, name)) {
-            *medium = media[i].medium;
+            *medium = (uint8_t)media[i].medium;
             return true;
         }
     }

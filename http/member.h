@@ -41,9 +41,9 @@ struct http_member {
 /* NULL for a name that means nothing to routing. */
 const struct http_member *http_member_find(enum http_member_parent parent, struct slice name);
 
-/* Whether a member of a content part is, or names, an image, a sound, a film or a file: which, then.
- * Anthropic's `source` counts as an image, though it may be a document. */
-bool http_member_is_media(struct slice name, enum chain_medium *medium);
+/* Whether a member of a content part is, or names, an image, a sound, a film or a file: which, then
+ * (enum chain_medium). Anthropic's `source` counts as an image, though it may be a document. */
+bool http_member_is_media(struct slice name, uint8_t *medium);
 
 /* Whether it is the `type` of a content part that holds nothing but text. */
 bool http_member_is_text_type(struct slice type);

@@ -232,10 +232,11 @@ void http_prompt_atom(struct http_prompt *p, struct hash128 digest, uint64_t wei
     absorb(p, ATOM_TAG, digest, weight);
 }
 
-void http_prompt_medium(struct http_prompt *p, enum chain_medium medium)
+void http_prompt_media(struct http_prompt *p, const uint8_t counts[CHAIN_MEDIA])
 {
     flush(p);
-    p->now.content.media[medium]++;
+    for (unsigned i = 0; i < CHAIN_MEDIA; i++)
+        p->now.content.media[i] = (uint16_t)(p->now.content.media[i] + counts[i]);
 }
 
 void http_prompt_separate(struct http_prompt *p)

@@ -141,13 +141,6 @@ static void end_message(struct http_skim *s, struct http_skim_frame *f)
     http_prompt_atom(&s->prompt, f->sum, f->weight + MESSAGE_BYTES);
 }
 
-static void put_media(struct http_skim *s, const struct http_skim_frame *f)
-{
-    for (unsigned i = 0; i < CHAIN_MEDIA; i++)
-        for (unsigned n = 0; n < f->media[i]; n++)
-            http_prompt_medium(&s->prompt, (enum chain_medium)i);
-}
-
 static void end_container(struct http_skim *s)
 {
     CHECK(s->depth > 0);
@@ -166,7 +159,7 @@ static void end_container(struct http_skim *s)
         end_message(s, f);
         break;
     case IN_PART:
-        put_media(s, f);
+        http_prompt_media(&s->prompt, f->media);
         if ((f->sum.low | f->sum.high) != 0)
             http_prompt_atom(&s->prompt, f->sum, f->weight);
         break;
@@ -191,9 +184,7 @@ static enum http_slot prompt_slot(struct http_skim_frame *f, struct slice name)
         return f->kind == IN_MESSAGE ? HTTP_SLOT_MESSAGE_CONTENT : HTTP_SLOT_PART_CONTENT;
     if (f->kind == IN_MESSAGE)
         return slice_equal(name, SLICE("role")) ? HTTP_SLOT_ROLE : HTTP_SLOT_MEMBER;
-    enum chain_medium medium = CHAIN_IMAGE;
-    f->is_media = http_member_is_media(name, &medium);
-    f->medium = (uint8_t)medium;
+    f->is_media = http_member_is_media(name, &f->medium);
     if (slice_equal(name, SLICE("type")))
         return HTTP_SLOT_PART_TYPE;
     return slice_equal(name, SLICE("text")) ? HTTP_SLOT_PART_TEXT : HTTP_SLOT_MEMBER;

@@ -265,7 +265,7 @@ struct node_grip node_router_grip(const struct node_router *r, unsigned k,
 
 static double matched_tokens(const struct node_grip *grip, const struct node_size *size)
 {
-    double media_blocks = grip->media * (CHAIN_MEDIUM_BYTES / CHECKPOINT_BLOCK_BYTES);
+    double media_blocks = grip->media * CHAIN_MEDIUM_BYTES / CHECKPOINT_BLOCK_BYTES;
     double text = fmax(grip->blocks - media_blocks, 0) * size->block_tokens;
     return fmin(text + grip->media * size->medium_tokens, size->prompt_tokens);
 }

@@ -138,8 +138,10 @@ static void send(struct user *u)
 
 static void ended(struct user *u)
 {
-    struct node_usage usage = {(int64_t)u->prompt_tokens, (int64_t)u->request.cached_tokens,
-                               u->request.output_tokens, {0}};
+    struct node_usage usage = {(int64_t)u->prompt_tokens,
+                               (int64_t)u->request.cached_tokens,
+                               u->request.output_tokens,
+                               {0}};
     if (set.whole > 0)
         (void)node_router_first_byte(router, u->booking, now_ms());
     node_router_finish(router, u->booking, NODE_OUTCOME_OK, &usage, now_ms());

@@ -71,8 +71,10 @@ static void life_finish(struct life *l)
     enum node_outcome outcome = (enum node_outcome)prng_below(prng, 6);
     if (outcome == NODE_OUTCOME_ENGINE_BUSY)
         outcome = NODE_OUTCOME_OK; /* has a test of its own */
-    struct node_usage usage = {(int64_t)prng_below(prng, 30000), (int64_t)prng_below(prng, 30000),
-                               (int64_t)prng_below(prng, 1000), {0}};
+    struct node_usage usage = {(int64_t)prng_below(prng, 30000),
+                               (int64_t)prng_below(prng, 30000),
+                               (int64_t)prng_below(prng, 1000),
+                               {0}};
     node_router_finish(l->r, l->open[at].b, outcome, prng_below(prng, 2) ? &usage : NULL, l->now);
     unsigned replica = l->open[at].replica;
     bool down = node_router_replica_health(l->r, replica) == NODE_HEALTH_DOWN;
