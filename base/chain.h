@@ -37,6 +37,8 @@ struct chain_content {
     uint32_t wide;  /* beyond ASCII: Latin with accents to Arabic has two bytes a character, */
     uint32_t leads; /* Thai, Chinese, Korean three or four: the first bytes of these */
     uint16_t media[CHAIN_MEDIA]; /* how many, each CHAIN_MEDIUM_BYTES */
+    uint16_t sized;              /* images of a known size, of these, */
+    uint32_t kilopixels;         /* and all their thousands of pixels */
 };
 
 struct chain_point {

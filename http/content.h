@@ -17,6 +17,8 @@ static inline void http_content_add(struct chain_content *to, const struct chain
     to->marks += more->marks;
     to->wide += more->wide;
     to->leads += more->leads;
+    to->sized = (uint16_t)(to->sized + more->sized);
+    to->kilopixels += more->kilopixels;
     for (unsigned i = 0; i < CHAIN_MEDIA; i++)
         to->media[i] = (uint16_t)(to->media[i] + more->media[i]);
 }

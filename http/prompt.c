@@ -232,11 +232,10 @@ void http_prompt_atom(struct http_prompt *p, struct hash128 digest, uint64_t wei
     absorb(p, ATOM_TAG, digest, weight);
 }
 
-void http_prompt_media(struct http_prompt *p, const uint8_t counts[CHAIN_MEDIA])
+void http_prompt_media(struct http_prompt *p, const struct chain_content *media)
 {
     flush(p);
-    for (unsigned i = 0; i < CHAIN_MEDIA; i++)
-        p->now.content.media[i] = (uint16_t)(p->now.content.media[i] + counts[i]);
+    http_content_add(&p->now.content, media);
 }
 
 void http_prompt_separate(struct http_prompt *p)

@@ -93,8 +93,8 @@ void http_prompt_commit(struct http_prompt *p, size_t len);
 
 void http_prompt_token_id(struct http_prompt *p, uint32_t id);
 void http_prompt_atom(struct http_prompt *p, struct hash128 digest, uint64_t weight);
-/* The atom that comes next holds so many more of each. */
-void http_prompt_media(struct http_prompt *p, const uint8_t counts[CHAIN_MEDIA]);
+/* The atom that comes next holds these media. */
+void http_prompt_media(struct http_prompt *p, const struct chain_content *media);
 
 /* A boundary between two texts: they differ from the same text in one piece. */
 void http_prompt_separate(struct http_prompt *p);

@@ -53,8 +53,7 @@ static void deliver(struct http_skim *s, struct hash128 value, uint64_t weight)
     struct http_skim_frame *f = frame_top(s);
     switch ((enum kind)f->kind) {
     case IN_PART:
-        if (f->is_media && f->media[f->medium] < UINT8_MAX)
-            f->media[f->medium]++;
+        http_skim_medium_past(s, f);
         frame_add(s, f, f->key, value, f->is_media ? CHAIN_MEDIUM_BYTES : f->key_weight + weight);
         break;
     case IN_MESSAGE:
@@ -84,7 +83,7 @@ static void push(struct http_skim *s, enum kind kind)
     f->rank = 0;
     f->is_first = true;
     f->is_media = false;
-    memset(f->media, 0, sizeof f->media);
+    f->media = (struct chain_content){0};
     f->role = 0;
     f->weight = 0;
     f->sum = nothing;
@@ -159,7 +158,7 @@ static void end_container(struct http_skim *s)
         end_message(s, f);
         break;
     case IN_PART:
-        http_prompt_media(&s->prompt, f->media);
+        http_prompt_media(&s->prompt, &f->media);
         if ((f->sum.low | f->sum.high) != 0)
             http_prompt_atom(&s->prompt, f->sum, f->weight);
         break;

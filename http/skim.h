@@ -88,16 +88,16 @@ struct http_skim_field {
 /* One open object or array (skim.c). */
 struct http_skim_frame {
     uint8_t kind;
-    uint8_t rank;               /* of the member that streamed, where only one may */
-    bool is_first;              /* array: no element yet */
-    bool is_media;              /* content part: the member being read is an image or the like */
-    uint8_t medium;             /* which */
-    uint8_t media[CHAIN_MEDIA]; /* content part: how many are past */
-    uint64_t key;               /* hash of the member's name */
-    uint64_t role;              /* message: hash of its role */
+    uint8_t rank;   /* of the member that streamed, where only one may */
+    bool is_first;  /* array: no element yet */
+    bool is_media;  /* content part: the member being read is an image or the like */
+    uint8_t medium; /* which */
+    uint64_t key;   /* hash of the member's name */
+    uint64_t role;  /* message: hash of its role */
     uint64_t key_weight;
     uint64_t weight;
     struct hash128 sum;
+    struct chain_content media;   /* content part: those that are past */
     struct http_prompt_mark mark; /* where a message or content part began */
 };
 
@@ -123,6 +123,7 @@ struct http_skim {
     uint16_t scratch_len;
     uint64_t scratch_total; /* bytes of the string, those that left the scratch too */
     struct hash128 scratch_state;
+    uint32_t kilopixels; /* of the image that a string since the last member of a part began with */
     const struct hash_secret *secret;
     struct http_json json;
     char scratch[sizeof(struct hash128) + HTTP_SKIM_SCRATCH + HTTP_JSON_SLACK];

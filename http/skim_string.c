@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "http/image.h"
 #include "http/skim_internal.h"
 
 void http_skim_scratch_start(struct http_skim *s)
@@ -12,18 +13,20 @@ void http_skim_scratch_start(struct http_skim *s)
     s->scratch_state = (struct hash128){.low = 0};
 }
 
-static void scratch_fold(struct http_skim *s)
-{
-    memcpy(s->scratch, &s->scratch_state, sizeof s->scratch_state);
-    s->scratch_state = hash128(s->secret, s->scratch, sizeof s->scratch_state + s->scratch_len);
-    s->scratch_len = 0;
-}
-
 struct slice http_skim_scratch_text(const struct http_skim *s)
 {
     CHECK(s->scratch_len <= HTTP_SKIM_SCRATCH);
     return slice_of(s->scratch + sizeof s->scratch_state,
                     s->scratch_total == s->scratch_len ? s->scratch_len : 0);
+}
+
+static void scratch_fold(struct http_skim *s)
+{
+    if (s->scratch_total == s->scratch_len && s->kilopixels == 0)
+        s->kilopixels = http_image_kilopixels(http_skim_scratch_text(s));
+    memcpy(s->scratch, &s->scratch_state, sizeof s->scratch_state);
+    s->scratch_state = hash128(s->secret, s->scratch, sizeof s->scratch_state + s->scratch_len);
+    s->scratch_len = 0;
 }
 
 struct hash128 http_skim_scratch_digest(struct http_skim *s)
@@ -32,6 +35,17 @@ struct hash128 http_skim_scratch_digest(struct http_skim *s)
         return hash128(s->secret, s->scratch + sizeof s->scratch_state, s->scratch_len);
     scratch_fold(s);
     return s->scratch_state;
+}
+
+void http_skim_medium_past(struct http_skim *s, struct http_skim_frame *f)
+{
+    if (f->is_media)
+        f->media.media[f->medium]++;
+    if (f->is_media && f->medium == CHAIN_IMAGE && s->kilopixels > 0) {
+        f->media.sized++;
+        f->media.kilopixels += s->kilopixels;
+    }
+    s->kilopixels = 0;
 }
 
 void http_skim_draw(struct http_skim *s, struct slice *in)

@@ -14,9 +14,10 @@ static const struct {
     double tokens;
     double spread;
 } prior[NODE_KINDS] = {
-    [NODE_KIND_LETTER] = {1, 0.5}, [NODE_KIND_DIGIT] = {5.6, 0.8}, [NODE_KIND_MARK] = {2.2, 0.6},
-    [NODE_KIND_TWO] = {0.76, 0.8}, [NODE_KIND_THREE] = {0.8, 0.8}, [NODE_KIND_OTHER] = {1, 0.6},
-    [NODE_KIND_IMAGE] = {1000, 1}, [NODE_KIND_SOUND] = {500, 1},   [NODE_KIND_FILM] = {3000, 1},
+    [NODE_KIND_LETTER] = {1, 0.5}, [NODE_KIND_DIGIT] = {5.6, 0.8},    [NODE_KIND_MARK] = {2.2, 0.6},
+    [NODE_KIND_TWO] = {0.76, 0.8}, [NODE_KIND_THREE] = {0.8, 0.8},    [NODE_KIND_OTHER] = {1, 0.6},
+    [NODE_KIND_IMAGE] = {1000, 1}, [NODE_KIND_SOUND] = {500, 1},      [NODE_KIND_FILM] = {3000, 1},
+    [NODE_KIND_SIZED] = {150, 1},  [NODE_KIND_MEGAPIXEL] = {1000, 1},
 };
 static const double correlation = 0.5; /* of the kinds of text */
 
@@ -31,6 +32,13 @@ static const double trust_deviations = 3, trust_factor = 2, factor_max = 16, dou
 static bool is_text(unsigned kind)
 {
     return kind < NODE_KIND_IMAGE;
+}
+
+static unsigned medium_of(unsigned kind)
+{
+    if (kind == NODE_KIND_SIZED || kind == NODE_KIND_MEGAPIXEL)
+        return CHAIN_IMAGE;
+    return kind < NODE_KIND_IMAGE ? (unsigned)CHAIN_MEDIA : kind - NODE_KIND_IMAGE;
 }
 
 void node_tokens_init(struct node_tokens *t, double bytes_per_token)
@@ -55,8 +63,10 @@ static void amounts_of(uint64_t bytes, const struct chain_content *c, double amo
     double known = c->spaces;
     for (unsigned i = 0; i < NODE_KIND_OTHER; i++)
         known += amount[i];
+    amount[NODE_KIND_SIZED] = c->sized;
+    amount[NODE_KIND_MEGAPIXEL] = c->kilopixels / 1000.0;
     for (unsigned i = 0; i < CHAIN_MEDIA; i++) {
-        amount[NODE_KIND_IMAGE + i] = c->media[i];
+        amount[NODE_KIND_IMAGE + i] = c->media[i] - (i == CHAIN_IMAGE ? c->sized : 0);
         known += (double)c->media[i] * CHAIN_MEDIUM_BYTES;
     }
     amount[NODE_KIND_OTHER] = fmax((double)bytes - known, 0);
@@ -128,10 +138,14 @@ void node_tokens_add(struct node_tokens *t, uint64_t bytes, const struct chain_c
         if (media_tokens[i] <= 0)
             continue;
         double alone[NODE_KINDS] = {0};
-        alone[NODE_KIND_IMAGE + i] = amount[NODE_KIND_IMAGE + i];
+        for (unsigned k = 0; k < NODE_KINDS; k++) {
+            if (medium_of(k) != i)
+                continue;
+            alone[k] = amount[k];
+            amount[k] = 0;
+        }
         step(t, alone, (double)media_tokens[i]);
         tokens -= (double)media_tokens[i];
-        amount[NODE_KIND_IMAGE + i] = 0;
     }
     step(t, amount, tokens);
 }

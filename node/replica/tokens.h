@@ -20,9 +20,11 @@ enum node_kind {
     NODE_KIND_TWO,   /* bytes of characters of two bytes */
     NODE_KIND_THREE, /* of three or four */
     NODE_KIND_OTHER, /* strings of tool definitions, roles; and what nobody counted */
-    NODE_KIND_IMAGE, /* these and what follows as enum chain_medium */
+    NODE_KIND_IMAGE, /* of unknown size; this and the next two as enum chain_medium */
     NODE_KIND_SOUND,
     NODE_KIND_FILM,
+    NODE_KIND_SIZED,     /* an image of a known size, and */
+    NODE_KIND_MEGAPIXEL, /* so many of these */
     NODE_KINDS
 };
 
@@ -45,7 +47,7 @@ double node_tokens_of(const struct node_tokens *t, uint64_t bytes,
 void node_tokens_add(struct node_tokens *t, uint64_t bytes, const struct chain_content *content,
                      double tokens, const int64_t media_tokens[CHAIN_MEDIA]);
 
-/* Tokens of a byte of that kind, or of a medium. */
+/* Tokens of a byte of that kind, of a medium, of a million pixels. */
 static inline double node_tokens_each(const struct node_tokens *t, enum node_kind kind)
 {
     return t->first[kind] * t->factor[kind];

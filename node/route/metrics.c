@@ -377,7 +377,7 @@ static void put_models(const struct node_router *r, struct prometheus *p)
     } rows[] = {
         {"model_bytes_per_token", "Learned bytes of text per token, over the models.",
          range.bytes_per_token_min, range.bytes_per_token_max},
-        {"model_image_tokens", "Learned tokens of an image, over the models.",
+        {"model_image_tokens", "Learned tokens of an image of unknown size, over the models.",
          range.image_tokens_min, range.image_tokens_max},
         {"model_output_tokens", "Expected tokens of an answer, over the models.",
          range.output_tokens_min, range.output_tokens_max},

@@ -318,6 +318,20 @@ static void what_a_prompt_is_made_of(void **state)
     chain_of(body, &chain);
     assert_int_equal(chain.content.letters, 55000);
     assert_int_equal(chain.content.digits, 10000);
+    len = (size_t)snprintf(body, sizeof body,
+                           "{\"messages\":[{\"content\":[{\"type\":\"image_url\","
+                           "\"image_url\":{\"url\":\"data:image/png;base64,"
+                           "iVBORw0KGgoAAAANSUhEUgAABAAAAAMACAIAAAA12IJa");
+    memset(body + len, 'A', 5000);
+    (void)snprintf(body + len + 5000, sizeof body - len - 5000, "\",\"detail\":\"high\"}}]}]}");
+    chain_of(body, &chain);
+    assert_int_equal(chain.content.media[CHAIN_IMAGE], 1);
+    assert_int_equal(chain.content.sized, 1);
+    assert_int_equal(chain.content.kilopixels, 787);
+    for (size_t step = 1; step < 2000; step += 333) {
+        skim_split(body, strlen(body), 0, step);
+        assert_true(chain_equal(http_skim_chain(&skim), &chain));
+    }
     chain_of("{\"prompt\":[97,98,99]}", &chain);
     assert_int_equal(chain.content.letters, 0);
 }

@@ -9,20 +9,20 @@
 #include "tests/lib/test.h"
 
 /* Of four kilobytes, in bytes: letters, spaces, digits, marks, beyond ASCII, first bytes there. */
-static const struct chain_content english = {3200, 640, 40, 216, 0, 0, {0}},
-                                  program = {2300, 1100, 100, 596, 0, 0, {0}},
-                                  json = {2300, 600, 500, 696, 0, 0, {0}},
-                                  chinese = {500, 250, 40, 200, 3106, 1035, {0}},
-                                  russian = {200, 500, 30, 200, 3166, 0, {0}};
+static const struct chain_content english = {3200, 640, 40, 216, 0, 0, {0}, 0, 0},
+                                  program = {2300, 1100, 100, 596, 0, 0, {0}, 0, 0},
+                                  json = {2300, 600, 500, 696, 0, 0, {0}, 0, 0},
+                                  chinese = {500, 250, 40, 200, 3106, 1035, {0}, 0, 0},
+                                  russian = {200, 500, 30, 200, 3166, 0, {0}, 0, 0};
 enum { BYTES = 4096 };
 
 /* Tokens of a byte of each kind, and of a medium, as least squares found them for three tokenizers
  * (Qwen's, Llama 3's and Mistral's first one), and for a made-up one with few words. */
 static const double tokenizers[][NODE_KINDS] = {
-    {0.245, 2.195, 0.541, 0.243, 0.249, 0.30, 1300, 300, 5000},
-    {0.262, 1.713, 0.520, 0.199, 0.212, 0.25, 1600, 700, 2000},
-    {0.267, 1.642, 0.936, 0.303, 0.386, 0.35, 256, 400, 3000},
-    {0.60, 1.0, 1.0, 0.6, 0.7, 0.6, 576, 500, 3000},
+    {0.245, 2.195, 0.541, 0.243, 0.249, 0.30, 1300, 300, 5000, 2, 1276},
+    {0.262, 1.713, 0.520, 0.199, 0.212, 0.25, 1600, 700, 2000, 256, 1276},
+    {0.267, 1.642, 0.936, 0.303, 0.386, 0.35, 256, 400, 3000, 256, 0},
+    {0.60, 1.0, 1.0, 0.6, 0.7, 0.6, 576, 500, 3000, 10, 3900},
 };
 
 static const int64_t untold[CHAIN_MEDIA];
@@ -34,6 +34,12 @@ struct prompt {
     int64_t media_tokens[CHAIN_MEDIA];
 };
 
+static double image_tokens(const double *each, const struct chain_content *c)
+{
+    return each[NODE_KIND_IMAGE] * (c->media[CHAIN_IMAGE] - c->sized) +
+           each[NODE_KIND_SIZED] * c->sized + each[NODE_KIND_MEGAPIXEL] * c->kilopixels / 1000;
+}
+
 static double tokens_of(const double *each, const struct prompt *p)
 {
     const struct chain_content *c = &p->content;
@@ -41,12 +47,12 @@ static double tokens_of(const double *each, const struct prompt *p)
                      each[NODE_KIND_MARK] * c->marks +
                      each[NODE_KIND_TWO] * (c->wide - 3.0 * c->leads) +
                      each[NODE_KIND_THREE] * 3.0 * c->leads;
-    return counted + each[NODE_KIND_IMAGE] * c->media[CHAIN_IMAGE];
+    return counted + image_tokens(each, c);
 }
 
 /* One to four texts, which differ by a few percent each, and up to so many images. */
 static struct prompt draw(struct prng *prng, const struct chain_content *const *kinds,
-                          unsigned count, const double *each, unsigned images_max)
+                          unsigned count, const double *each, unsigned images_max, bool sized)
 {
     struct prompt p = {.bytes = 0};
     unsigned texts = 1 + (unsigned)prng_below(prng, 4);
@@ -64,7 +70,11 @@ static struct prompt draw(struct prng *prng, const struct chain_content *const *
     p.content.wide += 3 * p.content.leads;
     p.content.media[CHAIN_IMAGE] = (uint16_t)prng_below(prng, images_max + 1);
     p.bytes += (uint64_t)p.content.media[CHAIN_IMAGE] * CHAIN_MEDIUM_BYTES;
-    p.media_tokens[CHAIN_IMAGE] = (int64_t)(each[NODE_KIND_IMAGE] * p.content.media[CHAIN_IMAGE]);
+    for (unsigned i = 0; i < p.content.media[CHAIN_IMAGE] && sized; i++) {
+        p.content.sized++;
+        p.content.kilopixels += (uint32_t)(50 * exp(4 * prng_unit(prng))); /* to 2,700 */
+    }
+    p.media_tokens[CHAIN_IMAGE] = (int64_t)image_tokens(each, &p.content);
     p.tokens = tokens_of(each, &p) * (0.97 + 0.06 * prng_unit(prng));
     return p;
 }
@@ -91,7 +101,7 @@ static void each_kind_of_text_is_learned(void **state)
         struct node_ratio one = node_ratio_of(4, 2000, 1e6);
         double soon = 0, later = 0, later_one = 0;
         for (unsigned n = 0; n < 200; n++) {
-            struct prompt p = draw(&prng, mixes[i / ARRAY_LEN(tokenizers)], 3, each, 0);
+            struct prompt p = draw(&prng, mixes[i / ARRAY_LEN(tokenizers)], 3, each, 0, false);
             soon += n >= 10 && n < 20 ? off(&t, &p) / 10 : 0;
             later += n >= 100 ? off(&t, &p) / 100 : 0;
             later_one +=
@@ -120,10 +130,10 @@ static void what_was_not_seen_follows_what_was(void **state)
     node_tokens_init(&t, 4);
     node_tokens_init(&fresh, 4);
     for (unsigned n = 0; n < 50; n++) {
-        struct prompt p = draw(&prng, first, 1, tokenizers[3], 0);
+        struct prompt p = draw(&prng, first, 1, tokenizers[3], 0, false);
         node_tokens_add(&t, p.bytes, &p.content, p.tokens, untold);
     }
-    struct prompt p = draw(&prng, then, 1, tokenizers[3], 0);
+    struct prompt p = draw(&prng, then, 1, tokenizers[3], 0, false);
     assert_true(off(&fresh, &p) > 0.3);
     assert_true(off(&t, &p) < 0.1);
 }
@@ -143,7 +153,7 @@ static void images_are_told_apart_from_text(void **state)
             double sum = 0;
             unsigned skip = told ? 15 : 40;
             for (unsigned n = 0; n < skip + 50; n++) {
-                struct prompt p = draw(&prng, mix, 2, each, 3);
+                struct prompt p = draw(&prng, mix, 2, each, 3, false);
                 sum += n >= skip ? off(&t, &p) / 50 : 0;
                 node_tokens_add(&t, p.bytes, &p.content, p.tokens, told ? p.media_tokens : untold);
             }
@@ -151,6 +161,28 @@ static void images_are_told_apart_from_text(void **state)
             if (sum > 0.05 || fabs(image - 1) > (told ? 0.03 : 0.15))
                 fail_msg("%u, %u: %.3f, images x %.3f", i, told, sum, image);
         }
+    }
+}
+
+/* Images from thumbnails to pages: of a known size they count by it, where the model does. */
+static void images_count_by_their_size(void **state)
+{
+    (void)state;
+    const struct chain_content *const mix[] = {&english, &program};
+    for (unsigned i = 0; i < 2 * ARRAY_LEN(tokenizers); i++) {
+        const double *each = tokenizers[i / 2];
+        struct prng prng;
+        prng_seed(&prng, i);
+        struct node_tokens t;
+        node_tokens_init(&t, 4);
+        double sum = 0;
+        for (unsigned n = 0; n < 90; n++) {
+            struct prompt p = draw(&prng, mix, 2, each, 3, true);
+            sum += n >= 40 ? off(&t, &p) / 50 : 0;
+            node_tokens_add(&t, p.bytes, &p.content, p.tokens, i % 2 ? p.media_tokens : untold);
+        }
+        if (sum > 0.06)
+            fail_msg("%u: %.3f", i, sum);
     }
 }
 
@@ -167,7 +199,7 @@ static void one_absurd_sample_does_little(void **state)
         unsigned when = i % 2 ? 60 : 0; /* among the others, or the first of all */
         double sum = 0;
         for (unsigned n = 0; n < 80; n++) {
-            struct prompt p = draw(&prng, mix, 3, tokenizers[0], 0);
+            struct prompt p = draw(&prng, mix, 3, tokenizers[0], 0, false);
             sum += n >= 61 ? off(&t, &p) / 19 : 0;
             double tokens = n == when ? p.tokens * absurd[i / 2] : p.tokens;
             node_tokens_add(&t, p.bytes, &p.content, tokens, untold);
@@ -188,7 +220,7 @@ static void a_lasting_change_gets_through(void **state)
     node_tokens_init(&t, 4);
     double sum = 0;
     for (unsigned n = 0; n < 500; n++) {
-        struct prompt p = draw(&prng, mix, 3, tokenizers[n < 300 ? 1 : 3], 0);
+        struct prompt p = draw(&prng, mix, 3, tokenizers[n < 300 ? 1 : 3], 0, false);
         sum += n >= 400 ? off(&t, &p) / 100 : 0;
         node_tokens_add(&t, p.bytes, &p.content, p.tokens, untold);
     }
@@ -228,6 +260,7 @@ int main(void)
         cmocka_unit_test(each_kind_of_text_is_learned),
         cmocka_unit_test(what_was_not_seen_follows_what_was),
         cmocka_unit_test(images_are_told_apart_from_text),
+        cmocka_unit_test(images_count_by_their_size),
         cmocka_unit_test(one_absurd_sample_does_little),
         cmocka_unit_test(a_lasting_change_gets_through),
         cmocka_unit_test(nothing_that_is_said_breaks_it),
