@@ -122,19 +122,13 @@ static void answered_tokens_have_one_denominator(void **state)
         enum node_outcome outcome;
         bool reached;
     } answers[] = {
-        {"llama",
-         {5000, -1, 5, {0}},
-         NODE_OUTCOME_OK,
-         true}, /* never told its cached tokens so far */
+        {"llama", {5000, -1, 5, {0}}, NODE_OUTCOME_OK, true}, /* no cached tokens so far */
         {"llama", {1000, 0, 5, {0}}, NODE_OUTCOME_OK, true},
         {"llama", {1100, 1024, 5, {0}}, NODE_OUTCOME_OK, true},
         {"llama", {1200, 1024, -1, {0}}, NODE_OUTCOME_CLIENT_GONE, true},
-        {"llama", {700, -1, 5, {0}}, NODE_OUTCOME_OK, true}, /* it did, and now there are none */
-        {"llama",
-         {700, -1, -1, {0}},
-         NODE_OUTCOME_OK,
-         true}, /* no generation: it is not said there */
-        {"llama", {-1, -1, 5, {0}}, NODE_OUTCOME_OK, true}, /* a stream without usage */
+        {"llama", {700, -1, 5, {0}}, NODE_OUTCOME_OK, true},  /* it did, and now there are none */
+        {"llama", {700, -1, -1, {0}}, NODE_OUTCOME_OK, true}, /* not a generation */
+        {"llama", {-1, -1, 5, {0}}, NODE_OUTCOME_OK, true},   /* a stream without usage */
         {"llama", {0}, NODE_OUTCOME_ENGINE_BUSY, false},
         {"a\"b", {10, 448, 5, {0}}, NODE_OUTCOME_OK, true}, /* more than there was: all of it */
         {"", {40, 16, 5, {0}}, NODE_OUTCOME_OK, true},
