@@ -71,12 +71,48 @@ static double fleet_growth(const struct node_replica *replicas, unsigned count, 
     return believed;
 }
 
+static bool is_told_whole(const struct node_replica *k, uint64_t fleet)
+{
+    return k->fleet == fleet && !k->absent && k->whole.count > 0;
+}
+
+/* Explains the whole answers of all of them together, each as if it were as fast as they are on
+ * average. */
+static void explain_whole(struct node_replica *replicas, unsigned count, uint64_t fleet)
+{
+    struct node_whole all = {0};
+    double logs = 0, answers = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const struct node_whole *w = &replicas[i].whole;
+        if (!is_told_whole(&replicas[i], fleet))
+            continue;
+        if (answers == 0)
+            all.base = w->base;
+        logs += w->count * log(node_whole_factor(w, all.base));
+        answers += w->count;
+    }
+    if (answers == 0)
+        return;
+    double average = exp(logs / answers);
+    for (unsigned i = 0; i < count; i++) {
+        const struct node_whole *w = &replicas[i].whole;
+        if (is_told_whole(&replicas[i], fleet))
+            node_whole_pool(&all, w, node_whole_factor(w, all.base) / average);
+    }
+    all.base = node_whole_explain_fleet(&all);
+    for (unsigned i = 0; i < count; i++) {
+        if (replicas[i].fleet == fleet)
+            replicas[i].whole.base = all.base;
+    }
+}
+
 /* Those that serve the same model as replica `first`. */
 static void fleet_believe(struct node_replica *replicas, unsigned count, unsigned first,
                           const struct node_replica_config *config, struct node_vote *scratch,
                           uint64_t now_ms)
 {
     uint64_t fleet = replicas[first].fleet;
+    explain_whole(replicas, count, fleet);
     double rate =
         fleet_figure(replicas, count, fleet, rate_of, config->prefill_tokens_per_s, scratch);
     double pace =

@@ -184,7 +184,12 @@ void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint6
       "Learned time of a decode step without context.", k->step_base_s)                            \
     X(step_context, "decode_step_ns_per_context_token", 1e9,                                       \
       "replica_decode_step_context_seconds",                                                       \
-      "Learned time that a token of running context adds to a decode step.", k->step_context_s)
+      "Learned time that a token of running context adds to a decode step.", k->step_context_s)    \
+    X(running_max, "running_max", 1, "replica_running_max",                                        \
+      "Most requests that run there at once, as learned; 0: no limit was seen.",                   \
+      k->foreign.running_max)                                                                      \
+    X(foreign_requests, "foreign_requests", 1, "replica_foreign_requests",                         \
+      "Requests there that no router booked, at the last scrape.", k->foreign.requests)
 
 #define ROW_VALUE(name, key, unit, metric, help, value)                                            \
     static double name##_value(const struct node_replica *k)                                       \

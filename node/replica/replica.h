@@ -43,6 +43,7 @@
 #include "node/replica/scraped.h"
 #include "node/replica/terms.h"
 #include "node/replica/warm.h"
+#include "node/replica/whole.h"
 
 enum {
     NODE_PROBE_FAILURES_MAX = 3, /* unless configured */
@@ -108,11 +109,6 @@ struct node_naming {
     bool held;          /* no living router names it */
     uint64_t silent_ms; /* since when it is back and does not name it; 0: it is not */
     uint64_t down_ms;   /* since when its probes fail; 0: they do not */
-};
-
-/* Sums over whole answers, of prompt tokens (p) and decode steps (d) per second of an answer. */
-struct node_whole {
-    double count, pp, pd, dd, p, d;
 };
 
 struct node_replica {

@@ -12,10 +12,8 @@ static const double step_trust = 4; /* how far from the line one sample is belie
 /* The clock has milliseconds, and a short prompt is mostly overhead: small prefills are timed
  * together. */
 static const double rate_s_min = 0.010, rate_tokens_min = 512;
-/* Whole answers that count, how far from what was expected one is believed, and how strongly both
- * speeds are taken to be off by the same factor while answers are too much alike to tell. */
-static const double whole_horizon = 20, whole_trust = 8, whole_alike = 0.02;
-enum { whole_steps = 6 };
+/* How far from what was expected one whole answer is believed. */
+static const double whole_trust = 8;
 /* Of the metrics: what an interval must have seen to teach. */
 static const double told_tokens_min = 512, told_steps_min = 64, told_prefill_share_max = 0.5;
 
@@ -97,59 +95,22 @@ static bool lately(uint64_t at_ms, uint64_t now_ms)
     return at_ms != 0 && now_ms < at_ms + NODE_SPEED_HALF_MS;
 }
 
-/* Answers are explained as prefill * p + decode * d seconds, p and d being times what is believed.
- * Relative errors are made least, so that a stall has next to no weight:
- *
- *     sum (1 - (prefill * p + decode * d) / seconds)^2  +  alike * (p - d)^2   is least.
- *
- * False where no speeds above zero explain them. */
-static bool whole_step(const struct node_whole *w, double *prefill_s, double *decode_s)
-{
-    double pp = w->pp * *prefill_s * *prefill_s, dd = w->dd * *decode_s * *decode_s;
-    double pd = w->pd * *prefill_s * *decode_s;
-    double p_sum = w->p * *prefill_s, d_sum = w->d * *decode_s;
-    double alike = whole_alike * (pp + dd);
-    double det = (pp + alike) * (dd + alike) - (pd - alike) * (pd - alike);
-    double p = (p_sum * (dd + alike) - d_sum * (pd - alike)) / det;
-    double d = (d_sum * (pp + alike) - p_sum * (pd - alike)) / det;
-    if (!(p > 0 && d > 0))
-        return false;
-    *prefill_s *= p;
-    *decode_s *= d;
-    return true;
-}
-
-static void whole_keep(struct node_whole *w, double prefill, double decode)
-{
-    w->count++;
-    w->pp += prefill * prefill;
-    w->pd += prefill * decode;
-    w->dd += decode * decode;
-    w->p += prefill;
-    w->d += decode;
-    if (w->count <= whole_horizon)
-        return;
-    double keep = whole_horizon / w->count;
-    *w = (struct node_whole){w->count * keep, w->pp * keep, w->pd * keep,
-                             w->dd * keep,    w->p * keep,  w->d * keep};
-}
-
 bool node_replica_whole_add(struct node_replica *k, double seconds, double prefill_tokens,
                             double completion_tokens, double context_tokens, uint64_t now_ms)
 {
-    double prefill_s = 1 / k->tokens_per_s;
-    double decode_s = k->step_base_s;
-    double steps = completion_tokens * (1 + k->step_context_s / decode_s * context_tokens);
-    double expected_s = prefill_tokens * prefill_s + steps * decode_s;
+    double growth = k->step_context_s / k->step_base_s;
+    double steps = completion_tokens * (1 + growth * context_tokens);
+    double expected_s = prefill_tokens / k->tokens_per_s + steps * k->step_base_s;
     if (lately(k->streamed_ms, now_ms) || lately(k->told_ms, now_ms) || seconds < rate_s_min ||
         !(expected_s > 0))
         return false;
+    if (k->whole.base.prefill_s == 0) /* no other answer was explained yet */
+        k->whole.base = (struct node_whole_base){1 / k->tokens_per_s, k->step_base_s};
     double took_s = fmax(seconds, expected_s / whole_trust);
-    whole_keep(&k->whole, prefill_tokens / took_s, steps / took_s);
-    for (unsigned i = 0; i < whole_steps && whole_step(&k->whole, &prefill_s, &decode_s); i++)
-        ;
-    node_speed_add(&k->rate, 1 / prefill_s, now_ms);
-    node_speed_add(&k->pace, 1 / decode_s, now_ms);
+    node_whole_add(&k->whole, prefill_tokens / took_s, steps / took_s);
+    struct node_whole_base own = node_whole_explain(&k->whole);
+    node_speed_add(&k->rate, 1 / own.prefill_s, now_ms);
+    node_speed_add(&k->pace, 1 / own.decode_s, now_ms);
     return true;
 }
 

@@ -283,7 +283,7 @@ static const struct node_option table[] = {
      .unit = "SHARE",
      .group = "Routing",
      .help = "costs this close count as equal",
-     .more = "A share of the least cost. Equal ones are drawn at random."},
+     .more = "A share of the least cost. Of equal ones the one with the fewest requests is taken."},
     {.name = "cache-tokens",
      .type = NODE_TYPE_INTEGER,
      FIELD(cache_tokens),

@@ -6,8 +6,8 @@
  * Requests and answers are made here, so what they say is known, and a slow and simple reader looks
  * at the bytes that came out:
  *
- *   1. A replica receives whole requests of clients, byte for byte but for the question for usage in
- *      front of a stream's, and no new one on a connection before it has answered the one before.
+ *   1. A replica receives whole requests of clients, byte for byte but for the question for usage
+ * in front of a stream's, and no new one on a connection before it has answered the one before.
  *   2. No replica receives a request of which the client has a token, or a part of an answer that
  * is no stream.
  *   3. A client gets answers to its requests in their order, at most one each. An answer of a

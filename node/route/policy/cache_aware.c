@@ -1,5 +1,7 @@
-/* The default: least cost in seconds, at random among near-equal ones so that several nodes with
- * the same beliefs do not all run to the same replica (node/route/cost.h).
+/* The default: least cost in seconds (node/route/cost.h); of near-equal ones the one with the
+ * fewest requests. What costs do not know, how long a line gets inside an engine, is seldom worse
+ * there. Each of R routers looks at one in R of the equal ones, so that not all of them run to the
+ * same one while none has heard of the others.
  *
  * What other routers place at the same moment nobody knows yet. If they fill up the cheapest
  * replicas, as water fills a vessel, costs up to its level are as good as equal (water-filling;
@@ -96,17 +98,39 @@ static struct equal equal_of(const struct node_policy_input *in)
     return filled;
 }
 
+/* The best of the equal ones so far: rather one that was looked at, rather one with few requests.
+ */
+struct best {
+    bool looked;
+    double requests;
+    double equals;
+    unsigned at;
+};
+
+static void best_take(struct best *best, const struct node_policy_input *in, unsigned i, bool looks)
+{
+    const struct node_candidate *c = &in->candidates[i];
+    double requests = looks ? node_policy_share(in, (double)c->requests, c) : 0;
+    if (best->equals > 0 &&
+        (looks < best->looked || (looks == best->looked && requests > best->requests)))
+        return;
+    if (looks != best->looked || requests != best->requests)
+        best->equals = 0;
+    best->looked = looks;
+    best->requests = requests;
+    if (node_policy_equal_takes(in, c, &best->equals))
+        best->at = i;
+}
+
 unsigned node_policy_least_cost(const struct node_policy_input *in)
 {
     struct equal equal = equal_of(in);
-    unsigned chosen = 0;
-    double equals = 0;
+    struct best best = {.looked = false};
     for (unsigned i = 0; i < in->count; i++) {
-        const struct node_candidate *c = &in->candidates[i];
-        if (is_equal(in, c, &equal) && node_policy_equal_takes(in, c, &equals))
-            chosen = i;
+        if (is_equal(in, &in->candidates[i], &equal))
+            best_take(&best, in, i, in->routers <= 1 || prng_below(in->prng, in->routers) == 0);
     }
-    return chosen;
+    return best.at;
 }
 
 const struct node_policy node_policy_cache_aware = {

@@ -306,19 +306,24 @@ static void whole_answers_teach_as_well(void **state)
     }
 }
 
+/* Slower altogether, as other hardware is: one factor for both speeds shows soon. Slower in prefill
+ * alone: that takes more answers than such an engine gets, and is known in part. */
 static void a_slower_engine_is_known_by_whole_answers(void **state)
 {
     (void)state;
-    struct service s;
-    start(&s, 1, 4, 8, 1);
-    s.whole = true;
-    s.prompt_tokens = 100;
-    s.spread = 4000;
-    s.engines[0].tokens_per_s = 2000;
-    run(&s, 300);
-    assert_between(believed(&s, 0)->tokens_per_s, 1200, 3500);
-    assert_between(believed(&s, 1)->tokens_per_s, 6000, 14000);
-    world_close(&s.world);
+    for (unsigned alone = 0; alone < 2; alone++) {
+        struct service s;
+        start(&s, 1, 4, 8, 1);
+        s.whole = true;
+        s.prompt_tokens = 100;
+        s.spread = 4000;
+        s.engines[0].tokens_per_s = 2000;
+        s.engines[0].step_s = alone ? step_s : 5 * step_s;
+        run(&s, 300);
+        assert_between(believed(&s, 0)->tokens_per_s, 1200, alone ? 5500 : 3000);
+        assert_between(believed(&s, 1)->tokens_per_s, 6000, 14000);
+        world_close(&s.world);
+    }
 }
 
 /* No prompt has 512 tokens. The clock has milliseconds, of which such a prompt takes a third. */

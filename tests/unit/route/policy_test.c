@@ -54,6 +54,34 @@ static void each_name_is_that_of_its_policy(void **state)
     assert_null(node_policy_find("nonsense"));
 }
 
+/* Engines that say nothing of their lines: where costs are equal the shortest one known is taken.
+ * Of several routers each looks at a part of them, so that not all find the same one. */
+static void equal_costs_go_where_few_requests_are(void **state)
+{
+    (void)state;
+    enum { COUNT = 8, TURNS = 4000 };
+    for (unsigned i = 0; i < COUNT; i++) {
+        candidates[i].cost.total_s = 1 + 0.001 * (COUNT - i);
+        candidates[i].requests = 10 + i;
+        candidates[i].weight = 1;
+    }
+    candidates[1].cost.total_s = 2;
+    candidates[1].requests = 0;
+    for (unsigned routers = 1; routers <= 4; routers += 3) {
+        struct node_policy_input in = input_of(COUNT);
+        in.routers = routers;
+        unsigned times[COUNT] = {0};
+        for (unsigned i = 0; i < TURNS; i++)
+            times[choose("cache_aware", &in)]++;
+        assert_int_equal(times[1], 0);
+        if (routers == 1)
+            assert_int_equal(times[0], TURNS);
+        else
+            assert_in_range(times[0], TURNS / 5, TURNS / 2);
+        assert_true(times[2] >= times[4] && times[4] >= times[7]);
+    }
+}
+
 /* Whatever the state: an index of a candidate comes back. */
 static void every_policy_stays_in_bounds(void **state)
 {
@@ -327,6 +355,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(each_name_is_that_of_its_policy, setup),
+        cmocka_unit_test_setup(equal_costs_go_where_few_requests_are, setup),
         cmocka_unit_test_setup(every_policy_stays_in_bounds, setup),
         cmocka_unit_test_setup(cache_aware_takes_the_least_cost, setup),
         cmocka_unit_test_setup(routers_share_out_what_is_equal, setup),

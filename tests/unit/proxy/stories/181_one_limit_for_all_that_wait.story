@@ -28,9 +28,9 @@ wait 5200
     log upstream_failed then=refused
     to A: HTTP/1.1 502 Bad Gateway; Content-Length: 165 "{\"error\":{\"message\":\"An engine died after this request, and too many wait for one that is free of other requests.\",\"type\":\"BadGatewayError\",\"param\":null,\"code\":502}}"
     log request
-    connect 2b
+    connect 1b
     release A at 1
-    book C at 2
+    book C at 1
 wait 500
 counters
     requests 3, retries 1, 5xx 1, refused suspect 1, upstream broken 1

@@ -1,0 +1,88 @@
+#include "node/replica/whole.h"
+
+#include <stdbool.h>
+
+/* Answers of a replica that count, and how many it takes to believe that its prefill differs from
+ * the fleet's by another factor than its decode. */
+static const double horizon = 20, alike_answers = 10;
+/* The same for the fleet against what was believed before: what decides where all are alike. */
+static const double fleet_alike = 0.02;
+enum { FLEET_STEPS = 6 };
+
+void node_whole_add(struct node_whole *w, double prefill_per_s, double steps_per_s)
+{
+    double keep = w->count < horizon ? 1 : (horizon - 1) / horizon;
+    w->count = w->count * keep + 1;
+    w->pp = w->pp * keep + prefill_per_s * prefill_per_s;
+    w->pd = w->pd * keep + prefill_per_s * steps_per_s;
+    w->dd = w->dd * keep + steps_per_s * steps_per_s;
+    w->p = w->p * keep + prefill_per_s;
+    w->d = w->d * keep + steps_per_s;
+}
+
+/* The sums if both are measured in times of `base`. */
+static struct node_whole relative(const struct node_whole *w, struct node_whole_base base)
+{
+    struct node_whole r = *w;
+    r.pp *= base.prefill_s * base.prefill_s;
+    r.pd *= base.prefill_s * base.decode_s;
+    r.dd *= base.decode_s * base.decode_s;
+    r.p *= base.prefill_s;
+    r.d *= base.decode_s;
+    return r;
+}
+
+/* Times of the base that explain the answers best, with so much weight on both being the same:
+ * alike * (p - d)^2. False: no times above zero do. */
+static bool fit(const struct node_whole *r, double alike, double *p, double *d)
+{
+    double det = (r->pp + alike) * (r->dd + alike) - (r->pd - alike) * (r->pd - alike);
+    *p = (r->p * (r->dd + alike) - r->d * (r->pd - alike)) / det;
+    *d = (r->d * (r->pp + alike) - r->p * (r->pd - alike)) / det;
+    return *p > 0 && *d > 0;
+}
+
+/* The one factor for both. */
+static double fit_one(const struct node_whole *r)
+{
+    return (r->p + r->d) / (r->pp + 2 * r->pd + r->dd);
+}
+
+struct node_whole_base node_whole_explain(const struct node_whole *w)
+{
+    struct node_whole r = relative(w, w->base);
+    double p, d;
+    if (!fit(&r, alike_answers / r.count * (r.pp + r.dd), &p, &d))
+        p = d = fit_one(&r);
+    return (struct node_whole_base){w->base.prefill_s * p, w->base.decode_s * d};
+}
+
+double node_whole_factor(const struct node_whole *w, struct node_whole_base base)
+{
+    struct node_whole r = relative(w, base);
+    return 1 / fit_one(&r);
+}
+
+void node_whole_pool(struct node_whole *fleet, const struct node_whole *w, double factor)
+{
+    fleet->count += w->count;
+    fleet->pp += w->pp / (factor * factor);
+    fleet->pd += w->pd / (factor * factor);
+    fleet->dd += w->dd / (factor * factor);
+    fleet->p += w->p / factor;
+    fleet->d += w->d / factor;
+}
+
+struct node_whole_base node_whole_explain_fleet(const struct node_whole *fleet)
+{
+    struct node_whole_base base = fleet->base;
+    for (unsigned i = 0; i < FLEET_STEPS; i++) {
+        struct node_whole r = relative(fleet, base);
+        double p, d;
+        if (!fit(&r, fleet_alike * (r.pp + r.dd), &p, &d))
+            break;
+        base.prefill_s *= p;
+        base.decode_s *= d;
+    }
+    return base;
+}
