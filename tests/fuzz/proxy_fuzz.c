@@ -179,8 +179,10 @@ static bool is_cut_short(struct slice full, struct slice body)
     return false;
 }
 
-/* What follows a sign of life: an attempt without its preamble, or one that had none. */
-static bool goes_on(const struct run *r, unsigned request, struct slice rest, bool whole)
+/* What follows a sign of life: an attempt, without its preamble if events of another one's had come.
+ */
+static bool goes_on(const struct run *r, unsigned request, struct slice rest, bool events,
+                    bool whole)
 {
     if (!whole && is_error_event(rest))
         return true;
@@ -188,7 +190,7 @@ static bool goes_on(const struct run *r, unsigned request, struct slice rest, bo
         const struct answer *a = &r->answers[i];
         if (a->request != request || a->status != 200)
             continue;
-        struct slice full = slice_skip(buf_slice(&a->body), a->preamble);
+        struct slice full = slice_skip(buf_slice(&a->body), events ? a->preamble : 0);
         if (whole ? is_whole(a) && slice_equal(full, rest) : is_cut_short(full, rest))
             return true;
     }
@@ -203,7 +205,7 @@ static bool is_spliced(const struct run *r, unsigned request, const struct answe
     for (size_t n = 0; n <= preamble.len && n <= body.len; n++) {
         bool event_ends = n == 0 || (n >= 2 && memcmp(preamble.at + n - 2, "\n\n", 2) == 0);
         if (event_ends && slice_starts_with(body, slice_of(preamble.at, n)) &&
-            goes_on(r, request, slice_skip(body, n), whole))
+            goes_on(r, request, slice_skip(body, n), n > 0, whole))
             return true;
     }
     return false;
