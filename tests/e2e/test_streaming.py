@@ -15,7 +15,10 @@ from lib import (LIMIT, SSE_HEAD, Case, Client, Cut, Engine, Router, answer, chu
 CHAT = "/v1/chat/completions"
 
 
-def chat(stream=True, **more):
+def chat(stream=True, usage=True, **more):
+    """With its own question for usage: then the router has none, and takes nothing out."""
+    if stream and usage:
+        more["stream_options"] = {"include_usage": True}
     return json.dumps(dict({"model": "m", "stream": stream,
                             "messages": [{"role": "user", "content": "hi"}]}, **more)).encode()
 
@@ -70,27 +73,38 @@ class Streams(Case):
             self.assertEqual(got.body, whole)
             self.assertEqual(got.get("content-type"), "text/event-stream; charset=utf-8")
 
-    def test_no_chunk_is_held_back(self):
+    def answer_in_turns(self, body, pieces):
         """From the first token on the engine sends the next piece only when the client has told of
         the one before."""
         seen = threading.Semaphore(0)
 
         def handler(asked):
             asked.read_body()
-            asked.send(SSE_HEAD + chunk(b"".join(events(20)[:2])))
+            asked.send(SSE_HEAD + chunk(pieces[0]))
             seen.acquire(timeout=10)
-            for e in events(20)[2:]:
-                half = len(e) // 2
-                for part in (e[:half], e[half:]):
-                    asked.send(chunk(part))
-                    if not seen.acquire(timeout=10):
-                        raise AssertionError("a piece was held back: %r" % part)
+            for part in pieces[1:]:
+                asked.send(chunk(part))
+                if b'"usage"' not in part and not seen.acquire(timeout=10):
+                    raise AssertionError("a piece was held back: %r" % part)
             asked.send(b"0\r\n\r\n")
         self.e.handler = handler
         c = self.client(self.r)
-        c.send(request("POST", CHAT, chat()))
-        got = c.read(on_chunk=lambda data: seen.release())
-        self.assertEqual(got.body, b"".join(events(20)))
+        c.send(request("POST", CHAT, body))
+        return c.read(on_chunk=lambda data: seen.release())
+
+    def test_no_chunk_is_held_back(self):
+        pieces = [b"".join(events(20)[:2])]
+        for e in events(20)[2:]:
+            half = len(e) // 2
+            pieces += [e[:half], e[half:]]
+        self.assertEqual(self.answer_in_turns(chat(), pieces).body, b"".join(events(20)))
+
+    def test_no_event_is_held_back_where_the_router_asks_for_usage(self):
+        all_of_it = events(20)
+        pieces = [b"".join(all_of_it[:2])] + all_of_it[2:]
+        for _ in range(3):  # once the engine has told of usage, it is asked
+            got = self.answer_in_turns(chat(usage=False), pieces)
+        self.assertEqual(got.body, b"".join(all_of_it[:-2] + all_of_it[-1:]))
 
     def test_the_head_of_a_stream_waits_for_the_first_token_but_not_for_ever(self):
         """vLLM sends it before it has computed anything."""
