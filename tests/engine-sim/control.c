@@ -147,10 +147,11 @@ void sim_control_stats(struct sim_engine *e, struct sim_conn *c, struct slice bo
     sim_put(&out,
             "{\"requests\":%lu,\"prompt_tokens\":%lu,\"cached_tokens\":%lu,"
             "\"generation_tokens\":%lu,\"finished\":%lu,\"aborted\":%lu,\"rejected\":%lu,"
-            "\"preemptions\":%lu,\"running\":%u,\"waiting\":%u,",
+            "\"preemptions\":%lu,\"adapter_loads\":%lu,\"running\":%u,\"waiting\":%u,",
             e->tally.requests, n->prefix_queries, n->prefix_hits, n->generation_tokens,
             e->tally.finished[0] + e->tally.finished[1], e->tally.aborted, n->rejected,
-            n->preemptions, sim_model_running(e->model), sim_model_waiting(e->model));
+            n->preemptions, n->adapter_loads, sim_model_running(e->model),
+            sim_model_waiting(e->model));
     sim_put(&out,
             "\"cache_blocks\":%u,\"cache_blocks_used\":%u,\"cache_blocks_named\":%u,"
             "\"block_tokens\":%lu,\"connections\":%u,\"stored_responses\":%u}",

@@ -55,6 +55,25 @@ void sim_engine_pump(struct sim_engine *e)
     e->pumping = false;
 }
 
+struct slice sim_engine_adapter(const struct sim_engine *e, struct slice model)
+{
+    const struct sim_options *o = &e->options;
+    if (o->max_loras == 0)
+        return SLICE("");
+    for (unsigned i = 0; i < o->model_count; i++)
+        if (slice_equal(model, slice_of_cstr(o->models[i])))
+            return SLICE("");
+    size_t colon = slice_find(model, ':');
+    struct slice name = model;
+    if (o->sglang) /* base:adapter */
+        name = colon < model.len ? slice_skip(model, colon + 1) : SLICE("");
+    struct slice list = slice_of_cstr(o->adapters);
+    while (list.len > 0)
+        if (slice_equal(slice_cut(&list, ','), name))
+            return name;
+    return o->adapters_any ? name : SLICE("");
+}
+
 struct sim_seen sim_engine_seen(const struct sim_engine *e)
 {
     const struct sim_model *m = e->model;
@@ -120,6 +139,8 @@ void sim_engine_init(struct sim_engine *e, uint64_t chance)
         .cache_blocks = (uint32_t)(o->cache_tokens / o->block_tokens),
         .tier_blocks = (uint32_t)(o->tier_tokens / o->block_tokens),
         .tier_tokens_per_s = o->tier_rate,
+        .adapters_max = (uint32_t)o->max_loras,
+        .adapter_load_ns = (uint64_t)(o->lora_load_s * 1e9),
     };
     e->model = sim_model_create(&config);
     e->id_state = chance;

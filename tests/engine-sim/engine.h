@@ -156,6 +156,8 @@ void sim_answer_error(struct sim_engine *e, struct sim_conn *c, unsigned status,
     __attribute__((format(printf, 6, 7)));
 
 void sim_route(struct sim_engine *e, struct sim_conn *c, struct slice body);
+/* The LoRA adapter that a request for this model wants; empty: none. */
+struct slice sim_engine_adapter(const struct sim_engine *e, struct slice model);
 /* Whether the model is served; answers 404 if not. */
 bool sim_model_served(struct sim_engine *e, struct sim_conn *c, struct slice model);
 

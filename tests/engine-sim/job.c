@@ -405,6 +405,16 @@ static void id_make(struct sim_job *job, const struct sim_ask *a)
     (void)slice_to_cstr(given, job->id + n, sizeof job->id - n);
 }
 
+/* Of its name; 0: the base model. */
+static uint64_t adapter_of(const struct sim_job *job)
+{
+    struct slice name = sim_engine_adapter(job->engine, slice_of_cstr(job->model));
+    uint64_t id = 0;
+    for (size_t i = 0; i < name.len; i++)
+        id = hash_mix(id * 31 + (unsigned char)name.at[i]);
+    return name.len > 0 && id == 0 ? 1 : id;
+}
+
 static struct sim_job *job_create(struct sim_engine *e, struct sim_conn *c,
                                   const struct sim_form *form, const struct sim_ask *a)
 {
@@ -434,6 +444,7 @@ static struct sim_job *job_create(struct sim_engine *e, struct sim_conn *c,
     (void)slice_to_cstr(a->model.len > 0 ? a->model : slice_of_cstr(unnamed), job->model,
                         sizeof job->model);
     (void)slice_to_cstr(a->previous_response, job->previous, sizeof job->previous);
+    job->request.adapter = adapter_of(job);
     if (a->has_tools && a->tool_choice == SIM_TOOL_REQUIRED)
         (void)slice_to_cstr(a->tool_name, job->tool, sizeof job->tool);
     return job;
@@ -445,11 +456,13 @@ static uint64_t namespace_of(const struct sim_job *job, const struct sim_ask *a)
     const struct sim_options *o = &job->engine->options;
     uint64_t name = 0;
     const char *model = o->models[0]; /* which SGLang takes any other name for */
+    struct slice adapter = sim_engine_adapter(job->engine, slice_of_cstr(job->model));
     for (unsigned i = 0; i < o->model_count; i++)
         if (strcmp(job->model, o->models[i]) == 0)
             model = o->models[i];
-    struct slice parts[] = {slice_of_cstr(model), SLICE("\n"), a->cache_salt};
-    for (size_t p = 0; p < ARRAY_LEN(parts); p++)
+    struct slice parts[] = {slice_of_cstr(model), SLICE("\n"), a->cache_salt, SLICE("\n"), adapter};
+    size_t count = adapter.len > 0 ? ARRAY_LEN(parts) : 3;
+    for (size_t p = 0; p < count; p++)
         for (size_t i = 0; i < parts[p].len; i++)
             name = hash_mix(name * 31 + (unsigned char)parts[p].at[i]);
     return name;

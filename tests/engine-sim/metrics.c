@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "tests/engine-sim/engine.h"
+#include "tests/engine-sim/job.h"
 
 struct writer {
     const struct sim_engine *engine;
@@ -27,6 +28,38 @@ static void put_series(const struct writer *w, const char *name, const char *bef
 }
 
 #define ENGINE "engine=\"0\","
+
+/* Names of the adapters whose requests run, or wait, cut by commas. */
+static void put_adapters(const struct writer *w, bool running)
+{
+    bool first = true;
+    for (const struct sim_job *job = w->engine->jobs; job != NULL; job = job->next) {
+        enum sim_state state = job->request.state;
+        bool runs = state == SIM_PREFILL || state == SIM_DECODE, again = false;
+        if (job->request.adapter == 0 || (running ? !runs : state != SIM_WAITING))
+            continue;
+        for (const struct sim_job *other = w->engine->jobs; other != job; other = other->next)
+            again = again || (other->request.adapter == job->request.adapter &&
+                              (other->request.state == SIM_WAITING) == !running);
+        if (!again)
+            sim_put(w->out, "%s%s", first ? "" : ",", job->model);
+        first = first && again;
+    }
+}
+
+static void put_lora_info(const struct writer *w)
+{
+    const struct sim_engine *e = w->engine;
+    sim_put(w->out,
+            "# HELP vllm:lora_requests_info Running stats on lora requests.\n"
+            "# TYPE vllm:lora_requests_info gauge\n"
+            "vllm:lora_requests_info{max_lora=\"%lu\",running_lora_adapters=\"",
+            e->options.max_loras);
+    put_adapters(w, true);
+    sim_put(w->out, "\",waiting_lora_adapters=\"");
+    put_adapters(w, false);
+    sim_put(w->out, "\"} %.3f\n", e->start_time_s + (double)(sim_clock_ns(e) - e->t0_ns) / 1e9);
+}
 
 static void vllm_write(const struct writer *w)
 {
@@ -54,6 +87,8 @@ static void vllm_write(const struct writer *w)
         put_metric(w, "vllm:external_prefix_cache_hits_total", "counter", ENGINE,
                    (double)n->tier_hits);
     }
+    if (e->options.max_loras > 0)
+        put_lora_info(w);
     put_metric(w, "vllm:num_preemptions_total", "counter", ENGINE, (double)n->preemptions);
     put_metric(w, "vllm:prompt_tokens_total", "counter", ENGINE, (double)n->prompt_tokens);
     put_metric(w, "vllm:generation_tokens_total", "counter", ENGINE, (double)n->generation_tokens);
@@ -120,6 +155,8 @@ static void sglang_write(const struct writer *w)
     if (n->tier_hits > 0)
         put_series(w, "sglang:cached_tokens_total", "cache_source=\"host\"," RANK, "",
                    (double)n->tier_hits);
+    if (e->options.max_loras > 0)
+        put_series(w, "sglang:lora_pool_slots_total", RANK, AFTER, (double)e->options.max_loras);
     if (e->tally.aborted > 0)
         put_series(w, "sglang:num_aborted_requests_total", RANK, "", (double)e->tally.aborted);
 }

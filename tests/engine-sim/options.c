@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/slice.h"
+#include "tests/engine-sim/adapters.h"
 
 enum kind { WHOLE, REAL, TEXT, FLAG, LISTEN, MODEL, ENGINE, ON_OFF, TERM };
 
@@ -33,6 +34,13 @@ static const struct option table[] = {
     {"tier-tokens", WHOLE, AT(tier_tokens), 0, "N",
      "a second, slower cache (memory of the host, a disk) of so many tokens (0: none)"},
     {"tier-rate", REAL, AT(tier_rate), 1, "N", "tokens per second brought back from it (200000)"},
+    {"max-loras", WHOLE, AT(max_loras), 0, "N",
+     "LoRA adapters that it holds at a time (0: it takes none)"},
+    {"adapters", TEXT, AT(adapters), 0, "NAME,...", "those that /v1/models lists"},
+    {"adapters-on-demand", FLAG, AT(adapters_any), 0, NULL,
+     "any other name is an adapter too, as with a resolver of vLLM"},
+    {"lora-load-seconds", REAL, AT(lora_load_s), 0, "SECONDS",
+     "what loading one takes before the prompt (0.3)"},
     {"max-model-len", WHOLE, AT(model_len_max), 2, "N", "longest context (131072, or the cache)"},
     {"prefill-rate", REAL, AT(prefill_rate), 1e-3, "N",
      "uncached prompt tokens per second (10000)"},
@@ -178,6 +186,14 @@ static int options_finish(struct sim_options *o)
         (void)fprintf(stderr, "engine-sim: --tier-tokens is too much\n");
         return -1;
     }
+    if (o->max_loras > SIM_ADAPTERS_MAX) {
+        (void)fprintf(stderr, "engine-sim: --max-loras is at most %d\n", SIM_ADAPTERS_MAX);
+        return -1;
+    }
+    if (o->max_loras == 0 && (*o->adapters != '\0' || o->adapters_any)) {
+        (void)fprintf(stderr, "engine-sim: adapters need --max-loras\n");
+        return -1;
+    }
     uint64_t most = blocks * o->block_tokens;
     if (o->model_len_max == 0)
         o->model_len_max = most < 131072 ? most : 131072;
@@ -198,6 +214,8 @@ int sim_options_parse(struct sim_options *o, int argc, char **argv)
         .cache_tokens = 400000,
         .block_tokens = 64,
         .tier_rate = 200000,
+        .adapters = "",
+        .lora_load_s = 0.3,
         .prefill_chunk = 2048,
         .running_max = 256,
         .output_tokens = 200,

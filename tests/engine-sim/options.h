@@ -24,6 +24,10 @@ struct sim_options {
     uint64_t cache_tokens;
     uint64_t block_tokens;
     uint64_t tier_tokens;
+    const char *adapters; /* LoRA adapters that it lists, cut by commas */
+    bool adapters_any;    /* any other name is one too, as with a resolver of vLLM */
+    uint64_t max_loras;   /* slots; 0: it takes no adapters */
+    double lora_load_s;
     double tier_rate;
     uint64_t model_len_max;
     uint64_t prefill_chunk;

@@ -69,10 +69,14 @@ bool sim_model_served(struct sim_engine *e, struct sim_conn *c, struct slice mod
     for (unsigned i = 0; i < e->options.model_count; i++)
         if (slice_equal(model, slice_of_cstr(e->options.models[i])))
             return true;
+    if (sim_engine_adapter(e, model).len > 0)
+        return true;
     if (e->options.sglang) { /* any name is its one model, unless it names an adapter */
         if (slice_find(model, ':') == model.len)
             return true;
-        sim_answer_error(e, c, 400, NULL, NULL, "LoRA is not enabled.");
+        sim_answer_error(e, c, 400, NULL, NULL,
+                         e->options.max_loras == 0 ? "LoRA is not enabled."
+                                                   : "The LoRA adapter is not loaded.");
         return false;
     }
     sim_answer_error(e, c, 404, "NotFoundError", "model",
@@ -105,29 +109,45 @@ static void health(struct sim_engine *e, struct sim_conn *c, struct slice body)
         sim_http_answer(c, bad ? 503 : 200, "", SLICE(""), NULL);
 }
 
+/* One entry of the list; `root` of an adapter is its path, and its base is the first model. */
+static void put_model(const struct sim_engine *e, struct buf *out, struct slice name, bool adapter,
+                      unsigned number)
+{
+    sim_put(out, "%s{\"id\":", number == 0 ? "" : ",");
+    sim_put_json(out, name);
+    sim_put(out, ",\"object\":\"model\",\"created\":%ld,\"owned_by\":\"%s\",\"root\":",
+            (long)e->start_time_s, e->options.sglang ? "sglang" : "vllm");
+    sim_put_json(out, name);
+    sim_put(out, ",\"parent\":");
+    if (adapter)
+        sim_put_json(out, slice_of_cstr(e->options.models[0]));
+    else
+        sim_put(out, "null");
+    if (adapter)
+        sim_put(out, ",\"max_model_len\":null");
+    else
+        sim_put(out, ",\"max_model_len\":%lu", e->options.model_len_max);
+    if (!e->options.sglang)
+        sim_put(out,
+                ",\"permission\":[{\"id\":\"modelperm-%016lx\",\"object\":"
+                "\"model_permission\",\"created\":%ld,\"allow_create_engine\":false,"
+                "\"allow_sampling\":true,\"allow_logprobs\":true,\"allow_search_indices\":"
+                "false,\"allow_view\":true,\"allow_fine_tuning\":false,\"organization\":\"*\","
+                "\"group\":null,\"is_blocking\":false}]",
+                hash_mix(number + 1), (long)e->start_time_s);
+    sim_put(out, "}");
+}
+
 static void models(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     struct buf out = {.at = NULL};
+    unsigned number = 0;
     (void)body;
     sim_put(&out, "{\"object\":\"list\",\"data\":[");
-    for (unsigned i = 0; i < e->options.model_count; i++) {
-        struct slice name = slice_of_cstr(e->options.models[i]);
-        sim_put(&out, "%s{\"id\":", i == 0 ? "" : ",");
-        sim_put_json(&out, name);
-        sim_put(&out, ",\"object\":\"model\",\"created\":%ld,\"owned_by\":\"%s\",\"root\":",
-                (long)e->start_time_s, e->options.sglang ? "sglang" : "vllm");
-        sim_put_json(&out, name);
-        sim_put(&out, ",\"parent\":null,\"max_model_len\":%lu", e->options.model_len_max);
-        if (!e->options.sglang)
-            sim_put(&out,
-                    ",\"permission\":[{\"id\":\"modelperm-%016lx\",\"object\":"
-                    "\"model_permission\",\"created\":%ld,\"allow_create_engine\":false,"
-                    "\"allow_sampling\":true,\"allow_logprobs\":true,\"allow_search_indices\":"
-                    "false,\"allow_view\":true,\"allow_fine_tuning\":false,\"organization\":\"*\","
-                    "\"group\":null,\"is_blocking\":false}]",
-                    hash_mix(i + 1), (long)e->start_time_s);
-        sim_put(&out, "}");
-    }
+    for (; number < e->options.model_count; number++)
+        put_model(e, &out, slice_of_cstr(e->options.models[number]), false, number);
+    for (struct slice list = slice_of_cstr(e->options.adapters); list.len > 0; number++)
+        put_model(e, &out, slice_cut(&list, ','), true, number);
     sim_put(&out, "]}");
     sim_answer_json(c, 200, &out);
     buf_free(&out);
