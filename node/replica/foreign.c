@@ -70,7 +70,8 @@ void node_foreign_scraped(struct node_foreign *f, const struct node_load *load,
     f->booked_tokens = booked_context(load);
     if (f->used_tokens > 0 && now->running >= 1)
         f->context_tokens = f->used_tokens / now->running;
-    /* Contexts that grow beyond the memory push each other out: it is full, whatever is told. */
+    /* Contexts that grow beyond the memory push each other out: it is full, whatever the gauge
+     * says. */
     if (before->preemptions >= 0 && now->preemptions > before->preemptions && f->used_tokens >= 0)
         f->used_tokens = fmax(f->used_tokens, now->cache_tokens);
     limit_learn(f, now);

@@ -26,41 +26,13 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "tests/fuzz/lib/proxy_read.h"
 #include "tests/fuzz/lib/proxy_talk.h"
 #include "tests/lib/proxy_world.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* --- what replicas received ------------------------------------------------------------------ */
-
-static struct slice line_of(struct slice head, const char *name)
-{
-    while (head.len > 0) {
-        struct slice line = slice_cut(&head, '\n');
-        struct slice key = slice_cut(&line, ':');
-        if (slice_equal_nocase(key, slice_of_cstr(name)))
-            return slice_trim(slice_of(line.at, slice_find(line, '\r')));
-    }
-    return slice_of(NULL, 0);
-}
-
-/* The head at the front of `rest`; false: it is not whole. */
-static bool cut_head(struct slice *rest, struct slice *head)
-{
-    const char *end = rest->len == 0 ? NULL : memmem(rest->at, rest->len, "\r\n\r\n", 4);
-    if (end == NULL)
-        return false;
-    *head = slice_of(rest->at, (size_t)(end - rest->at) + 4);
-    *rest = slice_skip(*rest, head->len);
-    return true;
-}
-
-static uint64_t number(struct slice s)
-{
-    uint64_t n = 0;
-    CHECK(s.at == NULL || slice_to_u64(s, &n) == 0);
-    return n;
-}
 
 static void begin_receiving(struct run *r, struct peer *p, struct slice head)
 {
@@ -110,37 +82,6 @@ static void look_at_replica(struct run *r, struct peer *p)
 
 /* --- what clients received ------------------------------------------------------------------- */
 
-/* Cuts a body off. Returns whether it is whole. */
-static bool cut_body(struct slice head, struct slice *rest, bool none, struct buf *body)
-{
-    struct slice length = line_of(head, "content-length");
-    if (none)
-        return true;
-    if (length.at != NULL) {
-        size_t wanted = (size_t)number(length), n = rest->len < wanted ? rest->len : wanted;
-        CHECK(buf_append(body, rest->at, n) == 0);
-        *rest = slice_skip(*rest, n);
-        return n == wanted;
-    }
-    if (line_of(head, "transfer-encoding").at == NULL) {
-        CHECK(buf_append_slice(body, *rest) == 0);
-        *rest = slice_of(NULL, 0);
-        return true; /* if the end is a proper one */
-    }
-    for (;;) {
-        struct slice line = *rest;
-        struct slice data = slice_skip(line, slice_find(line, '\n') + 1);
-        size_t n = data.len > 0 ? (size_t)strtoul(line.at, NULL, 16) : SIZE_MAX - 2;
-        CHECK(data.len == 0 || buf_append(body, data.at, data.len < n ? data.len : n) == 0);
-        *rest = slice_skip(data, n + 2);
-        if (data.len < n + 2)
-            return false;
-        CHECK(memcmp(data.at + n, "\r\n", 2) == 0);
-        if (n == 0)
-            return true;
-    }
-}
-
 /* All of it was sent; or all but the end of its framing, which says less than its terminal event.
  */
 static bool is_whole(const struct answer *a)
@@ -179,7 +120,8 @@ static bool is_cut_short(struct slice full, struct slice body)
     return false;
 }
 
-/* What follows a sign of life: an attempt, without its preamble if events of another one's had come.
+/* What follows a sign of life: an attempt, without its preamble if events of another one's had
+ * come.
  */
 static bool goes_on(const struct run *r, unsigned request, struct slice rest, bool events,
                     bool whole)
