@@ -369,10 +369,11 @@ void node_models_serving(const struct node_models *m, struct slice name,
                          struct node_replica_set *out)
 {
     unsigned number = row_find(m, name);
-    const struct node_model *row = number == ROW_NONE ? NULL : &m->rows[number];
+    bool listed = number != ROW_NONE;
+    const struct node_model *row = &m->rows[listed ? number : 0];
     const struct node_model *base =
-        row && row->adapter && row->parent > 0 ? &m->rows[row->parent - 1] : NULL;
-    bool known = row && !row->adapter && !set_is_empty(&row->serving);
+        listed && row->adapter && row->parent > 0 ? &m->rows[row->parent - 1] : NULL;
+    bool known = listed && !row->adapter && !set_is_empty(&row->serving);
     node_models_surely(m, name, out);
     for (unsigned i = 0; i < NODE_REPLICA_WORDS; i++) {
         uint64_t loads = known ? 0 : m->on_demand.words[i];

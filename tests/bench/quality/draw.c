@@ -81,6 +81,7 @@ void draw(struct drawn *out, unsigned number, unsigned asks)
     unsigned kinds = 0;
     while (workload_kinds[kinds].name)
         kinds++;
+    CHECK(kinds > 0);
     const struct workload_kind *kind = &workload_kinds[number % kinds];
     kind->generate(&out->work, number, asks);
     c->seed = number + 1;

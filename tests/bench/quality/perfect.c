@@ -78,7 +78,7 @@ static unsigned least(struct play *p, struct flight *f,
                       double (*cost)(const struct play *, const struct engine *,
                                      const struct flight *))
 {
-    double costs[ENGINES_MAX], lowest = INFINITY;
+    double costs[ENGINES_MAX] = {0}, lowest = INFINITY;
     for (unsigned k = 0; k < p->engine_count; k++) {
         costs[k] = p->engines[k].leaves ? INFINITY : cost(p, &p->engines[k], f);
         lowest = fmin(lowest, costs[k]);

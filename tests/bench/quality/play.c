@@ -33,14 +33,12 @@ static uint64_t ns_of(double s)
 
 static void on_ask(void *context, struct world_event *e);
 
-static void ask_later(struct play *p, unsigned client, const struct talk *t, unsigned turn,
+static void ask_later(struct play *p, unsigned client, struct talk *t, unsigned turn,
                       uint64_t at_ns)
 {
-    world_queue_put(&p->clients, &(struct world_event){.at_us = at_ns,
-                                                       .happen = on_ask,
-                                                       .node = client,
-                                                       .a = turn,
-                                                       .object = (void *)(uintptr_t)t});
+    world_queue_put(&p->clients,
+                    &(struct world_event){
+                        .at_us = at_ns, .happen = on_ask, .node = client, .a = turn, .object = t});
 }
 
 static double think_s(const struct play *p, const struct ask *a)
@@ -53,7 +51,7 @@ static void talk_next(struct play *p, unsigned client, double extra_s)
     const struct workload *w = p->setup->work;
     if (p->next_talk == w->count)
         return;
-    const struct talk *t = &w->talks[p->next_talk++];
+    struct talk *t = &w->talks[p->next_talk++];
     p->talking++;
     ask_later(p, client, t, 0, p->now_ns + ns_of(think_s(p, &t->asks[0]) + extra_s));
 }
@@ -136,7 +134,7 @@ static void on_fetched(void *context, struct world_event *e)
 static void on_ask(void *context, struct world_event *e)
 {
     struct play *p = context;
-    const struct talk *t = e->object;
+    struct talk *t = e->object;
     struct flight *f = calloc(1, sizeof *f);
     CHECK(f != NULL);
     f->talk = t;

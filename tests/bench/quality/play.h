@@ -36,7 +36,7 @@ struct quality_case {
 struct flight {
     struct sim_request sim;
     const struct ask *ask;
-    const struct talk *talk;
+    struct talk *talk;
     unsigned client; /* whose next one follows it */
     unsigned turn;
     unsigned engine, router;

@@ -172,10 +172,10 @@ static unsigned queue_uncached(struct play *p, struct flight *f)
 }
 
 #define RIVAL(id, name_, choose_)                                                                  \
-    const struct chooser chooser_##id = {.name = name_,                                            \
+    const struct chooser chooser_##id = {.name = (name_),                                          \
                                          .open = open_rival,                                       \
                                          .close = close_rival,                                     \
-                                         .choose = choose_,                                        \
+                                         .choose = (choose_),                                      \
                                          .first = first,                                           \
                                          .done = done}
 RIVAL(longest_match, "longest match", longest_match);
