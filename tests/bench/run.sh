@@ -27,8 +27,11 @@ for section in "$@"; do
     quality)
         printf '\nhow well requests are routed, in virtual time\n'
         [ ! -d "${GRAPEVINE_SHARED:-../shared}/traces" ] || tests/bench/traces.sh
-        "$BUILD/tests/bench/quality-bench" --traces "$BUILD/traces" ${QUICK:+--talks 40 --asks 500} |
-            tee "$BUILD/bench/quality.txt"
+        "$BUILD/tests/bench/quality-bench" --traces "$BUILD/traces" ${QUICK:+--talks 40 --asks 500} \
+            --json "$BUILD/bench/quality.jsonl" | tee "$BUILD/bench/quality.txt"
+        tests/bench/quality/picture.py svg "$BUILD/bench/quality.jsonl" >"$BUILD/bench/quality.svg"
+        tests/bench/quality/picture.py tables "$BUILD/bench/quality.jsonl" | tee "$BUILD/bench/quality.md"
+        echo "The picture: $BUILD/bench/quality.svg. To put both into docs/routing.md: make quality-docs"
         ;;
     processes)
         printf '\n'

@@ -1,14 +1,13 @@
 #include "tests/bench/quality/cases.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "tests/bench/quality/calibrate.h"
-#include "tests/bench/quality/report.h"
+#include "tests/bench/quality/record.h"
 
 struct engine_spec engine_plain(double speed, double cache_tokens, uint32_t block_tokens)
 {
@@ -54,19 +53,6 @@ static struct figures figures_played(const struct quality_case *c, const struct 
     return f;
 }
 
-static bool says(bool kept, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool says(bool kept, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    printf("%s ", kept ? "kept  " : "BROKEN");
-    vprintf(format, args);
-    printf("\n");
-    va_end(args);
-    fflush(stdout);
-    return kept;
-}
-
 /* One slow answer (2 s) of one of two equal engines, then prompts that share nothing. */
 static unsigned slow_answer(const char *traces)
 {
@@ -87,9 +73,10 @@ static unsigned slow_answer(const char *traces)
             first += o.samples[i].engine == 0;
         }
         double share = (double)first / later;
-        broken += !says(share >= 0.35 && share <= 0.65,
-                        "slow-answer: %u clients: %.0f %% and %.0f %% after ten requests (35 %%)",
-                        clients, 100 * share, 100 - 100 * share);
+        broken += !record_promise(
+            share >= 0.35 && share <= 0.65,
+            "slow-answer: %u clients: %.0f %% and %.0f %% after ten requests (35 %%)", clients,
+            100 * share, 100 - 100 * share);
         outcome_free(&o);
         workload_free(&w);
     }
@@ -108,11 +95,11 @@ static unsigned no_reuse(const char *traces)
         calibrate(&c, loads[i]);
         struct figures own = figures_played(&c, &chooser_cache_aware);
         struct figures least = figures_played(&c, &chooser_least_request);
-        broken += !says(own.p99_s <= 1.05 * least.p99_s,
-                        "no-reuse: load %.2f: p99 %.2f s against %.2f s of least request: x %.2f "
-                        "(1.05); mean %.2f and %.2f s",
-                        loads[i], own.p99_s, least.p99_s, own.p99_s / least.p99_s, own.ttft_s,
-                        least.ttft_s);
+        broken += !record_promise(
+            own.p99_s <= 1.05 * least.p99_s,
+            "no-reuse: load %.2f: p99 %.2f s against %.2f s of least request: x %.2f "
+            "(1.05); mean %.2f and %.2f s",
+            loads[i], own.p99_s, least.p99_s, own.p99_s / least.p99_s, own.ttft_s, least.ttft_s);
         workload_free(&w);
     }
     return broken;
@@ -147,10 +134,11 @@ static unsigned one_slow(const char *traces)
         calibrate(&c, loads[i]);
         double own = share_of_first(&c, &chooser_cache_aware);
         double perfect = share_of_first(&c, &chooser_perfect);
-        broken += !says(fabs(own / deserved - 1) <= 0.2,
-                        "one-slow: load %.2f: %.2f %% of the work, it deserves %.2f %% (within 20 "
-                        "%%; perfect knowledge %.2f %%)",
-                        loads[i], 100 * own, 100 * deserved, 100 * perfect);
+        broken += !record_promise(
+            fabs(own / deserved - 1) <= 0.2,
+            "one-slow: load %.2f: %.2f %% of the work, it deserves %.2f %% (within 20 "
+            "%%; perfect knowledge %.2f %%)",
+            loads[i], 100 * own, 100 * deserved, 100 * perfect);
         workload_free(&w);
     }
     return broken;
@@ -167,11 +155,11 @@ static unsigned many(const char *traces)
     struct figures least = figures_played(&c, &chooser_least_request);
     struct figures bound = figures_played(&c, &chooser_perfect);
     workload_free(&w);
-    return !says(own.deviation <= 0.06,
-                 "many: 8 routers, 64 engines: load deviation %.3f (0.06; least request %.3f, "
-                 "perfect knowledge %.3f); TTFT %.3f s (%.3f s, %.3f s)",
-                 own.deviation, least.deviation, bound.deviation, own.ttft_s, least.ttft_s,
-                 bound.ttft_s);
+    return !record_promise(
+        own.deviation <= 0.06,
+        "many: 8 routers, 64 engines: load deviation %.3f (0.06; least request %.3f, "
+        "perfect knowledge %.3f); TTFT %.3f s (%.3f s, %.3f s)",
+        own.deviation, least.deviation, bound.deviation, own.ttft_s, least.ttft_s, bound.ttft_s);
 }
 
 static unsigned replaced(const char *traces)
@@ -193,7 +181,7 @@ static unsigned replaced(const char *traces)
     struct figures after = figures_between(&o, &c, half_s + 60, half_s + 120);
     outcome_free(&o);
     workload_free(&w);
-    return !says(
+    return !record_promise(
         after.count > 0 && after.cached >= before.cached - 0.02,
         "replaced: 16 of 64: cached %.1f %% before, %.1f %% in the 30 s after, %.1f %% after "
         "a minute (2 points); %u requests",
@@ -236,14 +224,115 @@ static unsigned adapters(const char *traces)
         outcome_free(&o);
         struct figures least = played(&c, &chooser_least_request, &o);
         uint64_t best = loads_at_best(&w, 8 * 16);
-        broken +=
-            !says((double)loads <= 1.2 * (double)best,
-                  "adapters: 200 on 8 x 16 slots, %u routers: %llu loads, %llu at best: x %.2f "
-                  "(1.2; least request %llu); TTFT %.3f s (least request %.3f s)",
-                  routers, (unsigned long long)loads, (unsigned long long)best,
-                  (double)loads / (double)best, (unsigned long long)o.adapter_loads, own.ttft_s,
-                  least.ttft_s);
+        broken += !record_promise(
+            (double)loads <= 1.2 * (double)best,
+            "adapters: 200 on 8 x 16 slots, %u routers: %llu loads, %llu at best: x %.2f "
+            "(1.2; least request %llu); TTFT %.3f s (least request %.3f s)",
+            routers, (unsigned long long)loads, (unsigned long long)best,
+            (double)loads / (double)best, (unsigned long long)o.adapter_loads, own.ttft_s,
+            least.ttft_s);
         outcome_free(&o);
+        workload_free(&w);
+    }
+    return broken;
+}
+
+/* --- a prefix that becomes popular, and is forgotten -------------------------------------------
+ */
+
+struct crest {        /* of the requests with the popular prefix, in a part of the run */
+    unsigned engines; /* that served more than a fiftieth of them */
+    double ttft_s;
+};
+
+static bool has_prefix(const struct sample *s)
+{
+    return s->ask->prompt.count > 0 && s->ask->prompt.units[0] < CREST_UNITS;
+}
+
+static struct crest crest_between(const struct outcome *o, const struct quality_case *c,
+                                  double from_s, double to_s)
+{
+    unsigned by_engine[ENGINES_MAX] = {0}, count = 0;
+    struct crest r = {0};
+    for (unsigned i = 0; i < o->count; i++) {
+        const struct sample *s = &o->samples[i];
+        if (!has_prefix(s) || s->sent_s < from_s || s->sent_s >= to_s)
+            continue;
+        by_engine[s->engine]++;
+        count++;
+        r.ttft_s += s->ttft_s;
+    }
+    r.ttft_s /= count ? count : 1;
+    for (unsigned k = 0; k < c->engines; k++)
+        r.engines += by_engine[k] * 50 > count;
+    return r;
+}
+
+static unsigned popular(const char *traces)
+{
+    (void)traces;
+    unsigned broken = 0;
+    for (unsigned routers = 1; routers <= 8; routers *= 8) {
+        struct workload w;
+        workload_crest(&w, 17, 12000);
+        struct quality_case c = fleet(&w, 8, routers, 1);
+        for (unsigned k = 0; k < c.engines; k++) {
+            c.specs[k].model.running_max = 32;
+            c.specs[k].model.cache_blocks = 60000 / 16;
+        }
+        calibrate(&c, 0.7);
+        double first_s = w.talks[w.count / 5].start_s, last_s = w.talks[w.count * 4 / 5].start_s;
+        double all_s = w.talks[w.count - 1].start_s;
+        struct outcome o;
+        struct figures own = played(&c, &chooser_cache_aware, &o);
+        double by = o.duration_s / all_s; /* calibration changes the pace */
+        struct crest before = crest_between(&o, &c, 0, by * first_s);
+        struct crest crest = crest_between(&o, &c, by * first_s, by * last_s);
+        struct crest after = crest_between(&o, &c, by * (last_s + all_s) / 2, 2 * by * all_s);
+        outcome_free(&o);
+        struct figures least = played(&c, &chooser_least_request, &o);
+        struct crest spread = crest_between(&o, &c, by * first_s, by * last_s);
+        outcome_free(&o);
+        struct figures perfect = played(&c, &chooser_perfect, &o);
+        struct crest bound = crest_between(&o, &c, by * first_s, by * last_s);
+        struct crest shrunk = crest_between(&o, &c, by * (last_s + all_s) / 2, 2 * by * all_s);
+        outcome_free(&o);
+        broken += !record_promise(
+            crest.ttft_s <= 1.25 * fmin(spread.ttft_s, bound.ttft_s) &&
+                after.engines <= fmax(before.engines, crest.engines / 2),
+            "popular: %u router%s: a prefix that nearly all want for a while is at %u of 8 engines "
+            "before, %u then, %u after (perfect %u and %u); its TTFT %.3f s (least request %.3f s, "
+            "perfect %.3f s); of all %.3f, %.3f, %.3f s",
+            routers, routers == 1 ? "" : "s", before.engines, crest.engines, after.engines,
+            bound.engines, shrunk.engines, crest.ttft_s, spread.ttft_s, bound.ttft_s, own.ttft_s,
+            least.ttft_s, perfect.ttft_s);
+        workload_free(&w);
+    }
+    return broken;
+}
+
+/* 48 requests of one prefix at once, over eight routers that hear of each other later. */
+static unsigned bursts(const char *traces)
+{
+    (void)traces;
+    unsigned broken = 0;
+    for (unsigned routers = 1; routers <= 8; routers *= 8) {
+        struct workload w;
+        workload_bursts(&w, 19, 6000);
+        struct quality_case c = fleet(&w, 8, routers, 1);
+        calibrate(&c, 0.6);
+        struct figures own = figures_played(&c, &chooser_cache_aware);
+        struct figures bound = figures_played(&c, &chooser_perfect);
+        struct figures least = figures_played(&c, &chooser_least_request);
+        double best = fmin(bound.ttft_s, least.ttft_s), best_p99 = fmin(bound.p99_s, least.p99_s);
+        broken += !record_promise(
+            own.ttft_s <= 1.25 * best && own.p99_s <= 1.25 * best_p99,
+            "bursts: %u router%s: 48 at once: TTFT %.2f s, p99 %.2f s (within 1.25 times the "
+            "better "
+            "of least request, %.2f and %.2f s, and perfect knowledge, %.2f and %.2f s)",
+            routers, routers == 1 ? "" : "s", own.ttft_s, own.p99_s, least.ttft_s, least.p99_s,
+            bound.ttft_s, bound.p99_s);
         workload_free(&w);
     }
     return broken;
@@ -264,10 +353,11 @@ static unsigned late(const char *traces)
     c.loss = 0.05;
     struct figures own = figures_played(&c, &chooser_cache_aware);
     workload_free(&w);
-    return !says(own.cached >= soon.cached - 0.005,
-                 "late: coding sessions, 4 routers: cached %.1f %% with gossip 0.5 s late and 5 %% "
-                 "lost, %.1f %% without (0.5 points); TTFT %.3f and %.3f s",
-                 100 * own.cached, 100 * soon.cached, own.ttft_s, soon.ttft_s);
+    return !record_promise(
+        own.cached >= soon.cached - 0.005,
+        "late: coding sessions, 4 routers: cached %.1f %% with gossip 0.5 s late and 5 %% "
+        "lost, %.1f %% without (0.5 points); TTFT %.3f and %.3f s",
+        100 * own.cached, 100 * soon.cached, own.ttft_s, soon.ttft_s);
 }
 
 static unsigned short_texts(const char *traces)
@@ -283,13 +373,13 @@ static unsigned short_texts(const char *traces)
         calibrate(&c, 0.1);
         struct figures own = figures_played(&c, &chooser_cache_aware);
         struct figures bound = figures_played(&c, &chooser_perfect);
-        broken +=
-            !says(own.cached >= bound.cached - 0.03 && own.ttft_s <= 1.15 * bound.ttft_s &&
-                      own.end_s <= 1.02 * bound.end_s,
-                  "short: engines x %g, %u routers, light load: cached %.1f %% against %.1f %%, "
-                  "TTFT x %.2f (1.15), end x %.2f",
-                  speed, c.routers, 100 * own.cached, 100 * bound.cached, own.ttft_s / bound.ttft_s,
-                  own.end_s / bound.end_s);
+        broken += !record_promise(
+            own.cached >= bound.cached - 0.03 && own.ttft_s <= 1.15 * bound.ttft_s &&
+                own.end_s <= 1.02 * bound.end_s,
+            "short: engines x %g, %u routers, light load: cached %.1f %% against %.1f %%, "
+            "TTFT x %.2f (1.15), end x %.2f",
+            speed, c.routers, 100 * own.cached, 100 * bound.cached, own.ttft_s / bound.ttft_s,
+            own.end_s / bound.end_s);
         workload_free(&w);
     }
     return broken;
@@ -305,6 +395,8 @@ static const struct {
     {"many", many},
     {"replaced", replaced},
     {"adapters", adapters},
+    {"popular", popular},
+    {"bursts", bursts},
     {"late", late},
     {"short", short_texts},
 };

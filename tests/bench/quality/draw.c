@@ -98,7 +98,7 @@ void draw(struct drawn *out, unsigned number, unsigned asks)
     }
     calibrate(c, load);
     const struct engine_spec *s = &c->specs[c->engines - 1];
-    (void)snprintf(c->name, sizeof c->name, "draw %u: %s", number, kind->name);
+    (void)snprintf(c->name, sizeof c->name, "draw %u: %s", number + 1, kind->name);
     (void)snprintf(out->says, sizeof out->says,
                    "%s, %u engines%s of %.0f tokens/s, blocks of %u, at most %u running, caches of "
                    "%.0f (%.1f of all), load %.2f, %u routers, %s, %s%s%s%s",

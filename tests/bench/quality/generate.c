@@ -321,6 +321,23 @@ void workload_popular(struct workload *out, uint64_t seed, unsigned asks)
     end(&m);
 }
 
+void workload_crest(struct workload *out, uint64_t seed, unsigned asks)
+{
+    enum { TIMES_FASTER = 6 };
+    struct maker m = begin(out, seed, asks);
+    struct piece prefix = text(&m, CREST_UNITS * UNIT);
+    while (more(&m)) {
+        bool crest = m.asks >= asks / 5 && m.asks < asks * 4 / 5;
+        bool popular = prng_below(&m.prng, 20) < (crest ? 19 : 2);
+        struct piece pieces[] = {prefix, text(&m, skewed(&m, popular ? 150 : 1500))};
+        double before_s = m.now_s;
+        single(&m, popular ? pieces : pieces + 1, popular ? 2 : 1, skewed(&m, 120));
+        if (crest)
+            m.now_s = before_s + (m.now_s - before_s) / TIMES_FASTER;
+    }
+    end(&m);
+}
+
 void workload_short(struct workload *out, uint64_t seed, unsigned asks)
 {
     struct maker m = begin(out, seed, asks);

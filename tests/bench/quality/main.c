@@ -7,30 +7,37 @@
 #include "base/check.h"
 #include "tests/bench/quality/calibrate.h"
 #include "tests/bench/quality/cases.h"
+#include "tests/bench/quality/record.h"
 #include "tests/bench/quality/regret.h"
 #include "tests/bench/quality/report.h"
 #include "tests/bench/quality/settings.h"
 
 static struct settings set;
 
-static void run_case(const struct quality_case *c)
+/* All rows of its table; the figures of cache_aware and of perfect knowledge. */
+static void run_case(const struct quality_case *c, struct figures *own, struct figures *perfect)
 {
     struct outcome o;
     struct figures bound;
+    *own = (struct figures){0};
     report_head(c);
     play(c, &chooser_perfect, &o);
-    bound = figures_of(&o, c);
+    *perfect = bound = figures_of(&o, c);
     outcome_free(&o);
     for (unsigned i = 0; choosers[i]; i++) {
         if (set.policy && strcmp(set.policy, choosers[i]->name) != 0)
             continue;
         if (choosers[i] == &chooser_perfect) {
             report_row(choosers[i]->name, &bound, &bound);
+            record_row(c, "", choosers[i], &bound);
             continue;
         }
         play(c, choosers[i], &o);
         struct figures f = figures_of(&o, c);
         report_row(choosers[i]->name, &f, &bound);
+        record_row(c, "", choosers[i], &f);
+        if (choosers[i] == &chooser_cache_aware)
+            *own = f;
         outcome_free(&o);
     }
 }
@@ -61,7 +68,18 @@ static void coding(void)
                                  .seed = (uint64_t)set.seed};
         for (unsigned k = 0; k < c.engines; k++)
             c.specs[k] = engine_plain(speed, set.cache, (uint32_t)set.block);
-        run_case(&c);
+        struct figures own, perfect;
+        (void)snprintf(c.name, sizeof c.name, "coding, engines x %g, %g router%s", speed, count,
+                       count == 1 ? "" : "s");
+        run_case(&c, &own, &perfect);
+        double most = count == 1 ? 1.15 : 1.25;
+        if (own.count > 0)
+            (void)record_promise(own.cached >= perfect.cached - 0.01 &&
+                                     own.ttft_s <= most * perfect.ttft_s,
+                                 "coding: engines x %g, %g routers: %+.1f points (1), TTFT x %.2f "
+                                 "(%.2f) of perfect knowledge",
+                                 speed, count, 100 * (own.cached - perfect.cached),
+                                 own.ttft_s / perfect.ttft_s, most);
     }
     workload_free(&work);
 }
@@ -98,7 +116,8 @@ static void arrivals(void)
             c.specs[k] =
                 engine_plain(set.speed > 0 ? set.speed : 1, set.cache, (uint32_t)set.block);
         calibrate(&c, load);
-        run_case(&c);
+        struct figures own, perfect;
+        run_case(&c, &own, &perfect);
         workload_free(&work);
     }
 }
@@ -112,6 +131,13 @@ static void draws(void)
     for (unsigned i = from; i < to; i++)
         regrets_draw(&v, i, (unsigned)set.asks, set.draw > 0 ? REGRETS_TABLE : REGRETS_LINE);
     regrets_report(&v);
+    if (v.count > 1) {
+        double median = regrets_at(&v, MEASURE_TTFT, 0.5), worst = regrets_at(&v, MEASURE_TTFT, 1);
+        (void)record_promise(median <= 1.1 && worst <= 1.5,
+                             "regret: mean TTFT over %u draws: median x %.2f (1.1), worst x %.2f "
+                             "(1.5) of the best policy of each",
+                             v.count, median, worst);
+    }
     regrets_close(&v);
 }
 
@@ -123,6 +149,7 @@ static bool wanted(const char *section)
 int main(int argc, char **argv)
 {
     settings_read(&set, argc, argv);
+    record_open(set.json);
     if (wanted("cases"))
         (void)cases_run(set.workload, set.traces);
     if (wanted("coding"))
@@ -131,5 +158,6 @@ int main(int argc, char **argv)
         arrivals();
     if (wanted("draws"))
         draws();
+    record_close();
     return 0;
 }

@@ -51,6 +51,7 @@ struct sample {
     double sent_s, ttft_s, end_s; /* since the run began; of the request */
     double prompt_tokens, cached_tokens;
     uint32_t engine;
+    const struct ask *ask; /* of the workload */
 };
 
 struct outcome {

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "tests/bench/quality/draw.h"
+#include "tests/bench/quality/record.h"
 
 static const char *const measure_names[] = {"mean TTFT", "p99 TTFT", "to the end", "cached"};
 
@@ -73,6 +74,7 @@ void regrets_draw(struct regrets *v, unsigned number, unsigned asks, enum regret
         play(&d.setup, choosers[i], &o);
         figures[i] = figures_of(&o, &d.setup);
         outcome_free(&o);
+        record_row(&d.setup, d.says, choosers[i], &figures[i]);
         if (choosers[i] == &chooser_perfect)
             g->perfect = figures[i];
     }

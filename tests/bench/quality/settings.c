@@ -34,6 +34,7 @@ static const struct {
     {"--section", offsetof(struct settings, section)},
     {"--policy", offsetof(struct settings, policy)},
     {"--workload", offsetof(struct settings, workload)},
+    {"--json", offsetof(struct settings, json)},
 };
 
 static int taken(struct settings *s, const char *name, const char *value)

@@ -56,6 +56,8 @@ bool workload_azure(struct workload *out, const char *folder);
 
 /* --- generators: equal seeds make equal workloads --- */
 
+enum { CREST_UNITS = 12000 / 32 };
+
 typedef void workload_generate(struct workload *out, uint64_t seed, unsigned asks);
 workload_generate workload_rag;       /* a few of 200 shared documents, in any order */
 workload_generate workload_adapters;  /* 200 adapters of skewed popularity */
@@ -67,7 +69,9 @@ workload_generate workload_tenants;   /* one system prompt under the salts of 20
 workload_generate workload_distinct;  /* no prompt has anything of another */
 workload_generate workload_little;    /* one in ten has something of another */
 workload_generate workload_popular;   /* a long prefix that most have, another one every minute */
-workload_generate workload_short;     /* chats of short texts */
+/* A prefix that few want, then nearly all, then few again; units of it are below CREST_UNITS. */
+workload_generate workload_crest;
+workload_generate workload_short; /* chats of short texts */
 
 struct workload_kind {
     const char *name;
