@@ -5,7 +5,7 @@
 # simulated seconds: a millisecond of this machine is SPEED milliseconds of the result.
 # TOLD: which settings of the router follow SPEED: all that speak of time, the rates of the engines
 # alone, or none (its defaults). HALF=2: only the second half of the sessions, which no setting was
-# chosen by.
+# chosen by. FILES=40: only so many of them.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/bench/lib.sh
@@ -18,6 +18,7 @@ REQUESTS=${REQUESTS:-2000}
 REPLICAS=${REPLICAS:-8}
 TOLD=${TOLD:-all}
 HALF=${HALF:-0}
+FILES=${FILES:-0}
 out=$BUILD/bench/processes
 mkdir -p "$out"
 [ $# -gt 0 ] || set -- round_robin session cache_aware
@@ -35,7 +36,9 @@ if [ "$HALF" -gt 0 ]; then
     mapfile -t files < <(cd "$trace" && ls)
     trace=$WORK/half
     mkdir "$trace"
-    for file in "${files[@]:((HALF - 1) * ${#files[@]} / 2):${#files[@]} / 2}"; do
+    count=$((${#files[@]} / 2))
+    [ "$FILES" -eq 0 ] || [ "$FILES" -gt "$count" ] || count=$FILES
+    for file in "${files[@]:((HALF - 1) * ${#files[@]} / 2):$count}"; do
         ln -s "$(realpath "$BUILD/traces/coding/$file")" "$trace/"
     done
 fi

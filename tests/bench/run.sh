@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make bench`: what a request costs, what the parts cost, how well one router and several of them
 # route, what gossip costs and how fast it is, and whether memory stays flat.
-#   tests/bench/run.sh [cpu] [micro] [quality] [processes] [virtual] [cluster] [gossip] [soak] [beside]    (all by default)
+#   tests/bench/run.sh [cpu] [micro] [quality] [processes] [agree] [virtual] [cluster] [gossip] [soak] [beside]    (all by default)
 # QUICK=1 makes it short. Results also under build/bench/.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -41,6 +41,14 @@ for section in "$@"; do
             echo "processes: no traces at ${GRAPEVINE_SHARED:-../shared}/traces, skipped"
         fi
         ;;
+    agree)
+        printf '\nvirtual time against real processes\n'
+        if [ -d "${GRAPEVINE_SHARED:-../shared}/traces" ] || [ -d "$BUILD/traces/coding" ]; then
+            FILES=${FILES:-${QUICK:+16}} tests/bench/agree.sh || echo "agree: they do not"
+        else
+            echo "agree: no traces at ${GRAPEVINE_SHARED:-../shared}/traces, skipped"
+        fi
+        ;;
     virtual)
         printf '\nthe routing rule in virtual time\n'
         tests/bench/route.sh | tee "$BUILD/bench/route.txt"
@@ -67,7 +75,7 @@ for section in "$@"; do
             echo "beside: a target was missed"
         ;;
     *)
-        echo "unknown section $section: cpu, micro, quality, processes, virtual, cluster, gossip, soak or beside" >&2
+        echo "unknown section $section: cpu, micro, quality, processes, agree, virtual, cluster, gossip, soak or beside" >&2
         exit 2
         ;;
     esac

@@ -8,6 +8,8 @@
 
 #define PICK(prng, list) (list)[prng_below(prng, ARRAY_LEN(list))]
 
+enum { DRAWS_WITHOUT_TIERS = 33 };
+
 static const char *const cached_words[] = {"cached told", "cached told above 0", "cached untold"};
 static const char *const metrics_words[] = {"all metrics", "some metrics", "no metrics"};
 
@@ -45,6 +47,22 @@ static void adapters_drawn(struct sim_model_config *m)
     enum { SLOTS = 16 };
     m->adapters_max = SLOTS;
     m->adapter_load_ns = (uint64_t)(3e8 * 10000 / m->prefill_tokens_per_s);
+}
+
+/* In the later draws engines have a tier behind their memory. Its chance is its own,
+ * so the first draws stay what they were. */
+static void tier_drawn(struct quality_case *c, unsigned number)
+{
+    if (number < DRAWS_WITHOUT_TIERS)
+        return;
+    struct prng prng;
+    prng_seed(&prng, 5000 + number);
+    double times = 1 + 4 * prng_unit(&prng), faster = 3 + 27 * prng_unit(&prng);
+    for (unsigned k = 0; k < c->engines; k++) {
+        struct sim_model_config *m = &c->specs[k].model;
+        m->tier_blocks = (uint32_t)(times * m->cache_blocks);
+        m->tier_tokens_per_s = faster * m->prefill_tokens_per_s;
+    }
 }
 
 static void fleet_drawn(struct quality_case *c, struct prng *prng, double cache_tokens, bool slow)
@@ -96,16 +114,22 @@ void draw(struct drawn *out, unsigned number, unsigned asks)
         for (unsigned j = 0; j < out->work.talks[i].count; j++)
             out->work.talks[i].asks[j].whole = true;
     }
+    tier_drawn(c, number);
     calibrate(c, load);
     const struct engine_spec *s = &c->specs[c->engines - 1];
+    char tier[64] = "";
+    if (s->model.tier_blocks > 0)
+        (void)snprintf(tier, sizeof tier, " and %.0f in a tier of %.0f tokens/s",
+                       (double)s->model.tier_blocks * s->model.block_tokens,
+                       s->model.tier_tokens_per_s);
     (void)snprintf(c->name, sizeof c->name, "draw %u: %s", number + 1, kind->name);
     (void)snprintf(out->says, sizeof out->says,
                    "%s, %u engines%s of %.0f tokens/s, blocks of %u, at most %u running, caches of "
-                   "%.0f (%.1f of all), load %.2f, %u routers, %s, %s%s%s%s",
+                   "%.0f (%.1f of all)%s, load %.2f, %u routers, %s, %s%s%s%s",
                    kind->name, c->engines, slow ? " (one five times slower)" : "",
                    s->model.prefill_tokens_per_s, s->model.block_tokens, s->model.running_max,
-                   (double)s->model.cache_blocks * s->model.block_tokens, fit, load, c->routers,
-                   cached_words[s->cached], metrics_words[s->metrics],
+                   (double)s->model.cache_blocks * s->model.block_tokens, fit, tier, load,
+                   c->routers, cached_words[s->cached], metrics_words[s->metrics],
                    whole ? ", whole answers" : "",
                    s->dropped_tokens ? ", a template that drops" : "",
                    s->swallows > 0 ? ", swallowed counters" : "");

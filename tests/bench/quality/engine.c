@@ -58,7 +58,7 @@ bool engine_scrape(struct engine *e, struct node_scrape *out)
     out->block_tokens = e->spec->model.block_tokens;
     out->cache_tokens = (double)sim_cache_blocks(cache) * e->spec->model.block_tokens;
     out->prefix_queries = (double)c->prefix_queries - e->swallowed_queries;
-    out->prefix_hits = (double)c->prefix_hits - e->swallowed_hits;
+    out->prefix_hits = (double)(c->prefix_hits + c->tier_hits) - e->swallowed_hits;
     out->prefill_s = e->prefill_s;
     out->prefill_tokens = e->prefill_tokens;
     out->steps = e->steps;

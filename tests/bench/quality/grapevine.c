@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "node/route/discovered.h"
 #include "tests/bench/quality/chooser.h"
 #include "tests/lib/alone.h"
 
@@ -55,6 +56,21 @@ static void models_list(struct play *p, struct node_router *r, unsigned slot)
         node_router_model_adapter(r, ids[i], ids[0]);
 }
 
+/* What an engine does not say of its tiers, the settings do. */
+static void tier_label(struct play *p, struct node_router *r, struct slice name, unsigned engine)
+{
+    const struct sim_model_config *m = &p->engines[engine].spec->model;
+    char text[64];
+    struct node_labels labels;
+    if (m->tier_blocks == 0)
+        return;
+    int len = snprintf(text, sizeof text, "cache-tokens=%llu",
+                       ((unsigned long long)m->cache_blocks + m->tier_blocks) * m->block_tokens);
+    CHECK(node_labels_parse(slice_of(text, (size_t)len), &labels) == NULL);
+    struct discover_host host = node_router_discover_host(r);
+    CHECK(host.use(host.context, name, &labels) == ERR_OK);
+}
+
 static void introduce(struct play *p, unsigned number, unsigned engine)
 {
     char name[32];
@@ -66,6 +82,7 @@ static void introduce(struct play *p, unsigned number, unsigned engine)
     m->engines[number][at] = engine;
     node_router_probed(router_at(p, number), (unsigned)at, true, false, world_ms(world_of(p)));
     models_list(p, router_at(p, number), (unsigned)at);
+    tier_label(p, router_at(p, number), slice_of(name, (size_t)len), engine);
 }
 
 static void open_routers(struct play *p)

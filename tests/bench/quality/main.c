@@ -45,17 +45,19 @@ static void run_case(const struct quality_case *c, struct figures *own, struct f
 /* Coding sessions at engines that the defaults fit or not, one router and several. */
 static void coding(void)
 {
-    static const double speeds[] = {1, 30, 0.1}, routers[] = {1, 4, 8};
+    const double some_speeds[] = {1, 30, 0.1}, some_routers[] = {1, 4, 8};
+    const double *speeds = set.speed > 0 ? &set.speed : some_speeds;
+    const double *routers = set.routers > 0 ? &set.routers : some_routers;
+    unsigned speed_count = set.speed > 0 ? 1 : ARRAY_LEN(some_speeds);
+    unsigned router_count = set.routers > 0 ? 1 : ARRAY_LEN(some_routers);
     struct workload work;
     if (!workload_coding(&work, set.traces, (unsigned)set.half, (unsigned)set.talks)) {
         printf("coding: no traces in %s, skipped\n", set.traces);
         return;
     }
     workload_shuffle(&work, (uint64_t)set.seed);
-    for (unsigned i = 0; i < ARRAY_LEN(speeds) * ARRAY_LEN(routers); i++) {
-        double speed = speeds[i / ARRAY_LEN(routers)], count = routers[i % ARRAY_LEN(routers)];
-        if ((set.speed > 0 && speed != set.speed) || (set.routers > 0 && count != set.routers))
-            continue;
+    for (unsigned i = 0; i < speed_count * router_count; i++) {
+        double speed = speeds[i / router_count], count = routers[i % router_count];
         struct quality_case c = {.name = "coding",
                                  .work = &work,
                                  .clients = (unsigned)set.clients,
