@@ -42,26 +42,20 @@ static void run_case(const struct quality_case *c, struct figures *own, struct f
     }
 }
 
-/* Coding sessions at engines that the defaults fit or not, one router and several. */
-static void coding(void)
+/* Conversations in closed loop at engines that the defaults fit or not, one router and several. */
+static void closed_loop(const char *name, const struct workload *work, unsigned engines,
+                        unsigned clients)
 {
     const double some_speeds[] = {1, 30, 0.1}, some_routers[] = {1, 4, 8};
     const double *speeds = set.speed > 0 ? &set.speed : some_speeds;
     const double *routers = set.routers > 0 ? &set.routers : some_routers;
     unsigned speed_count = set.speed > 0 ? 1 : ARRAY_LEN(some_speeds);
     unsigned router_count = set.routers > 0 ? 1 : ARRAY_LEN(some_routers);
-    struct workload work;
-    if (!workload_coding(&work, set.traces, (unsigned)set.half, (unsigned)set.talks)) {
-        printf("coding: no traces in %s, skipped\n", set.traces);
-        return;
-    }
-    workload_shuffle(&work, (uint64_t)set.seed);
     for (unsigned i = 0; i < speed_count * router_count; i++) {
         double speed = speeds[i / router_count], count = routers[i % router_count];
-        struct quality_case c = {.name = "coding",
-                                 .work = &work,
-                                 .clients = (unsigned)set.clients,
-                                 .engines = (unsigned)set.engines,
+        struct quality_case c = {.work = work,
+                                 .clients = clients,
+                                 .engines = engines,
                                  .routers = (unsigned)count,
                                  .speed = speed,
                                  .pace = 1,
@@ -71,18 +65,42 @@ static void coding(void)
         for (unsigned k = 0; k < c.engines; k++)
             c.specs[k] = engine_plain(speed, set.cache, (uint32_t)set.block);
         struct figures own, perfect;
-        (void)snprintf(c.name, sizeof c.name, "coding, engines x %g, %g router%s", speed, count,
+        (void)snprintf(c.name, sizeof c.name, "%s, engines x %g, %g router%s", name, speed, count,
                        count == 1 ? "" : "s");
         run_case(&c, &own, &perfect);
         double most = count == 1 ? 1.15 : 1.25;
         if (own.count > 0)
             (void)record_promise(own.cached >= perfect.cached - 0.01 &&
                                      own.ttft_s <= most * perfect.ttft_s,
-                                 "coding: engines x %g, %g routers: %+.1f points (1), TTFT x %.2f "
+                                 "%s: engines x %g, %g routers: %+.1f points (1), TTFT x %.2f "
                                  "(%.2f) of perfect knowledge",
-                                 speed, count, 100 * (own.cached - perfect.cached),
+                                 name, speed, count, 100 * (own.cached - perfect.cached),
                                  own.ttft_s / perfect.ttft_s, most);
     }
+}
+
+static void coding(void)
+{
+    struct workload work;
+    if (!workload_coding(&work, set.traces, (unsigned)set.half, (unsigned)set.talks)) {
+        printf("coding: no traces in %s, skipped\n", set.traces);
+        return;
+    }
+    workload_shuffle(&work, (uint64_t)set.seed);
+    closed_loop("coding", &work, (unsigned)set.engines, (unsigned)set.clients);
+    workload_free(&work);
+}
+
+/* Few runs, so few engines. */
+static void miniswe(void)
+{
+    enum { ENGINES = 4, CLIENTS = 12 };
+    struct workload work;
+    if (!workload_miniswe(&work, set.traces)) {
+        printf("miniswe: no traces in %s, skipped\n", set.traces);
+        return;
+    }
+    closed_loop("miniswe", &work, ENGINES, CLIENTS);
     workload_free(&work);
 }
 
@@ -156,6 +174,8 @@ int main(int argc, char **argv)
         (void)cases_run(set.workload, set.traces);
     if (wanted("coding"))
         coding();
+    if (wanted("miniswe"))
+        miniswe();
     if (wanted("arrivals"))
         arrivals();
     if (wanted("draws"))

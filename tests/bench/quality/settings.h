@@ -4,7 +4,7 @@
 
 struct settings {
     const char *traces;   /* folder of tests/bench/traces.sh */
-    const char *section;  /* cases, coding, arrivals or draws; NULL: all */
+    const char *section;  /* cases, coding, miniswe, arrivals or draws; NULL: all */
     const char *policy;   /* one of the rows; NULL: all */
     const char *json;     /* where results go as JSON lines; NULL: nowhere */
     const char *workload; /* a case or trace; NULL: all */

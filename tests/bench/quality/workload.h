@@ -48,6 +48,8 @@ double workload_distinct_tokens(const struct workload *w);
 
 /* Half 1 is to tune on, 2 to report, 0: all. `talks_max` 0: no limit. */
 bool workload_coding(struct workload *out, const char *folder, unsigned half, unsigned talks_max);
+/* Twenty runs of an agent, with the texts of its prompts. */
+bool workload_miniswe(struct workload *out, const char *folder);
 /* Mooncake's hour of a chat service, its arrivals spread evenly over the 3 s they are rounded to.
  */
 bool workload_conversation(struct workload *out, const char *folder);
