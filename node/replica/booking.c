@@ -1,5 +1,7 @@
 #include "node/replica/booking.h"
 
+#include <math.h>
+
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -109,6 +111,23 @@ static void decoding_begin(struct node_load *l, const struct node_booking_entry 
     l->prefilled_tokens += e->work.prefill_tokens;
 }
 
+struct node_room_amount node_load_booked(const struct node_load *l)
+{
+    return (struct node_room_amount){
+        (double)l->requests + (double)l->remote.requests,
+        (double)l->context_tokens + (double)l->remote.context_tokens,
+    };
+}
+
+/* What has begun and has not ended. Requests are in proportion: others do not report how many. */
+static struct node_room_amount running_of(const struct node_load *l)
+{
+    struct node_room_amount all = node_load_booked(l);
+    double tokens = (double)l->decoding_tokens + (double)l->remote.decoding_tokens;
+    double share = all.tokens > 0 ? fmin(tokens / all.tokens, 1) : 0;
+    return (struct node_room_amount){all.requests * share, tokens};
+}
+
 int node_bookings_open(struct node_bookings *p, struct node_load *l, const struct node_work *work,
                        uint64_t now_ms, struct node_booking *out)
 {
@@ -157,6 +176,7 @@ bool node_bookings_first_byte(struct node_bookings *p, struct node_load *l, stru
         line_remove(p, l, b.slot, (double)now_ms);
     }
     area_advance(l, (double)now_ms);
+    e->ran_at_first_byte = running_of(l);
     e->area_at_first_byte = l->decoding_area;
     e->prefilled_at_first_byte = l->prefilled_tokens;
     return true;

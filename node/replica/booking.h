@@ -28,6 +28,7 @@
 
 #include "base/err.h"
 #include "node/replica/evidence.h"
+#include "node/replica/room.h"
 #include "node/replica/terms.h"
 
 /* What other routers have in flight at a replica, by their gauges, which are a moment late. */
@@ -70,7 +71,8 @@ struct node_work {
     uint64_t prompt_bytes; /* as the chain counts them; 0: unknown */
     double ttft_s;         /* predicted, */
     double tokens_per_s;   /* by this rate */
-    uint32_t beside;       /* requests that were in flight there then, of all routers */
+    uint32_t beside;       /* requests that were in flight there then, of all routers, */
+    double context_beside; /* and tokens of context of them */
     uint32_t generation;   /* of the index in which it was recorded */
     bool answer_whole;     /* not streamed */
     bool token_ids;        /* the prompt came as token ids */
@@ -95,9 +97,10 @@ struct node_booking_entry {
     bool first_byte_seen;
     uint64_t chosen_ms;
     uint64_t first_byte_ms;
-    double prefill_s;          /* measured duration of its prefill; < 0: not measured */
-    double prefill_beside;     /* tokens of others' prompts that were computed in that time */
-    double area_at_first_byte; /* the replica's integrals then */
+    double prefill_s;      /* measured duration of its prefill; < 0: not measured */
+    double prefill_beside; /* tokens of others' prompts that were computed in that time */
+    struct node_room_amount ran_at_first_byte; /* of all routers, itself included */
+    double area_at_first_byte;                 /* the replica's integrals then */
     double prefilled_at_first_byte;
 };
 
@@ -112,6 +115,8 @@ void node_bookings_check(const struct node_bookings *p, const struct node_load *
 uint32_t node_bookings_open_count(const struct node_bookings *p);
 
 void node_load_init(struct node_load *l);
+/* All that is booked there, of all routers. */
+struct node_room_amount node_load_booked(const struct node_load *l);
 /* What the others have there now. A count that fell began anew, and is ignored. */
 void node_load_remote(struct node_load *l, const struct node_remote_load *remote, uint64_t now_ms);
 

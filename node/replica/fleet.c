@@ -106,6 +106,37 @@ static void explain_whole(struct node_replica *replicas, unsigned count, uint64_
     }
 }
 
+/* Room: of each of the two the upper median of those that have seen a limit, for those that have
+ * not. */
+static void rooms_believe(struct node_replica *replicas, unsigned count, uint64_t fleet,
+                          struct node_vote *votes, uint64_t now_ms)
+{
+    unsigned used = 0;
+    for (unsigned i = 0; i < count; i++) {
+        struct node_replica *k = &replicas[i];
+        if (k->fleet != fleet)
+            continue;
+        k->room.most = node_room_own(&k->room, now_ms);
+        if (k->room.most.requests > 0 && !k->absent)
+            votes[used++] = (struct node_vote){k->room.most.requests, 1};
+    }
+    struct node_room_amount most = {.requests = node_votes_median(votes, used)};
+    used = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const struct node_replica *k = &replicas[i];
+        if (k->fleet == fleet && k->room.most.tokens > 0 && !k->absent)
+            votes[used++] = (struct node_vote){k->room.most.tokens, 1};
+    }
+    most.tokens = node_votes_median(votes, used);
+    for (unsigned i = 0; i < count; i++) {
+        struct node_room *room = &replicas[i].room;
+        if (replicas[i].fleet == fleet && room->most.requests == 0)
+            room->most.requests = most.requests;
+        if (replicas[i].fleet == fleet && room->most.tokens == 0)
+            room->most.tokens = most.tokens;
+    }
+}
+
 /* Those that serve the same model as replica `first`. */
 static void fleet_believe(struct node_replica *replicas, unsigned count, unsigned first,
                           const struct node_replica_config *config, struct node_vote *scratch,
@@ -113,6 +144,7 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
 {
     uint64_t fleet = replicas[first].fleet;
     explain_whole(replicas, count, fleet);
+    rooms_believe(replicas, count, fleet, scratch, now_ms);
     double rate =
         fleet_figure(replicas, count, fleet, rate_of, config->prefill_tokens_per_s, scratch);
     double pace =

@@ -67,6 +67,7 @@ void node_replica_renew(struct node_replica *k, const struct node_replica_config
     k->signs = (struct node_signs){.stalls_total = k->signs.stalls_total};
     k->scraped = (struct node_scraped){0};
     k->foreign = (struct node_foreign){0};
+    k->room = (struct node_room){0};
     k->probe_failures = k->answer_failures = k->error_answers = k->probes_refused = 0;
     k->cache_tokens = k->cache_tokens_heard = 0;
     begin_anew(k, config);

@@ -39,6 +39,7 @@
 #include "node/replica/health.h"
 #include "node/replica/learn.h"
 #include "node/replica/reuse.h"
+#include "node/replica/room.h"
 #include "node/replica/scrape.h"
 #include "node/replica/scraped.h"
 #include "node/replica/terms.h"
@@ -132,6 +133,7 @@ struct node_replica {
     struct node_signs signs;     /* of life, or of none */
     uint64_t name_hash;
     struct node_load load;
+    struct node_room room;       /* that contexts have there, by what prompts waited */
     struct node_foreign foreign; /* what else it does, and what it has no room for */
     struct node_belief belief;
     /* Believed, by its own samples and by the fleet (node/replica/fleet.h). */

@@ -409,6 +409,8 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
         .ttft_s = node_router_queue_s(r, replica, rate, now_ms) + uncached / rate,
         .tokens_per_s = rate,
         .beside = replica->load.requests + (uint32_t)replica->load.remote.requests,
+        .context_beside =
+            (double)replica->load.context_tokens + (double)replica->load.remote.context_tokens,
         .generation = crdt_index_ring(r->index, c->replica).newest,
         .answer_whole = request->answer_whole,
         .held_all = held.all,

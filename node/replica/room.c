@@ -1,0 +1,74 @@
+#include "node/replica/room.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Beyond so many times what it takes, and so many decode steps, it has waited: engines compute
+ * prompts between steps, and rates are not exact. */
+static const double work_times = 1.5, steps = 2;
+/* Two stalls are no limit. */
+static const unsigned samples_min = 3;
+
+bool node_room_waited(double took_s, double work_s, double step_s)
+{
+    return took_s > work_times * work_s + steps * step_s;
+}
+
+bool node_room_exceeds(const struct node_room *r, struct node_room_amount amount)
+{
+    return (r->most.requests > 0 && amount.requests > r->most.requests) ||
+           (r->most.tokens > 0 && amount.tokens > r->most.tokens);
+}
+
+void node_room_add(struct node_room *r, struct node_room_amount ran, uint64_t now_ms)
+{
+    if (!(ran.requests > 0 && ran.tokens > 0))
+        return;
+    node_speed_add(&r->requests, ran.requests, now_ms);
+    node_speed_add(&r->tokens, ran.tokens, now_ms);
+}
+
+static int compare(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Of the last `count` samples. `spread` is that of the middle half, as a share of the median. */
+static double median_of(const struct node_speed *s, unsigned count, double *spread)
+{
+    float sorted[NODE_SPEED_RECENT_MAX];
+    for (unsigned i = 0; i < count; i++)
+        sorted[i] = s->recent[s->fresh - count + i];
+    qsort(sorted, count, sizeof sorted[0], compare);
+    double median = (double)sorted[count / 2];
+    *spread = (double)(sorted[count * 3 / 4] - sorted[count / 4]) / median;
+    return median;
+}
+
+struct node_room_amount node_room_own(const struct node_room *r, uint64_t now_ms)
+{
+    unsigned count = node_speed_fresh(&r->requests, now_ms);
+    if (count < samples_min)
+        return (struct node_room_amount){0};
+    double requests_spread, tokens_spread;
+    double requests = median_of(&r->requests, count, &requests_spread);
+    double tokens = median_of(&r->tokens, count, &tokens_spread);
+    if (tokens_spread < requests_spread)
+        return (struct node_room_amount){.tokens = tokens};
+    return (struct node_room_amount){.requests = requests};
+}
+
+/* The share of what is there that has to end. */
+static double lacks(double booked, double more, double most)
+{
+    double lacking = booked + more - most;
+    return most > 0 && booked > 0 && lacking > 0 ? fmin(lacking / booked, 1) : 0;
+}
+
+double node_room_wait_s(const struct node_room *r, struct node_room_amount booked,
+                        struct node_room_amount more, double residence_s)
+{
+    return residence_s * fmax(lacks(booked.requests, more.requests, r->most.requests),
+                              lacks(booked.tokens, more.tokens, r->most.tokens));
+}

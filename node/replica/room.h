@@ -1,0 +1,47 @@
+/* Room at an engine that reports nothing of it: how many requests, and how much context, run there
+ * at once, by what had to wait.
+ *
+ * What has begun to answer and has not ended is in the engine's memory, all of it. A prompt that
+ * was next, and began far later than its computing takes, had to wait until some of that had ended:
+ * so what was there when it began is what fits. One that began at once beside more disproves it. Of
+ * an answer that is not streamed only the length is seen: if it took many times what the engine
+ * takes for it, that part of what was under way ran at once (Little's law).
+ *
+ * Engines limit either. The one that is the limit is the same each time, so it is the one whose
+ * samples are less apart; the value is their median. Samples fade (node/replica/learn.h), so a
+ * stall is no limit for long. The most that run is a setting of all engines of a model: a replica
+ * without evidence is believed to be like the others (fleet.h). Contexts are counted as they are
+ * booked: prefixes that several share do no harm. */
+#ifndef NODE_REPLICA_ROOM_H
+#define NODE_REPLICA_ROOM_H
+
+#include <stdbool.h>
+
+#include "node/replica/learn.h"
+
+/* So much, of requests or of tokens of context. */
+struct node_room_amount {
+    double requests, tokens;
+};
+
+/* Part of struct node_replica. Zeroed: no limit was seen. */
+struct node_room {
+    struct node_speed requests, tokens; /* that fit, by own samples */
+    struct node_room_amount most;       /* that is believed to fit; 0: no limit is known */
+};
+
+/* What began after `took_s`, or took that long, had to wait: it takes `work_s` where it need not,
+ * and a decode step `step_s`. */
+bool node_room_waited(double took_s, double work_s, double step_s);
+bool node_room_exceeds(const struct node_room *r, struct node_room_amount amount);
+/* So much ran at once, and no more had room; or so much did although less was believed to fit. */
+void node_room_add(struct node_room *r, struct node_room_amount ran, uint64_t now_ms);
+
+/* The limit by own samples, of the two the one that they agree on; 0: the other, or too few. */
+struct node_room_amount node_room_own(const struct node_room *r, uint64_t now_ms);
+
+/* Seconds until `more` finds room beside `booked`, each of which stays for `residence_s`. */
+double node_room_wait_s(const struct node_room *r, struct node_room_amount booked,
+                        struct node_room_amount more, double residence_s);
+
+#endif

@@ -1,0 +1,101 @@
+/* Room that no engine reports: learned from what had to wait (room.h, booking.h, fleet.h). */
+#include "node/replica/room.h"
+
+#include "node/replica/fleet.h"
+#include "tests/lib/test.h"
+
+enum { NOW_MS = 1000000 };
+
+static struct node_room_amount amount(double requests, double tokens)
+{
+    return (struct node_room_amount){requests, tokens};
+}
+
+static double wait_s(const struct node_room *room, double requests, double tokens)
+{
+    return node_room_wait_s(room, amount(requests, tokens), amount(1, 1000), 10);
+}
+
+static void prompt_that_begins_late_has_waited(void **state)
+{
+    (void)state;
+    assert_true(node_room_waited(2.0, 0.5, 0.02));
+    assert_false(node_room_waited(0.6, 0.5, 0.02));
+    assert_false(node_room_waited(0.04, 0.002, 0.02)); /* computed between two steps */
+}
+
+/* Prompts of all sizes, 16 at once: the tokens are now few, now many, the requests always 16. */
+static void limit_is_what_samples_agree_on(void **state)
+{
+    (void)state;
+    struct node_room room = {0};
+    for (unsigned i = 0; i < 9; i++)
+        node_room_add(&room, amount(15.5 + i % 2, i % 3 ? 20000 : 200000), NOW_MS);
+    room.most = node_room_own(&room, NOW_MS);
+    assert_true(room.most.requests >= 15.5 && room.most.requests <= 16.5);
+    assert_true(room.most.tokens == 0);
+    assert_true(wait_s(&room, 14, 400000) == 0);
+    assert_true(wait_s(&room, 31, 10000) > 4.8 &&
+                wait_s(&room, 31, 10000) < 5.4); /* half have to end */
+
+    room = (struct node_room){0};
+    for (unsigned i = 0; i < 9; i++)
+        node_room_add(&room, amount(i % 3 ? 5 : 50, 99000 + 200 * i), NOW_MS);
+    room.most = node_room_own(&room, NOW_MS);
+    assert_true(room.most.requests == 0);
+    assert_true(room.most.tokens > 99000 && room.most.tokens < 101000);
+    assert_true(wait_s(&room, 1000, 90000) == 0);
+    assert_true(wait_s(&room, 5, 110000) > 0.9);
+}
+
+/* A stall or two says nothing, and what is said fades. */
+static void stall_is_no_limit(void **state)
+{
+    (void)state;
+    struct node_room room = {0};
+    node_room_add(&room, amount(3, 5000), NOW_MS);
+    node_room_add(&room, amount(3, 5000), NOW_MS);
+    assert_true(node_room_own(&room, NOW_MS).requests == 0);
+    for (unsigned i = 0; i < 8; i++)
+        node_room_add(&room, amount(3, 5000 + i), NOW_MS);
+    assert_true(node_room_own(&room, NOW_MS).requests == 3);
+    assert_true(node_room_own(&room, NOW_MS + 120000).requests == 0);
+    /* More that ran at once than was believed to fit disproves it. */
+    room.most = node_room_own(&room, NOW_MS);
+    assert_true(node_room_exceeds(&room, amount(20, 40000)));
+    for (unsigned i = 0; i < 12; i++)
+        node_room_add(&room, amount(20, 40000 + 100 * i), NOW_MS);
+    assert_true(node_room_own(&room, NOW_MS).requests == 20);
+}
+
+/* Two of four equal replicas have seen the limit. */
+static void fleet_is_believed_until_a_replica_has_seen_its_own(void **state)
+{
+    (void)state;
+    static struct node_replica replicas[4];
+    struct node_vote votes[5];
+    struct node_replica_config config = {.prefill_tokens_per_s = 10000, .decode_step_ms = 20};
+    memset(replicas, 0, sizeof replicas);
+    for (unsigned i = 0; i < 5; i++) {
+        node_room_add(&replicas[0].room, amount(16, 10000 + 9000 * i), NOW_MS);
+        node_room_add(&replicas[1].room, amount(8, 10000 + 9000 * i), NOW_MS);
+    }
+    node_fleet_believe(replicas, 4, &config, votes, NOW_MS);
+    assert_true(replicas[0].room.most.requests == 16);
+    assert_true(replicas[1].room.most.requests == 8);
+    assert_true(replicas[2].room.most.requests == 16 && replicas[3].room.most.requests == 16);
+    assert_true(replicas[2].room.most.tokens == 0);
+    node_fleet_believe(replicas, 4, &config, votes, NOW_MS + 300000);
+    assert_true(replicas[0].room.most.requests == 0 && replicas[2].room.most.requests == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prompt_that_begins_late_has_waited),
+        cmocka_unit_test(limit_is_what_samples_agree_on),
+        cmocka_unit_test(stall_is_no_limit),
+        cmocka_unit_test(fleet_is_believed_until_a_replica_has_seen_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
