@@ -106,34 +106,38 @@ static void explain_whole(struct node_replica *replicas, unsigned count, uint64_
     }
 }
 
-/* Room: of each of the two the upper median of those that have seen a limit, for those that have
- * not. */
+static bool has_room(const struct node_replica *k, uint64_t fleet, bool by_tokens)
+{
+    const struct node_room_amount *most = &k->room.most;
+    return k->fleet == fleet && !k->absent && (by_tokens ? most->tokens : most->requests) > 0;
+}
+
+/* The upper median of those that have seen a limit, for those that have not: of requests or of
+ * tokens, whichever more of them have seen. */
 static void rooms_believe(struct node_replica *replicas, unsigned count, uint64_t fleet,
                           struct node_vote *votes, uint64_t now_ms)
 {
-    unsigned used = 0;
+    unsigned by_requests = 0, by_tokens = 0, used = 0;
     for (unsigned i = 0; i < count; i++) {
         struct node_replica *k = &replicas[i];
-        if (k->fleet != fleet)
-            continue;
-        k->room.most = node_room_own(&k->room, now_ms);
-        if (k->room.most.requests > 0 && !k->absent)
-            votes[used++] = (struct node_vote){k->room.most.requests, 1};
+        if (k->fleet == fleet)
+            k->room.most = node_room_own(&k->room, now_ms);
+        by_requests += has_room(k, fleet, false);
+        by_tokens += has_room(k, fleet, true);
     }
-    struct node_room_amount most = {.requests = node_votes_median(votes, used)};
-    used = 0;
+    if (by_requests + by_tokens == 0)
+        return;
+    bool tokens = by_tokens > by_requests;
     for (unsigned i = 0; i < count; i++) {
-        const struct node_replica *k = &replicas[i];
-        if (k->fleet == fleet && k->room.most.tokens > 0 && !k->absent)
-            votes[used++] = (struct node_vote){k->room.most.tokens, 1};
+        const struct node_room_amount *most = &replicas[i].room.most;
+        if (has_room(&replicas[i], fleet, tokens))
+            votes[used++] = (struct node_vote){tokens ? most->tokens : most->requests, 1};
     }
-    most.tokens = node_votes_median(votes, used);
+    double median = node_votes_median(votes, used);
     for (unsigned i = 0; i < count; i++) {
-        struct node_room *room = &replicas[i].room;
-        if (replicas[i].fleet == fleet && room->most.requests == 0)
-            room->most.requests = most.requests;
-        if (replicas[i].fleet == fleet && room->most.tokens == 0)
-            room->most.tokens = most.tokens;
+        struct node_room_amount *most = &replicas[i].room.most;
+        if (replicas[i].fleet == fleet && most->requests == 0 && most->tokens == 0)
+            *(tokens ? &most->tokens : &most->requests) = median;
     }
 }
 

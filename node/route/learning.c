@@ -93,8 +93,8 @@ static bool learn_room(struct node_replica *replica, const struct node_booking_e
     double step_s = replica->step_base_s + replica->step_context_s * e->ran_at_first_byte.tokens;
     struct node_room_amount ran = e->ran_at_first_byte;
     ran.tokens = fmax(ran.tokens - cached, 0);
-    bool says = node_room_waited(e->prefill_s, work_s, step_s) ||
-                node_room_exceeds(&replica->room, e->ran_at_first_byte);
+    bool says =
+        node_room_waited(e->prefill_s, work_s, step_s) || node_room_exceeds(&replica->room, ran);
     if (says)
         node_room_add(&replica->room, ran, now_ms);
     return says;
