@@ -1,5 +1,6 @@
 #include "node/route/request.h"
 
+#include "base/check.h"
 #include "base/checkpoint.h"
 #include "base/err.h"
 #include "base/wire.h"
@@ -14,11 +15,40 @@ static void put_text(struct wire_writer *w, struct slice text)
     wire_write_bytes(w, text.at, len);
 }
 
+/* What the prompt is made of stands behind the rest: older routers skip it, and leave it out. */
+static void put_content(struct wire_writer *w, const struct chain *chain)
+{
+    const struct chain_content *c = &chain->content;
+    const uint32_t counts[] = {c->letters, c->spaces, c->digits, c->marks,
+                               c->wide,    c->leads,  c->sized,  c->kilopixels};
+    for (unsigned i = 0; i < ARRAY_LEN(counts); i++)
+        wire_write_varint(w, counts[i]);
+    for (unsigned i = 0; i < CHAIN_MEDIA; i++)
+        wire_write_varint(w, c->media[i]);
+    for (unsigned i = 0; i < chain->length; i++)
+        wire_write_varint(w, chain->points[i].media);
+}
+
+static void read_content(struct wire_reader *r, struct chain *chain)
+{
+    struct chain_content *c = &chain->content;
+    uint32_t *const counts[] = {&c->letters, &c->spaces, &c->digits,
+                                &c->marks,   &c->wide,   &c->leads};
+    for (unsigned i = 0; i < ARRAY_LEN(counts); i++)
+        *counts[i] = (uint32_t)wire_read_field(r, UINT32_MAX);
+    c->sized = (uint16_t)wire_read_field(r, UINT16_MAX);
+    c->kilopixels = (uint32_t)wire_read_field(r, UINT32_MAX);
+    for (unsigned i = 0; i < CHAIN_MEDIA; i++)
+        c->media[i] = (uint16_t)wire_read_field(r, UINT16_MAX);
+    for (unsigned i = 0; i < chain->length; i++)
+        chain->points[i].media = (uint16_t)wire_read_field(r, UINT16_MAX);
+}
+
 int node_request_pack(const struct node_request *request, struct buf *out)
 {
     const struct chain *chain = request->chain;
     unsigned length = chain ? chain->length : 0;
-    size_t room = 2 * (NODE_REQUEST_TEXT_MAX + WIRE_VARINT_MAX) + 64 +
+    size_t room = 2 * (NODE_REQUEST_TEXT_MAX + WIRE_VARINT_MAX) + 128 +
                   (size_t)length * NODE_REQUEST_POINT_MAX;
     int err = buf_reserve(out, room);
     if (err != ERR_OK)
@@ -41,6 +71,8 @@ int node_request_pack(const struct node_request *request, struct buf *out)
         wire_write_varint(&w, chain->points[i].blocks);
         wire_write_u8(&w, chain->points[i].code);
     }
+    if (chain)
+        put_content(&w, chain);
     if (w.bad)
         return ERR_LIMIT;
     out->len += wire_written(&w);
@@ -75,6 +107,7 @@ int node_request_unpack(struct node_request_copy *out, struct slice bytes)
                 r.bad = true;
             before = p->blocks;
         }
+        read_content(&r, chain);
         out->request.chain = chain;
     }
     return r.bad ? ERR_SYNTAX : ERR_OK; /* what follows is of a later version */

@@ -134,7 +134,7 @@ class Health(Case):
         e = self.engine(models=["m0"])
         e.probes["/metrics"] = lambda asked: asked.send(answer(200, b"# x\n" * 1200000))
         e.probes["/v1/models"] = lambda asked: asked.send(answer_json(
-            {"object": "list", "data": [{"id": "m%d" % i} for i in range(300)]}))
+            {"object": "list", "data": [{"id": "m%d" % i} for i in range(5000)]}))
         r = self.router([e], "--scrape-interval", "100ms")
         wait_for(lambda: {x["path"] for x in r.events("replica_probe_too_large")} ==
                  {"/metrics", "/v1/models"}, "both told")

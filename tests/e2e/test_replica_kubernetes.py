@@ -99,6 +99,7 @@ class Pods(Kubernetes):
             new.append(fresh)
             self.set(engine, TERMINATING)
             wait_for(lambda: engine.name not in self.in_use(router), "it drains")
+            time.sleep(0.2)  # what was sent before is on its way
             count = len(engine.requests)
             self.api.delete(engine.slice)
             time.sleep(0.2)

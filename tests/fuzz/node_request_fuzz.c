@@ -25,7 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CHECK(first.chain.length == second.chain.length && first.chain.bytes == second.chain.bytes);
         for (unsigned i = 0; i < first.chain.length; i++)
             CHECK(first.chain.points[i].id == second.chain.points[i].id &&
-                  first.chain.points[i].blocks == second.chain.points[i].blocks);
+                  first.chain.points[i].blocks == second.chain.points[i].blocks &&
+                  first.chain.points[i].media == second.chain.points[i].media);
     }
     buf_free(&packed);
     return 0;

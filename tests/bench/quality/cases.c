@@ -180,12 +180,17 @@ static unsigned replaced(const char *traces)
     struct figures during = figures_between(&o, &c, half_s, half_s + 30);
     struct figures after = figures_between(&o, &c, half_s + 60, half_s + 120);
     outcome_free(&o);
+    /* A conversation that has not come back yet still has to be computed, whoever routes it. */
+    (void)played(&c, &chooser_perfect, &o);
+    struct figures best = figures_between(&o, &c, half_s + 60, half_s + 120);
+    outcome_free(&o);
     workload_free(&w);
     return !record_promise(
-        after.count > 0 && after.cached >= before.cached - 0.02,
+        after.count > 0 && after.cached >= fmin(before.cached, best.cached) - 0.02,
         "replaced: 16 of 64: cached %.1f %% before, %.1f %% in the 30 s after, %.1f %% after "
-        "a minute (2 points); %u requests",
-        100 * before.cached, 100 * during.cached, 100 * after.cached, after.count);
+        "a minute (2 points of before or of perfect knowledge, %.1f %%); %u requests",
+        100 * before.cached, 100 * during.cached, 100 * after.cached, 100 * best.cached,
+        after.count);
 }
 
 /* Loads if all slots of the fleet were one set, least recently used: the best that one can do

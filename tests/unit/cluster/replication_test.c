@@ -503,6 +503,8 @@ static void requests_travel_whole(void **state)
     struct chain chain;
     world_prompt(&chain, 3, 100000);
     chain.token_ids = true;
+    chain.content = (struct chain_content){1, 2, 3, 4, 5, 6, {7, 8, 9}, 10, 11};
+    chain.points[chain.length - 1].media = 12;
     struct node_request request = {.model = SLICE("model"),
                                    .session = SLICE("s"),
                                    .chain = &chain,
@@ -524,9 +526,16 @@ static void requests_travel_whole(void **state)
     for (unsigned i = 0; i < chain.length; i++)
         assert_true(copy.chain.points[i].id == chain.points[i].id &&
                     copy.chain.points[i].blocks == chain.points[i].blocks &&
-                    copy.chain.points[i].code == chain.points[i].code);
-    for (size_t len = 0; len < packed.len; len++)
+                    copy.chain.points[i].code == chain.points[i].code &&
+                    copy.chain.points[i].media == chain.points[i].media);
+    assert_memory_equal(&copy.chain.content, &chain.content, sizeof chain.content);
+    /* One of an older build has no content: it is nothing, not what was there before. */
+    size_t content = 11 + chain.length;
+    for (size_t len = 0; len < packed.len - content; len++)
         assert_int_equal(node_request_unpack(&copy, slice_of(packed.at, len)), ERR_SYNTAX);
+    assert_int_equal(node_request_unpack(&copy, slice_of(packed.at, packed.len - content)), ERR_OK);
+    assert_int_equal(copy.chain.content.letters + copy.chain.content.kilopixels, 0);
+    assert_int_equal(copy.chain.points[chain.length - 1].media, 0);
     buf_free(&packed);
 }
 
