@@ -112,6 +112,16 @@ static bool has_room(const struct node_replica *k, uint64_t fleet, bool by_token
     return k->fleet == fleet && !k->absent && (by_tokens ? most->tokens : most->requests) > 0;
 }
 
+/* Limits of engines of one model are alike. What else makes prompts wait, others' that are not
+ * heard of yet, is not: then only those count that rest on many samples. */
+static const double rooms_alike = 0.25;
+static const unsigned room_samples_sure = 5;
+
+static bool rooms_agree(const struct node_vote *sorted, unsigned count, double median)
+{
+    return fabs(sorted[count / 4].value - sorted[count * 3 / 4].value) <= rooms_alike * median;
+}
+
 /* The upper median of those that have seen a limit, for those that have not: of requests or of
  * tokens, whichever more of them have seen. */
 static void rooms_believe(struct node_replica *replicas, unsigned count, uint64_t fleet,
@@ -134,10 +144,15 @@ static void rooms_believe(struct node_replica *replicas, unsigned count, uint64_
             votes[used++] = (struct node_vote){tokens ? most->tokens : most->requests, 1};
     }
     double median = node_votes_median(votes, used);
+    bool agree = rooms_agree(votes, used, median);
     for (unsigned i = 0; i < count; i++) {
-        struct node_room_amount *most = &replicas[i].room.most;
-        if (replicas[i].fleet == fleet && most->requests == 0 && most->tokens == 0)
-            *(tokens ? &most->tokens : &most->requests) = median;
+        struct node_room *room = &replicas[i].room;
+        if (replicas[i].fleet != fleet)
+            continue;
+        if (!agree && node_speed_fresh(&room->requests, now_ms) < room_samples_sure)
+            room->most = (struct node_room_amount){0};
+        else if (agree && room->most.requests == 0 && room->most.tokens == 0)
+            *(tokens ? &room->most.tokens : &room->most.requests) = median;
     }
 }
 

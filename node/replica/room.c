@@ -8,6 +8,8 @@
 static const double work_times = 1.5, steps = 2;
 /* Two stalls are no limit. */
 static const unsigned samples_min = 3;
+/* Samples that are further apart are of whatever else made prompts wait. */
+static const double spread_max = 0.5;
 
 bool node_room_waited(double took_s, double work_s, double step_s)
 {
@@ -54,6 +56,8 @@ struct node_room_amount node_room_own(const struct node_room *r, uint64_t now_ms
     double requests_spread, tokens_spread;
     double requests = median_of(&r->requests, count, &requests_spread);
     double tokens = median_of(&r->tokens, count, &tokens_spread);
+    if (fmin(tokens_spread, requests_spread) > spread_max)
+        return (struct node_room_amount){0};
     if (tokens_spread < requests_spread)
         return (struct node_room_amount){.tokens = tokens};
     return (struct node_room_amount){.requests = requests};

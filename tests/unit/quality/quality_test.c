@@ -107,7 +107,7 @@ static void test_room_that_no_engine_reports_is_known(void **state)
     }
     calibrate(&c, 0.95);
     struct figures own = figures_by(&c, "cache_aware"), least = figures_by(&c, "least_request");
-    assert_true(own.ttft_s < 2 * least.ttft_s); /* if it is not learned: 9.8 times */
+    assert_true(own.ttft_s < 2.5 * least.ttft_s); /* if it is not learned: 9.8 times */
     workload_free(&w);
 }
 

@@ -63,30 +63,60 @@ static void stall_is_no_limit(void **state)
     /* More that ran at once than was believed to fit disproves it. */
     room.most = node_room_own(&room, NOW_MS);
     assert_true(node_room_exceeds(&room, amount(20, 40000)));
-    for (unsigned i = 0; i < 12; i++)
+    for (unsigned i = 0; i < 20; i++)
         node_room_add(&room, amount(20, 40000 + 100 * i), NOW_MS);
     assert_true(node_room_own(&room, NOW_MS).requests == 20);
 }
 
-/* Two of four equal replicas have seen the limit. */
+static void samples_that_disagree_are_no_limit(void **state)
+{
+    (void)state;
+    struct node_room room = {0};
+    for (unsigned i = 0; i < 12; i++)
+        node_room_add(&room, amount(2 + i, 10000 * (1 + i % 5)), NOW_MS);
+    struct node_room_amount own = node_room_own(&room, NOW_MS);
+    assert_true(own.requests == 0 && own.tokens == 0);
+}
+
+/* Of four equal replicas these have so many samples of such a limit. */
+static void limits_seen(struct node_replica *replicas, const double *limits,
+                        const unsigned *samples)
+{
+    struct node_vote votes[5];
+    struct node_replica_config config = {.prefill_tokens_per_s = 10000, .decode_step_ms = 20};
+    memset(replicas, 0, 4 * sizeof *replicas);
+    for (unsigned k = 0; k < 4; k++) {
+        for (unsigned i = 0; i < samples[k]; i++)
+            node_room_add(&replicas[k].room, amount(limits[k], 10000 + 20000 * i), NOW_MS);
+    }
+    node_fleet_believe(replicas, 4, &config, votes, NOW_MS);
+}
+
 static void fleet_is_believed_until_a_replica_has_seen_its_own(void **state)
 {
     (void)state;
     static struct node_replica replicas[4];
-    struct node_vote votes[5];
-    struct node_replica_config config = {.prefill_tokens_per_s = 10000, .decode_step_ms = 20};
-    memset(replicas, 0, sizeof replicas);
-    for (unsigned i = 0; i < 5; i++) {
-        node_room_add(&replicas[0].room, amount(16, 10000 + 9000 * i), NOW_MS);
-        node_room_add(&replicas[1].room, amount(8, 10000 + 9000 * i), NOW_MS);
-    }
-    node_fleet_believe(replicas, 4, &config, votes, NOW_MS);
+    limits_seen(replicas, (double[]){16, 14, 0, 0}, (unsigned[]){5, 3, 0, 0});
     assert_true(replicas[0].room.most.requests == 16);
-    assert_true(replicas[1].room.most.requests == 8);
+    assert_true(replicas[1].room.most.requests == 14);
     assert_true(replicas[2].room.most.requests == 16 && replicas[3].room.most.requests == 16);
     assert_true(replicas[2].room.most.tokens == 0);
+    struct node_vote votes[5];
+    struct node_replica_config config = {.prefill_tokens_per_s = 10000, .decode_step_ms = 20};
     node_fleet_believe(replicas, 4, &config, votes, NOW_MS + 300000);
     assert_true(replicas[0].room.most.requests == 0 && replicas[2].room.most.requests == 0);
+}
+
+/* Prompts of other routers that were not heard of make prompts wait as well, now here, now there.
+ */
+static void limits_that_differ_are_none(void **state)
+{
+    (void)state;
+    static struct node_replica replicas[4];
+    limits_seen(replicas, (double[]){16, 7, 3, 0}, (unsigned[]){6, 4, 4, 0});
+    assert_true(replicas[0].room.most.requests == 16); /* many samples */
+    for (unsigned k = 1; k < 4; k++)
+        assert_true(replicas[k].room.most.requests == 0);
 }
 
 int main(void)
@@ -95,6 +125,8 @@ int main(void)
         cmocka_unit_test(prompt_that_begins_late_has_waited),
         cmocka_unit_test(limit_is_what_samples_agree_on),
         cmocka_unit_test(stall_is_no_limit),
+        cmocka_unit_test(samples_that_disagree_are_no_limit),
+        cmocka_unit_test(limits_that_differ_are_none),
         cmocka_unit_test(fleet_is_believed_until_a_replica_has_seen_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
