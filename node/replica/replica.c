@@ -26,6 +26,8 @@ static const double size_held_fade_s = 1800;
 static const double size_shown_weight = 256, size_shown_bound = 1024, evicted_min = 8;
 /* Different figures that answers told before what divides all of them is the engine's block. */
 static const unsigned block_seen_min = 8;
+/* Readings in a row from which a rank is missing before it is believed to be gone. */
+static const unsigned ranks_missing_max = 3;
 
 /* What is believed before anything is learned. */
 static void begin_anew(struct node_replica *k, const struct node_replica_config *config)
@@ -266,12 +268,16 @@ static bool went_back(double before, double now)
     return before >= 0 && now >= 0 && now < before;
 }
 
+/* It is computed from a clock that may be adjusted: small moves are no restart. */
+static bool start_moved(const struct node_scrape *before, const struct node_scrape *now)
+{
+    return before->start_time_s >= 0 && now->start_time_s >= 0 &&
+           fabs(now->start_time_s - before->start_time_s) > 2;
+}
+
 static bool has_restarted(const struct node_scrape *before, const struct node_scrape *now)
 {
-    /* The start time is computed from a clock that may be adjusted: small moves are no restart. */
-    bool moved = before->start_time_s >= 0 && now->start_time_s >= 0 &&
-                 fabs(now->start_time_s - before->start_time_s) > 2;
-    return moved || went_back(before->prefix_queries, now->prefix_queries) ||
+    return start_moved(before, now) || went_back(before->prefix_queries, now->prefix_queries) ||
            went_back(before->prompt_tokens, now->prompt_tokens) ||
            went_back(before->generation_tokens, now->generation_tokens);
 }
@@ -384,8 +390,19 @@ static void cache_size_told(struct node_replica *k, double tokens)
     node_belief_init(&k->belief);
 }
 
+/* Sums of fewer ranks than before are no restart of the others: such readings are left out, until
+ * it seems that the rank is gone for good. */
+static bool rank_is_missing(struct node_replica *k, const struct node_scrape *s)
+{
+    bool missing = s->ranks > 0 && s->ranks < k->scrape.ranks && !start_moved(&k->scrape, s);
+    k->ranks_missing = missing ? k->ranks_missing + 1 : 0;
+    return missing && k->ranks_missing < ranks_missing_max;
+}
+
 bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, uint64_t now_ms)
 {
+    if (rank_is_missing(k, s))
+        return false;
     cache_size_told(k, s->cache_tokens);
     if (node_scrape_sizes_only(s)) {
         if (s->cache_tokens > 0)

@@ -161,6 +161,7 @@ struct node_replica {
     double
         beyond; /* tokens that a match has beyond its last checkpoint, by the engine's counters */
     bool tells_cached[NODE_REUSE_KINDS]; /* answers said what came from the cache: none said is 0 */
+    unsigned ranks_missing;              /* readings in a row without some rank's counters */
     unsigned told_block;                 /* what divides all that they said; 0: nothing said */
     unsigned told_block_seen;            /* how often they said something else than before */
     uint64_t told_last;

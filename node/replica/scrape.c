@@ -26,6 +26,7 @@ const struct node_scrape node_scrape_unknown = {
     .start_time_s = -1,
     .adapter_slots = -1,
     .sleeping = -1,
+    .ranks = -1,
 };
 
 /* One row per name and one tally per row. A tally has a slot per engine (vLLM's label `engine`,
@@ -502,6 +503,12 @@ static double first_told(double a, double b)
     return a >= 0 ? a : b;
 }
 
+static double ranks_of(const struct tally *t)
+{
+    double ranks = fmax(t[VLLM_PROMPT].count, t[SGLANG_PROMPT].count);
+    return ranks > 0 ? ranks : -1;
+}
+
 /* Both are counted when a request ends. Where the engine does not say what it computed of the
  * prompts, the share that no cache had is taken as it was over all that the engine has seen. */
 static double prefill_tokens(const struct tally *t, double queries, double hits)
@@ -548,6 +555,7 @@ static void scraper_finish(const struct scraper *s, struct node_scrape *out)
         .adapter_slots = first_told(s->adapter_slots, tally_max(&t[SGLANG_LORA])),
         .adapters = s->adapters,
         .sleeping = tally_max(&t[VLLM_SLEEP]),
+        .ranks = ranks_of(t),
         .vllm = s->vllm,
         .sglang = s->sglang,
     };

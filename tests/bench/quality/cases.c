@@ -305,7 +305,7 @@ static unsigned popular(const char *traces)
         outcome_free(&o);
         broken += !record_promise(
             crest.ttft_s <= 1.25 * fmin(spread.ttft_s, bound.ttft_s) &&
-                after.engines <= fmax(before.engines, crest.engines / 2),
+                after.engines <= fmax(before.engines, crest.engines / 2.0),
             "popular: %u router%s: a prefix that nearly all want for a while is at %u of 8 engines "
             "before, %u then, %u after (perfect %u and %u); its TTFT %.3f s (least request %.3f s, "
             "perfect %.3f s); of all %.3f, %.3f, %.3f s",

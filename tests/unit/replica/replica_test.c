@@ -297,6 +297,30 @@ static void a_missing_counter_is_no_restart(void **state)
     assert_true(node_replica_scraped(&k, &s, 5000));
 }
 
+/* Two ranks behind one URL, whose counters are added. One that is missing from a reading or two
+ * does not take the other's cache away. */
+static void a_missing_rank_is_no_restart(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    struct node_scrape both = scrape_of(1000, 500), one = scrape_of(400, 200);
+    both.ranks = 2;
+    one.ranks = 1;
+    one.cache_tokens = both.cache_tokens / 2;
+    assert_false(node_replica_scraped(&k, &both, 1000));
+    uint64_t cache_tokens = k.cache_tokens;
+    assert_false(node_replica_scraped(&k, &one, 2000));
+    assert_false(node_replica_scraped(&k, &one, 3000));
+    assert_int_equal(k.cache_tokens, cache_tokens);
+    assert_false(node_replica_scraped(&k, &both, 4000));
+    assert_int_equal(k.restarts, 0);
+    for (unsigned i = 0; i < 2; i++)
+        assert_false(node_replica_scraped(&k, &one, 5000 + 1000 * i));
+    assert_true(node_replica_scraped(&k, &one, 7000)); /* it is gone, and its cache */
+    one.start_time_s += 30;
+    assert_true(node_replica_scraped(&k, &one, 8000));
+}
+
 static void sleep_loses_the_cache_once(void **state)
 {
     (void)state;
@@ -540,6 +564,7 @@ int main(void)
         cmocka_unit_test(draining_is_a_wish_beside_health),
         cmocka_unit_test(restarts_are_seen),
         cmocka_unit_test(a_missing_counter_is_no_restart),
+        cmocka_unit_test(a_missing_rank_is_no_restart),
         cmocka_unit_test(sleep_loses_the_cache_once),
         cmocka_unit_test(cache_size_is_told_or_configured),
         cmocka_unit_test(sizes_do_not_overwrite_what_the_metrics_told),

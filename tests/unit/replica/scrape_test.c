@@ -166,6 +166,8 @@ static void test_vllm_engines_add_and_average(void **state)
     assert_int_equal(
         parse("vllm:num_requests_running{engine=\"0\"} 3\n"
               "vllm:num_requests_running{engine=\"1\"} 4\n"
+              "vllm:prompt_tokens_total{engine=\"0\"} 10\n"
+              "vllm:prompt_tokens_total{engine=\"1\"} 20\n"
               "vllm:kv_cache_usage_perc{engine=\"0\"} 0.2\n"
               "vllm:kv_cache_usage_perc{engine=\"1\"} 0.4\n"
               "vllm:cache_config_info{block_size=\"16\",engine=\"0\",num_gpu_blocks=\"101\"} 1\n"
@@ -175,6 +177,8 @@ static void test_vllm_engines_add_and_average(void **state)
               &s),
         0);
     assert_near(s.running, 7, 0);
+    assert_near(s.prompt_tokens, 30, 0);
+    assert_near(s.ranks, 2, 0);
     assert_near(s.cache_usage, 0.3, 1e-12);
     assert_near(s.cache_tokens, 300 * 16, 0);
     assert_near(s.sleeping, 1, 0);
