@@ -13,8 +13,12 @@ enum { quick_generations = 3 };
 
 void node_decay_fill(struct node_decay *d, uint32_t generation_ms, double horizon_s)
 {
-    for (unsigned age = 0; age < NODE_DECAY_MAX; age++)
-        d->by_age[age] = (float)exp(-(double)age * generation_ms / 1000 / horizon_s);
+    const double least = 1e-6; /* of a chance: none */
+    double step = exp(-(double)generation_ms / 1000 / horizon_s), left = 1;
+    for (unsigned age = 0; age < NODE_DECAY_MAX; age++) {
+        d->by_age[age] = (float)left;
+        left = left > least ? left * step : 0;
+    }
 }
 
 void node_belief_init(struct node_belief *b)

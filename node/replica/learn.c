@@ -68,6 +68,8 @@ double node_votes_third(struct node_vote *votes, unsigned count)
 static unsigned fresh_of(unsigned samples, uint64_t at_ms, uint64_t now_ms)
 {
     double age_ms = now_ms > at_ms ? (double)(now_ms - at_ms) : 0;
+    if (samples == 0)
+        return 0;
     return (unsigned)ceil(fmax(samples * exp2(-age_ms / NODE_SPEED_HALF_MS) - faded, 0));
 }
 

@@ -94,8 +94,8 @@ int main(void)
     static const struct {
         unsigned replicas;
         uint64_t bytes;
-    } cases[] = {{8, 200},   {8, 1024},    {8, 32768},    {8, 400000},
-                 {96, 1024}, {96, 400000}, {1000, 400000}};
+    } cases[] = {{8, 200},    {8, 1024},  {8, 32768},   {8, 400000},
+                 {64, 32768}, {96, 1024}, {96, 400000}, {1000, 400000}};
     measure("round_robin", 8, 1024);
     for (unsigned i = 0; i < ARRAY_LEN(cases); i++)
         measure("cache_aware", cases[i].replicas, cases[i].bytes);
