@@ -6,8 +6,12 @@
 /* Samples of the pace that count, and how many the first of them are. */
 static const double pace_horizon = 200;
 static const uint64_t pace_first = 8;
-static const double context_typical = 100000;                              /* tokens */
-static const double step_growth_believed = 1.5e-6, step_growth_max = 1e-3; /* by a token */
+static const double context_typical = 100000; /* tokens */
+/* By how much of itself a token of context makes a step longer. A token's keys and values are 70 KB
+ * to 300 KB to be read, the weights that a step reads 8 GB to 140 GB: what is far from that is the
+ * noise of contexts that are all alike, and the replica with the least would get everything. */
+static const double step_growth_believed = 1.5e-6, step_growth_min = 0.4e-6;
+static const double step_growth_max = 12e-6;
 static const double step_trust = 4; /* how far from the line one sample is believed */
 /* The clock has milliseconds, and a short prompt is mostly overhead: small prefills are timed
  * together. */
@@ -84,9 +88,10 @@ void node_replica_pace_add(struct node_replica *k, double context_tokens, double
                   fmin(fmax(step_s, expected_s / step_trust), expected_s * step_trust));
     double base_s, context_s;
     node_line_fit(&k->pace_line, step_growth_max / k->pace.value, &base_s, &context_s);
-    base_s = fmax(base_s, context_s / step_growth_max);
+    k->step_growth = fmin(fmax(context_s / base_s, step_growth_min), step_growth_max);
+    /* So steep, through the middle of the samples. */
+    base_s = k->pace_line.y / (k->pace_line.w + k->step_growth * k->pace_line.x);
     node_speed_set(&k->pace, 1 / base_s, now_ms);
-    k->step_growth = context_s / base_s;
 }
 
 /* Whether such evidence came lately. */

@@ -109,6 +109,22 @@ static void whole_answers_that_are_alike_scale_both(void **state)
     assert_near(k.pace.value, 1500, 0.05);
 }
 
+/* Contexts that are all alike say nothing of how steep the line is: noise made it level here and
+ * steep there, and the replica that seemed level got everything. */
+static void noise_is_no_slope(void **state)
+{
+    (void)state;
+    for (unsigned sign = 0; sign < 2; sign++) {
+        struct node_replica k = replica_new();
+        for (unsigned i = 0; i < 100; i++)
+            node_replica_pace_add(&k, 200000 + 100 * (i % 3), 0.02 + 0.001 * (i % 3 == 2 * sign),
+                                  1000 + i);
+        double step_s = (1 + k.step_growth * 200000) / k.pace.value;
+        assert_near(step_s, 0.0203, 0.03);
+        assert_true(k.step_growth >= 0.4e-6 && k.step_growth <= 12e-6);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +132,7 @@ int main(void)
         cmocka_unit_test(strange_readings_do_no_harm),
         cmocka_unit_test(streams_are_believed_before_histograms),
         cmocka_unit_test(whole_answers_that_are_alike_scale_both),
+        cmocka_unit_test(noise_is_no_slope),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
