@@ -394,7 +394,7 @@ static void cache_size_told(struct node_replica *k, double tokens)
  * it seems that the rank is gone for good. */
 static bool rank_is_missing(struct node_replica *k, const struct node_scrape *s)
 {
-    bool missing = s->ranks > 0 && s->ranks < k->scrape.ranks && !start_moved(&k->scrape, s);
+    bool missing = s->series > 0 && s->series < k->scrape.series && !start_moved(&k->scrape, s);
     k->ranks_missing = missing ? k->ranks_missing + 1 : 0;
     return missing && k->ranks_missing < ranks_missing_max;
 }
@@ -425,6 +425,7 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
         keep_if_missing(&now.prefix_hits, k->scrape.prefix_hits);
         keep_if_missing(&now.prompt_tokens, k->scrape.prompt_tokens);
         keep_if_missing(&now.generation_tokens, k->scrape.generation_tokens);
+        keep_if_missing(&now.series, k->scrape.series); /* what other routers read has none */
     }
     if (restarted)
         k->foreign = (struct node_foreign){0};

@@ -26,7 +26,7 @@ const struct node_scrape node_scrape_unknown = {
     .start_time_s = -1,
     .adapter_slots = -1,
     .sleeping = -1,
-    .ranks = -1,
+    .series = -1,
 };
 
 /* One row per name and one tally per row. A tally has a slot per engine (vLLM's label `engine`,
@@ -503,10 +503,15 @@ static double first_told(double a, double b)
     return a >= 0 ? a : b;
 }
 
-static double ranks_of(const struct tally *t)
+/* Of the counters whose going back is a restart. A name may be missing of one rank alone. */
+static double series_of(const struct tally *t)
 {
-    double ranks = fmax(t[VLLM_PROMPT].count, t[SGLANG_PROMPT].count);
-    return ranks > 0 ? ranks : -1;
+    static const enum name counters[] = {VLLM_QUERIES,    VLLM_QUERIES_OLD, VLLM_PROMPT,
+                                         VLLM_GENERATION, SGLANG_PROMPT,    SGLANG_GENERATION};
+    double series = 0;
+    for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++)
+        series += t[counters[i]].count;
+    return series > 0 ? series : -1;
 }
 
 /* Both are counted when a request ends. Where the engine does not say what it computed of the
@@ -555,7 +560,7 @@ static void scraper_finish(const struct scraper *s, struct node_scrape *out)
         .adapter_slots = first_told(s->adapter_slots, tally_max(&t[SGLANG_LORA])),
         .adapters = s->adapters,
         .sleeping = tally_max(&t[VLLM_SLEEP]),
-        .ranks = ranks_of(t),
+        .series = series_of(t),
         .vllm = s->vllm,
         .sglang = s->sglang,
     };

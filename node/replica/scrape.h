@@ -34,7 +34,7 @@ struct node_scrape {
     double adapter_slots;     /* adapters at a time; as others, or 0, where it is unknown */
     struct slice adapters;    /* that run, with commas between; borrowed from the text */
     double sleeping;          /* 1 = the engine sleeps (vllm:engine_sleep_state), 0 = awake */
-    double ranks;             /* data-parallel ranks whose counters are in the sums */
+    double series;            /* that the counters are sums of: of all names and ranks */
     bool vllm;                /* names of vLLM were seen */
     bool sglang;
 };

@@ -304,8 +304,8 @@ static void a_missing_rank_is_no_restart(void **state)
     (void)state;
     struct node_replica k = make();
     struct node_scrape both = scrape_of(1000, 500), one = scrape_of(400, 200);
-    both.ranks = 2;
-    one.ranks = 1;
+    both.series = 6;
+    one.series = 3;
     one.cache_tokens = both.cache_tokens / 2;
     assert_false(node_replica_scraped(&k, &both, 1000));
     uint64_t cache_tokens = k.cache_tokens;
@@ -319,6 +319,22 @@ static void a_missing_rank_is_no_restart(void **state)
     assert_true(node_replica_scraped(&k, &one, 7000)); /* it is gone, and its cache */
     one.start_time_s += 30;
     assert_true(node_replica_scraped(&k, &one, 8000));
+}
+
+/* In between another router read the engine, and its reading came by gossip, without series. */
+static void a_missing_rank_is_seen_after_what_others_read(void **state)
+{
+    (void)state;
+    struct node_replica k = make();
+    struct node_scrape both = scrape_of(1000, 500), one = scrape_of(400, 200);
+    struct node_scrape heard = scrape_of(1000, 500);
+    heard.series = -1;
+    both.series = 6;
+    one.series = 3;
+    assert_false(node_replica_scraped(&k, &both, 1000));
+    assert_false(node_replica_scraped(&k, &heard, 2000));
+    assert_false(node_replica_scraped(&k, &one, 3000));
+    assert_int_equal(k.restarts, 0);
 }
 
 static void sleep_loses_the_cache_once(void **state)
@@ -565,6 +581,7 @@ int main(void)
         cmocka_unit_test(restarts_are_seen),
         cmocka_unit_test(a_missing_counter_is_no_restart),
         cmocka_unit_test(a_missing_rank_is_no_restart),
+        cmocka_unit_test(a_missing_rank_is_seen_after_what_others_read),
         cmocka_unit_test(sleep_loses_the_cache_once),
         cmocka_unit_test(cache_size_is_told_or_configured),
         cmocka_unit_test(sizes_do_not_overwrite_what_the_metrics_told),

@@ -113,6 +113,23 @@ static void test_vllm_histograms(void **state)
     assert_near(s.prefill_s, -1, 0);
 }
 
+/* One name of one rank is missing, and the other names are there: that is fewer than before. */
+static void test_counters_of_ranks_are_counted(void **state)
+{
+    (void)state;
+    struct node_scrape s;
+    const char *first = "vllm:prompt_tokens_total{engine=\"0\"} 1000\n"
+                        "vllm:prompt_tokens_total{engine=\"1\"} 1000\n"
+                        "vllm:prefix_cache_queries_total{engine=\"0\"} 1000\n";
+    char text[512];
+    (void)snprintf(text, sizeof text, "%svllm:prefix_cache_queries_total{engine=\"1\"} 1000\n",
+                   first);
+    assert_int_equal(parse(text, &s), 0);
+    assert_near(s.series, 4, 0);
+    assert_int_equal(parse(first, &s), 0);
+    assert_near(s.series, 3, 0);
+}
+
 /* Each set of adapters that ran has a series, as an engine left them; the last one counts. */
 static void test_adapters(void **state)
 {
@@ -178,7 +195,7 @@ static void test_vllm_engines_add_and_average(void **state)
         0);
     assert_near(s.running, 7, 0);
     assert_near(s.prompt_tokens, 30, 0);
-    assert_near(s.ranks, 2, 0);
+    assert_near(s.series, 2, 0);
     assert_near(s.cache_usage, 0.3, 1e-12);
     assert_near(s.cache_tokens, 300 * 16, 0);
     assert_near(s.sleeping, 1, 0);
@@ -374,6 +391,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vllm_recorded),
         cmocka_unit_test(test_vllm_histograms),
+        cmocka_unit_test(test_counters_of_ranks_are_counted),
         cmocka_unit_test(test_adapters),
         cmocka_unit_test(test_vllm_names_of_0_9),
         cmocka_unit_test(test_vllm_engines_add_and_average),
