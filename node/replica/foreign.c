@@ -18,16 +18,6 @@ static bool rose(double before, double now)
     return before >= 0 && now > before;
 }
 
-static double booked_context(const struct node_load *l)
-{
-    return (double)l->context_tokens + (double)l->remote.context_tokens;
-}
-
-static double booked_requests(const struct node_load *l)
-{
-    return (double)l->requests + (double)l->remote.requests;
-}
-
 /* Some engines leave their gauges as they are for a while when they have nothing to do. */
 static bool gauges_are_old(const struct node_scrape *before, const struct node_scrape *now)
 {
@@ -59,7 +49,8 @@ void node_foreign_scraped(struct node_foreign *f, const struct node_load *load,
     if (now->running < 0)
         return;
     double waiting = fmax(now->waiting, 0);
-    double extra = fmax(now->running + waiting - booked_requests(load), 0);
+    struct node_room_amount booked = node_load_booked(load);
+    double extra = fmax(now->running + waiting - booked.requests, 0);
     if (f->at_ms != 0 && gauges_are_old(before, now))
         extra = 0;
     f->requests = fmin(extra, f->seen);
@@ -67,7 +58,7 @@ void node_foreign_scraped(struct node_foreign *f, const struct node_load *load,
     f->waiting = fmin(f->requests, waiting);
     f->used_tokens =
         now->cache_usage >= 0 && now->cache_tokens > 0 ? now->cache_usage * now->cache_tokens : -1;
-    f->booked_tokens = booked_context(load);
+    f->booked_tokens = booked.tokens;
     if (f->used_tokens > 0 && now->running >= 1)
         f->context_tokens = f->used_tokens / now->running;
     /* Contexts that grow beyond the memory push each other out: it is full, whatever the gauge
@@ -84,9 +75,10 @@ struct node_under_way node_under_way(const struct node_foreign *f, const struct 
     double age_ms = now_ms > f->at_ms ? (double)(now_ms - f->at_ms) : 0;
     double left = age_ms > fresh_ms ? exp2((fresh_ms - age_ms) / half_ms) : 1;
     double foreign = f->requests * left, waiting = f->waiting * left;
+    struct node_room_amount booked = node_load_booked(load);
     return (struct node_under_way){
-        .requests = booked_requests(load) + foreign,
-        .context_tokens = booked_context(load) + (foreign - waiting) * f->context_tokens,
+        .requests = booked.requests + foreign,
+        .context_tokens = booked.tokens + (foreign - waiting) * f->context_tokens,
         .foreign_waiting = waiting,
     };
 }
@@ -104,7 +96,7 @@ static double memory_wait_s(const struct node_foreign *f, const struct node_load
     if (f->at_ms == 0 || f->used_tokens <= 0 || cache_tokens <= 0)
         return 0;
     double share = f->booked_tokens > f->used_tokens ? f->used_tokens / f->booked_tokens : 1;
-    double used = f->used_tokens + (booked_context(load) - f->booked_tokens) * share;
+    double used = f->used_tokens + (node_load_booked(load).tokens - f->booked_tokens) * share;
     double lacking = used + new_tokens - cache_tokens;
     return lacking > 0 && used > 0 ? fmin(lacking / used, 1) * residence_s : 0;
 }

@@ -68,15 +68,13 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     double held_blocks = grip.blocks * grip.present;
     double cached_tokens =
         node_reuse_predict(node_router_reuse(r, size->model, request->answer_whole), &held);
-    double requests = (double)replica->load.requests + (double)replica->load.remote.requests;
-    double context =
-        (double)replica->load.context_tokens + (double)replica->load.remote.context_tokens;
+    struct node_room_amount booked = node_load_booked(&replica->load);
     c->name_hash = replica->name_hash;
     c->owner = node_router_owner(r, k);
     c->weight = replica->weight;
-    c->requests = (uint64_t)requests;
-    c->tokens =
-        (uint64_t)context + replica->load.prefill_tokens + replica->load.remote.prefill_tokens;
+    c->requests = (uint64_t)booked.requests;
+    c->tokens = (uint64_t)booked.tokens + replica->load.prefill_tokens +
+                replica->load.remote.prefill_tokens;
     c->cached_tokens = (uint64_t)cached_tokens;
     double tier_tokens =
         cached_tokens * (1 - node_belief_near(&replica->belief, r->generations[k]));
@@ -95,7 +93,6 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
                                         node_replica_near_tokens(replica));
     struct node_room_amount more = {1,
                                     size->prompt_tokens - cached_tokens + size->output_tokens / 2};
-    struct node_room_amount booked = node_load_booked(&replica->load);
     if (node_foreign_says_memory(&replica->foreign))
         more.tokens = booked.tokens = 0;
     room_s = fmax(room_s, node_room_wait_s(&replica->room, booked, more, residence_s));
