@@ -12,7 +12,7 @@
  *   - a row is absent once `until` is past, and max(a, b) is past exactly if both are;
  *   - at most CRDT_POISON_MAX rows are kept, the greatest by (until, hash). A row that goes has so
  *     many above it, and joining only makes those greater. Suspects have a shorter time than
- * poison, so they never displace any.
+ *     poison, so they never displace any.
  *
  * A row that is further ahead than anybody may set it is refused, as observations of the future
  * are. A row is closed: a later version that has more to say makes a class of its own. */

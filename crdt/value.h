@@ -17,10 +17,10 @@
 #include "crdt/learned.h"
 #include "crdt/limits.h"
 
-/* In flight from one router at one replica. */
+/* In flight from one router at one replica: requests up to CRDT_LOAD_REQUESTS_MAX, tokens up to
+ * CRDT_LOAD_TOKENS_MAX. More is cut. */
 struct crdt_load {
-    uint32_t
-        requests; /* at most CRDT_LOAD_REQUESTS_MAX, tokens CRDT_LOAD_TOKENS_MAX: more is cut */
+    uint32_t requests;
     uint64_t prefill_tokens; /* uncached prompt tokens not computed yet */
     uint64_t context_tokens; /* of all requests in flight */
     uint64_t decoding_tokens;

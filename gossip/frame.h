@@ -3,9 +3,12 @@
  *   packet    frame*                                    together at most GOSSIP_PACKET_MAX bytes
  *   frame     type 1 | length varint | body
  *
- *   DELTA     length 1 (flags 1 | epoch 6 | seq varint | [author 8] | [group varint, groups
- * varint]) | bytes ALIVE     flags 1 | incarnation 8 | seq varint | [vector 8 | members 8 | health
- * 1 | sent 4 | echo 4 | held 4] NACK      epoch 6 | ranges GONE      epoch 6 | oldest varint
+ *   DELTA     length 1 (flags 1 | epoch 6 | seq varint | [author 8] |
+ *             [group varint, groups varint]) | bytes
+ *   ALIVE     flags 1 | incarnation 8 | seq varint |
+ *             [vector 8 | members 8 | health 1 | sent 4 | echo 4 | held 4]
+ *   NACK      epoch 6 | ranges
+ *   GONE      epoch 6 | oldest varint
  *   MEMBERS   (length varint | entry)*
  *   entry     incarnation 8 | state 1 | name | meta | count 1 | place* | what a later version adds
  *   place     kind 1 | length 1 | ip 4 or 16, port 2; another kind or length is passed over

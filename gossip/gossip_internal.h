@@ -188,8 +188,7 @@ struct gossip {
     uint16_t nodes[GOSSIP_NODES_HASH];             /* slot + 1 by node, 0: free */
     struct gossip_peer *order[GOSSIP_MEMBERS_MAX]; /* listed ones by name */
     unsigned listed, strangers;
-    unsigned
-        live; /* listed, alive or suspect, self not counted; member.c moves it with the state */
+    unsigned live; /* listed, alive or suspect, not self; member.c moves it with the state */
     uint64_t members_digest, vector_digest;
     uint64_t vector_version; /* rises with each change of the digest */
 

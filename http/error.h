@@ -3,7 +3,8 @@
  *
  *   OpenAI       {"error":{"message":...,"type":...,"param":...,"code":502}}
  *   responses    the same as a body. As an event, after "event: error":
- *                {"type":"error","code":"server_error","message":...,"param":...,"sequence_number":7}
+ *                {"type":"error","code":"server_error","message":...,"param":...,
+ *                 "sequence_number":7}
  *   Anthropic    {"type":"error","error":{"type":"api_error","message":...},"request_id":...}; an
  *                event comes after "event: error"
  *   SGLang       the same body as OpenAI's. As an event of its native stream:

@@ -2,7 +2,7 @@
  * (node_replication_digests_json, which writes this format):
  *
  *   {"registry": "16 hex digits", "log": "...", "reports": "...", "poison": "...", "floor": 117,
- * "now": 240, "index": [{"generation": 118, "digest": "..."}, ...]}
+ *    "now": 240, "index": [{"generation": 118, "digest": "..."}, ...]}
  *
  * `"ready": false` says that the router has not taken over the state yet, so it does not hold all
  * of it. Members of other names are passed over. A generation that is not listed is empty.

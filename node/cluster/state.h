@@ -28,20 +28,19 @@ struct crdt_index;
 struct node_state;
 
 struct node_state_config {
-    struct hash_secret
-        secret;               /* keys the hashes of prompts and sessions; the same at all routers */
-    uint64_t self;            /* this router: gossip_node_id() of its name */
-    bool replicated;          /* there are other routers: news is queued for them */
-    unsigned replicas_max;    /* slots: crdt_registry_slots(names_max) */
-    unsigned names_max;       /* names of replicas in use at one time; 0: as many as slots allow */
-    uint64_t index_bytes;     /* memory for the prefix index */
-    uint32_t generation_ms;   /* time slice of last use */
-    uint32_t ttl_ms;          /* an observation older than this is forgotten; at most CRDT_TTL_MAX
+    struct hash_secret secret; /* of the hashes of prompts and sessions; the same everywhere */
+    uint64_t self;             /* this router: gossip_node_id() of its name */
+    bool replicated;           /* there are other routers: news is queued for them */
+    unsigned replicas_max;     /* slots: crdt_registry_slots(names_max) */
+    unsigned names_max;        /* names of replicas in use at one time; 0: as many as slots allow */
+    uint64_t index_bytes;      /* memory for the prefix index */
+    uint32_t generation_ms;    /* time slice of last use */
+    uint32_t ttl_ms;           /* an observation older than this is forgotten; at most CRDT_TTL_MAX
                                  generations */
-    uint32_t names_ttl_s;     /* a name that nobody names is forgotten after so long; 0: after
+    uint32_t names_ttl_s;      /* a name that nobody names is forgotten after so long; 0: after
                                  CRDT_NAMES_TTL_S, as it has to be wherever routers may differ in
                                  their settings, `ttl_ms` too: others would keep what one forgets */
-    uint64_t wall_ms, now_ms; /* wall clock and monotonic clock at the same moment, now; 0, 0: the
+    uint64_t wall_ms, now_ms;  /* wall clock and monotonic clock at the same moment, now; 0, 0: the
                                  monotonic clock will do (a router alone) */
 };
 

@@ -39,9 +39,8 @@ struct node_belief {
     double present_blocks; /* believed present */
     uint32_t floor;        /* oldest generation believed present, at least in part */
     double floor_share;    /* how much of that one, 0..1 */
-    double
-        near_blocks; /* of the engine's own memory, where it has tiers behind it; 0: it has not */
-    uint32_t near_floor; /* as the floor and its share, of that memory; 0 and 1 without tiers */
+    double near_blocks;    /* of the engine's own memory, where tiers are behind it; 0: none are */
+    uint32_t near_floor;   /* as the floor and its share, of that memory; 0 and 1 without tiers */
     double near_share;
     bool quick; /* it turns over within a generation or two: their grain is too coarse for it */
     bool stale; /* the counters have changed since */

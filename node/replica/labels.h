@@ -10,7 +10,8 @@
  *   cache-tokens  size of its cache with all its tiers (memory of the host, disks); else what the
  *            engine says of its own memory counts
  *   adapters on-demand: it loads adapters that its /v1/models does not list when it is asked for
- * them role     any; prefill and decode are refused: nothing treats them differently yet
+ *            them
+ *   role     any; prefill and decode are refused: nothing treats them differently yet
  */
 #ifndef NODE_REPLICA_LABELS_H
 #define NODE_REPLICA_LABELS_H

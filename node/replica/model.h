@@ -5,6 +5,7 @@
  * Clients' requests teach what it serves:
  *   - A successful answer for a model: it serves that one. It may still serve all others.
  *   - A 404 that names the model as unknown: it does not serve it, for NODE_MODELS_DENIED_MS.
+ *
  * This counts only while the replica has not listed its models.
  *
  * A replica may load adapters on demand. It may be asked for adapters of its base that others list,

@@ -123,11 +123,10 @@ struct node_replica {
     unsigned kept;    /* for requests that may be poison (node_router_keep) */
     double weight;    /* its share of the work, as this router's settings say; else 1 */
     uint64_t busy_until_ms;
-    uint64_t busy_requests;     /* of this router's, were in flight when it said that it is full */
-    struct node_backoff errors; /* answers of 5xx, or a share of failures */
-    struct node_backoff broken; /* connections that failed or broke: it went down */
-    uint64_t
-        back_ms; /* when it came back, empty: slow start (node/replica/warm.h); 0: it did not */
+    uint64_t busy_requests;      /* of this router's, were in flight when it said that it is full */
+    struct node_backoff errors;  /* answers of 5xx, or a share of failures */
+    struct node_backoff broken;  /* connections that failed or broke: it went down */
+    uint64_t back_ms;            /* when it came back, empty: slow start (warm.h); 0: it did not */
     struct node_breaker breaker; /* the same between routers */
     struct node_tally tally;     /* of this router's attempts */
     struct node_signs signs;     /* of life, or of none */
@@ -158,8 +157,7 @@ struct node_replica {
     struct node_evidence evidence; /* of its size, by this router's requests */
     struct node_size_held size_held;
     double evicted_seen, evicted_idle_seen_s; /* what was made use of; -1: nothing */
-    double
-        beyond; /* tokens that a match has beyond its last checkpoint, by the engine's counters */
+    double beyond; /* tokens of a match behind its last checkpoint, by the engine's counters */
     bool tells_cached[NODE_REUSE_KINDS]; /* answers said what came from the cache: none said is 0 */
     unsigned ranks_missing;              /* readings in a row without some rank's counters */
     unsigned told_block;                 /* what divides all that they said; 0: nothing said */

@@ -9,8 +9,8 @@
  *            + n*b*in*o/2       steps of the others are longer because of this request
  *            + n*uncached/rate  its prefill holds the others up
  *
- *   adapter    loading the adapter that is not held there, and, W' times, how much the one is
- * wanted that gives way for it
+ *   adapter    loading the adapter that is not held there, and what it costs others that one gives
+ *              way for it
  *
  *   total = queue + uncached + W * displaced + V * decode + adapter
  *
@@ -32,9 +32,8 @@ enum { NODE_COST_CROWD = 8 };
 struct node_cost_input {
     double queue_s;
     double prompt_tokens;
-    double cached_tokens; /* at most prompt_tokens */
-    double
-        restored_tokens; /* tokens that could be computed while a tier brings some of them back */
+    double cached_tokens;   /* at most prompt_tokens */
+    double restored_tokens; /* that it could compute while a tier brings some of those back */
     double output_tokens;
     double displaced_tokens;
     double requests;         /* n */

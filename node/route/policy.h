@@ -33,10 +33,9 @@ struct node_policy_input {
     uint64_t prefix_key;  /* hash of the first blocks of the prompt; 0: none */
     unsigned routers;     /* that choose among them at the same time, this one included */
     unsigned rank;        /* of this one among these */
-    double
-        unseen_s; /* work that the others may have placed lately, of which nothing is known yet */
-    double near_tie;   /* share of the least cost within which costs count as equal */
-    double load_bound; /* times the mean of requests in flight */
+    double unseen_s;      /* work that the others may have placed lately, unknown yet */
+    double near_tie;      /* share of the least cost within which costs count as equal */
+    double load_bound;    /* times the mean of requests in flight */
     struct prng *prng;
     uint64_t *turn; /* counts choices: state of round robin */
 };

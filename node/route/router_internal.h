@@ -66,12 +66,11 @@ struct node_router {
     const struct discover *sources;       /* NULL: there are none */
     /* Versions (crdt/registry.h, crdt/reports.h) that were taken in. */
     uint64_t registry_taken, reports_taken, loads_taken;
-    uint64_t learned_ms; /* when what was learned was reported last */
-    bool adopts;         /* some replica is adopted (node/route/share.c) */
-    bool names_held;     /* some replica is in use although no living router names it */
-    struct node_replica_set
-        touched;                   /* whose load or sight may have changed since the last report */
-    struct node_replica_set lined; /* which may have prefill going on */
+    uint64_t learned_ms;             /* when what was learned was reported last */
+    bool adopts;                     /* some replica is adopted (node/route/share.c) */
+    bool names_held;                 /* some replica is in use although no living router names it */
+    struct node_replica_set touched; /* load or sight may be other than reported */
+    struct node_replica_set lined;   /* which may have prefill going on */
     struct node_replica_set backing_off; /* what is reported of them changes by time alone */
 
     /* Of the routers that are alive: how many, and the place of this one in their order. */

@@ -7,16 +7,17 @@
  * at the bytes that came out:
  *
  *   1. A replica receives whole requests of clients, byte for byte but for the question for usage
- * in front of a stream's, and no new one on a connection before it has answered the one before.
+ *      in front of a stream's, and no new one on a connection before it has answered the one
+ *      before.
  *   2. No replica receives a request of which the client has a token, or a part of an answer that
- * is no stream.
+ *      is no stream.
  *   3. A client gets answers to its requests in their order, at most one each. An answer of a
  *      replica is the start of one that this replica gave to this request; one that ends as answers
  *      end is all of it, and the replica sent all of it. A stream may begin with the preamble of
- * one attempt (the sign of life) and go on with what follows the preamble of another. One without
- * its terminal event ends with an error event of the router, never as answers end; behind its
- * terminal event nothing is missing. One that fails before its first token may be answered with
- * the status that it names.
+ *      one attempt (the sign of life) and go on with what follows the preamble of another. One
+ *      without its terminal event ends with an error event of the router, never as answers end;
+ *      behind its terminal event nothing is missing. One that fails before its first token may be
+ *      answered with the status that it names.
  *   4. When everybody falls silent, every connection is closed after a while, every booking is
  *      released and no memory is held.
  */

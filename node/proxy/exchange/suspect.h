@@ -13,7 +13,7 @@
  *            weak ones: mostly it was killed. So are those of a dead core whose prompts are words.
  *
  *   hang     nothing comes, and nothing has ended: no death, no suspects. Nor are there any where
- * the port was closed for a while before connections ended: it was told to end.
+ *            the port was closed for a while before connections ended: it was told to end.
  *
  * What follows of it:
  *
@@ -29,8 +29,8 @@
  *     on once, alone: where nothing is under way, of any router, as far as is known. If there is no
  *     such replica, the quietest is kept for it until what runs there has ended
  *     (node/proxy/exchange/suspect_wait.h). If that takes too long it is answered 502 `suspect`:
- * one request is not worth the answers of all others on an engine. All routers know of it, so that
- * it is alone wherever it is repeated.
+ *     one request is not worth the answers of all others on an engine. All routers know of it, so
+ *     that it is alone wherever it is repeated.
  *
  *   - What broke two is poison: 502 `poison` from then on, at all routers (node/route/poison.h).
  *     One that was among several at two abrupt deaths, or whose two deaths came within a second

@@ -1,8 +1,7 @@
 /* Bodies of one size, as fast as answers come: for CPU per request and added latency.
  *
  *   {"model":..,"messages":[ system: the same for all | history: one of 64 conversations | new ]}
- *          about a quarter of the body                    nearly two thirds                an
- * eighth
+ *          about a quarter of the body                    nearly two thirds             an eighth
  *
  * All prompts differ, and share prefixes as the turns of real conversations do, so that a router
  * that looks at prefixes has its real work.

@@ -1,7 +1,7 @@
 /* A trace: who asks what and when, in memory, whatever file it came from.
  *
- *   session 0   turn 0   turn 1   turn 2            turn: keep   blocks of the turn before that
- * stay session 1   turn 0   ...                              more   ids that follow them
+ *   session 0   turn 0   turn 1   turn 2      turn: keep   blocks of the turn before that stay
+ *   session 1   turn 0   ...                        more   ids that follow them
  *
  * A prompt is a run of blocks of `block_tokens` tokens. An id stands for the text of a block: alone
  * if it has ID_SHARED, together with the session's seed otherwise. Leading blocks with ID_SYSTEM
