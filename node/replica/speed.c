@@ -34,6 +34,12 @@ void node_replica_speed_begin(struct node_replica *k, const struct node_replica_
     k->step_growth = step_growth_believed;
 }
 
+/* Of own steps and of those that were heard. */
+static double growth_of(double context_s, double base_s)
+{
+    return fmin(fmax(context_s / base_s, step_growth_min), step_growth_max);
+}
+
 static void pace_line_begin(struct node_replica *k)
 {
     double base_s = 1 / k->pace.value;
@@ -51,7 +57,7 @@ void node_replica_pace_hear(struct node_replica *k, double step_base_s, double s
                             uint64_t samples, uint64_t now_ms)
 {
     node_speed_hear(&k->pace, 1 / step_base_s, samples, now_ms);
-    k->step_growth = fmin(step_context_s / step_base_s, step_growth_max);
+    k->step_growth = growth_of(step_context_s, step_base_s);
     pace_line_begin(k);
 }
 
@@ -88,7 +94,7 @@ void node_replica_pace_add(struct node_replica *k, double context_tokens, double
                   fmin(fmax(step_s, expected_s / step_trust), expected_s * step_trust));
     double base_s, context_s;
     node_line_fit(&k->pace_line, step_growth_max / k->pace.value, &base_s, &context_s);
-    k->step_growth = fmin(fmax(context_s / base_s, step_growth_min), step_growth_max);
+    k->step_growth = growth_of(context_s, base_s);
     /* So steep, through the middle of the samples. */
     base_s = k->pace_line.y / (k->pace_line.w + k->step_growth * k->pace_line.x);
     node_speed_set(&k->pace, 1 / base_s, now_ms);

@@ -125,6 +125,19 @@ static void noise_is_no_slope(void **state)
     }
 }
 
+/* Another router may be of a version that believed in noise. */
+static void what_was_heard_is_bounded_too(void **state)
+{
+    (void)state;
+    struct node_replica k = replica_new();
+    node_replica_pace_hear(&k, 0.02, 0, 50, 1000);
+    assert_near(k.step_growth, 0.4e-6, 1e-9);
+    node_replica_pace_hear(&k, 0.02, 0.02 * 3e-6, 60, 1000);
+    assert_near(k.step_growth, 3e-6, 1e-9);
+    node_replica_pace_hear(&k, 0.02, 0.02 * 50e-6, 70, 1000);
+    assert_near(k.step_growth, 12e-6, 1e-9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -133,6 +146,7 @@ int main(void)
         cmocka_unit_test(streams_are_believed_before_histograms),
         cmocka_unit_test(whole_answers_that_are_alike_scale_both),
         cmocka_unit_test(noise_is_no_slope),
+        cmocka_unit_test(what_was_heard_is_bounded_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
