@@ -11,7 +11,8 @@
  * samples are less apart; the value is their median. Samples fade (node/replica/learn.h), so a
  * stall is no limit for long. The most that run is a setting of all engines of a model: a replica
  * without evidence is believed to be like the others (fleet.h). Contexts are counted as they are
- * booked: prefixes that several share do no harm. */
+ * booked: prefixes that several share do no harm. What the prompt that waited had in the cache
+ * already is left out. */
 #ifndef NODE_REPLICA_ROOM_H
 #define NODE_REPLICA_ROOM_H
 
