@@ -47,6 +47,18 @@ class Kubernetes(Case):
         return sorted(r["name"] for r in router.admin("GET", "/replicas").json
                       if r["health"] == "up")
 
+    def wait_heard(self, router, change):
+        """The router has taken what the API server said after this."""
+        began = time.monotonic()
+        change()
+        wait_for(lambda: time.monotonic() - began > router.metric("discovery_age_seconds"),
+                 "news of the API server")
+
+    def in_flight(self, router, engine):
+        """Requests that it has there; None where it knows no such replica."""
+        return next((r["load"]["requests"] for r in router.admin("GET", "/replicas").json
+                     if r["name"] == engine.name), None)
+
     def failures(self, router):
         return [e["error"] for e in router.events("discovery_failed")]
 
@@ -91,18 +103,18 @@ class Pods(Kubernetes):
         load = Load(self, router)
         new = []
         for n, engine in enumerate(old):
-            fresh = self.pod("b%d" % n, STARTING)
-            time.sleep(0.2)
-            self.assertNotIn(fresh.name, [r["name"] for r in router.admin("GET", "/replicas").json])
+            fresh = self.engine()
+            fresh.slice = "b%d" % n
+            self.wait_heard(router, lambda: self.set(fresh, STARTING))
+            self.assertIsNone(self.in_flight(router, fresh))
             self.set(fresh, READY)
             fresh.wait_request()  # it is used
             new.append(fresh)
             self.set(engine, TERMINATING)
             wait_for(lambda: engine.name not in self.in_use(router), "it drains")
-            time.sleep(0.2)  # what was sent before is on its way
+            wait_for(lambda: self.in_flight(router, engine) == 0, "what was sent is answered")
             count = len(engine.requests)
-            self.api.delete(engine.slice)
-            time.sleep(0.2)
+            self.wait_heard(router, lambda: self.api.delete(engine.slice))
             self.assertEqual(len(engine.requests), count)
             engine.stop()
         self.assertEqual(load.end(), [])
@@ -131,8 +143,7 @@ class Pods(Kubernetes):
         for _ in range(6):
             self.assertEqual(self.ask(router).status, 200)
         self.assertEqual(len(one.requests), 1)
-        self.api.delete(one.slice)
-        time.sleep(0.3)
+        self.wait_heard(router, lambda: self.api.delete(one.slice))
         go.set()
         for c in clients:
             c.join(LIMIT)
@@ -204,8 +215,7 @@ class ApiServer(Kubernetes):
         self.wait_used(router, one)
         wait_for(lambda: self.api.watches, "a watch")
         self.api.version = 500
-        self.api.bookmark()
-        time.sleep(1.2)  # from then on it is a good watch
+        self.wait_heard(router, self.api.bookmark)  # so it is a good watch
         self.api.cut()
         two = self.pod("b")
         self.wait_used(router, one, two)
@@ -221,7 +231,7 @@ class ApiServer(Kubernetes):
             self.api.gone_as = way
             lists = len(self.api.lists)
             wait_for(lambda: self.api.watches, "a watch")
-            time.sleep(1.2)
+            self.wait_heard(router, self.api.bookmark)  # so it is a good watch
             if way == "open":
                 self.api.expire()
             else:
@@ -241,7 +251,7 @@ class ApiServer(Kubernetes):
         self.api.stop()
         wait_for(lambda: self.failures(router), "it says so")
         two = self.pod("b")
-        time.sleep(3)
+        wait_for(lambda: router.metric("discovery_failures_total") >= 3, "it asks again and again")
         self.assertEqual(self.in_use(router), [one.name])  # the old list holds
         self.assertEqual(self.ask(router).status, 200)
         self.api.start()

@@ -76,16 +76,27 @@ def counters(engine, names):
     return [sum(float(v) for v in re.findall(r"^%s\{[^}]*\} (\S+)$" % re.escape(name), text, re.M)) for name in names]
 
 
+def settle(router, engines, names):
+    """Until neither the log nor a counter has changed between two looks."""
+    before = None
+
+    def stand_still():
+        nonlocal before
+        was, before = before, (len(router.events("request")), [counters(e, names) for e in engines])
+        return was == before
+    wait_for(stand_still, "figures that stand still", 30, step=0.3)
+
+
 def check(case, engines, tokens, told=True, names=None, clients=2, warm_s=15, seconds=25):
     """`names`: the engine's counters of prompt tokens and of those from its cache, where answers do not say."""
     router = case.front(engines, "--log-level", "info")
     wait_for(lambda: all(r["cache"]["told_by_engine"] for r in router.admin("GET", "/replicas").json), "sizes", 60)
     traffic = Traffic(router, clients)
     traffic.run(warm_s)
-    time.sleep(1)
+    settle(router, engines, names or [])
     before, counted = len(router.events("request")), [counters(e, names) for e in engines] if names else []
     traffic.run(seconds)
-    time.sleep(1)
+    settle(router, engines, names or [])
     rows = [r for r in router.events("request")[before:] if r["status"] == 200]
     case.assertEqual([a for a in traffic.done if not a.whole], [])
     prompt = sum(r["prompt_tokens"] for r in rows)
