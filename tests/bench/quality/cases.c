@@ -22,8 +22,8 @@ struct engine_spec engine_plain(double speed, double cache_tokens, uint32_t bloc
                                 }};
 }
 
-static struct quality_case fleet(const struct workload *w, unsigned engines, unsigned routers,
-                                 double speed)
+struct quality_case case_plain(const struct workload *w, unsigned engines, unsigned routers,
+                               struct engine_spec each)
 {
     struct quality_case c = {.work = w,
                              .engines = engines,
@@ -34,8 +34,14 @@ static struct quality_case fleet(const struct workload *w, unsigned engines, uns
                              .delay_ms = 0.5,
                              .seed = 1};
     for (unsigned k = 0; k < engines; k++)
-        c.specs[k] = engine_plain(speed, 400000, 16);
+        c.specs[k] = each;
     return c;
+}
+
+static struct quality_case fleet(const struct workload *w, unsigned engines, unsigned routers,
+                                 double speed)
+{
+    return case_plain(w, engines, routers, engine_plain(speed, 400000, 16));
 }
 
 static struct figures played(const struct quality_case *c, const struct chooser *chooser,

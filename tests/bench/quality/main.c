@@ -53,17 +53,11 @@ static void closed_loop(const char *name, const struct workload *work, unsigned 
     unsigned router_count = set.routers > 0 ? 1 : ARRAY_LEN(some_routers);
     for (unsigned i = 0; i < speed_count * router_count; i++) {
         double speed = speeds[i / router_count], count = routers[i % router_count];
-        struct quality_case c = {.work = work,
-                                 .clients = clients,
-                                 .engines = engines,
-                                 .routers = (unsigned)count,
-                                 .speed = speed,
-                                 .pace = 1,
-                                 .bytes_per_token = 3.6,
-                                 .delay_ms = 0.5,
-                                 .seed = (uint64_t)set.seed};
-        for (unsigned k = 0; k < c.engines; k++)
-            c.specs[k] = engine_plain(speed, set.cache, (uint32_t)set.block);
+        struct quality_case c = case_plain(work, engines, (unsigned)count,
+                                           engine_plain(speed, set.cache, (uint32_t)set.block));
+        c.clients = clients;
+        c.speed = speed;
+        c.seed = (uint64_t)set.seed;
         struct figures own, perfect;
         (void)snprintf(c.name, sizeof c.name, "%s, engines x %g, %g router%s", name, speed, count,
                        count == 1 ? "" : "s");
@@ -123,18 +117,12 @@ static void arrivals(void)
             continue;
         }
         workload_clip(&work, (uint64_t)set.cache / 2);
-        struct quality_case c = {.work = &work,
-                                 .engines = (unsigned)set.engines,
-                                 .routers = set.routers > 0 ? (unsigned)set.routers : 1,
-                                 .speed = 1,
-                                 .pace = 1,
-                                 .bytes_per_token = 3.6,
-                                 .delay_ms = 0.5,
-                                 .seed = (uint64_t)set.seed};
+        struct engine_spec engine =
+            engine_plain(set.speed > 0 ? set.speed : 1, set.cache, (uint32_t)set.block);
+        struct quality_case c = case_plain(&work, (unsigned)set.engines,
+                                           set.routers > 0 ? (unsigned)set.routers : 1, engine);
+        c.seed = (uint64_t)set.seed;
         (void)snprintf(c.name, sizeof c.name, "%s at %.0f %% load", name, 100 * load);
-        for (unsigned k = 0; k < c.engines; k++)
-            c.specs[k] =
-                engine_plain(set.speed > 0 ? set.speed : 1, set.cache, (uint32_t)set.block);
         calibrate(&c, load);
         struct figures own, perfect;
         run_case(&c, &own, &perfect);

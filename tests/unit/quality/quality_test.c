@@ -21,16 +21,7 @@ static struct figures figures_by(const struct quality_case *c, const char *choos
 static struct quality_case chats(struct workload *w, double speed, unsigned routers)
 {
     workload_tenants(w, 21, ASKS);
-    struct quality_case c = {.work = w,
-                             .engines = 4,
-                             .routers = routers,
-                             .speed = 1,
-                             .pace = 1,
-                             .bytes_per_token = 3.6,
-                             .delay_ms = 0.5,
-                             .seed = 1};
-    for (unsigned k = 0; k < c.engines; k++)
-        c.specs[k] = engine_plain(speed, 100000, 16);
+    struct quality_case c = case_plain(w, 4, routers, engine_plain(speed, 100000, 16));
     calibrate(&c, 0.7);
     return c;
 }
@@ -92,19 +83,10 @@ static void test_room_that_no_engine_reports_is_known(void **state)
     workload_popular(&w, 25, 2 * ASKS);
     for (unsigned i = 0; i < w.count; i++)
         w.talks[i].asks[0].whole = true;
-    struct quality_case c = {.work = &w,
-                             .engines = 4,
-                             .routers = 4,
-                             .speed = 1,
-                             .pace = 1,
-                             .bytes_per_token = 3.6,
-                             .delay_ms = 0.5,
-                             .seed = 1};
-    for (unsigned k = 0; k < c.engines; k++) {
-        c.specs[k] = engine_plain(10, 150000, 32);
-        c.specs[k].model.running_max = 16;
-        c.specs[k].metrics = ENGINE_METRICS_NONE;
-    }
+    struct engine_spec engine = engine_plain(10, 150000, 32);
+    engine.model.running_max = 16;
+    engine.metrics = ENGINE_METRICS_NONE;
+    struct quality_case c = case_plain(&w, 4, 4, engine);
     calibrate(&c, 0.95);
     struct figures own = figures_by(&c, "cache_aware"), least = figures_by(&c, "least_request");
     assert_true(own.ttft_s < 2.5 * least.ttft_s); /* if it is not learned: 9.8 times */
