@@ -116,7 +116,7 @@ static void noise_is_no_slope(void **state)
     (void)state;
     for (unsigned sign = 0; sign < 2; sign++) {
         struct node_replica k = replica_new();
-        for (unsigned i = 0; i < 100; i++)
+        for (unsigned i = 0; i < 2000; i++) /* until nothing is left of what was believed */
             node_replica_pace_add(&k, 200000 + 100 * (i % 3), 0.02 + 0.001 * (i % 3 == 2 * sign),
                                   1000 + i);
         double step_s = (1 + k.step_growth * 200000) / k.pace.value;
