@@ -9,15 +9,15 @@
 #include "gossip/limits.h"
 
 enum {
-    NODE_MESSAGE_HEAD = 10,                 /* bytes before a message of crdt/ */
-    NODE_CALLS_MAX = 64,                    /* to other routers, under way */
-    NODE_CALLS_SERVED_MAX = 64,             /* of other routers, under way */
-    NODE_ASKS_MAX = 4,                      /* questions to all routers, under way */
-    NODE_ANSWER_BYTES_MAX = 4 << 20,        /* of one router to such a question */
-    NODE_ANSWERS_BYTES_MAX = 64 << 20,      /* of all of them */
-    NODE_JOIN_KEPT_BYTES_MAX = 8 << 20,     /* deltas kept while a snapshot comes */
-    NODE_CLOCKS_MAX = 16,                   /* routers whose clocks are compared */
-    NODE_REQUEST_TEXT_MAX = 4096,           /* bytes of a model or session in a packed request */
+    NODE_MESSAGE_HEAD = 10,             /* bytes before a message of crdt/ */
+    NODE_CALLS_MAX = 64,                /* to other routers, under way */
+    NODE_CALLS_SERVED_MAX = 64,         /* of other routers, under way */
+    NODE_ASKS_MAX = 4,                  /* questions to all routers, under way */
+    NODE_ANSWER_BYTES_MAX = 4 << 20,    /* of one router to such a question */
+    NODE_ANSWERS_BYTES_MAX = 64 << 20,  /* of all of them */
+    NODE_JOIN_KEPT_BYTES_MAX = 8 << 20, /* deltas kept while a snapshot comes */
+    NODE_CLOCKS_MAX = 16,               /* routers whose clocks are compared */
+    NODE_REQUEST_TEXT_MAX = 4096, /* bytes of a model, adapter or session in a packed request */
     NODE_REQUEST_POINT_MAX = 8 + 5 + 1 + 3, /* bytes of one checkpoint in it */
     NODE_ADMIN_MAX = 96,                    /* bytes of a router's admin address */
     NODE_VERSION_MAX = 32,
@@ -33,7 +33,7 @@ _Static_assert((int)GOSSIP_DELTA_MAX >= (int)CRDT_SUMMARY_MAX + NODE_MESSAGE_HEA
 _Static_assert((int)GOSSIP_MESSAGE_MAX >= (int)CRDT_MESSAGE_MAX + NODE_MESSAGE_HEAD,
                "a message of anti-entropy is a message with a head");
 _Static_assert((int)GOSSIP_CALL_CHUNK_MAX >= (int)CRDT_CHUNK_MAX, "a snapshot is served by a call");
-_Static_assert(2 * NODE_REQUEST_TEXT_MAX + CHAIN_POINTS_MAX * NODE_REQUEST_POINT_MAX + 128 <=
+_Static_assert(3 * NODE_REQUEST_TEXT_MAX + CHAIN_POINTS_MAX * NODE_REQUEST_POINT_MAX + 128 <=
                    (int)GOSSIP_CALL_REQUEST_MAX,
                "any request can be explained by another router");
 _Static_assert(sizeof GRAPEVINE_VERSION <= NODE_VERSION_MAX, "the version fits");

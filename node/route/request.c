@@ -48,7 +48,7 @@ int node_request_pack(const struct node_request *request, struct buf *out)
 {
     const struct chain *chain = request->chain;
     unsigned length = chain ? chain->length : 0;
-    size_t room = 2 * (NODE_REQUEST_TEXT_MAX + WIRE_VARINT_MAX) + 128 +
+    size_t room = 3 * (NODE_REQUEST_TEXT_MAX + WIRE_VARINT_MAX) + 128 +
                   (size_t)length * NODE_REQUEST_POINT_MAX;
     int err = buf_reserve(out, room);
     if (err != ERR_OK)
@@ -73,6 +73,7 @@ int node_request_pack(const struct node_request *request, struct buf *out)
     }
     if (chain)
         put_content(&w, chain);
+    put_text(&w, request->lora); /* older routers leave it out */
     if (w.bad)
         return ERR_LIMIT;
     out->len += wire_written(&w);
@@ -110,5 +111,6 @@ int node_request_unpack(struct node_request_copy *out, struct slice bytes)
         read_content(&r, chain);
         out->request.chain = chain;
     }
+    out->request.lora = wire_read_bytes(&r, (size_t)wire_read_field(&r, NODE_REQUEST_TEXT_MAX));
     return r.bad ? ERR_SYNTAX : ERR_OK; /* what follows is of a later version */
 }

@@ -10,7 +10,7 @@
 MUST_USE int node_request_pack(const struct node_request *request, struct buf *out);
 
 struct node_request_copy {
-    struct node_request request; /* its chain is the one below; model and session are borrowed */
+    struct node_request request; /* its chain is the one below; texts are borrowed */
     struct chain chain;
 };
 

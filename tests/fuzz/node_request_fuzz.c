@@ -20,6 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(node_request_pack(&first.request, &packed) == ERR_OK);
     CHECK(node_request_unpack(&second, buf_slice(&packed)) == ERR_OK);
     CHECK(slice_equal(first.request.model, second.request.model));
+    CHECK(slice_equal(first.request.lora, second.request.lora));
     CHECK((first.request.chain == NULL) == (second.request.chain == NULL));
     if (first.request.chain) {
         CHECK(first.chain.length == second.chain.length && first.chain.bytes == second.chain.bytes);

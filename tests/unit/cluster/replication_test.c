@@ -503,9 +503,18 @@ static void requests_travel_whole(void **state)
     struct chain chain;
     world_prompt(&chain, 3, 100000);
     chain.token_ids = true;
-    chain.content = (struct chain_content){1, 2, 3, 4, 5, 6, {7, 8, 9}, 10, 11};
-    chain.points[chain.length - 1].media = 12;
+    chain.content = (struct chain_content){.letters = 100001,
+                                           .spaces = 100002,
+                                           .digits = 100003,
+                                           .marks = 100004,
+                                           .wide = 100005,
+                                           .leads = 100006,
+                                           .media = {1007, 1008, 1009},
+                                           .sized = 1010,
+                                           .kilopixels = 100011};
+    chain.points[chain.length - 1].media = 1012;
     struct node_request request = {.model = SLICE("model"),
+                                   .lora = SLICE("adapter"),
                                    .session = SLICE("s"),
                                    .chain = &chain,
                                    .body_bytes = 123456,
@@ -517,6 +526,7 @@ static void requests_travel_whole(void **state)
     static struct node_request_copy copy;
     assert_int_equal(node_request_unpack(&copy, buf_slice(&packed)), 0);
     assert_slice_equal(copy.request.model, "model");
+    assert_slice_equal(copy.request.lora, "adapter");
     assert_slice_equal(copy.request.session, "s");
     assert_int_equal(copy.request.body_bytes, 123456);
     assert_int_equal(copy.request.output_tokens_max, 77);
@@ -529,13 +539,19 @@ static void requests_travel_whole(void **state)
                     copy.chain.points[i].code == chain.points[i].code &&
                     copy.chain.points[i].media == chain.points[i].media);
     assert_memory_equal(&copy.chain.content, &chain.content, sizeof chain.content);
-    /* One of an older build has no content: it is nothing, not what was there before. */
-    size_t content = 11 + chain.length;
-    for (size_t len = 0; len < packed.len - content; len++)
+    /* Those of older builds have no adapter, or no content either: it is nothing, not what was
+     * there before. */
+    size_t adapter = 1 + request.lora.len, content = 7 * 3 + 4 * 2 + chain.length + 1;
+    size_t oldest = packed.len - adapter - content;
+    assert_int_equal(node_request_unpack(&copy, slice_of(packed.at, packed.len - adapter)), ERR_OK);
+    assert_memory_equal(&copy.chain.content, &chain.content, sizeof chain.content);
+    assert_int_equal(copy.request.lora.len, 0);
+    for (size_t len = 0; len < oldest; len++)
         assert_int_equal(node_request_unpack(&copy, slice_of(packed.at, len)), ERR_SYNTAX);
-    assert_int_equal(node_request_unpack(&copy, slice_of(packed.at, packed.len - content)), ERR_OK);
+    assert_int_equal(node_request_unpack(&copy, slice_of(packed.at, oldest)), ERR_OK);
     assert_int_equal(copy.chain.content.letters + copy.chain.content.kilopixels, 0);
     assert_int_equal(copy.chain.points[chain.length - 1].media, 0);
+    assert_int_equal(copy.request.lora.len, 0);
     buf_free(&packed);
 }
 
