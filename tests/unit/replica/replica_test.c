@@ -319,6 +319,10 @@ static void a_missing_rank_is_no_restart(void **state)
     assert_true(node_replica_scraped(&k, &one, 7000)); /* it is gone, and its cache */
     one.start_time_s += 30;
     assert_true(node_replica_scraped(&k, &one, 8000));
+    both.start_time_s = one.start_time_s;
+    assert_false(node_replica_scraped(&k, &both, 9000));
+    one.start_time_s += 30; /* it restarted, and the other rank is not ready yet */
+    assert_true(node_replica_scraped(&k, &one, 10000));
 }
 
 /* In between another router read the engine, and its reading came by gossip, without series. */
@@ -335,6 +339,9 @@ static void a_missing_rank_is_seen_after_what_others_read(void **state)
     assert_false(node_replica_scraped(&k, &heard, 2000));
     assert_false(node_replica_scraped(&k, &one, 3000));
     assert_int_equal(k.restarts, 0);
+    assert_false(node_replica_scraped(&k, &both, 4000));
+    heard.prefix_queries = 10;
+    assert_true(node_replica_scraped(&k, &heard, 5000)); /* theirs shows a restart as well */
 }
 
 static void sleep_loses_the_cache_once(void **state)

@@ -113,7 +113,7 @@ static void limits_that_differ_are_none(void **state)
 {
     (void)state;
     static struct node_replica replicas[4];
-    limits_seen(replicas, (double[]){16, 7, 3, 0}, (unsigned[]){6, 4, 4, 0});
+    limits_seen(replicas, (double[]){16, 12, 11, 0}, (unsigned[]){6, 4, 4, 0});
     assert_true(replicas[0].room.most.requests == 16); /* many samples */
     for (unsigned k = 1; k < 4; k++)
         assert_true(replicas[k].room.most.requests == 0);
