@@ -439,6 +439,37 @@ static void beliefs_are_the_same_whatever_order_replicas_stand_in(void **state)
     }
 }
 
+/* Equal engines, of which each has had a few answers that are much alike. Explained one engine at a
+ * time they said 50,000 to 700,000 tokens/s, and the fastest got everything (docs/adr/0036). */
+static void few_whole_answers_make_equal_engines_no_different(void **state)
+{
+    (void)state;
+    enum { REPLICAS = 12, ANSWERS = 8 };
+    static const double rate = 136000, decode_s = 0.004;
+    struct node_replica_config config = {
+        .prefill_tokens_per_s = 10000, .decode_step_ms = 20, .bytes_per_token = 4};
+    static struct node_replica replicas[REPLICAS];
+    struct node_vote scratch[REPLICAS + 1];
+    for (unsigned k = 0; k < REPLICAS; k++)
+        node_replica_init(&replicas[k], SLICE("r"), NODE_ENGINE_VLLM, k, &config);
+    for (unsigned i = 0; i < ANSWERS * REPLICAS; i++) {
+        uint64_t now_ms = 1000 + 10 * i, drawn = hash_mix(i + 1);
+        double tokens = 9000 + (double)(drawn % 2000), steps = 20 + (double)(drawn / 2000 % 10);
+        double late = 1 + (double)(drawn >> 32 & 0xff) / 1024; /* up to a quarter */
+        DISCARD(node_replica_whole_add(&replicas[i % REPLICAS],
+                                       (tokens / rate + steps * decode_s) * late, tokens, steps, 0,
+                                       now_ms));
+        node_fleet_believe(replicas, REPLICAS, &config, scratch, now_ms);
+        double least = INFINITY, most = 0;
+        for (unsigned k = 0; k < REPLICAS; k++) {
+            least = fmin(least, replicas[k].tokens_per_s);
+            most = fmax(most, replicas[k].tokens_per_s);
+        }
+        assert_between(most / least, 1, 1.1);
+    }
+    assert_between(replicas[0].tokens_per_s, 0.7 * rate, 1.2 * rate);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -455,6 +486,7 @@ int main(void)
         cmocka_unit_test(ten_slow_answers_among_many_move_little),
         cmocka_unit_test(another_model_has_another_rate),
         cmocka_unit_test(mixed_machines_are_known_within_a_minute),
+        cmocka_unit_test(few_whole_answers_make_equal_engines_no_different),
         cmocka_unit_test(beliefs_are_the_same_whatever_order_replicas_stand_in),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
