@@ -152,6 +152,18 @@ static void on_string(struct reader *r, struct slice text)
     }
 }
 
+bool sim_ask_integer(struct slice text, int64_t *out)
+{
+    bool minus = text.len > 0 && text.at[0] == '-';
+    uint64_t value = 0;
+    if (minus || (text.len > 0 && text.at[0] == '+'))
+        text = slice_skip(text, 1);
+    if (slice_to_u64(text, &value) != 0 || value > INT64_MAX)
+        return false;
+    *out = minus ? -(int64_t)value : (int64_t)value;
+    return true;
+}
+
 static void on_number(struct reader *r, struct slice number)
 {
     struct sim_ask *a = r->ask;
@@ -163,6 +175,10 @@ static void on_number(struct reader *r, struct slice number)
         piece_add(a, r->section, TOKEN)->id = (uint32_t)(value % SIM_VOCABULARY);
     } else if (r->section == TOOLS) {
         piece_add(a, TOOLS, TEXT)->text = number;
+    } else if (r->depth == 1 && is(r->key, "routed_dp_rank")) {
+        (void)sim_ask_integer(number, &a->routed_dp_rank);
+    } else if (r->depth == 1 && is(r->key, "data_parallel_rank")) {
+        (void)sim_ask_integer(number, &a->data_parallel_rank);
     } else if (!whole) {
         return;
     } else if (is(r->key, "max_completion_tokens") ||
@@ -251,7 +267,10 @@ static bool step(struct reader *r)
 
 int sim_ask_parse(struct sim_ask *a, struct slice body)
 {
-    *a = (struct sim_ask){.max_tokens = -1, .store = true};
+    *a = (struct sim_ask){.max_tokens = -1,
+                          .store = true,
+                          .routed_dp_rank = SIM_ASK_NO_RANK,
+                          .data_parallel_rank = SIM_ASK_NO_RANK};
     a->text = malloc(body.len + 4 * HTTP_JSON_SLACK);
     CHECK(a->text != NULL);
     struct reader r = {.ask = a, .in = body, .section = FIELDS};

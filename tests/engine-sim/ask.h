@@ -42,6 +42,8 @@ struct sim_ask {
     bool store;         /* of responses: true unless told otherwise */
     int64_t max_tokens; /* -1: not given */
     int64_t min_tokens;
+    int64_t routed_dp_rank;     /* SIM_ASK_NO_RANK: not given */
+    int64_t data_parallel_rank; /* its older name */
     uint64_t seed;
     size_t error_at; /* of invalid JSON: the byte */
 
@@ -52,6 +54,10 @@ struct sim_ask {
     size_t piece_count;
     size_t piece_cap;
 };
+
+#define SIM_ASK_NO_RANK INT64_MIN
+/* A whole number with or without a sign, as Python's int() reads it; else false. */
+bool sim_ask_integer(struct slice text, int64_t *out);
 
 /* ERR_SYNTAX: no JSON object; error_at is set. */
 int sim_ask_parse(struct sim_ask *a, struct slice body);

@@ -137,32 +137,72 @@ void sim_control_restart(struct sim_engine *e, struct sim_conn *c, struct slice 
     sim_http_answer(c, 200, SIM_JSON, SLICE("{\"ok\":true}"), NULL);
 }
 
-void sim_control_stats(struct sim_engine *e, struct sim_conn *c, struct slice body)
+struct stats {
+    struct sim_counters counters;
+    struct sim_tally tally;
+    uint32_t running, waiting;
+    uint32_t blocks, blocks_used, blocks_named;
+};
+
+static void stats_add(struct stats *sum, const struct sim_engine *e, unsigned rank)
 {
-    const struct sim_cache *cache = sim_model_cache(e->model);
-    const struct sim_counters *n = sim_model_counters(e->model);
-    struct buf out = {.at = NULL};
-    (void)body;
+    const struct sim_model *m = e->ranks.models[rank];
+    const struct sim_cache *cache = sim_model_cache(m);
+    const struct sim_tally *tally = &e->tally[rank];
     sim_cache_check(cache);
-    sim_put(&out,
-            "{\"requests\":%lu,\"prompt_tokens\":%lu,\"cached_tokens\":%lu,"
+    sim_counters_add(&sum->counters, sim_model_counters(m));
+    sum->tally.requests += tally->requests;
+    sum->tally.finished[0] += tally->finished[0];
+    sum->tally.finished[1] += tally->finished[1];
+    sum->tally.aborted += tally->aborted;
+    sum->running += sim_model_running(m);
+    sum->waiting += sim_model_waiting(m);
+    sum->blocks += sim_cache_blocks(cache);
+    sum->blocks_used += sim_cache_used(cache);
+    sum->blocks_named += sim_cache_named(cache);
+}
+
+static void put_stats(const struct stats *s, uint64_t requests, struct buf *out)
+{
+    const struct sim_counters *n = &s->counters;
+    sim_put(out,
+            "\"requests\":%lu,\"prompt_tokens\":%lu,\"cached_tokens\":%lu,"
             "\"generation_tokens\":%lu,\"finished\":%lu,\"aborted\":%lu,\"rejected\":%lu,"
             "\"preemptions\":%lu,\"adapter_loads\":%lu,\"running\":%u,\"waiting\":%u,",
-            e->tally.requests, n->prefix_queries, n->prefix_hits, n->generation_tokens,
-            e->tally.finished[0] + e->tally.finished[1], e->tally.aborted, n->rejected,
-            n->preemptions, n->adapter_loads, sim_model_running(e->model),
-            sim_model_waiting(e->model));
-    sim_put(&out,
-            "\"cache_blocks\":%u,\"cache_blocks_used\":%u,\"cache_blocks_named\":%u,"
-            "\"block_tokens\":%lu,\"connections\":%u,\"stored_responses\":%u}",
-            sim_cache_blocks(cache), sim_cache_used(cache), sim_cache_named(cache),
+            requests, n->prefix_queries, n->prefix_hits, n->generation_tokens,
+            s->tally.finished[0] + s->tally.finished[1], s->tally.aborted, n->rejected,
+            n->preemptions, n->adapter_loads, s->running, s->waiting);
+    sim_put(out, "\"cache_blocks\":%u,\"cache_blocks_used\":%u,\"cache_blocks_named\":%u",
+            s->blocks, s->blocks_used, s->blocks_named);
+}
+
+/* Of all ranks; where there are several, of each one too. Its requests are those that it took. */
+void sim_control_stats(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    struct stats all = {.running = 0};
+    struct buf out = {.at = NULL};
+    unsigned ranks = e->ranks.count;
+    (void)body;
+    for (unsigned i = 0; i < ranks; i++)
+        stats_add(&all, e, i);
+    sim_put(&out, "{");
+    put_stats(&all, e->requests, &out);
+    sim_put(&out, ",\"block_tokens\":%lu,\"connections\":%u,\"stored_responses\":%u",
             e->options.block_tokens, e->server.conn_count, e->stored_count);
+    for (unsigned i = 0; ranks > 1 && i < ranks; i++) {
+        struct stats one = {.running = 0};
+        stats_add(&one, e, i);
+        sim_put(&out, i == 0 ? ",\"ranks\":[{" : ",{");
+        put_stats(&one, one.tally.requests, &out);
+        sim_put(&out, "}");
+    }
+    sim_put(&out, ranks > 1 ? "]}" : "}");
     sim_answer_json(c, 200, &out);
     buf_free(&out);
 }
 
-/* The last request for output as it came: {"method","target","headers":[[name,value]...],"body"}.
- */
+/* The last request for output as it came: {"method","target","headers":[[name,value]...],"body"},
+ * and, where there are several ranks, the "rank" that took it, null if none did. */
 void sim_control_last(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     static const struct http_limits limits = {
@@ -188,6 +228,10 @@ void sim_control_last(struct sim_engine *e, struct sim_conn *c, struct slice bod
     }
     sim_put(&out, "],\"body\":");
     sim_put_json(&out, slice_of(e->last_body.at == NULL ? "" : e->last_body.at, e->last_body.len));
+    if (e->ranks.count > 1 && e->last_rank == SIM_RANK_ANY)
+        sim_put(&out, ",\"rank\":null");
+    else if (e->ranks.count > 1)
+        sim_put(&out, ",\"rank\":%d", e->last_rank);
     sim_put(&out, "}");
     sim_answer_json(c, 200, &out);
     buf_free(&out);

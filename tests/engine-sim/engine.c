@@ -1,5 +1,7 @@
 #include "tests/engine-sim/engine.h"
 
+#include <string.h>
+
 #include "base/check.h"
 #include "base/hash.h"
 #include "tests/engine-sim/job.h"
@@ -31,7 +33,7 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 uint64_t sim_engine_due_ns(const struct sim_engine *e)
 {
     uint64_t at_ns = sooner(sim_server_due_ns(&e->server), e->fail_until_ns);
-    uint64_t next_ns = sim_model_next_event_ns(e->model);
+    uint64_t next_ns = sim_ranks_next_event_ns(&e->ranks);
     if (next_ns != SIM_NEVER && e->rate > 0) {
         double left_ns = next_ns > e->base_ns ? (double)(next_ns - e->base_ns) : 0;
         at_ns = sooner(at_ns,
@@ -49,8 +51,8 @@ void sim_engine_pump(struct sim_engine *e)
     if (e->pumping)
         return;
     e->pumping = true;
-    sim_model_advance(e->model, sim_now_ns(e));
-    while ((r = sim_model_changed(e->model)) != NULL)
+    sim_ranks_advance(&e->ranks, sim_now_ns(e));
+    while ((r = sim_ranks_changed(&e->ranks)) != NULL)
         sim_job_progress((struct sim_job *)r);
     e->pumping = false;
 }
@@ -74,11 +76,11 @@ struct slice sim_engine_adapter(const struct sim_engine *e, struct slice model)
     return o->adapters_any ? name : SLICE("");
 }
 
-struct sim_seen sim_engine_seen(const struct sim_engine *e)
+struct sim_seen sim_engine_seen(const struct sim_engine *e, unsigned rank)
 {
-    const struct sim_model *m = e->model;
+    const struct sim_model *m = e->ranks.models[rank];
     if (e->rate <= 0)
-        return e->seen;
+        return e->seen[rank];
     return (struct sim_seen){sim_model_running(m), sim_model_waiting(m),
                              sim_cache_used(sim_model_cache(m)), *sim_model_counters(m)};
 }
@@ -88,7 +90,8 @@ void sim_engine_rate(struct sim_engine *e, double rate)
     e->base_ns = sim_now_ns(e);
     e->base_at_ns = sim_clock_ns(e);
     sim_engine_pump(e);
-    e->seen = sim_engine_seen(e);
+    for (unsigned i = 0; i < e->ranks.count; i++)
+        e->seen[i] = sim_engine_seen(e, i);
     e->rate = rate;
 }
 
@@ -142,8 +145,10 @@ void sim_engine_init(struct sim_engine *e, uint64_t chance)
         .adapters_max = (uint32_t)o->max_loras,
         .adapter_load_ns = (uint64_t)(o->lora_load_s * 1e9),
     };
-    e->model = sim_model_create(&config);
+    sim_ranks_open(&e->ranks, &config, (unsigned)o->data_parallel,
+                   o->sglang ? SIM_ROUND_ROBIN : SIM_LEAST_IN_FLIGHT);
     e->id_state = chance;
+    e->last_rank = SIM_RANK_ANY;
     e->fail_until_ns = UINT64_MAX;
     e->server.context = e;
     e->server.on_request = on_request;
@@ -158,7 +163,7 @@ void sim_engine_free(struct sim_engine *e)
     while (e->jobs != NULL)
         sim_job_abort(e->jobs);
     sim_store_clear(e);
-    sim_model_destroy(e->model);
+    sim_ranks_close(&e->ranks);
     buf_free(&e->last_head);
     buf_free(&e->last_body);
     while (e->server.conns != NULL)
@@ -181,12 +186,13 @@ void sim_engine_anew(struct sim_engine *e, const struct sim_conn *but)
             sim_conn_reset(i);
     }
     sim_store_clear(e);
-    sim_model_reset(e->model);
-    e->seen = (struct sim_seen){.running = 0};
+    sim_ranks_reset(&e->ranks);
+    memset(e->seen, 0, sizeof e->seen);
+    memset(e->tally, 0, sizeof e->tally);
+    e->requests = 0;
     if (e->dead)
         e->rate = 1;
     e->dead = e->terminating = false;
     e->over_since_ns = 0;
-    e->tally = (struct sim_tally){.requests = 0};
     clocks_start(e);
 }

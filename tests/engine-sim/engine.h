@@ -1,10 +1,12 @@
-/* One simulated engine: the server, the model of its time and cache, and the requests inside. Pure:
- * a carrier (http.h) brings bytes and clocks, and calls sim_engine_run() when it is due. The daemon
- * engine-sim is one on sockets, the simulation (tests/sim) has several in one process.
+/* One simulated engine: the server, the schedulers of its ranks (ranks.h), and the requests inside.
+ * Pure: a carrier (http.h) brings bytes and clocks, and calls sim_engine_run() when it is due. The
+ * daemon engine-sim is one on sockets, the simulation (tests/sim) has several in one process.
  *
- *   engine.c  life, time
+ *   engine.c    life, time
  *   routes.c    which path is answered by whom
- *   job.c       one request for output, from its body to its last token
+ *   job_begin.c one request for output, from its body to the scheduler of a rank
+ *   job_check.c what is wrong with it
+ *   job.c       from there to its last token
  *   form_*.c    how each API words an answer, whole or streamed, and errors
  *   store.c     answers of /v1/responses that can be asked for again
  *   metrics.c   what /metrics says
@@ -17,8 +19,8 @@
 #include "base/buf.h"
 #include "tests/engine-sim/ask.h"
 #include "tests/engine-sim/http.h"
-#include "tests/engine-sim/model.h"
 #include "tests/engine-sim/options.h"
+#include "tests/engine-sim/ranks.h"
 
 #define SIM_JSON        "application/json"
 #define SIM_TEXT        "text/plain; charset=utf-8"
@@ -68,8 +70,9 @@ struct sim_fail {
     char poison[64];
 };
 
+/* Of one rank. */
 struct sim_tally {
-    uint64_t requests;    /* for output */
+    uint64_t requests;    /* for output, that it took */
     uint64_t finished[2]; /* by stop, by length */
     uint64_t aborted;
     double ttft_s_sum;
@@ -78,7 +81,7 @@ struct sim_tally {
     uint64_t e2e_count;
 };
 
-/* What the metrics say of the model. Real engines publish it with each step. */
+/* What the metrics say of one rank. Real engines publish it with each step. */
 struct sim_seen {
     uint32_t running;
     uint32_t waiting;
@@ -92,20 +95,21 @@ struct sim_stored;
 struct sim_engine {
     struct sim_options options;
     struct sim_server server;
-    struct sim_model *model;
+    struct sim_ranks ranks;
     uint64_t t0_ns;
     uint64_t base_ns; /* the model's time when its rate last changed, at base_at_ns */
     uint64_t base_at_ns;
-    double rate;          /* of the model's time; 0: it stands */
-    struct sim_seen seen; /* when it stood still */
-    double start_time_s;  /* Unix */
+    double rate;                         /* of the model's time; 0: it stands */
+    struct sim_seen seen[SIM_RANKS_MAX]; /* when it stood still */
+    double start_time_s;                 /* Unix */
     bool pumping;
     uint64_t id_state;
     struct sim_job *jobs;
     unsigned jobs_delayed;
     struct sim_stored *stored; /* newest first */
     unsigned stored_count;
-    struct sim_tally tally;
+    uint64_t requests; /* for output, whatever became of them */
+    struct sim_tally tally[SIM_RANKS_MAX];
     struct sim_fail fail;
     uint64_t fail_until_ns; /* of the clock; UINT64_MAX: as long as it is wanted */
     bool terminating;
@@ -114,6 +118,7 @@ struct sim_engine {
     uint64_t exit_ns;       /* then the server ends */
     struct buf last_head;   /* of the last request for output, under --control */
     struct buf last_body;
+    int last_rank; /* that took it, or SIM_RANK_ANY: none did */
 };
 
 /* --- putting text together (text_out.c); these never fail ------------------------------------ */
@@ -163,7 +168,7 @@ bool sim_model_served(struct sim_engine *e, struct sim_conn *c, struct slice mod
 
 void sim_metrics_write(const struct sim_engine *e, struct buf *out);
 /* As of the last step: an engine that stands still shows nothing of what came since. */
-struct sim_seen sim_engine_seen(const struct sim_engine *e);
+struct sim_seen sim_engine_seen(const struct sim_engine *e, unsigned rank);
 
 /* --- control --------------------------------------------------------------------------------- */
 

@@ -95,14 +95,9 @@ void sim_put_full_events(struct sim_job *job, struct buf *out)
     sim_put(out, "data: [DONE]\n\n");
 }
 
-void sim_answer_too_long(struct sim_conn *c, const struct sim_job *job, uint64_t tokens,
-                         uint64_t most)
+void sim_answer_refused(struct sim_conn *c, const struct sim_job *job, const char *text)
 {
-    char text[160];
     struct buf out = {.at = NULL};
-    (void)snprintf(text, sizeof text,
-                   "The input (%lu tokens) is longer than the model's context length (%lu tokens).",
-                   tokens, most);
     if (job->form != &sim_form_generate) {
         sim_answer_error(job->engine, c, 400, NULL, NULL, "%s", text);
     } else if (!job->stream) {
@@ -118,6 +113,16 @@ void sim_answer_too_long(struct sim_conn *c, const struct sim_job *job, uint64_t
         sim_http_stream_end(c);
     }
     buf_free(&out);
+}
+
+void sim_answer_too_long(struct sim_conn *c, const struct sim_job *job, uint64_t tokens,
+                         uint64_t most)
+{
+    char text[160];
+    (void)snprintf(text, sizeof text,
+                   "The input (%lu tokens) is longer than the model's context length (%lu tokens).",
+                   tokens, most);
+    sim_answer_refused(c, job, text);
 }
 
 void sim_answer_full(struct sim_engine *e, struct sim_conn *c, const struct sim_form *form)

@@ -25,8 +25,13 @@ static void put_answer(const struct sim_job *job, struct buf *out)
         sim_put(out, ",\"finish_reason\":{\"type\":\"stop\",\"matched\":2}");
     sim_put(out,
             ",\"prompt_tokens\":%lu,\"weight_version\":\"default\",\"completion_tokens\":%lu,"
-            "\"cached_tokens\":%lu,\"e2e_latency\":%.6f}}",
-            r->prompt_tokens, sim_job_completion_tokens(job), r->cached_tokens,
+            "\"cached_tokens\":%lu,\"dp_rank\":",
+            r->prompt_tokens, sim_job_completion_tokens(job), r->cached_tokens);
+    if (job->engine->ranks.count > 1)
+        sim_put(out, "%u", r->rank);
+    else
+        sim_put(out, "null");
+    sim_put(out, ",\"e2e_latency\":%.6f}}",
             (double)(sim_now_ns(job->engine) - job->submitted_ns) / 1e9);
 }
 

@@ -1,4 +1,5 @@
-/* One request for output: read, submitted to the model, worded piece by piece as tokens come. */
+/* One request for output: read (job_begin.c), checked (job_check.c), submitted to the model of a
+ * rank, worded piece by piece as tokens come (job.c). */
 #ifndef TESTS_ENGINE_SIM_JOB_H
 #define TESTS_ENGINE_SIM_JOB_H
 
@@ -47,6 +48,7 @@ struct sim_job {
     uint64_t number; /* makes ids of parts */
     int64_t created_s;
     int64_t max_tokens; /* -1: not given */
+    int rank;           /* that it is pinned to, or SIM_RANK_ANY */
     uint64_t submitted_ns;
     uint64_t chunks;
     uint32_t emitted; /* tokens */
@@ -68,6 +70,19 @@ struct sim_job {
 
 void sim_job_begin(struct sim_engine *e, struct sim_conn *c, const struct sim_form *form,
                    struct slice body);
+/* What is wrong with it. Each one answers and returns false if something is. */
+bool sim_ask_check(struct sim_engine *e, struct sim_conn *c, const struct sim_form *form,
+                   const struct sim_ask *a);
+bool sim_length_check(struct sim_engine *e, struct sim_conn *c, const struct sim_job *job);
+/* Sets job->rank too. */
+bool sim_rank_check(struct sim_job *job, const struct sim_ask *a);
+
+/* False: there was no room. Afterwards the job may be over, and gone. */
+bool sim_job_submit(struct sim_job *job);
+/* Keeps it from the model for so long. */
+void sim_job_delay(struct sim_job *job, uint64_t delay_ms);
+/* Nothing is under way for it. */
+void sim_job_free(struct sim_job *job);
 /* The model made progress. */
 void sim_job_progress(struct sim_job *job);
 /* Nobody wants it any more. */
@@ -82,12 +97,14 @@ void sim_job_go_on(struct sim_job *job);
 /* Ends it with an error: an event where the stream has begun, a status before. The job is gone. */
 void sim_job_fail(struct sim_job *job, unsigned status, const char *text);
 
-/* How errors are worded (form_error.c): as the last events of a stream; where the queue is full. */
+/* How errors are worded (form_error.c): as the last events of a stream; where the queue is full;
+ * where SGLang finds a value wrong. */
 void sim_put_error_event(const struct sim_job *job, unsigned status, const char *text,
                          struct buf *out);
 void sim_put_full_events(struct sim_job *job, struct buf *out);
+void sim_answer_refused(struct sim_conn *c, const struct sim_job *job, const char *text);
 void sim_answer_too_long(struct sim_conn *c, const struct sim_job *job, uint64_t tokens,
-                         uint64_t most); /* SGLang's */
+                         uint64_t most);
 void sim_answer_full(struct sim_engine *e, struct sim_conn *c, const struct sim_form *form);
 
 /* What words share. */

@@ -1,22 +1,77 @@
 #include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "tests/engine-sim/engine.h"
 #include "tests/engine-sim/job.h"
 
+/* What the metrics tell of one rank. */
+struct told {
+    double running, waiting;
+    double usage;
+    double used_tokens, tokens;
+    double awake, asleep, never;
+    double queries, hits, tier_queries, tier_hits;
+    double preemptions, prompt_tokens, generation_tokens;
+    double by_stop, by_length;
+    double ttft_s_sum, ttft_count, e2e_s_sum, e2e_count;
+    double block_tokens, blocks, adapter_slots;
+};
+
 struct writer {
     const struct sim_engine *engine;
     struct buf *out;
+    struct sim_counters sum; /* of all ranks */
+    struct told told[SIM_RANKS_MAX];
 };
 
-/* One metric with one series. `labels` come before model_name, as they do alphabetically. */
-static void put_metric(const struct writer *w, const char *name, const char *type,
-                       const char *labels, double value)
+/* A metric, or one series of it, of each rank. */
+struct row {
+    const char *name;
+    const char *type;   /* NULL: no line says it */
+    const char *before; /* labels that come before model_name, as they do alphabetically */
+    const char *after;
+    size_t at; /* in struct told */
+    bool help;
+};
+
+#define AT(field) offsetof(struct told, field)
+
+static struct told told_of(const struct sim_engine *e, unsigned rank)
 {
-    sim_put(w->out, "# HELP %s %s of the engine simulator.\n# TYPE %s %s\n%s{%smodel_name=", name,
-            name, name, type, name, labels);
-    sim_put_json(w->out, slice_of_cstr(w->engine->options.models[0]));
-    sim_put(w->out, "} %.17g\n", value);
+    const struct sim_seen seen = sim_engine_seen(e, rank);
+    const struct sim_counters *n = &seen.counters;
+    const struct sim_tally *tally = &e->tally[rank];
+    double blocks = sim_cache_blocks(sim_model_cache(e->ranks.models[rank]));
+    double block_tokens = (double)e->options.block_tokens;
+    bool asleep = e->fail.mode == SIM_FAIL_SLEEP;
+    return (struct told){
+        .running = seen.running,
+        .waiting = seen.waiting,
+        .usage = (double)seen.blocks_used / blocks,
+        .used_tokens = (double)seen.blocks_used * block_tokens,
+        .tokens = blocks * block_tokens,
+        .awake = !asleep,
+        .asleep = asleep,
+        .queries = (double)n->prefix_queries,
+        .hits = (double)n->prefix_hits,
+        .tier_queries = (double)n->tier_queries,
+        .tier_hits = (double)n->tier_hits,
+        .preemptions = (double)n->preemptions,
+        .prompt_tokens = (double)n->prompt_tokens,
+        .generation_tokens = (double)n->generation_tokens,
+        .by_stop = (double)tally->finished[0],
+        .by_length = (double)tally->finished[1],
+        .ttft_s_sum = tally->ttft_s_sum,
+        .ttft_count = (double)tally->ttft_count,
+        .e2e_s_sum = tally->e2e_s_sum,
+        .e2e_count = (double)tally->e2e_count,
+        .block_tokens = block_tokens,
+        .blocks = blocks,
+        .adapter_slots = (double)e->options.max_loras,
+    };
 }
 
 static void put_series(const struct writer *w, const char *name, const char *before,
@@ -27,7 +82,38 @@ static void put_series(const struct writer *w, const char *name, const char *bef
     sim_put(w->out, "%s} %.17g\n", after, value);
 }
 
-#define ENGINE "engine=\"0\","
+/* The label of a rank, ahead of all others: vLLM has always one, SGLang where there are several. */
+static void rank_label(const struct sim_engine *e, unsigned rank, char *out, size_t size)
+{
+    out[0] = '\0';
+    if (!e->options.sglang)
+        (void)snprintf(out, size, "engine=\"%lu\",", e->options.data_parallel_start + rank);
+    else if (e->ranks.count > 1)
+        (void)snprintf(out, size, "dp_rank=\"%u\",", rank);
+}
+
+static void put_row(const struct writer *w, const struct row *row)
+{
+    char labels[128];
+    if (row->help)
+        sim_put(w->out, "# HELP %s %s of the engine simulator.\n", row->name, row->name);
+    if (row->type != NULL)
+        sim_put(w->out, "# TYPE %s %s\n", row->name, row->type);
+    for (unsigned i = 0; i < w->engine->ranks.count; i++) {
+        rank_label(w->engine, i, labels, sizeof labels);
+        (void)strncat(labels, row->before, sizeof labels - strlen(labels) - 1);
+        put_series(w, row->name, labels, row->after,
+                   *(const double *)((const char *)&w->told[i] + row->at));
+    }
+}
+
+static void put_rows(const struct writer *w, const struct row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        put_row(w, &rows[i]);
+}
+
+/* --- vLLM ------------------------------------------------------------------------------------ */
 
 /* Names of the adapters whose requests run, or wait, cut by commas. */
 static void put_adapters(const struct writer *w, bool running)
@@ -61,81 +147,117 @@ static void put_lora_info(const struct writer *w)
     sim_put(w->out, "\"} %.3f\n", e->start_time_s + (double)(sim_clock_ns(e) - e->t0_ns) / 1e9);
 }
 
+#define GAUGE(name, field)                                                                         \
+    {                                                                                              \
+        name, "gauge", "", "", AT(field), true                                                     \
+    }
+#define COUNTER(name, field)                                                                       \
+    {                                                                                              \
+        name, "counter", "", "", AT(field), true                                                   \
+    }
+#define SERIES(name, before, after, field)                                                         \
+    {                                                                                              \
+        name, NULL, before, after, AT(field), false                                                \
+    }
+
+static const struct row vllm_first[] = {
+    GAUGE("vllm:num_requests_running", running),
+    GAUGE("vllm:num_requests_waiting", waiting),
+    {"vllm:engine_sleep_state", "gauge", "", ",sleep_state=\"awake\"", AT(awake), false},
+    SERIES("vllm:engine_sleep_state", "", ",sleep_state=\"weights_offloaded\"", asleep),
+    SERIES("vllm:engine_sleep_state", "", ",sleep_state=\"discard_all\"", never),
+    GAUGE("vllm:kv_cache_usage_perc", usage),
+    COUNTER("vllm:prefix_cache_queries_total", queries),
+    COUNTER("vllm:prefix_cache_hits_total", hits),
+};
+
+static const struct row vllm_tier[] = {
+    COUNTER("vllm:external_prefix_cache_queries_total", tier_queries),
+    COUNTER("vllm:external_prefix_cache_hits_total", tier_hits),
+};
+
+#define SUCCESS "vllm:request_success_total"
+
+static const struct row vllm_requests[] = {
+    COUNTER("vllm:num_preemptions_total", preemptions),
+    COUNTER("vllm:prompt_tokens_total", prompt_tokens),
+    COUNTER("vllm:generation_tokens_total", generation_tokens),
+    {SUCCESS, "counter", "finished_reason=\"stop\",", "", AT(by_stop), false},
+    SERIES(SUCCESS, "finished_reason=\"length\",", "", by_length),
+    SERIES(SUCCESS, "finished_reason=\"abort\",", "", never),
+};
+
+static const struct row vllm_times[] = {
+    SERIES("vllm:time_to_first_token_seconds_sum", "", "", ttft_s_sum),
+    SERIES("vllm:time_to_first_token_seconds_count", "", "", ttft_count),
+    SERIES("vllm:e2e_request_latency_seconds_sum", "", "", e2e_s_sum),
+    SERIES("vllm:e2e_request_latency_seconds_count", "", "", e2e_count),
+};
+
+static void put_cache_config(const struct writer *w)
+{
+    const struct sim_engine *e = w->engine;
+    uint64_t block = e->options.block_tokens;
+    sim_put(w->out, "# HELP vllm:cache_config_info Information of the LLMEngine CacheConfig\n"
+                    "# TYPE vllm:cache_config_info gauge\n");
+    for (unsigned i = 0; i < e->ranks.count; i++) {
+        /* The engine never hands out the first one. */
+        uint64_t blocks = sim_cache_blocks(sim_model_cache(e->ranks.models[i])) + 1;
+        sim_put(w->out,
+                "vllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"%lu\","
+                "cache_dtype=\"auto\",enable_prefix_caching=\"True\",engine=\"%lu\","
+                "kv_cache_size_tokens=\"%lu\",num_gpu_blocks=\"%lu\","
+                "num_gpu_blocks_override=\"None\",prefix_caching_hash_algo=\"sha256\"} 1.0\n",
+                block, e->options.data_parallel_start + i, blocks * block, blocks);
+    }
+}
+
 static void vllm_write(const struct writer *w)
 {
     const struct sim_engine *e = w->engine;
-    const struct sim_cache *cache = sim_model_cache(e->model);
-    const struct sim_seen seen = sim_engine_seen(e);
-    const struct sim_counters *n = &seen.counters;
-    uint64_t blocks = sim_cache_blocks(cache) + 1; /* the engine never hands out the first one */
-    uint64_t block = e->options.block_tokens;
-    bool asleep = e->fail.mode == SIM_FAIL_SLEEP;
-
-    put_metric(w, "vllm:num_requests_running", "gauge", ENGINE, seen.running);
-    put_metric(w, "vllm:num_requests_waiting", "gauge", ENGINE, seen.waiting);
-    sim_put(w->out, "# TYPE vllm:engine_sleep_state gauge\n");
-    put_series(w, "vllm:engine_sleep_state", ENGINE, ",sleep_state=\"awake\"", !asleep);
-    put_series(w, "vllm:engine_sleep_state", ENGINE, ",sleep_state=\"weights_offloaded\"", asleep);
-    put_series(w, "vllm:engine_sleep_state", ENGINE, ",sleep_state=\"discard_all\"", 0);
-    put_metric(w, "vllm:kv_cache_usage_perc", "gauge", ENGINE,
-               (double)seen.blocks_used / (double)(blocks - 1));
-    put_metric(w, "vllm:prefix_cache_queries_total", "counter", ENGINE, (double)n->prefix_queries);
-    put_metric(w, "vllm:prefix_cache_hits_total", "counter", ENGINE, (double)n->prefix_hits);
-    if (e->options.tier_tokens > 0) {
-        put_metric(w, "vllm:external_prefix_cache_queries_total", "counter", ENGINE,
-                   (double)n->tier_queries);
-        put_metric(w, "vllm:external_prefix_cache_hits_total", "counter", ENGINE,
-                   (double)n->tier_hits);
-    }
+    put_rows(w, vllm_first, ARRAY_LEN(vllm_first));
+    if (e->options.tier_tokens > 0)
+        put_rows(w, vllm_tier, ARRAY_LEN(vllm_tier));
     if (e->options.max_loras > 0)
         put_lora_info(w);
-    put_metric(w, "vllm:num_preemptions_total", "counter", ENGINE, (double)n->preemptions);
-    put_metric(w, "vllm:prompt_tokens_total", "counter", ENGINE, (double)n->prompt_tokens);
-    put_metric(w, "vllm:generation_tokens_total", "counter", ENGINE, (double)n->generation_tokens);
-    sim_put(w->out, "# TYPE vllm:request_success_total counter\n");
-    put_series(w, "vllm:request_success_total", ENGINE "finished_reason=\"stop\",", "",
-               (double)e->tally.finished[0]);
-    put_series(w, "vllm:request_success_total", ENGINE "finished_reason=\"length\",", "",
-               (double)e->tally.finished[1]);
-    put_series(w, "vllm:request_success_total", ENGINE "finished_reason=\"abort\",", "", 0);
+    put_rows(w, vllm_requests, ARRAY_LEN(vllm_requests));
     put_series(w, "vllm:admission_rejections_total", "", ",reason=\"max_num_queued_reqs\"",
-               (double)n->rejected);
-    put_series(w, "vllm:time_to_first_token_seconds_sum", ENGINE, "", e->tally.ttft_s_sum);
-    put_series(w, "vllm:time_to_first_token_seconds_count", ENGINE, "",
-               (double)e->tally.ttft_count);
-    put_series(w, "vllm:e2e_request_latency_seconds_sum", ENGINE, "", e->tally.e2e_s_sum);
-    put_series(w, "vllm:e2e_request_latency_seconds_count", ENGINE, "", (double)e->tally.e2e_count);
-    sim_put(w->out,
-            "# HELP vllm:cache_config_info Information of the LLMEngine CacheConfig\n"
-            "# TYPE vllm:cache_config_info gauge\n"
-            "vllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"%lu\","
-            "cache_dtype=\"auto\",enable_prefix_caching=\"True\",engine=\"0\","
-            "kv_cache_size_tokens=\"%lu\",num_gpu_blocks=\"%lu\",num_gpu_blocks_override=\"None\","
-            "prefix_caching_hash_algo=\"sha256\"} 1.0\n",
-            block, blocks * block, blocks);
+               (double)w->sum.rejected);
+    put_rows(w, vllm_times, ARRAY_LEN(vllm_times));
+    put_cache_config(w);
 }
 
-#define RANK     "engine_type=\"unified\","
-#define WHOLE    "engine_type=\"unified\",is_streaming=\"false\","
-#define STREAMED "engine_type=\"unified\",is_streaming=\"true\","
+/* --- SGLang ---------------------------------------------------------------------------------- */
+
+#define UNIFIED  "engine_type=\"unified\","
+#define WHOLE    UNIFIED "is_streaming=\"false\","
+#define STREAMED UNIFIED "is_streaming=\"true\","
 #define AFTER    ",pp_rank=\"0\",tp_rank=\"0\""
 
+/* What the schedulers tell. */
+static const struct row sglang_ranks[] = {
+    SERIES("sglang:num_running_reqs", UNIFIED, AFTER, running),
+    SERIES("sglang:num_queue_reqs", UNIFIED, AFTER, waiting),
+    SERIES("sglang:token_usage", UNIFIED, AFTER, usage),
+    SERIES("sglang:num_used_tokens", UNIFIED, AFTER, used_tokens),
+    SERIES("sglang:max_total_num_tokens", UNIFIED, AFTER, tokens),
+    SERIES("sglang:page_size", UNIFIED, AFTER, block_tokens),
+    SERIES("sglang:num_pages", UNIFIED, AFTER, blocks),
+};
+
+static const struct row sglang_adapters =
+    SERIES("sglang:lora_pool_slots_total", UNIFIED, AFTER, adapter_slots);
+
+/* What the server before them counts knows no ranks. */
 static void sglang_write(const struct writer *w)
 {
     const struct sim_engine *e = w->engine;
-    const struct sim_cache *cache = sim_model_cache(e->model);
-    const struct sim_seen seen = sim_engine_seen(e);
-    const struct sim_counters *n = &seen.counters;
-    double blocks = sim_cache_blocks(cache);
-    double block = (double)e->options.block_tokens;
+    const struct sim_counters *n = &w->sum;
+    uint64_t aborted = 0;
+    for (unsigned i = 0; i < e->ranks.count; i++)
+        aborted += e->tally[i].aborted;
 
-    put_series(w, "sglang:num_running_reqs", RANK, AFTER, seen.running);
-    put_series(w, "sglang:num_queue_reqs", RANK, AFTER, seen.waiting);
-    put_series(w, "sglang:token_usage", RANK, AFTER, (double)seen.blocks_used / blocks);
-    put_series(w, "sglang:num_used_tokens", RANK, AFTER, (double)seen.blocks_used * block);
-    put_series(w, "sglang:max_total_num_tokens", RANK, AFTER, blocks * block);
-    put_series(w, "sglang:page_size", RANK, AFTER, block);
-    put_series(w, "sglang:num_pages", RANK, AFTER, blocks);
+    put_rows(w, sglang_ranks, ARRAY_LEN(sglang_ranks));
     /* Split by is_streaming, to be summed. The simulator does not know the parts: a third is whole.
      */
     const struct {
@@ -143,27 +265,32 @@ static void sglang_write(const struct writer *w)
         double count;
     } split[] = {{"sglang:prompt_tokens_total", (double)n->prefix_queries},
                  {"sglang:generation_tokens_total", (double)n->generation_tokens},
-                 {"sglang:num_requests_total", (double)e->tally.requests}};
+                 {"sglang:num_requests_total", (double)e->requests}};
     for (size_t i = 0; i < ARRAY_LEN(split); i++) {
         double whole = floor(split[i].count / 3);
         put_series(w, split[i].name, STREAMED, "", split[i].count - whole);
         put_series(w, split[i].name, WHOLE, "", whole);
     }
     if (n->prefix_hits > 0) /* missing until it first counts */
-        put_series(w, "sglang:cached_tokens_total", "cache_source=\"device\"," RANK, "",
+        put_series(w, "sglang:cached_tokens_total", "cache_source=\"device\"," UNIFIED, "",
                    (double)n->prefix_hits);
     if (n->tier_hits > 0)
-        put_series(w, "sglang:cached_tokens_total", "cache_source=\"host\"," RANK, "",
+        put_series(w, "sglang:cached_tokens_total", "cache_source=\"host\"," UNIFIED, "",
                    (double)n->tier_hits);
     if (e->options.max_loras > 0)
-        put_series(w, "sglang:lora_pool_slots_total", RANK, AFTER, (double)e->options.max_loras);
-    if (e->tally.aborted > 0)
-        put_series(w, "sglang:num_aborted_requests_total", RANK, "", (double)e->tally.aborted);
+        put_row(w, &sglang_adapters);
+    if (aborted > 0)
+        put_series(w, "sglang:num_aborted_requests_total", UNIFIED, "", (double)aborted);
 }
 
 void sim_metrics_write(const struct sim_engine *e, struct buf *out)
 {
-    const struct writer w = {e, out};
+    struct writer w = {.engine = e, .out = out};
+    for (unsigned i = 0; i < e->ranks.count; i++) {
+        const struct sim_seen seen = sim_engine_seen(e, i);
+        sim_counters_add(&w.sum, &seen.counters);
+        w.told[i] = told_of(e, i);
+    }
     sim_put(out,
             "# HELP process_start_time_seconds Start time of the process since unix epoch in "
             "seconds.\n# TYPE process_start_time_seconds gauge\n"

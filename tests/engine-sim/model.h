@@ -58,6 +58,8 @@ struct sim_request {
     uint32_t output_tokens; /* how many will be made, > 0 */
     uint64_t adapter;       /* 0: the base model */
 
+    unsigned rank; /* who has it: set by ranks.h */
+
     /* Set by the model. */
     enum sim_state state;
     uint64_t prompt_tokens;

@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/slice.h"
-#include "tests/engine-sim/adapters.h"
+#include "tests/engine-sim/ranks.h"
 
 enum kind { WHOLE, REAL, TEXT, FLAG, LISTEN, MODEL, ENGINE, ON_OFF, TERM };
 
@@ -29,6 +29,10 @@ static const struct option table[] = {
      "where to listen; port 0: the kernel picks (127.0.0.1:0)"},
     {"model", MODEL, 0, 0, "NAME", "a model that it serves; may be repeated (sim)"},
     {"engine", ENGINE, AT(sglang), 0, "vllm|sglang", "whose surface it has (vllm)"},
+    {"data-parallel", WHOLE, AT(data_parallel), 1, "N",
+     "ranks behind its address, each with its own queue, cache and limits (1)"},
+    {"data-parallel-start", WHOLE, AT(data_parallel_start), 0, "R",
+     "the metrics call them R, R + 1, ...: a node of a hybrid vLLM (0)"},
     {"cache-tokens", WHOLE, AT(cache_tokens), 1, "N", "size of the KV cache (400000)"},
     {"block-tokens", WHOLE, AT(block_tokens), 1, "N", "tokens per block of it (64)"},
     {"tier-tokens", WHOLE, AT(tier_tokens), 0, "N",
@@ -80,6 +84,11 @@ static void help(void)
                        table[i].value == NULL ? "" : table[i].value);
         printf("  %-36s %s\n", left, table[i].help);
     }
+    printf(
+        "\nThe header X-data-parallel-rank: 0 to N - 1 pins a request to a rank; SGLang takes "
+        "routed_dp_rank of\nthe body too. Who does not pin gets the rank with the fewest requests "
+        "(vLLM), or the next one\n(SGLang). GET /sim/stats tells each one's, GET /sim/last the "
+        "rank of the last request.\n");
     printf(
         "\nPOST /sim/fail {\"mode\":M, \"after_chunks\":N, \"count\":N, \"for_ms\":N, "
         "\"health\":H}\n"
@@ -177,6 +186,14 @@ static int options_finish(struct sim_options *o)
 {
     if (o->model_count == 0)
         o->models[o->model_count++] = "sim";
+    if (o->data_parallel > SIM_RANKS_MAX) {
+        (void)fprintf(stderr, "engine-sim: --data-parallel is at most %d\n", SIM_RANKS_MAX);
+        return -1;
+    }
+    if (o->data_parallel_start > 0 && o->sglang) {
+        (void)fprintf(stderr, "engine-sim: --data-parallel-start needs --engine vllm\n");
+        return -1;
+    }
     uint64_t blocks = o->cache_tokens / o->block_tokens;
     if (blocks < 2 || blocks > 1u << 28) {
         (void)fprintf(stderr, "engine-sim: --cache-tokens must be at least 2 blocks\n");
@@ -211,6 +228,7 @@ int sim_options_parse(struct sim_options *o, int argc, char **argv)
         .host = "127.0.0.1",
         .details = true,
         .metrics = true,
+        .data_parallel = 1,
         .cache_tokens = 400000,
         .block_tokens = 64,
         .tier_rate = 200000,

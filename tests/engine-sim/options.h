@@ -19,9 +19,11 @@ struct sim_options {
     bool metrics; /* /metrics is served */
     bool control;
     enum sim_term on_term;
-    const char *api_key; /* NULL: none */
-    const char *poison;  /* NULL: none */
-    uint64_t cache_tokens;
+    const char *api_key;          /* NULL: none */
+    const char *poison;           /* NULL: none */
+    uint64_t data_parallel;       /* ranks, at most SIM_RANKS_MAX */
+    uint64_t data_parallel_start; /* what the metrics of vLLM call the first one */
+    uint64_t cache_tokens;        /* of each rank, like the rates and limits */
     uint64_t block_tokens;
     uint64_t tier_tokens;
     const char *adapters; /* LoRA adapters that it lists, cut by commas */

@@ -165,7 +165,7 @@ static void load(struct sim_engine *e, struct sim_conn *c, struct slice body)
     struct buf out = {.at = NULL};
     (void)body;
     sim_put(&out, "{\"server_load\":%u}",
-            sim_model_running(e->model) + sim_model_waiting(e->model));
+            sim_ranks_running(&e->ranks) + sim_ranks_waiting(&e->ranks));
     sim_answer_json(c, 200, &out);
     buf_free(&out);
 }
@@ -198,18 +198,21 @@ static void model_info(struct sim_engine *e, struct sim_conn *c, struct slice bo
 static void server_info(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     struct buf out = {.at = NULL};
-    uint64_t blocks = sim_cache_blocks(sim_model_cache(e->model));
+    uint64_t blocks = sim_cache_blocks(sim_model_cache(e->ranks.models[0]));
     (void)body;
     sim_put(&out, "{\"model_path\":");
     sim_put_json(&out, slice_of_cstr(e->options.models[0]));
     sim_put(&out,
-            ",\"tp_size\":1,\"dp_size\":1,\"page_size\":%lu,\"max_running_requests\":%lu,"
+            ",\"tp_size\":1,\"dp_size\":%u,\"page_size\":%lu,\"max_running_requests\":%lu,"
             "\"max_total_num_tokens\":%lu,\"max_req_input_len\":%lu,\"context_length\":%lu,"
             "\"status\":\"ready\",\"enable_cache_report\":%s,\"disaggregation_mode\":\"null\","
-            "\"internal_states\":[{\"page_size\":%lu}],\"version\":\"0.5.23\",\"kv_events\":null}",
-            e->options.block_tokens, e->options.running_max, blocks * e->options.block_tokens,
-            e->options.model_len_max - 6, e->options.model_len_max,
-            e->options.details ? "true" : "false", e->options.block_tokens);
+            "\"internal_states\":[",
+            e->ranks.count, e->options.block_tokens, e->options.running_max,
+            blocks * e->options.block_tokens, e->options.model_len_max - 6,
+            e->options.model_len_max, e->options.details ? "true" : "false");
+    for (unsigned i = 0; i < e->ranks.count; i++)
+        sim_put(&out, "%s{\"page_size\":%lu}", i == 0 ? "" : ",", e->options.block_tokens);
+    sim_put(&out, "],\"version\":\"0.5.23\",\"kv_events\":null}");
     sim_answer_json(c, 200, &out);
     buf_free(&out);
 }

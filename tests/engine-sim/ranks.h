@@ -1,0 +1,49 @@
+/* The schedulers of an engine: one for each data-parallel rank, with a queue, a batch and a cache
+ * of its own (model.h), behind one address. Pure. An engine without ranks has one.
+ *
+ * The owner drives them as it drives one model. Each request says which rank it is pinned to (the
+ * header of the request), or leaves the choice to the engine, which looks at load and at no cache.
+ */
+#ifndef TESTS_ENGINE_SIM_RANKS_H
+#define TESTS_ENGINE_SIM_RANKS_H
+
+#include "tests/engine-sim/model.h"
+
+enum { SIM_RANKS_MAX = 64, SIM_RANK_ANY = -1 };
+
+enum sim_balance {
+    SIM_LEAST_IN_FLIGHT, /* vLLM; of equal ones the first */
+    SIM_ROUND_ROBIN,     /* SGLang; pinned requests do not count */
+};
+
+struct sim_ranks {
+    unsigned count;
+    enum sim_balance balance;
+    unsigned turn; /* whose it is, in a round robin */
+    struct sim_model *models[SIM_RANKS_MAX];
+};
+
+/* `config` is that of each rank; 1 <= count <= SIM_RANKS_MAX. */
+void sim_ranks_open(struct sim_ranks *s, const struct sim_model_config *config, unsigned count,
+                    enum sim_balance balance);
+/* All requests must be done or aborted. */
+void sim_ranks_close(struct sim_ranks *s);
+
+/* As sim_model_submit(), to that rank (< count), or to one by load (SIM_RANK_ANY). r->rank says
+ * which, also if it refused. */
+int sim_ranks_submit(struct sim_ranks *s, struct sim_request *r, int rank, uint64_t now_ns);
+void sim_ranks_abort(struct sim_ranks *s, struct sim_request *r, uint64_t now_ns);
+void sim_ranks_advance(struct sim_ranks *s, uint64_t now_ns);
+uint64_t sim_ranks_next_event_ns(const struct sim_ranks *s);
+struct sim_request *sim_ranks_changed(struct sim_ranks *s);
+
+/* Of all ranks together. */
+uint32_t sim_ranks_running(const struct sim_ranks *s);
+uint32_t sim_ranks_waiting(const struct sim_ranks *s);
+struct sim_counters sim_ranks_counters(const struct sim_ranks *s);
+void sim_counters_add(struct sim_counters *sum, const struct sim_counters *one);
+
+/* As after a restart of the process, which all ranks share. */
+void sim_ranks_reset(struct sim_ranks *s);
+
+#endif
