@@ -522,7 +522,7 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
     log_init(&w->log, on_log, on_clock, w);
     struct node_config node;
     node_config_of(&node, &w->options);
-    node.state.index_bytes = 16 << 20; /* small: a world is made for each story */
+    node.state.index_bytes = 8 << 20; /* small: a world is made for each story */
     node.state.now_ms = node.state.wall_ms = w->now_ms;
     node.router.seed = config->seed;
     node.stored_responses = 64;
