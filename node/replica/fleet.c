@@ -14,6 +14,11 @@ static const struct node_speed *pace_of(const struct node_replica *k)
     return &k->pace;
 }
 
+static bool counts(const struct node_replica *k, uint64_t fleet)
+{
+    return k->fleet == fleet && !k->absent;
+}
+
 static double fleet_figure(const struct node_replica *replicas, unsigned count, uint64_t fleet,
                            figure_of *figure, double prior, struct node_vote *votes)
 {
@@ -21,7 +26,7 @@ static double fleet_figure(const struct node_replica *replicas, unsigned count, 
     votes[used++] = (struct node_vote){prior, 1};
     for (unsigned i = 0; i < count; i++) {
         const struct node_speed *s = figure(&replicas[i]);
-        if (replicas[i].fleet == fleet && s->samples > 0 && !replicas[i].absent)
+        if (counts(&replicas[i], fleet) && s->samples > 0)
             votes[used++] = (struct node_vote){
                 s->value, fmin((double)s->samples, NODE_FLEET_REPLICA_VOTES_MAX)};
     }
@@ -43,16 +48,20 @@ static double apart(double own, unsigned samples, double fleet)
     return fleet * exp(fabs(off) < 2 * step ? 2 * (off - copysign(step, off)) : off);
 }
 
-/* `tried` is what is believed of it while nothing is under way there. */
-static double replica_figure(const struct node_speed *s, double fleet, uint64_t now_ms,
-                             double *tried)
+/* Of a replica that is busy, and of one where nothing is under way. */
+struct figure {
+    double busy, idle;
+};
+
+static struct figure replica_figure(const struct node_speed *s, double fleet, uint64_t now_ms)
 {
     unsigned fresh = node_speed_fresh(s, now_ms);
-    if (fresh > NODE_FLEET_FEW)
-        return *tried = apart(node_speed_third(s, fleet, now_ms), fresh, fleet);
-    *tried = fleet;
+    if (fresh > NODE_FLEET_FEW) {
+        double own = apart(node_speed_third(s, fleet, now_ms), fresh, fleet);
+        return (struct figure){own, own};
+    }
     bool was_judged = s->samples > NODE_FLEET_FEW && s->value < fleet;
-    return was_judged ? apart(s->value, NODE_FLEET_FEW + 1, fleet) : fleet;
+    return (struct figure){was_judged ? apart(s->value, NODE_FLEET_FEW + 1, fleet) : fleet, fleet};
 }
 
 /* How much a step grows with the context is a matter of the model more than of the replica: where
@@ -63,7 +72,7 @@ static double fleet_growth(const struct node_replica *replicas, unsigned count, 
     uint64_t most = 0;
     for (unsigned i = 0; i < count; i++) {
         const struct node_replica *k = &replicas[i];
-        if (k->fleet == fleet && !k->absent && k->pace.samples > most) {
+        if (counts(k, fleet) && k->pace.samples > most) {
             most = k->pace.samples;
             believed = k->step_growth;
         }
@@ -73,7 +82,7 @@ static double fleet_growth(const struct node_replica *replicas, unsigned count, 
 
 static bool is_told_whole(const struct node_replica *k, uint64_t fleet)
 {
-    return k->fleet == fleet && !k->absent && k->whole.count > 0;
+    return counts(k, fleet) && k->whole.count > 0;
 }
 
 /* Explains the whole answers of all of them together, each as if it were as fast as they are on
@@ -106,10 +115,15 @@ static void explain_whole(struct node_replica *replicas, unsigned count, uint64_
     }
 }
 
-static bool has_room(const struct node_replica *k, uint64_t fleet, bool by_tokens)
+/* How much is believed to fit there, in tokens or in requests. */
+static double *most_of(struct node_replica *k, bool tokens)
 {
-    const struct node_room_amount *most = &k->room.most;
-    return k->fleet == fleet && !k->absent && (by_tokens ? most->tokens : most->requests) > 0;
+    return tokens ? &k->room.most.tokens : &k->room.most.requests;
+}
+
+static bool has_limit(struct node_replica *k, uint64_t fleet, bool tokens)
+{
+    return counts(k, fleet) && *most_of(k, tokens) > 0;
 }
 
 /* Limits of engines of one model are alike. What else makes prompts wait, others' that are not
@@ -132,16 +146,15 @@ static void rooms_believe(struct node_replica *replicas, unsigned count, uint64_
         struct node_replica *k = &replicas[i];
         if (k->fleet == fleet)
             k->room.most = node_room_own(&k->room, now_ms);
-        by_requests += has_room(k, fleet, false);
-        by_tokens += has_room(k, fleet, true);
+        by_requests += has_limit(k, fleet, false);
+        by_tokens += has_limit(k, fleet, true);
     }
     if (by_requests + by_tokens == 0)
         return;
     bool tokens = by_tokens > by_requests;
     for (unsigned i = 0; i < count; i++) {
-        const struct node_room_amount *most = &replicas[i].room.most;
-        if (has_room(&replicas[i], fleet, tokens))
-            votes[used++] = (struct node_vote){tokens ? most->tokens : most->requests, 1};
+        if (has_limit(&replicas[i], fleet, tokens))
+            votes[used++] = (struct node_vote){*most_of(&replicas[i], tokens), 1};
     }
     double median = node_votes_median(votes, used);
     bool agree = rooms_agree(votes, used, median);
@@ -152,7 +165,7 @@ static void rooms_believe(struct node_replica *replicas, unsigned count, uint64_
         if (!agree && node_speed_fresh(&room->requests, now_ms) < room_samples_sure)
             room->most = (struct node_room_amount){0};
         else if (agree && room->most.requests == 0 && room->most.tokens == 0)
-            *(tokens ? &room->most.tokens : &room->most.requests) = median;
+            *most_of(&replicas[i], tokens) = median;
     }
 }
 
@@ -173,9 +186,10 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
         struct node_replica *k = &replicas[i];
         if (k->fleet != fleet)
             continue;
-        double tried;
-        k->tokens_per_s = replica_figure(&k->rate, rate, now_ms, &k->tried_tokens_per_s);
-        k->step_base_s = 1 / replica_figure(&k->pace, pace, now_ms, &tried);
+        struct figure own = replica_figure(&k->rate, rate, now_ms);
+        k->tokens_per_s = own.busy;
+        k->tried_tokens_per_s = own.idle;
+        k->step_base_s = 1 / replica_figure(&k->pace, pace, now_ms).busy;
         k->step_context_s = (k->pace.samples > 0 ? k->step_growth : growth) * k->step_base_s;
     }
 }
