@@ -403,3 +403,39 @@ int http_forward_length_change(struct buf *head, uint64_t content_length)
     head->len += len - (to - from);
     return ERR_OK;
 }
+
+/* The line that begins at `from`, its CRLF included, has a field of that name. */
+static bool is_field(struct slice line, struct slice name)
+{
+    return line.len > name.len && line.at[name.len] == ':' &&
+           slice_equal_nocase(slice_of(line.at, name.len), name);
+}
+
+static void fields_remove(struct buf *head, struct slice name)
+{
+    size_t from = 0, kept = 0;
+    while (from < head->len) {
+        const char *end = memchr(head->at + from, '\n', head->len - from);
+        CHECK(end != NULL);
+        size_t len = (size_t)(end - head->at) + 1 - from;
+        if (from == 0 || !is_field(slice_of(head->at + from, len), name)) {
+            memmove(head->at + kept, head->at + from, len);
+            kept += len;
+        }
+        from += len;
+    }
+    head->len = kept;
+}
+
+int http_forward_field_set(struct buf *head, struct slice name, struct slice value)
+{
+    CHECK(slice_ends_with(buf_slice(head), SLICE("\r\n\r\n")));
+    int err = buf_reserve(head, name.len + value.len + sizeof ": \r\n");
+    if (err != ERR_OK)
+        return err;
+    fields_remove(head, name);
+    if (value.len == 0)
+        return ERR_OK;
+    head->len -= 2; /* the empty line comes behind the new one */
+    return buf_printf(head, "%.*s: %.*s\r\n\r\n", (int)name.len, name.at, (int)value.len, value.at);
+}

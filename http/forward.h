@@ -46,6 +46,10 @@ MUST_USE int http_forward_length_write(struct buf *out, uint64_t content_length)
 /* The body has another length than the head says, which was written with framing LENGTH. */
 MUST_USE int http_forward_length_change(struct buf *head, uint64_t content_length);
 
+/* Sets a field of a head that was written: it replaces all of that name. An empty value: there is
+ * none from now on. */
+MUST_USE int http_forward_field_set(struct buf *head, struct slice name, struct slice value);
+
 /* A gateway appends itself to Via, so that loops are found (RFC 9110, section 7.6.3). Routers do so
  * under a pseudonym: this prefix and 16 hex digits, random per process, which reveal no name or
  * address. A header of our own (or CDN-Loop of RFC 8586) would show no more. */

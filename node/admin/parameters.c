@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "http/path.h"
 #include "node/admin/admin_internal.h"
+#include "node/replica/rank.h"
 
 void admin_answer_buf(struct exchange *x, int err, struct slice type, struct buf *out)
 {
@@ -57,7 +58,7 @@ static const char *address_wrong(struct slice given)
 }
 
 bool admin_read_replica(struct exchange *x, const struct http_head *head,
-                        struct node_replica_option *out)
+                        struct node_replica_option *out, bool rank_too)
 {
     char given[NODE_HOST_BYTES + 64];
     char engine[16];
@@ -80,12 +81,21 @@ bool admin_read_replica(struct exchange *x, const struct http_head *head,
         if (slice_ends_with(name, SLICE("/")))
             name.len--;
     }
+    struct node_rank_name named;
+    bool is_rank = node_rank_name_parse(name, &named);
+    if (is_rank)
+        name = named.address;
+    if (wrong == NULL && is_rank && !rank_too)
+        wrong = "want HOST:PORT: its ranks come and go with it (gvctl drain takes one out)";
     if (wrong == NULL)
         wrong = address_wrong(name);
     (void)snprintf(url, sizeof url, "http://%.*s%s%s", SLICE_ARG(name),
                    engine[0] != '\0' ? "#engine=" : "", engine);
     if (wrong == NULL && node_replica_parse(slice_of_cstr(url), out) != 0)
         wrong = "want vllm, sglang or other as its engine";
+    if (wrong == NULL && is_rank)
+        (void)snprintf(out->name + strlen(out->name), sizeof out->name - strlen(out->name), "@%u",
+                       named.rank);
     if (wrong != NULL)
         exchange_answer_error(x, 400, SLICE("replica"), "`%.200s`: %s", given, wrong);
     return wrong == NULL;

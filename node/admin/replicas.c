@@ -66,7 +66,7 @@ static void set_draining(struct admin *a, struct exchange *x, const struct http_
                          bool draining)
 {
     struct node_replica_option wanted;
-    if (!admin_read_replica(x, head, &wanted))
+    if (!admin_read_replica(x, head, &wanted, true))
         return;
     int replica = node_router_replica_find(a->config.router, slice_of_cstr(wanted.name));
     if (replica < 0 || !node_router_replica_present(a->config.router, (unsigned)replica)) {
@@ -77,6 +77,7 @@ static void set_draining(struct admin *a, struct exchange *x, const struct http_
     log_event(a->config.log, LOG_INFO, "replica_drain", LOG_CSTR("replica", wanted.name),
               LOG_BOOL("draining", draining));
     bool drains =
+        node_router_rank(a->config.router, (unsigned)replica) < 0 &&
         node_router_replica_health(a->config.router, (unsigned)replica) == NODE_HEALTH_DRAINING;
     if (!draining && drains)
         answer_drained_by(a, x, slice_of_cstr(wanted.name));
@@ -123,7 +124,7 @@ static void answer_wish(struct admin *a, struct exchange *x, const char *name,
 void admin_replica_remove(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     struct node_replica_option replica;
-    if (!admin_read_replica(x, head, &replica))
+    if (!admin_read_replica(x, head, &replica, false))
         return;
     int result = node_router_replica_wish(a->config.router, slice_of_cstr(replica.name),
                                           NODE_REPLICA_REMOVE, NODE_ENGINE_AUTO);
@@ -209,7 +210,7 @@ static void on_forget(void *context)
 void admin_replica_add(struct admin *admin, struct exchange *x, const struct http_head *head)
 {
     struct node_replica_option replica;
-    if (!admin_read_replica(x, head, &replica))
+    if (!admin_read_replica(x, head, &replica, false))
         return;
     if (replica.labels.weight > 0 || replica.labels.model.len > 0 ||
         replica.labels.health.len > 0) {

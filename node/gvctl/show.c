@@ -4,6 +4,8 @@
 /* Why the router has the replica. */
 static const char *source_of(const json_t *replica, char out[24])
 {
+    if (json_is_number(json_object_get(replica, "rank")))
+        return "rank";
     const json_t *sources = json_object_get(replica, "sources");
     const char *first = json_string_value(json_array_get(sources, 0));
     if (first != NULL) {
@@ -91,6 +93,10 @@ static const char *why_of(const json_t *r, char out[32])
     const char *why = show_text(r, "why");
     const char *sign = strcmp(why, "stalled") == 0 ? show_text(r, "stalled") : "";
     char left[16] = "";
+    if (why[0] == '\0' && show_number(r, "ranks") > 0) {
+        (void)snprintf(out, 32, "ranks:%.0f", show_number(r, "ranks"));
+        return out;
+    }
     if (why[0] == '\0' || strcmp(why, health_of(r)) == 0)
         return "-";
     if (json_is_number(json_object_get(r, "why_for_ms")))
@@ -130,11 +136,13 @@ int show_replicas(struct slice text)
     show_refusing(list);
     printf("\n"
            "HEALTH: avoided replicas are up, and get a request only where no other will do.\n"
-           "WHY: what keeps it from being chosen, and for how long where that is known.\n"
+           "WHY: what keeps it from being chosen, and for how long where that is known;\n"
+           "ranks:4: its data-parallel ranks are chosen instead, NAME@0 and those below it.\n"
            "MODELS: as many as the engine lists; 2? were learned from clients' requests;\n"
            "refused: the engine refuses to tell (401 or 403) and none is known; - none is known.\n"
            "FROM: its source here (gvctl sources; + if there are several), added at run time\n"
-           "(gvctl add), gone from its source, heard of from a router that names it, or unnamed:\n"
+           "(gvctl add), rank: of the address above, gone from its source, heard of from a router "
+           "that names it, or unnamed:\n"
            "no living router names it, and it goes in 16 minutes at most. CHOSEN: by this router\n"
            "alone. OTHERS': requests of other routers under way there. CACHE and HELD are\n"
            "thousands of tokens: the size of the replica's KV cache, and how much of it this\n"

@@ -82,8 +82,8 @@ static int read_map(struct reading *r, unsigned line)
             break;
         }
         err = take_scalar(r, &key,
-                          "want url, engine, weight, model, health, cache-tokens, adapters "
-                          "or role",
+                          "want url, engine, weight, model, health, cache-tokens, ranks, "
+                          "adapters or role",
                           &name);
         if (err == ERR_OK && (err = next(r, &value)) == ERR_OK) {
             err = take_scalar(r, &value, "want one plain value", &text);

@@ -285,6 +285,8 @@ static bool open_pool(struct proxy *p, unsigned replica, const struct node_addre
 static void begin_replica(struct proxy *p, unsigned replica)
 {
     struct node_address address;
+    if (node_router_rank(p->config.router, replica) >= 0)
+        return; /* its address has one for all ranks */
     if (node_address_parse(node_router_replica_name(p->config.router, replica), &address) != 0)
         address = (struct node_address){.host = "0.0.0.0"};
     if (open_pool(p, replica, &address) && address.port != 0)
@@ -307,7 +309,8 @@ void proxy_replica(struct proxy *p, unsigned replica, bool present, uint64_t now
     p->now_ms = now_ms;
     struct slice name = node_router_replica_name(p->config.router, replica);
     struct node_address address;
-    bool good = node_address_parse(name, &address) == 0 && address.port != 0;
+    bool rank = node_router_rank(p->config.router, replica) >= 0;
+    bool good = rank || (node_address_parse(name, &address) == 0 && address.port != 0);
     if (good)
         log_event(p->config.log, LOG_INFO, present ? "replica_added" : "replica_removed",
                   LOG_STR("replica", name));

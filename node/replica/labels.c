@@ -88,6 +88,17 @@ static const char *cache_tokens_set(struct node_labels *out, struct slice value)
     return NULL;
 }
 
+static const char *ranks_set(struct node_labels *out, struct slice value)
+{
+    uint64_t ranks = 0;
+    _Static_assert((int)NODE_RANKS_MAX == 64, "the text names it");
+    if (slice_to_u64(value, &ranks) != ERR_OK || ranks == 0 || ranks > NODE_RANKS_MAX)
+        return "after # want ranks= and a number of data-parallel ranks from 1 to 64, such as "
+               "ranks=8";
+    out->ranks = (unsigned)ranks;
+    return NULL;
+}
+
 static const char *adapters_set(struct node_labels *out, struct slice value)
 {
     if (!slice_equal(value, SLICE("on-demand")))
@@ -115,6 +126,7 @@ static const struct {
     {SLICE("model"), model_set},
     {SLICE("health"), health_set},
     {SLICE("cache-tokens"), cache_tokens_set},
+    {SLICE("ranks"), ranks_set},
     {SLICE("adapters"), adapters_set},
     {SLICE("role"), role_set},
 };
@@ -130,8 +142,7 @@ static unsigned label_find(struct slice name)
 }
 
 static const char unknown[] = "after # want engine=, weight=, model=, health=, cache-tokens=, "
-                              "adapters= or role=, each behind "
-                              "its own #";
+                              "ranks=, adapters= or role=, each behind its own #";
 
 const char *node_labels_set(struct node_labels *out, struct slice name, struct slice value)
 {

@@ -7,6 +7,7 @@
 enum {
     NODE_REPLICAS_MAX = 2048,      /* slots */
     NODE_NAME_MAX = 256,           /* bytes of a replica's name */
+    NODE_RANKS_MAX = 64,           /* data-parallel ranks of one address */
     NODE_ROUTER_NAME_MAX = 160,    /* bytes; of a router that was found in place of an engine */
     NODE_BOOKINGS_MAX = 65536,     /* requests in flight */
     NODE_MODELS_MAX = 8192,        /* names of models and adapters, listed or learned */

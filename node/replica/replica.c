@@ -144,7 +144,6 @@ void node_replica_answering(struct node_replica *k, uint64_t chosen_ms, uint64_t
 
 void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms)
 {
-    k->outcomes[outcome]++;
     switch (outcome) {
     case NODE_OUTCOME_OK:
         k->answer_failures = k->error_answers = 0;
@@ -156,7 +155,7 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
     case NODE_OUTCOME_NOT_SENT:
         break;
     case NODE_OUTCOME_ENGINE_BUSY:
-        k->busy_requests = k->load.requests;
+        k->busy_requests = node_replica_own_requests(k);
         k->busy_until_ms = now_ms + NODE_BUSY_AVOID_MS;
         break;
     case NODE_OUTCOME_ENGINE_ERROR:
@@ -397,6 +396,11 @@ static bool rank_is_missing(struct node_replica *k, const struct node_scrape *s)
     bool missing = s->series > 0 && s->series < k->scrape.series && !start_moved(&k->scrape, s);
     k->ranks_missing = missing ? k->ranks_missing + 1 : 0;
     return missing && k->ranks_missing < ranks_missing_max;
+}
+
+bool node_replica_misses_ranks(const struct node_replica *k)
+{
+    return k->ranks_missing > 0 && k->ranks_missing < ranks_missing_max;
 }
 
 bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, uint64_t now_ms)

@@ -121,7 +121,17 @@ struct node_replica {
     bool asleep;
     uint64_t used_ms; /* when a request was placed there last, or others had some there; 0: never */
     unsigned kept;    /* for requests that may be poison (node_router_keep) */
-    double weight;    /* its share of the work, as this router's settings say; else 1 */
+    /* Data-parallel ranks (node/replica/rank.h): what is kept for the whole process is in the row
+     * of the address. */
+    uint16_t server; /* the slot of that row: its own, but for a rank */
+    bool is_rank;
+    uint8_t rank;                  /* where it is one */
+    uint8_t ranks;                 /* of this address that are in use; 0: it is chosen itself */
+    uint32_t rank_requests;        /* under way at them, of this router, */
+    uint64_t rank_requests_remote; /* and of others */
+    unsigned ranks_said;           /* by this router's settings; 0: nothing is said */
+    unsigned ranks_read;           /* in the metrics that this router read; 0: none were */
+    double weight; /* its share of the work, as this router's settings say; else 1 */
     uint64_t busy_until_ms;
     uint64_t busy_requests;      /* of this router's, were in flight when it said that it is full */
     struct node_backoff errors;  /* answers of 5xx, or a share of failures */
@@ -249,10 +259,15 @@ static inline bool node_replica_usable(const struct node_replica *k, enum node_h
     return seen == health && !k->absent && !k->draining && !k->asleep;
 }
 
-/* In flight there, of all routers. */
+/* In flight there, ranks included, of this router. */
+static inline uint32_t node_replica_own_requests(const struct node_replica *k)
+{
+    return k->load.requests + k->rank_requests;
+}
+/* And of all routers. */
 static inline uint64_t node_replica_requests(const struct node_replica *k)
 {
-    return k->load.requests + k->load.remote.requests;
+    return node_replica_own_requests(k) + k->load.remote.requests + k->rank_requests_remote;
 }
 
 /* In a back-off, or on trial with its one request. */
@@ -261,7 +276,8 @@ static inline bool node_replica_in_trouble(const struct node_replica *k, uint64_
     bool on_trial = k->errors.trial || k->broken.trial || k->signs.stalls.trial;
     bool in_doubt = on_trial || k->breaker.heard != NODE_BREAKER_CLOSED;
     return k->errors.until_ms > now_ms || k->broken.until_ms > now_ms ||
-           node_signs_avoided(&k->signs, now_ms) || (on_trial && k->load.requests > 0) ||
+           node_signs_avoided(&k->signs, now_ms) ||
+           (on_trial && node_replica_own_requests(k) > 0) ||
            (in_doubt && node_breaker_avoids(k, now_ms));
 }
 /* Chosen only where no other will do: in trouble, busy, or warming up with as many as it may have.
@@ -276,7 +292,7 @@ static inline bool node_replica_avoided(const struct node_replica *k, uint64_t n
 static inline bool node_replica_spare(const struct node_replica *k, uint64_t now_ms)
 {
     return !node_replica_in_trouble(k, now_ms) &&
-           (k->busy_until_ms <= now_ms || k->load.requests < k->busy_requests ||
+           (k->busy_until_ms <= now_ms || node_replica_own_requests(k) < k->busy_requests ||
             now_ms >= k->signs.tried_ms + NODE_BUSY_AGAIN_MS);
 }
 /* In a back-off, or on trial since; leaving, or stalled. */
@@ -300,6 +316,8 @@ void node_replica_found_router(struct node_replica *k, struct slice who);
 void node_replica_answering(struct node_replica *k, uint64_t chosen_ms, uint64_t now_ms);
 /* One answer ended. */
 void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms);
+/* Whether the last metrics lacked ranks that those before had, which may come back. */
+bool node_replica_misses_ranks(const struct node_replica *k);
 /* New metrics. Returns true if the engine has lost its cache since the last ones. */
 bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, uint64_t now_ms);
 

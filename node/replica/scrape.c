@@ -1,10 +1,11 @@
 #include "node/replica/scrape.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/check.h"
 #include "base/err.h"
+#include "node/replica/exposition.h"
+#include "node/replica/limits.h"
 
 const struct node_scrape node_scrape_unknown = {
     .running = -1,
@@ -29,10 +30,10 @@ const struct node_scrape node_scrape_unknown = {
     .series = -1,
 };
 
-/* One row per name and one tally per row. A tally has a slot per engine (vLLM's label `engine`,
- * SGLang's `dp_rank`). Tensor and pipeline ranks of one engine repeat the same figure: of those
+/* One row per name and one tally per row. A tally has a slot per data-parallel rank (vLLM's label
+ * `engine`, SGLang's `dp_rank`), and one for what has no such label. Tensor and pipeline ranks of
+ * one engine repeat the same figure: of those
  * the lowest rank counts. Several series of one engine and rank (SGLang's `cache_source`) add. */
-enum { ENGINES_MAX = 64, NUMBER_BYTES_MAX = 64 };
 
 enum name {
     VLLM_RUNNING,
@@ -130,7 +131,7 @@ struct tally_slot {
 
 struct tally {
     unsigned count;
-    struct tally_slot slots[ENGINES_MAX];
+    struct tally_slot slots[NODE_RANKS_MAX];
 };
 
 struct scraper {
@@ -161,118 +162,9 @@ struct labels {
     struct slice running_adapters;
 };
 
-static bool is_name_start(char c)
+static void label_keep(void *context, struct slice name, struct slice value)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ':';
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_name_byte(char c)
-{
-    return is_name_start(c) || is_digit(c);
-}
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-static struct slice skip_blank(struct slice s)
-{
-    while (s.len > 0 && is_blank(s.at[0]))
-        s = slice_skip(s, 1);
-    return s;
-}
-
-/* The longest front of `s` whose bytes are all of a kind; `s` loses it. */
-static struct slice take_while(struct slice *s, bool (*is)(char))
-{
-    size_t n = 0;
-    while (n < s->len && is(s->at[n]))
-        n++;
-    struct slice front = slice_of(s->at, n);
-    *s = slice_skip(*s, n);
-    return front;
-}
-
-static bool take_sign(struct slice *s)
-{
-    bool there = s->len > 0 && (s->at[0] == '+' || s->at[0] == '-');
-    if (there)
-        *s = slice_skip(*s, 1);
-    return there;
-}
-
-/* Whether `s` is a decimal number: digits with at most one point, then maybe an exponent. */
-static bool is_decimal(struct slice s)
-{
-    (void)take_sign(&s);
-    size_t digits = take_while(&s, is_digit).len;
-    if (s.len > 0 && s.at[0] == '.') {
-        s = slice_skip(s, 1);
-        digits += take_while(&s, is_digit).len;
-    }
-    if (digits == 0)
-        return false;
-    if (s.len > 0 && (s.at[0] == 'e' || s.at[0] == 'E')) {
-        s = slice_skip(s, 1);
-        (void)take_sign(&s);
-        if (take_while(&s, is_digit).len == 0)
-            return false;
-    }
-    return s.len == 0;
-}
-
-static int number_parse(struct slice s, double *out)
-{
-    char text[NUMBER_BYTES_MAX];
-    if (is_decimal(s)) {
-        if (!slice_to_cstr(s, text, sizeof text))
-            return ERR_SYNTAX;
-        *out = strtod(text, NULL);
-        return 0;
-    }
-    struct slice word = s;
-    bool sign = take_sign(&word);
-    if (slice_equal_nocase(word, SLICE("inf")) || slice_equal_nocase(word, SLICE("infinity"))) {
-        *out = s.at[0] == '-' ? -(double)INFINITY : (double)INFINITY;
-        return 0;
-    }
-    if (!sign && slice_equal_nocase(word, SLICE("nan"))) {
-        *out = (double)NAN;
-        return 0;
-    }
-    return ERR_SYNTAX;
-}
-
-/* Cuts a quoted label value off the front, the quotes off the value. The escapes stay in it:
- * no value that is read here contains one. */
-static int take_quoted(struct slice *s, struct slice *value)
-{
-    if (s->len == 0 || s->at[0] != '"')
-        return ERR_SYNTAX;
-    size_t i = 1;
-    while (i < s->len && s->at[i] != '"') {
-        if (s->at[i] == '\\') {
-            i++;
-            if (i == s->len || (s->at[i] != '\\' && s->at[i] != '"' && s->at[i] != 'n'))
-                return ERR_SYNTAX;
-        }
-        i++;
-    }
-    if (i >= s->len)
-        return ERR_SYNTAX;
-    *value = slice_of(s->at + 1, i - 1);
-    *s = slice_skip(*s, i + 1);
-    return 0;
-}
-
-static void label_keep(struct labels *labels, struct slice name, struct slice value)
-{
+    struct labels *labels = context;
     struct {
         struct slice name;
         struct slice *value;
@@ -296,60 +188,18 @@ static void label_keep(struct labels *labels, struct slice name, struct slice va
             *wanted[i].value = value;
 }
 
-/* {name="value",...}, a comma behind the last one allowed. */
-static int take_labels(struct slice *s, struct labels *labels)
-{
-    *s = skip_blank(slice_skip(*s, 1));
-    while (s->len > 0 && s->at[0] != '}') {
-        struct slice value;
-        struct slice name = take_while(s, is_name_byte);
-        *s = skip_blank(*s);
-        if (name.len == 0 || is_digit(name.at[0]) || s->len == 0 || s->at[0] != '=')
-            return ERR_SYNTAX;
-        *s = skip_blank(slice_skip(*s, 1));
-        int err = take_quoted(s, &value);
-        if (err != 0)
-            return err;
-        label_keep(labels, name, value);
-        *s = skip_blank(*s);
-        if (s->len > 0 && s->at[0] == ',')
-            *s = skip_blank(slice_skip(*s, 1));
-        else if (s->len == 0 || s->at[0] != '}')
-            return ERR_SYNTAX;
-    }
-    if (s->len == 0)
-        return ERR_SYNTAX;
-    *s = slice_skip(*s, 1);
-    return 0;
-}
-
-static bool is_not_blank(char c)
-{
-    return !is_blank(c);
-}
-
-/* The value, and behind it a timestamp and an exemplar of OpenMetrics, both of no interest. */
-static int sample_parse(struct slice rest, double *value)
-{
-    rest = skip_blank(rest);
-    int err = number_parse(take_while(&rest, is_not_blank), value);
-    if (err != 0)
-        return err;
-    rest = skip_blank(rest);
-    if (rest.len > 0 && rest.at[0] != '#') {
-        double timestamp;
-        err = number_parse(take_while(&rest, is_not_blank), &timestamp);
-        rest = skip_blank(rest);
-        if (err != 0 || (rest.len > 0 && rest.at[0] != '#'))
-            return ERR_SYNTAX;
-    }
-    return 0;
-}
-
 static uint64_t label_u64(struct slice label)
 {
     uint64_t value = 0;
     return slice_to_u64(label, &value) == 0 ? value : 0;
+}
+
+/* By the number of its data-parallel rank, from 1; UNLABELLED: it has none. */
+enum { UNLABELLED = 0 };
+static uint64_t engine_of(struct slice label)
+{
+    uint64_t value = 0;
+    return slice_to_u64(label, &value) == 0 && value < UINT32_MAX ? value + 1 : UNLABELLED;
 }
 
 /* A size: a whole number above 0; `None` and the like are -1. */
@@ -364,7 +214,7 @@ static void tally_add(struct tally *t, uint64_t engine, uint64_t rank, double va
     unsigned i = 0;
     while (i < t->count && t->slots[i].engine != engine)
         i++;
-    if (i == ENGINES_MAX)
+    if (i == NODE_RANKS_MAX)
         return;
     if (i == t->count) {
         t->slots[t->count++] = (struct tally_slot){engine, rank, value};
@@ -436,7 +286,7 @@ static void sample_keep(struct scraper *s, enum name name, const struct labels *
 {
     struct tally *t = &s->tallies[name];
     bool sglang = name >= SGLANG_RUNNING && name <= SGLANG_CONFIG;
-    uint64_t engine = label_u64(sglang ? labels->dp_rank : labels->engine);
+    uint64_t engine = engine_of(sglang ? labels->dp_rank : labels->engine);
     uint64_t rank = sglang ? label_u64(labels->tp_rank) * 4096 + label_u64(labels->pp_rank) : 0;
 
     s->known = true;
@@ -470,12 +320,12 @@ static enum name name_find(struct slice name)
 
 static int line_parse(struct scraper *s, struct slice line)
 {
-    line = skip_blank(line);
-    if (line.len > 0 && line.at[line.len - 1] == '\r')
-        line.len--;
-    if (line.len == 0 || line.at[0] == '#')
+    line = exposition_line(line);
+    if (line.len == 0)
         return 0;
-    if (!is_name_start(line.at[0]))
+    struct slice rest = line;
+    struct slice word = exposition_name(&rest);
+    if (word.len == 0)
         return ERR_SYNTAX;
     bool vllm = slice_starts_with(line, SLICE(VLLM));
     bool sglang = !vllm && slice_starts_with(line, SLICE(SGLANG));
@@ -484,15 +334,12 @@ static int line_parse(struct scraper *s, struct slice line)
     s->vllm |= vllm;
     s->sglang |= sglang;
 
-    enum name name = name_find(take_while(&line, is_name_byte));
+    enum name name = name_find(word);
     if (name == NAMES)
         return 0;
     struct labels labels = {.engine = {0}};
-    line = skip_blank(line);
-    int err = line.len > 0 && line.at[0] == '{' ? take_labels(&line, &labels) : 0;
     double value = 0;
-    if (err == 0)
-        err = sample_parse(line, &value);
+    int err = exposition_sample(rest, label_keep, &labels, &value);
     if (err == 0)
         sample_keep(s, name, &labels, value);
     return err;
@@ -524,9 +371,28 @@ static double prefill_tokens(const struct tally *t, double queries, double hits)
                       derived ? prompts * (1 - hits / queries) : -1);
 }
 
+/* The labels of the ranks, ascending: in vLLM's hybrid mode they are global numbers, while the
+ * header that pins a request counts the ranks behind the address from 0. */
+static unsigned engines_find(const struct scraper *s, uint64_t out[NODE_RANKS_MAX])
+{
+    const struct tally *t = &s->tallies[s->vllm ? VLLM_RUNNING : SGLANG_RUNNING];
+    unsigned count = 0;
+    for (unsigned i = 0; i < t->count; i++) {
+        uint64_t engine = t->slots[i].engine;
+        if (engine == UNLABELLED)
+            continue;
+        unsigned at = count++;
+        for (; at > 0 && out[at - 1] > engine; at--)
+            out[at] = out[at - 1];
+        out[at] = engine;
+    }
+    return count;
+}
+
 static void scraper_finish(const struct scraper *s, struct node_scrape *out)
 {
     const struct tally *t = s->tallies;
+    uint64_t engines[NODE_RANKS_MAX];
     double page = tally_max(&t[SGLANG_PAGE]);
     double sglang_cache = first_told(tally_sum(&t[SGLANG_CACHE]), tally_sum(&t[SGLANG_CONFIG]));
     double queries = first_told(tally_sum(&t[VLLM_QUERIES]), tally_sum(&t[VLLM_QUERIES_OLD]));
@@ -561,33 +427,96 @@ static void scraper_finish(const struct scraper *s, struct node_scrape *out)
         .adapters = s->adapters,
         .sleeping = tally_max(&t[VLLM_SLEEP]),
         .series = series_of(t),
+        .ranks = engines_find(s, engines),
         .vllm = s->vllm,
         .sglang = s->sglang,
     };
 }
 
-int node_scrape_parse(struct slice text, struct node_scrape *out)
+static int text_parse(struct scraper *s, struct slice text)
 {
-    struct scraper s;
     for (unsigned i = 0; i < NAMES; i++)
-        s.tallies[i].count = 0;
-    s.block_tokens = s.adapter_slots = -1;
-    s.adapters_at_s = 0;
-    s.adapters = slice_of(NULL, 0);
-    s.vllm = s.sglang = s.known = false;
-
+        s->tallies[i].count = 0;
+    s->block_tokens = s->adapter_slots = -1;
+    s->adapters_at_s = 0;
+    s->adapters = slice_of(NULL, 0);
+    s->vllm = s->sglang = s->known = false;
     while (text.len > 0) {
         struct slice line = slice_cut(&text, '\n');
         if (slice_equal(line, SLICE("# EOF")))
             break;
-        int err = line_parse(&s, line);
+        int err = line_parse(s, line);
         if (err != 0)
             return err;
     }
-    if (!s.known)
-        return ERR_NOT_FOUND;
-    scraper_finish(&s, out);
-    return 0;
+    return s->known ? ERR_OK : ERR_NOT_FOUND;
+}
+
+int node_scrape_parse(struct slice text, struct node_scrape *out)
+{
+    struct scraper s;
+    int err = text_parse(&s, text);
+    if (err == ERR_OK)
+        scraper_finish(&s, out);
+    return err;
+}
+
+/* --- data-parallel ranks -------------------------------------------------------------------- */
+
+/* What one process says for all its ranks is true of each: ratios, sizes of one, its start. */
+static bool is_shared(enum name name)
+{
+    switch (name) {
+    case VLLM_STEPS:
+    case VLLM_STEPS_OLD:
+    case VLLM_STEPS_S:
+    case VLLM_STEPS_S_OLD:
+    case VLLM_SLEEP:
+    case VLLM_CONFIG:
+    case SGLANG_STEPS:
+    case SGLANG_STEPS_S:
+    case SGLANG_CONFIG:
+    case SGLANG_PAGE:
+    case SGLANG_LORA:
+    case START_TIME:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void engine_pick(const struct scraper *all, uint64_t engine, struct scraper *out)
+{
+    for (unsigned name = 0; name < NAMES; name++) {
+        const struct tally *t = &all->tallies[name];
+        struct tally *one = &out->tallies[name];
+        one->count = 0;
+        for (unsigned i = 0; i < t->count; i++) {
+            bool shared = t->slots[i].engine == UNLABELLED && is_shared((enum name)name);
+            if (t->slots[i].engine == engine || shared)
+                one->slots[one->count++] = t->slots[i];
+        }
+    }
+    out->block_tokens = all->block_tokens;
+    out->adapter_slots = all->adapter_slots;
+    out->adapters = slice_of(NULL, 0); /* of all ranks, so of none for sure */
+    out->vllm = all->vllm;
+    out->sglang = all->sglang;
+}
+
+int node_scrape_ranks_parse(struct slice text, struct node_scrape out[NODE_RANKS_MAX])
+{
+    struct scraper all, one;
+    uint64_t engines[NODE_RANKS_MAX];
+    int err = text_parse(&all, text);
+    if (err != ERR_OK)
+        return err;
+    unsigned count = engines_find(&all, engines);
+    for (unsigned i = 0; i < count; i++) {
+        engine_pick(&all, engines[i], &one);
+        scraper_finish(&one, &out[i]);
+    }
+    return (int)count;
 }
 
 bool node_scrape_sizes_only(const struct node_scrape *s)

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/slice.h"
+#include "node/replica/limits.h"
 
 struct node_scrape {
     double running;           /* requests being computed; -1: unknown, as for all below */
@@ -35,6 +36,7 @@ struct node_scrape {
     struct slice adapters;    /* that run, with commas between; borrowed from the text */
     double sleeping;          /* 1 = the engine sleeps (vllm:engine_sleep_state), 0 = awake */
     double series;            /* that the counters are sums of: of all names and ranks */
+    unsigned ranks;           /* data-parallel ranks that have labels; one alone may be none */
     bool vllm;                /* names of vLLM were seen */
     bool sglang;
 };
@@ -44,6 +46,12 @@ extern const struct node_scrape node_scrape_unknown;
 
 /* Sizes and nothing else: server information, which is asked for beside the metrics. */
 bool node_scrape_sizes_only(const struct node_scrape *s);
+
+/* The same of each data-parallel rank by itself, in the order of their labels: `out[n]` is of the
+ * rank that the header value n pins. Returns how many have labels (node/replica/rank.h); one alone
+ * may be no rank. What the process tells of all ranks together is unknown of each, but for what is
+ * the same for all. Errors as node_scrape_parse(). */
+MUST_USE int node_scrape_ranks_parse(struct slice text, struct node_scrape out[NODE_RANKS_MAX]);
 
 /* Reads a whole exposition. ERR_SYNTAX if a line is no valid exposition (fields read so far are
  * kept out: `out` is then unchanged), ERR_NOT_FOUND if no known name is in it. Lines of other names

@@ -5,7 +5,7 @@
 
 void node_router_keep(struct node_router *r, unsigned replica, bool kept)
 {
-    struct node_replica *k = node_router_replica_at(r, replica);
+    struct node_replica *k = node_router_process_at(r, replica);
     CHECK(kept || (k->kept > 0 && r->kept > 0));
     k->kept = kept ? k->kept + 1 : k->kept - 1;
     r->kept = kept ? r->kept + 1 : r->kept - 1;
@@ -27,5 +27,5 @@ int node_router_quietest(struct node_router *r, const struct node_request *reque
         if (r->candidates[i].requests < r->candidates[least].requests)
             least = i;
     }
-    return (int)r->candidates[least].replica;
+    return (int)node_router_server(r, r->candidates[least].replica);
 }

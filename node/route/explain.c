@@ -89,6 +89,22 @@ static bool is_candidate(const struct node_router *r, unsigned replica)
     return false;
 }
 
+/* Of its process, and what an operator wishes of the rank alone. */
+static struct node_standing standing_of(const struct node_router *r, const struct node_replica *k,
+                                        uint64_t now_ms)
+{
+    struct node_standing standing = node_replica_standing(&r->replicas[k->server], now_ms);
+    if (standing.why == NODE_STANDING_WELL && k->draining)
+        standing.why = NODE_STANDING_DRAINED;
+    return standing;
+}
+
+static enum node_health health_of(const struct node_router *r, const struct node_replica *k)
+{
+    enum node_health health = node_replica_health(&r->replicas[k->server]);
+    return health == NODE_HEALTH_UP && k->draining ? NODE_HEALTH_DRAINING : health;
+}
+
 /* Replicas that were not weighed, and why. */
 static void explain_left_out(struct json_writer *w, const struct node_router *r, uint64_t now_ms)
 {
@@ -96,18 +112,18 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
     json_array_begin(w);
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = &r->replicas[i];
-        enum node_health health = node_replica_health(k);
-        struct node_standing standing = node_replica_standing(k, now_ms);
+        enum node_health health = health_of(r, k);
+        struct node_standing standing = standing_of(r, k, now_ms);
         if (standing.why == NODE_STANDING_SLOW_START && !standing.avoided)
             standing.why = NODE_STANDING_WELL;
-        if (k->absent || is_candidate(r, i))
+        if (k->absent || is_candidate(r, i) || k->ranks > 0)
             continue;
         json_object_begin(w);
         put_text(w, "replica", node_replica_name(k));
         json_key(w, "why");
         json_cstr(w, standing.why != NODE_STANDING_WELL ? node_standing_text(standing.why)
                      : health != NODE_HEALTH_UP         ? node_health_text(health)
-                     : node_models_listed(r->models, i)
+                     : node_models_listed(r->models, k->server)
                          ? "does not serve the model"
                          : "answered lately that it does not know the model");
         json_object_end(w);
@@ -258,21 +274,23 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
     struct names names = {.w = w};
     json_key(w, "names");
     json_array_begin(w);
-    node_models_each(r->models, number, put_name, &names);
+    node_models_each(r->models, r->replicas[number].server, put_name, &names);
     json_array_end(w);
     put_u64(w, "count", names.count);
     json_key(w, "from");
-    json_cstr(w, node_models_listed(r->models, number) ? "engine"
-                 : names.count > 0                     ? "clients"
-                                                       : "nobody");
+    json_cstr(w, node_models_listed(r->models, r->replicas[number].server) ? "engine"
+                 : names.count > 0                                         ? "clients"
+                                                                           : "nobody");
     put_text(w, "label", slice_of(r->replicas[number].model, r->replicas[number].model_len));
     json_object_end(w);
 }
 
 /* Whether it is chosen as others are, and if not, why and for how long. */
-static void replica_standing(struct json_writer *w, const struct node_replica *k, uint64_t now_ms)
+static void replica_standing(struct json_writer *w, const struct node_router *r,
+                             const struct node_replica *rank, uint64_t now_ms)
 {
-    struct node_standing standing = node_replica_standing(k, now_ms);
+    const struct node_replica *k = &r->replicas[rank->server];
+    struct node_standing standing = standing_of(r, rank, now_ms);
     json_key(w, "avoided");
     json_bool(w, standing.avoided);
     json_key(w, "why"); /* empty: nothing is wrong */
@@ -350,35 +368,67 @@ static void replica_routers(struct json_writer *w, const struct node_router *r, 
     json_array_end(w);
 }
 
+static void put_replica(struct json_writer *w, const struct node_router *r, unsigned number,
+                        uint64_t now_ms)
+{
+    const struct node_replica *k = &r->replicas[number];
+    json_object_begin(w);
+    put_text(w, "name", node_replica_name(k));
+    json_key(w, "rank"); /* nil: it is none */
+    if (k->is_rank)
+        json_u64(w, k->rank);
+    else
+        json_nil(w);
+    put_u64(w, "ranks", k->ranks); /* where there are any, they are chosen and not their address */
+    json_key(w, "health");
+    json_cstr(w, node_health_text(health_of(r, k)));
+    if (k->health == NODE_HEALTH_ROUTER) /* who answers there, being no engine */
+        put_text(w, "router", slice_of(k->router, k->router_len));
+    replica_standing(w, r, k, now_ms);
+    json_key(w, "engine");
+    json_cstr(w, node_engine_text(k->engine));
+    put_double(w, "weight", k->weight);
+    json_key(w, "sources");
+    discover_names_write(r->sources, node_replica_name(k), w);
+    put_u64(w, "chosen", k->chosen);
+    put_u64(w, "restarts", k->restarts);
+    replica_access(w, r, number);
+    replica_load(w, r, k, now_ms);
+    replica_learned(w, k);
+    replica_cache(w, r, number);
+    replica_scrape(w, k, now_ms);
+    replica_routers(w, r, number);
+    json_object_end(w);
+}
+
+/* Behind their address, in their order. */
+static void put_ranks(struct json_writer *w, const struct node_router *r, unsigned server,
+                      uint64_t now_ms)
+{
+    int slots[NODE_RANKS_MAX];
+    memset(slots, -1, sizeof slots);
+    for (unsigned i = 0; i < r->replica_count; i++) {
+        const struct node_replica *k = &r->replicas[i];
+        if (k->is_rank && k->server == server && !k->absent)
+            slots[k->rank] = (int)i;
+    }
+    for (unsigned rank = 0; rank < NODE_RANKS_MAX; rank++) {
+        if (slots[rank] >= 0)
+            put_replica(w, r, (unsigned)slots[rank], now_ms);
+    }
+}
+
 int node_router_replicas_json(const struct node_router *r, uint64_t now_ms, struct buf *out)
 {
     struct json_writer w = json_writer_of(out);
     json_array_begin(&w);
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = &r->replicas[i];
-        if (k->absent)
+        if (k->absent || k->is_rank)
             continue;
-        json_object_begin(&w);
-        put_text(&w, "name", node_replica_name(k));
-        json_key(&w, "health");
-        json_cstr(&w, node_health_text(node_replica_health(k)));
-        if (k->health == NODE_HEALTH_ROUTER) /* who answers there, being no engine */
-            put_text(&w, "router", slice_of(k->router, k->router_len));
-        replica_standing(&w, k, now_ms);
-        json_key(&w, "engine");
-        json_cstr(&w, node_engine_text(k->engine));
-        put_double(&w, "weight", k->weight);
-        json_key(&w, "sources");
-        discover_names_write(r->sources, node_replica_name(k), &w);
-        put_u64(&w, "chosen", k->chosen);
-        put_u64(&w, "restarts", k->restarts);
-        replica_access(&w, r, i);
-        replica_load(&w, r, k, now_ms);
-        replica_learned(&w, k);
-        replica_cache(&w, r, i);
-        replica_scrape(&w, k, now_ms);
-        replica_routers(&w, r, i);
-        json_object_end(&w);
+        put_replica(&w, r, i, now_ms);
+        if (k->ranks > 0)
+            put_ranks(&w, r, i, now_ms);
     }
     json_array_end(&w);
     return json_writer_finish(&w);

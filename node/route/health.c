@@ -5,12 +5,12 @@ static const uint64_t awaited_ms = 60000; /* one that is down longer is probed l
 
 void node_router_health_no(struct node_router *r, unsigned replica)
 {
-    node_router_replica_at(r, replica)->signs.leaving = true;
+    node_router_process_at(r, replica)->signs.leaving = true;
 }
 
 void node_router_core_dead(struct node_router *r, unsigned replica, uint64_t now_ms)
 {
-    struct node_replica *k = node_router_replica_at(r, replica);
+    struct node_replica *k = node_router_process_at(r, replica);
     k->signs.leaving = true;
     node_backoff_begin(&k->errors, NODE_BACKOFF_MIN_MS, now_ms);
     node_router_touch(r, replica);
@@ -18,7 +18,8 @@ void node_router_core_dead(struct node_router *r, unsigned replica, uint64_t now
 
 bool node_router_replica_shared(const struct node_router *r, unsigned replica)
 {
-    return node_router_replica_at(r, replica)->load.remote.requests > 0;
+    const struct node_replica *k = node_router_process_at(r, replica);
+    return node_replica_requests(k) > node_replica_own_requests(k);
 }
 
 unsigned node_router_others(const struct node_router *r)
@@ -31,49 +32,55 @@ unsigned node_router_others(const struct node_router *r)
 
 bool node_router_replica_warned(const struct node_router *r, unsigned replica, uint64_t now_ms)
 {
-    return node_breaker_warned(node_router_replica_at(r, replica), now_ms);
+    return node_breaker_warned(node_router_process_at(r, replica), now_ms);
 }
 
 void node_router_watched(struct node_router *r, unsigned replica, const struct node_watched *w,
                          uint64_t watchdog_ms, uint64_t now_ms)
 {
+    struct node_replica *k = node_router_replica_at(r, replica);
+    struct node_watched all = *w;
     node_router_load_take(r, replica, now_ms);
-    node_signs_watch(node_router_replica_at(r, replica), w, watchdog_ms, now_ms);
+    for (unsigned i = 0; k->ranks > 0 && i < r->replica_count; i++) {
+        if (i != replica && r->replicas[i].server == replica)
+            all.prefill_tokens_max += r->replicas[i].load.remote.prefill_tokens;
+    }
+    node_signs_watch(k, &all, watchdog_ms, now_ms);
 }
 
 enum node_stall node_router_replica_stall(const struct node_router *r, unsigned replica)
 {
-    return node_router_replica_at(r, replica)->signs.stall;
+    return node_router_process_at(r, replica)->signs.stall;
 }
 
 bool node_router_replica_leaving(const struct node_router *r, unsigned replica)
 {
-    return node_router_replica_at(r, replica)->signs.leaving;
+    return node_router_process_at(r, replica)->signs.leaving;
 }
 
 bool node_router_replica_asleep(const struct node_router *r, unsigned replica)
 {
-    return node_router_replica_at(r, replica)->asleep;
+    return node_router_process_at(r, replica)->asleep;
 }
 
 bool node_router_replica_gone(const struct node_router *r, unsigned replica)
 {
-    return node_router_replica_at(r, replica)->gone;
+    return node_router_process_at(r, replica)->gone;
 }
 
 bool node_router_replica_errs(const struct node_router *r, unsigned replica)
 {
-    return node_router_replica_at(r, replica)->error_answers > 0;
+    return node_router_process_at(r, replica)->error_answers > 0;
 }
 
 bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms)
 {
-    return node_signs_move(&node_router_replica_at(r, replica)->signs, now_ms);
+    return node_signs_move(&node_router_process_at(r, replica)->signs, now_ms);
 }
 
 uint64_t node_router_replica_moved(const struct node_router *r, unsigned replica)
 {
-    return node_router_replica_at(r, replica)->signs.moved_ms;
+    return node_router_process_at(r, replica)->signs.moved_ms;
 }
 
 bool node_router_ready(const struct node_router *r)
@@ -88,14 +95,9 @@ bool node_router_ready(const struct node_router *r)
 
 bool node_router_replica_awaited(const struct node_router *r, unsigned replica, uint64_t now_ms)
 {
-    const struct node_replica *k = node_router_replica_at(r, replica);
+    const struct node_replica *k = node_router_process_at(r, replica);
     return k->health == NODE_HEALTH_DOWN &&
            (now_ms < k->signs.down_ms + awaited_ms || !node_router_ready(r));
-}
-
-static bool is_excluded(const uint64_t *excluded, unsigned replica)
-{
-    return excluded && (excluded[replica / 64] >> (replica % 64) & 1) != 0;
 }
 
 /* Whether it could be tried, being down. That only others hold it for down is not enough: they may
@@ -123,14 +125,15 @@ int node_router_last_resort(struct node_router *r, const struct node_replica_set
     if (r->config.all_down_refuse || request->sent)
         return err;
     for (unsigned i = 0; i < r->replica_count; i++) {
-        const struct node_replica *k = &r->replicas[i];
-        if (!node_replica_set_has(serving, i) || is_excluded(excluded, i) || !may_answer(k))
+        const struct node_replica *k = node_router_process_at(r, i);
+        if (!node_router_is_asked(r, i, serving, request, excluded) || !may_answer(k))
             continue;
-        if (k->load.requests >= r->config.replica_requests_max) {
+        if (node_replica_own_requests(k) >= r->config.replica_requests_max) {
             err = ERR_AGAIN;
             continue;
         }
-        if (r->candidate_count == 0 || goes_before(k, &r->replicas[r->candidates[0].replica]))
+        if (r->candidate_count == 0 ||
+            goes_before(k, node_router_process_at(r, r->candidates[0].replica)))
             r->candidates[0].replica = i;
         r->candidate_count = 1;
     }

@@ -203,7 +203,7 @@ static const struct node_replica *tells_bytes(const struct node_router *r,
     const struct node_replica *best = NULL;
     for (unsigned k = 0; k < r->replica_count; k++) {
         const struct node_replica *replica = &r->replicas[k];
-        bool serves = row->name_len == 0 || node_replica_set_has(&row->serving, k);
+        bool serves = row->name_len == 0 || node_replica_set_has(&row->serving, replica->server);
         if (serves && !replica->absent &&
             (best == NULL || replica->bytes_samples > best->bytes_samples))
             best = replica;
@@ -296,8 +296,9 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
     if (!node_bookings_first_byte(r->bookings, &replica->load, b, now_ms))
         return;
     node_router_touch(r, e->work.replica);
-    node_breaker_worked(replica, now_ms);
-    node_replica_answering(replica, e->chosen_ms, now_ms);
+    struct node_replica *process = node_router_process_at(r, e->work.replica);
+    node_breaker_worked(process, now_ms);
+    node_replica_answering(process, e->chosen_ms, now_ms);
     node_replica_began(replica, &e->work, 1);
 }
 
@@ -388,12 +389,16 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
         node_bookings_close(r->bookings, &replica->load, b, now_ms);
     if (e->work.adapter != 0)
         node_adapters_release(r->adapters, e->work.replica, e->work.adapter);
-    node_replica_answered(replica, outcome, now_ms);
-    node_breaker_ended(replica, outcome, now_ms);
+    struct node_replica *process = node_router_process_at(r, e->work.replica);
+    process->rank_requests -= process != replica;
+    replica->outcomes[outcome]++;
+    node_replica_answered(process, outcome, now_ms);
+    node_breaker_ended(process, outcome, now_ms);
     bool broke = outcome == NODE_OUTCOME_CONNECT_FAILED || outcome == NODE_OUTCOME_BROKEN;
     if (broke || outcome == NODE_OUTCOME_OK)
-        tally(r, replica, broke, now_ms);
+        tally(r, process, broke, now_ms);
     node_router_touch(r, e->work.replica);
+    node_router_touch(r, replica->server);
     node_router_recorded_end(r, &e->work, reported ? reported->completion_tokens : -1,
                              !in_line && (reported || outcome == NODE_OUTCOME_CLIENT_GONE));
     struct node_usage usage;
@@ -411,12 +416,13 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
 void node_router_blame(struct node_router *r, unsigned replica, uint32_t life,
                        enum node_outcome outcome, uint64_t now_ms)
 {
-    struct node_replica *k = node_router_replica_at(r, replica);
+    struct node_replica *k = node_router_process_at(r, replica);
     if (k->life != life)
         return;
+    k->outcomes[outcome]++;
     node_replica_answered(k, outcome, now_ms);
     tally(r, k, true, now_ms);
-    node_router_touch(r, replica);
+    node_router_touch(r, (unsigned)(k - r->replicas));
 }
 
 void node_router_error(struct node_router *r, unsigned replica, enum node_error error)

@@ -20,6 +20,12 @@ static double scrape_age_s(const struct context *c, const struct node_replica *k
     return c->now_ms > k->scraped_ms ? (double)(c->now_ms - k->scraped_ms) / 1000 : 0;
 }
 
+/* For what is known of a whole process. */
+static const struct node_replica *process(const struct context *c, const struct node_replica *k)
+{
+    return &c->r->replicas[k->server];
+}
+
 static struct crdt_load others(const struct context *c, const struct node_replica *k)
 {
     struct crdt_load sum;
@@ -29,22 +35,22 @@ static struct crdt_load others(const struct context *c, const struct node_replic
 
 #define REPLICA_METRICS(X)                                                                         \
     X(up, PROMETHEUS_GAUGE, "1 if the replica gets new requests.",                                 \
-      node_replica_usable(k, NODE_HEALTH_UP))                                                      \
+      node_replica_usable(process(c, k), NODE_HEALTH_UP) && !k->draining)                          \
     X(backing_off, PROMETHEUS_GAUGE,                                                               \
       "1 if it is avoided where others will do, because answers failed and none has begun since.", \
-      node_replica_backing_off(k, c->now_ms))                                                      \
+      node_replica_backing_off(process(c, k), c->now_ms))                                          \
     X(backing_off_elsewhere, PROMETHEUS_GAUGE,                                                     \
       "1 if another router reports that its answers failed, and none has succeeded since.",        \
-      k->breaker.heard != NODE_BREAKER_CLOSED)                                                     \
+      process(c, k)->breaker.heard != NODE_BREAKER_CLOSED)                                         \
     X(leaving, PROMETHEUS_GAUGE, "1 if its health check says no, since it said yes last.",         \
-      k->signs.leaving)                                                                            \
+      process(c, k)->signs.leaving)                                                                \
     X(stalled, PROMETHEUS_GAUGE, "1 if it stands still with requests, and is avoided.",            \
-      k->signs.stall != NODE_STALL_NONE)                                                           \
+      process(c, k)->signs.stall != NODE_STALL_NONE)                                               \
     X(stalls_total, PROMETHEUS_COUNTER, "Times that the watchdog found it standing still.",        \
       (double)k->signs.stalls_total)                                                               \
     X(probes_refused, PROMETHEUS_GAUGE,                                                            \
       "1 if it refuses the router's own questions with 401 or 403: replica-api-key-file.",         \
-      k->probes_refused != 0)                                                                      \
+      process(c, k)->probes_refused != 0)                                                          \
     X(requests, PROMETHEUS_GAUGE, "Requests in flight.", k->load.requests)                         \
     X(prefill_tokens, PROMETHEUS_GAUGE, "Uncached prompt tokens booked and not computed yet.",     \
       (double)k->load.prefill_tokens)                                                              \
@@ -242,13 +248,14 @@ static void put_labelled(const struct context *c, struct prometheus *p)
                           labelled_metrics[i].help);
         for (unsigned n = 0; n < c->r->replica_count; n++) {
             const struct node_replica *k = &c->r->replicas[n];
+            bool of_process = i == 0; /* its health */
             const struct labelled *row = labelled_metrics[i].rows;
             const struct labelled *end = row + ARRAY_LEN(labelled_metrics[i].rows);
             for (; !k->absent && row < end && row->value != NULL; row++) {
                 prometheus_label(p, "replica", node_replica_name(k));
                 for (unsigned j = 0; j < ARRAY_LEN(row->labels) && row->labels[j].name; j++)
                     prometheus_label(p, row->labels[j].name, slice_of_cstr(row->labels[j].value));
-                prometheus_value(p, row->value(k));
+                prometheus_value(p, row->value(of_process ? process(c, k) : k));
             }
         }
     }

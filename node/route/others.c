@@ -6,19 +6,22 @@ bool node_router_has_other(struct node_router *r, const struct node_request *req
 {
     uint64_t without[NODE_REPLICA_WORDS];
     memcpy(without, excluded, sizeof without);
-    without[replica / 64] |= UINT64_C(1) << (replica % 64);
+    unsigned server = node_router_server(r, replica);
+    without[server / 64] |= UINT64_C(1) << (server % 64);
     struct node_size size;
     if (node_router_evaluate(r, request, without, false, now_ms, &size) != ERR_OK)
         return false;
-    const struct node_replica *k = &r->replicas[r->candidates[0].replica];
+    const struct node_replica *k = node_router_process_at(r, r->candidates[0].replica);
     return node_replica_usable(k, NODE_HEALTH_UP) && !node_replica_avoided(k, now_ms);
 }
 
 bool node_router_still_fits(struct node_router *r, const struct node_request *request,
                             const uint64_t *excluded, unsigned replica, uint64_t now_ms)
 {
-    const struct node_replica *k = node_router_replica_at(r, replica);
-    if (k->absent || k->draining || k->asleep || k->health == NODE_HEALTH_ROUTER)
+    const struct node_replica *rank = node_router_replica_at(r, replica);
+    const struct node_replica *k = node_router_process_at(r, replica);
+    if (rank->absent || rank->draining || k->absent || k->draining || k->asleep ||
+        k->health == NODE_HEALTH_ROUTER)
         return false;
     if (node_replica_usable(k, NODE_HEALTH_UP) && !node_replica_in_trouble(k, now_ms))
         return true;

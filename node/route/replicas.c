@@ -17,6 +17,11 @@ struct node_replica *node_router_replica_at(const struct node_router *r, unsigne
     return &r->replicas[replica];
 }
 
+struct node_replica *node_router_process_at(const struct node_router *r, unsigned replica)
+{
+    return &r->replicas[node_router_replica_at(r, replica)->server];
+}
+
 /* What the registry says of it; NULL: its name is forgotten. */
 static const struct crdt_replica *row_of(const struct node_router *r, unsigned replica)
 {
@@ -49,6 +54,7 @@ static void slot_clear(struct node_router *r, unsigned slot)
     node_replica_init(k, slice_of("", 0), NODE_ENGINE_AUTO, 0, &prior);
     node_router_cache_forget(r, slot);
     k->absent = k->announced_absent = true;
+    k->server = (uint16_t)slot;
     k->era = era;
     k->life = life + 1;
 }
@@ -63,6 +69,7 @@ void node_router_labels(struct node_router *r, unsigned replica, const struct no
     k->weight = node_labels_weight(labels);
     k->belief.stale |= k->cache_tokens_said != labels->cache_tokens;
     k->cache_tokens_said = labels->cache_tokens;
+    k->ranks_said = labels->ranks;
     node_models_on_demand(r->models, replica, labels->adapters_on_demand);
     k->model_len = (uint16_t)labels->model.len;
     if (labels->model.len > 0)
@@ -99,6 +106,7 @@ static void slot_take(struct node_router *r, unsigned slot, const struct crdt_re
     k->era = era;
     k->life = life;
     k->absent = k->announced_absent = true;
+    k->server = (uint16_t)slot;
     k->configured = row->ours;
     k->rkey = k->rkey_scraped = k->rkey_probed = row->rkey;
     r->fleet_stale = true; /* it is believed to be like the others */
@@ -155,6 +163,25 @@ void node_router_registry_take(struct node_router *r)
         slot_clear(r, r->replica_count++);
     for (unsigned slot = 0; slot < r->replica_count; slot++)
         slot_follow(r, slot);
+    node_router_ranks_follow(r);
+}
+
+/* In use, by its own row. */
+static bool is_named(const struct node_router *r, unsigned slot)
+{
+    const struct node_replica *k = &r->replicas[slot];
+    const struct crdt_replica *row = row_of(r, slot);
+    enum crdt_wish wish = row ? row->wish : CRDT_WISH_REMOVED;
+    return wish == CRDT_WISH_ADDED || (wish != CRDT_WISH_REMOVED && (k->configured || k->named));
+}
+
+/* A rank is where its address is. */
+static bool is_in_use(const struct node_router *r, unsigned slot)
+{
+    const struct node_replica *k = &r->replicas[slot];
+    if (k->is_rank && (k->server == slot || !is_named(r, k->server)))
+        return false;
+    return is_named(r, slot);
 }
 
 void node_router_presence_update(struct node_router *r)
@@ -162,10 +189,7 @@ void node_router_presence_update(struct node_router *r)
     node_router_registry_take(r);
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         struct node_replica *k = &r->replicas[slot];
-        const struct crdt_replica *row = row_of(r, slot);
-        enum crdt_wish wish = row ? row->wish : CRDT_WISH_REMOVED;
-        k->absent =
-            wish == CRDT_WISH_REMOVED || (wish != CRDT_WISH_ADDED && !k->configured && !k->named);
+        k->absent = !is_in_use(r, slot);
         if (k->absent == k->announced_absent)
             continue;
         k->announced_absent = k->absent;
@@ -180,6 +204,8 @@ void node_router_presence_update(struct node_router *r)
         if (r->watch)
             r->watch(r->watch_context, slot, !k->absent);
     }
+    node_router_ranks_count(r);
+    node_router_ranks_inherit(r);
 }
 
 /* A name that is forgotten keeps its slot while a request, or a connection, is there. */
@@ -187,7 +213,7 @@ void node_router_slots_leave(struct node_router *r)
 {
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         const struct node_replica *k = &r->replicas[slot];
-        if (k->forgotten && k->announced_absent && k->load.requests == 0 &&
+        if (k->forgotten && k->announced_absent && node_replica_own_requests(k) == 0 &&
             (!r->watch_forgotten || r->watch_forgotten(r->watch_context, slot)))
             slot_leave(r, slot);
     }
@@ -262,7 +288,7 @@ bool node_router_replica_unnamed(const struct node_router *r, unsigned replica)
 
 bool node_router_replica_busy(const struct node_router *r, unsigned replica)
 {
-    return node_router_replica_at(r, replica)->load.requests > 0;
+    return node_replica_own_requests(node_router_replica_at(r, replica)) > 0;
 }
 
 int node_router_replica_find(const struct node_router *r, struct slice name)
@@ -342,12 +368,12 @@ struct slice node_router_replica_name(const struct node_router *r, unsigned repl
 
 enum node_health node_router_replica_health(const struct node_router *r, unsigned replica)
 {
-    return node_replica_health(node_router_replica_at(r, replica));
+    return node_replica_health(node_router_process_at(r, replica));
 }
 
 bool node_router_replica_backing_off(const struct node_router *r, unsigned replica, uint64_t now_ms)
 {
-    return node_replica_backing_off(node_router_replica_at(r, replica), now_ms);
+    return node_replica_backing_off(node_router_process_at(r, replica), now_ms);
 }
 
 struct slice node_router_replica_health_path(const struct node_router *r, unsigned replica)
@@ -358,7 +384,7 @@ struct slice node_router_replica_health_path(const struct node_router *r, unsign
 
 enum node_engine node_router_replica_engine(const struct node_router *r, unsigned replica)
 {
-    return node_router_replica_at(r, replica)->engine;
+    return node_router_process_at(r, replica)->engine;
 }
 
 void node_router_replica_engine_set(struct node_router *r, unsigned replica, enum node_engine e)
@@ -420,8 +446,7 @@ void node_router_models_cut(struct node_router *r, unsigned replica)
 
 bool node_router_models_listed(const struct node_router *r, unsigned replica)
 {
-    CHECK(replica < r->replica_count);
-    return node_models_listed(r->models, replica);
+    return node_models_listed(r->models, node_router_server(r, replica));
 }
 
 void node_router_probe_answered(struct node_router *r, unsigned replica, enum node_probe probe,
@@ -448,20 +473,18 @@ unsigned node_router_probes_refused(const struct node_router *r, unsigned replic
 void node_router_model_served(struct node_router *r, unsigned replica, struct slice model)
 {
     if (node_router_replica_engine(r, replica) != NODE_ENGINE_SGLANG)
-        node_models_learn(r->models, replica, model);
+        node_models_learn(r->models, node_router_server(r, replica), model);
 }
 
 void node_router_model_listed(struct node_router *r, unsigned replica, struct slice model)
 {
-    CHECK(replica < r->replica_count);
-    node_models_learn_listed(r->models, replica, model);
+    node_models_learn_listed(r->models, node_router_server(r, replica), model);
 }
 
 void node_router_model_denied(struct node_router *r, unsigned replica, struct slice model,
                               uint64_t now_ms)
 {
-    CHECK(replica < r->replica_count);
-    node_models_deny(r->models, replica, model, now_ms);
+    node_models_deny(r->models, node_router_server(r, replica), model, now_ms);
 }
 
 /* --- lost caches ---------------------------------------------------------------------------- */
@@ -473,6 +496,15 @@ static void raise_incarnation(struct node_router *r, unsigned replica, uint64_t 
         return;
     (void)crdt_state_restarted(r->crdt, replica, started_ms);
     forget_cache(r, replica, row->rkey);
+}
+
+/* All ranks of one process went with it. */
+static void process_restarted(struct node_router *r, unsigned server, uint64_t started_ms)
+{
+    for (unsigned slot = 0; slot < r->replica_count; slot++) {
+        if (slot == server || r->replicas[slot].server == server)
+            raise_incarnation(r, slot, started_ms);
+    }
 }
 
 /* The start time of a process, if the engine tells it. Routers that notice a restart at their own
@@ -496,7 +528,7 @@ void node_router_probed(struct node_router *r, unsigned replica, bool ok, bool r
      * Among routers an engine that tells its start time is asked for it when it is back. */
     bool told_later = r->common->replicated && started_ms(k) > 0;
     if (gone && k->rkey_probed == k->rkey && !told_later)
-        raise_incarnation(r, replica, 0);
+        process_restarted(r, replica, 0);
     if (ok || gone)
         k->rkey_probed = k->rkey;
 }
@@ -530,12 +562,26 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
     const struct crdt_replica *row = row_of(r, replica);
     uint64_t known = row ? row->incarnation.started : UINT64_MAX / 2;
     if (started > known + started_grain_ms)
-        raise_incarnation(r, replica, started);
+        process_restarted(r, replica, started);
     else if (lost && !noticed)
-        raise_incarnation(r, replica, 0);
+        process_restarted(r, replica, 0);
     k->rkey_scraped = k->rkey;
     node_router_evictions_take(r, replica, now_ms);
     node_router_adapters_scraped(r, replica, s, now_ms);
     node_router_touch(r, replica);
     return lost;
+}
+
+/* That its process restarted is seen in what all ranks tell together. */
+void node_router_rank_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
+                              uint64_t now_ms)
+{
+    struct node_replica *k = node_router_replica_at(r, replica);
+    node_router_others_take(r, replica);
+    node_scraped_own(k, now_ms);
+    (void)node_replica_scraped(k, s, now_ms);
+    k->rkey_scraped = k->rkey;
+    node_router_evictions_take(r, replica, now_ms);
+    node_router_adapters_scraped(r, replica, s, now_ms);
+    node_router_touch(r, replica);
 }

@@ -162,6 +162,21 @@ static bool is_excluded(const uint64_t *excluded, unsigned replica)
     return excluded && (excluded[replica / 64] >> (replica % 64) & 1) != 0;
 }
 
+bool node_router_is_asked(const struct node_router *r, unsigned replica,
+                          const struct node_replica_set *serving,
+                          const struct node_request *request, const uint64_t *excluded)
+{
+    const struct node_replica *k = &r->replicas[replica];
+    bool wanted = request->replica_wanted == (int)replica;
+    bool of_the_kind = request->unpinned ? !k->is_rank : k->ranks == 0;
+    if (request->replica_wanted >= 0 ? !wanted : !of_the_kind)
+        return false;
+    if (k->is_rank && (k->absent || k->draining))
+        return false;
+    return node_replica_set_has(serving, k->server) && !is_excluded(excluded, k->server) &&
+           !is_excluded(excluded, replica);
+}
+
 /* Which replicas of one health. */
 enum takes { TAKES_GOOD, TAKES_SPARE, TAKES_ALL };
 
@@ -179,16 +194,16 @@ static bool is_taken(const struct node_replica *k, enum takes takes, uint64_t no
 
 /* Returns whether there are any, though they may all be at their limit. */
 static bool candidates_collect(struct node_router *r, const struct node_replica_set *serving,
-                               const uint64_t *excluded, enum node_health health, enum takes takes,
-                               uint64_t now_ms)
+                               const struct node_request *request, const uint64_t *excluded,
+                               enum node_health health, enum takes takes, uint64_t now_ms)
 {
     bool full = false;
     r->candidate_count = 0;
     for (unsigned k = 0; k < r->replica_count; k++) {
-        const struct node_replica *replica = &r->replicas[k];
-        if (node_replica_set_has(serving, k) && node_replica_usable(replica, health) &&
-            !is_excluded(excluded, k) && is_taken(replica, takes, now_ms)) {
-            if (replica->load.requests < r->config.replica_requests_max)
+        const struct node_replica *process = node_router_process_at(r, k);
+        if (node_router_is_asked(r, k, serving, request, excluded) &&
+            node_replica_usable(process, health) && is_taken(process, takes, now_ms)) {
+            if (node_replica_own_requests(process) < r->config.replica_requests_max)
                 r->candidates[r->candidate_count++].replica = k;
             else
                 full = true;
@@ -199,15 +214,24 @@ static bool candidates_collect(struct node_router *r, const struct node_replica_
 
 static bool is_idle(const struct node_replica *k)
 {
-    return k->load.requests == 0 && k->load.remote.requests == 0;
+    return node_replica_requests(k) == 0;
+}
+
+/* Whether no candidate has another process than the first. */
+static bool is_one_process(const struct node_router *r)
+{
+    unsigned first = node_router_server(r, r->candidates[0].replica), i = 1;
+    while (i < r->candidate_count && node_router_server(r, r->candidates[i].replica) == first)
+        i++;
+    return i == r->candidate_count;
 }
 
 /* The last one that can serve at all is not put at risk while it is in use, be it idle just now. */
 static bool is_the_last_in_use(const struct node_router *r, const struct node_request *request,
                                uint64_t now_ms)
 {
-    const struct node_replica *k = &r->replicas[r->candidates[0].replica];
-    return request->company == NODE_COMPANY_ALONE && r->candidate_count == 1 &&
+    const struct node_replica *k = node_router_process_at(r, r->candidates[0].replica);
+    return request->company == NODE_COMPANY_ALONE && is_one_process(r) &&
            (!is_idle(k) || (k->used_ms != 0 && now_ms - k->used_ms < USED_MS));
 }
 
@@ -216,12 +240,13 @@ enum { COMPANY_OTHERS_TURN = 1, COMPANY_BUSY = 2, COMPANY_KEPT = 4 };
 /* How unwelcome the company there is to it; 0: it is as wanted. Where a suspect cannot be alone it
  * is at least with no other suspect: of this router by `kept`, of others by the order of routers at
  * each replica, which differs from replica to replica. */
-static unsigned company_at(const struct node_replica *k, unsigned replica,
+static unsigned company_at(const struct node_router *r, unsigned replica,
                            const struct node_request *request)
 {
+    const struct node_replica *k = node_router_process_at(r, replica);
     if (request->company == NODE_COMPANY_ANY)
         return k->kept > 0 ? COMPANY_KEPT : 0;
-    if (k->kept > 0 && (int)replica != request->kept_for_it)
+    if (k->kept > 0 && (int)node_router_server(r, replica) != request->kept_for_it)
         return COMPANY_KEPT;
     unsigned busy = is_idle(k) ? 0 : COMPANY_BUSY;
     bool others = request->company == NODE_COMPANY_RATHER_ALONE && k->scraped.ahead > 0;
@@ -239,8 +264,7 @@ static int candidates_by_company(struct node_router *r, const struct node_reques
         return ERR_LIMIT;
     unsigned least = UINT_MAX, left = 0;
     for (unsigned i = 0; i < r->candidate_count; i++) {
-        unsigned k = r->candidates[i].replica;
-        unsigned company = company_at(&r->replicas[k], k, request);
+        unsigned company = company_at(r, r->candidates[i].replica, request);
         least = company < least ? company : least;
     }
     bool any_but_kept = request->company == NODE_COMPANY_RATHER_ALONE && least < COMPANY_KEPT;
@@ -248,7 +272,7 @@ static int candidates_by_company(struct node_router *r, const struct node_reques
         return request->company == NODE_COMPANY_ALONE || request->may_wait ? ERR_EXISTS : ERR_OK;
     for (unsigned i = 0; i < r->candidate_count; i++) {
         unsigned k = r->candidates[i].replica;
-        if (company_at(&r->replicas[k], k, request) == least)
+        if (company_at(r, k, request) == least)
             r->candidates[left++].replica = k;
     }
     r->candidate_count = left;
@@ -262,7 +286,8 @@ static int candidates_find(struct node_router *r, const struct node_request *req
     if (request->replica_wanted >= 0) {
         memset(&serving, 0, sizeof serving);
         if ((unsigned)request->replica_wanted < r->replica_count)
-            node_replica_set_add(&serving, (unsigned)request->replica_wanted);
+            node_replica_set_add(&serving,
+                                 node_router_server(r, (unsigned)request->replica_wanted));
     } else {
         asked_find(r, request, now_ms, &serving);
     }
@@ -275,7 +300,8 @@ static int candidates_find(struct node_router *r, const struct node_request *req
                    {NODE_HEALTH_UP, TAKES_ALL},        {NODE_HEALTH_UNKNOWN, TAKES_GOOD},
                    {NODE_HEALTH_UNKNOWN, TAKES_SPARE}, {NODE_HEALTH_UNKNOWN, TAKES_ALL}};
     for (unsigned i = 0; i < ARRAY_LEN(choices); i++) {
-        if (!candidates_collect(r, &serving, excluded, choices[i].health, choices[i].takes, now_ms))
+        if (!candidates_collect(r, &serving, request, excluded, choices[i].health, choices[i].takes,
+                                now_ms))
             continue;
         int err = r->candidate_count > 0 ? candidates_by_company(r, request, now_ms) : ERR_AGAIN;
         if (err == ERR_OK || choices[i].takes != TAKES_GOOD)
@@ -432,21 +458,25 @@ static int decide(struct node_router *r, unsigned index, const struct node_work 
     CHECK(index < r->candidate_count);
     const struct node_candidate *c = &r->candidates[index];
     struct node_replica *replica = &r->replicas[c->replica];
+    struct node_replica *process = node_router_process_at(r, c->replica);
     struct node_booking booking;
     int err = node_bookings_open(r->bookings, &replica->load, work, now_ms, &booking);
     if (err != ERR_OK)
         return err;
     node_router_touch(r, c->replica);
     node_router_adapter_use(r, c->replica, work->adapter, now_ms);
-    replica->used_ms = now_ms;
+    process->rank_requests += process != replica;
+    process->used_ms = now_ms;
     replica->chosen++;
-    node_breaker_sent(replica, now_ms);
-    replica->signs.tried_ms = now_ms;
-    r->last_resorts += replica->health == NODE_HEALTH_DOWN;
+    node_breaker_sent(process, now_ms);
+    process->signs.tried_ms = now_ms;
+    r->last_resorts += process->health == NODE_HEALTH_DOWN;
     replica->prompt_tokens += work->prompt_tokens;
     replica->cached_tokens += work->cached_tokens;
     *out = (struct node_decision){
         .replica = c->replica,
+        .server = replica->server,
+        .rank = replica->is_rank ? replica->rank : -1,
         .booking = booking,
         .prompt_tokens = work->prompt_tokens,
         .cached_tokens = work->cached_tokens,
@@ -522,6 +552,7 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
     node_router_clock(r, now_ms);
     node_router_presence_update(r);
     node_router_slots_leave(r);
+    node_router_ranks_tick(r, now_ms);
     node_router_ranks_find(r);
     struct crdt_index_stats stats;
     crdt_index_stats(r->index, &stats);

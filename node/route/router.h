@@ -88,6 +88,7 @@ struct node_request {
     bool model_likely; /* leave out those that lately denied the model, even if no other
                           is left (the request was denied already) */
     bool continues;    /* a stored response: the engine puts its conversation before the prompt */
+    bool unpinned;     /* engines do not let its rank be chosen: it goes to their address */
     bool answer_whole; /* not streamed: the first byte comes with the end, so it does not
                           show when prefill was over */
     enum node_company company;
@@ -97,6 +98,8 @@ struct node_request {
 
 struct node_decision {
     unsigned replica;
+    unsigned server; /* the replica at whose address it is: itself, but for a rank */
+    int rank;        /* to which the request is pinned there; -1: to none */
     struct node_booking booking;
     double cost_s;          /* estimated cost of the choice, by cache_aware; else 0 */
     uint64_t prompt_tokens; /* estimated */
@@ -170,6 +173,15 @@ enum node_replica_wish {
  * new. */
 MUST_USE int node_router_replica_wish(struct node_router *r, struct slice name,
                                       enum node_replica_wish wish, enum node_engine engine);
+/* The replica at whose address it is: itself, but for a data-parallel rank (node/replica/rank.h).
+ * Health, probes, models and connections are that one's. */
+unsigned node_router_server(const struct node_router *r, unsigned replica);
+/* The number of the rank; -1: it is none. */
+int node_router_rank(const struct node_router *r, unsigned replica);
+/* What the metrics of an address said of each of its ranks: after node_router_scraped(). `count`
+ * below 2: there are none. */
+void node_router_ranks_scraped(struct node_router *r, unsigned server,
+                               const struct node_scrape *ranks, unsigned count, uint64_t now_ms);
 /* Counts the names that had this index: what was kept with another count is of another replica. */
 unsigned node_router_replica_era(const struct node_router *r, unsigned replica);
 /* Counts the engines that had this index: the names, the same one added again, its restarts. */

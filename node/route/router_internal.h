@@ -3,6 +3,7 @@
  *   state.c     what a decision needs of the shared state: time, others' loads
  *   replicas.c  the table of replicas
  *   discovered.c  which of them the sources of this router list
+ *   ranks.c     data-parallel ranks of one address
  *   held.c      what replicas hold of a prompt
  *   horizon.c   how long what caches hold is wanted
  *   health.c    signs of life; whom to try where all are down
@@ -151,8 +152,24 @@ static inline struct node_replica_config node_router_prior(const struct node_rou
  * router counts with it: labels are not reported to others. */
 void node_router_labels(struct node_router *r, unsigned replica, const struct node_labels *labels);
 struct node_replica *node_router_replica_at(const struct node_router *r, unsigned replica);
+/* Of the process where it is: for a rank the row of its address, else its own. */
+struct node_replica *node_router_process_at(const struct node_router *r, unsigned replica);
+/* What the metrics of its address say of one rank. */
+void node_router_rank_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
+                              uint64_t now_ms);
 /* Its label `model` is another one, or is all that is known of its models. */
 void node_router_model_label_take(struct node_router *r, unsigned replica);
+
+/* --- ranks.c --- */
+
+/* Of which address each row is a rank; after the registry changed. */
+void node_router_ranks_follow(struct node_router *r);
+/* How many ranks of each address are in use; after that changed. */
+void node_router_ranks_count(struct node_router *r);
+/* What settings and models say of an address holds for its ranks. */
+void node_router_ranks_inherit(struct node_router *r);
+/* Names those that there are. Once a second. */
+void node_router_ranks_tick(struct node_router *r, uint64_t now_ms);
 
 /* --- held.c --- */
 
@@ -257,6 +274,11 @@ void node_router_candidates_fill(struct node_router *r, const struct node_reques
 
 /* --- */
 
+/* Whether a decision may look at it: it stands for itself, its process is one of `serving`, and
+ * neither is excluded. */
+bool node_router_is_asked(const struct node_router *r, unsigned replica,
+                          const struct node_replica_set *serving,
+                          const struct node_request *request, const uint64_t *excluded);
 /* Fills the candidates and what they hold of the prompt, with costs if `costs`. ERR_NOT_FOUND or
  * ERR_UNREACHABLE as node_router_choose. */
 MUST_USE int node_router_evaluate(struct node_router *r, const struct node_request *request,

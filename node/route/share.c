@@ -13,6 +13,14 @@ void node_router_names(struct node_router *r, const struct node_replication *nam
 
 /* --- telling -------------------------------------------------------------------------------- */
 
+/* To the others a router is one that must not be used; they find out themselves what it is. The
+ * health of a rank is that of its address. Builds that know no ranks must not use its name. */
+static enum node_health health_told(const struct node_replica *k)
+{
+    return k->health == NODE_HEALTH_ROUTER || (k->is_rank && !k->absent) ? NODE_HEALTH_DOWN
+                                                                         : k->health;
+}
+
 static void tell_replica(struct node_router *r, unsigned slot, uint64_t now_ms)
 {
     struct node_replica *k = &r->replicas[slot];
@@ -31,8 +39,7 @@ static void tell_replica(struct node_router *r, unsigned slot, uint64_t now_ms)
     };
     struct crdt_sight sight = {
         .configured = k->configured && !k->vanishing,
-        /* To the others it is one that must not be used; they find out themselves what it is. */
-        .health = (uint8_t)(k->health == NODE_HEALTH_ROUTER ? NODE_HEALTH_DOWN : k->health),
+        .health = (uint8_t)health_told(k),
         .engine = (uint8_t)k->engine,
         .asleep = k->asleep,
         .breaker = k->breaker.reported,
@@ -311,8 +318,10 @@ static void on_reports(void *context, uint64_t now_ms)
         if (is_removed(r, slot) || (k->absent && !k->named))
             continue; /* what others still report is of before it went */
         node_breaker_hear(k, &h.breaker, now_ms);
-        k->scraped.others = h.scrapers;
-        k->scraped.ahead = h.scrapers_ahead;
+        if (!k->is_rank) {
+            k->scraped.others = h.scrapers;
+            k->scraped.ahead = h.scrapers_ahead;
+        }
         node_router_others_take(r, slot); /* before a factor is taken that has it in it */
         node_replica_hear(k, &h.learned, now_ms);
         scrape_take(r, k, &h, now_ms);

@@ -46,9 +46,12 @@ void node_router_load_take(struct node_router *r, unsigned replica, uint64_t now
         .decoding_tokens = sum.decoding_tokens,
         .prefilled_tokens = crdt_reports_prefilled(reports, replica),
     };
-    node_load_remote(&r->replicas[replica].load, &remote, now_ms);
+    struct node_replica *k = &r->replicas[replica], *process = &r->replicas[k->server];
+    if (process != k)
+        process->rank_requests_remote += remote.requests - k->load.remote.requests;
+    node_load_remote(&k->load, &remote, now_ms);
     if (remote.requests > 0)
-        r->replicas[replica].used_ms = now_ms;
+        process->used_ms = now_ms;
 }
 
 void node_router_loads_take(struct node_router *r, uint64_t now_ms)

@@ -49,7 +49,7 @@ struct node_strings {
     unsigned count;
 };
 
-enum { NODE_REPLICA_NAME_BYTES = NODE_HOST_BYTES + 8 };
+enum { NODE_REPLICA_NAME_BYTES = NODE_HOST_BYTES + 12 }; /* with the number of a rank */
 
 /* A replica as --replica writes it: http://HOST:PORT[#LABEL=VALUE...] (node/replica/labels.h) */
 struct node_replica_option {

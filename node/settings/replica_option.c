@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "node/replica/rank.h"
 #include "node/settings/options.h"
 
 void node_replica_name_of(const struct node_address *address, char *out)
@@ -27,6 +28,10 @@ static const char *labels_cut(struct slice *text, struct node_labels *out)
 static const char *url_parse(struct slice url, struct node_address *out)
 {
     static const uint16_t http_port = 80;
+    struct node_rank_name rank;
+    if (node_rank_name_parse(url, &rank))
+        return "want no rank in a URL: http://HOST:PORT has all its data-parallel ranks, as its "
+               "metrics or #ranks=N say";
     if (slice_find(url, '@') < url.len)
         return "want no user and password: http://HOST:PORT alone";
     if (slice_starts_with(url, SLICE("https:")))

@@ -231,6 +231,11 @@ static void metrics_done(struct prober_probe *p, int err, unsigned status, struc
     if (node_router_scraped(proxy->config.router, p->replica, &scrape, proxy->now_ms))
         log_event(proxy->config.log, LOG_WARN, "replica_restarted", LOG_STR("replica", name),
                   LOG_CSTR("effect", "its prefixes are forgotten"));
+    struct node_scrape *ranks = p->prober->ranks;
+    int count = scrape.ranks > 1 ? node_scrape_ranks_parse(body, ranks) : 0;
+    if (count >= 0)
+        node_router_ranks_scraped(proxy->config.router, p->replica, ranks, (unsigned)count,
+                                  proxy->now_ms);
 }
 
 static void models_done(struct prober_probe *p, int err, unsigned status, struct slice body)

@@ -52,7 +52,8 @@ struct prober {
     unsigned key_version;                          /* of the API key that probes carry */
     uint64_t models_version;                       /* of all lists of models */
     struct node_statuses good;                     /* of health checks */
-    struct model_list list;                        /* scratch */
+    struct model_list list;                        /* scratch, */
+    struct node_scrape ranks[NODE_RANKS_MAX];      /* and more of it */
     struct prober_probe probes[NODE_REPLICAS_MAX]; /* touched as they come */
 };
 

@@ -2,12 +2,16 @@
  * one, as long as nothing of an answer is with the client. */
 #include "node/proxy/exchange/exchange_internal.h"
 
+#include <stdio.h>
+
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "http/forward.h"
 #include "node/proxy/exchange/suspect.h"
 #include "node/proxy/exchange/suspect_wait.h"
+#include "node/replica/rank.h"
 #include "node/route/poison.h"
 
 /* --- sending -------------------------------------------------------------------------------- */
@@ -89,7 +93,8 @@ static bool is_safe(const struct exchange *x)
  * know the model, or the stored response, was asked a question. */
 static bool is_charged(enum verdict_reason why)
 {
-    return why != RETRY_CONNECT && why != RETRY_DRAINS && why != RETRY_MODEL && why != RETRY_STORED;
+    return why != RETRY_CONNECT && why != RETRY_DRAINS && why != RETRY_MODEL &&
+           why != RETRY_STORED && why != RETRY_RANK;
 }
 
 static bool is_left(const struct exchange *x, enum verdict_reason why)
@@ -107,7 +112,7 @@ static bool is_left(const struct exchange *x, enum verdict_reason why)
 static bool was_lost(const struct exchange *x)
 {
     const struct proxy *p = x->proxy;
-    struct pool *pool = &x->proxy->engines.pools[x->decision.replica];
+    struct pool *pool = &x->proxy->engines.pools[x->decision.server];
     uint64_t died_ms = pool->death.at_ms;
     if (died_ms == 0 || x->began_ms > died_ms || p->now_ms - died_ms >= SUSPECT_DEATH_MS)
         return false;
@@ -171,15 +176,20 @@ static bool may_wait(int err)
     return err == ERR_AGAIN || err == ERR_EXISTS || err == ERR_LIMIT;
 }
 
-int exchange_rebook(struct exchange *x, enum node_outcome outcome)
+int exchange_choose_again(struct exchange *x, enum node_outcome outcome)
 {
     struct node_decision before = x->decision;
     exchange_release_booking(x, outcome);
-    exchange_exclude(x);
     int err = exchange_choose(x);
     if (err != 0)
         x->decision = before;
     return may_wait(err) ? 0 : err;
+}
+
+int exchange_rebook(struct exchange *x, enum node_outcome outcome)
+{
+    exchange_exclude(x);
+    return exchange_choose_again(x, outcome);
 }
 
 /* None was chosen, but one may be soon: it waits in the queue for room, or for other company than
@@ -223,6 +233,20 @@ static void count_retry(struct exchange *x, enum verdict_reason why)
     }
 }
 
+/* Pins the request to the rank that was chosen. What a client says of ranks counts only where the
+ * router has not chosen one. Without memory for it the engine chooses. */
+static void pin(struct exchange *x)
+{
+    char digits[16] = "";
+    int rank = x->decision.rank;
+    if (rank >= 0)
+        (void)snprintf(digits, sizeof digits, "%d", rank);
+    if (rank >= 0 || x->pinned)
+        DISCARD(http_forward_field_set(&x->request.head, SLICE(NODE_RANK_HEADER),
+                                       slice_of_cstr(digits)));
+    x->pinned = x->pinned || rank >= 0;
+}
+
 /* Sends to the replica that is booked, or to another where that fails at once. */
 static void send_now(struct exchange *x)
 {
@@ -233,7 +257,8 @@ static void send_now(struct exchange *x)
      * reached. */
     bool fresh = !may_be_done_twice(x) || x->suspect.deaths > 0;
     int err;
-    while ((err = upstream_start(&p->engines.pools[x->decision.replica], x, request, fresh,
+    pin(x);
+    while ((err = upstream_start(&p->engines.pools[x->decision.server], x, request, fresh,
                                  &x->upstream)) != 0) {
         bool full = exchange_is_ours(err);
         enum node_outcome outcome = full ? NODE_OUTCOME_NOT_SENT : NODE_OUTCOME_CONNECT_FAILED;
@@ -256,6 +281,7 @@ static void send_now(struct exchange *x)
             wait_for_replica(x);
             return;
         }
+        pin(x);
     }
     x->began_ms = p->now_ms;
     exchange_push(x);
@@ -383,7 +409,7 @@ int exchange_same_again(struct exchange *x)
 {
     const struct upstream_request *request = x->asking ? &x->question : &x->request;
     exchange_forget_answer(x);
-    int err = upstream_start(&x->proxy->engines.pools[x->decision.replica], x, request, true,
+    int err = upstream_start(&x->proxy->engines.pools[x->decision.server], x, request, true,
                              &x->upstream);
     if (err == 0) {
         x->began_ms = x->proxy->now_ms;

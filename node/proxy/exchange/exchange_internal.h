@@ -135,6 +135,8 @@ bool exchange_refuse_suspect(struct exchange *x);
 /* Releases the booking and books another replica. If there is none, everything but the booking is
  * as it was, and ERR_* of the choice returned; 0 also where it is to wait for one. */
 MUST_USE int exchange_rebook(struct exchange *x, enum node_outcome outcome);
+/* The same, but that replica may be chosen again. */
+MUST_USE int exchange_choose_again(struct exchange *x, enum node_outcome outcome);
 /* Where it left and none was booked: whether it waits for one, or is refused now. */
 bool exchange_will_wait(const struct exchange *x);
 /* The next attempt, at the replica that exchange_rebook() booked, or in the queue: what came of an

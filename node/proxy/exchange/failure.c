@@ -49,6 +49,8 @@ bool exchange_body_decides(const struct exchange *x, unsigned status)
 {
     if (x->request.to_head)
         return false;
+    if (status == 400 && x->decision.rank >= 0)
+        return true;
     return status == 404 ? may_deny_the_model(x)
                          : verdict_needs_body(status, x->route.kind == HTTP_PATH_RESPONSES);
 }
@@ -83,7 +85,7 @@ static void log_moved(const struct exchange *x, unsigned from, const char *what)
 /* The first to fail so may be innocent: the request itself may be bad. Who answers next decides. */
 static bool let_go_in_doubt(struct exchange *x)
 {
-    unsigned first = x->decision.replica;
+    unsigned first = x->decision.server;
     x->doubt =
         (struct exchange_doubt){.open = true,
                                 .replica = first,
@@ -126,7 +128,7 @@ bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j
         x->first_token = false; /* the head of an error was taken for one */
         suspect_ended(x, SUSPECT_END_CORE_DEAD);
         node_router_core_dead(x->proxy->config.router, from, x->proxy->now_ms);
-        prober_ask_health(x->proxy, from);
+        prober_ask_health(x->proxy, x->decision.server);
     }
     bool doubt = j->verdict == VERDICT_IN_DOUBT && !errs_anyway(x);
     if (j->verdict == VERDICT_CLIENT) {
@@ -230,7 +232,7 @@ static enum node_outcome note_failure(struct exchange *x, enum upstream_failure 
     } else if (failure == UPSTREAM_CONNECT_FAILED) {
         p->stats.upstream_connect_failures++;
         outcome = NODE_OUTCOME_CONNECT_FAILED;
-        pool_resolve(&p->engines.pools[x->decision.replica], 5000);
+        pool_resolve(&p->engines.pools[x->decision.server], 5000);
     } else if (failure != UPSTREAM_TIMEOUT) {
         p->stats.upstream_broken++;
     } else if (exchange_replica_moves(x)) {
@@ -285,7 +287,7 @@ static void note_death(struct exchange *x, enum upstream_failure failure)
     if (x->asking)
         return;
     const struct node_router *router = x->proxy->config.router;
-    const struct pool *pool = &x->proxy->engines.pools[x->decision.replica];
+    const struct pool *pool = &x->proxy->engines.pools[x->decision.server];
     bool refused = failure == UPSTREAM_CONNECT_FAILED && pool->refused_ms == x->proxy->now_ms;
     x->stale = x->stale || failure == UPSTREAM_STALE;
     if (failure == UPSTREAM_BROKEN)
@@ -299,7 +301,7 @@ static void note_death(struct exchange *x, enum upstream_failure failure)
 
 void exchange_failed(struct exchange *x, enum upstream_failure failure)
 {
-    struct pool *pool = &x->proxy->engines.pools[x->decision.replica];
+    struct pool *pool = &x->proxy->engines.pools[x->decision.server];
     note_death(x, failure);
     /* A reused connection that closed without a word had closed before the request came. */
     bool sent = x->upstream != NULL && x->upstream->head_sent > 0;

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "http/events.h"
+#include "node/proxy/engine/prober.h"
 #include "node/replica/engine_json.h"
 
 /* --- what is held --------------------------------------------------------------------------- */
@@ -147,6 +148,20 @@ static bool judge_404(struct exchange *x)
     return false;
 }
 
+/* The engine was started again with fewer ranks, and its metrics have not told yet: it chooses
+ * itself. True: another answer comes in place of this one. */
+static bool judge_rank(struct exchange *x)
+{
+    if (x->answering || x->dropped)
+        return false;
+    prober_ask(x->proxy, x->decision.server);
+    x->unpinned = true;
+    if (exchange_choose_again(x, NODE_OUTCOME_OK) != ERR_OK)
+        return false;
+    exchange_begin_anew(x, RETRY_RANK);
+    return true;
+}
+
 bool exchange_hold_is_long(const struct exchange *x)
 {
     return x->hold == EXCHANGE_HOLD_ERROR &&
@@ -165,6 +180,8 @@ bool exchange_hold_judge(struct exchange *x)
     struct slice message = slice_of_cstr(error.message);
     if (message.len == 0)
         message = held_body(x);
+    if (x->status == 400 && x->decision.rank >= 0 && verdict_rank_is_unknown(message))
+        return judge_rank(x);
     struct verdict_judgement j = verdict_of_answer(x->status, message);
     return exchange_judge_answer(x, &j, x->status);
 }

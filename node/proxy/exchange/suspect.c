@@ -207,7 +207,7 @@ static struct pool_death *death_of(struct pool *pool, const struct exchange *fai
 bool suspect_may_move(const struct exchange *x)
 {
     const struct proxy *p = x->proxy;
-    const struct pool *pool = &p->engines.pools[x->decision.replica];
+    const struct pool *pool = &p->engines.pools[x->decision.server];
     if (node_router_replica_engine(p->config.router, x->decision.replica) != NODE_ENGINE_SGLANG ||
         !can_be_one(x) || !is_raw(x))
         return true;
@@ -258,7 +258,7 @@ static void note_death(struct exchange *x, const struct pool_death *d)
     struct suspect *s = &x->suspect;
     bool strong = d->core && is_raw(x);
     struct node_router *router = x->proxy->config.router;
-    unsigned replica = x->decision.replica, earlier = s->replica;
+    unsigned replica = x->decision.server, earlier = s->replica;
     if (s->deaths > 0 && was_no_death(x))
         *s = (struct suspect){.hash = s->hash};
     bool together = died_together(s, d, x->proxy->now_ms);
@@ -294,7 +294,7 @@ static void note_death(struct exchange *x, const struct pool_death *d)
 
 void suspect_ended(struct exchange *x, enum suspect_end end)
 {
-    struct pool *pool = &x->proxy->engines.pools[x->decision.replica];
+    struct pool *pool = &x->proxy->engines.pools[x->decision.server];
     bool sent = end != SUSPECT_END_BROKEN || (x->upstream != NULL && x->upstream->head_sent > 0);
     if (!sent || is_said_again(pool, x, end))
         return;
@@ -341,7 +341,7 @@ void suspect_answered(struct exchange *x)
 {
     if (x->status >= 500)
         return;
-    x->proxy->engines.pools[x->decision.replica].first_token_ms = x->proxy->now_ms;
+    x->proxy->engines.pools[x->decision.server].first_token_ms = x->proxy->now_ms;
     if (x->suspect.hash == 0 || !was_looked_at(x->status))
         return;
     node_poison_cleared(x->proxy->config.router, x->suspect.hash);

@@ -45,7 +45,7 @@ void suspect_placed(struct exchange *x)
     CHECK(!s->kept);
     s->kept = true;
     s->kept_alone = wants_one(x);
-    s->kept_replica = x->decision.replica;
+    s->kept_replica = x->decision.server;
     node_router_keep(p->config.router, s->kept_replica, true);
     if (s->kept_alone) {
         p->exchanges.suspects.placed++;

@@ -6,12 +6,17 @@
 
 const char *verdict_reason_name(enum verdict_reason reason)
 {
-    static const char *const names[RETRY_REASONS] = {
-        [RETRY_CONNECT] = "connect",     [RETRY_BROKEN] = "broken",
-        [RETRY_MALFORMED] = "malformed", [RETRY_TIMEOUT] = "timeout",
-        [RETRY_BUSY] = "busy",           [RETRY_GATEWAY] = "gateway",
-        [RETRY_ERROR] = "error",         [RETRY_DRAINS] = "drains",
-        [RETRY_MODEL] = "model",         [RETRY_STORED] = "stored_response"};
+    static const char *const names[RETRY_REASONS] = {[RETRY_CONNECT] = "connect",
+                                                     [RETRY_BROKEN] = "broken",
+                                                     [RETRY_MALFORMED] = "malformed",
+                                                     [RETRY_TIMEOUT] = "timeout",
+                                                     [RETRY_BUSY] = "busy",
+                                                     [RETRY_GATEWAY] = "gateway",
+                                                     [RETRY_ERROR] = "error",
+                                                     [RETRY_DRAINS] = "drains",
+                                                     [RETRY_MODEL] = "model",
+                                                     [RETRY_STORED] = "stored_response",
+                                                     [RETRY_RANK] = "rank"};
     return names[reason];
 }
 
@@ -32,6 +37,13 @@ static bool says(struct slice message, const char *words)
 static bool core_is_dead(struct slice message)
 {
     return says(message, "EngineCore encountered an issue") || says(message, "EngineDeadError");
+}
+
+/* vLLM: "data_parallel_rank 1 is out of range [0, 1)."; SGLang: "routed_dp_rank=1 out of range [0,
+ * 1)". */
+bool verdict_rank_is_unknown(struct slice message)
+{
+    return says(message, "_rank") && says(message, "out of range [0, ");
 }
 
 /* vLLM while it drains: its /health stays 200 then. */

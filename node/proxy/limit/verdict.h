@@ -27,6 +27,7 @@ enum verdict_reason {
     RETRY_DRAINS,    /* 500 of an engine that was told to end: it refuses what is new */
     RETRY_MODEL,     /* the replica does not know the model */
     RETRY_STORED,    /* nor the stored response */
+    RETRY_RANK,      /* it has no rank of the number that was asked for, any more */
     RETRY_REASONS,
 };
 /* In a word: "connect", ... */
@@ -41,6 +42,9 @@ struct verdict_judgement {
 
 /* Whether the status alone says enough; else the body of such an answer is worth waiting for. */
 bool verdict_needs_body(unsigned status, bool stored_responses);
+
+/* Whether a 400 says that the engine has no data-parallel rank of the number that it was given. */
+bool verdict_rank_is_unknown(struct slice message);
 
 /* Of an answer, or of an error event in place of one (then with the status that it names; 0: it
  * names none). `message`: what the engine says of it; empty: nothing. */

@@ -321,6 +321,24 @@ static void random_heads_keep_their_fields(void **state)
     }
 }
 
+static void a_field_is_set_in_a_head_that_is_written(void **state)
+{
+    (void)state;
+    buf_clear(&out);
+    assert_int_equal(buf_append_cstr(&out, "POST /rank: HTTP/1.1\r\nHost: a\r\nRANK: 7\r\nB: c\r\n"
+                                           "rank:8\r\nranks: 3\r\n\r\n"),
+                     0);
+    assert_int_equal(http_forward_field_set(&out, SLICE("Rank"), SLICE("12")), 0);
+    assert_slice_equal(buf_slice(&out), "POST /rank: HTTP/1.1\r\nHost: a\r\nB: c\r\nranks: 3\r\n"
+                                        "Rank: 12\r\n\r\n");
+    assert_int_equal(http_forward_field_set(&out, SLICE("Rank"), SLICE("3")), 0);
+    assert_slice_equal(buf_slice(&out), "POST /rank: HTTP/1.1\r\nHost: a\r\nB: c\r\nranks: 3\r\n"
+                                        "Rank: 3\r\n\r\n");
+    assert_int_equal(http_forward_field_set(&out, SLICE("rank"), SLICE("")), 0);
+    assert_slice_equal(buf_slice(&out),
+                       "POST /rank: HTTP/1.1\r\nHost: a\r\nB: c\r\nranks: 3\r\n\r\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +356,7 @@ int main(void)
         cmocka_unit_test(framing_for_a_client),
         cmocka_unit_test(full_buffer_is_left_alone),
         cmocka_unit_test(random_heads_keep_their_fields),
+        cmocka_unit_test(a_field_is_set_in_a_head_that_is_written),
     };
     return cmocka_run_group_tests_name("http/forward", tests, setup, teardown);
 }

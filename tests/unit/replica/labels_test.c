@@ -36,7 +36,9 @@ static void wrong_ones_say_what_is_right(void **state)
     static const char weight[] =
         "after # want weight= and a number from 0.1 to 100, such as weight=2";
     static const char unknown[] = "after # want engine=, weight=, model=, health=, cache-tokens=, "
-                                  "adapters= or role=, each behind its own #";
+                                  "ranks=, adapters= or role=, each behind its own #";
+    static const char ranks[] = "after # want ranks= and a number of data-parallel ranks from 1 to "
+                                "64, such as ranks=8";
     static const char model[] =
         "after # want model= and the name of a model, at most 255 bytes without spaces";
     static const char soon[] = "after # want role=any: prefill and decode are not told apart yet";
@@ -52,6 +54,9 @@ static void wrong_ones_say_what_is_right(void **state)
         {"cache-tokens=0", tokens},
         {"cache-tokens=2e6", tokens},
         {"cache-tokens=1000000000001", tokens},
+        {"ranks=0", ranks},
+        {"ranks=65", ranks},
+        {"ranks=auto", ranks},
         {"weight=0", weight},
         {"weight=0.09", weight},
         {"weight=101", weight},
@@ -93,12 +98,13 @@ static void single_ones_add_up(void **state)
     struct node_labels l = {0};
     assert_null(node_labels_set(&l, SLICE("engine"), SLICE("vllm")));
     assert_null(node_labels_set(&l, SLICE("weight"), SLICE("3")));
+    assert_null(node_labels_set(&l, SLICE("ranks"), SLICE("64")));
     assert_null(node_labels_set(&l, SLICE("health"), SLICE("/up?full=1")));
     assert_slice_equal(l.health, "/up?full=1");
     assert_non_null(node_labels_set(&l, SLICE("health"), SLICE("up")));
     assert_non_null(node_labels_set(&l, SLICE("health"), SLICE("/a b")));
     assert_non_null(node_labels_set(&l, SLICE("zone"), SLICE("a")));
-    assert_true(l.engine == NODE_ENGINE_VLLM && l.weight == 3);
+    assert_true(l.engine == NODE_ENGINE_VLLM && l.weight == 3 && l.ranks == 64);
 }
 
 int main(void)

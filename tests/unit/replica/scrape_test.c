@@ -386,6 +386,68 @@ static void test_openmetrics_end(void **state)
     assert_near(s.running, 3, 0);
 }
 
+/* In vLLM's hybrid mode a node has the ranks from 4 on; the header that pins counts them from 0. */
+static void test_ranks_of_vllm(void **state)
+{
+    (void)state;
+    struct node_scrape s, ranks[NODE_RANKS_MAX];
+    const char *text =
+        "process_start_time_seconds 1.7e+09\n"
+        "vllm:num_requests_running{engine=\"10\"} 2.0\n"
+        "vllm:num_requests_running{engine=\"9\"} 1.0\n"
+        "vllm:num_requests_waiting{engine=\"9\"} 0.0\n"
+        "vllm:num_requests_waiting{engine=\"10\"} 7.0\n"
+        "vllm:prompt_tokens_total{engine=\"9\"} 100.0\n"
+        "vllm:prompt_tokens_total{engine=\"10\"} 300.0\n"
+        "vllm:kv_cache_usage_perc{engine=\"9\"} 0.5\n"
+        "vllm:cache_config_info{block_size=\"16\",engine=\"9\",num_gpu_blocks=\"101\"} 1.0\n"
+        "vllm:cache_config_info{block_size=\"16\",engine=\"10\",num_gpu_blocks=\"201\"} 1.0\n"
+        "vllm:lora_requests_info{max_lora=\"4\",running_lora_adapters=\"a,b\"} 1.0\n";
+    assert_int_equal(parse(text, &s), 0);
+    assert_int_equal(s.ranks, 2);
+    assert_near(s.running, 3, 0);
+    assert_int_equal(node_scrape_ranks_parse(slice_of_cstr(text), ranks), 2);
+    assert_near(ranks[0].running, 1, 0);
+    assert_near(ranks[1].running, 2, 0);
+    assert_near(ranks[1].waiting, 7, 0);
+    assert_near(ranks[0].prompt_tokens, 100, 0);
+    assert_near(ranks[0].cache_usage, 0.5, 0);
+    assert_near(ranks[1].cache_usage, -1, 0);
+    assert_near(ranks[0].cache_tokens, 1600, 0);
+    assert_near(ranks[1].cache_tokens, 3200, 0);
+    assert_near(ranks[1].block_tokens, 16, 0);
+    assert_near(ranks[1].start_time_s, 1.7e9, 0);
+    assert_near(ranks[1].adapter_slots, 4, 0);
+    assert_int_equal(ranks[1].adapters.len, 0); /* whose they are is not said */
+}
+
+/* SGLang's server counts tokens of all ranks together. */
+static void test_ranks_of_sglang(void **state)
+{
+    (void)state;
+    struct node_scrape s, ranks[NODE_RANKS_MAX];
+    const char *text = "sglang:num_running_reqs{dp_rank=\"0\",tp_rank=\"0\"} 1.0\n"
+                       "sglang:num_running_reqs{dp_rank=\"0\",tp_rank=\"1\"} 1.0\n"
+                       "sglang:num_running_reqs{dp_rank=\"1\",tp_rank=\"2\"} 5.0\n"
+                       "sglang:max_total_num_tokens{dp_rank=\"0\",tp_rank=\"0\"} 1000.0\n"
+                       "sglang:max_total_num_tokens{dp_rank=\"1\",tp_rank=\"2\"} 1000.0\n"
+                       "sglang:prompt_tokens_total{model_name=\"m\"} 77.0\n"
+                       "sglang:inter_token_latency_seconds_count{model_name=\"m\"} 10.0\n"
+                       "sglang:inter_token_latency_seconds_sum{model_name=\"m\"} 0.2\n";
+    assert_int_equal(parse(text, &s), 0);
+    assert_int_equal(s.ranks, 2);
+    assert_near(s.prompt_tokens, 77, 0);
+    assert_int_equal(node_scrape_ranks_parse(slice_of_cstr(text), ranks), 2);
+    assert_near(ranks[0].running, 1, 0);
+    assert_near(ranks[1].running, 5, 0);
+    assert_near(ranks[1].cache_tokens, 1000, 0);
+    assert_near(ranks[1].prompt_tokens, -1, 0);
+    assert_near(ranks[1].steps_s, 0.2, 1e-12); /* as slow as all */
+    assert_int_equal(parse("sglang:num_running_reqs{tp_rank=\"0\"} 1.0\n", &s), 0);
+    assert_int_equal(s.ranks, 0);
+    assert_int_equal(node_scrape_ranks_parse(SLICE("x 1\n"), ranks), ERR_NOT_FOUND);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -400,6 +462,8 @@ int main(void)
         cmocka_unit_test(test_sglang_dp_attention),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_ranks_of_vllm),
+        cmocka_unit_test(test_ranks_of_sglang),
         cmocka_unit_test(test_what_is_no_exposition),
         cmocka_unit_test(test_openmetrics_end),
     };

@@ -1,0 +1,189 @@
+#include "node/replica/exposition.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+
+enum { NUMBER_BYTES_MAX = 64 };
+
+static bool is_name_start(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ':';
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_name_byte(char c)
+{
+    return is_name_start(c) || is_digit(c);
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static struct slice skip_blank(struct slice s)
+{
+    while (s.len > 0 && is_blank(s.at[0]))
+        s = slice_skip(s, 1);
+    return s;
+}
+
+/* The longest front of `s` whose bytes are all of a kind; `s` loses it. */
+static struct slice take_while(struct slice *s, bool (*is)(char))
+{
+    size_t n = 0;
+    while (n < s->len && is(s->at[n]))
+        n++;
+    struct slice front = slice_of(s->at, n);
+    *s = slice_skip(*s, n);
+    return front;
+}
+
+static bool take_sign(struct slice *s)
+{
+    bool there = s->len > 0 && (s->at[0] == '+' || s->at[0] == '-');
+    if (there)
+        *s = slice_skip(*s, 1);
+    return there;
+}
+
+/* Whether `s` is a decimal number: digits with at most one point, then maybe an exponent. */
+static bool is_decimal(struct slice s)
+{
+    (void)take_sign(&s);
+    size_t digits = take_while(&s, is_digit).len;
+    if (s.len > 0 && s.at[0] == '.') {
+        s = slice_skip(s, 1);
+        digits += take_while(&s, is_digit).len;
+    }
+    if (digits == 0)
+        return false;
+    if (s.len > 0 && (s.at[0] == 'e' || s.at[0] == 'E')) {
+        s = slice_skip(s, 1);
+        (void)take_sign(&s);
+        if (take_while(&s, is_digit).len == 0)
+            return false;
+    }
+    return s.len == 0;
+}
+
+static int number_parse(struct slice s, double *out)
+{
+    char text[NUMBER_BYTES_MAX];
+    if (is_decimal(s)) {
+        if (!slice_to_cstr(s, text, sizeof text))
+            return ERR_SYNTAX;
+        *out = strtod(text, NULL);
+        return 0;
+    }
+    struct slice word = s;
+    bool sign = take_sign(&word);
+    if (slice_equal_nocase(word, SLICE("inf")) || slice_equal_nocase(word, SLICE("infinity"))) {
+        *out = s.at[0] == '-' ? -(double)INFINITY : (double)INFINITY;
+        return 0;
+    }
+    if (!sign && slice_equal_nocase(word, SLICE("nan"))) {
+        *out = (double)NAN;
+        return 0;
+    }
+    return ERR_SYNTAX;
+}
+
+/* Cuts a quoted label value off the front, the quotes off the value. The escapes stay in it:
+ * no value that is read here contains one. */
+static int take_quoted(struct slice *s, struct slice *value)
+{
+    if (s->len == 0 || s->at[0] != '"')
+        return ERR_SYNTAX;
+    size_t i = 1;
+    while (i < s->len && s->at[i] != '"') {
+        if (s->at[i] == '\\') {
+            i++;
+            if (i == s->len || (s->at[i] != '\\' && s->at[i] != '"' && s->at[i] != 'n'))
+                return ERR_SYNTAX;
+        }
+        i++;
+    }
+    if (i >= s->len)
+        return ERR_SYNTAX;
+    *value = slice_of(s->at + 1, i - 1);
+    *s = slice_skip(*s, i + 1);
+    return 0;
+}
+
+/* {name="value",...}, a comma behind the last one allowed. */
+static int take_labels(struct slice *s, exposition_label each, void *context)
+{
+    *s = skip_blank(slice_skip(*s, 1));
+    while (s->len > 0 && s->at[0] != '}') {
+        struct slice value;
+        struct slice name = take_while(s, is_name_byte);
+        *s = skip_blank(*s);
+        if (name.len == 0 || is_digit(name.at[0]) || s->len == 0 || s->at[0] != '=')
+            return ERR_SYNTAX;
+        *s = skip_blank(slice_skip(*s, 1));
+        int err = take_quoted(s, &value);
+        if (err != 0)
+            return err;
+        each(context, name, value);
+        *s = skip_blank(*s);
+        if (s->len > 0 && s->at[0] == ',')
+            *s = skip_blank(slice_skip(*s, 1));
+        else if (s->len == 0 || s->at[0] != '}')
+            return ERR_SYNTAX;
+    }
+    if (s->len == 0)
+        return ERR_SYNTAX;
+    *s = slice_skip(*s, 1);
+    return 0;
+}
+
+static bool is_not_blank(char c)
+{
+    return !is_blank(c);
+}
+
+/* The value, and behind it a timestamp and an exemplar of OpenMetrics, both of no interest. */
+static int value_parse(struct slice rest, double *value)
+{
+    rest = skip_blank(rest);
+    int err = number_parse(take_while(&rest, is_not_blank), value);
+    if (err != 0)
+        return err;
+    rest = skip_blank(rest);
+    if (rest.len > 0 && rest.at[0] != '#') {
+        double timestamp;
+        err = number_parse(take_while(&rest, is_not_blank), &timestamp);
+        rest = skip_blank(rest);
+        if (err != 0 || (rest.len > 0 && rest.at[0] != '#'))
+            return ERR_SYNTAX;
+    }
+    return 0;
+}
+
+struct slice exposition_line(struct slice line)
+{
+    line = skip_blank(line);
+    if (line.len > 0 && line.at[line.len - 1] == '\r')
+        line.len--;
+    return line.len == 0 || line.at[0] == '#' ? slice_of("", 0) : line;
+}
+
+struct slice exposition_name(struct slice *line)
+{
+    return line->len > 0 && is_name_start(line->at[0]) ? take_while(line, is_name_byte)
+                                                       : slice_of("", 0);
+}
+
+int exposition_sample(struct slice rest, exposition_label each, void *context, double *value)
+{
+    rest = skip_blank(rest);
+    int err = rest.len > 0 && rest.at[0] == '{' ? take_labels(&rest, each, context) : 0;
+    return err == 0 ? value_parse(rest, value) : err;
+}

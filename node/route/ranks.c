@@ -1,0 +1,144 @@
+/* Data-parallel ranks as replicas of their own (node/replica/rank.h). How many an address has is
+ * said by the settings of this router, or read in its metrics. Who knows it names them in the
+ * registry; the others hear of them as of any replica. */
+#include "base/check.h"
+#include "base/err.h"
+#include "node/replica/rank.h"
+#include "node/route/router_internal.h"
+
+/* --- which row is whose ---------------------------------------------------------------------- */
+
+/* While a request is there the row of the address keeps its slot, and the rank that row. */
+static void server_follow(struct node_router *r, unsigned slot)
+{
+    struct node_replica *k = &r->replicas[slot];
+    struct node_rank_name name;
+    k->is_rank = k->name_len > 0 && node_rank_name_parse(node_replica_name(k), &name);
+    if (k->load.requests > 0)
+        return;
+    int server = k->is_rank ? node_router_replica_find(r, name.address) : -1;
+    k->server = (uint16_t)(server >= 0 ? (unsigned)server : slot);
+    k->rank = k->is_rank ? (uint8_t)name.rank : 0;
+}
+
+void node_router_ranks_follow(struct node_router *r)
+{
+    for (unsigned slot = 0; slot < r->replica_count; slot++)
+        server_follow(r, slot);
+}
+
+void node_router_ranks_count(struct node_router *r)
+{
+    for (unsigned slot = 0; slot < r->replica_count; slot++) {
+        r->replicas[slot].ranks = 0;
+        r->replicas[slot].rank_requests_remote = 0;
+    }
+    for (unsigned slot = 0; slot < r->replica_count; slot++) {
+        const struct node_replica *k = &r->replicas[slot];
+        struct node_replica *server = &r->replicas[k->server];
+        if (!k->is_rank || server == k)
+            continue;
+        server->ranks += !k->absent;
+        server->rank_requests_remote += k->load.remote.requests;
+    }
+}
+
+void node_router_ranks_inherit(struct node_router *r)
+{
+    for (unsigned slot = 0; slot < r->replica_count; slot++) {
+        struct node_replica *k = &r->replicas[slot];
+        const struct node_replica *server = &r->replicas[k->server];
+        if (server == k)
+            continue;
+        k->belief.stale |= k->cache_tokens_said != server->cache_tokens_said;
+        r->fleet_stale |= k->fleet != server->fleet;
+        k->cache_tokens_said = server->cache_tokens_said;
+        k->fleet = server->fleet;
+        k->weight = server->weight;
+        k->scraped.others = server->scraped.others; /* it is read with its address */
+        k->scraped.ahead = server->scraped.ahead;
+        k->engine = server->engine;
+    }
+}
+
+unsigned node_router_server(const struct node_router *r, unsigned replica)
+{
+    return node_router_replica_at(r, replica)->server;
+}
+
+int node_router_rank(const struct node_router *r, unsigned replica)
+{
+    const struct node_replica *k = node_router_replica_at(r, replica);
+    return k->is_rank ? k->rank : -1;
+}
+
+/* --- naming them ----------------------------------------------------------------------------- */
+
+static unsigned ranks_wanted(const struct node_replica *server)
+{
+    unsigned ranks = server->ranks_said > 0 ? server->ranks_said : server->ranks_read;
+    return ranks > 1 ? ranks : 0;
+}
+
+/* Whether this router may say which ranks there are: its settings have the address, or operators
+ * added it. */
+static bool speaks_for(const struct node_router *r, unsigned slot)
+{
+    const struct node_replica *k = &r->replicas[slot];
+    const struct crdt_registry *registry = crdt_state_registry(r->crdt);
+    bool added = crdt_registry_has(registry, slot) &&
+                 crdt_registry_at(registry, slot)->wish == CRDT_WISH_ADDED;
+    return !k->absent && !k->is_rank && (k->configured || added);
+}
+
+static void ranks_name(struct node_router *r, unsigned server)
+{
+    char text[NODE_RANK_NAME_BYTES];
+    for (unsigned rank = 0; rank < ranks_wanted(&r->replicas[server]); rank++) {
+        struct slice name = node_rank_name_write(node_router_replica_name(r, server), rank, text);
+        if (!crdt_registry_is_ours(crdt_state_registry(r->crdt), name)) /* else without room */
+            DISCARD(node_router_name(r, name, r->replicas[server].engine));
+    }
+}
+
+/* One that this router has named is so no longer where its address has fewer ranks, or where it
+ * knows them by metrics that another router reads now, and names them. */
+static bool goes(const struct node_router *r, const struct node_replica *k, uint64_t now_ms)
+{
+    const struct node_replica *server = &r->replicas[k->server];
+    bool orphan = server == k || !speaks_for(r, k->server);
+    bool reads = server->ranks_said > 0 || node_scraped_due(server, 0, now_ms);
+    bool others_name = k->naming.router != 0 && !k->naming.held;
+    return orphan || k->rank >= ranks_wanted(server) || (!reads && others_name);
+}
+
+void node_router_ranks_tick(struct node_router *r, uint64_t now_ms)
+{
+    for (unsigned slot = 0; slot < r->replica_count; slot++) {
+        const struct node_replica *k = &r->replicas[slot];
+        if (k->is_rank && k->configured && goes(r, k, now_ms))
+            node_router_unname(r, node_replica_name(k));
+    }
+    for (unsigned slot = 0; slot < r->replica_count; slot++) {
+        const struct node_replica *k = &r->replicas[slot];
+        if (speaks_for(r, slot) && (k->ranks_said > 0 || node_scraped_due(k, 0, now_ms)))
+            ranks_name(r, slot);
+    }
+    node_router_ranks_inherit(r);
+}
+
+/* --- what their metrics say ------------------------------------------------------------------ */
+
+void node_router_ranks_scraped(struct node_router *r, unsigned server,
+                               const struct node_scrape *ranks, unsigned count, uint64_t now_ms)
+{
+    struct node_replica *k = node_router_replica_at(r, server);
+    if (node_replica_misses_ranks(k))
+        return;
+    k->ranks_read = count;
+    for (unsigned slot = 0; slot < r->replica_count; slot++) {
+        const struct node_replica *rank = &r->replicas[slot];
+        if (rank->is_rank && rank->server == server && rank->rank < count && !rank->absent)
+            node_router_rank_scraped(r, slot, &ranks[rank->rank], now_ms);
+    }
+}

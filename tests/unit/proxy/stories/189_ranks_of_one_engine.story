@@ -1,0 +1,61 @@
+# An engine with two data-parallel ranks behind one address: its metrics say so, and from then on a
+# request is pinned to the rank that has its prompt. What engines do not let pin (a response) goes
+# without. It is started again with one rank, which its metrics have not told yet: it refuses the
+# pin, and gets the request once more without one. The client sees none of that.
+replicas 1
+probes
+set health-interval 1h
+set ask-usage off
+
+start
+    connect 1a
+1a accepts
+    to 1a: GET /health HTTP/1.1
+1a answers 200 ok
+    log replica_up
+    to 1a: GET /v1/models HTTP/1.1
+1a answers 200 {"object":"list","data":[{"id":"m"}]}
+wait 50
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running{engine=\"0\"} 0\nvllm:num_requests_running{engine=\"1\"} 0\n"
+wait 1000
+    to 1a: GET /metrics HTTP/1.1
+1a answers 200 "vllm:num_requests_running{engine=\"0\"} 0\nvllm:num_requests_running{engine=\"1\"} 3\n"
+A connects
+A posts /v1/chat/completions {"model":"m","messages":[{"role":"user","content":"hello"}]}
+    connect 1b
+    book A at 2
+1b accepts
+    to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 60; X-Data-Parallel-Rank: 0 "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}"
+1b answers 200 {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":1}}
+    to A: HTTP/1.1 200 X; Content-Length: 64 "{\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":1}}"
+    release A at 2
+A posts /v1/responses {"model":"m","input":"hello"}
+    to 1b: POST /v1/responses HTTP/1.1; Content-Length: 29 "{\"model\":\"m\",\"input\":\"hello\"}"
+    book A at 1
+1b answers 200 {"id":"resp_1","output":[]}
+    to A: HTTP/1.1 200 X; Content-Length: 27 "{\"id\":\"resp_1\",\"output\":[]}"
+    release A at 1
+A sends "POST /v1/completions HTTP/1.1\r\nHost: a\r\nx-data-parallel-rank: 7\r\nContent-Length: 28\r\n\r\n{\"model\":\"m\",\"prompt\":\"one\"}"
+    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 28; X-Data-Parallel-Rank: 0 "{\"model\":\"m\",\"prompt\":\"one\"}"
+    book A at 2
+1b answers 400 {"error":{"message":"data_parallel_rank 1 is out of range [0, 1).","type":"BadRequestError","param":null,"code":400}}
+    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 28 "{\"model\":\"m\",\"prompt\":\"one\"}"
+    release A at 2
+    book A at 1
+1b answers 200 {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":1}}
+    to A: HTTP/1.1 200 X; Content-Length: 64 "{\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":1}}"
+    release A at 1
+A posts /v1/completions {"model":"m","prompt":"two"}
+    to 1b: POST /v1/completions HTTP/1.1; Content-Length: 28; X-Data-Parallel-Rank: 1 "{\"model\":\"m\",\"prompt\":\"two\"}"
+    book A at 3
+1b answers 400 {"error":{"message":"Input should be a valid integer","type":"BadRequestError","param":null,"code":400}}
+    to A: HTTP/1.1 400 X; Content-Length: 104 "{\"error\":{\"message\":\"Input should be a valid integer\",\"type\":\"BadRequestError\",\"param\":null,\"code\":400}}"
+    log request
+    release A at 3
+counters
+    requests 4, retries 1, 2xx 3, 4xx 1, upstream reused 4
+outcomes
+    1: ok 2
+    2: ok 2
+    3: ok 1

@@ -1,0 +1,307 @@
+/* Data-parallel ranks: one process, and as many caches and queues as there are. */
+#include "node/replica/rank.h"
+
+#include "base/check.h"
+#include "node/replica/labels.h"
+#include "node/replica/scrape.h"
+#include "node/route/router_internal.h"
+#include "tests/lib/router_help.h"
+
+enum { RANKS = 4 };
+
+static struct slice at(const struct node_router *r, unsigned replica)
+{
+    return node_router_replica_name(r, replica);
+}
+
+/* An address whose settings say how many ranks it has. */
+static struct node_router *make_ranks(const struct node_config *config)
+{
+    struct node_router *r = alone_router(config);
+    struct node_labels labels = {.ranks = RANKS};
+    assert_int_equal(node_router_name(r, SLICE("e:8000"), NODE_ENGINE_VLLM), 0);
+    node_router_labels(r, 0, &labels);
+    node_router_probed(r, 0, true, false, START_MS);
+    node_router_tick(r, START_MS);
+    return r;
+}
+
+static struct node_router *make_default(void)
+{
+    struct node_config config = config_of("cache_aware");
+    return make_ranks(&config);
+}
+
+/* What its metrics say, of so many ranks; one is the busiest. */
+static void read_metrics(struct node_router *r, unsigned ranks, unsigned busy, uint64_t now_ms)
+{
+    struct node_scrape all = node_scrape_unknown, each[NODE_RANKS_MAX];
+    all.running = 100;
+    all.ranks = ranks;
+    all.series = 4 * ranks;
+    all.prompt_tokens = 1000;
+    (void)node_router_scraped(r, 0, &all, now_ms);
+    for (unsigned i = 0; i < ranks; i++) {
+        each[i] = node_scrape_unknown;
+        each[i].running = i == busy ? 100 : 0;
+        each[i].waiting = i == busy ? 50 : 0;
+        each[i].cache_tokens = 20000;
+    }
+    node_router_ranks_scraped(r, 0, each, ranks, now_ms);
+}
+
+static unsigned ranks_of(const struct node_router *r)
+{
+    unsigned count = 0;
+    for (unsigned k = 0; k < node_router_replica_count(r); k++)
+        count += node_router_rank(r, k) >= 0 && node_router_replica_present(r, k);
+    return count;
+}
+
+static void names_are_read_and_written(void **state)
+{
+    (void)state;
+    struct node_rank_name name;
+    char text[NODE_RANK_NAME_BYTES];
+    assert_true(node_rank_name_parse(SLICE("[::1]:8000@63"), &name));
+    assert_slice_equal(name.address, "[::1]:8000");
+    assert_int_equal(name.rank, 63);
+    assert_slice_equal(node_rank_name_write(name.address, name.rank, text), "[::1]:8000@63");
+    static const char *const bad[] = {"e:8000",    "e:8000@",   "e:8000@64", "e:8000@-1", "@1",
+                                      "e:8000@01", "e:8000@1x", "me@e:8000", "e:8000@999"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        assert_false(node_rank_name_parse(slice_of_cstr(bad[i]), &name));
+}
+
+static void each_rank_has_its_own_cache(void **state)
+{
+    (void)state;
+    struct node_router *r = make_default();
+    assert_int_equal(ranks_of(r), RANKS);
+    unsigned used = 0, first[20];
+    for (unsigned s = 0; s < 20; s++) {
+        struct node_decision d = choose(r, prompt(s, 4000), START_MS + s);
+        assert_true(d.rank >= 0 && d.rank < RANKS);
+        assert_int_equal(d.server, 0);
+        first[s] = d.replica;
+        used |= 1u << d.rank;
+        done(r, d, START_MS + s);
+    }
+    assert_int_equal(used, (1u << RANKS) - 1);
+    for (unsigned s = 0; s < 20; s++) {
+        struct node_decision d = choose(r, prompt(s, 4000), START_MS + 100 + s);
+        assert_int_equal(d.replica, first[s]);
+        assert_true(d.cached_tokens > 3500);
+        done(r, d, START_MS + 100 + s);
+    }
+    alone_destroy(r);
+}
+
+/* Requests to one that is down would be lost at all others of the process too. */
+static void one_process_is_up_or_down(void **state)
+{
+    (void)state;
+    struct node_router *r = make_default();
+    for (unsigned i = 0; i < 5; i++) {
+        struct node_decision d = choose(r, prompt(i, 4000), START_MS);
+        node_router_finish(r, d.booking, NODE_OUTCOME_CONNECT_FAILED, NULL, START_MS);
+    }
+    struct node_request request = request_of(prompt(9, 4000));
+    struct node_decision d;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_UNREACHABLE);
+    for (unsigned k = 0; k < node_router_replica_count(r); k++)
+        assert_int_equal(node_router_replica_health(r, k), NODE_HEALTH_DOWN);
+    node_router_probed(r, 0, true, false, START_MS + 5000);
+    d = choose(r, prompt(9, 4000), START_MS + 5000);
+    done(r, d, START_MS + 5000);
+    alone_destroy(r);
+}
+
+static void one_process_has_one_limit(void **state)
+{
+    (void)state;
+    struct node_config config = config_of("cache_aware");
+    config.router.replica_requests_max = 2;
+    struct node_router *r = make_ranks(&config);
+    struct node_decision d[2];
+    d[0] = choose(r, prompt(1, 4000), START_MS);
+    d[1] = choose(r, prompt(2, 4000), START_MS);
+    assert_int_not_equal(d[0].rank, d[1].rank);
+    struct node_request request = request_of(prompt(3, 4000));
+    struct node_decision third;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &third), ERR_AGAIN);
+    done(r, d[0], START_MS);
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &third), ERR_OK);
+    done(r, d[1], START_MS);
+    done(r, third, START_MS);
+    alone_destroy(r);
+}
+
+/* Who failed at one rank does not try the next one of the same process. */
+static void an_address_is_excluded_with_its_ranks(void **state)
+{
+    (void)state;
+    struct node_router *r = make_default();
+    uint64_t excluded[NODE_REPLICA_WORDS] = {1};
+    struct node_request request = request_of(prompt(1, 4000));
+    struct node_decision d;
+    assert_int_equal(node_router_choose(r, &request, excluded, START_MS, &d), ERR_UNREACHABLE);
+    assert_int_equal(node_router_name(r, SLICE("f:8000"), NODE_ENGINE_VLLM), 5);
+    node_router_probed(r, 5, true, false, START_MS);
+    assert_int_equal(node_router_choose(r, &request, excluded, START_MS, &d), ERR_OK);
+    assert_int_equal(d.rank, -1);
+    assert_slice_equal(at(r, d.replica), "f:8000");
+    done(r, d, START_MS);
+    alone_destroy(r);
+}
+
+static void a_restart_empties_all_of_them(void **state)
+{
+    (void)state;
+    struct node_router *r = make_default();
+    for (unsigned s = 0; s < 20; s++)
+        done(r, choose(r, prompt(s, 4000), START_MS), START_MS);
+    node_router_probed(r, 0, false, true, START_MS + 10);
+    node_router_probed(r, 0, true, false, START_MS + 20000);
+    for (unsigned s = 0; s < 20; s++) {
+        struct node_decision d = choose(r, prompt(s, 4000), START_MS + 20000 + 2000 * s);
+        assert_int_equal(d.cached_tokens, 0);
+        done(r, d, START_MS + 20000 + 2000 * s);
+    }
+    alone_destroy(r);
+}
+
+/* What engines do not let pin goes to the address, and the engine balances it. */
+static void what_cannot_be_pinned_goes_to_the_address(void **state)
+{
+    (void)state;
+    struct node_router *r = make_default();
+    struct node_request request = request_of(prompt(1, 4000));
+    request.unpinned = true;
+    struct node_decision d;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(d.replica, 0);
+    assert_int_equal(d.rank, -1);
+    done(r, d, START_MS);
+    request.unpinned = false;
+    request.replica_wanted = 0; /* the maker of a stored response that was made so */
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(d.replica, 0);
+    done(r, d, START_MS);
+    alone_destroy(r);
+}
+
+static void metrics_tell_how_many_there_are(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    assert_int_equal(ranks_of(r), 0);
+    read_metrics(r, 3, 1, START_MS + 1000);
+    node_router_tick(r, START_MS + 1000);
+    assert_int_equal(ranks_of(r), 3);
+    for (unsigned i = 0; i < 3; i++)
+        read_metrics(r, 3, 1, START_MS + 2000 + 1000 * i);
+    json_t *root = replicas_json(r, START_MS + 4000);
+    assert_int_equal(json_array_size(root), 4);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(root, 0), "ranks")), 3);
+    assert_true(believed(root, 2, "engine_metrics", "running") == 100);
+    assert_true(believed(root, 3, "engine_metrics", "running") == 0);
+    assert_true(believed(root, 3, "cache", "tokens") == 20000);
+    json_decref(root);
+    unsigned busy = 0; /* batch jobs keep it so */
+    for (unsigned s = 0; s < 12; s++) {
+        struct node_decision d = choose(r, prompt(s, 4000), START_MS + 4000);
+        busy += d.rank == 1;
+        done(r, d, START_MS + 4000);
+    }
+    assert_true(busy <= 1); /* until one was sent there nobody knows what such requests ask */
+    /* One that is missing from a reading is not gone; it is from the third on. */
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(ranks_of(r), 3);
+        read_metrics(r, 2, 1, START_MS + 5000 + 1000 * i);
+        node_router_tick(r, START_MS + 5000 + 1000 * i);
+    }
+    assert_int_equal(ranks_of(r), 2);
+    alone_destroy(r);
+}
+
+static void settings_stand_above_metrics(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    struct node_labels labels = {.ranks = 1};
+    node_router_labels(r, 0, &labels);
+    read_metrics(r, 3, 0, START_MS + 1000);
+    node_router_tick(r, START_MS + 1000);
+    assert_int_equal(ranks_of(r), 0);
+    labels.ranks = 2;
+    node_router_labels(r, 0, &labels);
+    node_router_tick(r, START_MS + 2000);
+    assert_int_equal(ranks_of(r), 2);
+    alone_destroy(r);
+}
+
+static void ranks_come_and_go_with_their_address(void **state)
+{
+    (void)state;
+    struct node_router *r = make_default();
+    int second = node_router_replica_find(r, SLICE("e:8000@1"));
+    assert_true(second >= 0);
+    node_router_replica_drain(r, (unsigned)second, true);
+    for (unsigned s = 0; s < 10; s++) {
+        struct node_decision d = choose(r, prompt(s, 4000), START_MS);
+        assert_int_not_equal(d.rank, 1);
+        done(r, d, START_MS);
+    }
+    struct node_decision d = choose(r, prompt(1, 4000), START_MS);
+    assert_true(node_router_replica_busy(r, 0));
+    assert_true(
+        node_router_replica_wish(r, SLICE("e:8000"), NODE_REPLICA_REMOVE, NODE_ENGINE_AUTO) >= 0);
+    assert_int_equal(ranks_of(r), 0);
+    done(r, d, START_MS);
+    assert_true(node_router_replica_wish(r, SLICE("e:8000"), NODE_REPLICA_ADD, NODE_ENGINE_AUTO) >=
+                0);
+    node_router_tick(r, START_MS + 1000);
+    assert_int_equal(ranks_of(r), RANKS);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
+/* It would die with all its ranks. */
+static void a_suspect_is_alone_in_the_whole_process(void **state)
+{
+    (void)state;
+    struct node_router *r = make_default();
+    assert_int_equal(node_router_name(r, SLICE("f:8000"), NODE_ENGINE_VLLM), 5);
+    node_router_probed(r, 5, true, false, START_MS);
+    struct node_request request = request_of(prompt(1, 4000));
+    request.replica_wanted = node_router_replica_find(r, SLICE("e:8000@2"));
+    struct node_decision beside, d;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &beside), ERR_OK);
+    request.replica_wanted = -1;
+    request.company = NODE_COMPANY_ALONE;
+    request.kept_for_it = -1;
+    assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_slice_equal(at(r, d.replica), "f:8000");
+    done(r, d, START_MS);
+    done(r, beside, START_MS);
+    alone_destroy(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_are_read_and_written),
+        cmocka_unit_test(each_rank_has_its_own_cache),
+        cmocka_unit_test(one_process_is_up_or_down),
+        cmocka_unit_test(one_process_has_one_limit),
+        cmocka_unit_test(an_address_is_excluded_with_its_ranks),
+        cmocka_unit_test(a_restart_empties_all_of_them),
+        cmocka_unit_test(what_cannot_be_pinned_goes_to_the_address),
+        cmocka_unit_test(metrics_tell_how_many_there_are),
+        cmocka_unit_test(settings_stand_above_metrics),
+        cmocka_unit_test(ranks_come_and_go_with_their_address),
+        cmocka_unit_test(a_suspect_is_alone_in_the_whole_process),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
