@@ -73,7 +73,9 @@ struct node_under_way node_under_way(const struct node_foreign *f, const struct 
                                      uint64_t now_ms)
 {
     double age_ms = now_ms > f->at_ms ? (double)(now_ms - f->at_ms) : 0;
-    double left = age_ms > fresh_ms ? exp2((fresh_ms - age_ms) / half_ms) : 1;
+    double left = f->requests <= 0    ? 0
+                  : age_ms > fresh_ms ? exp2((fresh_ms - age_ms) / half_ms)
+                                      : 1;
     double foreign = f->requests * left, waiting = f->waiting * left;
     struct node_room_amount booked = node_load_booked(load);
     return (struct node_under_way){

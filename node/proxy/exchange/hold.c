@@ -148,6 +148,11 @@ static bool judge_404(struct exchange *x)
     return false;
 }
 
+static bool is_no_rank(const struct exchange *x, unsigned status, struct slice message)
+{
+    return status == 400 && x->decision.rank >= 0 && verdict_rank_is_unknown(message);
+}
+
 /* The engine was started again with fewer ranks, and its metrics have not told yet: it chooses
  * itself. True: another answer comes in place of this one. */
 static bool judge_rank(struct exchange *x)
@@ -180,7 +185,7 @@ bool exchange_hold_judge(struct exchange *x)
     struct slice message = slice_of_cstr(error.message);
     if (message.len == 0)
         message = held_body(x);
-    if (x->status == 400 && x->decision.rank >= 0 && verdict_rank_is_unknown(message))
+    if (is_no_rank(x, x->status, message))
         return judge_rank(x);
     struct verdict_judgement j = verdict_of_answer(x->status, message);
     return exchange_judge_answer(x, &j, x->status);
@@ -208,6 +213,8 @@ bool exchange_hold_judge_event(struct exchange *x)
         !keep(x, EXCHANGE_HELD_MAX))
         return false;
     read_event(x, &error);
+    if (!x->alive && is_no_rank(x, error.status, slice_of_cstr(error.message)))
+        return judge_rank(x);
     struct verdict_judgement j = verdict_of_answer(error.status, slice_of_cstr(error.message));
     unsigned status = error.status != 0 ? error.status : 500;
     if (exchange_judge_answer(x, &j, status))

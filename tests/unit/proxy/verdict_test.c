@@ -48,6 +48,16 @@ static void whose_failure_it_is(void **state)
     assert_true(verdict_needs_body(400, true));
 }
 
+/* As vLLM 0.32 and SGLang 0.5 say it. */
+static void a_rank_that_is_not_there_is_known_by_its_words(void **state)
+{
+    (void)state;
+    assert_true(verdict_rank_is_unknown(SLICE("data_parallel_rank 1 is out of range [0, 1).")));
+    assert_true(verdict_rank_is_unknown(SLICE("routed_dp_rank=1 out of range [0, 1)")));
+    assert_false(verdict_rank_is_unknown(SLICE("temperature is out of range [0, 2]")));
+    assert_false(verdict_rank_is_unknown(SLICE("")));
+}
+
 static void reasons_have_names(void **state)
 {
     (void)state;
@@ -85,6 +95,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whose_failure_it_is),
+        cmocka_unit_test(a_rank_that_is_not_there_is_known_by_its_words),
         cmocka_unit_test(reasons_have_names),
         cmocka_unit_test(a_budget_bounds_an_outage),
     };

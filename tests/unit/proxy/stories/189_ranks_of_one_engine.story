@@ -53,9 +53,26 @@ A posts /v1/completions {"model":"m","prompt":"two"}
     to A: HTTP/1.1 400 X; Content-Length: 104 "{\"error\":{\"message\":\"Input should be a valid integer\",\"type\":\"BadRequestError\",\"param\":null,\"code\":400}}"
     log request
     release A at 3
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[{"role":"user","content":"hello"}]}
+    to 1b: POST /v1/chat/completions HTTP/1.1; Content-Length: 74; X-Data-Parallel-Rank: 0 "{\"model\":\"m\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}"
+    book A at 2
+1b streams
+1b says "data: {\"error\":{\"message\":\"data_parallel_rank 1 is out of range [0, 1).\",\"type\":\"BadRequestError\",\"param\":null,\"code\":400}}\n\ndata: [DONE]\n\n"
+    close 1b
+    connect 1c
+    release A at 2
+    book A at 1
+1c accepts
+    to 1c: POST /v1/chat/completions HTTP/1.1; Content-Length: 74 "{\"model\":\"m\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}"
+1c streams
+1c says "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\ndata: [DONE]\n\n"
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "3e\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\ndata: [DONE]\n\n\r\n"
+1c is done
+    to A: "0\r\n\r\n"
+    release A at 1
 counters
-    requests 4, retries 1, 2xx 3, 4xx 1, upstream reused 4
+    requests 5, retries 2, 2xx 4, 4xx 1, upstream reused 5
 outcomes
-    1: ok 2
-    2: ok 2
+    1: ok 3
+    2: ok 3
     3: ok 1
