@@ -141,10 +141,10 @@ int show_replicas(struct slice text)
            "MODELS: as many as the engine lists; 2? were learned from clients' requests;\n"
            "refused: the engine refuses to tell (401 or 403) and none is known; - none is known.\n"
            "FROM: its source here (gvctl sources; + if there are several), added at run time\n"
-           "(gvctl add), rank: of the address above, gone from its source, heard of from a router "
-           "that names it, or unnamed:\n"
-           "no living router names it, and it goes in 16 minutes at most. CHOSEN: by this router\n"
-           "alone. OTHERS': requests of other routers under way there. CACHE and HELD are\n"
+           "(gvctl add), rank: its address has a source, gone from its source, heard of from a\n"
+           "router that names it, or unnamed: no living router names it, and it goes in 16\n"
+           "minutes at most. CHOSEN: by this router alone. OTHERS': requests of other routers\n"
+           "under way there. CACHE and HELD are\n"
            "thousands of tokens: the size of the replica's KV cache, and how much of it this\n"
            "router believes to be filled (at 4 bytes a token).\n");
     json_decref(list);

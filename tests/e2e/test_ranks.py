@@ -1,0 +1,160 @@
+"""Data-parallel ranks of one engine: replicas of their own that share a process."""
+
+import subprocess
+import unittest
+
+from lib import Case, binary, wait_for
+from test_cluster import Clustered
+from test_engines import CHAT, FAST, message, words
+
+RANKS = 3
+
+
+def body(session, turns=1, **more):
+    """A conversation that grows: each turn begins with the one before."""
+    text = " ".join(words(session * 100 + i, 300) for i in range(turns))
+    return {"model": "sim", "max_tokens": 2, "messages": [message("user", text)], **more}
+
+
+class RanksCase(Case):
+    def engine(self, *args, ranks=RANKS):
+        return self.sim(*FAST, "--data-parallel", str(ranks), *args)
+
+    def rows(self, router):
+        return {r["name"]: r for r in router.admin("GET", "/replicas").json}
+
+    def ready(self, router, engine, ranks=RANKS):
+        names = ["%s@%d" % (engine.name, i) for i in range(ranks)]
+        wait_for(lambda: [n for n in self.rows(router) if n.startswith(engine.name + "@")] == names,
+                 "the ranks")
+
+    def by_rank(self, engine):
+        return [r["requests"] for r in engine.call("GET", "/sim/stats")["ranks"]]
+
+    def cached_share(self, engine):
+        ranks = engine.call("GET", "/sim/stats")["ranks"]
+        return sum(r["cached_tokens"] for r in ranks) / sum(r["prompt_tokens"] for r in ranks)
+
+    def talk(self, routers, sessions=9, turns=4):
+        """All sessions in turn, each turn at the next router."""
+        clients = [self.client(r) for r in routers]
+        for turn in range(1, turns + 1):
+            for s in range(sessions):
+                got = clients[(s + turn) % len(clients)].post(CHAT, body(s, turn))
+                self.assertEqual(got.status, 200, got)
+        for c in clients:
+            c.close()
+
+
+class Ranks(RanksCase):
+    def test_metrics_tell_them_and_prompts_find_their_rank(self):
+        one = self.engine()
+        r = self.router([one.url])
+        self.ready(r, one)
+        self.talk([r])
+        self.assertGreater(min(self.by_rank(one)), 3)
+        # turns 2 to 4 of 4 could have 60 %; by chance it would be a third of that
+        self.assertGreater(self.cached_share(one), 0.55)
+        row = self.rows(r)["%s@1" % one.name]
+        self.assertEqual((row["health"], row["rank"]), ("up", 1))
+        self.assertGreater(row["learned"]["prefill_tokens_per_s"], 0)
+        self.assertEqual(self.rows(r)[one.name]["chosen"], 0)
+
+    def test_without_pins_it_is_left_to_chance(self):
+        """What the test above would see if nothing were pinned."""
+        one = self.engine("--engine", "sglang")
+        r = self.router([one.url + "#ranks=1"])
+        self.talk([r], sessions=10)
+        self.assertEqual(list(self.rows(r)), [one.name])
+        self.assertLess(self.cached_share(one), 0.4)
+
+    def test_sglang_too(self):
+        one = self.engine("--engine", "sglang")
+        r = self.router([one.url])
+        self.ready(r, one)
+        self.talk([r], sessions=10)
+        self.assertGreater(self.cached_share(one), 0.5)
+
+    def test_hybrid_numbers_are_global_and_pins_local(self):
+        one = self.engine("--data-parallel-start", "5")
+        r = self.router([one.url])
+        self.ready(r, one)
+        self.talk([r])
+        self.assertGreater(self.cached_share(one), 0.55)
+
+    def test_settings_say_them_where_metrics_do_not(self):
+        one = self.engine("--metrics", "off")
+        r = self.router([one.url + "#ranks=%d" % RANKS])
+        self.ready(r, one)
+        self.talk([r])
+        self.assertGreater(self.cached_share(one), 0.55)
+
+    def test_a_client_does_not_choose_where_the_router_does(self):
+        one = self.engine()
+        r = self.router([one.url])
+        self.ready(r, one)
+        c = self.client(r)
+        first = c.post(CHAT, body(1), [("X-Data-Parallel-Rank", "77")])
+        self.assertEqual(first.status, 200, first)
+
+    def test_one_started_again_with_fewer(self):
+        one = self.engine()
+        r = self.router([one.url])
+        self.ready(r, one)
+        self.talk([r], turns=1)
+        port = one.port
+        one.stop()
+        two = self.sim(*FAST, "--data-parallel", "2", port=port)
+        c = self.client(r)
+        wait_for(lambda: r.get("/health").status == 200, "the engine")
+        for s in range(12):
+            got = c.post(CHAT, body(s, stream=s % 2 == 1))
+            self.assertEqual(got.status, 200, got)
+            self.assertNotIn(b"out of range", got.body)
+        self.ready(r, two, ranks=2)
+
+    def test_it_dies_with_all_of_them(self):
+        one, other = self.engine(), self.sim(*FAST)
+        r = self.router([one.url, other.url])
+        self.ready(r, one)
+        self.talk([r], turns=1)
+        one.stop()
+        self.talk([r], turns=1)
+        wait_for(lambda: all(row["health"] == "down" for name, row in self.rows(r).items()
+                             if name.startswith(one.name)), "its end to be known")
+
+    def test_drain_one_or_all(self):
+        one, other = self.engine(), self.sim(*FAST)
+        r = self.router([one.url, other.url])
+        self.ready(r, one)
+        gvctl = [binary("gvctl"), "--admin", "http://127.0.0.1:%d" % r.admin_port]
+        subprocess.run(gvctl + ["drain", one.name + "@1"], check=True, capture_output=True)
+        self.talk([r], turns=1)
+        self.assertEqual(self.by_rank(one)[1], 0)
+        self.assertGreater(self.by_rank(one)[0], 0)
+        self.assertEqual(self.rows(r)[one.name + "@1"]["health"], "draining")
+        shown = subprocess.run(gvctl + ["replicas"], capture_output=True, text=True, check=True)
+        self.assertIn("ranks:3", shown.stdout)
+        subprocess.run(gvctl + ["drain", one.name], check=True, capture_output=True)
+        before = sum(self.by_rank(one))
+        self.talk([r], turns=1)
+        self.assertEqual(sum(self.by_rank(one)), before)
+        for verb in ("add", "remove"):
+            said = subprocess.run(gvctl + [verb, one.name + "@1"], capture_output=True, text=True)
+            self.assertNotEqual(said.returncode, 0)
+            self.assertIn("its ranks come and go with it", said.stderr + said.stdout)
+
+
+class RanksOfACluster(RanksCase, Clustered):
+    def test_several_routers_know_the_same_ranks(self):
+        one = self.engine()
+        routers = self.cluster(3, [one.url])
+        for r in routers:
+            self.ready(r, one)
+        self.talk(routers)
+        self.assertGreater(self.cached_share(one), 0.5)
+        self.assertGreater(min(self.by_rank(one)), 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
