@@ -162,20 +162,10 @@ void node_line_add(struct node_line *l, double x, double y)
         node_line_weigh(l, l->horizon);
 }
 
-void node_line_fit(const struct node_line *l, double b_max, double *a, double *b)
+void node_line_fit(const struct node_line *l, double *a, double *b)
 {
     /* det / (w * xx) is the share of the spread in x; without spread the slope means nothing. */
     double det = l->w * l->xx - l->x * l->x;
     *b = det > 1e-9 * l->w * l->xx ? (l->w * l->xy - l->x * l->y) / det : 0;
-    if (*b < 0)
-        *b = 0;
-    if (*b > b_max)
-        *b = b_max;
     *a = (l->y - *b * l->x) / l->w;
-    if (*a < 0) {
-        *a = 0;
-        *b = l->x > 0 ? l->y / l->x : 0;
-        if (*b > b_max)
-            *b = b_max;
-    }
 }

@@ -85,7 +85,7 @@ void node_line_add(struct node_line *l, double x, double y);
 /* As if it rested on so many samples. */
 void node_line_weigh(struct node_line *l, double samples);
 
-/* The line that fits best among those with a >= 0 and 0 <= b <= b_max. */
-void node_line_fit(const struct node_line *l, double b_max, double *a, double *b);
+/* The line that fits best, however it lies. Level where x was always the same. */
+void node_line_fit(const struct node_line *l, double *a, double *b);
 
 #endif

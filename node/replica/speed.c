@@ -34,9 +34,11 @@ void node_replica_speed_begin(struct node_replica *k, const struct node_replica_
     k->step_growth = step_growth_believed;
 }
 
-/* Of own steps and of those that were heard. */
+/* Of own steps and of those that were heard. The line may be so steep that it begins below 0. */
 static double growth_of(double context_s, double base_s)
 {
+    if (!(base_s > 0))
+        return step_growth_max;
     return fmin(fmax(context_s / base_s, step_growth_min), step_growth_max);
 }
 
@@ -93,7 +95,7 @@ void node_replica_pace_add(struct node_replica *k, double context_tokens, double
     node_line_add(&k->pace_line, context_tokens,
                   fmin(fmax(step_s, expected_s / step_trust), expected_s * step_trust));
     double base_s, context_s;
-    node_line_fit(&k->pace_line, step_growth_max / k->pace.value, &base_s, &context_s);
+    node_line_fit(&k->pace_line, &base_s, &context_s);
     k->step_growth = growth_of(context_s, base_s);
     /* So steep, through the middle of the samples. */
     base_s = k->pace_line.y / (k->pace_line.w + k->step_growth * k->pace_line.x);

@@ -133,7 +133,7 @@ static void line_starts_at_its_prior(void **state)
     (void)state;
     struct node_line l = node_line_of(0.020, 30e-9, 100000, 200);
     double a, b;
-    node_line_fit(&l, 1e-5, &a, &b);
+    node_line_fit(&l, &a, &b);
     assert_near(a, 0.020, 1e-6);
     assert_near(b, 30e-9, 1e-6);
 }
@@ -150,33 +150,26 @@ static void line_finds_the_pace_under_noise(void **state)
         node_line_add(&l, x, (0.015 + 30e-9 * x) * noise);
     }
     double a, b;
-    node_line_fit(&l, 1e-5, &a, &b);
+    node_line_fit(&l, &a, &b);
     assert_near(a, 0.015, 0.1);
     assert_near(b, 30e-9, 0.1);
 }
 
-static void line_stays_sane(void **state)
+static void one_place_is_no_slope(void **state)
 {
     (void)state;
     double a, b;
     struct node_line flat = node_line_of(0.02, 30e-9, 100000, 50);
     for (int i = 0; i < 500; i++)
         node_line_add(&flat, 50000, 0.03); /* always the same context: no slope to be seen */
-    node_line_fit(&flat, 1e-5, &a, &b);
-    assert_true(a >= 0 && b >= 0);
+    node_line_fit(&flat, &a, &b);
     assert_near(a + b * 50000, 0.03, 0.01);
-
-    struct node_line falling = node_line_of(0.02, 0, 100000, 50);
-    for (int i = 0; i < 500; i++)
-        node_line_add(&falling, i, 1.0 - i * 0.001);
-    node_line_fit(&falling, 1e-5, &a, &b);
-    assert_true(a >= 0 && b == 0);
-
-    struct node_line steep = node_line_of(0.02, 0, 100000, 50);
-    for (int i = 0; i < 500; i++)
-        node_line_add(&steep, 1000 + i, i * 0.001);
-    node_line_fit(&steep, 1e-5, &a, &b);
-    assert_true(a >= 0 && b <= 1e-5);
+    struct node_line same = {.horizon = 50};
+    for (int i = 0; i < 20; i++)
+        node_line_add(&same, 50000, 0.02 + 0.001 * (i % 2));
+    node_line_fit(&same, &a, &b);
+    assert_true(b == 0);
+    assert_near(a, 0.0205, 0.001);
 }
 
 int main(void)
@@ -193,7 +186,7 @@ int main(void)
         cmocka_unit_test(own_samples_outvote_what_was_heard),
         cmocka_unit_test(line_starts_at_its_prior),
         cmocka_unit_test(line_finds_the_pace_under_noise),
-        cmocka_unit_test(line_stays_sane),
+        cmocka_unit_test(one_place_is_no_slope),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
