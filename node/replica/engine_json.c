@@ -189,6 +189,12 @@ void node_error_read(struct slice json, struct node_engine_error *out)
         out->status = 503;
 }
 
+static unsigned count_of(const struct reader *r)
+{
+    double number = number_of(r);
+    return number >= 0 && number <= NODE_RANKS_MAX ? (unsigned)number : 0;
+}
+
 int node_server_info_parse(struct slice json, struct node_scrape *out)
 {
     struct node_scrape s = node_scrape_unknown;
@@ -203,6 +209,8 @@ int node_server_info_parse(struct slice json, struct node_scrape *out)
             s.cache_tokens = number_of(&r);
         else if (key_is(&r, SLICE("page_size")))
             s.block_tokens = number_of(&r);
+        else if (key_is(&r, SLICE("dp_size")))
+            s.ranks = count_of(&r);
     }
     if (!http_json_finish(&r.json))
         return ERR_SYNTAX;

@@ -143,6 +143,8 @@ struct scraper {
     bool vllm;
     bool sglang;
     bool known;
+    bool sized_by_blocks; /* some rank says its size by num_gpu_blocks alone */
+    double size_share;    /* of what all series of a size add up to */
 };
 
 /* The labels that matter, each as it stands in the text; at is NULL where it is missing. */
@@ -250,8 +252,9 @@ static double tally_max(const struct tally *t)
 }
 
 /* vLLM never hands out the first block of its pool. A hybrid model spends blocks on several
- * layers' groups, so kv_cache_size_tokens, where it is there, may be less than their product. */
-static double vllm_cache_tokens(const struct labels *labels)
+ * layers' groups, so kv_cache_size_tokens, where it is there, may be less than their product. It is
+ * of one data-parallel rank, while num_gpu_blocks is the sum of all, under each label. */
+static double vllm_cache_tokens(struct scraper *s, const struct labels *labels)
 {
     double block = label_size(labels->block_size);
     double blocks = label_size(labels->num_gpu_blocks);
@@ -259,6 +262,7 @@ static double vllm_cache_tokens(const struct labels *labels)
     if (block < 0 || blocks < 0)
         return told;
     double product = (blocks - 1) * block;
+    s->sized_by_blocks |= told <= 0;
     return told > 0 && told < product ? told : product;
 }
 
@@ -298,7 +302,7 @@ static void sample_keep(struct scraper *s, enum name name, const struct labels *
     } else if (name == VLLM_CONFIG || name == SGLANG_CONFIG) {
         double block = label_size(name == VLLM_CONFIG ? labels->block_size : labels->page_size);
         double tokens =
-            name == VLLM_CONFIG ? vllm_cache_tokens(labels) : sglang_cache_tokens(labels);
+            name == VLLM_CONFIG ? vllm_cache_tokens(s, labels) : sglang_cache_tokens(labels);
         if (block > 0)
             s->block_tokens = block;
         if (tokens >= 0)
@@ -395,6 +399,7 @@ static void scraper_finish(const struct scraper *s, struct node_scrape *out)
     uint64_t engines[NODE_RANKS_MAX];
     double page = tally_max(&t[SGLANG_PAGE]);
     double sglang_cache = first_told(tally_sum(&t[SGLANG_CACHE]), tally_sum(&t[SGLANG_CONFIG]));
+    double vllm_cache = t[VLLM_CONFIG].count == 0 ? -1 : tally_sum(&t[VLLM_CONFIG]) * s->size_share;
     double queries = first_told(tally_sum(&t[VLLM_QUERIES]), tally_sum(&t[VLLM_QUERIES_OLD]));
     double hits = first_told(tally_sum(&t[VLLM_HITS]), tally_sum(&t[VLLM_HITS_OLD]));
     /* SGLang's counter has those of its tiers already. */
@@ -405,7 +410,7 @@ static void scraper_finish(const struct scraper *s, struct node_scrape *out)
         .running = first_told(tally_sum(&t[VLLM_RUNNING]), tally_sum(&t[SGLANG_RUNNING])),
         .waiting = first_told(tally_sum(&t[VLLM_WAITING]), tally_sum(&t[SGLANG_WAITING])),
         .cache_usage = first_told(usage, tally_mean(&t[SGLANG_USAGE])),
-        .cache_tokens = first_told(tally_sum(&t[VLLM_CONFIG]), sglang_cache),
+        .cache_tokens = first_told(vllm_cache, sglang_cache),
         .block_tokens = first_told(s->block_tokens, page),
         .prefix_queries = first_told(queries, tally_sum(&t[SGLANG_PROMPT])),
         .prefix_hits = first_told(hits, tally_sum(&t[SGLANG_CACHED])),
@@ -440,7 +445,7 @@ static int text_parse(struct scraper *s, struct slice text)
     s->block_tokens = s->adapter_slots = -1;
     s->adapters_at_s = 0;
     s->adapters = slice_of(NULL, 0);
-    s->vllm = s->sglang = s->known = false;
+    s->vllm = s->sglang = s->known = s->sized_by_blocks = false;
     while (text.len > 0) {
         struct slice line = slice_cut(&text, '\n');
         if (slice_equal(line, SLICE("# EOF")))
@@ -449,6 +454,8 @@ static int text_parse(struct scraper *s, struct slice text)
         if (err != 0)
             return err;
     }
+    unsigned sizes = s->tallies[VLLM_CONFIG].count;
+    s->size_share = s->sized_by_blocks && sizes > 1 ? 1.0 / sizes : 1;
     return s->known ? ERR_OK : ERR_NOT_FOUND;
 }
 
@@ -498,6 +505,7 @@ static void engine_pick(const struct scraper *all, uint64_t engine, struct scrap
         }
     }
     out->block_tokens = all->block_tokens;
+    out->size_share = all->size_share;
     out->adapter_slots = all->adapter_slots;
     out->adapters = slice_of(NULL, 0); /* of all ranks, so of none for sure */
     out->vllm = all->vllm;

@@ -578,7 +578,8 @@ void node_router_rank_scraped(struct node_router *r, unsigned replica, const str
 {
     struct node_replica *k = node_router_replica_at(r, replica);
     node_router_others_take(r, replica);
-    node_scraped_own(k, now_ms);
+    if (!node_scrape_sizes_only(s))
+        node_scraped_own(k, now_ms);
     (void)node_replica_scraped(k, s, now_ms);
     k->rkey_scraped = k->rkey;
     node_router_evictions_take(r, replica, now_ms);

@@ -168,7 +168,7 @@ bool node_router_is_asked(const struct node_router *r, unsigned replica,
 {
     const struct node_replica *k = &r->replicas[replica];
     bool wanted = request->replica_wanted == (int)replica;
-    bool of_the_kind = request->unpinned ? !k->is_rank : k->ranks == 0;
+    bool of_the_kind = request->unpinned >> k->engine & 1 ? !k->is_rank : k->ranks == 0;
     if (request->replica_wanted >= 0 ? !wanted : !of_the_kind)
         return false;
     if (k->is_rank && (k->absent || k->draining))

@@ -88,7 +88,8 @@ struct node_request {
     bool model_likely; /* leave out those that lately denied the model, even if no other
                           is left (the request was denied already) */
     bool continues;    /* a stored response: the engine puts its conversation before the prompt */
-    bool unpinned;     /* engines do not let its rank be chosen: it goes to their address */
+    unsigned unpinned; /* engines that cannot be told its rank: it goes to their address; bits
+                          1 << enum node_engine */
     bool answer_whole; /* not streamed: the first byte comes with the end, so it does not
                           show when prefill was over */
     enum node_company company;

@@ -203,12 +203,13 @@ static void put_cache_config(const struct writer *w)
     for (unsigned i = 0; i < e->ranks.count; i++) {
         /* The engine never hands out the first one. */
         uint64_t blocks = sim_cache_blocks(sim_model_cache(e->ranks.models[i])) + 1;
+        uint64_t of_all = blocks * e->ranks.count; /* as vLLM 0.32 adds them up */
         sim_put(w->out,
                 "vllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"%lu\","
                 "cache_dtype=\"auto\",enable_prefix_caching=\"True\",engine=\"%lu\","
                 "kv_cache_size_tokens=\"%lu\",num_gpu_blocks=\"%lu\","
                 "num_gpu_blocks_override=\"None\",prefix_caching_hash_algo=\"sha256\"} 1.0\n",
-                block, e->options.data_parallel_start + i, blocks * block, blocks);
+                block, e->options.data_parallel_start + i, blocks * block, of_all);
     }
 }
 

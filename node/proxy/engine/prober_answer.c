@@ -276,6 +276,12 @@ static void server_info_done(struct prober_probe *p, int err, unsigned status, s
     if (err != 0 || status != 200 || node_server_info_parse(body, &scrape) != 0)
         return;
     (void)node_router_scraped(proxy->config.router, p->replica, &scrape, proxy->now_ms);
+    if (scrape.ranks < 2)
+        return; /* as its metrics say, if it has any */
+    for (unsigned i = 0; i < scrape.ranks; i++)
+        p->prober->ranks[i] = scrape; /* all are as large */
+    node_router_ranks_scraped(proxy->config.router, p->replica, p->prober->ranks, scrape.ranks,
+                              proxy->now_ms);
 }
 
 /* It refused /health, which was asked without the key: the key is the answer, at once. */

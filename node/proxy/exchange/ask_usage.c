@@ -8,10 +8,10 @@
 
 static const struct slice question = SLICE("\"stream_options\":{\"include_usage\":true},");
 
-/* Behind the brace that opens the body. 0: it is not where it should be. */
-static size_t behind_brace(const struct segment *first)
+size_t exchange_behind_brace(const struct body *body)
 {
-    const char *brace = memchr(first->data, '{', first->len);
+    const struct segment *first = body->first;
+    const char *brace = first == NULL ? NULL : memchr(first->data, '{', first->len);
     return brace == NULL ? 0 : (size_t)(brace - first->data) + 1;
 }
 
@@ -23,7 +23,7 @@ void exchange_usage_ask(struct exchange *x)
         !node_router_engines_tell_usage(p->config.router))
         return;
     struct body *body = x->request.body;
-    size_t at = behind_brace(body->first);
+    size_t at = exchange_behind_brace(body);
     if (at == 0 || (!x->chunked_body &&
                     http_forward_length_change(&x->request.head, body->bytes + question.len) != 0))
         return;

@@ -2,16 +2,12 @@
  * one, as long as nothing of an answer is with the client. */
 #include "node/proxy/exchange/exchange_internal.h"
 
-#include <stdio.h>
-
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
 #include "base/hash.h"
-#include "http/forward.h"
 #include "node/proxy/exchange/suspect.h"
 #include "node/proxy/exchange/suspect_wait.h"
-#include "node/replica/rank.h"
 #include "node/route/poison.h"
 
 /* --- sending -------------------------------------------------------------------------------- */
@@ -233,20 +229,6 @@ static void count_retry(struct exchange *x, enum verdict_reason why)
     }
 }
 
-/* Pins the request to the rank that was chosen. What a client says of ranks counts only where the
- * router has not chosen one. Without memory for it the engine chooses. */
-static void pin(struct exchange *x)
-{
-    char digits[16] = "";
-    int rank = x->decision.rank;
-    if (rank >= 0)
-        (void)snprintf(digits, sizeof digits, "%d", rank);
-    if (rank >= 0 || x->pinned)
-        DISCARD(http_forward_field_set(&x->request.head, SLICE(NODE_RANK_HEADER),
-                                       slice_of_cstr(digits)));
-    x->pinned = x->pinned || rank >= 0;
-}
-
 /* Sends to the replica that is booked, or to another where that fails at once. */
 static void send_now(struct exchange *x)
 {
@@ -257,7 +239,7 @@ static void send_now(struct exchange *x)
      * reached. */
     bool fresh = !may_be_done_twice(x) || x->suspect.deaths > 0;
     int err;
-    pin(x);
+    exchange_pin(x);
     while ((err = upstream_start(&p->engines.pools[x->decision.server], x, request, fresh,
                                  &x->upstream)) != 0) {
         bool full = exchange_is_ours(err);
@@ -281,7 +263,7 @@ static void send_now(struct exchange *x)
             wait_for_replica(x);
             return;
         }
-        pin(x);
+        exchange_pin(x);
     }
     x->began_ms = p->now_ms;
     exchange_push(x);

@@ -69,18 +69,12 @@ bool exchange_only_there(const struct exchange *x)
     return x->route.kind == HTTP_PATH_RESPONSE_STORED && !x->asking_around;
 }
 
-/* Where engines read NODE_RANK_HEADER (vLLM 0.11.1 to 0.32, SGLang 0.5). */
-static bool takes_rank(enum http_path_kind kind)
-{
-    return kind == HTTP_PATH_CHAT || kind == HTTP_PATH_COMPLETIONS || kind == HTTP_PATH_MESSAGES;
-}
-
 void exchange_describe(const struct exchange *x, struct node_request *out)
 {
     *out = (struct node_request){.session = session_of(x),
                                  .body_bytes = x->request.body->bytes,
                                  .replica_wanted = -1,
-                                 .unpinned = x->unpinned || !takes_rank(x->route.kind),
+                                 .unpinned = exchange_unpinned(x),
                                  .sent = x->attempts > 0 && x->reached,
                                  .model_likely = x->model_likely};
     if (x->route.kind == HTTP_PATH_MULTIPART) {

@@ -100,7 +100,8 @@ struct exchange {
     bool timed_out;     /* the last attempt ended so: 504 rather than 502 if there is no other */
     bool silent_left;   /* a replica that showed no sign of work was given up: not twice */
     bool unpinned;      /* the engine has fewer ranks than it was believed to have */
-    bool pinned;        /* its head names a rank (node/replica/rank.h) */
+    bool pinned;        /* it names a rank, or did (node/proxy/exchange/pin.c) */
+    char *rank_field;   /* where its body does; NULL: nowhere */
     bool reached;       /* something of the request was sent in the last attempt */
     bool stale;         /* a reused connection to the replica ended at once in this attempt */
     unsigned addresses; /* of the replica's name that failed in this attempt */

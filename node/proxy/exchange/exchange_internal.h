@@ -164,6 +164,13 @@ bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j
 
 /* --- ask_usage.c ------------------------------------------------------------------------------ */
 
+/* Where something can be put in front of the body's first member: behind the brace that opens it,
+ * in its first segment. 0: it is not where it should be. */
+size_t exchange_behind_brace(const struct body *body);
+/* Engines that cannot be told a rank for this request: bits 1 << enum node_engine. */
+unsigned exchange_unpinned(const struct exchange *x);
+/* Names the rank that was chosen, before an attempt is sent. */
+void exchange_pin(struct exchange *x);
 /* The request is whole and streams tokens: the engine is to tell them. */
 void exchange_usage_ask(struct exchange *x);
 /* The head of its answer came: whether usage is to be cut out of that, which is longer then. */

@@ -113,6 +113,11 @@ static void server_info_tells_the_cache(void **state)
                                &s),
         0);
     assert_true(s.cache_tokens == 123456 && s.block_tokens == 1 && s.running == -1);
+    assert_int_equal(s.ranks, 0);
+    assert_int_equal(node_server_info_parse(SLICE("{\"dp_size\":8,\"page_size\":1}"), &s), 0);
+    assert_int_equal(s.ranks, 8);
+    assert_int_equal(node_server_info_parse(SLICE("{\"dp_size\":1e9,\"page_size\":1}"), &s), 0);
+    assert_int_equal(s.ranks, 0);
     assert_int_equal(node_server_info_parse(SLICE("{}"), &s), ERR_NOT_FOUND);
     assert_int_equal(node_server_info_parse(SLICE("{"), &s), ERR_SYNTAX);
 }

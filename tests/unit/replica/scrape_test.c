@@ -187,8 +187,8 @@ static void test_vllm_engines_add_and_average(void **state)
               "vllm:prompt_tokens_total{engine=\"1\"} 20\n"
               "vllm:kv_cache_usage_perc{engine=\"0\"} 0.2\n"
               "vllm:kv_cache_usage_perc{engine=\"1\"} 0.4\n"
-              "vllm:cache_config_info{block_size=\"16\",engine=\"0\",num_gpu_blocks=\"101\"} 1\n"
-              "vllm:cache_config_info{block_size=\"16\",engine=\"1\",num_gpu_blocks=\"201\"} 1\n"
+              "vllm:cache_config_info{block_size=\"16\",engine=\"0\",num_gpu_blocks=\"301\"} 1\n"
+              "vllm:cache_config_info{block_size=\"16\",engine=\"1\",num_gpu_blocks=\"301\"} 1\n"
               "vllm:engine_sleep_state{engine=\"0\",sleep_state=\"awake\"} 1\n"
               "vllm:engine_sleep_state{engine=\"1\",sleep_state=\"awake\"} 0\n",
               &s),
@@ -400,8 +400,8 @@ static void test_ranks_of_vllm(void **state)
         "vllm:prompt_tokens_total{engine=\"9\"} 100.0\n"
         "vllm:prompt_tokens_total{engine=\"10\"} 300.0\n"
         "vllm:kv_cache_usage_perc{engine=\"9\"} 0.5\n"
-        "vllm:cache_config_info{block_size=\"16\",engine=\"9\",num_gpu_blocks=\"101\"} 1.0\n"
-        "vllm:cache_config_info{block_size=\"16\",engine=\"10\",num_gpu_blocks=\"201\"} 1.0\n"
+        "vllm:cache_config_info{block_size=\"16\",engine=\"9\",kv_cache_size_tokens=\"1600\"} 1\n"
+        "vllm:cache_config_info{block_size=\"16\",engine=\"10\",kv_cache_size_tokens=\"3200\"} 1\n"
         "vllm:lora_requests_info{max_lora=\"4\",running_lora_adapters=\"a,b\"} 1.0\n";
     assert_int_equal(parse(text, &s), 0);
     assert_int_equal(s.ranks, 2);
@@ -419,6 +419,26 @@ static void test_ranks_of_vllm(void **state)
     assert_near(ranks[1].start_time_s, 1.7e9, 0);
     assert_near(ranks[1].adapter_slots, 4, 0);
     assert_int_equal(ranks[1].adapters.len, 0); /* whose they are is not said */
+    /* vLLM 0.32 says the blocks of both under each label, and the tokens of one. */
+    text = "vllm:num_requests_running{engine=\"0\"} 0\n"
+           "vllm:num_requests_running{engine=\"1\"} 0\n"
+           "vllm:cache_config_info{block_size=\"16\",engine=\"0\",kv_cache_size_tokens=\"1600\","
+           "num_gpu_blocks=\"200\"} 1\n"
+           "vllm:cache_config_info{block_size=\"16\",engine=\"1\",kv_cache_size_tokens=\"1600\","
+           "num_gpu_blocks=\"200\"} 1\n";
+    assert_int_equal(node_scrape_ranks_parse(slice_of_cstr(text), ranks), 2);
+    assert_near(ranks[0].cache_tokens, 1600, 0);
+    assert_int_equal(parse(text, &s), 0);
+    assert_near(s.cache_tokens, 3200, 0);
+    /* Older ones say the blocks alone. */
+    text = "vllm:num_requests_running{engine=\"0\"} 0\n"
+           "vllm:num_requests_running{engine=\"1\"} 0\n"
+           "vllm:cache_config_info{block_size=\"16\",engine=\"0\",num_gpu_blocks=\"201\"} 1\n"
+           "vllm:cache_config_info{block_size=\"16\",engine=\"1\",num_gpu_blocks=\"201\"} 1\n";
+    assert_int_equal(node_scrape_ranks_parse(slice_of_cstr(text), ranks), 2);
+    assert_near(ranks[1].cache_tokens, 1600, 0);
+    assert_int_equal(parse(text, &s), 0);
+    assert_near(s.cache_tokens, 3200, 0);
 }
 
 /* SGLang's server counts tokens of all ranks together. */

@@ -177,13 +177,13 @@ static void what_cannot_be_pinned_goes_to_the_address(void **state)
     (void)state;
     struct node_router *r = make_default();
     struct node_request request = request_of(prompt(1, 4000));
-    request.unpinned = true;
+    request.unpinned = 1u << NODE_ENGINE_VLLM;
     struct node_decision d;
     assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 0);
     assert_int_equal(d.rank, -1);
     done(r, d, START_MS);
-    request.unpinned = false;
+    request.unpinned = 0;
     request.replica_wanted = 0; /* the maker of a stored response that was made so */
     assert_int_equal(node_router_choose(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 0);
