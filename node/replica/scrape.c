@@ -72,6 +72,8 @@ enum name {
     SGLANG_STEPS_S,
     SGLANG_LORA,
     SGLANG_CONFIG,
+    SGLANG_PREFILLED,
+    SGLANG_REUSED, /* the same name, with another label `mode` */
     START_TIME,
     NAMES,
 };
@@ -120,6 +122,7 @@ static const struct slice names[NAMES] = {
     [SGLANG_STEPS_S] = TEXT(SGLANG "inter_token_latency_seconds_sum"),
     [SGLANG_LORA] = TEXT(SGLANG "lora_pool_slots_total"),
     [SGLANG_CONFIG] = TEXT(SGLANG "cache_config_info"),
+    [SGLANG_PREFILLED] = TEXT(SGLANG "realtime_tokens_total"),
     [START_TIME] = TEXT("process_start_time_seconds"),
 };
 
@@ -134,8 +137,16 @@ struct tally {
     struct tally_slot slots[NODE_RANKS_MAX];
 };
 
+/* By the labels of vllm:cache_config_info; -1 is unknown. */
+struct vllm_cache {
+    double block_tokens;
+    double blocks; /* of all ranks behind the address together: the server adds up what they say */
+    double told;   /* tokens of one rank */
+};
+
 struct scraper {
     struct tally tallies[NAMES];
+    struct vllm_cache vllm_cache; /* all ranks say the same */
     double block_tokens;
     double adapters_at_s; /* of the series that counts */
     double adapter_slots;
@@ -143,8 +154,6 @@ struct scraper {
     bool vllm;
     bool sglang;
     bool known;
-    bool sized_by_blocks; /* some rank says its size by num_gpu_blocks alone */
-    double size_share;    /* of what all series of a size add up to */
 };
 
 /* The labels that matter, each as it stands in the text; at is NULL where it is missing. */
@@ -155,6 +164,7 @@ struct labels {
     struct slice pp_rank;
     struct slice priority;
     struct slice sleep_state;
+    struct slice mode;
     struct slice block_size;
     struct slice page_size;
     struct slice num_gpu_blocks;
@@ -177,6 +187,7 @@ static void label_keep(void *context, struct slice name, struct slice value)
         {SLICE("pp_rank"), &labels->pp_rank},
         {SLICE("priority"), &labels->priority},
         {SLICE("sleep_state"), &labels->sleep_state},
+        {SLICE("mode"), &labels->mode},
         {SLICE("block_size"), &labels->block_size},
         {SLICE("page_size"), &labels->page_size},
         {SLICE("num_gpu_blocks"), &labels->num_gpu_blocks},
@@ -251,26 +262,14 @@ static double tally_max(const struct tally *t)
     return max;
 }
 
-/* vLLM never hands out the first block of its pool. A hybrid model spends blocks on several
- * layers' groups, so kv_cache_size_tokens, where it is there, may be less than their product. It is
- * of one data-parallel rank, while num_gpu_blocks is the sum of all, under each label. */
-static double vllm_cache_tokens(struct scraper *s, const struct labels *labels)
+/* Of one rank. vLLM never hands out the first block of a pool. A hybrid model spends blocks on
+ * several layers' groups, so what is told, where it is, may be less than their product. */
+static double vllm_cache_tokens(const struct vllm_cache *c, unsigned ranks)
 {
-    double block = label_size(labels->block_size);
-    double blocks = label_size(labels->num_gpu_blocks);
-    double told = label_size(labels->kv_cache_size_tokens);
-    if (block < 0 || blocks < 0)
-        return told;
-    double product = (blocks - 1) * block;
-    s->sized_by_blocks |= told <= 0;
-    return told > 0 && told < product ? told : product;
-}
-
-static double sglang_cache_tokens(const struct labels *labels)
-{
-    double page = label_size(labels->page_size);
-    double pages = label_size(labels->num_pages);
-    return page < 0 || pages < 0 ? -1 : page * pages;
+    if (c->block_tokens < 0 || c->blocks < 0)
+        return c->told;
+    double product = (c->blocks / ranks - 1) * c->block_tokens;
+    return c->told > 0 && c->told < product ? c->told : product;
 }
 
 /* Each set of adapters that ever ran has a series; its value is when that was last so. */
@@ -289,7 +288,7 @@ static void sample_keep(struct scraper *s, enum name name, const struct labels *
                         double value)
 {
     struct tally *t = &s->tallies[name];
-    bool sglang = name >= SGLANG_RUNNING && name <= SGLANG_CONFIG;
+    bool sglang = name >= SGLANG_RUNNING && name <= SGLANG_REUSED;
     uint64_t engine = engine_of(sglang ? labels->dp_rank : labels->engine);
     uint64_t rank = sglang ? label_u64(labels->tp_rank) * 4096 + label_u64(labels->pp_rank) : 0;
 
@@ -299,14 +298,23 @@ static void sample_keep(struct scraper *s, enum name name, const struct labels *
     if (name == VLLM_SLEEP) {
         if (slice_equal(labels->sleep_state, SLICE("awake")))
             tally_add(t, engine, 0, value == 0);
-    } else if (name == VLLM_CONFIG || name == SGLANG_CONFIG) {
-        double block = label_size(name == VLLM_CONFIG ? labels->block_size : labels->page_size);
-        double tokens =
-            name == VLLM_CONFIG ? vllm_cache_tokens(s, labels) : sglang_cache_tokens(labels);
-        if (block > 0)
-            s->block_tokens = block;
-        if (tokens >= 0)
-            tally_add(t, engine, rank, tokens);
+    } else if (name == VLLM_CONFIG) {
+        s->vllm_cache = (struct vllm_cache){.block_tokens = label_size(labels->block_size),
+                                            .blocks = label_size(labels->num_gpu_blocks),
+                                            .told = label_size(labels->kv_cache_size_tokens)};
+        tally_add(t, engine, rank, 0); /* vllm_cache_share() */
+    } else if (name == SGLANG_CONFIG) {
+        double page = label_size(labels->page_size);
+        double pages = label_size(labels->num_pages);
+        if (page > 0)
+            s->block_tokens = page;
+        if (page > 0 && pages > 0)
+            tally_add(t, engine, rank, page * pages);
+    } else if (name == SGLANG_PREFILLED) {
+        if (slice_equal(labels->mode, SLICE("prefill_compute")))
+            tally_add(t, engine, rank, value);
+        else if (slice_equal(labels->mode, SLICE("prefill_cache")))
+            tally_add(&s->tallies[SGLANG_REUSED], engine, rank, value);
     } else if (name == VLLM_LORA) {
         adapters_keep(s, labels, value);
     } else {
@@ -399,7 +407,6 @@ static void scraper_finish(const struct scraper *s, struct node_scrape *out)
     uint64_t engines[NODE_RANKS_MAX];
     double page = tally_max(&t[SGLANG_PAGE]);
     double sglang_cache = first_told(tally_sum(&t[SGLANG_CACHE]), tally_sum(&t[SGLANG_CONFIG]));
-    double vllm_cache = t[VLLM_CONFIG].count == 0 ? -1 : tally_sum(&t[VLLM_CONFIG]) * s->size_share;
     double queries = first_told(tally_sum(&t[VLLM_QUERIES]), tally_sum(&t[VLLM_QUERIES_OLD]));
     double hits = first_told(tally_sum(&t[VLLM_HITS]), tally_sum(&t[VLLM_HITS_OLD]));
     /* SGLang's counter has those of its tiers already. */
@@ -410,7 +417,7 @@ static void scraper_finish(const struct scraper *s, struct node_scrape *out)
         .running = first_told(tally_sum(&t[VLLM_RUNNING]), tally_sum(&t[SGLANG_RUNNING])),
         .waiting = first_told(tally_sum(&t[VLLM_WAITING]), tally_sum(&t[SGLANG_WAITING])),
         .cache_usage = first_told(usage, tally_mean(&t[SGLANG_USAGE])),
-        .cache_tokens = first_told(vllm_cache, sglang_cache),
+        .cache_tokens = first_told(tally_sum(&t[VLLM_CONFIG]), sglang_cache),
         .block_tokens = first_told(s->block_tokens, page),
         .prefix_queries = first_told(queries, tally_sum(&t[SGLANG_PROMPT])),
         .prefix_hits = first_told(hits, tally_sum(&t[SGLANG_CACHED])),
@@ -438,6 +445,19 @@ static void scraper_finish(const struct scraper *s, struct node_scrape *out)
     };
 }
 
+/* How many ranks there are is known at the end of the text. */
+static void vllm_cache_share(struct scraper *s)
+{
+    struct tally *t = &s->tallies[VLLM_CONFIG];
+    double tokens = t->count > 0 ? vllm_cache_tokens(&s->vllm_cache, t->count) : -1;
+    if (t->count > 0 && s->vllm_cache.block_tokens > 0)
+        s->block_tokens = s->vllm_cache.block_tokens;
+    if (tokens < 0)
+        t->count = 0;
+    for (unsigned i = 0; i < t->count; i++)
+        t->slots[i].value = tokens;
+}
+
 static int text_parse(struct scraper *s, struct slice text)
 {
     for (unsigned i = 0; i < NAMES; i++)
@@ -445,7 +465,7 @@ static int text_parse(struct scraper *s, struct slice text)
     s->block_tokens = s->adapter_slots = -1;
     s->adapters_at_s = 0;
     s->adapters = slice_of(NULL, 0);
-    s->vllm = s->sglang = s->known = s->sized_by_blocks = false;
+    s->vllm = s->sglang = s->known = false;
     while (text.len > 0) {
         struct slice line = slice_cut(&text, '\n');
         if (slice_equal(line, SLICE("# EOF")))
@@ -454,8 +474,7 @@ static int text_parse(struct scraper *s, struct slice text)
         if (err != 0)
             return err;
     }
-    unsigned sizes = s->tallies[VLLM_CONFIG].count;
-    s->size_share = s->sized_by_blocks && sizes > 1 ? 1.0 / sizes : 1;
+    vllm_cache_share(s);
     return s->known ? ERR_OK : ERR_NOT_FOUND;
 }
 
@@ -505,11 +524,21 @@ static void engine_pick(const struct scraper *all, uint64_t engine, struct scrap
         }
     }
     out->block_tokens = all->block_tokens;
-    out->size_share = all->size_share;
     out->adapter_slots = all->adapter_slots;
     out->adapters = slice_of(NULL, 0); /* of all ranks, so of none for sure */
     out->vllm = all->vllm;
     out->sglang = all->sglang;
+}
+
+/* SGLang's server counts prompts, of all ranks together; its schedulers count what they computed. */
+static void sglang_rank_hits(const struct scraper *s, struct node_scrape *out)
+{
+    double computed = tally_sum(&s->tallies[SGLANG_PREFILLED]);
+    double reused = fmax(tally_sum(&s->tallies[SGLANG_REUSED]), 0); /* missing until one is */
+    if (out->prefix_queries >= 0 || computed < 0)
+        return;
+    out->prefix_queries = computed + reused;
+    out->prefix_hits = reused;
 }
 
 int node_scrape_ranks_parse(struct slice text, struct node_scrape out[NODE_RANKS_MAX])
@@ -523,6 +552,7 @@ int node_scrape_ranks_parse(struct slice text, struct node_scrape out[NODE_RANKS
     for (unsigned i = 0; i < count; i++) {
         engine_pick(&all, engines[i], &one);
         scraper_finish(&one, &out[i]);
+        sglang_rank_hits(&one, &out[i]);
     }
     return (int)count;
 }

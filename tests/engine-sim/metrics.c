@@ -14,6 +14,7 @@ struct told {
     double used_tokens, tokens;
     double awake, asleep, never;
     double queries, hits, tier_queries, tier_hits;
+    double computed, reused;
     double preemptions, prompt_tokens, generation_tokens;
     double by_stop, by_length;
     double ttft_s_sum, ttft_count, e2e_s_sum, e2e_count;
@@ -59,6 +60,8 @@ static struct told told_of(const struct sim_engine *e, unsigned rank)
         .hits = (double)n->prefix_hits,
         .tier_queries = (double)n->tier_queries,
         .tier_hits = (double)n->tier_hits,
+        .computed = (double)(n->prefix_queries - n->prefix_hits - n->tier_hits),
+        .reused = (double)(n->prefix_hits + n->tier_hits),
         .preemptions = (double)n->preemptions,
         .prompt_tokens = (double)n->prompt_tokens,
         .generation_tokens = (double)n->generation_tokens,
@@ -201,15 +204,15 @@ static void put_cache_config(const struct writer *w)
     sim_put(w->out, "# HELP vllm:cache_config_info Information of the LLMEngine CacheConfig\n"
                     "# TYPE vllm:cache_config_info gauge\n");
     for (unsigned i = 0; i < e->ranks.count; i++) {
-        /* The engine never hands out the first one. */
+        /* The engine never hands out the first one. Blocks are told of all ranks together, tokens
+         * of one. */
         uint64_t blocks = sim_cache_blocks(sim_model_cache(e->ranks.models[i])) + 1;
-        uint64_t of_all = blocks * e->ranks.count; /* as vLLM 0.32 adds them up */
         sim_put(w->out,
                 "vllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"%lu\","
                 "cache_dtype=\"auto\",enable_prefix_caching=\"True\",engine=\"%lu\","
                 "kv_cache_size_tokens=\"%lu\",num_gpu_blocks=\"%lu\","
                 "num_gpu_blocks_override=\"None\",prefix_caching_hash_algo=\"sha256\"} 1.0\n",
-                block, e->options.data_parallel_start + i, blocks * block, of_all);
+                block, e->options.data_parallel_start + i, blocks * block, blocks * e->ranks.count);
     }
 }
 
@@ -244,6 +247,9 @@ static const struct row sglang_ranks[] = {
     SERIES("sglang:max_total_num_tokens", UNIFIED, AFTER, tokens),
     SERIES("sglang:page_size", UNIFIED, AFTER, block_tokens),
     SERIES("sglang:num_pages", UNIFIED, AFTER, blocks),
+    SERIES("sglang:realtime_tokens_total", UNIFIED "mode=\"prefill_compute\",", AFTER, computed),
+    SERIES("sglang:realtime_tokens_total", UNIFIED "mode=\"prefill_cache\",", AFTER, reused),
+    SERIES("sglang:realtime_tokens_total", UNIFIED "mode=\"decode\",", AFTER, generation_tokens),
 };
 
 static const struct row sglang_adapters =

@@ -187,8 +187,8 @@ static void test_vllm_engines_add_and_average(void **state)
               "vllm:prompt_tokens_total{engine=\"1\"} 20\n"
               "vllm:kv_cache_usage_perc{engine=\"0\"} 0.2\n"
               "vllm:kv_cache_usage_perc{engine=\"1\"} 0.4\n"
-              "vllm:cache_config_info{block_size=\"16\",engine=\"0\",num_gpu_blocks=\"301\"} 1\n"
-              "vllm:cache_config_info{block_size=\"16\",engine=\"1\",num_gpu_blocks=\"301\"} 1\n"
+              "vllm:cache_config_info{block_size=\"16\",engine=\"0\",num_gpu_blocks=\"302\"} 1\n"
+              "vllm:cache_config_info{block_size=\"16\",engine=\"1\",num_gpu_blocks=\"302\"} 1\n"
               "vllm:engine_sleep_state{engine=\"0\",sleep_state=\"awake\"} 1\n"
               "vllm:engine_sleep_state{engine=\"1\",sleep_state=\"awake\"} 0\n",
               &s),
@@ -400,8 +400,8 @@ static void test_ranks_of_vllm(void **state)
         "vllm:prompt_tokens_total{engine=\"9\"} 100.0\n"
         "vllm:prompt_tokens_total{engine=\"10\"} 300.0\n"
         "vllm:kv_cache_usage_perc{engine=\"9\"} 0.5\n"
-        "vllm:cache_config_info{block_size=\"16\",engine=\"9\",kv_cache_size_tokens=\"1600\"} 1\n"
-        "vllm:cache_config_info{block_size=\"16\",engine=\"10\",kv_cache_size_tokens=\"3200\"} 1\n"
+        "vllm:cache_config_info{block_size=\"16\",engine=\"9\",num_gpu_blocks=\"202\"} 1.0\n"
+        "vllm:cache_config_info{block_size=\"16\",engine=\"10\",num_gpu_blocks=\"202\"} 1.0\n"
         "vllm:lora_requests_info{max_lora=\"4\",running_lora_adapters=\"a,b\"} 1.0\n";
     assert_int_equal(parse(text, &s), 0);
     assert_int_equal(s.ranks, 2);
@@ -414,34 +414,63 @@ static void test_ranks_of_vllm(void **state)
     assert_near(ranks[0].cache_usage, 0.5, 0);
     assert_near(ranks[1].cache_usage, -1, 0);
     assert_near(ranks[0].cache_tokens, 1600, 0);
-    assert_near(ranks[1].cache_tokens, 3200, 0);
+    assert_near(ranks[1].cache_tokens, 1600, 0);
     assert_near(ranks[1].block_tokens, 16, 0);
     assert_near(ranks[1].start_time_s, 1.7e9, 0);
     assert_near(ranks[1].adapter_slots, 4, 0);
     assert_int_equal(ranks[1].adapters.len, 0); /* whose they are is not said */
-    /* vLLM 0.32 says the blocks of both under each label, and the tokens of one. */
-    text = "vllm:num_requests_running{engine=\"0\"} 0\n"
-           "vllm:num_requests_running{engine=\"1\"} 0\n"
-           "vllm:cache_config_info{block_size=\"16\",engine=\"0\",kv_cache_size_tokens=\"1600\","
-           "num_gpu_blocks=\"200\"} 1\n"
-           "vllm:cache_config_info{block_size=\"16\",engine=\"1\",kv_cache_size_tokens=\"1600\","
-           "num_gpu_blocks=\"200\"} 1\n";
-    assert_int_equal(node_scrape_ranks_parse(slice_of_cstr(text), ranks), 2);
-    assert_near(ranks[0].cache_tokens, 1600, 0);
-    assert_int_equal(parse(text, &s), 0);
-    assert_near(s.cache_tokens, 3200, 0);
-    /* Older ones say the blocks alone. */
-    text = "vllm:num_requests_running{engine=\"0\"} 0\n"
-           "vllm:num_requests_running{engine=\"1\"} 0\n"
-           "vllm:cache_config_info{block_size=\"16\",engine=\"0\",num_gpu_blocks=\"201\"} 1\n"
-           "vllm:cache_config_info{block_size=\"16\",engine=\"1\",num_gpu_blocks=\"201\"} 1\n";
-    assert_int_equal(node_scrape_ranks_parse(slice_of_cstr(text), ranks), 2);
-    assert_near(ranks[1].cache_tokens, 1600, 0);
-    assert_int_equal(parse(text, &s), 0);
-    assert_near(s.cache_tokens, 3200, 0);
+}
+
+/* vLLM 0.32.0 with --data-parallel-size 2 and 16,384 blocks in each rank, as it was seen: blocks are
+ * those of all ranks, and kv_cache_size_tokens is one's. Older releases say the blocks alone. */
+static void test_blocks_of_vllm_are_of_all_ranks(void **state)
+{
+    (void)state;
+    static const char *const told[] = {"kv_cache_size_tokens=\"2097152\",", ""};
+    for (unsigned i = 0; i < 2; i++) {
+        char text[600];
+        struct node_scrape s, ranks[NODE_RANKS_MAX];
+        (void)snprintf(text, sizeof text,
+                       "vllm:cache_config_info{block_size=\"128\",engine=\"0\",%s"
+                       "num_gpu_blocks=\"32768\"} 1.0\n"
+                       "vllm:cache_config_info{block_size=\"128\",engine=\"1\",%s"
+                       "num_gpu_blocks=\"32768\"} 1.0\n"
+                       "vllm:num_requests_running{engine=\"0\"} 1.0\n"
+                       "vllm:num_requests_running{engine=\"1\"} 1.0\n",
+                       told[i], told[i]);
+        assert_int_equal(parse(text, &s), 0);
+        assert_near(s.cache_tokens, 2 * 16383 * 128, 0);
+        assert_int_equal(node_scrape_ranks_parse(slice_of_cstr(text), ranks), 2);
+        assert_near(ranks[0].cache_tokens, 16383 * 128, 0);
+        assert_near(ranks[1].cache_tokens, 16383 * 128, 0);
+        assert_near(ranks[1].block_tokens, 128, 0);
+    }
 }
 
 /* SGLang's server counts tokens of all ranks together. */
+static void test_hits_of_ranks_of_sglang(void **state)
+{
+    (void)state;
+    struct node_scrape s, ranks[NODE_RANKS_MAX];
+    const char *text =
+        "sglang:num_running_reqs{dp_rank=\"1\",tp_rank=\"0\"} 0.0\n"
+        "sglang:num_running_reqs{dp_rank=\"0\",tp_rank=\"0\"} 0.0\n"
+        "sglang:realtime_tokens_total{dp_rank=\"0\",mode=\"prefill_compute\",tp_rank=\"0\"} 8.0\n"
+        "sglang:realtime_tokens_total{dp_rank=\"0\",mode=\"decode\",tp_rank=\"0\"} 80.0\n"
+        "sglang:realtime_tokens_total{dp_rank=\"1\",mode=\"prefill_compute\",tp_rank=\"0\"} 9.0\n"
+        "sglang:realtime_tokens_total{dp_rank=\"1\",mode=\"prefill_cache\",tp_rank=\"0\"} 5.0\n"
+        "sglang:prompt_tokens_total{model_name=\"m\"} 21.0\n"
+        "sglang:cached_tokens_total{cache_source=\"device\",model_name=\"m\"} 5.0\n";
+    assert_int_equal(parse(text, &s), 0);
+    assert_near(s.prefix_queries, 21, 0); /* the server's own, not the sum */
+    assert_near(s.prefix_hits, 5, 0);
+    assert_int_equal(node_scrape_ranks_parse(slice_of_cstr(text), ranks), 2);
+    assert_near(ranks[0].prefix_queries, 8, 0);
+    assert_near(ranks[0].prefix_hits, 0, 0);
+    assert_near(ranks[1].prefix_queries, 14, 0);
+    assert_near(ranks[1].prefix_hits, 5, 0);
+}
+
 static void test_ranks_of_sglang(void **state)
 {
     (void)state;
@@ -462,6 +491,7 @@ static void test_ranks_of_sglang(void **state)
     assert_near(ranks[1].running, 5, 0);
     assert_near(ranks[1].cache_tokens, 1000, 0);
     assert_near(ranks[1].prompt_tokens, -1, 0);
+    assert_near(ranks[1].prefix_queries, -1, 0);
     assert_near(ranks[1].steps_s, 0.2, 1e-12); /* as slow as all */
     assert_int_equal(parse("sglang:num_running_reqs{tp_rank=\"0\"} 1.0\n", &s), 0);
     assert_int_equal(s.ranks, 0);
@@ -484,6 +514,8 @@ int main(void)
         cmocka_unit_test(test_labels),
         cmocka_unit_test(test_ranks_of_vllm),
         cmocka_unit_test(test_ranks_of_sglang),
+        cmocka_unit_test(test_hits_of_ranks_of_sglang),
+        cmocka_unit_test(test_blocks_of_vllm_are_of_all_ranks),
         cmocka_unit_test(test_what_is_no_exposition),
         cmocka_unit_test(test_openmetrics_end),
     };
