@@ -88,6 +88,8 @@ void node_replica_pace_add(struct node_replica *k, double context_tokens, double
         pace_line_begin(k);
         return;
     }
+    if (k->pace_line.w == 0)
+        pace_line_begin(k);
     double expected_s = grown / k->pace.value;
     /* The line fades as its samples do. */
     double fresh = (node_speed_fresh(&k->pace, now_ms) + 1.0) / NODE_SPEED_RECENT_MAX;
@@ -124,6 +126,7 @@ bool node_replica_whole_add(struct node_replica *k, double seconds, double prefi
     struct node_whole_base own = node_whole_explain(&k->whole);
     node_speed_add(&k->rate, 1 / own.prefill_s, now_ms);
     node_speed_add(&k->pace, 1 / own.decode_s, now_ms);
+    k->pace_line = (struct node_line){0}; /* begins anew where the pace is then */
     return true;
 }
 

@@ -109,6 +109,34 @@ static void whole_answers_that_are_alike_scale_both(void **state)
     assert_near(k.pace.value, 1500, 0.05);
 }
 
+/* Clients that stream come to a fleet that had none: the line of steps begins where whole answers
+ * left the pace. */
+static void streams_go_on_where_whole_answers_ended(void **state)
+{
+    (void)state;
+    struct node_replica k = replica_new();
+    struct node_vote scratch[2];
+    for (unsigned i = 0; i < 20; i++) {
+        assert_true(node_replica_whole_add(&k, 0.6, 1000 + 500 * (i % 3), 100, 0, 1000 + i));
+        node_fleet_believe(&k, 1, &config, scratch, 1000 + i);
+    }
+    double pace = k.pace.value;
+    node_replica_pace_add(&k, 1000, 1 / pace, 1100);
+    assert_near(k.pace.value, pace, 0.01);
+    /* Another line was there before them. */
+    for (unsigned i = 0; i < 300; i++)
+        node_replica_pace_add(&k, 1000 * (i % 50), 0.02, 2000 + i);
+    assert_near(1 / k.pace.value, 0.02, 0.1);
+    for (unsigned i = 0; i < 40; i++) {
+        (void)node_replica_whole_add(&k, 0.6, 1000 + 500 * (i % 3), 100, 0, 100000 + i);
+        node_fleet_believe(&k, 1, &config, scratch, 100000 + i);
+    }
+    pace = k.pace.value;
+    assert_true(1 / pace < 0.007);
+    node_replica_pace_add(&k, 1000, 1 / pace, 100100);
+    assert_near(k.pace.value, pace, 0.01);
+}
+
 /* Contexts that are all alike say nothing of how steep the line is: noise made it level here and
  * steep there, and the replica that seemed level got everything. */
 static void noise_is_no_slope(void **state)
@@ -145,6 +173,7 @@ int main(void)
         cmocka_unit_test(strange_readings_do_no_harm),
         cmocka_unit_test(streams_are_believed_before_histograms),
         cmocka_unit_test(whole_answers_that_are_alike_scale_both),
+        cmocka_unit_test(streams_go_on_where_whole_answers_ended),
         cmocka_unit_test(noise_is_no_slope),
         cmocka_unit_test(what_was_heard_is_bounded_too),
     };
