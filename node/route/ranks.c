@@ -136,6 +136,8 @@ void node_router_ranks_scraped(struct node_router *r, unsigned server,
     if (node_replica_misses_ranks(k))
         return;
     k->ranks_read = count;
+    if (k->ranks != ranks_wanted(k))
+        node_router_ranks_tick(r, now_ms);
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         const struct node_replica *rank = &r->replicas[slot];
         if (rank->is_rank && rank->server == server && rank->rank < count && !rank->absent)

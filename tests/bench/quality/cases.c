@@ -349,6 +349,32 @@ static unsigned bursts(const char *traces)
     return broken;
 }
 
+/* Eight engines, and the same as four ranks each behind two addresses. */
+static unsigned ranks(const char *traces)
+{
+    (void)traces;
+    unsigned broken = 0;
+    for (unsigned routers = 1; routers <= 4; routers *= 4) {
+        struct workload w;
+        workload_tenants(&w, 23, 6000);
+        struct quality_case c = fleet(&w, 8, routers, 1);
+        calibrate(&c, 0.7);
+        struct figures apart = figures_played(&c, &chooser_cache_aware);
+        c.ranks = 4;
+        struct figures own = figures_played(&c, &chooser_cache_aware);
+        c.unpinned = true;
+        struct figures left = figures_played(&c, &chooser_cache_aware);
+        broken += !record_promise(
+            own.cached >= apart.cached - 0.01 && own.ttft_s <= 1.1 * apart.ttft_s,
+            "ranks: %u router%s: 4 ranks behind each of 2 addresses: cached %.1f %%, TTFT %.3f s; "
+            "8 addresses %.1f %%, %.3f s (1 point, 1.1 times); the engine chooses %.1f %%, %.3f s",
+            routers, routers == 1 ? "" : "s", 100 * own.cached, own.ttft_s, 100 * apart.cached,
+            apart.ttft_s, 100 * left.cached, left.ttft_s);
+        workload_free(&w);
+    }
+    return broken;
+}
+
 static unsigned late(const char *traces)
 {
     struct workload w;
@@ -408,6 +434,7 @@ static const struct {
     {"adapters", adapters},
     {"popular", popular},
     {"bursts", bursts},
+    {"ranks", ranks},
     {"late", late},
     {"short", short_texts},
 };

@@ -8,7 +8,7 @@
 
 #define PICK(prng, list) (list)[prng_below(prng, ARRAY_LEN(list))]
 
-enum { DRAWS_WITHOUT_TIERS = 33 };
+enum { DRAWS_WITHOUT_TIERS = 33, DRAWS_WITHOUT_RANKS = 44 };
 
 static const char *const cached_words[] = {"cached told", "cached told above 0", "cached untold"};
 static const char *const metrics_words[] = {"all metrics", "some metrics", "no metrics"};
@@ -65,6 +65,15 @@ static void tier_drawn(struct quality_case *c, unsigned number)
     }
 }
 
+/* And in those after them some are ranks behind fewer addresses. */
+static void ranks_drawn(struct quality_case *c, unsigned number)
+{
+    struct prng prng;
+    prng_seed(&prng, 9000 + number);
+    if (number >= DRAWS_WITHOUT_RANKS && prng_below(&prng, 2) == 0)
+        c->ranks = c->engines % 4 == 0 && prng_below(&prng, 2) == 0 ? 4 : 2;
+}
+
 static void fleet_drawn(struct quality_case *c, struct prng *prng, double cache_tokens, bool slow)
 {
     struct sim_model_config m = model_drawn(prng);
@@ -115,6 +124,7 @@ void draw(struct drawn *out, unsigned number, unsigned asks)
             out->work.talks[i].asks[j].whole = true;
     }
     tier_drawn(c, number);
+    ranks_drawn(c, number);
     calibrate(c, load);
     const struct engine_spec *s = &c->specs[c->engines - 1];
     char tier[64] = "";
@@ -123,14 +133,17 @@ void draw(struct drawn *out, unsigned number, unsigned asks)
                        (double)s->model.tier_blocks * s->model.block_tokens,
                        s->model.tier_tokens_per_s);
     (void)snprintf(c->name, sizeof c->name, "draw %u: %s", number + 1, kind->name);
-    (void)snprintf(out->says, sizeof out->says,
-                   "%s, %u engines%s of %.0f tokens/s, blocks of %u, at most %u running, caches of "
-                   "%.0f (%.1f of all)%s, load %.2f, %u routers, %s, %s%s%s%s",
-                   kind->name, c->engines, slow ? " (one five times slower)" : "",
-                   s->model.prefill_tokens_per_s, s->model.block_tokens, s->model.running_max,
-                   (double)s->model.cache_blocks * s->model.block_tokens, fit, tier, load,
-                   c->routers, cached_words[s->cached], metrics_words[s->metrics],
-                   whole ? ", whole answers" : "",
-                   s->dropped_tokens ? ", a template that drops" : "",
-                   s->swallows > 0 ? ", swallowed counters" : "");
+    (void)snprintf(
+        out->says, sizeof out->says,
+        "%s, %u engines%s%s of %.0f tokens/s, blocks of %u, at most %u running, caches of "
+        "%.0f (%.1f of all)%s, load %.2f, %u routers, %s, %s%s%s%s",
+        kind->name, c->engines, slow ? " (one five times slower)" : "",
+        c->ranks == 0   ? ""
+        : c->ranks == 2 ? " (two ranks an address)"
+                        : " (four ranks an address)",
+        s->model.prefill_tokens_per_s, s->model.block_tokens, s->model.running_max,
+        (double)s->model.cache_blocks * s->model.block_tokens, fit, tier, load, c->routers,
+        cached_words[s->cached], metrics_words[s->metrics], whole ? ", whole answers" : "",
+        s->dropped_tokens ? ", a template that drops" : "",
+        s->swallows > 0 ? ", swallowed counters" : "");
 }

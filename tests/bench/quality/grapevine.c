@@ -71,6 +71,12 @@ static void tier_label(struct play *p, struct node_router *r, struct slice name,
     CHECK(host.use(host.context, name, &labels) == ERR_OK);
 }
 
+static unsigned ranks_of(const struct play *p)
+{
+    return p->setup->ranks > 0 ? p->setup->ranks : 1;
+}
+
+/* All ranks behind an address begin under its name: routers find them out. */
 static void introduce(struct play *p, unsigned number, unsigned engine)
 {
     char name[32];
@@ -78,11 +84,66 @@ static void introduce(struct play *p, unsigned number, unsigned engine)
     int at = node_router_name(router_at(p, number), slice_of(name, (size_t)len), NODE_ENGINE_VLLM);
     CHECK(at >= 0);
     struct mind *m = p->mind;
-    m->slots[number][engine] = at;
+    for (unsigned i = 0; i < ranks_of(p); i++)
+        m->slots[number][engine + i] = at;
     m->engines[number][at] = engine;
     node_router_probed(router_at(p, number), (unsigned)at, true, false, world_ms(world_of(p)));
     models_list(p, router_at(p, number), (unsigned)at);
     tier_label(p, router_at(p, number), slice_of(name, (size_t)len), engine);
+}
+
+static void add(double *sum, double more)
+{
+    *sum = *sum < 0 || more < 0 ? -1 : *sum + more;
+}
+
+/* One address tells the sums of its ranks, and each by itself. */
+static bool address_scrape(struct play *p, unsigned first, struct node_scrape *all,
+                           struct node_scrape *ranks)
+{
+    for (unsigned i = 0; i < ranks_of(p); i++) {
+        if (!engine_scrape(&p->engines[first + i], &ranks[i]))
+            return false;
+        const struct node_scrape *s = &ranks[i];
+        if (i == 0) {
+            *all = *s;
+            continue;
+        }
+        add(&all->running, s->running);
+        add(&all->waiting, s->waiting);
+        add(&all->cache_tokens, s->cache_tokens);
+        add(&all->prefix_queries, s->prefix_queries);
+        add(&all->prefix_hits, s->prefix_hits);
+        add(&all->prompt_tokens, s->prompt_tokens);
+        add(&all->generation_tokens, s->generation_tokens);
+        add(&all->prefill_s, s->prefill_s);
+        add(&all->prefill_tokens, s->prefill_tokens);
+        add(&all->steps, s->steps);
+        add(&all->steps_s, s->steps_s);
+        add(&all->preemptions, s->preemptions);
+    }
+    return true;
+}
+
+static void tick(struct play *p)
+{
+    uint64_t now_ms = routers_now_ms(p);
+    unsigned ranks = p->setup->unpinned ? 1 : ranks_of(p);
+    for (unsigned k = 0; k < p->engine_count; k += ranks_of(p)) {
+        struct node_scrape s, each[NODE_RANKS_MAX];
+        if (!address_scrape(p, k, &s, each))
+            continue;
+        for (unsigned i = 0; i < p->setup->routers; i++) {
+            unsigned slot = slot_of(p, i, k);
+            if (!node_router_scrapes(router_at(p, i), slot, SCRAPE_S * 1000, now_ms))
+                continue;
+            DISCARD(node_router_scraped(router_at(p, i), slot, &s, now_ms));
+            if (ranks > 1)
+                node_router_ranks_scraped(router_at(p, i), slot, each, ranks, now_ms);
+        }
+    }
+    for (unsigned i = 0; i < p->setup->routers; i++)
+        world_touch(&world_of(p)->nodes[i]);
 }
 
 static void open_routers(struct play *p)
@@ -101,11 +162,13 @@ static void open_routers(struct play *p)
     world_start_all(w);
     w->net.loss = c->loss;
     for (unsigned i = 0; i < c->routers; i++) {
-        for (unsigned k = 0; k < c->engines; k++)
+        for (unsigned k = 0; k < c->engines; k += ranks_of(p))
             introduce(p, i, k);
         world_touch(&w->nodes[i]);
     }
     p->now_ns = w->now_us * 1000;
+    if (c->ranks > 0)
+        tick(p); /* a daemon reads metrics as soon as an engine is up */
 }
 
 static void print_replicas(const struct play *p)
@@ -126,6 +189,17 @@ static void close_routers(struct play *p)
     free(p->mind);
 }
 
+/* What a process chooses that has not been told: of equal ones the first, as vLLM. */
+static unsigned least_of(const struct play *p, unsigned first)
+{
+    unsigned least = first;
+    for (unsigned i = first; i < first + ranks_of(p); i++) {
+        if (p->engines[i].in_flight < p->engines[least].in_flight)
+            least = i;
+    }
+    return least;
+}
+
 static unsigned choose(struct play *p, struct flight *f)
 {
     uint64_t now_ms = routers_now_ms(p);
@@ -143,7 +217,8 @@ static unsigned choose(struct play *p, struct flight *f)
     CHECK(node_router_choose(router_at(p, f->router), &request, NULL, now_ms, &d) == ERR_OK);
     f->booking = d.booking;
     world_touch(&world_of(p)->nodes[f->router]);
-    return ((struct mind *)p->mind)->engines[f->router][d.replica];
+    unsigned engine = ((struct mind *)p->mind)->engines[f->router][d.server];
+    return d.rank >= 0 ? engine + (unsigned)d.rank : least_of(p, engine);
 }
 
 static void first(struct play *p, struct flight *f)
@@ -161,23 +236,6 @@ static void done(struct play *p, struct flight *f, bool refused)
         node_router_used(r, f->booking, &f->chain, now_ms);
     node_router_finish(r, f->booking, NODE_OUTCOME_OK, refused ? NULL : &usage, now_ms);
     world_touch(&world_of(p)->nodes[f->router]);
-}
-
-static void tick(struct play *p)
-{
-    uint64_t now_ms = routers_now_ms(p);
-    for (unsigned k = 0; k < p->engine_count; k++) {
-        struct node_scrape s;
-        if (!engine_scrape(&p->engines[k], &s))
-            continue;
-        for (unsigned i = 0; i < p->setup->routers; i++) {
-            unsigned slot = slot_of(p, i, k);
-            if (node_router_scrapes(router_at(p, i), slot, SCRAPE_S * 1000, now_ms))
-                DISCARD(node_router_scraped(router_at(p, i), slot, &s, now_ms));
-        }
-    }
-    for (unsigned i = 0; i < p->setup->routers; i++)
-        world_touch(&world_of(p)->nodes[i]);
 }
 
 /* As a deployment that rolls: one leaves, another one comes, under another name. */

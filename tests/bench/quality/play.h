@@ -21,6 +21,11 @@ struct quality_case {
     const struct workload *work;
     unsigned clients; /* of a closed loop */
     unsigned engines, routers;
+    /* So many engines, one behind the other, are data-parallel ranks behind one address. 0: each
+     * has its own. `unpinned`: their process chooses among them, by load. To rivals each of them is
+     * an engine. */
+    unsigned ranks;
+    bool unpinned;
     struct engine_spec specs[ENGINES_MAX];
     double speed; /* clients are so much faster than the workload says; figures are shown slower */
     double pace;  /* and so much faster again, to load the engines; figures stay as they are */

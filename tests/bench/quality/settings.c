@@ -60,7 +60,7 @@ void settings_read(struct settings *s, int argc, char **argv)
     *s = (struct settings){.traces = "build/traces",
                            .half = 2,
                            .seed = 1,
-                           .draws = 44,
+                           .draws = 52,
                            .asks = 1500,
                            .engines = 8,
                            .clients = 32,
