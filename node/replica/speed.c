@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "base/check.h"
+
 /* Samples of the pace that count, and how many the first of them are. */
 static const double pace_horizon = 200;
 static const uint64_t pace_first = 8;
@@ -32,6 +34,17 @@ void node_replica_speed_begin(struct node_replica *k, const struct node_replica_
     k->step_base_s = config->decode_step_ms / 1000;
     k->step_context_s = step_growth_believed * k->step_base_s;
     k->step_growth = step_growth_believed;
+}
+
+static bool is_speed(double x)
+{
+    return x > 0 && isfinite(x);
+}
+
+void node_replica_speed_check(const struct node_replica *k)
+{
+    CHECK(is_speed(k->tokens_per_s) && is_speed(k->tried_tokens_per_s));
+    CHECK(is_speed(k->step_base_s) && is_speed(k->step_context_s));
 }
 
 /* Of own steps and of those that were heard. The line may be so steep that it begins below 0. */

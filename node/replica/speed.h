@@ -17,6 +17,9 @@
 /* Nothing was seen yet: as the settings say. */
 void node_replica_speed_begin(struct node_replica *k, const struct node_replica_config *config);
 
+/* What is believed is a number above 0. */
+void node_replica_speed_check(const struct node_replica *k);
+
 /* Another router's figures, which rest on so many samples. Own samples replace them, the sooner the
  * fewer these were. */
 void node_replica_rate_hear(struct node_replica *k, double tokens_per_s, uint64_t samples,

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/checkpoint.h"
 #include "base/err.h"
+#include "node/replica/speed.h"
 
 enum {
     SWEEP_BUCKETS_MIN = 256, /* per tick */
@@ -89,8 +90,11 @@ bool node_router_wants_chunks(const struct node_router *r)
 void node_router_check(const struct node_router *r)
 {
     const struct node_load *loads[NODE_REPLICAS_MAX];
-    for (unsigned k = 0; k < r->replica_count; k++)
+    for (unsigned k = 0; k < r->replica_count; k++) {
         loads[k] = &r->replicas[k].load;
+        if (!r->replicas[k].absent)
+            node_replica_speed_check(&r->replicas[k]);
+    }
     node_bookings_check(r->bookings, loads, r->replica_count);
     node_models_check(r->models);
     node_adapters_check(r->adapters);
