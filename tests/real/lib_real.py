@@ -108,6 +108,11 @@ class SGLang(Engine):
             "--enable-cache-report")
     env = (("SGLANG_USE_CPU_ENGINE", "1"),)
 
+    def __init__(self, *args, key=None):
+        super().__init__(*args, key=key)
+        if "--dp-size" in args and args[args.index("--dp-size") + 1] == "2":
+            self.env += (("SGLANG_CPU_OMP_THREADS_BIND", "0|1"),)  # else a rank for each NUMA node
+
 
 class Asked:
     """One request, as its client saw it."""

@@ -87,10 +87,19 @@ def settle(router, engines, names):
     wait_for(stand_still, "figures that stand still", 30, step=0.3)
 
 
-def check(case, engines, tokens, told=True, names=None, clients=2, warm_s=15, seconds=25):
-    """`names`: the engine's counters of prompt tokens and of those from its cache, where answers do not say."""
+def caches(router):
+    """The replicas that have a cache of their own: each rank of an engine, where it has several."""
+    rows = router.admin("GET", "/replicas").json
+    ranked = {r["name"].split("@")[0] for r in rows if "@" in r["name"]}
+    return [r for r in rows if r["name"] not in ranked]
+
+
+def check(case, engines, tokens, told=True, names=None, clients=2, warm_s=15, seconds=25, ranks=1):
+    """`names`: the engine's counters of prompt tokens and of those from its cache, where answers do not say.
+    `ranks`: of each engine; `tokens` is the cache of one."""
     router = case.front(engines, "--log-level", "info")
-    wait_for(lambda: all(r["cache"]["told_by_engine"] for r in router.admin("GET", "/replicas").json), "sizes", 60)
+    wait_for(lambda: len(caches(router)) == len(engines) * ranks
+             and all(r["cache"]["told_by_engine"] for r in caches(router)), "sizes", 60)
     traffic = Traffic(router, clients)
     traffic.run(warm_s)
     settle(router, engines, names or [])
@@ -109,11 +118,12 @@ def check(case, engines, tokens, told=True, names=None, clients=2, warm_s=15, se
         queries = sum(n[0] - b[0] for n, b in zip(now, counted))
         cached = sum(n[1] - b[1] for n, b in zip(now, counted)) * prompt / queries
         off = 0
-    sizes = [r["cache"]["tokens"] * r["cache"]["size_factor"] for r in router.admin("GET", "/replicas").json]
+    sizes = [r["cache"]["tokens"] * r["cache"]["size_factor"] for r in caches(router)]
     print("\n%d requests of %d tokens: cached %.1f %%, predicted %.1f %%, each off by %.1f %%; sizes %s, in truth %d"
           % (len(rows), prompt / len(rows), 100 * cached / prompt, 100 * predicted / prompt, 100 * off / prompt,
              [round(s) for s in sizes], tokens), flush=True)
     case.assertLess(abs(predicted - cached), 0.05 * prompt)
     for size in sizes:
         case.assertLess(abs(size - tokens), 0.1 * tokens)
+    case.assertEqual({r["replica"] for r in rows}, {r["name"] for r in caches(router)})
     return rows

@@ -142,13 +142,26 @@ class SmallCache(SGLangCase):
     def test_pages_of_sixteen(self):
         self.check(16)
 
-    def check(self, page):
-        more = ("--max-total-tokens", "1024", "--context-length", "1000", "--page-size", str(page))
-        engines = [SGLang(*more).start(), SGLang(*more).start()]
+    def test_ranks(self):
+        """One server with two data-parallel ranks, each of which has such a cache."""
+        self.check(16, ranks=2)
+
+    def test_ranks_untold(self):
+        self.check(16, ranks=2, told=False)
+
+    def check(self, page, ranks=1, told=True):
+        more = ("--max-total-tokens", "1024", "--context-length", "1000", "--page-size", str(page),
+                "--dp-size", str(ranks))
+        engines = [SGLang(*more) for _ in range(2 // ranks)]
         try:
             for engine in engines:
+                if not told:
+                    engine.args = [a for a in engine.args if a != "--enable-cache-report"]
+                engine.start()
+            for engine in engines:
                 engine.wait()
-            small_cache.check(self, engines, 1024)
+            small_cache.check(self, engines, 1024, told, ranks=ranks,
+                              names=("sglang:prompt_tokens_total", "sglang:cached_tokens_total"))
         finally:
             for engine in engines:
                 engine.stop()

@@ -159,15 +159,23 @@ class SmallCache(RealCase):
     def test_untold(self):
         self.check(False)
 
-    def check(self, told):
-        more = ["--block-size", "32", "--num-gpu-blocks-override", "40", "--max-model-len", "1024"]
+    def test_ranks(self):
+        """One server with two data-parallel ranks, each of which has such a cache."""
+        self.check(True, ranks=2)
+
+    def test_ranks_untold(self):
+        self.check(False, ranks=2)
+
+    def check(self, told, ranks=1):
+        more = ["--block-size", "32", "--num-gpu-blocks-override", "40", "--max-model-len", "1024",
+                "--data-parallel-size", str(ranks)]
         if not told:
             more.append("--no-enable-prompt-tokens-details")
-        engines = [VLLM(*more).start(), VLLM(*more).start()]
+        engines = [VLLM(*more).start() for _ in range(2 // ranks)]
         try:
             for engine in engines:
                 engine.wait()
-            small_cache.check(self, engines, 39 * 32, told,
+            small_cache.check(self, engines, 39 * 32, told, ranks=ranks,
                               names=("vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"))
         finally:
             for engine in engines:
