@@ -41,7 +41,8 @@ struct node_engine_error {
 void node_error_read(struct slice json, struct node_engine_error *out);
 
 /* SGLang's /server_info: cache_tokens (max_total_num_tokens, of one rank), block_tokens (page_size)
- * and ranks (dp_size); all else of `out` is unknown. ERR_SYNTAX; ERR_NOT_FOUND if neither is there. */
+ * and ranks (dp_size); all else of `out` is unknown. ERR_SYNTAX; ERR_NOT_FOUND if neither is
+ * there. */
 MUST_USE int node_server_info_parse(struct slice json, struct node_scrape *out);
 
 #endif

@@ -263,7 +263,7 @@ static double tally_max(const struct tally *t)
 }
 
 /* Of one rank. vLLM never hands out the first block of a pool. A hybrid model spends blocks on
- * several layers' groups, so what is told, where it is, may be less than their product. */
+ * several layers' groups, so the tokens that it reports may be less than their product. */
 static double vllm_cache_tokens(const struct vllm_cache *c, unsigned ranks)
 {
     if (c->block_tokens < 0 || c->blocks < 0)
@@ -530,7 +530,7 @@ static void engine_pick(const struct scraper *all, uint64_t engine, struct scrap
     out->sglang = all->sglang;
 }
 
-/* SGLang's server counts prompts, of all ranks together; its schedulers count what they computed. */
+/* SGLang's server counts prompts, of all ranks together; its schedulers count what they compute. */
 static void sglang_rank_hits(const struct scraper *s, struct node_scrape *out)
 {
     double computed = tally_sum(&s->tallies[SGLANG_PREFILLED]);

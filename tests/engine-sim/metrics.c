@@ -204,8 +204,8 @@ static void put_cache_config(const struct writer *w)
     sim_put(w->out, "# HELP vllm:cache_config_info Information of the LLMEngine CacheConfig\n"
                     "# TYPE vllm:cache_config_info gauge\n");
     for (unsigned i = 0; i < e->ranks.count; i++) {
-        /* The engine never hands out the first one. Blocks are told of all ranks together, tokens
-         * of one. */
+        /* The engine never hands out the first one. Blocks are those of all ranks together,
+         * tokens those of one. */
         uint64_t blocks = sim_cache_blocks(sim_model_cache(e->ranks.models[i])) + 1;
         sim_put(w->out,
                 "vllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"%lu\","

@@ -189,7 +189,7 @@ static void close_routers(struct play *p)
     free(p->mind);
 }
 
-/* What a process chooses that has not been told: of equal ones the first, as vLLM. */
+/* What a process chooses where nobody chose for it: of equal ones the first, as vLLM. */
 static unsigned least_of(const struct play *p, unsigned first)
 {
     unsigned least = first;

@@ -497,64 +497,6 @@ static void one_that_hangs_costs_the_time_limit_and_not_the_answer(void **state)
     world_close(&c);
 }
 
-static void requests_travel_whole(void **state)
-{
-    (void)state;
-    struct chain chain;
-    world_prompt(&chain, 3, 100000);
-    chain.token_ids = true;
-    chain.content = (struct chain_content){.letters = 100001,
-                                           .spaces = 100002,
-                                           .digits = 100003,
-                                           .marks = 100004,
-                                           .wide = 100005,
-                                           .leads = 100006,
-                                           .media = {1007, 1008, 1009},
-                                           .sized = 1010,
-                                           .kilopixels = 100011};
-    chain.points[chain.length - 1].media = 1012;
-    struct node_request request = {.model = SLICE("model"),
-                                   .lora = SLICE("adapter"),
-                                   .session = SLICE("s"),
-                                   .chain = &chain,
-                                   .body_bytes = 123456,
-                                   .output_tokens_max = 77,
-                                   .replica_wanted = 3,
-                                   .answer_whole = true};
-    struct buf packed = {0};
-    assert_int_equal(node_request_pack(&request, &packed), 0);
-    static struct node_request_copy copy;
-    assert_int_equal(node_request_unpack(&copy, buf_slice(&packed)), 0);
-    assert_slice_equal(copy.request.model, "model");
-    assert_slice_equal(copy.request.lora, "adapter");
-    assert_slice_equal(copy.request.session, "s");
-    assert_int_equal(copy.request.body_bytes, 123456);
-    assert_int_equal(copy.request.output_tokens_max, 77);
-    assert_int_equal(copy.request.replica_wanted, -1); /* an index means nothing elsewhere */
-    assert_true(copy.request.answer_whole && copy.chain.token_ids);
-    assert_int_equal(copy.chain.length, chain.length);
-    for (unsigned i = 0; i < chain.length; i++)
-        assert_true(copy.chain.points[i].id == chain.points[i].id &&
-                    copy.chain.points[i].blocks == chain.points[i].blocks &&
-                    copy.chain.points[i].code == chain.points[i].code &&
-                    copy.chain.points[i].media == chain.points[i].media);
-    assert_memory_equal(&copy.chain.content, &chain.content, sizeof chain.content);
-    /* Those of older builds have no adapter, or no content either: it is nothing, not what was
-     * there before. */
-    size_t adapter = 1 + request.lora.len, content = 7 * 3 + 4 * 2 + chain.length + 1;
-    size_t oldest = packed.len - adapter - content;
-    assert_int_equal(node_request_unpack(&copy, slice_of(packed.at, packed.len - adapter)), ERR_OK);
-    assert_memory_equal(&copy.chain.content, &chain.content, sizeof chain.content);
-    assert_int_equal(copy.request.lora.len, 0);
-    for (size_t len = 0; len < oldest; len++)
-        assert_int_equal(node_request_unpack(&copy, slice_of(packed.at, len)), ERR_SYNTAX);
-    assert_int_equal(node_request_unpack(&copy, slice_of(packed.at, oldest)), ERR_OK);
-    assert_int_equal(copy.chain.content.letters + copy.chain.content.kilopixels, 0);
-    assert_int_equal(copy.chain.points[chain.length - 1].media, 0);
-    assert_int_equal(copy.request.lora.len, 0);
-    buf_free(&packed);
-}
-
 static void json_and_metrics_are_well_formed(void **state)
 {
     (void)state;
@@ -606,7 +548,6 @@ int main(void)
         cmocka_unit_test(losses_are_repaired),
         cmocka_unit_test(all_are_asked),
         cmocka_unit_test(one_that_hangs_costs_the_time_limit_and_not_the_answer),
-        cmocka_unit_test(requests_travel_whole),
         cmocka_unit_test(json_and_metrics_are_well_formed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -421,8 +421,9 @@ static void test_ranks_of_vllm(void **state)
     assert_int_equal(ranks[1].adapters.len, 0); /* whose they are is not said */
 }
 
-/* vLLM 0.32.0 with --data-parallel-size 2 and 16,384 blocks in each rank, as it was seen: blocks are
- * those of all ranks, and kv_cache_size_tokens is one's. Older releases say the blocks alone. */
+/* vLLM 0.32.0 with --data-parallel-size 2 and 16,384 blocks in each rank, as it was seen: blocks
+ * are those of all ranks, and kv_cache_size_tokens is one's. Older releases say the blocks alone.
+ * */
 static void test_blocks_of_vllm_are_of_all_ranks(void **state)
 {
     (void)state;
