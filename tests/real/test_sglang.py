@@ -90,6 +90,20 @@ class Deaths(SGLangCase):
         a, b = self.pair()
         self.trouble(self.front([a, b]), lambda: os.kill(a.child("sglang::scheduler"), signal.SIGKILL), seconds=15)
 
+    def test_rank_killed(self):
+        """One of two data-parallel ranks. The server lives on, and answers nobody again: neither who was
+        pinned to the other rank, nor who is not pinned."""
+        engines = [SGLang("--dp-size", "2").start(), SGLang().start()]
+        try:
+            for engine in engines:
+                engine.wait()
+            router = self.front(engines)
+            wait_for(lambda: sum("@" in r["name"] for r in router.admin("GET", "/replicas").json) == 2, "ranks")
+            self.trouble(router, lambda: os.kill(engines[0].child("sglang::scheduler_DP1"), signal.SIGKILL), seconds=15)
+        finally:
+            for engine in engines:
+                engine.stop()
+
     def test_sigstop(self):
         a, b = self.pair()
         try:

@@ -76,7 +76,8 @@ class Answers(RealCase):
         connection.sock.close() if connection.sock else None
         answer.close()
         connection.close()
-        wait_for(lambda: all(r["engine_metrics"]["running"] == 0 for r in self.replicas()), "it is cancelled")
+        wait_for(lambda: all((r["engine_metrics"] or {}).get("running") == 0 for r in self.replicas()),
+                 "it is cancelled")
         wait_for(lambda: all(r["load"]["requests"] == 0 for r in self.replicas()), "its booking is released")
 
     def test_its_metrics_are_understood(self):
@@ -122,6 +123,19 @@ class Deaths(RealCase):
     def test_worker_killed(self):
         a, b = self.pair()
         self.trouble(self.front([a, b]), lambda: os.kill(a.child("VLLM::Worker"), signal.SIGKILL))
+
+    def test_rank_killed(self):
+        """One of two data-parallel ranks. The server ends; what runs at the other rank is aborted, with 200."""
+        engines = [VLLM("--data-parallel-size", "2").start(), VLLM().start()]
+        try:
+            for engine in engines:
+                engine.wait()
+            router = self.front(engines)
+            wait_for(lambda: sum("@" in r["name"] for r in router.admin("GET", "/replicas").json) == 2, "ranks")
+            self.trouble(router, lambda: os.kill(engines[0].child("VLLM::EngineCore_DP1"), signal.SIGKILL))
+        finally:
+            for engine in engines:
+                engine.stop()
 
     def test_worker_hangs(self):
         """As a GPU that never answers: the server is fine, its metrics stand still."""
