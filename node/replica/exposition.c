@@ -118,7 +118,7 @@ static int take_quoted(struct slice *s, struct slice *value)
 }
 
 /* {name="value",...}, a comma behind the last one allowed. */
-static int take_labels(struct slice *s, exposition_label each, void *context)
+static int take_labels(struct slice *s, node_exposition_label each, void *context)
 {
     *s = skip_blank(slice_skip(*s, 1));
     while (s->len > 0 && s->at[0] != '}') {
@@ -167,7 +167,7 @@ static int value_parse(struct slice rest, double *value)
     return 0;
 }
 
-struct slice exposition_line(struct slice line)
+struct slice node_exposition_line(struct slice line)
 {
     line = skip_blank(line);
     if (line.len > 0 && line.at[line.len - 1] == '\r')
@@ -175,13 +175,14 @@ struct slice exposition_line(struct slice line)
     return line.len == 0 || line.at[0] == '#' ? slice_of("", 0) : line;
 }
 
-struct slice exposition_name(struct slice *line)
+struct slice node_exposition_name(struct slice *line)
 {
     return line->len > 0 && is_name_start(line->at[0]) ? take_while(line, is_name_byte)
                                                        : slice_of("", 0);
 }
 
-int exposition_sample(struct slice rest, exposition_label each, void *context, double *value)
+int node_exposition_sample(struct slice rest, node_exposition_label each, void *context,
+                           double *value)
 {
     rest = skip_blank(rest);
     int err = rest.len > 0 && rest.at[0] == '{' ? take_labels(&rest, each, context) : 0;

@@ -332,11 +332,11 @@ static enum name name_find(struct slice name)
 
 static int line_parse(struct scraper *s, struct slice line)
 {
-    line = exposition_line(line);
+    line = node_exposition_line(line);
     if (line.len == 0)
         return 0;
     struct slice rest = line;
-    struct slice word = exposition_name(&rest);
+    struct slice word = node_exposition_name(&rest);
     if (word.len == 0)
         return ERR_SYNTAX;
     bool vllm = slice_starts_with(line, SLICE(VLLM));
@@ -351,7 +351,7 @@ static int line_parse(struct scraper *s, struct slice line)
         return 0;
     struct labels labels = {.engine = {0}};
     double value = 0;
-    int err = exposition_sample(rest, label_keep, &labels, &value);
+    int err = node_exposition_sample(rest, label_keep, &labels, &value);
     if (err == 0)
         sample_keep(s, name, &labels, value);
     return err;

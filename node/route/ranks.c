@@ -1,78 +1,9 @@
 /* Data-parallel ranks as replicas of their own (node/replica/rank.h). How many an address has is
  * said by the settings of this router, or read in its metrics. Who knows it names them in the
  * registry; the others hear of them as of any replica. */
-#include "base/check.h"
 #include "base/err.h"
 #include "node/replica/rank.h"
 #include "node/route/router_internal.h"
-
-/* --- which row is whose ---------------------------------------------------------------------- */
-
-/* While a request is there the row of the address keeps its slot, and the rank that row. */
-static void server_follow(struct node_router *r, unsigned slot)
-{
-    struct node_replica *k = &r->replicas[slot];
-    struct node_rank_name name;
-    k->is_rank = k->name_len > 0 && node_rank_name_parse(node_replica_name(k), &name);
-    if (k->load.requests > 0)
-        return;
-    int server = k->is_rank ? node_router_replica_find(r, name.address) : -1;
-    k->server = (uint16_t)(server >= 0 ? (unsigned)server : slot);
-    k->rank = k->is_rank ? (uint8_t)name.rank : 0;
-}
-
-void node_router_ranks_follow(struct node_router *r)
-{
-    for (unsigned slot = 0; slot < r->replica_count; slot++)
-        server_follow(r, slot);
-}
-
-void node_router_ranks_count(struct node_router *r)
-{
-    for (unsigned slot = 0; slot < r->replica_count; slot++) {
-        r->replicas[slot].ranks = 0;
-        r->replicas[slot].rank_requests_remote = 0;
-    }
-    for (unsigned slot = 0; slot < r->replica_count; slot++) {
-        const struct node_replica *k = &r->replicas[slot];
-        struct node_replica *server = &r->replicas[k->server];
-        if (!k->is_rank || server == k)
-            continue;
-        server->ranks += !k->absent;
-        server->rank_requests_remote += k->load.remote.requests;
-    }
-}
-
-void node_router_ranks_inherit(struct node_router *r)
-{
-    for (unsigned slot = 0; slot < r->replica_count; slot++) {
-        struct node_replica *k = &r->replicas[slot];
-        const struct node_replica *server = &r->replicas[k->server];
-        if (server == k)
-            continue;
-        k->belief.stale |= k->cache_tokens_said != server->cache_tokens_said;
-        r->fleet_stale |= k->fleet != server->fleet;
-        k->cache_tokens_said = server->cache_tokens_said;
-        k->fleet = server->fleet;
-        k->weight = server->weight;
-        k->scraped.others = server->scraped.others; /* it is read with its address */
-        k->scraped.ahead = server->scraped.ahead;
-        k->engine = server->engine;
-    }
-}
-
-unsigned node_router_server(const struct node_router *r, unsigned replica)
-{
-    return node_router_replica_at(r, replica)->server;
-}
-
-int node_router_rank(const struct node_router *r, unsigned replica)
-{
-    const struct node_replica *k = node_router_replica_at(r, replica);
-    return k->is_rank ? k->rank : -1;
-}
-
-/* --- naming them ----------------------------------------------------------------------------- */
 
 static unsigned ranks_wanted(const struct node_replica *server)
 {

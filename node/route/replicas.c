@@ -11,17 +11,6 @@
  * adjusted (node/replica/replica.c). */
 static const uint64_t started_grain_ms = 2000;
 
-struct node_replica *node_router_replica_at(const struct node_router *r, unsigned replica)
-{
-    CHECK(replica < r->replica_count);
-    return &r->replicas[replica];
-}
-
-struct node_replica *node_router_process_at(const struct node_router *r, unsigned replica)
-{
-    return &r->replicas[node_router_replica_at(r, replica)->server];
-}
-
 /* What the registry says of it; NULL: its name is forgotten. */
 static const struct crdt_replica *row_of(const struct node_router *r, unsigned replica)
 {
@@ -291,14 +280,6 @@ bool node_router_replica_busy(const struct node_router *r, unsigned replica)
     return node_replica_own_requests(node_router_replica_at(r, replica)) > 0;
 }
 
-int node_router_replica_find(const struct node_router *r, struct slice name)
-{
-    int slot = name_fits(name) ? crdt_registry_by_name(crdt_state_registry(r->crdt), name) : -1;
-    bool taken = slot >= 0 && (unsigned)slot < r->replica_count &&
-                 slice_equal(node_replica_name(&r->replicas[slot]), name);
-    return taken ? slot : -1;
-}
-
 static int remove_replica(struct node_router *r, struct slice name)
 {
     int news = crdt_state_remove(r->crdt, name);
@@ -359,11 +340,6 @@ void node_router_replica_drain(struct node_router *r, unsigned replica, bool dra
 unsigned node_router_replica_count(const struct node_router *r)
 {
     return r->replica_count;
-}
-
-struct slice node_router_replica_name(const struct node_router *r, unsigned replica)
-{
-    return node_replica_name(node_router_replica_at(r, replica));
 }
 
 enum node_health node_router_replica_health(const struct node_router *r, unsigned replica)

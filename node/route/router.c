@@ -161,26 +161,6 @@ static void asked_find(const struct node_router *r, const struct node_request *r
 
 /* --- one decision --------------------------------------------------------------------------- */
 
-static bool is_excluded(const uint64_t *excluded, unsigned replica)
-{
-    return excluded && (excluded[replica / 64] >> (replica % 64) & 1) != 0;
-}
-
-bool node_router_is_asked(const struct node_router *r, unsigned replica,
-                          const struct node_replica_set *serving,
-                          const struct node_request *request, const uint64_t *excluded)
-{
-    const struct node_replica *k = &r->replicas[replica];
-    bool wanted = request->replica_wanted == (int)replica;
-    bool of_the_kind = request->unpinned >> k->engine & 1 ? !k->is_rank : k->ranks == 0;
-    if (request->replica_wanted >= 0 ? !wanted : !of_the_kind)
-        return false;
-    if (k->is_rank && (k->absent || k->draining))
-        return false;
-    return node_replica_set_has(serving, k->server) && !is_excluded(excluded, k->server) &&
-           !is_excluded(excluded, replica);
-}
-
 /* Which replicas of one health. */
 enum takes { TAKES_GOOD, TAKES_SPARE, TAKES_ALL };
 

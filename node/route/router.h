@@ -178,7 +178,7 @@ MUST_USE int node_router_replica_wish(struct node_router *r, struct slice name,
  * Health, probes, models and connections are that one's. */
 unsigned node_router_server(const struct node_router *r, unsigned replica);
 /* The number of the rank; -1: it is none. */
-int node_router_rank(const struct node_router *r, unsigned replica);
+MUST_USE int node_router_rank(const struct node_router *r, unsigned replica);
 /* What the metrics of an address said of each of its ranks: after node_router_scraped(). `count`
  * below 2: there are none. */
 void node_router_ranks_scraped(struct node_router *r, unsigned server,

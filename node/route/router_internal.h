@@ -1,9 +1,10 @@
 /* What the files of the router share. Each calls only those above it:
  *
+ *   rows.c      the table of replicas: rows, and of which process each is
  *   state.c     what a decision needs of the shared state: time, others' loads
- *   replicas.c  the table of replicas
+ *   replicas.c  what is known of each: presence, probes
  *   discovered.c  which of them the sources of this router list
- *   ranks.c     data-parallel ranks of one address
+ *   ranks.c     which data-parallel ranks an address has
  *   held.c      what replicas hold of a prompt
  *   horizon.c   how long what caches hold is wanted
  *   health.c    signs of life; whom to try where all are down
@@ -116,6 +117,23 @@ struct node_size {
 /* Moves the index to the present generation; what depends on it is counted again. */
 void node_router_clock(struct node_router *r, uint64_t now_ms);
 
+/* --- rows.c --- */
+
+struct node_replica *node_router_replica_at(const struct node_router *r, unsigned replica);
+/* Of the process where it is: for a rank the row of its address, else its own. */
+struct node_replica *node_router_process_at(const struct node_router *r, unsigned replica);
+/* Whether a decision may look at it: it stands for itself, its process is one of `serving`, and
+ * neither is excluded. */
+bool node_router_is_asked(const struct node_router *r, unsigned replica,
+                          const struct node_replica_set *serving,
+                          const struct node_request *request, const uint64_t *excluded);
+/* Of which address each row is a rank; after the registry changed. */
+void node_router_ranks_follow(struct node_router *r);
+/* How many ranks of each address are in use; after that changed. */
+void node_router_ranks_count(struct node_router *r);
+/* What settings and models say of an address holds for its ranks. */
+void node_router_ranks_inherit(struct node_router *r);
+
 /* --- state.c, replicas.c --- */
 
 /* Something of the replica changed that is reported to the others. */
@@ -151,9 +169,6 @@ static inline struct node_replica_config node_router_prior(const struct node_rou
 /* What the settings say of a replica beside its address; replaces what was said before. Only this
  * router counts with it: labels are not reported to others. */
 void node_router_labels(struct node_router *r, unsigned replica, const struct node_labels *labels);
-struct node_replica *node_router_replica_at(const struct node_router *r, unsigned replica);
-/* Of the process where it is: for a rank the row of its address, else its own. */
-struct node_replica *node_router_process_at(const struct node_router *r, unsigned replica);
 /* What the metrics of its address say of one rank. */
 void node_router_rank_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
                               uint64_t now_ms);
@@ -162,12 +177,6 @@ void node_router_model_label_take(struct node_router *r, unsigned replica);
 
 /* --- ranks.c --- */
 
-/* Of which address each row is a rank; after the registry changed. */
-void node_router_ranks_follow(struct node_router *r);
-/* How many ranks of each address are in use; after that changed. */
-void node_router_ranks_count(struct node_router *r);
-/* What settings and models say of an address holds for its ranks. */
-void node_router_ranks_inherit(struct node_router *r);
 /* Names those that there are. Once a second. */
 void node_router_ranks_tick(struct node_router *r, uint64_t now_ms);
 
@@ -274,11 +283,6 @@ void node_router_candidates_fill(struct node_router *r, const struct node_reques
 
 /* --- */
 
-/* Whether a decision may look at it: it stands for itself, its process is one of `serving`, and
- * neither is excluded. */
-bool node_router_is_asked(const struct node_router *r, unsigned replica,
-                          const struct node_replica_set *serving,
-                          const struct node_request *request, const uint64_t *excluded);
 /* Fills the candidates and what they hold of the prompt, with costs if `costs`. ERR_NOT_FOUND or
  * ERR_UNREACHABLE as node_router_choose. */
 MUST_USE int node_router_evaluate(struct node_router *r, const struct node_request *request,

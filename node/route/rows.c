@@ -1,0 +1,117 @@
+/* Rows of the replica table: by index, by name; of which process each is, and for which requests
+ * it stands. */
+#include "base/check.h"
+#include "node/replica/rank.h"
+#include "node/route/router_internal.h"
+
+struct node_replica *node_router_replica_at(const struct node_router *r, unsigned replica)
+{
+    CHECK(replica < r->replica_count);
+    return &r->replicas[replica];
+}
+
+struct node_replica *node_router_process_at(const struct node_router *r, unsigned replica)
+{
+    return &r->replicas[node_router_replica_at(r, replica)->server];
+}
+
+int node_router_replica_find(const struct node_router *r, struct slice name)
+{
+    int slot = crdt_registry_by_name(crdt_state_registry(r->crdt), name);
+    bool taken = slot >= 0 && (unsigned)slot < r->replica_count &&
+                 slice_equal(node_replica_name(&r->replicas[slot]), name);
+    return taken ? slot : -1;
+}
+
+struct slice node_router_replica_name(const struct node_router *r, unsigned replica)
+{
+    return node_replica_name(node_router_replica_at(r, replica));
+}
+
+unsigned node_router_server(const struct node_router *r, unsigned replica)
+{
+    return node_router_replica_at(r, replica)->server;
+}
+
+int node_router_rank(const struct node_router *r, unsigned replica)
+{
+    const struct node_replica *k = node_router_replica_at(r, replica);
+    return k->is_rank ? k->rank : -1;
+}
+
+/* --- ranks and their processes --------------------------------------------------------------- */
+
+/* While a request is there the row of the address keeps its slot, and the rank that row. */
+static void server_follow(struct node_router *r, unsigned slot)
+{
+    struct node_replica *k = &r->replicas[slot];
+    struct node_rank_name name;
+    k->is_rank = k->name_len > 0 && node_rank_name_parse(node_replica_name(k), &name);
+    if (k->load.requests > 0)
+        return;
+    int server = k->is_rank ? node_router_replica_find(r, name.address) : -1;
+    k->server = (uint16_t)(server >= 0 ? (unsigned)server : slot);
+    k->rank = k->is_rank ? (uint8_t)name.rank : 0;
+}
+
+void node_router_ranks_follow(struct node_router *r)
+{
+    for (unsigned slot = 0; slot < r->replica_count; slot++)
+        server_follow(r, slot);
+}
+
+void node_router_ranks_count(struct node_router *r)
+{
+    for (unsigned slot = 0; slot < r->replica_count; slot++) {
+        r->replicas[slot].ranks = 0;
+        r->replicas[slot].rank_requests_remote = 0;
+    }
+    for (unsigned slot = 0; slot < r->replica_count; slot++) {
+        const struct node_replica *k = &r->replicas[slot];
+        struct node_replica *server = &r->replicas[k->server];
+        if (!k->is_rank || server == k)
+            continue;
+        server->ranks += !k->absent;
+        server->rank_requests_remote += k->load.remote.requests;
+    }
+}
+
+void node_router_ranks_inherit(struct node_router *r)
+{
+    for (unsigned slot = 0; slot < r->replica_count; slot++) {
+        struct node_replica *k = &r->replicas[slot];
+        const struct node_replica *server = &r->replicas[k->server];
+        if (server == k)
+            continue;
+        k->belief.stale |= k->cache_tokens_said != server->cache_tokens_said;
+        r->fleet_stale |= k->fleet != server->fleet;
+        k->cache_tokens_said = server->cache_tokens_said;
+        k->fleet = server->fleet;
+        k->weight = server->weight;
+        k->scraped.others = server->scraped.others; /* it is read with its address */
+        k->scraped.ahead = server->scraped.ahead;
+        k->engine = server->engine;
+    }
+}
+
+/* --- for which requests ---------------------------------------------------------------------- */
+
+static bool is_excluded(const uint64_t *excluded, unsigned replica)
+{
+    return excluded && (excluded[replica / 64] >> (replica % 64) & 1) != 0;
+}
+
+bool node_router_is_asked(const struct node_router *r, unsigned replica,
+                          const struct node_replica_set *serving,
+                          const struct node_request *request, const uint64_t *excluded)
+{
+    const struct node_replica *k = &r->replicas[replica];
+    bool wanted = request->replica_wanted == (int)replica;
+    bool of_the_kind = request->unpinned >> k->engine & 1 ? !k->is_rank : k->ranks == 0;
+    if (request->replica_wanted >= 0 ? !wanted : !of_the_kind)
+        return false;
+    if (k->is_rank && (k->absent || k->draining))
+        return false;
+    return node_replica_set_has(serving, k->server) && !is_excluded(excluded, k->server) &&
+           !is_excluded(excluded, replica);
+}
