@@ -13,7 +13,8 @@
  * SGLang's native form, single or as an array (figures are added up).
  *
  * A stream ends with its API's terminal event, with an error event, or with neither, which means
- * that it was cut (http_usage_unfinished).
+ * that it was cut (http_usage_unfinished). An answer that finishes with "abort" is an error as well:
+ * engines say so of what they end themselves.
  *
  * All results may be read at any time; they grow more complete as the body does.
  */
@@ -45,6 +46,7 @@ struct http_usage {
     bool done;        /* [DONE], message_stop, response.completed and its like; JSON: it is whole */
     bool error;       /* an error object in the stream or in place of the answer */
     bool error_whole; /* and the event that holds it is complete */
+    bool aborted;     /* the error is a finish reason "abort": the engine gave the request up */
     bool understood;  /* SSE: an event was an object; JSON: it begins like one */
     unsigned error_status;   /* of the error, as HTTP has it: by its code or its type; 0: unknown */
     int64_t sequence_number; /* the last one of the events, which OpenAI's responses have; -1 */

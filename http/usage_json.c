@@ -32,6 +32,7 @@ enum slot {
     TYPE, /* of the event */
     OBJECT_NAME,
     FAILURE,
+    END,   /* why a choice is finished, in a word */
     KIND,  /* of an error, in a word */
     CODE,  /* the status that an error names, or a word */
     ABORT, /* the same, which makes it an error */
@@ -92,13 +93,12 @@ static const struct known of_trouble[] = {
     {KIND, 0, NAME("type")},
 };
 static const struct known of_finish[] = {
+    {END, 0, NAME("type")},
     {ABORT, 0, NAME("status_code")},
 };
 static const struct known of_choice[] = {
-    {ENTER, DELTA, NAME("delta")},
-    {ENTER, DELTA, NAME("message")},
-    {TOKEN, 0, NAME("text")},
-    {TOKEN, 0, NAME("token_ids")},
+    {ENTER, DELTA, NAME("delta")}, {ENTER, DELTA, NAME("message")}, {TOKEN, 0, NAME("text")},
+    {TOKEN, 0, NAME("token_ids")}, {END, 0, NAME("finish_reason")},
 };
 static const struct known of_delta[] = {
     {TOKEN, 0, NAME("content")},      {TOKEN, 0, NAME("reasoning_content")},
@@ -238,6 +238,10 @@ static void on_string(struct http_usage *u)
         break;
     case FAILURE:
         u->error = true;
+        break;
+    case END:
+        u->aborted |= text_is(u, "abort");
+        u->error |= u->aborted;
         break;
     case CODE:
     case KIND:

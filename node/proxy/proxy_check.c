@@ -33,7 +33,8 @@ void proxy_check(const struct proxy *p)
               (x->status == 0 && !x->first_token && x->first_byte_ms == 0 &&
                x->outcome == NODE_OUTCOME_OK && x->held.len == 0));
         /* An answer that says no passes unbooked, where no other replica could be booked. */
-        CHECK(x == NULL || x->upstream == NULL || x->booked || x->status >= 400);
+        CHECK(x == NULL || x->upstream == NULL || x->booked || x->status >= 400 ||
+              x->error_counted);
         CHECK((c->state == CLIENT_CLOSING) <= (c->standing == CLIENT_OUTSIDE));
         standing[c->standing]++;
         CHECK(x == NULL || !queue_waits(&x->waiter) || (!x->booked && x->upstream == NULL));

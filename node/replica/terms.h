@@ -63,6 +63,7 @@ enum node_error {
     NODE_ERROR_MALFORMED,   /* no HTTP that can be trusted */
     NODE_ERROR_STATUS,      /* 5xx */
     NODE_ERROR_EVENT,       /* 200, and an error in the stream or in place of the answer */
+    NODE_ERROR_ABORTED,     /* 200, and an end that the engine made (finish reason "abort") */
     NODE_ERROR_NO_TERMINAL, /* 200, and an end without the terminal event of its API */
     NODE_ERRORS,
 };

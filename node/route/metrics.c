@@ -174,6 +174,7 @@ VALUE(error_broken, (double)k->failed[NODE_ERROR_BROKEN])
 VALUE(error_malformed, (double)k->failed[NODE_ERROR_MALFORMED])
 VALUE(error_status_5xx, (double)k->failed[NODE_ERROR_STATUS])
 VALUE(error_error_event, (double)k->failed[NODE_ERROR_EVENT])
+VALUE(error_aborted, (double)k->failed[NODE_ERROR_ABORTED])
 VALUE(error_no_terminal, (double)k->failed[NODE_ERROR_NO_TERMINAL])
 VALUE(outcome_slow, (double)k->outcomes[NODE_OUTCOME_SLOW])
 VALUE(outcome_stalled, (double)k->outcomes[NODE_OUTCOME_STALLED])
@@ -238,6 +239,7 @@ static const struct {
       {{{"kind", "malformed"}}, error_malformed},
       {{{"kind", "status_5xx"}}, error_status_5xx},
       {{{"kind", "error_event"}}, error_error_event},
+      {{{"kind", "aborted"}}, error_aborted},
       {{{"kind", "no_terminal"}}, error_no_terminal}}},
 };
 

@@ -1,6 +1,7 @@
 """How requests end: what is held until when, what is cut, and what the log and the counters say."""
 
 import json
+import re
 import time
 import unittest
 
@@ -258,6 +259,49 @@ class Streams(Case):
             self.read(r, whole=True)
         self.assertEqual(self.errors(r, "error_event"), 4)
         self.assertEqual(r.metric('replica_backing_off{replica="%s"}' % self.e.name), 0)
+
+
+class Aborted(Case):
+    def run_at(self, sim):
+        return sim.call("GET", "/sim/stats")["running"]
+
+    def asks(self, stream):
+        body = chat(model="sim", max_tokens=150, stream=stream, ignore_eos=True)
+        return self.client(self.r).send(request("POST", CHAT, body, [("Content-Type", "application/json")]))
+
+    def test_what_an_engine_gives_up_another_one_answers(self):
+        for engine in ("vllm", "sglang"):
+            with self.subTest(engine):
+                one, two = (self.sim("--engine", engine) for _ in range(2))
+                self.r = self.router([one.url, two.url], "--policy", "round_robin", "--access-log", "all")
+                wait_for(lambda r=self.r: len(r.events("replica_up")) == 2, "replicas up")
+                asked = [self.asks(stream) for stream in (True, True, False, False)]
+                streams = [c.head() for c in asked[:2]]
+                self.assertEqual([head.status for head in streams], [200, 200])
+                wait_for(lambda: self.run_at(one) == self.run_at(two) == 2, "all to run")  # noqa: B023
+                one.call("POST", "/sim/fail", {"mode": "abort"})
+                ends = sorted(re.findall(r'"finish_reason": ?"(\w+)"', c.reader.chunked()[0].decode())[-1]
+                              for c in asked[:2])
+                self.assertEqual(ends, ["abort", "length"])
+                for c in asked[2:]:
+                    got = c.read()
+                    self.assertEqual((got.status, got.json["choices"][0]["finish_reason"]), (200, "length"))
+                    self.assertEqual(got.json["usage"]["completion_tokens"], 150)
+                errors = 'upstream_errors_total{replica="%s",kind="aborted"}'
+                self.assertEqual([self.r.metric(errors % s.name) for s in (one, two)], [2, 0])
+                self.assertEqual(self.r.metric('retries_total{reason="aborted"}'), 1)
+                said = [e["reason"] for e in self.r.events("request") if e["path"] == CHAT]
+                self.assertEqual(sorted(said), ["", "", "", "aborted"])
+
+    def test_all_that_it_gives_up_is_spared_the_budget(self):
+        one, two = self.sim(), self.sim()
+        self.r = self.router([one.url, two.url], "--policy", "round_robin", "--retry-budget", "0.01")
+        wait_for(lambda: len(self.r.events("replica_up")) == 2, "replicas up")
+        asked = [self.asks(False) for _ in range(70)]
+        wait_for(lambda: self.run_at(one) == self.run_at(two) == 35, "all to run")
+        one.call("POST", "/sim/fail", {"mode": "abort"})
+        ends = [c.read().json["choices"][0]["finish_reason"] for c in asked]
+        self.assertEqual(ends, ["length"] * 70)
 
 
 class Counted(Case):

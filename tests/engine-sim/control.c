@@ -30,6 +30,8 @@ void sim_fail_begin(struct sim_engine *e, const struct sim_fail *fail, uint64_t 
         sim_engine_rate(e, fail->factor < 1 ? 1 : 1 / fail->factor);
     if (fail->mode == SIM_FAIL_DIE)
         sim_engine_die(e);
+    if (fail->mode == SIM_FAIL_ABORT)
+        sim_engine_abort(e);
 }
 
 /* Others hit the engine as a whole. */
@@ -37,7 +39,7 @@ static bool of_requests(enum sim_fail_mode mode)
 {
     return mode != SIM_FAIL_NONE && mode != SIM_FAIL_REFUSE && mode != SIM_FAIL_STUCK &&
            mode != SIM_FAIL_SLEEP && mode != SIM_FAIL_CRAWL && mode != SIM_FAIL_DIE &&
-           mode != SIM_FAIL_POISON;
+           mode != SIM_FAIL_ABORT && mode != SIM_FAIL_POISON;
 }
 
 struct sim_fail sim_fail_take(struct sim_engine *e)
@@ -77,6 +79,7 @@ static const char *const modes[] = {
     [SIM_FAIL_CRAWL] = "crawl",       [SIM_FAIL_ERROR] = "error",
     [SIM_FAIL_END] = "end",           [SIM_FAIL_GARBAGE] = "garbage",
     [SIM_FAIL_DIE] = "die",           [SIM_FAIL_POISON] = "poison",
+    [SIM_FAIL_ABORT] = "abort",
 };
 
 static const char *const healths[] = {

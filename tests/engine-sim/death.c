@@ -49,6 +49,22 @@ void sim_engine_terminate(struct sim_engine *e)
             job->silent = true;
 }
 
+/* --- requests that it gives up ----------------------------------------------------------------- */
+
+void sim_engine_abort(struct sim_engine *e)
+{
+    struct sim_job *next;
+    for (struct sim_job *job = e->jobs; job != NULL; job = next) {
+        next = job->next;
+        if (!job->submitted || job->conn == NULL || job->silent)
+            continue;
+        sim_ranks_abort(&e->ranks, &job->request, sim_now_ns(e));
+        job->aborted = true;
+        sim_job_progress(job);
+    }
+    sim_engine_pump(e);
+}
+
 /* --- killed ---------------------------------------------------------------------------------- */
 
 void sim_engine_die(struct sim_engine *e)

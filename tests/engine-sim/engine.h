@@ -46,6 +46,7 @@ enum sim_fail_mode {
     SIM_FAIL_END,      /* a well-formed end without the API's last event */
     SIM_FAIL_GARBAGE,  /* bytes that are no HTTP */
     SIM_FAIL_DIE,      /* the engine's inner process is killed, now (death.c) */
+    SIM_FAIL_ABORT,    /* what is under way ends now, with the finish reason "abort" */
     SIM_FAIL_POISON,   /* by a request with `text` in its body */
 };
 
@@ -190,6 +191,9 @@ void sim_engine_terminate(struct sim_engine *e);
 bool sim_engine_over(struct sim_engine *e);
 /* The engine's inner process is gone: vLLM says so and exits, SGLang is silent for 5.4 s. */
 void sim_engine_die(struct sim_engine *e);
+/* Ends all that is under way with the finish reason "abort", as vLLM does before it exits because one of
+ * its ranks has died. */
+void sim_engine_abort(struct sim_engine *e);
 /* Whether /health says so. */
 bool sim_engine_unwell(const struct sim_engine *e);
 /* Whether the request kills the engine. */

@@ -19,6 +19,10 @@ static void put_answer(const struct sim_job *job, struct buf *out)
     sim_put_json(out, slice_of_cstr(job->id));
     if (r->state != SIM_DONE)
         sim_put(out, ",\"finish_reason\":null");
+    else if (job->aborted)
+        sim_put(
+            out,
+            ",\"finish_reason\":{\"type\":\"abort\",\"message\":\"Aborted\",\"status_code\":null}");
     else if (job->length_ends_it)
         sim_put(out, ",\"finish_reason\":{\"type\":\"length\",\"length\":%u}", r->output_tokens);
     else

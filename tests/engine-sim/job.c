@@ -56,6 +56,8 @@ void sim_job_abandon(struct sim_job *job)
 
 const char *sim_job_finish_reason(const struct sim_job *job)
 {
+    if (job->aborted)
+        return "abort";
     if (job->tool[0] != '\0')
         return "tool_calls";
     return job->length_ends_it ? "length" : "stop";
@@ -177,7 +179,7 @@ static void job_finish(struct sim_job *job, struct buf *out)
     struct sim_conn *conn = job->conn;
     bool stream = job->stream;
     struct sim_tally *tally = &e->tally[job->request.rank];
-    tally->finished[job->length_ends_it]++;
+    (*(job->aborted ? &tally->aborted : &tally->finished[job->length_ends_it]))++;
     tally->e2e_s_sum += seconds_since(job);
     tally->e2e_count++;
     if (job->store)

@@ -58,8 +58,9 @@ struct sim_job {
     bool store;
     bool length_ends_it; /* finish reason `length` */
     bool submitted;
-    bool begun;  /* the stream: its head has left */
-    bool silent; /* a failure keeps it from saying anything more */
+    bool aborted; /* by the engine: finish reason `abort` */
+    bool begun;   /* the stream: its head has left */
+    bool silent;  /* a failure keeps it from saying anything more */
     struct sim_fail fail;
     bool delayed;   /* a failure keeps it from the model until then; or it was abandoned, ... */
     bool abandoned; /* ... which is noticed then */

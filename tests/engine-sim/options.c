@@ -98,6 +98,7 @@ static void help(void)
         "    count bounds how many fail\n"
         "  of the engine: none; refuse (needs for_ms); stuck, sleep: nothing is computed;\n"
         "    crawl: slower by factor (10); die: its inner process is killed;\n"
+        "    abort: what is under way ends with the finish reason abort;\n"
         "    poison: a request with text in its body kills it\n"
         "  health: true: probes fail too; \"ok\", \"503\", \"hang\", \"slow\" (health_delay_ms)\n");
 }

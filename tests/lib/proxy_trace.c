@@ -74,7 +74,8 @@ static void write_end(char out[128], struct slice line)
     struct slice end = logged(line, " end="), reason = logged(line, " reason="),
                  limit = logged(line, " limit=");
     out[0] = '\0';
-    if (slice_equal(end, SLICE("whole")) && !slice_equal(reason, SLICE("error_event")))
+    if (slice_equal(end, SLICE("whole")) && !slice_equal(reason, SLICE("error_event")) &&
+        !slice_equal(reason, SLICE("aborted")))
         return;
     bool has_reason = !slice_equal(reason, SLICE("\"\""));
     bool has_limit = !slice_equal(limit, SLICE("\"\""));

@@ -114,7 +114,7 @@ static bool was_lost(const struct exchange *x)
         return false;
     if (pool->spared_ms == 0 || died_ms >= pool->spared_ms + BUDGET_SPARED_MS)
         pool->spared_ms = died_ms;
-    return pool->spared_ms == died_ms;
+    return died_ms < pool->spared_ms + SUSPECT_DEATH_MS; /* one blow may be judged anew */
 }
 
 static bool has_other(struct exchange *x)

@@ -43,6 +43,18 @@ void exchange_count_status(const struct exchange *x, unsigned status)
         count(x, NODE_ERROR_STATUS);
 }
 
+bool exchange_was_aborted(const struct exchange *x)
+{
+    return x->usage.aborted && x->usage.error_status == 0;
+}
+
+void exchange_count_event(struct exchange *x)
+{
+    if (!x->error_counted)
+        count(x, exchange_was_aborted(x) ? NODE_ERROR_ABORTED : NODE_ERROR_EVENT);
+    x->error_counted = true;
+}
+
 /* --- an end that the engine made ------------------------------------------------------------- */
 
 /* A full queue is no fault of the engine, nor is a request that it refuses. */
@@ -63,8 +75,8 @@ void exchange_judge_error(struct exchange *x)
 {
     if (x->scan != EXCHANGE_SCAN_USAGE || x->status / 100 != 2 || !x->usage.error)
         return;
-    count(x, NODE_ERROR_EVENT);
-    x->cause = "error_event";
+    exchange_count_event(x);
+    x->cause = exchange_was_aborted(x) ? "aborted" : "error_event";
     if (x->outcome == NODE_OUTCOME_OK) /* else it was judged when it came */
         x->outcome = outcome_of(x->usage.error_status);
 }

@@ -281,6 +281,7 @@ void exchange_forget_answer(struct exchange *x)
     x->status = 0;
     x->outcome = NODE_OUTCOME_OK;
     x->first_token = false;
+    x->error_counted = false;
     x->first_byte_ms = 0;
 }
 

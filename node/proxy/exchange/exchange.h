@@ -148,6 +148,7 @@ struct exchange {
     bool refused;               /* it ends in an error of ours */
     enum proxy_refusal refusal; /* counted then; NONE: by the status */
     const char *limit;          /* the setting that such an error comes from; NULL: none */
+    bool error_counted;         /* what the engine says in this answer */
     const char *cause;          /* what of the engine's ended its answer badly; NULL: nothing */
     unsigned retry_after_s;     /* of such an error; 0: as its status says */
     struct http_usage usage;

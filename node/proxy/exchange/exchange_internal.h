@@ -59,6 +59,10 @@ void exchange_count_failure(const struct exchange *x, enum upstream_failure fail
 void exchange_count_status(const struct exchange *x, unsigned status);
 /* Its framing came to an end, but the answer did not (http_usage_unfinished). */
 bool exchange_unfinished(const struct exchange *x);
+/* The engine ended it with "abort", which nobody asked it for, and says no more of why. */
+bool exchange_was_aborted(const struct exchange *x);
+/* Counts the error that the engine says in it, once. */
+void exchange_count_event(struct exchange *x);
 /* The answer is whole: if the engine says an error in it, that is its outcome. */
 void exchange_judge_error(struct exchange *x);
 /* What the client gets if the answer fails now, in a word: "error", "error_event", "cut", "whole"
@@ -158,7 +162,8 @@ bool exchange_body_decides(const struct exchange *x, unsigned status);
 /* An answer of that status came. True: it is let go, because another replica is asked now, or the
  * client has another answer. */
 bool exchange_judge_status(struct exchange *x, unsigned status);
-/* The same for an answer that the verdict `j` is on; `status` is the one that it stands for. False:
+/* The same for an answer that the verdict `j` is on; `status` is the one that it stands for (0: it was
+ * aborted). False:
  * it goes to the client, and x->outcome is what it says of the replica. */
 bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j, unsigned status);
 
@@ -191,7 +196,7 @@ bool exchange_hold_is_long(const struct exchange *x);
 /* The answer is whole, or too long to wait for more. True: another one comes in its place, or has.
  */
 bool exchange_hold_judge(struct exchange *x);
-/* The same for an error event that came before any token. */
+/* The same for an error that came before any token, or that says that a held answer was aborted. */
 bool exchange_hold_judge_event(struct exchange *x);
 
 #endif

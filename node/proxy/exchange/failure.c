@@ -120,7 +120,10 @@ bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j
     unsigned from = x->decision.replica;
     bool event = x->status / 100 == 2;
     char what[32];
-    (void)snprintf(what, sizeof what, "%s %u", event ? "error event" : "status", status);
+    if (status == 0)
+        (void)snprintf(what, sizeof what, "aborted");
+    else
+        (void)snprintf(what, sizeof what, "%s %u", event ? "error event" : "status", status);
     x->reached = true;
     x->timed_out = false;
     x->outcome = j->outcome;

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "http/events.h"
 #include "node/proxy/engine/prober.h"
+#include "node/proxy/exchange/suspect.h"
 #include "node/replica/engine_json.h"
 
 /* --- what is held --------------------------------------------------------------------------- */
@@ -206,12 +207,32 @@ static void read_event(const struct exchange *x, struct node_engine_error *out)
         out->status = x->usage.error_status;
 }
 
+/* Another answer may still come in place of what was aborted; else it goes on as the engine made it,
+ * and is not looked at again. */
+static bool judge_abort(struct exchange *x)
+{
+    struct verdict_judgement j = verdict_of_abort();
+    suspect_aborted(x);
+    if (exchange_judge_answer(x, &j, 0))
+        return true;
+    exchange_hold_pass(x);
+    return false;
+}
+
+static bool holds_an_error(const struct exchange *x)
+{
+    return x->hold == EXCHANGE_HOLD_STREAM ? x->usage.error_whole && !x->usage.first_token
+                                           : x->hold == EXCHANGE_HOLD_BODY && x->usage.aborted;
+}
+
 bool exchange_hold_judge_event(struct exchange *x)
 {
     struct node_engine_error error;
-    if (x->hold != EXCHANGE_HOLD_STREAM || !x->usage.error_whole || x->usage.first_token ||
-        !keep(x, EXCHANGE_HELD_MAX))
+    if (!holds_an_error(x) || !keep(x, EXCHANGE_HELD_MAX))
         return false;
+    exchange_count_event(x);
+    if (exchange_was_aborted(x))
+        return judge_abort(x);
     read_event(x, &error);
     if (!x->alive && is_no_rank(x, error.status, slice_of_cstr(error.message)))
         return judge_rank(x);

@@ -303,6 +303,14 @@ void suspect_ended(struct exchange *x, enum suspect_end end)
         note_death(x, d);
 }
 
+void suspect_aborted(const struct exchange *x)
+{
+    uint64_t now = x->proxy->now_ms;
+    struct pool_death *d = &x->proxy->engines.pools[x->decision.server].death;
+    if (d->at_ms == 0 || now - d->at_ms >= SUSPECT_DEATH_MS)
+        *d = (struct pool_death){.at_ms = now, .hang = true};
+}
+
 bool suspect_refused(struct exchange *x)
 {
     struct suspect *s = &x->suspect;

@@ -6,17 +6,13 @@
 
 const char *verdict_reason_name(enum verdict_reason reason)
 {
-    static const char *const names[RETRY_REASONS] = {[RETRY_CONNECT] = "connect",
-                                                     [RETRY_BROKEN] = "broken",
-                                                     [RETRY_MALFORMED] = "malformed",
-                                                     [RETRY_TIMEOUT] = "timeout",
-                                                     [RETRY_BUSY] = "busy",
-                                                     [RETRY_GATEWAY] = "gateway",
-                                                     [RETRY_ERROR] = "error",
-                                                     [RETRY_DRAINS] = "drains",
-                                                     [RETRY_MODEL] = "model",
-                                                     [RETRY_STORED] = "stored_response",
-                                                     [RETRY_RANK] = "rank"};
+    static const char *const names[RETRY_REASONS] = {
+        [RETRY_CONNECT] = "connect",     [RETRY_BROKEN] = "broken",
+        [RETRY_MALFORMED] = "malformed", [RETRY_TIMEOUT] = "timeout",
+        [RETRY_BUSY] = "busy",           [RETRY_GATEWAY] = "gateway",
+        [RETRY_ERROR] = "error",         [RETRY_DRAINS] = "drains",
+        [RETRY_MODEL] = "model",         [RETRY_STORED] = "stored_response",
+        [RETRY_ABORTED] = "aborted",     [RETRY_RANK] = "rank"};
     return names[reason];
 }
 
@@ -90,4 +86,10 @@ struct verdict_judgement verdict_of_answer(unsigned status, struct slice message
     if (status == 0 || status >= 500)
         return judge_error(message);
     return (struct verdict_judgement){VERDICT_CLIENT, NODE_OUTCOME_OK, RETRY_ERROR, false};
+}
+
+struct verdict_judgement verdict_of_abort(void)
+{
+    return (struct verdict_judgement){VERDICT_ELSEWHERE, NODE_OUTCOME_ENGINE_ERROR, RETRY_ABORTED,
+                                      false};
 }

@@ -27,6 +27,7 @@ enum verdict_reason {
     RETRY_DRAINS,    /* 500 of an engine that was told to end: it refuses what is new */
     RETRY_MODEL,     /* the replica does not know the model */
     RETRY_STORED,    /* nor the stored response */
+    RETRY_ABORTED,   /* the engine gave the request up (finish reason "abort") */
     RETRY_RANK,      /* it has no rank of the number that was asked for, any more */
     RETRY_REASONS,
 };
@@ -49,5 +50,9 @@ bool verdict_rank_is_unknown(struct slice message);
 /* Of an answer, or of an error event in place of one (then with the status that it names; 0: it
  * names none). `message`: what the engine says of it; empty: nothing. */
 struct verdict_judgement verdict_of_answer(unsigned status, struct slice message);
+
+/* Of an answer that finishes with "abort" and names no status. Its client did not ask for that: the
+ * engine ends so what is under way when it is about to end, or when another part of it has died. */
+struct verdict_judgement verdict_of_abort(void);
 
 #endif

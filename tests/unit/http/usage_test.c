@@ -358,20 +358,29 @@ static void statuses_of_errors(void **state)
         const char *text;
         unsigned code;
         bool error;
+        bool aborted;
     } cases[] = {
-        {"data: {\"error\": {\"message\": \"full\", \"code\": 503}}\n\n", 503, true},
-        {"data: {\"object\":\"error\",\"message\":\"bad\",\"code\":400}\n\n", 400, true},
+        {"data: {\"error\": {\"message\": \"full\", \"code\": 503}}\n\n", 503, true, false},
+        {"data: {\"object\":\"error\",\"message\":\"bad\",\"code\":400}\n\n", 400, true, false},
         {"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n",
-         503, true},
+         503, true, false},
         {"data: {\"text\":\"\",\"meta_info\":{\"finish_reason\":{\"type\":\"abort\","
          "\"status_code\":503}}}\n\n",
-         503, true},
-        {"data: {\"text\":\"\",\"meta_info\":{\"finish_reason\":{\"type\":\"abort\"}}}\n\n", 0,
-         false},
+         503, true, true},
+        {"data: {\"text\":\"\",\"meta_info\":{\"finish_reason\":{\"type\":\"abort\","
+         "\"message\":\"Aborted\",\"status_code\":null}}}\n\n",
+         0, true, true},
+        {"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"},\"logprobs\":null,"
+         "\"finish_reason\":\"abort\",\"stop_reason\":null,\"token_ids\":null}]}\n\n",
+         0, true, true}, /* vLLM */
+        {"data: {\"choices\":[{\"index\":0,\"text\":\"\",\"finish_reason\":\"abort\"}]}\n\n", 0,
+         true, true},
+        {"data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"aborted\"}]}\n\n", 0, false, false},
+        {"data: {\"finish_reason\":\"abort\"}\n\n", 0, false, false}, /* of nothing that is known */
         {"data: "
          "{\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\"}}}\n\n",
-         500, true},
-        {"data: {\"error\":{\"code\":200}}\n\n", 0, true},
+         500, true, false},
+        {"data: {\"error\":{\"code\":200}}\n\n", 0, true, false},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct http_usage u;
@@ -382,6 +391,7 @@ static void statuses_of_errors(void **state)
         http_usage_feed(&u, cases[i].text + len - 1, 1);
         assert_int_equal(u.error_whole, cases[i].error);
         assert_int_equal(u.error_status, cases[i].code);
+        assert_int_equal(u.aborted, cases[i].aborted);
         assert_false(u.first_token);
     }
 }
