@@ -199,7 +199,8 @@ static void upstream_received(void *owner, struct slice bytes, uint64_t now_ms)
     }
     upstream_feed(u, bytes);
     if (u->exchange->first_token)
-        u->pool->token_ms = now_ms;
+        u->pool->token_ms = u->proxy->engines.pools[u->exchange->decision.replica].token_ms =
+            now_ms;
     take_answer(u, u->exchange);
 }
 

@@ -69,7 +69,8 @@ void node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
     s->proven |= now->generation_tokens > 0; /* whoever asked for them */
     if (restarted)
         return;
-    bool counts = now->generation_tokens >= 0 || now->prompt_tokens >= 0;
+    bool counts =
+        now->generation_tokens >= 0 || now->prompt_tokens >= 0 || now->prefix_queries >= 0;
     if (before == NULL || !counts)
         return;
     /* SGLang counts tokens when a request ends; how full its cache is moves in between. */
@@ -80,6 +81,13 @@ void node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
         node_signs_moved(s, now_ms);
     else
         s->still_ms = now_ms;
+}
+
+void node_signs_answering(struct node_signs *s, uint64_t now_ms)
+{
+    node_signs_moved(s, now_ms);
+    s->stalls.trial = false;
+    s->first_ms = now_ms;
 }
 
 bool node_signs_move(const struct node_signs *s, uint64_t now_ms)

@@ -18,6 +18,9 @@
  * engine that never gave a token to anybody may compile its kernels. The gauges of an engine are
  * those of its last step: one that hangs does not show what came since.
  *
+ * A data-parallel rank has signs of its own, of its own streams and gauges, so that it is found while other
+ * ranks of its process move. Silence and health checks are of the process.
+ *
  * A replica that stands still is *stalled*: avoided, and what has no token there moves to others.
  * It is over when it moves. As nothing may be left there that could, a back-off goes by too, and
  * then, if the server answers and says that it is idle, one request at a time tries it.
@@ -77,6 +80,8 @@ static inline bool node_signs_avoided(const struct node_signs *s, uint64_t now_m
 
 /* A token came, or was counted. */
 void node_signs_moved(struct node_signs *s, uint64_t now_ms);
+/* The first token of an answer of ours came. */
+void node_signs_answering(struct node_signs *s, uint64_t now_ms);
 /* Its metrics were read; `before` is NULL for the first ones. */
 void node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
                         const struct node_scrape *now, bool restarted, uint64_t now_ms);

@@ -130,9 +130,7 @@ void node_replica_found_router(struct node_replica *k, struct slice who)
 void node_replica_answering(struct node_replica *k, uint64_t chosen_ms, uint64_t now_ms)
 {
     k->errors.trial = k->broken.trial = false;
-    node_signs_moved(&k->signs, now_ms);
-    k->signs.stalls.trial = false;
-    k->signs.first_ms = now_ms;
+    node_signs_answering(&k->signs, now_ms);
     if (k->health != NODE_HEALTH_DOWN || chosen_ms <= k->signs.down_ms)
         return;
     k->health = NODE_HEALTH_UP;

@@ -280,6 +280,12 @@ static inline bool node_replica_in_trouble(const struct node_replica *k, uint64_
            (on_trial && node_replica_own_requests(k) > 0) ||
            (in_doubt && node_breaker_avoids(k, now_ms));
 }
+/* By its signs alone, which a data-parallel rank has too. */
+static inline bool node_replica_stands_still(const struct node_replica *k, uint64_t now_ms)
+{
+    return node_signs_avoided(&k->signs, now_ms) ||
+           (k->signs.stalls.trial && node_replica_own_requests(k) > 0);
+}
 /* Chosen only where no other will do: in trouble, busy, or warming up with as many as it may have.
  */
 static inline bool node_replica_avoided(const struct node_replica *k, uint64_t now_ms)

@@ -73,7 +73,8 @@ enum name {
     SGLANG_LORA,
     SGLANG_CONFIG,
     SGLANG_PREFILLED,
-    SGLANG_REUSED, /* the same name, with another label `mode` */
+    SGLANG_REUSED,  /* the same name, with another label `mode` */
+    SGLANG_DECODED, /* and with a third one */
     START_TIME,
     NAMES,
 };
@@ -315,6 +316,8 @@ static void sample_keep(struct scraper *s, enum name name, const struct labels *
             tally_add(t, engine, rank, value);
         else if (slice_equal(labels->mode, SLICE("prefill_cache")))
             tally_add(&s->tallies[SGLANG_REUSED], engine, rank, value);
+        else if (slice_equal(labels->mode, SLICE("decode")))
+            tally_add(&s->tallies[SGLANG_DECODED], engine, rank, value);
     } else if (name == VLLM_LORA) {
         adapters_keep(s, labels, value);
     } else {
@@ -530,11 +533,13 @@ static void engine_pick(const struct scraper *all, uint64_t engine, struct scrap
     out->sglang = all->sglang;
 }
 
-/* SGLang's server counts prompts, of all ranks together; its schedulers count what they compute. */
-static void sglang_rank_hits(const struct scraper *s, struct node_scrape *out)
+/* SGLang's server counts tokens of all ranks together; its schedulers count what they compute. */
+static void sglang_rank_counts(const struct scraper *s, struct node_scrape *out)
 {
     double computed = tally_sum(&s->tallies[SGLANG_PREFILLED]);
     double reused = fmax(tally_sum(&s->tallies[SGLANG_REUSED]), 0); /* missing until one is */
+    if (out->generation_tokens < 0)
+        out->generation_tokens = tally_sum(&s->tallies[SGLANG_DECODED]);
     if (out->prefix_queries >= 0 || computed < 0)
         return;
     out->prefix_queries = computed + reused;
@@ -552,7 +557,7 @@ int node_scrape_ranks_parse(struct slice text, struct node_scrape out[NODE_RANKS
     for (unsigned i = 0; i < count; i++) {
         engine_pick(&all, engines[i], &one);
         scraper_finish(&one, &out[i]);
-        sglang_rank_hits(&one, &out[i]);
+        sglang_rank_counts(&one, &out[i]);
     }
     return (int)count;
 }

@@ -64,6 +64,14 @@ static uint64_t if_later(uint64_t until_ms, uint64_t now_ms)
     return until_ms > now_ms ? until_ms : 0;
 }
 
+static struct node_standing still(const struct node_replica *k, uint64_t now_ms)
+{
+    const struct node_signs *s = &k->signs;
+    if (s->stall != NODE_STALL_NONE || s->stalls.until_ms > now_ms)
+        return avoided(NODE_STANDING_STALLED, if_later(s->stalls.until_ms, now_ms));
+    return s->quiet ? avoided(NODE_STANDING_QUIET, 0) : (struct node_standing){0};
+}
+
 /* What node_replica_in_trouble() goes by, in its order of weight. */
 static struct node_standing trouble(const struct node_replica *k, uint64_t now_ms)
 {
@@ -73,10 +81,9 @@ static struct node_standing trouble(const struct node_replica *k, uint64_t now_m
     bool on_trial = k->errors.trial || k->broken.trial || s->stalls.trial;
     if (s->leaving)
         return avoided(NODE_STANDING_LEAVING, 0);
-    if (s->stall != NODE_STALL_NONE || s->stalls.until_ms > now_ms)
-        return avoided(NODE_STANDING_STALLED, if_later(s->stalls.until_ms, now_ms));
-    if (s->quiet)
-        return avoided(NODE_STANDING_QUIET, 0);
+    struct node_standing stands = still(k, now_ms);
+    if (stands.why != NODE_STANDING_WELL)
+        return stands;
     if (broken > 0 && broken >= errors)
         return avoided(NODE_STANDING_BROKE, broken);
     if (errors > 0)
@@ -86,6 +93,14 @@ static struct node_standing trouble(const struct node_replica *k, uint64_t now_m
     bool own =
         on_trial && (node_replica_own_requests(k) > 0 || k->breaker.heard == NODE_BREAKER_CLOSED);
     return avoided(own ? NODE_STANDING_TRIAL : NODE_STANDING_ELSEWHERE, 0);
+}
+
+struct node_standing node_rank_standing(const struct node_replica *rank, uint64_t now_ms)
+{
+    struct node_standing out = still(rank, now_ms);
+    if (out.why == NODE_STANDING_WELL && node_replica_stands_still(rank, now_ms))
+        out = avoided(NODE_STANDING_TRIAL, 0);
+    return out;
 }
 
 struct node_standing node_replica_standing(const struct node_replica *k, uint64_t now_ms)

@@ -36,6 +36,9 @@ struct node_standing {
 };
 struct node_standing node_replica_standing(const struct node_replica *k, uint64_t now_ms);
 
+/* The same of a data-parallel rank whose process is well: whether it stands still. */
+struct node_standing node_rank_standing(const struct node_replica *rank, uint64_t now_ms);
+
 /* In a word: "errors", "stalled", ...; "" for none. And in a phrase. */
 const char *node_standing_word(enum node_standing_why why);
 const char *node_standing_text(enum node_standing_why why);

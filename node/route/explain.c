@@ -94,6 +94,8 @@ static struct node_standing standing_of(const struct node_router *r, const struc
                                         uint64_t now_ms)
 {
     struct node_standing standing = node_replica_standing(&r->replicas[k->server], now_ms);
+    if (standing.why == NODE_STANDING_WELL && k->is_rank && !k->draining)
+        standing = node_rank_standing(k, now_ms);
     if (standing.why == NODE_STANDING_WELL && k->draining)
         standing.why = NODE_STANDING_DRAINED;
     return standing;
@@ -305,7 +307,7 @@ static void replica_standing(struct json_writer *w, const struct node_router *r,
     json_key(w, "leaving");
     json_bool(w, k->signs.leaving);
     json_key(w, "stalled"); /* the sign by which it is known; empty: it is not */
-    json_cstr(w, node_stall_name(k->signs.stall));
+    json_cstr(w, node_stall_name(node_router_replica_stall(r, (unsigned)(rank - r->replicas))));
 }
 
 /* What one router reports of one replica. */

@@ -48,9 +48,21 @@ void node_router_watched(struct node_router *r, unsigned replica, const struct n
     node_signs_watch(k, &all, watchdog_ms, now_ms);
 }
 
+enum node_stall node_router_own_stall(const struct node_router *r, unsigned replica)
+{
+    return r->replicas[replica].signs.stall;
+}
+
+bool node_router_rank_stalled(const struct node_router *r, unsigned replica)
+{
+    return node_router_own_stall(r, replica) != NODE_STALL_NONE &&
+           node_router_process_at(r, replica)->signs.stall == NODE_STALL_NONE;
+}
+
 enum node_stall node_router_replica_stall(const struct node_router *r, unsigned replica)
 {
-    return node_router_process_at(r, replica)->signs.stall;
+    return node_router_rank_stalled(r, replica) ? node_router_own_stall(r, replica)
+                                                : node_router_process_at(r, replica)->signs.stall;
 }
 
 bool node_router_replica_leaving(const struct node_router *r, unsigned replica)
@@ -75,12 +87,13 @@ bool node_router_replica_errs(const struct node_router *r, unsigned replica)
 
 bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms)
 {
-    return node_signs_move(&node_router_process_at(r, replica)->signs, now_ms);
+    return !node_router_rank_stalled(r, replica) &&
+           node_signs_move(&node_router_process_at(r, replica)->signs, now_ms);
 }
 
 uint64_t node_router_replica_moved(const struct node_router *r, unsigned replica)
 {
-    return node_router_process_at(r, replica)->signs.moved_ms;
+    return r->replicas[replica].signs.moved_ms;
 }
 
 bool node_router_ready(const struct node_router *r)

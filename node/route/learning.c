@@ -299,6 +299,8 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
     struct node_replica *process = node_router_process_at(r, e->work.replica);
     node_breaker_worked(process, now_ms);
     node_replica_answering(process, e->chosen_ms, now_ms);
+    if (process != replica)
+        node_signs_answering(&replica->signs, now_ms);
     node_replica_began(replica, &e->work, 1);
 }
 

@@ -45,7 +45,7 @@ static struct crdt_load others(const struct context *c, const struct node_replic
     X(leaving, PROMETHEUS_GAUGE, "1 if its health check says no, since it said yes last.",         \
       process(c, k)->signs.leaving)                                                                \
     X(stalled, PROMETHEUS_GAUGE, "1 if it stands still with requests, and is avoided.",            \
-      process(c, k)->signs.stall != NODE_STALL_NONE)                                               \
+      process(c, k)->signs.stall != NODE_STALL_NONE || k->signs.stall != NODE_STALL_NONE)          \
     X(stalls_total, PROMETHEUS_COUNTER, "Times that the watchdog found it standing still.",        \
       (double)k->signs.stalls_total)                                                               \
     X(probes_refused, PROMETHEUS_GAUGE,                                                            \

@@ -7,12 +7,16 @@ bool node_router_has_other(struct node_router *r, const struct node_request *req
     uint64_t without[NODE_REPLICA_WORDS];
     memcpy(without, excluded, sizeof without);
     unsigned server = node_router_server(r, replica);
+    if (node_router_rank_stalled(r, replica)) /* other ranks of the process are well */
+        server = replica;
     without[server / 64] |= UINT64_C(1) << (server % 64);
     struct node_size size;
     if (node_router_evaluate(r, request, without, false, now_ms, &size) != ERR_OK)
         return false;
-    const struct node_replica *k = node_router_process_at(r, r->candidates[0].replica);
-    return node_replica_usable(k, NODE_HEALTH_UP) && !node_replica_avoided(k, now_ms);
+    const struct node_replica *rank = &r->replicas[r->candidates[0].replica];
+    const struct node_replica *k = &r->replicas[rank->server];
+    return node_replica_usable(k, NODE_HEALTH_UP) && !node_replica_avoided(k, now_ms) &&
+           !node_replica_stands_still(rank, now_ms);
 }
 
 bool node_router_still_fits(struct node_router *r, const struct node_request *request,
@@ -23,7 +27,8 @@ bool node_router_still_fits(struct node_router *r, const struct node_request *re
     if (rank->absent || rank->draining || k->absent || k->draining || k->asleep ||
         k->health == NODE_HEALTH_ROUTER)
         return false;
-    if (node_replica_usable(k, NODE_HEALTH_UP) && !node_replica_in_trouble(k, now_ms))
+    if (node_replica_usable(k, NODE_HEALTH_UP) && !node_replica_in_trouble(k, now_ms) &&
+        !node_replica_stands_still(rank, now_ms))
         return true;
     return !node_router_has_other(r, request, excluded, replica, now_ms);
 }

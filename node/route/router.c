@@ -164,8 +164,12 @@ static void asked_find(const struct node_router *r, const struct node_request *r
 /* Which replicas of one health. */
 enum takes { TAKES_GOOD, TAKES_SPARE, TAKES_ALL };
 
-static bool is_taken(const struct node_replica *k, enum takes takes, uint64_t now_ms)
+/* `rank` is the same, or a rank of its process `k`. */
+static bool is_taken(const struct node_replica *k, const struct node_replica *rank,
+                     enum takes takes, uint64_t now_ms)
 {
+    if (takes != TAKES_ALL && node_replica_stands_still(rank, now_ms))
+        return false;
     switch (takes) {
     case TAKES_GOOD:
         return !node_replica_avoided(k, now_ms);
@@ -186,7 +190,8 @@ static bool candidates_collect(struct node_router *r, const struct node_replica_
     for (unsigned k = 0; k < r->replica_count; k++) {
         const struct node_replica *process = node_router_process_at(r, k);
         if (node_router_is_asked(r, k, serving, request, excluded) &&
-            node_replica_usable(process, health) && is_taken(process, takes, now_ms)) {
+            node_replica_usable(process, health) &&
+            is_taken(process, &r->replicas[k], takes, now_ms)) {
             if (node_replica_own_requests(process) < r->config.replica_requests_max)
                 r->candidates[r->candidate_count++].replica = k;
             else

@@ -263,7 +263,7 @@ void node_router_model_denied(struct node_router *r, unsigned replica, struct sl
  * a second. */
 void node_router_watched(struct node_router *r, unsigned replica, const struct node_watched *w,
                          uint64_t watchdog_ms, uint64_t now_ms);
-/* Why it counts as standing still. */
+/* Why it counts as standing still: a rank by its own signs, or by those of its process. */
 enum node_stall node_router_replica_stall(const struct node_router *r, unsigned replica);
 /* Whether its health check said no. */
 bool node_router_replica_leaving(const struct node_router *r, unsigned replica);
@@ -273,6 +273,10 @@ bool node_router_replica_asleep(const struct node_router *r, unsigned replica);
 bool node_router_replica_gone(const struct node_router *r, unsigned replica);
 /* Whether its last answers were errors, and its own ones. */
 bool node_router_replica_errs(const struct node_router *r, unsigned replica);
+/* By the signs of its own row alone. */
+enum node_stall node_router_own_stall(const struct node_router *r, unsigned replica);
+/* Whether it is a rank that stands still while its process does not. */
+bool node_router_rank_stalled(const struct node_router *r, unsigned replica);
 /* Whether the engine is at work, by its tokens and counters. */
 bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms);
 /* When it last showed so; 0: never. */

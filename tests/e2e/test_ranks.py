@@ -1,11 +1,13 @@
 """Data-parallel ranks of one engine: replicas of their own that share a process."""
 
 import subprocess
+import time
 import unittest
 
-from lib import Case, binary, wait_for
+from lib import LIMIT, Case, binary, wait_for
 from test_cluster import Clustered
 from test_engines import CHAT, FAST, message, words
+from test_watchdog import Load
 
 RANKS = 3
 
@@ -122,6 +124,31 @@ class Ranks(RanksCase):
         self.talk([r], turns=1)
         wait_for(lambda: all(row["health"] == "down" for name, row in self.rows(r).items()
                              if name.startswith(one.name)), "its end to be known")
+
+    def test_one_that_hangs_is_left_to_itself(self):
+        """The other ranks of its process move, and go on being used."""
+        for engine in ("sglang", "vllm"):
+            with self.subTest(engine):
+                one = self.sim("--data-parallel", "3", "--engine", engine)
+                r = self.router([one.url], "--policy", "round_robin")
+                self.ready(r, one)
+                load = Load(r, 20)
+                time.sleep(1.5)
+                one.call("POST", "/sim/fail", {"mode": "stuck", "rank": 1})
+                began = time.monotonic()
+                stalled = r.wait_event("replica_stalled")
+                self.assertEqual(stalled["replica"], "%s@1" % one.name)
+                self.assertLess(time.monotonic() - began, 9)
+                row = self.rows(r)["%s@1" % one.name]
+                self.assertEqual((row["why"], row["avoided"]), ("stalled", True))
+                self.assertEqual(self.rows(r)["%s@0" % one.name]["why"], "")
+                time.sleep(1)
+                one.call("POST", "/sim/fail", {"mode": "none"})
+                results = load.stop()
+                self.assertEqual([x for x in results if x[0] != 200], [])
+                self.assertLess(max(x[1] for x in results), LIMIT)
+                self.assertEqual(r.metric('replica_stalls_total{replica="%s"}' % one.name), 0)
+                r.wait_event("replica_stall_over")
 
     def test_drain_one_or_all(self):
         one, other = self.engine(), self.sim(*FAST)

@@ -11,6 +11,7 @@ void sim_fail_end(struct sim_engine *e)
     if (e->dead)
         return;
     sim_server_listen(&e->server, true);
+    sim_ranks_go_on(&e->ranks);
     sim_engine_rate(e, 1);
 }
 
@@ -23,6 +24,11 @@ void sim_fail_begin(struct sim_engine *e, const struct sim_fail *fail, uint64_t 
     if (fail->mode == SIM_FAIL_REFUSE) {
         sim_server_listen(&e->server, false);
         sim_server_close_idle(&e->server);
+    }
+    if (fail->mode == SIM_FAIL_STUCK && fail->rank != SIM_RANK_ANY) {
+        sim_engine_rate(e, 1); /* what is seen of it stays */
+        sim_ranks_stop(&e->ranks, (unsigned)fail->rank, sim_now_ns(e));
+        return;
     }
     if (fail->mode == SIM_FAIL_STUCK || fail->mode == SIM_FAIL_SLEEP)
         sim_engine_rate(e, 0);
@@ -105,6 +111,7 @@ static bool wish_read(const json_t *wish, struct sim_fail *fail, uint64_t *for_m
         .mode = (enum sim_fail_mode)mode,
         .after_chunks = member(wish, "after_chunks", mode == SIM_FAIL_RESET ? 1 : 0),
         .count = member(wish, "count", UINT64_MAX),
+        .rank = (int)member(wish, "rank", UINT64_MAX),
         .delay_ms = member(wish, "delay_ms", 1000),
         .factor = (double)member(wish, "factor", 10),
         .health = json_is_true(probes),
@@ -122,7 +129,7 @@ void sim_control_fail(struct sim_engine *e, struct sim_conn *c, struct slice bod
     uint64_t for_ms = 0;
     bool understood = wish_read(wish, &fail, &for_ms);
     json_decref(wish);
-    if (!understood) {
+    if (!understood || fail.rank >= (int)e->ranks.count) {
         sim_http_answer(c, 400, SIM_JSON,
                         SLICE("{\"error\":\"unknown mode, or refuse without for_ms\"}"), NULL);
         return;

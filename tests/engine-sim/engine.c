@@ -79,7 +79,7 @@ struct slice sim_engine_adapter(const struct sim_engine *e, struct slice model)
 struct sim_seen sim_engine_seen(const struct sim_engine *e, unsigned rank)
 {
     const struct sim_model *m = e->ranks.models[rank];
-    if (e->rate <= 0)
+    if (e->rate <= 0 || e->ranks.stopped_ns[rank] != 0)
         return e->seen[rank];
     return (struct sim_seen){sim_model_running(m), sim_model_waiting(m),
                              sim_cache_used(sim_model_cache(m)), *sim_model_counters(m)};

@@ -63,6 +63,7 @@ struct sim_fail {
     enum sim_fail_mode mode;
     uint64_t after_chunks;
     uint64_t count; /* requests that it still hits */
+    int rank;       /* of STUCK: it alone, or SIM_RANK_ANY: all */
     uint64_t delay_ms;
     double factor;
     bool health; /* probes fail too */

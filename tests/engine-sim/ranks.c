@@ -1,5 +1,7 @@
 #include "tests/engine-sim/ranks.h"
 
+#include <string.h>
+
 #include "base/check.h"
 
 void sim_ranks_open(struct sim_ranks *s, const struct sim_model_config *config, unsigned count,
@@ -16,6 +18,23 @@ void sim_ranks_close(struct sim_ranks *s)
     for (unsigned i = 0; i < s->count; i++)
         sim_model_destroy(s->models[i]);
     s->count = 0;
+}
+
+static uint64_t time_of(const struct sim_ranks *s, unsigned rank, uint64_t now_ns)
+{
+    return s->stopped_ns[rank] != 0 ? s->stopped_ns[rank] : now_ns;
+}
+
+void sim_ranks_stop(struct sim_ranks *s, unsigned rank, uint64_t now_ns)
+{
+    CHECK(rank < s->count);
+    sim_ranks_advance(s, now_ns);
+    s->stopped_ns[rank] = now_ns > 0 ? now_ns : 1;
+}
+
+void sim_ranks_go_on(struct sim_ranks *s)
+{
+    memset(s->stopped_ns, 0, sizeof s->stopped_ns);
 }
 
 static uint32_t in_flight(const struct sim_model *m)
@@ -42,18 +61,18 @@ int sim_ranks_submit(struct sim_ranks *s, struct sim_request *r, int rank, uint6
     CHECK(rank < (int)s->count);
     sim_ranks_advance(s, now_ns);
     r->rank = rank == SIM_RANK_ANY ? by_load(s) : (unsigned)rank;
-    return sim_model_submit(s->models[r->rank], r, now_ns);
+    return sim_model_submit(s->models[r->rank], r, time_of(s, r->rank, now_ns));
 }
 
 void sim_ranks_abort(struct sim_ranks *s, struct sim_request *r, uint64_t now_ns)
 {
-    sim_model_abort(s->models[r->rank], r, now_ns);
+    sim_model_abort(s->models[r->rank], r, time_of(s, r->rank, now_ns));
 }
 
 void sim_ranks_advance(struct sim_ranks *s, uint64_t now_ns)
 {
     for (unsigned i = 0; i < s->count; i++)
-        sim_model_advance(s->models[i], now_ns);
+        sim_model_advance(s->models[i], time_of(s, i, now_ns));
 }
 
 uint64_t sim_ranks_next_event_ns(const struct sim_ranks *s)
@@ -61,7 +80,7 @@ uint64_t sim_ranks_next_event_ns(const struct sim_ranks *s)
     uint64_t soonest_ns = SIM_NEVER;
     for (unsigned i = 0; i < s->count; i++) {
         uint64_t at_ns = sim_model_next_event_ns(s->models[i]);
-        if (at_ns < soonest_ns)
+        if (at_ns < soonest_ns && s->stopped_ns[i] == 0)
             soonest_ns = at_ns;
     }
     return soonest_ns;
@@ -116,6 +135,7 @@ struct sim_counters sim_ranks_counters(const struct sim_ranks *s)
 void sim_ranks_reset(struct sim_ranks *s)
 {
     s->turn = 0;
+    sim_ranks_go_on(s);
     for (unsigned i = 0; i < s->count; i++)
         sim_model_reset(s->models[i]);
 }

@@ -19,7 +19,8 @@ enum sim_balance {
 struct sim_ranks {
     unsigned count;
     enum sim_balance balance;
-    unsigned turn; /* whose it is, in a round robin */
+    uint64_t stopped_ns[SIM_RANKS_MAX]; /* that rank stands still since then; 0: it runs */
+    unsigned turn;                      /* whose it is, in a round robin */
     struct sim_model *models[SIM_RANKS_MAX];
 };
 
@@ -36,6 +37,10 @@ void sim_ranks_abort(struct sim_ranks *s, struct sim_request *r, uint64_t now_ns
 void sim_ranks_advance(struct sim_ranks *s, uint64_t now_ns);
 uint64_t sim_ranks_next_event_ns(const struct sim_ranks *s);
 struct sim_request *sim_ranks_changed(struct sim_ranks *s);
+
+/* That rank stands still, or goes on. */
+void sim_ranks_stop(struct sim_ranks *s, unsigned rank, uint64_t now_ns);
+void sim_ranks_go_on(struct sim_ranks *s);
 
 /* Of all ranks together. */
 uint32_t sim_ranks_running(const struct sim_ranks *s);

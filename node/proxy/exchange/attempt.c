@@ -184,7 +184,7 @@ int exchange_choose_again(struct exchange *x, enum node_outcome outcome)
 
 int exchange_rebook(struct exchange *x, enum node_outcome outcome)
 {
-    exchange_exclude(x);
+    exchange_exclude(x, outcome);
     return exchange_choose_again(x, outcome);
 }
 

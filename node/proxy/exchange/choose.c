@@ -138,9 +138,11 @@ void exchange_no_replica(struct exchange *x, int err)
     exchange_no_answer(x, NULL);
 }
 
-void exchange_exclude(struct exchange *x)
+void exchange_exclude(struct exchange *x, enum node_outcome outcome)
 {
-    unsigned r = x->decision.server;
+    bool rank_only = outcome == NODE_OUTCOME_STALLED &&
+                     node_router_rank_stalled(x->proxy->config.router, x->decision.replica);
+    unsigned r = rank_only ? x->decision.replica : x->decision.server;
     x->excluded[r / 64] |= UINT64_C(1) << (r % 64);
 }
 

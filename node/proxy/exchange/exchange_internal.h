@@ -109,8 +109,9 @@ struct slice exchange_stored_response(const struct exchange *x);
 bool exchange_only_there(const struct exchange *x);
 /* Books a replica that was not tried yet. */
 MUST_USE int exchange_choose(struct exchange *x);
-/* The replica of the present decision is not chosen again. */
-void exchange_exclude(struct exchange *x);
+/* The replica of the present decision, which ended so, is not chosen again: nor are other ranks of its
+ * process, unless it was a rank that stands still. */
+void exchange_exclude(struct exchange *x, enum node_outcome outcome);
 void exchange_exclude_other_engines(struct exchange *x);
 /* No replica gave an answer, and none is asked any more. What an engine said last is the truth of
  * it; else 504 if the last one's time was up, 503 if it was not reached, or 502, with the text

@@ -295,6 +295,8 @@ static void note_death(struct exchange *x, enum upstream_failure failure)
     x->stale = x->stale || failure == UPSTREAM_STALE;
     if (failure == UPSTREAM_BROKEN)
         suspect_ended(x, SUSPECT_END_BROKEN);
+    else if (failure == UPSTREAM_STALLED && node_router_rank_stalled(router, x->decision.replica))
+        suspect_of_nothing(x);
     else if (refused && x->stale)
         suspect_ended(x, SUSPECT_END_GONE);
     else if (failure == UPSTREAM_STALLED &&

@@ -212,7 +212,7 @@ static void read_event(const struct exchange *x, struct node_engine_error *out)
 static bool judge_abort(struct exchange *x)
 {
     struct verdict_judgement j = verdict_of_abort();
-    suspect_aborted(x);
+    suspect_of_nothing(x);
     if (exchange_judge_answer(x, &j, 0))
         return true;
     exchange_hold_pass(x);

@@ -211,6 +211,8 @@ bool suspect_may_move(const struct exchange *x)
     if (node_router_replica_engine(p->config.router, x->decision.replica) != NODE_ENGINE_SGLANG ||
         !can_be_one(x) || !is_raw(x))
         return true;
+    if (node_router_rank_stalled(p->config.router, x->decision.replica)) /* others move */
+        return p->now_ms - x->began_ms >= SUSPECT_HANG_MS;
     struct under_way w = look(pool, NULL);
     uint64_t until_ms, silent_ms = silent_since(pool, &w, &until_ms);
     return x->began_ms > until_ms || p->now_ms - silent_ms >= SUSPECT_HANG_MS;
@@ -303,7 +305,7 @@ void suspect_ended(struct exchange *x, enum suspect_end end)
         note_death(x, d);
 }
 
-void suspect_aborted(const struct exchange *x)
+void suspect_of_nothing(const struct exchange *x)
 {
     uint64_t now = x->proxy->now_ms;
     struct pool_death *d = &x->proxy->engines.pools[x->decision.server].death;

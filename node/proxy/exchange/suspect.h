@@ -76,9 +76,9 @@ void suspect_silent(struct pool *pool);
  * what that says of the request. */
 void suspect_ended(struct exchange *x, enum suspect_end end);
 
-/* Its engine gave it up, and maybe others (finish reason "abort"): a blow to what is there, but the
- * process lives, and no request did that. */
-void suspect_aborted(const struct exchange *x);
+/* A blow to this one and maybe to others there, of a process that lives: its engine gave it up (finish
+ * reason "abort"), or a data-parallel rank stands still. No request is suspected. */
+void suspect_of_nothing(const struct exchange *x);
 
 /* Whether the request may not be sent (again): then x->refusal and x->limit say why, and it is
  * answered 502. Asked before each choice. */

@@ -16,14 +16,18 @@ static bool wants_tokens(const struct upstream *u)
            exchange_answers_tokens(u->exchange->route.kind);
 }
 
+/* Of a replica with its connections, or of a rank with those of its process, of which it looks at its own. */
 static struct node_watched look(struct proxy *p, struct pool *pool, unsigned replica)
 {
     uint64_t now = p->now_ms;
+    unsigned server = node_router_server(p->config.router, replica);
     struct node_watched w = {.token_ms = pool->token_ms};
-    for (const struct upstream *u = pool->all; u != NULL; u = u->all_next) {
+    for (const struct upstream *u = p->engines.pools[server].all; u != NULL; u = u->all_next) {
         if (!wants_tokens(u))
             continue;
         const struct exchange *x = u->exchange;
+        if (server != replica && x->decision.replica != replica)
+            continue;
         if (x->first_token) {
             w.streaming++;
             continue;
@@ -39,8 +43,9 @@ static struct node_watched look(struct proxy *p, struct pool *pool, unsigned rep
     else if (pool->busy_ms == 0)
         pool->busy_ms = now;
     w.since_ms = later(pool->busy_ms, p->resumed_ms);
-    w.heard_ms = pool->heard_ms;
-    prober_waits(p, replica, &w.asked_ms, &w.health_asked_ms);
+    w.heard_ms = p->engines.pools[server].heard_ms;
+    if (server == replica)
+        prober_waits(p, replica, &w.asked_ms, &w.health_asked_ms);
     return w;
 }
 
@@ -56,14 +61,14 @@ static void ask_for_a_sign(struct proxy *p, struct pool *pool, unsigned replica,
         now < pool->asked_ms + limit)
         return;
     pool->asked_ms = now;
-    prober_ask(p, replica);
+    prober_ask(p, node_router_server(p->config.router, replica));
 }
 
 static void log_stall(struct proxy *p, struct pool *pool, unsigned replica,
                       const struct node_watched *w)
 {
     struct node_router *router = p->config.router;
-    bool stalled = node_router_replica_stall(router, replica) != NODE_STALL_NONE;
+    bool stalled = node_router_own_stall(router, replica) != NODE_STALL_NONE;
     if (stalled == pool->told_stalled)
         return;
     pool->told_stalled = stalled;
@@ -74,7 +79,7 @@ static void log_stall(struct proxy *p, struct pool *pool, unsigned replica,
     }
     log_event(p->config.log, LOG_WARN, "replica_stalled",
               LOG_STR("replica", node_router_replica_name(router, replica)),
-              LOG_CSTR("sign", node_stall_name(node_router_replica_stall(router, replica))),
+              LOG_CSTR("sign", node_stall_name(node_router_own_stall(router, replica))),
               LOG_UINT("waiting", w->waiting), LOG_UINT("streaming", w->streaming),
               LOG_CSTR("effect", "it is avoided; what has no token moves to others"));
 }
@@ -93,11 +98,19 @@ static bool is_lost(const struct proxy *p, const struct upstream *u, unsigned re
     return dead && limit > 0 && p->now_ms - later(u->active_ms, p->resumed_ms) >= limit;
 }
 
+/* Of its process, or of its rank alone. */
+static bool is_stuck(const struct proxy *p, unsigned replica)
+{
+    const struct node_router *router = p->config.router;
+    return node_router_replica_stall(router, replica) != NODE_STALL_NONE ||
+           node_router_replica_asleep(router, replica);
+}
+
 static void move(struct proxy *p, struct upstream *u)
 {
     struct exchange *x = u->exchange;
     bool asks = u->state == UPSTREAM_CONNECTING || wants_tokens(u);
-    if (x == NULL || !asks)
+    if (x == NULL || !asks || !is_stuck(p, x->decision.replica))
         return;
     if (x->first_token) {
         if (is_lost(p, u, x->decision.replica))
@@ -167,13 +180,29 @@ static void watch(struct proxy *p, struct pool *pool, unsigned replica)
     }
 }
 
+static void watch_rank(struct proxy *p, unsigned rank)
+{
+    struct node_router *router = p->config.router;
+    struct pool *pool = &p->engines.pools[rank];
+    struct node_watched w = look(p, pool, rank);
+    node_router_watched(router, rank, &w, p->config.options->watchdog_ms, p->now_ms);
+    log_stall(p, pool, rank, &w);
+    ask_for_a_sign(p, pool, rank, &w);
+    if (node_router_rank_stalled(router, rank))
+        walk(p, &p->engines.pools[node_router_server(router, rank)], move);
+}
+
 void watch_tick(struct proxy *p)
 {
     if (p->now_ms < p->watched_ms + WATCH_EVERY_MS)
         return;
     p->watched_ms = p->now_ms;
-    for (unsigned i = 0; i < p->engines.pool_count; i++) {
-        if (p->engines.pools[i].proxy != NULL && node_router_replica_present(p->config.router, i))
+    for (unsigned i = 0; i < node_router_replica_count(p->config.router); i++) {
+        if (!node_router_replica_present(p->config.router, i))
+            continue;
+        if (p->engines.pools[i].proxy != NULL)
             watch(p, &p->engines.pools[i], i);
+        else if (node_router_rank(p->config.router, i) >= 0)
+            watch_rank(p, i);
     }
 }

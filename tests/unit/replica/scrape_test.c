@@ -466,6 +466,7 @@ static void test_hits_of_ranks_of_sglang(void **state)
     assert_near(s.prefix_queries, 21, 0); /* the server's own, not the sum */
     assert_near(s.prefix_hits, 5, 0);
     assert_int_equal(node_scrape_ranks_parse(slice_of_cstr(text), ranks), 2);
+    assert_near(ranks[0].generation_tokens, 80, 0); /* as they come: the server counts at the end */
     assert_near(ranks[0].prefix_queries, 8, 0);
     assert_near(ranks[0].prefix_hits, 0, 0);
     assert_near(ranks[1].prefix_queries, 14, 0);

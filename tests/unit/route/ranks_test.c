@@ -137,6 +137,55 @@ static void one_process_has_one_limit(void **state)
     alone_destroy(r);
 }
 
+/* Its metrics, each second: all ranks have work, and one counts no token. */
+static void read_of_ranks(struct node_router *r, int still, uint64_t now_ms)
+{
+    struct node_scrape each[RANKS];
+    for (int i = 0; i < RANKS; i++) {
+        each[i] = node_scrape_unknown;
+        each[i].vllm = true;
+        each[i].running = 1;
+        each[i].waiting = 0;
+        each[i].generation_tokens = each[i].prompt_tokens =
+            (double)(i == still ? START_MS : now_ms);
+    }
+    node_router_ranks_scraped(r, 0, each, RANKS, now_ms);
+}
+
+/* What stands still is one scheduler: the others of its process go on being used. */
+static void a_rank_that_stands_still_is_avoided_alone(void **state)
+{
+    (void)state;
+    struct node_router *r = make_default();
+    struct node_decision d[RANKS], next;
+    uint64_t at_ms = START_MS;
+    for (unsigned i = 0; i < RANKS; i++)
+        d[i] = choose(r, prompt(i, 4000), START_MS);
+    for (unsigned s = 0; s < 10; s++, at_ms += 1000) {
+        read_of_ranks(r, d[0].rank, at_ms);
+        for (unsigned i = 0; i < RANKS; i++) {
+            struct node_watched w = {.waiting = 3,
+                                     .waiting_long = s > 3 ? 3 : 0,
+                                     .since_ms = START_MS,
+                                     .heard_ms = at_ms};
+            node_router_watched(r, d[i].replica, &w, 3000, at_ms);
+        }
+    }
+    assert_true(node_router_rank_stalled(r, d[0].replica));
+    assert_int_equal(node_router_replica_stall(r, d[0].server), NODE_STALL_NONE);
+    for (unsigned i = 1; i < RANKS; i++)
+        assert_int_equal(node_router_replica_stall(r, d[i].replica), NODE_STALL_NONE);
+    node_router_finish(r, d[0].booking, NODE_OUTCOME_STALLED, NULL, at_ms);
+    for (unsigned i = 0; i < 5; i++) { /* the first prompt too, which it has in its cache */
+        next = choose(r, prompt(0, 4000), at_ms);
+        assert_int_not_equal(next.rank, d[0].rank);
+        done(r, next, at_ms);
+    }
+    for (unsigned i = 1; i < RANKS; i++)
+        done(r, d[i], at_ms);
+    alone_destroy(r);
+}
+
 /* Who failed at one rank does not try the next one of the same process. */
 static void an_address_is_excluded_with_its_ranks(void **state)
 {
@@ -295,6 +344,7 @@ int main(void)
         cmocka_unit_test(each_rank_has_its_own_cache),
         cmocka_unit_test(one_process_is_up_or_down),
         cmocka_unit_test(one_process_has_one_limit),
+        cmocka_unit_test(a_rank_that_stands_still_is_avoided_alone),
         cmocka_unit_test(an_address_is_excluded_with_its_ranks),
         cmocka_unit_test(a_restart_empties_all_of_them),
         cmocka_unit_test(what_cannot_be_pinned_goes_to_the_address),
