@@ -90,19 +90,31 @@ class Deaths(SGLangCase):
         a, b = self.pair()
         self.trouble(self.front([a, b]), lambda: os.kill(a.child("sglang::scheduler"), signal.SIGKILL), seconds=15)
 
-    def test_rank_killed(self):
-        """One of two data-parallel ranks. The server lives on, and answers nobody again: neither who was
-        pinned to the other rank, nor who is not pinned."""
+    def rank_trouble(self, do, **how):
+        """One server with two data-parallel ranks, and one without."""
         engines = [SGLang("--dp-size", "2").start(), SGLang().start()]
         try:
             for engine in engines:
                 engine.wait()
             router = self.front(engines)
             wait_for(lambda: sum("@" in r["name"] for r in router.admin("GET", "/replicas").json) == 2, "ranks")
-            self.trouble(router, lambda: os.kill(engines[0].child("sglang::scheduler_DP1"), signal.SIGKILL), seconds=15)
+            rank = engines[0].child("sglang::scheduler_DP1")
+            self.trouble(router, lambda: do(rank), **how)
+            return router
         finally:
             for engine in engines:
+                engine.signal_all(signal.SIGCONT)
                 engine.stop()
+
+    def test_rank_killed(self):
+        """The server lives on, and answers nobody again: neither who was pinned to the other rank, nor who
+        is not pinned."""
+        self.rank_trouble(lambda rank: os.kill(rank, signal.SIGKILL), seconds=15)
+
+    def test_rank_hangs(self):
+        """The other rank goes on, and its tokens prove nothing of this one."""
+        router = self.rank_trouble(lambda rank: os.kill(rank, signal.SIGSTOP), seconds=20)
+        self.assertTrue(router.events("replica_stalled")[0]["replica"].endswith("@1"))
 
     def test_sigstop(self):
         a, b = self.pair()
