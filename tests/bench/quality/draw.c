@@ -8,7 +8,7 @@
 
 #define PICK(prng, list) (list)[prng_below(prng, ARRAY_LEN(list))]
 
-enum { DRAWS_WITHOUT_TIERS = 33, DRAWS_WITHOUT_RANKS = 44 };
+enum { DRAWS_WITHOUT_TIERS = 33, DRAWS_ALIKE = 44 };
 
 static const char *const cached_words[] = {"cached told", "cached told above 0", "cached untold"};
 static const char *const metrics_words[] = {"all metrics", "some metrics", "no metrics"};
@@ -70,11 +70,11 @@ static void ranks_drawn(struct quality_case *c, unsigned number)
 {
     struct prng prng;
     prng_seed(&prng, 9000 + number);
-    if (number >= DRAWS_WITHOUT_RANKS && prng_below(&prng, 2) == 0)
+    if (number >= DRAWS_ALIKE && prng_below(&prng, 2) == 0)
         c->ranks = c->engines % 4 == 0 && prng_below(&prng, 2) == 0 ? 4 : 2;
 }
 
-static void fleet_drawn(struct quality_case *c, struct prng *prng, double cache_tokens, bool slow)
+static void fleet_drawn(struct quality_case *c, struct prng *prng, double cache_tokens)
 {
     struct sim_model_config m = model_drawn(prng);
     adapters_drawn(&m);
@@ -89,12 +89,30 @@ static void fleet_drawn(struct quality_case *c, struct prng *prng, double cache_
     };
     for (unsigned k = 0; k < c->engines; k++)
         c->specs[k] = spec;
-    if (slow) {
-        struct sim_model_config *one = &c->specs[0].model;
+}
+
+/* The engine at the first address, with all its ranks. */
+static void slow_down_one(struct quality_case *c)
+{
+    for (unsigned k = 0; k < (c->ranks > 0 ? c->ranks : 1); k++) {
+        struct sim_model_config *one = &c->specs[k].model;
         one->prefill_tokens_per_s /= 5;
         one->decode_base_ns *= 5;
         one->decode_context_token_ns *= 5;
     }
+}
+
+/* All conversations, or those of the first half: then clients begin to stream. Returns which. */
+static const char *make_whole(struct workload *w, unsigned number)
+{
+    struct prng prng;
+    prng_seed(&prng, 11000 + number);
+    bool half = number >= DRAWS_ALIKE && prng_below(&prng, 2) == 0;
+    for (unsigned i = 0; i < (half ? w->count / 2 : w->count); i++) {
+        for (unsigned j = 0; j < w->talks[i].count; j++)
+            w->talks[i].asks[j].whole = true;
+    }
+    return half ? ", whole answers, then streams" : ", whole answers";
 }
 
 void draw(struct drawn *out, unsigned number, unsigned asks)
@@ -118,13 +136,12 @@ void draw(struct drawn *out, unsigned number, unsigned asks)
     double fit = PICK(&prng, fits), load = PICK(&prng, loads);
     bool slow = c->engines > 2 && prng_below(&prng, 4) == 0;
     bool whole = prng_below(&prng, 3) == 0;
-    fleet_drawn(c, &prng, fit * workload_distinct_tokens(&out->work), slow);
-    for (unsigned i = 0; i < out->work.count && whole; i++) {
-        for (unsigned j = 0; j < out->work.talks[i].count; j++)
-            out->work.talks[i].asks[j].whole = true;
-    }
+    fleet_drawn(c, &prng, fit * workload_distinct_tokens(&out->work));
+    const char *says_whole = whole ? make_whole(&out->work, number) : "";
     tier_drawn(c, number);
     ranks_drawn(c, number);
+    if (slow)
+        slow_down_one(c);
     calibrate(c, load);
     const struct engine_spec *s = &c->specs[c->engines - 1];
     char tier[64] = "";
@@ -143,7 +160,7 @@ void draw(struct drawn *out, unsigned number, unsigned asks)
                         : " (four ranks an address)",
         s->model.prefill_tokens_per_s, s->model.block_tokens, s->model.running_max,
         (double)s->model.cache_blocks * s->model.block_tokens, fit, tier, load, c->routers,
-        cached_words[s->cached], metrics_words[s->metrics], whole ? ", whole answers" : "",
+        cached_words[s->cached], metrics_words[s->metrics], says_whole,
         s->dropped_tokens ? ", a template that drops" : "",
         s->swallows > 0 ? ", swallowed counters" : "");
 }
