@@ -169,6 +169,31 @@ static void rooms_believe(struct node_replica *replicas, unsigned count, uint64_
     }
 }
 
+/* While load rises for the first time the most that ran is no limit: until so many answers have
+ * ended, as a share of the most that ran at each, added up. */
+static const double turned_over = 0.25;
+
+static void rooms_compare(struct node_replica *replicas, unsigned count, uint64_t fleet)
+{
+    struct node_room_amount most = {0};
+    double ended = 0, places = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const struct node_room *room = &replicas[i].room;
+        if (!counts(&replicas[i], fleet))
+            continue;
+        ended += room->ended;
+        places += room->ran.requests;
+        most.requests = fmax(most.requests, room->ran.requests);
+        most.tokens = fmax(most.tokens, room->ran.tokens);
+    }
+    if (ended < fmax(turned_over * places, 1))
+        most = (struct node_room_amount){0};
+    for (unsigned i = 0; i < count; i++) {
+        if (replicas[i].fleet == fleet)
+            replicas[i].room.ran_anywhere = most;
+    }
+}
+
 /* Those that serve the same model as replica `first`. */
 static void fleet_believe(struct node_replica *replicas, unsigned count, unsigned first,
                           const struct node_replica_config *config, struct node_vote *scratch,
@@ -177,6 +202,7 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
     uint64_t fleet = replicas[first].fleet;
     explain_whole(replicas, count, fleet);
     rooms_believe(replicas, count, fleet, scratch, now_ms);
+    rooms_compare(replicas, count, fleet);
     double rate =
         fleet_figure(replicas, count, fleet, rate_of, config->prefill_tokens_per_s, scratch);
     double pace =

@@ -63,6 +63,27 @@ struct node_room_amount node_room_own(const struct node_room *r, uint64_t now_ms
     return (struct node_room_amount){.requests = requests};
 }
 
+bool node_room_ran(struct node_room *r, struct node_room_amount ran)
+{
+    r->ran.requests = fmax(r->ran.requests, ran.requests);
+    r->ran.tokens = fmax(r->ran.tokens, ran.tokens);
+    return ran.requests > r->ran_anywhere.requests || ran.tokens > r->ran_anywhere.tokens;
+}
+
+/* As a share of what ran. A little more is likely to fit, twice as much is not. */
+static double beyond(double booked, double more, double ran)
+{
+    double share = ran > 0 ? fmax(booked + more - ran, 0) / ran : 0;
+    return share * sqrt(share);
+}
+
+double node_room_beyond_s(const struct node_room *r, struct node_room_amount booked,
+                          struct node_room_amount more, double residence_s)
+{
+    return residence_s * fmax(beyond(booked.requests, more.requests, r->ran_anywhere.requests),
+                              beyond(booked.tokens, more.tokens, r->ran_anywhere.tokens));
+}
+
 /* The share of what is there that has to end. */
 static double lacks(double booked, double more, double most)
 {

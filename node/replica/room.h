@@ -12,7 +12,10 @@
  * stall is no limit for long. The most that run is a setting of all engines of a model: a replica
  * without evidence is believed to be like the others (fleet.h). Contexts are counted as they are
  * booked: prefixes that several share do no harm. What the prompt that waited had in the cache
- * already is left out. */
+ * already is left out.
+ *
+ * A limit shows only once prompts wait. Until then what was never seen to run at once may not: the
+ * cost is reckoned as if the most that did were the limit. */
 #ifndef NODE_REPLICA_ROOM_H
 #define NODE_REPLICA_ROOM_H
 
@@ -27,8 +30,11 @@ struct node_room_amount {
 
 /* Part of struct node_replica. Zeroed: no limit was seen. */
 struct node_room {
-    struct node_speed requests, tokens; /* that fit, by own samples */
-    struct node_room_amount most;       /* that is believed to fit; 0: no limit is known */
+    struct node_speed requests, tokens;   /* that fit, by own samples */
+    struct node_room_amount most;         /* that is believed to fit; 0: no limit is known */
+    struct node_room_amount ran;          /* the most that was seen to run here, */
+    struct node_room_amount ran_anywhere; /* and at any of its model; 0: too little was seen */
+    uint32_t ended;                       /* whole answers */
 };
 
 /* What began after `took_s`, or took that long, had to wait: it takes `work_s` where it need not,
@@ -40,6 +46,12 @@ void node_room_add(struct node_room *r, struct node_room_amount ran, uint64_t no
 
 /* The limit by own samples, of the two the one that they agree on; 0: the other, or too few. */
 struct node_room_amount node_room_own(const struct node_room *r, uint64_t now_ms);
+
+/* So much was seen to run at once. Returns whether it is more than at any of its model before. */
+bool node_room_ran(struct node_room *r, struct node_room_amount ran);
+/* Seconds that are put on `more` beside `booked`, for what goes beyond the most that ever ran. */
+double node_room_beyond_s(const struct node_room *r, struct node_room_amount booked,
+                          struct node_room_amount more, double residence_s);
 
 /* Seconds until `more` finds room beside `booked`, each of which stays for `residence_s`. */
 double node_room_wait_s(const struct node_room *r, struct node_room_amount booked,

@@ -93,11 +93,12 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
                                         node_replica_near_tokens(replica));
     struct node_room_amount more = {1,
                                     size->prompt_tokens - cached_tokens + size->output_tokens / 2};
+    double beyond_s = node_room_beyond_s(&replica->room, booked, more, residence_s);
     if (node_foreign_says_memory(&replica->foreign))
         more.tokens = booked.tokens = 0;
     room_s = fmax(room_s, node_room_wait_s(&replica->room, booked, more, residence_s));
     struct node_cost_input in = {
-        .queue_s = fmax(queue_s + foreign_queue_s(replica, &all, rate), room_s),
+        .queue_s = fmax(queue_s + foreign_queue_s(replica, &all, rate), room_s) + beyond_s,
         .prompt_tokens = size->prompt_tokens,
         .cached_tokens = cached_tokens,
         .restored_tokens = tier_tokens * node_ratio_value(&r->restore),

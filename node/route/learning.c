@@ -118,11 +118,12 @@ static bool learn_room_whole(struct node_replica *replica, const struct node_boo
     double takes_s = work->ttft_s + (double)usage->completion_tokens * step_s;
     double took_s = (double)(now_ms - e->chosen_ms) / 1000, share = fmin(takes_s / took_s, 1);
     struct node_room_amount ran = {there.requests * share, there.tokens * share};
-    bool says =
-        node_room_waited(took_s, takes_s, step_s) || node_room_exceeds(&replica->room, there);
+    bool waited = node_room_waited(took_s, takes_s, step_s);
+    bool says = waited || node_room_exceeds(&replica->room, there);
     if (says)
         node_room_add(&replica->room, ran, now_ms);
-    return says;
+    bool more = !waited && node_room_ran(&replica->room, there);
+    return says || more;
 }
 
 static void learn_pace(struct node_router *r, struct node_replica *replica,
@@ -272,6 +273,7 @@ void node_router_learn(struct node_router *r, const struct node_booking_entry *e
     struct node_model *model = node_models_row_at(r->models, e->work.model);
     if (e->work.prompt_tokens == 0)
         return; /* booked by load: nothing was predicted */
+    replica->room.ended += complete;
     learn_rate(r, replica, e, usage, now_ms);
     learn_restore(r, replica, e, usage);
     learn_load(r, replica, e, usage);
@@ -296,6 +298,8 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
     if (!node_bookings_first_byte(r->bookings, &replica->load, b, now_ms))
         return;
     node_router_touch(r, e->work.replica);
+    if (!e->work.answer_whole && e->work.prompt_tokens > 0)
+        r->fleet_stale |= node_room_ran(&replica->room, e->ran_at_first_byte);
     struct node_replica *process = node_router_process_at(r, e->work.replica);
     node_breaker_worked(process, now_ms);
     node_replica_answering(process, e->chosen_ms, now_ms);

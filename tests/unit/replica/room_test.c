@@ -1,6 +1,9 @@
 /* Room that no engine reports: learned from what had to wait (room.h, booking.h, fleet.h). */
 #include "node/replica/room.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "node/replica/fleet.h"
 #include "tests/lib/test.h"
 
@@ -119,6 +122,46 @@ static void limits_that_differ_are_none(void **state)
         assert_true(replicas[k].room.most.requests == 0);
 }
 
+/* Half as much again as ever ran at once costs a third of a residence, twice as much all of it. */
+static void what_never_ran_at_once_may_not_fit(void **state)
+{
+    (void)state;
+    struct node_room room = {.ran_anywhere = {20, 40000}};
+    assert_true(node_room_beyond_s(&room, amount(19, 30000), amount(1, 1000), 10) == 0);
+    double half = node_room_beyond_s(&room, amount(29, 30000), amount(1, 1000), 10);
+    assert_true(half > 3.5 && half < 3.6);
+    assert_true(fabs(node_room_beyond_s(&room, amount(39, 0), amount(1, 0), 10) - 10) < 1e-9);
+    assert_true(fabs(node_room_beyond_s(&room, amount(9, 79000), amount(1, 1000), 10) - 10) < 1e-9);
+    room = (struct node_room){0}; /* nothing is known */
+    assert_true(node_room_beyond_s(&room, amount(100, 1e6), amount(1, 1000), 10) == 0);
+}
+
+/* What ran at one of them ran anywhere, once so many answers ended that load no longer just rises.
+ */
+static void what_ran_at_one_ran_anywhere_of_its_model(void **state)
+{
+    (void)state;
+    static struct node_replica replicas[4];
+    memset(replicas, 0, sizeof replicas);
+    struct node_vote votes[5];
+    struct node_replica_config config = {.prefill_tokens_per_s = 10000, .decode_step_ms = 20};
+    replicas[3].fleet = 1; /* another model */
+    assert_true(node_room_ran(&replicas[0].room, amount(16, 50000)));
+    assert_true(node_room_ran(&replicas[1].room, amount(12, 60000)));
+    replicas[1].room.ended = 6; /* of 28 that ran */
+    node_fleet_believe(replicas, 4, &config, votes, NOW_MS);
+    assert_true(replicas[0].room.ran_anywhere.requests == 0);
+    replicas[1].room.ended = 7;
+    node_fleet_believe(replicas, 4, &config, votes, NOW_MS);
+    for (unsigned k = 0; k < 3; k++) {
+        assert_true(replicas[k].room.ran_anywhere.requests == 16);
+        assert_true(replicas[k].room.ran_anywhere.tokens == 60000);
+    }
+    assert_true(replicas[3].room.ran_anywhere.requests == 0);
+    assert_false(node_room_ran(&replicas[2].room, amount(16, 60000)));
+    assert_true(node_room_ran(&replicas[2].room, amount(17, 60000)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +170,8 @@ int main(void)
         cmocka_unit_test(stall_is_no_limit),
         cmocka_unit_test(samples_that_disagree_are_no_limit),
         cmocka_unit_test(limits_that_differ_are_none),
+        cmocka_unit_test(what_never_ran_at_once_may_not_fit),
+        cmocka_unit_test(what_ran_at_one_ran_anywhere_of_its_model),
         cmocka_unit_test(fleet_is_believed_until_a_replica_has_seen_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

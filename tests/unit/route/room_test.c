@@ -1,0 +1,67 @@
+/* What is put on a request where more would run than ever ran at once (node/replica/room.h). */
+#include "tests/lib/router_help.h"
+
+enum { AT_ONCE = 4 };
+
+static double queue_s(struct node_router *r, uint64_t now_ms)
+{
+    struct node_request request = request_of(prompt(99, 2000));
+    json_t *root = explain(r, &request, now_ms);
+    double seconds = explained(root, 0, "queue_s");
+    json_decref(root);
+    return seconds;
+}
+
+/* As many streams run as `count` says. */
+static void begin(struct node_router *r, struct node_decision *running, unsigned count,
+                  uint64_t now_ms)
+{
+    for (unsigned i = 0; i < count; i++) {
+        running[i] = choose(r, prompt(1 + i, 2000), now_ms + i * 1000);
+        node_router_first_byte(r, running[i].booking, now_ms + i * 1000 + 500);
+    }
+}
+
+static void end(struct node_router *r, const struct node_decision *running, unsigned count,
+                uint64_t now_ms)
+{
+    for (unsigned i = 0; i < count; i++)
+        node_router_finish(r, running[i].booking, NODE_OUTCOME_OK, &no_usage, now_ms);
+    node_router_check(r);
+}
+
+static void going_beyond_what_ever_ran_costs(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    struct node_decision running[AT_ONCE + 1];
+    uint64_t now = START_MS;
+    begin(r, running, AT_ONCE, now);
+    now += 10000;
+    assert_near(queue_s(r, now), 0, 1e-9); /* nothing has ended: load rises, as it does at first */
+    end(r, running, AT_ONCE, now);
+
+    now += 1000;
+    begin(r, running, AT_ONCE - 1, now);
+    now += 10000;
+    assert_near(queue_s(r, now), 0, 1e-9); /* as many as ran before */
+    begin(r, running + AT_ONCE - 1, 1, now);
+    now += 1000;
+    double beyond_s = queue_s(r, now);
+    assert_true(beyond_s > 0.1); /* a fifth one */
+    begin(r, running + AT_ONCE, 1, now);
+    now += 1000;
+    double next_s = queue_s(r, now);
+    assert_true(next_s > 0.5 * beyond_s && next_s < 1.5 * beyond_s); /* it ran: so a sixth */
+    end(r, running, AT_ONCE + 1, now);
+    assert_near(queue_s(r, now), 0, 1e-9);
+    alone_destroy(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(going_beyond_what_ever_ran_costs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
