@@ -18,8 +18,8 @@
  * engine that never gave a token to anybody may compile its kernels. The gauges of an engine are
  * those of its last step: one that hangs does not show what came since.
  *
- * A data-parallel rank has signs of its own, of its own streams and gauges, so that it is found while other
- * ranks of its process move. Silence and health checks are of the process.
+ * A data-parallel rank has signs of its own, of its own streams and gauges, so that it is found
+ * while other ranks of its process move. Silence and health checks are of the process.
  *
  * A replica that stands still is *stalled*: avoided, and what has no token there moves to others.
  * It is over when it moves. As nothing may be left there that could, a back-off goes by too, and

@@ -49,7 +49,7 @@ void sim_engine_terminate(struct sim_engine *e)
             job->silent = true;
 }
 
-/* --- requests that it gives up ----------------------------------------------------------------- */
+/* --- requests that it gives up ---------------------------------------------------------------- */
 
 void sim_engine_abort(struct sim_engine *e)
 {

@@ -192,8 +192,8 @@ void sim_engine_terminate(struct sim_engine *e);
 bool sim_engine_over(struct sim_engine *e);
 /* The engine's inner process is gone: vLLM says so and exits, SGLang is silent for 5.4 s. */
 void sim_engine_die(struct sim_engine *e);
-/* Ends all that is under way with the finish reason "abort", as vLLM does before it exits because one of
- * its ranks has died. */
+/* Ends all that is under way with the finish reason "abort", as vLLM does before it exits because
+ * one of its ranks has died. */
 void sim_engine_abort(struct sim_engine *e);
 /* Whether /health says so. */
 bool sim_engine_unwell(const struct sim_engine *e);

@@ -76,8 +76,8 @@ void suspect_silent(struct pool *pool);
  * what that says of the request. */
 void suspect_ended(struct exchange *x, enum suspect_end end);
 
-/* A blow to this one and maybe to others there, of a process that lives: its engine gave it up (finish
- * reason "abort"), or a data-parallel rank stands still. No request is suspected. */
+/* A blow to this one and maybe to others there, of a process that lives: its engine gave it up
+ * (finish reason "abort"), or a data-parallel rank stands still. No request is suspected. */
 void suspect_of_nothing(const struct exchange *x);
 
 /* Whether the request may not be sent (again): then x->refusal and x->limit say why, and it is

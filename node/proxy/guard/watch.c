@@ -16,7 +16,8 @@ static bool wants_tokens(const struct upstream *u)
            exchange_answers_tokens(u->exchange->route.kind);
 }
 
-/* Of a replica with its connections, or of a rank with those of its process, of which it looks at its own. */
+/* Of a replica with its connections, or of a rank with those of its process, of which it looks at
+ * its own. */
 static struct node_watched look(struct proxy *p, struct pool *pool, unsigned replica)
 {
     uint64_t now = p->now_ms;
