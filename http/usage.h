@@ -13,8 +13,8 @@
  * SGLang's native form, single or as an array (figures are added up).
  *
  * A stream ends with its API's terminal event, with an error event, or with neither, which means
- * that it was cut (http_usage_unfinished). An answer that finishes with "abort" is an error as well:
- * engines say so of what they end themselves.
+ * that it was cut (http_usage_unfinished). An answer that finishes with "abort" is an error as
+ * well: engines say so of what they end themselves.
  *
  * All results may be read at any time; they grow more complete as the body does.
  */

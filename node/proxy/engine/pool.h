@@ -35,8 +35,8 @@ struct pool {
     struct upstream *idle;
     unsigned open_count;
     unsigned fetches; /* questions under way (node/proxy/engine/fetch.h) */
-    /* What shows that the replica lives (node/proxy/guard/watch.h); 0: never. A data-parallel rank, which has
-     * no connections of its own, has these but the first. */
+    /* What shows that the replica lives (node/proxy/guard/watch.h); 0: never. A data-parallel rank,
+     * which has no connections of its own, has these but the first. */
     uint64_t heard_ms; /* its last byte, of whatever */
     uint64_t token_ms; /* its last byte behind the first token of an answer */
     uint64_t busy_ms;  /* since when it has been waited for without a break; 0: it is not */

@@ -109,8 +109,8 @@ struct slice exchange_stored_response(const struct exchange *x);
 bool exchange_only_there(const struct exchange *x);
 /* Books a replica that was not tried yet. */
 MUST_USE int exchange_choose(struct exchange *x);
-/* The replica of the present decision, which ended so, is not chosen again: nor are other ranks of its
- * process, unless it was a rank that stands still. */
+/* The replica of the present decision, which ended so, is not chosen again: nor are other ranks of
+ * its process, unless it was a rank that stands still. */
 void exchange_exclude(struct exchange *x, enum node_outcome outcome);
 void exchange_exclude_other_engines(struct exchange *x);
 /* No replica gave an answer, and none is asked any more. What an engine said last is the truth of
@@ -163,9 +163,8 @@ bool exchange_body_decides(const struct exchange *x, unsigned status);
 /* An answer of that status came. True: it is let go, because another replica is asked now, or the
  * client has another answer. */
 bool exchange_judge_status(struct exchange *x, unsigned status);
-/* The same for an answer that the verdict `j` is on; `status` is the one that it stands for (0: it was
- * aborted). False:
- * it goes to the client, and x->outcome is what it says of the replica. */
+/* The same for an answer that the verdict `j` is on; `status` is the one that it stands for (0: it
+ * was aborted). False: it goes to the client, and x->outcome is what it says of the replica. */
 bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j, unsigned status);
 
 /* --- ask_usage.c ------------------------------------------------------------------------------ */

@@ -207,8 +207,8 @@ static void read_event(const struct exchange *x, struct node_engine_error *out)
         out->status = x->usage.error_status;
 }
 
-/* Another answer may still come in place of what was aborted; else it goes on as the engine made it,
- * and is not looked at again. */
+/* Another answer may still come in place of what was aborted; else it goes on as the engine made
+ * it, and is not looked at again. */
 static bool judge_abort(struct exchange *x)
 {
     struct verdict_judgement j = verdict_of_abort();
