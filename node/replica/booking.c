@@ -111,14 +111,6 @@ static void decoding_begin(struct node_load *l, const struct node_booking_entry 
     l->prefilled_tokens += e->work.prefill_tokens;
 }
 
-struct node_room_amount node_load_booked(const struct node_load *l)
-{
-    return (struct node_room_amount){
-        (double)l->requests + (double)l->remote.requests,
-        (double)l->context_tokens + (double)l->remote.context_tokens,
-    };
-}
-
 /* What has begun and has not ended. Requests are in proportion: others do not report how many. */
 static struct node_room_amount running_of(const struct node_load *l)
 {

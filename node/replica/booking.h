@@ -116,7 +116,13 @@ uint32_t node_bookings_open_count(const struct node_bookings *p);
 
 void node_load_init(struct node_load *l);
 /* All that is booked there, of all routers. */
-struct node_room_amount node_load_booked(const struct node_load *l);
+static inline struct node_room_amount node_load_booked(const struct node_load *l)
+{
+    return (struct node_room_amount){
+        (double)l->requests + (double)l->remote.requests,
+        (double)l->context_tokens + (double)l->remote.context_tokens,
+    };
+}
 /* What the others have there now. A count that fell began anew, and is ignored. */
 void node_load_remote(struct node_load *l, const struct node_remote_load *remote, uint64_t now_ms);
 

@@ -73,7 +73,8 @@ bool node_room_ran(struct node_room *r, struct node_room_amount ran)
 /* As a share of what ran. A little more is likely to fit, twice as much is not. */
 static double beyond(double booked, double more, double ran)
 {
-    double share = ran > 0 ? fmax(booked + more - ran, 0) / ran : 0;
+    double excess = booked + more - ran;
+    double share = ran > 0 && excess > 0 ? excess / ran : 0;
     return share * sqrt(share);
 }
 

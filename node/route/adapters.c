@@ -75,20 +75,21 @@ void node_router_adapters_joined(struct node_router *r)
     }
 }
 
-void node_router_adapter_cost(const struct node_router *r, unsigned k, uint32_t adapter,
-                              double output_tokens, uint64_t now_ms, struct node_cost_input *in)
+struct node_adapter_cost node_router_adapter_cost(const struct node_router *r, unsigned k,
+                                                  uint32_t adapter, double output_tokens,
+                                                  uint64_t now_ms)
 {
+    struct node_adapter_cost cost = {0, 0};
     if (adapter == 0)
-        return;
-    const struct node_replica *replica = &r->replicas[k];
+        return cost;
     struct node_adapter_need need = node_adapters_need(r->adapters, k, adapter, now_ms);
     if (!need.loads)
-        return;
-    double load_s = node_adapters_load_s(r->adapters, k);
-    in->load_s = load_s;
-    in->unloaded_s = (wanted_weight * need.wanted + unlike_weight * need.unlike) * load_s;
+        return cost;
+    cost.load_s = node_adapters_load_s(r->adapters, k);
+    cost.unloaded_s = (wanted_weight * need.wanted + unlike_weight * need.unlike) * cost.load_s;
     if (need.waits) /* until one of those that run is done */
-        in->load_s += replica->step_base_s * output_tokens / 2;
+        cost.load_s += r->replicas[k].step_base_s * output_tokens / 2;
+    return cost;
 }
 
 void node_router_adapter_use(struct node_router *r, unsigned replica, uint32_t adapter,

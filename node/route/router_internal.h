@@ -259,9 +259,14 @@ uint32_t node_router_adapter_of(struct node_router *r, const struct node_request
 /* Reports of other routers were joined: takes in what they used. At once, for a report has the last
  * adapter alone. */
 void node_router_adapters_joined(struct node_router *r);
-/* What it costs to use it there: fills `load_s` and `unloaded_s`. */
-void node_router_adapter_cost(const struct node_router *r, unsigned k, uint32_t adapter,
-                              double output_tokens, uint64_t now_ms, struct node_cost_input *in);
+/* What it costs to use it there (node/route/cost.h). */
+struct node_adapter_cost {
+    double load_s;
+    double unloaded_s;
+};
+struct node_adapter_cost node_router_adapter_cost(const struct node_router *r, unsigned k,
+                                                  uint32_t adapter, double output_tokens,
+                                                  uint64_t now_ms);
 /* A request of it is placed there; node_adapters_release() ends it. */
 void node_router_adapter_use(struct node_router *r, unsigned replica, uint32_t adapter,
                              uint64_t now_ms);
