@@ -172,6 +172,8 @@ static void rooms_believe(struct node_replica *replicas, unsigned count, uint64_
 /* While load rises for the first time the most that ran is no limit: until so many answers have
  * ended, as a share of the most that ran at each, added up. */
 static const double turned_over = 0.25;
+/* So many requests run at once at any engine, with contexts like those that ran. */
+static const double few = 8;
 
 static void rooms_compare(struct node_replica *replicas, unsigned count, uint64_t fleet)
 {
@@ -186,8 +188,10 @@ static void rooms_compare(struct node_replica *replicas, unsigned count, uint64_
         most.requests = fmax(most.requests, room->ran.requests);
         most.tokens = fmax(most.tokens, room->ran.tokens);
     }
-    if (ended < fmax(turned_over * places, 1))
+    if (ended < fmax(turned_over * places, 1) || most.requests <= 0)
         most = (struct node_room_amount){0};
+    else if (most.requests < few)
+        most = (struct node_room_amount){few, most.tokens * few / most.requests};
     for (unsigned i = 0; i < count; i++) {
         if (replicas[i].fleet == fleet)
             replicas[i].room.ran_anywhere = most;

@@ -160,6 +160,13 @@ static void what_ran_at_one_ran_anywhere_of_its_model(void **state)
     assert_true(replicas[3].room.ran_anywhere.requests == 0);
     assert_false(node_room_ran(&replicas[2].room, amount(16, 60000)));
     assert_true(node_room_ran(&replicas[2].room, amount(17, 60000)));
+
+    replicas[0].room.ran = amount(2, 3000); /* at light load: eight would fit */
+    replicas[1].room.ran = amount(1, 4000);
+    replicas[2].room.ran = amount(0, 0);
+    node_fleet_believe(replicas, 4, &config, votes, NOW_MS);
+    assert_true(replicas[2].room.ran_anywhere.requests == 8);
+    assert_true(replicas[2].room.ran_anywhere.tokens == 16000);
 }
 
 int main(void)
