@@ -18,7 +18,7 @@ static void begin(struct node_router *r, struct node_decision *running, unsigned
 {
     for (unsigned i = 0; i < count; i++) {
         running[i] = choose(r, prompt(1 + i, 2000), now_ms + i * 1000);
-        node_router_first_byte(r, running[i].booking, now_ms + i * 1000 + 500);
+        node_router_first_byte(r, running[i].booking, now_ms + i * 1000 + 100);
     }
 }
 
