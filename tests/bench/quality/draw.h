@@ -8,7 +8,7 @@
 struct drawn {
     struct workload work;
     struct quality_case setup;
-    char says[256]; /* what was drawn, in words */
+    char says[320]; /* what was drawn, in words */
 };
 
 /* The pace is set such that the engines are loaded as drawn. The caller frees its work. */
