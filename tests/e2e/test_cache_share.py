@@ -74,7 +74,7 @@ class Share(Case):
 
     def test_the_counters_are_what_the_engines_told(self):
         engines = {"a": self.sim(*FAST, "--model", "a"), "b": self.sim(*FAST, "--model", "b")}
-        r = self.router([e.url for e in engines.values()], wait_up=False)
+        r = self.router([e.url for e in engines.values()], "--ask-usage", "off", wait_up=False)
         wait_for(lambda: {"a", "b"} <= {m["id"] for m in r.get("/v1/models").json.get("data", [])},
                  "the models")
         wanted = {"prompt": {}, "cached": {}}
@@ -83,7 +83,7 @@ class Share(Case):
             self.assertGreater(told[-1][1], 0)  # there were hits
             for i, what in enumerate(("prompt", "cached")):
                 wanted[what][engine.name, model] = sum(t[i] for t in told)
-            # A stream that is not asked for its usage tells nothing, and counts nowhere.
+            # A stream that nobody asks for its usage tells nothing, and counts nowhere.
             self.ask(r, CHAT, chat([message("user", PROMPT)], model=model, stream=True))
         r.quiet()
         got = {what: counted(r, what) for what in wanted}
