@@ -12,6 +12,7 @@ no log line fails the test.
 import http.client
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -56,12 +57,19 @@ def wait_for(condition, what, limit=LIMIT, step=0.005):
 
 
 def closed_port():
-    """A port on which nobody listens."""
-    s = socket.socket()
-    s.bind((HOST, 0))
-    port = s.getsockname()[1]
-    s.close()
-    return port
+    """A port on which nobody listens. It is below those that the system gives out by itself: one of
+    these may belong to another test's engine before a test has its router listen there."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as f:
+        given_out = int(f.read().split()[0])
+    while True:
+        port = random.randrange(10000, given_out)
+        with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+            try:
+                tcp.bind((HOST, port))
+                udp.bind((HOST, port))
+                return port
+            except OSError:
+                continue
 
 
 # --- the scriptable engine -----------------------------------------------------------------------

@@ -133,7 +133,7 @@ class Ranks(RanksCase):
                 r = self.router([one.url], "--policy", "round_robin")
                 self.ready(r, one)
                 load = Load(r, 20)
-                time.sleep(1.5)
+                wait_for(lambda: min(self.by_rank(one)) > 5, "work at each rank")
                 one.call("POST", "/sim/fail", {"mode": "stuck", "rank": 1})
                 began = time.monotonic()
                 stalled = r.wait_event("replica_stalled")
@@ -142,7 +142,8 @@ class Ranks(RanksCase):
                 row = self.rows(r)["%s@1" % one.name]
                 self.assertEqual((row["why"], row["avoided"]), ("stalled", True))
                 self.assertEqual(self.rows(r)["%s@0" % one.name]["why"], "")
-                time.sleep(1)
+                before = self.by_rank(one)[0]
+                wait_for(lambda: self.by_rank(one)[0] > before + 5, "work at another rank")
                 one.call("POST", "/sim/fail", {"mode": "none"})
                 results = load.stop()
                 self.assertEqual([x for x in results if x[0] != 200], [])
