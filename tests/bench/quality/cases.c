@@ -340,8 +340,7 @@ static unsigned bursts(const char *traces)
         broken += !record_promise(
             own.ttft_s <= 1.25 * best && own.p99_s <= 1.25 * best_p99,
             "bursts: %u router%s: 48 at once: TTFT %.2f s, p99 %.2f s (within 1.25 times the "
-            "better "
-            "of least request, %.2f and %.2f s, and perfect knowledge, %.2f and %.2f s)",
+            "better of least request, %.2f and %.2f s, and perfect knowledge, %.2f and %.2f s)",
             routers, routers == 1 ? "" : "s", own.ttft_s, own.p99_s, least.ttft_s, least.p99_s,
             bound.ttft_s, bound.p99_s);
         workload_free(&w);

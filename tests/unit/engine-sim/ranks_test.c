@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/err.h"
 #include "tests/engine-sim/ranks.h"
+#include "tests/lib/sim_help.h"
 
 #define MS 1000000u
 
@@ -20,20 +21,6 @@ static const struct sim_model_config plain = {
     .block_tokens = 16,
     .cache_blocks = 100,
 };
-
-static void request_init(struct sim_request *r, uint64_t family, uint64_t tokens, uint32_t output)
-{
-    *r = (struct sim_request){.output_seed = family, .output_tokens = output};
-    sim_chain_init(&r->chain, 16, 0);
-    for (uint64_t i = 0; i < tokens; i++)
-        sim_chain_add(&r->chain, (uint32_t)(family * 1000 + i));
-}
-
-static void request_free(struct sim_request *r)
-{
-    sim_chain_free(&r->chain);
-    free(r->blocks);
-}
 
 static struct sim_ranks ranks_of(enum sim_balance balance)
 {
