@@ -127,5 +127,6 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
     }
     x->skimming = true;
     exchange_describe(x, out);
+    out->unpinned = 0; /* as on the paths of chat: a body does not say where it would be sent */
     return true;
 }

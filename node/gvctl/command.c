@@ -43,6 +43,7 @@ static const struct {
     {{NULL}, "--timeout SECONDS", "how long (default 60)"},
     {{NULL}, "--members N", "and there are so many"},
     {{"drain", ADMIN_CALL_DRAIN, NULL, 0}, "HOST:PORT", "no router sends a replica anything new"},
+    {{NULL}, "HOST:PORT@RANK", "nor one of its data-parallel ranks"},
     {{"undrain", ADMIN_CALL_UNDRAIN, NULL, 0}, "HOST:PORT", "undo that"},
     {{"add", ADMIN_CALL_ADD, NULL, OF_ADD},
      "HOST:PORT",

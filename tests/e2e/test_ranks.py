@@ -1,5 +1,6 @@
 """Data-parallel ranks of one engine: replicas of their own that share a process."""
 
+import json
 import subprocess
 import time
 import unittest
@@ -174,6 +175,21 @@ class Ranks(RanksCase):
 
 
 class RanksOfACluster(RanksCase, Clustered):
+    def test_explain_weighs_ranks(self):
+        """As for a request that can be pinned, at the router that is asked and at the others."""
+        one = self.engine()
+        routers = self.cluster(2, [one.url])
+        for r in routers:
+            self.ready(r, one)
+        ranks = ["%s@%d" % (one.name, i) for i in range(RANKS)]
+        asked = json.dumps(body(1)).encode()
+        alone = routers[0].admin("POST", "/explain", asked).json
+        every = routers[0].admin("POST", "/explain?all=1", asked).json["nodes"]
+        self.assertEqual(len(every), 2)
+        for got in [alone] + list(every.values()):
+            self.assertEqual([c["replica"] for c in got["replicas"]], ranks, got)
+            self.assertEqual(got["left_out"], [])
+
     def test_several_routers_know_the_same_ranks(self):
         one = self.engine()
         routers = self.cluster(3, [one.url])
