@@ -53,6 +53,7 @@ void node_router_labels(struct node_router *r, unsigned replica, const struct no
     struct node_replica *k = node_router_replica_at(r, replica);
     if (labels->engine != NODE_ENGINE_AUTO && labels->engine != k->engine)
         node_router_replica_engine_set(r, replica, labels->engine);
+    k->engine_said = labels->engine != NODE_ENGINE_AUTO;
     CHECK(labels->model.len <= sizeof k->model && labels->health.len <= sizeof k->health_path);
     bool other = !slice_equal(labels->model, slice_of(k->model, k->model_len));
     k->weight = node_labels_weight(labels);
@@ -367,6 +368,15 @@ void node_router_replica_engine_set(struct node_router *r, unsigned replica, enu
 {
     node_router_replica_at(r, replica)->engine = e;
     node_router_touch(r, replica);
+}
+
+bool node_router_engine_found(struct node_router *r, unsigned replica, enum node_engine e)
+{
+    const struct node_replica *k = node_router_replica_at(r, replica);
+    if (e == NODE_ENGINE_AUTO || e == k->engine || k->engine_said || k->engine == NODE_ENGINE_OTHER)
+        return false;
+    node_router_replica_engine_set(r, replica, e);
+    return true;
 }
 
 int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,

@@ -160,6 +160,9 @@ bool node_router_replica_backing_off(const struct node_router *r, unsigned repli
 struct slice node_router_replica_health_path(const struct node_router *r, unsigned replica);
 enum node_engine node_router_replica_engine(const struct node_router *r, unsigned replica);
 void node_router_replica_engine_set(struct node_router *r, unsigned replica, enum node_engine e);
+/* Its answers are those of this kind (AUTO: they do not say). It may be another engine than before;
+ * what the settings say stands above, and OTHER is what somebody said. Whether it is news. */
+bool node_router_engine_found(struct node_router *r, unsigned replica, enum node_engine e);
 /* An operator's wish, and every router's: draining sticks until it is undone. */
 void node_router_replica_drain(struct node_router *r, unsigned replica, bool draining);
 

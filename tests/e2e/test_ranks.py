@@ -116,6 +116,47 @@ class Ranks(RanksCase):
             self.assertNotIn(b"out of range", got.body)
         self.ready(r, two, ranks=2)
 
+    def again(self, engine, *args):
+        """Another one at its address."""
+        port = engine.port
+        engine.stop()
+        return self.sim(*FAST, *args, port=port)
+
+    def test_one_started_again_as_another_engine(self):
+        one = self.engine(ranks=2)
+        r = self.router([one.url])
+        self.ready(r, one, ranks=2)
+        two = self.again(one, "--data-parallel", "3", "--engine", "sglang")
+        self.ready(r, two)
+        wait_for(lambda: {row["engine"] for row in self.rows(r).values()} == {"sglang"},
+                 "the other kind")
+        c = self.client(r)
+        for _ in range(4):  # which only SGLang lets pin
+            got = c.post("/v1/responses", {"model": "sim", "input": words(1, 99),
+                                           "max_output_tokens": 2})
+            self.assertIn("@", got.get("x-grapevine-replica"))
+
+    def test_what_settings_say_it_is_counts(self):
+        one = self.engine("--engine", "sglang")
+        r = self.router([one.url + "#engine=vllm"])
+        self.ready(r, one)
+        self.assertEqual({row["engine"] for row in self.rows(r).values()}, {"vllm"})
+
+    def test_fewer_without_metrics(self):
+        """Only /server_info says how many there are, which is asked for once a minute, when the
+        engine is back, and when it refuses a pin."""
+        sglang = ("--engine", "sglang", "--metrics", "off")
+        one = self.engine(*sglang)
+        r = self.router([one.url], "--policy", "round_robin")
+        self.ready(r, one)
+        two = self.again(one, *sglang, "--data-parallel", "2")
+        self.talk([r], turns=1)
+        self.ready(r, two, ranks=2)
+        two.stop()
+        wait_for(lambda: self.rows(r)[one.name]["health"] == "down", "its end to be known")
+        self.ready(r, self.sim(*FAST, *sglang, port=two.port), ranks=0)
+        self.talk([r], turns=1)
+
     def test_it_dies_with_all_of_them(self):
         one, other = self.engine(), self.sim(*FAST)
         r = self.router([one.url, other.url])

@@ -111,15 +111,26 @@ static void note_mute(const struct prober_lane *lane, int err)
         p->mute_ms = lane->begun_ms;
 }
 
+static void due_by(struct prober_probe *p, enum node_probe kind, uint64_t at_ms)
+{
+    if (p->due_ms[kind] > at_ms)
+        p->due_ms[kind] = at_ms;
+}
+
 static void on_done(void *context, int err, bool refused, unsigned status, struct slice body)
 {
     struct prober_lane *lane = context;
     struct prober_probe *p = lane->probe;
+    uint64_t now = p->prober->proxy->now_ms;
     bool was_up = p->was_up;
     note_mute(lane, err);
     prober_answered(lane, err, refused, status, body);
-    if (p->was_up && !was_up)
-        begin(lane, NODE_PROBE_MODELS, p->prober->proxy->now_ms);
+    if (p->was_up && !was_up) {
+        /* It may have been started with other options, or be another engine. */
+        due_by(p, NODE_PROBE_SERVER_INFO, now);
+        p->no_ping = false;
+        begin(lane, NODE_PROBE_MODELS, now);
+    }
 }
 
 /* Those that refused are asked again at once. */
@@ -215,6 +226,16 @@ void prober_ask(struct proxy *proxy, unsigned replica)
     p->due_ms[p->metrics_missing && !slow ? NODE_PROBE_HEALTH : NODE_PROBE_METRICS] = 0;
     if (slow)
         p->due_ms[NODE_PROBE_HEALTH] = 0;
+}
+
+void prober_ask_ranks(struct proxy *proxy, unsigned replica)
+{
+    struct prober_probe *p =
+        proxy->engines.prober != NULL ? &proxy->engines.prober->probes[replica] : NULL;
+    if (p == NULL || !p->active)
+        return;
+    due_by(p, NODE_PROBE_METRICS, proxy->now_ms);
+    due_by(p, NODE_PROBE_SERVER_INFO, proxy->now_ms);
 }
 
 void prober_ask_health(struct proxy *proxy, unsigned replica)

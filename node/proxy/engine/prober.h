@@ -29,6 +29,8 @@ void prober_stop(struct proxy *proxy);
 
 /* A sign of life is wanted soon: its metrics, and SGLang's health check. */
 void prober_ask(struct proxy *proxy, unsigned replica);
+/* It has other ranks than was believed: whatever tells how many. */
+void prober_ask_ranks(struct proxy *proxy, unsigned replica);
 /* Its health, by what costs it nothing. */
 void prober_ask_health(struct proxy *proxy, unsigned replica);
 /* Since when a probe has been waiting for its answer; 0: none does. `any_ms`: of those that a live
@@ -46,7 +48,7 @@ uint64_t prober_models_version(const struct proxy *proxy);
  * or did not answer within the time of a probe. */
 bool prober_models_asked(const struct proxy *proxy);
 
-/* An answer showed what kind of engine it is (AUTO: it did not). Counts where that is not known. */
+/* An answer showed what kind of engine it is (AUTO: it did not). */
 void prober_engine_found(struct proxy *proxy, unsigned replica, enum node_engine engine);
 
 #endif

@@ -195,10 +195,8 @@ static void note_access(struct prober_probe *p, const struct prober_lane *lane, 
 
 void prober_engine_found(struct proxy *proxy, unsigned replica, enum node_engine engine)
 {
-    if (engine == NODE_ENGINE_AUTO ||
-        node_router_replica_engine(proxy->config.router, replica) != NODE_ENGINE_AUTO)
+    if (!node_router_engine_found(proxy->config.router, replica, engine))
         return;
-    node_router_replica_engine_set(proxy->config.router, replica, engine);
     log_event(proxy->config.log, LOG_INFO, "replica_engine",
               LOG_STR("replica", node_router_replica_name(proxy->config.router, replica)),
               LOG_CSTR("engine", engine == NODE_ENGINE_VLLM ? "vllm" : "sglang"));
@@ -276,8 +274,8 @@ static void server_info_done(struct prober_probe *p, int err, unsigned status, s
     if (err != 0 || status != 200 || node_server_info_parse(body, &scrape) != 0)
         return;
     (void)node_router_scraped(proxy->config.router, p->replica, &scrape, proxy->now_ms);
-    if (scrape.ranks < 2)
-        return; /* as its metrics say, if it has any */
+    if (scrape.ranks < 2 && !p->metrics_missing)
+        return; /* as its metrics say */
     for (unsigned i = 0; i < scrape.ranks; i++)
         p->prober->ranks[i] = scrape; /* all are as large */
     node_router_ranks_scraped(proxy->config.router, p->replica, p->prober->ranks, scrape.ranks,

@@ -160,7 +160,7 @@ static bool judge_rank(struct exchange *x)
 {
     if (x->answering || x->dropped)
         return false;
-    prober_ask(x->proxy, x->decision.server);
+    prober_ask_ranks(x->proxy, x->decision.server);
     x->unpinned = true;
     if (exchange_choose_again(x, NODE_OUTCOME_OK) != ERR_OK)
         return false;
