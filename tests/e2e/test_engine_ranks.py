@@ -163,7 +163,7 @@ class Sglang(Ranks):
         self.assertEqual(self.rank_of(), 1)
 
     def test_header_and_body_pin(self):
-        for path in (CHAT, "/v1/completions", "/v1/messages"):
+        for path in (CHAT, "/v1/completions", "/v1/messages", "/v1/responses"):
             self.assertEqual([self.rank_of(path, n) for n in (2, 0, 1)], [2, 0, 1], path)
         for path in (CHAT, "/v1/completions", "/generate"):
             self.assertEqual(self.rank_of(path, routed_dp_rank=2), 2, path)
@@ -172,8 +172,7 @@ class Sglang(Ranks):
         self.assertEqual(self.rank_of(header=1, routed_dp_rank=2), 1)
         r = self.c.post("/generate", dict(ANSWERS["/generate"], routed_dp_rank=2))
         self.assertEqual(r.json["meta_info"]["dp_rank"], 2)
-        self.assertEqual([self.rank_of("/generate", header=2), self.rank_of("/generate", header=2),
-                          self.rank_of("/v1/responses", header=1)], [0, 1, 2])
+        self.assertEqual([self.rank_of("/generate", header=2) for _ in range(2)], [0, 1])
 
     def test_what_is_no_rank(self):
         def flat(message, type):

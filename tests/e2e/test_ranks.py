@@ -78,6 +78,28 @@ class Ranks(RanksCase):
         self.talk([r], sessions=10)
         self.assertGreater(self.cached_share(one), 0.5)
 
+    def test_a_stored_response_is_continued_at_its_rank(self):
+        """Of SGLang. vLLM chooses the rank of each by itself, behind one address."""
+        for engine, at in (("sglang", "@"), ("vllm", ":")):
+            with self.subTest(engine):
+                one, other = (self.engine("--engine", engine) for _ in range(2))
+                r = self.router([one.url, other.url])
+                self.ready(r, one)
+                self.ready(r, other)
+                c = self.client(r)
+                for s in range(6):
+                    first = c.post("/v1/responses", {"model": "sim", "input": words(s, 300)})
+                    then = c.post("/v1/responses", {"model": "sim", "input": "and then?",
+                                                    "previous_response_id": first.json["id"]})
+                    where = then.get("x-grapevine-replica")
+                    self.assertEqual((then.status, first.get("x-grapevine-replica")), (200, where))
+                    self.assertIn(at, where)
+                if engine == "sglang":
+                    stats = one.call("GET", "/sim/stats"), other.call("GET", "/sim/stats")
+                    shares = [x["cached_tokens"] / x["prompt_tokens"] for e in stats
+                              for x in e["ranks"] if x["prompt_tokens"] > 0]
+                    self.assertGreater(min(shares), 0.4)
+
     def test_hybrid_numbers_are_global_and_pins_local(self):
         one = self.engine("--data-parallel-start", "5")
         r = self.router([one.url])

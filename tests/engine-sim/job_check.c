@@ -86,11 +86,12 @@ bool sim_length_check(struct sim_engine *e, struct sim_conn *c, const struct sim
 
 /* --- ranks ----------------------------------------------------------------------------------- */
 
-/* The header is read where the answer is made by the code of chat or completions: neither engine
- * looks at it in /v1/responses, nor SGLang in /generate. */
+/* vLLM does not look at the header in /v1/responses, nor SGLang in /generate (tried with vLLM 0.32
+ * and SGLang 0.5.23). */
 static bool header_pins(const struct sim_job *job)
 {
-    return job->form != &sim_form_responses && job->form != &sim_form_generate;
+    bool sglang = job->engine->options.sglang;
+    return job->form != (sglang ? &sim_form_generate : &sim_form_responses);
 }
 
 static bool body_pins(const struct sim_job *job)
