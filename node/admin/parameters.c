@@ -87,6 +87,8 @@ bool admin_read_replica(struct exchange *x, const struct http_head *head,
         name = named.address;
     if (wrong == NULL && is_rank && !rank_too)
         wrong = "want HOST:PORT: its ranks come and go with it (gvctl drain takes one out)";
+    if (wrong == NULL && rank_too && !is_rank && node_rank_name_meant(name))
+        wrong = "want a rank from 0 to 63 behind the @, such as 10.0.0.1:8000@1";
     if (wrong == NULL)
         wrong = address_wrong(name);
     (void)snprintf(url, sizeof url, "http://%.*s%s%s", SLICE_ARG(name),

@@ -19,6 +19,13 @@ bool node_rank_name_parse(struct slice name, struct node_rank_name *out)
     return true;
 }
 
+bool node_rank_name_meant(struct slice name)
+{
+    uint64_t number;
+    struct slice address = slice_cut(&name, '@');
+    return address.len > 0 && slice_to_u64(name, &number) == ERR_OK;
+}
+
 struct slice node_rank_name_write(struct slice address, unsigned rank,
                                   char out[NODE_RANK_NAME_BYTES])
 {

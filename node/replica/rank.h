@@ -25,6 +25,8 @@ struct node_rank_name {
 
 /* False: it is no name of a rank. */
 bool node_rank_name_parse(struct slice name, struct node_rank_name *out);
+/* Whether a number stands behind its '@', though it may be none of a rank. */
+bool node_rank_name_meant(struct slice name);
 /* `address` has at most NODE_NAME_MAX bytes. The result is in `out`, and ends in NUL. */
 struct slice node_rank_name_write(struct slice address, unsigned rank,
                                   char out[NODE_RANK_NAME_BYTES]);

@@ -28,8 +28,7 @@ static const char *labels_cut(struct slice *text, struct node_labels *out)
 static const char *url_parse(struct slice url, struct node_address *out)
 {
     static const uint16_t http_port = 80;
-    struct node_rank_name rank;
-    if (node_rank_name_parse(url, &rank))
+    if (node_rank_name_meant(url))
         return "want no rank in a URL: http://HOST:PORT has all its data-parallel ranks, as its "
                "metrics or #ranks=N say";
     if (slice_find(url, '@') < url.len)

@@ -217,7 +217,7 @@ class Ranks(RanksCase):
 
     def test_drain_one_or_all(self):
         one, other = self.engine(), self.sim(*FAST)
-        r = self.router([one.url, other.url])
+        r = self.router([one.url, other.url], "--policy", "round_robin")  # else by chance
         self.ready(r, one)
         gvctl = [binary("gvctl"), "--admin", "http://127.0.0.1:%d" % r.admin_port]
         subprocess.run(gvctl + ["drain", one.name + "@1"], check=True, capture_output=True)
@@ -231,6 +231,11 @@ class Ranks(RanksCase):
         before = sum(self.by_rank(one))
         self.talk([r], turns=1)
         self.assertEqual(sum(self.by_rank(one)), before)
+        for rank in ("64", "01"):
+            said = subprocess.run(gvctl + ["drain", "%s@%s" % (one.name, rank)],
+                                  capture_output=True, text=True)
+            self.assertNotEqual(said.returncode, 0)
+            self.assertIn("want a rank from 0 to 63", said.stderr)
         for verb in ("add", "remove"):
             said = subprocess.run(gvctl + [verb, one.name + "@1"], capture_output=True, text=True)
             self.assertNotEqual(said.returncode, 0)
