@@ -42,7 +42,7 @@ static void limit_learn(struct node_foreign *f, const struct node_scrape *now)
         f->running_max = now->running;
 }
 
-void node_foreign_scraped(struct node_foreign *f, const struct node_load *load,
+void node_foreign_scraped(struct node_foreign *f, const struct node_load *load, double at_ranks,
                           const struct node_scrape *before, const struct node_scrape *now,
                           uint64_t now_ms)
 {
@@ -55,6 +55,9 @@ void node_foreign_scraped(struct node_foreign *f, const struct node_load *load,
         extra = 0;
     f->requests = fmin(extra, f->seen);
     f->seen = extra;
+    extra = fmax(extra - at_ranks, 0);
+    f->strange = fmin(extra, f->strange_seen);
+    f->strange_seen = extra;
     f->waiting = fmin(f->requests, waiting);
     f->used_tokens =
         now->cache_usage >= 0 && now->cache_tokens > 0 ? now->cache_usage * now->cache_tokens : -1;

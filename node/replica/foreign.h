@@ -24,6 +24,8 @@ struct node_foreign {
     double seen;           /* foreign requests at the last reading */
     double requests;       /* and those that were there at the one before, too */
     double waiting;        /* of those, in the engine's queue */
+    double strange_seen;   /* the same two, less what is booked at the ranks of this address, */
+    double strange;        /* for operators: to a request without a rank that is load, too */
     double context_tokens; /* that a running request holds in memory; 0: unknown */
     double used_tokens;    /* of the memory, at the last reading; < 0 or at_ms 0: unknown */
     double booked_tokens;  /* contexts that routers had booked then */
@@ -33,7 +35,8 @@ struct node_foreign {
     uint64_t at_ms;        /* of the last reading; 0: none */
 };
 
-void node_foreign_scraped(struct node_foreign *f, const struct node_load *load,
+/* `at_ranks`: requests that routers have booked at its ranks; `load` has those of the address. */
+void node_foreign_scraped(struct node_foreign *f, const struct node_load *load, double at_ranks,
                           const struct node_scrape *before, const struct node_scrape *now,
                           uint64_t now_ms);
 

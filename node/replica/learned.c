@@ -195,7 +195,7 @@ void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint6
       "Believed tokens of context that it has room for, by what had to wait; 0: no limit.",        \
       k->room.most.tokens)                                                                         \
     X(foreign_requests, "foreign_requests", 1, "replica_foreign_requests",                         \
-      "Requests there that no router booked, at the last scrape.", k->foreign.requests)
+      "Requests there that no router booked, at the last scrape.", k->foreign.strange)
 
 #define ROW_VALUE(name, key, unit, metric, help, value)                                            \
     static double name##_value(const struct node_replica *k)                                       \

@@ -431,7 +431,9 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
     }
     if (restarted)
         k->foreign = (struct node_foreign){0};
-    node_foreign_scraped(&k->foreign, &k->load, &k->scrape, &now, now_ms);
+    node_foreign_scraped(&k->foreign, &k->load,
+                         (double)k->rank_requests + (double)k->rank_requests_remote, &k->scrape,
+                         &now, now_ms);
     if (k->scraped_ms != 0 && !restarted)
         node_replica_speed_scraped(k, &k->scrape, &now, (double)(now_ms - k->scraped_ms) / 1000,
                                    now_ms);

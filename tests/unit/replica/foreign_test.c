@@ -29,7 +29,7 @@ static void read_gauges(struct reading *r, double running, double waiting, doubl
     r->scrape.running = running;
     r->scrape.waiting = waiting;
     r->scrape.generation_tokens += made;
-    node_foreign_scraped(&r->foreign, &r->load, &before, &r->scrape, r->now_ms);
+    node_foreign_scraped(&r->foreign, &r->load, 0, &before, &r->scrape, r->now_ms);
 }
 
 static struct node_under_way all_of(const struct reading *r, uint64_t later_ms)

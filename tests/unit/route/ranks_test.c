@@ -274,6 +274,26 @@ static void metrics_tell_how_many_there_are(void **state)
     alone_destroy(r);
 }
 
+/* What is pinned to the ranks is not foreign to the address, though it is load there. */
+static void what_is_pinned_is_not_foreign(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    read_metrics(r, 3, 1, START_MS + 1000);
+    node_router_tick(r, START_MS + 1000);
+    struct node_decision d[2];
+    for (unsigned i = 0; i < 2; i++)
+        d[i] = choose(r, prompt(i, 4000), START_MS + 1000);
+    for (unsigned i = 0; i < 2; i++)
+        read_metrics(r, 3, 1, START_MS + 2000 + 1000 * i);
+    json_t *root = replicas_json(r, START_MS + 3000);
+    assert_true(believed(root, 0, "learned", "foreign_requests") == 98);
+    json_decref(root);
+    for (unsigned i = 0; i < 2; i++)
+        done(r, d[i], START_MS + 3000);
+    alone_destroy(r);
+}
+
 static void settings_stand_above_metrics(void **state)
 {
     (void)state;
@@ -349,6 +369,7 @@ int main(void)
         cmocka_unit_test(a_restart_empties_all_of_them),
         cmocka_unit_test(what_cannot_be_pinned_goes_to_the_address),
         cmocka_unit_test(metrics_tell_how_many_there_are),
+        cmocka_unit_test(what_is_pinned_is_not_foreign),
         cmocka_unit_test(settings_stand_above_metrics),
         cmocka_unit_test(ranks_come_and_go_with_their_address),
         cmocka_unit_test(a_suspect_is_alone_in_the_whole_process),
