@@ -38,6 +38,17 @@ static void pin_head(struct exchange *x, int rank)
         http_forward_field_set(&x->request.head, SLICE(NODE_RANK_HEADER), slice_of_cstr(digits)));
 }
 
+/* A field in front of nothing would leave a comma too many: what is wrong with such a body the
+ * engine says itself. */
+static bool has_fields(const struct body *body, size_t behind_brace)
+{
+    const struct segment *first = body->first;
+    size_t at = behind_brace;
+    while (at < first->len && (unsigned char)first->data[at] <= ' ')
+        at++;
+    return at == first->len || first->data[at] != '}';
+}
+
 /* SGLang's native path reads a field of the body instead. It keeps its place and its length, so
  * that another attempt can have another rank, or none. */
 static void pin_body(struct exchange *x, int rank)
@@ -49,7 +60,7 @@ static void pin_body(struct exchange *x, int rank)
         (void)snprintf(field, sizeof field, "\"routed_dp_rank\":%2u,", (unsigned)rank % 100);
     if (x->rank_field == NULL) {
         size_t at = exchange_behind_brace(body);
-        if (at == 0 || body->refs != 1 ||
+        if (at == 0 || !x->skim.understood || !has_fields(body, at) || body->refs != 1 ||
             body_insert(&x->proxy->segments, body, at, slice_of(field, LEN)) != ERR_OK)
             return;
         x->rank_field = body->first->data + at;
