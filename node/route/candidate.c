@@ -27,15 +27,15 @@ double node_router_rate(const struct node_replica *replica)
     return idle ? replica->tried_tokens_per_s : replica->tokens_per_s;
 }
 
-/* What is under way at a candidate on average, and what is not clearly slower than the fastest. */
+/* What is under way at a candidate on average, and how long a step may take with that: not much
+ * more than at the fastest. */
 struct typical {
     double requests, context_tokens;
-    double step_s; /* the longest step, with that context */
-    double rate;   /* the lowest prefill rate */
+    double step_s;
 };
 
-/* How far apart equal replicas may seem. */
-static const double alike = 2.0;
+/* How far apart the steps of equal replicas may seem. */
+static const double step_alike = 2.0;
 
 static double step_s(const struct node_replica *k, double context_tokens)
 {
@@ -51,13 +51,9 @@ static struct typical typical_of(const struct node_router *r, uint64_t now_ms)
         t.requests += all.requests / r->candidate_count;
         t.context_tokens += all.context_tokens / r->candidate_count;
     }
-    for (unsigned i = 0; i < r->candidate_count; i++) {
-        const struct node_replica *k = &r->replicas[r->candidates[i].replica];
-        t.step_s = fmin(t.step_s, step_s(k, t.context_tokens));
-        t.rate = fmax(t.rate, node_router_rate(k));
-    }
-    t.step_s *= alike;
-    t.rate /= alike;
+    for (unsigned i = 0; i < r->candidate_count; i++)
+        t.step_s = fmin(t.step_s, step_s(&r->replicas[r->candidates[i].replica], t.context_tokens));
+    t.step_s *= step_alike;
     return t;
 }
 
@@ -114,7 +110,6 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
         .tokens_per_s = rate,
         .step_context_s = replica->step_context_s,
         .step_more_s = fmax(step_s(replica, typical->context_tokens) - typical->step_s, 0),
-        .second = fmin(rate / typical->rate, 1),
         .displaced_weight = r->config.displaced_weight,
         .decode_weight = r->config.decode_weight,
         .weight = replica->weight,

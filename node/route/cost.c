@@ -8,9 +8,8 @@ struct node_cost node_cost_of(const struct node_cost_input *in)
     double crowd_s = in->output_tokens * in->step_context_s * in->context_tokens +
                      in->requests * in->step_context_s * in->prompt_tokens * in->output_tokens / 2 +
                      in->requests * uncached_s;
-    double decode_s =
-        crowd_s * in->second * NODE_COST_CROWD / (NODE_COST_CROWD + in->requests_typical) +
-        NODE_COST_PACE * in->output_tokens * in->step_more_s;
+    double decode_s = crowd_s * NODE_COST_CROWD / (NODE_COST_CROWD + in->requests_typical) +
+                      in->output_tokens * in->step_more_s;
     if (in->weight != 1) {
         queue_s /= in->weight;
         decode_s /= in->weight;

@@ -4,7 +4,7 @@
  *   uncached   prompt tokens that it does not hold, over its rate, and what it takes to bring back
  *              those that a tier holds
  *   displaced  tokens still wanted that this prompt would push out of its cache, over its rate
- *   decode     P*o*more         steps are longer than at the fastest, clearly
+ *   decode     o*more           steps are longer than at the fastest, clearly
  *            + o*b*K            steps of this answer are longer because of the others
  *            + n*b*in*o/2       steps of the others are longer because of this request
  *            + n*uncached/rate  its prefill holds the others up
@@ -17,9 +17,7 @@
  * Of V those three have N / (N + m), where m requests run at a replica on average and N is
  * NODE_COST_CROWD: the more run, the less one of them is slowed by one more, while a queue is as
  * long for each (docs/adr/0031). All replicas have the same factor. With one that falls with their
- * own n the busiest would get the most. Where a replica is clearly slower than the fastest they
- * count less by that (`second`): all takes longer there, and a second is a smaller part of it. P is
- * NODE_COST_PACE (docs/adr/0039).
+ * own n the busiest would get the most.
  *
  * Queue and decode, which are what is under way there, are divided by the weight of the replica.
  * n requests with K tokens of context are in flight there; o tokens of output are expected; b is
@@ -30,7 +28,6 @@
 #define NODE_ROUTE_COST_H
 
 enum { NODE_COST_CROWD = 8 };
-#define NODE_COST_PACE 0.3
 
 struct node_cost_input {
     double queue_s;
@@ -45,7 +42,6 @@ struct node_cost_input {
     double tokens_per_s;     /* prefill rate, > 0 */
     double step_context_s;   /* b */
     double step_more_s;      /* by which a step is clearly longer than at the fastest */
-    double second;           /* what a second of others counts; 1, less at a slow replica */
     double displaced_weight;
     double decode_weight;
     double weight;     /* of the replica, > 0 */

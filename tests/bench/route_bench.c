@@ -176,7 +176,6 @@ static double oracle_cost(unsigned r, const struct session_request *q)
         .displaced_tokens = cache_displaced(&k->cache, q, held, w->now_s, set.horizon_s),
         .requests = k->in_flight,
         .requests_typical = in_flight_mean(),
-        .second = 1,
         .context_tokens = k->in_flight_context,
         .tokens_per_s = set.rate,
         .step_context_s = set.step_context_s,

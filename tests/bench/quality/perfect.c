@@ -7,8 +7,6 @@
 
 /* The defaults of node/settings/table.c. */
 static const double displaced_weight = 6, decode_weight = 0.25, horizon_s = 120, near_tie = 0.02;
-/* How far apart equal engines may seem to a router. */
-static const double alike = 2;
 
 static void nothing(struct play *p, struct flight *f)
 {
@@ -48,9 +46,6 @@ static double in_flight_mean(const struct play *p)
 static double rule(const struct play *p, const struct engine *e, const struct flight *f)
 {
     const struct sim_model_config *m = &e->spec->model;
-    double fastest = m->prefill_tokens_per_s;
-    for (unsigned k = 0; k < p->engine_count; k++)
-        fastest = fmax(fastest, p->engines[k].spec->model.prefill_tokens_per_s);
     size_t held = hits(e, f);
     struct node_cost_input in = {
         .queue_s = queue_s(e, p->now_ns),
@@ -63,7 +58,6 @@ static double rule(const struct play *p, const struct engine *e, const struct fl
         .context_tokens = e->in_flight_context,
         .tokens_per_s = m->prefill_tokens_per_s,
         .step_context_s = m->decode_context_token_ns / 1e9,
-        .second = fmin(alike * m->prefill_tokens_per_s / fastest, 1),
         .displaced_weight = displaced_weight,
         .decode_weight = decode_weight,
         .weight = 1,
