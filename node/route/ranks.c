@@ -1,6 +1,7 @@
 /* Data-parallel ranks as replicas of their own (node/replica/rank.h). How many an address has is
  * said by the settings of this router, or read in its metrics. Who knows it names them in the
  * registry; the others hear of them as of any replica. */
+#include "base/check.h"
 #include "base/err.h"
 #include "node/replica/rank.h"
 #include "node/route/router_internal.h"
@@ -56,6 +57,12 @@ void node_router_ranks_tick(struct node_router *r, uint64_t now_ms)
             ranks_name(r, slot);
     }
     node_router_ranks_inherit(r);
+}
+
+unsigned node_router_ranks_said(const struct node_router *r, unsigned server)
+{
+    CHECK(server < r->replica_count);
+    return r->replicas[server].ranks_said;
 }
 
 /* --- what their metrics say ------------------------------------------------------------------ */

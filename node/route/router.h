@@ -182,6 +182,8 @@ MUST_USE int node_router_replica_wish(struct node_router *r, struct slice name,
 unsigned node_router_server(const struct node_router *r, unsigned replica);
 /* The number of the rank; -1: it is none. */
 MUST_USE int node_router_rank(const struct node_router *r, unsigned replica);
+/* How many ranks its label says; 0: nothing. */
+unsigned node_router_ranks_said(const struct node_router *r, unsigned server);
 /* What the metrics of an address said of each of its ranks: after node_router_scraped(). `count`
  * below 2: there are none. */
 void node_router_ranks_scraped(struct node_router *r, unsigned server,

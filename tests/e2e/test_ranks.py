@@ -179,6 +179,15 @@ class Ranks(RanksCase):
         self.ready(r, self.sim(*FAST, *sglang, port=two.port), ranks=0)
         self.talk([r], turns=1)
 
+    def test_a_label_that_says_too_many(self):
+        """They are tried for ever, a detour each: whoever wrote the label has to hear of it."""
+        one = self.engine()
+        r = self.router([one.url + "#ranks=5"])
+        said = r.wait_event("replica_ranks_differ")
+        self.assertEqual((said["replica"], said["label"], said["metrics"]), (one.name, 5, RANKS))
+        self.talk([r], turns=1)
+        self.assertEqual(len(r.events("replica_ranks_differ")), 1)
+
     def test_it_dies_with_all_of_them(self):
         one, other = self.engine(), self.sim(*FAST)
         r = self.router([one.url, other.url])

@@ -202,6 +202,19 @@ void prober_engine_found(struct proxy *proxy, unsigned replica, enum node_engine
               LOG_CSTR("engine", engine == NODE_ENGINE_VLLM ? "vllm" : "sglang"));
 }
 
+/* Requests for ranks that are not there are refused, and cost a detour each. */
+static void ranks_compare(struct prober_probe *p, unsigned told)
+{
+    struct proxy *proxy = p->prober->proxy;
+    unsigned said = node_router_ranks_said(proxy->config.router, p->replica);
+    bool differ = told > 1 && said > told;
+    if (differ && !p->ranks_differ)
+        log_event(proxy->config.log, LOG_WARN, "replica_ranks_differ",
+                  LOG_STR("replica", node_router_replica_name(proxy->config.router, p->replica)),
+                  LOG_UINT("label", said), LOG_UINT("metrics", told));
+    p->ranks_differ = differ;
+}
+
 static void metrics_done(struct prober_probe *p, int err, unsigned status, struct slice body)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -229,6 +242,7 @@ static void metrics_done(struct prober_probe *p, int err, unsigned status, struc
     if (node_router_scraped(proxy->config.router, p->replica, &scrape, proxy->now_ms))
         log_event(proxy->config.log, LOG_WARN, "replica_restarted", LOG_STR("replica", name),
                   LOG_CSTR("effect", "its prefixes are forgotten"));
+    ranks_compare(p, scrape.ranks);
     struct node_scrape *ranks = p->prober->ranks;
     int count = scrape.ranks > 1 ? node_scrape_ranks_parse(body, ranks) : 0;
     if (count >= 0)

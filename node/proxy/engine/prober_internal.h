@@ -42,6 +42,7 @@ struct prober_probe {
     bool no_ping;           /* it has no /ping, or refuses it */
     bool health_wants_key;  /* it refused /health without one */
     bool metrics_missing;   /* told once */
+    bool ranks_differ;      /* told once */
     bool metrics_too_large; /* told once */
     bool models_too_large;  /* told once */
     struct buf models;      /* the last /v1/models that was understood */
