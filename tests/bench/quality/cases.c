@@ -112,10 +112,11 @@ static unsigned no_reuse(const char *traces)
 }
 
 /* Of the first engine, of the prompts sent after the first minute. */
-static double share_of_first(const struct quality_case *c, const struct chooser *chooser)
+static double share_of_first(const struct quality_case *c, const struct chooser *chooser,
+                             struct figures *out)
 {
     struct outcome o;
-    (void)played(c, chooser, &o);
+    *out = played(c, chooser, &o);
     double all = 0, own = 0;
     for (unsigned k = 0; k < o.count; k++) {
         if (o.samples[k].sent_s < 60)
@@ -138,13 +139,17 @@ static unsigned one_slow(const char *traces)
         struct quality_case c = fleet(&w, 8, 1, 1);
         c.specs[0] = engine_plain(0.2, 400000, 16);
         calibrate(&c, loads[i]);
-        double own = share_of_first(&c, &chooser_cache_aware);
-        double perfect = share_of_first(&c, &chooser_perfect);
+        struct figures f, bound, split;
+        double own = share_of_first(&c, &chooser_cache_aware, &f);
+        double perfect = share_of_first(&c, &chooser_perfect, &bound);
+        split = figures_played(&c, &chooser_by_speed);
         broken += !record_promise(
             fabs(own / deserved - 1) <= 0.2,
             "one-slow: load %.2f: %.2f %% of the work, it deserves %.2f %% (within 20 "
-            "%%; perfect knowledge %.2f %%)",
-            loads[i], 100 * own, 100 * deserved, 100 * perfect);
+            "%%; perfect knowledge %.2f %%); TTFT %.2f s and %.2f s to the end (perfect "
+            "knowledge %.2f and %.2f s; each as its speed deserves %.2f and %.2f s)",
+            loads[i], 100 * own, 100 * deserved, 100 * perfect, f.ttft_s, f.end_s, bound.ttft_s,
+            bound.end_s, split.ttft_s, split.end_s);
         workload_free(&w);
     }
     return broken;

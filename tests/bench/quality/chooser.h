@@ -31,6 +31,7 @@ extern const struct chooser chooser_cache_aware, chooser_round_robin, chooser_le
     chooser_session, chooser_prefix_hash;
 /* --- rivals.c --- */
 extern const struct chooser chooser_longest_match, chooser_blended, chooser_queue_uncached;
+extern const struct chooser chooser_by_speed; /* no row of the table: it knows the speeds */
 /* --- perfect.c --- */
 extern const struct chooser chooser_perfect, chooser_perfect_queue;
 

@@ -171,6 +171,17 @@ static unsigned queue_uncached(struct play *p, struct flight *f)
     return sent(p, f, least(p, costs));
 }
 
+/* Each engine has the work that its speed deserves, whatever it has under way. */
+static unsigned by_speed(struct play *p, struct flight *f)
+{
+    const struct view *v = view_of(p, f);
+    double costs[ENGINES_MAX];
+    for (unsigned k = 0; k < p->engine_count; k++)
+        costs[k] = (v->tokens[k] + (double)f->sim.chain.tokens) /
+                   p->engines[k].spec->model.prefill_tokens_per_s;
+    return sent(p, f, least(p, costs));
+}
+
 #define RIVAL(id, name_, choose_)                                                                  \
     const struct chooser chooser_##id = {.name = (name_),                                          \
                                          .open = open_rival,                                       \
@@ -181,3 +192,4 @@ static unsigned queue_uncached(struct play *p, struct flight *f)
 RIVAL(longest_match, "longest match", longest_match);
 RIVAL(blended, "blended", blended);
 RIVAL(queue_uncached, "queue+uncached", queue_uncached);
+RIVAL(by_speed, "by speed", by_speed);
