@@ -182,10 +182,12 @@ class Ranks(RanksCase):
     def test_a_label_that_says_too_many(self):
         """They are tried for ever, a detour each: whoever wrote the label has to hear of it."""
         one = self.engine()
-        r = self.router([one.url + "#ranks=5"])
+        r = self.router([one.url + "#ranks=5"], "--scrape-interval", "1s")
         said = r.wait_event("replica_ranks_differ")
         self.assertEqual((said["replica"], said["label"], said["metrics"]), (one.name, 5, RANKS))
-        self.talk([r], turns=1)
+        age = 'replica_scrape_age_seconds{replica="%s"}' % one.name
+        wait_for(lambda: r.metric(age) > 0.5, "the next reading to be near")
+        wait_for(lambda: r.metric(age) < 0.5, "the next reading")
         self.assertEqual(len(r.events("replica_ranks_differ")), 1)
 
     def test_it_dies_with_all_of_them(self):

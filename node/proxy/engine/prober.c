@@ -12,6 +12,7 @@ enum {
     PING_INTERVAL_MS = 1000,
     AWAITED_MIN_MS = 250, /* between two checks of one that is down, and as much more at random */
     HELD_UP_MS = 500,     /* a probe that takes longer does not hold up the others */
+    RANKS_MIN_MS = 1000,  /* between two questions for ranks: clients can have a pin refused, too */
 };
 
 /* Its version, and the key itself if it is wanted; 0: there is none. */
@@ -232,10 +233,13 @@ void prober_ask_ranks(struct proxy *proxy, unsigned replica)
 {
     struct prober_probe *p =
         proxy->engines.prober != NULL ? &proxy->engines.prober->probes[replica] : NULL;
-    if (p == NULL || !p->active)
+    uint64_t now = proxy->now_ms;
+    if (p == NULL || !p->active || p->ranks_ms > now)
         return;
-    due_by(p, NODE_PROBE_METRICS, proxy->now_ms);
-    due_by(p, NODE_PROBE_SERVER_INFO, proxy->now_ms);
+    uint64_t free_ms = p->ranks_ms + RANKS_MIN_MS;
+    p->ranks_ms = p->ranks_ms == 0 || free_ms < now ? now : free_ms;
+    due_by(p, NODE_PROBE_METRICS, p->ranks_ms);
+    due_by(p, NODE_PROBE_SERVER_INFO, p->ranks_ms);
 }
 
 void prober_ask_health(struct proxy *proxy, unsigned replica)

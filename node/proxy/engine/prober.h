@@ -29,7 +29,7 @@ void prober_stop(struct proxy *proxy);
 
 /* A sign of life is wanted soon: its metrics, and SGLang's health check. */
 void prober_ask(struct proxy *proxy, unsigned replica);
-/* It has other ranks than was believed: whatever tells how many. */
+/* It has other ranks than was believed: whatever tells how many, at most once a second. */
 void prober_ask_ranks(struct proxy *proxy, unsigned replica);
 /* Its health, by what costs it nothing. */
 void prober_ask_health(struct proxy *proxy, unsigned replica);
