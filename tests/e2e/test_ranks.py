@@ -39,9 +39,11 @@ class RanksCase(Case):
         return sum(r["cached_tokens"] for r in ranks) / sum(r["prompt_tokens"] for r in ranks)
 
     def talk(self, routers, sessions=9, turns=4):
-        """All sessions in turn, each turn at the next router."""
+        """All sessions in turn, each turn at the next router, once all know of the one before."""
         clients = [self.client(r) for r in routers]
         for turn in range(1, turns + 1):
+            if len(routers) > 1:
+                self.converge(routers[0], len(routers))
             for s in range(sessions):
                 got = clients[(s + turn) % len(clients)].post(CHAT, body(s, turn))
                 self.assertEqual(got.status, 200, got)
