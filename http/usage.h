@@ -14,7 +14,8 @@
  *
  * A stream ends with its API's terminal event, with an error event, or with neither, which means
  * that it was cut (http_usage_unfinished). An answer that finishes with "abort" is an error as
- * well: engines say so of what they end themselves.
+ * well: engines say so of what they end themselves. So are a message without a stop reason and a
+ * cancelled response, with which vLLM says the same.
  *
  * All results may be read at any time; they grow more complete as the body does.
  */
@@ -46,7 +47,7 @@ struct http_usage {
     bool done;        /* [DONE], message_stop, response.completed and its like; JSON: it is whole */
     bool error;       /* an error object in the stream or in place of the answer */
     bool error_whole; /* and the event that holds it is complete */
-    bool aborted;     /* the error is a finish reason "abort": the engine gave the request up */
+    bool aborted;     /* the error is the finish reason "abort": the engine gave the request up */
     bool understood;  /* SSE: an event was an object; JSON: it begins like one */
     unsigned error_status;   /* of the error, as HTTP has it: by its code or its type; 0: unknown */
     int64_t sequence_number; /* the last one of the events, which OpenAI's responses have; -1 */
@@ -66,7 +67,9 @@ struct http_usage {
     bool repeats;       /* the event only repeats what came before (response.*.done) */
     bool watches;       /* a value that carries tokens, if it is not empty, was just entered */
     bool is_list;       /* the JSON value is an array of answers */
-    bool scratch_full;  /* the string is longer than the scratch */
+    bool is_message;    /* Anthropic's, of which a stop reason may be expected */
+    bool has_stop_reason;
+    bool scratch_full; /* the string is longer than the scratch */
     bool finished;
     uint8_t ended_in; /* SSE: enum http_usage_place at the end of the body */
     uint8_t slot;     /* what the next value is for */

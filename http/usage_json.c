@@ -32,10 +32,12 @@ enum slot {
     TYPE, /* of the event */
     OBJECT_NAME,
     FAILURE,
-    END,   /* why a choice is finished, in a word */
-    KIND,  /* of an error, in a word */
-    CODE,  /* the status that an error names, or a word */
-    ABORT, /* the same, which makes it an error */
+    END,    /* why a choice is finished, in a word */
+    STOP,   /* the same of Anthropic's message */
+    STATUS, /* of a response */
+    KIND,   /* of an error, in a word */
+    CODE,   /* the status that an error names, or a word */
+    ABORT,  /* the same, which makes it an error */
     SEQUENCE,
     FIGURE, /* FIGURE + n: seen[n] */
 };
@@ -82,11 +84,14 @@ static const struct known of_answer[] = {
     {TOKEN, 0, NAME("text")},
     {TOKEN, 0, NAME("output_ids")},
     {SEQUENCE, 0, NAME("sequence_number")},
+    {STOP, 0, NAME("stop_reason")},
+    {STATUS, 0, NAME("status")},
 };
 static const struct known of_response[] = {
     {ID, 0, NAME("id")},
     {FAILURE, TROUBLE, NAME("error")},
     {ENTER, FIGURES, NAME("usage")},
+    {STATUS, 0, NAME("status")},
 };
 static const struct known of_trouble[] = {
     {CODE, 0, NAME("code")},
@@ -105,7 +110,7 @@ static const struct known of_delta[] = {
     {TOKEN, 0, NAME("reasoning")},    {TOKEN, 0, NAME("refusal")},
     {TOKEN, 0, NAME("tool_calls")},   {TOKEN, 0, NAME("function_call")},
     {TOKEN, 0, NAME("text")},         {TOKEN, 0, NAME("thinking")},
-    {TOKEN, 0, NAME("partial_json")},
+    {TOKEN, 0, NAME("partial_json")}, {STOP, 0, NAME("stop_reason")},
 };
 static const struct known of_figures[] = {
     {ID, 0, NAME("id")},
@@ -217,6 +222,18 @@ static bool text_is(const struct http_usage *u, const char *literal)
     return slice_equal(scratch_text(u), slice_of_cstr(literal));
 }
 
+static void aborted_if(struct http_usage *u, bool aborted)
+{
+    u->aborted |= aborted;
+    u->error |= aborted;
+}
+
+/* vLLM has no word for a message that it gave up: its stop reason is null, or left out. */
+static void message_end(struct http_usage *u)
+{
+    aborted_if(u, u->is_message && !u->has_stop_reason);
+}
+
 static void on_string(struct http_usage *u)
 {
     switch (u->slot) {
@@ -232,6 +249,9 @@ static void on_string(struct http_usage *u)
                           text_is(u, "response.incomplete") || text_is(u, "response.failed");
         u->error |= text_is(u, "error") || text_is(u, "response.failed");
         u->repeats |= slice_ends_with(scratch_text(u), SLICE(".done"));
+        u->is_message |= text_is(u, "message") || text_is(u, "message_delta");
+        if (text_is(u, "message_stop"))
+            message_end(u);
         break;
     case OBJECT_NAME:
         u->error |= text_is(u, "error");
@@ -240,8 +260,13 @@ static void on_string(struct http_usage *u)
         u->error = true;
         break;
     case END:
-        u->aborted |= text_is(u, "abort");
-        u->error |= u->aborted;
+        aborted_if(u, text_is(u, "abort"));
+        break;
+    case STOP:
+        u->has_stop_reason = true;
+        break;
+    case STATUS: /* as vLLM has it, for one of its parsers */
+        aborted_if(u, text_is(u, "cancelled"));
         break;
     case CODE:
     case KIND:
@@ -289,8 +314,11 @@ static void on_begin(struct http_usage *u, bool is_object)
 static void on_end(struct http_usage *u)
 {
     unsigned depth = u->json.depth; /* of what is around */
-    if (depth < HTTP_USAGE_LEVELS && u->levels[depth] == ANSWER)
+    if (depth < HTTP_USAGE_LEVELS && u->levels[depth] == ANSWER) {
         answer_end(u);
+        if (u->form == HTTP_USAGE_JSON)
+            message_end(u);
+    }
     u->slot = SKIP;
 }
 

@@ -8,6 +8,8 @@ import unittest
 from lib import (SSE_HEAD, Case, Client, Cut, answer, answer_json, chunk, request, wait_for)
 
 CHAT = "/v1/chat/completions"
+MESSAGES = "/v1/messages"
+RESPONSES = "/v1/responses"
 DONE = b"data: [DONE]\n\n"
 
 
@@ -265,9 +267,13 @@ class Aborted(Case):
     def run_at(self, sim):
         return sim.call("GET", "/sim/stats")["running"]
 
-    def asks(self, stream):
-        body = chat(model="sim", max_tokens=150, stream=stream, ignore_eos=True)
-        return self.client(self.r).send(request("POST", CHAT, body, [("Content-Type", "application/json")]))
+    def asks(self, stream, path=CHAT):
+        fields = {"model": "sim", "stream": stream, "ignore_eos": True}
+        if path == RESPONSES:
+            body = json.dumps(dict(fields, input="x", max_output_tokens=150)).encode()
+        else:
+            body = chat(max_tokens=150, **fields)
+        return self.client(self.r).send(request("POST", path, body, [("Content-Type", "application/json")]))
 
     def test_what_an_engine_gives_up_another_one_answers(self):
         for engine in ("vllm", "sglang"):
@@ -292,6 +298,28 @@ class Aborted(Case):
                 self.assertEqual(self.r.metric('retries_total{reason="aborted"}'), 1)
                 said = [e["reason"] for e in self.r.events("request") if e["path"] == CHAT]
                 self.assertEqual(sorted(said), ["", "", "", "aborted"])
+
+    def test_apis_that_have_no_word_for_it(self):
+        """A message of vLLM without a stop reason passed for whole."""
+        for engine, path, kind in (("vllm", MESSAGES, "aborted"), ("sglang", RESPONSES, "error_event")):
+            with self.subTest(path):
+                one, two = (self.sim("--engine", engine) for _ in range(2))
+                self.r = self.router([one.url, two.url], "--policy", "round_robin", "--access-log", "all")
+                wait_for(lambda r=self.r: len(r.events("replica_up")) == 2, "replicas up")
+                asked = [self.asks(stream, path) for stream in (True, True, False, False)]
+                for c in asked[:2]:
+                    self.assertEqual(c.head().status, 200)
+                wait_for(lambda: self.run_at(one) == self.run_at(two) == 2, "all to run")  # noqa: B023
+                one.call("POST", "/sim/fail", {"mode": "abort"})
+                for c in asked[:2]:
+                    c.reader.chunked()
+                whole = [c.read().json for c in asked[2:]]
+                if path == MESSAGES:  # the other one answered
+                    self.assertEqual([answer["stop_reason"] for answer in whole], ["max_tokens"] * 2)
+                else:
+                    self.assertEqual(sorted(answer["status"] for answer in whole), ["failed", "incomplete"])
+                errors = 'upstream_errors_total{replica="%s",kind="%s"}'
+                self.assertEqual([self.r.metric(errors % (s.name, kind)) for s in (one, two)], [2, 0])
 
     def test_all_that_it_gives_up_is_spared_the_budget(self):
         one, two = self.sim(), self.sim()

@@ -1,11 +1,21 @@
 /* How /v1/messages words its answers: Anthropic's API as vLLM serves it. */
 #include "tests/engine-sim/job.h"
 
-static const char *stop_reason(const struct sim_job *job)
+/* The API has no word for "abort": vLLM then says none, SGLang "end_turn". */
+static bool has_stop_reason(const struct sim_job *job)
 {
-    if (job->tool[0] != '\0')
-        return "tool_use";
-    return job->length_ends_it ? "max_tokens" : "end_turn";
+    return !job->aborted || job->engine->options.sglang;
+}
+
+static void put_stop_reason(const struct sim_job *job, struct buf *out)
+{
+    const char *why = job->length_ends_it ? "max_tokens" : "end_turn";
+    if (job->aborted)
+        why = "end_turn";
+    else if (job->tool[0] != '\0')
+        why = "tool_use";
+    sim_put(out, "\"stop_reason\":");
+    sim_put_json(out, has_stop_reason(job) ? slice_of_cstr(why) : slice_of(NULL, 0));
 }
 
 /* Input tokens are reported without those that were cached or newly stored. SGLang reports none
@@ -84,9 +94,9 @@ static void messages_end(struct sim_job *job, struct buf *out)
 {
     sim_put(out,
             "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n"
-            "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":"
-            "\"%s\",\"stop_sequence\":null},\"usage\":",
-            stop_reason(job));
+            "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{");
+    put_stop_reason(job, out);
+    sim_put(out, ",\"stop_sequence\":null},\"usage\":");
     if (job->engine->options.sglang)
         sim_put(out, "{\"output_tokens\":%lu}", sim_job_completion_tokens(job));
     else
@@ -108,7 +118,12 @@ static void messages_whole(struct sim_job *job, struct buf *out)
         sim_put_json(out, buf_slice(&job->text));
         sim_put(out, "}");
     }
-    sim_put(out, "],\"stop_reason\":\"%s\",\"stop_sequence\":null,\"usage\":", stop_reason(job));
+    sim_put(out, "],");
+    if (has_stop_reason(job)) {
+        put_stop_reason(job, out);
+        sim_put(out, ",\"stop_sequence\":null,");
+    }
+    sim_put(out, "\"usage\":");
     put_usage(job, out);
     sim_put(out, "}");
 }

@@ -1,4 +1,7 @@
 /* How /v1/responses words its answers. */
+#include <stdio.h>
+#include <string.h>
+
 #include "base/check.h"
 #include "tests/engine-sim/job.h"
 
@@ -68,9 +71,11 @@ void sim_response_write(const struct sim_job *job, const char *status, struct bu
     sim_put(out, "{\"id\":");
     sim_put_json(out, slice_of_cstr(job->id));
     sim_put(out,
-            ",\"created_at\":%ld,\"error\":null,\"incomplete_details\":%s,"
+            ",\"created_at\":%ld,\"error\":%s,\"incomplete_details\":%s,"
             "\"instructions\":null,\"metadata\":null,\"model\":",
             (long)job->created_s,
+            strcmp(status, "failed") == 0 ? "{\"code\":\"server_error\",\"message\":\"Aborted\"}"
+                                          : "null",
             done && job->length_ends_it ? "{\"reason\":\"max_output_tokens\"}" : "null");
     sim_put_json(out, slice_of_cstr(job->model));
     sim_put(out, ",\"object\":\"response\",\"output\":[");
@@ -162,6 +167,14 @@ static void responses_piece(struct sim_job *job, struct slice text, struct buf *
     put_event_end(out);
 }
 
+/* What was aborted SGLang calls `failed`, vLLM `completed`. */
+const char *sim_response_status(const struct sim_job *job)
+{
+    if (job->aborted)
+        return job->engine->options.sglang ? "failed" : "completed";
+    return job->length_ends_it ? "incomplete" : "completed";
+}
+
 static void responses_end(struct sim_job *job, struct buf *out)
 {
     if (calls_tool(job)) {
@@ -182,14 +195,15 @@ static void responses_end(struct sim_job *job, struct buf *out)
         put_part_event(job, "response.content_part.done", true, out);
     put_item_event(job, "response.output_item.done", true, out);
     /* vLLM calls it `completed` even where the status says `incomplete`. */
-    bool incomplete = job->length_ends_it && job->engine->options.sglang;
-    put_response_event(job, incomplete ? "response.incomplete" : "response.completed",
-                       job->length_ends_it ? "incomplete" : "completed", out);
+    char type[32] = "response.completed";
+    if (job->engine->options.sglang)
+        (void)snprintf(type, sizeof type, "response.%s", sim_response_status(job));
+    put_response_event(job, type, sim_response_status(job), out);
 }
 
 static void responses_whole(struct sim_job *job, struct buf *out)
 {
-    sim_response_write(job, job->length_ends_it ? "incomplete" : "completed", out);
+    sim_response_write(job, sim_response_status(job), out);
 }
 
 const struct sim_form sim_form_responses = {

@@ -183,7 +183,7 @@ static void job_finish(struct sim_job *job, struct buf *out)
     tally->e2e_s_sum += seconds_since(job);
     tally->e2e_count++;
     if (job->store)
-        sim_store_put(job, job->length_ends_it ? "incomplete" : "completed");
+        sim_store_put(job, sim_response_status(job));
     orca_header(job, orca, sizeof orca);
     sim_job_free(job);
     if (conn == NULL)

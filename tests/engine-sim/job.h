@@ -127,5 +127,7 @@ void sim_store_clear(struct sim_engine *e);
 
 /* The object of the Responses API. */
 void sim_response_write(const struct sim_job *job, const char *status, struct buf *out);
+/* How it ended. */
+const char *sim_response_status(const struct sim_job *job);
 
 #endif

@@ -108,7 +108,8 @@ static void anthropic(void **state)
     check(
         HTTP_USAGE_JSON,
         "{\"id\":\"chatcmpl-1\",\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":"
-        "\"text\",\"text\":\"hi\"}],\"usage\":{\"input_tokens\":62,\"output_tokens\":2,"
+        "\"text\",\"text\":\"hi\"}],\"stop_reason\":\"max_tokens\",\"usage\":{\"input_tokens\":62,"
+        "\"output_tokens\":2,"
         "\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":768}}",
         (struct wanted){830, 768, 2, 1, true, false, "chatcmpl-1"});
     check(HTTP_USAGE_SSE,
@@ -187,7 +188,8 @@ static void sglang(void **state)
     /* Messages: what was cached stands apart, in a stream at its start; without the flag
      * input_tokens is all of the prompt. */
     check(HTTP_USAGE_JSON,
-          "{\"id\":\"m0\",\"type\":\"message\",\"usage\":{\"input_tokens\":10,\"output_tokens\":3,"
+          "{\"id\":\"m0\",\"type\":\"message\",\"stop_reason\":\"max_tokens\",\"usage\":{\"input_"
+          "tokens\":10,\"output_tokens\":3,"
           "\"cache_read_input_tokens\":448}}",
           (struct wanted){458, 448, 3, 1, true, false, "m0"});
     check(
@@ -198,10 +200,10 @@ static void sglang(void **state)
         "\"end_turn\"},\"usage\":{\"output_tokens\":3}}\n\n"
         "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
         (struct wanted){458, 448, 3, 0, true, false, "m1"});
-    check(
-        HTTP_USAGE_JSON,
-        "{\"id\":\"m2\",\"type\":\"message\",\"usage\":{\"input_tokens\":458,\"output_tokens\":3}}",
-        (struct wanted){458, -1, 3, 1, true, false, "m2"});
+    check(HTTP_USAGE_JSON,
+          "{\"id\":\"m2\",\"type\":\"message\",\"stop_reason\":\"max_tokens\",\"usage\":{\"input_"
+          "tokens\":458,\"output_tokens\":3}}",
+          (struct wanted){458, -1, 3, 1, true, false, "m2"});
 }
 
 static void framing(void **state)
@@ -396,6 +398,64 @@ static void statuses_of_errors(void **state)
     }
 }
 
+/* Anthropic's messages and OpenAI's responses have no word for it. vLLM then leaves the stop reason
+ * of a message empty, and calls a response cancelled; SGLang calls a response failed. */
+static void aborts_in_other_words(void **state)
+{
+    (void)state;
+    enum http_usage_form sse = HTTP_USAGE_SSE, json = HTTP_USAGE_JSON;
+    static const char start[] =
+        "data: {\"type\":\"message_start\",\"message\":{\"type\":\"message\","
+        "\"stop_reason\":null}}\n\n";
+    static const char stop[] = "data: {\"type\":\"message_stop\"}\n\n";
+    static const char none[] = "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":null,"
+                               "\"stop_sequence\":null}}\n\n";
+    static const char some[] =
+        "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n";
+    const struct {
+        enum http_usage_form form;
+        const char *events[3];
+        bool aborted;
+        bool error;
+    } cases[] = {
+        {sse, {start, none, stop}, true, true},
+        {sse, {start, some, stop}, false, false},
+        {sse, {none, some, stop}, false, false}, /* one or more of them, says Anthropic */
+        {sse, {some, none, stop}, false, false},
+        {sse, {start, none}, false, false}, /* cut */
+        {sse, {start, stop}, false, false}, /* not as engines speak */
+        {json, {"{\"id\":\"m\",\"type\":\"message\",\"content\":[]}"}, true, true},
+        {json, {"{\"type\":\"message\",\"stop_reason\":null}"}, true, true},
+        {json, {"{\"stop_reason\":\"max_tokens\",\"type\":\"message\"}"}, false, false},
+        {json, {"{\"type\":\"message\",\"content\":[{\"type\":\"tex"}, false, false},
+        {json, {"{\"choices\":[{\"message\":{\"type\":\"message\"}}]}"}, false, false},
+        {sse,
+         {"data: {\"type\":\"response.completed\",\"response\":{\"status\":\"cancelled\"}}\n\n"},
+         true,
+         true},
+        {sse,
+         {"data: {\"type\":\"response.completed\",\"response\":{\"status\":\"incomplete\"}}\n\n"},
+         false,
+         false},
+        {json, {"{\"object\":\"response\",\"status\":\"cancelled\"}"}, true, true},
+        {json, {"{\"object\":\"response\",\"status\":\"completed\"}"}, false, false},
+        {json,
+         {"{\"object\":\"response\",\"status\":\"failed\",\"error\":{\"code\":\"server_error\"}}"},
+         false,
+         true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct http_usage u;
+        http_usage_init(&u, cases[i].form);
+        for (unsigned k = 0; k < 3 && cases[i].events[k] != NULL; k++)
+            http_usage_feed(&u, cases[i].events[k], strlen(cases[i].events[k]));
+        http_usage_finish(&u);
+        assert_int_equal(u.aborted, cases[i].aborted);
+        assert_int_equal(u.error, cases[i].error);
+        assert_int_equal(u.error_whole, cases[i].error);
+    }
+}
+
 static void tokens_of_media(void **state)
 {
     (void)state;
@@ -437,6 +497,7 @@ int main(void)
         cmocka_unit_test(ends_of_streams),
         cmocka_unit_test(ends_of_whole_answers),
         cmocka_unit_test(statuses_of_errors),
+        cmocka_unit_test(aborts_in_other_words),
         cmocka_unit_test(tokens_of_media),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
