@@ -253,6 +253,16 @@ class Cache(SimCase):
         self.assertIn('num_gpu_blocks="81"', info)  # one of which is never handed out
         self.assertEqual(stats["cache_blocks_used"], 0)
 
+    def test_what_a_tier_gives_back_counts_as_cached(self):
+        """As in usage; /sim/stats left it out."""
+        self.one.stop()
+        self.one = self.sim(*self.arguments, "--cache-tokens", "640", "--tier-tokens", "6400")
+        self.c = self.client(self.one)
+        cached = sum(self.cached(text + TEXT)[2] for text in ("1", "2", "1"))
+        tier = self.metrics()['vllm:external_prefix_cache_hits_total{engine="0",model_name="tiny"}']
+        self.assertGreater(float(tier), 0)
+        self.assertEqual(self.stats()["cached_tokens"], cached)
+
     def test_details_can_be_off(self):
         self.one.stop()
         self.one = self.sim(*self.arguments, "--prompt-tokens-details", "off")

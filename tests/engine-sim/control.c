@@ -179,7 +179,7 @@ static void put_stats(const struct stats *s, uint64_t requests, struct buf *out)
             "\"requests\":%lu,\"prompt_tokens\":%lu,\"cached_tokens\":%lu,"
             "\"generation_tokens\":%lu,\"finished\":%lu,\"aborted\":%lu,\"rejected\":%lu,"
             "\"preemptions\":%lu,\"adapter_loads\":%lu,\"running\":%u,\"waiting\":%u,",
-            requests, n->prefix_queries, n->prefix_hits, n->generation_tokens,
+            requests, n->prefix_queries, n->prefix_hits + n->tier_hits, n->generation_tokens,
             s->tally.finished[0] + s->tally.finished[1], s->tally.aborted, n->rejected,
             n->preemptions, n->adapter_loads, s->running, s->waiting);
     sim_put(out, "\"cache_blocks\":%u,\"cache_blocks_used\":%u,\"cache_blocks_named\":%u",
