@@ -188,6 +188,18 @@ int show_sources(struct slice text)
     return 0;
 }
 
+static bool has_tier_tokens(const json_t *explained)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(json_object_get(explained, "replicas"), i, r)
+    {
+        if (show_number(r, "tier_tokens") > 0)
+            return true;
+    }
+    return false;
+}
+
 int show_explain(struct slice text)
 {
     json_t *e = show_parse(text);
@@ -206,16 +218,21 @@ int show_explain(struct slice text)
            show_text(e, "policy"), show_number(e, "prompt_tokens"), show_number(e, "output_tokens"),
            show_number(e, "checkpoints"));
     bool adapter = json_is_true(json_object_get(e, "adapter"));
-    printf("  %-28s %9s %9s %10s %12s %10s%s %10s\n", "REPLICA", "CACHED", "QUEUE s", "UNCACHED s",
-           "DISPLACED s", "DECODE s", adapter ? "  ADAPTER s" : "", "COST s");
+    bool tier = has_tier_tokens(e);
+    printf("  %-28s %9s%s %9s %10s %12s %10s%s %10s\n", "REPLICA", "CACHED",
+           tier ? " FROM TIER" : "", "QUEUE s", "UNCACHED s", "DISPLACED s", "DECODE s",
+           adapter ? "  ADAPTER s" : "", "COST s");
     const char *choice = show_text(e, "choice");
     size_t i;
     const json_t *r;
     json_array_foreach(json_object_get(e, "replicas"), i, r)
     {
         const char *name = show_text(r, "replica");
-        printf("%c %-28s %9.0f %9.3f %10.3f %12.3f %10.3f", strcmp(name, choice) == 0 ? '>' : ' ',
-               name, show_number(r, "cached_tokens"), show_number(r, "queue_s"),
+        printf("%c %-28s %9.0f", strcmp(name, choice) == 0 ? '>' : ' ', name,
+               show_number(r, "cached_tokens"));
+        if (tier)
+            printf(" %9.0f", show_number(r, "tier_tokens"));
+        printf(" %9.3f %10.3f %12.3f %10.3f", show_number(r, "queue_s"),
                show_number(r, "uncached_s"), show_number(r, "displaced_s"),
                show_number(r, "decode_s"));
         if (adapter)
@@ -232,6 +249,9 @@ int show_explain(struct slice text)
            "(near-equal costs are drawn among)\n",
            show_number(e, "displaced_weight"), show_number(e, "decode_weight"),
            adapter ? " + adapter" : "");
+    if (tier)
+        printf("FROM TIER: of CACHED, what a slower tier has to bring back; UNCACHED has the time "
+               "for it\n");
     json_decref(e);
     return 0;
 }

@@ -7,7 +7,7 @@ import socket
 import tempfile
 import unittest
 
-from lib import HOST, Case, Client, Engine, Router, closed_port, request
+from lib import HOST, Case, Client, Engine, Router, closed_port, request, wait_for
 from test_daemon import run
 
 CHAT = "/v1/chat/completions"
@@ -241,6 +241,27 @@ class Admin(Case):
                          run("gvctl", "--admin", admin, "--session", key, "--json", "explain",
                              stdin=body)[1]):
                 self.assertEqual(json.loads(text)["choice"], went, key)
+
+    def test_explain_tells_what_comes_from_a_tier(self):
+        """It was in JSON alone."""
+        sim = self.sim("--cache-tokens", "2560", "--tier-tokens", "100000", "--speed-up", "50")
+        r = self.router([sim.url + "#cache-tokens=100000"], "--scrape-interval", "100ms", "--generation", "1s", "--ttl", "10m")
+        r.wait_up(1)
+        bodies = [json.dumps({"model": "sim", "max_tokens": 1, "messages": [
+            {"role": "user", "content": "%d %s" % (i, "and so on " * 200)}]}).encode() for i in range(12)]
+
+        def shown(cells):
+            """JSON's figures, if the row has the same; in between a belief may have moved."""
+            text = run("gvctl", "--admin", "http://%s:%d" % (HOST, r.admin_port), "explain", stdin=bodies[0])[1]
+            row = r.admin("POST", "/explain", bodies[0]).json["replicas"][0]
+            return row if re.search("> " + re.escape(sim.name) + cells % row + r" +0\.000 ", text) else None
+        row = shown(r" +%(cached_tokens)d")
+        self.assertEqual((row["cached_tokens"], row["tier_tokens"]), (0, 0))
+        for body in bodies:
+            asked = self.client(r).ask("POST", CHAT, body, [("Content-Type", "application/json")])
+            self.assertEqual(asked.status, 200)
+        row = wait_for(lambda: shown(r" +%(cached_tokens)d +%(tier_tokens)d"), "the column")
+        self.assertGreater(row["tier_tokens"], 0)
 
     def test_chunk_aware_finds_documents_in_another_order(self):
         """By the routers' own reading of bodies, of requests and of explain alike."""
