@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # `make bench`: what a request costs, what the parts cost, how well one router and several of them
 # route, what gossip costs and how fast it is, and whether memory stays flat.
-#   tests/bench/run.sh [cpu] [micro] [quality] [processes] [agree] [virtual] [cluster] [gossip] [soak] [beside]    (all by default)
+#   tests/bench/run.sh [cpu] [micro] [quality] [processes] [agree] [cluster] [gossip] [soak] [beside]    (all by default)
 # QUICK=1 makes it short. Results also under build/bench/.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 BUILD=${BUILD:-build}
 export BUILD
 mkdir -p "$BUILD/bench"
-[ $# -gt 0 ] || set -- cpu micro quality processes virtual cluster gossip soak beside
+[ $# -gt 0 ] || set -- cpu micro quality processes cluster gossip soak beside
 
 for section in "$@"; do
     case $section in
@@ -19,7 +19,6 @@ for section in "$@"; do
         for bench in "$BUILD"/tests/bench/*_bench; do
             [ -x "$bench" ] || continue
             name=$(basename "$bench" _bench)
-            [ "$name" != route ] && [ "$name" != gossip ] || continue
             printf '\n%s\n' "$name"
             "$bench" | tee "$BUILD/bench/$name.txt" || echo "$name: ended with an error"
         done
@@ -49,10 +48,6 @@ for section in "$@"; do
             echo "agree: no traces at ${GRAPEVINE_SHARED:-../shared}/traces, skipped"
         fi
         ;;
-    virtual)
-        printf '\nthe routing rule in virtual time\n'
-        tests/bench/route.sh | tee "$BUILD/bench/route.txt"
-        ;;
     cluster)
         printf '\n'
         if [ -d "${GRAPEVINE_SHARED:-../shared}/traces" ] || [ -d "$BUILD/traces/coding" ]; then
@@ -75,7 +70,7 @@ for section in "$@"; do
             echo "beside: a target was missed"
         ;;
     *)
-        echo "unknown section $section: cpu, micro, quality, processes, agree, virtual, cluster, gossip, soak or beside" >&2
+        echo "unknown section $section: cpu, micro, quality, processes, agree, cluster, gossip, soak or beside" >&2
         exit 2
         ;;
     esac

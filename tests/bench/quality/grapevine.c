@@ -152,6 +152,10 @@ static void open_routers(struct play *p)
     struct node_config config = alone_config();
     config.router.policy = p->chooser->policy;
     config.router.seed = c->seed;
+    if (c->displaced_weight > 0)
+        config.router.displaced_weight = c->displaced_weight;
+    if (c->decode_weight > 0)
+        config.router.decode_weight = c->decode_weight;
     p->mind = calloc(1, sizeof(struct mind));
     CHECK(p->mind != NULL);
     struct world *w = world_of(p);

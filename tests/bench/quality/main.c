@@ -58,6 +58,9 @@ static void closed_loop(const char *name, const struct workload *work, unsigned 
         c.clients = clients;
         c.speed = speed;
         c.seed = (uint64_t)set.seed;
+        c.delay_ms = set.delay_ms;
+        c.displaced_weight = set.displaced_weight;
+        c.decode_weight = set.decode_weight;
         struct figures own, perfect;
         (void)snprintf(c.name, sizeof c.name, "%s, engines x %g, %g router%s", name, speed, count,
                        count == 1 ? "" : "s");

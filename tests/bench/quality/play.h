@@ -30,7 +30,8 @@ struct quality_case {
     double speed; /* clients are so much faster than the workload says; figures are shown slower */
     double pace;  /* and so much faster again, to load the engines; figures stay as they are */
     double bytes_per_token;
-    double delay_ms, loss; /* between routers */
+    double delay_ms, loss;                  /* between routers */
+    double displaced_weight, decode_weight; /* of the routers' rule; 0: their defaults */
     uint64_t seed;
     /* So many engines leave then, and as many new, empty ones come. 0: never. */
     unsigned replaced;

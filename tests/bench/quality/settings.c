@@ -24,6 +24,9 @@ static const struct {
     {"--clients", offsetof(struct settings, clients), 1, 4096},
     {"--cache", offsetof(struct settings, cache), 1024, 1e9},
     {"--block", offsetof(struct settings, block), 1, 4096},
+    {"--delay", offsetof(struct settings, delay_ms), 0, 10000},
+    {"--displaced-weight", offsetof(struct settings, displaced_weight), 0, 1000},
+    {"--decode-weight", offsetof(struct settings, decode_weight), 0, 1000},
 };
 
 static const struct {
@@ -65,7 +68,8 @@ void settings_read(struct settings *s, int argc, char **argv)
                            .engines = 8,
                            .clients = 32,
                            .cache = 400000,
-                           .block = 16};
+                           .block = 16,
+                           .delay_ms = 0.5};
     for (int i = 1; i < argc; i += 2) {
         if (i + 1 < argc && taken(s, argv[i], argv[i + 1]))
             continue;

@@ -14,6 +14,7 @@ struct settings {
     double seed, draws, asks;
     double draw; /* 1 ...: only that one, with its table; 0: all */
     double engines, clients, cache, block;
+    double delay_ms, displaced_weight, decode_weight; /* coding and miniswe alone */
 };
 
 /* Exits with a usage if it cannot read them. */

@@ -10,8 +10,8 @@
  *   use.h      what tests do with routers: replicas, prompts, choices
  *
  * What runs on a node is its *program*: a whole router, or whatever a test gives (a bare gossip, in
- * tests/lib/gossip_net.h). The unit tests of gossip, cluster and routing, route_bench and the
- * simulator (tests/sim) all run on this.
+ * tests/lib/gossip_net.h). The unit tests of gossip, cluster and routing, the bench of routing
+ * (tests/bench/quality) and the simulator (tests/sim) all run on this.
  */
 #ifndef TESTS_LIB_WORLD_WORLD_H
 #define TESTS_LIB_WORLD_WORLD_H
