@@ -123,7 +123,7 @@ static void the_block_is_learned_from_answers(void **state)
     uint64_t now = START_MS + 60000;
     done(r, choose(r, prompt(100, 6000), now), now + 100);
     double expected = cached(r, prompt(100, 6000), now + 200);
-    assert_near(expected, 11 * 528, 200);
+    assert_near(expected, 11 * 528, 0.04);
     alone_destroy(r);
 }
 
@@ -212,7 +212,7 @@ static void images_weigh_what_they_have_in_tokens(void **state)
     done(r, choose(r, chat_with_images(1, 4000), now), now + 100);
     struct node_request request = request_of(chat_with_images(1, 4001));
     json_t *root = explain(r, &request, now + 200);
-    assert_near(json_number_value(json_object_get(root, "prompt_tokens")), 6025, 150);
+    assert_near(json_number_value(json_object_get(root, "prompt_tokens")), 6025, 0.025);
     double tokens = explained(root, 0, "cached_tokens");
     if (fabs(tokens - 2024) > 150)
         fail_msg("%g", tokens);
