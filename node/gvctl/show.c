@@ -188,6 +188,18 @@ int show_sources(struct slice text)
     return 0;
 }
 
+static bool is_due(const json_t *explained, const char *choice)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(json_object_get(explained, "replicas"), i, r)
+    {
+        if (strcmp(show_text(r, "replica"), choice) == 0)
+            return json_is_true(json_object_get(r, "due"));
+    }
+    return false;
+}
+
 static bool has_tier_tokens(const json_t *explained)
 {
     size_t i;
@@ -249,6 +261,10 @@ int show_explain(struct slice text)
            "(near-equal costs are drawn among)\n",
            show_number(e, "displaced_weight"), show_number(e, "decode_weight"),
            adapter ? " + adapter" : "");
+    if (is_due(e, choice))
+        printf("%s is slow and idle, the cheapest has a line, and it had less than its speed "
+               "deserves\n",
+               choice);
     if (tier)
         printf("FROM TIER: of CACHED, what a slower tier has to bring back; UNCACHED has the time "
                "for it\n");

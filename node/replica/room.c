@@ -78,11 +78,19 @@ static double beyond(double booked, double more, double ran)
     return share * sqrt(share);
 }
 
+/* While load rises for the first time: this many times what is at a replica on average, */
+static const double ran_typical = 2;
+/* and so many at any. */
+static const double ran_few = 8;
+
 double node_room_beyond_s(const struct node_room *r, struct node_room_amount booked,
-                          struct node_room_amount more, double residence_s)
+                          struct node_room_amount more, double requests_typical, double residence_s)
 {
-    return residence_s * fmax(beyond(booked.requests, more.requests, r->ran_anywhere.requests),
-                              beyond(booked.tokens, more.tokens, r->ran_anywhere.tokens));
+    struct node_room_amount ran = r->ran_anywhere;
+    if (ran.requests <= 0)
+        ran.requests = fmax(ran_typical * requests_typical, ran_few);
+    return residence_s * fmax(beyond(booked.requests, more.requests, ran.requests),
+                              beyond(booked.tokens, more.tokens, ran.tokens));
 }
 
 /* The share of what is there that has to end. */

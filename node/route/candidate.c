@@ -82,6 +82,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     struct node_adapter_cost adapter =
         node_router_adapter_cost(r, k, size->adapter, size->output_tokens, now_ms);
     c->load_s = adapter.load_s;
+    c->is_due = false;
     if (!typical)
         return;
     double rate = node_router_rate(replica);
@@ -93,7 +94,8 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
                                         node_replica_near_tokens(replica));
     struct node_room_amount more = {1,
                                     size->prompt_tokens - cached_tokens + size->output_tokens / 2};
-    double beyond_s = node_room_beyond_s(&replica->room, booked, more, residence_s);
+    double beyond_s =
+        node_room_beyond_s(&replica->room, booked, more, typical->requests, residence_s);
     if (node_foreign_says_memory(&replica->foreign))
         more.tokens = booked.tokens = 0;
     room_s = fmax(room_s, node_room_wait_s(&replica->room, booked, more, residence_s));

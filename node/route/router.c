@@ -354,6 +354,8 @@ int node_router_evaluate(struct node_router *r, const struct node_request *reque
     node_router_beliefs_refresh(r);
     node_router_match(r, request);
     node_router_candidates_fill(r, request, size, costs, now_ms);
+    if (costs)
+        node_router_due_find(r, now_ms);
     return ERR_OK;
 }
 
@@ -509,6 +511,7 @@ int node_router_choose(struct node_router *r, const struct node_request *request
     if (r->policy->wants_costs) {
         out->cost_s = c->cost.total_s;
         node_router_placed(r, c->cost.uncached_s, now_ms);
+        node_router_due_placed(&r->replicas[c->replica], size.prompt_tokens, now_ms);
     }
     if (request->chain && request->chain->length > 0) {
         node_router_horizon_learn(r, c->replica);

@@ -12,6 +12,7 @@
  *   ties.c      what several routers choose at the same moment
  *   adapters.c  LoRA adapters
  *   candidate.c  what a request costs at each replica
+ *   due.c       what a slow replica is due
  *   router.c    decisions; company.c  replicas that are kept for one request
  *   poison.c    requests after which engines die
  *   explain.c   why, as JSON; metrics.c
@@ -251,6 +252,13 @@ unsigned node_router_owner(const struct node_router *r, unsigned k);
 void node_router_placed(struct node_router *r, double work_s, uint64_t now_ms);
 /* What the others may have placed since they were heard of: as much as this one, each. */
 double node_router_unseen_s(const struct node_router *r);
+
+/* --- due.c --- */
+
+/* A prompt of so many tokens is placed there. */
+void node_router_due_placed(struct node_replica *k, double prompt_tokens, uint64_t now_ms);
+/* Sets is_due of the candidates, whose costs are known. */
+void node_router_due_find(struct node_router *r, uint64_t now_ms);
 
 /* --- adapters.c --- */
 

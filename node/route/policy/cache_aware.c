@@ -7,7 +7,10 @@
  * replicas, as water fills a vessel, costs up to its level are as good as equal (water-filling;
  * Goren, Vargaftik and Moses, 2020). Among those each router prefers its own share of the replicas,
  * so that no two run to the same ones. Only queues fill up: where the caches make the difference,
- * nothing that others place changes it. */
+ * nothing that others place changes it.
+ *
+ * A slow replica that is due (node/route/due.c) comes first: its cost says that nobody should go
+ * there, while the cheapest has a line. */
 #include <math.h>
 
 #include "node/route/policy.h"
@@ -122,8 +125,20 @@ static void best_take(struct best *best, const struct node_policy_input *in, uns
         best->at = i;
 }
 
+/* in->count: none is. */
+static unsigned due_of(const struct node_policy_input *in)
+{
+    unsigned i = 0;
+    while (i < in->count && !in->candidates[i].is_due)
+        i++;
+    return i;
+}
+
 unsigned node_policy_least_cost(const struct node_policy_input *in)
 {
+    unsigned due = due_of(in);
+    if (due < in->count)
+        return due;
     struct equal equal = equal_of(in);
     struct best best = {.looked = false};
     for (unsigned i = 0; i < in->count; i++) {

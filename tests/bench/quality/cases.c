@@ -135,7 +135,8 @@ static unsigned one_slow(const char *traces)
     unsigned broken = 0;
     for (unsigned i = 0; i < ARRAY_LEN(loads); i++) {
         struct workload w;
-        workload_distinct(&w, 7, 8000);
+        workload_distinct(&w, 7,
+                          24000); /* some ten minutes: a minute knows of the line before it */
         struct quality_case c = fleet(&w, 8, 1, 1);
         c.specs[0] = engine_plain(0.2, 400000, 16);
         calibrate(&c, loads[i]);

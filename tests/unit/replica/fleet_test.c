@@ -237,6 +237,27 @@ static void a_slower_engine_is_known_after_a_few_answers(void **state)
     world_close(&s.world);
 }
 
+/* Its answers take five times as long, too. For that it stood idle beside three that had a line. As
+ * long as they have none it stays idle. */
+static void a_slower_engine_has_what_its_speed_deserves(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned routers, clients;
+        double least, most;
+    } runs[] = {{1, 2, 0, 0.02}, {1, 24, 0.05, 0.08}, {2, 24, 0.05, 0.08}};
+    for (unsigned i = 0; i < ARRAY_LEN(runs); i++) {
+        struct service s;
+        start(&s, runs[i].routers, 4, runs[i].clients, 1);
+        s.engines[0].tokens_per_s = 2000;
+        for (unsigned k = 0; k < 4; k++)
+            s.engines[k].step_s = k == 0 ? 0.1 : 0.02;
+        run(&s, 1500);
+        assert_between(share(&s, 0, 1500), runs[i].least, runs[i].most); /* 0.0625 is its part */
+        world_close(&s.world);
+    }
+}
+
 /* It was slow for a while: a co-tenant, a throttled card. Nobody tells that this is over. */
 static void an_engine_that_was_judged_slow_is_tried_again(void **state)
 {
@@ -481,6 +502,7 @@ int main(void)
         cmocka_unit_test(an_engine_that_was_judged_slow_is_tried_again),
         cmocka_unit_test(a_new_replica_is_like_the_fleet_at_once),
         cmocka_unit_test(one_stall_among_many_answers_moves_little),
+        cmocka_unit_test(a_slower_engine_has_what_its_speed_deserves),
         cmocka_unit_test(whole_answers_teach_as_well),
         cmocka_unit_test(a_slower_engine_is_known_by_whole_answers),
         cmocka_unit_test(short_prompts_teach_as_well),

@@ -127,13 +127,18 @@ static void what_never_ran_at_once_may_not_fit(void **state)
 {
     (void)state;
     struct node_room room = {.ran_anywhere = {20, 40000}};
-    assert_true(node_room_beyond_s(&room, amount(19, 30000), amount(1, 1000), 10) == 0);
-    double half = node_room_beyond_s(&room, amount(29, 30000), amount(1, 1000), 10);
+    assert_true(node_room_beyond_s(&room, amount(19, 30000), amount(1, 1000), 0, 10) == 0);
+    double half = node_room_beyond_s(&room, amount(29, 30000), amount(1, 1000), 0, 10);
     assert_true(half > 3.5 && half < 3.6);
-    assert_true(fabs(node_room_beyond_s(&room, amount(39, 0), amount(1, 0), 10) - 10) < 1e-9);
-    assert_true(fabs(node_room_beyond_s(&room, amount(9, 79000), amount(1, 1000), 10) - 10) < 1e-9);
-    room = (struct node_room){0}; /* nothing is known */
-    assert_true(node_room_beyond_s(&room, amount(100, 1e6), amount(1, 1000), 10) == 0);
+    assert_true(fabs(node_room_beyond_s(&room, amount(39, 0), amount(1, 0), 0, 10) - 10) < 1e-9);
+    assert_true(fabs(node_room_beyond_s(&room, amount(9, 79000), amount(1, 1000), 0, 10) - 10) <
+                1e-9);
+    /* Nothing is known. While load rose short prompts gathered at one of twelve: 142 of 435. */
+    room = (struct node_room){0};
+    assert_true(node_room_beyond_s(&room, amount(71, 1e6), amount(1, 1000), 36, 10) == 0);
+    assert_true(fabs(node_room_beyond_s(&room, amount(143, 1e6), amount(1, 0), 36, 10) - 10) <
+                1e-9);
+    assert_true(node_room_beyond_s(&room, amount(7, 1e6), amount(1, 1000), 1, 10) == 0);
 }
 
 /* What ran at one of them ran anywhere, once so many answers ended that load no longer just rises.

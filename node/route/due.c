@@ -1,0 +1,88 @@
+/* What a slow replica is due. By its cost alone a replica that is much slower than the others
+ * stands idle while they have a line: every answer would be slower there. Whoever waits in the line
+ * would rather have begun (docs/adr/0039). */
+#include <math.h>
+
+#include "node/route/router_internal.h"
+
+/* From where on a replica is slow: this much of the rate of the fastest. */
+static const double slow_rate = 0.5;
+/* How far back placed prompts count. */
+static const double placed_fades_ms = 30000;
+/* How much more of the prompt may have to be computed there than at the replica of least cost. */
+static const double more_computed = 2;
+
+static double placed_now(const struct node_replica *k, uint64_t now_ms)
+{
+    return k->placed_tokens * exp(-(double)(now_ms - k->placed_ms) / placed_fades_ms);
+}
+
+void node_router_due_placed(struct node_replica *k, double prompt_tokens, uint64_t now_ms)
+{
+    k->placed_tokens = placed_now(k, now_ms) + prompt_tokens;
+    k->placed_ms = now_ms;
+}
+
+static const struct node_replica *replica_of(const struct node_router *r,
+                                             const struct node_candidate *c)
+{
+    return &r->replicas[c->replica];
+}
+
+static double fastest_of(const struct node_router *r)
+{
+    double fastest = 0;
+    for (unsigned i = 0; i < r->candidate_count; i++)
+        fastest = fmax(fastest, replica_of(r, &r->candidates[i])->tokens_per_s);
+    return fastest;
+}
+
+static double speed_of(const struct node_replica *k)
+{
+    return k->tokens_per_s * k->weight;
+}
+
+/* What a replica of so much speed deserves of all that was placed. */
+static double deserved_tokens(const struct node_router *r, double speed, uint64_t now_ms)
+{
+    double placed = 0, speeds = 0;
+    for (unsigned i = 0; i < r->candidate_count; i++) {
+        const struct node_replica *k = replica_of(r, &r->candidates[i]);
+        placed += placed_now(k, now_ms);
+        speeds += speed_of(k);
+    }
+    return placed * speed / speeds;
+}
+
+static double computed_tokens(const struct node_router *r, const struct node_candidate *c)
+{
+    return c->cost.uncached_s * node_router_rate(&r->replicas[c->replica]);
+}
+
+static const struct node_candidate *cheapest(const struct node_router *r)
+{
+    const struct node_candidate *least = &r->candidates[0];
+    for (unsigned i = 1; i < r->candidate_count; i++) {
+        if (r->candidates[i].cost.total_s < least->cost.total_s)
+            least = &r->candidates[i];
+    }
+    return least;
+}
+
+void node_router_due_find(struct node_router *r, uint64_t now_ms)
+{
+    if (r->candidate_count < 2)
+        return;
+    const struct node_candidate *least = cheapest(r);
+    if (least->cost.queue_s <= 0)
+        return;
+    double slow = slow_rate * fastest_of(r),
+           computed_max = more_computed * computed_tokens(r, least);
+    for (unsigned i = 0; i < r->candidate_count; i++) {
+        struct node_candidate *c = &r->candidates[i];
+        const struct node_replica *k = replica_of(r, c);
+        c->is_due = k->tokens_per_s < slow && c->cost.queue_s <= 0 && c->load_s <= least->load_s &&
+                    computed_tokens(r, c) <= computed_max &&
+                    placed_now(k, now_ms) < deserved_tokens(r, speed_of(k), now_ms);
+    }
+}
