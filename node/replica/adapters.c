@@ -276,6 +276,13 @@ unsigned node_adapters_held(const struct node_adapters *a, unsigned replica)
 
 /* --- what it would mean --------------------------------------------------------------------- */
 
+bool node_adapters_hold(const struct node_adapters *a, unsigned replica, uint32_t adapter)
+{
+    CHECK(replica < NODE_REPLICAS_MAX);
+    const struct holder *h = &a->holders[replica];
+    return place_of(h, adapter) < h->count;
+}
+
 struct node_adapter_need node_adapters_need(const struct node_adapters *a, unsigned replica,
                                             uint32_t adapter, uint64_t now_ms)
 {

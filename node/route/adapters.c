@@ -75,20 +75,31 @@ void node_router_adapters_joined(struct node_router *r)
     }
 }
 
+bool node_router_adapter_held(const struct node_router *r, uint32_t adapter)
+{
+    for (unsigned i = 0; i < r->candidate_count && adapter != 0; i++) {
+        if (node_adapters_hold(r->adapters, r->candidates[i].replica, adapter))
+            return true;
+    }
+    return false;
+}
+
+/* A copy of what another replica holds takes a slot that was somebody's: one load more. */
 struct node_adapter_cost node_router_adapter_cost(const struct node_router *r, unsigned k,
-                                                  uint32_t adapter, double output_tokens,
-                                                  uint64_t now_ms)
+                                                  const struct node_size *size, uint64_t now_ms)
 {
     struct node_adapter_cost cost = {0, 0};
-    if (adapter == 0)
+    if (size->adapter == 0)
         return cost;
-    struct node_adapter_need need = node_adapters_need(r->adapters, k, adapter, now_ms);
+    struct node_adapter_need need = node_adapters_need(r->adapters, k, size->adapter, now_ms);
     if (!need.loads)
         return cost;
+    double weight =
+        wanted_weight * need.wanted + unlike_weight * need.unlike + (size->adapter_held ? 1 : 0);
     cost.load_s = node_adapters_load_s(r->adapters, k);
-    cost.unloaded_s = (wanted_weight * need.wanted + unlike_weight * need.unlike) * cost.load_s;
+    cost.unloaded_s = weight * cost.load_s;
     if (need.waits) /* until one of those that run is done */
-        cost.load_s += r->replicas[k].step_base_s * output_tokens / 2;
+        cost.load_s += r->replicas[k].step_base_s * size->output_tokens / 2;
     return cost;
 }
 

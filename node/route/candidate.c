@@ -79,8 +79,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
     double tier_tokens =
         cached_tokens * (1 - node_belief_near(&replica->belief, r->generations[k]));
     c->tier_tokens = (uint64_t)tier_tokens;
-    struct node_adapter_cost adapter =
-        node_router_adapter_cost(r, k, size->adapter, size->output_tokens, now_ms);
+    struct node_adapter_cost adapter = node_router_adapter_cost(r, k, size, now_ms);
     c->load_s = adapter.load_s;
     c->is_due = false;
     if (!typical)

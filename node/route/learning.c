@@ -34,7 +34,7 @@ static const double grain_parts = 16, sure_depth = 0.5;
 /* How much of a stream's time may be other prompts' prefill before it says nothing of its pace. */
 static const double pace_prefill_share_max = 0.5;
 /* How many times slower than is believed a replica may be that has shown nothing yet. */
-static const double rate_doubt = 10;
+static const double rate_doubt = 6;
 
 static void learn_rate(struct node_router *r, struct node_replica *replica,
                        const struct node_booking_entry *e, const struct node_usage *usage,

@@ -351,6 +351,7 @@ int node_router_evaluate(struct node_router *r, const struct node_request *reque
         node_router_fleet_believe(r, now_ms);
     *size = size_of(r, request);
     size->adapter = node_router_adapter_of(r, request);
+    size->adapter_held = node_router_adapter_held(r, size->adapter);
     node_router_beliefs_refresh(r);
     node_router_match(r, request);
     node_router_candidates_fill(r, request, size, costs, now_ms);

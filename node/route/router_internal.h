@@ -113,6 +113,7 @@ struct node_size {
     double mean_block_tokens; /* and of any block */
     double medium_tokens;     /* of an image or the like, the mean; 0: it has none */
     uint32_t adapter;         /* 0: none */
+    bool adapter_held;        /* by some candidate */
 };
 
 /* Moves the index to the present generation; what depends on it is counted again. */
@@ -273,8 +274,9 @@ struct node_adapter_cost {
     double unloaded_s;
 };
 struct node_adapter_cost node_router_adapter_cost(const struct node_router *r, unsigned k,
-                                                  uint32_t adapter, double output_tokens,
-                                                  uint64_t now_ms);
+                                                  const struct node_size *size, uint64_t now_ms);
+/* Whether some candidate holds it. */
+bool node_router_adapter_held(const struct node_router *r, uint32_t adapter);
 /* A request of it is placed there; node_adapters_release() ends it. */
 void node_router_adapter_use(struct node_router *r, unsigned replica, uint32_t adapter,
                              uint64_t now_ms);

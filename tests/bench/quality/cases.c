@@ -226,7 +226,7 @@ static unsigned adapters(const char *traces)
 {
     (void)traces;
     unsigned broken = 0;
-    for (unsigned routers = 1; routers <= 4; routers *= 4) {
+    for (unsigned routers = 1; routers <= 8; routers *= routers == 1 ? 4 : 2) {
         struct workload w;
         workload_adapters(&w, 13, 8000);
         struct quality_case c = fleet(&w, 8, routers, 1);

@@ -297,6 +297,9 @@ static void adapters_stay_where_they_are(void **state)
         {{4, 10000, ENGINES, 1, true, 1, 0, 3, 1.0, 0.5, true},
          1.2}, /* several routers, each seeing a quarter of it */
         {{4, 10000, ENGINES, 1, true, 1, 0, 20, 1.0, 0.5, true}, 1.2},
+        {{4, 10000, ENGINES, 1, true, 1, 0, 60, 1.0, 0.3, true},
+         1.25}, /* lines differ by more than a load: wanted adapters were everywhere (1.46) */
+        {{8, 10000, ENGINES, 1, true, 1, 0, 40, 1.0, 0.3, true}, 1.2},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const struct fleet *f = &cases[i].fleet;
