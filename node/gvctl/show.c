@@ -262,7 +262,7 @@ int show_explain(struct slice text)
            show_number(e, "displaced_weight"), show_number(e, "decode_weight"),
            adapter ? " + adapter" : "");
     if (is_due(e, choice))
-        printf("%s is slow and idle, the cheapest has a line, and it had less than its speed "
+        printf("%s is slow and has no line, the cheapest has one, and it had less than its speed "
                "deserves\n",
                choice);
     if (tier)

@@ -50,7 +50,8 @@ struct node_room_amount node_room_own(const struct node_room *r, uint64_t now_ms
 /* So much was seen to run at once. Returns whether it is more than at any of its model before. */
 bool node_room_ran(struct node_room *r, struct node_room_amount ran);
 /* Seconds that are put on `more` beside `booked`, for what goes beyond the most that ever ran;
- * before that says something, beyond twice what is at a replica on average (requests_typical). */
+ * before that says something, beyond twice what is at a replica on average (requests_typical), or
+ * eight. */
 double node_room_beyond_s(const struct node_room *r, struct node_room_amount booked,
                           struct node_room_amount more, double requests_typical,
                           double residence_s);

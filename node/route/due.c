@@ -1,6 +1,6 @@
 /* What a slow replica is due. By its cost alone a replica that is much slower than the others
- * stands idle while they have a line: every answer would be slower there. Whoever waits in the line
- * would rather have begun (docs/adr/0039). */
+ * stands idle while even the cheapest has a line: every answer would be slower there. Whoever waits
+ * in the line would rather have begun (docs/adr/0039). */
 #include <math.h>
 
 #include "node/route/router_internal.h"

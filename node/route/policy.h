@@ -23,7 +23,7 @@ struct node_candidate {
     double weight;          /* its share of the work, against the others'; > 0 */
     double load_s;          /* until its adapter is there; 0: it has none, or it is held */
     struct node_cost cost;  /* only if the policy wants costs, */
-    bool is_due;            /* and this: slow, idle, and had less than its speed deserves, while the
+    bool is_due;            /* and this: slow, no line, less work than its speed deserves, while the
                                cheapest has a line */
 };
 
