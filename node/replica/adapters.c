@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "node/replica/learn.h"
 
 enum {
     WAYS = 8,        /* places in which the demand for an adapter may stand */
@@ -44,8 +45,7 @@ struct holder {
 
 struct demand {
     uint32_t adapter; /* 0: none */
-    double count;     /* at `at_ms`, of requests that fade */
-    uint64_t at_ms;
+    struct node_fading requests;
 };
 
 struct node_adapters {
@@ -95,9 +95,7 @@ static struct demand *set_of(struct node_adapters *a, uint32_t adapter)
 
 static double demand_now(const struct demand *d, uint64_t now_ms)
 {
-    if (d->adapter == 0 || now_ms <= d->at_ms)
-        return d->count;
-    return d->count * exp(-(double)(now_ms - d->at_ms) / demand_ms);
+    return node_fading_now(&d->requests, demand_ms, now_ms);
 }
 
 void node_adapters_asked(struct node_adapters *a, uint32_t adapter, uint64_t now_ms)
@@ -106,14 +104,13 @@ void node_adapters_asked(struct node_adapters *a, uint32_t adapter, uint64_t now
     a->any = true;
     for (unsigned i = 0; i < WAYS; i++) {
         if (set[i].adapter == adapter) {
-            set[i].count = demand_now(&set[i], now_ms) + 1;
-            set[i].at_ms = now_ms;
+            node_fading_add(&set[i].requests, 1, demand_ms, now_ms);
             return;
         }
         if (demand_now(&set[i], now_ms) < demand_now(at, now_ms))
             at = &set[i];
     }
-    *at = (struct demand){.adapter = adapter, .count = 1, .at_ms = now_ms};
+    *at = (struct demand){.adapter = adapter, .requests = {1, now_ms}};
 }
 
 static double demand_for(const struct node_adapters *a, uint32_t adapter, uint64_t now_ms)

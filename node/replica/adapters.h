@@ -64,6 +64,7 @@ void node_adapters_seen(struct node_adapters *a, unsigned replica, uint32_t adap
 void node_adapters_remove(struct node_adapters *a, unsigned replica, uint32_t adapter);
 
 bool node_adapters_hold(const struct node_adapters *a, unsigned replica, uint32_t adapter);
+
 /* What it would mean to use it there. */
 struct node_adapter_need {
     bool loads;    /* it is not held */

@@ -133,6 +133,17 @@ void node_speed_hear(struct node_speed *s, double value, uint64_t samples, uint6
     s->value = node_speed_third(s, 0, now_ms);
 }
 
+double node_fading_now(const struct node_fading *f, double fade_ms, uint64_t now_ms)
+{
+    return now_ms > f->at_ms ? f->sum * exp(-(double)(now_ms - f->at_ms) / fade_ms) : f->sum;
+}
+
+void node_fading_add(struct node_fading *f, double amount, double fade_ms, uint64_t now_ms)
+{
+    f->sum = node_fading_now(f, fade_ms, now_ms) + amount;
+    f->at_ms = now_ms;
+}
+
 struct node_line node_line_of(double a, double b, double x_typical, double horizon)
 {
     struct node_line l = {.horizon = horizon};

@@ -11,6 +11,8 @@
  * believed, whatever the others say, and however far they are from the prior. Samples fade:
  * without new ones their number halves every NODE_SPEED_HALF_MS.
  *
+ * struct node_fading: a sum whose parts fade with a stated time.
+ *
  * struct node_line: least squares of y = a + b * x over fading sums. The prior is two points of the
  * believed line, which fade as samples come.
  */
@@ -74,6 +76,15 @@ void node_speed_hear(struct node_speed *s, double value, uint64_t samples, uint6
 unsigned node_speed_fresh(const struct node_speed *s, uint64_t now_ms);
 /* What a third of the samples that count now reach, with one vote for `beside` (0: none). */
 double node_speed_third(const struct node_speed *s, double beside, uint64_t now_ms);
+
+struct node_fading {
+    double sum;     /* at */
+    uint64_t at_ms; /* this time */
+};
+
+/* What is left of it: a part as old as fade_ms counts 37 %. */
+double node_fading_now(const struct node_fading *f, double fade_ms, uint64_t now_ms);
+void node_fading_add(struct node_fading *f, double amount, double fade_ms, uint64_t now_ms);
 
 struct node_line {
     double w, x, y, xx, xy;

@@ -154,9 +154,7 @@ struct node_replica {
     /* Of all prompts sent there, whatever model and form: blocks of the index to tokens of cache.
      */
     struct node_ratio bytes_per_token;
-    /* Prompts that this router placed there lately; they fade (node/route/due.c). */
-    double placed_tokens;
-    uint64_t placed_ms;
+    struct node_fading placed_tokens; /* of prompts, by this router, lately (node/route/due.c) */
 
     struct node_speed rate;        /* tokens of prefill per second */
     struct node_speed pace;        /* decode steps per second, were there no context */

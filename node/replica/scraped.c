@@ -18,8 +18,28 @@ bool node_scraped_due(const struct node_replica *k, uint64_t interval_ms, uint64
     return k->scraped.ahead < NODE_SCRAPERS || !fresh(k->scraped_ms, interval_ms, now_ms);
 }
 
-void node_scraped_own(struct node_replica *k, uint64_t now_ms)
+static bool same_life(const struct node_scrape *a, const struct node_scrape *b)
 {
+    return a->start_time_s < 0 || b->start_time_s < 0 ||
+           fabs(a->start_time_s - b->start_time_s) < 2;
+}
+
+/* Two routers read at different times, and an answer may be long on its way: changing from one to
+ * the other is no step back. */
+static void catch_up(struct node_scrape *s, const struct node_scrape *before)
+{
+    if (!same_life(s, before))
+        return;
+    s->prefix_queries = fmax(s->prefix_queries, before->prefix_queries);
+    s->prefix_hits = fmax(s->prefix_hits, before->prefix_hits);
+    s->prompt_tokens = fmax(s->prompt_tokens, before->prompt_tokens);
+    s->generation_tokens = fmax(s->generation_tokens, before->generation_tokens);
+}
+
+void node_scraped_own(struct node_replica *k, struct node_scrape *s, uint64_t now_ms)
+{
+    if (k->scraped.source != 0)
+        catch_up(s, &k->scrape);
     k->scraped.count++;
     k->scraped.own_ms = now_ms > 0 ? now_ms : 1;
     k->scraped.source = 0;
@@ -56,23 +76,6 @@ void node_scraped_report(const struct node_replica *k, uint64_t now_ms, struct c
     out->engine_hits = out_of(s->prefix_hits, 1);
     out->engine_prompt = out_of(s->prompt_tokens, 1);
     out->engine_generated = out_of(s->generation_tokens, 1);
-}
-
-static bool same_life(const struct node_scrape *a, const struct node_scrape *b)
-{
-    return a->start_time_s < 0 || b->start_time_s < 0 ||
-           fabs(a->start_time_s - b->start_time_s) < 2;
-}
-
-/* Two routers read at different times: changing from one to the other is no step back. */
-static void catch_up(struct node_scrape *s, const struct node_scrape *before)
-{
-    if (!same_life(s, before))
-        return;
-    s->prefix_queries = fmax(s->prefix_queries, before->prefix_queries);
-    s->prefix_hits = fmax(s->prefix_hits, before->prefix_hits);
-    s->prompt_tokens = fmax(s->prompt_tokens, before->prompt_tokens);
-    s->generation_tokens = fmax(s->generation_tokens, before->generation_tokens);
 }
 
 void node_scraped_hear(struct node_replica *k, uint64_t source, const struct crdt_learned *in,

@@ -17,6 +17,7 @@
 
 struct crdt_learned;
 struct node_replica;
+struct node_scrape;
 
 enum {
     NODE_SCRAPERS = 2,           /* one may die, and nobody notices */
@@ -35,8 +36,8 @@ struct node_scraped {
 
 /* Whether this router is to read its metrics; `interval_ms` is how often. */
 bool node_scraped_due(const struct node_replica *k, uint64_t interval_ms, uint64_t now_ms);
-/* It did: node_replica_scraped() follows. */
-void node_scraped_own(struct node_replica *k, uint64_t now_ms);
+/* It did: node_replica_scraped() follows, with `s` as it is then. */
+void node_scraped_own(struct node_replica *k, struct node_scrape *s, uint64_t now_ms);
 /* Adds what it read, if there is anybody to read it. */
 void node_scraped_report(const struct node_replica *k, uint64_t now_ms, struct crdt_learned *out);
 /* What `source` reported, and whether the engine is asleep. */

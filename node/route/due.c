@@ -12,15 +12,14 @@ static const double placed_fades_ms = 30000;
 /* How much more of the prompt may have to be computed there than at the replica of least cost. */
 static const double more_computed = 2;
 
-static double placed_now(const struct node_replica *k, uint64_t now_ms)
-{
-    return k->placed_tokens * exp(-(double)(now_ms - k->placed_ms) / placed_fades_ms);
-}
-
 void node_router_due_placed(struct node_replica *k, double prompt_tokens, uint64_t now_ms)
 {
-    k->placed_tokens = placed_now(k, now_ms) + prompt_tokens;
-    k->placed_ms = now_ms;
+    node_fading_add(&k->placed_tokens, prompt_tokens, placed_fades_ms, now_ms);
+}
+
+static double placed_now(const struct node_replica *k, uint64_t now_ms)
+{
+    return node_fading_now(&k->placed_tokens, placed_fades_ms, now_ms);
 }
 
 static const struct node_replica *replica_of(const struct node_router *r,
@@ -54,11 +53,6 @@ static double deserved_tokens(const struct node_router *r, double speed, uint64_
     return placed * speed / speeds;
 }
 
-static double computed_tokens(const struct node_router *r, const struct node_candidate *c)
-{
-    return c->cost.uncached_s * node_router_rate(&r->replicas[c->replica]);
-}
-
 static const struct node_candidate *cheapest(const struct node_router *r)
 {
     const struct node_candidate *least = &r->candidates[0];
@@ -69,20 +63,21 @@ static const struct node_candidate *cheapest(const struct node_router *r)
     return least;
 }
 
-void node_router_due_find(struct node_router *r, uint64_t now_ms)
+void node_router_due_find(struct node_router *r, const struct node_size *size, uint64_t now_ms)
 {
     if (r->candidate_count < 2)
         return;
     const struct node_candidate *least = cheapest(r);
     if (least->cost.queue_s <= 0)
         return;
-    double slow = slow_rate * fastest_of(r),
-           computed_max = more_computed * computed_tokens(r, least);
+    double slow = slow_rate * fastest_of(r);
+    double computed_max = more_computed * (size->prompt_tokens - (double)least->cached_tokens);
     for (unsigned i = 0; i < r->candidate_count; i++) {
         struct node_candidate *c = &r->candidates[i];
         const struct node_replica *k = replica_of(r, c);
-        c->is_due = k->tokens_per_s < slow && c->cost.queue_s <= 0 && c->load_s <= least->load_s &&
-                    computed_tokens(r, c) <= computed_max &&
+        c->is_due = k->tokens_per_s < slow && c->cost.queue_s <= 0 &&
+                    c->cost.adapter_s <= least->cost.adapter_s &&
+                    size->prompt_tokens - (double)c->cached_tokens <= computed_max &&
                     placed_now(k, now_ms) < deserved_tokens(r, speed_of(k), now_ms);
     }
 }

@@ -539,10 +539,11 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
 {
     node_router_clock(r, now_ms);
     struct node_replica *k = node_router_replica_at(r, replica);
+    struct node_scrape own = *s;
     node_router_others_take(r, replica);
     if (!node_scrape_sizes_only(s))
-        node_scraped_own(k, now_ms);
-    bool lost = node_replica_scraped(k, s, now_ms);
+        node_scraped_own(k, &own, now_ms);
+    bool lost = node_replica_scraped(k, &own, now_ms);
     bool noticed = k->rkey_scraped != k->rkey; /* by another router, since the last scrape */
     uint64_t started = r->common->replicated ? started_ms(k) : 0;
     const struct crdt_replica *row = row_of(r, replica);
@@ -563,10 +564,11 @@ void node_router_rank_scraped(struct node_router *r, unsigned replica, const str
                               uint64_t now_ms)
 {
     struct node_replica *k = node_router_replica_at(r, replica);
+    struct node_scrape own = *s;
     node_router_others_take(r, replica);
     if (!node_scrape_sizes_only(s))
-        node_scraped_own(k, now_ms);
-    (void)node_replica_scraped(k, s, now_ms);
+        node_scraped_own(k, &own, now_ms);
+    (void)node_replica_scraped(k, &own, now_ms);
     k->rkey_scraped = k->rkey;
     node_router_evictions_take(r, replica, now_ms);
     node_router_adapters_scraped(r, replica, s, now_ms);

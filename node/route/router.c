@@ -356,7 +356,7 @@ int node_router_evaluate(struct node_router *r, const struct node_request *reque
     node_router_match(r, request);
     node_router_candidates_fill(r, request, size, costs, now_ms);
     if (costs)
-        node_router_due_find(r, now_ms);
+        node_router_due_find(r, size, now_ms);
     return ERR_OK;
 }
 

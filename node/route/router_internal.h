@@ -80,8 +80,7 @@ struct node_router {
     unsigned routers, rank;
     uint16_t places[NODE_REPLICAS_MAX]; /* of replicas in use, in the order of their hashes */
     unsigned placed;                    /* how many */
-    double placed_s; /* work that this one placed, which fades as others hear of it */
-    uint64_t placed_ms;
+    struct node_fading placed_s;        /* work that this one placed, until others hear of it */
 
     unsigned kept; /* how often replicas are kept for requests that may be poison */
     unsigned replica_count;
@@ -259,7 +258,7 @@ double node_router_unseen_s(const struct node_router *r);
 /* A prompt of so many tokens is placed there. */
 void node_router_due_placed(struct node_replica *k, double prompt_tokens, uint64_t now_ms);
 /* Sets is_due of the candidates, whose costs are known. */
-void node_router_due_find(struct node_router *r, uint64_t now_ms);
+void node_router_due_find(struct node_router *r, const struct node_size *size, uint64_t now_ms);
 
 /* --- adapters.c --- */
 

@@ -1,6 +1,5 @@
 /* What several routers choose at the same moment: how much the others may have placed of which
  * nothing is known yet, and which replicas each prefers among equal ones (policy/cache_aware.c). */
-#include <math.h>
 #include <stdlib.h>
 
 #include "node/route/router_internal.h"
@@ -11,20 +10,14 @@ static const double unseen_ms = 50;
 /* How far back this router looks for how much one places: one large prompt is no flood of them. */
 static const double rate_ms = 1000;
 
-static double placed_now(const struct node_router *r, uint64_t now_ms)
-{
-    return r->placed_s * exp(-(double)(now_ms - r->placed_ms) / rate_ms);
-}
-
 void node_router_placed(struct node_router *r, double work_s, uint64_t now_ms)
 {
-    r->placed_s = placed_now(r, now_ms) + work_s;
-    r->placed_ms = now_ms;
+    node_fading_add(&r->placed_s, work_s, rate_ms, now_ms);
 }
 
 double node_router_unseen_s(const struct node_router *r)
 {
-    double rate = placed_now(r, r->now_ms) / rate_ms;
+    double rate = node_fading_now(&r->placed_s, rate_ms, r->now_ms) / rate_ms;
     return r->routers > 1 ? (r->routers - 1) * rate * unseen_ms : 0;
 }
 

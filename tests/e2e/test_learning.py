@@ -1,10 +1,12 @@
 """What the router learns of its engines decides who gets the work: real processes, default settings.
 tests/unit/replica/fleet_test.c has more cases, in virtual time."""
 
+import json
 import threading
 import unittest
 
-from lib import Case
+from lib import HOST, Case, wait_for
+from test_daemon import run
 from test_engines import CHAT, message, words
 
 
@@ -41,6 +43,31 @@ class Learning(Case):
         self.assertEqual(sum(served.values()), 120)
         for s in sims:
             self.assertGreaterEqual(served.get(s.name, 0), 12, served)
+
+    def test_explain_says_what_a_slow_replica_is_due(self):
+        """One client keeps the fast replica busy: whoever comes beside it would have to wait there, and the slow
+        one, which is free, has had less than its speed deserves."""
+        fast, slow = self.sim("--speed-up", "4"), self.sim("--speed-up", "4", "--prefill-rate", "1000")
+        router = self.router([fast.url, slow.url])
+        router.wait_up(2)
+        busy, over = threading.Event(), threading.Event()
+        def keep_busy():
+            n = 0
+            while not over.is_set():
+                n += 1
+                self.ask(router, 1, 1, ("busy", n))
+                busy.set()
+        client = threading.Thread(target=keep_busy)
+        client.start()
+        try:
+            busy.wait()
+            body = json.dumps({"model": "sim", "messages": [message("user", words("asked", 200))]}).encode()
+            said = "%s is slow and has no line" % slow.name
+            wait_for(lambda: said in run("gvctl", "--admin", "http://%s:%d" % (HOST, router.admin_port), "explain",
+                                         stdin=body)[1], "the sentence")
+        finally:
+            over.set()
+            client.join()
 
     def test_a_slow_first_answer_starves_no_replica_of_one_client(self):
         self.starved(1)

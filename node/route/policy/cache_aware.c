@@ -125,13 +125,17 @@ static void best_take(struct best *best, const struct node_policy_input *in, uns
         best->at = i;
 }
 
-/* in->count: none is. */
+/* The cheapest that is due, of this router's share: no two send to the same one. in->count: none. */
 static unsigned due_of(const struct node_policy_input *in)
 {
-    unsigned i = 0;
-    while (i < in->count && !in->candidates[i].is_due)
-        i++;
-    return i;
+    unsigned due = in->count;
+    for (unsigned i = 0; i < in->count; i++) {
+        const struct node_candidate *c = &in->candidates[i];
+        if (c->is_due && is_ours(in, c) &&
+            (due == in->count || c->cost.total_s < in->candidates[due].cost.total_s))
+            due = i;
+    }
+    return due;
 }
 
 unsigned node_policy_least_cost(const struct node_policy_input *in)

@@ -172,6 +172,18 @@ static void one_place_is_no_slope(void **state)
     assert_near(a, 0.0205, 0.001);
 }
 
+static void what_fades_is_a_sum(void **state)
+{
+    (void)state;
+    struct node_fading f = {0};
+    node_fading_add(&f, 100, 30000, 1000);
+    assert_near(node_fading_now(&f, 30000, 1000), 100, 0);
+    assert_near(node_fading_now(&f, 30000, 31000), 36.8, 0.001);
+    assert_near(node_fading_now(&f, 30000, 500), 100, 0); /* a clock that was read before */
+    node_fading_add(&f, 10, 30000, 31000);
+    assert_near(node_fading_now(&f, 30000, 31000), 46.8, 0.001);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +199,7 @@ int main(void)
         cmocka_unit_test(line_starts_at_its_prior),
         cmocka_unit_test(line_finds_the_pace_under_noise),
         cmocka_unit_test(one_place_is_no_slope),
+        cmocka_unit_test(what_fades_is_a_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,10 +32,10 @@ static struct node_scrape scrape_of(double tokens, double started_s)
     return s;
 }
 
-static struct crdt_learned reads(struct node_replica *k, const struct node_scrape *s, uint64_t now)
+static struct crdt_learned reads(struct node_replica *k, struct node_scrape *s, uint64_t now)
 {
     struct crdt_learned out = {0};
-    node_scraped_own(k, now);
+    node_scraped_own(k, s, now);
     (void)node_replica_scraped(k, s, now);
     node_scraped_report(k, now, &out);
     return out;
@@ -117,6 +117,32 @@ static void restarts_and_sleep_are_seen_and_change_of_source_is_none(void **stat
     assert_true(third.scrape.prefix_queries == 10);
 }
 
+/* A packet of an answer was lost and sent again; meanwhile the router listened to another one. The
+ * answer was once taken for that of an engine that had restarted, and all forgot its prefixes. */
+static void an_answer_that_is_late_is_no_restart(void **state)
+{
+    (void)state;
+    uint64_t now = 100000;
+    struct node_replica first = make(2, 0), second = make(2, 1);
+    struct node_scrape s = scrape_of(1000, 1700000000);
+    (void)reads(&first, &s, now);
+    s = scrape_of(1500, 1700000000);
+    struct crdt_learned told = reads(&second, &s, now + 4000);
+    node_scraped_hear(&first, 2, &told, false, now + 4000);
+    assert_true(first.scrape.prefix_queries == 1500);
+    s = scrape_of(1100, 1700000000);
+    (void)reads(&first, &s, now + 4500);
+    assert_int_equal(first.restarts, 0);
+    s = scrape_of(1600, 1700000000);
+    (void)reads(&first, &s, now + 5000);
+    assert_int_equal(first.restarts, 0);
+    told = reads(&second, &s, now + 9000);
+    node_scraped_hear(&first, 2, &told, false, now + 9000);
+    s = scrape_of(10, 1700000500);
+    (void)reads(&first, &s, now + 9100);
+    assert_int_equal(first.restarts, 1);
+}
+
 static void nobody_is_told_where_all_read(void **state)
 {
     (void)state;
@@ -132,6 +158,7 @@ int main(void)
         cmocka_unit_test(a_report_counts_once),
         cmocka_unit_test(who_helped_himself_listens_again),
         cmocka_unit_test(restarts_and_sleep_are_seen_and_change_of_source_is_none),
+        cmocka_unit_test(an_answer_that_is_late_is_no_restart),
         cmocka_unit_test(nobody_is_told_where_all_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
