@@ -1,7 +1,8 @@
-/* Known bugs that the simulation compiles in, one active at a time, to show that its checks catch
- * them (docs/simulation.md). Without GRAPEVINE_BUGS, which only the simulator's build sets, BUG()
- * is the constant false and the compiler removes what it guards. BUG_RARE() is true once in a
- * thousand times that it is asked.
+/* Known bugs, one active at a time, that show whether those who should catch them do: the
+ * simulation (docs/simulation.md), and jepsen-lite with real processes (docs/jepsen-lite.md). Only
+ * VARIANT=bugs sets GRAPEVINE_BUGS, and then BUG=NAME in the environment of a router chooses one.
+ * Without it BUG() is the constant false, and the compiler removes what it guards. BUG_RARE() is
+ * true once in a thousand times that it is asked.
  */
 #ifndef BASE_BUG_H
 #define BASE_BUG_H
@@ -83,17 +84,31 @@
     X(RARE_PIECE, "one piece of an answer in a thousand is lost", SERVICE, "bytes, needless cut",  \
       20)
 
+/* Those that only real processes show: of sockets, files, clocks, signals and ciphers. Name; what
+ * the code does wrong. jepsen-lite/bugs says what provokes each, and who must catch it. */
+#define BUG_REAL_MAP(X)                                                                            \
+    X(PROBE_UNLIMITED, "nothing limits how long a probe of an engine may take")                    \
+    X(DESCRIPTOR_LEAK, "the descriptor of a connection that failed stays open")                    \
+    X(BOOKING_RESET, "a booking stays when its engine's connection breaks")                        \
+    X(WALL_TIME, "limits are counted by the wall clock")                                           \
+    X(ACCEPT_STOPPED, "after a lack of descriptors no connection is taken any more")               \
+    X(DRAIN_IMPATIENT, "a router ends while answers are under way")                                \
+    X(READ_MIXED, "one read in a thousand hands on what came from somebody else")                  \
+    X(UNSEALED, "packets between routers are not sealed")
+
 enum bug {
     BUG_NONE,
-#define BUG_ENUM(name, text, profile, rules, share) BUG_##name,
-    BUG_MAP(BUG_ENUM)
+#define BUG_ENUM(name, ...) BUG_##name,
+    BUG_MAP(BUG_ENUM) BUG_REAL_MAP(BUG_ENUM)
 #undef BUG_ENUM
         BUG_COUNT,
 };
 
 #ifdef GRAPEVINE_BUGS
-extern enum bug bug_active;  /* defined by the simulator, */
+extern enum bug bug_active;
 extern unsigned bug_chances; /* of a bug that is rare */
+/* False: there is none of that name. NULL: none is active. */
+bool bug_choose(const char *name);
 #define BUG(name)      (bug_active == BUG_##name)
 #define BUG_RARE(name) (BUG(name) && ++bug_chances % 1000 == 0)
 #else

@@ -194,9 +194,13 @@ int gossip_member_join(struct gossip *g, const struct gossip_frame_member *said,
     if (said->incarnation >= p->incarnation ||
         (!own_word && said->incarnation >> 16 == p->incarnation >> 16))
         take_place(g, p, said, own_word);
-    if (said->incarnation < p->incarnation || said->state <= p->state)
+    enum gossip_state state = said->state;
+    /* Whom we hear is not dead because somebody else hears nobody: it refutes that first. */
+    if (state == GOSSIP_DEAD && g->now_us - p->heard_us < g->config.suspect_us)
+        state = GOSSIP_SUSPECT;
+    if (said->incarnation < p->incarnation || state <= p->state)
         return 0;
-    gossip_member_state(g, p, said->state);
+    gossip_member_state(g, p, state);
     return 1;
 }
 

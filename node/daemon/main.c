@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bug.h"
 #include "base/err.h"
 #include "base/version.h"
 #include "crdt/index.h"
@@ -239,6 +240,12 @@ int main(int argc, char **argv)
     /* A peer that has gone is an error of write(), not the end of the process. */
     (void)signal(SIGPIPE, SIG_IGN);
     io_random_init();
+#ifdef GRAPEVINE_BUGS
+    if (!bug_choose(getenv("BUG"))) {
+        (void)fprintf(stderr, "grapevine: BUG: no such bug\n");
+        return EXIT_CONFIG;
+    }
+#endif
     struct node_options options;
     struct node_options_error error;
     struct io_files files;

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/bug.h"
 #include "base/check.h"
 #include "node/io/shell.h"
 
@@ -100,7 +101,8 @@ static void on_connections(uv_poll_t *poll, int status, int events)
 
 void listener_tick(struct listener *l, uint64_t now_ms)
 {
-    if (l->fd >= 0 && l->resume_ms != 0 && now_ms >= l->resume_ms)
+    bool due = l->resume_ms != 0 && now_ms >= l->resume_ms;
+    if (l->fd >= 0 && due && !BUG(ACCEPT_STOPPED))
         resume(l);
 }
 

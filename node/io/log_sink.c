@@ -33,13 +33,24 @@ static uint64_t lines_in(struct slice lines)
     return n;
 }
 
+/* Whole lines. Those that are not taken whole are counted. A disk that is full may take half of a
+ * line; that line is ended before another one follows. */
+static void put(struct io_log_sink *s, struct slice lines)
+{
+    if (s->cut && write(s->fd, "\n", 1) == 1)
+        s->cut = false;
+    ssize_t n = s->cut ? 0 : write(s->fd, lines.at, lines.len);
+    size_t taken = n > 0 ? (size_t)n : 0;
+    s->cut |= taken > 0 && lines.at[taken - 1] != '\n';
+    s->dropped += lines_in(slice_skip(lines, taken));
+}
+
 static void write_held(struct io_log_sink *s, int wait_ms)
 {
     struct slice left = buf_slice(&s->held);
     while (left.len > 0 && can_write(s, wait_ms)) {
         size_t len = whole_lines(left);
-        if (write(s->fd, left.at, len) != (ssize_t)len)
-            s->dropped += lines_in(slice_of(left.at, len));
+        put(s, slice_of(left.at, len));
         left = slice_skip(left, len);
     }
     if (left.len > 0)
@@ -62,7 +73,9 @@ static void sink_write(void *context, struct slice line)
         write_held(s, 0);
     if (s->held.len > 0)
         sink_record(s, line);
-    else if (!can_write(s, 0) || write(s->fd, line.at, line.len) != (ssize_t)line.len)
+    else if (can_write(s, 0))
+        put(s, line);
+    else
         s->dropped++;
 }
 

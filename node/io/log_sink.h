@@ -17,6 +17,7 @@ struct io_log_sink {
     struct log log; /* what everybody else gets a pointer to */
     int fd;
     struct buf held;  /* whole lines */
+    bool cut;         /* what was written last ends within a line */
     uint64_t dropped; /* lines that could not be written */
 };
 

@@ -122,7 +122,8 @@ static void on_left(struct shell *shell)
 /* The other routers hear of it last: until then what is still under way here counts for them. */
 static void leave_if_drained(struct shell *shell)
 {
-    if (!shell->closed || shell->leaving || proxy_clients_open(shell->proxy) > 0)
+    bool served = proxy_clients_open(shell->proxy) == 0 || BUG(DRAIN_IMPATIENT);
+    if (!shell->closed || shell->leaving || !served)
         return;
     shell->leaving = true;
     io_gossip_leave(shell, on_left);

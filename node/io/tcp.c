@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
 #include "node/io/names.h"
@@ -54,6 +55,21 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
         *out = uv_buf_init(s->shell->read_buffer, PROXY_READ_BYTES);
 }
 
+/* For BUG(READ_MIXED): the bytes of the last other stream take the place of its own. */
+static void mix(struct tcp_stream *s, char *bytes, ssize_t n)
+{
+    static char held[PROXY_READ_BYTES];
+    static const struct tcp_stream *of;
+    static ssize_t len;
+    if (of != NULL && of != s && n > 0 && n <= len && BUG_RARE(READ_MIXED))
+        memcpy(bytes, held, (size_t)n);
+    if (n <= 0 || n > PROXY_READ_BYTES)
+        return;
+    memcpy(held, bytes, (size_t)n);
+    of = s;
+    len = n;
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
 {
     struct tcp_stream *s = stream->data;
@@ -61,6 +77,8 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
         return;
     const struct net_events *events = s->stream.events;
     uint64_t now = shell_now_ms(s->shell);
+    if (BUG(READ_MIXED))
+        mix(s, bytes->base, n);
     if (n > 0)
         events->received(s->stream.owner, slice_of(bytes->base, (size_t)n), now);
     else
@@ -78,6 +96,9 @@ static void on_written(uv_write_t *request, int status)
 static void on_connect(uv_connect_t *request, int status)
 {
     struct tcp_stream *s = CONTAINER_OF(request, struct tcp_stream, connect);
+    uv_os_fd_t fd;
+    if (BUG(DESCRIPTOR_LEAK) && status != 0 && uv_fileno((uv_handle_t *)&s->tcp, &fd) == 0)
+        fd = dup(fd);
     int err = status == UV_ECONNREFUSED ? ERR_CLOSED : status != 0 ? ERR_UNREACHABLE : 0;
     if (!s->closing)
         s->stream.events->connected(s->stream.owner, err, shell_now_ms(s->shell));

@@ -195,4 +195,5 @@ void sim_engine_anew(struct sim_engine *e, const struct sim_conn *but)
     e->dead = e->terminating = false;
     e->over_since_ns = 0;
     clocks_start(e);
+    sim_journal_event(&e->server.journal, sim_clock_ns(e), "restart");
 }

@@ -54,6 +54,12 @@ void sim_conn_free(struct sim_conn *c)
     free(c);
 }
 
+static void entry_end(struct sim_conn *c, enum sim_how how)
+{
+    struct sim_server *s = c->server;
+    sim_entry_end(&s->journal, &c->entry, s->carrier->now_ns(s), how);
+}
+
 static void conn_leave(struct sim_conn *c, bool reset)
 {
     if (c->closing)
@@ -66,6 +72,7 @@ static void conn_leave(struct sim_conn *c, bool reset)
     s->conn_count--;
     forget_later(c);
     deadline_clear(&c->idle);
+    entry_end(c, SIM_FAILED);
     s->carrier->close(c, reset);
 }
 
@@ -83,6 +90,7 @@ void sim_conn_lost(struct sim_conn *c)
 {
     if (c->closing)
         return;
+    entry_end(c, SIM_LEFT);
     if (c->serving)
         c->server->on_gone(c->server->context, c);
     sim_conn_close(c);
@@ -134,6 +142,7 @@ static size_t head_write(const struct sim_conn *c, char *out, size_t size, unsig
 /* The answer is complete. */
 static void request_done(struct sim_conn *c)
 {
+    entry_end(c, SIM_WHOLE);
     c->serving = false;
     c->streaming = false;
     c->job = NULL;
@@ -161,6 +170,9 @@ void sim_http_answer(struct sim_conn *c, unsigned status, const char *type, stru
     (void)snprintf(length, sizeof length, "content-length: %zu\r\n", body.len);
     size_t n = head_write(c, head, sizeof head, status, type, length, extra);
     bool no_body = c->head.method == HTTP_METHOD_HEAD || body.len == 0;
+    c->entry.status = status;
+    if (!no_body)
+        sim_entry_body(&c->entry, body);
     const struct slice bufs[] = {slice_of(head, n), body};
     conn_write(c, bufs, no_body ? 1 : 2);
     request_done(c);
@@ -195,6 +207,7 @@ void sim_http_stream_begin(struct sim_conn *c, const char *type)
     char head[1024];
     CHECK(c->serving && !c->streaming);
     c->streaming = true;
+    c->entry.status = 200;
     c->chunks = c->head.minor >= 1;
     c->keep_alive &= c->chunks;
     size_t n = head_write(c, head, sizeof head, 200, type,
@@ -210,6 +223,7 @@ void sim_http_stream_write(struct sim_conn *c, struct slice bytes)
     if (bytes.len == 0)
         return;
     size_t n = http_chunk_head_write(head, bytes.len);
+    sim_entry_body(&c->entry, bytes);
     const struct slice bufs[] = {slice_of(head, n), bytes, SLICE(HTTP_CHUNK_END)};
     if (c->chunks)
         conn_write(c, bufs, 3);
@@ -230,8 +244,26 @@ void sim_http_garbage(struct sim_conn *c)
 {
     const struct slice bytes = SLICE("\x01\x02 no HTTP \xff\r\n\r\n");
     c->keep_alive = false;
+    c->entry.failed = true;
+    sim_entry_body(&c->entry, bytes);
     conn_write(c, &bytes, 1);
     request_done(c);
+}
+
+void sim_http_failed(struct sim_conn *c)
+{
+    c->entry.failed = true;
+}
+
+void sim_http_refused(struct sim_conn *c)
+{
+    c->entry.refused = true;
+}
+
+void sim_http_first(struct sim_conn *c, uint64_t prompt_tokens, uint64_t cached_tokens)
+{
+    struct sim_server *s = c->server;
+    sim_entry_first(&s->journal, &c->entry, s->carrier->now_ns(s), prompt_tokens, cached_tokens);
 }
 
 static void refuse_request(struct sim_conn *c)
@@ -313,6 +345,8 @@ static void serve_next(struct sim_conn *c)
     c->serving = true;
     c->keep_alive = c->head.keep_alive;
     deadline_clear(&c->idle);
+    sim_entry_request(&c->server->journal, &c->entry, c->server->carrier->now_ns(c->server),
+                      &c->head);
     c->server->on_request(c->server->context, c, body);
 }
 

@@ -18,6 +18,7 @@
 #include "base/deadline.h"
 #include "http/chunked.h"
 #include "http/head.h"
+#include "tests/engine-sim/journal.h"
 
 enum { SIM_IDLE_MS = 5000, SIM_BODY_BYTES_MAX = 64 << 20 };
 
@@ -63,6 +64,7 @@ struct sim_conn {
     unsigned later_status;
     uint64_t later_ns; /* when that is answered; 0: it was already */
     void *job;         /* the handler's */
+    struct sim_entry entry;
 };
 
 struct sim_server {
@@ -73,6 +75,7 @@ struct sim_server {
     unsigned conn_count;
     unsigned later_count; /* answers that wait for their time */
     struct deadline_queue idle;
+    struct sim_journal journal;
     void *context;
     void (*on_request)(void *context, struct sim_conn *conn, struct slice body);
     void (*on_gone)(void *context, struct sim_conn *conn);
@@ -114,6 +117,12 @@ void sim_http_stream_write(struct sim_conn *c, struct slice bytes);
 void sim_http_stream_end(struct sim_conn *c);
 /* Bytes that are no HTTP wherever they come, and the end. */
 void sim_http_garbage(struct sim_conn *c);
+
+/* The request is given up: whatever follows of its answer, the journal calls it failed; or refused,
+ * though its status is 200. Its first token is made. */
+void sim_http_failed(struct sim_conn *c);
+void sim_http_refused(struct sim_conn *c);
+void sim_http_first(struct sim_conn *c, uint64_t prompt_tokens, uint64_t cached_tokens);
 
 /* FIN, or RST. on_gone is not called. */
 void sim_conn_close(struct sim_conn *c);

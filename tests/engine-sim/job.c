@@ -84,6 +84,8 @@ static struct slice take_tokens(struct sim_job *job)
     if (job->emitted == 0 && job->request.generated > 0) {
         tally->ttft_s_sum += seconds_since(job);
         tally->ttft_count++;
+        if (job->conn != NULL)
+            sim_http_first(job->conn, job->request.prompt_tokens, job->request.cached_tokens);
     }
     for (; job->emitted < job->request.generated; job->emitted++)
         CHECK(buf_append_slice(&job->text,
@@ -107,6 +109,8 @@ void sim_job_fail(struct sim_job *job, unsigned status, const char *text)
     if (begun)
         sim_put_error_event(job, status, text, &out);
     sim_job_abort(job);
+    if (conn != NULL)
+        sim_http_failed(conn);
     if (conn != NULL && begun) {
         sim_http_stream_write(conn, buf_slice(&out));
         sim_http_stream_end(conn);
@@ -137,6 +141,7 @@ static bool fail_now(struct sim_job *job)
         return true;
     case SIM_FAIL_END:
         sim_job_abort(job);
+        sim_http_failed(conn);
         if (begun)
             sim_http_stream_end(conn);
         else
@@ -178,8 +183,9 @@ static void job_finish(struct sim_job *job, struct buf *out)
     struct sim_engine *e = job->engine;
     struct sim_conn *conn = job->conn;
     bool stream = job->stream;
+    bool aborted = job->aborted;
     struct sim_tally *tally = &e->tally[job->request.rank];
-    (*(job->aborted ? &tally->aborted : &tally->finished[job->length_ends_it]))++;
+    (*(aborted ? &tally->aborted : &tally->finished[job->length_ends_it]))++;
     tally->e2e_s_sum += seconds_since(job);
     tally->e2e_count++;
     if (job->store)
@@ -188,6 +194,8 @@ static void job_finish(struct sim_job *job, struct buf *out)
     sim_job_free(job);
     if (conn == NULL)
         return;
+    if (aborted)
+        sim_http_failed(conn);
     if (stream)
         sim_http_stream_end(conn);
     else
@@ -231,6 +239,7 @@ static void job_refuse(struct sim_job *job)
         sim_put_full_events(job, &out);
     sim_job_free(job);
     if (conn != NULL && in_stream) {
+        sim_http_refused(conn);
         sim_http_stream_begin(conn, SIM_SSE);
         sim_http_stream_write(conn, buf_slice(&out));
         sim_http_stream_end(conn);

@@ -1,4 +1,5 @@
 /* The daemon engine-sim: one engine on sockets. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@ struct daemon {
     uv_timer_t timer;
     uv_signal_t term;
     uv_signal_t interrupt;
+    int journal_fd;
 };
 
 /* libuv's timers count in milliseconds; at a speed-up of 50 that would be 50 ms of the model. */
@@ -104,6 +106,35 @@ static void on_start(uv_timer_t *timer)
     announce(timer->data);
 }
 
+/* One write() a line: what is in the file stays, however the process ends. */
+static void on_line(void *context, struct slice line)
+{
+    struct daemon *d = context;
+    if (write(d->journal_fd, line.at, line.len) != (ssize_t)line.len) {
+        perror("engine-sim: --journal");
+        exit(1);
+    }
+}
+
+/* Numbers go on over restarts: no line is shorter than a byte, so a file has fewer than its size.
+ */
+static void journal_open(struct daemon *d)
+{
+    const char *path = d->engine.options.journal;
+    struct sim_journal *j = &d->engine.server.journal;
+    if (path == NULL)
+        return;
+    d->journal_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    off_t size = d->journal_fd < 0 ? -1 : lseek(d->journal_fd, 0, SEEK_END);
+    if (size < 0) {
+        (void)fprintf(stderr, "engine-sim: --journal ");
+        perror(path);
+        exit(1);
+    }
+    *j = (struct sim_journal){.write = on_line, .context = d, .last = (uint64_t)size};
+    sim_journal_event(j, uv_hrtime(), "begin");
+}
+
 static void daemon_init(struct daemon *d)
 {
     d->loop = uv_default_loop();
@@ -132,6 +163,7 @@ int main(int argc, char **argv)
         return stop > 0 ? 0 : 2;
     (void)signal(SIGPIPE, SIG_IGN);
     daemon_init(d);
+    journal_open(d);
     int err = sim_tcp_bind(&d->tcp, o->host, (unsigned)o->port);
     if (err != 0) {
         (void)fprintf(stderr, "engine-sim: --listen %s:%lu: %s\n", o->host, o->port,

@@ -65,13 +65,16 @@ static const struct option table[] = {
     {"seed", WHOLE, AT(seed), 0, "N", "another seed gives other answers (0)"},
     {"api-key", TEXT, AT(api_key), 0, "KEY",
      "wanted as bearer token: by vLLM under /v1, by SGLang on all but /health and /metrics"},
+    {"journal", TEXT, AT(journal), 0, "FILE",
+     "append what becomes of each request, as JSON lines (jepsen-lite/README.md)"},
     {"metrics", ON_OFF, AT(metrics), 0, "on|off", "serve /metrics, as SGLang does if told to (on)"},
     {"poison", TEXT, AT(poison), 0, "TEXT",
      "a request with this in its body kills it, as a token id beyond the vocabulary kills SGLang"},
     {"on-term", TERM, AT(on_term), 0, "exit|hang|drain",
      "SIGTERM: exit at once; keep requests hanging like vLLM; or finish them first (exit)"},
     {"control", FLAG, AT(control), 0, NULL,
-     "serve POST /sim/fail, POST /sim/restart, GET /sim/stats, GET /sim/last"},
+     "serve POST /sim/fail, POST /sim/restart, GET /sim/stats, GET /sim/last; and POST /sim/deed, "
+     "which does nothing for 300 ms"},
 };
 
 static void help(void)

@@ -20,6 +20,7 @@ struct sim_options {
     bool control;
     enum sim_term on_term;
     const char *api_key;          /* NULL: none */
+    const char *journal;          /* NULL: none */
     const char *poison;           /* NULL: none */
     uint64_t data_parallel;       /* ranks, at most SIM_RANKS_MAX */
     uint64_t data_parallel_start; /* what the metrics of vLLM call the first one */

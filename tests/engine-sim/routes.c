@@ -182,6 +182,15 @@ static void metrics(struct sim_engine *e, struct sim_conn *c, struct slice body)
     buf_free(&out);
 }
 
+enum { DEED_MS = 300 };
+
+/* A POST that is no computation: whoever asks for it twice does it twice. */
+static void deed(struct sim_engine *e, struct sim_conn *c, struct slice body)
+{
+    (void)body;
+    sim_http_answer_later(c, 200, (uint64_t)(DEED_MS / e->options.speed_up));
+}
+
 static void model_info(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     struct buf out = {.at = NULL};
@@ -407,6 +416,7 @@ static const struct route {
     {"/sim/restart", HTTP_METHOD_POST, sim_control_restart, CONTROL},
     {"/sim/stats", HTTP_METHOD_GET, sim_control_stats, CONTROL},
     {"/sim/last", HTTP_METHOD_GET, sim_control_last, CONTROL},
+    {"/sim/deed", HTTP_METHOD_POST, deed, CONTROL},
 };
 
 static bool route_is_open(const struct sim_engine *e, const struct route *r)

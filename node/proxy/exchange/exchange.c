@@ -84,6 +84,8 @@ void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
     x->booked = false;
     if (BUG(BOOKING_KEPT) && outcome == NODE_OUTCOME_CLIENT_GONE)
         return;
+    if (BUG(BOOKING_RESET) && outcome == NODE_OUTCOME_BROKEN)
+        return;
     x->proxy->exchanges.queue_due = true;
     suspect_left(x);
     struct node_usage usage = {-1, -1, -1, {0}};

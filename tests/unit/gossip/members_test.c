@@ -82,6 +82,35 @@ static void test_a_suspect_refutes(void **state)
     net_finish(net);
 }
 
+static bool cut_off(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len)
+{
+    (void)context;
+    (void)bytes;
+    (void)len;
+    return from == 3 || to == 3;
+}
+
+/* To who was cut off all others are dead. When it is back it says so before they can object, and
+ * those who had heard each other all along believed it. */
+static void test_who_was_cut_off_kills_nobody(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct net *net = net_new_meshed(4, seed);
+        net->world.net.block = cut_off;
+        net_for(net, 6 * SECOND);
+        for (unsigned i = 0; i < 3; i++) {
+            assert_int_equal(net_state(net, 3, i), GOSSIP_DEAD);
+            assert_int_equal(net_state(net, i, 3), GOSSIP_DEAD);
+        }
+        net->world.net.block = NULL;
+        assert_true(net_run(net, net->world.now_us + 12 * SECOND, net_meshed));
+        for (unsigned i = 0; i < 3; i++)
+            assert_int_equal(net_stats(net, i).died, 1);
+        net_finish(net);
+    }
+}
+
 static void test_who_slept_accuses_nobody(void **state)
 {
     (void)state;
@@ -454,6 +483,7 @@ int main(void)
         cmocka_unit_test(test_a_killed_node_is_dead_everywhere_within_three_seconds),
         cmocka_unit_test(test_helpers_save_whom_only_one_cannot_hear),
         cmocka_unit_test(test_a_suspect_refutes),
+        cmocka_unit_test(test_who_was_cut_off_kills_nobody),
         cmocka_unit_test(test_who_slept_accuses_nobody),
         cmocka_unit_test(test_a_sleep_is_no_round_trip),
         cmocka_unit_test(test_leave_is_told_at_once),

@@ -1,6 +1,8 @@
 #include "tests/lib/test.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -122,6 +124,44 @@ static void test_records_that_nobody_reads(void **state)
     assert_true(sink.dropped < RECORDS);
 }
 
+/* A disk that is full takes half of a line. The next one, when there is room again, was once glued
+ * to it, and no reader of JSON understood either. */
+static void test_a_full_disk_cuts_one_line(void **state)
+{
+    (void)state;
+    enum { EVENTS = 30, FULL = 1000 };
+    FILE *disk = tmpfile();
+    struct rlimit all;
+    assert_non_null(disk);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &all), 0);
+    struct rlimit full = {.rlim_cur = FULL, .rlim_max = all.rlim_max};
+    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+    sink.fd = fileno(disk);
+    sink.log.burst = 0;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
+    for (int i = 0; i < EVENTS; i++)
+        log_record_write(&sink.log, LOG_INFO, "request", number, 1);
+    io_log_sink_flush(&sink.log);
+    log_event(&sink.log, LOG_INFO, "lost", LOG_INT("n", 1));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+    log_event(&sink.log, LOG_INFO, "there is room", LOG_INT("n", 2));
+    io_log_sink_close(&sink.log);
+    (void)signal(SIGXFSZ, before);
+    rewind(disk);
+    char line[LOG_LINE_MAX + 1];
+    unsigned whole = 0;
+    unsigned cut = 0;
+    while (fgets(line, sizeof line, disk) != NULL) {
+        bool ends = strstr(line, "}\n") != NULL;
+        whole += ends && strstr(line + 1, "{\"time\"") == NULL;
+        cut += !ends;
+    }
+    assert_non_null(strstr(line, "there is room"));
+    assert_int_equal(cut, 1);
+    assert_int_equal(whole + sink.dropped, EVENTS + 2);
+    (void)fclose(disk);
+}
+
 static void test_levels_go_round(void **state)
 {
     (void)state;
@@ -145,6 +185,7 @@ int main(void)
         TEST(test_a_full_pipe_does_not_block),
         TEST(test_records_are_all_there),
         TEST(test_records_that_nobody_reads),
+        TEST(test_a_full_disk_cuts_one_line),
         TEST(test_levels_go_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
